@@ -61,7 +61,7 @@ impl Database {
         let name = format!("{}{}_{}", janitor::DATABASE_PREFIX, janitor::process_name(), unique());
         let created = janitor::run(server, format!("CREATE DATABASE \"{name}\"{how}")).await;
         created.unwrap_or_else(|error| panic!("cannot create a database for the test: {}", reason(&error)));
-        let users = Access::of(&with_database(server, &name), passwords(server));
+        let users = Access::new(&with_database(server, &name), passwords(server));
         Self { server, users, name }
     }
 }

@@ -42,8 +42,8 @@ async fn promptly(mesh: &MeshClient, path: &str, at_most: Duration) -> Answer {
 async fn an_unknown_entity_is_not_found() {
     let mesh = MeshClient::fixture().await;
     let withdrawal =
-        assert_problem(&mesh.get(&format!("/api/v2/withdrawal/{NOBODY}")).await, 404, 5, 150_001);
-    let spec = assert_problem(&mesh.get(&format!("/api/v2/oracle/spec/{NOBODY}")).await, 404, 5, 190_001);
+        assert_problem(&mesh.get(&format!("/api/v2/withdrawal/{UNKNOWN_ID}")).await, 404, 5, 150_001);
+    let spec = assert_problem(&mesh.get(&format!("/api/v2/oracle/spec/{UNKNOWN_ID}")).await, 404, 5, 190_001);
     assert_eq!((withdrawal.inner.as_str(), spec.inner.as_str()), (UNKNOWN_ID, UNKNOWN_ID));
 }
 

@@ -75,7 +75,7 @@ async fn a_method_that_a_path_does_not_have_is_refused_with_those_it_has() {
 fn segment(segment: &Segment) -> String {
     match segment {
         Segment::Fixed(text) => format!("/{text}"),
-        Segment::Field(_) => format!("/{NOBODY}"),
+        Segment::Field(_) => format!("/{UNKNOWN_ID}"),
     }
 }
 

@@ -103,5 +103,5 @@ async fn every_check_of_the_request_comes_before_the_store() {
     ] {
         assert_problem(&mesh_client.get(&path).await, 400, 3, number);
     }
-    assert_problem(&mesh_client.get(&format!("/api/v2/withdrawal/{NOBODY}")).await, 503, 14, 10000);
+    assert_problem(&mesh_client.get(&format!("/api/v2/withdrawal/{UNKNOWN_ID}")).await, 503, 14, 10000);
 }

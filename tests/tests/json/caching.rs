@@ -48,9 +48,9 @@ async fn j13_only_data_operations_name_the_newest_block() {
 async fn j13_an_empty_page_and_an_unknown_party_name_the_newest_block() {
     let mesh = MeshClient::fixture().await;
     for path in [
-        format!("/accounts?party={NOBODY}"),
-        format!("/api/v2/delegations?nodeId={NOBODY}"),
-        format!("/api/v2/candle?candleId=trades_candle_block_{NOBODY}"),
+        format!("/accounts?party={UNKNOWN_ID}"),
+        format!("/api/v2/delegations?nodeId={UNKNOWN_ID}"),
+        format!("/api/v2/candle?candleId=trades_candle_block_{UNKNOWN_ID}"),
         "/api/v2/rewards/epoch/summaries?filter.fromEpoch=99".to_owned(),
         "/api/v2/upgrade/proposals?approvedBy=nobody".to_owned(),
     ] {
@@ -116,7 +116,7 @@ async fn j13_if_none_match_gives_304_without_a_body() {
 async fn j13_if_none_match_hides_no_error() {
     let mesh = MeshClient::fixture().await;
     for (path, status) in
-        [(format!("/api/v2/withdrawal/{NOBODY}"), 404), ("/accounts?party=x".to_owned(), 400)]
+        [(format!("/api/v2/withdrawal/{UNKNOWN_ID}"), 404), ("/accounts?party=x".to_owned(), 400)]
     {
         assert_eq!(mesh.get_with(&path, "if-none-match", "*").await.status, status, "{path}");
     }
