@@ -11,8 +11,6 @@ pub mod proxied;
 pub mod rpc;
 pub mod zip;
 
-pub use mesh_testbed::http1 as raw;
-
 /// Switches the edge's answer cache off, for tests of the services behind it.
 pub const NO_CACHE: (&str, &str) = ("MESH_EDGE_CACHE_BYTES", "0");
 

@@ -73,7 +73,7 @@ pub(crate) struct Config {
     pub(crate) cache_bytes: u64,
     /// The edge is unready when the store lags more than this.
     pub(crate) lag: LagLimit,
-    /// PageLimits of the services' pages, for `/limits`.
+    /// Page sizes of the services, for `/limits`.
     pub(crate) rows: PageLimits,
     /// Which requests are traced.
     pub(crate) sampling: Sampler,

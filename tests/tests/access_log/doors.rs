@@ -3,12 +3,11 @@
 
 use std::{net::Ipv4Addr, time::Duration};
 
-use mesh_testbed::Mesh;
+use mesh_testbed::{Mesh, http1::Connection};
 use mesh_tests::{
     access::{line, line_with, lines},
     client::MeshClient,
     fixture::{self, TableLock},
-    raw::Connection,
     rpc::{Call, Rpc},
 };
 use serde_json::{Value, json};

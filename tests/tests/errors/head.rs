@@ -1,11 +1,13 @@
 //! What is refused by the head of a request alone: path and method. Sizes are in `http_hardening/sizes.rs`.
 
-use mesh_testbed::Answer;
+use mesh_testbed::{
+    Answer,
+    http1::{Connection, RawAnswer},
+};
 use mesh_tests::{
     client::MeshClient,
     fixture::UNKNOWN_ID,
     problem::{self, assert_problem},
-    raw::{Connection, RawAnswer},
 };
 use proto_msgs::{Contract, Method, Segment};
 

@@ -25,7 +25,8 @@ async fn path_and_method_come_before_the_size_of_the_body() {
         ("POST", "/accounts", 405),
         ("POST", "/transaction", 413),
     ] {
-        let mut connection = mesh_tests::raw::Connection::open(mesh.url()).await.expect("the edge listens");
+        let mut connection =
+            mesh_testbed::http1::Connection::open(mesh.url()).await.expect("the edge listens");
         connection.send(announced(method, path).as_bytes()).await.expect("the edge reads");
         let answer =
             connection.answer(false).await.expect("the edge answers HTTP").expect("the edge answers");

@@ -5,10 +5,10 @@
 
 use std::{collections::BTreeMap, env, fs, path::Path};
 
+use mesh_testbed::http1::Connection;
 use mesh_tests::{
     access::line,
     problem::assert_problem,
-    raw::Connection,
     say,
     zip::{self, looks_whole},
 };

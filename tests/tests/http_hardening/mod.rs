@@ -11,7 +11,7 @@ mod unread_answers;
 
 use std::time::Duration;
 
-use mesh_tests::raw::{Connection, RawAnswer};
+use mesh_testbed::http1::{Connection, RawAnswer};
 use tokio::time::timeout;
 
 /// Time limit for what must happen at once.

@@ -1,7 +1,8 @@
 //! Oversized requests (contract section 7) are refused with 413, 414 or 431, and those just within the limits
 //! are answered; normal clients are not affected.
 
-use mesh_tests::{client::MeshClient, problem, raw::RawAnswer};
+use mesh_testbed::http1::RawAnswer;
+use mesh_tests::{client::MeshClient, problem};
 use serde_json::{Value, json};
 
 use crate::http_hardening::{answer, connect, traffic::Traffic};

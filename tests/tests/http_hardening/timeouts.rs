@@ -77,7 +77,7 @@ async fn late_head_in_a_pipeline(url: &str) {
     late_rest(connection, "").await;
 }
 
-async fn late_rest(mut connection: mesh_tests::raw::Connection, begun: &str) {
+async fn late_rest(mut connection: mesh_testbed::http1::Connection, begun: &str) {
     connection.send(begun.as_bytes()).await.expect("the edge reads");
     let rest = timeout(TIMEOUT + SLACK, connection.rest()).await.expect("the connection is given up");
     assert_eq!(rest.expect("the edge closes properly"), b"");

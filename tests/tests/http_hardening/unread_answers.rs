@@ -3,8 +3,8 @@
 
 use std::{fs, time::Duration};
 
-use mesh_testbed::eventually;
-use mesh_tests::{client::MeshClient, raw::Connection};
+use mesh_testbed::{eventually, http1::Connection};
+use mesh_tests::client::MeshClient;
 use tokio::time::{Instant, sleep};
 
 use crate::http_hardening::{TIME_LIMIT, connect, traffic::Traffic};

@@ -5,14 +5,13 @@ mod nats;
 
 use std::time::{Duration, Instant};
 
-use mesh_testbed::{Answer, DevNode, Mesh, eventually, nats as bus};
+use mesh_testbed::{Answer, DevNode, Mesh, eventually, http1::Connection, nats as bus};
 use mesh_tests::{
     NO_CACHE,
     client::MeshClient,
     fixture::{self, TableLock},
     problem::assert_problem,
     proxied::ProxiedServer,
-    raw::Connection,
 };
 use reqwest::Method;
 use serde_json::json;

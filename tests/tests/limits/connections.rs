@@ -9,8 +9,8 @@ use std::{
 };
 
 use mesh_launcher::services::SERVICES;
-use mesh_testbed::{Mesh, retry};
-use mesh_tests::{client::MeshClient, fixture, problem, raw::Connection};
+use mesh_testbed::{Mesh, http1::Connection, retry};
+use mesh_tests::{client::MeshClient, fixture, problem};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use tokio::time::{sleep, timeout};
 

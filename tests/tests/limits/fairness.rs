@@ -3,12 +3,11 @@
 
 use std::time::Duration;
 
-use mesh_testbed::{Answer, Mesh, MeshSetup, eventually};
+use mesh_testbed::{Answer, Mesh, MeshSetup, eventually, http1::Connection};
 use mesh_tests::{
     client::MeshClient,
     fixture::{self, TableLock},
     problem::assert_problem,
-    raw::Connection,
     rpc::{Call, Rpc, assert_refused},
 };
 use tokio::{

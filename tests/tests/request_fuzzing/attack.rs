@@ -3,10 +3,8 @@
 
 use std::{collections::BTreeMap, io, time::Duration};
 
-use mesh_tests::{
-    problem,
-    raw::{Connection, RawAnswer},
-};
+use mesh_testbed::http1::{Connection, RawAnswer};
+use mesh_tests::problem;
 use rand::{SeedableRng, rngs::SmallRng};
 use tokio::time::timeout;
 

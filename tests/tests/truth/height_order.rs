@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use mesh_testbed::{Database, eventually};
-use mesh_tests::{fixture, raw::Connection};
+use mesh_testbed::{Database, eventually, http1::Connection};
+use mesh_tests::fixture;
 use tokio::time::sleep;
 use tokio_postgres::Client;
 

@@ -12,7 +12,7 @@ use std::{
 };
 
 use flate2::read::GzDecoder;
-use mesh_tests::raw::{Connection, RawAnswer};
+use mesh_testbed::http1::{Connection, RawAnswer};
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use tokio::time::{sleep, timeout};
 

@@ -3,10 +3,8 @@
 
 use std::time::{Duration, Instant};
 
-use mesh_tests::{
-    fixture::{self, PARTY},
-    raw::{Connection, RawAnswer},
-};
+use mesh_testbed::http1::{Connection, RawAnswer};
+use mesh_tests::fixture::{self, PARTY};
 use tokio::time::sleep;
 
 use crate::environment::Environment;
