@@ -15,6 +15,7 @@ mod devnode;
 mod eventually;
 pub mod grpc;
 pub mod http1;
+pub mod http2;
 mod janitor;
 mod mesh;
 mod network;

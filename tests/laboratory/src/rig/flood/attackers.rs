@@ -6,7 +6,10 @@ use std::{
     time::Duration,
 };
 
-use mesh_testbed::http1::Dial;
+use mesh_testbed::{
+    http1::Dial,
+    http2::{self, AUTHORITY, Frame, GOAWAY, get_request},
+};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
@@ -15,7 +18,6 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use super::http2;
 use crate::rig::report::in_ms;
 
 /// The edge closes a client that reads nothing after this time (contract section 7).
@@ -33,6 +35,13 @@ const LONG_BYTES: usize = 400_000;
 /// How long an answer is left unread after the edge's limit.
 pub(super) const UNREAD_LONGER: Duration = Duration::from_secs(5);
 const SHORT: &str = "GET /health HTTP/1.1\r\nHost: rig\r\n\r\n";
+/// The settings of HTTP/2 that leave no room for an answer: `SETTINGS_INITIAL_WINDOW_SIZE` is 0.
+const NO_WINDOW: [u8; 6] = [0, 4, 0, 0, 0, 0];
+/// Requests on one connection without a window: the load comes from their unread answers, not from their
+/// number.
+const UNREAD_REQUESTS: u32 = 2;
+/// Requests cancelled on one connection; the edge is expected to close it much earlier.
+const CANCELLED_REQUESTS: u32 = 5000;
 
 /// The kind of an attack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,11 +177,34 @@ async fn attack(kind: Attack, mut stream: TcpStream) -> std::io::Result<()> {
             }
             return Ok(());
         }
-        Attack::Window => return http2::hold_window(stream).await,
+        Attack::Window => return read_without_window(stream).await,
         Attack::Idle => stream.write_all(SHORT.as_bytes()).await?,
-        Attack::Reset => return http2::reset_on(stream).await,
+        Attack::Reset => return cancel_requests(stream).await,
     }
     read_on(&mut stream).await
+}
+
+/// A request over HTTP/2 with a long answer.
+fn long_request() -> Vec<u8> {
+    get_request("/openapi.json", &[(AUTHORITY, "x")])
+}
+
+/// Requests long answers with a flow-control window of 0. Answers pings, so that the connection counts as
+/// alive.
+async fn read_without_window(stream: TcpStream) -> std::io::Result<()> {
+    let mut connection = http2::Connection::over(stream, &NO_WINDOW).await?;
+    for number in 0..UNREAD_REQUESTS {
+        connection.send(&Frame::request(2 * number + 1, &long_request())).await?;
+    }
+    loop {
+        connection.next(GOAWAY).await?;
+    }
+}
+
+/// Sends and cancels requests as fast as possible, until the edge sends GOAWAY.
+async fn cancel_requests(stream: TcpStream) -> std::io::Result<()> {
+    let mut connection = http2::Connection::over(stream, &[]).await?;
+    connection.cancel_requests(CANCELLED_REQUESTS, &long_request()).await.map(drop)
 }
 
 /// Reads until the connection is closed.

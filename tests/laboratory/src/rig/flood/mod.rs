@@ -7,7 +7,6 @@
 mod attackers;
 mod edges;
 mod fixture;
-mod http2;
 mod phases;
 
 use std::time::Duration;
