@@ -31,7 +31,7 @@ pub use collector::{Collector, Manner, Taken, TakenSpan};
 pub use cometbft::Cometbft;
 pub use database::Database;
 pub use devnode::DevNode;
-pub use eventually::{eventually, retry};
+pub use eventually::{eventually, poll, retry};
 pub use mesh::{Mesh, MeshSetup};
 pub use mesh_launcher::{bus::Bus, process::Signal};
 pub use mesh_proxy::{Cut, Line, Proxy};

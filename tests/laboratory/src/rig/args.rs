@@ -1,6 +1,6 @@
 //! The forms of `mesh rig`: each drill has its own options, and its own list of phases.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use clap::{Args, Subcommand, ValueEnum, builder::PossibleValuesParser};
 use mesh_launcher::services::SERVICES;
@@ -59,6 +59,23 @@ pub(crate) struct PlayArgs {
     /// Allow so many times the time that each bar allows, for builds without optimisation on a busy machine
     #[arg(long, value_name = "TIMES", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10))]
     pub(crate) slack: u32,
+}
+
+impl PlayArgs {
+    /// A time limit times the slack.
+    pub(crate) fn bound(&self, time: Duration) -> Duration {
+        time * self.slack
+    }
+
+    /// A least share, divided by the slack.
+    pub(crate) fn share(&self, share: f64) -> f64 {
+        share / f64::from(self.slack)
+    }
+
+    /// The value for the long form or for the short one.
+    pub(crate) fn either<T>(&self, long: T, short: T) -> T {
+        if self.run.short { short } else { long }
+    }
 }
 
 /// Options of `rig reads`.

@@ -1,6 +1,11 @@
 //! Faults that drills inject into a private mesh (kills, restarts, stopped servers, locked tables), and
 //! functions that wait for recovery.
 
+pub(crate) mod explanation;
+pub(crate) mod injector;
+pub(crate) mod links;
+pub(crate) mod schedule;
+
 use std::time::Duration;
 
 use mesh::failure::{Failure, cannot};

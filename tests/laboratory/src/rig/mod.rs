@@ -15,6 +15,7 @@ mod kill;
 mod read_requests;
 mod reads;
 mod report;
+mod resource_usage;
 mod rolling;
 mod streams;
 mod traffic;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::table;
@@ -11,14 +12,42 @@ const SHOWN: usize = 6;
 
 /// The figures of a phase.
 pub(super) trait Figures: Default {
-    /// Column heads.
-    const HEADING: &'static [&'static str];
+    /// The figures in the order of the table's columns.
+    fn columns(&self) -> Vec<Column>;
+}
 
-    /// Cells of the table row.
-    fn cells(&self) -> Vec<String>;
+/// One figure: a column of the table, and a member of the JSON.
+pub(super) struct Column {
+    heading: &'static str,
+    member: &'static str,
+    cell: String,
+    json: Value,
+}
 
-    /// The figures as JSON members.
-    fn json(&self) -> Map<String, Value>;
+impl Column {
+    /// A figure with this text in the table, and this value in the JSON.
+    pub(super) fn new(
+        heading: &'static str,
+        member: &'static str,
+        cell: impl Into<String>,
+        json: Value,
+    ) -> Self {
+        Self { heading, member, cell: cell.into(), json }
+    }
+
+    /// A number.
+    pub(super) fn count(
+        heading: &'static str,
+        member: &'static str,
+        count: impl Copy + ToString + Serialize,
+    ) -> Self {
+        Self::new(heading, member, count.to_string(), json!(count))
+    }
+
+    /// A time in milliseconds.
+    pub(super) fn time(heading: &'static str, member: &'static str, time: Duration) -> Self {
+        Self::new(heading, member, format!("{:.1}", time.as_secs_f64() * 1e3), json!(ms(time)))
+    }
 }
 
 /// The results of a phase.
@@ -84,7 +113,9 @@ impl<F: Figures> Report<F> {
     /// The report as JSON.
     pub(super) fn json(&self) -> Value {
         let bars = self.bars.iter().map(|bar| json!({ "what": bar.what, "holds": bar.holds }));
-        let mut json = self.figures.json();
+        let columns = self.figures.columns().into_iter();
+        let mut json: Map<String, Value> =
+            columns.map(|column| (column.member.to_owned(), column.json)).collect();
         json.insert("phase".to_owned(), json!(self.name));
         json.insert("bars".to_owned(), bars.collect());
         json.insert("notes".to_owned(), json!(self.notes));
@@ -95,8 +126,13 @@ impl<F: Figures> Report<F> {
 
 /// Renders the figures of several phases as a table.
 pub(super) fn render_table<F: Figures>(title: &str, reports: &[Report<F>]) -> String {
-    let heading = [&["phase"], F::HEADING].concat();
-    let row = |report: &Report<F>| [vec![report.name.clone()], report.figures.cells()].concat();
+    let columns = F::default().columns();
+    let heading: Vec<&str> =
+        ["phase"].into_iter().chain(columns.iter().map(|column| column.heading)).collect();
+    let row = |report: &Report<F>| {
+        let cells = report.figures.columns().into_iter().map(|column| column.cell);
+        [report.name.clone()].into_iter().chain(cells).collect()
+    };
     table::render_table(title, &heading, &reports.iter().map(row).collect::<Vec<_>>())
 }
 
@@ -118,14 +154,8 @@ mod tests {
     struct Counted(u32);
 
     impl Figures for Counted {
-        const HEADING: &'static [&'static str] = &["count"];
-
-        fn cells(&self) -> Vec<String> {
-            vec![self.0.to_string()]
-        }
-
-        fn json(&self) -> Map<String, Value> {
-            Map::from_iter([("count".to_owned(), json!(self.0))])
+        fn columns(&self) -> Vec<Column> {
+            vec![Column::count("count", "count", self.0)]
         }
     }
 

@@ -3,15 +3,14 @@
 use std::{net::SocketAddr, time::Duration};
 
 use mesh::failure::Failure;
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 use super::{
     clients::{
         consistency::{Contradiction, contradictions, truths},
         downloaders::{Attempt, Downloaders, FileCounts},
         heads::HeadObserver,
-        load::Load,
-        samples,
+        load::{Load, NORMAL_P99},
         submitters::{self, IndefiniteSubmission, Submitters},
     },
     environment::Environment,
@@ -25,10 +24,7 @@ const PAUSE: Duration = Duration::from_millis(1800);
 const TURN: Duration = Duration::from_millis(1100);
 /// How long downloads in progress may take to finish at the end of a run.
 const FINISH_WITHIN: Duration = Duration::from_secs(90);
-/// The mesh is warm when all reads of `USUAL_FOR` succeeded with a p99 below `USUAL_P99`; `WARM_WITHIN` is
-/// the longest wait for that.
-const USUAL_FOR: Duration = Duration::from_secs(1);
-const USUAL_P99: Duration = Duration::from_millis(250);
+/// Longest wait for normal service at the beginning.
 const WARM_WITHIN: Duration = Duration::from_secs(30);
 /// Greatest age of an answer (contract D6).
 const OUTDATED_AT_MOST: Duration = Duration::from_secs(10);
@@ -128,16 +124,7 @@ impl Traffic {
     /// mesh that has just started answers slowly.
     pub(super) async fn warm_up(&self, at_least: Duration) {
         sleep(at_least).await;
-        let deadline = Instant::now() + WARM_WITHIN;
-        while Instant::now() < deadline {
-            let to = self.load.now();
-            let from = to.saturating_sub(USUAL_FOR);
-            let figures = samples::Figures::of(&self.load.samples(from, to), from, to);
-            if figures.requests > 0 && figures.fine == figures.requests && figures.worst_p99 < USUAL_P99 {
-                return;
-            }
-            sleep(USUAL_FOR / 4).await;
-        }
+        self.load.becomes_normal(NORMAL_P99, WARM_WITHIN).await;
     }
 
     /// Number of answers that clients received so far.

@@ -2,9 +2,6 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use serde_json::{Map, Value, json};
-
-use super::explanation::{FailedRequest, FailureKind, FaultSpan, RequestKind, asked_after, is_explained};
 use crate::rig::{
     clients::{
         download_results::Outcome,
@@ -14,7 +11,8 @@ use crate::rig::{
         samples::{self, ReadResult},
         submitters::{IndefiniteSubmission, SubmissionOutcome},
     },
-    report::{self, in_ms, ms},
+    faults::explanation::{FailedRequest, FailureKind, FaultSpan, RequestKind, asked_after, is_explained},
+    report::{self, Column, in_ms},
     traffic::SubmissionResults,
 };
 
@@ -68,42 +66,19 @@ impl Figures {
 }
 
 impl report::Figures for Figures {
-    const HEADING: &'static [&'static str] = &[
-        "acts",
-        "reads",
-        "missed",
-        "p50 ms",
-        "longest",
-        "downloads",
-        "missed",
-        "whole files",
-        "submissions",
-        "missed",
-    ];
-
-    fn cells(&self) -> Vec<String> {
-        let ms = |time: Duration| format!("{:.1}", time.as_secs_f64() * 1e3);
+    fn columns(&self) -> Vec<Column> {
         vec![
-            self.acts.to_string(),
-            self.reads.to_string(),
-            self.reads_missed.to_string(),
-            ms(self.p50),
-            ms(self.longest),
-            self.downloads.to_string(),
-            self.downloads_missed.to_string(),
-            self.files.to_string(),
-            self.submissions.to_string(),
-            self.submissions_missed.to_string(),
+            Column::count("acts", "actsDone", self.acts),
+            Column::count("reads", "reads", self.reads),
+            Column::count("missed", "readsMissed", self.reads_missed),
+            Column::time("p50 ms", "p50Ms", self.p50),
+            Column::time("longest", "longestMs", self.longest),
+            Column::count("downloads", "downloads", self.downloads),
+            Column::count("missed", "downloadsMissed", self.downloads_missed),
+            Column::count("whole files", "wholeFiles", self.files),
+            Column::count("submissions", "submissions", self.submissions),
+            Column::count("missed", "submissionsMissed", self.submissions_missed),
         ]
-    }
-
-    fn json(&self) -> Map<String, Value> {
-        let figures = json!({
-            "actsDone": self.acts, "reads": self.reads, "readsMissed": self.reads_missed, "p50Ms": ms(self.p50),
-            "longestMs": ms(self.longest), "downloads": self.downloads, "downloadsMissed": self.downloads_missed,
-            "wholeFiles": self.files, "submissions": self.submissions, "submissionsMissed": self.submissions_missed,
-        });
-        figures.as_object().cloned().unwrap_or_default()
     }
 }
 

@@ -5,26 +5,16 @@
 //! allows and be explained by a fault. Afterwards no process may use more resources than before, and the
 //! edges' request counts must agree with those of their clients.
 
-mod explanation;
-mod fault_injector;
 mod figures;
-mod links;
-mod plan;
-mod resource_usage;
 
 use std::{
     cell::{Cell, RefCell},
     time::Duration,
 };
 
-use explanation::FaultSpan;
-use fault_injector::{FaultInjector, InjectedFault};
 use figures::{Figures, Report};
-use links::Links;
 use mesh::{failure::Failure, open_files, terminal::print_line};
-use plan::schedule;
 use rand::{SeedableRng as _, rngs::SmallRng};
-use resource_usage::{EdgeRequestCount, ResourceUsage};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
@@ -32,6 +22,13 @@ use super::{
     clients::heads::HeadObserver,
     engine::{RESTARTED_SOON, Run, on_private_mesh, repeat},
     environment::{Environment, REPLICAS},
+    faults::{
+        explanation::FaultSpan,
+        injector::{FaultInjector, InjectedFault},
+        links::Links,
+        schedule::RandomSchedule,
+    },
+    resource_usage::{EdgeRequestCount, ResourceUsage},
     seed,
     traffic::{Paces, Traffic, check_submissions, files_are_whole, finish_downloads, none_is_outdated},
 };
@@ -58,10 +55,7 @@ const BACK_WITHIN: Duration = Duration::from_secs(90);
 /// Durations of a run.
 #[derive(Clone, Copy, Debug)]
 struct Plan {
-    length: Duration,
-    every: Duration,
-    lasts: Duration,
-    busy: Duration,
+    faults: RandomSchedule,
     after: Duration,
     quiet: Duration,
     warm_up: Duration,
@@ -75,21 +69,16 @@ impl Plan {
         if args.play.run.short {
             let (every, lasts) = (Duration::from_millis(1500), Duration::from_secs(2));
             return Self {
-                length: every * 6,
-                every,
-                lasts,
-                busy: lasts * 2,
+                faults: RandomSchedule { length: every * 6, every, lasts, busy: lasts * 2 },
                 after,
                 quiet: Duration::from_secs(3),
                 warm_up: Duration::from_secs(3),
                 paces: Paces { slow, long: slow },
             };
         }
+        let length = Duration::from_secs(u64::from(args.minutes) * 60);
         Self {
-            length: Duration::from_secs(u64::from(args.minutes) * 60),
-            every: EVERY,
-            lasts: LASTS,
-            busy: BUSY,
+            faults: RandomSchedule { length, every: EVERY, lasts: LASTS, busy: BUSY },
             after,
             quiet: after + QUIET,
             warm_up: WARM_UP,
@@ -141,19 +130,13 @@ async fn play(
     warmed_up(traffic(!seed)?, plan.warm_up).await?;
     let before = ResourceUsage::read(environment.mesh).await;
     let counted = RefCell::new(EdgeRequestCount::begin(environment.mesh).await);
-    let schedule = schedule(plan.length, plan.every, plan.busy, &mut SmallRng::seed_from_u64(seed));
-    print_line(&format!("seed {seed}: {} acts in {:?}", schedule.len(), plan.length));
+    let schedule = plan.faults.draw(&mut SmallRng::seed_from_u64(seed));
+    print_line(&format!("seed {seed}: {} acts in {:?}", schedule.len(), plan.faults.length));
     let lives = environment.mesh.service_pids();
 
     let (heads, traffic) = (HeadObserver::watch(&environment.servers), traffic(seed)?);
     let is_over = Cell::new(false);
-    let injector = FaultInjector {
-        mesh: environment.mesh,
-        links,
-        traffic: &traffic,
-        counted: &counted,
-        lasts: plan.lasts,
-    };
+    let injector = FaultInjector::new(environment.mesh).with_links(links).counting(&traffic, &counted);
     let acting = async {
         let done = injector.run(&schedule).await;
         print_line(&format!("seed {seed}: all is mended"));
@@ -164,9 +147,7 @@ async fn play(
     };
     let ((done, is_ready), ()) = tokio::join!(acting, traffic.submitters.submit(seed, || is_over.get()));
     let Traffic { load, downloaders, submitters } = traffic;
-    let end = load.now();
-    load.pause();
-    load.until_finished(end).await;
+    let end = load.finish().await;
     let (reads_sent, reads_answered) = load.counts();
     let (attempts, files) = finish_downloads(downloaders).await;
     let counted = counted.into_inner();
@@ -204,9 +185,7 @@ async fn warmed_up(traffic: Traffic, time: Duration) -> Result<(), Failure> {
         is_over.set(true);
     };
     tokio::join!(waiting, traffic.submitters.submit(0, || is_over.get()));
-    let end = traffic.load.now();
-    traffic.load.pause();
-    traffic.load.until_finished(end).await;
+    traffic.load.finish().await;
     finish_downloads(traffic.downloaders).await;
     Ok(())
 }

@@ -2,9 +2,9 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
-use crate::rig::report::{self, ms};
+use crate::rig::report::{self, Column};
 
 /// The report of a phase of downloads.
 pub(crate) type Report = report::Report<Figures>;
@@ -105,32 +105,19 @@ impl Figures {
 }
 
 impl report::Figures for Figures {
-    const HEADING: &'static [&'static str] =
-        &["downloads", "whole", "refused", "broken", "wrong", "late", "MB", "pause p50 ms", "p99", "longest"];
-
-    fn cells(&self) -> Vec<String> {
-        let ms = |time: Duration| format!("{:.1}", time.as_secs_f64() * 1e3);
+    fn columns(&self) -> Vec<Column> {
         vec![
-            self.downloads.to_string(),
-            self.whole.to_string(),
-            self.refused.to_string(),
-            self.broken.to_string(),
-            self.wrong.to_string(),
-            self.late.to_string(),
-            (self.bytes / 1_000_000).to_string(),
-            ms(self.pause_p50),
-            ms(self.pause_p99),
-            ms(self.pause_longest),
+            Column::count("downloads", "downloads", self.downloads),
+            Column::count("whole", "whole", self.whole),
+            Column::count("refused", "refused", self.refused),
+            Column::count("broken", "broken", self.broken),
+            Column::count("wrong", "wrong", self.wrong),
+            Column::count("late", "late", self.late),
+            Column::new("MB", "bytes", (self.bytes / 1_000_000).to_string(), json!(self.bytes)),
+            Column::time("pause p50 ms", "pauseP50Ms", self.pause_p50),
+            Column::time("p99", "pauseP99Ms", self.pause_p99),
+            Column::time("longest", "pauseLongestMs", self.pause_longest),
         ]
-    }
-
-    fn json(&self) -> Map<String, Value> {
-        let figures = json!({
-            "downloads": self.downloads, "whole": self.whole, "refused": self.refused, "broken": self.broken,
-            "wrong": self.wrong, "late": self.late, "bytes": self.bytes, "pauseP50Ms": ms(self.pause_p50),
-            "pauseP99Ms": ms(self.pause_p99), "pauseLongestMs": ms(self.pause_longest),
-        });
-        figures.as_object().cloned().unwrap_or_default()
     }
 }
 

@@ -11,7 +11,7 @@ use std::{
     rc::Rc,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     thread::JoinHandle,
     time::{Duration, Instant},
@@ -22,22 +22,26 @@ use mesh_testbed::http1::RawAnswer;
 use parking_lot::Mutex;
 use rand::{Rng as _, SeedableRng as _, rngs::SmallRng};
 use tokio::{
+    sync::watch,
     task::LocalSet,
-    time::{sleep, sleep_until, timeout},
+    time::{interval, sleep_until, timeout},
 };
 
 use super::{
     connection::{Connection, RequestError, Response},
     heads::HeadObserver,
-    samples::{ReadResult, Sample},
+    samples::{Figures, ReadResult, Report, Sample},
 };
+use crate::rig::report::in_ms;
 
 /// Greatest number of idle connections to each edge.
 const MAX_IDLE: usize = 48;
 /// Client timeout: longer than the edge's own deadline plus the time for which drills freeze it.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// Polling interval while the load is paused, and while waiting for answers.
-const PAUSE_POLL: Duration = Duration::from_millis(5);
+/// Service is normal when all requests of this period succeeded.
+const NORMAL_FOR: Duration = Duration::from_secs(1);
+/// The p99 of normal service in this period.
+pub(crate) const NORMAL_P99: Duration = Duration::from_millis(250);
 /// Characters of a failure text that are stored.
 const MESSAGE_AT_MOST: usize = 240;
 
@@ -73,12 +77,19 @@ pub(crate) struct Load {
     thread: Option<JoinHandle<()>>,
 }
 
+/// Whether a load sends requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LoadState {
+    Sends,
+    Paused,
+    Stopped,
+}
+
 struct Shared {
     begun: Instant,
-    stop: AtomicBool,
-    is_paused: AtomicBool,
+    state: watch::Sender<LoadState>,
     /// Due times of the requests in progress.
-    waiting: Mutex<BTreeSet<Duration>>,
+    waiting: watch::Sender<BTreeSet<Duration>>,
     samples: Mutex<Vec<Sample>>,
     failures: Mutex<Vec<(Duration, String)>>,
     /// Number of requests sent, repetitions included.
@@ -92,9 +103,8 @@ impl Load {
     pub(crate) fn start(mix: Vec<RequestClass>, rate: u32, seed: u64) -> Result<Self, Failure> {
         let shared = Arc::new(Shared {
             begun: Instant::now(),
-            stop: AtomicBool::new(false),
-            is_paused: AtomicBool::new(false),
-            waiting: Mutex::default(),
+            state: watch::Sender::new(LoadState::Sends),
+            waiting: watch::Sender::default(),
             samples: Mutex::default(),
             failures: Mutex::default(),
             sent: AtomicU64::new(0),
@@ -141,19 +151,56 @@ impl Load {
 
     /// Pauses the load.
     pub(crate) fn pause(&self) {
-        self.shared.is_paused.store(true, Ordering::Relaxed);
+        self.shared.state.send_replace(LoadState::Paused);
     }
 
     /// Resumes a paused load.
     pub(crate) fn resume(&self) {
-        self.shared.is_paused.store(false, Ordering::Relaxed);
+        self.shared.state.send_replace(LoadState::Sends);
     }
 
     /// Waits until all requests that were due before a moment are finished.
     pub(crate) async fn until_finished(&self, before: Duration) {
-        while self.shared.waiting.lock().first().is_some_and(|due| *due < before) {
-            sleep(PAUSE_POLL).await;
-        }
+        let is_finished = |waiting: &BTreeSet<Duration>| waiting.first().is_none_or(|due| *due >= before);
+        // The sender lives as long as `self`, so that this cannot fail.
+        let _ = self.shared.waiting.subscribe().wait_for(is_finished).await;
+    }
+
+    /// Ends the load after the requests in progress; returns the time of the last one.
+    pub(crate) async fn finish(&self) -> Duration {
+        let end = self.now();
+        self.pause();
+        self.until_finished(end).await;
+        end
+    }
+
+    /// Waits until all requests of a second succeeded with a p99 below `p99`; returns whether they did in time.
+    pub(crate) async fn becomes_normal(&self, p99: Duration, within: Duration) -> bool {
+        let (begun, mut ticks) = (self.now(), interval(NORMAL_FOR / 4));
+        let normal = async {
+            loop {
+                ticks.tick().await;
+                let to = self.now();
+                let Some(from) = to.checked_sub(NORMAL_FOR).filter(|from| *from >= begun) else { continue };
+                self.until_finished(to).await;
+                let figures = Figures::of(&self.samples(from, to), from, to);
+                if figures.requests > 0 && figures.fine == figures.requests && figures.worst_p99 < p99 {
+                    return;
+                }
+            }
+        };
+        timeout(within, normal).await.is_ok()
+    }
+
+    /// Waits for the requests that were due from a moment until now; returns them, and a report of their
+    /// figures.
+    pub(crate) async fn report(&self, name: &str, from: Duration) -> (Vec<Sample>, Report) {
+        let to = self.now();
+        self.until_finished(to).await;
+        let samples = self.samples(from, to);
+        let mut report = Report::new(name, Figures::of(&samples, from, to));
+        report.messages = self.failure_messages(from, to);
+        (samples, report)
     }
 
     /// The finished requests that were due in `from..to`.
@@ -162,20 +209,23 @@ impl Load {
         samples.iter().filter(|sample| sample.due >= from && sample.due < to).cloned().collect()
     }
 
-    /// Failure texts of the requests that were due in `from..to`, each with its first due time and its count.
-    pub(crate) fn failure_texts(&self, from: Duration, to: Duration) -> BTreeMap<String, (Duration, usize)> {
+    /// The different failure texts of the requests that were due in `from..to`, with their counts.
+    pub(crate) fn failure_messages(&self, from: Duration, to: Duration) -> Vec<String> {
         let mut texts = BTreeMap::new();
         for (due, text) in self.shared.failures.lock().iter().filter(|(due, _)| *due >= from && *due < to) {
             let (first, count) = texts.entry(text.clone()).or_insert((*due, 0));
             (*first, *count) = ((*first).min(*due), *count + 1);
         }
-        texts
+        let message = |(text, (first, count)): (String, (Duration, usize))| {
+            format!("{count} times, first after {}: {text}", in_ms(first.saturating_sub(from)))
+        };
+        texts.into_iter().map(message).collect()
     }
 }
 
 impl Drop for Load {
     fn drop(&mut self) {
-        self.shared.stop.store(true, Ordering::Relaxed);
+        self.shared.state.send_replace(LoadState::Stopped);
         if let Some(thread) = self.thread.take() {
             // A panic of the thread is not propagated from a destructor.
             let _ = thread.join();
@@ -193,17 +243,27 @@ async fn run_load(shared: Arc<Shared>, mix: Vec<RequestClass>, rate: u32, seed: 
     // Classes with the same edge share its connections.
     let pool_of = |edge: SocketAddr| mix.iter().position(|other| other.edge == edge).unwrap_or_default();
     let mut due = Instant::now();
-    while !shared.stop.load(Ordering::Relaxed) {
-        if shared.is_paused.load(Ordering::Relaxed) {
-            sleep(PAUSE_POLL).await;
-            due = Instant::now();
-            continue;
+    let mut state = shared.state.subscribe();
+    loop {
+        let now = *state.borrow_and_update();
+        match now {
+            LoadState::Sends => {}
+            LoadState::Stopped => return,
+            LoadState::Paused => {
+                // Fails when the load is dropped, which also stops it.
+                let _ = state.changed().await;
+                due = Instant::now();
+                continue;
+            }
         }
         while due <= Instant::now() {
             let Some(class) = pick_class(&mix, random.random_range(0..100)) else { return };
             let request = class.requests[random.random_range(0..class.requests.len())].clone();
             let idle = Rc::clone(&pools[pool_of(class.edge)]);
-            shared.waiting.lock().insert(due.duration_since(shared.begun));
+            let since_begun = due.duration_since(shared.begun);
+            shared.waiting.send_modify(|waiting| {
+                waiting.insert(since_begun);
+            });
             tokio::task::spawn_local(ask(Arc::clone(&shared), idle, class.edge, request, due));
             due += period;
         }
@@ -245,7 +305,9 @@ async fn ask(shared: Arc<Shared>, idle: Idle, edge: SocketAddr, request: ReadReq
         shared.failures.lock().push((due, format!("{result}: {message}")));
     }
     shared.samples.lock().push(Sample { due, took, result, height, again });
-    shared.waiting.lock().remove(&due);
+    shared.waiting.send_modify(|waiting| {
+        waiting.remove(&due);
+    });
 }
 
 /// The idle connections to one edge.

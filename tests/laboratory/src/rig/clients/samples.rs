@@ -2,9 +2,9 @@
 
 use std::{fmt, time::Duration};
 
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
-use crate::rig::report::{self, ms};
+use crate::rig::report::{self, Column, ms};
 
 /// The report of a phase of reads.
 pub(crate) type Report = report::Report<Figures>;
@@ -120,44 +120,21 @@ impl Figures {
 }
 
 impl report::Figures for Figures {
-    const HEADING: &'static [&'static str] = &[
-        "reads",
-        "200",
-        "503",
-        "failed",
-        "again",
-        "p50 ms",
-        "worst p50",
-        "worst p99",
-        "longest",
-        "normal after ms",
-    ];
-
-    fn cells(&self) -> Vec<String> {
-        let after = self.normal_after.map_or_else(|| "-".to_owned(), |after| after.as_millis().to_string());
-        let ms = |time: Duration| format!("{:.1}", time.as_secs_f64() * 1e3);
+    fn columns(&self) -> Vec<Column> {
+        let normal_after =
+            self.normal_after.map_or_else(|| "-".to_owned(), |after| after.as_millis().to_string());
         vec![
-            self.requests.to_string(),
-            self.fine.to_string(),
-            self.refused.to_string(),
-            self.failed.to_string(),
-            self.again.to_string(),
-            ms(self.p50),
-            ms(self.worst_p50),
-            ms(self.worst_p99),
-            ms(self.longest),
-            after,
+            Column::count("reads", "requests", self.requests),
+            Column::count("200", "ok", self.fine),
+            Column::count("503", "refused", self.refused),
+            Column::count("failed", "failed", self.failed),
+            Column::count("again", "askedAgain", self.again),
+            Column::time("p50 ms", "p50Ms", self.p50),
+            Column::time("worst p50", "worstSecondP50Ms", self.worst_p50),
+            Column::time("worst p99", "worstSecondP99Ms", self.worst_p99),
+            Column::time("longest", "longestMs", self.longest),
+            Column::new("normal after ms", "normalAfterMs", normal_after, json!(self.normal_after.map(ms))),
         ]
-    }
-
-    fn json(&self) -> Map<String, Value> {
-        let figures = json!({
-            "requests": self.requests, "ok": self.fine, "refused": self.refused, "failed": self.failed,
-            "askedAgain": self.again, "p50Ms": ms(self.p50), "worstSecondP50Ms": ms(self.worst_p50),
-            "worstSecondP99Ms": ms(self.worst_p99), "longestMs": ms(self.longest),
-            "normalAfterMs": self.normal_after.map(ms),
-        });
-        figures.as_object().cloned().unwrap_or_default()
     }
 }
 

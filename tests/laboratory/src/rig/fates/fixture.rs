@@ -1,36 +1,41 @@
 //! Environment of the drill: a private mesh with two relays and a development node.
 
 use std::{
-    cell::Cell,
     collections::{BTreeMap, HashMap, HashSet},
     net::SocketAddr,
     path::PathBuf,
     time::Duration,
 };
 
+use futures_util::FutureExt as _;
 use mesh::{
     failure::{Failure, cannot},
     processes::DEVNODE,
 };
 use mesh_devnode::{ReservedPort, received};
 use mesh_transaction::TxHash;
-use rand::{SeedableRng as _, rngs::SmallRng};
-use tokio::{sync::watch, time::timeout};
+use rand::{Rng as _, SeedableRng as _, rngs::SmallRng};
 
 use super::{Figures, Plan, Report, relay_log::RelayLog};
 use crate::{
     private::{Layout, PrivateMesh, UNCACHED_EDGE},
-    rig::clients::{
-        consistency::{Contradiction, Truth, contradictions, truths},
-        node::Node,
-        submitters::{Submitted, Submitters},
+    rig::{
+        clients::{
+            consistency::{Contradiction, Truth, contradictions, truths},
+            node::Node,
+            submitters::{Submitted, Submitters},
+        },
+        faults::{
+            injector::FaultInjector,
+            schedule::{Fault, NODE, Target, repeated},
+        },
     },
 };
 
 const RELAY: &str = "tx-relay";
 const RELAYS: u32 = 2;
 /// Least number of kills of the node, and of relays.
-const KILLS: u32 = 2;
+const KILLS: usize = 2;
 /// Time between two blocks, milliseconds.
 const BLOCK_MS: &str = "300";
 /// How long node and relays may take to be ready after their last kill.
@@ -69,20 +74,18 @@ impl<'a> Fixture<'a> {
     /// Runs the drill once.
     pub(super) async fn play(&self, seed: u64) -> Result<Report, Failure> {
         let submitters = Submitters::new(self.edge, self.plan.submitting, seed)?;
-        let (node_kills, relay_kills) = (Cell::new(0), Cell::new(0));
-        let (end, ended) = watch::channel(false);
-        let submitting = async {
-            // A fast machine may need more submissions than planned until the kills are done.
-            submitters.submit(seed, || node_kills.get() >= KILLS && relay_kills.get() >= KILLS).await;
-            end.send_replace(true);
-            Ok(())
-        };
-        let Plan { node_killed_every, relay_killed_every, .. } = self.plan;
-        tokio::try_join!(
-            submitting,
-            self.kill_again(DEVNODE, node_killed_every, seed, ended.clone(), &node_kills),
-            self.kill_again(RELAY, relay_killed_every, seed, ended, &relay_kills),
-        )?;
+        let injectors = [FaultInjector::new(self.mesh), FaultInjector::new(self.mesh)];
+        // A fast machine may need more submissions than planned until the kills are done.
+        let is_enough = || injectors.iter().all(|injector| injector.injected().len() >= KILLS);
+        let submitting = submitters.submit(seed, is_enough).boxed_local().shared();
+        let mut random = SmallRng::seed_from_u64(seed);
+        let mut relay = || Target { name: RELAY, replica: random.random_range(0..RELAYS) };
+        let node_kills = repeated(self.plan.node_killed_every, || Fault::Kill(NODE));
+        let relay_kills = repeated(self.plan.relay_killed_every, || Fault::Kill(relay()));
+        tokio::join!(
+            injectors[0].run_until(node_kills, 1, submitting.clone()),
+            injectors[1].run_until(relay_kills, 1, submitting),
+        );
         let node = Node::new(self.node.address())?;
         if !self.mesh.until_serving(&[DEVNODE, RELAY], BACK_WITHIN).await {
             return Err(Failure::failed(format!("node and relays do not serve within {BACK_WITHIN:?}")));
@@ -93,30 +96,14 @@ impl<'a> Fixture<'a> {
         let sent = self.sent(&submitted)?;
         let calls = received(&self.calls).map_err(|error| cannot("read the node's record", &error))?;
         let mut report = reported(seed, &submitted, &truths, &sent, &calls);
-        let kills = [node_kills.get(), relay_kills.get()];
+        let kills =
+            injectors.map(|injector| injector.injected().iter().filter(|fault| fault.is_repaired).count());
         let [node, relay] = kills;
         report.bar(
             format!("the node killed {node} times, relays {relay} times, at least {KILLS} each"),
             kills.iter().all(|kills| *kills >= KILLS),
         );
         Ok(report)
-    }
-
-    /// Kills a process of a name repeatedly until the end. It has been replaced when this returns.
-    async fn kill_again(
-        &self,
-        name: &str,
-        every: Duration,
-        seed: u64,
-        mut ended: watch::Receiver<bool>,
-        kills: &Cell<u32>,
-    ) -> Result<(), Failure> {
-        let mut random = SmallRng::seed_from_u64(seed);
-        while timeout(every, ended.wait_for(|ended| *ended)).await.is_err() {
-            self.mesh.kill_one(name, &mut random).await?;
-            kills.set(kills.get() + 1);
-        }
-        Ok(())
     }
 
     /// Reads the logs of the relays.

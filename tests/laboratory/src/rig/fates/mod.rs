@@ -11,12 +11,12 @@ use std::time::Duration;
 
 use fixture::Fixture;
 use mesh::{failure::Failure, terminal::print_line};
-use serde_json::{Map, Value, json};
 
 use super::{
     clients::submitters::{self, SubmissionOutcome},
     engine::{RESTARTED_SOON, Run, on_private_mesh, repeat},
-    report, seed,
+    report::{self, Column},
+    seed,
 };
 use crate::rig::args::RunArgs;
 
@@ -71,23 +71,17 @@ impl Figures {
 }
 
 impl report::Figures for Figures {
-    const HEADING: &'static [&'static str] =
-        &["submissions", "accepted", "refused", "unknown", "not taken", "left", "transactions", "in blocks"];
-
-    fn cells(&self) -> Vec<String> {
-        let Self { submissions, accepted, refused, unknown, not_taken, left, transactions, in_blocks } = self;
-        [submissions, accepted, refused, unknown, not_taken, left, transactions, in_blocks]
-            .map(ToString::to_string)
-            .into()
-    }
-
-    fn json(&self) -> Map<String, Value> {
-        let figures = json!({
-            "submissions": self.submissions, "accepted": self.accepted, "refused": self.refused,
-            "unknown": self.unknown, "notTaken": self.not_taken, "left": self.left,
-            "transactions": self.transactions, "inBlocks": self.in_blocks,
-        });
-        figures.as_object().cloned().unwrap_or_default()
+    fn columns(&self) -> Vec<Column> {
+        vec![
+            Column::count("submissions", "submissions", self.submissions),
+            Column::count("accepted", "accepted", self.accepted),
+            Column::count("refused", "refused", self.refused),
+            Column::count("unknown", "unknown", self.unknown),
+            Column::count("not taken", "notTaken", self.not_taken),
+            Column::count("left", "left", self.left),
+            Column::count("transactions", "transactions", self.transactions),
+            Column::count("in blocks", "inBlocks", self.in_blocks),
+        ]
     }
 }
 

@@ -1,19 +1,19 @@
 //! Environment of the attacks: a private mesh with filled tables, and a load that runs during each attack.
 
-use std::{collections::BTreeMap, net::SocketAddr, time::Duration};
+use std::{net::SocketAddr, time::Duration};
 
 use mesh::{failure::Failure, terminal::print_line};
 use rustix::process::{Resource, getrlimit};
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 use tokio_postgres::Client;
 
 use crate::{
     private::{Layout, PrivateMesh, Servers},
     rig::{
-        args::FloodArgs,
+        args::{FloodArgs, PlayArgs},
         clients::{
             load::Load,
-            samples::{Figures, Report, Sample, quantile},
+            samples::{Report, Sample, quantile},
         },
         read_requests::{ReadRequests, start_filled},
         report::in_ms,
@@ -40,19 +40,16 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// The running mesh.
 pub(super) struct Fixture<'a> {
     pub(super) mesh: &'a PrivateMesh,
+    pub(super) play: &'a PlayArgs,
     pub(super) servers: Servers,
     /// HTTP address of the usual edge.
     pub(super) edge: SocketAddr,
-    /// Whether it is the short form.
-    pub(super) is_short: bool,
     /// Rate of the load, requests a second.
     pub(super) rate: u32,
     /// Number of concurrent attackers.
     pub(super) attacker_count: usize,
     database: Client,
     seed: u64,
-    /// Factor of all time limits.
-    slack: u32,
 }
 
 /// The load of a phase, with its p99 before the attack.
@@ -64,52 +61,34 @@ pub(super) struct MeasuredLoad {
 
 impl<'a> Fixture<'a> {
     /// Starts servers and services.
-    pub(super) async fn start(mesh: &'a PrivateMesh, args: &FloodArgs, seed: u64) -> Result<Self, Failure> {
+    pub(super) async fn start(
+        mesh: &'a PrivateMesh,
+        args: &'a FloodArgs,
+        seed: u64,
+    ) -> Result<Self, Failure> {
         let (servers, database) = start_filled(mesh).await?;
         let edges = mesh.start_services(&servers, &Layout::default()).await?;
-        let (is_short, slack) = (args.play.run.short, args.play.slack);
         let files = getrlimit(Resource::Nofile).current.map_or(usize::MAX, |files| files as usize);
-        let wanted = if is_short { ATTACKERS_SHORT } else { ATTACKERS };
+        let wanted = args.play.either(ATTACKERS, ATTACKERS_SHORT);
         // The phase with idle connections has twice as many.
         let attacker_count = wanted.min(files.saturating_sub(OTHER_FILES) / 2).max(1);
         if attacker_count < wanted {
             print_line(&format!("only {files} files may be open: {attacker_count} attackers of a kind"));
         }
         let edge = edges.cached;
-        Ok(Self { mesh, servers, edge, is_short, rate: args.rate, attacker_count, database, seed, slack })
-    }
-
-    /// A time limit times the slack.
-    pub(super) fn bound(&self, time: Duration) -> Duration {
-        time * self.slack
-    }
-
-    /// The value for the long form or for the short one.
-    pub(super) fn either<T>(&self, long: T, short: T) -> T {
-        if self.is_short { short } else { long }
+        Ok(Self { mesh, play: &args.play, servers, edge, rate: args.rate, attacker_count, database, seed })
     }
 
     /// Starts the load at an edge and measures it without an attack.
     pub(super) async fn load(&self, edge: SocketAddr) -> Result<MeasuredLoad, Failure> {
         let mix = ReadRequests::find(&self.database).await?.mix(edge, edge);
         let load = Load::start(mix, self.rate, self.seed)?;
-        let deadline = Instant::now() + TIMEOUT;
         // Waits until connections are open and caches are filled.
-        loop {
-            let from = load.now();
-            sleep(Duration::from_secs(1)).await;
-            let to = load.now();
-            load.until_finished(to).await;
-            let samples = load.samples(from, to);
-            if !samples.is_empty() && samples.iter().all(Sample::is_fine) {
-                break;
-            }
-            if Instant::now() > deadline {
-                return Err(Failure::failed("the load is not answered even without an attack"));
-            }
+        if !load.becomes_normal(Duration::MAX, TIMEOUT).await {
+            return Err(Failure::failed("the load is not answered even without an attack"));
         }
         let from = load.now();
-        sleep(self.either(STEADY, STEADY_SHORT)).await;
+        sleep(self.play.either(STEADY, STEADY_SHORT)).await;
         let to = load.now();
         load.until_finished(to).await;
         let samples = load.samples(from, to);
@@ -119,23 +98,15 @@ impl<'a> Fixture<'a> {
     /// Ends the load and reports it, with the bars that are common to all attacks.
     pub(super) async fn report(&self, name: &str, measured_load: MeasuredLoad) -> Report {
         let MeasuredLoad { load, steady, from } = measured_load;
-        let to = load.now();
-        load.until_finished(to).await;
-        let samples = load.samples(from, to);
-        let mut report = Report::new(name, Figures::of(&samples, from, to));
+        let (samples, mut report) = load.report(name, from).await;
         report.none_fails();
-        let no_time = self.either(NO_TIME, NO_TIME_SHORT);
-        let bound = self.bound((steady * TIMES).max(no_time));
+        let no_time = self.play.either(NO_TIME, NO_TIME_SHORT);
+        let bound = self.play.bound((steady * TIMES).max(no_time));
         report.bar_at_most(
             &format!("p99 of the others, {} without the attack", in_ms(steady)),
             p99(&samples),
             bound,
         );
-        let texts: BTreeMap<String, (Duration, usize)> = load.failure_texts(from, to);
-        for (text, (first, count)) in texts {
-            let first = in_ms(first.saturating_sub(from));
-            report.messages.push(format!("{count} times, first after {first}: {text}"));
-        }
         report
     }
 

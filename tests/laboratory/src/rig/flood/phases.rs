@@ -77,15 +77,15 @@ async fn closed(
 ) -> Result<Report, Failure> {
     let measured_load = fixture.load(fixture.edge).await?;
     let count = fixture.attacker_count * multiple;
-    let is_awaited = !fixture.is_short || within <= HEAD;
+    let is_awaited = !fixture.play.run.short || within <= HEAD;
     let ramp_up = if is_awaited && within > HEAD { SLOW_RAMP_UP } else { RAMP_UP };
-    let length = if is_awaited { within + fixture.bound(LATER) } else { ATTACK_LENGTH_SHORT };
+    let length = if is_awaited { within + fixture.play.bound(LATER) } else { ATTACK_LENGTH_SHORT };
     let ended = Attackers::send(kind, count, fixture.edge, ramp_up).end(ramp_up + length).await;
     let mut report = fixture.report(name, measured_load).await;
     report.bar(format!("attackers that found no place: {}, at most 0", ended.refused), ended.refused == 0);
     if is_awaited {
         report.bar(format!("attackers that stayed: {}, at most 0", ended.left), ended.left == 0);
-        report.bar_at_most("the last one is closed", ended.longest(), within + fixture.bound(LATER));
+        report.bar_at_most("the last one is closed", ended.longest(), within + fixture.play.bound(LATER));
     }
     report.notes.push(ended.summary());
     Ok(report)
@@ -94,12 +94,12 @@ async fn closed(
 /// HTTP/2 clients open and reset streams, and reconnect.
 async fn reset(fixture: &Fixture<'_>) -> Result<Report, Failure> {
     let measured_load = fixture.load(fixture.edge).await?;
-    let until = Instant::now() + fixture.either(ATTACK_LENGTH, ATTACK_LENGTH_SHORT);
+    let until = Instant::now() + fixture.play.either(ATTACK_LENGTH, ATTACK_LENGTH_SHORT);
     let (mut sent_away, mut left) = (0, 0);
     while Instant::now() < until {
-        let resetting = fixture.either(RESETTING, RESETTING_SHORT);
+        let resetting = fixture.play.either(RESETTING, RESETTING_SHORT);
         let attackers = Attackers::send(Attack::Reset, resetting, fixture.edge, Duration::ZERO);
-        let ended = attackers.end(fixture.bound(LATER)).await;
+        let ended = attackers.end(fixture.play.bound(LATER)).await;
         sent_away += ended.after.len();
         left += ended.left + ended.refused;
     }
@@ -113,8 +113,8 @@ async fn reset(fixture: &Fixture<'_>) -> Result<Report, Failure> {
 async fn rate(fixture: &Fixture<'_>) -> Result<Report, Failure> {
     let edge = fixture.edge_with_rate().await?;
     let measured_load = fixture.load(edge).await?;
-    let length = fixture.either(ATTACK_LENGTH, ATTACK_LENGTH_SHORT);
-    let a_second = RATE_PER_S * fixture.either(TIMES_THE_RATE, TIMES_THE_RATE_SHORT);
+    let length = fixture.play.either(ATTACK_LENGTH, ATTACK_LENGTH_SHORT);
+    let a_second = RATE_PER_S * fixture.play.either(TIMES_THE_RATE, TIMES_THE_RATE_SHORT);
     let begun = Instant::now();
     let mut greedy = JoinSet::new();
     for _ in 0..GREEDY {
@@ -175,18 +175,18 @@ async fn is_served_soon(fixture: &Fixture<'_>, edge: std::net::SocketAddr) -> bo
             sleep(Duration::from_millis(100)).await;
         }
     };
-    timeout(fixture.bound(LATER), asked).await.is_ok()
+    timeout(fixture.play.bound(LATER), asked).await.is_ok()
 }
 
 /// An operation becomes slow, and many clients request it.
 async fn slow(fixture: &Fixture<'_>) -> Result<Report, Failure> {
     let measured_load = fixture.load(fixture.edge).await?;
     let holder = fixture.servers.lock_table(SLOW_TABLE).await?;
-    let length = fixture.either(ATTACK_LENGTH, ATTACK_LENGTH_SHORT);
+    let length = fixture.play.either(ATTACK_LENGTH, ATTACK_LENGTH_SHORT);
     let (edge, until) = (fixture.edge, Instant::now() + length);
     let summary: Arc<parking_lot::Mutex<BTreeMap<u16, usize>>> = Arc::default();
     let mut asking = JoinSet::new();
-    let count = fixture.either(SLOW_REQUESTS, SLOW_REQUESTS_SHORT);
+    let count = fixture.play.either(SLOW_REQUESTS, SLOW_REQUESTS_SHORT);
     for number in 0..count {
         let summary = Arc::clone(&summary);
         asking.spawn(async move {
@@ -222,7 +222,7 @@ async fn files(fixture: &Fixture<'_>) -> Result<Report, Failure> {
     let edge = fixture.edge_with_few_files().await?;
     let before = fixture.mesh.pids("edge-files");
     let measured_load = fixture.load(edge).await?;
-    let until = Instant::now() + fixture.either(ATTACK_LENGTH * 2, ATTACK_LENGTH_SHORT);
+    let until = Instant::now() + fixture.play.either(ATTACK_LENGTH * 2, ATTACK_LENGTH_SHORT);
     let mut closed = 0;
     while Instant::now() < until {
         let wave = Attackers::send(Attack::Silent, fixture.attacker_count.min(1000), edge, RAMP_UP);

@@ -3,6 +3,7 @@
 
 use std::{net::SocketAddr, time::Duration};
 
+use futures_util::FutureExt as _;
 use mesh::{
     failure::{Failure, cannot},
     terminal::print_line,
@@ -20,7 +21,12 @@ use crate::{
         clients::{
             download::Download,
             download_batch::{DownloadBatch, Pace},
+            download_results::DownloadResult,
             files::{ExpectedFile, Files, LEDGER_ROWS, SEGMENTS},
+        },
+        faults::{
+            injector::{FaultInjector, InjectedFault},
+            schedule::ScheduledFault,
         },
     },
     synthetic::{LargeTable, Synthetic},
@@ -54,21 +60,18 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// The running mesh and the expected files.
 pub(super) struct Fixture<'a> {
     pub(super) mesh: &'a PrivateMesh,
+    pub(super) play: &'a PlayArgs,
     pub(super) servers: Servers,
     pub(super) edge: SocketAddr,
     pub(super) files: Files,
-    /// Whether it is the short form.
-    pub(super) is_short: bool,
-    /// Factor of all time limits.
-    slack: u32,
 }
 
 impl<'a> Fixture<'a> {
     /// Writes the data and starts servers and services.
-    pub(super) async fn start(mesh: &'a PrivateMesh, args: &PlayArgs, seed: u64) -> Result<Self, Failure> {
+    pub(super) async fn start(mesh: &'a PrivateMesh, play: &'a PlayArgs, seed: u64) -> Result<Self, Failure> {
         let servers = mesh.start_servers().await?;
         print_line("writing segments");
-        let (plan, rows) = if args.run.short { (PLAN_SHORT, ENTRIES_SHORT) } else { (PLAN, ENTRIES) };
+        let (plan, rows) = play.either((PLAN, ENTRIES), (PLAN_SHORT, ENTRIES_SHORT));
         let folder = mesh.home.root().to_owned();
         let root = folder.clone();
         let written = tokio::task::spawn_blocking(move || plan.write(&root)).await;
@@ -86,22 +89,7 @@ impl<'a> Fixture<'a> {
             mesh.start_services(&servers, &Layout { replicas: &replicas, ..Layout::default() }).await?;
         let mut files = Files::read(&folder, plan, &mut SmallRng::seed_from_u64(seed)).await?;
         files.learn_ledger(edges.cached).await?;
-        Ok(Self { mesh, servers, edge: edges.cached, files, is_short: args.run.short, slack: args.slack })
-    }
-
-    /// A time limit times the slack.
-    pub(super) fn bound(&self, time: Duration) -> Duration {
-        time * self.slack
-    }
-
-    /// A least share, divided by the slack.
-    pub(super) fn share(&self, share: f64) -> f64 {
-        share / f64::from(self.slack)
-    }
-
-    /// The value for the long form or for the short one.
-    pub(super) fn either<T>(&self, long: T, short: T) -> T {
-        if self.is_short { short } else { long }
+        Ok(Self { mesh, play, servers, edge: edges.cached, files })
     }
 
     /// Starts downloads, at most `at_once` concurrently.
@@ -110,8 +98,24 @@ impl<'a> Fixture<'a> {
         downloads: Vec<(ExpectedFile, Pace)>,
         at_once: usize,
     ) -> DownloadBatch {
-        let time_limit = DOWNLOAD_TIMEOUT.max(self.bound(DOWNLOAD_TIMEOUT / 2));
+        let time_limit = DOWNLOAD_TIMEOUT.max(self.play.bound(DOWNLOAD_TIMEOUT / 2));
         DownloadBatch::start(self.edge, downloads, at_once, Duration::ZERO, time_limit)
+    }
+
+    /// Downloads files, [`AT_ONCE`] concurrently, while faults are injected, at most `at_once` concurrently.
+    /// Returns the results, and the repaired faults.
+    pub(super) async fn download_under(
+        &self,
+        downloads: Vec<(ExpectedFile, Pace)>,
+        schedule: impl Iterator<Item = ScheduledFault>,
+        at_once: usize,
+    ) -> (Vec<DownloadResult>, Vec<InjectedFault>) {
+        let injector = FaultInjector::new(self.mesh);
+        let results = self.start_downloads(downloads, AT_ONCE).results().boxed_local().shared();
+        injector.run_until(schedule, at_once, results.clone().map(drop)).await;
+        let mut faults = injector.injected();
+        faults.retain(|fault| fault.is_repaired);
+        (results.await, faults)
     }
 
     /// `count` random downloads of all kinds and paces; slow ones take up to `longest`.
@@ -166,12 +170,6 @@ impl<'a> Fixture<'a> {
             }
         }
         true
-    }
-
-    /// Number of workers that are ready now.
-    pub(super) fn serving(&self) -> usize {
-        let readiness = self.mesh.supervisor.standing();
-        readiness.iter().find(|(name, ..)| name == EXPORT).map_or(0, |(_, ready, _)| *ready)
     }
 
     /// Numbers of pulls that the edge has sent, and of repeated ones among them.

@@ -51,7 +51,7 @@ pub(super) async fn run(
 }
 
 async fn steady(fixture: &Fixture<'_>, random: &mut SmallRng) -> Report {
-    let downloads = fixture.mixed(fixture.either(STEADY, STEADY_SHORT), SLOW, random, Files::any);
+    let downloads = fixture.mixed(fixture.play.either(STEADY, STEADY_SHORT), SLOW, random, Files::any);
     let results = fixture.start_downloads(downloads, AT_ONCE).results().await;
     let mut report = Report::of_downloads("steady", &results);
     report.none_fails();

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use serde_json::{Map, Value, json};
 use tokio::time::Instant;
 
 use crate::rig::{
@@ -10,7 +9,7 @@ use crate::rig::{
         download_results::Outcome, downloaders::Attempt, load::Load, samples,
         submitters::IndefiniteSubmission,
     },
-    report::{self, ms},
+    report::{self, Column},
 };
 
 /// The report of a period.
@@ -68,41 +67,18 @@ impl Figures {
 }
 
 impl report::Figures for Figures {
-    const HEADING: &'static [&'static str] = &[
-        "reads",
-        "failed",
-        "again",
-        "p50 ms",
-        "worst p99",
-        "longest",
-        "downloading",
-        "downloads",
-        "broken",
-        "unsure submissions",
-    ];
-
-    fn cells(&self) -> Vec<String> {
-        let ms = |time: Duration| format!("{:.1}", time.as_secs_f64() * 1e3);
+    fn columns(&self) -> Vec<Column> {
         vec![
-            self.reads.to_string(),
-            self.failed.to_string(),
-            self.again.to_string(),
-            ms(self.p50),
-            ms(self.worst_p99),
-            ms(self.longest),
-            self.reading.to_string(),
-            self.downloads.to_string(),
-            self.broken.to_string(),
-            self.indefinite.to_string(),
+            Column::count("reads", "reads", self.reads),
+            Column::count("failed", "failed", self.failed),
+            Column::count("again", "askedAgain", self.again),
+            Column::time("p50 ms", "p50Ms", self.p50),
+            Column::time("worst p99", "worstSecondP99Ms", self.worst_p99),
+            Column::time("longest", "longestMs", self.longest),
+            Column::count("downloading", "downloading", self.reading),
+            Column::count("downloads", "downloads", self.downloads),
+            Column::count("broken", "broken", self.broken),
+            Column::count("unsure submissions", "unsureSubmissions", self.indefinite),
         ]
-    }
-
-    fn json(&self) -> Map<String, Value> {
-        let figures = json!({
-            "reads": self.reads, "failed": self.failed, "askedAgain": self.again, "p50Ms": ms(self.p50),
-            "worstSecondP99Ms": ms(self.worst_p99), "longestMs": ms(self.longest), "downloading": self.reading,
-            "downloads": self.downloads, "broken": self.broken, "unsureSubmissions": self.indefinite,
-        });
-        figures.as_object().cloned().unwrap_or_default()
     }
 }

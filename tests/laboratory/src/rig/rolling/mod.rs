@@ -27,7 +27,6 @@ use super::{
     },
     engine::{Run, on_private_mesh, repeat},
     environment::{Environment, REPLICAS},
-    report::in_ms,
     seed,
     traffic::{
         Paces, SubmissionResults, Traffic, check_submissions, files_are_whole, finish_downloads,
@@ -94,9 +93,7 @@ async fn play(
     };
     let (reports, ()) = tokio::join!(restarting, traffic.submitters.submit(seed, || is_over.get()));
     let mut reports = reports?;
-    let end = traffic.load.now();
-    traffic.load.pause();
-    traffic.load.until_finished(end).await;
+    let end = traffic.load.finish().await;
     let Traffic { load, downloaders, submitters } = traffic;
     let (attempts, files) = finish_downloads(downloaders).await;
     let fates = check_submissions(environment, submitters).await?;
@@ -106,10 +103,7 @@ async fn play(
     let (begun, rolled) = (reports[0].figures.from, reports[0].figures.to);
     let mut all = Report::new("all", Figures::of(&load, begun, end));
     all.figures.count(&attempts, &fates.indefinite);
-    for (text, (first, count)) in load.failure_texts(begun, end) {
-        all.messages
-            .push(format!("{count} times, first after {}: {text}", in_ms(first.saturating_sub(begun))));
-    }
+    all.messages = load.failure_messages(begun, end);
     all.bar(
         format!("reads that failed: {} of {}, at most 0", all.figures.failed, all.figures.reads),
         all.figures.failed == 0 && all.figures.reads > 0,

@@ -61,7 +61,7 @@ pub(super) async fn damage(fixture: &Fixture<'_>, random: &mut SmallRng) -> Resu
     // The last segments, so that none of their bytes is in flight when a download has just started.
     let victims = plan.segments - plan.segments / 4..plan.segments;
     let others = fixture.files.before(victims.start * plan.blocks);
-    let count = fixture.either(OTHERS, OTHERS_SHORT);
+    let count = fixture.play.either(OTHERS, OTHERS_SHORT);
     let mixed = |random: &mut SmallRng| {
         let expected = others[random.random_range(0..others.len())].clone();
         let pace = Pace::any(expected.bytes.len(), SLOW, random);
@@ -71,7 +71,7 @@ pub(super) async fn damage(fixture: &Fixture<'_>, random: &mut SmallRng) -> Resu
     let batch = fixture.start_downloads(downloads, AT_ONCE);
     let whole = fixture.files.largest();
     let (mut results, mut taken) = (Vec::new(), Vec::new());
-    for _ in 0..fixture.either(ROUNDS, ROUNDS_SHORT) {
+    for _ in 0..fixture.play.either(ROUNDS, ROUNDS_SHORT) {
         for damage in [Damage::Flipped, Damage::Cut, Damage::Gone] {
             for when in [When::Before, When::Amidst] {
                 let name = &fixture.files.segments

@@ -71,7 +71,7 @@ enum Protocol {
 
 /// Replaces the segments by ten gigabytes for two downloads.
 pub(super) async fn large(fixture: &Fixture<'_>) -> Result<Vec<Report>, Failure> {
-    let bytes = fixture.either(BYTES, BYTES_SHORT);
+    let bytes = fixture.play.either(BYTES, BYTES_SHORT);
     let rows = bytes / SEGMENTS / fixture.files.bytes_per_row() + 1;
     let plan = Synthetic { segments: SEGMENTS, blocks: BLOCKS, rows, ..fixture.files.plan() };
     let root = fixture.mesh.home.root().join("large");

@@ -40,7 +40,7 @@ pub(super) async fn nats(fixture: &Fixture<'_>, random: &mut SmallRng) -> Result
     let before = fixture.mesh.service_pids();
     let batch = begin(fixture, random, Files::any);
     let mut notes = Vec::new();
-    for _ in 0..fixture.either(BUS_KILLS, BUS_KILLS_SHORT) {
+    for _ in 0..fixture.play.either(BUS_KILLS, BUS_KILLS_SHORT) {
         sleep(Duration::from_millis(random.random_range(BETWEEN_MS))).await;
         let reading = batch.reading();
         let killed = Instant::now();
@@ -117,7 +117,7 @@ fn begin(
     random: &mut SmallRng,
     any: fn(&Files, &mut SmallRng) -> ExpectedFile,
 ) -> DownloadBatch {
-    let (count, slow) = fixture.either((DOWNLOADS, SLOW), (DOWNLOADS_SHORT, SLOW_SHORT));
+    let (count, slow) = fixture.play.either((DOWNLOADS, SLOW), (DOWNLOADS_SHORT, SLOW_SHORT));
     let downloads = fixture.mixed(count, slow, random, any);
     fixture.start_downloads(downloads, AT_ONCE)
 }

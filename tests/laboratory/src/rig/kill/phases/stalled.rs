@@ -41,7 +41,7 @@ const LEAST_SHARE: f64 = 0.8;
 
 /// Measures a quick client alone, then together with the stalled ones, then alone again.
 pub(super) async fn stalled(fixture: &Fixture<'_>) -> Result<Report, Failure> {
-    let count = fixture.either(CLIENTS, CLIENTS_SHORT);
+    let count = fixture.play.either(CLIENTS, CLIENTS_SHORT);
     let mut edge: Vec<ProcessMemory> = fixture
         .mesh
         .pids(EDGE)
@@ -71,7 +71,7 @@ pub(super) async fn stalled(fixture: &Fixture<'_>) -> Result<Report, Failure> {
     let mut report = Report::of_downloads("stalled", &results);
     report.none_fails();
     report.bar(format!("stalled clients that are still served: {stalled} of {count}"), stalled == count);
-    let least = fixture.share(LEAST_SHARE);
+    let least = fixture.play.share(LEAST_SHARE);
     report.bar(
         format!(
             "a quick client keeps {:.2} of {lone:.0} MB a second, at least {least:.2}",
@@ -128,7 +128,7 @@ async fn quick(fixture: &Fixture<'_>) -> Quick {
     let (begun, reading) = (Instant::now(), AtomicUsize::new(0));
     let expected = fixture.files.largest();
     let mut results = Vec::new();
-    while begun.elapsed() < fixture.either(QUICK, QUICK_SHORT) {
+    while begun.elapsed() < fixture.play.either(QUICK, QUICK_SHORT) {
         let deadline = Instant::now() + DOWNLOAD_TIMEOUT;
         results.push(
             download_file(fixture.edge, &expected, Pace::QUICK, deadline, &reading, std::future::ready(()))

@@ -1,23 +1,22 @@
 //! Phases "kill", "freeze" and "scale": workers are killed, frozen and removed during downloads. No client
 //! may see more than a short wait.
 
-use std::{convert::Infallible, time::Duration};
+use std::time::Duration;
 
 use mesh::failure::Failure;
 use mesh_launcher::control::Request;
 use rand::{Rng as _, rngs::SmallRng};
-use rustix::process::Signal;
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep};
+use tokio::time::Instant;
 
 use crate::rig::{
     clients::{
         download_batch::Pace,
         files::{ExpectedFile, Files},
     },
-    faults::send,
+    faults::schedule::{Fault, Target, repeated},
     kill::{
         Report,
-        fixture::{AT_ONCE, EXPORT, Fixture, WORKERS},
+        fixture::{EXPORT, Fixture, WORKERS},
     },
 };
 
@@ -36,7 +35,6 @@ const KILLED_PAUSE: Duration = Duration::from_secs(1);
 const FROZEN_PAUSE: Duration = Duration::from_millis(1500);
 /// Length of a freeze, milliseconds.
 const FROZEN_MS: std::ops::Range<u64> = 1_500..2_500;
-const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Number of downloads in progress when a worker is removed, and duration and size of each.
 const LEFT: usize = 200;
@@ -48,35 +46,22 @@ const LEFT_BYTES_SHORT: usize = 1 << 20;
 /// Longest time until the removed worker has ended.
 const GONE_WITHIN: Duration = Duration::from_secs(5);
 
-/// Kills one worker after the other.
+/// Kills one worker after the other. The next kill waits until all workers are ready: otherwise slow starts
+/// would leave none.
 pub(super) async fn kill(fixture: &Fixture<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
-    let mut kills = 0_u32;
-    let downloads = mixed(fixture, random);
-    let begun = Instant::now();
-    let batch = fixture.start_downloads(downloads, AT_ONCE);
-    let hits = async {
-        let mut hits = interval(HIT_EVERY);
-        hits.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        hits.tick().await;
-        loop {
-            hits.tick().await;
-            // Waits until all workers are ready, otherwise slow starts would leave none.
-            while fixture.serving() < WORKERS as usize {
-                sleep(POLL_INTERVAL).await;
-            }
-            let hit = fixture.mesh.random_replica(EXPORT, random).and_then(|pid| send(pid, Signal::KILL));
-            kills += u32::from(hit.is_ok());
-        }
-    };
-    let results = tokio::select! {
-        results = batch.results() => results,
-        () = hits => Vec::new(),
-    };
+    let (begun, downloads) = (Instant::now(), mixed(fixture, random));
+    let schedule = repeated(HIT_EVERY, || Fault::Kill(worker(random.random_range(0..WORKERS))));
+    let (results, kills) = fixture.download_under(downloads, schedule, 1).await;
     let seconds = begun.elapsed().as_secs();
     let mut report = Report::of_downloads("kill", &results);
     report.none_fails();
-    report.bar_at_most("longest pause of 99 in 100", report.figures.pause_p99, fixture.bound(KILLED_PAUSE));
-    let least = (seconds as f64 * fixture.share(KILLS_A_SECOND)) as u32;
+    report.bar_at_most(
+        "longest pause of 99 in 100",
+        report.figures.pause_p99,
+        fixture.play.bound(KILLED_PAUSE),
+    );
+    let kills = kills.len() as u64;
+    let least = (seconds as f64 * fixture.play.share(KILLS_A_SECOND)) as u64;
     report.bar(format!("workers killed in {seconds} s: {kills}, at least {least}"), kills >= least.max(1));
     Ok(report)
 }
@@ -85,74 +70,39 @@ pub(super) async fn kill(fixture: &Fixture<'_>, random: &mut SmallRng) -> Result
 pub(super) async fn freeze(fixture: &Fixture<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
     let before = fixture.mesh.pids(EXPORT);
     let downloads = mixed(fixture, random);
-    let batch = fixture.start_downloads(downloads, AT_ONCE);
-    let mut frozen = Frozen { pids: Vec::new(), count: 0 };
-    let results = tokio::select! {
-        results = batch.results() => results,
-        failure = frozen.freeze_workers(fixture, random) => return Err(failure.err().unwrap_or_else(|| Failure::failed("nobody was frozen"))),
-    };
-    let count = frozen.count;
-    drop(frozen);
+    // In turn, so that none of them is still frozen from the time before.
+    let mut next = random.random_range(0..WORKERS);
+    let schedule = repeated(HIT_EVERY, || {
+        next = (next + 1) % WORKERS;
+        Fault::Freeze(worker(next), Duration::from_millis(random.random_range(FROZEN_MS)))
+    });
+    let (results, freezes) = fixture.download_under(downloads, schedule, WORKERS as usize - 1).await;
+    let count = freezes.len();
     let mut report = Report::of_downloads("freeze", &results);
     report.none_fails();
-    report.bar_at_most("longest pause of 99 in 100", report.figures.pause_p99, fixture.bound(FROZEN_PAUSE));
+    report.bar_at_most(
+        "longest pause of 99 in 100",
+        report.figures.pause_p99,
+        fixture.play.bound(FROZEN_PAUSE),
+    );
     report.bar(format!("workers frozen meanwhile: {count}, at least 2"), count >= 2);
     report.bar("the frozen workers live on", fixture.mesh.pids(EXPORT) == before);
     Ok(report)
 }
 
-/// The frozen workers; all are woken when this is dropped.
-struct Frozen {
-    pids: Vec<(u32, Instant)>,
-    count: u32,
-}
-
-impl Frozen {
-    async fn freeze_workers(
-        &mut self,
-        fixture: &Fixture<'_>,
-        random: &mut SmallRng,
-    ) -> Result<Infallible, Failure> {
-        let mut next = Instant::now() + HIT_EVERY / 2;
-        loop {
-            sleep(POLL_INTERVAL).await;
-            let now = Instant::now();
-            for (pid, _) in self.pids.extract_if(.., |(_, until)| *until <= now) {
-                send(pid, Signal::CONT)?;
-            }
-            if now < next || self.pids.len() + 1 >= WORKERS as usize {
-                continue;
-            }
-            next = now + HIT_EVERY;
-            let pid = fixture.mesh.random_replica(EXPORT, random)?;
-            if self.pids.iter().all(|(frozen, _)| *frozen != pid) {
-                let time = Duration::from_millis(random.random_range(FROZEN_MS));
-                self.pids.push((pid, now + time));
-                self.count += 1;
-                send(pid, Signal::STOP)?;
-            }
-        }
-    }
-}
-
-impl Drop for Frozen {
-    fn drop(&mut self) {
-        for (pid, _) in &self.pids {
-            // Fails when the worker has ended meanwhile.
-            let _ = send(*pid, Signal::CONT);
-        }
-    }
+fn worker(replica: u32) -> Target {
+    Target { name: EXPORT, replica }
 }
 
 fn mixed(fixture: &Fixture<'_>, random: &mut SmallRng) -> Vec<(ExpectedFile, Pace)> {
-    let (count, slow) = fixture.either((DOWNLOADS, SLOW), (DOWNLOADS_SHORT, SLOW_SHORT));
+    let (count, slow) = fixture.play.either((DOWNLOADS, SLOW), (DOWNLOADS_SHORT, SLOW_SHORT));
     fixture.mixed(count, slow, random, Files::any)
 }
 
 /// Removes one of three workers, as an autoscaler does, during many downloads.
 pub(super) async fn scale(fixture: &Fixture<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
     let (count, takes, bytes) =
-        fixture.either((LEFT, LEFT_TAKES, LEFT_BYTES), (LEFT_SHORT, LEFT_TAKES_SHORT, LEFT_BYTES_SHORT));
+        fixture.play.either((LEFT, LEFT_TAKES, LEFT_BYTES), (LEFT_SHORT, LEFT_TAKES_SHORT, LEFT_BYTES_SHORT));
     let downloads = (0..count).map(|_| {
         let expected = fixture.files.part(bytes, random);
         let pace = Pace::within(expected.bytes.len(), takes);
@@ -169,7 +119,7 @@ pub(super) async fn scale(fixture: &Fixture<'_>, random: &mut SmallRng) -> Resul
     fixture.mesh.order(to(WORKERS)).await?;
     let mut report = Report::of_downloads("scale", &results);
     report.none_fails();
-    report.bar_at_most("the worker is gone", took, fixture.bound(GONE_WITHIN));
+    report.bar_at_most("the worker is gone", took, fixture.play.bound(GONE_WITHIN));
     report.bar(format!("{left} workers are left of {WORKERS}"), left + 1 == WORKERS as usize);
     report.notes.push(format!(
         "{count} downloads were under way when it was told to leave, {reading} when it was gone"

@@ -53,7 +53,7 @@ pub(super) async fn abort(fixture: &Fixture<'_>) -> Result<Vec<Report>, Failure>
     drop(clients);
     let (aborted, aborted_at) = (Instant::now(), fixture.load.now());
     let mut gone_after = None;
-    while gone_after.is_none() && aborted.elapsed() < fixture.bound(GONE_WITHIN) {
+    while gone_after.is_none() && aborted.elapsed() < fixture.play.bound(GONE_WITHIN) {
         if statements(&watcher).await? == 0 {
             gone_after = Some(aborted.elapsed());
         } else {
@@ -66,11 +66,11 @@ pub(super) async fn abort(fixture: &Fixture<'_>) -> Result<Vec<Report>, Failure>
     holder.batch_execute("ROLLBACK").await.map_err(|error| cannot("unlock a table", &error))?;
     fixture.sleep_scaled(AFTER).await;
     let (samples, mut report) = fixture.report("aborted lists", from).await;
-    let normal = normal_after(&samples, aborted_at, fixture.bound(SLOW));
+    let normal = normal_after(&samples, aborted_at, fixture.play.bound(SLOW));
     report.figures.normal_after = Some(normal);
     report.none_but_200_and_503();
     report.bar(
-        format!("statements left after {}: {left}, at most 0", in_ms(fixture.bound(GONE_WITHIN))),
+        format!("statements left after {}: {left}, at most 0", in_ms(fixture.play.bound(GONE_WITHIN))),
         left == 0,
     );
     report.bar_at_most("service as usual after the abort", normal, NORMAL_WITHIN);

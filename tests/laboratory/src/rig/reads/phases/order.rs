@@ -33,7 +33,7 @@ pub(super) async fn order(fixture: &Fixture<'_>, random: &mut SmallRng) -> Resul
     fixture.load.pause();
     fixture.load.until_finished(fixture.load.now()).await;
     let mut tried = Vec::new();
-    let orders = if fixture.is_short { ORDERS_SHORT } else { ORDERS };
+    let orders = if fixture.play.run.short { ORDERS_SHORT } else { ORDERS };
     for _ in 0..orders {
         tried.push(one(fixture, random).await);
     }
@@ -48,7 +48,7 @@ pub(super) async fn order(fixture: &Fixture<'_>, random: &mut SmallRng) -> Resul
         let OrderResult { order, waited, same, ready_after } = tried?;
         report.bar(format!("{order}: services wait for their servers"), waited);
         report.bar(format!("{order}: none of them is started again"), same);
-        report.bar_at_most(&format!("{order}: all ready"), ready_after, fixture.bound(READY_WITHIN));
+        report.bar_at_most(&format!("{order}: all ready"), ready_after, fixture.play.bound(READY_WITHIN));
     }
     Ok(vec![report])
 }

@@ -53,9 +53,9 @@ pub(super) async fn freeze(fixture: &Fixture<'_>, random: &mut SmallRng) -> Resu
 
 async fn missed(fixture: &Fixture<'_>, name: &str, from: Duration) -> Report {
     let (samples, mut report) = fixture.report(name, from).await;
-    report.figures.normal_after = Some(normal_after(&samples, from, fixture.bound(SLOW)));
+    report.figures.normal_after = Some(normal_after(&samples, from, fixture.play.bound(SLOW)));
     report.none_fails();
-    report.bar_at_most("p99 in the worst second", report.figures.worst_p99, fixture.bound(P99));
+    report.bar_at_most("p99 in the worst second", report.figures.worst_p99, fixture.play.bound(P99));
     report
 }
 
@@ -87,7 +87,7 @@ async fn restart(fixture: &Fixture<'_>, name: &str) -> Result<Report, Failure> {
     let took = fixture.load.now() - from;
     fixture.sleep_scaled(AFTER / 2).await;
     let (samples, mut report) = fixture.report(&format!("restart {name}"), from).await;
-    report.figures.normal_after = Some(normal_after(&samples, from, fixture.bound(SLOW)));
+    report.figures.normal_after = Some(normal_after(&samples, from, fixture.play.bound(SLOW)));
     report.none_fails();
     report.bar(format!("all {new} replicas are new"), all_new);
     report.notes.push(format!("the restart took {}", in_ms(took)));

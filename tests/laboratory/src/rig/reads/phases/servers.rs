@@ -58,7 +58,7 @@ pub(super) async fn postgres(fixture: &Fixture<'_>) -> Result<Vec<Report>, Failu
     });
     started?;
     let back = back?;
-    sleep(fixture.bound(BACK_WITHIN) + AFTER).await;
+    sleep(fixture.play.bound(BACK_WITHIN) + AFTER).await;
     let (samples, mut report) = fixture.report("postgres away", from).await;
     came_back(fixture, &mut report, &samples, &before, back);
     let surely = KEPT - FRESH - BLUR;
@@ -82,7 +82,7 @@ pub(super) async fn nats(fixture: &Fixture<'_>, random: &mut SmallRng) -> Result
     fixture.mesh.kill_one(NATS, random).await?;
     fixture.servers.bus_is_back().await?;
     let back = fixture.load.now();
-    sleep(fixture.bound(BACK_WITHIN) + AFTER).await;
+    sleep(fixture.play.bound(BACK_WITHIN) + AFTER).await;
     let (samples, mut report) = fixture.report("nats killed", from).await;
     came_back(fixture, &mut report, &samples, &before, back);
     report.notes.push(format!("it took connections {} after the kill", in_ms(back - from)));
@@ -104,9 +104,9 @@ fn came_back(fixture: &Fixture<'_>, report: &mut Report, samples: &[Sample], bef
     report.none_but_200_and_503();
     let refusals = samples.iter().filter(|sample| !sample.is_fine());
     let slowest = refusals.map(|sample| sample.took).max().unwrap_or_default();
-    report.bar_at_most("the slowest refusal", slowest, fixture.bound(REFUSED_WITHIN));
-    let after = normal_after(samples, back, fixture.bound(SLOW));
+    report.bar_at_most("the slowest refusal", slowest, fixture.play.bound(REFUSED_WITHIN));
+    let after = normal_after(samples, back, fixture.play.bound(SLOW));
     report.figures.normal_after = Some(after);
-    report.bar_at_most("full service after the return", after, fixture.bound(BACK_WITHIN));
+    report.bar_at_most("full service after the return", after, fixture.play.bound(BACK_WITHIN));
     report.bar("no service was restarted", fixture.mesh.service_pids() == before);
 }

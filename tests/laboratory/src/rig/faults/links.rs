@@ -6,17 +6,17 @@ use std::{net::SocketAddr, sync::Arc};
 use mesh::failure::{Failure, cannot};
 use mesh_proxy::Proxy;
 
-use super::plan::{Link, LinkEnd, links};
+use super::schedule::{Link, LinkEnd, links};
 use crate::private::{ReplicaEnv, Servers};
 
 /// All links with their proxies.
-pub(super) struct Links {
+pub(crate) struct Links {
     proxies: Vec<(Link, Proxy)>,
 }
 
 impl Links {
     /// Starts a proxy between every replica and each of its servers.
-    pub(super) async fn inside(servers: &Servers, node: SocketAddr, seed: u64) -> Result<Self, Failure> {
+    pub(crate) async fn inside(servers: &Servers, node: SocketAddr, seed: u64) -> Result<Self, Failure> {
         let mut proxies = Vec::new();
         for name in links() {
             let to = match name.to {
@@ -35,7 +35,7 @@ impl Links {
     }
 
     /// Starts the proxy between clients and edges; returns the address for clients.
-    pub(super) async fn before(&mut self, edges: SocketAddr, seed: u64) -> Result<SocketAddr, Failure> {
+    pub(crate) async fn before(&mut self, edges: SocketAddr, seed: u64) -> Result<SocketAddr, Failure> {
         let proxy = Proxy::start(edges, seed).await.map_err(|error| cannot("start a proxy", &error))?;
         let address = proxy.address();
         self.proxies.push((Link { from: None, to: LinkEnd::Edges }, proxy));
@@ -43,7 +43,7 @@ impl Links {
     }
 
     /// The variables that make each replica connect through its own proxies.
-    pub(super) fn replica_env(&self, servers: &Servers) -> Result<ReplicaEnv, Failure> {
+    pub(crate) fn replica_env(&self, servers: &Servers) -> Result<ReplicaEnv, Failure> {
         let real = servers.parts()?;
         let mut variables = Vec::new();
         for (Link { from, to }, proxy) in &self.proxies {
@@ -61,7 +61,7 @@ impl Links {
             variables.push((*from, variable));
         }
         Ok(Arc::new(move |service, replica| {
-            let is_of = |(from, _): &&(Option<super::plan::Target>, (&str, String))| {
+            let is_of = |(from, _): &&(Option<super::schedule::Target>, (&str, String))| {
                 from.is_some_and(|target| target.name == service && target.replica == replica)
             };
             let of = variables.iter().filter(is_of);
@@ -70,7 +70,7 @@ impl Links {
     }
 
     /// The proxy of a link.
-    pub(super) fn get(&self, name: Link) -> Result<&Proxy, Failure> {
+    pub(crate) fn get(&self, name: Link) -> Result<&Proxy, Failure> {
         let found = self.proxies.iter().find(|(other, _)| *other == name);
         found.map(|(_, proxy)| proxy).ok_or_else(|| Failure::failed(format!("there is no line from {name}")))
     }

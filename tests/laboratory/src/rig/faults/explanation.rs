@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use mesh::processes::{DEVNODE, NATS};
+use mesh::processes::{DEVNODE, NATS, POSTGRES};
 use tokio::time::Instant;
 
-use super::plan::{Fault, Link, LinkEnd, Target};
+use super::schedule::{Fault, Link, LinkEnd, Target};
 
 /// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum RequestKind {
+pub(crate) enum RequestKind {
     Read,
     Submission,
     /// A download of the sealed history.
@@ -20,7 +20,7 @@ pub(super) enum RequestKind {
 
 /// How a request failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum FailureKind {
+pub(crate) enum FailureKind {
     /// 429, 503 or 504 with `Retry-After`.
     Refused,
     /// The connection broke, or a transfer ended with an error.
@@ -31,25 +31,25 @@ pub(super) enum FailureKind {
 
 /// A failed request.
 #[derive(Clone, Debug)]
-pub(super) struct FailedRequest {
-    pub(super) kind: RequestKind,
-    pub(super) failure: FailureKind,
+pub(crate) struct FailedRequest {
+    pub(crate) kind: RequestKind,
+    pub(crate) failure: FailureKind,
     /// When it was sent, and when its failure was known.
-    pub(super) when: (Instant, Instant),
+    pub(crate) when: (Instant, Instant),
     /// The text of the failure.
-    pub(super) message: String,
+    pub(crate) message: String,
 }
 
 /// A fault with its beginning and the end of its repair.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct FaultSpan {
-    pub(super) fault: Fault,
-    pub(super) when: (Instant, Instant),
+pub(crate) struct FaultSpan {
+    pub(crate) fault: Fault,
+    pub(crate) when: (Instant, Instant),
 }
 
 /// Whether a fault explains a failed request: it affects this kind of request and this kind of failure, and
 /// had ended at most `after` before the request was sent.
-pub(super) fn is_explained(miss: &FailedRequest, spans: &[FaultSpan], after: Duration) -> bool {
+pub(crate) fn is_explained(miss: &FailedRequest, spans: &[FaultSpan], after: Duration) -> bool {
     let (asked, knew) = miss.when;
     miss.failure != FailureKind::Other
         && spans.iter().any(|FaultSpan { fault, when: (begun, ended) }| {
@@ -59,7 +59,7 @@ pub(super) fn is_explained(miss: &FailedRequest, spans: &[FaultSpan], after: Dur
 
 /// The time from the end of the nearest fault that could explain the failure to the request; `None` when
 /// there is none.
-pub(super) fn asked_after(miss: &FailedRequest, spans: &[FaultSpan]) -> Option<Duration> {
+pub(crate) fn asked_after(miss: &FailedRequest, spans: &[FaultSpan]) -> Option<Duration> {
     let (asked, knew) = miss.when;
     let explaining =
         spans.iter().filter(|span| span.when.0 <= knew && can(span.fault, miss.kind, miss.failure));
@@ -79,11 +79,13 @@ fn can(fault: Fault, kind: RequestKind, failure: FailureKind) -> bool {
         };
     }
     match fault {
-        Fault::RestartBus => true,
+        Fault::Restart(NATS) => true,
         // The development node writes its blocks to the database: without it a commit gets no block.
-        Fault::RestartDatabase => kind != RequestKind::History,
-        Fault::Kill(target) | Fault::Freeze(target) => concerns(target, kind),
-        Fault::Delay(link) | Fault::Cut(link, _) => match link {
+        Fault::Restart(POSTGRES) => kind != RequestKind::History,
+        // Services are replaced one replica at a time, which no client may notice.
+        Fault::Restart(_) => false,
+        Fault::Kill(target) | Fault::Freeze(target, _) => concerns(target, kind),
+        Fault::Delay(link, _) | Fault::Cut(link, _) => match link {
             Link { to: LinkEnd::Edges, .. } => true,
             Link { from: Some(target), to } => {
                 concerns(target, kind) && (to != LinkEnd::Database || kind != RequestKind::History)
@@ -145,7 +147,7 @@ mod tests {
         let clients = Link { from: None, to: LinkEnd::Edges };
         let cut = [FaultSpan { fault: Fault::Cut(clients, Cut::Reset), when: (at(10), at(10)) }];
         assert!(is_explained(&miss(RequestKind::Submission, FailureKind::Broken, 9, 10), &cut, after));
-        let database = [FaultSpan { fault: Fault::RestartDatabase, when: (at(10), at(10)) }];
+        let database = [FaultSpan { fault: Fault::Restart(POSTGRES), when: (at(10), at(10)) }];
         assert!(is_explained(&miss(RequestKind::Ledger, FailureKind::Broken, 9, 10), &database, after));
         assert!(!is_explained(&miss(RequestKind::History, FailureKind::Broken, 9, 10), &database, after));
     }

@@ -1,8 +1,8 @@
-//! The schedule of faults, computed from the seed before the run, so that a run can be repeated.
+//! Schedules of faults. Every random choice comes from the seed, so that a run can be repeated. No I/O.
 
 use std::{fmt, time::Duration};
 
-use mesh::processes::{DEVNODE, NATS};
+use mesh::processes::{DEVNODE, NATS, POSTGRES};
 use mesh_launcher::services::{Need, SERVICES};
 use mesh_proxy::Cut;
 use rand::{
@@ -15,14 +15,14 @@ use crate::rig::environment::REPLICAS;
 
 /// A process: a replica of a service, the node or the bus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Target {
-    pub(super) name: &'static str,
-    pub(super) replica: u32,
+pub(crate) struct Target {
+    pub(crate) name: &'static str,
+    pub(crate) replica: u32,
 }
 
 /// The server end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum LinkEnd {
+pub(crate) enum LinkEnd {
     Bus,
     Database,
     Node,
@@ -32,34 +32,32 @@ pub(super) enum LinkEnd {
 
 /// A link from a replica to one of its servers, or from the clients to the edges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Link {
+pub(crate) struct Link {
     /// `None` stands for the clients.
-    pub(super) from: Option<Target>,
-    pub(super) to: LinkEnd,
+    pub(crate) from: Option<Target>,
+    pub(crate) to: LinkEnd,
 }
 
 /// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fault {
+pub(crate) enum Fault {
     /// Killed by SIGKILL.
     Kill(Target),
-    /// Stopped for a time by SIGSTOP.
-    Freeze(Target),
-    /// The bus server stops gracefully and starts again.
-    RestartBus,
-    /// The database server stops gracefully and starts again.
-    RestartDatabase,
-    /// Data is delayed for a time, in both directions.
-    Delay(Link),
+    /// Stopped by SIGSTOP for this time.
+    Freeze(Target, Duration),
+    /// All processes of this name stop gracefully, one after the other, and start again.
+    Restart(&'static str),
+    /// Data is delayed in both directions for this time.
+    Delay(Link, Duration),
     /// All open connections are cut.
     Cut(Link, Cut),
 }
 
 /// A fault and its time from the beginning of the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct ScheduledFault {
-    pub(super) at: Duration,
-    pub(super) fault: Fault,
+pub(crate) struct ScheduledFault {
+    pub(crate) at: Duration,
+    pub(crate) fault: Fault,
 }
 
 impl fmt::Display for Target {
@@ -81,10 +79,11 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Kill(target) => write!(f, "kill {target}"),
-            Self::Freeze(target) => write!(f, "freeze {target}"),
-            Self::RestartBus => f.write_str("restart the bus"),
-            Self::RestartDatabase => f.write_str("restart the database"),
-            Self::Delay(link) => write!(f, "delay {link}"),
+            Self::Freeze(target, _) => write!(f, "freeze {target}"),
+            Self::Restart(NATS) => f.write_str("restart the bus"),
+            Self::Restart(POSTGRES) => f.write_str("restart the database"),
+            Self::Restart(service) => write!(f, "restart {service}"),
+            Self::Delay(link, _) => write!(f, "delay {link}"),
             Self::Cut(link, Cut::Reset) => write!(f, "reset {link}"),
             Self::Cut(link, Cut::Close) => write!(f, "close {link}"),
         }
@@ -95,15 +94,17 @@ impl Fault {
     /// The process that must not be hit again during this fault.
     fn blocked_target(self) -> Option<Target> {
         match self {
-            Self::Kill(target) | Self::Freeze(target) => Some(target),
-            Self::RestartBus => Some(BUS),
-            Self::RestartDatabase | Self::Delay(_) | Self::Cut(..) => None,
+            Self::Kill(target) | Self::Freeze(target, _) => Some(target),
+            Self::Restart(NATS) => Some(BUS),
+            Self::Restart(_) | Self::Delay(..) | Self::Cut(..) => None,
         }
     }
 }
 
-const BUS: Target = Target { name: NATS, replica: 0 };
-const NODE: Target = Target { name: DEVNODE, replica: 0 };
+/// The bus server.
+pub(crate) const BUS: Target = Target { name: NATS, replica: 0 };
+/// The development node.
+pub(crate) const NODE: Target = Target { name: DEVNODE, replica: 0 };
 
 /// Every replica of every service.
 fn replicas() -> impl Iterator<Item = Target> {
@@ -111,7 +112,7 @@ fn replicas() -> impl Iterator<Item = Target> {
 }
 
 /// All links of the mesh.
-pub(super) fn links() -> Vec<Link> {
+pub(crate) fn links() -> Vec<Link> {
     let mut links = vec![Link { from: None, to: LinkEnd::Edges }];
     for service in SERVICES {
         for need in service.needs {
@@ -128,50 +129,66 @@ pub(super) fn links() -> Vec<Link> {
     links
 }
 
-/// The faults of a run: one each `every`, all kinds equally often. After a process was hit, it is not killed
-/// or frozen again for `busy`.
-pub(super) fn schedule(
-    length: Duration,
+/// Endless faults, one each `every`; the first after that time. Each is drawn when it is due.
+pub(crate) fn repeated(
     every: Duration,
-    busy: Duration,
-    random: &mut SmallRng,
-) -> Vec<ScheduledFault> {
-    let (links, mut kinds) = (links(), Vec::new());
-    let mut schedule: Vec<ScheduledFault> = Vec::new();
-    let mut at = Duration::ZERO;
-    while at < length {
-        if kinds.is_empty() {
-            kinds = (0..6).collect();
-            kinds.shuffle(random);
+    mut draw: impl FnMut() -> Fault,
+) -> impl Iterator<Item = ScheduledFault> {
+    (1..).map(move |number| ScheduledFault { at: every * number, fault: draw() })
+}
+
+/// A schedule of random faults.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RandomSchedule {
+    /// No fault begins later.
+    pub(crate) length: Duration,
+    /// Time between two faults.
+    pub(crate) every: Duration,
+    /// How long a freeze and a delay last.
+    pub(crate) lasts: Duration,
+    /// A process that was hit is not killed or frozen again for this long.
+    pub(crate) busy: Duration,
+}
+
+impl RandomSchedule {
+    /// Draws the faults, all kinds equally often.
+    pub(crate) fn draw(self, random: &mut SmallRng) -> Vec<ScheduledFault> {
+        let Self { length, every, lasts, busy } = self;
+        let (links, mut kinds) = (links(), Vec::new());
+        let mut schedule: Vec<ScheduledFault> = Vec::new();
+        let mut at = Duration::ZERO;
+        while at < length {
+            if kinds.is_empty() {
+                kinds = (0..6).collect();
+                kinds.shuffle(random);
+            }
+            let recently_hit: Vec<Target> = schedule
+                .iter()
+                .rev()
+                .take_while(|scheduled| scheduled.at + busy > at)
+                .filter_map(|scheduled| scheduled.fault.blocked_target())
+                .collect();
+            let mut targets: Vec<Target> = replicas().chain([NODE, BUS]).collect();
+            targets.retain(|target| !recently_hit.contains(target));
+            let mortal = || targets.iter().copied().filter(|target| *target != BUS).collect::<Vec<_>>();
+            let link = links.choose(random).copied();
+            let fault = match kinds.pop() {
+                Some(0) => mortal().choose(random).copied().map(Fault::Kill),
+                Some(1) => targets.choose(random).copied().map(|target| Fault::Freeze(target, lasts)),
+                // A frozen bus cannot be stopped gracefully.
+                Some(2) => Some(Fault::Restart(if recently_hit.contains(&BUS) { POSTGRES } else { NATS })),
+                Some(3) => Some(Fault::Restart(POSTGRES)),
+                Some(4) => link.map(|link| Fault::Delay(link, lasts)),
+                _ => {
+                    let how = if random.random() { Cut::Reset } else { Cut::Close };
+                    link.map(|link| Fault::Cut(link, how))
+                }
+            };
+            schedule.extend(fault.map(|fault| ScheduledFault { at, fault }));
+            at += every;
         }
-        let recently_hit: Vec<Target> = schedule
-            .iter()
-            .rev()
-            .take_while(|scheduled| scheduled.at + busy > at)
-            .filter_map(|scheduled| scheduled.fault.blocked_target())
-            .collect();
-        let mut targets: Vec<Target> = replicas().chain([NODE, BUS]).collect();
-        targets.retain(|target| !recently_hit.contains(target));
-        let mortal = || targets.iter().copied().filter(|target| *target != BUS).collect::<Vec<_>>();
-        let link = links.choose(random).copied();
-        let fault = match kinds.pop() {
-            Some(0) => mortal().choose(random).copied().map(Fault::Kill),
-            Some(1) => targets.choose(random).copied().map(Fault::Freeze),
-            // A frozen bus cannot be stopped gracefully.
-            Some(2) => {
-                Some(if recently_hit.contains(&BUS) { Fault::RestartDatabase } else { Fault::RestartBus })
-            }
-            Some(3) => Some(Fault::RestartDatabase),
-            Some(4) => link.map(Fault::Delay),
-            _ => {
-                let how = if random.random() { Cut::Reset } else { Cut::Close };
-                link.map(|link| Fault::Cut(link, how))
-            }
-        };
-        schedule.extend(fault.map(|fault| ScheduledFault { at, fault }));
-        at += every;
+        schedule
     }
-    schedule
 }
 
 #[cfg(test)]
@@ -185,7 +202,9 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     fn of_seed(seed: u64) -> Vec<ScheduledFault> {
-        schedule(1200 * SECOND, 3 * SECOND, 8 * SECOND, &mut SmallRng::seed_from_u64(seed))
+        let plan =
+            RandomSchedule { length: 1200 * SECOND, every: 3 * SECOND, lasts: 5 * SECOND, busy: 8 * SECOND };
+        plan.draw(&mut SmallRng::seed_from_u64(seed))
     }
 
     #[test]
@@ -210,7 +229,8 @@ mod tests {
         assert!(seen.contains("restart the bus") && seen.contains("restart the database"));
         assert_eq!(links().len(), 1 + 2 * (1 + 2 + 3 + 2 + 2));
         // The short form meets every kind.
-        let short = super::schedule(6 * SECOND, SECOND, SECOND, &mut SmallRng::seed_from_u64(1));
+        let short = RandomSchedule { length: 6 * SECOND, every: SECOND, lasts: SECOND, busy: SECOND };
+        let short = short.draw(&mut SmallRng::seed_from_u64(1));
         let kinds: HashSet<_> =
             short.iter().map(|scheduled| std::mem::discriminant(&scheduled.fault)).collect();
         assert_eq!((short.len(), kinds.len()), (6, 6));

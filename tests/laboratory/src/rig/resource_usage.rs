@@ -33,11 +33,11 @@ struct Resource {
 
 /// The usage of each resource, the maximum over the replicas of each service.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct ResourceUsage(BTreeMap<(String, &'static str), u64>);
+pub(crate) struct ResourceUsage(BTreeMap<(String, &'static str), u64>);
 
 impl ResourceUsage {
     /// Reads the current usage; processes that do not answer are left out.
-    pub(super) async fn read(mesh: &PrivateMesh) -> Self {
+    pub(crate) async fn read(mesh: &PrivateMesh) -> Self {
         let mut levels = BTreeMap::new();
         for row in rows(mesh) {
             let Some(metrics) = metrics::fetch(&row).await else { continue };
@@ -65,7 +65,7 @@ impl ResourceUsage {
     }
 
     /// Waits until nothing exceeds what is allowed; returns the last usage and what still exceeds it.
-    pub(super) async fn wait_until_back(&self, mesh: &PrivateMesh, within: Duration) -> (Self, Vec<String>) {
+    pub(crate) async fn wait_until_back(&self, mesh: &PrivateMesh, within: Duration) -> (Self, Vec<String>) {
         let deadline = Instant::now() + within;
         loop {
             let now = Self::read(mesh).await;
@@ -78,7 +78,7 @@ impl ResourceUsage {
     }
 
     /// Usage before and after, a line for each service.
-    pub(super) fn comparison(&self, now: &Self) -> Vec<String> {
+    pub(crate) fn comparison(&self, now: &Self) -> Vec<String> {
         let services = SERVICES.iter().map(|service| service.name);
         let of = |service: &str| {
             let of_kind = |resource: &Resource| {
@@ -96,20 +96,20 @@ impl ResourceUsage {
 
 /// Counts the HTTP requests that edges answered, by their own metrics.
 #[derive(Debug, Default)]
-pub(super) struct EdgeRequestCount {
+pub(crate) struct EdgeRequestCount {
     /// Counts of the running edges at the beginning, by process id.
     before: BTreeMap<u32, u64>,
     /// Sum of the counts of killed edges, read just before each kill.
     killed: u64,
     /// Number of killed edges, and answers that arrived between the last reading of their counts and the
     /// kill.
-    pub(super) kills: u64,
-    pub(super) gap: u64,
+    pub(crate) kills: u64,
+    pub(crate) gap: u64,
 }
 
 impl EdgeRequestCount {
     /// Reads the counts of the edges that run now.
-    pub(super) async fn begin(mesh: &PrivateMesh) -> Self {
+    pub(crate) async fn begin(mesh: &PrivateMesh) -> Self {
         let mut before = BTreeMap::new();
         for row in rows(mesh).into_iter().filter(|row| row.service == "edge") {
             before.insert(row.pid, counted(&row).await.unwrap_or_default());
@@ -118,7 +118,7 @@ impl EdgeRequestCount {
     }
 
     /// Records the last known count of a killed edge, and the answers that arrived after that reading.
-    pub(super) fn note_kill(&mut self, pid: u32, counted: u64, gap: u64) {
+    pub(crate) fn note_kill(&mut self, pid: u32, counted: u64, gap: u64) {
         let since = self.before.remove(&pid).unwrap_or_default();
         self.killed += counted.saturating_sub(since);
         self.kills += 1;
@@ -126,7 +126,7 @@ impl EdgeRequestCount {
     }
 
     /// Sum of the counts of all edges, killed ones included; `None` when an edge does not answer.
-    pub(super) async fn sum(&self, mesh: &PrivateMesh) -> Option<u64> {
+    pub(crate) async fn sum(&self, mesh: &PrivateMesh) -> Option<u64> {
         let mut all = self.killed;
         for row in rows(mesh).into_iter().filter(|row| row.service == "edge") {
             let since = self.before.get(&row.pid).copied().unwrap_or_default();
@@ -137,7 +137,7 @@ impl EdgeRequestCount {
 }
 
 /// The current count of an edge.
-pub(super) async fn current_count(mesh: &PrivateMesh, pid: u32) -> Option<u64> {
+pub(crate) async fn current_count(mesh: &PrivateMesh, pid: u32) -> Option<u64> {
     counted(&rows(mesh).into_iter().find(|row| row.pid == pid)?).await
 }
 
