@@ -1,37 +1,32 @@
 //! The cost of a page does not depend on its depth: a page deep inside a long list reads as many buffers as
 //! the first one, in both orders, with and without filters, with and without planner statistics (P13).
 
-use mesh_store::LIST_SETTINGS;
+use std::collections::BTreeSet;
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use mesh_query::{CANDLES, DELEGATIONS, PROPOSALS, SUMMARIES};
+use mesh_store::{
+    Filter, KeyKind, LIST_SETTINGS, List, PageRequest, PageSizes, Statement, TimeUs, Value, Window,
+};
 use mesh_testbed::Database;
-use serde_json::Value;
+use serde_json::{Value as Json, json};
 use tokio_postgres::{Client, NoTls};
 
-const DELEGATIONS: &str = include_str!("../../services/query/sql/list_delegations.sql");
-const CANDLES: &str = include_str!("../../services/query/sql/list_candle_data.sql");
-const SUMMARIES: &str = include_str!("../../services/query/sql/list_epoch_reward_summaries.sql");
-const SUMMARIES_BY_ASSET: &str =
-    include_str!("../../services/query/sql/list_epoch_reward_summaries_by_asset.sql");
-const SUMMARIES_BY_MARKET: &str =
-    include_str!("../../services/query/sql/list_epoch_reward_summaries_by_market.sql");
-const PROPOSALS: &str = include_str!("../../services/query/sql/list_protocol_upgrade_proposals.sql");
-
-const PAGE: i64 = 100;
+const PAGE: usize = 100;
 /// Number of the deepest page that is read: the last one of a million rows.
-const DEEPEST: i64 = 10_000;
+const DEEPEST: usize = 10_000;
 /// Most buffers that a page may read when no row passes its filter: some index descents.
 const MAX_EMPTY_PAGE_BUFFERS: i64 = 40;
 
-/// A list and its SQL statement. Arguments are SQL literals.
-struct List {
+/// A list with some of its filters given.
+struct Filtered {
     name: &'static str,
-    sql: &'static str,
-    /// The arguments before direction and size, and those after the position.
-    filters: (&'static str, &'static str),
+    list: &'static List,
+    filters: Vec<Option<Value>>,
     /// `FROM` and `WHERE` with which this test finds positions.
     rows: &'static str,
     /// Number of rows of the list.
-    total: i64,
-    key: &'static [&'static str],
+    total: usize,
 }
 
 /// A connection with the settings of the query service's list connections.
@@ -64,70 +59,82 @@ async fn fill(client: &Client, table: &str, rows: &str) {
     client.batch_execute(&makes).await.unwrap();
 }
 
-impl List {
-    /// The position of the last row of a page, or none before the first page. Found with OFFSET from the
-    /// nearer end of the list.
-    async fn position(&self, client: &Client, descending: bool, page: i64) -> Vec<String> {
-        if page == 0 {
-            return self.key.iter().map(|_| "NULL".to_owned()).collect();
-        }
+impl Filtered {
+    /// The request for a page. The row before it is found with OFFSET from the nearer end of the list.
+    async fn window(&self, client: &Client, descending: bool, page: usize) -> Window {
+        let cursor = match page {
+            0 => None,
+            _ => Some(self.cursor(client, descending, page).await),
+        };
+        let request = PageRequest {
+            first: Some(i32::try_from(PAGE).unwrap()),
+            after: cursor.as_deref(),
+            newest_first: Some(descending),
+            ..PageRequest::default()
+        };
+        Window::read(self.list, request, PageSizes { default: PAGE, greatest: PAGE }).unwrap()
+    }
+
+    async fn cursor(&self, client: &Client, descending: bool, page: usize) -> String {
         let (above, below) = (page * PAGE - 1, self.total - page * PAGE);
         let order = if descending == (above <= below) { " DESC" } else { "" };
-        let order: Vec<_> = self.key.iter().map(|key| format!("{key}{order}")).collect();
-        let texts: Vec<_> = self.key.iter().map(|key| format!("quote_literal({key}::text)")).collect();
-        let keys = self.key.join(", ");
+        let keys: Vec<_> = self.list.key.iter().map(|column| column.name).collect();
+        let order: Vec<_> = keys.iter().map(|key| format!("{key}{order}")).collect();
+        let texts = self.list.key.iter().map(|column| match column.kind {
+            KeyKind::Time => format!("(extract(epoch FROM {0}) * 1000000000)::int8::text", column.name),
+            KeyKind::Integer | KeyKind::Text => format!("{}::text", column.name),
+        });
+        let (keys, texts) = (keys.join(", "), texts.collect::<Vec<_>>().join(", "));
         let query = format!(
-            "SELECT {} FROM (SELECT {keys} {} GROUP BY {keys} ORDER BY {} OFFSET {} LIMIT 1) AS row",
-            texts.join(", "),
+            "SELECT ARRAY[{texts}] FROM (SELECT {keys} {} GROUP BY {keys} ORDER BY {} OFFSET {} LIMIT 1) AS row",
             self.rows,
             order.join(", "),
             above.min(below)
         );
-        let row = client.query_one(&query, &[]).await.unwrap();
-        (0..self.key.len()).map(|column| row.get(column)).collect()
+        let key: Vec<String> = client.query_one(&query, &[]).await.unwrap().get(0);
+        URL_SAFE_NO_PAD.encode(json!({ "o": self.list.name, "k": key }).to_string())
     }
 
     /// Reads a page; returns the number of rows and of buffers read.
-    async fn read(&self, client: &Client, descending: bool, position: &[String]) -> (i64, i64) {
-        let (before, after) = self.filters;
-        let walk = format!("{descending}, {}, {}", PAGE + 1, position.join(", "));
-        let arguments: Vec<_> = [before, &walk, after].into_iter().filter(|part| !part.is_empty()).collect();
-        client.batch_execute(&format!("DEALLOCATE ALL; PREPARE page AS {}", self.sql)).await.unwrap();
+    async fn read(&self, client: &Client, window: &Window) -> (usize, i64) {
+        let Statement { sql, parameters } = self.list.statement(window, self.filters.clone());
+        client.batch_execute(&format!("DEALLOCATE ALL; PREPARE page AS {sql}")).await.unwrap();
+        let arguments: Vec<_> = parameters.iter().map(Value::to_literal).collect();
         let explain =
             format!("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE page({})", arguments.join(", "));
-        let plan: Value = client.query_one(&explain, &[]).await.unwrap().get(0);
+        let plan: Json = client.query_one(&explain, &[]).await.unwrap().get(0);
         let plan = &plan[0]["Plan"];
         assert_walks_indexes(plan, self.name);
         let number = |name: &str| plan[name].as_i64().unwrap();
-        (number("Actual Rows"), number("Shared Hit Blocks") + number("Shared Read Blocks"))
+        let rows = usize::try_from(number("Actual Rows")).unwrap();
+        (rows, number("Shared Hit Blocks") + number("Shared Read Blocks"))
     }
 
-    /// Asserts that the first, a further and the deepest page read the same number of buffers, within a
-    /// tenth.
+    /// Asserts that a further and the deepest page read at most a tenth more buffers than the first.
     async fn assert_flat(&self, client: &Client) {
         let deepest = DEEPEST.min(self.total / PAGE);
         let pages = [1, deepest / 10, deepest];
         for descending in [true, false] {
             let mut read = Vec::new();
             for page in pages {
-                let position = self.position(client, descending, page - 1).await;
-                let (rows, buffers) = self.read(client, descending, &position).await;
+                let window = self.window(client, descending, page - 1).await;
+                let (rows, buffers) = self.read(client, &window).await;
                 assert!(rows >= PAGE, "{}: page {page} has {rows} rows", self.name);
                 read.push(buffers);
             }
             let order = if descending { "newest first" } else { "oldest first" };
             println!("{}, {order}: pages {pages:?} read {read:?} buffers", self.name);
-            let flat = read.iter().all(|deep| (deep - read[0]).abs() * 10 <= read[0]);
+            let flat = read.iter().all(|deep| (deep - read[0]) * 10 <= read[0]);
             assert!(flat, "{}, {order}: {read:?} buffers", self.name);
         }
     }
 
-    /// Asserts that a filter that no row passes reads at most [`NEXT_TO_NOTHING`] buffers from any position.
-    async fn assert_empty(&self, client: &Client, unfiltered: &List) {
+    /// Asserts that a filter that no row passes reads at most [`MAX_EMPTY_PAGE_BUFFERS`] buffers from any position.
+    async fn assert_empty(&self, client: &Client, unfiltered: &Filtered) {
         for descending in [true, false] {
             for page in [0, 50] {
-                let position = unfiltered.position(client, descending, page).await;
-                let (rows, buffers) = self.read(client, descending, &position).await;
+                let window = unfiltered.window(client, descending, page).await;
+                let (rows, buffers) = self.read(client, &window).await;
                 assert_eq!(rows, 1, "{}: one row that holds the head alone", self.name);
                 assert!(buffers <= MAX_EMPTY_PAGE_BUFFERS, "{}: {buffers} buffers", self.name);
             }
@@ -135,8 +142,17 @@ impl List {
     }
 }
 
+/// A text of 64 characters that ends with these.
+fn id(end: &str) -> Value {
+    Value::Text(format!("{end:0>64}"))
+}
+
+fn text(text: &str) -> Option<Value> {
+    Some(Value::Text(text.to_owned()))
+}
+
 /// Asserts that the executed plan has no sequential scan, except of the head table, which has one row.
-fn assert_walks_indexes(node: &Value, name: &str) {
+fn assert_walks_indexes(node: &Json, name: &str) {
     if node["Actual Loops"] == 0 {
         return;
     }
@@ -149,7 +165,7 @@ fn assert_walks_indexes(node: &Value, name: &str) {
 }
 
 /// Checks without statistics, as right after a load, and with them.
-async fn assert_flat(database: &Database, lists: &[List], empty: &[List]) {
+async fn assert_flat(database: &Database, lists: &[Filtered], empty: &[Filtered]) {
     let client = session(database).await;
     for statistics in [false, true] {
         println!("with statistics: {statistics}");
@@ -174,35 +190,40 @@ async fn delegations_cost_the_same_at_any_depth() {
             timestamptz '2023-01-01 00:00:00+00', n
         FROM (SELECT step * 618033 % 1000000 AS n FROM generate_series(0, 999999::int8) AS step) AS numbers";
     fill(&database.connect().await, "delegations_current", rows).await;
-    let key: &[_] = &["epoch_id", "party_id", "node_id"];
-    let list =
-        |name, filter, rows, total| List { name, sql: DELEGATIONS, filters: (filter, ""), rows, total, key };
+    let list = |name, filters: [Option<Value>; 3], rows, total| Filtered {
+        name,
+        list: &DELEGATIONS,
+        filters: filters.into(),
+        rows,
+        total,
+    };
+    let some = || Some(id("2a"));
     let lists = [
-        list("delegations", "NULL, NULL, NULL", "FROM delegations_current", 1_000_000),
+        list("delegations", [None, None, None], "FROM delegations_current", 1_000_000),
         list(
             "delegations of a party",
-            "lpad('2a', 64, '0'), NULL, NULL",
+            [some(), None, None],
             "FROM delegations_current WHERE party_id = lpad('2a', 64, '0')",
             10_000,
         ),
         list(
             "delegations to a node",
-            "NULL, lpad('2a', 64, '0'), NULL",
+            [None, some(), None],
             "FROM delegations_current WHERE node_id = lpad('2a', 64, '0')",
             10_000,
         ),
         list(
             "delegations of an epoch",
-            "NULL, NULL, 42",
+            [None, None, Some(Value::Integer(42))],
             "FROM delegations_current WHERE epoch_id = 42",
             10_000,
         ),
     ];
     let empty = [
-        list("delegations of nobody", "'nobody', NULL, NULL", "", 0),
-        list("delegations to no node", "NULL, 'nobody', NULL", "", 0),
-        list("delegations of a coming epoch", "NULL, NULL, 1000", "", 0),
-        list("delegations of one to nobody", "lpad('2a', 64, '0'), 'nobody', NULL", "", 0),
+        list("delegations of no party", [text("none"), None, None], "", 0),
+        list("delegations to no node", [None, text("none"), None], "", 0),
+        list("delegations of a coming epoch", [None, None, Some(Value::Integer(1000))], "", 0),
+        list("delegations of a party to no node", [some(), text("none"), None], "", 0),
     ];
     assert_flat(&database, &lists, &empty).await;
 }
@@ -216,25 +237,30 @@ async fn candles_cost_the_same_at_any_depth() {
             generate_series(1, 2) AS market,
             LATERAL (SELECT timestamptz '2023-01-01 00:00:00+00' + n * interval '1 minute' AS time) AS times";
     fill(&database.connect().await, "trades_candle", rows).await;
-    let key: &[_] = &["period_start"];
-    let list =
-        |name, filter, rows, total| List { name, sql: CANDLES, filters: (filter, ""), rows, total, key };
+    let list = |name, market, seconds: [Option<i64>; 2], rows, total| {
+        let [from, to] = seconds.map(|time| time.map(|time| Value::Time(TimeUs(time * 1_000_000))));
+        let filters = vec![text("1_minute"), Some(market), from, to];
+        Filtered { name, list: &CANDLES, filters, rows, total }
+    };
     let lists = [
         list(
             "candles",
-            "'1_minute', lpad('1', 64, '0'), NULL, NULL",
+            id("1"),
+            [None, None],
             "FROM trades_candle WHERE market_id = lpad('1', 64, '0')",
             200_000,
         ),
         list(
             "candles of some weeks",
-            "'1_minute', lpad('1', 64, '0'), '2023-02-01 00:00:00+00', '2023-05-01 00:00:00+00'",
+            id("1"),
+            // 2023-02-01 to 2023-05-01.
+            [Some(1_675_209_600), Some(1_682_899_199)],
             "FROM trades_candle WHERE market_id = lpad('1', 64, '0')
                 AND period_start >= '2023-02-01 00:00:00+00' AND period_start < '2023-05-01 00:00:00+00'",
             128_160,
         ),
     ];
-    let empty = [list("candles of no market", "'1_minute', 'nobody', NULL, NULL", "", 0)];
+    let empty = [list("candles of no market", id("none"), [None, None], "", 0)];
     assert_flat(&database, &lists, &empty).await;
 }
 
@@ -248,59 +274,130 @@ async fn reward_summaries_cost_the_same_at_any_depth() {
             timestamptz '2023-01-01 00:00:00+00', n
         FROM (SELECT step * 370801 % 600000 AS n FROM generate_series(0, 599999::int8) AS step) AS numbers";
     fill(&database.connect().await, "rewards", rows).await;
-    let key: &[_] = &["epoch_id", "market_id", "asset_id", "reward_type"];
-    let list = |name, sql, filters, rows, total| List { name, sql, filters, rows, total, key };
+    let list = |name, [from, to]: [Option<i64>; 2], markets: &[&str], assets: &[&str], rows, total| {
+        let ids = |ids: &[&str]| Some(Value::Texts(ids.iter().map(|id| format!("{id:0>64}")).collect()));
+        let epoch = |epoch: Option<i64>| epoch.map(Value::Integer);
+        let filters = vec![epoch(from), epoch(to), ids(markets), ids(assets)];
+        Filtered { name, list: &SUMMARIES, filters, rows, total }
+    };
+    let (all, some) = ([None, None], [Some(100), Some(300)]);
     let lists = [
-        list("summaries", SUMMARIES, ("NULL, NULL", ""), "FROM rewards", 300_000),
+        list("summaries", all, &[], &[], "FROM rewards", 300_000),
         list(
             "summaries of epochs",
-            SUMMARIES,
-            ("100, 300", ""),
+            some,
+            &[],
+            &[],
             "FROM rewards WHERE epoch_id BETWEEN 100 AND 300",
             120_600,
         ),
         list(
             "summaries of an asset",
-            SUMMARIES_BY_ASSET,
-            ("NULL, NULL", "ARRAY[lpad('3', 64, '0')]"),
+            all,
+            &[],
+            &["3"],
             "FROM rewards WHERE asset_id = lpad('3', 64, '0')",
             60_000,
         ),
         list(
-            "summaries of an asset that nobody has and one of some epochs",
-            SUMMARIES_BY_ASSET,
-            ("100, 300", "ARRAY['nobody', lpad('3', 64, '0')]"),
+            "summaries of an unknown asset and one of some epochs",
+            some,
+            &[],
+            &["none", "3"],
             "FROM rewards WHERE asset_id = lpad('3', 64, '0') AND epoch_id BETWEEN 100 AND 300",
             24_120,
         ),
         list(
             "summaries of a market",
-            SUMMARIES_BY_MARKET,
-            ("NULL, NULL", "ARRAY[lpad('7', 64, '0')], NULL"),
+            all,
+            &["7"],
+            &[],
             "FROM rewards WHERE market_id = lpad('7', 64, '0')",
             15_000,
         ),
         list(
+            "summaries of two markets",
+            all,
+            &["7", "8"],
+            &[],
+            "FROM rewards WHERE market_id IN (lpad('7', 64, '0'), lpad('8', 64, '0'))",
+            30_000,
+        ),
+        list(
             "summaries of a market and an asset",
-            SUMMARIES_BY_MARKET,
-            ("NULL, NULL", "ARRAY[lpad('7', 64, '0')], ARRAY[lpad('3', 64, '0')]"),
+            all,
+            &["7"],
+            &["3"],
             "FROM rewards WHERE market_id = lpad('7', 64, '0') AND asset_id = lpad('3', 64, '0')",
             3_000,
         ),
     ];
     let empty = [
-        list("summaries of no asset", SUMMARIES_BY_ASSET, ("NULL, NULL", "ARRAY['nobody']"), "", 0),
-        list("summaries of no market", SUMMARIES_BY_MARKET, ("NULL, NULL", "ARRAY['nobody'], NULL"), "", 0),
-        list("summaries of coming epochs", SUMMARIES, ("1000, 2000", ""), "", 0),
+        list("summaries of no asset", all, &[], &["none"], "", 0),
+        list("summaries of no market", all, &["none"], &[], "", 0),
+        list("summaries of coming epochs", [Some(1000), Some(2000)], &[], &[], "", 0),
     ];
     assert_flat(&database, &lists, &empty).await;
 }
 
-#[test]
-fn p13_no_list_reads_rows_only_to_count_them() {
-    for sql in [DELEGATIONS, CANDLES, SUMMARIES, SUMMARIES_BY_ASSET, SUMMARIES_BY_MARKET, PROPOSALS] {
-        let statement: String = sql.lines().filter(|line| !line.starts_with("--")).collect();
-        assert!(!statement.to_uppercase().contains("OFFSET"), "{sql}");
-        assert!(statement.contains("LIMIT $") && statement.contains("EXISTS"), "{sql}");
+/// The statements of all shapes are accepted by PostgreSQL, and none reads rows only to count them (P13).
+#[tokio::test]
+async fn p13_every_shape_of_a_list_is_a_statement_without_offset() {
+    let database = Database::fresh().await;
+    let client = session(&database).await;
+    let mut statements = BTreeSet::new();
+    for list in [&DELEGATIONS, &CANDLES, &SUMMARIES, &PROPOSALS] {
+        for given in 0..1 << list.filters.len() {
+            for several in [false, true] {
+                let filters = list.filters.iter().enumerate().map(|(number, filter)| {
+                    (given >> number & 1 == 1).then(|| value_of(list, filter, several))
+                });
+                let filters: Vec<_> = filters.collect();
+                for window in windows(list) {
+                    statements.insert(list.statement(&window, filters.clone()).sql);
+                }
+            }
+        }
+    }
+    for sql in &statements {
+        assert!(!sql.to_uppercase().contains("OFFSET") && sql.contains("LIMIT $"), "{sql}");
+        client.prepare(sql).await.unwrap_or_else(|error| panic!("{error:?}: {sql}"));
+    }
+    println!("{} statements", statements.len());
+}
+
+/// Pages in both orders: from an end, and from positions before, in and behind the filters' values.
+fn windows(list: &List) -> Vec<Window> {
+    let cursor = |number: &str| {
+        let key = vec![number; list.key.len()];
+        URL_SAFE_NO_PAD.encode(json!({ "o": list.name, "k": key }).to_string())
+    };
+    let cursors = [None, Some(cursor("1000")), Some(cursor("2000")), Some(cursor("3000"))];
+    let sizes = PageSizes { default: PAGE, greatest: PAGE };
+    let window = |cursor: &Option<String>, newest_first| {
+        let request = PageRequest {
+            after: cursor.as_deref(),
+            newest_first: Some(newest_first),
+            ..PageRequest::default()
+        };
+        Window::read(list, request, sizes).unwrap()
+    };
+    cursors.iter().flat_map(|cursor| [window(cursor, true), window(cursor, false)]).collect()
+}
+
+/// A value for a filter: the one of the middle position of [`windows`].
+fn value_of(list: &List, filter: &Filter, several: bool) -> Value {
+    let kind = match filter {
+        Filter::Equal(column) | Filter::AnyOf(column) => {
+            list.key.iter().find(|key| key.name == *column).map_or(KeyKind::Text, |key| key.kind)
+        }
+        Filter::AtLeast | Filter::AtMost => list.key[0].kind,
+        Filter::Matches(_) => KeyKind::Text,
+    };
+    match (filter, kind) {
+        (Filter::AnyOf(_), _) if several => Value::Texts(vec!["2000".to_owned(), "2001".to_owned()]),
+        (_, KeyKind::Integer) => Value::Integer(2000),
+        (_, KeyKind::Text) => Value::Text("2000".to_owned()),
+        (_, KeyKind::Time) => Value::Time(TimeUs(2)),
     }
 }

@@ -1,16 +1,16 @@
-//! PostgreSQL for the mesh: migrations and bulk loading for writers, `.sql` files and cursor pages for
+//! PostgreSQL for the mesh: migrations and bulk loading for writers, `.sql` files and paged lists for
 //! readers, snapshots and COPY for sealing, and the import of segments.
 //!
-//! The only crate that uses the database driver. Tables appear only in `migrations/`; the services interpret
-//! the rows.
+//! The only crate that uses the database driver. Tables appear only in `migrations/`; the services say which
+//! they read, and interpret the rows.
 
 mod address;
 mod copy_in;
 pub mod error;
 pub mod import;
+mod list;
 pub mod load;
 pub mod migrate;
-mod page;
 mod read;
 pub mod roles;
 mod seal;
@@ -20,7 +20,9 @@ mod tables;
 mod time;
 
 pub use address::AddressError;
-pub use page::{ListKey, Page, PageRequest, PageSizes, Window};
+pub use list::{
+    Filter, KeyColumn, KeyKind, List, ListPage, PageEdge, PageRequest, PageSizes, Statement, Value, Window,
+};
 pub use read::{LIST_SETTINGS, Parameter, ReadError, Store, StoreConfig, StoreState, head_of};
 pub use seal::{Copy, SealSession, Snapshot};
 pub use session::{connect, reach};

@@ -23,12 +23,10 @@ use super::{
 };
 use crate::address::Address;
 
-/// Longest wait for a free connection.
-const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// Additional settings of the sessions that read lists. Custom plans: absent filters are dropped and a cursor
-/// becomes an index bound. No sorts: an index scan in list order, even where statistics promise few rows.
-pub const LIST_SETTINGS: &str = "-c plan_cache_mode=force_custom_plan -c enable_sort=off";
+/// Additional settings of the sessions that read lists. Generic plans: a statement is planned once per
+/// connection, since it has the shape of its request. No sorts: an index scan in list order, even where
+/// statistics promise few rows.
+pub const LIST_SETTINGS: &str = "-c plan_cache_mode=force_generic_plan -c enable_sort=off";
 
 /// The connections for lists. Cloning shares them.
 #[derive(Clone)]
@@ -36,10 +34,13 @@ pub(super) struct ListPool {
     pool: Pool,
     /// For the connections that carry cancel requests.
     tls: MakeRustlsConnect,
-    /// Most connections that one statement may use, so that a slow one does not take all of them.
+    /// Most connections that one list may use, so that a slow one does not take all of them.
     share: usize,
     shares: Arc<Mutex<HashMap<&'static str, Arc<Semaphore>>>>,
     read_timeout: Duration,
+    /// Longest wait for a free connection: half of the time for a read, so that the statement has the other
+    /// half. Waiting reads are served in the order of their arrival.
+    acquire_timeout: Duration,
     metrics: Metrics,
 }
 
@@ -51,6 +52,7 @@ impl ListPool {
         metrics: Metrics,
     ) -> Result<Self, ReadError> {
         config.options(format!("{} {LIST_SETTINGS}", config.get_options().unwrap_or_default()));
+        let acquire_timeout = read_timeout / 2;
         let manager = Manager::from_config(
             config,
             tls.clone(),
@@ -58,11 +60,12 @@ impl ListPool {
         );
         let pool = Pool::builder(manager)
             .max_size(connections)
-            .wait_timeout(Some(ACQUIRE_TIMEOUT))
+            .wait_timeout(Some(acquire_timeout))
             .create_timeout(Some(CONNECT_TIMEOUT))
             .runtime(Runtime::Tokio1)
             .build()?;
-        Ok(Self { pool, tls, share: share(connections), shares: Arc::default(), read_timeout, metrics })
+        let share = share(connections);
+        Ok(Self { pool, tls, share, shares: Arc::default(), read_timeout, acquire_timeout, metrics })
     }
 
     pub(super) fn connections(&self) -> Connections {
@@ -71,14 +74,15 @@ impl ListPool {
         Connections { used: status.size - idle, idle, pending: status.waiting, most: status.max_size }
     }
 
-    /// Runs a statement and returns all its rows.
+    /// Runs a statement of a list and returns all its rows.
     pub(super) async fn all(
         &self,
+        list: &'static str,
         sql: &'static str,
         parameters: &[Parameter<'_>],
     ) -> Result<Vec<Row>, ReadError> {
         let started = Instant::now();
-        let connection = self.connection(sql).await;
+        let connection = self.connection(list).await;
         self.metrics.waited(metrics::Pool::Lists, connection.is_err(), started.elapsed());
         let (connection, _share) = connection?;
         let mut running = Running { connection: Some(connection), tls: self.tls.clone() };
@@ -88,19 +92,19 @@ impl ListPool {
         result
     }
 
-    /// A connection and its permit from the statement's share.
-    async fn connection(&self, sql: &'static str) -> Result<(Object, OwnedSemaphorePermit), ReadError> {
+    /// A connection and its permit from the list's share.
+    async fn connection(&self, list: &'static str) -> Result<(Object, OwnedSemaphorePermit), ReadError> {
         let share = {
             let mut shares = self.shares.lock();
-            Arc::clone(shares.entry(sql).or_insert_with(|| Arc::new(Semaphore::new(self.share))))
+            Arc::clone(shares.entry(list).or_insert_with(|| Arc::new(Semaphore::new(self.share))))
         };
-        let permit = timeout(ACQUIRE_TIMEOUT, share.acquire_owned()).await;
+        let permit = timeout(self.acquire_timeout, share.acquire_owned()).await;
         let permit = permit.ok().and_then(Result::ok).ok_or(ReadError::Busy)?;
         Ok((self.pool.get().await?, permit))
     }
 }
 
-/// How many of `connections` one statement may use: all of up to 7, three quarters of more.
+/// How many of `connections` one list may use: all of up to 7, three quarters of more.
 fn share(connections: usize) -> usize {
     connections - connections / 8 * 2
 }
@@ -143,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_statement_leaves_some_of_many_connections_to_the_others() {
+    fn one_list_leaves_some_of_many_connections_to_the_others() {
         assert_eq!([1, 2, 7, 8, 16, 33].map(share), [1, 2, 7, 6, 12, 25]);
     }
 }

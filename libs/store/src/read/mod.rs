@@ -121,30 +121,41 @@ impl Store {
         primary.point(sql, parameters).await
     }
 
-    /// Runs a statement that returns rows, over a pooled connection. Cancelled when dropped. Planned for
-    /// the given values, so that optional filters (`$1 IS NULL OR …`) cost nothing.
+    /// Runs a statement that returns rows, over a pooled connection. Cancelled when dropped. It is planned once
+    /// per connection, for all values.
     ///
     /// # Errors
     /// See [`ReadError`]. [`ReadError::Away`] as soon as the primary is not there.
     pub async fn list(&self, sql: &'static str, parameters: &[Parameter<'_>]) -> Result<Vec<Row>, ReadError> {
-        self.recorded(Pool::Lists, sql, self.read_list(sql, parameters)).await
+        self.list_in_share_of(sql, sql, parameters).await
+    }
+
+    /// Like [`Store::list`]; statements of one `list` together use at most its share of the connections.
+    pub(crate) async fn list_in_share_of(
+        &self,
+        list: &'static str,
+        sql: &'static str,
+        parameters: &[Parameter<'_>],
+    ) -> Result<Vec<Row>, ReadError> {
+        self.recorded(Pool::Lists, sql, self.read_list(list, sql, parameters)).await
     }
 
     async fn read_list(
         &self,
+        list: &'static str,
         sql: &'static str,
         parameters: &[Parameter<'_>],
     ) -> Result<Vec<Row>, ReadError> {
         let Servers { primary, replica, .. } = &*self.servers;
         if let Some(replica) = replica {
             let known = primary.head()?;
-            match replica.list(sql, parameters).await {
+            match replica.list(list, sql, parameters).await {
                 Ok(rows) if is_current(rows.first(), known) => return Ok(rows),
                 Err(ReadError::Late) => return Err(ReadError::Late),
                 Ok(_) | Err(_) => {}
             }
         }
-        primary.list(sql, parameters).await
+        primary.list(list, sql, parameters).await
     }
 
     /// Counts a read and records it in the trace.

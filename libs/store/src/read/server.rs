@@ -63,14 +63,15 @@ impl Server {
 
     pub(super) async fn list(
         &self,
+        list: &'static str,
         sql: &'static str,
         parameters: &[Parameter<'_>],
     ) -> Result<Vec<Row>, ReadError> {
         let mut state = self.state.clone();
         let read = async {
-            match self.lists.all(sql, parameters).await {
+            match self.lists.all(list, sql, parameters).await {
                 // A single connection may break while the server is reachable.
-                Err(ReadError::Away(_)) => self.lists.all(sql, parameters).await,
+                Err(ReadError::Away(_)) => self.lists.all(list, sql, parameters).await,
                 result => result,
             }
         };

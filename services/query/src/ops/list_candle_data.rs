@@ -3,35 +3,31 @@
 use actix::{Context, Handler};
 use mesh_bus::{Answer, AnswerFuture, Ask};
 use mesh_problem::Problem;
-use mesh_store::{ListKey, ReadError, Row, TimeUs};
+use mesh_store::{Filter, KeyKind, List, ReadError, Row, TimeUs, Value};
 use proto_msgs::{
-    numbers::list_candle_data::{CANDLE_ID_INVALID, CANDLES, TIMES},
+    numbers::list_candle_data::{CANDLE_ID_INVALID, CANDLES as FAILED, TIMES},
     v2::{Candle, CandleEdge, CandlePage, ListCandleDataReply, ListCandleDataRequest},
 };
 
-use crate::{
-    Query,
-    paging::{frame, page_info, window},
+use crate::{Query, paging};
+
+/// Candles of an interval and a market, in the order of the primary key.
+pub static CANDLES: List = List {
+    name: "candle",
+    table: "trades_candle",
+    key: &[KeyKind::Time.column("period_start")],
+    columns: &[
+        "last_update_in_period",
+        "high::text AS high",
+        "low::text AS low",
+        "open::text AS open",
+        "close::text AS close",
+        "volume::text AS volume",
+    ],
+    is_grouped: false,
+    filters: &[Filter::Equal("interval"), Filter::Equal("market_id"), Filter::AtLeast, Filter::AtMost],
+    own_indexes: &[],
 };
-
-/// Sort key of candles: the start of the period, nanoseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Start(i64);
-
-impl ListKey for Start {
-    const LIST: &'static str = "candle";
-
-    fn values(&self) -> Vec<String> {
-        vec![self.0.to_string()]
-    }
-
-    fn from_values(values: &[String]) -> Option<Self> {
-        match values {
-            [start] => Some(Self(start.parse().ok()?)),
-            _ => None,
-        }
-    }
-}
 
 impl Handler<Ask<ListCandleDataRequest>> for Query {
     type Result = AnswerFuture<ListCandleDataReply>;
@@ -43,33 +39,20 @@ impl Handler<Ask<ListCandleDataRequest>> for Query {
     ) -> Self::Result {
         let (store, sizes) = (self.store.clone(), self.sizes);
         scope.run(async move {
-            let failed = |error: ReadError| error.problem(CANDLES);
             let (interval, market) = parts(&request.candle_id)
                 .ok_or_else(|| Problem::invalid(CANDLE_ID_INVALID, "the candle id is malformed"))?;
-            let window = window::<Start>(request.pagination.as_ref(), sizes)?;
+            let window = paging::window(&CANDLES, request.pagination.as_ref(), sizes)?;
             let (from, to) = times(request.from_timestamp, request.to_timestamp)?;
-            // A position between two stored times: its stored neighbour on the side that the walk leaves.
-            let position = window.position().map(|Start(ns)| match window.descending() {
-                true => TimeUs::at_or_after_ns(*ns),
-                false => TimeUs::at_or_before_ns(*ns),
-            });
-            let rows = store
-                .list(
-                    include_str!("../../sql/list_candle_data.sql"),
-                    &[&interval, &market, &from, &to, &window.descending(), &window.rows(), &position],
-                )
-                .await
-                .map_err(failed)?;
-            let (head, behind) = frame(&rows).map_err(failed)?;
-            let candles: Result<_, _> = rows.iter().filter_map(|row| candle(row).transpose()).collect();
-            let page = window.page(candles.map_err(failed)?, behind);
-            let page_info = Some(page_info(&page));
-            let edges = page
-                .edges
-                .into_iter()
-                .map(|(cursor, node)| CandleEdge { node: Some(node), cursor })
-                .collect();
-            Ok(Answer::at(head, ListCandleDataReply { candles: Some(CandlePage { edges, page_info }) }))
+            let text = |text: &str| Some(Value::Text(text.to_owned()));
+            // The end is exclusive; stored times are whole microseconds.
+            let last = to.map(|TimeUs(to)| TimeUs(to - 1));
+            let filters = vec![text(interval), text(market), from.map(Value::Time), last.map(Value::Time)];
+            let page = paging::read(&store, &CANDLES, &window, filters, candle).await;
+            let page = page.map_err(|error| error.problem(FAILED))?;
+            let edge = |(node, cursor)| CandleEdge { node: Some(node), cursor };
+            let edges = page.edges.into_iter().map(edge).collect();
+            let candles = Some(CandlePage { edges, page_info: Some(page.info) });
+            Ok(Answer::at(page.head, ListCandleDataReply { candles }))
         })
     }
 }
@@ -95,19 +78,17 @@ fn times(from: Option<i64>, to: Option<i64>) -> Result<(Option<TimeUs>, Option<T
     Ok((from.map(TimeUs::at_or_after_ns), to.map(TimeUs::at_or_after_ns)))
 }
 
-fn candle(row: &Row) -> Result<Option<(Start, Candle)>, ReadError> {
-    let Some(start) = row.try_get::<_, Option<TimeUs>>("period_start")? else { return Ok(None) };
+fn candle(row: &Row) -> Result<Candle, ReadError> {
     let volume: &str = row.try_get("volume")?;
-    let candle = Candle {
-        start: start.ns(),
+    Ok(Candle {
+        start: row.try_get::<_, TimeUs>("period_start")?.ns(),
         last_update: row.try_get::<_, TimeUs>("last_update_in_period")?.ns(),
         high: row.try_get("high")?,
         low: row.try_get("low")?,
         open: row.try_get("open")?,
         close: row.try_get("close")?,
         volume: volume.parse().map_err(|_| ReadError::Unreadable(format!("volume {volume}")))?,
-    };
-    Ok(Some((Start(candle.start), candle)))
+    })
 }
 
 #[cfg(test)]

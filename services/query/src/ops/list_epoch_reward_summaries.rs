@@ -3,48 +3,32 @@
 use actix::{Context, Handler};
 use mesh_bus::{Answer, AnswerFuture, Ask};
 use mesh_problem::Problem;
-use mesh_store::{ListKey, Parameter, ReadError, Row};
+use mesh_store::{Filter, KeyKind, List, ReadError, Row, Value};
 use proto_msgs::{
-    numbers::list_epoch_reward_summaries::{FILTER, SUMMARIES},
+    numbers::list_epoch_reward_summaries::{FILTER, SUMMARIES as FAILED},
     v2::{
         EpochRewardSummary, EpochRewardSummaryEdge, EpochRewardSummaryPage, ListEpochRewardSummariesReply,
         ListEpochRewardSummariesRequest,
     },
 };
 
-use crate::{
-    Query,
-    paging::{frame, page_info, window},
+use crate::{Query, paging};
+
+/// Sums of rewards over parties. There is an index for markets and one for assets.
+pub static SUMMARIES: List = List {
+    name: "epochReward",
+    table: "rewards",
+    key: &[
+        KeyKind::Integer.column("epoch_id"),
+        KeyKind::Text.column("market_id"),
+        KeyKind::Text.column("asset_id"),
+        KeyKind::Text.column("reward_type"),
+    ],
+    columns: &["coalesce(sum(amount), 0)::text AS amount"],
+    is_grouped: true,
+    filters: &[Filter::AtLeast, Filter::AtMost, Filter::AnyOf("market_id"), Filter::AnyOf("asset_id")],
+    own_indexes: &[&["market_id"], &["asset_id"], &["market_id", "asset_id"]],
 };
-
-/// Sort key of reward summaries.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
-    epoch: i64,
-    market: String,
-    asset: String,
-    reward_type: String,
-}
-
-impl ListKey for Key {
-    const LIST: &'static str = "epochReward";
-
-    fn values(&self) -> Vec<String> {
-        vec![self.epoch.to_string(), self.market.clone(), self.asset.clone(), self.reward_type.clone()]
-    }
-
-    fn from_values(values: &[String]) -> Option<Self> {
-        match values {
-            [epoch, market, asset, reward_type] => Some(Self {
-                epoch: epoch.parse().ok()?,
-                market: market.clone(),
-                asset: asset.clone(),
-                reward_type: reward_type.clone(),
-            }),
-            _ => None,
-        }
-    }
-}
 
 impl Handler<Ask<ListEpochRewardSummariesRequest>> for Query {
     type Result = AnswerFuture<ListEpochRewardSummariesReply>;
@@ -56,40 +40,21 @@ impl Handler<Ask<ListEpochRewardSummariesRequest>> for Query {
     ) -> Self::Result {
         let (store, sizes) = (self.store.clone(), self.sizes);
         scope.run(async move {
-            let failed = |error: ReadError| error.problem(SUMMARIES);
             let filter = request.filter.unwrap_or_default();
-            let window = window::<Key>(request.pagination.as_ref(), sizes)?;
+            let window = paging::window(&SUMMARIES, request.pagination.as_ref(), sizes)?;
             let (from, to) = epochs(filter.from_epoch, filter.to_epoch)?;
-            let non_empty = |list: Vec<String>| (!list.is_empty()).then_some(list);
-            let (assets, markets) = (non_empty(filter.asset_ids), non_empty(filter.market_ids));
-            let position = window.position();
-            let (descending, limit) = (window.descending(), window.rows());
-            let epoch = position.map(|key| key.epoch);
-            let market = position.map(|key| key.market.as_str());
-            let asset = position.map(|key| key.asset.as_str());
-            let reward_type = position.map(|key| key.reward_type.as_str());
-            let mut parameters: Vec<Parameter<'_>> =
-                vec![&from, &to, &descending, &limit, &epoch, &market, &asset, &reward_type];
-            let sql = match (&markets, &assets) {
-                (Some(markets), assets) => {
-                    parameters.extend([markets as Parameter<'_>, assets]);
-                    include_str!("../../sql/list_epoch_reward_summaries_by_market.sql")
-                }
-                (None, Some(assets)) => {
-                    parameters.push(assets);
-                    include_str!("../../sql/list_epoch_reward_summaries_by_asset.sql")
-                }
-                (None, None) => include_str!("../../sql/list_epoch_reward_summaries.sql"),
-            };
-            let rows = store.list(sql, &parameters).await.map_err(failed)?;
-            let (head, behind) = frame(&rows).map_err(failed)?;
-            let summaries: Result<_, _> = rows.iter().filter_map(|row| summary(row).transpose()).collect();
-            let page = window.page(summaries.map_err(failed)?, behind);
-            let page_info = Some(page_info(&page));
-            let edge = |(cursor, node)| EpochRewardSummaryEdge { node: Some(node), cursor };
+            let filters = vec![
+                from.map(Value::Integer),
+                to.map(Value::Integer),
+                Some(Value::Texts(filter.market_ids)),
+                Some(Value::Texts(filter.asset_ids)),
+            ];
+            let page = paging::read(&store, &SUMMARIES, &window, filters, summary).await;
+            let page = page.map_err(|error| error.problem(FAILED))?;
+            let edge = |(node, cursor)| EpochRewardSummaryEdge { node: Some(node), cursor };
             let edges = page.edges.into_iter().map(edge).collect();
-            let summaries = Some(EpochRewardSummaryPage { edges, page_info });
-            Ok(Answer::at(head, ListEpochRewardSummariesReply { summaries }))
+            let summaries = Some(EpochRewardSummaryPage { edges, page_info: Some(page.info) });
+            Ok(Answer::at(page.head, ListEpochRewardSummariesReply { summaries }))
         })
     }
 }
@@ -104,20 +69,13 @@ fn epochs(from: Option<u64>, to: Option<u64>) -> Result<(Option<i64>, Option<i64
     Ok((stored(from), stored(to)))
 }
 
-fn summary(row: &Row) -> Result<Option<(Key, EpochRewardSummary)>, ReadError> {
-    let Some(epoch) = row.try_get::<_, Option<i64>>("epoch_id")? else { return Ok(None) };
-    let key = Key {
-        epoch,
-        market: row.try_get("market_id")?,
-        asset: row.try_get("asset_id")?,
-        reward_type: row.try_get("reward_type")?,
-    };
-    let summary = EpochRewardSummary {
+fn summary(row: &Row) -> Result<EpochRewardSummary, ReadError> {
+    let epoch: i64 = row.try_get("epoch_id")?;
+    Ok(EpochRewardSummary {
         epoch: u64::try_from(epoch).map_err(|_| ReadError::Unreadable(format!("epoch {epoch}")))?,
-        asset_id: key.asset.clone(),
-        market_id: key.market.clone(),
-        reward_type: key.reward_type.clone(),
+        asset_id: row.try_get("asset_id")?,
+        market_id: row.try_get("market_id")?,
+        reward_type: row.try_get("reward_type")?,
         amount: row.try_get("amount")?,
-    };
-    Ok(Some((key, summary)))
+    })
 }

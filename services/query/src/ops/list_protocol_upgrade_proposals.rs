@@ -2,41 +2,30 @@
 
 use actix::{Context, Handler};
 use mesh_bus::{Answer, AnswerFuture, Ask};
-use mesh_store::{ListKey, ReadError, Row};
+use mesh_store::{Filter, KeyKind, List, ReadError, Row, Value};
 use proto_msgs::{
-    numbers::list_protocol_upgrade_proposals::PROPOSALS,
+    numbers::list_protocol_upgrade_proposals::PROPOSALS as FAILED,
     v2::{
         ListProtocolUpgradeProposalsReply, ListProtocolUpgradeProposalsRequest, ProtocolUpgradeProposal,
         ProtocolUpgradeProposalEdge, ProtocolUpgradeProposalPage, ProtocolUpgradeProposalStatus as Status,
     },
 };
 
-use crate::{
-    Query,
-    paging::{frame, page_info, window},
+use crate::{Query, paging};
+
+/// Proposals in the order of the primary key. A network has few of them, so filters are applied along the walk.
+pub static PROPOSALS: List = List {
+    name: "pup",
+    table: "protocol_upgrade_proposals_current",
+    key: &[KeyKind::Integer.column("upgrade_block_height"), KeyKind::Text.column("network_release_tag")],
+    columns: &["approvers", "status::text AS status"],
+    is_grouped: false,
+    filters: &[
+        Filter::Matches("status = $::text::protocol_upgrade_proposal_status"),
+        Filter::Matches("approvers @> ARRAY[$::text]"),
+    ],
+    own_indexes: &[],
 };
-
-/// Sort key of proposals.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
-    height: i64,
-    tag: String,
-}
-
-impl ListKey for Key {
-    const LIST: &'static str = "pup";
-
-    fn values(&self) -> Vec<String> {
-        vec![self.height.to_string(), self.tag.clone()]
-    }
-
-    fn from_values(values: &[String]) -> Option<Self> {
-        match values {
-            [height, tag] => Some(Self { height: height.parse().ok()?, tag: tag.clone() }),
-            _ => None,
-        }
-    }
-}
 
 impl Handler<Ask<ListProtocolUpgradeProposalsRequest>> for Query {
     type Result = AnswerFuture<ListProtocolUpgradeProposalsReply>;
@@ -48,36 +37,20 @@ impl Handler<Ask<ListProtocolUpgradeProposalsRequest>> for Query {
     ) -> Self::Result {
         let (store, sizes) = (self.store.clone(), self.sizes);
         scope.run(async move {
-            let failed = |error: ReadError| error.problem(PROPOSALS);
-            let window = window::<Key>(request.pagination.as_ref(), sizes)?;
+            let window = paging::window(&PROPOSALS, request.pagination.as_ref(), sizes)?;
             let status = match request.status() {
                 Status::Unspecified => None,
-                status => Some(status.as_str_name()),
+                status => Some(status.as_str_name().to_owned()),
             };
             let approver = request.approved_by.filter(|key| !key.is_empty()).map(|key| stored_key(&key));
-            let position = window.position();
-            let rows = store
-                .list(
-                    include_str!("../../sql/list_protocol_upgrade_proposals.sql"),
-                    &[
-                        &status,
-                        &approver,
-                        &window.descending(),
-                        &window.rows(),
-                        &position.map(|key| key.height),
-                        &position.map(|key| key.tag.as_str()),
-                    ],
-                )
-                .await
-                .map_err(failed)?;
-            let (head, behind) = frame(&rows).map_err(failed)?;
-            let proposals: Result<_, _> = rows.iter().filter_map(|row| proposal(row).transpose()).collect();
-            let page = window.page(proposals.map_err(failed)?, behind);
-            let page_info = Some(page_info(&page));
-            let edge = |(cursor, node)| ProtocolUpgradeProposalEdge { node: Some(node), cursor };
+            let filters = vec![status.map(Value::Text), approver.map(Value::Text)];
+            let page = paging::read(&store, &PROPOSALS, &window, filters, proposal).await;
+            let page = page.map_err(|error| error.problem(FAILED))?;
+            let edge = |(node, cursor)| ProtocolUpgradeProposalEdge { node: Some(node), cursor };
             let edges = page.edges.into_iter().map(edge).collect();
-            let protocol_upgrade_proposals = Some(ProtocolUpgradeProposalPage { edges, page_info });
-            Ok(Answer::at(head, ListProtocolUpgradeProposalsReply { protocol_upgrade_proposals }))
+            let proposals = Some(ProtocolUpgradeProposalPage { edges, page_info: Some(page.info) });
+            let reply = ListProtocolUpgradeProposalsReply { protocol_upgrade_proposals: proposals };
+            Ok(Answer::at(page.head, reply))
         })
     }
 }
@@ -88,16 +61,13 @@ fn stored_key(given: &str) -> String {
     given.to_lowercase().replace('\0', "\u{fffd}")
 }
 
-fn proposal(row: &Row) -> Result<Option<(Key, ProtocolUpgradeProposal)>, ReadError> {
-    let Some(height) = row.try_get::<_, Option<i64>>("upgrade_block_height")? else { return Ok(None) };
-    let key = Key { height, tag: row.try_get("network_release_tag")? };
-    let status: &str = row.try_get("status")?;
-    let proposal = ProtocolUpgradeProposal {
+fn proposal(row: &Row) -> Result<ProtocolUpgradeProposal, ReadError> {
+    let (height, status): (i64, &str) = (row.try_get("upgrade_block_height")?, row.try_get("status")?);
+    Ok(ProtocolUpgradeProposal {
         upgrade_block_height: u64::try_from(height)
             .map_err(|_| ReadError::Unreadable(format!("upgrade_block_height {height}")))?,
-        network_release_tag: key.tag.clone(),
+        network_release_tag: row.try_get("network_release_tag")?,
         approvers: row.try_get("approvers")?,
         status: Status::from_str_name(status).unwrap_or_default().into(),
-    };
-    Ok(Some((key, proposal)))
+    })
 }

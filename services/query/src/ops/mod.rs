@@ -10,6 +10,10 @@ mod list_epoch_reward_summaries;
 mod list_protocol_upgrade_proposals;
 
 use actix::Addr;
+pub use list_candle_data::CANDLES;
+pub use list_delegations::DELEGATIONS;
+pub use list_epoch_reward_summaries::SUMMARIES;
+pub use list_protocol_upgrade_proposals::PROPOSALS;
 use mesh_bus::{Bus, Limits, Router};
 use mesh_chassis::Registry;
 use proto_msgs::v2::{

@@ -9,14 +9,13 @@ use mesh::{
     failure::{Failure, cannot},
     terminal::print_line,
 };
-use mesh_store::LIST_SETTINGS;
-use serde_json::{Value, json};
+use mesh_query::DELEGATIONS;
+use mesh_store::{LIST_SETTINGS, PageRequest, PageSizes, Value, Window};
+use serde_json::{Value as Json, json};
 use tokio_postgres::Client;
 
 use super::Section;
 use crate::{private::Servers, table};
-
-const STATEMENT: &str = include_str!("../../../../services/query/sql/list_delegations.sql");
 
 const ROWS: u64 = 1_000_000;
 const PAGE: u64 = 100;
@@ -68,15 +67,13 @@ async fn time_in_turns(
     // The row before the last page.
     let end = client.page(&format!("?{order}&pagination.last={}", PAGE + 1)).await?;
     let edge = &end["edges"][0];
-    let page = async |number, cursor: &str, position: &str| {
+    let page = async |number, after: Option<&str>| {
+        let cursor = after.map_or_else(String::new, |cursor| format!("&pagination.after={cursor}"));
         let query = format!("?{order}&pagination.first={PAGE}{cursor}");
-        let buffers = buffers(&reading, newest_first, position).await?;
+        let buffers = buffers(&reading, newest_first, after).await?;
         Ok::<_, Failure>(Page { number, query, buffers, took_us: Vec::new() })
     };
-    let after = format!("&pagination.after={}", text(&edge["cursor"]));
-    let position =
-        ["epochSeq", "party", "nodeId"].map(|name| format!("'{}'", text(&edge["node"][name]))).join(", ");
-    let mut pages = [page(1, "", "NULL, NULL, NULL").await?, page(ROWS / PAGE, &after, &position).await?];
+    let mut pages = [page(1, None).await?, page(ROWS / PAGE, edge["cursor"].as_str()).await?];
     for run in 0..WARM_UP + runs {
         for page in &mut pages {
             let begun = Instant::now();
@@ -103,24 +100,29 @@ struct Http {
 
 impl Http {
     /// Reads a page.
-    async fn page(&self, query: &str) -> Result<Value, Failure> {
+    async fn page(&self, query: &str) -> Result<Json, Failure> {
         let asked = async {
             let response = self.client.get(format!("{}{query}", self.list)).send().await?;
-            response.error_for_status()?.json::<Value>().await
+            response.error_for_status()?.json::<Json>().await
         };
         let mut body = asked.await.map_err(|error| cannot("read a page", &error))?;
         Ok(body["delegations"].take())
     }
 }
 
-/// Number of shared buffers that the statement touches for the page after a position.
-async fn buffers(reading: &Client, newest_first: bool, position: &str) -> Result<i64, Failure> {
+/// Number of shared buffers that the statement touches for the page after a cursor.
+async fn buffers(reading: &Client, newest_first: bool, after: Option<&str>) -> Result<i64, Failure> {
+    let request = PageRequest { after, newest_first: Some(newest_first), ..PageRequest::default() };
+    let size = PAGE as usize;
+    let window = Window::read(&DELEGATIONS, request, PageSizes { default: size, greatest: size });
+    let window = window.map_err(|problem| Failure::failed(problem.to_string()))?;
+    let statement = DELEGATIONS.statement(&window, vec![None; DELEGATIONS.filters.len()]);
+    let arguments: Vec<_> = statement.parameters.iter().map(Value::to_literal).collect();
     let explained = async {
-        reading.batch_execute(&format!("DEALLOCATE ALL; PREPARE page AS {STATEMENT}")).await?;
-        let walk = format!("{newest_first}, {}, {position}", PAGE + 1);
+        reading.batch_execute(&format!("DEALLOCATE ALL; PREPARE page AS {}", statement.sql)).await?;
         let explain =
-            format!("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE page(NULL, NULL, NULL, {walk})");
-        Ok(reading.query_one(&explain, &[]).await?.get::<_, Value>(0))
+            format!("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE page({})", arguments.join(", "));
+        Ok(reading.query_one(&explain, &[]).await?.get::<_, Json>(0))
     };
     let plan = explained.await.map_err(|error: tokio_postgres::Error| cannot("explain the list", &error))?;
     let number = |name: &str| plan[0]["Plan"][name].as_i64().unwrap_or_default();
@@ -176,10 +178,6 @@ fn quantile(values: &[f64], share: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     let last = values.len().saturating_sub(1);
     values.get((last as f64 * share).round() as usize).copied().unwrap_or_default()
-}
-
-fn text(value: &Value) -> &str {
-    value.as_str().unwrap_or_default()
 }
 
 #[cfg(test)]

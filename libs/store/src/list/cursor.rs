@@ -1,0 +1,69 @@
+//! Cursors (P8): a list's name and the key of a row, as base64 of JSON.
+
+use base64::{
+    Engine,
+    alphabet::URL_SAFE,
+    engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig, general_purpose::URL_SAFE_NO_PAD},
+};
+use mesh_problem::Problem;
+use serde::{Deserialize, Serialize};
+
+use super::{KeyKind, List, Value, window::invalid};
+use crate::TimeUs;
+
+/// Longest cursor, characters (P8).
+const MAX_CURSOR_CHARS: usize = 1024;
+
+const LENIENT: GeneralPurpose = GeneralPurpose::new(
+    &URL_SAFE,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Cursor<T> {
+    o: T,
+    k: Vec<String>,
+}
+
+/// The cursor of a key: its values as text, times in nanoseconds.
+pub(super) fn encode(list: &List, key: Vec<String>) -> String {
+    let cursor = Cursor { o: list.name, k: key };
+    URL_SAFE_NO_PAD.encode(serde_json::to_vec(&cursor).expect("a cursor is plain text"))
+}
+
+/// The key of a cursor. A time between two stored times becomes its stored neighbour on the side that a walk
+/// towards lower (`descending`) or higher keys leaves.
+pub(super) fn decode(list: &List, text: &str, descending: bool) -> Result<Vec<Value>, Problem> {
+    let unreadable = || invalid("the cursor does not decode");
+    if text.len() > MAX_CURSOR_CHARS {
+        return Err(unreadable());
+    }
+    // The standard base64 alphabet is accepted, too; its `+` arrives as a space when the client did not
+    // escape it.
+    let text = text.replace(['+', ' '], "-").replace('/', "_");
+    let bytes = LENIENT.decode(text).map_err(|_| unreadable())?;
+    // serde reads a structure from a JSON array as well, which is no cursor.
+    if bytes.first() != Some(&b'{') {
+        return Err(unreadable());
+    }
+    let cursor: Cursor<String> = serde_json::from_slice(&bytes).map_err(|_| unreadable())?;
+    if cursor.o != list.name {
+        return Err(invalid("the cursor belongs to another list"));
+    }
+    // PostgreSQL accepts no NUL in a text.
+    if cursor.k.len() != list.key.len() || cursor.k.iter().any(|value| value.contains('\0')) {
+        return Err(unreadable());
+    }
+    let values = cursor.k.into_iter().zip(list.key);
+    let values = values.map(|(value, column)| match column.kind {
+        KeyKind::Text => Some(Value::Text(value)),
+        KeyKind::Integer => value.parse().ok().map(Value::Integer),
+        KeyKind::Time => {
+            let ns = value.parse().ok()?;
+            let stored = if descending { TimeUs::at_or_after_ns(ns) } else { TimeUs::at_or_before_ns(ns) };
+            Some(Value::Time(stored))
+        }
+    });
+    values.collect::<Option<_>>().ok_or_else(unreadable)
+}

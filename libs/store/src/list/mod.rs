@@ -1,0 +1,78 @@
+//! Paged lists (contract section 3). A list is declared once ([`List`]): its table, sort key, columns and
+//! filters. From that follow its cursors, the pagination of a request ([`Window`]) and the statement that
+//! reads a page. Each combination of filters, direction and start has a statement of its own (decision 003).
+
+mod bound;
+mod cursor;
+mod page;
+mod statement;
+mod value;
+mod window;
+
+pub use page::{ListPage, PageEdge};
+pub use statement::Statement;
+pub use value::Value;
+pub use window::{PageRequest, PageSizes, Window};
+
+/// The declaration of a list.
+#[derive(Debug)]
+pub struct List {
+    /// Name of the list inside its cursors (P8) and in the first line of its statements.
+    pub name: &'static str,
+    /// The table that holds its rows.
+    pub table: &'static str,
+    /// The total sort key: columns that never change for a row and are never NULL (P2).
+    pub key: &'static [KeyColumn],
+    /// Further columns of a row, as in SQL: `amount::text AS amount`.
+    pub columns: &'static [&'static str],
+    /// Whether rows with equal keys make one row of the list; `columns` are then aggregates.
+    pub is_grouped: bool,
+    /// The filters, in the order in which a request gives their values.
+    pub filters: &'static [Filter],
+    /// Sets of filtered columns whose rows are read along an index that is declared `NULLS FIRST` on the
+    /// first column of the key. A statement that asks for this order can use no other index, whatever the
+    /// statistics say; no key column is ever NULL, so it changes no order.
+    pub own_indexes: &'static [&'static [&'static str]],
+}
+
+/// A column of a sort key.
+#[derive(Debug, Clone, Copy)]
+pub struct KeyColumn {
+    /// Its name.
+    pub name: &'static str,
+    /// Its type.
+    pub kind: KeyKind,
+}
+
+/// The type of a key column.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyKind {
+    /// `int8`.
+    Integer,
+    /// `text COLLATE "C"`.
+    Text,
+    /// `timestamptz`; nanoseconds in cursors.
+    Time,
+}
+
+impl KeyKind {
+    /// A key column of this type.
+    pub const fn column(self, name: &'static str) -> KeyColumn {
+        KeyColumn { name, kind: self }
+    }
+}
+
+/// A filter of a list. A request may leave each of them out.
+#[derive(Debug, Clone, Copy)]
+pub enum Filter {
+    /// The column has this value.
+    Equal(&'static str),
+    /// The column has one of these values ([`Value::Texts`]).
+    AnyOf(&'static str),
+    /// The first column of the key is at least this value.
+    AtLeast,
+    /// The first column of the key is at most this value.
+    AtMost,
+    /// A condition of SQL in which `$` stands for the value: `approvers @> ARRAY[$]`.
+    Matches(&'static str),
+}

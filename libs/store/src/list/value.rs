@@ -1,0 +1,59 @@
+//! Values of filters and keys.
+
+use bytes::BytesMut;
+use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
+
+use crate::TimeUs;
+
+/// A value that a statement of a list is given.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Value {
+    /// An `int8`.
+    Integer(i64),
+    /// A `text`, or an enum by name.
+    Text(String),
+    /// A `timestamptz`.
+    Time(TimeUs),
+    /// A `text[]`.
+    Texts(Vec<String>),
+}
+
+impl Value {
+    /// The value as a literal of SQL, for `EXPLAIN … EXECUTE`, which takes no parameters.
+    pub fn to_literal(&self) -> String {
+        let quoted = |text: &str| format!("'{}'", text.replace('\'', "''"));
+        match self {
+            Self::Integer(number) => number.to_string(),
+            Self::Text(text) => quoted(text),
+            Self::Time(TimeUs(us)) => format!("to_timestamp({us}::numeric / 1000000)"),
+            Self::Texts(texts) => {
+                format!(
+                    "ARRAY[{}]::text[]",
+                    texts.iter().map(|text| quoted(text)).collect::<Vec<_>>().join(", ")
+                )
+            }
+        }
+    }
+}
+
+impl ToSql for Value {
+    fn to_sql(
+        &self,
+        kind: &Type,
+        out: &mut BytesMut,
+    ) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
+        match self {
+            Self::Integer(value) => value.to_sql_checked(kind, out),
+            Self::Text(value) => value.to_sql_checked(kind, out),
+            Self::Time(value) => value.to_sql_checked(kind, out),
+            Self::Texts(value) => value.to_sql_checked(kind, out),
+        }
+    }
+
+    /// Every type: `to_sql` checks the type of the value at hand.
+    fn accepts(_: &Type) -> bool {
+        true
+    }
+
+    to_sql_checked!();
+}
