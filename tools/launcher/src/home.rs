@@ -5,12 +5,14 @@
 
 use std::{
     fs::{self, File, OpenOptions},
-    io::{self, Write as _},
+    io,
     path::{Path, PathBuf},
 };
 
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
+
+use crate::write_private;
 
 /// The default name of the folder.
 pub const DEFAULT_HOME: &str = ".mesh";
@@ -202,21 +204,12 @@ impl Home {
         let path = self.state_file();
         let text = serde_json::to_vec(state)
             .map_err(|source| HomeError::SavedState { path: path.clone(), source })?;
-        write_atomically(&path, &text).map_err(|source| unusable(&path, source))
+        write_private(&path, &text).map_err(|source| unusable(&path, source))
     }
 
     fn state_file(&self) -> PathBuf {
         self.root.join("mesh.json")
     }
-}
-
-/// Replaces a file atomically by a rename.
-fn write_atomically(path: &Path, text: &[u8]) -> io::Result<()> {
-    let fresh = path.with_extension("fresh");
-    let mut file = File::create(&fresh)?;
-    file.write_all(text)?;
-    file.sync_all()?;
-    fs::rename(&fresh, path)
 }
 
 fn unusable(path: &Path, source: io::Error) -> HomeError {

@@ -10,6 +10,7 @@ pub mod control;
 pub mod database;
 pub mod home;
 mod managed_process;
+mod private_file;
 pub mod process;
 mod ready;
 mod restart;
@@ -20,6 +21,7 @@ pub mod supervisor;
 pub mod workspace;
 
 pub use managed_process::ReplicaSpec;
+pub use private_file::write_private;
 pub use ready::{Probe, Ready};
 pub use restart::{Backoff, RestartRule};
 pub use rolling::MOST_REPLICAS;

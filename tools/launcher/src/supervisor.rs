@@ -64,6 +64,14 @@ pub struct Group {
     pub replica_spec: MakeReplicaSpec,
 }
 
+impl Group {
+    /// A group of one process.
+    pub fn single(name: &str, tier: Tier, replica_spec: ReplicaSpec) -> Self {
+        let name = name.to_owned();
+        Self { name, tier, scalable: false, replica_spec: Box::new(move |_, _| replica_spec.clone()) }
+    }
+}
+
 impl fmt::Debug for Group {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Group").field("name", &self.name).field("tier", &self.tier).finish_non_exhaustive()

@@ -3,33 +3,23 @@
 
 mod database;
 mod history;
+mod values;
 
-use std::{
-    ffi::OsString,
-    io::{self, Write as _},
-    net::IpAddr,
-    path::PathBuf,
-    str::FromStr,
-};
+use std::{ffi::OsString, net::IpAddr, path::PathBuf};
 
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 pub(crate) use database::{MigrateArgs, NodeArgs};
 pub(crate) use history::{HistoryArgs, HistoryCommand, ImportArgs, SealArgs, VerifyArgs};
-use mesh_launcher::{MOST_REPLICAS, home::Home, services};
+use mesh_launcher::home::Home;
+pub(crate) use values::{Count, Target, Variable, node_url, process_name};
 
-use crate::{
-    export::args::ExportArgs,
-    failure::Failure,
-    processes::{APPLICATION, COMETBFT, DEVNODE, NATS, POSTGRES},
-    tx::args::TxArgs,
-};
+use crate::{export::args::ExportArgs, failure::Failure, terminal, tx::args::TxArgs};
 
 /// Runs and drives a mesh on this machine.
 #[derive(Debug, Parser)]
 #[command(name = "mesh", version, disable_help_subcommand = true)]
 pub(crate) struct Cli {
-    /// What to do.
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -124,10 +114,8 @@ pub(crate) struct PortArgs {
   mesh up --load FOLDER --home .mesh-real       data of your own, one CSV file per table
   mesh up --replicas export=3 --consensus cometbft")]
 pub(crate) struct UpArgs {
-    /// The ports of the edge.
     #[command(flatten)]
     pub(crate) ports: PortArgs,
-    /// Where the mesh lives.
     #[command(flatten)]
     pub(crate) home: HomeArgs,
     /// Load the CSV files of this folder instead of the demo network
@@ -151,7 +139,6 @@ pub(crate) struct UpArgs {
     /// What decides blocks
     #[arg(long, value_enum, value_name = "NODE", default_value_t = Consensus::Devnode, conflicts_with = "node")]
     pub(crate) consensus: Consensus,
-    /// The demo network.
     #[command(flatten)]
     pub(crate) demo: DemoArgs,
 }
@@ -190,7 +177,6 @@ pub(crate) struct DemoArgs {
 /// Options of `ps`.
 #[derive(Debug, Args)]
 pub(crate) struct PsArgs {
-    /// Where the mesh lives.
     #[command(flatten)]
     pub(crate) home: HomeArgs,
     /// Print a JSON array
@@ -204,7 +190,6 @@ pub(crate) struct ControlArgs {
     /// A service, postgres, nats-server, devnode, cometbft or application; with a number, that replica only
     #[arg(value_name = "NAME[=REPLICA]")]
     pub(crate) target: Target,
-    /// Where the mesh lives.
     #[command(flatten)]
     pub(crate) home: HomeArgs,
 }
@@ -215,7 +200,6 @@ pub(crate) struct RestartArgs {
     /// The service
     #[arg(value_name = "SERVICE", value_parser = process_name)]
     pub(crate) service: String,
-    /// Where the mesh lives.
     #[command(flatten)]
     pub(crate) home: HomeArgs,
 }
@@ -228,7 +212,6 @@ pub(crate) struct ScaleArgs {
     /// The service and how many replicas it shall have
     #[arg(value_name = "SERVICE=N")]
     pub(crate) count: Count,
-    /// Where the mesh lives.
     #[command(flatten)]
     pub(crate) home: HomeArgs,
 }
@@ -254,10 +237,8 @@ pub(crate) struct LoadArgs {
   mesh doctor --postgres URL  a database that a mesh is to use
   mesh doctor --json          the same for programs; exit code 1 when something is wrong")]
 pub(crate) struct DoctorArgs {
-    /// Where the mesh lives.
     #[command(flatten)]
     pub(crate) home: HomeArgs,
-    /// The ports of the edge.
     #[command(flatten)]
     pub(crate) ports: PortArgs,
     /// A database that the mesh is to use, or does [default: that of the mesh that runs]
@@ -300,96 +281,8 @@ impl CompletionsArgs {
     pub(crate) fn print(&self) {
         let mut text = Vec::new();
         clap_complete::generate(self.shell, &mut Cli::command(), "mesh", &mut text);
-        // A closed pipe is no failure: its reader has read enough.
-        let _ = io::stdout().write_all(&text);
+        terminal::print(String::from_utf8_lossy(&text).trim_end());
     }
-}
-
-/// A number of replicas of a service.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Count {
-    /// The service.
-    pub(crate) service: &'static str,
-    /// How many.
-    pub(crate) replicas: u32,
-}
-
-impl FromStr for Count {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (name, number) = text.split_once('=').ok_or("write it as SERVICE=N, such as query=2")?;
-        let service = services::find(name).ok_or_else(|| no_such(name, &service_names()))?.name;
-        let replicas = number.parse().ok().filter(|replicas| *replicas <= MOST_REPLICAS);
-        let replicas = replicas.ok_or_else(|| format!("N must be between 0 and {MOST_REPLICAS}"))?;
-        Ok(Self { service, replicas })
-    }
-}
-
-/// A process or all processes of a name.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Target {
-    /// The name.
-    pub(crate) name: String,
-    /// The replica, or all.
-    pub(crate) replica: Option<u32>,
-}
-
-impl FromStr for Target {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (name, replica) = match text.split_once('=') {
-            None => (text, None),
-            Some((name, replica)) => {
-                (name, Some(replica.parse().map_err(|_| "REPLICA must be a number from 0")?))
-            }
-        };
-        Ok(Self { name: process_name(name)?, replica })
-    }
-}
-
-/// A variable and its value.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Variable {
-    /// The name.
-    pub(crate) name: String,
-    /// The value.
-    pub(crate) value: String,
-}
-
-impl FromStr for Variable {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text.split_once('=') {
-            Some((name, value)) if !name.is_empty() && !text.contains('\0') => {
-                Ok(Self { name: name.to_owned(), value: value.to_owned() })
-            }
-            _ => Err("write it as NAME=VALUE".to_owned()),
-        }
-    }
-}
-
-pub(crate) fn node_url(text: &str) -> Result<String, String> {
-    match reqwest::Url::parse(text) {
-        Ok(url) if url.scheme() == "http" && url.has_host() => Ok(text.to_owned()),
-        _ => Err("write it as http://host:port".to_owned()),
-    }
-}
-
-fn process_name(name: &str) -> Result<String, String> {
-    let mut names = service_names();
-    names.extend([POSTGRES, NATS, DEVNODE, COMETBFT, APPLICATION]);
-    if names.contains(&name) { Ok(name.to_owned()) } else { Err(no_such(name, &names)) }
-}
-
-fn service_names() -> Vec<&'static str> {
-    services::SERVICES.iter().map(|service| service.name).collect()
-}
-
-fn no_such(name: &str, names: &[&str]) -> String {
-    format!("there is no {name:?}, only {}", names.join(", "))
 }
 
 #[cfg(test)]
@@ -399,30 +292,5 @@ mod tests {
     #[test]
     fn the_forms_are_well_made() {
         Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn targets_and_counts_are_read_as_written() {
-        let target: Target = "edge=1".parse().unwrap();
-        assert_eq!(target, Target { name: "edge".into(), replica: Some(1) });
-        let target: Target = "postgres".parse().unwrap();
-        assert_eq!(target, Target { name: "postgres".into(), replica: None });
-        let count: Count = "query=3".parse().unwrap();
-        assert_eq!(count, Count { service: "query", replicas: 3 });
-        for wrong in ["query", "query=x", "query=-1", "nobody=1", "postgres=2", "query=1000"] {
-            wrong.parse::<Count>().unwrap_err();
-        }
-        for wrong in ["nobody", "edge=", "edge=x"] {
-            wrong.parse::<Target>().unwrap_err();
-        }
-    }
-
-    #[test]
-    fn a_variable_may_hold_equal_signs_and_be_empty() {
-        let variable: Variable = "A=b=c".parse().unwrap();
-        assert_eq!(variable, Variable { name: "A".into(), value: "b=c".into() });
-        assert_eq!("A=".parse::<Variable>().unwrap().value, "");
-        "=b".parse::<Variable>().unwrap_err();
-        "A".parse::<Variable>().unwrap_err();
     }
 }

@@ -1,7 +1,5 @@
 //! The commands that talk to a running mesh: `ps`, `stop`, `start`, `restart`, `scale`.
 
-use std::io::{self, Write as _};
-
 use mesh_launcher::{
     control::{Answer, ControlError, Request, Row, ask},
     home::Home,
@@ -10,6 +8,7 @@ use mesh_launcher::{
 use crate::{
     cli::{ControlArgs, PsArgs, RestartArgs, ScaleArgs},
     failure::{Failure, as_typed},
+    terminal::{print, print_json, print_line},
 };
 
 /// Lists the processes.
@@ -19,18 +18,17 @@ pub(crate) async fn ps(args: &PsArgs) -> Result<(), Failure> {
         Ok(Answer::Rows { rows }) => rows,
         Ok(other) => return Err(unexpected(&other)),
         Err(error @ ControlError::NotRunning(_)) => {
-            eprintln!("{}", as_typed(&error.to_string()));
+            print_line(&as_typed(&error.to_string()));
             Vec::new()
         }
-        Err(error) => return Err(Failure::failed(error.to_string())),
+        Err(error) => return Err(error.into()),
     };
-    let text = if args.json {
-        serde_json::to_string(&rows).map_err(|error| Failure::failed(error.to_string()))? + "\n"
-    } else {
-        table(&rows)
-    };
-    // A closed pipe is no failure: its reader has read enough.
-    let _ = io::stdout().write_all(text.as_bytes());
+    if args.json {
+        return print_json(&rows);
+    }
+    if !rows.is_empty() {
+        print(&table(&rows));
+    }
     Ok(())
 }
 
@@ -58,28 +56,23 @@ pub(crate) async fn scale(args: ScaleArgs) -> Result<(), Failure> {
 }
 
 async fn order(home: &Home, request: &Request) -> Result<(), Failure> {
-    match ask(home, request).await {
-        Ok(Answer::Done { note }) => {
-            if let Some(note) = note {
-                eprintln!("{}", as_typed(&note));
-            }
+    match ask(home, request).await? {
+        Answer::Done { note } => {
+            note.iter().for_each(|note| print_line(&as_typed(note)));
             Ok(())
         }
-        Ok(Answer::Refused { reason }) => Err(Failure::failed(reason)),
-        Ok(other) => Err(unexpected(&other)),
-        Err(error) => Err(Failure::failed(error.to_string())),
+        Answer::Refused { reason } => Err(Failure::failed(reason)),
+        other => Err(unexpected(&other)),
     }
 }
 
-fn unexpected(answer: &Answer) -> Failure {
+/// The failure for an answer of another kind than the request's.
+pub(crate) fn unexpected(answer: &Answer) -> Failure {
     Failure::failed(format!("the mesh answered something else ({answer:?}); use the `mesh` that runs it"))
 }
 
 /// Renders the rows with a header line, each column as wide as its widest value.
 fn table(rows: &[Row]) -> String {
-    if rows.is_empty() {
-        return String::new();
-    }
     let mut lines = vec![["SERVICE", "REPLICA", "PID", "ADMIN"].map(str::to_owned)];
     lines.extend(rows.iter().map(|row| {
         let admin = row.admin.clone().unwrap_or_else(|| "-".to_owned());
@@ -87,7 +80,8 @@ fn table(rows: &[Row]) -> String {
     }));
     let width = |column: usize| lines.iter().map(|line| line[column].len()).max().unwrap_or(0);
     let (name, replica, pid) = (width(0), width(1), width(2));
-    lines.iter().map(|[a, b, c, d]| format!("{a:<name$}  {b:>replica$}  {c:>pid$}  {d}\n")).collect()
+    let lines = lines.iter().map(|[a, b, c, d]| format!("{a:<name$}  {b:>replica$}  {c:>pid$}  {d}"));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]
@@ -107,7 +101,7 @@ mod tests {
             text,
             "SERVICE      REPLICA    PID  ADMIN\n\
              edge               0      7  http://127.0.0.1:1\n\
-             nats-server        0  12345  -\n"
+             nats-server        0  12345  -"
         );
     }
 }

@@ -3,6 +3,7 @@
 use std::{error::Error, fmt, process::ExitCode};
 
 use mesh_history::HistoryError;
+use mesh_launcher::{control::ControlError, home::HomeError, servers::ServerError, supervisor::NotReady};
 use mesh_problem::error_chain;
 use mesh_store::error::StoreError;
 
@@ -42,9 +43,7 @@ impl Failure {
         self.message.push_str(more);
         self
     }
-}
 
-impl Failure {
     /// Writes a failure to standard error and returns the exit code of the process.
     pub fn exit(outcome: Result<(), Failure>) -> ExitCode {
         match outcome {
@@ -57,15 +56,25 @@ impl Failure {
     }
 }
 
-impl From<StoreError> for Failure {
-    fn from(error: StoreError) -> Self {
-        Self::failed(error_chain(&error))
-    }
+/// Errors whose texts are complete: exit code 1, with their causes.
+macro_rules! failed_from {
+    ($($error:ty),*) => {
+        $(impl From<$error> for Failure {
+            fn from(error: $error) -> Self {
+                Self::failed(error_chain(&error))
+            }
+        })*
+    };
 }
 
-impl From<HistoryError> for Failure {
-    fn from(error: HistoryError) -> Self {
-        Self::failed(error_chain(&error))
+failed_from!(StoreError, HistoryError, HomeError, ControlError, NotReady, serde_json::Error);
+
+impl From<ServerError> for Failure {
+    fn from(error: ServerError) -> Self {
+        match error {
+            ServerError::Missing(_) | ServerError::OtherVersion { .. } => Self::missing(error.to_string()),
+            other => Self::failed(error_chain(&other)),
+        }
     }
 }
 

@@ -8,6 +8,7 @@ pub mod devnode;
 mod doctor;
 mod export;
 pub mod failure;
+mod gateway;
 mod group;
 mod history;
 mod http;

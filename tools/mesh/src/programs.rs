@@ -4,7 +4,14 @@ use std::path::PathBuf;
 
 use mesh_launcher::services::SERVICES;
 
-use crate::failure::{Failure, cannot};
+use crate::failure::Failure;
+
+/// The path of the running program.
+pub(crate) fn own() -> Result<PathBuf, Failure> {
+    std::env::current_exe().map_err(|error| {
+        Failure::failed(format!("cannot tell where this program lies ({error}); start it by its path"))
+    })
+}
 
 /// The path of a program in the folder of the running program.
 ///
@@ -12,7 +19,7 @@ use crate::failure::{Failure, cannot};
 ///
 /// There is no such file.
 pub fn beside(name: &str) -> Result<PathBuf, Failure> {
-    let running = std::env::current_exe().map_err(|error| cannot("tell where this program lies", &error))?;
+    let running = own()?;
     let program = running.with_file_name(name);
     if program.is_file() {
         return Ok(program);

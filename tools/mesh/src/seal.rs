@@ -3,18 +3,13 @@
 //! The configuration is that of the running mesh's `export` replicas. When no mesh runs, the home's private
 //! database server is started for the duration of the command.
 
-use std::{
-    io::{self, Write as _},
-    time::Duration,
-};
+use std::time::Duration;
 
 use mesh_export::{Sealed, Sealing, Until};
 use mesh_history::Segment;
 use mesh_launcher::{
-    RestartRule,
     control::{Answer, ControlError, Request, ask},
     home::Home,
-    supervisor::Supervisor,
 };
 use mesh_problem::error_chain;
 use serde::Serialize;
@@ -22,9 +17,10 @@ use tokio::time::{Instant, sleep};
 
 use crate::{
     cli::SealArgs,
+    control::unexpected,
     failure::{Failure, cannot},
     signals::Signals,
-    terminal::print_line,
+    terminal::{print, print_json, print_line},
     up::backing,
 };
 
@@ -35,16 +31,32 @@ const RETRY_PAUSE: Duration = Duration::from_millis(200);
 const DATABASE: &str = "MESH_DATABASE_URL";
 const HISTORY: &str = "MESH_HISTORY_URL";
 
+/// What a stop signal says.
+const INTERRUPTED: &str = "interrupted; what was sealed before stays";
+
 /// A sealed segment, as `--json` prints it.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct SealedSegment {
+pub(crate) struct SegmentRow {
     segment: String,
     id: String,
     height_from: u64,
     height_to: u64,
-    rows: u64,
+    pub(crate) rows: u64,
     bytes: u64,
+}
+
+impl SegmentRow {
+    pub(crate) fn of(segment: &Segment) -> Self {
+        Self {
+            segment: segment.name.to_string(),
+            id: segment.id.to_string(),
+            height_from: segment.height_from,
+            height_to: segment.height_to,
+            rows: segment.members.iter().map(|member| member.rows).sum(),
+            bytes: segment.length,
+        }
+    }
 }
 
 /// Seals every complete span that is not sealed yet.
@@ -56,15 +68,17 @@ pub(crate) async fn seal(args: &SealArgs) -> Result<(), Failure> {
             Some(root) => root.clone(),
             None => args.home.home()?.root().to_string_lossy().into_owned(),
         };
-        return until_stopped(&mut signals, run(args, variables(url, &root))).await;
+        return signals.run_until_stopped(run(args, variables(url, &root)), INTERRUPTED).await;
     }
     let home = args.home.home()?;
     match ask(&home, &Request::Environment { name: "export".to_owned() }).await {
-        Ok(Answer::Environment { variables }) => until_stopped(&mut signals, run(args, variables)).await,
+        Ok(Answer::Environment { variables }) => {
+            signals.run_until_stopped(run(args, variables), INTERRUPTED).await
+        }
         Ok(Answer::Refused { reason }) => Err(Failure::failed(reason)),
-        Ok(_) => Err(Failure::failed("the mesh answered something else; use the `mesh` that runs it")),
+        Ok(other) => Err(unexpected(&other)),
         Err(ControlError::NotRunning(_)) => alone(args, &home, &mut signals).await,
-        Err(error) => Err(Failure::failed(error.to_string())),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -76,35 +90,24 @@ async fn alone(args: &SealArgs, home: &Home, signals: &mut Signals) -> Result<()
             "there is no database in {root}; start a mesh with `mesh up --home {root}`, or give one with --postgres"
         )));
     }
-    home.create().map_err(|error| Failure::failed(error.to_string()))?;
-    let _lock = home.lock().map_err(|error| Failure::failed(error.to_string()))?;
-    let state = home.saved_state().map_err(|error| Failure::failed(error.to_string()))?;
+    home.create()?;
+    let _lock = home.lock()?;
+    let state = home.saved_state()?;
     if let Some(database) = state.database {
         return Err(Failure::failed(format!(
             "the mesh of {root} uses the database at {database}; give its address with --postgres"
         )));
     }
-    let supervisor =
-        Supervisor::new(RestartRule::default()).map_err(|error| cannot("watch processes", &error))?;
+    let supervisor = backing::supervisor()?;
     let work = async {
         let programs = backing::programs(home, true, false).await?;
         let programs = programs.postgres.ok_or_else(|| Failure::missing("PostgreSQL is needed"))?;
         let database = backing::start_postgres(home, &supervisor, &programs, &[]).await?;
         run(args, variables(database.url(), &home.root().to_string_lossy())).await
     };
-    let outcome = until_stopped(signals, work).await;
+    let outcome = signals.run_until_stopped(work, INTERRUPTED).await;
     supervisor.shutdown().await;
     outcome
-}
-
-async fn until_stopped(
-    signals: &mut Signals,
-    work: impl Future<Output = Result<(), Failure>>,
-) -> Result<(), Failure> {
-    tokio::select! {
-        outcome = work => outcome,
-        () = signals.stop() => Err(Failure::failed("interrupted; what was sealed before stays")),
-    }
 }
 
 async fn run(args: &SealArgs, mut variables: Vec<(String, String)>) -> Result<(), Failure> {
@@ -119,14 +122,7 @@ async fn run(args: &SealArgs, mut variables: Vec<(String, String)>) -> Result<()
     let until = if args.newest { Until::Newest } else { Until::Complete };
     let mut rows = Vec::new();
     let mut on_sealed = |segment: &Segment| {
-        let row = SealedSegment {
-            segment: segment.name.to_string(),
-            id: segment.id.to_string(),
-            height_from: segment.height_from,
-            height_to: segment.height_to,
-            rows: segment.members.iter().map(|member| member.rows).sum(),
-            bytes: segment.length,
-        };
+        let row = SegmentRow::of(segment);
         if !args.json {
             print(&format!("sealed {}: {} rows, id {}", row.segment, row.rows, row.id));
         }
@@ -134,7 +130,7 @@ async fn run(args: &SealArgs, mut variables: Vec<(String, String)>) -> Result<()
     };
     let sealed = seal_in_turn(&sealing, until, &mut on_sealed).await;
     if args.json {
-        print(&serde_json::to_string(&rows).map_err(|error| Failure::failed(error.to_string()))?);
+        print_json(&rows)?;
     } else if rows.is_empty() && sealed.is_ok() {
         print("nothing to seal");
     }
@@ -198,10 +194,4 @@ pub(crate) fn variables(url: &str, root: &str) -> Vec<(String, String)> {
         // `url` contains the password already.
         .filter(|(name, _)| name.starts_with("MESH_") && name != "MESH_DATABASE_PASSWORD_FILE");
     own.chain([(DATABASE.to_owned(), url.to_owned()), (HISTORY.to_owned(), root.to_owned())]).collect()
-}
-
-/// Writes a line of the command's result to standard output.
-pub(crate) fn print(line: &str) {
-    // A closed pipe is no failure: its reader has read enough.
-    let _ = writeln!(io::stdout(), "{line}");
 }

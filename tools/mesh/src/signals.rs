@@ -44,6 +44,18 @@ impl Signals {
             _ = hang_up => {}
         }
     }
+
+    /// Runs a future to its end, or to a stop signal, which fails with `stopped`.
+    pub(crate) async fn run_until_stopped<T>(
+        &mut self,
+        work: impl Future<Output = Result<T, Failure>>,
+        stopped: &str,
+    ) -> Result<T, Failure> {
+        tokio::select! {
+            outcome = work => outcome,
+            () = self.stop() => Err(Failure::failed(stopped)),
+        }
+    }
 }
 
 fn hang_up_is_ignored() -> bool {

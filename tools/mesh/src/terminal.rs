@@ -1,8 +1,28 @@
-//! Output for people on standard error: permanent lines, and at a terminal one line that is overwritten.
+//! Output: results on standard output; for people, on standard error, permanent lines and at a terminal one
+//! line that is overwritten.
 
 use std::io::{self, IsTerminal as _, Write as _};
 
-/// Writes a permanent line.
+use serde::Serialize;
+
+use crate::failure::Failure;
+
+/// Width of a progress bar, characters.
+const BAR: f64 = 24.0;
+
+/// Writes a line of a command's result to standard output.
+pub(crate) fn print(line: &str) {
+    // A closed pipe is no failure: its reader has read enough.
+    let _ = writeln!(io::stdout(), "{line}");
+}
+
+/// Writes a command's result to standard output as one line of JSON.
+pub(crate) fn print_json(result: &impl Serialize) -> Result<(), Failure> {
+    print(&serde_json::to_string(result)?);
+    Ok(())
+}
+
+/// Writes a permanent line to standard error.
 pub fn print_line(line: &str) {
     eprintln!("{line}");
 }
@@ -23,4 +43,10 @@ pub(crate) fn overwrite(line: &str) {
 /// Removes the line that [`overwrite`] showed.
 pub(crate) fn clear() {
     overwrite("");
+}
+
+/// A progress bar for a share between 0 and 1.
+pub(crate) fn bar(share: f64) -> String {
+    let done = (share * BAR) as usize;
+    format!("[{}{}]", "=".repeat(done), " ".repeat((BAR as usize).saturating_sub(done)))
 }

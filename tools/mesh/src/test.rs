@@ -26,7 +26,7 @@ use mesh_launcher::{
 use tempfile::TempDir;
 use tokio::process::Command;
 
-use crate::{failure::Failure, group, signals::Signals, terminal::print_line, up::backing::failure};
+use crate::{failure::Failure, group, signals::Signals, terminal::print_line};
 
 const SERVER_PATIENCE: Duration = Duration::from_secs(60);
 /// Any mesh, as a NATS wildcard in the permissions of the bus.
@@ -41,21 +41,17 @@ pub(crate) async fn test() -> Result<(), Failure> {
         Failure::failed("there is no checkout here to test; go into one and try `mesh test` again")
     })?;
     let begun = Instant::now();
-    let outcome = tokio::select! {
-        outcome = steps(&root) => outcome,
-        () = signals.stop() => Err(Failure::failed("the tests were interrupted; run `mesh test` again for a result")),
-    };
-    if outcome.is_ok() {
-        print_line(&format!("==> everything passed in {}", seconds(begun)));
-    }
-    outcome
+    let interrupted = "the tests were interrupted; run `mesh test` again for a result";
+    signals.run_until_stopped(steps(&root), interrupted).await?;
+    print_line(&format!("==> everything passed in {}", seconds(begun)));
+    Ok(())
 }
 
 async fn steps(root: &Path) -> Result<(), Failure> {
     let folder = temporary_folder()?;
     let log = folder.path().join("install.log");
-    let postgres = find_or_install_postgres(&log, &print_line).await.map_err(failure)?;
-    let nats = find_or_install_nats(&log, &print_line).await.map_err(failure)?;
+    let postgres = find_or_install_postgres(&log, &print_line).await?;
+    let nats = find_or_install_nats(&log, &print_line).await?;
     let cometbft = cometbft::find_or_install(root).await;
 
     step(root, "formatting", &["fmt", "--all", "--check"], &[]).await?;
@@ -175,18 +171,15 @@ impl Servers {
         nats: &Path,
     ) -> Result<Self, Failure> {
         let (data, log) = (folder.join("postgres"), folder.join("postgres.log"));
-        let database =
-            Postgres::prepare(postgres, &data, &log, Durability::Throwaway).await.map_err(failure)?;
+        let database = Postgres::prepare(postgres, &data, &log, Durability::Throwaway).await?;
         let bus =
             Nats::prepare(nats, &folder.join("nats"), &folder.join("nats.log"), &NatsSettings::of(ANY_MESH))
-                .await
-                .map_err(failure)?;
+                .await?;
         let (database_spec, bus_spec) = (database.spec(), bus.spec());
         let (postgres, nats) = tokio::try_join!(
             start(&database_spec, || database.ready(SERVER_PATIENCE)),
             start(&bus_spec, || bus.ready(SERVER_PATIENCE)),
-        )
-        .map_err(failure)?;
+        )?;
         Ok(Self {
             postgres,
             nats,

@@ -1,10 +1,9 @@
 //! The small files of a private server: its port, its secrets, the end of its log.
 
 use std::{
-    fs::{self, OpenOptions},
-    io::{Read, Seek, SeekFrom, Write},
+    fs,
+    io::{Read, Seek, SeekFrom},
     net::{Ipv4Addr, TcpListener},
-    os::unix::fs::OpenOptionsExt,
     path::Path,
 };
 
@@ -82,17 +81,9 @@ fn make_secret() -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Writes a file atomically, readable by its owner only.
+/// Writes a file of a server atomically, readable by its owner only.
 pub(super) fn write_private(file: &Path, text: &str) -> Result<(), ServerError> {
-    let fresh = file.with_extension("new");
-    let write = || {
-        let _ = fs::remove_file(&fresh);
-        let mut open = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh)?;
-        open.write_all(text.as_bytes())?;
-        open.sync_all()?;
-        fs::rename(&fresh, file)
-    };
-    write().map_err(ServerError::file(file))
+    crate::write_private(file, text.as_bytes()).map_err(ServerError::file(file))
 }
 
 /// Returns the last `bytes` of a log, or nothing when it cannot be read.

@@ -29,7 +29,7 @@ pub use find::{
     find_postgres_version,
 };
 pub use install::{find_or_install_nats, find_or_install_postgres};
-pub use nats::{Nats, NatsSettings, NatsTls};
+pub use nats::{Nats, NatsSettings, NatsTls, nats_greeting};
 pub use postgres::{Durability, Postgres};
 
 use crate::process::{Process, ProcessSpec};

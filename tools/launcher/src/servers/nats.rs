@@ -133,7 +133,7 @@ impl Nats {
     pub async fn ready(&self, within: Duration) -> Result<(), ServerError> {
         let deadline = Instant::now() + within;
         loop {
-            let cause = match timeout_at(deadline, self.greeting()).await {
+            let cause = match timeout_at(deadline, nats_greeting(&format!("127.0.0.1:{}", self.port))).await {
                 Ok(Ok(())) => return Ok(()),
                 Ok(Err(error)) => error.to_string(),
                 Err(_) => "it did not greet".into(),
@@ -148,16 +148,6 @@ impl Nats {
                 });
             }
             sleep(PROBE_PAUSE).await;
-        }
-    }
-
-    async fn greeting(&self) -> std::io::Result<()> {
-        let mut connection = TcpStream::connect(("127.0.0.1", self.port)).await?;
-        let mut greeting = [0; 6];
-        connection.read_exact(&mut greeting).await?;
-        match &greeting == b"INFO {" {
-            true => Ok(()),
-            false => Err(std::io::Error::other("something else listens there")),
         }
     }
 
@@ -179,6 +169,21 @@ impl Nats {
              {tls}",
             port = self.port,
         )
+    }
+}
+
+/// Waits for the greeting with which a nats-server meets a new connection to `host:port`.
+///
+/// # Errors
+///
+/// Nothing listens there, or something else.
+pub async fn nats_greeting(address: &str) -> std::io::Result<()> {
+    let mut connection = TcpStream::connect(address).await?;
+    let mut greeting = [0; 5];
+    connection.read_exact(&mut greeting).await?;
+    match &greeting == b"INFO " {
+        true => Ok(()),
+        false => Err(std::io::Error::other("something else listens there")),
     }
 }
 

@@ -37,7 +37,6 @@ impl DatabaseArgs {
 /// Options of `migrate`.
 #[derive(Debug, Args)]
 pub(crate) struct MigrateArgs {
-    /// The database.
     #[command(flatten)]
     pub(crate) database: DatabaseArgs,
     /// The database's own history, whose running span is sealed before a migration that changes exports
@@ -48,13 +47,11 @@ pub(crate) struct MigrateArgs {
 /// Options of `node`.
 #[derive(Debug, Args)]
 pub(crate) struct NodeArgs {
-    /// The database.
     #[command(flatten)]
     pub(crate) database: DatabaseArgs,
     /// Where its RPC answers
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:26657")]
     pub(crate) listen: SocketAddr,
-    /// Where its blocks live.
     #[command(flatten)]
     pub(crate) home: HomeArgs,
     /// Load the CSV files of this folder into an empty database instead of the demo network
@@ -63,7 +60,6 @@ pub(crate) struct NodeArgs {
     /// What decides blocks
     #[arg(long, value_enum, value_name = "NODE", default_value_t = Consensus::Devnode)]
     pub(crate) consensus: Consensus,
-    /// The demo network.
     #[command(flatten)]
     pub(crate) demo: DemoArgs,
 }

@@ -9,7 +9,6 @@ use super::HomeArgs;
 /// Options of `seal`.
 #[derive(Debug, Args)]
 pub(crate) struct SealArgs {
-    /// Where the mesh lives.
     #[command(flatten)]
     pub(crate) home: HomeArgs,
     /// Seal this database instead of that of the home
@@ -33,7 +32,6 @@ pub(crate) struct SealArgs {
 /// Options of `history`.
 #[derive(Debug, Args)]
 pub(crate) struct HistoryArgs {
-    /// What to do.
     #[command(subcommand)]
     pub(crate) command: HistoryCommand,
 }

@@ -3,7 +3,6 @@
 
 use mesh_devnode::{Application, serve_application};
 use mesh_problem::error_chain;
-use mesh_transaction::Network;
 use tokio::{net::TcpListener, sync::watch};
 
 use super::{config::Config, follow, grow};
@@ -19,12 +18,8 @@ pub(super) async fn run(
         begun = follow::read_store(config) => begun,
         () = signals.stop() => return Ok(()),
     };
-    let network = Network {
-        chain_id: begun.chain_id,
-        algorithm: config.algorithm.clone(),
-        pow_prefix: config.pow_prefix.clone(),
-    };
-    let opening = Application::open(network, &config.file, config.checks, begun.rules).await;
+    let opening =
+        Application::open(config.network(begun.chain_id), &config.file, config.checks, begun.rules).await;
     let application = opening.map_err(|error| {
         let error = error_chain(&error);
         Failure::failed(format!("the file of the blocks cannot be opened ({error}); start the mesh anew"))

@@ -1,10 +1,11 @@
 //! Configuration of the development node, from environment variables; the table is in the README.
 
-use std::{net::SocketAddr, path::PathBuf, str::FromStr, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
+use mesh_chassis::Env;
 use mesh_demo::Plan;
 use mesh_devnode::{Checks, Limits};
-use mesh_transaction::ALGORITHM;
+use mesh_transaction::{ALGORITHM, Network};
 
 use crate::failure::Failure;
 
@@ -30,8 +31,8 @@ pub(super) struct Config {
     pub(super) block_period: Duration,
     pub(super) listen: SocketAddr,
     pub(super) file: PathBuf,
-    pub(super) algorithm: String,
-    pub(super) pow_prefix: String,
+    /// The network, without the id of the chain, which is in the store.
+    network: Network,
     pub(super) checks: Checks,
     pub(super) limits: Limits,
     pub(super) check_delay: Duration,
@@ -40,104 +41,68 @@ pub(super) struct Config {
 }
 
 impl Config {
-    /// Reads the environment.
-    pub(super) fn read() -> Result<Self, Failure> {
-        Self::from(|name| std::env::var(name).ok())
-    }
-
-    /// Reads these variables, and from the environment those that are not among them.
-    pub(super) fn with_variables(variables: &[(String, String)]) -> Result<Self, Failure> {
-        let value_of =
-            |name: &str| variables.iter().find(|(given, _)| given == name).map(|(_, value)| value.clone());
-        Self::from(|name| value_of(name).or_else(|| std::env::var(name).ok()))
+    /// Reads the environment and these variables, which precede it.
+    pub(super) fn read(variables: Vec<(String, String)>) -> Result<Self, Failure> {
+        let own = std::env::vars_os();
+        let own = own.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
+        Self::from(Env::of(own.chain(variables)))
     }
 
     /// Parses variables and reports all mistakes together.
-    fn from(variable: impl Fn(&str) -> Option<String>) -> Result<Self, Failure> {
-        let variable = |name: &str| variable(name).filter(|value| !value.is_empty());
-        let mut parser = VariableParser { variable: &variable, mistakes: Vec::new() };
+    fn from(mut env: Env) -> Result<Self, Failure> {
         let usual = Limits::default();
+        let usual_wait_ms = u64::try_from(usual.commit_wait.as_millis()).unwrap_or(u64::MAX);
         let limits = Limits {
-            mempool_txs: parser.parsed("MESH_DEVNODE_MEMPOOL_TXS", usual.mempool_txs),
-            mempool_bytes: parser.parsed("MESH_DEVNODE_MEMPOOL_BYTES", usual.mempool_bytes),
-            cache: parser.parsed("MESH_DEVNODE_CACHE", usual.cache),
-            keep_refused: parser.flag("MESH_DEVNODE_KEEP_REFUSED"),
-            commit_wait: parser.milliseconds("MESH_DEVNODE_COMMIT_WAIT_MS", usual.commit_wait),
-            commits: parser.parsed("MESH_DEVNODE_COMMITS", usual.commits),
+            mempool_txs: env.or("MESH_DEVNODE_MEMPOOL_TXS", usual.mempool_txs),
+            mempool_bytes: env.or("MESH_DEVNODE_MEMPOOL_BYTES", usual.mempool_bytes),
+            cache: env.or("MESH_DEVNODE_CACHE", usual.cache),
+            keep_refused: env.flag("MESH_DEVNODE_KEEP_REFUSED", false),
+            commit_wait: env.milliseconds("MESH_DEVNODE_COMMIT_WAIT_MS", usual_wait_ms),
+            commits: env.or("MESH_DEVNODE_COMMITS", usual.commits),
             ..usual
         };
-        let checks = match variable("MESH_DEVNODE_CHECKS").as_deref() {
+        let checks = match env.optional("MESH_DEVNODE_CHECKS").as_deref() {
             None | Some("all") => Checks::All,
             Some("none") => Checks::None,
-            Some(_) => parser.mistake("MESH_DEVNODE_CHECKS must be all or none", Checks::All),
+            Some(_) => {
+                env.mistake("MESH_DEVNODE_CHECKS must be all or none");
+                Checks::All
+            }
         };
-        let demo = match (variable(DEMO_PLAN), variable(DEMO_STATE)) {
-            (Some(plan), Some(state)) => match serde_json::from_str(&plan) {
-                Ok(plan) => Some((plan, PathBuf::from(state))),
-                Err(error) => parser.mistake(&format!("{DEMO_PLAN} cannot be read ({error})"), None),
-            },
-            _ => None,
-        };
+        let plan = env.optional(DEMO_PLAN).map(|plan| serde_json::from_str(&plan)).transpose();
+        let plan: Option<Plan> = plan.unwrap_or_else(|error| {
+            env.mistake(format!("{DEMO_PLAN} cannot be read ({error})"));
+            None
+        });
         let config = Self {
-            database_url: parser.required(DATABASE_URL),
-            demo,
-            block_period: parser
-                .milliseconds("MESH_DEVNODE_BLOCK_MS", Duration::from_millis(BLOCK_PERIOD_MS)),
-            listen: parser.parsed(LISTEN, SocketAddr::from(([127, 0, 0, 1], 0))),
-            file: parser.required(FILE).into(),
-            algorithm: variable("MESH_RELAY_SIGNATURE_ALGO").unwrap_or_else(|| ALGORITHM.to_owned()),
-            pow_prefix: variable("MESH_POW_PREFIX").unwrap_or_default(),
+            database_url: env.required(DATABASE_URL),
+            demo: plan.zip(env.optional(DEMO_STATE).map(PathBuf::from)),
+            block_period: env.milliseconds("MESH_DEVNODE_BLOCK_MS", BLOCK_PERIOD_MS),
+            listen: env.or(LISTEN, SocketAddr::from(([127, 0, 0, 1], 0))),
+            file: env.required(FILE).into(),
+            network: Network {
+                chain_id: String::new(),
+                algorithm: env.optional("MESH_RELAY_SIGNATURE_ALGO").unwrap_or_else(|| ALGORITHM.to_owned()),
+                pow_prefix: env.optional("MESH_POW_PREFIX").unwrap_or_default(),
+            },
             checks,
             limits,
-            check_delay: parser.milliseconds("MESH_DEVNODE_CHECK_DELAY_MS", Duration::ZERO),
-            broadcasts: variable("MESH_DEVNODE_BROADCASTS").map(PathBuf::from),
-            catching_up: parser.flag("MESH_DEVNODE_CATCHING_UP"),
+            check_delay: Duration::from_millis(env.or("MESH_DEVNODE_CHECK_DELAY_MS", 0)),
+            broadcasts: env.optional("MESH_DEVNODE_BROADCASTS").map(PathBuf::from),
+            catching_up: env.flag("MESH_DEVNODE_CATCHING_UP", false),
         };
-        match parser.mistakes.is_empty() {
-            true => Ok(config),
-            false => Err(Failure::configuration(format!(
+        match env.mistakes() {
+            [] => Ok(config),
+            mistakes => Err(Failure::configuration(format!(
                 "{}; let `mesh up` start the development node",
-                parser.mistakes.join("; ")
+                mistakes.join("; ")
             ))),
         }
     }
-}
 
-/// The variables, and the mistakes found in them so far.
-struct VariableParser<'a> {
-    variable: &'a dyn Fn(&str) -> Option<String>,
-    mistakes: Vec<String>,
-}
-
-impl VariableParser<'_> {
-    fn required(&mut self, name: &str) -> String {
-        (self.variable)(name).unwrap_or_else(|| self.mistake(&format!("{name} is not set"), String::new()))
-    }
-
-    fn parsed<T: FromStr>(&mut self, name: &str, usual: T) -> T {
-        match (self.variable)(name).map(|value| value.parse()) {
-            None => usual,
-            Some(Ok(value)) => value,
-            Some(Err(_)) => self.mistake(&format!("{name} cannot be read"), usual),
-        }
-    }
-
-    fn milliseconds(&mut self, name: &str, usual: Duration) -> Duration {
-        let milliseconds = u64::try_from(usual.as_millis()).unwrap_or(u64::MAX);
-        Duration::from_millis(self.parsed(name, milliseconds))
-    }
-
-    fn flag(&mut self, name: &str) -> bool {
-        match (self.variable)(name).as_deref() {
-            None | Some("0" | "false") => false,
-            Some("1" | "true") => true,
-            Some(_) => self.mistake(&format!("{name} must be 0 or 1"), false),
-        }
-    }
-
-    fn mistake<T>(&mut self, what: &str, usual: T) -> T {
-        self.mistakes.push(what.to_owned());
-        usual
+    /// The network with the chain of this id.
+    pub(super) fn network(&self, chain_id: String) -> Network {
+        Network { chain_id, ..self.network.clone() }
     }
 }
 
@@ -147,20 +112,16 @@ mod tests {
 
     fn read(variables: &[(&str, &str)]) -> Result<Config, Failure> {
         let needed = [(DATABASE_URL, "postgres://"), (FILE, "blocks")];
-        let all: Vec<_> = needed.iter().chain(variables).copied().collect();
-        let find =
-            |name: &str| all.iter().rfind(|(given, _)| *given == name).map(|(_, value)| (*value).to_owned());
-        Config::from(find)
+        let all = needed.iter().chain(variables);
+        Config::from(Env::of(all.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))))
     }
 
     #[test]
     fn what_is_not_given_is_usual() {
-        let config =
-            read(&[("MESH_DEVNODE_CHECKS", "none"), ("MESH_DEVNODE_CACHE", "7"), ("MESH_POW_PREFIX", "")])
-                .unwrap();
+        let config = read(&[("MESH_DEVNODE_CHECKS", "none"), ("MESH_DEVNODE_CACHE", "7")]).unwrap();
         assert_eq!(config.limits, Limits { cache: 7, ..Limits::default() });
         assert_eq!((config.checks, config.block_period), (Checks::None, Duration::from_secs(1)));
-        assert!(config.demo.is_none() && config.listen.ip().is_loopback() && config.pow_prefix.is_empty());
+        assert!(config.demo.is_none() && config.listen.ip().is_loopback());
     }
 
     #[test]
@@ -169,8 +130,8 @@ mod tests {
             ("MESH_DEVNODE_CHECKS", "some"),
             ("MESH_DEVNODE_MEMPOOL_TXS", "-1"),
             ("MESH_DEVNODE_KEEP_REFUSED", "maybe"),
+            (DEMO_PLAN, "{"),
             (LISTEN, "here"),
-            (FILE, ""),
         ];
         let failure = read(&wrong).unwrap_err();
         assert_eq!(failure.code, 64);

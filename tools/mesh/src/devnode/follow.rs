@@ -7,9 +7,9 @@ use std::{
     time::{Duration, UNIX_EPOCH},
 };
 
-use mesh_devnode::{Application, DevNode, Settings};
+use mesh_devnode::{Application, Chain, DevNode, Settings};
 use mesh_problem::error_chain;
-use mesh_transaction::{Block, Network, SpamRules};
+use mesh_transaction::{Block, SpamRules};
 use tokio::{
     sync::watch,
     time::{sleep, timeout},
@@ -22,7 +22,7 @@ use crate::failure::Failure;
 const NEW_BLOCKS: &str = include_str!("../../sql/new_blocks.sql");
 /// The LIMIT of `new_blocks.sql`.
 const MOST_BLOCKS: usize = 500;
-/// Timeout of one query; a database that takes longer is gone or frozen.
+/// Timeout of one read; a database that takes longer is gone or frozen.
 const DEADLINE: Duration = Duration::from_secs(10);
 /// Poll interval for blocks that another process writes.
 const POLL_INTERVAL: Duration = Duration::from_secs(2);
@@ -33,12 +33,10 @@ type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Serves the RPC for ever. Fails when the node cannot start and when the store was replaced by another one.
 /// `written` signals that this process has written a block.
-pub(super) async fn answer(config: &Config, mut written: watch::Receiver<()>) -> Failure {
+pub(super) async fn answer(config: &Config, written: watch::Receiver<()>) -> Failure {
     let StoreState { chain_id, blocks, rules } = read_store(config).await;
-    let network =
-        Network { chain_id, algorithm: config.algorithm.clone(), pow_prefix: config.pow_prefix.clone() };
     let settings = Settings {
-        network,
+        network: config.network(chain_id),
         file: config.file.clone(),
         checks: config.checks,
         limits: config.limits,
@@ -48,36 +46,50 @@ pub(super) async fn answer(config: &Config, mut written: watch::Receiver<()>) ->
     let node = match DevNode::start(settings, config.listen, blocks, rules).await {
         Ok(node) => node,
         Err(error) => {
-            return Failure::failed(format!(
-                "the node cannot be started ({}); try again",
-                error_chain(&error)
-            ));
+            let error = error_chain(&error);
+            return Failure::failed(format!("the node cannot be started ({error}); try again"));
         }
     };
     node.chain().catch_up(config.catching_up);
     tracing::info!(url = node.url(), "the development node answers");
-    let mut store = None;
-    loop {
-        match timeout(DEADLINE, advance(&node, config, &mut store)).await {
-            Ok(Ok(Advance::Done)) => {}
-            Ok(Ok(Advance::OtherStore)) => {
-                return Failure::failed("the store was set back; the node starts again with its blocks");
-            }
-            Ok(Err(error)) => {
-                tracing::warn!(error = error_chain(&*error), "the store's blocks could not be followed");
-                store = None;
-                sleep(FIRST_PAUSE).await;
-                continue;
-            }
-            Err(_) => {
-                tracing::warn!("the store does not answer, its blocks could not be followed");
-                store = None;
-                continue;
-            }
-        }
-        // An error is impossible: the sender lives as long as this future.
-        let _ = timeout(POLL_INTERVAL, written.changed()).await;
+    poll(config, written, async |store| advance(node.chain(), store).await).await
+}
+
+/// Appends the blocks to the chain that the store has and the chain has not. Returns the failure when the
+/// store's blocks are not those of the chain.
+async fn advance(chain: &Chain, store: &Store) -> Result<Option<Failure>, AnyError> {
+    let newest = chain.newest();
+    let height = newest.as_ref().map_or(0, |block| block.height);
+    let (blocks, rules) = store.blocks_from(height).await?;
+    if let Some(newest) = newest
+        && blocks.len() < MOST_BLOCKS
+        && blocks.first().is_none_or(|first| first.hash != newest.hash)
+    {
+        let failure = Failure::failed("the store was set back; the node starts again with its blocks");
+        return Ok(Some(failure));
     }
+    for block in blocks.into_iter().filter(|block| block.height > height) {
+        chain.commit(block, rules).await?;
+    }
+    Ok(None)
+}
+
+/// Passes the spam rules of the store, and the block since which they hold, to an application for ever.
+pub(super) async fn follow_rules(
+    config: &Config,
+    application: &Application,
+    written: watch::Receiver<()>,
+) -> Infallible {
+    let mut last_height = 0;
+    poll(config, written, async |store| {
+        let (blocks, rules) = store.blocks_from(last_height).await?;
+        for block in &blocks {
+            application.amend(block.height, rules);
+            last_height = block.height;
+        }
+        Ok(None)
+    })
+    .await
 }
 
 /// The content of the store when a node starts.
@@ -90,82 +102,48 @@ pub(super) struct StoreState {
 
 /// Reads the state of the store; retries while the store is unreachable.
 pub(super) async fn read_store(config: &Config) -> StoreState {
-    retry(|| async {
-        let store = Store::connect(&config.database_url).await?;
+    let never_written = watch::Sender::new(()).subscribe();
+    poll(config, never_written, async |store| {
         let chain_id = store.chain_id().await?;
         let (blocks, rules) = store.blocks_from(0).await?;
-        Ok(StoreState { chain_id, blocks, rules })
+        Ok(Some(StoreState { chain_id, blocks, rules }))
     })
     .await
 }
 
-/// Passes the spam rules of the store, and the block since which they hold, to an application for ever.
-pub(super) async fn follow_rules(
+/// Calls `read` with the store after every block that this process writes, at least once per
+/// [`POLL_INTERVAL`], until it returns a value. Failures are retried without limit, with growing pauses and
+/// a new connection: an unreachable database is assumed to come back.
+async fn poll<T>(
     config: &Config,
-    application: &Application,
     mut written: watch::Receiver<()>,
-) -> Infallible {
-    let (mut store, mut last_height) = (None, 0);
+    mut read: impl AsyncFnMut(&Store) -> Result<Option<T>, AnyError>,
+) -> T {
+    let (mut connected, mut pause) = (None, FIRST_PAUSE);
     loop {
-        match timeout(DEADLINE, amend(config, application, &mut store, &mut last_height)).await {
-            Ok(Ok(())) => {
+        let reading = async {
+            let store = match connected.take() {
+                Some(store) => store,
+                None => Store::connect(&config.database_url).await?,
+            };
+            let value = read(&store).await?;
+            connected = Some(store);
+            Ok::<_, AnyError>(value)
+        };
+        match timeout(DEADLINE, reading).await.unwrap_or_else(|_| Err("it does not answer".into())) {
+            Ok(Some(value)) => return value,
+            Ok(None) => {
+                pause = FIRST_PAUSE;
                 // An error is impossible: the sender lives as long as this future.
                 let _ = timeout(POLL_INTERVAL, written.changed()).await;
-                continue;
             }
-            Ok(Err(error)) => {
-                tracing::warn!(error = error_chain(&*error), "the store's rules could not be read");
+            Err(error) => {
+                tracing::warn!(error = error_chain(&*error), "the store cannot be read, trying again");
+                sleep(pause).await;
+                pause = (pause * 2).min(LONGEST_PAUSE);
             }
-            Err(_) => tracing::warn!("the store does not answer, its rules could not be read"),
         }
-        store = None;
-        sleep(LONGEST_PAUSE).await;
     }
-}
-
-async fn amend(
-    config: &Config,
-    application: &Application,
-    store: &mut Option<Store>,
-    last_height: &mut u64,
-) -> Result<(), AnyError> {
-    let store = match store {
-        Some(store) => store,
-        none => none.insert(Store::connect(&config.database_url).await?),
-    };
-    let (blocks, rules) = store.blocks_from(*last_height).await?;
-    for block in &blocks {
-        application.amend(block.height, rules);
-        *last_height = block.height;
-    }
-    Ok(())
-}
-
-/// The outcome of one read of the store.
-enum Advance {
-    Done,
-    OtherStore,
-}
-
-/// Appends the blocks to the chain that the store has and the chain has not.
-async fn advance(node: &DevNode, config: &Config, store: &mut Option<Store>) -> Result<Advance, AnyError> {
-    let store = match store {
-        Some(store) => store,
-        none => none.insert(Store::connect(&config.database_url).await?),
-    };
-    let newest = node.chain().newest();
-    let height = newest.as_ref().map_or(0, |block| block.height);
-    let (blocks, rules) = store.blocks_from(height).await?;
-    if let Some(newest) = newest
-        && blocks.len() < MOST_BLOCKS
-        && blocks.first().is_none_or(|first| first.hash != newest.hash)
-    {
-        return Ok(Advance::OtherStore);
-    }
-    for block in blocks.into_iter().filter(|block| block.height > height) {
-        node.chain().commit(block, rules).await?;
-    }
-    Ok(Advance::Done)
 }
 
 /// A connection to the store.
@@ -175,19 +153,18 @@ struct Store {
 
 impl Store {
     async fn connect(url: &str) -> Result<Self, AnyError> {
-        let client = timeout(DEADLINE, mesh_store::connect(url, "mesh node")).await??;
-        Ok(Self { client })
+        Ok(Self { client: mesh_store::connect(url, "mesh node").await? })
     }
 
     /// The chain's id; empty when the store has none.
     async fn chain_id(&self) -> Result<String, AnyError> {
-        let query = self.client.query_opt("SELECT id FROM chain", &[]);
-        Ok(timeout(DEADLINE, query).await??.map_or_else(String::new, |row| row.get(0)))
+        let row = self.client.query_opt("SELECT id FROM chain", &[]).await?;
+        Ok(row.map_or_else(String::new, |row| row.get(0)))
     }
 
     /// The blocks from a height on, at most the newest 500, in rising order, and the rules since the newest.
     async fn blocks_from(&self, height: u64) -> Result<(Vec<Block>, SpamRules), AnyError> {
-        let rows = timeout(DEADLINE, self.client.query(NEW_BLOCKS, &[&height.cast_signed()])).await??;
+        let rows = self.client.query(NEW_BLOCKS, &[&height.cast_signed()]).await?;
         let rules = rows.last().map(rules_of).transpose()?.unwrap_or_default();
         Ok((rows.iter().map(block_of).collect::<Result<_, _>>()?, rules))
     }
@@ -213,21 +190,6 @@ fn rules_of(row: &Row) -> Result<SpamRules, AnyError> {
         tracing::warn!("{parameter}, its default holds");
     }
     Ok(rules)
-}
-
-/// Retries without limit, with growing pauses: an unreachable database is assumed to come back.
-async fn retry<T>(mut attempt: impl AsyncFnMut() -> Result<T, AnyError>) -> T {
-    let mut pause = FIRST_PAUSE;
-    loop {
-        match attempt().await {
-            Ok(value) => return value,
-            Err(error) => {
-                tracing::warn!(error = error_chain(&*error), "the store cannot be read, trying again");
-            }
-        }
-        sleep(pause).await;
-        pause = (pause * 2).min(LONGEST_PAUSE);
-    }
 }
 
 #[cfg(test)]

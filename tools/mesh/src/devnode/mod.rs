@@ -57,7 +57,7 @@ pub fn group(
     }
     spec.env.extend(more);
     let ready = listen.map_or(Ready::Spawned, |listen| Ready::probe(move || answers(listen)));
-    one(DEVNODE, Tier::Node, ReplicaSpec { spec, ready })
+    Group::single(DEVNODE, Tier::Node, ReplicaSpec { spec, ready })
 }
 
 /// The supervised process of a real node's application. The node connects over an inherited socket, and the
@@ -73,7 +73,7 @@ pub(crate) fn application_group(
     let mut spec = spec(APPLICATION, program, home, database_url, file);
     spec.sockets.push(("abci".to_owned(), socket));
     spec.env.extend(more);
-    one(APPLICATION, Tier::Application, ReplicaSpec { spec, ready: Ready::Spawned })
+    Group::single(APPLICATION, Tier::Application, ReplicaSpec { spec, ready: Ready::Spawned })
 }
 
 fn spec(
@@ -91,16 +91,6 @@ fn spec(
     spec
 }
 
-/// A group of one process.
-pub(crate) fn one(name: &str, tier: Tier, replica_spec: ReplicaSpec) -> Group {
-    Group {
-        name: name.to_owned(),
-        tier,
-        scalable: false,
-        replica_spec: Box::new(move |_, _| replica_spec.clone()),
-    }
-}
-
 /// Whether the RPC answers.
 async fn answers(listen: SocketAddr) -> bool {
     let Ok(client) = local_client().build() else { return false };
@@ -111,7 +101,7 @@ async fn answers(listen: SocketAddr) -> bool {
 /// Runs until a stop signal. Retries while the database is unreachable.
 pub(crate) async fn run() -> Result<(), Failure> {
     init_log();
-    run_with(&Config::read()?).await
+    run_with(&Config::read(Vec::new())?).await
 }
 
 /// Runs the node in this process for a home, with further `variables`.
@@ -126,7 +116,7 @@ pub(crate) async fn run_here(
     set(DATABASE_URL, database_url.to_owned());
     set(config::LISTEN, listen.to_string());
     set(config::FILE, home.node().join("blocks").to_string_lossy().into_owned());
-    run_with(&Config::with_variables(&variables)?).await
+    run_with(&Config::read(variables)?).await
 }
 
 async fn run_with(config: &Config) -> Result<(), Failure> {
@@ -144,7 +134,7 @@ async fn run_with(config: &Config) -> Result<(), Failure> {
 pub(crate) async fn run_application() -> Result<(), Failure> {
     init_log();
     let mut signals = Signals::watch()?;
-    let config = Config::read()?;
+    let config = Config::read(Vec::new())?;
     let listener = inherited().map_err(|error| {
         Failure::configuration(format!(
             "no socket for the node ({error}); let `mesh up` start the application"

@@ -28,39 +28,53 @@ pub(super) struct Finding {
     pub(super) next: Option<String>,
 }
 
-impl Finding {
-    /// As it should be.
-    pub(super) fn fine(check: &'static str, says: impl Into<String>) -> Self {
-        Self { check, state: State::Fine, says: says.into(), next: None }
-    }
+/// What a check found to be other than it should be.
+#[derive(Debug)]
+pub(super) struct Fault {
+    state: State,
+    says: String,
+    next: String,
+}
 
+/// What was found where all is fine, else what is not.
+pub(super) type Checked = Result<String, Fault>;
+
+impl Fault {
     /// Works for now, or with limits.
-    pub(super) fn warning(check: &'static str, says: impl Into<String>, next: impl Into<String>) -> Self {
-        Self { check, state: State::Warning, says: says.into(), next: Some(next.into()) }
+    pub(super) fn warning(says: impl Into<String>, next: impl Into<String>) -> Self {
+        Self { state: State::Warning, says: says.into(), next: next.into() }
     }
 
     /// Has to be corrected before a mesh can work.
-    pub(super) fn wrong(check: &'static str, says: impl Into<String>, next: impl Into<String>) -> Self {
-        Self { check, state: State::Wrong, says: says.into(), next: Some(next.into()) }
+    pub(super) fn wrong(says: impl Into<String>, next: impl Into<String>) -> Self {
+        Self { state: State::Wrong, says: says.into(), next: next.into() }
+    }
+}
+
+impl Finding {
+    /// The finding of a check of this name.
+    pub(super) fn of(check: &'static str, checked: Checked) -> Self {
+        match checked {
+            Ok(says) => Self { check, state: State::Fine, says, next: None },
+            Err(Fault { state, says, next }) => Self { check, state, says, next: Some(next) },
+        }
     }
 }
 
 /// Renders one line per finding, and below it the line with what to do.
 pub(super) fn render(findings: &[Finding]) -> String {
     let width = findings.iter().map(|finding| finding.check.len()).max().unwrap_or(0);
-    let mut text = String::new();
+    let mut lines = Vec::new();
     for Finding { check, state, says, next } in findings {
         let state = match state {
             State::Fine => "fine",
             State::Warning => "warning",
             State::Wrong => "WRONG",
         };
-        text.push_str(&format!("{state:<7}  {check:<width$}  {says}\n"));
-        if let Some(next) = next {
-            text.push_str(&format!("{:7}  {:width$}  -> {next}\n", "", ""));
-        }
+        lines.push(format!("{state:<7}  {check:<width$}  {says}"));
+        lines.extend(next.iter().map(|next| format!("{:7}  {:width$}  -> {next}", "", "")));
     }
-    text
+    lines.join("\n")
 }
 
 #[cfg(test)]
@@ -69,11 +83,9 @@ mod tests {
 
     #[test]
     fn what_to_do_stands_below_what_is_wrong() {
-        let text =
-            render(&[Finding::fine("disk", "9 GB free"), Finding::wrong("port 1", "taken", "take another")]);
-        assert_eq!(
-            text,
-            "fine     disk    9 GB free\nWRONG    port 1  taken\n                 -> take another\n"
-        );
+        let fine = Finding::of("disk", Ok("9 GB free".to_owned()));
+        let wrong = Finding::of("port 1", Err(Fault::wrong("taken", "take another")));
+        let text = "fine     disk    9 GB free\nWRONG    port 1  taken\n                 -> take another";
+        assert_eq!(render(&[fine, wrong]), text);
     }
 }

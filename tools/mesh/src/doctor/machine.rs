@@ -13,7 +13,10 @@ use mesh_launcher::{
     },
 };
 
-use super::{Running, finding::Finding};
+use super::{
+    Running,
+    finding::{Checked, Fault},
+};
 
 /// Free bytes below which the state is wrong: the database alone stores up to 2 GB of write-ahead log.
 const DISK_AT_LEAST: u64 = 500 << 20;
@@ -21,40 +24,37 @@ const DISK_AT_LEAST: u64 = 500 << 20;
 const DISK_ENOUGH: u64 = 5 << 30;
 
 /// The database server.
-pub(super) fn postgres() -> Finding {
+pub(super) fn postgres() -> Checked {
     of_postgres(find_postgres().map(|found| (found.major, found.postgres)))
 }
 
-fn of_postgres(found: Option<(u32, PathBuf)>) -> Finding {
-    const CHECK: &str = "postgres";
-    match found {
-        Some((major, program)) => Finding::fine(CHECK, format!("PostgreSQL {major} ({})", program.display())),
-        None => Finding::wrong(
-            CHECK,
+fn of_postgres(found: Option<(u32, PathBuf)>) -> Checked {
+    let found = found.map(|(major, program)| format!("PostgreSQL {major} ({})", program.display()));
+    found.ok_or_else(|| {
+        Fault::wrong(
             format!("there is no PostgreSQL {OLDEST_POSTGRES} or later"),
             "`sudo apt-get install postgresql` on Debian and Ubuntu, `brew install postgresql` on macOS; `mesh up` \
              does it by itself as root or with passwordless sudo",
-        ),
-    }
+        )
+    })
 }
 
 /// The bus server.
-pub(super) fn nats_server() -> Finding {
-    const CHECK: &str = "nats-server";
+pub(super) fn nats_server() -> Checked {
     let (major, minor) = OLDEST_NATS;
     let install = format!(
         "install nats-server {major}.{minor} or later: `sudo apt-get install nats-server` on Debian and Ubuntu, `brew \
          install nats-server` on macOS"
     );
-    let Some(program) = find_nats() else { return Finding::wrong(CHECK, "there is no nats-server", install) };
+    let Some(program) = find_nats() else { return Err(Fault::wrong("there is no nats-server", install)) };
     let path = program.display();
     let release = Command::new(&program).arg("--version").output();
     let release = release.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned());
     let release = release.unwrap_or_else(|error| error.to_string());
     match version(&release) {
-        Some(found) if found >= OLDEST_NATS => Finding::fine(CHECK, format!("{release} ({path})")),
-        Some(_) => Finding::wrong(CHECK, format!("{path} is too old ({release})"), install),
-        None => Finding::wrong(CHECK, format!("{path} does not say its version ({release})"), install),
+        Some(found) if found >= OLDEST_NATS => Ok(format!("{release} ({path})")),
+        Some(_) => Err(Fault::wrong(format!("{path} is too old ({release})"), install)),
+        None => Err(Fault::wrong(format!("{path} does not say its version ({release})"), install)),
     }
 }
 
@@ -66,119 +66,101 @@ pub(super) fn version(text: &str) -> Option<(u32, u32)> {
 }
 
 /// The real consensus node, which is optional.
-pub(super) fn cometbft() -> Finding {
-    const CHECK: &str = "cometbft";
+pub(super) fn cometbft() -> String {
     match find_cometbft() {
-        Some(program) => Finding::fine(CHECK, program.display().to_string()),
-        None => Finding::fine(
-            CHECK,
-            format!("not there; only `mesh up --consensus cometbft` needs it ({})", how_to_get_cometbft()),
-        ),
+        Some(program) => program.display().to_string(),
+        None => {
+            format!("not there; only `mesh up --consensus cometbft` needs it ({})", how_to_get_cometbft())
+        }
     }
 }
 
-/// The home, and leftovers of an earlier mesh in it.
-pub(super) fn home(home: &Home, running: &Running) -> Finding {
-    const CHECK: &str = "home";
+/// The home: a mesh that runs there, or leftovers of an earlier one.
+pub(super) fn home(home: &Home, running: &Running) -> Checked {
     let root = home.root().display();
     if let Some(why) = &running.silent {
-        return Finding::wrong(
-            CHECK,
-            format!("a mesh seems to run in {root}, but {why}"),
-            "end its `mesh up` and start it again",
-        );
+        let says = format!("a mesh seems to run in {root}, but {why}");
+        return Err(Fault::wrong(says, "end its `mesh up` and start it again"));
     }
     if running.is_there() {
-        return Finding::fine(
-            CHECK,
-            format!("{root}; a mesh of {} processes runs there", running.rows.len()),
-        );
+        return Ok(format!("{root}; a mesh of {} processes runs there", running.rows.len()));
     }
     if !home.root().exists() {
-        return Finding::fine(CHECK, format!("{root} is not there yet; `mesh up` makes it"));
+        return Ok(format!("{root} is not there yet; `mesh up` makes it"));
     }
-    if let Err(error) = home.saved_state() {
-        return Finding::wrong(
-            CHECK,
-            error.to_string(),
-            format!("remove {root}, or give another with --home"),
-        );
-    }
-    if let Some(made_by) =
-        Postgres::made_by(&home.postgres()).filter(|by| find_postgres_version(*by).is_none())
-    {
-        return Finding::wrong(
-            CHECK,
-            format!("the database in {root} was made by PostgreSQL {made_by}, which is not on this machine"),
-            format!("install PostgreSQL {made_by}, or remove {root} to begin anew"),
-        );
-    }
-    match home.lock() {
-        Err(HomeError::Taken(_)) => {
-            return Finding::warning(
-                CHECK,
-                format!("{root} is in use, but nobody there answers"),
-                "a mesh may just be starting or stopping: look again in some seconds",
-            );
-        }
-        Err(error) if home.run().exists() => {
-            return Finding::wrong(
-                CHECK,
-                error.to_string(),
-                "make it writable for you, or give another with --home",
-            );
-        }
-        Ok(_) | Err(_) => {}
-    }
-    match Postgres::running_in(&home.postgres()) {
-        None => Finding::fine(CHECK, format!("{root}; no mesh runs there")),
-        Some(pid) => Finding::warning(
-            CHECK,
+    data(home)?;
+    let pid = Postgres::running_in(&home.postgres());
+    let stale = pid.map(|pid| {
+        Fault::warning(
             format!("{root} is stale: a mesh was killed there and its PostgreSQL still runs (process {pid})"),
             "`mesh up` ends it and goes on with the data",
-        ),
+        )
+    });
+    stale.map_or_else(|| Ok(format!("{root}; no mesh runs there")), Err)
+}
+
+/// The state, the database and the lock of a home in which no mesh answers.
+fn data(home: &Home) -> Result<(), Fault> {
+    let root = home.root().display();
+    if let Err(error) = home.saved_state() {
+        return Err(Fault::wrong(error.to_string(), format!("remove {root}, or give another with --home")));
+    }
+    let made_by = Postgres::made_by(&home.postgres());
+    if let Some(made_by) = made_by.filter(|by| find_postgres_version(*by).is_none()) {
+        return Err(Fault::wrong(
+            format!("the database in {root} was made by PostgreSQL {made_by}, which is not on this machine"),
+            format!("install PostgreSQL {made_by}, or remove {root} to begin anew"),
+        ));
+    }
+    match home.lock() {
+        Err(HomeError::Taken(_)) => Err(Fault::warning(
+            format!("{root} is in use, but nobody there answers"),
+            "a mesh may just be starting or stopping: look again in some seconds",
+        )),
+        Err(error) if home.run().exists() => {
+            let next = "make it writable for you, or give another with --home";
+            Err(Fault::wrong(error.to_string(), next))
+        }
+        Ok(_) | Err(_) => Ok(()),
     }
 }
 
 /// Whether sealed history can be written.
-pub(super) fn segments(home: &Home, running: &Running) -> Finding {
-    const CHECK: &str = "segments";
+pub(super) fn segments(home: &Home, running: &Running) -> Checked {
     let folder = match running.variable("MESH_HISTORY_URL") {
         Some(url) if url.contains("://") && !url.starts_with("file://") => {
-            return Finding::fine(CHECK, "in an object store that is not on this machine");
+            return Ok("in an object store that is not on this machine".to_owned());
         }
         Some(place) => PathBuf::from(place.trim_start_matches("file://")).join("segments"),
         None => home.segments(),
     };
     match tempfile::NamedTempFile::new_in(existing(&folder)) {
-        Ok(_) => Finding::fine(CHECK, format!("{} can be written", folder.display())),
-        Err(error) => Finding::wrong(
-            CHECK,
+        Ok(_) => Ok(format!("{} can be written", folder.display())),
+        Err(error) => Err(Fault::wrong(
             format!("{} cannot be written ({})", folder.display(), error.kind()),
             "no history is sealed like that: make the folder writable for who runs `mesh up`",
-        ),
+        )),
     }
 }
 
 /// Free space on the disk of the home.
-pub(super) fn disk(home: &Home) -> Finding {
+pub(super) fn disk(home: &Home) -> Checked {
     let folder = existing(home.root());
     match rustix::fs::statvfs(&folder) {
         Ok(found) => of_disk(&folder, found.f_bavail.saturating_mul(found.f_frsize)),
         Err(error) => {
-            Finding::warning("disk", format!("{} does not say ({error})", folder.display()), "look at `df`")
+            Err(Fault::warning(format!("{} does not say ({error})", folder.display()), "look at `df`"))
         }
     }
 }
 
-fn of_disk(folder: &Path, free: u64) -> Finding {
-    const CHECK: &str = "disk";
+fn of_disk(folder: &Path, free: u64) -> Checked {
     let says = format!("{:.1} GB free for {}", free as f64 / 1e9, folder.display());
     let next = "make room, or give a home on another disk with --home";
     match free {
-        ..DISK_AT_LEAST => Finding::wrong(CHECK, format!("the disk is full: {says}"), next),
-        DISK_AT_LEAST..DISK_ENOUGH => Finding::warning(CHECK, says, next),
-        _ => Finding::fine(CHECK, says),
+        ..DISK_AT_LEAST => Err(Fault::wrong(format!("the disk is full: {says}"), next)),
+        DISK_AT_LEAST..DISK_ENOUGH => Err(Fault::warning(says, next)),
+        _ => Ok(says),
     }
 }
 
@@ -190,7 +172,10 @@ fn existing(folder: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::finding::State, *};
+    use super::{
+        super::finding::{Finding, State},
+        *,
+    };
 
     #[test]
     fn versions_are_read_as_nats_server_prints_them() {
@@ -202,15 +187,15 @@ mod tests {
 
     #[test]
     fn without_a_database_server_it_says_how_to_get_one() {
-        let finding = of_postgres(None);
+        let finding = Finding::of("postgres", of_postgres(None));
         assert_eq!(finding.state, State::Wrong);
         assert!(finding.next.unwrap().contains("apt-get install postgresql"));
-        assert_eq!(of_postgres(Some((15, "/x".into()))).state, State::Fine);
+        of_postgres(Some((15, "/x".into()))).unwrap();
     }
 
     #[test]
     fn a_disk_is_full_before_its_last_byte() {
-        let state = |free| of_disk(Path::new("/x"), free).state;
+        let state = |free| Finding::of("disk", of_disk(Path::new("/x"), free)).state;
         assert_eq!([0, DISK_AT_LEAST - 1].map(state), [State::Wrong; 2]);
         assert_eq!([DISK_AT_LEAST, DISK_ENOUGH - 1].map(state), [State::Warning; 2]);
         assert_eq!(state(DISK_ENOUGH), State::Fine);

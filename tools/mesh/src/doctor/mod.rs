@@ -8,9 +8,7 @@ mod machine;
 mod ports;
 mod servers;
 
-use std::io::{self, Write as _};
-
-use finding::{State, render};
+use finding::{Finding, State, render};
 use mesh_launcher::{
     control::{Answer, ControlError, Request, Row, ask},
     home::Home,
@@ -19,28 +17,29 @@ use mesh_launcher::{
 use crate::{
     cli::{DoctorArgs, PortArgs},
     failure::{Failure, as_typed},
+    terminal::{print, print_json},
 };
 
 /// Runs all checks and prints the findings; exit code 1 when something is wrong.
 pub(crate) async fn doctor(args: &DoctorArgs) -> Result<(), Failure> {
     let home = args.home.home()?;
     let running = Running::query(&home).await;
-    let mut findings = vec![machine::postgres(), machine::nats_server(), machine::cometbft()];
-    findings.extend([
-        machine::home(&home, &running),
-        machine::segments(&home, &running),
-        machine::disk(&home),
-    ]);
+    let mut findings = vec![
+        Finding::of("postgres", machine::postgres()),
+        Finding::of("nats-server", machine::nats_server()),
+        Finding::of("cometbft", Ok(machine::cometbft())),
+        Finding::of("home", machine::home(&home, &running)),
+        Finding::of("segments", machine::segments(&home, &running)),
+        Finding::of("disk", machine::disk(&home)),
+    ];
     let PortArgs { host, port, grpc_port } = args.ports;
-    findings.extend([port, grpc_port].map(|port| ports::free(host, port, &running)));
+    findings.extend([port, grpc_port].map(|port| Finding::of("port", ports::free(host, port, &running))));
     findings.extend(servers::check_all(args, &running).await);
-
-    let text = match args.json {
-        true => serde_json::to_string(&findings).map_err(|error| Failure::failed(error.to_string()))? + "\n",
-        false => as_typed(&render(&findings)),
-    };
-    // A closed pipe is no failure: its reader has read enough.
-    let _ = io::stdout().write_all(text.as_bytes());
+    if args.json {
+        print_json(&findings)?;
+    } else {
+        print(&as_typed(&render(&findings)));
+    }
     match findings.iter().filter(|finding| finding.state == State::Wrong).count() {
         0 => Ok(()),
         1 => Err(Failure::failed("one thing is wrong; the line above says what to do")),

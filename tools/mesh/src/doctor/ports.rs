@@ -6,33 +6,31 @@ use std::{
     net::{IpAddr, TcpListener},
 };
 
-use super::{Running, finding::Finding};
+use super::{
+    Running,
+    finding::{Checked, Fault},
+};
 
 /// Checks one port that `mesh up` would open.
-pub(super) fn free(host: IpAddr, port: u16, running: &Running) -> Finding {
-    const CHECK: &str = "port";
+pub(super) fn free(host: IpAddr, port: u16, running: &Running) -> Checked {
     let error = match TcpListener::bind((host, port)) {
-        Ok(_) => return Finding::fine(CHECK, format!("{host}:{port} is free")),
+        Ok(_) => return Ok(format!("{host}:{port} is free")),
         Err(error) => error,
     };
     if error.kind() != io::ErrorKind::AddrInUse {
-        return Finding::wrong(
-            CHECK,
-            format!("{host}:{port} cannot be opened ({error})"),
-            "give another port or another --host",
-        );
+        let says = format!("{host}:{port} cannot be opened ({error})");
+        return Err(Fault::wrong(says, "give another port or another --host"));
     }
     let holders = holders(port);
     if running.rows.iter().any(|row| holders.contains(&row.pid)) {
-        return Finding::fine(CHECK, format!("{host}:{port} is served by the mesh that runs"));
+        return Ok(format!("{host}:{port} is served by the mesh that runs"));
     }
     let names: Vec<String> = holders.iter().map(|pid| format!("process {pid}{}", name_of(*pid))).collect();
     let names = if names.is_empty() { "a process of somebody else".to_owned() } else { names.join(", ") };
-    Finding::wrong(
-        CHECK,
+    Err(Fault::wrong(
         format!("{host}:{port} is taken by {names}"),
         "stop that, or give another port with --port and --grpc-port",
-    )
+    ))
 }
 
 /// The ids of processes that listen on a port, as far as this user may see them; empty without `/proc`.

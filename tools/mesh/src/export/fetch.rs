@@ -1,22 +1,19 @@
 //! The download loop: requests the file, writes it, and resumes from the bytes present until the file is
 //! complete and its checksum is right.
 
-use std::{cell::RefCell, path::PathBuf, time::Duration};
+use std::path::PathBuf;
 
 use proto_msgs::v2::HistorySegment;
-use tokio::time::{Instant, MissedTickBehavior, interval, sleep, sleep_until};
+use reqwest::StatusCode;
+use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use super::{
     progress::{PERIOD, Progress, size},
     retry::RetryPolicy,
-    sink::{PartState, Paths, Sink},
-    source::{Answer, FetchError, FileInfo, Request, Source},
+    sink::{Paths, Sink},
+    source::{Answer, FileInfo, Request, Source, refused},
 };
-use crate::failure::Failure;
-
-/// The `.part` file with its present and final length, for the message of an interrupted download.
-#[derive(Debug, Default)]
-pub(super) struct PartialDownload(RefCell<Option<(PathBuf, u64, u64)>>);
+use crate::{failure::Failure, gateway::GatewayError};
 
 /// A completed download.
 #[derive(Debug)]
@@ -31,32 +28,32 @@ pub(super) struct Downloaded {
 
 /// One download.
 #[derive(Debug)]
-pub(super) struct Fetch<'a> {
-    source: &'a Source,
+pub(super) struct Fetch {
+    source: Source,
     retry: RetryPolicy,
     progress: Progress,
-    partial: &'a PartialDownload,
+    /// The `.part` file and the length of the complete file, once they are known.
+    part: Option<(PathBuf, u64)>,
 }
 
-impl PartialDownload {
-    /// Appends the path and length of the `.part` file to a failure.
-    pub(super) fn add_to(&self, failure: Failure) -> Failure {
-        match &*self.0.borrow() {
-            Some((part, position, bytes)) if *position > 0 => failure.and(&format!(
+impl Fetch {
+    /// A download that gives up after `retries` failures in a row without progress.
+    pub(super) fn new(source: Source, retries: u32) -> Self {
+        Self { source, retry: RetryPolicy::new(retries), progress: Progress::new(), part: None }
+    }
+
+    /// Appends the path and length of the `.part` file, if there is one, to a failure.
+    pub(super) fn add_part_to(&self, failure: Failure) -> Failure {
+        let Some((part, bytes)) = &self.part else { return failure };
+        match std::fs::metadata(part).map_or(0, |found| found.len()) {
+            0 => failure,
+            position => failure.and(&format!(
                 "{} keeps {} of {}, and the same command goes on from there",
                 part.display(),
-                size(*position as f64),
+                size(position as f64),
                 size(*bytes as f64)
             )),
-            _ => failure,
         }
-    }
-}
-
-impl<'a> Fetch<'a> {
-    /// A download that gives up after `retries` failures in a row without progress.
-    pub(super) fn new(source: &'a Source, retries: u32, partial: &'a PartialDownload) -> Self {
-        Self { source, retry: RetryPolicy::new(retries), progress: Progress::new(), partial }
     }
 
     /// The sealed segments, with retries.
@@ -64,27 +61,23 @@ impl<'a> Fetch<'a> {
         loop {
             match self.source.segments().await {
                 Ok(segments) => return Ok(segments),
-                Err(error_from) => self.wait(error_from).await?,
+                Err(error) => self.wait(&error).await?,
             }
         }
     }
 
     /// Downloads the file. `paths_for` maps the gateway's file name to paths; `None` is standard output.
     pub(super) async fn run(
-        mut self,
+        &mut self,
         request: &Request,
         paths_for: impl FnOnce(Option<&str>) -> Result<Option<Paths>, Failure>,
         may_replace: bool,
     ) -> Result<Downloaded, Failure> {
-        let url = self.source.url(request);
         // The file name, and so whether there is a part of it, is known from the answer only.
-        let first = self.ask(request, None).await?;
+        let first = self.first(request).await?;
         let mut info = first.info.clone();
         let paths = paths_for(info.name.as_deref())?;
-        let mut sink = match &paths {
-            None => Sink::out(),
-            Some(paths) => self.open(paths, &info, &url).await?,
-        };
+        let mut sink = self.open(paths.as_ref(), &info).await?;
         let resumed_from = sink.position;
         let mut answer = (resumed_from == 0).then_some(first);
         let mut was_wrong = false;
@@ -93,37 +86,26 @@ impl<'a> Fetch<'a> {
                 if sink.crc32c == info.crc32c {
                     break;
                 }
-                self.wrong(&mut sink, &info, &url, was_wrong)?;
+                self.wrong(&mut sink, &info, was_wrong)?;
                 was_wrong = true;
             }
             let part_held = (sink.position > 0).then_some((sink.position, info.etag.as_str()));
-            let mut got = match answer.take() {
-                Some(answer) => answer,
-                None => match self.source.file(request, part_held).await {
-                    Ok(answer) => answer,
-                    Err(FetchError::NoSuchPart) => {
-                        self.restart(&mut sink, &info, &url, "the gateway has no such part of the file")?;
-                        self.wait(FetchError::NoSuchPart).await?;
-                        continue;
-                    }
-                    Err(error_from) => {
-                        self.wait(error_from).await?;
-                        continue;
-                    }
-                },
+            let answered = match answer.take() {
+                Some(answer) => Ok(answer),
+                None => self.source.file(request, part_held).await,
             };
-            if got.info != info {
-                info = got.info.clone();
-                self.restart(&mut sink, &info, &url, "the file has changed at the gateway")?;
-            } else if got.from_byte == 0 && sink.position > 0 {
-                self.restart(&mut sink, &info, &url, "the gateway gives no parts of files")?;
-            }
-            if got.from_byte != sink.position {
-                self.wait(FetchError::Passing { why: "another part came".to_owned(), wait: None }).await?;
-                continue;
-            }
-            if let Err(why) = self.write_body(&mut got, &mut sink, &info).await? {
-                self.wait(FetchError::Passing { why, wait: None }).await?;
+            let incomplete = match answered {
+                Ok(answer) => self.write(answer, &mut sink, &mut info).await?,
+                Err(GatewayError::Status { status: StatusCode::RANGE_NOT_SATISFIABLE, .. })
+                    if part_held.is_some() =>
+                {
+                    self.restart(&mut sink, &info, "the gateway has no such part of the file")?;
+                    None
+                }
+                Err(error) => Some(error),
+            };
+            if let Some(error) = incomplete {
+                self.wait(&error).await?;
             }
         }
         self.progress.leave();
@@ -131,50 +113,48 @@ impl<'a> Fetch<'a> {
         Ok(Downloaded { file: paths.map(|paths| paths.whole), info, resumed_from })
     }
 
-    async fn ask(&mut self, request: &Request, part_held: Option<(u64, &str)>) -> Result<Answer, Failure> {
+    async fn first(&mut self, request: &Request) -> Result<Answer, Failure> {
         loop {
-            match self.source.file(request, part_held).await {
+            match self.source.file(request, None).await {
                 Ok(answer) => return Ok(answer),
-                Err(error_from) => self.wait(error_from).await?,
+                Err(error) => self.wait(&error).await?,
             }
         }
     }
 
-    async fn open(&mut self, paths: &Paths, info: &FileInfo, url: &str) -> Result<Sink, Failure> {
-        let (sink, found) = Sink::open(paths.clone(), info, url).await?;
-        let (part, bytes) = (paths.part.clone(), info.bytes);
-        match found {
-            PartState::Nothing => {}
-            PartState::Beginning => self.progress.note(&format!(
-                "going on from {} of {} in {}",
-                size(sink.position as f64),
-                size(bytes as f64),
-                part.display()
-            )),
-            PartState::Other => self.progress.note(&format!(
-                "{} was part of another file, or of this one before it changed; starting again",
-                part.display()
-            )),
+    async fn open(&mut self, paths: Option<&Paths>, info: &FileInfo) -> Result<Sink, Failure> {
+        let Some(paths) = paths else { return Ok(Sink::out()) };
+        let sink = Sink::open(paths.clone()).await?;
+        if sink.position > 0 {
+            let (done, all) = (size(sink.position as f64), size(info.bytes as f64));
+            self.progress.note(&format!("going on from {done} of {all} in {}", paths.part.display()));
         }
-        *self.partial.0.borrow_mut() = Some((part, sink.position, bytes));
+        self.part = Some((paths.part.clone(), info.bytes));
         Ok(sink)
     }
 
-    /// Writes the body. The inner error is the reason why it ended early, after which a retry makes sense.
-    async fn write_body(
+    /// Writes the body of an answer. Returns why the file is incomplete, after which a retry makes sense.
+    async fn write(
         &mut self,
-        answer: &mut Answer,
+        mut answer: Answer,
         sink: &mut Sink,
-        info: &FileInfo,
-    ) -> Result<Result<(), String>, Failure> {
-        let patience = self.source.patience();
-        let mut deadline = Instant::now() + patience;
+        info: &mut FileInfo,
+    ) -> Result<Option<GatewayError>, Failure> {
+        let incomplete = |why: &str| Ok(Some(GatewayError::Unanswered(why.to_owned())));
+        if answer.info != *info {
+            *info = answer.info.clone();
+            self.restart(sink, info, "the file has changed at the gateway")?;
+        } else if answer.from_byte == 0 && sink.position > 0 {
+            self.restart(sink, info, "the gateway gives no parts of files")?;
+        }
+        if answer.from_byte != sink.position {
+            return incomplete("another part came");
+        }
         let mut progress_tick = interval(PERIOD);
         progress_tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             let piece = tokio::select! {
-                piece = answer.next() => piece,
-                () = sleep_until(deadline) => Err(format!("nothing came for {} s", patience.as_secs())),
+                piece = self.source.next(&mut answer) => piece,
                 _ = progress_tick.tick() => {
                     self.progress.show(sink.position, info.bytes);
                     continue;
@@ -182,66 +162,54 @@ impl<'a> Fetch<'a> {
             };
             let piece = match piece {
                 Ok(Some(piece)) => piece,
-                Ok(None) if sink.position == info.bytes => return Ok(Ok(())),
-                Ok(None) => return Ok(Err("the file ended early".to_owned())),
-                Err(why) => return Ok(Err(why)),
+                Ok(None) if sink.position == info.bytes => return Ok(None),
+                Ok(None) => return incomplete("the file ended early"),
+                Err(error) => return Ok(Some(error)),
             };
-            let piece = piece.as_ref();
-            if piece.len() as u64 > info.bytes - sink.position {
-                return Ok(Err("more came than the file is long".to_owned()));
+            if piece.as_ref().len() as u64 > info.bytes - sink.position {
+                return incomplete("more came than the file is long");
             }
-            sink.write(piece).await?;
-            self.reached(sink.position);
-            deadline = Instant::now() + patience;
+            sink.write(piece.as_ref()).await?;
+            self.retry.reached(sink.position);
         }
     }
 
-    fn reached(&mut self, position: u64) {
-        self.retry.reached(position);
-        if let Some((_, length, _)) = &mut *self.partial.0.borrow_mut() {
-            *length = position;
-        }
-    }
-
-    fn restart(&self, sink: &mut Sink, info: &FileInfo, url: &str, why: &str) -> Result<(), Failure> {
+    fn restart(&mut self, sink: &mut Sink, info: &FileInfo, why: &str) -> Result<(), Failure> {
         if sink.position > 0 {
             self.progress.note(&format!("{why}; starting again"));
         }
-        if let Some((_, length, bytes)) = &mut *self.partial.0.borrow_mut() {
-            (*length, *bytes) = (0, info.bytes);
+        if let Some((_, bytes)) = &mut self.part {
+            *bytes = info.bytes;
         }
-        if sink.is_file() || sink.position > 0 { sink.restart(info, url) } else { Ok(()) }
+        sink.restart()
     }
 
     /// Handles a complete file with a wrong checksum: starts again, the second time fails.
-    fn wrong(&self, sink: &mut Sink, info: &FileInfo, url: &str, is_second: bool) -> Result<(), Failure> {
+    fn wrong(&mut self, sink: &mut Sink, info: &FileInfo, is_second: bool) -> Result<(), Failure> {
         let figures = format!("its checksum is {:08x} instead of {:08x}", sink.crc32c, info.crc32c);
         if !sink.is_file() || is_second {
-            if let Some((_, length, _)) = &mut *self.partial.0.borrow_mut() {
-                *length = 0;
-            }
             sink.remove();
             return Err(Failure::failed(format!(
                 "the file came wrong ({figures}) and is not kept; try again, or another --url"
             )));
         }
-        self.restart(sink, info, url, &format!("the file came wrong ({figures})"))
+        self.restart(sink, info, &format!("the file came wrong ({figures})"))
     }
 
-    /// Pauses before the next try; fails when there is none left.
-    async fn wait(&mut self, error_from: FetchError) -> Result<(), Failure> {
-        let (why, retry_after): (String, Option<Duration>) = match error_from {
-            FetchError::Refused(why) => return Err(Failure::failed(why)),
-            FetchError::NoSuchPart => ("no such part".to_owned(), None),
-            FetchError::Passing { why, wait } => (why, wait),
+    /// Pauses before the next try; fails when there is none left, or when none can succeed.
+    async fn wait(&mut self, error: &GatewayError) -> Result<(), Failure> {
+        let retry_after = match error {
+            error if !error.is_temporary() => return Err(refused(error)),
+            GatewayError::Status { retry_after, .. } => *retry_after,
+            _ => None,
         };
         let Some(pause) = self.retry.pause(retry_after) else {
             let most = self.retry.most();
             return Err(Failure::failed(format!(
-                "gave up after {most} fruitless tries in a row ({why}); see that the gateway runs, or name it with --url"
+                "gave up after {most} fruitless tries in a row ({error}); see that the gateway runs, or name it with --url"
             )));
         };
-        self.progress.note(&format!("{why}; trying again in {:.1} s", pause.as_secs_f64()));
+        self.progress.note(&format!("{error}; trying again in {:.1} s", pause.as_secs_f64()));
         sleep(pause).await;
         Ok(())
     }

@@ -7,10 +7,9 @@ mod heights;
 mod progress;
 mod retry;
 mod sink;
-pub(crate) mod source;
+mod source;
 
 use std::{
-    io::{self, Write as _},
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
@@ -19,13 +18,17 @@ use serde::Serialize;
 
 use self::{
     args::{ExportArgs, Height},
-    fetch::{Downloaded, Fetch, PartialDownload},
+    fetch::{Downloaded, Fetch},
     heights::{resolve_heights, snap_to_segments},
     progress::size,
     sink::{Paths, plain_name},
     source::{Request, Source},
 };
-use crate::{failure::Failure, signals::Signals, terminal::print_line};
+use crate::{
+    failure::Failure,
+    signals::Signals,
+    terminal::{print, print_json, print_line},
+};
 
 /// The output of `--json`.
 #[derive(Debug, Serialize)]
@@ -48,15 +51,13 @@ struct Outcome<'a> {
 /// Downloads a table.
 pub(crate) async fn export(args: ExportArgs) -> Result<(), Failure> {
     let mut signals = Signals::watch()?;
-    let partial = PartialDownload::default();
-    let outcome = tokio::select! {
-        outcome = download(&args, &partial) => outcome,
-        () = signals.stop() => Err(Failure::failed("stopped")),
-    };
-    outcome.map_err(|failure| partial.add_to(failure))
+    let source = Source::new(&args.url, Duration::from_secs(args.patience.into()))?;
+    let mut fetch = Fetch::new(source, args.retries);
+    let outcome = signals.run_until_stopped(download(&args, &mut fetch), "stopped").await;
+    outcome.map_err(|failure| fetch.add_part_to(failure))
 }
 
-async fn download(args: &ExportArgs, partial: &PartialDownload) -> Result<(), Failure> {
+async fn download(args: &ExportArgs, fetch: &mut Fetch) -> Result<(), Failure> {
     let start = Instant::now();
     let out = args.output.as_deref() == Some(Path::new("-"));
     if out && args.json {
@@ -65,9 +66,7 @@ async fn download(args: &ExportArgs, partial: &PartialDownload) -> Result<(), Fa
     if let Some(file) = args.output.as_deref().filter(|output| !out && !is_folder(output)) {
         Paths::new(file.to_owned(), args.force)?;
     }
-    let source = Source::new(&args.url, Duration::from_secs(args.patience.into()))?;
-    let mut fetch = Fetch::new(&source, args.retries, partial);
-    let request = request(args, &mut fetch).await?;
+    let request = request(args, fetch).await?;
     let paths_for = |offered: Option<&str>| match out {
         true => Ok(None),
         false => Paths::new(output_path(args, &request, offered), args.force).map(Some),
@@ -75,7 +74,7 @@ async fn download(args: &ExportArgs, partial: &PartialDownload) -> Result<(), Fa
     let downloaded = fetch.run(&request, paths_for, args.force).await?;
     let seconds = start.elapsed().as_secs_f64();
     match &downloaded.file {
-        Some(file) if args.json => print(&json(&request, &downloaded, file, seconds)?),
+        Some(file) if args.json => print_json(&outcome(&request, &downloaded, file, seconds))?,
         Some(file) => print(&summary(&downloaded, &file.display().to_string(), seconds)),
         None => print_line(&summary(&downloaded, "standard output", seconds)),
     }
@@ -83,7 +82,7 @@ async fn download(args: &ExportArgs, partial: &PartialDownload) -> Result<(), Fa
 }
 
 /// Resolves the range of blocks. Only `first`, `last` and `--snap` need the list of segments.
-async fn request(args: &ExportArgs, fetch: &mut Fetch<'_>) -> Result<Request, Failure> {
+async fn request(args: &ExportArgs, fetch: &mut Fetch) -> Result<Request, Failure> {
     let is_number = |height| matches!(height, Height::At(_));
     let plain = is_number(args.from_block) && is_number(args.to_block) && !args.snap;
     let segments = if plain { Vec::new() } else { fetch.segments().await? };
@@ -122,8 +121,13 @@ fn is_folder(path: &Path) -> bool {
     path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/")
 }
 
-fn json(request: &Request, downloaded: &Downloaded, file: &Path, seconds: f64) -> Result<String, Failure> {
-    let outcome = Outcome {
+fn outcome<'a>(
+    request: &'a Request,
+    downloaded: &'a Downloaded,
+    file: &'a Path,
+    seconds: f64,
+) -> Outcome<'a> {
+    Outcome {
         file,
         table: request.table.as_str_name(),
         from_block: request.from,
@@ -134,8 +138,7 @@ fn json(request: &Request, downloaded: &Downloaded, file: &Path, seconds: f64) -
         crc32c: format!("{:08x}", downloaded.info.crc32c),
         seconds,
         resumed_from: downloaded.resumed_from,
-    };
-    serde_json::to_string(&outcome).map_err(|error| Failure::failed(error.to_string()))
+    }
 }
 
 fn summary(downloaded: &Downloaded, file: &str, seconds: f64) -> String {
@@ -147,9 +150,4 @@ fn summary(downloaded: &Downloaded, file: &str, seconds: f64) -> String {
     };
     let speed = bytes.saturating_sub(downloaded.resumed_from) as f64 / seconds.max(1e-9) / 1e6;
     format!("{rows}{bytes} bytes{before}, {seconds:.1} s, {speed:.1} MB/s: {file}")
-}
-
-fn print(line: &str) {
-    // A closed pipe is no failure: its reader has read enough.
-    let _ = writeln!(io::stdout(), "{line}");
 }

@@ -5,13 +5,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::terminal::{self, is_interactive, print_line};
+use crate::terminal::{self, bar, is_interactive, print_line};
 
 /// Update interval of the line.
 pub(super) const PERIOD: Duration = Duration::from_millis(250);
 /// Number of samples of which the speed is the average: ten seconds.
 const SAMPLES: usize = 40;
-const BAR: u64 = 24;
 
 /// The progress line.
 #[derive(Debug)]
@@ -69,11 +68,7 @@ impl Drop for Progress {
 
 /// The text of the line, short because a wrapped line cannot be overwritten.
 fn line(position: u64, bytes: u64, speed: f64) -> String {
-    let share = |of: u64| {
-        if bytes == 0 { of } else { (u128::from(position) * u128::from(of) / u128::from(bytes)) as u64 }
-    };
-    let done = share(BAR).min(BAR) as usize;
-    let bar = format!("{}{}", "=".repeat(done), " ".repeat(BAR as usize - done));
+    let share = if bytes == 0 { 1.0 } else { position as f64 / bytes as f64 };
     let rest = bytes.saturating_sub(position);
     let left = if rest == 0 {
         String::new()
@@ -82,7 +77,8 @@ fn line(position: u64, bytes: u64, speed: f64) -> String {
     } else {
         format!(", {} left", time(rest as f64 / speed))
     };
-    format!("[{bar}] {:>3} % of {}, {}/s{left}", share(100), size(bytes as f64), size(speed))
+    let percent = (share * 100.0) as u64;
+    format!("{} {percent:>3} % of {}, {}/s{left}", bar(share), size(bytes as f64), size(speed))
 }
 
 /// A number of bytes with a unit, at least three digits.

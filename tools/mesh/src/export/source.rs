@@ -1,30 +1,26 @@
 //! The gateway as a source of downloads: requests the list of segments and files, and parses the headers of
-//! the answers. Errors are split into those worth a retry and permanent ones.
+//! the answers.
 
 use std::time::Duration;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use mesh_problem::{NOT_MAPPED, Problem, error_chain, sources};
+use mesh_problem::NOT_MAPPED;
 use proto_msgs::{
-    Contract, Operation, StreamingOperation,
+    Operation as _, StreamingOperation as _,
     v2::{
         ExportNetworkHistoryRequest, HistorySegment, ListAllNetworkHistorySegmentsReply,
         ListAllNetworkHistorySegmentsRequest, Table,
     },
 };
 use reqwest::{
-    Client, RequestBuilder, Response, StatusCode, Url,
-    header::{
-        CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderMap, IF_RANGE, RANGE, RETRY_AFTER,
-    },
+    Response, StatusCode, Url,
+    header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderMap, IF_RANGE, RANGE},
 };
-use tokio::time::timeout;
 
-use crate::{failure::Failure, http::client_for};
-
-const CONNECT: Duration = Duration::from_secs(10);
-/// Limit of the body of an error or of a list of segments, bytes.
-const LONGEST_BODY: usize = 64 << 20;
+use crate::{
+    failure::Failure,
+    gateway::{Gateway, GatewayError, foreign},
+};
 
 /// Application error numbers: heights off the boundaries of segments, and blocks that are not sealed.
 const OFF_BOUNDARY: u32 = 240_012;
@@ -66,173 +62,73 @@ pub(super) struct Answer {
     response: Response,
 }
 
-/// Why there is no answer.
-#[derive(Debug)]
-pub(super) enum FetchError {
-    /// A temporary failure, worth a retry.
-    Passing {
-        /// The cause, in a few words.
-        why: String,
-        /// The gateway's Retry-After.
-        wait: Option<Duration>,
-    },
-    /// HTTP 416: the file is shorter than the local part.
-    NoSuchPart,
-    /// A permanent failure: one sentence with what to do.
-    Refused(String),
-}
-
 /// A gateway.
 #[derive(Debug)]
-pub(super) struct Source {
-    client: Client,
-    base: String,
-    patience: Duration,
-}
+pub(super) struct Source(Gateway);
 
 impl Source {
-    /// A gateway with a timeout for its answers.
+    /// A gateway with a timeout for its answers and between two pieces of a body.
     pub(super) fn new(base: &Url, patience: Duration) -> Result<Self, Failure> {
         // A gzip answer has no Content-Length, and a ZIP gains nothing by it.
-        let client = client_for(base).no_gzip().connect_timeout(CONNECT).build();
-        let client = client
-            .map_err(|error| Failure::failed(format!("cannot make requests ({})", error_chain(&error))))?;
-        Ok(Self { client, base: base.as_str().trim_end_matches('/').to_owned(), patience })
-    }
-
-    /// The timeout for an answer and between two pieces of a body.
-    pub(super) fn patience(&self) -> Duration {
-        self.patience
-    }
-
-    /// The URL of a download.
-    pub(super) fn url(&self, request: &Request) -> String {
-        let path = path_of(ExportNetworkHistoryRequest::NAME);
-        let Request { table, from, to } = request;
-        format!("{}{path}?fromBlock={from}&toBlock={to}&table={}", self.base, table.as_str_name())
+        Gateway::new(base, patience, |client| client.no_gzip()).map(Self)
     }
 
     /// The sealed segments, newest first.
-    pub(super) async fn segments(&self) -> Result<Vec<HistorySegment>, FetchError> {
-        let path = path_of(ListAllNetworkHistorySegmentsRequest::NAME);
-        let url = format!("{}{path}", self.base);
-        let answer = self.send(self.client.get(&url)).await?;
-        if answer.status() != StatusCode::OK {
-            return Err(self.error_from(answer).await);
-        }
-        let body = self.body(answer).await?;
-        let reply: Result<ListAllNetworkHistorySegmentsReply, _> = serde_json::from_slice(&body);
-        reply.map(|reply| reply.segments).map_err(|_| foreign(&url))
+    pub(super) async fn segments(&self) -> Result<Vec<HistorySegment>, GatewayError> {
+        let url = self.0.url(ListAllNetworkHistorySegmentsRequest::NAME);
+        let reply: ListAllNetworkHistorySegmentsReply = self.0.get(&url).await?;
+        Ok(reply.segments)
     }
 
-    /// Requests the complete file, or the rest after a local part, given by its length and entity tag.
+    /// Requests the complete file, or the rest after a local part, given by its length and the file's tag.
     pub(super) async fn file(
         &self,
         request: &Request,
         part_held: Option<(u64, &str)>,
-    ) -> Result<Answer, FetchError> {
-        let url = self.url(request);
-        let mut request = self.client.get(&url);
+    ) -> Result<Answer, GatewayError> {
+        let Request { table, from, to } = request;
+        let url = self.0.url(ExportNetworkHistoryRequest::NAME);
+        let url = format!("{url}?fromBlock={from}&toBlock={to}&table={}", table.as_str_name());
+        let mut headers = HeaderMap::new();
         if let Some((bytes, etag)) = part_held {
-            request = request.header(RANGE, format!("bytes={bytes}-")).header(IF_RANGE, etag);
+            headers.insert(RANGE, format!("bytes={bytes}-").parse().map_err(|_| foreign(&url))?);
+            headers.insert(IF_RANGE, etag.parse().map_err(|_| foreign(&url))?);
         }
-        let response = self.send(request).await?;
+        let response = self.0.download(&url, headers).await?;
         let read = match response.status() {
-            StatusCode::OK => whole(response.headers()).map(|info| (info, 0)),
             StatusCode::PARTIAL_CONTENT if part_held.is_some() => part(response.headers()),
-            StatusCode::RANGE_NOT_SATISFIABLE if part_held.is_some() => return Err(FetchError::NoSuchPart),
-            _ => return Err(self.error_from(response).await),
+            StatusCode::OK => whole(response.headers()).map(|info| (info, 0)),
+            _ => None,
         };
-        let (info, from_byte) = read.ok_or_else(|| foreign(&url))?;
+        let (info, from_byte) = read.ok_or_else(|| {
+            let why = "answers without what a download must tell of itself; check --url";
+            GatewayError::Foreign(format!("{url} {why}"))
+        })?;
         Ok(Answer { info, from_byte, response })
     }
 
-    async fn send(&self, request: RequestBuilder) -> Result<Response, FetchError> {
-        match timeout(self.patience, request.send()).await {
-            Ok(sent) => sent.map_err(|error| passing(root_of(&error))),
-            Err(_) => Err(passing(format!("no answer for {} s", self.patience.as_secs()))),
-        }
-    }
-
-    async fn body(&self, mut response: Response) -> Result<Vec<u8>, FetchError> {
-        let mut body = Vec::new();
-        loop {
-            let piece = timeout(self.patience, response.chunk()).await;
-            match piece.map_err(|_| passing("the answer does not end".to_owned()))? {
-                Ok(Some(piece)) if body.len() + piece.len() <= LONGEST_BODY => body.extend_from_slice(&piece),
-                Ok(Some(_)) => {
-                    return Err(FetchError::Refused("the answer is too long; check --url".to_owned()));
-                }
-                Ok(None) => return Ok(body),
-                Err(error) => return Err(passing(root_of(&error))),
-            }
-        }
-    }
-
-    /// Turns an error answer into an error.
-    async fn error_from(&self, response: Response) -> FetchError {
-        let status = response.status();
-        let after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
-        let problem: Option<Problem> = match self.body(response).await {
-            Ok(body) => serde_json::from_slice(&body).ok(),
-            Err(_) => None,
-        };
-        let message = problem.as_ref().map_or_else(|| format!("HTTP {status}"), error_text);
-        match status {
-            StatusCode::SERVICE_UNAVAILABLE
-            | StatusCode::GATEWAY_TIMEOUT
-            | StatusCode::BAD_GATEWAY
-            | StatusCode::REQUEST_TIMEOUT
-            | StatusCode::TOO_MANY_REQUESTS => {
-                FetchError::Passing { why: message, wait: after.map(Duration::from_secs) }
-            }
-            _ => {
-                let next = match problem.map(|problem| problem.number()) {
-                    Some(OFF_BOUNDARY) => "take one of these, or add --snap",
-                    Some(NOT_HELD) => "`first` and `last` are the ends of what is held",
-                    Some(_) if status.is_server_error() => "the gateway's log says why",
-                    Some(NOT_MAPPED) | None => "check --url",
-                    Some(_) => "ask for something else",
-                };
-                FetchError::Refused(format!("refused: {message}; {next}"))
-            }
-        }
-    }
-}
-
-impl Answer {
     /// The next bytes of the body; `None` at its end.
-    pub(super) async fn next(&mut self) -> Result<Option<impl AsRef<[u8]> + use<>>, String> {
-        self.response.chunk().await.map_err(|error| root_of(&error))
+    pub(super) async fn next(
+        &self,
+        answer: &mut Answer,
+    ) -> Result<Option<impl AsRef<[u8]> + use<>>, GatewayError> {
+        self.0.next(&mut answer.response).await
     }
 }
 
-/// The HTTP path of an operation of the contract.
-pub(crate) fn path_of(operation: &str) -> String {
-    let mut operations = Contract::get().operations().iter();
-    operations.find(|row| row.name == operation).map(|row| row.template()).unwrap_or_default()
-}
-
-/// The message of a problem with its details.
-pub(crate) fn error_text(problem: &Problem) -> String {
-    let detail = problem.details.first().cloned().unwrap_or_default();
-    match detail.inner.as_str() {
-        "" => detail.message,
-        inner => format!("{} ({inner})", detail.message),
-    }
-}
-
-fn passing(why: String) -> FetchError {
-    FetchError::Passing { why, wait: None }
-}
-
-fn foreign(url: &str) -> FetchError {
-    FetchError::Refused(format!("{url} answers without what a download must tell of itself; check --url"))
-}
-
-/// The innermost cause of an error: that of the system or the protocol.
-pub(crate) fn root_of(error: &reqwest::Error) -> String {
-    sources(error).last().map_or_else(|| error.to_string(), ToString::to_string)
+/// The failure for an error that a retry does not help against, with what to do.
+pub(super) fn refused(error: &GatewayError) -> Failure {
+    let GatewayError::Status { status, problem, .. } = error else {
+        return Failure::failed(error.to_string());
+    };
+    let next = match problem.as_ref().map(|problem| problem.number()) {
+        Some(OFF_BOUNDARY) => "take one of these, or add --snap",
+        Some(NOT_HELD) => "`first` and `last` are the ends of what is held",
+        Some(_) if status.is_server_error() => "the gateway's log says why",
+        Some(NOT_MAPPED) | None => "check --url",
+        Some(_) => "ask for something else",
+    };
+    Failure::failed(format!("refused: {error}; {next}"))
 }
 
 /// Parses the headers of a 200 answer.
@@ -330,11 +226,5 @@ mod tests {
             without.remove(name);
             assert_eq!(whole(&without), None, "{name}");
         }
-    }
-
-    #[test]
-    fn both_paths_are_the_contracts() {
-        assert_eq!(path_of(ExportNetworkHistoryRequest::NAME), "/api/v2/networkhistory/export");
-        assert_eq!(path_of(ListAllNetworkHistorySegmentsRequest::NAME), "/api/v2/networkhistory/segments");
     }
 }

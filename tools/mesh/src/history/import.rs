@@ -16,8 +16,8 @@ use crate::{
     cli::ImportArgs,
     failure::Failure,
     migrate::migrate,
-    seal::{print, variables},
-    terminal::{self, print_line},
+    seal::variables,
+    terminal::{self, print, print_json, print_line},
     up::backing::reach_postgres,
 };
 
@@ -50,7 +50,7 @@ pub(crate) async fn import(args: &ImportArgs) -> Result<(), Failure> {
     session.finish().await?;
     if args.json {
         let objects = imported.iter().map(|(segment, rows)| json!({ "segment": segment, "rows": rows }));
-        print(&serde_json::Value::from(objects.collect::<Vec<_>>()).to_string());
+        print_json(&objects.collect::<Vec<_>>())?;
     } else {
         let rows: u64 = imported.iter().map(|(_, rows)| rows).sum();
         let there = imported.iter().filter(|(_, rows)| *rows == 0).count();

@@ -6,8 +6,8 @@ use serde_json::json;
 use crate::{
     cli::VerifyArgs,
     failure::Failure,
-    seal::print,
-    terminal::{self, print_line},
+    seal::SegmentRow,
+    terminal::{self, print, print_json, print_line},
 };
 
 /// Verifies a folder of segments.
@@ -20,7 +20,7 @@ pub(crate) async fn verify(args: &VerifyArgs) -> Result<(), Failure> {
     terminal::clear();
     let verified = verified?;
     if args.json {
-        print(&as_json(&verified).to_string());
+        print_json(&as_json(&verified))?;
     } else {
         verified.faults.iter().for_each(|fault| print(&fault.to_string()));
     }
@@ -44,8 +44,7 @@ pub(crate) async fn verify(args: &VerifyArgs) -> Result<(), Failure> {
         ));
     }
     if !args.json {
-        let members = verified.sound.iter().flat_map(|segment| &segment.members);
-        let rows: u64 = members.map(|member| member.rows).sum();
+        let rows: u64 = verified.sound.iter().map(|segment| SegmentRow::of(segment).rows).sum();
         let segments = counted(verified.sound.len(), "segment", "segments");
         print(&format!(
             "{segments} from height {} to {} with {rows} rows: sound",
@@ -56,19 +55,9 @@ pub(crate) async fn verify(args: &VerifyArgs) -> Result<(), Failure> {
 }
 
 fn as_json(verified: &Verification) -> serde_json::Value {
-    let segments = verified.sound.iter().map(|segment| {
-        json!({
-            "segment": segment.name.to_string(),
-            "id": segment.id.to_string(),
-            "heightFrom": segment.height_from,
-            "heightTo": segment.height_to,
-            "rows": segment.members.iter().map(|member| member.rows).sum::<u64>(),
-            "bytes": segment.length,
-        })
-    });
     let faults = verified.faults.iter().map(|fault| json!({ "segment": fault.object, "what": fault.what }));
     json!({
-        "sound": segments.collect::<Vec<_>>(),
+        "sound": verified.sound.iter().map(|segment| SegmentRow::of(segment)).collect::<Vec<_>>(),
         "faults": faults.collect::<Vec<_>>(),
         "beginsLate": verified.begins_late,
     })

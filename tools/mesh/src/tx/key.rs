@@ -1,12 +1,12 @@
 //! The file of a key: a JSON object that only its owner may read.
 
 use std::{
-    fs::{File, OpenOptions},
-    io::{self, Read as _, Write as _},
-    os::unix::fs::OpenOptionsExt as _,
+    fs::File,
+    io::{self, Read as _},
     path::Path,
 };
 
+use mesh_launcher::write_private;
 use mesh_transaction::Key;
 use rand::Rng as _;
 use serde::{Deserialize, Serialize};
@@ -28,7 +28,7 @@ pub(super) fn make(path: &Path, replace: bool) -> Result<Key, Failure> {
     let seed: [u8; 32] = rand::rng().random();
     let key = Key::from_seed(&seed);
     let key_file = KeyFile { public_key: key.public(), secret_key: hex::encode(seed) };
-    let text = serde_json::to_string(&key_file).map_err(|error| Failure::failed(error.to_string()))?;
+    let text = serde_json::to_string(&key_file)?;
     write(path, &format!("{text}\n"), replace).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => Failure::failed(format!(
             "{} is there already; give another file, or --force to lose the key in it",
@@ -58,23 +58,12 @@ pub(super) fn read(path: &Path) -> Result<Key, Failure> {
     key.ok_or_else(|| Failure::failed(format!("{} holds no key; `mesh tx keygen` makes one", path.display())))
 }
 
-/// Writes the file atomically: on an error the previous content is unchanged.
+/// Writes the file; on an error its previous content is unchanged.
 fn write(path: &Path, text: &str, replace: bool) -> io::Result<()> {
-    let name = path.file_name().ok_or_else(|| io::Error::from(io::ErrorKind::IsADirectory))?;
     if !replace && path.symlink_metadata().is_ok() {
         return Err(io::ErrorKind::AlreadyExists.into());
     }
-    let mut fresh = name.to_owned();
-    fresh.push(".new");
-    let fresh = path.with_file_name(fresh);
-    match std::fs::remove_file(&fresh) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    std::fs::rename(&fresh, path)
+    write_private(path, text.as_bytes())
 }
 
 #[cfg(test)]

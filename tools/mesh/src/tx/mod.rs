@@ -1,38 +1,36 @@
 //! `mesh tx`: makes a key, signs a transaction, submits it and follows it into a block.
 
 pub(crate) mod args;
-mod gateway;
 mod key;
 mod sign;
 mod work;
 
-use std::{
-    io::{self, Write as _},
-    path::Path,
-    time::Duration,
-};
+use std::{path::Path, time::Duration};
 
 use mesh_transaction::{TxHash, encode};
-use proto_msgs::v2::{
-    CheckTransactionRequest, GetTransactionReply, SubmissionType, SubmitTransactionReply,
-    SubmitTransactionRequest, Transaction, get_transaction_reply::Status,
+use proto_msgs::{
+    Operation as _,
+    v2::{
+        CheckTransactionRequest, GetTransactionReply, GetTransactionRequest, SubmissionType,
+        SubmitTransactionRequest, Transaction, get_transaction_reply::Status,
+    },
 };
 use reqwest::Url;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use self::{
-    args::{CheckArgs, KeygenArgs, StatusArgs, SubmitArgs, TxArgs, TxCommand},
-    gateway::{Gateway, GatewayError, line},
-};
+use self::args::{CheckArgs, KeygenArgs, StatusArgs, SubmitArgs, TxArgs, TxCommand};
 use crate::{
     failure::Failure,
+    gateway::{Gateway, GatewayError},
     signals::Signals,
-    terminal::{self, print_line},
+    terminal::{self, print, print_json, print_line},
 };
 
 /// Limit of the output of `sign`, bytes: a transaction of 1 MiB in base64, and a little.
 const LONGEST_BODY: u64 = 2 << 20;
+/// Timeout of an answer, longer than the gateway waits for a block.
+const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 /// Poll interval of a followed transaction.
 const LOOK_AGAIN: Duration = Duration::from_millis(300);
 
@@ -48,44 +46,42 @@ pub(crate) async fn tx(args: TxArgs) -> Result<(), Failure> {
 }
 
 async fn until_stopped(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
-    let mut signals = Signals::watch()?;
-    tokio::select! {
-        outcome = work => outcome,
-        () = signals.stop() => Err(Failure::failed("stopped")),
-    }
+    Signals::watch()?.run_until_stopped(work, "stopped").await
 }
 
 fn keygen(args: &KeygenArgs) -> Result<(), Failure> {
     let public = key::make(&args.file, args.force)?.public();
     match args.json {
-        true => print(&json!({"file": args.file, "publicKey": public}).to_string()),
-        false => print(&public),
+        true => print_json(&json!({"file": args.file, "publicKey": public})),
+        false => {
+            print(&public);
+            Ok(())
+        }
     }
-    Ok(())
 }
 
 async fn submit(args: &SubmitArgs) -> Result<(), Failure> {
     let tx = signed(&args.file)?;
     // Computed here, so that the transaction can be looked up after any answer.
     let hash = TxHash::of(&encode(&tx));
-    let gateway = Gateway::new(&args.url)?;
+    let gateway = gateway(&args.url)?;
     let request = SubmitTransactionRequest { tx: Some(tx), r#type: SubmissionType::from(args.r#type).into() };
-    let reply = match gateway.submit(&request).await {
+    let reply = match gateway.post(&request).await {
         Ok(reply) => reply,
-        Err(GatewayError::Unknown(why)) if args.wait => {
-            print_line(&format!("no certain answer ({why}); following transaction {hash}"));
+        Err(error) if error.is_refusal() => return Err(Failure::failed(format!("refused: {error}"))),
+        Err(error) if args.wait => {
+            print_line(&format!("no certain answer ({error}); following transaction {hash}"));
             return follow(&gateway, &hash, args).await;
         }
-        Err(GatewayError::Unknown(why)) => {
+        Err(error) => {
             return Err(Failure::failed(format!(
-                "no certain answer ({why}); `mesh tx status {hash}` says what became of it"
+                "no certain answer ({error}); `mesh tx status {hash}` says what became of it"
             )));
         }
-        Err(GatewayError::Refused(why)) => return Err(Failure::failed(format!("refused: {why}"))),
     };
     if !reply.success {
         if args.json {
-            print(&line(&reply)?);
+            print_json(&reply)?;
         }
         return Err(refused(reply.code, &reply.data, &reply.log));
     }
@@ -98,18 +94,12 @@ async fn submit(args: &SubmitArgs) -> Result<(), Failure> {
     if args.wait && reply.height == 0 {
         return follow(&gateway, &hash, args).await;
     }
-    match args.json {
-        true => print(&line(&reply)?),
-        false => print(&taken(&reply)),
+    match reply.height {
+        _ if args.json => print_json(&reply)?,
+        0 => print(&format!("taken {}", reply.tx_hash)),
+        height => print(&format!("included {} in block {height}", reply.tx_hash)),
     }
     Ok(())
-}
-
-fn taken(reply: &SubmitTransactionReply) -> String {
-    match reply.height {
-        0 => format!("taken {}", reply.tx_hash),
-        height => format!("included {} in block {height}", reply.tx_hash),
-    }
 }
 
 fn refused(code: u32, data: &str, log: &str) -> Failure {
@@ -125,13 +115,13 @@ async fn follow(gateway: &Gateway, hash: &TxHash, args: &SubmitArgs) -> Result<(
     let deadline = Instant::now() + Duration::from_secs(args.patience.into());
     let mut last_seen = "nothing was heard of it".to_owned();
     while Instant::now() < deadline {
-        match gateway.status(hash).await {
+        match status_of(gateway, hash).await {
             Ok(reply) if matches!(reply.status(), Status::Included | Status::Refused) => {
                 terminal::clear();
                 return print_outcome(&reply, args.json);
             }
             Ok(reply) => last_seen = format!("it is {}", reply.status().as_str_name()),
-            Err(GatewayError::Unknown(why) | GatewayError::Refused(why)) => last_seen = why,
+            Err(error) => last_seen = error.to_string(),
         }
         terminal::overwrite(&format!("waiting for a block: {last_seen}"));
         sleep(LOOK_AGAIN).await;
@@ -146,7 +136,7 @@ async fn follow(gateway: &Gateway, hash: &TxHash, args: &SubmitArgs) -> Result<(
 /// Prints the final status of a followed transaction; fails when it was refused.
 fn print_outcome(reply: &GetTransactionReply, as_json: bool) -> Result<(), Failure> {
     if as_json {
-        print(&line(reply)?);
+        print_json(reply)?;
     }
     if reply.status() == Status::Refused || reply.code != 0 {
         return Err(refused(reply.code, "", &reply.log));
@@ -159,27 +149,25 @@ fn print_outcome(reply: &GetTransactionReply, as_json: bool) -> Result<(), Failu
 
 async fn check(args: &CheckArgs) -> Result<(), Failure> {
     let request = CheckTransactionRequest { tx: Some(signed(&args.file)?) };
-    let reply = Gateway::new(&args.url)?.check(&request).await;
-    let reply = reply.map_err(|error| unreachable(error, &args.url))?;
+    let reply = gateway(&args.url)?.post(&request).await;
+    let reply = reply.map_err(|error| unreachable(&error, &args.url))?;
     if args.json {
-        print(&line(&reply)?);
+        print_json(&reply)?;
     }
-    match reply.success {
-        true if args.json => Ok(()),
-        true => {
-            print("the node would take it");
-            Ok(())
-        }
-        false => Err(refused(reply.code, &reply.data, &reply.log)),
+    if !reply.success {
+        return Err(refused(reply.code, &reply.data, &reply.log));
     }
+    if !args.json {
+        print("the node would take it");
+    }
+    Ok(())
 }
 
 async fn status(args: &StatusArgs) -> Result<(), Failure> {
-    let reply = Gateway::new(&args.url)?.status(&args.hash).await;
-    let reply = reply.map_err(|error| unreachable(error, &args.url))?;
+    let reply = status_of(&gateway(&args.url)?, &args.hash).await;
+    let reply = reply.map_err(|error| unreachable(&error, &args.url))?;
     if args.json {
-        print(&line(&reply)?);
-        return Ok(());
+        return print_json(&reply);
     }
     let mut text = reply.status().as_str_name().to_owned();
     if reply.height > 0 {
@@ -204,16 +192,20 @@ fn signed(file: &Path) -> Result<Transaction, Failure> {
     })
 }
 
-fn unreachable(error: GatewayError, url: &Url) -> Failure {
-    match error {
-        GatewayError::Unknown(why) => {
-            Failure::failed(format!("no answer from {url} ({why}); start it with `mesh up`, or check --url"))
-        }
-        GatewayError::Refused(why) => Failure::failed(format!("refused: {why}")),
-    }
+/// A gateway for transactions. A submission is never repeated, because the first one may have succeeded.
+fn gateway(url: &Url) -> Result<Gateway, Failure> {
+    Gateway::new(url, ANSWER_WITHIN, |client| client.timeout(ANSWER_WITHIN))
 }
 
-fn print(line: &str) {
-    // A closed pipe is no failure: its reader has read enough.
-    let _ = writeln!(io::stdout(), "{line}");
+/// The status of a transaction.
+async fn status_of(gateway: &Gateway, hash: &TxHash) -> Result<GetTransactionReply, GatewayError> {
+    let url = gateway.url(GetTransactionRequest::NAME).replace("{hash}", &hash.to_string());
+    gateway.get(&url).await
+}
+
+fn unreachable(error: &GatewayError, url: &Url) -> Failure {
+    Failure::failed(match error.is_refusal() {
+        true => format!("refused: {error}"),
+        false => format!("no answer from {url} ({error}); start it with `mesh up`, or check --url"),
+    })
 }

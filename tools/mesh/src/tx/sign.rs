@@ -7,18 +7,24 @@ use std::{
 
 use bytes::Bytes;
 use mesh_transaction::{Puzzle, TxHash, encode};
-use proto_msgs::v2::{
-    CheckTransactionRequest, LastBlockHeightReply, ProofOfWork, Transaction, TxVersion,
-    transaction::From as Sender,
+use proto_msgs::{
+    Operation as _,
+    v2::{
+        CheckTransactionRequest, LastBlockHeightReply, LastBlockHeightRequest, ProofOfWork, Transaction,
+        TxVersion, transaction::From as Sender,
+    },
 };
 use rand::Rng as _;
 
 use super::{
     args::{InputArgs, SignArgs, WorkArgs},
-    gateway::{Gateway, line},
-    key, print, unreachable, work,
+    gateway, key, unreachable, work,
 };
-use crate::{failure::Failure, signals::Signals, terminal::print_line};
+use crate::{
+    failure::Failure,
+    signals::Signals,
+    terminal::{print_json, print_line},
+};
 
 /// The only hash function that is supported.
 const HASH_FUNCTION: &str = "sha3_24_rounds";
@@ -31,10 +37,7 @@ pub(super) async fn sign(args: SignArgs) -> Result<(), Failure> {
     let key = key::read(&args.key)?;
     let input_data = input(&args.input)?;
     let version = TxVersion::from(args.tx_version);
-    let head = tokio::select! {
-        head = ask(&args, version) => head?,
-        () = signals.stop() => return Err(Failure::failed("stopped")),
-    };
+    let head = signals.run_until_stopped(ask(&args, version), "stopped").await?;
     let chain_id =
         args.chain_id.or_else(|| head.as_ref().map(|head| head.chain_id.clone())).unwrap_or_default();
     let signature = key.sign(version, &chain_id, &input_data, &args.algorithm);
@@ -53,8 +56,7 @@ pub(super) async fn sign(args: SignArgs) -> Result<(), Failure> {
     if !args.json {
         print_line(&format!("transaction {}", TxHash::of(&encode(&tx))));
     }
-    print(&line(&CheckTransactionRequest { tx: Some(tx) })?);
-    Ok(())
+    print_json(&CheckTransactionRequest { tx: Some(tx) })
 }
 
 /// Asks the gateway for the chain's id and newest block, when an option does not give them.
@@ -64,8 +66,9 @@ async fn ask(args: &SignArgs, version: TxVersion) -> Result<Option<LastBlockHeig
     if !needs_chain && (args.work.no_pow || has_block_and_difficulty) {
         return Ok(None);
     }
-    let head = Gateway::new(&args.url)?.height().await;
-    let head = head.map_err(|error| unreachable(error, &args.url))?;
+    let gateway = gateway(&args.url)?;
+    let head = gateway.get::<LastBlockHeightReply>(&gateway.url(LastBlockHeightRequest::NAME)).await;
+    let head = head.map_err(|error| unreachable(&error, &args.url))?;
     if head.spam_pow_hash_function != HASH_FUNCTION && !args.work.no_pow {
         return Err(Failure::failed(format!(
             "the network's proof of work uses {:?}, which this release does not know; take a newer one",

@@ -8,10 +8,13 @@ use std::{
 use mesh_transaction::{Puzzle, SearchControl, search};
 use tokio::task::spawn_blocking;
 
-use crate::{failure::Failure, signals::Signals, terminal};
+use crate::{
+    failure::Failure,
+    signals::Signals,
+    terminal::{self, bar},
+};
 
 const PERIOD: Duration = Duration::from_millis(250);
-const BAR: f64 = 24.0;
 
 /// A nonce, the number of tries and the time it took.
 #[derive(Debug)]
@@ -55,11 +58,10 @@ pub(super) async fn find(
 /// The text of the progress line. The bar shows the probability of success after this number of tries.
 fn line(tries: u64, difficulty: u32, seconds: f64) -> String {
     let chance = 1.0 - (-(tries as f64) / 2f64.powi(difficulty.cast_signed())).exp();
-    let done = (chance * BAR) as usize;
-    let bar = format!("{}{}", "=".repeat(done), " ".repeat(BAR as usize - done));
     let speed = tries as f64 / seconds.max(1e-9) / 1e6;
     format!(
-        "proof of work [{bar}] {:.1} million tries, {speed:.1} million/s, {:.0} % are done by now",
+        "proof of work {} {:.1} million tries, {speed:.1} million/s, {:.0} % are done by now",
+        bar(chance),
         tries as f64 / 1e6,
         chance * 100.0
     )

@@ -1,26 +1,29 @@
 //! The servers that the services need, PostgreSQL and NATS: private ones below the home, or running ones that
 //! were named.
 
-use std::{io, os::unix::fs::OpenOptionsExt as _, path::PathBuf, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use mesh_launcher::{
-    Ready, ReplicaSpec,
+    Ready, ReplicaSpec, RestartRule,
     bus::{Bus, BusCredentials},
     database::Database,
     home::Home,
-    process::ProcessSpec,
     servers::{
-        Durability, Nats, NatsSettings, Postgres, PostgresPrograms, ServerError, find_or_install_nats,
-        find_or_install_postgres,
+        Durability, Nats, NatsSettings, Postgres, PostgresPrograms, find_or_install_nats,
+        find_or_install_postgres, nats_greeting,
     },
     supervisor::{Group, NotReady, Supervisor, Tier},
+    write_private,
 };
 use mesh_problem::error_chain;
 use mesh_store::{error::StoreError, roles};
-use tokio::{io::AsyncReadExt as _, net::TcpStream, time::timeout};
+use tokio::time::timeout;
 
 use crate::{
-    failure::Failure,
+    failure::{Failure, cannot},
     processes::{NATS, POSTGRES},
     terminal::print_line,
 };
@@ -28,6 +31,8 @@ use crate::{
 /// Timeout of a server's start, long because it may recover after a crash.
 const SERVER_PATIENCE: Duration = Duration::from_secs(60);
 const ANSWER_PATIENCE: Duration = Duration::from_secs(5);
+/// Timeout of one readiness probe.
+const PROBE_PATIENCE: Duration = Duration::from_secs(1);
 
 /// The programs of the private servers; `None` for a server that runs already.
 pub struct Programs {
@@ -38,29 +43,27 @@ pub struct Programs {
 }
 
 /// Finds or installs the programs, one after the other because a package manager locks its database.
+///
+/// # Errors
+///
+/// A program is not on this machine and cannot be installed.
 pub async fn programs(home: &Home, postgres: bool, nats: bool) -> Result<Programs, Failure> {
     let log = home.log("install", 0);
-    let postgres = match postgres {
-        true => Some(find_or_install_postgres(&log, &print_line).await.map_err(failure)?),
-        false => None,
-    };
-    let nats = match nats {
-        true => Some(find_or_install_nats(&log, &print_line).await.map_err(failure)?),
-        false => None,
-    };
+    let postgres = if postgres { Some(find_or_install_postgres(&log, &print_line).await?) } else { None };
+    let nats = if nats { Some(find_or_install_nats(&log, &print_line).await?) } else { None };
     Ok(Programs { postgres, nats })
 }
 
-/// The failure of the command line for an error of a server.
-pub(crate) fn failure(error: ServerError) -> Failure {
-    match error {
-        ServerError::Missing(_) => Failure::missing(error.to_string()),
-        ServerError::OtherVersion { .. } => Failure::missing(error.to_string()),
-        other => Failure::failed(error_chain(&other)),
-    }
+/// A supervisor with the restart rule of a mesh.
+pub(crate) fn supervisor() -> Result<Supervisor, Failure> {
+    Supervisor::new(RestartRule::default()).map_err(|error| cannot("watch processes", &error))
 }
 
 /// Starts a private database server. Returns its addresses once it answers and its users exist.
+///
+/// # Errors
+///
+/// Its data cannot be served, or it does not become ready.
 pub async fn start_postgres(
     home: &Home,
     supervisor: &Supervisor,
@@ -68,63 +71,52 @@ pub async fn start_postgres(
     env: &[(String, String)],
 ) -> Result<Database, Failure> {
     let log = home.log(POSTGRES, 0);
-    let server =
-        Postgres::prepare(programs, &home.postgres(), &log, Durability::Durable).await.map_err(failure)?;
-    let (database, spec) = (server.database(&roles::USERS).map_err(failure)?, server.spec());
+    let server = Postgres::prepare(programs, &home.postgres(), &log, Durability::Durable).await?;
+    let (database, spec) = (server.database(&roles::USERS)?, server.spec());
     let ready = Ready::probe(move || {
         let server = server.clone();
-        async move { server.ready(Duration::from_secs(1)).await.is_ok() }
+        async move { server.ready(PROBE_PATIENCE).await.is_ok() }
     });
-    keep(supervisor, POSTGRES, spec, ready, env)?;
-    serving(home, supervisor, POSTGRES).await?;
-    let known = roles::create_logins(database.url(), database.passwords()).await;
-    known.map_err(|error| Failure::failed(error_chain(&error)))?;
+    start(home, supervisor, POSTGRES, ReplicaSpec { spec, ready }, env).await?;
+    roles::create_logins(database.url(), database.passwords()).await?;
     Ok(database)
 }
 
 /// Starts a private bus server for meshes whose subjects begin with `prefix`. Returns its address once it
 /// answers.
+///
+/// # Errors
+///
+/// Its folder cannot be written, or it does not become ready.
 pub async fn start_nats(
     home: &Home,
     supervisor: &Supervisor,
-    program: &std::path::Path,
+    program: &Path,
     prefix: &str,
     env: &[(String, String)],
 ) -> Result<Bus, Failure> {
     let settings = NatsSettings::of(prefix);
-    let server =
-        Nats::prepare(program, &home.nats(), &home.log(NATS, 0), &settings).await.map_err(failure)?;
-    let bus = server.bus();
-    let spec = server.spec();
+    let server = Nats::prepare(program, &home.nats(), &home.log(NATS, 0), &settings).await?;
+    let (bus, spec) = (server.bus(), server.spec());
     let ready = Ready::probe(move || {
         let server = server.clone();
-        async move { server.ready(Duration::from_secs(1)).await.is_ok() }
+        async move { server.ready(PROBE_PATIENCE).await.is_ok() }
     });
-    keep(supervisor, NATS, spec, ready, env)?;
-    serving(home, supervisor, NATS).await?;
+    start(home, supervisor, NATS, ReplicaSpec { spec, ready }, env).await?;
     Ok(bus)
 }
 
-fn keep(
+/// Starts a server and waits until it is ready.
+async fn start(
+    home: &Home,
     supervisor: &Supervisor,
     name: &str,
-    mut spec: ProcessSpec,
-    ready: Ready,
+    mut replica: ReplicaSpec,
     env: &[(String, String)],
 ) -> Result<(), Failure> {
-    spec.name = format!("{name}-0");
-    spec.env.extend_from_slice(env);
-    let replica_spec = ReplicaSpec { spec, ready };
-    let group = Group {
-        name: name.to_owned(),
-        tier: Tier::Server,
-        scalable: false,
-        replica_spec: Box::new(move |_, _| replica_spec.clone()),
-    };
-    supervisor.add(group, 1).map_err(|error| Failure::failed(error.to_string()))
-}
-
-async fn serving(home: &Home, supervisor: &Supervisor, name: &str) -> Result<(), Failure> {
+    replica.spec.name = format!("{name}-0");
+    replica.spec.env.extend_from_slice(env);
+    supervisor.add(Group::single(name, Tier::Server, replica), 1)?;
     supervisor.ready(&[name], SERVER_PATIENCE).await.map_err(|error| not_ready(home, &error))
 }
 
@@ -181,13 +173,7 @@ pub(super) async fn reach_nats(home: &Home, url: &str) -> Result<Bus, Failure> {
     } else {
         format!("{host}:4222")
     };
-    let greeting = async {
-        let mut stream = TcpStream::connect(&with_port).await?;
-        let mut greeting = [0; 5];
-        stream.read_exact(&mut greeting).await?;
-        if &greeting == b"INFO " { Ok(()) } else { Err(io::Error::other("something else listens there")) }
-    };
-    let cause = match timeout(ANSWER_PATIENCE, greeting).await {
+    let cause = match timeout(ANSWER_PATIENCE, nats_greeting(&with_port)).await {
         Ok(Ok(())) => None,
         Ok(Err(error)) => Some(error.to_string()),
         Err(_) => Some("no answer".to_owned()),
@@ -197,21 +183,12 @@ pub(super) async fn reach_nats(home: &Home, url: &str) -> Result<Bus, Failure> {
             "the bus given with --nats cannot be reached ({cause}); start it, or leave the option out for a private one"
         )));
     }
-    let credentials = user.map(|user| keep_credentials(home, user)).transpose()?;
-    let credentials = credentials.map(BusCredentials::Shared);
+    let mut credentials = None;
+    if let Some(user) = user {
+        let file = home.run().join("bus-credentials");
+        write_private(&file, format!("{user}\n").as_bytes())
+            .map_err(|error| Failure::failed(format!("cannot write {}: {error}", file.display())))?;
+        credentials = Some(BusCredentials::Shared(file));
+    }
     Ok(Bus { url: format!("{scheme}://{address}"), credentials, tls_ca: None })
-}
-
-fn keep_credentials(home: &Home, user: &str) -> Result<PathBuf, Failure> {
-    let file = home.run().join("bus-credentials");
-    let write = || {
-        match std::fs::remove_file(&file) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-            _ => {}
-        }
-        let mut open = std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&file)?;
-        io::Write::write_all(&mut open, format!("{user}\n").as_bytes())
-    };
-    write().map_err(|error| Failure::failed(format!("cannot write {}: {error}", file.display())))?;
-    Ok(file)
 }

@@ -26,7 +26,6 @@ use mesh_transaction::{ALGORITHM, Network, SpamRules};
 use tokio::time::{Instant, sleep};
 use tokio_postgres::Client;
 
-use super::backing;
 use crate::{
     devnode,
     failure::Failure,
@@ -93,8 +92,7 @@ impl CometbftNode {
         let folder = home.node().join(COMETBFT);
         let genesis = genesis(&folder, database_url).await?;
         let log = home.log(COMETBFT, 0);
-        let node =
-            Cometbft::prepare(&self.program, &folder, &log, &genesis).await.map_err(backing::failure)?;
+        let node = Cometbft::prepare(&self.program, &folder, &log, &genesis).await?;
         let more = more.into_iter().chain(env.iter().cloned());
         let socket = Arc::clone(&self.socket);
         let application =
@@ -106,7 +104,7 @@ impl CometbftNode {
         // It counts as ready once it has a block.
         let ready =
             Ready::probe(move || async move { cometbft_height(rpc).await.is_some_and(|height| height > 0) });
-        Ok([application, devnode::one(COMETBFT, Tier::Node, ReplicaSpec { spec, ready })])
+        Ok([application, Group::single(COMETBFT, Tier::Node, ReplicaSpec { spec, ready })])
     }
 }
 

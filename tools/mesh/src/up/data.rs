@@ -46,7 +46,7 @@ pub(super) async fn fill(
     initial_data: &InitialData<'_>,
 ) -> Result<Contents, Failure> {
     let database = initial_data.postgres.map(name_of);
-    let state = home.saved_state().map_err(|error| Failure::failed(error.to_string()))?;
+    let state = home.saved_state()?;
     let known = Some(state).filter(|state| state.database == database);
     let store = Store { home, url, database };
     if !has_blocks(url).await? {
@@ -84,7 +84,7 @@ impl Contents {
     /// The variables of the node for this content; the demo network's state file is in the home.
     pub(super) fn variables(&self, home: &Home) -> Result<Vec<(String, String)>, Failure> {
         let Self::Demo(plan) = self else { return Ok(Vec::new()) };
-        let plan = serde_json::to_string(plan).map_err(|error| Failure::failed(error.to_string()))?;
+        let plan = serde_json::to_string(plan)?;
         let state = home.node().join("demo-network").to_string_lossy().into_owned();
         Ok(vec![(devnode::DEMO_PLAN.to_owned(), plan), (devnode::DEMO_STATE.to_owned(), state)])
     }
@@ -101,7 +101,7 @@ impl Store<'_> {
 
     /// Writes the history of a demo network, continuing after an interrupted run.
     async fn write_demo(&self, plan: Plan) -> Result<Contents, Failure> {
-        let settings = serde_json::to_value(&plan).map_err(|error| Failure::failed(error.to_string()))?;
+        let settings = serde_json::to_value(&plan)?;
         self.save(Data::Demo { settings: settings.clone() }, false)?;
         let mut last_tenth = None;
         let progress = |done: u64, all: u64| {
@@ -120,7 +120,7 @@ impl Store<'_> {
 
     fn save(&self, data: Data, complete: bool) -> Result<(), Failure> {
         let state = SavedState { database: self.database.clone(), data: Some(data), complete };
-        self.home.save_state(&state).map_err(|error| Failure::failed(error.to_string()))
+        Ok(self.home.save_state(&state)?)
     }
 }
 

@@ -19,7 +19,6 @@ use std::{
 
 use mesh_devnode::ReservedPort;
 use mesh_launcher::{
-    RestartRule,
     bus::Bus,
     control::ControlSocket,
     database::Database,
@@ -27,7 +26,6 @@ use mesh_launcher::{
     services::{SERVICES, ServiceEnvironment, Sockets},
     supervisor::{Group, Supervisor},
 };
-use mesh_problem::error_chain;
 
 use crate::{
     cli::{Consensus, PortArgs, UpArgs},
@@ -48,22 +46,19 @@ const SERVICES_READY_WITHIN: Duration = Duration::from_secs(60);
 /// Runs a mesh until a signal or a `shutdown` over the control socket.
 pub(crate) async fn up(args: UpArgs) -> Result<(), Failure> {
     let mut signals = Signals::watch()?;
-    let program = std::env::current_exe().map_err(|error| {
-        Failure::failed(format!("cannot tell where this program lies ({error}); start it by its path"))
-    })?;
+    let program = programs::own()?;
     let services = programs::services()?;
     data::check(&initial_data(&args))?;
     let home = args.home.home()?;
-    home.create().map_err(|error| Failure::failed(error.to_string()))?;
-    let _lock = home.lock().map_err(|error| Failure::failed(error.to_string()))?;
-    home.clear_run().map_err(|error| Failure::failed(error.to_string()))?;
+    home.create()?;
+    let _lock = home.lock()?;
+    home.clear_run()?;
     init_log(&home);
     open_files::raise();
     let PortArgs { host, port, grpc_port } = args.ports;
     let sockets = Sockets::bind(host, port, grpc_port).map_err(|(address, error)| taken(address, &error))?;
-    let supervisor = Supervisor::new(RestartRule::default())
-        .map_err(|error| Failure::failed(format!("cannot watch processes ({})", error_chain(&error))))?;
-    let control = ControlSocket::bind(&home).map_err(|error| Failure::failed(error.to_string()))?;
+    let supervisor = backing::supervisor()?;
+    let control = ControlSocket::bind(&home)?;
     let control = tokio::spawn(control.serve(supervisor.clone()));
 
     let node = Node::from_args(&args)?;
@@ -245,7 +240,7 @@ impl Mesh {
     }
 
     fn add(&self, group: Group, replicas: u32) -> Result<(), Failure> {
-        self.supervisor.add(group, replicas).map_err(|error| Failure::failed(error.to_string()))
+        Ok(self.supervisor.add(group, replicas)?)
     }
 
     fn env(&self) -> Vec<(String, String)> {

@@ -7,16 +7,17 @@
 
 use std::time::Duration;
 
-use mesh_launcher::{RestartRule, home::Home, supervisor::Supervisor};
+use mesh_launcher::home::Home;
 use mesh_problem::error_chain;
 use mesh_store::migrate::pending;
 use tokio::time::{sleep, timeout};
 
-use super::{cometbft, data};
+use super::{backing, cometbft, data};
 use crate::{
     cli::{Consensus, NodeArgs},
     devnode,
     failure::Failure,
+    programs,
     signals::Signals,
     terminal::print_line,
 };
@@ -33,8 +34,8 @@ pub(crate) async fn node(args: NodeArgs) -> Result<(), Failure> {
         data::InitialData { postgres: Some(&url), load: args.load.as_deref(), demo: &args.demo };
     data::check(&initial_data)?;
     let home = args.home.home()?;
-    home.create().map_err(|error| Failure::failed(error.to_string()))?;
-    let _lock = home.lock().map_err(|error| Failure::failed(error.to_string()))?;
+    home.create()?;
+    let _lock = home.lock()?;
     let filling = async {
         until_migrated(&url).await?;
         data::fill(&home, &url, &initial_data).await?.variables(&home)
@@ -81,15 +82,11 @@ async fn run_cometbft(
     variables: Vec<(String, String)>,
     signals: &mut Signals,
 ) -> Result<(), Failure> {
-    let program = std::env::current_exe().map_err(|error| {
-        Failure::failed(format!("cannot tell where this program lies ({error}); start it by its path"))
-    })?;
     let node = cometbft::CometbftNode::reserve(Some(args.listen))?;
-    let supervisor = Supervisor::new(RestartRule::default())
-        .map_err(|error| Failure::failed(format!("cannot watch processes ({})", error_chain(&error))))?;
+    let supervisor = backing::supervisor()?;
     let run = async {
-        for group in node.groups(&program, home, url, variables, Vec::new()).await? {
-            supervisor.add(group, 1).map_err(|error| Failure::failed(error.to_string()))?;
+        for group in node.groups(&programs::own()?, home, url, variables, Vec::new()).await? {
+            supervisor.add(group, 1)?;
         }
         print_line(&format!("CometBFT answers on {}", args.listen));
         match cometbft::watch(&supervisor).await {}

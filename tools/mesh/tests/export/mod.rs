@@ -26,7 +26,6 @@ use tokio::{
 const PATIENCE: Duration = Duration::from_secs(60);
 const NAME: &str = "test_net-trades-1-4.zip";
 const PART: &str = "test_net-trades-1-4.zip.part";
-const NOTE: &str = "test_net-trades-1-4.zip.part.json";
 const CUT: usize = 30_000;
 
 /// The address of a mesh with two sealed segments of two blocks each, which all tests of this process share.
@@ -234,16 +233,6 @@ async fn a_file_that_changed_is_begun_again() {
     let (_, stderr) = folder.done(faulty.url(), &[]).await;
     says(&stderr, &["has changed", "starting again"]);
     assert!(fs::read(folder.path(NAME)).unwrap() == plain(1, 4).await);
-
-    let later = Folder::new();
-    later.cut(url).await;
-    let mut note: Value = serde_json::from_slice(&fs::read(later.path(NOTE)).unwrap()).unwrap();
-    assert!(note["url"].as_str().unwrap().contains("table=TABLE_TRADES"), "{note}");
-    note["etag"] = "\"older\"".into();
-    fs::write(later.path(NOTE), note.to_string()).unwrap();
-    let (_, stderr) = later.done(url, &[]).await;
-    says(&stderr, &[PART, "starting again"]);
-    assert!(fs::read(later.path(NAME)).unwrap() == plain(1, 4).await);
 
     let faulty = Faulty::before(url, &[Fault::Retagged(CUT)]).await;
     let output = folder.run(faulty.url(), ["1", "4"], &["-o", "-"]).await;

@@ -1,0 +1,126 @@
+//! Values of options: their syntax, and what is wrong with one that does not parse.
+
+use std::str::FromStr;
+
+use mesh_launcher::{MOST_REPLICAS, services};
+
+use crate::processes::{APPLICATION, COMETBFT, DEVNODE, NATS, POSTGRES};
+
+/// A number of replicas of a service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Count {
+    /// The service.
+    pub(crate) service: &'static str,
+    /// How many.
+    pub(crate) replicas: u32,
+}
+
+impl FromStr for Count {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, number) = text.split_once('=').ok_or("write it as SERVICE=N, such as query=2")?;
+        let service = services::find(name).ok_or_else(|| no_such(name, &service_names()))?.name;
+        let replicas = number.parse().ok().filter(|replicas| *replicas <= MOST_REPLICAS);
+        let replicas = replicas.ok_or_else(|| format!("N must be between 0 and {MOST_REPLICAS}"))?;
+        Ok(Self { service, replicas })
+    }
+}
+
+/// A process or all processes of a name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Target {
+    /// The name.
+    pub(crate) name: String,
+    /// The replica, or all.
+    pub(crate) replica: Option<u32>,
+}
+
+impl FromStr for Target {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, replica) = match text.split_once('=') {
+            None => (text, None),
+            Some((name, replica)) => {
+                (name, Some(replica.parse().map_err(|_| "REPLICA must be a number from 0")?))
+            }
+        };
+        Ok(Self { name: process_name(name)?, replica })
+    }
+}
+
+/// A variable and its value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Variable {
+    /// The name.
+    pub(crate) name: String,
+    /// The value.
+    pub(crate) value: String,
+}
+
+impl FromStr for Variable {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once('=') {
+            Some((name, value)) if !name.is_empty() && !text.contains('\0') => {
+                Ok(Self { name: name.to_owned(), value: value.to_owned() })
+            }
+            _ => Err("write it as NAME=VALUE".to_owned()),
+        }
+    }
+}
+
+/// Checks the address of a node's RPC.
+pub(crate) fn node_url(text: &str) -> Result<String, String> {
+    match reqwest::Url::parse(text) {
+        Ok(url) if url.scheme() == "http" && url.has_host() => Ok(text.to_owned()),
+        _ => Err("write it as http://host:port".to_owned()),
+    }
+}
+
+/// Checks the name of a process.
+pub(crate) fn process_name(name: &str) -> Result<String, String> {
+    let mut names = service_names();
+    names.extend([POSTGRES, NATS, DEVNODE, COMETBFT, APPLICATION]);
+    if names.contains(&name) { Ok(name.to_owned()) } else { Err(no_such(name, &names)) }
+}
+
+fn service_names() -> Vec<&'static str> {
+    services::SERVICES.iter().map(|service| service.name).collect()
+}
+
+fn no_such(name: &str, names: &[&str]) -> String {
+    format!("there is no {name:?}, only {}", names.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_and_counts_are_read_as_written() {
+        let target: Target = "edge=1".parse().unwrap();
+        assert_eq!(target, Target { name: "edge".into(), replica: Some(1) });
+        let target: Target = "postgres".parse().unwrap();
+        assert_eq!(target, Target { name: "postgres".into(), replica: None });
+        let count: Count = "query=3".parse().unwrap();
+        assert_eq!(count, Count { service: "query", replicas: 3 });
+        for wrong in ["query", "query=x", "query=-1", "nobody=1", "postgres=2", "query=1000"] {
+            wrong.parse::<Count>().unwrap_err();
+        }
+        for wrong in ["nobody", "edge=", "edge=x"] {
+            wrong.parse::<Target>().unwrap_err();
+        }
+    }
+
+    #[test]
+    fn a_variable_may_hold_equal_signs_and_be_empty() {
+        let variable: Variable = "A=b=c".parse().unwrap();
+        assert_eq!(variable, Variable { name: "A".into(), value: "b=c".into() });
+        assert_eq!("A=".parse::<Variable>().unwrap().value, "");
+        "=b".parse::<Variable>().unwrap_err();
+        "A".parse::<Variable>().unwrap_err();
+    }
+}

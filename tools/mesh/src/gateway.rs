@@ -1,0 +1,197 @@
+//! The client of a gateway that `export` and `tx` share: addresses of operations, answers, and their errors.
+
+use std::{fmt, time::Duration};
+
+use mesh_problem::{Problem, sources};
+use proto_msgs::{Contract, Operation};
+use reqwest::{
+    Client, ClientBuilder, RequestBuilder, Response, StatusCode, Url,
+    header::{HeaderMap, RETRY_AFTER},
+};
+use serde::{Serialize, de::DeserializeOwned};
+
+use crate::{
+    failure::{Failure, cannot},
+    http::client_for,
+};
+
+const CONNECT: Duration = Duration::from_secs(10);
+/// Limit of a body that is not a download, bytes.
+const LONGEST_BODY: usize = 64 << 20;
+
+/// Why a gateway gave no answer that can be used.
+#[derive(Debug)]
+pub(crate) enum GatewayError {
+    /// There is no answer, or a broken one.
+    Unanswered(String),
+    /// An error answer.
+    Status {
+        /// Its status.
+        status: StatusCode,
+        /// Its Retry-After.
+        retry_after: Option<Duration>,
+        /// Its body, when that is a gateway's.
+        problem: Option<Problem>,
+    },
+    /// The answer is none of a gateway.
+    Foreign(String),
+}
+
+impl GatewayError {
+    /// Whether the gateway has certainly not done what was requested.
+    pub(crate) fn is_refusal(&self) -> bool {
+        match self {
+            Self::Unanswered(_) => false,
+            Self::Status { status, .. } => status.is_client_error(),
+            Self::Foreign(_) => true,
+        }
+    }
+
+    /// Whether the same request may succeed later.
+    pub(crate) fn is_temporary(&self) -> bool {
+        match self {
+            Self::Unanswered(_) => true,
+            Self::Status { status, .. } => matches!(status.as_u16(), 408 | 429 | 502..=504),
+            Self::Foreign(_) => false,
+        }
+    }
+}
+
+impl fmt::Display for GatewayError {
+    /// The cause; of a problem, its message with its detail.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let detail = match self {
+            Self::Unanswered(why) | Self::Foreign(why) => return f.write_str(why),
+            Self::Status { status, problem: None, .. } => return write!(f, "HTTP {status}"),
+            Self::Status { problem: Some(problem), .. } => {
+                problem.details.first().cloned().unwrap_or_default()
+            }
+        };
+        match detail.inner.as_str() {
+            "" => f.write_str(&detail.message),
+            inner => write!(f, "{} ({inner})", detail.message),
+        }
+    }
+}
+
+/// A gateway.
+#[derive(Debug)]
+pub(crate) struct Gateway {
+    client: Client,
+    base: String,
+    patience: Duration,
+}
+
+impl Gateway {
+    /// A gateway whose answers, and pieces of answers, may take so long.
+    pub(crate) fn new(
+        base: &Url,
+        patience: Duration,
+        configure: impl FnOnce(ClientBuilder) -> ClientBuilder,
+    ) -> Result<Self, Failure> {
+        let client = client_for(base).connect_timeout(CONNECT).read_timeout(patience);
+        let client = configure(client).build().map_err(|error| cannot("make requests", &error))?;
+        Ok(Self { client, base: base.as_str().trim_end_matches('/').to_owned(), patience })
+    }
+
+    /// The URL of an operation.
+    pub(crate) fn url(&self, operation: &str) -> String {
+        format!("{}{}", self.base, path_of(operation))
+    }
+
+    /// Gets a URL and parses the answer.
+    pub(crate) async fn get<R: DeserializeOwned>(&self, url: &str) -> Result<R, GatewayError> {
+        self.parsed(self.client.get(url), url).await
+    }
+
+    /// Posts a request to its operation, once, and parses the answer.
+    pub(crate) async fn post<O>(&self, request: &O) -> Result<O::Reply, GatewayError>
+    where
+        O: Operation<Reply: DeserializeOwned> + Serialize,
+    {
+        let url = self.url(O::NAME);
+        self.parsed(self.client.post(&url).json(request), &url).await
+    }
+
+    /// Gets a URL with further headers. Any answer but a success is an error.
+    pub(crate) async fn download(&self, url: &str, headers: HeaderMap) -> Result<Response, GatewayError> {
+        self.send(self.client.get(url).headers(headers)).await
+    }
+
+    /// The next bytes of a body; `None` at its end.
+    pub(crate) async fn next(
+        &self,
+        response: &mut Response,
+    ) -> Result<Option<impl AsRef<[u8]> + use<>>, GatewayError> {
+        let late = || format!("nothing came for {} s", self.patience.as_secs());
+        response.chunk().await.map_err(|error| unanswered(&error, late))
+    }
+
+    async fn parsed<R: DeserializeOwned>(
+        &self,
+        request: RequestBuilder,
+        url: &str,
+    ) -> Result<R, GatewayError> {
+        let body = self.body(self.send(request).await?).await?;
+        serde_json::from_slice(&body).map_err(|_| foreign(url))
+    }
+
+    async fn send(&self, request: RequestBuilder) -> Result<Response, GatewayError> {
+        let late = || format!("no answer for {} s", self.patience.as_secs());
+        let response = request.send().await.map_err(|error| unanswered(&error, late))?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        let after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+        let body = self.body(response).await.ok();
+        let problem = body.and_then(|body| serde_json::from_slice(&body).ok());
+        Err(GatewayError::Status { status, retry_after: after.map(Duration::from_secs), problem })
+    }
+
+    async fn body(&self, mut response: Response) -> Result<Vec<u8>, GatewayError> {
+        let mut body = Vec::new();
+        while let Some(piece) = self.next(&mut response).await? {
+            let piece = piece.as_ref();
+            if body.len() + piece.len() > LONGEST_BODY {
+                return Err(GatewayError::Foreign("the answer is too long; check --url".to_owned()));
+            }
+            body.extend_from_slice(piece);
+        }
+        Ok(body)
+    }
+}
+
+/// The error for an answer that is none of a gateway.
+pub(crate) fn foreign(url: &str) -> GatewayError {
+    GatewayError::Foreign(format!("{url} answers what no gateway does; check --url"))
+}
+
+/// The HTTP path of an operation of the contract.
+fn path_of(operation: &str) -> String {
+    let mut operations = Contract::get().operations().iter();
+    operations.find(|row| row.name == operation).map(|row| row.template()).unwrap_or_default()
+}
+
+/// Names the timeout, else the innermost cause: that of the system or the protocol.
+fn unanswered(error: &reqwest::Error, late: impl FnOnce() -> String) -> GatewayError {
+    let is_late = error.is_timeout() && !error.is_connect();
+    let root = || sources(error).last().map_or_else(|| error.to_string(), ToString::to_string);
+    GatewayError::Unanswered(if is_late { late() } else { root() })
+}
+
+#[cfg(test)]
+mod tests {
+    use proto_msgs::{
+        StreamingOperation as _,
+        v2::{ExportNetworkHistoryRequest, ListAllNetworkHistorySegmentsRequest},
+    };
+
+    use super::*;
+
+    #[test]
+    fn paths_are_the_contracts() {
+        assert_eq!(path_of(ExportNetworkHistoryRequest::NAME), "/api/v2/networkhistory/export");
+        assert_eq!(path_of(ListAllNetworkHistorySegmentsRequest::NAME), "/api/v2/networkhistory/segments");
+    }
+}
