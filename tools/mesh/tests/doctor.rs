@@ -1,6 +1,6 @@
 //! `mesh doctor` in broken set-ups: it names the cause and what to do.
 
-use std::{fs, net::TcpListener, os::unix::fs::symlink, path::PathBuf, process::Stdio};
+use std::{fs, net::TcpListener, os::unix::fs::symlink, path::PathBuf};
 
 use mesh_bus::Credentials;
 use mesh_testbed::{Database, nats};
@@ -8,17 +8,26 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::Command;
 
+use crate::command::{Outcome, command, says};
+
 /// A home of its own, and the arguments of the doctor.
 struct Case {
     folder: TempDir,
+    home: PathBuf,
     args: Vec<String>,
-    path: Option<String>,
+    path: String,
 }
 
 impl Case {
     fn new() -> Self {
-        let args = ["doctor", "--json", "--port", "0", "--grpc-port", "0"].map(str::to_owned).to_vec();
-        Self { folder: tempfile::tempdir().unwrap(), args, path: None }
+        Self::at_port("0")
+    }
+
+    fn at_port(port: &str) -> Self {
+        let args = ["doctor", "--json", "--port", port, "--grpc-port", "0"].map(str::to_owned).to_vec();
+        let folder = tempfile::tempdir().unwrap();
+        let home = folder.path().join("home");
+        Self { folder, home, args, path: std::env::var("PATH").unwrap() }
     }
 
     fn with(mut self, name: &str, value: &str) -> Self {
@@ -26,31 +35,21 @@ impl Case {
         self
     }
 
-    fn home(&self) -> PathBuf {
-        self.folder.path().join("home")
-    }
-
     /// Runs the doctor; returns its findings, and whether its exit code was 0.
     async fn diagnose(&self) -> (Vec<Value>, bool) {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_mesh"));
-        command.args(&self.args).arg("--home").arg(self.home()).stderr(Stdio::piped());
-        if let Some(path) = &self.path {
-            command.env("PATH", path);
-        }
-        let output = command.output().await.unwrap();
-        let json = String::from_utf8_lossy(&output.stdout);
-        let findings = serde_json::from_str(&json).unwrap_or_else(|error| panic!("{error}: {json}"));
-        assert!(output.status.success() || output.status.code() == Some(1), "{output:?}");
-        (findings, output.status.success())
+        let mut command = command(&[]);
+        command.args(&self.args).arg("--home").arg(&self.home).env("PATH", &self.path);
+        let outcome = Outcome::of(&mut command, b"").await;
+        assert!(matches!(outcome.code, Some(0 | 1)), "{outcome:?}");
+        (outcome.json().as_array().unwrap().clone(), outcome.code == Some(0))
     }
 
-    /// Asserts that a check is not fine, that its finding contains these words, and that it says what to do.
+    /// Expects a check not to be fine, its finding to contain these words, and advice.
     async fn names(&self, check: &str, words: &[&str]) {
         let (findings, is_well) = self.diagnose().await;
         let found = findings.iter().find(|finding| finding["check"] == check && finding["state"] != "fine");
         let found = found.unwrap_or_else(|| panic!("nothing is wrong with {check}: {findings:#?}"));
-        let says = found["says"].as_str().unwrap();
-        assert!(words.iter().all(|word| says.contains(word)), "{found}");
+        says(found["says"].as_str().unwrap(), words);
         assert!(!found["next"].as_str().unwrap().is_empty(), "{found}");
         assert_eq!(is_well, found["state"] != "wrong", "{findings:#?}");
     }
@@ -82,22 +81,19 @@ async fn nats_url() -> String {
 async fn a_taken_port_is_named_with_who_has_it() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port().to_string();
-    let mut case = Case::new();
-    case.args[3].clone_from(&port);
-    case.names("port", &[&port, "taken", &std::process::id().to_string()]).await;
+    Case::at_port(&port).names("port", &[&port, "taken", &std::process::id().to_string()]).await;
 }
 
 #[tokio::test]
 async fn an_old_nats_server_is_named() {
-    let case = Case::new();
+    let mut case = Case::new();
     let program = case.folder.path().join("nats-server");
     // Written by a shell: with the file open in this process, a child forked by another test could inherit
     // it, and running it would fail with ETXTBSY.
     let write = "printf '#!/bin/sh\\necho nats-server: v2.1.9\\n' > \"$1\" && chmod 755 \"$1\"";
     let written = Command::new("/bin/sh").args(["-c", write, "sh"]).arg(&program).status().await.unwrap();
     assert!(written.success());
-    let path = format!("{}:{}", case.folder.path().display(), std::env::var("PATH").unwrap());
-    let case = Case { path: Some(path), ..case };
+    case.path = format!("{}:{}", case.folder.path().display(), case.path);
     case.names("nats-server", &["2.1.9", "too old"]).await;
 }
 
@@ -121,9 +117,9 @@ async fn missing_migrations_are_counted() {
 #[tokio::test]
 async fn a_segment_folder_that_cannot_be_written_is_named() {
     let case = Case::new();
-    fs::create_dir(case.home()).unwrap();
+    fs::create_dir(&case.home).unwrap();
     // A folder in which even root cannot write.
-    symlink("/proc", case.home().join("segments")).unwrap();
+    symlink("/proc", case.home.join("segments")).unwrap();
     case.names("segments", &["segments cannot be written"]).await;
 }
 
@@ -146,39 +142,36 @@ async fn a_chain_from_the_future_shows_that_the_clock_is_off() {
 
 #[tokio::test]
 async fn a_disk_without_room_is_named() {
-    let mut case = Case::new();
     if !std::path::Path::new("/proc/self").exists() {
         eprintln!("skipped: there is no /proc, which has no room, to be taken for a full disk");
         return;
     }
-    case.args.extend(["--home".to_owned(), "/proc/none".to_owned()]);
-    // The home that counts is the one given last, so that one is not given again.
-    let output = Command::new(env!("CARGO_BIN_EXE_mesh")).args(&case.args).output().await.unwrap();
-    let findings: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap();
-    let disk = findings.iter().find(|finding| finding["check"] == "disk").unwrap();
-    assert!(disk["state"] == "wrong" && disk["says"].as_str().unwrap().contains("full"), "{disk}");
+    Case { home: "/proc/none".into(), ..Case::new() }.names("disk", &["full"]).await;
 }
 
 #[tokio::test]
 async fn a_stale_home_is_named() {
     let spoilt = Case::new();
-    fs::create_dir(spoilt.home()).unwrap();
-    fs::write(spoilt.home().join("mesh.json"), "{").unwrap();
+    fs::create_dir(&spoilt.home).unwrap();
+    fs::write(spoilt.home.join("mesh.json"), "{").unwrap();
     spoilt.names("home", &["mesh.json"]).await;
 
-    let old = Case::new();
-    let data = old.home().join("postgres/data");
-    fs::create_dir_all(&data).unwrap();
+    // A home with data of a PostgreSQL.
+    let with_data = || {
+        let case = Case::new();
+        let data = case.home.join("postgres/data");
+        fs::create_dir_all(&data).unwrap();
+        (case, fs::canonicalize(data).unwrap())
+    };
+    let (old, data) = with_data();
     fs::write(data.join("PG_VERSION"), "9\n").unwrap();
     old.names("home", &["PostgreSQL 9"]).await;
 
-    let killed = Case::new();
-    let data = killed.home().join("postgres/data");
-    fs::create_dir_all(&data).unwrap();
-    let data = fs::canonicalize(data).unwrap();
+    let (killed, data) = with_data();
     // A process with the data's folder in its command line counts as its server.
     let mut left = Command::new("sleep").arg("600").arg0(&data).kill_on_drop(true).spawn().unwrap();
-    fs::write(data.join("postmaster.pid"), format!("{}\n", left.id().unwrap())).unwrap();
-    killed.names("home", &["stale", &left.id().unwrap().to_string()]).await;
+    let pid = left.id().unwrap().to_string();
+    fs::write(data.join("postmaster.pid"), format!("{pid}\n")).unwrap();
+    killed.names("home", &["stale", &pid]).await;
     left.kill().await.unwrap();
 }

@@ -3,7 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::{Output, Stdio},
+    process::Stdio,
     time::Duration,
 };
 
@@ -15,10 +15,11 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
-    process::Command,
     time::timeout,
 };
 use tokio_postgres::Client;
+
+use crate::command::{Outcome, command, mesh, says};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -32,33 +33,9 @@ const DERIVED: [&str; 6] = [
     "trades_candle",
 ];
 
-/// Runs the command line; returns its exit code and both outputs.
-async fn mesh(args: &[&str]) -> (i32, String, String) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_mesh"));
-    let output: Output =
-        timeout(PATIENCE, command.args(args).kill_on_drop(true).output()).await.unwrap().unwrap();
-    let text = |bytes| String::from_utf8(bytes).unwrap();
-    (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
-}
-
-async fn done(args: &[&str]) -> String {
-    let (code, out, error) = mesh(args).await;
-    assert_eq!(code, 0, "{args:?}: {error}");
-    out
-}
-
-#[track_caller]
-fn is_refused((code, out, error): (i32, String, String), parts: &[&str]) {
-    assert_eq!((code, error.trim_end().lines().count()), (1, 1), "{out}{error}");
-    for part in parts {
-        assert!(error.contains(part), "{part}: {error}");
-    }
-}
-
 /// Every segment with its id.
 async fn ids(folder: &Path) -> Vec<(String, String)> {
-    let text = done(&["history", "verify", folder.to_str().unwrap(), "--json"]).await;
-    let found: Value = serde_json::from_str(&text).unwrap();
+    let found = mesh(&["history", "verify", folder.to_str().unwrap(), "--json"]).await.json();
     assert_eq!(found["faults"], Value::Array(Vec::new()));
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let segments = found["sound"].as_array().unwrap();
@@ -99,8 +76,12 @@ impl Source {
         folder
     }
 
+    async fn import_into(&self, database: &Database, more: &[&str]) -> Outcome {
+        mesh(&[&["history", "import", self.path(), "--postgres", database.url()], more].concat()).await
+    }
+
     async fn import(&self, database: &Database) -> String {
-        done(&["history", "import", self.path(), "--postgres", database.url()]).await
+        self.import_into(database, &[]).await.done().to_owned()
     }
 
     /// Everything up to a height, loaded into a database of its own.
@@ -128,7 +109,7 @@ async fn seal(database: &Database, folder: &Path, interval: u32) -> String {
     let folder = folder.to_str().unwrap();
     let seal =
         ["seal", "--postgres", database.url(), "--history", folder, "--interval", &interval, "--newest"];
-    done(&seal).await
+    mesh(&seal).await.done().to_owned()
 }
 
 async fn copied(client: &Client, rows: &str) -> Vec<u8> {
@@ -207,8 +188,7 @@ async fn a_database_that_disagrees_is_left_as_it_is() {
         let database = source.first_blocks(12).await;
         database.connect().await.batch_execute(sql).await.unwrap();
         let before = contents(&database).await;
-        let import = ["history", "import", source.path(), "--postgres", database.url()];
-        is_refused(mesh(&import).await, &parts);
+        source.import_into(&database, &[]).await.fails(1, &parts);
         assert!(contents(&database).await == before, "{sql} and an import change rows");
     }
 }
@@ -224,21 +204,22 @@ async fn a_history_with_a_part_missing_is_not_imported() {
     };
     let folder = source.copy();
     fs::remove_file(folder.path().join(&names[1])).unwrap();
-    is_refused(import(&folder, &database).await, &["nothing was imported", "21 to 32", &names[2]]);
+    import(&folder, &database).await.fails(1, &["nothing was imported", "21 to 32", &names[2]]);
     fs::remove_file(folder.path().join(&names[0])).unwrap();
-    is_refused(import(&folder, &database).await, &["the database is empty", &names[2]]);
+    import(&folder, &database).await.fails(1, &["the database is empty", &names[2]]);
     let short = source.first_blocks(24).await;
-    is_refused(import(&folder, &short).await, &["ends at height 24", "begins at 33"]);
+    import(&folder, &short).await.fails(1, &["ends at height 24", "begins at 33"]);
     let long = source.first_blocks(45).await;
-    assert_eq!(import(&folder, &long).await.0, 0, "it goes on from within the segment");
+    // It goes on from within the segment.
+    import(&folder, &long).await.done();
     assert!(contents(&long).await == contents(&source.database).await);
 
     // A damage found only while the text is read: earlier segments stay imported, this one is rolled back.
     let folder = source.copy();
     spoil(&folder.path().join(&names[1]), b"history/trades.csv", 60);
     let refused = import(&folder, &database).await;
-    assert!(refused.1.contains(&names[0]));
-    is_refused(refused, &["1 of 4 segments", &names[1], "trades", "damaged"]);
+    assert!(refused.text().contains(&names[0]));
+    refused.fails(1, &["1 of 4 segments", &names[1], "trades", "damaged"]);
     let head = "SELECT max(height), (SELECT height FROM last_block) FROM blocks";
     let head = database.connect().await.query_one(head, &[]).await.unwrap();
     assert_eq!((head.get::<_, i64>(0), head.get::<_, i64>(1)), (20, 20));
@@ -252,6 +233,13 @@ fn spoil(path: &Path, member: &[u8], behind: usize) {
     let at = object.windows(member.len()).position(|bytes| bytes == member).unwrap() + member.len() + behind;
     object[at] ^= 4;
     fs::write(path, object).unwrap();
+}
+
+/// Expects a verification to fail, and its first fault to begin like this.
+#[track_caller]
+fn names_first(found: &Outcome, fault: &str) {
+    found.fails(1, &["not whole"]);
+    assert!(found.text().starts_with(fault), "no {fault:?} in: {}", found.text());
 }
 
 #[tokio::test]
@@ -268,20 +256,20 @@ async fn verification_names_what_is_wrong_and_with_which_segment() {
     for member in members.into_iter().chain(["layout.json"]) {
         let folder = source.copy();
         spoil(&folder.path().join(&names[1]), member.as_bytes(), 30);
-        let (code, out, error) = verify(&folder).await;
-        assert_eq!((code, out.lines().count(), error.lines().count()), (1, 1, 1), "{member}: {out}{error}");
+        let found = verify(&folder).await;
+        found.fails(1, &["not whole"]);
+        let out = found.text();
         assert!(out.starts_with(&format!("{}: ", names[1])) && out.contains(member), "{member}: {out}");
+        assert_eq!(out.lines().count(), 1, "{member}: {out}");
     }
     let folder = source.copy();
     let cut = fs::File::options().write(true).open(folder.path().join(&names[2])).unwrap();
     cut.set_len(cut.metadata().unwrap().len() - 1).unwrap();
-    let (code, out, _) = verify(&folder).await;
-    assert!(code == 1 && out.starts_with(&names[2]), "{out}");
+    names_first(&verify(&folder).await, &names[2]);
 
     let folder = source.copy();
     fs::remove_file(folder.path().join(&names[1])).unwrap();
-    let (code, out, _) = verify(&folder).await;
-    assert!(code == 1 && out.starts_with(&format!("{}: no segment holds the heights 21", names[2])), "{out}");
+    names_first(&verify(&folder).await, &format!("{}: no segment holds the heights 21", names[2]));
 
     // Sealed without the first segment: another previous id for the same heights.
     let (folder, alone) = (source.copy(), tempfile::tempdir().unwrap());
@@ -289,13 +277,13 @@ async fn verification_names_what_is_wrong_and_with_which_segment() {
     client.batch_execute("DELETE FROM blocks WHERE height <= 20").await.unwrap();
     seal(&source.database, alone.path(), source.interval).await;
     fs::copy(alone.path().join("segments").join(&names[1]), folder.path().join(&names[1])).unwrap();
-    let (code, out, _) = verify(&folder).await;
-    assert!(code == 1 && out.starts_with(&format!("{}: it names no previous segment", names[1])), "{out}");
-    assert!(out.contains(&format!("{}: its previous id is", names[2])), "{out}");
+    let found = verify(&folder).await;
+    names_first(&found, &format!("{}: it names no previous segment", names[1]));
+    says(found.text(), &[&format!("{}: its previous id is", names[2])]);
 
     let empty = tempfile::tempdir().unwrap();
-    is_refused(verify(&empty).await, &["no segment"]);
-    is_refused(mesh(&["history", "verify", "/nonexistent"]).await, &["no such folder"]);
+    verify(&empty).await.fails(1, &["no segment"]);
+    mesh(&["history", "verify", "/nonexistent"]).await.fails(1, &["no such folder"]);
 }
 
 #[tokio::test]
@@ -305,9 +293,8 @@ async fn sealing_waits_for_another_writer() {
     // "meshseal", the key of the advisory lock of the single writer.
     writer.execute("SELECT pg_advisory_lock(x'6d6573687365616c'::int8)", &[]).await.unwrap();
     let folder = folder.path().to_str().unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_mesh"));
-    command.args(["seal", "--postgres", database.url(), "--history", folder]).kill_on_drop(true);
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut command = command(&["seal", "--postgres", database.url(), "--history", folder]);
+    let mut child = command.kill_on_drop(true).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut line = String::new();
     let mut error = BufReader::new(child.stderr.take().unwrap());
     timeout(PATIENCE, error.read_line(&mut line)).await.unwrap().unwrap();
@@ -322,23 +309,20 @@ async fn the_running_span_is_sealed_before_the_tables_of_exports_change() {
     let source = Source::new(50, 20).await;
     let (folder, nothing) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let client = source.database.connect().await;
-    let import = async |history: &TempDir| {
-        let history = history.path().to_str().unwrap();
-        mesh(&["history", "import", source.path(), "--postgres", source.database.url(), "--history", history])
-            .await
-    };
-    assert_eq!(import(&folder).await.0, 0);
+    let history = folder.path().to_str().unwrap();
+    let import = async || source.import_into(&source.database, &["--history", history]).await;
+    import().await.done();
     assert!(!folder.path().join("segments").exists(), "no migration was missing");
     // The only migration that changes these tables is marked as missing. It cannot be applied twice, and its
     // error shows that sealing came first.
     client.batch_execute("DELETE FROM refinery_schema_history WHERE version = 1").await.unwrap();
-    let (code, _, error) = import(&folder).await;
-    assert!(code == 1 && error.contains("migrating the database failed"), "{error}");
+    let failed = import().await;
+    assert_eq!(failed.code, Some(1));
+    says(&failed.error, &["migrating the database failed"]);
     let sealed = ids(folder.path()).await;
     let names: Vec<&str> = sealed.iter().map(|(name, _)| name.as_str()).collect();
     let expected = ["demo-0001-1-1-32.zip", "demo-0001-1-33-50.zip"];
     assert_eq!(names, expected, "an upgrade's block, then with the interval of 1000 up to 50");
-    let (code, _, error) =
-        mesh(&["load", nothing.path().to_str().unwrap(), "--postgres", source.database.url()]).await;
-    assert!(code == 1 && !error.contains("sealing"), "a load without a history: {error}");
+    let load = mesh(&["load", nothing.path().to_str().unwrap(), "--postgres", source.database.url()]).await;
+    assert!(load.code == Some(1) && !load.error.contains("sealing"), "a load without a history: {load:?}");
 }

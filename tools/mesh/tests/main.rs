@@ -2,9 +2,11 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod command;
 mod doctor;
 mod export;
 mod history;
+mod stub;
 mod tx;
 mod up;
 mod usage;

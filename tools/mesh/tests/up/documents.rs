@@ -5,24 +5,19 @@ use std::{
     collections::BTreeSet,
     fs,
     path::{Path, PathBuf},
-    time::Duration,
 };
 
-use mesh_testbed::{Database, http_client};
+use mesh_testbed::{Database, eventually};
 use serde_json::{Map, Value};
-use tokio::{
-    process::Command,
-    time::{Instant, sleep, timeout},
-};
+use tokio::process::Command;
 
-use super::installed::{Installed, PATIENCE, Up, hash_of};
+use super::installed::{Installed, PATIENCE, Up, get_json, hash_of};
+use crate::command::Outcome;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 /// Number of blocks of the demo network that the examples need.
 const BLOCKS: &str = "5000";
 const SEGMENTS: usize = 5;
-/// Timeout of a command.
-const LONGEST: Duration = Duration::from_secs(60);
 
 /// Commands of `mesh` that are run here. The others do not end, or run this test: only their flags are
 /// checked.
@@ -192,12 +187,11 @@ impl<'a> CommandRunner<'a> {
         }
         let path = std::env::var("PATH").unwrap_or_default();
         let mut shell = Command::new("sh");
-        shell.args(["-c", &typed]).current_dir(&self.folder).kill_on_drop(true);
+        shell.args(["-c", &typed]).current_dir(&self.folder);
         shell.env("PATH", format!("{}:{path}", self.installed.folder.path().display()));
-        let output = timeout(LONGEST, shell.output()).await.expect(&typed).unwrap();
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{typed}: {error}");
-        String::from_utf8(output.stdout).unwrap()
+        let outcome = Outcome::of(&mut shell, b"").await;
+        assert_eq!(outcome.code, Some(0), "{typed}: {}", outcome.error);
+        outcome.text().to_owned()
     }
 }
 
@@ -239,17 +233,11 @@ fn compare(shown: &Shown, output: &str) {
 }
 
 async fn is_sealed(up: &Up) {
-    let deadline = Instant::now() + PATIENCE * 4;
-    loop {
-        let answer =
-            http_client().get(format!("{}/api/v2/networkhistory/segments", up.http)).send().await.unwrap();
-        let answer: Value = answer.json().await.unwrap();
-        if answer["segments"].as_array().is_some_and(|segments| segments.len() >= SEGMENTS) {
-            return;
-        }
-        assert!(Instant::now() < deadline, "{answer}");
-        sleep(Duration::from_millis(50)).await;
-    }
+    eventually(PATIENCE * 4, "the history is not sealed", async || {
+        let answer = get_json(&format!("{}/api/v2/networkhistory/segments", up.http)).await;
+        answer["segments"].as_array().is_some_and(|segments| segments.len() >= SEGMENTS)
+    })
+    .await;
 }
 
 fn is_there(program: &str) -> bool {

@@ -8,7 +8,7 @@ use std::{
 };
 
 use mesh_launcher::{control::Row, services::SERVICES};
-use mesh_testbed::{eventually, http_client};
+use mesh_testbed::{eventually, http_client, retry};
 use mesh_transaction::{TxHash, encode};
 use proto_msgs::v2::CheckTransactionRequest;
 use rustix::process::{Pid, Signal, kill_process};
@@ -16,8 +16,10 @@ use tempfile::TempDir;
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader},
     process::{Child, Command},
-    time::{Instant, sleep, timeout},
+    time::timeout,
 };
+
+use crate::command::Outcome;
 
 pub(crate) const START: Duration = Duration::from_secs(180);
 pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
@@ -77,14 +79,9 @@ impl Installed {
         Up { http: words[1].to_owned(), grpc, child, out }
     }
 
-    pub(crate) async fn order(&self, args: &[&str]) {
-        self.output_of(args).await;
-    }
-
-    pub(crate) async fn output_of(&self, args: &[&str]) -> String {
-        let output = timeout(PATIENCE * 2, self.mesh(args).output()).await.unwrap().unwrap();
-        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8(output.stdout).unwrap()
+    /// Runs a command that has to succeed; returns standard output.
+    pub(crate) async fn order(&self, args: &[&str]) -> String {
+        Outcome::of(&mut self.mesh(args), b"").await.done().to_owned()
     }
 
     /// The address of the development node, from its log.
@@ -96,8 +93,7 @@ impl Installed {
     }
 
     pub(crate) async fn rows(&self) -> Vec<Row> {
-        let output = self.mesh(&["ps", "--json"]).output().await.unwrap();
-        serde_json::from_slice(&output.stdout).unwrap()
+        serde_json::from_str(&self.order(&["ps", "--json"]).await).unwrap()
     }
 
     pub(crate) async fn pid(&self, service: &str) -> Option<u32> {
@@ -109,6 +105,14 @@ impl Installed {
             self.pid(service).await.is_some_and(|pid| pid != old)
         })
         .await;
+    }
+
+    /// Stops a mesh, which leaves no process behind; returns its standard error.
+    pub(crate) async fn stop(&self, up: Up, signal: Signal) -> String {
+        let rows = self.rows().await;
+        let error = up.stop(signal).await;
+        assert!(!rows.is_empty() && rows.iter().all(|row| !runs(row.pid)), "{rows:?}");
+        error
     }
 }
 
@@ -159,14 +163,9 @@ pub(crate) fn hash_of(signed: &[u8]) -> String {
 
 /// Gets a JSON answer, with retries until there is one.
 pub(crate) async fn get_json(url: &str) -> serde_json::Value {
-    let deadline = Instant::now() + PATIENCE * 2;
-    loop {
-        if let Ok(answer) = http_client().get(url).send().await
-            && answer.status() != 503
-        {
-            return answer.json().await.unwrap();
-        }
-        assert!(Instant::now() < deadline, "{url} does not answer");
-        sleep(Duration::from_millis(20)).await;
-    }
+    retry(PATIENCE * 2, async || {
+        let answer = http_client().get(url).send().await.and_then(reqwest::Response::error_for_status)?;
+        answer.json().await
+    })
+    .await
 }

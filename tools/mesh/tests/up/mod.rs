@@ -3,53 +3,52 @@
 mod documents;
 mod installed;
 
-use std::{path::Path, process::Stdio, time::Duration};
+use std::{path::Path, process::Stdio};
 
 use installed::{Installed, PATIENCE, START, Up, get_json, hash_of, runs, send};
 use jiff::Timestamp;
-use mesh_launcher::services::SERVICES;
-use mesh_testbed::{NodeKind, eventually};
+use mesh_launcher::{control::Row, services::SERVICES};
+use mesh_testbed::{NodeKind, eventually, retry};
 use rustix::process::Signal;
-use tokio::{
-    process::Command,
-    time::{Instant, sleep, timeout},
-};
+use tokio::time::timeout;
+
+use crate::command::{Outcome, mesh, says};
 
 /// Signs a transaction with the gateway's chain and block, submits it there, and follows it into a block.
 async fn submits(up: &Up, node: &str) {
     let folder = tempfile::tempdir().unwrap();
-    let key = folder.path().join("key");
-    let key = key.to_str().unwrap();
-    let tx = async |args: &[&str]| {
-        let run = Command::new(env!("CARGO_BIN_EXE_mesh")).arg("tx").args(args).output();
-        let output = timeout(PATIENCE * 2, run).await.unwrap().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        output.stdout
-    };
-    tx(&["keygen", key]).await;
+    let (key, file) = (folder.path().join("key"), folder.path().join("tx.json"));
+    let (key, file) = (key.to_str().unwrap(), file.to_str().unwrap());
+    mesh(&["tx", "keygen", key]).await.done();
     get_json(&format!("{}/blockchain/height", up.http)).await;
-    let body = tx(&["sign", "--key", key, "--hex", "00", "--url", &up.http]).await;
-    let file = folder.path().join("tx.json");
-    std::fs::write(&file, &body).unwrap();
-    let file = file.to_str().unwrap();
-    tx(&["submit", "--wait", file, "--url", &up.http]).await;
-    let hash = hash_of(&body);
-    let fate: serde_json::Value =
-        serde_json::from_slice(&tx(&["status", &hash, "--json", "--url", &up.http]).await).unwrap();
+    let body = mesh(&["tx", "sign", "--key", key, "--hex", "00", "--url", &up.http]).await;
+    std::fs::write(file, body.done()).unwrap();
+    mesh(&["tx", "submit", "--wait", file, "--url", &up.http]).await.done();
+    let hash = hash_of(&body.bytes);
+    let fate = mesh(&["tx", "status", &hash, "--json", "--url", &up.http]).await.json();
     assert_eq!((&fate["txHash"], &fate["status"]), (&hash.as_str().into(), &"INCLUDED".into()), "{fate}");
 
     // Block and hash are those of the store.
     let head = get_json(&format!("{}/blockchain/height", up.http)).await;
     let (height, hash) = (head["height"].as_str().unwrap(), head["hash"].as_str().unwrap());
-    let deadline = Instant::now() + PATIENCE;
-    loop {
+    let seen = retry(PATIENCE, async || {
         let block = get_json(&format!("{node}/block?height={height}")).await;
-        if let Some(seen) = block["result"]["block_id"]["hash"].as_str() {
-            assert_eq!(seen.to_lowercase(), hash);
-            break;
-        }
-        assert!(Instant::now() < deadline, "{block}");
-        sleep(Duration::from_millis(20)).await;
+        block["result"]["block_id"]["hash"].as_str().map(str::to_lowercase).ok_or(block)
+    });
+    assert_eq!(seen.await, hash);
+}
+
+/// Expects the processes of all services with their admin ports, the servers and the development node.
+fn all_run(rows: &[Row]) {
+    let mut names: Vec<&str> = rows.iter().map(|row| row.service.as_str()).collect();
+    names.sort_unstable();
+    let mut expected: Vec<&str> = SERVICES.iter().map(|service| service.name).collect();
+    expected.extend(["devnode", "nats-server", "postgres"]);
+    expected.sort_unstable();
+    assert_eq!(names, expected);
+    for row in rows {
+        let is_service = SERVICES.iter().any(|service| service.name == row.service);
+        assert_eq!(row.admin.is_some(), is_service, "{row:?}");
     }
 }
 
@@ -59,18 +58,7 @@ async fn a_mesh_comes_up_survives_its_drills_and_leaves_nothing_behind() {
     let up = installed.up().await;
     assert_eq!(up.status().await, 200);
 
-    let rows = installed.rows().await;
-    let mut names: Vec<&str> = rows.iter().map(|row| row.service.as_str()).collect();
-    names.sort_unstable();
-    let mut expected: Vec<&str> = SERVICES.iter().map(|service| service.name).collect();
-    expected.extend(["devnode", "nats-server", "postgres"]);
-    expected.sort_unstable();
-    assert_eq!(names, expected);
-    for row in &rows {
-        let is_service = SERVICES.iter().any(|service| service.name == row.service);
-        assert_eq!(row.admin.is_some(), is_service, "{row:?}");
-    }
-
+    all_run(&installed.rows().await);
     let node = installed.node().await;
     submits(&up, &node).await;
 
@@ -96,24 +84,21 @@ async fn a_mesh_comes_up_survives_its_drills_and_leaves_nothing_behind() {
     up.answers().await;
 
     // Complete segments were sealed before the mesh was ready.
-    assert_eq!(installed.output_of(&["seal"]).await, "nothing to seal\n");
-    let rows = installed.rows().await;
-    let stderr = up.stop(Signal::INT).await;
-    assert!(stderr.contains("writing the demo network: 40 of 40 blocks"), "{stderr}");
-    assert!(rows.iter().all(|row| !runs(row.pid)));
+    assert_eq!(installed.order(&["seal"]).await, "nothing to seal\n");
+    says(&installed.stop(up, Signal::INT).await, &["writing the demo network: 40 of 40 blocks"]);
     assert_eq!(installed.rows().await, []);
 
     // Without a running mesh, the command starts the home's database.
     let segments = || installed.home().join("segments").read_dir().map_or(0, Iterator::count);
     let complete = segments();
-    let sealed = installed.output_of(&["seal", "--newest"]).await;
+    let sealed = installed.order(&["seal", "--newest"]).await;
     assert!(sealed.starts_with("sealed ") && sealed.lines().count() == 1, "{sealed}");
     assert_eq!(segments(), complete + 1);
     assert!(!installed.home().join("postgres/data/postmaster.pid").exists());
 
     let again = installed.up().await;
     assert_eq!(again.status().await, 200);
-    let stderr = again.stop(Signal::TERM).await;
+    let stderr = installed.stop(again, Signal::TERM).await;
     assert!(!stderr.contains("writing"), "{stderr}");
 }
 
@@ -223,15 +208,13 @@ async fn a_mesh_with_a_real_cometbft_survives_its_drills_and_goes_on_where_it_wa
     decided_after(&node, newest.unsigned_abs()).await;
     submits(&up, &node).await;
 
-    let rows = installed.rows().await;
-    up.stop(Signal::INT).await;
-    assert!(rows.iter().all(|row| !runs(row.pid)));
+    installed.stop(up, Signal::INT).await;
     let again = installed.up_with(&["--demo-blocks", "40", "--consensus", "cometbft"]).await;
     let node = cometbft(&installed.home());
     submits(&again, &node).await;
     let url = database(installed.pid("application").await.unwrap());
     assert!(same_blocks(&url, &node).await > newest);
-    let stderr = again.stop(Signal::TERM).await;
+    let stderr = installed.stop(again, Signal::TERM).await;
     assert!(!stderr.contains("set aside"), "{stderr}");
 }
 
@@ -239,8 +222,6 @@ async fn a_mesh_with_a_real_cometbft_survives_its_drills_and_goes_on_where_it_wa
 async fn without_cometbft_the_error_says_how_to_install_it() {
     let installed = Installed::new();
     let mut command = installed.mesh(&["up", "--port", "0", "--grpc-port", "0", "--consensus", "cometbft"]);
-    let output = timeout(START, command.env("PATH", "").output()).await.unwrap().unwrap();
-    let stderr = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(69), "{stderr}");
-    assert!(stderr.lines().count() == 1 && stderr.contains("go install github.com/cometbft/"), "{stderr}");
+    let failed = Outcome::of(command.env("PATH", ""), b"").await;
+    failed.fails(69, &["go install github.com/cometbft/"]);
 }
