@@ -6,7 +6,7 @@ use serde_json::Value;
 use tokio::{io::AsyncWriteExt as _, process::Command, time::timeout};
 
 /// Timeout of a command that ends by itself.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_secs(180);
 
 /// What a command printed, and its exit code.
 #[derive(Debug)]

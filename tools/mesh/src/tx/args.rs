@@ -2,7 +2,10 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{
+    Args, Subcommand,
+    builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
+};
 use mesh_transaction::{ALGORITHM, MAX_BITS, TxHash};
 use proto_msgs::v2::{SubmissionType, TxVersion};
 use reqwest::Url;
@@ -61,8 +64,8 @@ pub(crate) struct SignArgs {
     #[command(flatten)]
     pub(crate) input: InputArgs,
     /// What the signature covers: 2 = the command, 3 = the chain's id, too
-    #[arg(long, value_name = "2|3", default_value = "3")]
-    pub(crate) tx_version: Version,
+    #[arg(long, value_name = "2|3", default_value = "3", value_parser = tx_version())]
+    pub(crate) tx_version: TxVersion,
     /// The chain's id [default: that of the gateway's chain]
     #[arg(long, value_name = "ID")]
     pub(crate) chain_id: Option<String>,
@@ -127,8 +130,8 @@ pub(crate) struct SubmitArgs {
     #[arg(value_name = "FILE", default_value = "-")]
     pub(crate) file: PathBuf,
     /// What to wait for: nothing, the node's check, or a block
-    #[arg(long, value_enum, value_name = "TYPE", default_value_t = Type::Sync, ignore_case = true)]
-    pub(crate) r#type: Type,
+    #[arg(long, value_name = "TYPE", default_value = "sync", value_parser = submission_type(), ignore_case = true)]
+    pub(crate) r#type: SubmissionType,
     /// Follow the transaction until it is in a block
     #[arg(long)]
     pub(crate) wait: bool,
@@ -171,48 +174,25 @@ pub(crate) struct StatusArgs {
     pub(crate) json: bool,
 }
 
-/// What a signature covers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Version {
-    /// The command
-    #[value(name = "2")]
-    V2,
-    /// The chain's id and the command
-    #[value(name = "3")]
-    V3,
+fn tx_version() -> impl TypedValueParser<Value = TxVersion> {
+    PossibleValuesParser::new([
+        PossibleValue::new("2").help("The command"),
+        PossibleValue::new("3").help("The chain's id and the command"),
+    ])
+    .map(|typed| if typed == "2" { TxVersion::V2 } else { TxVersion::V3 })
 }
 
-impl From<Version> for TxVersion {
-    fn from(version: Version) -> Self {
-        match version {
-            Version::V2 => Self::V2,
-            Version::V3 => Self::V3,
-        }
-    }
-}
-
-/// What a submission waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Type {
-    /// Nothing
-    #[value(alias = "TYPE_ASYNC")]
-    Async,
-    /// The node's check
-    #[value(alias = "TYPE_SYNC")]
-    Sync,
-    /// A block
-    #[value(alias = "TYPE_COMMIT")]
-    Commit,
-}
-
-impl From<Type> for SubmissionType {
-    fn from(kind: Type) -> Self {
-        match kind {
-            Type::Async => Self::TypeAsync,
-            Type::Sync => Self::TypeSync,
-            Type::Commit => Self::TypeCommit,
-        }
-    }
+fn submission_type() -> impl TypedValueParser<Value = SubmissionType> {
+    PossibleValuesParser::new([
+        PossibleValue::new("async").alias("TYPE_ASYNC").help("Nothing"),
+        PossibleValue::new("sync").alias("TYPE_SYNC").help("The node's check"),
+        PossibleValue::new("commit").alias("TYPE_COMMIT").help("A block"),
+    ])
+    .map(|typed| match typed.to_ascii_lowercase().trim_start_matches("type_") {
+        "async" => SubmissionType::TypeAsync,
+        "commit" => SubmissionType::TypeCommit,
+        _ => SubmissionType::TypeSync,
+    })
 }
 
 fn hex_bytes(text: &str) -> Result<InputData, String> {
@@ -282,7 +262,7 @@ mod tests {
         sign(&["--no-pow", "--difficulty", "1"]).unwrap_err();
         for kind in ["commit", "TYPE_COMMIT", "Commit"] {
             let Ok(TxCommand::Submit(args)) = typed(&["submit", "--type", kind]) else { panic!("{kind}") };
-            assert_eq!(SubmissionType::from(args.r#type), SubmissionType::TypeCommit);
+            assert_eq!(args.r#type, SubmissionType::TypeCommit);
         }
         typed(&["submit", "--type", "TYPE_FOO"]).unwrap_err();
         typed(&["status", "AB"]).unwrap_err();

@@ -11,8 +11,8 @@ use mesh_transaction::{TxHash, encode};
 use proto_msgs::{
     Operation as _,
     v2::{
-        CheckTransactionRequest, GetTransactionReply, GetTransactionRequest, SubmissionType,
-        SubmitTransactionRequest, Transaction, get_transaction_reply::Status,
+        CheckTransactionRequest, GetTransactionReply, GetTransactionRequest, SubmitTransactionRequest,
+        Transaction, get_transaction_reply::Status,
     },
 };
 use reqwest::Url;
@@ -65,7 +65,7 @@ async fn submit(args: &SubmitArgs) -> Result<(), Failure> {
     // Computed here, so that the transaction can be looked up after any answer.
     let hash = TxHash::of(&encode(&tx));
     let gateway = gateway(&args.url)?;
-    let request = SubmitTransactionRequest { tx: Some(tx), r#type: SubmissionType::from(args.r#type).into() };
+    let request = SubmitTransactionRequest { tx: Some(tx), r#type: args.r#type.into() };
     let reply = match gateway.post(&request).await {
         Ok(reply) => reply,
         Err(error) if error.is_refusal() => return Err(Failure::failed(format!("refused: {error}"))),

@@ -36,7 +36,7 @@ pub(super) async fn sign(args: SignArgs) -> Result<(), Failure> {
     let mut signals = Signals::watch()?;
     let key = key::read(&args.key)?;
     let input_data = input(&args.input)?;
-    let version = TxVersion::from(args.tx_version);
+    let version = args.tx_version;
     let head = signals.run_until_stopped(ask(&args, version), "stopped").await?;
     let chain_id =
         args.chain_id.or_else(|| head.as_ref().map(|head| head.chain_id.clone())).unwrap_or_default();
