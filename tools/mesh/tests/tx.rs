@@ -98,8 +98,8 @@ async fn a_command_comes_from_a_file_or_from_standard_input() {
 }
 
 /// A gateway that gives these answers one after the other; the last one stays.
-async fn answering(answers: &[(u16, Value)]) -> StubGateway {
-    let mut answers = VecDeque::from(answers.to_owned());
+async fn answering(answers: impl Into<VecDeque<(u16, Value)>>) -> StubGateway {
+    let mut answers = answers.into();
     StubGateway::start(move |_| {
         let (status, answer) =
             if answers.len() > 1 { answers.pop_front() } else { answers.front().cloned() }.unwrap();
@@ -150,7 +150,7 @@ async fn missing_options_are_requested_from_the_gateway() {
         "spamPowNumberOfPastBlocks": 100, "spamPowNumberOfTxPerBlock": 2, "spamPowIncreasingDifficulty": false,
         "chainId": "test-net",
     });
-    let gateway = answering(&[(200, height)]).await;
+    let gateway = answering([(200, height)]).await;
     let key = KeyFolder::new().await;
     let signed = tx(&gateway, &["sign", "--key", key.key().to_str().unwrap(), "--hex", "6869"], "").await;
     says(&signed.error, &["proof of work of 2 bits"]);
@@ -162,7 +162,7 @@ async fn missing_options_are_requested_from_the_gateway() {
 #[tokio::test]
 async fn a_submission_reports_the_answer_of_the_gateway() {
     let (body, hash) = signed().await;
-    let gateway = answering(&[reply(true, &hash, 0, "")]).await;
+    let gateway = answering([reply(true, &hash, 0, "")]).await;
     let submitted = tx(&gateway, &["submit", "--type", "async"], &body).await;
     assert_eq!(submitted.done(), format!("taken {hash}\n"));
     assert_eq!(lines(&gateway), ["POST /transaction"]);
@@ -171,11 +171,11 @@ async fn a_submission_reports_the_answer_of_the_gateway() {
     assert_eq!(encoded(&sent), encoded(&body));
 
     let refusal = reply(false, "", 89, "proof of work tid already used");
-    let refused = tx(&answering(&[refusal.clone()]).await, &["submit", "--json"], &body).await;
+    let refused = tx(&answering([refusal.clone()]).await, &["submit", "--json"], &body).await;
     refused.fails(1, &["code 89: proof of work tid already used"]);
     assert_eq!(refused.json(), refusal.1);
 
-    let other = answering(&[reply(true, &"AB".repeat(32), 0, "")]).await;
+    let other = answering([reply(true, &"AB".repeat(32), 0, "")]).await;
     tx(&other, &["submit"], &body).await.fails(1, &[&hash]);
 }
 
@@ -185,12 +185,12 @@ async fn a_submission_without_a_certain_answer_is_never_sent_twice_but_looked_fo
     let detail = json!({"@type": "type.googleapis.com/api.v2.ErrorDetail", "code": 90001,
         "message": "its fate is unknown", "inner": ""});
     let late = (504, json!({"code": 4, "message": "DeadlineExceeded error", "details": [detail]}));
-    let gateway = answering(&[late.clone()]).await;
+    let gateway = answering([late.clone()]).await;
     let failed = tx(&gateway, &["submit"], &body).await;
     failed.fails(1, &["its fate is unknown", &format!("tx status {hash}")]);
     assert_eq!(gateway.requests().len(), 1);
 
-    let gateway = answering(&[
+    let gateway = answering([
         late,
         fate(&hash, "UNKNOWN", "0"),
         (503, json!({})),
@@ -212,12 +212,12 @@ async fn following_ends_with_the_fate_or_with_its_patience() {
     let (_, mut failed) = fate(&hash, "INCLUDED", "12");
     failed["code"] = json!(89);
     failed["log"] = json!("too old");
-    let gateway = answering(&[taken.clone(), (200, failed)]).await;
+    let gateway = answering([taken.clone(), (200, failed)]).await;
     let refused = tx(&gateway, &["submit", "--wait", "--json"], &body).await;
     refused.fails(1, &["code 89: too old"]);
     assert_eq!(refused.json()["height"], "12");
 
-    let gateway = answering(&[taken, fate(&hash, "PENDING", "0")]).await;
+    let gateway = answering([taken, fate(&hash, "PENDING", "0")]).await;
     let late = tx(&gateway, &["submit", "--wait", "--patience", "1"], &body).await;
     late.fails(1, &["not in a block after 1 s (it is PENDING)"]);
 }
@@ -230,13 +230,13 @@ async fn a_check_and_a_status_are_reported() {
             "log": "no", "info": ""});
         (200, reply)
     };
-    let gateway = answering(&[checked(true, 0), checked(false, 51)]).await;
+    let gateway = answering([checked(true, 0), checked(false, 51)]).await;
     assert_eq!(tx(&gateway, &["check"], &body).await.done(), "the node would take it\n");
     tx(&gateway, &["check"], &body).await.fails(1, &["code 51: no"]);
     assert_eq!(lines(&gateway), ["POST /transaction/check"; 2]);
 
     let included = fate(&hash, "INCLUDED", "12");
-    let gateway = answering(&[included.clone()]).await;
+    let gateway = answering([included.clone()]).await;
     let lower = hash.to_ascii_lowercase();
     assert_eq!(tx(&gateway, &["status", &lower], "").await.done(), "INCLUDED in block 12\n");
     assert_eq!(tx(&gateway, &["status", "--json", &lower], "").await.json(), included.1);
