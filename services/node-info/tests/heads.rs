@@ -9,7 +9,7 @@ use mesh_bus::{
     ANNOUNCE_INTERVAL, AnnouncementStream, Bus, Head, NodeStatus, StoreStatus, permissions::OPERATOR,
 };
 use mesh_testbed::{Database, DevNode, Service, ServiceSetup, nats};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use tokio_postgres::Client;
 
 /// Deadline for effects that are expected at once.
@@ -54,19 +54,6 @@ async fn await_announcement<N>(announcements: &mut AnnouncementStream<N>, matche
     timeout(SOON, receive).await.expect("the news come")
 }
 
-/// Waits until `/readyz` of a service has a status, and returns its text.
-async fn await_readiness(service: &Service, status: u16, limit: Duration) -> String {
-    let deadline = Instant::now() + limit;
-    loop {
-        let answer = service.admin("/readyz").await;
-        if answer.status == status {
-            return answer.text().to_owned();
-        }
-        assert!(Instant::now() < deadline, "{answer:?}");
-        sleep(Duration::from_millis(20)).await;
-    }
-}
-
 async fn metric(service: &Service, name: &str) -> Option<i64> {
     let page = service.admin("/metrics").await;
     let value = page.text().lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
@@ -108,7 +95,7 @@ async fn the_head_of_the_store_is_announced_at_each_block_and_at_an_interval() {
     admin.batch_execute(&drop).await.unwrap();
     let news = await_announcement(&mut announcements, |news| !news.is_there).await;
     assert_eq!(news.head.map(|head| head.height), Some(9), "the last that was seen");
-    await_readiness(&service, 503, SOON).await;
+    service.await_readiness(503, SOON).await;
     assert_eq!(metric(&service, "mesh_store_is_there").await, Some(0));
 }
 
@@ -130,30 +117,30 @@ async fn the_head_of_the_node_is_announced_and_a_store_far_behind_it_makes_servi
     await_announcement(&mut announcements, |news| news.height == 15).await;
     let services = [&node_info, &query, &edge];
     for service in services {
-        await_readiness(service, 200, SOON).await;
+        service.await_readiness(200, SOON).await;
     }
     make_blocks(&node, 16).await;
     await_announcement(&mut announcements, |news| news.height == 16).await;
     for service in services {
-        let text = await_readiness(service, 503, SOON).await;
+        let text = service.await_readiness(503, SOON).await;
         assert!(text.contains("6 blocks behind"), "{text}");
     }
     assert_eq!(metric(&node_info, "mesh_node_height").await, Some(16));
     assert_eq!(metric(&node_info, "mesh_chain_lag_blocks").await, Some(6));
     write_block(&writer, 11).await;
     for service in services {
-        await_readiness(service, 200, SOON).await;
+        service.await_readiness(200, SOON).await;
     }
     make_blocks(&node, 100).await;
     for service in services {
-        await_readiness(service, 503, SOON).await;
+        service.await_readiness(503, SOON).await;
     }
     assert_eq!(unlimited.admin("/readyz").await.status, 200, "any lag is fine by default");
     node.kill().await;
     for service in [&query, &edge] {
-        await_readiness(service, 200, Duration::from_secs(10) + SOON).await;
+        service.await_readiness(200, Duration::from_secs(10) + SOON).await;
     }
-    let text = await_readiness(&node_info, 503, SOON).await;
+    let text = node_info.await_readiness(503, SOON).await;
     assert!(text.contains("does not answer"), "{text}");
     assert_eq!(metric(&node_info, "mesh_node_state").await, Some(0));
     let text = node_info.log();

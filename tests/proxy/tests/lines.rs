@@ -4,11 +4,12 @@
 use std::{io::ErrorKind, net::SocketAddr, num::NonZeroU32, time::Duration};
 
 use mesh_proxy::{Cut, Line, Proxy};
+use mesh_testbed::eventually;
 use rand::{Rng as _, RngCore as _, SeedableRng as _, rngs::SmallRng};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpListener, TcpStream},
-    time::{Instant, sleep, timeout},
+    time::{Instant, interval, timeout},
 };
 
 const TIME_LIMIT: Duration = Duration::from_secs(30);
@@ -81,7 +82,9 @@ async fn bytes_pass_unchanged_whatever_the_line_does() {
     assert!(there_and_back(proxy.address(), &bytes).await == bytes);
     let mut random = SmallRng::seed_from_u64(5);
     let weather = async {
+        let mut pace = interval(Duration::from_millis(15));
         loop {
+            pace.tick().await;
             let ms = |random: &mut SmallRng, most| Duration::from_millis(random.random_range(0..=most));
             proxy.set(Line {
                 delay: ms(&mut random, 5),
@@ -90,7 +93,6 @@ async fn bytes_pass_unchanged_whatever_the_line_does() {
                 stalls: random.random_bool(0.2),
                 refuses: false,
             });
-            sleep(ms(&mut random, 30)).await;
         }
     };
     let address = proxy.address();
@@ -168,13 +170,7 @@ async fn both_ends_notice_a_cut_and_the_next_connection_works() {
             }
         }
         drop((client, server));
-        timeout(TIME_LIMIT, async {
-            while proxy.open() > 0 {
-                sleep(Duration::from_millis(5)).await;
-            }
-        })
-        .await
-        .unwrap();
+        eventually(TIME_LIMIT, "a cut connection stays open", async || proxy.open() == 0).await;
     }
     let (mut client, mut server) = connected(&listener, &proxy).await;
     server.write_u8(2).await.unwrap();

@@ -14,15 +14,14 @@ use mesh_transaction::SpamRules;
 use proto_msgs::v2::Transaction;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::{
-    runtime::Runtime,
-    time::{sleep, timeout},
+use tokio::{runtime::Runtime, time::timeout};
+
+use crate::{
+    eventually,
+    node_setup::{NodeSetup, call, stop, threads, transaction},
 };
 
-use crate::node_setup::{NodeSetup, call, stop, threads, transaction};
-
 const TIME_LIMIT: Duration = Duration::from_secs(60);
-const PAUSE: Duration = Duration::from_millis(10);
 /// Block interval when there should be only one block.
 const BLOCK_INTERVAL_NEVER: Duration = Duration::from_secs(24 * 3600);
 const END_WITHIN: Duration = Duration::from_secs(2);
@@ -120,12 +119,8 @@ impl Cometbft {
         reached
             .unwrap_or_else(|_| panic!("no block {target_height}, see {}", self.end_of_log()))
             .unwrap_or_else(|error| panic!("the application is gone: {error}"));
-        let indexed = async {
-            while self.results(target_height - 1).await.is_null() {
-                sleep(PAUSE).await;
-            }
-        };
-        timeout(TIME_LIMIT, indexed).await.unwrap_or_else(|_| panic!("block {target_height} is not told of"));
+        let is_indexed = async || !self.results(target_height - 1).await.is_null();
+        eventually(TIME_LIMIT, &format!("block {target_height} is not told of"), is_indexed).await;
     }
 
     async fn results(&self, height: u64) -> Value {
@@ -171,16 +166,12 @@ impl Cometbft {
         let process = process.unwrap_or_else(|error| panic!("CometBFT cannot be started: {error}"));
         let rpc: SocketAddr = self.rpc.address();
         mesh_chassis::install_tls_provider();
-        let serving = async {
-            while cometbft_height(rpc).await.unwrap_or_default() == 0 {
-                sleep(PAUSE).await;
-            }
+        let serves = async || cometbft_height(rpc).await.unwrap_or_default() > 0;
+        let has_ended = tokio::select! {
+            () = eventually(TIME_LIMIT, "CometBFT does not serve", serves) => false,
+            _ = process.wait() => true,
         };
-        let begun = tokio::select! {
-            begun = timeout(TIME_LIMIT, serving) => begun.is_ok(),
-            _ = process.wait() => false,
-        };
-        assert!(begun, "CometBFT does not serve: {}", self.end_of_log());
+        assert!(!has_ended, "CometBFT does not serve: {}", self.end_of_log());
         self.process = Some(process);
     }
 
@@ -239,6 +230,7 @@ fn variables(limits: &Limits) -> Vec<(String, String)> {
 mod tests {
     use base64::{Engine as _, engine::general_purpose::STANDARD};
     use mesh_transaction::{TxHash, encode};
+    use tokio::time::sleep;
 
     use super::*;
     use crate::{DevNode, Node, NodeKind};

@@ -12,15 +12,13 @@ use serde_json::Value;
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
     net::TcpStream,
-    time::{Instant, sleep},
 };
 
 use crate::{
+    retry,
     servers::{ANY_MESH, READY_WITHIN, folder, nats_program},
     tls, unique,
 };
-
-const POLL_PAUSE: std::time::Duration = std::time::Duration::from_millis(20);
 
 /// nats-servers that form one bus, with the same users. Dropping this kills them.
 #[derive(Debug)]
@@ -113,15 +111,12 @@ impl Network {
 
     /// Waits until a server of a cluster has routes to all others.
     pub async fn until_whole(&self, server: usize) {
-        let deadline = Instant::now() + READY_WITHIN;
-        loop {
+        retry(READY_WITHIN, async || {
             let known = known_servers(&self.members[server].server.url()).await;
-            if known == Some(self.members.len()) {
-                return;
-            }
-            assert!(Instant::now() < deadline, "the cluster does not come together: {known:?}");
-            sleep(POLL_PAUSE).await;
-        }
+            let is_whole = known == Some(self.members.len());
+            if is_whole { Ok(()) } else { Err(format!("the cluster does not come together: {known:?}")) }
+        })
+        .await;
     }
 }
 

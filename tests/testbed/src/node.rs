@@ -6,16 +6,15 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use mesh_transaction::TxHash;
 use proto_msgs::v2::Transaction;
 use serde_json::{Value, json};
-use tokio::time::{sleep, timeout};
 
 use crate::{
     cometbft::Cometbft,
     devnode::DevNode,
     node_setup::{NodeSetup, call},
+    retry,
 };
 
 const TIME_LIMIT: Duration = Duration::from_secs(30);
-const PAUSE: Duration = Duration::from_millis(10);
 
 impl NodeSetup {
     /// Starts a development node, with one block.
@@ -123,15 +122,12 @@ impl Node {
     /// Waits until a block includes a transaction; returns its bytes from there.
     pub async fn included(&self, hash: &TxHash) -> Vec<u8> {
         let tx_params = json!({"hash": STANDARD.encode(hash.bytes())});
-        let found = async {
-            loop {
-                if let Some(tx) = self.call("tx", tx_params.clone()).await["result"]["tx"].as_str() {
-                    return STANDARD.decode(tx).unwrap_or_else(|error| panic!("{tx}: {error}"));
-                }
-                sleep(PAUSE).await;
-            }
-        };
-        timeout(TIME_LIMIT, found).await.unwrap_or_else(|_| panic!("no block has {hash}"))
+        retry(TIME_LIMIT, async || {
+            let reply = self.call("tx", tx_params.clone()).await;
+            let tx = reply["result"]["tx"].as_str().ok_or_else(|| format!("no block has {hash}"))?;
+            STANDARD.decode(tx).map_err(|error| format!("{tx}: {error}"))
+        })
+        .await
     }
 }
 

@@ -13,9 +13,9 @@ use mesh_launcher::{
     bus::Bus,
     process::{Process, ProcessSpec, Signal},
 };
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 
-use crate::{Answer, Database, http_client, nats, secrets, servers, unique};
+use crate::{Answer, Database, http_client, nats, retry, secrets, servers, unique};
 
 const READY_WITHIN: Duration = Duration::from_secs(20);
 const POLL_PAUSE: Duration = Duration::from_millis(10);
@@ -157,6 +157,15 @@ impl Service {
     pub async fn admin(&self, path: &str) -> Answer {
         let ask = self.client.get(format!("{}{path}", self.admin));
         Answer::to(ask.header("accept", "application/openmetrics-text, */*")).await
+    }
+
+    /// Waits until its `/readyz` has a status; returns the text.
+    pub async fn await_readiness(&self, status: u16, within: Duration) -> String {
+        retry(within, async || {
+            let answer = self.admin("/readyz").await;
+            if answer.status == status { Ok(answer.text().to_owned()) } else { Err(format!("{answer:?}")) }
+        })
+        .await
     }
 
     /// Its whole log so far.

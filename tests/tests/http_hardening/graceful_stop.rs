@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use mesh_testbed::Mesh;
 use mesh_tests::fixture;
-use tokio::time::sleep;
+use tokio::time::interval;
 
 use crate::http_hardening::{VALID_REQUEST, answer, connect, rest};
 
@@ -21,9 +21,11 @@ async fn a_keep_alive_connection_gets_connection_close_with_its_next_answer_afte
         connections.push(connection);
     }
     let (status, ()) = tokio::join!(mesh.service("edge").stop(), async {
+        // Requests are spread over the time in which clients learn of the stop.
+        let mut pace = interval(Duration::from_millis(50));
+        pace.tick().await;
         for (at, connection) in connections.iter_mut().enumerate() {
-            // Requests are spread over the time in which clients learn of the stop.
-            sleep(Duration::from_millis(50)).await;
+            pace.tick().await;
             let requests = if at % 2 == 0 { 1 } else { 3 };
             connection.send(VALID_REQUEST.repeat(requests).as_bytes()).await.expect("the connection is kept");
             for left in (0..requests).rev() {

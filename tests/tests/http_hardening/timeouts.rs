@@ -6,9 +6,9 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use mesh_testbed::Mesh;
 use mesh_tests::{client::MeshClient, problem};
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::{Instant, interval, timeout};
 
-use crate::http_hardening::{connect, traffic::Traffic};
+use crate::http_hardening::{VALID_REQUEST, answer, connect, rest, traffic::Traffic};
 
 /// Configured timeout of a head, and between two pieces of a body.
 const TIMEOUT: Duration = Duration::from_secs(1);
@@ -48,12 +48,13 @@ async fn late_head(url: &str, begun: &str) {
 async fn dripping_head(url: &str) {
     let started = Instant::now();
     let mut connection = connect(url).await;
+    let mut pace = interval(TIMEOUT / 10);
     for byte in "GET /accounts HTTP/1.1\r\nHost: x\r\n".bytes() {
+        pace.tick().await;
         if connection.send(&[byte]).await.is_err() {
             return;
         }
         assert!(started.elapsed() < TIMEOUT + SLACK, "a dripping head is still read");
-        sleep(TIMEOUT / 10).await;
     }
     panic!("a dripping head was read to its end");
 }
@@ -61,19 +62,16 @@ async fn dripping_head(url: &str) {
 /// The second head of a connection has the same timeout, counted from its first byte.
 async fn late_second_head(url: &str) {
     let mut connection = connect(url).await;
-    connection.send(crate::http_hardening::VALID_REQUEST.as_bytes()).await.expect("the edge reads");
-    assert_eq!(crate::http_hardening::answer(&mut connection).await.status, 200);
+    connection.send(VALID_REQUEST.as_bytes()).await.expect("the edge reads");
+    assert_eq!(answer(&mut connection).await.status, 200);
     late_rest(connection, "GET /acc").await;
 }
 
 /// So has a second head that begins in the same packet as the first request.
 async fn late_head_in_a_pipeline(url: &str) {
     let mut connection = connect(url).await;
-    connection
-        .send(format!("{}GET /acc", crate::http_hardening::VALID_REQUEST).as_bytes())
-        .await
-        .expect("the edge reads");
-    assert_eq!(crate::http_hardening::answer(&mut connection).await.status, 200);
+    connection.send(format!("{VALID_REQUEST}GET /acc").as_bytes()).await.expect("the edge reads");
+    assert_eq!(answer(&mut connection).await.status, 200);
     late_rest(connection, "").await;
 }
 
@@ -94,7 +92,7 @@ async fn late_body(url: &str, head: &str, begun: &str) {
     let refusal = refusal.unwrap_or_else(|wrong| panic!("{head:?}: {wrong}: {answer:?}"));
     assert_eq!((answer.status, refusal.code, refusal.number), (408, 4, 10000), "{head:?}");
     assert!(started.elapsed() >= TIMEOUT, "{head:?} after {:?}", started.elapsed());
-    assert_eq!(crate::http_hardening::rest(&mut connection).await, b"", "{head:?}");
+    assert_eq!(rest(&mut connection).await, b"", "{head:?}");
 }
 
 /// A body in small pieces has no total timeout.
@@ -102,23 +100,22 @@ async fn slow_body(url: &str) {
     let mut connection = connect(url).await;
     let head = "POST /transaction HTTP/1.1\r\nHost: x\r\nContent-Length: 8\r\n\r\n";
     connection.send(head.as_bytes()).await.expect("the edge reads");
+    // The first tick is now, so the last piece follows after 1.2 times the timeout.
+    let mut pace = interval(TIMEOUT * 4 / 10);
     for piece in ["{\"", "tx", "\":", "1}"] {
-        sleep(TIMEOUT * 3 / 10).await;
+        pace.tick().await;
         connection.send(piece.as_bytes()).await.expect("the edge still reads");
     }
-    assert_eq!(crate::http_hardening::answer(&mut connection).await.status, 400, "the body was read whole");
+    assert_eq!(answer(&mut connection).await.status, 400, "the body was read whole");
 }
 
 /// A keep-alive connection may be idle for longer than the timeout of a head.
 async fn idle_connection(url: &str) {
     let mut connection = connect(url).await;
     for pause in [Duration::ZERO, TIMEOUT + SLACK / 2] {
-        sleep(pause).await;
-        connection
-            .send(crate::http_hardening::VALID_REQUEST.as_bytes())
-            .await
-            .expect("the connection is kept");
-        assert_eq!(crate::http_hardening::answer(&mut connection).await.status, 200);
+        timeout(pause, connection.answer(false)).await.expect_err("an idle connection is closed");
+        connection.send(VALID_REQUEST.as_bytes()).await.expect("the connection is kept");
+        assert_eq!(answer(&mut connection).await.status, 200);
     }
 }
 

@@ -12,7 +12,7 @@ use mesh_launcher::services::SERVICES;
 use mesh_testbed::{Mesh, http1::Connection, retry};
 use mesh_tests::{client::MeshClient, fixture, problem};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 
 use crate::limits::metric;
 
@@ -129,7 +129,7 @@ async fn with_few_file_descriptors_new_connections_are_refused_and_open_ones_ser
         line.unwrap().parse::<f64>().unwrap()
     };
     let before = cpu().await;
-    sleep(Duration::from_secs(1)).await;
+    timeout(Duration::from_secs(1), open[0].rest()).await.expect_err("an open connection is closed");
     let used = cpu().await - before;
     assert!(used < 0.5, "it spins: {used} s of CPU in about a second");
     for connection in &mut open {

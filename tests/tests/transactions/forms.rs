@@ -8,7 +8,7 @@ use mesh_tests::problem::assert_problem;
 use mesh_transaction::{ALGORITHM, Key, Puzzle, SearchControl, search};
 use proto_msgs::v2::{ProofOfWork, Transaction, TxVersion, transaction::From as Sender};
 use serde_json::json;
-use tokio::time::sleep;
+use tokio::time::interval;
 
 use crate::transactions::{Environment, body, hash, raw};
 
@@ -108,7 +108,10 @@ async fn a_transaction_made_from_the_current_height_answer_is_accepted(kind: Nod
     let environment =
         Environment::start_with(kind, DevNode::configure().every(Duration::from_millis(100))).await;
     let (mut heights, key) = (std::collections::BTreeSet::new(), Key::from_seed(&[3; 32]));
+    // No divisor of the block interval, so that each transaction is made at another time between two blocks.
+    let mut pace = interval(Duration::from_millis(17));
     for turn in 0..60 {
+        pace.tick().await;
         let head = environment.get("/blockchain/height").await.json();
         let text = |name: &str| head[name].as_str().unwrap().to_owned();
         let (tid, input) = (format!("turn {turn}"), turn.to_string());
@@ -124,8 +127,6 @@ async fn a_transaction_made_from_the_current_height_answer_is_accepted(kind: Nod
         let answer = environment.post("/transaction", &json!({"tx": body(&tx)})).await;
         assert_eq!((answer.status, &answer.json()["code"]), (200, &json!(0)), "{head} {answer:?}");
         heights.insert(text("height"));
-        // At a different time between two blocks for each transaction.
-        sleep(Duration::from_millis(turn % 17)).await;
     }
     assert!(heights.len() > 2, "{heights:?}");
 }

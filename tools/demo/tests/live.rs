@@ -7,7 +7,7 @@ use mesh_demo::{
     CHAIN_ID, Decision, Decisions, DemoError, Event, Feeder, Moment, Plan, Table, run_decided, run_live,
     write_history,
 };
-use mesh_testbed::Database;
+use mesh_testbed::{Database, eventually};
 use tokio::{sync::oneshot, time::timeout};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -56,13 +56,8 @@ async fn until_free(database: &Database) {
     let client = database.connect().await;
     let held = "SELECT count(*) FROM pg_locks JOIN pg_database ON pg_database.oid = pg_locks.database \
                 WHERE locktype = 'advisory' AND datname = current_database()";
-    timeout(10 * SECOND, async {
-        while client.query_one(held, &[]).await.unwrap().get::<_, i64>(0) > 0 {
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    })
-    .await
-    .unwrap();
+    let is_free = async || client.query_one(held, &[]).await.unwrap().get::<_, i64>(0) == 0;
+    eventually(10 * SECOND, "the lock is never free", is_free).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -258,24 +258,24 @@ fn await_end(
 
 #[cfg(test)]
 mod tests {
-    use std::{net::TcpListener, os::unix::process::ExitStatusExt, time::Instant};
+    use std::{net::TcpListener, os::unix::process::ExitStatusExt};
+
+    use mesh_testbed::{eventually, retry};
 
     use super::*;
+
+    const TIME_LIMIT: Duration = Duration::from_secs(10);
 
     fn shell(folder: &tempfile::TempDir, script: &str) -> ProcessSpec {
         ProcessSpec::new("shell", "/bin/sh", folder.path().join("logs/shell.log")).arg("-c").arg(script)
     }
 
     async fn log_has(spec: &ProcessSpec, text: &str) -> String {
-        let deadline = Instant::now() + Duration::from_secs(10);
-        loop {
+        retry(TIME_LIMIT, async || {
             let log = std::fs::read_to_string(&spec.log).unwrap_or_default();
-            if log.contains(text) {
-                return log;
-            }
-            assert!(Instant::now() < deadline, "no {text:?} in {log:?}");
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+            if log.contains(text) { Ok(log) } else { Err(format!("no {text:?} in {log:?}")) }
+        })
+        .await
     }
 
     #[tokio::test]
@@ -327,11 +327,12 @@ mod tests {
         let pids: Vec<i32> = log.split_whitespace().map(|pid| pid.parse().unwrap()).collect();
         assert_eq!(pids[1].unsigned_abs(), process.pid());
         drop(process);
-        let deadline = Instant::now() + Duration::from_secs(10);
-        while pids.iter().any(|pid| is_running(*pid)) {
-            assert!(Instant::now() < deadline, "{pids:?} still run");
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        until_ended(&pids).await;
+    }
+
+    async fn until_ended(pids: &[i32]) {
+        let have_ended = async || !pids.iter().any(|pid| is_running(*pid));
+        eventually(TIME_LIMIT, "the processes do not end", have_ended).await;
     }
 
     /// A zombie does not count: in a container a killed grandchild may never be reaped.
@@ -391,10 +392,6 @@ mod tests {
         let pid = log_has(&child, "\n").await.trim().parse().unwrap();
         assert!(is_running(pid));
         launcher.signal(Signal::KILL).unwrap();
-        let deadline = Instant::now() + Duration::from_secs(10);
-        while is_running(pid) {
-            assert!(Instant::now() < deadline, "{pid} still runs");
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
+        until_ended(&[pid]).await;
     }
 }

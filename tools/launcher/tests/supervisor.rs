@@ -10,8 +10,9 @@ use mesh_launcher::{
     process::ProcessSpec,
     supervisor::{Group, NotReady, Supervisor, Tier},
 };
+use mesh_testbed::{eventually, retry};
 use tempfile::TempDir;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::timeout;
 
 const RULE: RestartRule = RestartRule {
     first: Duration::from_millis(20),
@@ -68,15 +69,11 @@ impl Fixture {
     }
 
     async fn rows_when(&self, test: impl Fn(&[Row]) -> bool) -> Vec<Row> {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
+        retry(PATIENCE, async || {
             let rows = self.supervisor.rows();
-            if test(&rows) {
-                return rows;
-            }
-            assert!(Instant::now() < deadline, "{rows:?}");
-            sleep(Duration::from_millis(5)).await;
-        }
+            if test(&rows) { Ok(rows) } else { Err(format!("{rows:?}")) }
+        })
+        .await
     }
 
     fn journal(&self) -> String {
@@ -125,11 +122,8 @@ async fn a_child_that_dies_is_started_again_with_a_new_pid() {
 async fn a_child_that_keeps_dying_is_started_ever_more_slowly() {
     let fixture = Fixture::new();
     fixture.add("worker", Tier::Service, 1, "date +%s%N >> $0/journal");
-    let deadline = Instant::now() + PATIENCE;
-    while fixture.journal().lines().count() < 5 {
-        assert!(Instant::now() < deadline, "{}", fixture.journal());
-        sleep(Duration::from_millis(5)).await;
-    }
+    let otherwise = "it is not started five times";
+    eventually(PATIENCE, otherwise, async || fixture.journal().lines().count() >= 5).await;
     let starts: Vec<u64> = fixture.journal().lines().map(|line| line.parse().unwrap()).collect();
     let waits: Vec<u64> = starts.windows(2).map(|pair| (pair[1] - pair[0]) / 1_000_000).collect();
     for (wait, least) in waits.iter().zip([20, 40, 80, 100]) {
@@ -146,8 +140,8 @@ async fn a_stopped_process_stays_down_until_it_is_started() {
     fixture.done(stop("worker", Some(1))).await;
     assert!(!runs(before[1].pid));
     assert_eq!(fixture.supervisor.rows(), before[..1]);
-    sleep(RULE.longest * 2).await;
-    assert_eq!(fixture.supervisor.rows(), before[..1]);
+    let started = fixture.rows_when(|rows| rows != &before[..1]);
+    timeout(RULE.longest * 2, started).await.expect_err("it is started again");
 
     fixture.done(start("worker", Some(1))).await;
     let after = fixture.rows_when(|rows| rows.len() == 2).await;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use mesh_bus::{AskOptions, Bus, Encoding, PullOptions, permissions::EDGE};
-use mesh_testbed::{Service, nats};
+use mesh_testbed::{Service, eventually, nats, retry};
 use proto_msgs::v2::{ExportNetworkHistoryRequest, ListAllNetworkHistorySegmentsRequest, Table};
 
 use crate::fixture::Fixture;
@@ -31,27 +31,22 @@ async fn connect(fixture: &Fixture) -> Bus {
 }
 
 async fn await_ends(bus: &Bus, ends: &[i64]) {
-    let deadline = Instant::now() + SOON;
-    loop {
-        let listed =
-            bus.ask_typed(&ListAllNetworkHistorySegmentsRequest {}, SOON).await.unwrap().reply.segments;
-        let seen: Vec<i64> = listed.iter().map(|segment| segment.to_height).collect();
-        if seen == ends {
-            return;
-        }
-        assert!(Instant::now() < deadline, "{seen:?}, not {ends:?}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    retry(SOON, async || {
+        let reply = bus.ask_typed(&ListAllNetworkHistorySegmentsRequest {}, SOON).await.unwrap().reply;
+        let seen: Vec<i64> = reply.segments.iter().map(|segment| segment.to_height).collect();
+        if seen == ends { Ok(()) } else { Err(format!("{seen:?}, not {ends:?}")) }
+    })
+    .await;
 }
 
 /// Waits until a replica has listed a segment that ends here.
 async fn await_height(replica: &Service, height: u64) {
-    let deadline = Instant::now() + SOON;
     let expected = format!("mesh_history_height {height}");
-    while !replica.admin("/metrics").await.text().lines().any(|line| line == expected) {
-        assert!(Instant::now() < deadline, "it knows of no segment that ends at {height}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    let otherwise = format!("it knows of no segment that ends at {height}");
+    eventually(SOON, &otherwise, async || {
+        replica.admin("/metrics").await.text().lines().any(|line| line == expected)
+    })
+    .await;
 }
 
 async fn download(bus: &Bus, to: i64) -> Vec<u8> {

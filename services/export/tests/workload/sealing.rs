@@ -2,6 +2,7 @@
 
 use mesh_export::{Rules, Sealed, Until};
 use mesh_history::{Digest, SegmentName};
+use mesh_testbed::eventually;
 
 use crate::fixture::{Fixture, copied, sealed_names, spans};
 
@@ -232,11 +233,8 @@ async fn a_crash_in_the_middle_leaves_nothing_and_no_lock() {
         }
     }
     // The server may need a moment to notice the closed session.
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
-    while sealing.run(Until::Complete).await.unwrap() == Sealed::Elsewhere {
-        assert!(std::time::Instant::now() < deadline);
-        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-    }
+    let runs = async || sealing.run(Until::Complete).await.unwrap() != Sealed::Elsewhere;
+    eventually(std::time::Duration::from_secs(10), "the lock is never free", runs).await;
     let held = sealing.segments.list().await.unwrap();
     assert_eq!(
         (held.segments.len(), held.unreadable.len()),

@@ -2,7 +2,7 @@
 //! are those of a model, the same whether blocks are sealed as they arrive, late, or after an import; and the
 //! upgrade flag (4.11) is up exactly while it should be.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::stream;
 use mesh_export::{Sealed, Sealing, Until};
@@ -11,9 +11,8 @@ use mesh_store::{
     TimeUs,
     import::{ImportSession, ImportSpan, MemberText, Scope},
 };
-use mesh_testbed::Database;
+use mesh_testbed::{Database, retry};
 use rand::{Rng, SeedableRng, rngs::SmallRng};
-use tokio::time::sleep;
 use tokio_postgres::Client;
 
 use crate::fixture::Fixture;
@@ -119,16 +118,11 @@ async fn is_ready(client: &Client) -> bool {
 
 /// Seals and returns the new spans; waits while the server has not yet released the lock of the last session.
 async fn run(sealing: &Sealing) -> Vec<(u64, u64)> {
-    let deadline = Instant::now() + Duration::from_secs(10);
-    loop {
-        match sealing.run(Until::Complete).await.unwrap() {
-            Sealed::Here(names) => {
-                return names.iter().map(|name| (name.height_from, name.height_to)).collect();
-            }
-            Sealed::Elsewhere => assert!(Instant::now() < deadline, "the lock is never free"),
-        }
-        sleep(Duration::from_millis(5)).await;
-    }
+    retry(Duration::from_secs(10), async || match sealing.run(Until::Complete).await.unwrap() {
+        Sealed::Here(names) => Ok(names.iter().map(|name| (name.height_from, name.height_to)).collect()),
+        Sealed::Elsewhere => Err("the lock is never free"),
+    })
+    .await
 }
 
 async fn sealed(sealing: &Sealing) -> Vec<(SegmentName, Digest)> {

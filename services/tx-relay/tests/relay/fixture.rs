@@ -5,7 +5,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use mesh_bus::{AskOptions, Bus, Encoding, permissions::EDGE};
 use mesh_problem::Problem;
-use mesh_testbed::{DevNode, Node, NodeKind, NodeSetup, Service, nats};
+use mesh_testbed::{DevNode, Node, NodeKind, NodeSetup, Service, eventually, nats};
 use mesh_transaction::{TxHash, encode};
 use prost::Message as _;
 use proto_msgs::{
@@ -18,7 +18,7 @@ use proto_msgs::{
 use tempfile::TempDir;
 use tokio::{
     task::JoinHandle,
-    time::{sleep, timeout},
+    time::{interval, timeout},
 };
 
 pub(crate) const SOON: Duration = Duration::from_secs(20);
@@ -97,8 +97,9 @@ impl Fixture {
         let Some(node) = self.node.development() else { return };
         let chain = node.chain().clone();
         self.block_task = Some(tokio::spawn(async move {
+            let mut pace = interval(BLOCK_INTERVAL / 2);
             loop {
-                sleep(BLOCK_INTERVAL / 2).await;
+                pace.tick().await;
                 chain.next_block().await.unwrap();
             }
         }));
@@ -166,26 +167,13 @@ impl Fixture {
 
     /// Waits until the node received it so often. Returns at once with CometBFT.
     pub(crate) async fn await_broadcasts(&self, tx: &[u8], times: u64) {
-        let reached = async {
-            while self.broadcasts(tx).is_some_and(|count| count < times) {
-                sleep(Duration::from_millis(5)).await;
-            }
-        };
-        timeout(SOON, reached).await.unwrap();
+        let reached = async || self.broadcasts(tx).is_none_or(|count| count >= times);
+        eventually(SOON, "the node does not receive it so often", reached).await;
     }
 
     /// Waits until `/readyz` of the first relay has this status; returns its text.
     pub(crate) async fn await_readiness(&self, status: u16) -> String {
-        let ready = async {
-            loop {
-                let answer = self.relays[0].admin("/readyz").await;
-                if answer.status == status {
-                    return answer.text().to_owned();
-                }
-                sleep(Duration::from_millis(20)).await;
-            }
-        };
-        timeout(SOON, ready).await.unwrap()
+        self.relays[0].await_readiness(status, SOON).await
     }
 }
 

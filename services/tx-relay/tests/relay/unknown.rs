@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use mesh_devnode::Limits;
 use mesh_problem::{Code, Problem};
-use mesh_testbed::{NodeKind, on_both_nodes};
+use mesh_testbed::{NodeKind, eventually, on_both_nodes};
 use mesh_transaction::TxHash;
 use proto_msgs::v2::{SubmissionType::*, get_transaction_reply::Status};
-use tokio::time::sleep;
+use tokio::time::timeout;
 
-use crate::fixture::{Fixture, Setup, accepted, already};
+use crate::fixture::{Fixture, SOON, Setup, accepted, already};
 
 /// Asserts that the fate is reported as unknown, with the hash of the transaction.
 fn assert_unknown(problem: &Problem, tx: &[u8]) {
@@ -33,9 +33,8 @@ async fn a_node_that_does_not_answer_in_time() {
     assert_eq!(fixture.status(&tx).await, Status::Unknown);
     // The check is still running; the repeat meets it in the node's cache, and then in the mempool.
     assert_eq!(fixture.sync(&tx).await.unwrap(), already(&tx));
-    while fixture.development().chain().waiting(0).0 == 0 {
-        sleep(Duration::from_millis(20)).await;
-    }
+    let is_waiting = async || fixture.development().chain().waiting(0).0 > 0;
+    eventually(SOON, "the check does not end", is_waiting).await;
     fixture.node.block().await;
     assert_eq!(fixture.status(&tx).await, Status::Included);
 }
@@ -55,10 +54,8 @@ async fn a_node_that_dies_while_it_checks() {
             () = fixture.await_broadcasts(&tx, 1) => {}
         }
         // The caller has gone; the submission in flight continues, and a repeat joins it.
-        tokio::select! {
-            reply = fixture.submit(&tx, kind) => panic!("{reply:?}"),
-            () = sleep(Duration::from_millis(100)) => {}
-        }
+        let repeat = timeout(Duration::from_millis(100), fixture.submit(&tx, kind)).await;
+        repeat.expect_err("it is answered before the node is");
         fixture.node.kill().await;
         fixture.node.restart().await;
         fixture.await_readiness(200).await;

@@ -4,13 +4,10 @@ use std::time::Duration;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use mesh_devnode::received;
+use mesh_testbed::eventually;
 use mesh_transaction::TxHash;
 use serde_json::json;
-use tokio::{
-    io::AsyncWriteExt as _,
-    net::TcpStream,
-    time::{sleep, timeout},
-};
+use tokio::{io::AsyncWriteExt as _, net::TcpStream};
 
 use super::fixture::{Fixture, PATIENCE};
 
@@ -51,9 +48,7 @@ async fn a_commit_answers_with_the_block() {
     let fixture = Fixture::new().await;
     let tx = fixture.transaction(1, "order");
     let making = async {
-        while fixture.node.chain().waiting(0).0 == 0 {
-            sleep(Duration::from_millis(5)).await;
-        }
+        fixture.until_waiting().await;
         fixture.blocks(1).await
     };
     let (result, height) = tokio::join!(fixture.send("broadcast_tx_commit", &tx), making);
@@ -85,21 +80,12 @@ async fn a_transaction_whose_sender_goes_away_is_judged_all_the_same() {
     let target = format!("/broadcast_tx_sync?tx=0x{}", hex::encode(&tx));
     let mut stream = TcpStream::connect(fixture.node.address()).await.unwrap();
     stream.write_all(format!("GET {target} HTTP/1.1\r\nhost: node\r\n\r\n").as_bytes()).await.unwrap();
-    let recorded = async {
-        while received(&record).unwrap().is_empty() {
-            sleep(Duration::from_millis(5)).await;
-        }
-    };
-    timeout(PATIENCE, recorded).await.unwrap();
+    let recorded = async || !received(&record).unwrap().is_empty();
+    eventually(PATIENCE, "it is not recorded", recorded).await;
     drop(stream);
     // While the check runs, the hash is in the cache.
     assert_eq!(fixture.error_text("broadcast_tx_sync", &tx).await, "tx already exists in cache");
-    let pending = async {
-        while fixture.node.chain().waiting(0).0 == 0 {
-            sleep(Duration::from_millis(5)).await;
-        }
-    };
-    timeout(PATIENCE, pending).await.unwrap();
+    fixture.until_waiting().await;
 }
 
 #[tokio::test]

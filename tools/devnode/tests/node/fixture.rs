@@ -5,6 +5,7 @@ use std::{net::SocketAddr, time::Duration};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use mesh_devnode::{DevNode, Settings};
+use mesh_testbed::eventually;
 use mesh_transaction::{ALGORITHM, Key, Network, Puzzle, SearchControl, SpamRules, TxHash, encode, search};
 use proto_msgs::v2::{ProofOfWork, Transaction, TxVersion, transaction::From as Sender};
 use serde_json::{Value, json};
@@ -57,6 +58,12 @@ impl Fixture {
         between(&settings.file);
         let node = DevNode::start(settings.clone(), address, Vec::new(), rules()).await.unwrap();
         Self { folder, node, settings }
+    }
+
+    /// Waits until a transaction waits for a block.
+    pub(crate) async fn until_waiting(&self) {
+        let is_waiting = async || self.node.chain().waiting(0).0 > 0;
+        eventually(PATIENCE, "no transaction waits for a block", is_waiting).await;
     }
 
     /// Makes blocks; returns the height of the last one.

@@ -7,7 +7,6 @@ use mesh_devnode::Checks;
 use mesh_transaction::{Block, Puzzle, SearchControl, SpamRules, encode, search};
 use proto_msgs::v2::ProofOfWork;
 use serde_json::json;
-use tokio::time::sleep;
 
 use super::fixture::{Fixture, inner_reason, reason, rules, signed};
 
@@ -105,9 +104,7 @@ async fn a_transaction_can_fail_in_its_block() {
     let fixture = Fixture::new().await;
     let tx = with_oldest_work(&fixture).await;
     let making = async {
-        while fixture.node.chain().waiting(0).0 == 0 {
-            sleep(Duration::from_millis(5)).await;
-        }
+        fixture.until_waiting().await;
         fixture.blocks(1).await
     };
     let (result, height) = tokio::join!(fixture.send("broadcast_tx_commit", &tx), making);

@@ -23,6 +23,7 @@ use mesh_bus::{
 };
 use mesh_problem::{Code, Problem};
 use mesh_telemetry::Registry;
+use mesh_testbed::eventually;
 use prost::Message;
 use proto_msgs::v2::{
     GetWithdrawalReply, GetWithdrawalRequest, ListAccountsReply, ListAccountsRequest, Withdrawal,
@@ -122,6 +123,10 @@ async fn replica(prefix: &str, in_flight: usize) -> (Scripted, ServiceHandle) {
     limited_replica(prefix, Limits { in_flight, per_operation: in_flight, timeout: TEST_TIMEOUT }).await
 }
 
+async fn until_ready(serving: &ServiceHandle) {
+    eventually(TEST_TIMEOUT, "the replica does not get ready", async || serving.readiness().is_ready()).await;
+}
+
 async fn limited_replica(prefix: &str, limits: Limits) -> (Scripted, ServiceHandle) {
     let bus = connect_as("query", prefix).await;
     let script = Scripted::default();
@@ -129,11 +134,14 @@ async fn limited_replica(prefix: &str, limits: Limits) -> (Scripted, ServiceHand
     let registry = RefCell::new(Registry::default());
     let router = Router::new(bus, "query", address, limits, &mut registry.borrow_mut());
     let serving = router.on::<GetWithdrawalRequest>().on::<ListAccountsRequest>().serve(async {});
-    while !serving.readiness().is_ready() {
-        tokio::task::yield_now().await;
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    until_ready(&serving).await;
     (script, serving)
+}
+
+/// The options of a request in protobuf.
+fn options(timeout: Duration, repeatable: bool) -> AskOptions {
+    let (encoding, request_id) = (Encoding::default(), "r".to_owned());
+    AskOptions { encoding, timeout, request_id, traceparent: None, repeatable }
 }
 
 fn request(id: &str) -> GetWithdrawalRequest {
@@ -142,9 +150,7 @@ fn request(id: &str) -> GetWithdrawalRequest {
 
 /// Waits until no handler is running.
 async fn until_idle(script: &Scripted) {
-    while script.running.load(Ordering::SeqCst) > 0 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    eventually(TEST_TIMEOUT, "a handler runs on", async || script.running.load(Ordering::SeqCst) == 0).await;
 }
 
 /// A member of the queue group that takes requests and does nothing, like a frozen replica.

@@ -1,6 +1,12 @@
 //! Several replicas: frozen, draining, gone; retries and hedges.
 
+use futures_util::future::join_all;
+use tokio::time::interval;
+
 use super::*;
+
+/// Longer than the time without a heartbeat after which a replica gets no requests.
+const SILENCE: Duration = Duration::from_millis(600);
 
 #[test]
 fn a_read_that_a_frozen_replica_took_is_answered_by_another() {
@@ -16,7 +22,7 @@ fn a_read_that_a_frozen_replica_took_is_answered_by_another() {
             bus.ask_typed(&request("a"), TEST_TIMEOUT).await.unwrap();
             started.elapsed()
         });
-        let took = timeout(TEST_TIMEOUT, futures_util::future::join_all(asks)).await.expect("the test hangs");
+        let took = timeout(TEST_TIMEOUT, join_all(asks)).await.expect("the test hangs");
         let late = took.iter().filter(|took| **took > Duration::from_millis(90)).count();
         assert!((1..40).contains(&late), "{late} of 40 went to the frozen one first");
         serving.drain(TEST_TIMEOUT).await;
@@ -28,19 +34,13 @@ fn a_submission_is_never_put_twice() {
     actix::System::new().block_on(async {
         let prefix = nuid::next();
         let bus = connect(&prefix).await;
-        let (_client, requests) = frozen(&prefix).await;
-        let options = AskOptions {
-            encoding: Encoding::default(),
-            timeout: Duration::from_millis(400),
-            request_id: "r".to_owned(),
-            traceparent: None,
-            repeatable: false,
-        };
+        let (_client, mut requests) = frozen(&prefix).await;
+        let once = options(Duration::from_millis(400), false);
         let target = bus.target("query", "GetWithdrawal");
-        let problem = bus.ask(&target, request("a").encode_to_vec().into(), &options).await.unwrap_err();
+        let problem = bus.ask(&target, request("a").encode_to_vec().into(), &once).await.unwrap_err();
         assert_eq!(problem.code, Code::DeadlineExceeded);
-        let put = requests.take_until(tokio::time::sleep(Duration::from_millis(50)));
-        assert_eq!(put.count().await, 1);
+        assert!(requests.next().await.is_some());
+        timeout(Duration::from_millis(50), requests.next()).await.expect_err("it is put twice");
     });
 }
 
@@ -53,29 +53,24 @@ fn a_replica_that_leaves_answers_whatever_the_bus_gave_it() {
         let target = asker.target("query", "GetWithdrawal");
         for round in 0..15 {
             let (_script, leaving) = replica(&prefix, 1000).await;
-            let asks = (0..300).map(|number| {
-                let (asker, target) = (&asker, &target);
-                async move {
-                    tokio::time::sleep(Duration::from_micros(200 * number)).await;
-                    let options = AskOptions {
-                        encoding: Encoding::default(),
-                        timeout: Duration::from_secs(5),
-                        request_id: "r".to_owned(),
-                        traceparent: None,
-                        repeatable: false,
-                    };
-                    asker.ask(target, request("a").encode_to_vec().into(), &options).await
+            let (mut pace, mut leaving) = (interval(Duration::from_micros(200)), Some(leaving));
+            let (mut asks, mut drained) = (Vec::new(), None);
+            for number in 0..300 {
+                pace.tick().await;
+                let (asker, target) = (asker.clone(), Arc::clone(&target));
+                asks.push(actix::spawn(async move {
+                    let once = options(Duration::from_secs(5), false);
+                    asker.ask(&target, request("a").encode_to_vec().into(), &once).await
+                }));
+                if number == 125 {
+                    drained = leaving
+                        .take()
+                        .map(|leaving| actix::spawn(async move { leaving.drain(TEST_TIMEOUT).await }));
                 }
-            });
-            let drained = async {
-                tokio::time::sleep(Duration::from_millis(25)).await;
-                leaving.drain(TEST_TIMEOUT).await;
-            };
-            let (answers, ()) =
-                timeout(TEST_TIMEOUT, async { tokio::join!(futures_util::future::join_all(asks), drained) })
-                    .await
-                    .expect("the test hangs");
-            let lost: Vec<_> = answers.into_iter().filter_map(Result::err).collect();
+            }
+            let answers = timeout(TEST_TIMEOUT, join_all(asks)).await.expect("the test hangs");
+            drained.unwrap().await.unwrap();
+            let lost: Vec<_> = answers.into_iter().filter_map(|answer| answer.unwrap().err()).collect();
             assert!(lost.is_empty(), "round {round}: {} of 300 lost: {:?}", lost.len(), lost[0]);
         }
         serving.drain(TEST_TIMEOUT).await;
@@ -100,26 +95,24 @@ fn a_submission_that_no_replica_received_is_retried() {
             client.publish(format!("{prefix}.events.replicas.query"), beat.into()).await.unwrap();
         };
         beat("frozen").await;
-        let asked = async {
-            tokio::time::sleep(Duration::from_millis(600)).await;
-            for _ in 0..30 {
-                let options = AskOptions {
-                    encoding: Encoding::default(),
-                    timeout: TEST_TIMEOUT,
-                    request_id: "r".to_owned(),
-                    traceparent: None,
-                    repeatable: false,
-                };
-                bus.ask(&target, request("a").encode_to_vec().into(), &options).await.unwrap();
-                tokio::time::sleep(Duration::from_millis(20)).await;
-            }
-        };
         let beats = async {
+            let mut pace = interval(Duration::from_millis(50));
             loop {
+                pace.tick().await;
                 beat("left").await;
-                tokio::time::sleep(Duration::from_millis(50)).await;
             }
         };
+        let asked = async {
+            let mut pace = interval(Duration::from_millis(20));
+            for _ in 0..30 {
+                pace.tick().await;
+                let once = options(TEST_TIMEOUT, false);
+                bus.ask(&target, request("a").encode_to_vec().into(), &once).await.unwrap();
+            }
+        };
+        tokio::pin!(beats);
+        // The frozen one has been silent for long enough to be avoided, while the other one beats.
+        timeout(SILENCE, &mut beats).await.expect_err("it beats for ever");
         tokio::select! {
             asked = timeout(TEST_TIMEOUT, asked) => asked.expect("the test hangs"),
             () = beats => {}
@@ -141,8 +134,8 @@ fn a_replica_that_is_known_to_be_silent_gets_no_requests() {
         let beat = r#"{"id":"frozen","is_taking":true}"#;
         client.publish(format!("{prefix}.events.replicas.query"), beat.into()).await.unwrap();
         client.flush().await.unwrap();
-        tokio::time::sleep(Duration::from_millis(600)).await;
-        while let Ok(Some(_)) = timeout(Duration::from_millis(5), requests.next()).await {}
+        // What it was sent before it counts as silent; hedges and retries of the first request end within that.
+        while let Ok(Some(_)) = timeout(SILENCE, requests.next()).await {}
         for _ in 0..40 {
             bus.ask_typed(&request("a"), TEST_TIMEOUT).await.unwrap();
         }

@@ -18,13 +18,8 @@ fn a_reply_longer_than_a_message_arrives_whole() {
     with_service(8, |Served { bus, serving, .. }| async move {
         let _serving = serving;
         for gzip in [false, true] {
-            let options = AskOptions {
-                encoding: Encoding { format: Format::Json, gzip },
-                timeout: TEST_TIMEOUT,
-                request_id: "r".to_owned(),
-                traceparent: None,
-                repeatable: true,
-            };
+            let encoding = Encoding { format: Format::Json, gzip };
+            let options = AskOptions { encoding, ..options(TEST_TIMEOUT, true) };
             let message = request("long").encode_to_vec();
             let reply =
                 bus.ask(&bus.target("query", "GetWithdrawal"), message.into(), &options).await.unwrap();
@@ -120,13 +115,7 @@ fn requests_refused_by_full_replicas_go_to_one_that_is_not_full() {
         let prefix = nuid::next();
         let bus = connect(&prefix).await;
         let target = bus.target("query", "GetWithdrawal");
-        let once = AskOptions {
-            encoding: Encoding::default(),
-            timeout: TEST_TIMEOUT,
-            request_id: "r".to_owned(),
-            traceparent: None,
-            repeatable: false,
-        };
+        let once = options(TEST_TIMEOUT, false);
         let (mut busy, mut replicas) = (Vec::new(), Vec::new());
         let mut beats = bus.subscribe::<Beating>().await.unwrap();
         let mut heard: HashMap<String, u32> = HashMap::new();

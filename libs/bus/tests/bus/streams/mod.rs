@@ -26,10 +26,11 @@ use mesh_launcher::{
 };
 use mesh_problem::{Code, Problem};
 use mesh_telemetry::Registry;
+use mesh_testbed::eventually;
 use prost::Message;
 use proto_msgs::v2::{ExportInfo, ExportLedgerEntriesRequest};
 use tokio::{
-    sync::{Semaphore, mpsc, oneshot},
+    sync::{Semaphore, mpsc, oneshot, watch},
     time::timeout,
 };
 
@@ -45,7 +46,7 @@ struct Source {
     /// The length in the reply to an opening.
     announced: Option<u64>,
     totals: Totals,
-    pulls: AtomicUsize,
+    pulls: watch::Sender<usize>,
     given: AtomicU64,
     /// Pulls that are neither finished nor dropped.
     running: AtomicUsize,
@@ -54,6 +55,18 @@ struct Source {
 }
 
 impl Source {
+    /// Waits until some pull is running, or none is.
+    async fn until_running(&self, is_running: bool) {
+        let reached = async || (self.running.load(Ordering::SeqCst) > 0) == is_running;
+        eventually(TEST_TIMEOUT, "pulls begin or end too late", reached).await;
+    }
+
+    /// Waits until no pull has come for this long.
+    async fn until_quiet(&self, time: Duration) {
+        let mut pulls = self.pulls.subscribe();
+        while timeout(time, pulls.changed()).await.is_ok() {}
+    }
+
     fn of(length: usize) -> Self {
         let bytes = (0..length as u64 / 8 + 1).flat_map(|at| (at * 0x9e37_79b9).to_le_bytes());
         let bytes = bytes.collect::<Vec<u8>>();
@@ -61,7 +74,7 @@ impl Source {
             bytes: Bytes::from(bytes).slice(..length),
             announced: Some(length as u64),
             totals: Totals { bytes: length as u64, rows: None },
-            pulls: AtomicUsize::default(),
+            pulls: watch::Sender::default(),
             given: AtomicU64::default(),
             running: AtomicUsize::default(),
             gate: Semaphore::new(0),
@@ -109,7 +122,7 @@ impl Handler<Pull<ExportLedgerEntriesRequest>> for Exporter {
     fn handle(&mut self, pull: Pull<ExportLedgerEntriesRequest>, _: &mut Context<Self>) -> Self::Result {
         let Pull { request, position, budget, scope } = pull;
         let source = Arc::clone(&self.0);
-        source.pulls.fetch_add(1, Ordering::SeqCst);
+        source.pulls.send_modify(|pulls| *pulls += 1);
         source.running.fetch_add(1, Ordering::SeqCst);
         let running = Running(Arc::clone(&source));
         scope.run(async move {
@@ -169,9 +182,8 @@ impl Replica {
                 let exporter = Exporter(source).start();
                 let router = Router::new(bus, "export", exporter, limits, &mut Registry::default());
                 let serving = router.on_stream::<ExportLedgerEntriesRequest>().serve(async {});
-                while !serving.readiness().is_ready() {
-                    tokio::time::sleep(Duration::from_millis(1)).await;
-                }
+                let is_ready = async || serving.readiness().is_ready();
+                eventually(TEST_TIMEOUT, "the replica does not get ready", is_ready).await;
                 let _ = started.send(());
                 loop {
                     match ordered.recv().await {

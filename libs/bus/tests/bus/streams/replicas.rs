@@ -71,9 +71,7 @@ async fn a_draining_replica_waits_for_its_pulls() {
         let source = Arc::clone(&source);
         async move { read_on(&mut pulled, received, &source).await }
     });
-    while source.running.load(Ordering::SeqCst) == 0 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    source.until_running(true).await;
     let (done, mut is_done) = oneshot::channel();
     first.order(Order::Drain(done));
     let second = Replica::start(&server, &source, 64).await;
@@ -92,14 +90,13 @@ async fn a_stalled_reader_costs_its_window_and_no_more() {
     let replica = Replica::start(&server, &source, 64).await;
     let mut pulled = Reader::connect(&server).await.pull("plain", PullLimits::default()).await;
     let (received, _, _) = read(&mut pulled, 12 * MIB).await;
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    source.until_quiet(Duration::from_millis(500)).await;
     let given = source.given.load(Ordering::SeqCst) as usize;
     let window = (64 << 10) + received.len() / 16;
     assert!(given <= received.len() + window, "{given} given, {} read", received.len());
-    let pulls = source.pulls.load(Ordering::SeqCst);
     // Longer than any timeout, and than the idle limit of a reader with short limits.
-    tokio::time::sleep(Duration::from_millis(1_500)).await;
-    assert_eq!(source.pulls.load(Ordering::SeqCst), pulls);
+    let mut pulls = source.pulls.subscribe();
+    timeout(Duration::from_millis(1_500), pulls.changed()).await.expect_err("it pulls for nobody");
     read_on(&mut pulled, received, &source).await;
 
     // With a window of one chunk, nothing is pulled ahead.
@@ -108,7 +105,7 @@ async fn a_stalled_reader_costs_its_window_and_no_more() {
     let given = source.given.load(Ordering::SeqCst) as usize;
     let mut pulled = Reader::connect(&server).await.pull("plain", limits).await;
     let (received, _, _) = read(&mut pulled, MIB).await;
-    tokio::time::sleep(Duration::from_millis(600)).await;
+    source.until_quiet(Duration::from_millis(600)).await;
     assert_eq!(source.given.load(Ordering::SeqCst) as usize - given, received.len());
     read_on(&mut pulled, received, &source).await;
     replica.die();
@@ -125,9 +122,7 @@ async fn a_full_replica_is_gone_around_and_the_last_one_waited_for() {
     let mut waiting = reader.pull("plain", limits).await;
     stuck.next().await.unwrap().unwrap();
     let stuck = tokio::spawn(async move { stuck.next().await });
-    while source.running.load(Ordering::SeqCst) == 0 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    source.until_running(true).await;
     let (nothing, _, problem) = read(&mut waiting, usize::MAX).await;
     assert_eq!((nothing.len(), problem.unwrap().code), (0, Code::ResourceExhausted));
 
@@ -155,13 +150,9 @@ async fn work_for_a_stream_that_was_dropped_stops() {
     assert!(next.is_err(), "nothing comes");
     assert!(source.running.load(Ordering::SeqCst) > 0);
     drop(pulled);
-    let stopped = async {
-        while source.running.load(Ordering::SeqCst) > 0 {
-            tokio::time::sleep(Duration::from_millis(1)).await;
-        }
-    };
     // Long before the pull's deadline.
-    timeout(Duration::from_secs(10), stopped).await.expect("the replica works on for nobody");
+    let stopped = timeout(Duration::from_secs(10), source.until_running(false)).await;
+    stopped.expect("the replica works on for nobody");
     replica.die();
 }
 

@@ -4,10 +4,10 @@ use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
 use mesh_store::Store;
-use mesh_testbed::{Database, eventually};
+use mesh_testbed::{Database, eventually, retry};
 use tokio::{
     task::JoinHandle,
-    time::{sleep, timeout},
+    time::{interval, timeout},
 };
 use tokio_postgres::{Client, Row};
 
@@ -43,15 +43,20 @@ async fn sessions(watcher: &Client) -> (Vec<i32>, Vec<i32>) {
 }
 
 async fn await_active(watcher: &Client, count: usize, at_most: Duration) -> Vec<i32> {
-    let deadline = Instant::now() + at_most;
-    loop {
+    retry(at_most, async || {
         let (_, active) = sessions(watcher).await;
-        if active.len() == count {
-            return active;
-        }
-        assert!(Instant::now() < deadline, "{active:?} are active, not {count}");
-        sleep(Duration::from_millis(10)).await;
-    }
+        if active.len() == count { Ok(active) } else { Err(format!("{active:?} are active, not {count}")) }
+    })
+    .await
+}
+
+/// Waits until a statement runs, and on other connections than these.
+async fn until_elsewhere(watcher: &Client, connections: &[i32]) {
+    let is_elsewhere = async || {
+        let active = sessions(watcher).await.1;
+        !active.is_empty() && active != connections
+    };
+    eventually(SOON, "no statement runs on another connection", is_elsewhere).await;
 }
 
 #[tokio::test]
@@ -84,12 +89,7 @@ async fn a_read_on_a_replaced_connection_gets_its_answer() {
     let (left, waiting) = (read(&store, SLOW), read(&store, SLOW));
     let first = await_active(&watcher, 1, SOON).await;
     left.abort();
-    eventually(
-        SOON,
-        "the connection is not replaced",
-        async || !matches!(&*sessions(&watcher).await.1, active if active.is_empty() || active == first),
-    )
-    .await;
+    until_elsewhere(&watcher, &first).await;
     assert!(!waiting.is_finished());
     holder.batch_execute("ROLLBACK").await.unwrap();
     assert_eq!(timeout(SOON, waiting).await.unwrap().unwrap(), 0);
@@ -104,11 +104,8 @@ async fn a_read_whose_connection_breaks_is_answered_over_another_one() {
     let waiting = read(&store, SLOW);
     let active = await_active(&watcher, 1, SOON).await;
     watcher.execute("SELECT pg_terminate_backend($1)", &[&active[0]]).await.unwrap();
-    let deadline = Instant::now() + SOON;
-    while matches!(&*sessions(&watcher).await.1, again if again.is_empty() || again == active) {
-        assert!(Instant::now() < deadline && !waiting.is_finished(), "it is not asked again");
-        sleep(Duration::from_millis(10)).await;
-    }
+    until_elsewhere(&watcher, &active).await;
+    assert!(!waiting.is_finished(), "it is answered before the table is free");
     holder.batch_execute("ROLLBACK").await.unwrap();
     assert_eq!(timeout(SOON, waiting).await.unwrap().unwrap(), 0);
 }
@@ -119,13 +116,15 @@ async fn a_connection_with_abandoned_fast_reads_is_not_retired() {
     let (store, watcher) = (store(&database, 1).await, database.connect().await);
     read(&store, FAST).await.unwrap();
     let (before, _) = sessions(&watcher).await;
+    // Long enough for the watchdog to retire a connection after each round.
+    let mut pace = interval(Duration::from_millis(600));
     for _ in 0..3 {
+        pace.tick().await;
         let reads: Vec<_> = (0..20).map(|_| read(&store, FAST)).collect();
         tokio::task::yield_now().await;
         reads.iter().for_each(JoinHandle::abort);
-        // Long enough for the watchdog to retire a connection; there is no event for not retiring one.
-        sleep(Duration::from_millis(600)).await;
     }
+    pace.tick().await;
     assert_eq!(sessions(&watcher).await.0, before);
 }
 

@@ -12,6 +12,7 @@ use mesh_launcher::{
     servers::{self, Durability, Postgres},
 };
 use mesh_store::{ReadError, Store};
+use mesh_testbed::retry;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use tokio::time::timeout;
@@ -70,17 +71,13 @@ async fn list(store: &Store) -> Result<(), ReadError> {
 
 /// Waits until both kinds of reads work, over all connections at the same time.
 async fn await_reads(store: &Store) {
-    let works = async {
-        loop {
-            let (points, lists) =
-                tokio::join!(join_all((0..8).map(|_| point(store))), join_all((0..8).map(|_| list(store))));
-            if points.iter().chain(&lists).all(Result::is_ok) {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(10)).await;
-        }
-    };
-    assert!(timeout(RECOVERY_TIMEOUT, works).await.is_ok(), "reads do not work again: {:?}", store.state());
+    retry(RECOVERY_TIMEOUT, async || {
+        let (points, lists) =
+            tokio::join!(join_all((0..8).map(|_| point(store))), join_all((0..8).map(|_| list(store))));
+        let works = points.iter().chain(&lists).all(Result::is_ok);
+        if works { Ok(()) } else { Err(format!("reads do not work again: {:?}", store.state())) }
+    })
+    .await;
 }
 
 /// Asserts that every read fails quickly.

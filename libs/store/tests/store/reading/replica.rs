@@ -1,11 +1,8 @@
 //! Reads that use a replica are never behind the primary. A second database with other data is used as the
 //! replica, so that a row shows which of them was read.
 
-use std::time::{Duration, Instant};
-
 use mesh_store::{Store, StoreConfig};
-use mesh_testbed::Database;
-use tokio::time::sleep;
+use mesh_testbed::{Database, retry};
 use tokio_postgres::Client;
 
 use super::{SOON, config, ready, write_block};
@@ -37,15 +34,11 @@ async fn answered_by(store: &Store) -> [String; 2] {
 }
 
 async fn await_answers(store: &Store, name: &str) {
-    let deadline = Instant::now() + SOON;
-    loop {
+    retry(SOON, async || {
         let answered = answered_by(store).await;
-        if answered.iter().all(|by| by == name) {
-            return;
-        }
-        assert!(Instant::now() < deadline, "{answered:?}, not {name}");
-        sleep(Duration::from_millis(10)).await;
-    }
+        if answered.iter().all(|by| by == name) { Ok(()) } else { Err(format!("{answered:?}, not {name}")) }
+    })
+    .await;
 }
 
 async fn await_head(store: &Store, height: u64) {
