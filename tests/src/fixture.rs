@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
-use mesh_testbed::{Database, Mesh, retry};
+use mesh_testbed::{Database, Mesh, MeshSetup, retry};
 use tokio::sync::OnceCell;
 use tokio_postgres::Client;
+
+use crate::client::MeshClient;
 
 /// Height of the newest block of the fixture.
 pub const HEIGHT: &str = "3";
@@ -32,6 +34,16 @@ pub async fn database() -> Database {
     let inserted = database.connect().await.batch_execute(include_str!("../cases/fixture.sql")).await;
     inserted.unwrap_or_else(|error| panic!("the fixture does not load: {:?}", error.as_db_error()));
     database
+}
+
+/// Starts a mesh for one test over a fixture database of its own; the client is a new one.
+pub async fn start(
+    configure: impl for<'a> FnOnce(MeshSetup<'a>) -> MeshSetup<'a>,
+) -> (Database, Mesh, MeshClient) {
+    let database = database().await;
+    let mesh = configure(Mesh::configure(&database)).start().await;
+    let client = MeshClient::new(&mesh);
+    (database, mesh, client)
 }
 
 /// A mesh that all tests of this process share; they only read.

@@ -13,7 +13,7 @@ use mesh_launcher::{
     bus::Bus,
     process::{Process, ProcessSpec, Signal},
 };
-use tokio::time::Instant;
+use tokio::time::{Instant, interval};
 
 use crate::{Answer, Database, http_client, nats, retry, secrets, servers, unique};
 
@@ -234,8 +234,9 @@ async fn start(spec: &ProcessSpec, admin_file: &Path, client: &reqwest::Client) 
     let process = Process::spawn(spec)
         .unwrap_or_else(|error| panic!("cannot start {}: {error}", spec.program.display()));
     let deadline = Instant::now() + READY_WITHIN;
-    let mut last_state = "it told no admin address".to_owned();
+    let (mut last_state, mut pace) = ("it told no admin address".to_owned(), interval(POLL_PAUSE));
     while Instant::now() < deadline {
+        pace.tick().await;
         if let Some(status) = process.exit_status() {
             panic!("{} ended with {status} before it was ready; its log:\n{}", spec.name, end_of_log(spec));
         }
@@ -247,7 +248,6 @@ async fn start(spec: &ProcessSpec, admin_file: &Path, client: &reqwest::Client) 
                 Err(error) => last_state = format!("{error:?}"),
             }
         }
-        sleep(POLL_PAUSE).await;
     }
     panic!(
         "{} was not ready after {READY_WITHIN:?}: {last_state}; its log:\n{}",

@@ -10,7 +10,7 @@ use mesh_tests::fixture;
 
 /// A mesh over the fixture; `wanted` is the value of `MESH_EDGE_ACCESS_LOG`.
 async fn mesh(logged_requests: &str) -> (Database, Mesh) {
-    let database = fixture::database().await;
-    let mesh = Mesh::configure(&database).env("MESH_EDGE_ACCESS_LOG", logged_requests).start().await;
+    let (database, mesh, _) =
+        fixture::start(|setup| setup.env("MESH_EDGE_ACCESS_LOG", logged_requests)).await;
     (database, mesh)
 }

@@ -56,9 +56,7 @@ async fn a_store_without_blocks_has_no_limits_and_no_height() {
 
 #[tokio::test]
 async fn an_operation_without_a_service_is_unavailable_at_once() {
-    let database = fixture::database().await;
-    let mesh = Mesh::configure(&database).without("query").start().await;
-    let mesh_client = MeshClient::new(&mesh);
+    let (_database, _mesh, mesh_client) = fixture::start(|setup| setup.without("query")).await;
     for (path, ..) in reads().iter().take(7) {
         assert_problem(&promptly(&mesh_client, path, Duration::from_millis(500)).await, 503, 14, 10000);
     }
@@ -122,9 +120,8 @@ async fn a_stalled_database_gives_deadline_exceeded_and_then_unavailable() {
 
 #[tokio::test]
 async fn a_slow_query_gives_deadline_exceeded() {
-    let database = fixture::database().await;
-    let mesh = Mesh::configure(&database).env("MESH_QUERY_TIMEOUT_MS", "300").start().await;
-    let mesh_client = MeshClient::new(&mesh);
+    let (database, _mesh, mesh_client) =
+        fixture::start(|setup| setup.env("MESH_QUERY_TIMEOUT_MS", "300")).await;
     for (path, _, table) in reads() {
         let locked = TableLock::acquire(&database, table).await;
         assert_problem(&promptly(&mesh_client, &path, TIME_LIMIT).await, 504, 4, 10000);
@@ -135,9 +132,8 @@ async fn a_slow_query_gives_deadline_exceeded() {
 
 #[tokio::test]
 async fn a_frozen_service_gives_deadline_exceeded_and_answers_when_resumed() {
-    let database = fixture::database().await;
-    let mesh = Mesh::configure(&database).env("MESH_QUERY_TIMEOUT_MS", "500").start().await;
-    let mesh_client = MeshClient::new(&mesh);
+    let (_database, mesh, mesh_client) =
+        fixture::start(|setup| setup.env("MESH_QUERY_TIMEOUT_MS", "500")).await;
     let deadline = Instant::now() + Duration::from_secs(20);
     // Each attempt asks what no earlier one did, since the edge would answer that from its cache.
     for first in 1.. {
@@ -180,9 +176,7 @@ async fn without_the_bus_everything_is_unavailable_at_once_and_recovers_with_it(
 
 #[tokio::test]
 async fn a_broken_store_is_an_internal_error_that_reveals_only_its_number() {
-    let database = fixture::database().await;
-    let mesh = Mesh::start(&database).await;
-    let mesh_client = MeshClient::new(&mesh);
+    let (database, mesh, mesh_client) = fixture::start(|setup| setup).await;
     let client = database.connect().await;
     let secrets: Vec<String> = database.url().split(['/', ':', '@', '?']).map(str::to_owned).collect();
     for (turn, (path, number, table)) in reads().into_iter().enumerate() {
@@ -241,9 +235,8 @@ async fn a_stored_value_that_cannot_be_shown_is_an_internal_error_and_not_a_defa
 
 #[tokio::test]
 async fn a_listing_of_accounts_over_its_cap_asks_for_a_filter() {
-    let database = fixture::database().await;
-    let mesh = Mesh::configure(&database).env("MESH_ACCOUNTS_MAX_ROWS", "5").start().await;
-    let mesh_client = MeshClient::new(&mesh);
+    let (database, _mesh, mesh_client) =
+        fixture::start(|setup| setup.env("MESH_ACCOUNTS_MAX_ROWS", "5")).await;
     let refusal = assert_problem(&mesh_client.get("/accounts").await, 400, 9, 80006);
     assert!(refusal.message.contains("filter"), "{refusal:?}");
     assert_eq!(mesh_client.get("/accounts?party=network").await.status, 200);

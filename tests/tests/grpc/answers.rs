@@ -2,7 +2,6 @@
 
 use std::collections::BTreeSet;
 
-use mesh_testbed::Mesh;
 use mesh_tests::{
     cases::{self, Case},
     client::MeshClient,
@@ -109,8 +108,7 @@ async fn protobuf_requests_accept_the_same_forms_as_queries() {
 
 #[tokio::test]
 async fn grpc_works_on_both_ports_and_http_still_works() {
-    let database = fixture::database().await;
-    let mesh = Mesh::start(&database).await;
+    let (_database, mesh, _) = fixture::start(|setup| setup).await;
     let called = Call::from_path("/accounts").unwrap();
     let expected = mesh.get("/accounts").await.json();
     for url in [mesh.url(), mesh.grpc_url()] {

@@ -46,8 +46,7 @@ async fn a_call_ends_at_its_deadline_and_so_does_its_query() {
 
 #[tokio::test]
 async fn a_call_that_shares_a_request_with_a_shorter_deadline_is_still_answered() {
-    let database = fixture::database().await;
-    let mesh = Mesh::configure(&database).env(NO_CACHE.0, NO_CACHE.1).start().await;
+    let (database, mesh, _) = fixture::start(|setup| setup.env(NO_CACHE.0, NO_CACHE.1)).await;
     let rpc = Rpc::connect(&mesh).await;
     rpc.call(&Call::from_path(LIST).unwrap()).await.expect("it tells its height: asks of it are shared");
     let locked = TableLock::acquire(&database, TABLE).await;
@@ -67,8 +66,7 @@ async fn a_call_that_shares_a_request_with_a_shorter_deadline_is_still_answered(
 
 #[tokio::test]
 async fn the_query_of_a_cancelled_call_is_cancelled() {
-    let database = fixture::database().await;
-    let mesh = Mesh::configure(&database).env("MESH_QUERY_TIMEOUT_MS", "60000").start().await;
+    let (database, mesh, _) = fixture::start(|setup| setup.env("MESH_QUERY_TIMEOUT_MS", "60000")).await;
     let rpc = Rpc::connect(&mesh).await;
     let locked = TableLock::acquire(&database, TABLE).await;
     let mut took = Vec::new();
@@ -97,8 +95,7 @@ async fn the_query_of_a_cancelled_call_is_cancelled() {
 
 #[tokio::test]
 async fn a_call_to_a_stopped_workload_is_unavailable_at_once() {
-    let database = fixture::database().await;
-    let mesh = Mesh::configure(&database).env(NO_CACHE.0, NO_CACHE.1).start().await;
+    let (_database, mesh, _) = fixture::start(|setup| setup.env(NO_CACHE.0, NO_CACHE.1)).await;
     let rpc = Rpc::connect(&mesh).await;
     let called = Call::from_path(LIST).unwrap();
     rpc.call(&called).await.expect("it is answered");

@@ -1,6 +1,5 @@
 //! Downloads as streams of `google.api.HttpBody`: the same bytes as over HTTP.
 
-use mesh_testbed::Mesh;
 use mesh_tests::{
     client::MeshClient,
     fixture::{self, TableLock},
@@ -62,8 +61,7 @@ async fn a_download_has_the_bytes_that_it_has_over_http() {
 
 #[tokio::test]
 async fn a_download_that_exceeds_its_deadline_ends_with_deadline_exceeded() {
-    let database = fixture::database().await;
-    let mesh = Mesh::start(&database).await;
+    let (database, mesh, _) = fixture::start(|setup| setup).await;
     let rpc = Rpc::connect(&mesh).await;
     let path = format!("/api/v2/ledgerentry/export?partyId={}&assetId={}", fixture::PARTY, fixture::ASSET);
     let called = Call::from_path(&path).unwrap();

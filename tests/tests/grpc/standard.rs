@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 
 use futures_util::stream;
-use mesh_testbed::Mesh;
 use mesh_tests::{
     fixture,
     rpc::{Connection, Rpc},
@@ -54,8 +53,7 @@ async fn await_other_status(
 
 #[tokio::test]
 async fn health_is_serving_while_a_workload_has_a_replica() {
-    let database = fixture::database().await;
-    let mut mesh = Mesh::configure(&database).without("tx-relay").start().await;
+    let (_database, mut mesh, _) = fixture::start(|setup| setup.without("tx-relay")).await;
     let (connection, origin) = Rpc::connect(&mesh).await.connection();
     let mut client = HealthClient::with_origin(connection, origin);
     let request = HealthCheckRequest { service: "api.v2.Query".to_owned() };

@@ -10,8 +10,7 @@ use crate::http_hardening::{VALID_REQUEST, answer, connect, rest};
 
 #[tokio::test]
 async fn a_keep_alive_connection_gets_connection_close_with_its_next_answer_after_a_stop() {
-    let database = fixture::database().await;
-    let mesh = Mesh::start(&database).await;
+    let (_database, mesh, _) = fixture::start(|setup| setup).await;
     let mut connections = Vec::new();
     for _ in 0..20 {
         let mut connection = connect(&mesh.url()).await;
@@ -41,8 +40,7 @@ async fn a_keep_alive_connection_gets_connection_close_with_its_next_answer_afte
 
 #[tokio::test]
 async fn an_edge_stops_at_once_without_connections_and_soon_with_idle_ones() {
-    let database = fixture::database().await;
-    let mesh = Mesh::start(&database).await;
+    let (database, mesh, _) = fixture::start(|setup| setup).await;
     let mut silent = connect(&mesh.url()).await;
     let started = Instant::now();
     assert!(mesh.service("edge").stop().await.success());

@@ -2,10 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use mesh_testbed::{
-    Mesh,
-    http2::{AUTHORITY, Connection, Frame, GOAWAY, HEADERS, RST_STREAM, SETTINGS, get_request},
-};
+use mesh_testbed::http2::{AUTHORITY, Connection, Frame, GOAWAY, HEADERS, RST_STREAM, SETTINGS, get_request};
 use mesh_tests::{client::MeshClient, fixture};
 use tokio::time::timeout;
 
@@ -118,8 +115,7 @@ async fn a_client_that_keeps_resetting_its_streams_is_disconnected() {
 
 #[tokio::test]
 async fn an_http_2_connection_gets_goaway_at_a_stop_and_pending_requests_are_answered() {
-    let database = fixture::database().await;
-    let mesh = Mesh::start(&database).await;
+    let (_database, mesh, _) = fixture::start(|setup| setup).await;
     let mut client = connect(&mesh.url()).await;
     request(&mut client, 1, &valid_request()).await;
     next(&mut client, HEADERS).await;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use mesh_testbed::{Answer, Mesh, retry};
+use mesh_testbed::{Answer, retry};
 use mesh_tests::{
     cases,
     client::MeshClient,
@@ -124,8 +124,7 @@ async fn j13_if_none_match_hides_no_error() {
 
 #[tokio::test]
 async fn j13_a_new_block_makes_a_new_tag() {
-    let database = fixture::database().await;
-    let mesh = Mesh::start(&database).await;
+    let (database, mesh, _) = fixture::start(|setup| setup).await;
     let mesh = MeshClient::new(&mesh);
     let mut before = Vec::new();
     for path in fresh() {

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use mesh_testbed::{DevNode, Mesh};
-use mesh_tests::{client::MeshClient, fixture};
+use mesh_tests::fixture;
 use proto_msgs::Contract;
 use serde_json::Value;
 
@@ -77,9 +77,8 @@ async fn every_service_publishes_its_identity_and_operations() {
 
 #[tokio::test]
 async fn requests_and_failures_are_counted_by_operation() {
-    let database = fixture::database().await;
-    let mesh = Mesh::configure(&database).env("MESH_BUS_PREFIX", "counted").start().await;
-    let mesh_client = MeshClient::new(&mesh);
+    let (database, _mesh, mesh_client) =
+        fixture::start(|setup| setup.env("MESH_BUS_PREFIX", "counted")).await;
     for path in ["/accounts", "/accounts?party=network", "/api/v2/delegations"] {
         assert_eq!(mesh_client.get(path).await.status, 200);
     }

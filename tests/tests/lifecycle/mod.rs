@@ -28,9 +28,7 @@ const START_LIMIT: Duration = Duration::from_secs(60);
 
 #[tokio::test]
 async fn a_stopping_service_accepts_no_requests_and_answers_pending_ones() {
-    let database = fixture::database().await;
-    let mesh = Mesh::start(&database).await;
-    let mesh_client = MeshClient::new(&mesh);
+    let (database, mesh, mesh_client) = fixture::start(|setup| setup).await;
     let locked = TableLock::acquire(&database, TABLE).await;
     let slow = tokio::spawn({
         let mesh_client = mesh_client.clone();
@@ -52,9 +50,7 @@ async fn a_stopping_service_accepts_no_requests_and_answers_pending_ones() {
 
 #[tokio::test]
 async fn an_endless_query_does_not_delay_a_stop_beyond_its_grace() {
-    let database = fixture::database().await;
-    let mesh = Mesh::configure(&database).env("MESH_STOP_GRACE_S", "1").start().await;
-    let mesh_client = MeshClient::new(&mesh);
+    let (database, mesh, mesh_client) = fixture::start(|setup| setup.env("MESH_STOP_GRACE_S", "1")).await;
     let locked = TableLock::acquire(&database, TABLE).await;
     let slow = tokio::spawn(async move { mesh_client.get(LIST).await });
     locked.await_queries("query", 1, TIME_LIMIT).await;
@@ -70,8 +66,7 @@ async fn an_endless_query_does_not_delay_a_stop_beyond_its_grace() {
 
 #[tokio::test]
 async fn a_stopping_edge_answers_pending_requests_and_closes() {
-    let database = fixture::database().await;
-    let mesh = Mesh::start(&database).await;
+    let (database, mesh, _) = fixture::start(|setup| setup).await;
     let locked = TableLock::acquire(&database, TABLE).await;
     let mut busy = Connection::open(&mesh.url()).await.expect("the edge listens");
     let mut idle = Connection::open(&mesh.url()).await.expect("the edge listens");
@@ -106,9 +101,7 @@ async fn a_submission_that_waits_for_a_block_is_answered_before_its_edge_ends() 
 
 #[tokio::test]
 async fn a_killed_service_is_unavailable_at_once_and_answers_after_a_restart() {
-    let database = fixture::database().await;
-    let mut mesh = Mesh::configure(&database).env(NO_CACHE.0, NO_CACHE.1).start().await;
-    let mesh_client = MeshClient::new(&mesh);
+    let (_database, mut mesh, mesh_client) = fixture::start(|setup| setup.env(NO_CACHE.0, NO_CACHE.1)).await;
     for _ in 0..3 {
         assert_eq!(mesh_client.get(LIST).await.status, 200);
         mesh.service("query").kill().await;
@@ -124,9 +117,7 @@ async fn a_killed_service_is_unavailable_at_once_and_answers_after_a_restart() {
 
 #[tokio::test]
 async fn a_request_whose_only_service_is_killed_fails_long_before_its_deadline() {
-    let database = fixture::database().await;
-    let mesh = Mesh::start(&database).await;
-    let mesh_client = MeshClient::new(&mesh);
+    let (database, mesh, mesh_client) = fixture::start(|setup| setup).await;
     let locked = TableLock::acquire(&database, TABLE).await;
     let slow = tokio::spawn(async move { (mesh_client.get(LIST).await, Instant::now()) });
     // A read is sent up to this many times; only a lack of replies shows that its service is gone.
@@ -140,8 +131,7 @@ async fn a_request_whose_only_service_is_killed_fails_long_before_its_deadline()
 
 #[tokio::test]
 async fn the_query_of_a_client_that_disconnects_is_cancelled() {
-    let database = fixture::database().await;
-    let mesh = Mesh::configure(&database).env("MESH_QUERY_TIMEOUT_MS", "60000").start().await;
+    let (database, mesh, _) = fixture::start(|setup| setup.env("MESH_QUERY_TIMEOUT_MS", "60000")).await;
     let locked = TableLock::acquire(&database, TABLE).await;
     // More requests than the service has connections for lists, so that a lost connection would be noticed;
     // one after the other, since a request that gets no connection ends by itself.

@@ -57,8 +57,7 @@ async fn connect_until_served(mesh: &Mesh, from: u8) -> Connection {
 
 #[tokio::test]
 async fn connections_above_the_limit_get_503_and_one_address_cannot_take_all() {
-    let database = fixture::database().await;
-    let mesh = Mesh::configure(&database).env("MESH_EDGE_CONNECTIONS", "8").start().await;
+    let (_database, mesh, _) = fixture::start(|setup| setup.env("MESH_EDGE_CONNECTIONS", "8")).await;
     let mut greedy = Vec::new();
     for _ in 0..4 {
         let mut connection = connect(&mesh, 2).await;
@@ -148,8 +147,7 @@ fn open_files(pid: u32) -> Vec<u64> {
 
 #[tokio::test]
 async fn without_a_free_file_descriptor_a_connection_is_still_refused_properly() {
-    let database = fixture::database().await;
-    let mesh = Mesh::start(&database).await;
+    let (_database, mesh, _) = fixture::start(|setup| setup).await;
     let mut open = connect(&mesh, 2).await;
     assert_eq!(send_request(&mut open).await, Some(200));
     let pid = mesh.service("edge").pid();

@@ -122,8 +122,7 @@ async fn one_client_leaves_permits_for_the_others() {
 
 #[tokio::test]
 async fn an_ignored_body_takes_no_permit_while_it_arrives() {
-    let database = fixture::database().await;
-    let mesh = Mesh::configure(&database).env("MESH_EDGE_IN_FLIGHT", "1").start().await;
+    let (_database, mesh, _) = fixture::start(|setup| setup.env("MESH_EDGE_IN_FLIGHT", "1")).await;
     let mut slow_connections = Vec::new();
     for _ in 0..3 {
         let mut connection = Connection::open(&mesh.url()).await.unwrap();

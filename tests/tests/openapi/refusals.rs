@@ -1,6 +1,6 @@
 //! Refusals conform to the document: every parameter malformed and left out, sizes, bodies, stopped services.
 
-use mesh_testbed::{Answer, Mesh};
+use mesh_testbed::Answer;
 use mesh_tests::{client::MeshClient, fixture};
 use serde_json::Value;
 
@@ -99,10 +99,8 @@ async fn bodies_are_answered_as_documented() {
 
 #[tokio::test]
 async fn stopped_services_are_reported_as_documented() {
-    let database = fixture::database().await;
-    let mesh =
-        Mesh::configure(&database).without("query").without("node-info").without("export").start().await;
-    let mesh_client = MeshClient::new(&mesh);
+    let (database, _mesh, mesh_client) =
+        fixture::start(|setup| setup.without("query").without("node-info").without("export")).await;
     let document = Document::fetch(&mesh_client).await;
     let values = Values::read(&database).await;
     let mut complaints = Vec::new();

@@ -1,7 +1,7 @@
 //! The workload as a process on a real bus: it seals as blocks arrive, and serves the history without its
 //! database.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use bytes::Bytes;
 use mesh_bus::{AskOptions, Bus, Encoding, PullOptions, permissions::EDGE};
