@@ -1,6 +1,8 @@
 //! The one error form (contract section 2), checked strictly.
 
-use mesh_testbed::Answer;
+use std::fmt::Debug;
+
+use mesh_testbed::{Answer, http1::RawAnswer};
 use serde_json::Value;
 
 /// The table of 2.1: code, name, HTTP statuses, whether `Retry-After` is present.
@@ -30,19 +32,50 @@ pub struct Problem {
     pub inner: String,
 }
 
+/// An answer as one of the HTTP clients returns it.
+pub trait HttpAnswer: Debug {
+    /// The status code.
+    fn status(&self) -> u16;
+    /// The value of a header, when it is there.
+    fn header(&self, name: &str) -> Option<&str>;
+    /// The body.
+    fn body(&self) -> &[u8];
+}
+
+macro_rules! http_answers {
+    ($($answer:ty),*) => {
+        $(impl HttpAnswer for $answer {
+            fn status(&self) -> u16 {
+                self.status
+            }
+
+            fn header(&self, name: &str) -> Option<&str> {
+                self.header(name)
+            }
+
+            fn body(&self) -> &[u8] {
+                &self.body
+            }
+        })*
+    };
+}
+
+http_answers!(Answer, RawAnswer);
+
 /// Reads an error answer.
 ///
 /// # Errors
 /// The first violation of the contract's form.
-pub fn read(status: u16, header: impl Fn(&str) -> Option<String>, body: &[u8]) -> Result<Problem, String> {
-    if header("content-type").as_deref() != Some("application/json") {
+pub fn read(answer: &impl HttpAnswer) -> Result<Problem, String> {
+    let (status, header) = (answer.status(), |name| answer.header(name));
+    if header("content-type") != Some("application/json") {
         return Err(format!("the content type is {:?}", header("content-type")));
     }
     if header("x-request-id").is_none_or(|id| id.is_empty()) {
         return Err("there is no X-Request-Id".to_owned());
     }
     let body: Value =
-        serde_json::from_slice(body).map_err(|error| format!("the body is not JSON: {error}"))?;
+        serde_json::from_slice(answer.body()).map_err(|error| format!("the body is not JSON: {error}"))?;
     let keys: Vec<&str> = body.as_object().into_iter().flatten().map(|(key, _)| key.as_str()).collect();
     if keys != ["code", "details", "message"] {
         return Err(format!("the body has the keys {keys:?}"));
@@ -56,7 +89,7 @@ pub fn read(status: u16, header: impl Fn(&str) -> Option<String>, body: &[u8]) -
         return Err(format!("the message of code {code} is {}", body["message"]));
     }
     let retry_after = header("retry-after");
-    if *comes_back != retry_after.as_deref().is_some_and(|seconds| seconds.parse::<u32>().is_ok()) {
+    if *comes_back != retry_after.is_some_and(|seconds| seconds.parse::<u32>().is_ok()) {
         return Err(format!("Retry-After of status {status} is {retry_after:?}"));
     }
     let details =
@@ -86,10 +119,9 @@ fn detail(detail: &Value) -> Result<(), String> {
 /// Asserts that an answer is an error of the contract's form with this status, gRPC code and application
 /// number.
 #[track_caller]
-pub fn assert_problem(answer: &Answer, status: u16, code: i64, number: i64) -> Problem {
-    assert_eq!(answer.status, status, "{answer:?}");
-    let problem = read(status, |name| answer.header(name).map(str::to_owned), &answer.body);
-    let problem = problem.unwrap_or_else(|wrong| panic!("{wrong}: {answer:?}"));
+pub fn assert_problem(answer: &impl HttpAnswer, status: u16, code: i64, number: i64) -> Problem {
+    assert_eq!(answer.status(), status, "{answer:?}");
+    let problem = read(answer).unwrap_or_else(|wrong| panic!("{wrong}: {answer:?}"));
     assert_eq!((problem.code, problem.number), (code, number), "{answer:?}");
     problem
 }

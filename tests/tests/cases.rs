@@ -126,11 +126,10 @@ fn not_refused(refusals: &Refusals, answer: &Answer) -> Option<String> {
     if answer.status != 400 {
         return Some(format!("the status is {}", answer.status));
     }
-    let refusal =
-        match problem::read(answer.status, |name| answer.header(name).map(str::to_owned), &answer.body) {
-            Ok(refusal) => refusal,
-            Err(complaint) => return Some(complaint),
-        };
+    let refusal = match problem::read(answer) {
+        Ok(refusal) => refusal,
+        Err(complaint) => return Some(complaint),
+    };
     let is_said = refusals.reason.as_ref().is_none_or(|reason| *reason == refusal.message)
         && refusals.names.as_ref().is_none_or(|field| refusal.inner.contains(field))
         && (!refusals.names_value || (1..=256).contains(&refusal.inner.len()));

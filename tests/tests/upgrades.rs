@@ -2,7 +2,7 @@
 //! upgrades at block 3000, and the recorded network, as recorded and with an upgrade added. Without
 //! `../shared/data/smoketest-5000` next to the workspace only the demo network is tested.
 
-use std::{collections::BTreeSet, path::Path, time::Duration};
+use std::{collections::BTreeSet, time::Duration};
 
 use bytes::Bytes;
 use futures_util::{SinkExt, TryStreamExt};
@@ -46,11 +46,7 @@ impl Network {
 
     /// The recorded network; `None` without the recording.
     async fn recorded() -> Option<Self> {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/smoketest-5000");
-        if !folder.is_dir() {
-            say("skipped: there is no ../shared/data/smoketest-5000 beside the workspace");
-            return None;
-        }
+        let folder = mesh_tests::recording()?;
         let database = Database::fresh().await;
         load_folder(database.url(), &folder, |_, _, _| ()).await.unwrap();
         Some(Self { name: "the recorded network", database, upgrade: None })

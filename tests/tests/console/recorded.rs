@@ -1,20 +1,14 @@
 //! The same views on a recorded run of a real test network; skipped without the recording.
 
-use std::path::Path;
-
 use mesh_store::load::load_folder;
 use mesh_testbed::Database;
-use mesh_tests::say;
 use serde_json::{Value, json};
 
 use crate::console::{browser::Browser, console_mesh::ConsoleMesh, explore::walk};
 
 #[tokio::test]
 async fn every_view_shows_the_recorded_network() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/smoketest-5000");
-    if !folder.is_dir() {
-        return say("skipped: there is no ../shared/data/smoketest-5000 beside the workspace");
-    }
+    let Some(folder) = mesh_tests::recording() else { return };
     let Some(browser) = Browser::start().await else { return };
     let database = Database::fresh().await;
     load_folder(database.url(), &folder, |_, _, _| ()).await.unwrap();

@@ -1,14 +1,7 @@
 //! What is refused by the head of a request alone: path and method. Sizes are in `http_hardening/sizes.rs`.
 
-use mesh_testbed::{
-    Answer,
-    http1::{Connection, RawAnswer},
-};
-use mesh_tests::{
-    client::MeshClient,
-    fixture::UNKNOWN_ID,
-    problem::{self, assert_problem},
-};
+use mesh_testbed::Answer;
+use mesh_tests::{client::MeshClient, fixture::UNKNOWN_ID, problem::assert_problem, raw};
 use proto_msgs::{Contract, Method, Segment};
 
 /// Greatest body, bytes (contract section 7).
@@ -41,14 +34,12 @@ async fn an_unknown_path_is_not_found() {
 async fn a_target_that_is_no_path_is_not_found() {
     let mesh = MeshClient::fixture().await;
     for line in ["GET x", "GET x:80", "CONNECT x:80", "OPTIONS *", "GET *"] {
-        assert_raw_problem(&raw(&mesh, &format!("{line} HTTP/1.1\r\nHost: x\r\n\r\n")).await, 404, 5);
+        let answer = raw::answer_to(mesh.url(), &format!("{line} HTTP/1.1\r\nHost: x\r\n\r\n")).await;
+        assert_problem(&answer, 404, 5, 10000);
     }
     for line in ["GET http://x/accounts", "GET http://x", "GET http://x?y"] {
-        let absolute = raw(&mesh, &format!("{line} HTTP/1.1\r\nHost: x\r\n\r\n")).await;
-        assert_eq!(
-            absolute.status, 200,
-            "{line}: a whole URL is a path, too, and without any that of the console"
-        );
+        let absolute = raw::answer_to(mesh.url(), &format!("{line} HTTP/1.1\r\nHost: x\r\n\r\n")).await;
+        assert_eq!(absolute.status, 200, "{line}: a URL is a path, too; without any that of the console");
     }
 }
 
@@ -81,32 +72,16 @@ fn segment(segment: &Segment) -> String {
     }
 }
 
-async fn raw(mesh: &MeshClient, request: &str) -> RawAnswer {
-    let mut connection = Connection::open(mesh.url()).await.expect("the edge listens");
-    connection.send(request.as_bytes()).await.expect("the edge reads");
-    connection.answer(false).await.expect("the edge answers HTTP").expect("the edge answers")
-}
-
-#[track_caller]
-fn assert_raw_problem(answer: &RawAnswer, status: u16, code: i64) {
-    assert_eq!(answer.status, status, "{answer:?}");
-    let refusal = problem::read(status, |name| answer.header(name).map(str::to_owned), &answer.body);
-    let refusal = refusal.unwrap_or_else(|wrong| panic!("{wrong}: {answer:?}"));
-    assert_eq!((refusal.code, refusal.number), (code, 10000), "{answer:?}");
-}
-
 #[tokio::test]
 async fn a_client_that_sends_all_of_a_refused_body_still_reads_its_answer_and_keeps_its_connection() {
     let mesh = MeshClient::fixture().await;
-    let mut connection = Connection::open(mesh.url()).await.expect("the edge listens");
+    let mut connection = raw::connect(mesh.url()).await;
     for (path, status) in [("/nowhere", 404), ("/accounts", 405), ("/transaction", 413), ("/nowhere", 404)] {
         let body = " ".repeat(2 * MAX_BODY_BYTES);
         let head = format!("POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n", body.len());
-        connection.send(head.as_bytes()).await.expect("the edge reads");
-        connection.send(body.as_bytes()).await.expect("the edge reads on");
-        let answer =
-            connection.answer(false).await.expect("the edge answers HTTP").expect("the edge answers");
-        assert_eq!(answer.status, status, "{path}");
+        raw::send(&mut connection, &head).await;
+        raw::send(&mut connection, &body).await;
+        assert_eq!(raw::answer(&mut connection).await.status, status, "{path}");
     }
 }
 
@@ -117,19 +92,13 @@ async fn expect_100_continue_is_answered_with_100_or_the_refusal() {
         format!("POST {path} HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: {length}\r\n\r\n")
     };
     for (path, length, status) in [("/transaction", MAX_BODY_BYTES + 1, "413"), ("/nowhere", 2, "404")] {
-        let mut connection = Connection::open(mesh.url()).await.expect("the edge listens");
-        connection.send(ask(path, length).as_bytes()).await.expect("the edge reads");
-        let received = connection.rest().await.expect("the connection is closed behind the refusal");
-        assert!(
-            received.starts_with(format!("HTTP/1.1 {status} ").as_bytes()),
-            "{}",
-            received.escape_ascii()
-        );
+        let received = raw::rest(&mut raw::begin(mesh.url(), &ask(path, length)).await).await;
+        let begins = received.starts_with(format!("HTTP/1.1 {status} ").as_bytes());
+        assert!(begins, "{}", received.escape_ascii());
     }
-    let mut connection = Connection::open(mesh.url()).await.expect("the edge listens");
-    connection.send(ask("/transaction", 2).as_bytes()).await.expect("the edge reads");
-    connection.send(b"{}").await.expect("the edge reads");
-    let answer = connection.answer(false).await.expect("the edge answers HTTP").expect("the edge answers");
+    let mut connection = raw::begin(mesh.url(), &ask("/transaction", 2)).await;
+    raw::send(&mut connection, "{}").await;
+    let answer = raw::answer(&mut connection).await;
     assert_eq!(answer.status, 503, "nobody answers submissions yet: {answer:?}");
 }
 

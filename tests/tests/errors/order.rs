@@ -6,6 +6,7 @@ use mesh_tests::{
     fixture::{self, MARKET, UNKNOWN_ID},
     problem::assert_problem,
     proxied::ProxiedServer,
+    raw,
 };
 
 /// A body above the limit of 2 MiB that is not JSON.
@@ -25,11 +26,7 @@ async fn path_and_method_come_before_the_size_of_the_body() {
         ("POST", "/accounts", 405),
         ("POST", "/transaction", 413),
     ] {
-        let mut connection =
-            mesh_testbed::http1::Connection::open(mesh.url()).await.expect("the edge listens");
-        connection.send(announced(method, path).as_bytes()).await.expect("the edge reads");
-        let answer =
-            connection.answer(false).await.expect("the edge answers HTTP").expect("the edge answers");
+        let answer = raw::answer_to(mesh.url(), &announced(method, path)).await;
         assert_eq!(answer.status, status, "{method} {path}");
     }
 }

@@ -45,8 +45,7 @@ async fn every_case_of_a_read_holds_over_grpc_too() {
                 }
                 Err(status) => {
                     let refusal = rpc::problem(&status).unwrap_or_else(|wrong| panic!("{name}: {wrong}"));
-                    let header = |header: &str| over_http.header(header).map(str::to_owned);
-                    let expected = problem::read(over_http.status, header, &over_http.body);
+                    let expected = problem::read(&over_http);
                     assert_eq!(refusal, expected.unwrap_or_else(|wrong| panic!("{name}: {wrong}")), "{name}");
                     refused.insert(refusal.number);
                 }

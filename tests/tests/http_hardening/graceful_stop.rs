@@ -6,15 +6,14 @@ use mesh_testbed::Mesh;
 use mesh_tests::fixture;
 use tokio::time::interval;
 
-use crate::http_hardening::{VALID_REQUEST, answer, connect, rest};
+use crate::http_hardening::{VALID_REQUEST, answer, begin, connect, rest, send};
 
 #[tokio::test]
 async fn a_keep_alive_connection_gets_connection_close_with_its_next_answer_after_a_stop() {
     let (_database, mesh, _) = fixture::start(|setup| setup).await;
     let mut connections = Vec::new();
     for _ in 0..20 {
-        let mut connection = connect(&mesh.url()).await;
-        connection.send(VALID_REQUEST.as_bytes()).await.expect("the edge reads");
+        let mut connection = begin(&mesh.url(), VALID_REQUEST).await;
         let answer = answer(&mut connection).await;
         assert_eq!((answer.status, answer.closes()), (200, false));
         connections.push(connection);
@@ -26,7 +25,7 @@ async fn a_keep_alive_connection_gets_connection_close_with_its_next_answer_afte
         for (at, connection) in connections.iter_mut().enumerate() {
             pace.tick().await;
             let requests = if at % 2 == 0 { 1 } else { 3 };
-            connection.send(VALID_REQUEST.repeat(requests).as_bytes()).await.expect("the connection is kept");
+            send(connection, &VALID_REQUEST.repeat(requests)).await;
             for left in (0..requests).rev() {
                 let answer = answer(connection).await;
                 assert_eq!(answer.status, 200, "{at}: {answer:?}");

@@ -1,11 +1,10 @@
 //! Oversized requests (contract section 7) are refused with 413, 414 or 431, and those just within the limits
 //! are answered; normal clients are not affected.
 
-use mesh_testbed::http1::RawAnswer;
-use mesh_tests::{client::MeshClient, problem};
+use mesh_tests::{client::MeshClient, problem::assert_problem};
 use serde_json::{Value, json};
 
-use crate::http_hardening::{answer, connect, traffic::Traffic};
+use crate::http_hardening::{answer_to, traffic::Traffic};
 
 /// Greatest body, URL and header block, bytes; most headers, and most elements of a list.
 const MAX_BODY_BYTES: usize = 2 << 20;
@@ -13,12 +12,6 @@ const MAX_URL_BYTES: usize = 8 << 10;
 const MAX_HEAD_BYTES: usize = 16 << 10;
 const MAX_HEADERS: usize = 100;
 const MAX_ELEMENTS: usize = 50;
-
-async fn answer_to(url: &str, request: &str) -> RawAnswer {
-    let mut connection = connect(url).await;
-    connection.send(request.as_bytes()).await.expect("the edge reads");
-    answer(&mut connection).await
-}
 
 /// Sends requests and expects their statuses; refusals have the contract's form and number.
 async fn expect(url: &str, requests: Vec<(String, String, u16)>) {
@@ -30,9 +23,7 @@ async fn expect(url: &str, requests: Vec<(String, String, u16)>) {
             414 | 431 => 3,
             _ => continue,
         };
-        let refusal = problem::read(status, |name| answer.header(name).map(str::to_owned), &answer.body);
-        let refusal = refusal.unwrap_or_else(|wrong| panic!("{what}: {wrong}: {answer:?}"));
-        assert_eq!((refusal.code, refusal.number), (code, 10_000), "{what}: {answer:?}");
+        assert_problem(&answer, status, code, 10_000);
     }
 }
 
@@ -118,8 +109,7 @@ async fn a_head_above_the_parsers_limits_is_refused() {
         (String::new(), many(5000)),
     ] {
         let request = format!("GET /accounts?{target} HTTP/1.1\r\nHost: x\r\n{headers}\r\n");
-        let answer = answer_to(mesh.url(), &request).await;
-        assert_eq!(answer.status, 431, "{answer:?}");
+        assert_eq!(answer_to(mesh.url(), &request).await.status, 431);
     }
 }
 

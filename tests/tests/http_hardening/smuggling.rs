@@ -3,7 +3,7 @@
 
 use mesh_tests::client::MeshClient;
 
-use crate::http_hardening::{VALID_REQUEST, answer, connect, rest, traffic::Traffic};
+use crate::http_hardening::{VALID_REQUEST, answer, begin, connect, rest, traffic::Traffic};
 
 /// The smuggled request, which must never be answered.
 const SMUGGLED: &str = "GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -159,8 +159,7 @@ async fn ambiguous_bodies_are_refused_and_closed_even_when_no_body_is_expected()
 async fn a_client_that_goes_on_sending_still_reads_why_it_is_refused() {
     let mesh = MeshClient::fixture().await;
     for _ in 0..20 {
-        let mut connection = connect(mesh.url()).await;
-        connection.send(b"GET /health HTTP/1.1\n").await.expect("the edge reads");
+        let mut connection = begin(mesh.url(), "GET /health HTTP/1.1\n").await;
         for _ in 0..8 {
             connection.send(&[b'x'; 64 << 10]).await.expect("the edge reads on for a while");
         }
@@ -204,9 +203,7 @@ async fn valid_pipelined_requests_are_answered_in_order() {
             assert_eq!((answer.status, answer.closes()), (*status, false), "{request:?}: {answer:?}");
         }
     }
-    let mut connection = connect(mesh.url()).await;
-    connection.send(b"GET /health HTTP/1.0\r\n\r\n").await.expect("the edge reads");
-    let received = rest(&mut connection).await;
+    let received = rest(&mut begin(mesh.url(), "GET /health HTTP/1.0\r\n\r\n").await).await;
     assert!(received.starts_with(b"HTTP/1.0 200 "), "HTTP/1.0 needs no host: {}", received.escape_ascii());
     traffic.end().await;
 }

@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use mesh_testbed::Mesh;
-use mesh_tests::{client::MeshClient, problem};
+use mesh_tests::{client::MeshClient, problem::assert_problem};
 use tokio::time::{Instant, interval, timeout};
 
-use crate::http_hardening::{VALID_REQUEST, answer, connect, rest, traffic::Traffic};
+use crate::http_hardening::{VALID_REQUEST, answer, begin, connect, rest, send, traffic::Traffic};
 
 /// Configured timeout of a head, and between two pieces of a body.
 const TIMEOUT: Duration = Duration::from_secs(1);
@@ -32,8 +32,7 @@ const HEADS: [&str; 9] = [
 /// A connection with a late head is closed without an answer.
 async fn late_head(url: &str, begun: &str) {
     let started = Instant::now();
-    let mut connection = connect(url).await;
-    connection.send(begun.as_bytes()).await.expect("the edge reads");
+    let mut connection = begin(url, begun).await;
     let rest = timeout(TIMEOUT + SLACK, connection.rest()).await;
     let received = rest.unwrap_or_else(|_| panic!("{begun:?} is kept")).expect("the edge closes properly");
     assert_eq!(received.escape_ascii().to_string(), "", "{begun:?}");
@@ -61,22 +60,20 @@ async fn dripping_head(url: &str) {
 
 /// The second head of a connection has the same timeout, counted from its first byte.
 async fn late_second_head(url: &str) {
-    let mut connection = connect(url).await;
-    connection.send(VALID_REQUEST.as_bytes()).await.expect("the edge reads");
+    let mut connection = begin(url, VALID_REQUEST).await;
     assert_eq!(answer(&mut connection).await.status, 200);
     late_rest(connection, "GET /acc").await;
 }
 
 /// So has a second head that begins in the same packet as the first request.
 async fn late_head_in_a_pipeline(url: &str) {
-    let mut connection = connect(url).await;
-    connection.send(format!("{VALID_REQUEST}GET /acc").as_bytes()).await.expect("the edge reads");
+    let mut connection = begin(url, &format!("{VALID_REQUEST}GET /acc")).await;
     assert_eq!(answer(&mut connection).await.status, 200);
     late_rest(connection, "").await;
 }
 
 async fn late_rest(mut connection: mesh_testbed::http1::Connection, begun: &str) {
-    connection.send(begun.as_bytes()).await.expect("the edge reads");
+    send(&mut connection, begun).await;
     let rest = timeout(TIMEOUT + SLACK, connection.rest()).await.expect("the connection is given up");
     assert_eq!(rest.expect("the edge closes properly"), b"");
 }
@@ -84,27 +81,21 @@ async fn late_rest(mut connection: mesh_testbed::http1::Connection, begun: &str)
 /// A late body is answered with 408, whether the operation reads a body or not.
 async fn late_body(url: &str, head: &str, begun: &str) {
     let started = Instant::now();
-    let mut connection = connect(url).await;
-    connection.send(format!("{head}\r\n{begun}").as_bytes()).await.expect("the edge reads");
-    let answer = timeout(TIMEOUT + SLACK, connection.answer(false)).await.expect("the edge gives up in time");
-    let answer = answer.expect("the edge answers HTTP").expect("the edge answers");
-    let refusal = problem::read(answer.status, |name| answer.header(name).map(str::to_owned), &answer.body);
-    let refusal = refusal.unwrap_or_else(|wrong| panic!("{head:?}: {wrong}: {answer:?}"));
-    assert_eq!((answer.status, refusal.code, refusal.number), (408, 4, 10000), "{head:?}");
+    let mut connection = begin(url, &format!("{head}\r\n{begun}")).await;
+    assert_problem(&answer(&mut connection).await, 408, 4, 10_000);
     assert!(started.elapsed() >= TIMEOUT, "{head:?} after {:?}", started.elapsed());
     assert_eq!(rest(&mut connection).await, b"", "{head:?}");
 }
 
 /// A body in small pieces has no total timeout.
 async fn slow_body(url: &str) {
-    let mut connection = connect(url).await;
     let head = "POST /transaction HTTP/1.1\r\nHost: x\r\nContent-Length: 8\r\n\r\n";
-    connection.send(head.as_bytes()).await.expect("the edge reads");
+    let mut connection = begin(url, head).await;
     // The first tick is now, so the last piece follows after 1.2 times the timeout.
     let mut pace = interval(TIMEOUT * 4 / 10);
     for piece in ["{\"", "tx", "\":", "1}"] {
         pace.tick().await;
-        connection.send(piece.as_bytes()).await.expect("the edge still reads");
+        send(&mut connection, piece).await;
     }
     assert_eq!(answer(&mut connection).await.status, 400, "the body was read whole");
 }
@@ -114,7 +105,7 @@ async fn idle_connection(url: &str) {
     let mut connection = connect(url).await;
     for pause in [Duration::ZERO, TIMEOUT + SLACK / 2] {
         timeout(pause, connection.answer(false)).await.expect_err("an idle connection is closed");
-        connection.send(VALID_REQUEST.as_bytes()).await.expect("the connection is kept");
+        send(&mut connection, VALID_REQUEST).await;
         assert_eq!(answer(&mut connection).await.status, 200);
     }
 }

@@ -10,7 +10,7 @@ use std::{
 
 use mesh_launcher::services::SERVICES;
 use mesh_testbed::{Mesh, http1::Connection, retry};
-use mesh_tests::{client::MeshClient, fixture, problem};
+use mesh_tests::{client::MeshClient, fixture, problem::assert_problem};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use tokio::time::timeout;
 
@@ -35,12 +35,7 @@ async fn send_request(connection: &mut Connection) -> Option<u16> {
 async fn assert_rejected(mut connection: Connection) {
     let answer = timeout(TIME_LIMIT, connection.answer(false)).await.expect("it is told at once, unasked");
     let answer = answer.unwrap().unwrap();
-    let refusal =
-        problem::read(answer.status, |name| answer.header(name).map(str::to_owned), &answer.body).unwrap();
-    assert_eq!(
-        (answer.status, refusal.code, refusal.message.as_str()),
-        (503, 14, "too many connections are open")
-    );
+    assert_eq!(assert_problem(&answer, 503, 14, 10_000).message, "too many connections are open");
     assert_eq!((answer.header("retry-after"), answer.closes()), (Some("1"), true));
     assert_eq!(timeout(TIME_LIMIT, connection.rest()).await.expect("it is closed").unwrap(), b"");
 }

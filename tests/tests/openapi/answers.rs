@@ -1,7 +1,7 @@
 //! Answers conform to the document, on the demo network and on a recorded run of a real one: every operation
 //! with all its parameters.
 
-use std::{collections::BTreeMap, path::Path};
+use std::collections::BTreeMap;
 
 use mesh_demo::{Plan, write_history};
 use mesh_store::load::load_folder;
@@ -46,10 +46,7 @@ async fn answers_on_the_demo_network_are_as_documented_and_its_examples_work() {
 
 #[tokio::test]
 async fn answers_on_a_recorded_network_are_as_documented() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/smoketest-5000");
-    if !folder.is_dir() {
-        return say("skipped: there is no ../shared/data/smoketest-5000 beside the workspace");
-    }
+    let Some(folder) = mesh_tests::recording() else { return };
     let database = Database::fresh().await;
     load_folder(database.url(), &folder, |_, _, _| ()).await.unwrap();
     let mesh = Mesh::start(&database).await;

@@ -1,7 +1,7 @@
 //! The mesh of all these tests: the recording loaded once into a database, and the services over it.
 
 use std::{
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::LazyLock,
     time::{Duration, Instant},
 };
@@ -72,9 +72,6 @@ pub(crate) fn with_recording(test: impl AsyncFnOnce(&Recording)) {
     // The client's connections belong to the runtime that opened them, so all tests share one runtime.
     static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
     static RECORDING: OnceCell<Recording> = OnceCell::const_new();
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/smoketest-5000");
-    if !folder.is_dir() {
-        return say("skipped: there is no ../shared/data/smoketest-5000 beside the workspace");
-    }
+    let Some(folder) = mesh_tests::recording() else { return };
     RUNTIME.block_on(async { test(RECORDING.get_or_init(|| Recording::start(folder)).await).await });
 }

@@ -123,12 +123,7 @@ fn check_answer(fuzzed: &FuzzedRequest, answer: &RawAnswer) -> Result<(), String
         // Refusals of the HTTP parser itself have no body.
         400 | 414 | 431 if answer.body.is_empty() && answer.header("x-request-id").is_none() => Ok(()),
         400..=499 if fuzzed.is_head => Ok(()),
-        400..=499 => {
-            let header = |name: &str| answer.header(name).map(str::to_owned);
-            problem::read(answer.status, header, &answer.body)
-                .map(drop)
-                .map_err(|wrong| format!("{wrong}: {}", description()))
-        }
+        400..=499 => problem::read(answer).map(drop).map_err(|wrong| format!("{wrong}: {}", description())),
         _ => Err(description()),
     }
 }
