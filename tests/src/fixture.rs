@@ -6,7 +6,7 @@ use mesh_testbed::{Database, Mesh, MeshSetup, retry};
 use tokio::sync::OnceCell;
 use tokio_postgres::Client;
 
-use crate::client::MeshClient;
+use crate::{NO_CACHE, client::MeshClient, shared::Shared};
 
 /// Height of the newest block of the fixture.
 pub const HEIGHT: &str = "3";
@@ -44,6 +44,23 @@ pub async fn start(
     let mesh = configure(Mesh::configure(&database)).start().await;
     let client = MeshClient::new(&mesh);
     (database, mesh, client)
+}
+
+/// Runs a test on a mesh over the fixture whose tables it may lock and whose services it may stop. Such tests
+/// wait for each other; each releases its locks, and services that have ended are started again before the next
+/// one. The mesh has no cache, and its queries may take a minute.
+pub fn exclusively(test: impl AsyncFnOnce(&Database, &mut Mesh)) {
+    static MESH: Shared<SharedMesh> = Shared::new();
+    let start = async || {
+        let (name, value) = NO_CACHE;
+        let (database, mesh, _) =
+            self::start(|setup| setup.env(name, value).env("MESH_QUERY_TIMEOUT_MS", "60000")).await;
+        SharedMesh { database, mesh }
+    };
+    MESH.run(start, async |SharedMesh { database, mesh }| {
+        mesh.restart_ended().await;
+        test(database, mesh).await;
+    });
 }
 
 /// A mesh that all tests of this process share; they only read.

@@ -12,6 +12,7 @@ pub mod problem;
 pub mod proxied;
 pub mod raw;
 pub mod rpc;
+pub mod shared;
 pub mod zip;
 
 /// Switches the edge's answer cache off, for tests of the services behind it.

@@ -147,6 +147,13 @@ impl Mesh {
         found.map_or_else(|| panic!("this mesh has no {name}"), |(_, service)| service)
     }
 
+    /// Starts the services again that have ended.
+    pub async fn restart_ended(&mut self) {
+        for (_, service) in self.services.iter_mut().filter(|(_, service)| service.has_ended()) {
+            service.restart().await;
+        }
+    }
+
     /// One of its services, to restart it.
     pub fn service_mut(&mut self, name: &str) -> &mut Service {
         let found = self.services.iter_mut().find(|(service, _)| *service == name);

@@ -191,6 +191,11 @@ impl Service {
         self.process.stop().await.unwrap_or_else(|error| panic!("cannot stop {}: {error}", self.spec.name))
     }
 
+    /// Whether it has ended.
+    pub fn has_ended(&self) -> bool {
+        self.process.exit_status().is_some()
+    }
+
     /// Waits until it has ended by itself.
     pub async fn ended(&self) -> ExitStatus {
         self.process

@@ -9,15 +9,15 @@ use mesh_tests::{
 use reqwest::Method;
 use tonic::Request;
 
-use crate::access_log::mesh;
+use crate::access_log::logging_all;
 
 /// Is sent in every part of a request that a client may choose freely.
 const SECRET: &str = "Hunter2Hunter2";
 
 #[tokio::test]
 async fn no_header_query_body_or_unknown_path_is_written() {
-    let (_database, mesh) = mesh("all").await;
-    let mesh_client = MeshClient::new(&mesh);
+    let (_, mesh) = logging_all().await;
+    let mesh_client = MeshClient::new(mesh);
     let secret = |request: reqwest::RequestBuilder| {
         let request = request.header("authorization", format!("Bearer {SECRET}")).header("cookie", SECRET);
         request
@@ -37,38 +37,38 @@ async fn no_header_query_body_or_unknown_path_is_written() {
         (SECRET.parse().unwrap(), "/accounts".to_owned(), ""),
     ] {
         let answer = Answer::to(secret(mesh_client.request(method, &path)).body(body.to_owned())).await;
-        line(&mesh, answer.header("x-request-id").unwrap()).await;
+        line(mesh, answer.header("x-request-id").unwrap()).await;
     }
-    let rpc = Rpc::connect(&mesh).await;
+    let rpc = Rpc::connect(mesh).await;
     let mut request = Request::new(Call::from_path("/accounts").unwrap().message);
     request.metadata_mut().insert("authorization", SECRET.parse().unwrap());
     request.metadata_mut().insert("x-request-id", "over-grpc".parse().unwrap());
     rpc.call_at(format!("/api.v2.Query/{SECRET}").parse().unwrap(), request)
         .await
         .expect_err("no such method");
-    line(&mesh, "over-grpc").await;
+    line(mesh, "over-grpc").await;
     // A request id with characters that are not allowed is replaced, so it must not be logged either.
     let answer = mesh_client.get_with("/accounts", "x-request-id", &format!("{SECRET} {SECRET}")).await;
-    line(&mesh, answer.header("x-request-id").unwrap()).await;
+    line(mesh, answer.header("x-request-id").unwrap()).await;
     let log = mesh.service("edge").log();
     assert!(!log.to_lowercase().contains(&SECRET.to_lowercase()), "{log}");
 }
 
 #[tokio::test]
 async fn no_path_breaks_a_log_line() {
-    let (_database, mesh) = mesh("all").await;
-    let mesh_client = MeshClient::new(&mesh);
+    let (_, mesh) = logging_all().await;
+    let mesh_client = MeshClient::new(mesh);
     for path in
         ["/api/v2/withdrawal/%22%7D%0A%7B%22", "/api/v2/withdrawal/{}\u{e9}", "/transaction/%1b%5b31m"]
     {
         let answer = mesh_client.get(path).await;
-        let line = line(&mesh, answer.header("x-request-id").unwrap()).await;
+        let line = line(mesh, answer.header("x-request-id").unwrap()).await;
         assert!(
             line["path"].as_str().is_some_and(|path| path.bytes().all(|byte| byte.is_ascii_graphic())),
             "{line}"
         );
     }
     let long = mesh_client.get(&format!("/api/v2/withdrawal/{}", "a".repeat(7000))).await;
-    let line = line(&mesh, long.header("x-request-id").unwrap()).await;
+    let line = line(mesh, long.header("x-request-id").unwrap()).await;
     assert!(line["path"].as_str().is_some_and(|path| path.len() < 300), "{line}");
 }

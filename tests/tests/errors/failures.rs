@@ -3,13 +3,14 @@
 
 use std::time::{Duration, Instant};
 
-use mesh_testbed::{Answer, Mesh, Signal, nats};
+use mesh_testbed::{Answer, Database, Mesh, Signal, nats};
 use mesh_tests::{
     NO_CACHE,
     client::MeshClient,
     fixture::{self, MARKET, ORACLE_SPEC, TableLock, UNKNOWN_ID, WITHDRAWAL},
     problem::assert_problem,
     proxied::ProxiedServer,
+    shared::Shared,
 };
 
 /// Time limit for an `Unavailable` answer.
@@ -38,6 +39,26 @@ async fn promptly(mesh: &MeshClient, path: &str, at_most: Duration) -> Answer {
     answer
 }
 
+/// Runs a test on a mesh whose database is behind a proxy that the test may cut or stall, and restores.
+pub(crate) fn with_proxied_database(test: impl AsyncFnOnce(&ProxiedServer, &Mesh)) {
+    static MESH: Shared<(Database, ProxiedServer, Mesh)> = Shared::new();
+    let start = async || {
+        let database = fixture::database().await;
+        let proxied_server = ProxiedServer::start(database.url()).await;
+        let setup = Mesh::configure(&database).env("MESH_DATABASE_URL", proxied_server.url());
+        let setup = setup.env("MESH_QUERY_TIMEOUT_MS", "500").env(NO_CACHE.0, NO_CACHE.1);
+        let mesh = setup.start().await;
+        (database, proxied_server, mesh)
+    };
+    MESH.run(start, async |(_, proxied_server, mesh)| {
+        proxied_server.restore();
+        for (path, ..) in reads() {
+            MeshClient::new(mesh).await_status(&path, 200).await;
+        }
+        test(proxied_server, mesh).await;
+    });
+}
+
 #[tokio::test]
 async fn an_unknown_entity_is_not_found() {
     let mesh = MeshClient::fixture().await;
@@ -54,68 +75,62 @@ async fn a_store_without_blocks_has_no_limits_and_no_height() {
     assert_problem(&mesh_client.get("/blockchain/height").await, 503, 14, 90001);
 }
 
-#[tokio::test]
-async fn an_operation_without_a_service_is_unavailable_at_once() {
-    let (_database, _mesh, mesh_client) = fixture::start(|setup| setup.without("query")).await;
-    for (path, ..) in reads().iter().take(7) {
-        assert_problem(&promptly(&mesh_client, path, Duration::from_millis(500)).await, 503, 14, 10000);
-    }
-    assert_eq!(
-        mesh_client.get("/api/v2/network/limits").await.status,
-        200,
-        "the other services still answer"
-    );
+#[test]
+fn an_operation_without_a_service_is_unavailable_at_once() {
+    fixture::exclusively(async |_, mesh| {
+        mesh.service("query").kill().await;
+        let mesh_client = MeshClient::new(mesh);
+        for (path, ..) in reads().iter().take(7) {
+            assert_problem(&promptly(&mesh_client, path, Duration::from_millis(500)).await, 503, 14, 10000);
+        }
+        assert_eq!(
+            mesh_client.get("/api/v2/network/limits").await.status,
+            200,
+            "the other services still answer"
+        );
+    });
 }
 
-#[tokio::test]
-async fn without_the_database_reads_are_unavailable_and_recover_with_it() {
-    let database = fixture::database().await;
-    let proxied_server = ProxiedServer::start(database.url()).await;
-    let setup =
-        Mesh::configure(&database).env("MESH_DATABASE_URL", proxied_server.url()).env(NO_CACHE.0, NO_CACHE.1);
-    let mesh = setup.start().await;
-    let mesh_client = MeshClient::new(&mesh);
-    for (path, ..) in reads() {
-        assert_eq!(mesh_client.get(&path).await.status, 200, "{path}");
-    }
-    proxied_server.cut();
-    for (path, ..) in reads() {
-        assert_problem(&promptly(&mesh_client, &path, TIME_LIMIT).await, 503, 14, 10000);
-    }
-    assert_eq!(mesh_client.get("/api/v2/info").await.status, 200, "Info is answered without the database");
-    assert_eq!(mesh.service("query").admin("/readyz").await.status, 503);
-    assert_eq!(mesh.service("query").admin("/livez").await.status, 200);
-    proxied_server.restore();
-    for (path, ..) in reads() {
-        mesh_client.await_status(&path, 200).await;
-    }
+#[test]
+fn without_the_database_reads_are_unavailable_and_recover_with_it() {
+    with_proxied_database(async |proxied_server, mesh| {
+        let mesh_client = MeshClient::new(mesh);
+        proxied_server.cut();
+        for (path, ..) in reads() {
+            assert_problem(&promptly(&mesh_client, &path, TIME_LIMIT).await, 503, 14, 10000);
+        }
+        assert_eq!(
+            mesh_client.get("/api/v2/info").await.status,
+            200,
+            "Info is answered without the database"
+        );
+        assert_eq!(mesh.service("query").admin("/readyz").await.status, 503);
+        assert_eq!(mesh.service("query").admin("/livez").await.status, 200);
+        proxied_server.restore();
+        for (path, ..) in reads() {
+            mesh_client.await_status(&path, 200).await;
+        }
+    });
 }
 
-#[tokio::test]
-async fn a_stalled_database_gives_deadline_exceeded_and_then_unavailable() {
-    let database = fixture::database().await;
-    let proxied_server = ProxiedServer::start(database.url()).await;
-    let setup = Mesh::configure(&database)
-        .env("MESH_DATABASE_URL", proxied_server.url())
-        .env("MESH_QUERY_TIMEOUT_MS", "500");
-    let mesh = setup.env(NO_CACHE.0, NO_CACHE.1).start().await;
-    let mesh_client = MeshClient::new(&mesh);
-    for (path, ..) in reads() {
-        mesh_client.await_status(&path, 200).await;
-    }
-    proxied_server.stall();
-    let mut is_away = false;
-    for (path, ..) in reads() {
-        let answer = promptly(&mesh_client, &path, TIME_LIMIT).await;
-        is_away |= answer.status == 503;
-        let (status, code) = if is_away { (503, 14) } else { (504, 4) };
-        assert_problem(&answer, status, code, 10000);
-    }
-    assert!(is_away, "after three seconds nobody waits any more");
-    proxied_server.restore();
-    for (path, ..) in reads() {
-        mesh_client.await_status(&path, 200).await;
-    }
+#[test]
+fn a_stalled_database_gives_deadline_exceeded_and_then_unavailable() {
+    with_proxied_database(async |proxied_server, mesh| {
+        let mesh_client = MeshClient::new(mesh);
+        proxied_server.stall();
+        let mut is_away = false;
+        for (path, ..) in reads() {
+            let answer = promptly(&mesh_client, &path, TIME_LIMIT).await;
+            is_away |= answer.status == 503;
+            let (status, code) = if is_away { (503, 14) } else { (504, 4) };
+            assert_problem(&answer, status, code, 10000);
+        }
+        assert!(is_away, "after three seconds nobody waits any more");
+        proxied_server.restore();
+        for (path, ..) in reads() {
+            mesh_client.await_status(&path, 200).await;
+        }
+    });
 }
 
 #[tokio::test]
@@ -223,12 +238,10 @@ async fn a_broken_store_is_an_internal_error_that_reveals_only_its_number() {
 
 #[tokio::test]
 async fn a_stored_value_that_cannot_be_shown_is_an_internal_error_and_not_a_default() {
-    let database = fixture::database().await;
-    let client = database.connect().await;
+    let (database, _mesh, mesh_client) = fixture::start(|setup| setup).await;
     let spoil = r#"UPDATE oracle_specs SET filters = '[{"key": {"name": "secret", "type": "TYPE_FOO"}}]'"#;
-    client.batch_execute(spoil).await.expect("filters are free-form");
-    let mesh = Mesh::start(&database).await;
-    let answer = MeshClient::new(&mesh).get(&format!("/api/v2/oracle/spec/{ORACLE_SPEC}")).await;
+    database.connect().await.batch_execute(spoil).await.expect("filters are free-form");
+    let answer = mesh_client.get(&format!("/api/v2/oracle/spec/{ORACLE_SPEC}")).await;
     assert_problem(&answer, 500, 13, 190_001);
     assert!(!answer.text().contains("TYPE_FOO"), "{answer:?}");
 }
@@ -240,6 +253,8 @@ async fn a_listing_of_accounts_over_its_cap_asks_for_a_filter() {
     let refusal = assert_problem(&mesh_client.get("/accounts").await, 400, 9, 80006);
     assert!(refusal.message.contains("filter"), "{refusal:?}");
     assert_eq!(mesh_client.get("/accounts?party=network").await.status, 200);
-    let cap = Mesh::configure(&database).env("MESH_ACCOUNTS_MAX_ROWS", "6").start().await;
-    assert_eq!(MeshClient::new(&cap).get("/accounts").await.status, 200, "as many as the cap are listed");
+    // Of the six accounts one is deleted: as many as the cap are listed.
+    let delete = "DELETE FROM accounts WHERE id = (SELECT min(id) FROM accounts)";
+    assert_eq!(database.connect().await.execute(delete, &[]).await.unwrap(), 1);
+    mesh_client.await_status("/accounts", 200).await;
 }

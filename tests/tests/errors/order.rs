@@ -1,13 +1,13 @@
 //! The order of checks (2.3): of two faults the earlier one is reported, for each pair of neighbours.
 
-use mesh_testbed::Mesh;
 use mesh_tests::{
     client::MeshClient,
-    fixture::{self, MARKET, UNKNOWN_ID},
+    fixture::{MARKET, UNKNOWN_ID},
     problem::assert_problem,
-    proxied::ProxiedServer,
     raw,
 };
+
+use crate::errors::failures::with_proxied_database;
 
 /// A body above the limit of 2 MiB that is not JSON.
 fn oversized() -> String {
@@ -82,24 +82,23 @@ async fn pagination_comes_before_ranges() {
     }
 }
 
-#[tokio::test]
-async fn every_check_of_the_request_comes_before_the_store() {
-    let database = fixture::database().await;
-    let proxied_database = ProxiedServer::start(database.url()).await;
-    let mesh = Mesh::configure(&database).env("MESH_DATABASE_URL", proxied_database.url()).start().await;
-    let mesh_client = MeshClient::new(&mesh);
-    proxied_database.cut();
-    let candles = format!("/api/v2/candle?candleId=trades_candle_1_hour_{MARKET}");
-    for (path, number) in [
-        (format!("{candles}&fromTimestamp=2&toTimestamp=1"), 10042),
-        (format!("{candles}&fromTimestamp=-1"), 10042),
-        (format!("{candles}&pagination.first=0"), 10028),
-        ("/api/v2/rewards/epoch/summaries?filter.fromEpoch=2&filter.toEpoch=1".to_owned(), 10029),
-        ("/api/v2/delegations?epochId=-1".to_owned(), 10036),
-        ("/accounts?party=x".to_owned(), 10013),
-        ("/api/v2/withdrawal/x".to_owned(), 80005),
-    ] {
-        assert_problem(&mesh_client.get(&path).await, 400, 3, number);
-    }
-    assert_problem(&mesh_client.get(&format!("/api/v2/withdrawal/{UNKNOWN_ID}")).await, 503, 14, 10000);
+#[test]
+fn every_check_of_the_request_comes_before_the_store() {
+    with_proxied_database(async |proxied_database, mesh| {
+        let mesh_client = MeshClient::new(mesh);
+        proxied_database.cut();
+        let candles = format!("/api/v2/candle?candleId=trades_candle_1_hour_{MARKET}");
+        for (path, number) in [
+            (format!("{candles}&fromTimestamp=2&toTimestamp=1"), 10042),
+            (format!("{candles}&fromTimestamp=-1"), 10042),
+            (format!("{candles}&pagination.first=0"), 10028),
+            ("/api/v2/rewards/epoch/summaries?filter.fromEpoch=2&filter.toEpoch=1".to_owned(), 10029),
+            ("/api/v2/delegations?epochId=-1".to_owned(), 10036),
+            ("/accounts?party=x".to_owned(), 10013),
+            ("/api/v2/withdrawal/x".to_owned(), 80005),
+        ] {
+            assert_problem(&mesh_client.get(&path).await, 400, 3, number);
+        }
+        assert_problem(&mesh_client.get(&format!("/api/v2/withdrawal/{UNKNOWN_ID}")).await, 503, 14, 10000);
+    });
 }

@@ -2,9 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use mesh_testbed::Mesh;
 use mesh_tests::{
-    NO_CACHE,
     fixture::{self, TableLock},
     rpc::{Call, Rpc, assert_refused},
     say,
@@ -25,80 +23,83 @@ fn list(timeout: Duration) -> (Call, Request<bytes::Bytes>) {
     (called, request)
 }
 
-#[tokio::test]
-async fn a_call_ends_at_its_deadline_and_so_does_its_query() {
-    let database = fixture::database().await;
-    // The operation's own time is far longer than the call's.
-    let mesh = Mesh::configure(&database).env("MESH_QUERY_TIMEOUT_MS", "60000").start().await;
-    let rpc = Rpc::connect(&mesh).await;
-    let locked = TableLock::acquire(&database, TABLE).await;
-    let (called, request) = list(Duration::from_secs(2));
-    let began = Instant::now();
-    let (answered, ()) =
-        tokio::join!(rpc.call_with(&called, request), locked.await_queries("query", 1, TIME_LIMIT));
-    let took = began.elapsed();
-    assert!((Duration::from_millis(1900)..Duration::from_secs(30)).contains(&took), "after {took:?}");
-    assert_refused(answered, 4, 10_000);
-    locked.await_queries("query", 0, TIME_LIMIT).await;
-    locked.release().await;
-    rpc.call(&called).await.expect("it is answered again");
-}
-
-#[tokio::test]
-async fn a_call_that_shares_a_request_with_a_shorter_deadline_is_still_answered() {
-    let (database, mesh, _) = fixture::start(|setup| setup.env(NO_CACHE.0, NO_CACHE.1)).await;
-    let rpc = Rpc::connect(&mesh).await;
-    rpc.call(&Call::from_path(LIST).unwrap()).await.expect("it tells its height: asks of it are shared");
-    let locked = TableLock::acquire(&database, TABLE).await;
-    let call = |timeout| {
-        let (rpc, (called, request)) = (rpc.clone(), list(timeout));
-        tokio::spawn(async move { rpc.call_with(&called, request).await })
-    };
-    let hasty = call(Duration::from_secs(2));
-    locked.await_queries("query", 1, TIME_LIMIT).await;
-    let patient = [call(Duration::from_secs(20)), call(Duration::from_secs(20))];
-    assert!(hasty.await.unwrap().is_err(), "its time is over");
-    locked.release().await;
-    for patient in patient {
-        patient.await.unwrap().expect("it had the time");
-    }
-}
-
-#[tokio::test]
-async fn the_query_of_a_cancelled_call_is_cancelled() {
-    let (database, mesh, _) = fixture::start(|setup| setup.env("MESH_QUERY_TIMEOUT_MS", "60000")).await;
-    let rpc = Rpc::connect(&mesh).await;
-    let locked = TableLock::acquire(&database, TABLE).await;
-    let mut took = Vec::new();
-    // More calls than the service has connections for lists, so that a lost connection would be noticed; one
-    // after the other, since a call that gets no connection ends by itself.
-    for size in 1..6 {
-        let called = Call::from_path(&format!("{LIST}?pagination.first={size}")).unwrap();
-        let call = tokio::spawn({
-            let rpc = rpc.clone();
-            async move { rpc.call(&called).await.is_ok() }
-        });
-        locked.await_queries("query", 1, TIME_LIMIT).await;
-        // Only the call is reset; the connection stays open.
-        let taken_back = Instant::now();
-        call.abort();
+#[test]
+fn a_call_ends_at_its_deadline_and_so_does_its_query() {
+    fixture::exclusively(async |database, mesh| {
+        // The operation's own time is far longer than the call's.
+        let rpc = Rpc::connect(mesh).await;
+        let locked = TableLock::acquire(database, TABLE).await;
+        let (called, request) = list(Duration::from_secs(2));
+        let began = Instant::now();
+        let (answered, ()) =
+            tokio::join!(rpc.call_with(&called, request), locked.await_queries("query", 1, TIME_LIMIT));
+        let took = began.elapsed();
+        assert!((Duration::from_millis(1900)..Duration::from_secs(30)).contains(&took), "after {took:?}");
+        assert_refused(answered, 4, 10_000);
         locked.await_queries("query", 0, TIME_LIMIT).await;
-        took.push(taken_back.elapsed());
-    }
-    took.sort_unstable();
-    say(&format!("the queries of calls that were taken back were gone after {took:?}"));
-    // Longer durations may be due to a busy machine.
-    assert!(took[0] < Duration::from_secs(1), "{took:?}");
-    locked.release().await;
-    rpc.call(&Call::from_path(LIST).unwrap()).await.expect("the connection goes on");
+        locked.release().await;
+        rpc.call(&called).await.expect("it is answered again");
+    });
 }
 
-#[tokio::test]
-async fn a_call_to_a_stopped_workload_is_unavailable_at_once() {
-    let (_database, mesh, _) = fixture::start(|setup| setup.env(NO_CACHE.0, NO_CACHE.1)).await;
-    let rpc = Rpc::connect(&mesh).await;
-    let called = Call::from_path(LIST).unwrap();
-    rpc.call(&called).await.expect("it is answered");
-    mesh.service("query").kill().await;
-    assert_refused(rpc.call(&called).await, 14, 10_000);
+#[test]
+fn a_call_that_shares_a_request_with_a_shorter_deadline_is_still_answered() {
+    fixture::exclusively(async |database, mesh| {
+        let rpc = Rpc::connect(mesh).await;
+        rpc.call(&Call::from_path(LIST).unwrap()).await.expect("it tells its height: asks of it are shared");
+        let locked = TableLock::acquire(database, TABLE).await;
+        let call = |timeout| {
+            let (rpc, (called, request)) = (rpc.clone(), list(timeout));
+            tokio::spawn(async move { rpc.call_with(&called, request).await })
+        };
+        let hasty = call(Duration::from_secs(2));
+        locked.await_queries("query", 1, TIME_LIMIT).await;
+        let patient = [call(Duration::from_secs(20)), call(Duration::from_secs(20))];
+        assert!(hasty.await.unwrap().is_err(), "its time is over");
+        locked.release().await;
+        for patient in patient {
+            patient.await.unwrap().expect("it had the time");
+        }
+    });
+}
+
+#[test]
+fn the_query_of_a_cancelled_call_is_cancelled() {
+    fixture::exclusively(async |database, mesh| {
+        let rpc = Rpc::connect(mesh).await;
+        let locked = TableLock::acquire(database, TABLE).await;
+        let mut took = Vec::new();
+        // More calls than the service has connections for lists, so that a lost connection would be noticed; one
+        // after the other, since a call that gets no connection ends by itself.
+        for size in 1..6 {
+            let called = Call::from_path(&format!("{LIST}?pagination.first={size}")).unwrap();
+            let call = tokio::spawn({
+                let rpc = rpc.clone();
+                async move { rpc.call(&called).await.is_ok() }
+            });
+            locked.await_queries("query", 1, TIME_LIMIT).await;
+            // Only the call is reset; the connection stays open.
+            let taken_back = Instant::now();
+            call.abort();
+            locked.await_queries("query", 0, TIME_LIMIT).await;
+            took.push(taken_back.elapsed());
+        }
+        took.sort_unstable();
+        say(&format!("the queries of calls that were taken back were gone after {took:?}"));
+        // Longer durations may be due to a busy machine.
+        assert!(took[0] < Duration::from_secs(1), "{took:?}");
+        locked.release().await;
+        rpc.call(&Call::from_path(LIST).unwrap()).await.expect("the connection goes on");
+    });
+}
+
+#[test]
+fn a_call_to_a_stopped_workload_is_unavailable_at_once() {
+    fixture::exclusively(async |_, mesh| {
+        let rpc = Rpc::connect(mesh).await;
+        let called = Call::from_path(LIST).unwrap();
+        rpc.call(&called).await.expect("it is answered");
+        mesh.service("query").kill().await;
+        assert_refused(rpc.call(&called).await, 14, 10_000);
+    });
 }

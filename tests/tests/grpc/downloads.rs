@@ -59,22 +59,24 @@ async fn a_download_has_the_bytes_that_it_has_over_http() {
     }
 }
 
-#[tokio::test]
-async fn a_download_that_exceeds_its_deadline_ends_with_deadline_exceeded() {
-    let (database, mesh, _) = fixture::start(|setup| setup).await;
-    let rpc = Rpc::connect(&mesh).await;
-    let path = format!("/api/v2/ledgerentry/export?partyId={}&assetId={}", fixture::PARTY, fixture::ASSET);
-    let called = Call::from_path(&path).unwrap();
-    let locked = TableLock::acquire(&database, "ledger").await;
-    let mut request = Request::new(called.message.clone());
-    request.set_timeout(std::time::Duration::from_millis(300));
-    let mut stream = None;
-    let refused = match rpc.stream(&called, request).await {
-        Err(status) => Err(status),
-        Ok(opened) => stream.insert(opened).message().await,
-    };
-    assert_eq!(refused.expect_err("its time is over").code(), Code::DeadlineExceeded);
-    // The edge cancels its pulls, which ends their SQL statements.
-    locked.await_queries("export", 0, TIME_LIMIT).await;
-    locked.release().await;
+#[test]
+fn a_download_that_exceeds_its_deadline_ends_with_deadline_exceeded() {
+    fixture::exclusively(async |database, mesh| {
+        let rpc = Rpc::connect(mesh).await;
+        let path =
+            format!("/api/v2/ledgerentry/export?partyId={}&assetId={}", fixture::PARTY, fixture::ASSET);
+        let called = Call::from_path(&path).unwrap();
+        let locked = TableLock::acquire(database, "ledger").await;
+        let mut request = Request::new(called.message.clone());
+        request.set_timeout(std::time::Duration::from_millis(300));
+        let mut stream = None;
+        let refused = match rpc.stream(&called, request).await {
+            Err(status) => Err(status),
+            Ok(opened) => stream.insert(opened).message().await,
+        };
+        assert_eq!(refused.expect_err("its time is over").code(), Code::DeadlineExceeded);
+        // The edge cancels its pulls, which ends their SQL statements.
+        locked.await_queries("export", 0, TIME_LIMIT).await;
+        locked.release().await;
+    });
 }

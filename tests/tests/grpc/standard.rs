@@ -51,44 +51,45 @@ async fn await_other_status(
     timeout(TIME_LIMIT, changed).await.expect("it changes")
 }
 
-#[tokio::test]
-async fn health_is_serving_while_a_workload_has_a_replica() {
-    let (_database, mut mesh, _) = fixture::start(|setup| setup.without("tx-relay")).await;
-    let (connection, origin) = Rpc::connect(&mesh).await.connection();
-    let mut client = HealthClient::with_origin(connection, origin);
-    let request = HealthCheckRequest { service: "api.v2.Query".to_owned() };
-    let mut query = client.watch(request).await.unwrap().into_inner();
-    let first = query.message().await.unwrap().unwrap().status();
-    if first != ServingStatus::Serving {
-        assert_eq!(await_other_status(&mut query, first).await, ServingStatus::Serving);
-    }
-    for service in ["", "api.v2.Query"] {
-        assert_eq!(check(&mut client, service).await, Ok(ServingStatus::Serving), "{service}");
-    }
-    assert_eq!(check(&mut client, "api.v2.TxRelay").await, Ok(ServingStatus::NotServing));
-    assert_eq!(check(&mut client, "api.v2.Nobody").await, Err(Code::NotFound));
+#[test]
+fn health_is_serving_while_a_workload_has_a_replica() {
+    fixture::exclusively(async |_, mesh| {
+        let (connection, origin) = Rpc::connect(mesh).await.connection();
+        let mut client = HealthClient::with_origin(connection, origin);
+        let request = HealthCheckRequest { service: "api.v2.Query".to_owned() };
+        let mut query = client.watch(request).await.unwrap().into_inner();
+        let first = query.message().await.unwrap().unwrap().status();
+        if first != ServingStatus::Serving {
+            assert_eq!(await_other_status(&mut query, first).await, ServingStatus::Serving);
+        }
+        for service in ["", "api.v2.Query"] {
+            assert_eq!(check(&mut client, service).await, Ok(ServingStatus::Serving), "{service}");
+        }
+        assert_eq!(check(&mut client, "api.v2.TxRelay").await, Ok(ServingStatus::NotServing));
+        assert_eq!(check(&mut client, "api.v2.Nobody").await, Err(Code::NotFound));
 
-    mesh.service("query").kill().await;
-    assert_eq!(await_other_status(&mut query, ServingStatus::Serving).await, ServingStatus::NotServing);
-    assert_eq!(check(&mut client, "api.v2.Query").await, Ok(ServingStatus::NotServing));
-    assert_eq!(check(&mut client, "").await, Ok(ServingStatus::Serving), "the edge itself is there");
-    mesh.service_mut("query").restart().await;
-    assert_eq!(await_other_status(&mut query, ServingStatus::NotServing).await, ServingStatus::Serving);
+        mesh.service("query").kill().await;
+        assert_eq!(await_other_status(&mut query, ServingStatus::Serving).await, ServingStatus::NotServing);
+        assert_eq!(check(&mut client, "api.v2.Query").await, Ok(ServingStatus::NotServing));
+        assert_eq!(check(&mut client, "").await, Ok(ServingStatus::Serving), "the edge itself is there");
+        mesh.service_mut("query").restart().await;
+        assert_eq!(await_other_status(&mut query, ServingStatus::NotServing).await, ServingStatus::Serving);
 
-    let request = HealthCheckRequest { service: String::new() };
-    let mut mesh_health = client.watch(request).await.unwrap().into_inner();
-    assert_eq!(mesh_health.message().await.unwrap().unwrap().status(), ServingStatus::Serving);
-    let began = std::time::Instant::now();
-    let (status, ()) = tokio::join!(mesh.service("edge").stop(), async {
-        assert_eq!(
-            await_other_status(&mut mesh_health, ServingStatus::Serving).await,
-            ServingStatus::NotServing
-        );
-        let ended = timeout(TIME_LIMIT, mesh_health.message()).await.expect("it ends");
-        assert_eq!(ended.expect_err("with a status").code(), Code::Unavailable);
+        let request = HealthCheckRequest { service: String::new() };
+        let mut mesh_health = client.watch(request).await.unwrap().into_inner();
+        assert_eq!(mesh_health.message().await.unwrap().unwrap().status(), ServingStatus::Serving);
+        let began = std::time::Instant::now();
+        let (status, ()) = tokio::join!(mesh.service("edge").stop(), async {
+            assert_eq!(
+                await_other_status(&mut mesh_health, ServingStatus::Serving).await,
+                ServingStatus::NotServing
+            );
+            let ended = timeout(TIME_LIMIT, mesh_health.message()).await.expect("it ends");
+            assert_eq!(ended.expect_err("with a status").code(), Code::Unavailable);
+        });
+        // Open streams do not delay a stop: the testbed kills after 5 s.
+        assert!(status.success() && began.elapsed().as_secs() < 5, "{status} after {:?}", began.elapsed());
     });
-    // Open streams do not delay a stop: the testbed kills after 5 s.
-    assert!(status.success() && began.elapsed().as_secs() < 5, "{status} after {:?}", began.elapsed());
 }
 
 #[tokio::test]

@@ -113,19 +113,20 @@ async fn a_client_that_keeps_resetting_its_streams_is_disconnected() {
     assert_eq!(error, 11, "enhance your calm: {goodbye:?}");
 }
 
-#[tokio::test]
-async fn an_http_2_connection_gets_goaway_at_a_stop_and_pending_requests_are_answered() {
-    let (_database, mesh, _) = fixture::start(|setup| setup).await;
-    let mut client = connect(&mesh.url()).await;
-    request(&mut client, 1, &valid_request()).await;
-    next(&mut client, HEADERS).await;
-    let (status, ()) = tokio::join!(mesh.service("edge").stop(), async {
-        let goaway = timeout(Duration::from_secs(1), client.next(GOAWAY)).await;
-        goaway.expect("it gets GOAWAY at once").expect("the connection is not closed before");
-        request(&mut client, 3, &valid_request()).await;
-        let answer = next(&mut client, HEADERS).await;
-        assert_eq!(answer.stream, 3);
-        while timeout(TIME_LIMIT, client.frame()).await.expect("the edge closes in time").is_ok() {}
+#[test]
+fn an_http_2_connection_gets_goaway_at_a_stop_and_pending_requests_are_answered() {
+    fixture::exclusively(async |_, mesh| {
+        let mut client = connect(&mesh.url()).await;
+        request(&mut client, 1, &valid_request()).await;
+        next(&mut client, HEADERS).await;
+        let (status, ()) = tokio::join!(mesh.service("edge").stop(), async {
+            let goaway = timeout(Duration::from_secs(1), client.next(GOAWAY)).await;
+            goaway.expect("it gets GOAWAY at once").expect("the connection is not closed before");
+            request(&mut client, 3, &valid_request()).await;
+            let answer = next(&mut client, HEADERS).await;
+            assert_eq!(answer.stream, 3);
+            while timeout(TIME_LIMIT, client.frame()).await.expect("the edge closes in time").is_ok() {}
+        });
+        assert!(status.success(), "{status}");
     });
-    assert!(status.success(), "{status}");
 }

@@ -3,10 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use mesh_testbed::{DevNode, Mesh};
+use mesh_testbed::{Database, DevNode, Mesh};
 use mesh_tests::fixture;
 use proto_msgs::Contract;
 use serde_json::Value;
+use tokio::sync::OnceCell;
 
 use crate::lifecycle::nats::Client;
 
@@ -31,12 +32,22 @@ fn assert_identity(said: &Value, kind: &str) {
     assert!(said["metadata"].is_object(), "{said}");
 }
 
+/// Starts the mesh that these tests share, with a node, under the bus prefix `told`.
+async fn start_mesh() {
+    static SHARED: OnceCell<(Database, Mesh, DevNode)> = OnceCell::const_new();
+    let start = async || {
+        let node = DevNode::start().await;
+        let (database, mesh, _) =
+            fixture::start(|setup| setup.env("MESH_BUS_PREFIX", "told").env("MESH_NODE_URL", node.url()))
+                .await;
+        (database, mesh, node)
+    };
+    SHARED.get_or_init(start).await;
+}
+
 #[tokio::test]
 async fn every_service_publishes_its_identity_and_operations() {
-    let database = fixture::database().await;
-    let node = DevNode::start().await;
-    let mesh = Mesh::configure(&database).env("MESH_BUS_PREFIX", "told");
-    let _mesh = mesh.env("MESH_NODE_URL", node.url()).start().await;
+    start_mesh().await;
     let Some(mut bus) = Client::connect().await else { return };
     let said = bus.question("$SRV.INFO").await;
     let infos = replies_of_mesh(&said, "told");
@@ -118,14 +129,13 @@ async fn requests_and_failures_are_counted_by_operation() {
 
 #[tokio::test]
 async fn an_error_on_the_bus_carries_the_conventions_headers_and_the_problem() {
-    let database = fixture::database().await;
-    let _mesh = Mesh::configure(&database).env("MESH_BUS_PREFIX", "asked").start().await;
+    start_mesh().await;
     let Some(mut bus) = Client::connect().await else { return };
     for (payload, code, name, number) in [
         (&b"\xff"[..], 3, "InvalidArgument", 10015),
         (&[&[0x0a, 64][..], fixture::UNKNOWN_ID.as_bytes()].concat(), 5, "NotFound", 150_001),
     ] {
-        let replies = bus.ask("asked.query.GetWithdrawal", payload).await;
+        let replies = bus.ask("told.query.GetWithdrawal", payload).await;
         assert_eq!(replies.len(), 1, "one replica answers");
         let headers = &replies[0].headers;
         assert!(headers.contains(&format!("Nats-Service-Error-Code: {code}\r\n")), "{headers}");
@@ -137,7 +147,7 @@ async fn an_error_on_the_bus_carries_the_conventions_headers_and_the_problem() {
             "{problem}"
         );
     }
-    let silence = bus.ask("asked.query.GetWithdrawal.nobody", b"").await;
+    let silence = bus.ask("told.query.GetWithdrawal.nobody", b"").await;
     assert!(
         silence.len() == 1 && silence[0].headers.starts_with("NATS/1.0 503"),
         "no responder is said at once"

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use mesh_testbed::{Answer, DevNode, Mesh, eventually, http1::Connection, nats as bus};
 use mesh_tests::{
-    NO_CACHE,
     client::MeshClient,
     fixture::{self, TableLock},
     problem::assert_problem,
@@ -26,26 +25,28 @@ const TIME_LIMIT: Duration = Duration::from_secs(5);
 /// Time limit for a start; meshes of other tests may start first.
 const START_LIMIT: Duration = Duration::from_secs(60);
 
-#[tokio::test]
-async fn a_stopping_service_accepts_no_requests_and_answers_pending_ones() {
-    let (database, mesh, mesh_client) = fixture::start(|setup| setup).await;
-    let locked = TableLock::acquire(&database, TABLE).await;
-    let slow = tokio::spawn({
-        let mesh_client = mesh_client.clone();
-        async move { mesh_client.get(LIST).await }
-    });
-    locked.await_queries("query", 1, TIME_LIMIT).await;
+#[test]
+fn a_stopping_service_accepts_no_requests_and_answers_pending_ones() {
+    fixture::exclusively(async |database, mesh| {
+        let mesh_client = MeshClient::new(mesh);
+        let locked = TableLock::acquire(database, TABLE).await;
+        let slow = tokio::spawn({
+            let mesh_client = mesh_client.clone();
+            async move { mesh_client.get(LIST).await }
+        });
+        locked.await_queries("query", 1, TIME_LIMIT).await;
 
-    let query = mesh.service("query");
-    let (status, ()) = tokio::join!(query.stop(), async {
-        mesh_client.await_status("/accounts", 503).await;
-        assert_eq!(query.admin("/readyz").await.status, 503, "it is stopping");
-        assert_eq!(query.admin("/livez").await.status, 200, "it is alive until it has answered");
-        locked.release().await;
+        let query = mesh.service("query");
+        let (status, ()) = tokio::join!(query.stop(), async {
+            mesh_client.await_status("/accounts", 503).await;
+            assert_eq!(query.admin("/readyz").await.status, 503, "it is stopping");
+            assert_eq!(query.admin("/livez").await.status, 200, "it is alive until it has answered");
+            locked.release().await;
+        });
+        let answer = slow.await.expect("the client does not panic");
+        assert_eq!(answer.status, 200, "{answer:?}");
+        assert!(status.success(), "{status}");
     });
-    let answer = slow.await.expect("the client does not panic");
-    assert_eq!(answer.status, 200, "{answer:?}");
-    assert!(status.success(), "{status}");
 }
 
 #[tokio::test]
@@ -64,25 +65,28 @@ async fn an_endless_query_does_not_delay_a_stop_beyond_its_grace() {
     slow.abort();
 }
 
-#[tokio::test]
-async fn a_stopping_edge_answers_pending_requests_and_closes() {
-    let (database, mesh, _) = fixture::start(|setup| setup).await;
-    let locked = TableLock::acquire(&database, TABLE).await;
-    let mut busy = Connection::open(&mesh.url()).await.expect("the edge listens");
-    let mut idle = Connection::open(&mesh.url()).await.expect("the edge listens");
-    idle.send(b"GET /accounts HTTP/1.1\r\nHost: x\r\n\r\n").await.expect("the edge reads");
-    idle.answer(false).await.expect("the edge answers HTTP").expect("the edge answers");
-    busy.send(format!("GET {LIST} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes()).await.expect("the edge reads");
-    locked.await_queries("query", 1, TIME_LIMIT).await;
+#[test]
+fn a_stopping_edge_answers_pending_requests_and_closes() {
+    fixture::exclusively(async |database, mesh| {
+        let locked = TableLock::acquire(database, TABLE).await;
+        let mut busy = Connection::open(&mesh.url()).await.expect("the edge listens");
+        let mut idle = Connection::open(&mesh.url()).await.expect("the edge listens");
+        idle.send(b"GET /accounts HTTP/1.1\r\nHost: x\r\n\r\n").await.expect("the edge reads");
+        idle.answer(false).await.expect("the edge answers HTTP").expect("the edge answers");
+        busy.send(format!("GET {LIST} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes())
+            .await
+            .expect("the edge reads");
+        locked.await_queries("query", 1, TIME_LIMIT).await;
 
-    let (status, ()) = tokio::join!(mesh.service("edge").stop(), async {
-        assert!(idle.rest().await.expect("an idle connection is closed properly").is_empty());
-        locked.release().await;
-        let answer = busy.answer(false).await.expect("the edge answers HTTP").expect("the edge answers");
-        assert_eq!(answer.status, 200, "{answer:?}");
-        assert!(busy.rest().await.expect("a finished connection is closed properly").is_empty());
+        let (status, ()) = tokio::join!(mesh.service("edge").stop(), async {
+            assert!(idle.rest().await.expect("an idle connection is closed properly").is_empty());
+            locked.release().await;
+            let answer = busy.answer(false).await.expect("the edge answers HTTP").expect("the edge answers");
+            assert_eq!(answer.status, 200, "{answer:?}");
+            assert!(busy.rest().await.expect("a finished connection is closed properly").is_empty());
+        });
+        assert!(status.success(), "{status}");
     });
-    assert!(status.success(), "{status}");
 }
 
 #[tokio::test]
@@ -99,20 +103,22 @@ async fn a_submission_that_waits_for_a_block_is_answered_before_its_edge_ends() 
     assert_problem(&waiting.await.expect("it is answered"), 504, 4, 10000);
 }
 
-#[tokio::test]
-async fn a_killed_service_is_unavailable_at_once_and_answers_after_a_restart() {
-    let (_database, mut mesh, mesh_client) = fixture::start(|setup| setup.env(NO_CACHE.0, NO_CACHE.1)).await;
-    for _ in 0..3 {
-        assert_eq!(mesh_client.get(LIST).await.status, 200);
-        mesh.service("query").kill().await;
-        let started = Instant::now();
-        assert_problem(&mesh_client.get(LIST).await, 503, 14, 10000);
-        // Takes milliseconds on an idle machine; the deadline of the operation is ten seconds.
-        assert!(started.elapsed() < Duration::from_secs(3), "after {:?}", started.elapsed());
-        assert_eq!(mesh_client.get("/blockchain/height").await.status, 200, "the others do not mind");
-        mesh.service_mut("query").restart().await;
-        assert_eq!(mesh_client.get(LIST).await.status, 200, "a service that is ready answers");
-    }
+#[test]
+fn a_killed_service_is_unavailable_at_once_and_answers_after_a_restart() {
+    fixture::exclusively(async |_, mesh| {
+        let mesh_client = MeshClient::new(mesh);
+        for _ in 0..3 {
+            assert_eq!(mesh_client.get(LIST).await.status, 200);
+            mesh.service("query").kill().await;
+            let started = Instant::now();
+            assert_problem(&mesh_client.get(LIST).await, 503, 14, 10000);
+            // Takes milliseconds on an idle machine; the deadline of the operation is ten seconds.
+            assert!(started.elapsed() < Duration::from_secs(3), "after {:?}", started.elapsed());
+            assert_eq!(mesh_client.get("/blockchain/height").await.status, 200, "the others do not mind");
+            mesh.service_mut("query").restart().await;
+            assert_eq!(mesh_client.get(LIST).await.status, 200, "a service that is ready answers");
+        }
+    });
 }
 
 #[tokio::test]
@@ -129,30 +135,32 @@ async fn a_request_whose_only_service_is_killed_fails_long_before_its_deadline()
     assert!(answered - killed < Duration::from_secs(2), "after {:?}", answered - killed);
 }
 
-#[tokio::test]
-async fn the_query_of_a_client_that_disconnects_is_cancelled() {
-    let (database, mesh, _) = fixture::start(|setup| setup.env("MESH_QUERY_TIMEOUT_MS", "60000")).await;
-    let locked = TableLock::acquire(&database, TABLE).await;
-    // More requests than the service has connections for lists, so that a lost connection would be noticed;
-    // one after the other, since a request that gets no connection ends by itself.
-    for size in 1..6 {
-        let mut connection = Connection::open(&mesh.url()).await.expect("the edge listens");
-        connection
-            .send(format!("GET {LIST}?pagination.first={size} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes())
-            .await
-            .expect("it reads");
-        locked.await_queries("query", 1, TIME_LIMIT).await;
-        drop(connection);
-        // Long before its own deadline; `mesh rig reads` measures that it takes less than a second.
-        locked.await_queries("query", 0, TIME_LIMIT).await;
-    }
-    locked.release().await;
-    assert_eq!(MeshClient::new(&mesh).get(LIST).await.status, 200);
-    let log = mesh.service("query").log();
-    assert!(
-        !log.contains("\"level\":\"ERROR\"") && !log.contains("\"level\":\"WARN\""),
-        "nobody's fault: {log}"
-    );
+#[test]
+fn the_query_of_a_client_that_disconnects_is_cancelled() {
+    fixture::exclusively(async |database, mesh| {
+        let logged_before = mesh.service("query").log().len();
+        let locked = TableLock::acquire(database, TABLE).await;
+        // More requests than the service has connections for lists, so that a lost connection would be noticed;
+        // one after the other, since a request that gets no connection ends by itself.
+        for size in 1..6 {
+            let mut connection = Connection::open(&mesh.url()).await.expect("the edge listens");
+            connection
+                .send(format!("GET {LIST}?pagination.first={size} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes())
+                .await
+                .expect("it reads");
+            locked.await_queries("query", 1, TIME_LIMIT).await;
+            drop(connection);
+            // Long before its own deadline; `mesh rig reads` measures that it takes less than a second.
+            locked.await_queries("query", 0, TIME_LIMIT).await;
+        }
+        locked.release().await;
+        assert_eq!(MeshClient::new(mesh).get(LIST).await.status, 200);
+        let log = mesh.service("query").log().split_off(logged_before);
+        assert!(
+            !log.contains("\"level\":\"ERROR\"") && !log.contains("\"level\":\"WARN\""),
+            "nobody's fault: {log}"
+        );
+    });
 }
 
 #[tokio::test]

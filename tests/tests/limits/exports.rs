@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mesh_testbed::{Answer, Mesh, retry};
+use mesh_testbed::{Answer, retry};
 use mesh_tests::{
     client::MeshClient,
     fixture::{self, TableLock},
@@ -48,13 +48,10 @@ async fn download_until_blocked(mesh_client: &MeshClient) -> JoinHandle<Answer> 
 
 #[tokio::test]
 async fn a_download_above_the_limit_is_refused_until_another_ends_or_its_client_disconnects() {
-    let database = fixture::database().await;
-    let mesh = Mesh::configure(&database)
-        .env("MESH_EDGE_EXPORTS_PER_ADDRESS", "2")
-        .env("MESH_EDGE_TRUSTED_PROXIES", "127.0.0.1")
-        .start()
-        .await;
-    let mesh_client = MeshClient::new(&mesh);
+    let (database, mesh, mesh_client) = fixture::start(|setup| {
+        setup.env("MESH_EDGE_EXPORTS_PER_ADDRESS", "2").env("MESH_EDGE_TRUSTED_PROXIES", "127.0.0.1")
+    })
+    .await;
     assert_eq!(mesh_client.get("/limits").await.json()["rate"]["exportsPerAddress"], 2);
     let rpc = Rpc::connect(&mesh).await;
     let called = Call::from_path(&path()).unwrap();

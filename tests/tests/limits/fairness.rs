@@ -66,9 +66,7 @@ async fn assert_exempt_answered(mesh: &Mesh, mesh_client: &MeshClient, client: &
 
 #[tokio::test]
 async fn a_slow_operation_leaves_permits_for_the_others() {
-    let database = fixture::database().await;
-    let mesh = small_limits(Mesh::configure(&database)).start().await;
-    let mesh_client = MeshClient::new(&mesh);
+    let (database, mesh, mesh_client) = fixture::start(small_limits).await;
     let locked = TableLock::acquire(&database, "delegations_current").await;
     let blocked_reads = send_four_blocked(&mesh, &mesh_client, |at| format!("203.0.113.{at}")).await;
     let refused = get_promptly(&mesh_client, "203.0.113.9", &blocked_path(9)).await;
@@ -93,9 +91,8 @@ async fn a_slow_operation_leaves_permits_for_the_others() {
 
 #[tokio::test]
 async fn one_client_leaves_permits_for_the_others() {
-    let database = fixture::database().await;
-    let mesh = small_limits(Mesh::configure(&database)).start().await;
-    let (mesh_client, greedy) = (MeshClient::new(&mesh), "203.0.113.9");
+    let (database, mesh, mesh_client) = fixture::start(small_limits).await;
+    let greedy = "203.0.113.9";
     let locked = TableLock::acquire(&database, "delegations_current").await;
     let blocked_reads = send_four_blocked(&mesh, &mesh_client, |_| greedy.to_owned()).await;
     let refused = get_promptly(&mesh_client, greedy, "/accounts").await;

@@ -97,22 +97,26 @@ async fn bodies_are_answered_as_documented() {
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
 }
 
-#[tokio::test]
-async fn stopped_services_are_reported_as_documented() {
-    let (database, _mesh, mesh_client) =
-        fixture::start(|setup| setup.without("query").without("node-info").without("export")).await;
-    let document = Document::fetch(&mesh_client).await;
-    let values = Values::read(&database).await;
-    let mut complaints = Vec::new();
-    for operation in document.operations().into_iter().filter(|operation| operation.method != "POST") {
-        let target = values.targets(&document, &operation).swap_remove(0);
-        let answer = Answer::to(mesh_client.request(operation.method.parse().unwrap(), &target)).await;
-        let is_of_the_edge = operation.json["tags"][0] == "edge";
-        assert_eq!(answer.status, if is_of_the_edge { 200 } else { 503 }, "{target}: {answer:?}");
-        let complaint = document.complaint(&operation, &answer);
-        complaints.extend(complaint.map(|complaint| format!("{target}: {complaint}: {answer:?}")));
-    }
-    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+#[test]
+fn stopped_services_are_reported_as_documented() {
+    fixture::exclusively(async |database, mesh| {
+        for service in ["query", "node-info", "export"] {
+            mesh.service(service).kill().await;
+        }
+        let mesh_client = MeshClient::new(mesh);
+        let document = Document::fetch(&mesh_client).await;
+        let values = Values::read(database).await;
+        let mut complaints = Vec::new();
+        for operation in document.operations().into_iter().filter(|operation| operation.method != "POST") {
+            let target = values.targets(&document, &operation).swap_remove(0);
+            let answer = Answer::to(mesh_client.request(operation.method.parse().unwrap(), &target)).await;
+            let is_of_the_edge = operation.json["tags"][0] == "edge";
+            assert_eq!(answer.status, if is_of_the_edge { 200 } else { 503 }, "{target}: {answer:?}");
+            let complaint = document.complaint(&operation, &answer);
+            complaints.extend(complaint.map(|complaint| format!("{target}: {complaint}: {answer:?}")));
+        }
+        assert!(complaints.is_empty(), "{}", complaints.join("\n"));
+    });
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@ use mesh_tests::{
     client::MeshClient,
     fixture,
     rpc::{Call, Rpc},
+    shared::Shared,
 };
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -16,8 +17,8 @@ use crate::telemetry::{SPAN, TRACE, traceparent, with_collector};
 type Step = (&'static str, &'static str, &'static str);
 
 /// The spans of the trace, each the child of the one before; `None` until all of them have arrived.
-fn chain<'a>(taken: &'a Taken, steps: &[Step]) -> Option<Vec<&'a TakenSpan>> {
-    let trace = taken.trace(TRACE);
+fn chain<'a>(taken: &'a Taken, trace_id: &str, steps: &[Step]) -> Option<Vec<&'a TakenSpan>> {
+    let trace = taken.trace(trace_id);
     let mut parent = SPAN.to_owned();
     let mut found = Vec::new();
     for (service, kind, name) in steps {
@@ -33,12 +34,31 @@ fn chain<'a>(taken: &'a Taken, steps: &[Step]) -> Option<Vec<&'a TakenSpan>> {
 }
 
 /// Waits until the chain is complete, since spans are exported in any order; returns all received spans.
-async fn until_chain(collector: &Collector, steps: &[Step]) -> Taken {
-    collector.until(|taken| chain(taken, steps).is_some()).await
+async fn until_chain(collector: &Collector, trace_id: &str, steps: &[Step]) -> Taken {
+    collector.until(|taken| chain(taken, trace_id, steps).is_some()).await
 }
 
-fn has(service: &'static str, name: &'static str) -> impl Fn(&Taken) -> bool {
-    move |taken| taken.trace(TRACE).iter().any(|span| span.service == service && span.name == name)
+/// A mesh with a node, a segment for each block, and a collector that gets the traces that clients sample.
+struct TracedMesh {
+    collector: Collector,
+    node: DevNode,
+    database: Database,
+    mesh: Mesh,
+}
+
+/// Runs a test on the mesh that these tests share, with a trace id of its own.
+fn with_traced_mesh(test: impl AsyncFnOnce(&mut TracedMesh, &str)) {
+    static MESH: Shared<TracedMesh> = Shared::new();
+    let start = async || {
+        let (collector, node, database) =
+            tokio::join!(Collector::start(), DevNode::start(), fixture::database());
+        let setup = with_collector(Mesh::configure(&database), &collector).env("MESH_NODE_URL", node.url());
+        let setup = setup.env("MESH_RELAY_SIGNATURE_ALGO", "ed25519");
+        let mesh = setup.env("MESH_HISTORY_INTERVAL_BLOCKS", "1").start().await;
+        TracedMesh { collector, node, database, mesh }
+    };
+    let trace_id = format!("{:032x}", rand::random::<u128>());
+    MESH.run(start, async |traced| test(traced, &trace_id).await);
 }
 
 async fn get(mesh: &Mesh, path: &str, trace: &str) -> Answer {
@@ -46,42 +66,48 @@ async fn get(mesh: &Mesh, path: &str, trace: &str) -> Answer {
         .await
 }
 
-#[tokio::test]
-async fn a_read_is_one_trace_from_the_edge_to_the_database() {
-    let (collector, database) = (Collector::start().await, fixture::database().await);
-    let mesh = with_collector(Mesh::configure(&database), &collector).start().await;
-    let path = format!("/api/v2/withdrawal/{}", fixture::WITHDRAWAL);
-    let answer = get(&mesh, &path, &traceparent(TRACE, true)).await;
-    assert_eq!(answer.status, 200);
-    let steps = [
-        ("edge", "SERVER", "GET /api/v2/withdrawal/{id}"),
-        ("edge", "CLIENT", "query/GetWithdrawal"),
-        ("query", "SERVER", "query/GetWithdrawal"),
-        ("query", "CLIENT", "SELECT"),
-    ];
-    let taken = until_chain(&collector, &steps).await;
-    let [edge, ask, answer, statement] = chain(&taken, &steps).unwrap()[..] else { unreachable!() };
-    for span in [edge, ask, answer, statement] {
-        assert!(!span.has_failed && span.state == "of=us", "{span:?}");
-    }
-    assert_eq!(edge.attributes["http.response.status_code"], "200");
-    assert_eq!(edge.attributes["url.path"], path);
-    assert_eq!(edge.attributes["mesh.request_id"], answer.attributes["mesh.request_id"]);
-    assert_eq!(answer.attributes["rpc.method"], "GetWithdrawal");
-    assert_eq!(statement.attributes["db.system.name"], "postgresql");
-    assert_eq!(statement.attributes["db.operation.name"], "SELECT");
-    let attributes_text = format!("{:?}", statement.attributes);
-    assert!(
-        !attributes_text.contains(fixture::WITHDRAWAL) && !attributes_text.contains("$1"),
-        "{attributes_text}"
-    );
+#[test]
+fn a_read_is_one_trace_from_the_edge_to_the_database() {
+    with_traced_mesh(async |TracedMesh { collector, mesh, .. }, trace_id| {
+        let path = format!("/api/v2/withdrawal/{}", fixture::WITHDRAWAL);
+        let answer = get(mesh, &path, &traceparent(trace_id, true)).await;
+        assert_eq!(answer.status, 200);
+        let steps = [
+            ("edge", "SERVER", "GET /api/v2/withdrawal/{id}"),
+            ("edge", "CLIENT", "query/GetWithdrawal"),
+            ("query", "SERVER", "query/GetWithdrawal"),
+            ("query", "CLIENT", "SELECT"),
+        ];
+        let taken = until_chain(collector, trace_id, &steps).await;
+        let [edge, ask, answer, statement] = chain(&taken, trace_id, &steps).unwrap()[..] else {
+            unreachable!()
+        };
+        for span in [edge, ask, answer, statement] {
+            assert!(!span.has_failed && span.state == "of=us", "{span:?}");
+        }
+        assert_eq!(edge.attributes["http.response.status_code"], "200");
+        assert_eq!(edge.attributes["url.path"], path);
+        assert_eq!(edge.attributes["mesh.request_id"], answer.attributes["mesh.request_id"]);
+        assert_eq!(answer.attributes["rpc.method"], "GetWithdrawal");
+        assert_eq!(statement.attributes["db.system.name"], "postgresql");
+        assert_eq!(statement.attributes["db.operation.name"], "SELECT");
+        let attributes_text = format!("{:?}", statement.attributes);
+        assert!(
+            !attributes_text.contains(fixture::WITHDRAWAL) && !attributes_text.contains("$1"),
+            "{attributes_text}"
+        );
 
-    // The second answer comes from the edge's cache, and the trace shows that.
-    get(&mesh, &path, &traceparent(TRACE, true)).await;
-    let edges = |taken: &Taken| {
-        taken.trace(TRACE).iter().filter(|span| span.kind == "SERVER" && span.service == "edge").count()
-    };
-    collector.until(|taken| edges(taken) == 2).await;
+        // The second answer comes from the edge's cache, and the trace shows that.
+        get(mesh, &path, &traceparent(trace_id, true)).await;
+        let edges = |taken: &Taken| {
+            taken
+                .trace(trace_id)
+                .iter()
+                .filter(|span| span.kind == "SERVER" && span.service == "edge")
+                .count()
+        };
+        collector.until(|taken| edges(taken) == 2).await;
+    });
 }
 
 #[tokio::test]
@@ -96,114 +122,116 @@ async fn an_unsampled_trace_is_not_recorded_and_a_failure_is_marked() {
     assert_eq!(missing.status, 503);
     let steps =
         [("edge", "SERVER", "GET /api/v2/network/limits"), ("edge", "CLIENT", "node-info/GetNetworkLimits")];
-    let taken = until_chain(&collector, &steps).await;
-    let [edge, ask] = chain(&taken, &steps).unwrap()[..] else { unreachable!() };
+    let taken = until_chain(&collector, TRACE, &steps).await;
+    let [edge, ask] = chain(&taken, TRACE, &steps).unwrap()[..] else { unreachable!() };
     assert!(edge.has_failed && ask.has_failed);
     assert_eq!(ask.attributes["error.type"], "Unavailable");
     assert!(taken.spans.iter().all(|span| span.trace_id == TRACE), "{:#?}", taken.spans);
 }
 
-#[tokio::test]
-async fn a_failure_is_logged_with_the_ids_of_request_and_trace_recorded_or_not() {
-    let (collector, database) = (Collector::start().await, fixture::database().await);
-    let mesh = with_collector(Mesh::configure(&database), &collector).start().await;
-    let broken = "ALTER TABLE delegations_current RENAME TO elsewhere";
-    database.connect().await.batch_execute(broken).await.unwrap();
-    const UNSAMPLED_TRACE: &str = "22222222222222222222222222222222";
-    for (trace, is_sampled, id) in [(TRACE, true, "first"), (UNSAMPLED_TRACE, false, "second")] {
-        let request = mesh.request(Method::GET, "/api/v2/delegations").header("x-request-id", id);
-        let failed = Answer::to(request.header("traceparent", traceparent(trace, is_sampled))).await;
-        assert_eq!(failed.status, 500, "{failed:?}");
-        let log = mesh.service("query").log();
-        let line = log.lines().find(|line| line.contains(&format!("\"request_id\":\"{id}\"")));
-        let line: Value = serde_json::from_str(line.unwrap_or_else(|| panic!("{log}"))).unwrap();
+#[test]
+fn a_failure_is_logged_with_the_ids_of_request_and_trace_recorded_or_not() {
+    with_traced_mesh(async |TracedMesh { collector, database, mesh, .. }, trace_id| {
+        let client = database.connect().await;
+        client.batch_execute("ALTER TABLE delegations_current RENAME TO elsewhere").await.unwrap();
+        const UNSAMPLED_TRACE: &str = "22222222222222222222222222222222";
+        for (trace, is_sampled, id) in [(trace_id, true, "first"), (UNSAMPLED_TRACE, false, "second")] {
+            let request = mesh.request(Method::GET, "/api/v2/delegations").header("x-request-id", id);
+            let failed = Answer::to(request.header("traceparent", traceparent(trace, is_sampled))).await;
+            assert_eq!(failed.status, 500, "{failed:?}");
+            let log = mesh.service("query").log();
+            let line = log.lines().find(|line| line.contains(&format!("\"request_id\":\"{id}\"")));
+            let line: Value = serde_json::from_str(line.unwrap_or_else(|| panic!("{log}"))).unwrap();
+            assert_eq!(
+                (&line["trace_id"], &line["operation"]),
+                (&json!(trace), &json!("ListDelegations")),
+                "{line}"
+            );
+        }
+        client.batch_execute("ALTER TABLE elsewhere RENAME TO delegations_current").await.unwrap();
+        let is_statement = |span: &&TakenSpan| span.name == "SELECT" && span.trace_id == trace_id;
+        let taken = collector.until(|taken| taken.spans.iter().any(|span| is_statement(&span))).await;
+        let statement = taken.spans.iter().find(is_statement).unwrap();
+        assert!(statement.has_failed && statement.attributes["error.type"] == "failed", "{statement:?}");
+    });
+}
+
+#[test]
+fn a_grpc_call_is_named_by_its_method() {
+    with_traced_mesh(async |TracedMesh { collector, mesh, .. }, trace_id| {
+        let called = Call::from_path("/accounts").unwrap();
+        let mut request = tonic::Request::new(called.message.clone());
+        request.metadata_mut().insert("traceparent", traceparent(trace_id, true).parse().unwrap());
+        Rpc::connect(mesh).await.call_with(&called, request).await.unwrap();
+        let steps = [
+            ("edge", "SERVER", "api.v2.Query/ListAccounts"),
+            ("edge", "CLIENT", "query/ListAccounts"),
+            ("query", "SERVER", "query/ListAccounts"),
+            ("query", "CLIENT", "SELECT"),
+        ];
+        let taken = until_chain(collector, trace_id, &steps).await;
+        let edge = chain(&taken, trace_id, &steps).unwrap()[0];
         assert_eq!(
-            (&line["trace_id"], &line["operation"]),
-            (&json!(trace), &json!("ListDelegations")),
-            "{line}"
+            (
+                edge.attributes["rpc.system.name"].as_str(),
+                edge.attributes["rpc.response.status_code"].as_str()
+            ),
+            ("grpc", "OK")
         );
-    }
-    let taken = collector.until(has("query", "SELECT")).await;
-    let statement = taken.spans.iter().find(|span| span.name == "SELECT").unwrap();
-    assert!(statement.has_failed && statement.attributes["error.type"] == "failed", "{statement:?}");
+    });
 }
 
-#[tokio::test]
-async fn a_grpc_call_is_named_by_its_method() {
-    let (collector, database) = (Collector::start().await, fixture::database().await);
-    let mesh = with_collector(Mesh::configure(&database), &collector).start().await;
-    let called = Call::from_path("/accounts").unwrap();
-    let mut request = tonic::Request::new(called.message.clone());
-    request.metadata_mut().insert("traceparent", traceparent(TRACE, true).parse().unwrap());
-    Rpc::connect(&mesh).await.call_with(&called, request).await.unwrap();
-    let steps = [
-        ("edge", "SERVER", "api.v2.Query/ListAccounts"),
-        ("edge", "CLIENT", "query/ListAccounts"),
-        ("query", "SERVER", "query/ListAccounts"),
-        ("query", "CLIENT", "SELECT"),
-    ];
-    let taken = until_chain(&collector, &steps).await;
-    let edge = chain(&taken, &steps).unwrap()[0];
-    assert_eq!(
-        (edge.attributes["rpc.system.name"].as_str(), edge.attributes["rpc.response.status_code"].as_str()),
-        ("grpc", "OK")
-    );
+#[test]
+fn a_download_is_one_span_with_events_and_shows_the_object_store() {
+    with_traced_mesh(async |TracedMesh { collector, mesh, .. }, trace_id| {
+        MeshClient::new(mesh).until_sealed(&[(1, 1), (2, 2), (3, 3)]).await;
+        let path = "/api/v2/networkhistory/export?table=TABLE_BLOCKS&fromBlock=1&toBlock=3";
+        let download = get(mesh, path, &traceparent(trace_id, true)).await;
+        assert_eq!(download.status, 200);
+        const PULL: &str = "pull export/ExportNetworkHistory";
+        let route = "GET /api/v2/networkhistory/export";
+        let steps = [
+            ("edge", "SERVER", route),
+            ("edge", "CLIENT", PULL),
+            ("export", "SERVER", "export/ExportNetworkHistory"),
+            ("export", "CLIENT", "get object"),
+        ];
+        let taken = until_chain(collector, trace_id, &steps).await;
+        let stream = chain(&taken, trace_id, &steps).unwrap()[1];
+        // On a busy machine a pull may be repeated at another replica.
+        let (Some((opened, later)), resumes) =
+            (stream.events.split_first(), stream.events.len().saturating_sub(2))
+        else {
+            panic!("{stream:?}")
+        };
+        assert_eq!((opened.as_str(), later.last().map(String::as_str)), ("opened", Some("ended")));
+        assert!(later[..resumes].iter().all(|event| event == "resumed"), "{stream:?}");
+        let opening = [("edge", "SERVER", route), ("edge", "CLIENT", "export/ExportNetworkHistory")];
+        assert!(chain(&taken, trace_id, &opening).is_some(), "{:#?}", taken.trace(trace_id));
+        let pulls = taken.trace(trace_id).iter().filter(|span| span.parent_id == stream.span_id).count();
+        assert!((1..=1 + resumes).contains(&pulls), "a span for the first pull and for each resume: {pulls}");
+    });
 }
 
-#[tokio::test]
-async fn a_download_is_one_span_with_events_and_shows_the_object_store() {
-    let (collector, database) = (Collector::start().await, fixture::database().await);
-    let setup =
-        with_collector(Mesh::configure(&database), &collector).env("MESH_HISTORY_INTERVAL_BLOCKS", "1");
-    let mesh = setup.start().await;
-    MeshClient::new(&mesh).until_sealed(&[(1, 1), (2, 2), (3, 3)]).await;
-    let path = "/api/v2/networkhistory/export?table=TABLE_BLOCKS&fromBlock=1&toBlock=3";
-    let download = get(&mesh, path, &traceparent(TRACE, true)).await;
-    assert_eq!(download.status, 200);
-    const PULL: &str = "pull export/ExportNetworkHistory";
-    let route = "GET /api/v2/networkhistory/export";
-    let steps = [
-        ("edge", "SERVER", route),
-        ("edge", "CLIENT", PULL),
-        ("export", "SERVER", "export/ExportNetworkHistory"),
-        ("export", "CLIENT", "get object"),
-    ];
-    let taken = until_chain(&collector, &steps).await;
-    let stream = chain(&taken, &steps).unwrap()[1];
-    // On a busy machine a pull may be repeated at another replica.
-    let (Some((opened, later)), resumes) =
-        (stream.events.split_first(), stream.events.len().saturating_sub(2))
-    else {
-        panic!("{stream:?}")
-    };
-    assert_eq!((opened.as_str(), later.last().map(String::as_str)), ("opened", Some("ended")));
-    assert!(later[..resumes].iter().all(|event| event == "resumed"), "{stream:?}");
-    let opening = [("edge", "SERVER", route), ("edge", "CLIENT", "export/ExportNetworkHistory")];
-    assert!(chain(&taken, &opening).is_some(), "{:#?}", taken.trace(TRACE));
-    let pulls = taken.trace(TRACE).iter().filter(|span| span.parent_id == stream.span_id).count();
-    assert!((1..=1 + resumes).contains(&pulls), "a span for the first pull and for each resume: {pulls}");
-}
-
-#[tokio::test]
-async fn a_submission_is_one_trace_from_the_edge_to_the_node() {
-    let (collector, node, database) = tokio::join!(Collector::start(), DevNode::start(), Database::fresh());
-    let setup = Mesh::configure(&database).env("MESH_NODE_URL", node.url()).without("export");
-    let setup = setup.env("MESH_RELAY_SIGNATURE_ALGO", "ed25519");
-    let mesh = with_collector(setup, &collector).start().await;
-    let body = json!({"tx": node.transaction(1, "order"), "type": "TYPE_SYNC"});
-    let request = mesh.request(Method::POST, "/transaction").header("traceparent", traceparent(TRACE, true));
-    let answer = Answer::to(request.body(body.to_string())).await;
-    assert_eq!(answer.status, 200, "{answer:?}");
-    let call = "POST broadcast_tx_sync";
-    let steps = [
-        ("edge", "SERVER", "POST /transaction"),
-        ("edge", "CLIENT", "tx-relay/SubmitTransaction"),
-        ("tx-relay", "SERVER", "tx-relay/SubmitTransaction"),
-        ("tx-relay", "CLIENT", call),
-    ];
-    let taken = until_chain(&collector, &steps).await;
-    let to_node = chain(&taken, &steps).unwrap()[3];
-    assert_eq!(to_node.attributes["server.address"], "127.0.0.1");
+#[test]
+fn a_submission_is_one_trace_from_the_edge_to_the_node() {
+    with_traced_mesh(async |TracedMesh { collector, node, mesh, .. }, trace_id| {
+        let body = json!({"tx": node.transaction(1, "order"), "type": "TYPE_SYNC"});
+        let request =
+            mesh.request(Method::POST, "/transaction").header("traceparent", traceparent(trace_id, true));
+        let answer = Answer::to(request.body(body.to_string())).await;
+        assert_eq!(answer.status, 200, "{answer:?}");
+        let call = "POST broadcast_tx_sync";
+        let steps = [
+            ("edge", "SERVER", "POST /transaction"),
+            ("edge", "CLIENT", "tx-relay/SubmitTransaction"),
+            ("tx-relay", "SERVER", "tx-relay/SubmitTransaction"),
+            ("tx-relay", "CLIENT", call),
+        ];
+        let taken = until_chain(collector, trace_id, &steps).await;
+        let to_node = chain(&taken, trace_id, &steps).unwrap()[3];
+        assert_eq!(to_node.attributes["server.address"], "127.0.0.1");
+    });
 }
 
 #[tokio::test]
