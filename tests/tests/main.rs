@@ -5,6 +5,7 @@
 
 mod access_log;
 mod bus;
+mod cache_consistency;
 mod cases;
 mod chain_height;
 mod console;

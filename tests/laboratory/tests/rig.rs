@@ -115,6 +115,17 @@ fn random_faults_cause_no_wrong_answer() {
     assert_eq!(run["found"]["bars"].as_array().unwrap().len(), 10, "{stdout}");
 }
 
+/// Without a seed, so that each run meets other faults; the title of a failed run names the seed.
+#[test]
+fn every_answer_under_faults_is_what_the_store_held() {
+    let (figures, stdout) = play(&["truth", "--short", "--rate", "200"]);
+    let run = &figures["runs"][0];
+    let count = |name: &str| run[name].as_u64().unwrap();
+    assert!(count("faults") >= 1 && count("states") > 20, "{stdout}");
+    assert!(run["found"]["requests"].as_u64().unwrap() > 500, "{stdout}");
+    assert_eq!(run["found"]["bars"].as_array().unwrap().len(), 6, "{stdout}");
+}
+
 #[test]
 fn simulated_streams_meet_every_fault() {
     let _guard = exclusive();

@@ -29,6 +29,8 @@ pub(crate) enum Drill {
     Rolling(RollingArgs),
     /// Every few seconds something happens to somebody, and no client gets a wrong answer
     Chaos(ChaosArgs),
+    /// Every answer is what the store held at its height, while services and servers come and go
+    Truth(TruthArgs),
     /// Simulated streams meet every fault there is, a seed each
     Streams(StreamsArgs),
 }
@@ -233,6 +235,20 @@ pub(crate) struct TrafficArgs {
     /// Submissions a second, about
     #[arg(long, value_name = "S", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=200))]
     pub(crate) submissions: u32,
+}
+
+/// Options of `rig truth`.
+#[derive(Debug, Args)]
+pub(crate) struct TruthArgs {
+    /// How it is played.
+    #[command(flatten)]
+    pub(crate) play: PlayArgs,
+    /// How long one fault follows the other
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=600))]
+    pub(crate) minutes: u32,
+    /// Reads a second, whatever becomes of those before
+    #[arg(long, value_name = "R", default_value_t = 300, value_parser = clap::value_parser!(u32).range(16..=20_000))]
+    pub(crate) rate: u32,
 }
 
 /// Options of `rig streams`.

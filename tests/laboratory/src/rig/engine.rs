@@ -47,10 +47,10 @@ pub(super) trait PhasedDrill {
 }
 
 /// Creates a private mesh, runs the drill on it, and removes it.
-pub(super) async fn on_private_mesh(
+pub(super) async fn on_private_mesh<T>(
     rule: RestartRule,
-    drill: impl AsyncFnOnce(&PrivateMesh) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+    drill: impl AsyncFnOnce(&PrivateMesh) -> Result<T, Failure>,
+) -> Result<T, Failure> {
     let mut signals = Signals::watch()?;
     let mesh = PrivateMesh::with_restart_rule(rule)?;
     let outcome = tokio::select! {

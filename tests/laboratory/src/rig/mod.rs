@@ -19,6 +19,7 @@ mod resource_usage;
 mod rolling;
 mod streams;
 mod traffic;
+mod truth;
 
 use std::path::Path;
 
@@ -43,6 +44,7 @@ pub(crate) async fn rig(args: &RigArgs) -> Result<(), Failure> {
         Drill::Fates(args) => fates::drill(args).await,
         Drill::Chaos(args) => chaos::drill(args).await,
         Drill::Rolling(args) => rolling::drill(args).await,
+        Drill::Truth(args) => truth::drill(args).await,
         Drill::Streams(args) => streams::drill(args).await,
     }
 }

@@ -1,7 +1,7 @@
 //! The reads of the drills: fills tables, and finds the paths to request and the texts that answers must
 //! contain.
 
-use std::net::SocketAddr;
+use std::{net::SocketAddr, sync::Arc};
 
 use mesh::{
     devnode,
@@ -13,7 +13,7 @@ use mesh_demo::{Plan, write_history};
 use mesh_problem::error_chain;
 use tokio_postgres::Client;
 
-use super::clients::load::{ReadRequest, RequestClass};
+use super::clients::request::{ReadRequest, RequestClass};
 use crate::private::{PrivateMesh, Servers};
 
 /// Blocks of the demo network's history, which has rows of every kind.
@@ -66,7 +66,7 @@ pub(crate) async fn start_filled(mesh: &PrivateMesh) -> Result<(Servers, Client)
 }
 
 /// Requests that a filled store can answer.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(crate) struct ReadRequests {
     points: Vec<ReadRequest>,
     lists: Vec<ReadRequest>,
@@ -80,7 +80,7 @@ impl ReadRequests {
         let points = database.query(POINTS, &[]).await.map_err(unreadable)?;
         let points = points.iter().map(|row| ReadRequest {
             path: row.get::<_, String>(0).into(),
-            must_contain: row.get::<_, Vec<String>>(1).into(),
+            judge: Arc::new(row.get::<_, Vec<String>>(1)),
         });
         let lists = database.query(LISTS, &[]).await.map_err(unreadable)?;
         Ok(Self {

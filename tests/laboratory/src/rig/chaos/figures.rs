@@ -11,7 +11,9 @@ use crate::rig::{
         samples::{self, ReadResult},
         submitters::{IndefiniteSubmission, SubmissionOutcome},
     },
-    faults::explanation::{FailedRequest, FailureKind, FaultSpan, RequestKind, asked_after, is_explained},
+    faults::explanation::{
+        FailedRequest, FailureKind, FaultSpan, RequestKind, asked_after, failed_reads, is_explained,
+    },
     report::{self, Column, in_ms},
     traffic::SubmissionResults,
 };
@@ -88,15 +90,7 @@ pub(super) fn misses(
     attempts: &[Attempt],
     indefinite: &[IndefiniteSubmission],
 ) -> Vec<FailedRequest> {
-    let reads = load.failed().into_iter().map(|(sample, message)| {
-        let failure = match sample.result {
-            ReadResult::Status { status: 429 | 503 | 504, has_retry_after: true } => FailureKind::Refused,
-            ReadResult::Broken => FailureKind::Broken,
-            ReadResult::Status { .. } | ReadResult::Wrong | ReadResult::Silence => FailureKind::Other,
-        };
-        let when = (load.moment(sample.due), load.moment(sample.due + sample.took));
-        FailedRequest { kind: RequestKind::Read, failure, when, message }
-    });
+    let reads = failed_reads(load).into_iter();
     let downloads = attempts.iter().filter_map(|attempt| {
         let failure = match &attempt.result.outcome {
             Outcome::Whole => return None,

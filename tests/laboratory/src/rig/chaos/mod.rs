@@ -97,7 +97,7 @@ pub(super) async fn drill(args: &ChaosArgs) -> Result<(), Failure> {
         let first = seed(args.play.run.seed);
         let mut links = None;
         let environment = Environment::start(mesh, args.play.run.short, first, async |servers, node| {
-            let made = Links::inside(servers, node, first).await?;
+            let made = Links::inside(servers, Some(node), first).await?;
             let replica_env = made.replica_env(servers)?;
             links = Some(made);
             Ok(replica_env)

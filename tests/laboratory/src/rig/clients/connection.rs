@@ -54,9 +54,9 @@ impl Connection {
         Self { stream: http1::Connection::over(stream), height: 0 }
     }
 
-    /// Sends a request.
-    pub(crate) async fn send(&mut self, path: &str) -> Result<(), RequestError> {
-        let request = format!("GET {path} HTTP/1.1\r\nHost: rig\r\n\r\n");
+    /// Sends a request with additional header lines.
+    pub(crate) async fn send(&mut self, path: &str, headers: &str) -> Result<(), RequestError> {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: rig\r\n{headers}\r\n");
         // A server that has closed the connection cannot have processed the request.
         self.stream.send(request.as_bytes()).await.map_err(|_| RequestError::Unanswered)
     }
@@ -72,7 +72,7 @@ impl Connection {
         if self.stream.has_unread() {
             return Err(RequestError::Broken("more was answered than was asked".to_owned()));
         }
-        if raw.header("content-length").is_none() {
+        if raw.status != 304 && raw.header("content-length").is_none() {
             return Err(RequestError::Broken("the answer has no content-length".to_owned()));
         }
         let height = raw.header("x-block-height").and_then(|value| value.parse().ok());
@@ -83,7 +83,7 @@ impl Connection {
 
     /// Sends a request and waits for its response.
     pub(crate) async fn get(&mut self, path: &str) -> Result<Response, RequestError> {
-        self.send(path).await?;
+        self.send(path, "").await?;
         self.receive().await
     }
 }

@@ -30,6 +30,7 @@ use tokio::{
 use super::{
     connection::{Connection, RequestError, Response},
     heads::HeadObserver,
+    request::{ReadRequest, RequestClass},
     samples::{Figures, ReadResult, Report, Sample},
 };
 use crate::rig::report::in_ms;
@@ -44,32 +45,6 @@ const NORMAL_FOR: Duration = Duration::from_secs(1);
 pub(crate) const NORMAL_P99: Duration = Duration::from_millis(250);
 /// Characters of a failure text that are stored.
 const MESSAGE_AT_MOST: usize = 240;
-
-/// A class of requests.
-#[derive(Debug)]
-pub(crate) struct RequestClass {
-    /// Percentage of all requests.
-    pub(crate) percent: u32,
-    /// Address of the edge.
-    pub(crate) edge: SocketAddr,
-    /// The requests, of which each time one is chosen at random.
-    pub(crate) requests: Vec<ReadRequest>,
-}
-
-/// A request, and texts that its answer must contain.
-#[derive(Clone, Debug)]
-pub(crate) struct ReadRequest {
-    /// Path and query.
-    pub(crate) path: Arc<str>,
-    /// Texts that the body must contain.
-    pub(crate) must_contain: Arc<[String]>,
-}
-
-impl From<String> for ReadRequest {
-    fn from(path: String) -> Self {
-        Self { path: path.into(), must_contain: Arc::default() }
-    }
-}
 
 /// A running load. It stops when dropped.
 pub(crate) struct Load {
@@ -131,7 +106,7 @@ impl Load {
         self.shared.begun.elapsed()
     }
 
-    /// The requests that did not get a correct 200 so far, each with its failure text.
+    /// The requests that did not get a correct answer so far, each with its failure text.
     pub(crate) fn failed(&self) -> Vec<(Sample, String)> {
         let messages: BTreeMap<Duration, String> = self.shared.failures.lock().iter().cloned().collect();
         let samples = self.shared.samples.lock();
@@ -293,7 +268,7 @@ async fn ask(shared: Arc<Shared>, idle: Idle, edge: SocketAddr, request: ReadReq
         }
         Ok((Ok(Checked { response, .. }), again)) => {
             let RawAnswer { status, ref body, .. } = response.raw;
-            let message = (status != 200).then(|| String::from_utf8_lossy(body).into_owned());
+            let message = (!matches!(status, 200 | 304)).then(|| String::from_utf8_lossy(body).into_owned());
             let has_retry_after = response.raw.header("retry-after").is_some();
             (ReadResult::Status { status, has_retry_after }, response.height, again, message)
         }
@@ -355,11 +330,13 @@ async fn ask_over(
     request: &ReadRequest,
 ) -> Result<Checked, RequestError> {
     connections.shared.sent.fetch_add(1, Ordering::Relaxed);
-    let response = connection.get(&request.path).await?;
+    let (headers, sent) = (request.judge.headers(), Instant::now());
+    connection.send(&request.path, &headers).await?;
+    let response = connection.receive().await?;
     connections.shared.answers.fetch_add(1, Ordering::Relaxed);
     let wrong = match (response.raw.status, response.earlier_height) {
         (_, Some(height)) => Some(format!("shows block {:?} after block {height}", response.height)),
-        (200, None) => missing(&response.raw.body, &request.must_contain),
+        (200 | 304, None) => request.judge.wrong(&response.raw, &headers, sent),
         _ => None,
     };
     let mut idle = connections.idle.borrow_mut();
@@ -367,28 +344,4 @@ async fn ask_over(
         idle.push_back(connection);
     }
     Ok(Checked { response, wrong })
-}
-
-/// A description of the first required text that a body lacks.
-fn missing(body: &[u8], must_contain: &[String]) -> Option<String> {
-    let text = std::str::from_utf8(body).unwrap_or_default();
-    let missing = must_contain.iter().find(|part| !text.contains(part.as_str()))?;
-    Some(format!("{missing} is missing in {text}"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_answer_holds_all_that_it_must() {
-        let must_contain = ["\"id\":\"7\"", "\"amount\":\"49\""].map(str::to_owned);
-        assert_eq!(missing(br#"{"amount":"49","id":"7"}"#, &must_contain), None);
-        assert!(
-            missing(br#"{"amount":"490","id":"7"}"#, &must_contain)
-                .is_some_and(|what| what.starts_with(&must_contain[1]))
-        );
-        assert!(missing(b"", &must_contain).is_some());
-        assert_eq!(missing(b"anything", &[]), None);
-    }
 }

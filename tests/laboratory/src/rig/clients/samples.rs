@@ -55,9 +55,9 @@ pub(crate) struct Sample {
 }
 
 impl Sample {
-    /// Whether it got a correct 200.
+    /// Whether it got a correct 200 or 304.
     pub(crate) fn is_fine(&self) -> bool {
-        matches!(self.result, ReadResult::Status { status: 200, .. })
+        matches!(self.result, ReadResult::Status { status: 200 | 304, .. })
     }
 
     /// Whether it got a 503 with `Retry-After`.

@@ -6,6 +6,7 @@ use mesh::processes::{DEVNODE, NATS, POSTGRES};
 use tokio::time::Instant;
 
 use super::schedule::{Fault, Link, LinkEnd, Target};
+use crate::rig::clients::{load::Load, samples::ReadResult};
 
 /// The kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +48,20 @@ pub(crate) struct FaultSpan {
     pub(crate) when: (Instant, Instant),
 }
 
+/// The requests of a load that did not get a correct answer so far.
+pub(crate) fn failed_reads(load: &Load) -> Vec<FailedRequest> {
+    let failed = load.failed().into_iter().map(|(sample, message)| {
+        let failure = match sample.result {
+            ReadResult::Status { status: 429 | 503 | 504, has_retry_after: true } => FailureKind::Refused,
+            ReadResult::Broken => FailureKind::Broken,
+            ReadResult::Status { .. } | ReadResult::Wrong | ReadResult::Silence => FailureKind::Other,
+        };
+        let when = (load.moment(sample.due), load.moment(sample.due + sample.took));
+        FailedRequest { kind: RequestKind::Read, failure, when, message }
+    });
+    failed.collect()
+}
+
 /// Whether a fault explains a failed request: it affects this kind of request and this kind of failure, and
 /// had ended at most `after` before the request was sent.
 pub(crate) fn is_explained(miss: &FailedRequest, spans: &[FaultSpan], after: Duration) -> bool {
@@ -74,7 +89,7 @@ fn can(fault: Fault, kind: RequestKind, failure: FailureKind) -> bool {
     if failure == FailureKind::Broken && !is_download {
         return match fault {
             Fault::Kill(target) => target.name == "edge",
-            Fault::Cut(link, _) => link.to == LinkEnd::Edges,
+            Fault::Block(link, ..) | Fault::Cut(link, _) => link.to == LinkEnd::Edges,
             _ => false,
         };
     }
@@ -84,13 +99,13 @@ fn can(fault: Fault, kind: RequestKind, failure: FailureKind) -> bool {
         Fault::Restart(POSTGRES) => kind != RequestKind::History,
         // Services are replaced one replica at a time, which no client may notice.
         Fault::Restart(_) => false,
-        Fault::Kill(target) | Fault::Freeze(target, _) => concerns(target, kind),
-        Fault::Delay(link, _) | Fault::Cut(link, _) => match link {
+        Fault::Kill(target) | Fault::Stop(target) | Fault::Freeze(target, _) => concerns(target, kind),
+        Fault::Delay(link, _) | Fault::Block(link, ..) | Fault::Cut(link, _) => match link {
             Link { to: LinkEnd::Edges, .. } => true,
             Link { from: Some(target), to } => {
                 concerns(target, kind) && (to != LinkEnd::Database || kind != RequestKind::History)
             }
-            Link { from: None, .. } => false,
+            Link { from: None, to } => to != LinkEnd::Database || kind != RequestKind::History,
         },
     }
 }

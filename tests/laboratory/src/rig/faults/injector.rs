@@ -10,7 +10,8 @@ use std::{
 
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use mesh::{failure::Failure, terminal::print_line};
-use mesh_proxy::Line;
+use mesh_launcher::control::Request;
+use mesh_proxy::{Cut, Line};
 use mesh_testbed::poll;
 use rustix::process::Signal;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -18,7 +19,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::{
     explanation::FaultSpan,
     links::Links,
-    schedule::{Fault, ScheduledFault, Target},
+    schedule::{Blockage, Fault, Link, ScheduledFault, Target},
     send,
 };
 use crate::{
@@ -132,18 +133,40 @@ impl<'a> FaultInjector<'a> {
             Fault::Restart(name) => {
                 self.mesh.restart(name).await?;
             }
-            Fault::Delay(name, time) => {
-                let link = self.links()?.get(name)?;
-                link.set(Line { delay: DELAY, jitter: JITTER, ..Line::default() });
-                sleep(time).await;
-                link.set(Line::default());
+            Fault::Stop(Target { name, replica }) => {
+                let (name, replica) = (name.to_owned(), Some(replica));
+                self.mesh.order(Request::Stop { name: name.clone(), replica }).await?;
+                self.mesh.order(Request::Start { name, replica }).await?;
             }
-            Fault::Cut(name, how) => {
-                let connections = self.links()?.get(name)?.cut(how);
+            Fault::Delay(link, time) => {
+                let line = Line { delay: DELAY, jitter: JITTER, ..Line::default() };
+                self.change_line(link, line, time).await?;
+            }
+            Fault::Block(link, Blockage::Silent, time) => {
+                self.change_line(link, Line { stalls: true, ..Line::default() }, time).await?;
+            }
+            Fault::Block(link, Blockage::Refused, time) => {
+                self.change_line(link, Line { refuses: true, ..Line::default() }, time).await?;
+            }
+            Fault::Cut(link, how) => {
+                let connections: usize = self.links()?.get(link)?.map(|proxy| proxy.cut(how)).sum();
                 return Ok(format!("{connections} connections"));
             }
         }
         Ok(String::new())
+    }
+
+    /// Changes the state of a link for a time; one that refuses new connections also loses its open ones.
+    async fn change_line(&self, link: Link, line: Line, time: Duration) -> Result<(), Failure> {
+        for proxy in self.links()?.get(link)? {
+            proxy.set(line);
+            if line.refuses {
+                proxy.cut(Cut::Reset);
+            }
+        }
+        sleep(time).await;
+        self.links()?.get(link)?.for_each(|proxy| proxy.set(Line::default()));
+        Ok(())
     }
 
     async fn kill(&self, target: Target) -> Result<(), Failure> {

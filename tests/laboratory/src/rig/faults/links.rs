@@ -15,8 +15,12 @@ pub(crate) struct Links {
 }
 
 impl Links {
-    /// Starts a proxy between every replica and each of its servers.
-    pub(crate) async fn inside(servers: &Servers, node: SocketAddr, seed: u64) -> Result<Self, Failure> {
+    /// Starts a proxy between every replica and each of its servers, of which the node may be missing.
+    pub(crate) async fn inside(
+        servers: &Servers,
+        node: Option<SocketAddr>,
+        seed: u64,
+    ) -> Result<Self, Failure> {
         let mut proxies = Vec::new();
         for name in links() {
             let to = match name.to {
@@ -25,7 +29,10 @@ impl Links {
                     let parts = servers.parts()?;
                     address(&format!("{}:{}", parts.host, parts.port))?
                 }
-                LinkEnd::Node => node,
+                LinkEnd::Node => match node {
+                    Some(node) => node,
+                    None => continue,
+                },
                 LinkEnd::Edges => continue,
             };
             let proxy = Proxy::start(to, seed).await.map_err(|error| cannot("start a proxy", &error))?;
@@ -69,10 +76,15 @@ impl Links {
         }))
     }
 
-    /// The proxy of a link.
-    pub(crate) fn get(&self, name: Link) -> Result<&Proxy, Failure> {
-        let found = self.proxies.iter().find(|(other, _)| *other == name);
-        found.map(|(_, proxy)| proxy).ok_or_else(|| Failure::failed(format!("there is no line from {name}")))
+    /// The proxies of a link, at least one.
+    pub(crate) fn get(&self, link: Link) -> Result<impl Iterator<Item = &Proxy>, Failure> {
+        let is_part =
+            move |other: &Link| other.to == link.to && link.from.is_none_or(|_| other.from == link.from);
+        let mut found = self.proxies.iter().filter(move |(other, _)| is_part(other)).peekable();
+        match found.peek() {
+            Some(_) => Ok(found.map(|(_, proxy)| proxy)),
+            None => Err(Failure::failed(format!("there is no line from {link}"))),
+        }
     }
 }
 

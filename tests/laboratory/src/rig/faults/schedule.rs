@@ -33,9 +33,18 @@ pub(crate) enum LinkEnd {
 /// A link from a replica to one of its servers, or from the clients to the edges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Link {
-    /// `None` stands for the clients.
+    /// `None` stands for all that connect there: the clients, or every replica.
     pub(crate) from: Option<Target>,
     pub(crate) to: LinkEnd,
+}
+
+/// How a link carries nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Blockage {
+    /// Open connections are reset, and new ones refused.
+    Refused,
+    /// Connections stay open.
+    Silent,
 }
 
 /// A fault.
@@ -43,12 +52,16 @@ pub(crate) struct Link {
 pub(crate) enum Fault {
     /// Killed by SIGKILL.
     Kill(Target),
+    /// Stopped gracefully, and started again at once.
+    Stop(Target),
     /// Stopped by SIGSTOP for this time.
     Freeze(Target, Duration),
     /// All processes of this name stop gracefully, one after the other, and start again.
     Restart(&'static str),
     /// Data is delayed in both directions for this time.
     Delay(Link, Duration),
+    /// Nothing is carried for this time.
+    Block(Link, Blockage, Duration),
     /// All open connections are cut.
     Cut(Link, Cut),
 }
@@ -70,7 +83,8 @@ impl fmt::Display for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.from {
             Some(target) => write!(f, "{target} to {:?}", self.to),
-            None => write!(f, "clients to {:?}", self.to),
+            None if self.to == LinkEnd::Edges => f.write_str("clients to Edges"),
+            None => write!(f, "all to {:?}", self.to),
         }
     }
 }
@@ -79,11 +93,14 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Kill(target) => write!(f, "kill {target}"),
+            Self::Stop(target) => write!(f, "stop {target}"),
             Self::Freeze(target, _) => write!(f, "freeze {target}"),
             Self::Restart(NATS) => f.write_str("restart the bus"),
             Self::Restart(POSTGRES) => f.write_str("restart the database"),
             Self::Restart(service) => write!(f, "restart {service}"),
             Self::Delay(link, _) => write!(f, "delay {link}"),
+            Self::Block(link, Blockage::Refused, _) => write!(f, "refuse {link}"),
+            Self::Block(link, Blockage::Silent, _) => write!(f, "silence {link}"),
             Self::Cut(link, Cut::Reset) => write!(f, "reset {link}"),
             Self::Cut(link, Cut::Close) => write!(f, "close {link}"),
         }
@@ -94,9 +111,9 @@ impl Fault {
     /// The process that must not be hit again during this fault.
     fn blocked_target(self) -> Option<Target> {
         match self {
-            Self::Kill(target) | Self::Freeze(target, _) => Some(target),
+            Self::Kill(target) | Self::Stop(target) | Self::Freeze(target, _) => Some(target),
             Self::Restart(NATS) => Some(BUS),
-            Self::Restart(_) | Self::Delay(..) | Self::Cut(..) => None,
+            Self::Restart(_) | Self::Delay(..) | Self::Block(..) | Self::Cut(..) => None,
         }
     }
 }

@@ -195,7 +195,7 @@ async fn slow(fixture: &Fixture<'_>) -> Result<Report, Failure> {
             while Instant::now() < until {
                 let Ok(stream) = connect_from(source(number), edge, false).await else { return };
                 let mut connection = Connection::over(stream);
-                let asked = connection.send(&format!("{SLOW}?pagination.first={}", number + 1)).await;
+                let asked = connection.send(&format!("{SLOW}?pagination.first={}", number + 1), "").await;
                 if asked.is_err() {
                     return;
                 }

@@ -38,7 +38,10 @@ pub(super) async fn abort(fixture: &Fixture<'_>) -> Result<Vec<Report>, Failure>
     for number in 1..=CLIENTS {
         let mut client = open(fixture).await?;
         let path = format!("{LIST}?pagination.first={number}");
-        client.send(&path).await.map_err(|lost| Failure::failed(format!("cannot ask for {path}: {lost}")))?;
+        client
+            .send(&path, "")
+            .await
+            .map_err(|lost| Failure::failed(format!("cannot ask for {path}: {lost}")))?;
         clients.push(client);
     }
     let begun = timeout(SOON, async {

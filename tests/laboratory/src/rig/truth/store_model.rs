@@ -3,131 +3,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 
-/// Time of block 0, seconds since the Unix epoch. Blocks are one second apart.
-pub(crate) const GENESIS_S: i64 = 1_687_255_200;
+use super::rows::{ASSET, AccountKey, GENESIS_S, Row, account, bits, id, party};
 
 const MICROS: i64 = 1_000_000;
 const HOUR_US: i64 = 3600 * MICROS;
-const ASSET: &str = "f100000000000000000000000000000000000000000000000000000000000000";
-
-/// A row to write.
-#[derive(Debug, Clone)]
-pub(crate) enum Change {
-    Account { number: i64 },
-    Balance { account: i64, at: i64, balance: i64 },
-    Delegation { epoch: i64, party: i64, node: i64, at: i64, sequence: i64, amount: i64 },
-    Withdrawal { number: i64, at: i64, status: &'static str, reference: i64 },
-    OracleSpec { number: i64, at: i64, status: &'static str },
-    Reward { epoch: i64, market: i64, kind: &'static str, amount: i64, at: i64, sequence: i64 },
-    Trade { market: i64, at: i64, micros: i64, price: i64, size: i64 },
-    Proposal { height: i64, approvers: Vec<String>, status: &'static str, at: i64 },
-    Limits { at: i64, flags: i64 },
-}
-
-/// An id of 64 hexadecimal digits.
-pub(crate) fn id(kind: char, number: i64) -> String {
-    format!("{kind}{number:063x}")
-}
-
-fn party(number: i64) -> String {
-    if number == 0 { "network".to_owned() } else { id('b', number) }
-}
-
-/// Stored numbers and names of account types.
-const ACCOUNT: [(i64, &str); 6] = [
-    (1, "ACCOUNT_TYPE_INSURANCE"),
-    (2, "ACCOUNT_TYPE_SETTLEMENT"),
-    (3, "ACCOUNT_TYPE_MARGIN"),
-    (4, "ACCOUNT_TYPE_GENERAL"),
-    (9, "ACCOUNT_TYPE_BOND"),
-    (12, "ACCOUNT_TYPE_GLOBAL_REWARD"),
-];
-
-/// Greatest number of accounts: one of each type per party.
-pub(crate) const ACCOUNTS: i64 = 24;
-
-/// Sort key of accounts: those of the network come first.
-type AccountKey = (bool, String, String, &'static str, i64);
-
-/// The sort key of an account number, and the name of the account's type.
-fn account(number: i64) -> (AccountKey, &'static str) {
-    let market = if number % 3 == 0 { String::new() } else { id('a', number % 3) };
-    let (kind, name) = ACCOUNT[usize::try_from(number / 4).expect("numbers are small")];
-    ((number % 4 != 0, party(number % 4), market, ASSET, kind), name)
-}
-
-impl Change {
-    /// The statement that writes it.
-    pub(crate) fn sql(&self) -> String {
-        match self {
-            Self::Account { number } => {
-                let ((_, party, market, asset, kind), _) = account(*number);
-                let values = format!("'{number}', '{party}', '{asset}', '{market}', {kind}");
-                format!("INSERT INTO accounts VALUES ({values}, 'tx', to_timestamp({GENESIS_S}));")
-            }
-            Self::Balance { account, at, balance } => {
-                format!("INSERT INTO balances VALUES ('{account}', to_timestamp({at}), 'tx', {balance});")
-            }
-            Self::Delegation { epoch, party: number, node, at, sequence, amount } => {
-                let values = format!("'{}', '{}', {epoch}, {amount}, 'tx'", party(*number), id('c', *node));
-                format!("INSERT INTO delegations VALUES ({values}, to_timestamp({at}), {sequence});")
-            }
-            Self::Withdrawal { number, at, status, reference } => {
-                let (id, party) = (id('d', *number), party(1));
-                let values = format!("'{id}', '{party}', 250, '{ASSET}', '{status}', '{reference}', ''");
-                let times =
-                    format!("to_timestamp({GENESIS_S}), to_timestamp(0), '{{}}', 'tx', to_timestamp({at})");
-                format!("INSERT INTO withdrawals VALUES ({values}, {times});")
-            }
-            Self::OracleSpec { number, at, status } => {
-                let id = id('e', *number);
-                let values = format!("'{id}', to_timestamp({GENESIS_S}), to_timestamp({at}), NULL, NULL");
-                format!(
-                    "INSERT INTO oracle_specs VALUES ({values}, '{status}', 'tx', to_timestamp({at}), NULL);"
-                )
-            }
-            Self::Reward { epoch, market, kind, amount, at, sequence } => {
-                let values = format!(
-                    "'{}', '{ASSET}', '{}', '{kind}', {epoch}, {amount}, 1",
-                    party(1),
-                    id('a', *market)
-                );
-                format!(
-                    "INSERT INTO rewards VALUES ({values}, to_timestamp({at}), 'tx', to_timestamp({at}), {sequence});"
-                )
-            }
-            Self::Trade { market, at, micros, price, size } => {
-                let time = format!("to_timestamp({at}) + {micros} * interval '1 microsecond'");
-                let market = id('a', *market);
-                let values = format!(
-                    "{time}, 'tx', to_timestamp({at}), {micros}, 'trade', '{market}', {price}, {size}"
-                );
-                format!("INSERT INTO trades VALUES ({values}, 'b', 's', 1, 'bo', 'so', 1);")
-            }
-            Self::Proposal { height, approvers, status, at } => {
-                let approvers = approvers.join(",");
-                format!(
-                    "INSERT INTO protocol_upgrade_proposals VALUES \
-                     ({height}, 'v1', '{{{approvers}}}', '{status}', 'tx', to_timestamp({at}));"
-                )
-            }
-            Self::Limits { at, flags } => {
-                let [one, two, three, four, five] = bits(*flags);
-                format!(
-                    "INSERT INTO network_limits VALUES (to_timestamp({at}), 'tx', {one}, {two}, {three}, {four}, \
-                     {five}, to_timestamp({at}), to_timestamp(0));"
-                )
-            }
-        }
-    }
-}
-
-fn bits(flags: i64) -> [bool; 5] {
-    [0, 1, 2, 3, 4].map(|bit| flags >> bit & 1 == 1)
-}
 
 /// The newest version of a value; `at` is its block time in seconds and its sequence number.
 #[derive(Debug, Clone)]
@@ -155,8 +37,8 @@ struct Candle {
 
 /// The content of the store.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct World {
-    pub(crate) height: i64,
+pub(super) struct StoreModel {
+    pub(super) height: i64,
     accounts: BTreeMap<AccountKey, i64>,
     balances: BTreeMap<i64, Latest<i64>>,
     delegations: BTreeMap<(i64, String, String), Latest<i64>>,
@@ -168,40 +50,36 @@ pub(crate) struct World {
     limits: BTreeMap<(), Latest<i64>>,
 }
 
-impl World {
-    /// Time of a block, seconds.
-    pub(crate) fn time_s(height: i64) -> i64 {
-        GENESIS_S + height
-    }
-
+impl StoreModel {
     /// Whether an account is there.
-    pub(crate) fn has_account(&self, number: i64) -> bool {
+    pub(super) fn has_account(&self, number: i64) -> bool {
         self.accounts.values().any(|known| *known == number)
     }
 
     /// Applies a row.
-    pub(crate) fn apply(&mut self, change: &Change) {
-        match change.clone() {
-            Change::Account { number } => {
+    pub(super) fn apply(&mut self, row: &Row) {
+        match row.clone() {
+            Row::Block { height } => self.height = height,
+            Row::Account { number } => {
                 self.accounts.insert(account(number).0, number);
             }
-            Change::Balance { account, at, balance } => {
+            Row::Balance { account, at, balance } => {
                 update_latest(&mut self.balances, account, (at, 0), balance);
             }
-            Change::Delegation { epoch, party: number, node, at, sequence, amount } => {
+            Row::Delegation { epoch, party: number, node, at, sequence, amount } => {
                 let key = (epoch, party(number), id('c', node));
                 update_latest(&mut self.delegations, key, (at, sequence), amount);
             }
-            Change::Withdrawal { number, at, status, reference } => {
+            Row::Withdrawal { number, at, status, reference } => {
                 update_latest(&mut self.withdrawals, number, (at, 0), (status, reference));
             }
-            Change::OracleSpec { number, at, status } => {
+            Row::OracleSpec { number, at, status } => {
                 update_latest(&mut self.oracle_specs, number, (at, 0), status);
             }
-            Change::Reward { epoch, market, kind, amount, .. } => {
+            Row::Reward { epoch, market, kind, amount, .. } => {
                 *self.rewards.entry((epoch, id('a', market), kind)).or_default() += amount;
             }
-            Change::Trade { market, at, micros, price, size } => {
+            Row::Trade { market, at, micros, price, size } => {
                 let time_us = at * MICROS + micros;
                 for (interval, start) in [("block", at * MICROS), ("1_hour", time_us / HOUR_US * HOUR_US)] {
                     let candles = self.candles.entry((interval, market)).or_default();
@@ -211,10 +89,10 @@ impl World {
                         .add(time_us, price, size);
                 }
             }
-            Change::Proposal { height, approvers, status, at } => {
+            Row::Proposal { height, approvers, status, at } => {
                 update_latest(&mut self.proposals, height, (at, 0), (approvers, status));
             }
-            Change::Limits { at, flags } => update_latest(&mut self.limits, (), (at, 0), flags),
+            Row::Limits { at, flags } => update_latest(&mut self.limits, (), (at, 0), flags),
         }
     }
 
@@ -349,58 +227,61 @@ fn page(list: &str, rows: impl Iterator<Item = (Vec<String>, Value)>, first: usi
 }
 
 /// A request that clients send, and its expected answer.
-pub(crate) struct Question {
+pub(super) struct Question {
     /// Path and query.
-    pub(crate) path: String,
+    pub(super) path: String,
     /// Computes the expected answer.
-    pub(crate) answer: Box<dyn Fn(&World) -> Value + Send + Sync>,
+    pub(super) answer: Box<dyn Fn(&StoreModel) -> Value + Send + Sync>,
 }
 
 /// All requests that clients send.
-pub(crate) fn questions() -> Vec<Question> {
-    fn ask(path: impl Into<String>, answer: impl Fn(&World) -> Value + Send + Sync + 'static) -> Question {
+pub(super) fn questions() -> Vec<Question> {
+    fn ask(
+        path: impl Into<String>,
+        answer: impl Fn(&StoreModel) -> Value + Send + Sync + 'static,
+    ) -> Question {
         Question { path: path.into(), answer: Box::new(answer) }
     }
     let mut questions = vec![
-        ask("/accounts", |world| world.accounts(|_, _| true)),
-        ask("/accounts?party=network", |world| world.accounts(|party, _| party == "network")),
-        ask("/api/v2/delegations?pagination.first=5", |world| world.delegations(|_, _| true, 5)),
-        ask("/api/v2/delegations?epochId=2", |world| world.delegations(|epoch, _| epoch == 2, 1000)),
-        ask("/api/v2/rewards/epoch/summaries", |world| world.rewards(|_, _| true, 1000)),
-        ask("/api/v2/rewards/epoch/summaries?pagination.first=3", |world| world.rewards(|_, _| true, 3)),
-        ask(format!("/api/v2/rewards/epoch/summaries?filter.toEpoch=2&filter.assetIds={ASSET}"), |world| {
-            world.rewards(|epoch, _| epoch <= 2, 1000)
+        ask("/accounts", |model| model.accounts(|_, _| true)),
+        ask("/accounts?party=network", |model| model.accounts(|party, _| party == "network")),
+        ask("/api/v2/delegations?pagination.first=5", |model| model.delegations(|_, _| true, 5)),
+        ask("/api/v2/delegations?epochId=2", |model| model.delegations(|epoch, _| epoch == 2, 1000)),
+        ask("/api/v2/rewards/epoch/summaries", |model| model.rewards(|_, _| true, 1000)),
+        ask("/api/v2/rewards/epoch/summaries?pagination.first=3", |model| model.rewards(|_, _| true, 3)),
+        ask(format!("/api/v2/rewards/epoch/summaries?filter.toEpoch=2&filter.assetIds={ASSET}"), |model| {
+            model.rewards(|epoch, _| epoch <= 2, 1000)
         }),
-        ask("/api/v2/upgrade/proposals", |world| world.proposals(|_| true)),
-        ask("/api/v2/upgrade/proposals?status=PROTOCOL_UPGRADE_PROPOSAL_STATUS_APPROVED", |world| {
-            world.proposals(|status| status.ends_with("APPROVED"))
+        ask("/api/v2/upgrade/proposals", |model| model.proposals(|_| true)),
+        ask("/api/v2/upgrade/proposals?status=PROTOCOL_UPGRADE_PROPOSAL_STATUS_APPROVED", |model| {
+            model.proposals(|status| status.ends_with("APPROVED"))
         }),
-        ask("/api/v2/network/limits", World::limits),
+        ask("/api/v2/network/limits", StoreModel::limits),
     ];
     for number in 1..3 {
         let (market, party) = (id('a', number), party(number));
         questions.extend([
             ask(format!("/accounts?party={party}"), {
                 let party = party.clone();
-                move |world| world.accounts(|owner, _| owner == party)
+                move |model| model.accounts(|owner, _| owner == party)
             }),
             ask(format!("/accounts?market={market}"), {
                 let market = market.clone();
-                move |world| world.accounts(|_, row_market| row_market == market)
+                move |model| model.accounts(|_, row_market| row_market == market)
             }),
             ask(format!("/api/v2/delegations?partyId={party}"), {
-                move |world| world.delegations(|_, owner| owner == party, 1000)
+                move |model| model.delegations(|_, owner| owner == party, 1000)
             }),
-            ask(format!("/api/v2/withdrawal/{}", id('d', number)), move |world| world.withdrawal(number)),
-            ask(format!("/api/v2/oracle/spec/{}", id('e', number)), move |world| world.oracle_spec(number)),
-            ask(format!("/api/v2/candle?candleId=trades_candle_1_hour_{market}"), move |world| {
-                world.candles("1_hour", number, 1000)
+            ask(format!("/api/v2/withdrawal/{}", id('d', number)), move |model| model.withdrawal(number)),
+            ask(format!("/api/v2/oracle/spec/{}", id('e', number)), move |model| model.oracle_spec(number)),
+            ask(format!("/api/v2/candle?candleId=trades_candle_1_hour_{market}"), move |model| {
+                model.candles("1_hour", number, 1000)
             }),
             ask(format!("/api/v2/candle?candleId=trades_candle_block_{market}&pagination.first=5"), {
-                move |world| world.candles("block", number, 5)
+                move |model| model.candles("block", number, 5)
             }),
             ask(format!("/api/v2/rewards/epoch/summaries?filter.marketIds={market}"), {
-                move |world| world.rewards(|_, row_market| row_market == market, 1000)
+                move |model| model.rewards(|_, row_market| row_market == market, 1000)
             }),
         ]);
     }

@@ -1,0 +1,169 @@
+//! Judges answers by the history of the store: content, height, time, entity tag, encoding and age.
+
+use std::{
+    collections::HashMap,
+    io::Read as _,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use flate2::read::GzDecoder;
+use mesh_testbed::http1::RawAnswer;
+use parking_lot::Mutex;
+
+use super::{
+    history::{Answered, Content, History},
+    rows::time_s,
+};
+use crate::rig::clients::request::{Judge, ReadRequest};
+
+/// Greatest age of an answer while the store is reachable, and while it is unreachable.
+pub(super) const AGE: Duration = Duration::from_secs(1);
+const AGE_AWAY: Duration = Duration::from_secs(10);
+const GZIP: &str = "Accept-Encoding: gzip\r\n";
+
+/// What all judges of a run have observed.
+pub(super) struct Observations {
+    history: Arc<History>,
+    /// By question: the last entity tag.
+    last_tags: Mutex<HashMap<usize, Arc<str>>>,
+    tags: Mutex<HashMap<(usize, Arc<str>), Content>>,
+    /// Answers older than [`AGE`].
+    pub(super) old: Mutex<Vec<OldAnswer>>,
+    /// Number of answers without a body, because the client has it.
+    pub(super) not_modified: AtomicUsize,
+}
+
+/// An answer that only an outage of the store allows.
+#[derive(Clone, Debug)]
+pub(super) struct OldAnswer {
+    /// When the request was sent, and when the answer was complete.
+    pub(super) when: (tokio::time::Instant, tokio::time::Instant),
+    /// Description of the answer.
+    pub(super) what: String,
+}
+
+impl Observations {
+    pub(super) fn new(history: Arc<History>) -> Arc<Self> {
+        Arc::new(Self {
+            history,
+            last_tags: Mutex::default(),
+            tags: Mutex::default(),
+            old: Mutex::default(),
+            not_modified: AtomicUsize::default(),
+        })
+    }
+
+    /// Requests for all questions whose path satisfies `predicate`: one in four is for the pretty form. Each
+    /// judge requests gzip and revalidates in turn.
+    pub(super) fn requests(self: &Arc<Self>, predicate: impl Fn(&str) -> bool) -> Vec<ReadRequest> {
+        let mut requests = Vec::new();
+        for (question, path) in self.history.questions.iter().map(|question| &question.path).enumerate() {
+            if !predicate(path) {
+                continue;
+            }
+            let request = |path: &str, is_pretty| {
+                let (observations, asked) = (Arc::clone(self), AtomicUsize::new(question));
+                let judge = Arc::new(QuestionJudge { observations, question, is_pretty, asked });
+                ReadRequest { path: path.into(), judge }
+            };
+            requests.resize(requests.len() + 3, request(path, false));
+            let separator = if path.contains('?') { '&' } else { '?' };
+            requests.push(request(&format!("{path}{separator}pretty"), true));
+        }
+        requests
+    }
+}
+
+/// Judges the answers to one question.
+struct QuestionJudge {
+    observations: Arc<Observations>,
+    question: usize,
+    is_pretty: bool,
+    /// Number of requests; the first ones have different headers for different questions.
+    asked: AtomicUsize,
+}
+
+impl Judge for QuestionJudge {
+    fn headers(&self) -> String {
+        let number = self.asked.fetch_add(1, Ordering::Relaxed);
+        let last_tag = self.observations.last_tags.lock().get(&self.question).cloned();
+        let tag = last_tag.filter(|_| number.is_multiple_of(3)).map(|tag| if_none_match(&tag));
+        let gzip = if number.is_multiple_of(2) { GZIP } else { "" };
+        format!("{gzip}{}", tag.unwrap_or_default())
+    }
+
+    fn wrong(&self, answer: &RawAnswer, headers: &str, sent: Instant) -> Option<String> {
+        self.check(answer, headers, (sent, Instant::now())).err()
+    }
+}
+
+impl QuestionJudge {
+    fn check(&self, answer: &RawAnswer, headers: &str, when: (Instant, Instant)) -> Result<(), String> {
+        let Observations { history, last_tags, tags, old, .. } = &*self.observations;
+        let number = |name| answer.header(name).and_then(|value| value.parse::<u64>().ok());
+        let (Some(height), Some(time_ns), Some(tag)) =
+            (number("x-block-height"), number("x-block-timestamp"), answer.header("etag"))
+        else {
+            return Err(format!("a head without height, time or tag: {answer:?}"));
+        };
+        let expected_ns = time_s(height.cast_signed()).unsigned_abs() * 1_000_000_000;
+        if time_ns != expected_ns {
+            return Err(format!("the time of another block: {time_ns} and not {expected_ns}"));
+        }
+        let (question, tag) = (self.question, Arc::<str>::from(tag));
+        let content = match answer.status {
+            304 => self.content_of_304(answer, headers, &tag)?,
+            _ => self.content_of_200(answer, headers)?,
+        };
+        if *tags.lock().entry((question, Arc::clone(&tag))).or_insert(content) != content {
+            return Err(format!("one tag for two contents: {tag}"));
+        }
+        last_tags.lock().insert(question, tag);
+        let age = history.age(&Answered { question, height, content, when })?;
+        let what = || format!("{}: block {height}, too old by {age:?}", history.questions[question].path);
+        if age > AGE_AWAY {
+            return Err(what());
+        }
+        if age > AGE {
+            let when = (when.0.into(), when.1.into());
+            old.lock().push(OldAnswer { when, what: what() });
+        }
+        Ok(())
+    }
+
+    fn content_of_304(&self, answer: &RawAnswer, headers: &str, tag: &Arc<str>) -> Result<Content, String> {
+        let known = self.observations.tags.lock().get(&(self.question, Arc::clone(tag))).copied();
+        match known.filter(|_| answer.body.is_empty() && headers.contains(&if_none_match(tag))) {
+            Some(content) => {
+                self.observations.not_modified.fetch_add(1, Ordering::Relaxed);
+                Ok(content)
+            }
+            None => Err(format!("a 304 that was not asked for: {answer:?}")),
+        }
+    }
+
+    fn content_of_200(&self, answer: &RawAnswer, headers: &str) -> Result<Content, String> {
+        let mut body = answer.body.clone();
+        if answer.header("content-encoding").is_some() {
+            if !headers.contains(GZIP) {
+                return Err("gzip that was not asked for".to_owned());
+            }
+            let mut plain = Vec::new();
+            let unpacked = GzDecoder::new(&body[..]).read_to_end(&mut plain);
+            unpacked.map_err(|error| format!("gzip that cannot be unpacked: {error}"))?;
+            body = plain;
+        }
+        if body.contains(&b'\n') != self.is_pretty {
+            return Err("the other form of JSON".to_owned());
+        }
+        self.observations.history.content(body).ok_or_else(|| "a body that is no JSON".to_owned())
+    }
+}
+
+fn if_none_match(tag: &str) -> String {
+    format!("If-None-Match: {tag}\r\n")
+}

@@ -1,0 +1,307 @@
+//! `mesh rig truth`: under faults, every answer is what the store held at the answer's height.
+//!
+//! A writer commits blocks and late rows whose answers are known from a model of the store, while clients read
+//! in every encoding and revalidate what they have, and processes and links fail one after the other. Every
+//! answer must equal that of a state with its height, and be at most a second old (ten during an outage of the
+//! store); heights never decrease on one connection.
+
+mod history;
+mod judge;
+mod rows;
+mod store_model;
+mod writer;
+
+use std::{
+    cell::Cell,
+    net::SocketAddr,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use judge::{AGE, Observations, OldAnswer};
+use mesh::{failure::Failure, terminal::print_line};
+use mesh_launcher::services::SERVICES;
+use rand::{Rng as _, SeedableRng as _, rngs::SmallRng, seq::SliceRandom as _};
+use serde_json::json;
+use tokio::time::{Instant, sleep};
+use writer::Writer;
+
+use super::{
+    clients::{
+        load::Load,
+        request::RequestClass,
+        samples::{Figures, ReadResult, Report, Sample},
+    },
+    engine::{RESTARTED_SOON, Run, on_private_mesh, repeat},
+    faults::{
+        explanation::{FailureKind, FaultSpan, failed_reads, is_explained},
+        injector::FaultInjector,
+        links::Links,
+        schedule::{Blockage, Fault, Link, LinkEnd, ScheduledFault, Target},
+    },
+    seed,
+};
+use crate::{
+    metrics,
+    private::{Layout, PrivateMesh, UNCACHED_EDGE},
+    rig::args::TruthArgs,
+};
+
+/// Replicas of the services: edges have caches of their own; without its only `node-info` the mesh has no
+/// announcements of new blocks.
+const REPLICAS: [(&str, u32); 5] =
+    [("edge", 2), ("query", 2), ("node-info", 1), ("export", 0), (UNCACHED_EDGE, 0)];
+/// Length of the short form.
+const LENGTH_SHORT: Duration = Duration::from_secs(8);
+/// How long clients and the writer go on after the last fault, so that its recovery is measured, too.
+const RECOVERY: Duration = Duration::from_secs(2);
+/// A fault explains what is requested up to this long after its end.
+const AFTER: Duration = Duration::from_secs(5);
+/// Pause between two faults, and the time that a process needs to stop and start, milliseconds.
+const PAUSE_MS: std::ops::Range<u64> = 400..1400;
+const STARTS_WITHIN: Duration = Duration::from_secs(1);
+/// Length of an outage of the bus and of the store, milliseconds. Services consider the store unreachable after
+/// three seconds of silence.
+const BUS_AWAY_MS: std::ops::Range<u64> = 300..3000;
+const STORE_AWAY_MS: std::ops::Range<u64> = 500..4500;
+/// How long a replica is frozen.
+const FROZEN: Duration = Duration::from_secs(1);
+/// How long all replicas may take to be ready at the end.
+const READY_WITHIN: Duration = Duration::from_secs(30);
+/// The path that `node-info` answers, of which there is one replica.
+const LIMITS: &str = "/api/v2/network/limits";
+/// One of this many reads is for that path.
+const LIMITS_ONE_OF: u32 = 8;
+
+/// Runs the drill.
+///
+/// # Errors
+/// When a bar does not hold, or the drill cannot be run.
+pub(super) async fn drill(args: &TruthArgs) -> Result<(), Failure> {
+    let first = seed(args.play.run.seed);
+    // Each run needs an empty store.
+    repeat("truth", &args.play.run, first, async |seed| {
+        on_private_mesh(RESTARTED_SOON, async |mesh| run(mesh, args, seed).await).await
+    })
+    .await
+}
+
+async fn run(mesh: &PrivateMesh, args: &TruthArgs, seed: u64) -> Result<Run<Figures>, Failure> {
+    let servers = mesh.start_servers().await?;
+    let (writer, history) = Writer::start(servers.connect("").await?, seed).await?;
+    let links = Links::inside(&servers, None, seed).await?;
+    let replica_env = Some(links.replica_env(&servers)?);
+    let layout = Layout { replicas: &REPLICAS, replica_env, ..Layout::default() };
+    let edge = mesh.start_services(&servers, &layout).await?.cached;
+    let length = match args.play.run.short {
+        true => LENGTH_SHORT,
+        false => Duration::from_secs(u64::from(args.minutes) * 60),
+    };
+    print_line(&format!("seed {seed}: faults for {length:?}"));
+
+    let observations = Observations::new(Arc::clone(&history));
+    let loads = Loads::start(edge, &observations, args.rate, seed)?;
+    let (injector, is_over) = (FaultInjector::new(mesh).with_links(&links), Cell::new(false));
+    let injecting = async {
+        injector.run_until(schedule(seed), 1, sleep(length)).await;
+        sleep(RECOVERY).await;
+        is_over.set(true);
+    };
+    let ((), written) = tokio::join!(injecting, writer.run(|| is_over.get()));
+    written?;
+    let samples = loads.finish().await;
+    let names: Vec<&str> = SERVICES.iter().map(|service| service.name).filter(|name| runs(name)).collect();
+    let is_ready = mesh.until_serving(&names, READY_WITHIN).await;
+    let faults = injector.injected();
+    let spans: Vec<FaultSpan> = faults.iter().map(|fault| fault.span).collect();
+    let end = samples.iter().map(|sample| sample.due).max().unwrap_or_default();
+    let mut report = Report::new(format!("seed {seed}"), Figures::of(&samples, Duration::ZERO, end));
+    answers_hold(&mut report, &loads, &observations, &spans, AFTER * args.play.slack);
+    let broken = faults.iter().filter(|fault| !fault.is_repaired).count();
+    report.bar(
+        format!("faults that were not repaired: {broken} of {}, at most 0", faults.len()),
+        broken == 0 && is_ready && !faults.is_empty(),
+    );
+    caches_are_used(&mut report, &observations, cached_reads(mesh).await);
+    report.notes.push(format!("{} states of the store, {} faults", history.len(), faults.len()));
+    let json = json!({ "found": report.json(), "states": history.len(), "faults": faults.len() });
+    Ok(Run {
+        title: format!("truth: seed {seed}, {} reads a second", args.rate),
+        reports: vec![report],
+        json,
+    })
+}
+
+fn runs(service: &str) -> bool {
+    REPLICAS.iter().any(|(name, replicas)| *name == service && *replicas > 0)
+}
+
+/// Every kind of fault in random order, again and again.
+fn schedule(seed: u64) -> impl Iterator<Item = ScheduledFault> {
+    let mut random = SmallRng::seed_from_u64(seed);
+    let (mut at, mut faults) = (Duration::ZERO, Vec::new());
+    std::iter::from_fn(move || {
+        if faults.is_empty() {
+            faults = shuffled_faults(&mut random);
+        }
+        let fault = faults.pop()?;
+        at += Duration::from_millis(random.random_range(PAUSE_MS));
+        let scheduled = ScheduledFault { at, fault };
+        at += match fault {
+            Fault::Block(_, _, time) | Fault::Freeze(_, time) => time,
+            _ => STARTS_WITHIN,
+        };
+        Some(scheduled)
+    })
+}
+
+fn shuffled_faults(random: &mut SmallRng) -> Vec<Fault> {
+    let (edge, query) = (random.random_range(0..2), random.random_range(0..2));
+    let (edge, other_edge) =
+        (Target { name: "edge", replica: edge }, Target { name: "edge", replica: 1 - edge });
+    let query = Target { name: "query", replica: query };
+    let node_info = Target { name: "node-info", replica: 0 };
+    let mut away = |range| Duration::from_millis(random.random_range(range));
+    let store = Link { from: None, to: LinkEnd::Database };
+    let mut faults = vec![
+        Fault::Block(store, Blockage::Refused, away(STORE_AWAY_MS)),
+        Fault::Block(store, Blockage::Silent, away(STORE_AWAY_MS)),
+        Fault::Block(Link { from: Some(edge), to: LinkEnd::Bus }, Blockage::Refused, away(BUS_AWAY_MS)),
+        Fault::Freeze(query, FROZEN),
+    ];
+    for target in [query, node_info, other_edge] {
+        faults.extend([Fault::Kill(target), Fault::Stop(target)]);
+    }
+    faults.shuffle(random);
+    faults
+}
+
+/// The clients of a run.
+struct Loads {
+    /// Two loads with one seed: equal requests at the same time, of which an edge should make one read.
+    queries: [Load; 2],
+    /// Requests that only `node-info` answers.
+    limits: Load,
+}
+
+impl Loads {
+    fn start(
+        edge: SocketAddr,
+        observations: &Arc<Observations>,
+        rate: u32,
+        seed: u64,
+    ) -> Result<Self, Failure> {
+        let start = |is_limits: bool, rate: u32| {
+            let requests = observations.requests(|path| (path == LIMITS) == is_limits);
+            Load::start(vec![RequestClass { percent: 100, edge, requests }], rate, seed)
+        };
+        let limits = rate / LIMITS_ONE_OF;
+        let queries = (rate - limits) / 2;
+        Ok(Self { queries: [start(false, queries)?, start(false, queries)?], limits: start(true, limits)? })
+    }
+
+    fn all(&self) -> impl Iterator<Item = &Load> {
+        self.queries.iter().chain([&self.limits])
+    }
+
+    /// Ends all loads; returns the results of all requests.
+    async fn finish(&self) -> Vec<Sample> {
+        let mut samples = Vec::new();
+        for load in self.all() {
+            let end = load.finish().await;
+            samples.extend(load.samples(Duration::ZERO, end));
+        }
+        samples
+    }
+}
+
+/// Whether a fault may cause this failure of a read: stricter than in other drills, since one replica of
+/// `query` and one edge are always there.
+fn may_cause(fault: Fault, failure: FailureKind, is_limits: bool) -> bool {
+    match (failure, fault) {
+        (FailureKind::Refused, Fault::Block(..)) => true,
+        (FailureKind::Refused, Fault::Kill(target) | Fault::Stop(target)) => {
+            is_limits && target.name == "node-info"
+        }
+        (FailureKind::Broken, fault) => stops_edge(fault),
+        _ => false,
+    }
+}
+
+fn stops_edge(fault: Fault) -> bool {
+    matches!(fault, Fault::Kill(target) | Fault::Stop(target) if target.name == "edge")
+}
+
+fn blocks_store(fault: Fault) -> bool {
+    matches!(fault, Fault::Block(Link { to: LinkEnd::Database, .. }, ..))
+}
+
+/// Adds the bars about all answers.
+fn answers_hold(
+    report: &mut Report,
+    loads: &Loads,
+    observations: &Observations,
+    spans: &[FaultSpan],
+    after: Duration,
+) {
+    let during = |(sent, received): (Instant, Instant), is_cause: fn(Fault) -> bool| {
+        let overlaps = |span: &FaultSpan| span.when.0 <= received && sent <= span.when.1 + after;
+        spans.iter().any(|span| is_cause(span.fault) && overlaps(span))
+    };
+    let (mut wrong, mut unexplained, mut closed) = (0, 0, 0);
+    for load in loads.all() {
+        let is_limits = std::ptr::eq(load, &raw const loads.limits);
+        wrong += load.failed().iter().filter(|(sample, _)| sample.result == ReadResult::Wrong).count();
+        for failed in failed_reads(load) {
+            let causes = |span: &&FaultSpan| may_cause(span.fault, failed.failure, is_limits);
+            let causes: Vec<FaultSpan> = spans.iter().filter(causes).copied().collect();
+            if !is_explained(&failed, &causes, after) {
+                unexplained += 1;
+                report.messages.push(failed.message);
+            }
+        }
+        let again = load.samples(Duration::ZERO, load.now()).into_iter().filter(|sample| sample.again);
+        let when = |sample: Sample| (load.moment(sample.due), load.moment(sample.due + sample.took));
+        closed += again.map(when).filter(|when| !during(*when, stops_edge)).count();
+    }
+    report.bar(
+        format!(
+            "answers that the store never held at their height: {wrong} of {}, at most 0",
+            report.figures.requests
+        ),
+        wrong == 0 && report.figures.fine > 0,
+    );
+    let old = observations.old.lock();
+    let too_old: Vec<&OldAnswer> = old.iter().filter(|old| !during(old.when, blocks_store)).collect();
+    report.bar(
+        format!(
+            "answers older than {AGE:?} although the store was there: {}, at most 0; while it was away: {}",
+            too_old.len(),
+            old.len() - too_old.len()
+        ),
+        too_old.is_empty(),
+    );
+    report.messages.extend(too_old.iter().map(|old| old.what.clone()));
+    report.bar(format!("failed reads that no fault explains: {unexplained}, at most 0"), unexplained == 0);
+    report.bar(format!("connections closed although their edge went on: {closed}, at most 0"), closed == 0);
+}
+
+/// Adds the bar that the answers were not all read from the store.
+fn caches_are_used(report: &mut Report, observations: &Observations, cached: u64) {
+    let not_modified = observations.not_modified.load(Ordering::Relaxed);
+    report.bar(
+        format!("answers from a cache or of an equal read: {cached}, without a body (304): {not_modified}, at least 1"),
+        cached > 0 && not_modified > 0,
+    );
+}
+
+/// Number of answers of the present edges that took no read of their own.
+async fn cached_reads(mesh: &PrivateMesh) -> u64 {
+    let mut cached = 0;
+    for row in mesh.supervisor.rows().into_iter().filter(|row| row.service == "edge") {
+        let text = metrics::fetch(&row).await.unwrap_or_default();
+        let all = metrics::sum(&text, "mesh_edge_reads_total");
+        cached += (all - metrics::sum(&text, "mesh_edge_reads_total{source=\"service\"}")) as u64;
+    }
+    cached
+}

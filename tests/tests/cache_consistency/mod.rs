@@ -1,0 +1,53 @@
+//! Consistency of the edge's cache: how old its answers may be, and that block heights never decrease on one
+//! connection. `mesh rig truth` compares answers under faults with the content of the store.
+
+mod height_order;
+mod store_outage;
+
+use mesh_testbed::{
+    Database, Mesh, MeshSetup,
+    http1::{Connection, RawAnswer},
+};
+use tokio_postgres::Client;
+
+const ACCOUNTS: &str = "/accounts";
+
+/// Opens a connection to the edge of a mesh.
+async fn open(mesh: &Mesh) -> Connection {
+    Connection::open(&mesh.url()).await.expect("the edge listens")
+}
+
+/// Sends a GET request over a persistent connection.
+async fn send(connection: &mut Connection, path: &str) {
+    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\n\r\n");
+    connection.send(request.as_bytes()).await.expect("the edge reads");
+}
+
+/// The next answer of a connection.
+async fn receive(connection: &mut Connection) -> RawAnswer {
+    connection.answer(false).await.expect("the edge answers HTTP").expect("the edge answers")
+}
+
+/// Sends a GET request and returns its answer.
+async fn get(connection: &mut Connection, path: &str) -> RawAnswer {
+    send(connection, path).await;
+    receive(connection).await
+}
+
+/// The block height in an answer's `X-Block-Height` header.
+fn height(answer: &RawAnswer) -> u64 {
+    let parsed = answer.header("x-block-height").and_then(|value| value.parse().ok());
+    parsed.unwrap_or_else(|| panic!("no height: {answer:?}"))
+}
+
+/// Configures a mesh of the services that these tests need.
+fn configure(database: &Database) -> MeshSetup<'_> {
+    Mesh::configure(database).without("export")
+}
+
+/// Adds a block without rows to the store.
+async fn write_block(client: &Client, height: u64) {
+    let at = format!("timestamptz '2023-06-20 11:00:00+00' + {height} * interval '1 second'");
+    let block = format!("INSERT INTO blocks VALUES ({at}, {height}, '{height:064x}')");
+    client.batch_execute(&block).await.expect("a block fits");
+}
