@@ -4,6 +4,7 @@
 //! [`Contract`], data read from the descriptors, for the edge, which has no code per operation.
 
 mod contract;
+mod table;
 mod workload;
 
 pub use contract::{Contract, Format, Method, OperationInfo, Rule, Segment};

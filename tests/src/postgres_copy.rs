@@ -3,12 +3,12 @@
 #![allow(clippy::unwrap_used)] // in what the tests share
 
 use futures_util::TryStreamExt;
-use mesh_testbed::Database;
+use mesh_testbed::{Database, primary_key};
 use proto_msgs::v2::Table;
 use tokio_postgres::Client;
 
-/// The 15 exportable tables by the numbers that existing clients send (API 4.1), independent of the code
-/// under test.
+/// The tables and numbers that existing clients send (API 4.1), independent of the code under test. Numbers
+/// never change; a later table need not be here.
 pub const TABLE_NUMBERS: [(i32, &str); 15] = [
     (1, "balances"),
     (2, "checkpoints"),
@@ -27,10 +27,9 @@ pub const TABLE_NUMBERS: [(i32, &str); 15] = [
     (15, "rewards"),
 ];
 
-/// The 15 exportable tables: name of the enum value, name of the table.
+/// The exportable tables: name of the enum value, name of the table.
 pub fn tables() -> Vec<(&'static str, String)> {
-    let names = (1..=15).map(|number| Table::try_from(number).unwrap().as_str_name());
-    names.map(|name| (name, name.strip_prefix("TABLE_").unwrap().to_lowercase())).collect()
+    Table::exportable().into_iter().map(|table| (table.as_str_name(), table.relation())).collect()
 }
 
 /// A database session that runs COPY.
@@ -55,7 +54,7 @@ impl Copier {
 
     /// A table's rows as CSV with one header: span of heights after span, each in order of the primary key.
     pub async fn spans(&self, table: &str, spans: &[(u64, u64)]) -> Vec<u8> {
-        let order = self.primary_key(table).await;
+        let order = primary_key(&self.0, table).await;
         let header = self.query(&format!("SELECT * FROM {table} LIMIT 0")).await;
         let mut text = header.clone();
         for (from, to) in spans {
@@ -69,15 +68,5 @@ impl Copier {
             text.extend(rows.strip_prefix(&header[..]).unwrap());
         }
         text
-    }
-
-    /// The columns of a table's primary key, text in C collation.
-    async fn primary_key(&self, table: &str) -> String {
-        let columns = "SELECT string_agg(quote_ident(attname)
-                || CASE WHEN attcollation <> 0 THEN ' COLLATE \"C\"' ELSE '' END,
-                ', ' ORDER BY array_position(indkey::int2[], attnum))
-            FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attnum = ANY (indkey)
-            WHERE indisprimary AND indrelid = to_regclass($1)";
-        self.0.query_one(columns, &[&table]).await.unwrap().get(0)
     }
 }

@@ -4,7 +4,7 @@
 //! COPY takes no parameters; its bounds are settings of the transaction, made by an ordinary statement of the
 //! same snapshot and read by `current_setting`.
 
-use std::{pin::Pin, time::Duration};
+use std::{collections::BTreeMap, pin::Pin, time::Duration};
 
 use bytes::{Bytes, BytesMut};
 use futures_util::{Stream, StreamExt};
@@ -15,7 +15,7 @@ use crate::{
     error::StoreError,
     migrate::{self, SchemaState},
     read::Parameter,
-    session,
+    session, tables,
 };
 
 /// Length of the pieces of text, bytes. The driver returns single rows, which are joined.
@@ -92,6 +92,14 @@ impl Snapshot<'_> {
     /// When the statement fails.
     pub async fn schema(&self) -> Result<SchemaState, StoreError> {
         migrate::state(&self.transaction).await
+    }
+
+    /// The columns of each table's primary key, by table.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn primary_keys(&self) -> Result<BTreeMap<String, Vec<String>>, StoreError> {
+        tables::primary_keys(&self.transaction).await
     }
 
     /// Runs a `COPY … TO STDOUT` statement.

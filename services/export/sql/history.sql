@@ -1,5 +1,5 @@
--- Rows of one table in one span; {table} and {order_by} are those of an exportable table. Bounds from next_span.sql. Uses an
--- index that begins with block_time.
+-- Rows of one exportable table in one span, in the order of its primary key. Bounds from next_span.sql. Uses an index that
+-- begins with block_time.
 COPY (
     SELECT * FROM {table}
     WHERE block_time >= current_setting('mesh.time_from')::timestamptz

@@ -3,12 +3,13 @@
 use std::{collections::VecDeque, sync::Arc};
 
 use mesh_history::{Layout, LayoutError, SegmentList};
+use proto_msgs::v2::Table;
 
 /// Most cached layouts.
 const MAX_CACHED: usize = 64;
 
 /// An export: table, first and last height.
-type Key = (&'static str, u64, u64);
+type Key = (Table, u64, u64);
 
 /// A layout with the listing that it was made from.
 type CacheEntry = (Key, Arc<SegmentList>, Arc<Layout>);
@@ -33,7 +34,7 @@ impl LayoutCache {
         if let Some(layout) = self.touch(matches) {
             return Ok(layout);
         }
-        let layout = Arc::new(Layout::of(list, key.0, key.1, key.2)?);
+        let layout = Arc::new(Layout::of(list, &key.0.relation(), key.1, key.2)?);
         // Replaces the same layout made from an older listing.
         self.entries.retain(|(cached, _, old)| *cached != key || old.fingerprint != layout.fingerprint);
         self.entries.push_front((key, Arc::clone(list), Arc::clone(&layout)));

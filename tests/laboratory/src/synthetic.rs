@@ -11,7 +11,8 @@ use std::{
 };
 
 use mesh::failure::{Failure, cannot};
-use mesh_history::{DEFAULT_LEVEL, Digest, ReadyMember, Span, StagedMember, TABLES, assemble};
+use mesh_history::{DEFAULT_LEVEL, Digest, ReadyMember, Span, StagedMember, assemble};
+use proto_msgs::v2::Table;
 use rand::{Rng as _, SeedableRng as _, rngs::SmallRng};
 use tempfile::NamedTempFile;
 
@@ -99,7 +100,9 @@ impl Synthetic {
         fs::create_dir_all(&segments).map_err(|error| cannot("make the folder of segments", &error))?;
         let large = self.large_member(folder)?;
         let mut small = Vec::new();
-        for table in TABLES.iter().map(|table| table.name).filter(|name| *name != self.table.name()) {
+        for table in
+            Table::exportable().into_iter().map(Table::relation).filter(|name| name != self.table.name())
+        {
             small.push(small_member(&format!("history/{table}.csv"), folder)?);
         }
         small.push(small_member("currentstate/accounts.csv", folder)?);

@@ -197,3 +197,16 @@ mod tests {
         assert!(connected.simple_query("SELECT 1").await.is_err());
     }
 }
+
+/// The columns of a table's primary key for `ORDER BY`, text in C collation.
+///
+/// # Panics
+/// When there is no such table, or it has no key.
+pub async fn primary_key(client: &Client, table: &str) -> String {
+    let columns = "SELECT string_agg(quote_ident(attname)
+            || CASE WHEN attcollation <> 0 THEN ' COLLATE \"C\"' ELSE '' END,
+            ', ' ORDER BY array_position(indkey::int2[], attnum))
+        FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attnum = ANY (indkey)
+        WHERE indisprimary AND indrelid = to_regclass($1)";
+    client.query_one(columns, &[&table]).await.expect("reading a key works").get(0)
+}

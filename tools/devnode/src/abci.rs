@@ -10,10 +10,9 @@ use tendermint_proto::{
     google::protobuf::Timestamp,
     v0_38::abci::{
         ExecTxResult, Request, RequestFinalizeBlock, RequestProcessProposal, Response, ResponseCheckTx,
-        ResponseCommit, ResponseEcho, ResponseException, ResponseExtendVote, ResponseFinalizeBlock,
-        ResponseFlush, ResponseInfo, ResponseInitChain, ResponseListSnapshots, ResponseLoadSnapshotChunk,
-        ResponsePrepareProposal, ResponseProcessProposal, ResponseQuery, ResponseVerifyVoteExtension,
-        request::Value as AbciRequest, response::Value as AbciResponse,
+        ResponseCommit, ResponseEcho, ResponseException, ResponseFinalizeBlock, ResponseFlush, ResponseInfo,
+        ResponseInitChain, ResponsePrepareProposal, ResponseProcessProposal, ResponseQuery,
+        ResponseVerifyVoteExtension, request::Value as AbciRequest, response::Value as AbciResponse,
         response_process_proposal::ProposalStatus, response_verify_vote_extension::VerifyStatus,
     },
 };
@@ -106,16 +105,7 @@ async fn respond(application: &Application, request: AbciRequest) -> Result<Abci
     Ok(match request {
         AbciRequest::Echo(echo) => AbciResponse::Echo(ResponseEcho { message: echo.message }),
         AbciRequest::Flush(_) => AbciResponse::Flush(ResponseFlush {}),
-        AbciRequest::Info(_) => {
-            let (height, hash) = application.status();
-            AbciResponse::Info(ResponseInfo {
-                data: "mesh".to_owned(),
-                version: env!("CARGO_PKG_VERSION").to_owned(),
-                app_version: 1,
-                last_block_height: height.cast_signed(),
-                last_block_app_hash: hash.into(),
-            })
-        }
+        AbciRequest::Info(_) => AbciResponse::Info(info(application)),
         AbciRequest::InitChain(chain) => {
             application.begin(&chain.chain_id)?;
             AbciResponse::InitChain(ResponseInitChain::default())
@@ -136,36 +126,47 @@ async fn respond(application: &Application, request: AbciRequest) -> Result<Abci
             application.proposed(block(height, &hash, time));
             AbciResponse::ProcessProposal(ResponseProcessProposal { status: ProposalStatus::Accept.into() })
         }
-        AbciRequest::FinalizeBlock(RequestFinalizeBlock { txs, hash, height, time, .. }) => {
-            let (results, app_hash) = application.finalize(&block(height, &hash, time), &txs)?;
-            let tx_results = results.into_iter().map(|result| {
-                let (code, data) = verdict(result.err());
-                ExecTxResult { code, data, ..ExecTxResult::default() }
-            });
-            AbciResponse::FinalizeBlock(ResponseFinalizeBlock {
-                tx_results: tx_results.collect(),
-                app_hash: app_hash.into(),
-                ..ResponseFinalizeBlock::default()
-            })
-        }
+        AbciRequest::FinalizeBlock(request) => AbciResponse::FinalizeBlock(finalize(application, &request)?),
         AbciRequest::Commit(_) => {
             application.commit().await?;
             AbciResponse::Commit(ResponseCommit::default())
         }
         // Unused: there are no vote extensions and no snapshots.
-        AbciRequest::ExtendVote(_) => AbciResponse::ExtendVote(ResponseExtendVote::default()),
+        AbciRequest::ExtendVote(_) => AbciResponse::ExtendVote(Default::default()),
         AbciRequest::VerifyVoteExtension(_) => {
-            AbciResponse::VerifyVoteExtension(ResponseVerifyVoteExtension {
-                status: VerifyStatus::Accept.into(),
-            })
+            let status = VerifyStatus::Accept.into();
+            AbciResponse::VerifyVoteExtension(ResponseVerifyVoteExtension { status })
         }
-        AbciRequest::ListSnapshots(_) => AbciResponse::ListSnapshots(ResponseListSnapshots::default()),
+        AbciRequest::ListSnapshots(_) => AbciResponse::ListSnapshots(Default::default()),
         AbciRequest::OfferSnapshot(_) => AbciResponse::OfferSnapshot(Default::default()),
-        AbciRequest::LoadSnapshotChunk(_) => {
-            AbciResponse::LoadSnapshotChunk(ResponseLoadSnapshotChunk::default())
-        }
+        AbciRequest::LoadSnapshotChunk(_) => AbciResponse::LoadSnapshotChunk(Default::default()),
         AbciRequest::ApplySnapshotChunk(_) => AbciResponse::ApplySnapshotChunk(Default::default()),
     })
+}
+
+fn info(application: &Application) -> ResponseInfo {
+    let (height, hash) = application.status();
+    ResponseInfo {
+        data: "mesh".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        app_version: 1,
+        last_block_height: height.cast_signed(),
+        last_block_app_hash: hash.into(),
+    }
+}
+
+fn finalize(
+    application: &Application,
+    request: &RequestFinalizeBlock,
+) -> Result<ResponseFinalizeBlock, ApplicationError> {
+    let decided = block(request.height, &request.hash, request.time);
+    let (results, app_hash) = application.finalize(&decided, &request.txs)?;
+    let tx_results = results.into_iter().map(|result| {
+        let (code, data) = verdict(result.err());
+        ExecTxResult { code, data, ..ExecTxResult::default() }
+    });
+    let tx_results = tx_results.collect();
+    Ok(ResponseFinalizeBlock { tx_results, app_hash: app_hash.into(), ..ResponseFinalizeBlock::default() })
 }
 
 /// The code and the data of a result, which the node passes on to clients.

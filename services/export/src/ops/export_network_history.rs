@@ -9,7 +9,7 @@ use actix::{Context, Handler};
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use mesh_bus::{CancelOnDrop, Chunks, MAX_POSITIONS_AHEAD, Open, OpenReply, Piece, Position, Pull, Totals};
-use mesh_history::{HistoryError, Layout, LayoutError, SegmentList, TABLES};
+use mesh_history::{HistoryError, Layout, LayoutError, SegmentList};
 use mesh_problem::{Code, MALFORMED, Problem, error_chain};
 use proto_msgs::{
     numbers::export_network_history::{BOUNDARY, HEIGHTS, MISSING, TABLE_MISSING, UNREADABLE},
@@ -27,8 +27,7 @@ const FINGERPRINT: usize = 32;
 /// A validated request. Whether segments cover its range is not checked yet.
 #[derive(Debug, Clone, Copy)]
 struct Selection {
-    table: &'static str,
-    enum_name: &'static str,
+    table: Table,
     from: u64,
     to: u64,
 }
@@ -36,12 +35,7 @@ struct Selection {
 impl Selection {
     fn read(request: &ExportNetworkHistoryRequest) -> Result<Self, Problem> {
         let table = Table::try_from(request.table).ok().filter(|table| *table != Table::Unspecified);
-        let enum_name = table.map(|table| table.as_str_name());
-        let lower = |name: &str| name.strip_prefix("TABLE_").unwrap_or(name).to_ascii_lowercase();
-        let named = enum_name.and_then(|name| {
-            TABLES.iter().find(|table| table.name == lower(name)).map(|table| (table.name, name))
-        });
-        let (table, enum_name) = named.ok_or_else(|| Problem::invalid(TABLE_MISSING, "table is missing"))?;
+        let table = table.ok_or_else(|| Problem::invalid(TABLE_MISSING, "table is missing"))?;
         let height = |name: &str, height: Option<i64>| {
             let height = height.ok_or_else(|| Problem::invalid(HEIGHTS, format!("{name} is missing")))?;
             let negative = |_| Problem::invalid(HEIGHTS, format!("{name} is negative"));
@@ -52,10 +46,10 @@ impl Selection {
             let problem = Problem::invalid(HEIGHTS, "fromBlock is greater than toBlock");
             return Err(problem.with_inner(format!("fromBlock {from}, toBlock {to}")));
         }
-        Ok(Self { table, enum_name, from, to })
+        Ok(Self { table, from, to })
     }
 
-    fn key(&self) -> (&'static str, u64, u64) {
+    fn key(&self) -> (Table, u64, u64) {
         (self.table, self.from, self.to)
     }
 }
@@ -86,7 +80,7 @@ impl Handler<Open<ExportNetworkHistoryRequest>> for Export {
                 info: ExportInfo {
                     file_name: layout.file_name.clone(),
                     chain_id: layout.chain_id.clone(),
-                    table: Some(selection.enum_name.to_owned()),
+                    table: Some(selection.table.as_str_name().to_owned()),
                     total_bytes: Some(layout.length),
                     total_rows: Some(layout.rows),
                 },

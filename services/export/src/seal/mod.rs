@@ -181,8 +181,9 @@ impl Sealing {
         let version = snapshot.schema().await?.exportable;
         let span = describe(span, chain_id, version, list)?;
 
+        let statements = members::all(&snapshot.primary_keys().await?)?;
         let (mut file, making) = SegmentFile::begin(self.scratch.clone());
-        for (member, statement) in members::all() {
+        for (member, statement) in statements {
             file.begin_member(member).await;
             let mut rows = snapshot.copy(&statement).await?;
             while let Some(piece) = rows.next().await? {

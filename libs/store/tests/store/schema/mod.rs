@@ -72,7 +72,6 @@ async fn every_table_has_the_columns_of_the_contract_in_their_order() {
         .into_iter()
         .map(|(table, columns)| (table, words(&columns).iter().map(|column| described(column)).collect()))
         .collect();
-    assert_eq!(expected.len(), 29);
     assert_eq!(found.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>());
     for (table, columns) in expected {
         assert_eq!(found[&table], columns, "{table}");

@@ -9,10 +9,7 @@ import { Transfer } from "../transfer";
 import { Ledger } from "./ledger";
 import { SegmentMap, type Segment } from "./segments";
 
-const TABLES = [
-  "BALANCES", "BLOCKS", "CHECKPOINTS", "DELEGATIONS", "DEPOSITS", "LEDGER", "LIQUIDITY_PROVISIONS", "MARGIN_LEVELS",
-  "MARKET_DATA", "MARKETS", "ORDERS", "POSITIONS", "REWARDS", "TRADES", "WITHDRAWALS",
-].map((name) => [`TABLE_${name}`, word(name, "")] as [string, string]);
+const EXPORT = "api/v2/networkhistory/export";
 
 const USUAL = "TABLE_TRADES";
 
@@ -41,6 +38,7 @@ export function Export(props: { route: Route }) {
 function History(props: { query: URLSearchParams }) {
   const { query } = props;
   const { data, problem } = useRead<Schemas["ListAllNetworkHistorySegmentsReply"]>("api/v2/networkhistory/segments", EVERY_MS);
+  const { tables, problem: unlisted } = useTables();
   const segments = useMemo<Segment[]>(
     () =>
       (data?.segments ?? [])
@@ -48,15 +46,16 @@ function History(props: { query: URLSearchParams }) {
         .sort((one, other) => (one.from < other.from ? -1 : 1)),
     [data],
   );
-  const table = TABLES.find(([name]) => name === query.get("table"))?.[0] ?? USUAL;
+  const table = tables?.find(([name]) => name === query.get("table"))?.[0] ?? USUAL;
   const newest = segments.at(-1);
   const isChosen = query.has("from") || query.has("to");
   useEffect(() => {
     // What is looked at stays the same when another segment is sealed.
-    if (newest && !isChosen) go("export", { table, from: newest.fromHeight, to: newest.toHeight }, true);
-  }, [newest, isChosen, table]);
-  if (problem && !data) return <Notice problem={problem} />;
-  if (!data) return <Empty>Loading…</Empty>;
+    if (newest && tables && !isChosen) go("export", { table, from: newest.fromHeight, to: newest.toHeight }, true);
+  }, [newest, isChosen, tables, table]);
+  const unread = (data ? undefined : problem) ?? (tables ? undefined : unlisted);
+  if (unread) return <Notice problem={unread} />;
+  if (!data || !tables) return <Empty>Loading…</Empty>;
   if (segments.length === 0) {
     return <Empty>Nothing is sealed yet: a segment is made when its blocks are complete.</Empty>;
   }
@@ -71,24 +70,45 @@ function History(props: { query: URLSearchParams }) {
     const [from, to] = [segments[Math.min(one, other)]!, segments[Math.max(one, other)]!];
     go("export", { table: change.table ?? table, from: from.fromHeight, to: to.toHeight }, true);
   };
-  return <Chosen segments={segments} table={table} first={first} last={last} choose={choose} />;
+  return <Chosen segments={segments} tables={tables} table={table} first={first} last={last} choose={choose} />;
+}
+
+/** A value and its label. */
+type Option = [string, string];
+
+/** The part of the gateway's document that is read here. */
+interface Document {
+  paths: Record<string, { get: { parameters: { name: string; schema: { enum?: string[] } }[] } } | undefined>;
+}
+
+/** The tables that can be exported, by label, as the gateway's document lists them. */
+function useTables(): { tables?: Option[]; problem?: Problem } {
+  const { data, problem } = useRead<Document>("openapi.json");
+  const tables = useMemo(() => {
+    const parameters = data?.paths[`/${EXPORT}`]?.get.parameters;
+    const names = parameters?.find((parameter) => parameter.name === "table")?.schema.enum;
+    const options = names?.map((name): Option => [name, word(name, "TABLE_")]);
+    return options?.sort(([, one], [, other]) => (one < other ? -1 : 1));
+  }, [data]);
+  return { tables, problem };
 }
 
 function Chosen(props: {
   segments: Segment[];
+  tables: Option[];
   table: string;
   first: number;
   last: number;
   choose: (change: { first?: number; last?: number; table?: string }) => void;
 }) {
-  const { segments, table, first, last, choose } = props;
+  const { segments, tables, table, first, last, choose } = props;
   const [from, to] = [segments[first]!, segments[last]!];
   const query: Query = [
     ["fromBlock", from.fromHeight],
     ["toBlock", to.toHeight],
     ["table", table],
   ];
-  const relative = target("api/v2/networkhistory/export", query);
+  const relative = target(EXPORT, query);
   const { file, problem } = useHead(relative);
   const held = segments.reduce((sum, segment) => sum + segment.to - segment.from + 1n, 0n);
   const short = table.replace("TABLE_", "").toLowerCase();
@@ -106,7 +126,7 @@ function Chosen(props: {
       >
         <SegmentMap segments={segments} first={first} last={last} onChoose={(first, last) => choose({ first, last })} />
         <div class="filters">
-          <Select label="Table" value={table} of={TABLES} onChoose={(table) => choose({ table })} />
+          <Select label="Table" value={table} of={tables} onChoose={(table) => choose({ table })} />
           <Select
             label="From block"
             value={String(first)}
