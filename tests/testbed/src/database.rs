@@ -1,7 +1,10 @@
 //! A database for one test, dropped together with its [`Database`].
 
 use mesh_launcher::database::Database as Access;
-use mesh_store::{migrate::migrate, roles};
+use mesh_store::{
+    migrate::{migrate, pending},
+    roles,
+};
 use tokio::sync::OnceCell;
 use tokio_postgres::{Client, NoTls};
 
@@ -63,6 +66,11 @@ impl Database {
         created.unwrap_or_else(|error| panic!("cannot create a database for the test: {}", reason(&error)));
         let users = Access::new(&with_database(server, &name), passwords(server));
         Self { server, users, name }
+    }
+
+    /// The schema version that segments of this database and names of downloads carry.
+    pub async fn schema_version(&self) -> i32 {
+        pending(self.url()).await.expect("reading the schema's state works").exportable
     }
 }
 
@@ -152,6 +160,19 @@ fn with_database(url: &str, database: &str) -> String {
     format!("{}/{database}{question}{parameters}", &address[..host_ends])
 }
 
+/// The columns of a table's primary key for `ORDER BY`, text in C collation.
+///
+/// # Panics
+/// When there is no such table, or it has no key.
+pub async fn primary_key(client: &Client, table: &str) -> String {
+    let columns = "SELECT string_agg(quote_ident(attname)
+            || CASE WHEN attcollation <> 0 THEN ' COLLATE \"C\"' ELSE '' END,
+            ', ' ORDER BY array_position(indkey::int2[], attnum))
+        FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attnum = ANY (indkey)
+        WHERE indisprimary AND indrelid = to_regclass($1)";
+    client.query_one(columns, &[&table]).await.expect("reading a key works").get(0)
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -196,17 +217,4 @@ mod tests {
         eventually(Duration::from_secs(20), "the database is still there", is_gone).await;
         assert!(connected.simple_query("SELECT 1").await.is_err());
     }
-}
-
-/// The columns of a table's primary key for `ORDER BY`, text in C collation.
-///
-/// # Panics
-/// When there is no such table, or it has no key.
-pub async fn primary_key(client: &Client, table: &str) -> String {
-    let columns = "SELECT string_agg(quote_ident(attname)
-            || CASE WHEN attcollation <> 0 THEN ' COLLATE \"C\"' ELSE '' END,
-            ', ' ORDER BY array_position(indkey::int2[], attnum))
-        FROM pg_index JOIN pg_attribute ON attrelid = indrelid AND attnum = ANY (indkey)
-        WHERE indisprimary AND indrelid = to_regclass($1)";
-    client.query_one(columns, &[&table]).await.expect("reading a key works").get(0)
 }

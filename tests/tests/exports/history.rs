@@ -30,7 +30,8 @@ async fn a_download_holds_what_postgresql_prints_and_says_so_in_advance() {
     let members = members(&answer.body).await;
     let expected = copy("delegations", &[(1, 3)]).await;
     assert_eq!(members.len(), 1);
-    assert_eq!(members[0].0, format!("{chain}-delegations-1-1-3.csv"));
+    let version = fixture::sealed_mesh().await.database.schema_version().await;
+    assert_eq!(members[0].0, format!("{chain}-delegations-{version}-1-3.csv"));
     assert_eq!(String::from_utf8_lossy(&members[0].1), String::from_utf8_lossy(&expected));
     let header =
         |name: &str| answer.header(name).unwrap_or_else(|| panic!("no {name}: {answer:?}")).to_owned();

@@ -42,6 +42,7 @@ fn every_table_is_downloaded_as_postgresql_prints_it_and_as_it_was_recorded() {
         let begun = Instant::now();
         MeshClient::new(&recording.mesh).until_sealed(&SEGMENTS).await;
         let copier = Copier::open(&recording.database).await;
+        let version = recording.database.schema_version().await;
         let mut downloads: Vec<(Vec<u8>, Vec<Member>)> = Vec::new();
         let mut rows_of = BTreeMap::new();
         for (name, table) in tables() {
@@ -57,14 +58,16 @@ fn every_table_is_downloaded_as_postgresql_prints_it_and_as_it_was_recorded() {
                 let members = members(&answer.body).await;
                 assert_eq!(members.len(), 1, "{path}");
                 let (member, text) = &members[0];
-                assert_eq!(*member, format!("testnet-001-{table}-1-1-{to}.csv"));
+                assert_eq!(*member, format!("testnet-001-{table}-{version}-1-{to}.csv"));
                 assert!(*text == expected, "{path}: {}", first_difference(text, &expected));
                 let file = format!("attachment; filename=\"testnet-001-{table}-1-{to}.zip\"");
                 assert_eq!(answer.header("content-disposition"), Some(&*file));
                 let rows = std::str::from_utf8(text).unwrap().lines().count() - 1;
                 assert_eq!(answer.header("x-total-rows"), Some(&*rows.to_string()), "{path}");
                 rows_of.insert((table.clone(), count), rows);
-                if count == SEGMENTS.len() {
+                // A table that is younger than the recording has no file there.
+                let is_recorded = recording.folder.join(format!("{table}.csv")).exists();
+                if count == SEGMENTS.len() && is_recorded {
                     let text = std::str::from_utf8(text).unwrap();
                     let mut lines: Vec<&str> = text.lines().collect();
                     lines[1..].sort_unstable();

@@ -22,13 +22,13 @@ pub(crate) struct Draft {
     pub(crate) random: Random,
     pub(crate) rows: Rows,
     next_position: i64,
-    transactions: Vec<String>,
+    transaction: String,
 }
 
 impl Draft {
     pub(crate) fn new(height: u64, time: Moment, mut random: Random) -> Self {
-        let first = random.id();
-        Draft { height, time, random, rows: Rows::default(), next_position: 0, transactions: vec![first] }
+        let transaction = random.id();
+        Draft { height, time, random, rows: Rows::default(), next_position: 0, transaction }
     }
 
     /// Gives the next event its position in the block.
@@ -39,22 +39,11 @@ impl Draft {
 
     /// Begins a transaction: the following events carry its hash.
     pub(crate) fn begin_transaction(&mut self) {
-        let hash = self.random.id();
-        self.transactions.push(hash);
-    }
-
-    /// Number of the present transaction; [`Draft::hash_of`] returns its hash.
-    pub(crate) fn transaction(&self) -> usize {
-        self.transactions.len() - 1
-    }
-
-    /// Hash of a transaction of this block.
-    pub(crate) fn hash_of(&self, transaction: usize) -> String {
-        self.transactions[transaction].clone()
+        self.transaction = self.random.id();
     }
 
     /// Hash of the present transaction.
     pub(crate) fn hash(&self) -> String {
-        self.hash_of(self.transaction())
+        self.transaction.clone()
     }
 }

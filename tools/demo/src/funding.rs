@@ -5,12 +5,11 @@ use serde_json::json;
 
 use crate::{
     block::Draft,
-    catalogue::{ODD_TEXTS, VOTE, units},
+    catalogue::{CATALOGUE, VOTE, units},
     json::jsonb,
     moment::Moment,
     plan::Plan,
-    tables::Table,
-    world::{Key, Kind, World, reason},
+    world::{Key, Kind, World},
 };
 
 /// The largest unsigned 256-bit number.
@@ -106,7 +105,7 @@ impl Funding {
         draft.begin_transaction();
         let due = draft.height + draft.random.between(2, 6) as u64;
         let deposit = Deposit { id: draft.random.id(), party, asset, amount, created: draft.time, due };
-        write_deposit(world, draft, &deposit, "STATUS_OPEN", "", Moment::UNSET);
+        deposit.write(world, draft, "STATUS_OPEN");
         self.deposits.push(deposit);
     }
 
@@ -114,7 +113,7 @@ impl Funding {
     fn try_the_largest(world: &World, draft: &mut Draft) {
         draft.begin_transaction();
         let (id, hash) = (draft.random.id(), draft.hash());
-        let row = draft.rows.row(Table::Deposits).text(&id).text("STATUS_CANCELLED").text(world.party_id(3));
+        let row = draft.rows.row("deposits").text(&id).text("STATUS_CANCELLED").text(world.party_id(3));
         let row = row.text(world.asset_id(0)).text(LARGEST).text("").time(Moment::UNSET);
         row.time(draft.time).text(&hash).time(draft.time).end();
     }
@@ -129,7 +128,7 @@ impl Funding {
         let plain = draft.random.chance(60);
         let ext = if plain { json!({}) } else { json!({"erc20": {"receiverAddress": receiver}}) };
         let reference = match draft.random.below(10) {
-            0 => (*draft.random.pick(ODD_TEXTS)).to_owned(),
+            0 => draft.random.pick(&CATALOGUE.odd_texts).clone(),
             1 => String::new(),
             _ => draft.random.below(4_000_000_000).to_string(),
         };
@@ -144,7 +143,7 @@ impl Funding {
             due: draft.height + draft.random.between(3, 60) as u64,
             refused,
         };
-        write_withdrawal(world, draft, &withdrawal, "STATUS_OPEN", "", Moment::UNSET);
+        withdrawal.write(world, draft, "STATUS_OPEN");
         // One in eight is never completed.
         if !draft.random.chance(125) {
             self.withdrawals.push(withdrawal);
@@ -159,7 +158,7 @@ impl Funding {
         }
         draft.begin_transaction();
         let pending = Key::global(to.asset, Kind::PendingTransfers);
-        world.transfer(draft, general, pending, amount, reason::TRANSFER_FUNDS_SEND);
+        world.transfer(draft, general, pending, amount, "TRANSFER_FUNDS_SEND");
         let due = draft.height + draft.random.between(1, 4) as u64;
         self.transfers.push(Transfer { to, amount, due });
     }
@@ -175,11 +174,10 @@ impl Funding {
                 0..85 => {
                     let external = Key::global(deposit.asset, Kind::External);
                     let general = Key::general(deposit.asset, deposit.party);
-                    world.transfer(draft, external, general, deposit.amount, reason::DEPOSIT);
-                    let foreign = format!("0x{}", draft.random.id());
-                    write_deposit(world, draft, &deposit, "STATUS_FINALIZED", &foreign, draft.time);
+                    world.transfer(draft, external, general, deposit.amount, "DEPOSIT");
+                    deposit.write(world, draft, "STATUS_FINALIZED");
                 }
-                85..94 => write_deposit(world, draft, &deposit, "STATUS_CANCELLED", "", Moment::UNSET),
+                85..94 => deposit.write(world, draft, "STATUS_CANCELLED"),
                 _ => {}
             }
         }
@@ -187,18 +185,17 @@ impl Funding {
             draft.begin_transaction();
             let general = Key::general(withdrawal.asset, withdrawal.party);
             if withdrawal.refused || world.balance(general) < withdrawal.amount {
-                write_withdrawal(world, draft, &withdrawal, "STATUS_REJECTED", "", Moment::UNSET);
+                withdrawal.write(world, draft, "STATUS_REJECTED");
                 continue;
             }
             let external = Key::global(withdrawal.asset, Kind::External);
-            world.transfer(draft, general, external, withdrawal.amount, reason::WITHDRAW);
-            let foreign = format!("0x{}", draft.random.id());
-            write_withdrawal(world, draft, &withdrawal, "STATUS_FINALIZED", &foreign, draft.time);
+            world.transfer(draft, general, external, withdrawal.amount, "WITHDRAW");
+            withdrawal.write(world, draft, "STATUS_FINALIZED");
         }
         for transfer in take_due(&mut self.transfers, |transfer| transfer.due <= height) {
             draft.begin_transaction();
             let pending = Key::global(transfer.to.asset, Kind::PendingTransfers);
-            world.transfer(draft, pending, transfer.to, transfer.amount, reason::TRANSFER_FUNDS_DISTRIBUTE);
+            world.transfer(draft, pending, transfer.to, transfer.amount, "TRANSFER_FUNDS_DISTRIBUTE");
         }
     }
 }
@@ -216,36 +213,34 @@ fn restore(world: &mut World, draft: &mut Draft) {
         let whole = if party < 2 { 180_000_000 } else { draft.random.between(500, 90_000) };
         let (external, general) = (Key::global(VOTE, Kind::External), Key::general(VOTE, party));
         let amount = units(VOTE, i128::from(whole));
-        world.transfer(draft, external, general, amount, reason::CHECKPOINT_BALANCE_RESTORE);
+        world.transfer(draft, external, general, amount, "CHECKPOINT_BALANCE_RESTORE");
     }
 }
 
-fn write_deposit(
-    world: &World,
-    draft: &mut Draft,
-    deposit: &Deposit,
-    status: &str,
-    foreign: &str,
-    credited: Moment,
-) {
-    let hash = draft.hash();
-    let row = draft.rows.row(Table::Deposits).text(&deposit.id).text(status);
-    let row = row.text(world.party_id(deposit.party)).text(world.asset_id(deposit.asset));
-    let row = row.number(deposit.amount).text(foreign).time(credited).time(deposit.created);
-    row.text(&hash).time(draft.time).end();
+/// The hash on the other chain and the time of what is final, both unset otherwise.
+fn finality(draft: &mut Draft, status: &str) -> (String, Moment) {
+    match status {
+        "STATUS_FINALIZED" => (format!("0x{}", draft.random.id()), draft.time),
+        _ => (String::new(), Moment::UNSET),
+    }
 }
 
-fn write_withdrawal(
-    world: &World,
-    draft: &mut Draft,
-    withdrawal: &Withdrawal,
-    status: &str,
-    foreign: &str,
-    withdrawn: Moment,
-) {
-    let hash = draft.hash();
-    let row = draft.rows.row(Table::Withdrawals).text(&withdrawal.id).text(world.party_id(withdrawal.party));
-    let row = row.number(withdrawal.amount).text(world.asset_id(withdrawal.asset)).text(status);
-    let row = row.text(&withdrawal.reference).text(foreign).time(withdrawal.created).time(withdrawn);
-    row.text(&withdrawal.ext).text(&hash).time(draft.time).end();
+impl Deposit {
+    fn write(&self, world: &World, draft: &mut Draft, status: &str) {
+        let ((foreign, credited), hash) = (finality(draft, status), draft.hash());
+        let row = draft.rows.row("deposits").text(&self.id).text(status);
+        let row = row.text(world.party_id(self.party)).text(world.asset_id(self.asset));
+        let row = row.number(self.amount).text(&foreign).time(credited).time(self.created);
+        row.text(&hash).time(draft.time).end();
+    }
+}
+
+impl Withdrawal {
+    fn write(&self, world: &World, draft: &mut Draft, status: &str) {
+        let ((foreign, withdrawn), hash) = (finality(draft, status), draft.hash());
+        let row = draft.rows.row("withdrawals").text(&self.id).text(world.party_id(self.party));
+        let row = row.number(self.amount).text(world.asset_id(self.asset)).text(status);
+        let row = row.text(&self.reference).text(&foreign).time(self.created).time(withdrawn);
+        row.text(&self.ext).text(&hash).time(draft.time).end();
+    }
 }

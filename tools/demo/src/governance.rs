@@ -2,19 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use proto_msgs::v2::ProtocolUpgradeProposalStatus as Status;
 
-use crate::{
-    block::Draft,
-    catalogue::{PARAMETER_CHANGES, PARAMETERS},
-    moment::Moment,
-    plan::Plan,
-    random::Random,
-    tables::Table,
-};
+use crate::{block::Draft, catalogue::CATALOGUE, moment::Moment, plan::Plan, random::Random};
 
 /// The outcome of an upgrade proposal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Outcome {
     /// The upgrade block arrives with enough approvers.
     Approved,
@@ -24,25 +17,7 @@ enum Outcome {
     Withdrawn,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-enum Status {
-    Pending,
-    Approved,
-    Rejected,
-}
-
-impl Status {
-    fn name(self) -> &'static str {
-        match self {
-            Status::Pending => "PROTOCOL_UPGRADE_PROPOSAL_STATUS_PENDING",
-            Status::Approved => "PROTOCOL_UPGRADE_PROPOSAL_STATUS_APPROVED",
-            Status::Rejected => "PROTOCOL_UPGRADE_PROPOSAL_STATUS_REJECTED",
-        }
-    }
-}
-
 /// A proposal to run a new release from some height on.
-#[derive(Clone, Debug, Serialize, Deserialize)]
 struct Upgrade {
     tag: String,
     height: u64,
@@ -51,18 +26,6 @@ struct Upgrade {
     gap: u64,
     most_approvers: u64,
     outcome: Outcome,
-    approvers: Vec<String>,
-    status: Status,
-    withdrawing: bool,
-    returned: bool,
-}
-
-/// The state of governance.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Governance {
-    validators: Vec<String>,
-    upgrades: Vec<Upgrade>,
-    live_upgrades: u64,
 }
 
 /// Upgrades of the history: tag, time of the proposal and of the upgrade block (thousandths of the history),
@@ -82,115 +45,90 @@ const UPGRADES: &[(&str, u64, u64, u64, Outcome)] = &[
     ("v0.4.0", 960, 1_600, 4, Outcome::TooFew),
 ];
 
-impl Governance {
-    pub(crate) fn new(plan: &Plan) -> Self {
-        let mut random = Random::new(plan.seed, 0x766f_7465);
-        let upgrade = |&(tag, proposed, target, most, outcome): &(&str, u64, u64, u64, Outcome)| {
-            let (proposed, target) = (plan.height_at(proposed), plan.height_at(target));
-            // The block of an approved upgrade ends a history segment (H7); a round height keeps the segments
-            // of the demo equally long.
-            let round = [1_000, 100].map(|step| target / step * step).into_iter().find(|at| *at > proposed);
-            let round = round.filter(|_| outcome == Outcome::Approved);
-            let height = round.unwrap_or(target + 1);
-            new_upgrade(tag.to_owned(), proposed, height, (plan.blocks / 125).max(1), most, outcome)
-        };
-        Governance {
-            validators: (0..13).map(|_| random.id()).collect(),
-            upgrades: UPGRADES.iter().map(upgrade).collect(),
-            live_upgrades: 0,
-        }
-    }
+/// Keys of the validators, who are also the nodes that stake is delegated to.
+pub(crate) fn validators(plan: &Plan) -> Vec<String> {
+    let mut random = Random::new(plan.seed, 0x766f_7465);
+    (0..13).map(|_| random.id()).collect()
+}
 
-    /// Keys of the validators, who are also the nodes that stake is delegated to.
-    pub(crate) fn validators(&self) -> &[String] {
-        &self.validators
-    }
-
-    /// Writes the rows of this block.
-    pub(crate) fn step(&mut self, draft: &mut Draft, plan: &Plan) {
-        set_parameters(draft, plan);
-        set_limits(draft, plan);
-        if draft.height > plan.blocks && draft.height.is_multiple_of(2_000) {
-            self.live_upgrades += 1;
-            let tag = format!("v0.5.{}", self.live_upgrades);
-            let most = 2 + self.live_upgrades % 7;
-            let (from, to) = (draft.height, draft.height + 1_501);
-            self.upgrades.push(new_upgrade(tag, from, to, 100, most, Outcome::TooFew));
+/// Writes the rows of this block: parameters, limits and votes on upgrades.
+pub(crate) fn step(draft: &mut Draft, plan: &Plan) {
+    set_parameters(draft, plan);
+    set_limits(draft, plan);
+    for upgrade in UPGRADES.iter().map(|row| Upgrade::of_history(plan, row)).chain(live_upgrade(draft, plan))
+    {
+        if let Some((approvers, status)) = upgrade.step(draft.height) {
+            upgrade.write(draft, plan, approvers, status);
         }
-        for upgrade in &mut self.upgrades {
-            if upgrade.step(draft.height, &self.validators) {
-                draft.begin_transaction();
-                upgrade.write(draft);
-            }
-        }
-        self.upgrades.retain(|upgrade| upgrade.height >= draft.height);
     }
 }
 
-fn new_upgrade(tag: String, from: u64, height: u64, gap: u64, most: u64, outcome: Outcome) -> Upgrade {
-    Upgrade {
-        tag,
-        height,
-        proposed_at: from.max(2),
-        gap,
-        most_approvers: most,
-        outcome,
-        approvers: Vec::new(),
-        status: Status::Pending,
-        withdrawing: false,
-        returned: false,
-    }
+/// The upgrade that the network votes on after its history: a new one every 2,000 blocks.
+fn live_upgrade(draft: &Draft, plan: &Plan) -> Option<Upgrade> {
+    let number = (draft.height / 2_000).checked_sub(plan.blocks / 2_000).filter(|number| *number > 0)?;
+    let proposed_at = draft.height / 2_000 * 2_000;
+    Some(Upgrade {
+        tag: format!("v0.5.{number}"),
+        height: proposed_at + 1_501,
+        proposed_at,
+        gap: 100,
+        most_approvers: 2 + number % 7,
+        outcome: Outcome::TooFew,
+    })
 }
 
 impl Upgrade {
-    /// Makes the step that is due at this height; returns whether there was one.
-    fn step(&mut self, height: u64, validators: &[String]) -> bool {
-        if height < self.proposed_at || height > self.height {
-            return false;
+    fn of_history(plan: &Plan, row: &(&str, u64, u64, u64, Outcome)) -> Self {
+        let (tag, proposed, target, most_approvers, outcome) = *row;
+        let (proposed, target) = (plan.height_at(proposed), plan.height_at(target));
+        // The block of an approved upgrade ends a history segment (H7); a round height keeps the segments
+        // of the demo equally long.
+        let round = [1_000, 100].map(|step| target / step * step).into_iter().find(|at| *at > proposed);
+        let round = round.filter(|_| outcome == Outcome::Approved);
+        Upgrade {
+            tag: tag.to_owned(),
+            height: round.unwrap_or(target + 1),
+            proposed_at: proposed.max(2),
+            gap: (plan.blocks / 125).max(1),
+            most_approvers,
+            outcome,
         }
-        if height == self.height {
-            let last = if self.outcome == Outcome::Approved { Status::Approved } else { Status::Rejected };
-            let changes = self.status != last && !self.approvers.is_empty();
-            self.status = last;
-            return changes;
-        }
-        if !(height - self.proposed_at).is_multiple_of(self.gap) {
-            return false;
-        }
-        if self.withdrawing {
-            return self.withdraw();
-        }
-        if self.approvers.len() as u64 >= self.most_approvers {
-            self.withdrawing = self.outcome == Outcome::Withdrawn && !self.returned;
-            return false;
-        }
-        let voter = &validators[(self.approvers.len() * 5 + self.proposed_at as usize) % validators.len()];
-        if let Err(at) = self.approvers.binary_search(voter) {
-            self.approvers.insert(at, voter.clone());
-        }
-        self.status = Status::Pending;
-        true
     }
 
-    fn withdraw(&mut self) -> bool {
-        if self.approvers.is_empty() {
-            // Rejected, but before the upgrade height: one approver approves again.
-            self.withdrawing = false;
-            self.returned = true;
-            self.most_approvers = 1;
-            return false;
-        }
-        self.approvers.pop();
-        if self.approvers.is_empty() {
-            self.status = Status::Rejected;
-        }
-        true
+    /// Number of approvers and status after a number of votes.
+    fn after(&self, votes: u64) -> (u64, Status) {
+        let most = self.most_approvers;
+        let approvers = match self.outcome {
+            Outcome::Withdrawn if votes > 2 * most => 1,
+            Outcome::Withdrawn if votes > most => 2 * most - votes,
+            _ => votes.min(most),
+        };
+        (approvers, if approvers == 0 { Status::Rejected } else { Status::Pending })
     }
 
-    fn write(&self, draft: &mut Draft) {
-        let hash = draft.hash();
-        let row = draft.rows.row(Table::ProtocolUpgradeProposals).number(self.height as i64).text(&self.tag);
-        let row = row.text(&format!("{{{}}}", self.approvers.join(","))).text(self.status.name());
+    /// Number of approvers and status that change in this block, if they do.
+    fn step(&self, height: u64) -> Option<(u64, Status)> {
+        let into = height.checked_sub(self.proposed_at).filter(|_| height <= self.height)?;
+        let before = self.after(into.div_ceil(self.gap));
+        let now = if height < self.height {
+            self.after(into / self.gap + 1)
+        } else if before.1 == Status::Rejected {
+            before
+        } else {
+            let is_approved = self.outcome == Outcome::Approved;
+            (before.0, if is_approved { Status::Approved } else { Status::Rejected })
+        };
+        (now != before).then_some(now)
+    }
+
+    fn write(&self, draft: &mut Draft, plan: &Plan, approvers: u64, status: Status) {
+        draft.begin_transaction();
+        let (hash, validators) = (draft.hash(), validators(plan));
+        let voter = |at: u64| &*validators[((at * 5 + self.proposed_at) % validators.len() as u64) as usize];
+        let mut approvers: Vec<&str> = (0..approvers).map(voter).collect();
+        approvers.sort_unstable();
+        let row = draft.rows.row("protocol_upgrade_proposals").number(self.height as i64).text(&self.tag);
+        let row = row.text(&format!("{{{}}}", approvers.join(","))).text(status.as_str_name());
         row.text(&hash).time(draft.time).end();
     }
 }
@@ -198,11 +136,13 @@ impl Upgrade {
 fn set_parameters(draft: &mut Draft, plan: &Plan) {
     let mut due: BTreeMap<&str, &str> = BTreeMap::new();
     if draft.height == 1 {
-        due.extend(PARAMETERS.iter().copied());
+        due.extend(CATALOGUE.parameters.iter().map(|(key, value)| (&**key, &**value)));
     } else {
-        let changes =
-            PARAMETER_CHANGES.iter().filter(|(at, _, _)| plan.height_at(*at).max(2) == draft.height);
-        due.extend(changes.map(|(_, key, value)| (*key, *value)));
+        for (at, key, value) in &CATALOGUE.parameter_changes {
+            if plan.height_at(*at).max(2) == draft.height {
+                due.insert(key, value);
+            }
+        }
     }
     if draft.height > plan.blocks && draft.height.is_multiple_of(1_500) {
         let value = if draft.height.is_multiple_of(3_000) { "0.0005" } else { "0.001" };
@@ -214,7 +154,7 @@ fn set_parameters(draft: &mut Draft, plan: &Plan) {
     draft.begin_transaction();
     let hash = draft.hash();
     for (key, value) in due {
-        draft.rows.row(Table::NetworkParameters).text(key).text(value).text(&hash).time(draft.time).end();
+        draft.rows.row("network_parameters").text(key).text(value).text(&hash).time(draft.time).end();
     }
 }
 
@@ -237,7 +177,7 @@ fn set_limits(draft: &mut Draft, plan: &Plan) {
     draft.begin_transaction();
     let hash = draft.hash();
     let asset_from = if at == 4 { draft.time.plus_seconds(7 * 86_400) } else { Moment::UNSET };
-    let mut row = draft.rows.row(Table::NetworkLimits).time(draft.time).text(&hash);
+    let mut row = draft.rows.row("network_limits").time(draft.time).text(&hash);
     for flag in flags {
         row = row.flag(*flag);
     }
@@ -250,6 +190,6 @@ pub(crate) fn write_checkpoint(draft: &mut Draft, block_hash: &str) {
     draft.begin_transaction();
     let (position, hash, transaction) = (draft.next_position(), draft.random.id(), draft.hash());
     // Real networks write the block's hash in upper case here and in lower case everywhere else.
-    let row = draft.rows.row(Table::Checkpoints).text(&hash).text(&block_hash.to_uppercase());
+    let row = draft.rows.row("checkpoints").text(&hash).text(&block_hash.to_uppercase());
     row.number(draft.height as i64 - 1).text(&transaction).time(draft.time).number(position).end();
 }

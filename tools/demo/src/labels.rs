@@ -4,7 +4,7 @@
 macro_rules! labelled {
     ($(#[$about:meta])* $name:ident { $($(#[$note:meta])* $value:ident = $label:literal),+ $(,)? }) => {
         $(#[$about])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
         pub(crate) enum $name {
             $($(#[$note])* $value),+
         }

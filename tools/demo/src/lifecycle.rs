@@ -3,11 +3,11 @@
 use crate::{
     block::Draft,
     catalogue::units,
+    liquidity::ProvisionStatus,
     market::{Auction, Fate, Market, State, Trigger},
-    moment::Moment,
     order::{Force, Status},
     plan::Plan,
-    world::{Key, Kind, World, reason},
+    world::{Key, Kind, World},
 };
 
 /// Reasons for an auction, in turn.
@@ -25,10 +25,12 @@ pub(crate) fn suspend_a_market(world: &mut World, draft: &mut Draft, plan: &Plan
     let turn = (draft.height / cycle) as usize;
     let into = draft.height % cycle;
     let length = (cycle / 60).max(3);
-    let trading: Vec<usize> = (0..markets.len()).filter(|&at| markets[at].state == State::Active).collect();
-    if into == cycle * 45 / 100 && !trading.is_empty() {
-        let at = trading[(turn * 2) % trading.len()];
-        markets[at].suspend(world, draft, TRIGGERS[turn % TRIGGERS.len()], length);
+    if into == cycle * 45 / 100 {
+        let mut trading: Vec<_> = markets.iter_mut().filter(|market| market.state == State::Active).collect();
+        if !trading.is_empty() {
+            let at = (turn * 2) % trading.len();
+            trading[at].suspend(world, draft, TRIGGERS[turn % TRIGGERS.len()], length);
+        }
     } else if into == cycle * 45 / 100 + length / 2 {
         for market in markets.iter_mut().filter(|market| market.state == State::Suspended) {
             market.extend_auction(draft);
@@ -37,56 +39,62 @@ pub(crate) fn suspend_a_market(world: &mut World, draft: &mut Draft, plan: &Plan
 }
 
 impl Market {
+    /// The state that the market enters at this height, if any.
+    fn next_state(&self, height: u64, plan: &Plan) -> Option<State> {
+        let shift = (u64::from(self.number) * 2).min(30);
+        let (from, next) = match (self.state, self.fate) {
+            (State::Proposed, _) if !self.is_proposed() => (3 + shift, State::Proposed),
+            (State::Proposed, Fate::Rejected) => (6 + shift, State::Rejected),
+            (State::Proposed, _) => (6 + shift, State::Pending),
+            (State::Pending, Fate::Cancelled) => (12 + shift, State::Cancelled),
+            (State::Pending, Fate::Closed) => (12 + shift, State::Closed),
+            (State::Pending, _) => (12 + shift, State::Active),
+            (State::Suspended, _) => return (height >= self.resumes_at).then_some(State::Active),
+            (State::Active, Fate::Settles) => (660, State::TradingTerminated),
+            (State::TradingTerminated, _) => (664, State::Settled),
+            _ => return None,
+        };
+        (height >= plan.height_at(from).max(2)).then_some(next)
+    }
+
     /// Makes the life-cycle step that is due at this height.
     pub(crate) fn step_state(&mut self, world: &mut World, draft: &mut Draft, plan: &Plan) {
-        let shift = (u64::from(self.number) * 2).min(30);
-        let reached = |per_mille: u64| draft.height >= plan.height_at(per_mille).max(2);
-        let after = |time: Moment| time != Moment::UNSET && time < draft.time;
-        match self.state {
-            State::Proposed if self.times.proposed == Moment::UNSET && reached(3 + shift) => {
-                self.propose(world, draft);
+        let Some(next) = self.next_state(draft.height, plan) else { return };
+        draft.begin_transaction();
+        let previous = std::mem::replace(&mut self.state, next);
+        match next {
+            State::Proposed => {
+                self.times.proposed = draft.time;
+                // The network's accounts of a market exist from the beginning, with zero balance.
+                for kind in [Kind::Insurance, Kind::Settlement, Kind::FeesMaker, Kind::FeesLiquidity] {
+                    world.open(draft, self.network_key(kind));
+                }
             }
-            State::Proposed if after(self.times.proposed) && reached(6 + shift) => self.vote(draft),
-            State::Pending if after(self.times.pending) && reached(12 + shift) => self.open(world, draft),
-            State::Active if self.fate == Fate::Settles && reached(660) => self.terminate(draft),
-            State::TradingTerminated if after(self.times.close) && reached(664) => self.settle(world, draft),
-            State::Suspended if draft.height >= self.resumes_at => self.resume(world, draft),
+            State::Pending => {
+                self.times.pending = draft.time;
+                self.enter_auction(draft, Trigger::Opening, 20);
+            }
+            State::Active => {
+                if previous == State::Pending {
+                    self.times.open = draft.time;
+                    self.fund_insurance(world, draft);
+                }
+                self.uncross(world, draft);
+                self.auction = Auction::default();
+                self.place_pegged(draft);
+                self.move_provisions(draft, ProvisionStatus::Pending, ProvisionStatus::Active);
+                self.move_provisions(draft, ProvisionStatus::Undeployed, ProvisionStatus::Active);
+            }
+            State::TradingTerminated => {
+                self.times.close = draft.time;
+                self.book.end(draft, Status::Stopped, |_| true);
+            }
+            State::Settled => {
+                self.settle_finally(world, draft);
+                self.distribute_fees(world, draft);
+                self.end_provisions(world, draft, ProvisionStatus::Stopped, |_| true);
+            }
             _ => {}
-        }
-    }
-
-    fn propose(&mut self, world: &mut World, draft: &mut Draft) {
-        draft.begin_transaction();
-        self.times.proposed = draft.time;
-        for kind in [Kind::Insurance, Kind::Settlement, Kind::FeesMaker, Kind::FeesLiquidity] {
-            // The network's accounts of a market exist from the beginning, with zero balance.
-            world.open(draft, self.network_key(kind));
-        }
-        self.change(draft);
-    }
-
-    fn vote(&mut self, draft: &mut Draft) {
-        draft.begin_transaction();
-        self.state = if self.fate == Fate::Rejected { State::Rejected } else { State::Pending };
-        self.times.pending = draft.time;
-        if self.state == State::Pending {
-            self.enter_auction(draft, Trigger::Opening, 20);
-        }
-        self.change(draft);
-    }
-
-    fn open(&mut self, world: &mut World, draft: &mut Draft) {
-        draft.begin_transaction();
-        match self.fate {
-            Fate::Cancelled => self.state = State::Cancelled,
-            Fate::Closed => self.state = State::Closed,
-            _ => {
-                self.state = State::Active;
-                self.times.open = draft.time;
-                self.fund_insurance(world, draft);
-                self.leave_auction(world, draft);
-                self.activate_provisions(draft);
-            }
         }
         self.change(draft);
     }
@@ -95,24 +103,8 @@ impl Market {
     fn fund_insurance(&self, world: &mut World, draft: &mut Draft) {
         let (asset, insurance) = (self.asset(), self.network_key(Kind::Insurance));
         let (sponsor, pending) = (self.general_key(1), Key::global(asset, Kind::PendingTransfers));
-        let sent = world.take(draft, sponsor, pending, units(asset, 2_500), reason::TRANSFER_FUNDS_SEND);
-        world.transfer(draft, pending, insurance, sent, reason::TRANSFER_FUNDS_DISTRIBUTE);
-    }
-
-    fn terminate(&mut self, draft: &mut Draft) {
-        draft.begin_transaction();
-        self.state = State::TradingTerminated;
-        self.times.close = draft.time;
-        self.book.end(draft, Status::Stopped, |_| true);
-        self.change(draft);
-    }
-
-    fn settle(&mut self, world: &mut World, draft: &mut Draft) {
-        draft.begin_transaction();
-        self.settle_finally(world, draft);
-        self.stop_provisions(world, draft);
-        self.state = State::Settled;
-        self.change(draft);
+        let sent = world.take(draft, sponsor, pending, units(asset, 2_500), "TRANSFER_FUNDS_SEND");
+        world.transfer(draft, pending, insurance, sent, "TRANSFER_FUNDS_DISTRIBUTE");
     }
 
     /// Interrupts continuous trading for some blocks.
@@ -139,24 +131,10 @@ impl Market {
         self.change(draft);
     }
 
-    fn resume(&mut self, world: &mut World, draft: &mut Draft) {
-        draft.begin_transaction();
-        self.state = State::Active;
-        self.leave_auction(world, draft);
-        self.redeploy_provisions(world, draft);
-        self.change(draft);
-    }
-
     fn enter_auction(&mut self, draft: &Draft, trigger: Trigger, blocks: i64) {
         self.auctions += 1;
         let end = draft.time.plus_seconds(blocks * 20);
-        self.auction = Auction { trigger, start: draft.time, end, ..Auction::NONE };
-        self.place_pegged(draft);
-    }
-
-    fn leave_auction(&mut self, world: &mut World, draft: &mut Draft) {
-        self.uncross(world, draft);
-        self.auction = Auction::NONE;
+        self.auction = Auction { trigger, start: draft.time, end, ..Auction::default() };
         self.place_pegged(draft);
     }
 }

@@ -1,15 +1,92 @@
 //! Liquidity providers of a market: their provisions and bonds, their orders around the price, and the fees
 //! that they earn.
 
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
 use crate::{
     block::Draft,
-    catalogue::{ODD_TEXTS, units},
+    catalogue::{CATALOGUE, units},
+    json::jsonb,
+    labels::labelled,
     market::{Fate, Market, State},
-    order::{Order, Status},
+    moment::Moment,
+    order::{Order, Status, reference_or_default},
     plan::Plan,
-    provision::{LEVELS, Provision, ProvisionStatus},
-    world::{Key, Kind, World, reason},
+    world::{Key, Kind, World},
 };
+
+labelled! {
+    /// Status of a provision.
+    ProvisionStatus {
+        #[default]
+        Pending = "STATUS_PENDING",
+        Active = "STATUS_ACTIVE",
+        Stopped = "STATUS_STOPPED",
+        Cancelled = "STATUS_CANCELLED",
+        Rejected = "STATUS_REJECTED",
+        Undeployed = "STATUS_UNDEPLOYED",
+    }
+}
+
+/// Price levels that a provider offers on each side.
+const LEVELS: i64 = 2;
+
+/// A party's commitment to a market.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Provision {
+    id: String,
+    party: u16,
+    commitment: i128,
+    /// Fee in hundredths of a percent.
+    fee: i64,
+    status: ProvisionStatus,
+    version: i64,
+    reference: Option<String>,
+    created: Moment,
+    updated: Moment,
+    /// Hash of the transaction of the present block that changed the provision.
+    #[serde(skip)]
+    changed: Option<String>,
+}
+
+impl Provision {
+    /// Whether the party still offers prices for it, or will again.
+    fn is_alive(&self) -> bool {
+        use ProvisionStatus::{Active, Pending, Undeployed};
+        matches!(self.status, Active | Pending | Undeployed)
+    }
+
+    fn set_status(&mut self, draft: &Draft, status: ProvisionStatus) {
+        (self.status, self.updated, self.changed) = (status, draft.time, Some(draft.hash()));
+    }
+
+    /// Writes a row when the block changed the provision.
+    fn write(&mut self, world: &World, draft: &mut Draft, market: u16) {
+        let Some(hash) = self.changed.take() else { return };
+        let row = draft.rows.row("liquidity_provisions").text(&self.id).text(world.party_id(self.party));
+        let row = row.time(self.created).time(self.updated).text(world.market_id(market));
+        let row = row.number(self.commitment).text(&format!("0.{:04}000000000000", self.fee));
+        let (sells, buys) = (shape(&self.id, 3), shape(&self.id, 2));
+        let row = row.text(&jsonb(&sells)).text(&jsonb(&buys)).number(self.version);
+        let row = row.text(self.status.label());
+        let row = row.text(&reference_or_default(self.reference.as_deref(), &self.id));
+        row.text(&hash).time(draft.time).end();
+    }
+}
+
+/// The promised orders of one side of the book; `reference` is 3 for the best ask, 2 for the best bid.
+fn shape(id: &str, reference: i64) -> Value {
+    let orders = (0..LEVELS).map(|level| {
+        let liquidity_order = json!({
+            "reference": reference,
+            "proportion": 10 - 3 * level,
+            "offset": (1 + 2 * level).to_string(),
+        });
+        json!({"order_id": format!("{}{reference}{level}", &id[..62]), "liquidity_order": liquidity_order})
+    });
+    orders.collect()
+}
 
 impl Market {
     /// Makes the steps of the market's providers that are due at this height.
@@ -67,88 +144,80 @@ impl Market {
             _ => ProvisionStatus::Pending,
         };
         if status != ProvisionStatus::Rejected {
-            world.transfer(draft, general, self.party_key(party, Kind::Bond), commitment, reason::BOND_LOW);
+            world.transfer(draft, general, self.party_key(party, Kind::Bond), commitment, "BOND_LOW");
         }
         let reference = match party {
             0 => Some(format!("lp-{}", draft.random.hex(8))),
-            1 => Some((*draft.random.pick(ODD_TEXTS)).to_owned()),
+            1 => Some(draft.random.pick(&CATALOGUE.odd_texts).clone()),
             2 => Some(String::new()),
             _ => None,
         };
-        self.provisions.push(Provision::new(draft, party, commitment, status, reference));
+        self.provisions.push(Provision {
+            id: draft.random.id(),
+            party,
+            commitment,
+            fee: 10 + 5 * i64::from(party),
+            status,
+            version: 1,
+            reference,
+            created: draft.time,
+            updated: draft.time,
+            changed: Some(draft.hash()),
+        });
     }
 
-    /// Changes the commitment of the first provider, and its bond.
+    /// Changes the commitment of the first provider, and its bond: the provision's next version.
     fn amend_provision(&mut self, world: &mut World, draft: &mut Draft, more: i128) {
         draft.begin_transaction();
         let (bond, general) = (self.party_key(0, Kind::Bond), self.general_key(0));
         let chosen = |p: &&mut Provision| p.party == 0 && p.status == ProvisionStatus::Active;
         let Some(provision) = self.provisions.iter_mut().find(chosen) else { return };
-        let moved = if more > 0 {
-            world.take(draft, general, bond, more, reason::BOND_LOW)
+        provision.commitment += if more > 0 {
+            world.take(draft, general, bond, more, "BOND_LOW")
         } else {
-            -world.take(draft, bond, general, -more, reason::BOND_HIGH)
+            -world.take(draft, bond, general, -more, "BOND_HIGH")
         };
-        provision.amend(draft, moved);
+        provision.fee += 1;
+        provision.version += 1;
+        provision.set_status(draft, ProvisionStatus::Active);
     }
 
     /// Ends the provisions of the chosen parties: cancels their orders and returns their bonds.
-    fn end_provisions(
+    pub(crate) fn end_provisions(
         &mut self,
         world: &mut World,
         draft: &mut Draft,
         status: ProvisionStatus,
         chosen: impl Fn(u16) -> bool,
     ) {
-        let asked = |provision: &&mut Provision| provision.is_alive() && chosen(provision.party);
         let (market, asset) = (self.number, self.asset());
-        for provision in self.provisions.iter_mut().filter(asked) {
-            let party = provision.party;
-            let general = Key::general(asset, party);
+        let ending = self.provisions.iter_mut().filter(|p| p.is_alive() && chosen(p.party));
+        for provision in ending {
+            let general = Key::general(asset, provision.party);
             let bond = Key { market, kind: Kind::Bond, ..general };
             let held = world.balance(bond);
-            world.transfer(draft, bond, general, held, reason::BOND_HIGH);
+            world.transfer(draft, bond, general, held, "BOND_HIGH");
             provision.set_status(draft, status);
             self.book.end(draft, Status::Cancelled, |order| order.provision.as_ref() == Some(&provision.id));
         }
     }
 
-    /// Ends every provision of a market that has settled.
-    pub(crate) fn stop_provisions(&mut self, world: &mut World, draft: &mut Draft) {
-        self.distribute_fees(world, draft);
-        self.end_provisions(world, draft, ProvisionStatus::Stopped, |_| true);
-    }
-
-    /// Makes the provisions of the opening auction active.
-    pub(crate) fn activate_provisions(&mut self, draft: &Draft) {
-        for provision in self.provisions.iter_mut().filter(|p| p.status == ProvisionStatus::Pending) {
-            provision.set_status(draft, ProvisionStatus::Active);
+    /// Moves every provision of one status to another.
+    pub(crate) fn move_provisions(&mut self, draft: &Draft, from: ProvisionStatus, to: ProvisionStatus) {
+        for provision in self.provisions.iter_mut().filter(|provision| provision.status == from) {
+            provision.set_status(draft, to);
         }
     }
 
     /// Suspends one provision for an auction and takes a thousandth of its bond.
     pub(crate) fn undeploy_provision(&mut self, world: &mut World, draft: &mut Draft) {
-        let insurance = self.network_key(Kind::Insurance);
-        let active = |p: &Provision| p.status == ProvisionStatus::Active;
-        let Some(at) = self.provisions.iter().rposition(active) else { return };
-        let bond = self.party_key(self.provisions[at].party, Kind::Bond);
-        let provision = &mut self.provisions[at];
-        world.take(draft, bond, insurance, provision.commitment / 1_000, reason::BOND_SLASHING);
+        let (market, insurance) = (self.number, self.network_key(Kind::Insurance));
+        let mut active = self.provisions.iter_mut().rev().filter(|p| p.status == ProvisionStatus::Active);
+        let Some(provision) = active.next() else { return };
+        let bond = Key { market, kind: Kind::Bond, ..Key::general(insurance.asset, provision.party) };
+        world.take(draft, bond, insurance, provision.commitment / 1_000, "BOND_SLASHING");
         provision.set_status(draft, ProvisionStatus::Undeployed);
         self.book.end(draft, Status::Stopped, |order| order.provision.as_ref() == Some(&provision.id));
-    }
-
-    /// Reactivates provisions after an auction, with their whole bond.
-    pub(crate) fn redeploy_provisions(&mut self, world: &mut World, draft: &mut Draft) {
-        for at in 0..self.provisions.len() {
-            if self.provisions[at].status == ProvisionStatus::Undeployed {
-                let party = self.provisions[at].party;
-                let bond = self.party_key(party, Kind::Bond);
-                let missing = self.provisions[at].commitment - world.balance(bond);
-                world.take(draft, self.general_key(party), bond, missing, reason::BOND_LOW);
-                self.provisions[at].set_status(draft, ProvisionStatus::Active);
-            }
-        }
     }
 
     /// The parties of active provisions, with their commitment and their share of all commitments.
@@ -159,18 +228,15 @@ impl Market {
         active().map(|provision| (provision.party, provision.commitment, share(provision))).collect()
     }
 
-    fn distribute_fees(&mut self, world: &mut World, draft: &mut Draft) {
+    /// Pays the liquidity fees collected so far to the providers by their shares.
+    pub(crate) fn distribute_fees(&self, world: &mut World, draft: &mut Draft) {
         let pool = self.network_key(Kind::FeesLiquidity);
         let collected = world.balance(pool);
-        let shares = self.shares();
-        if collected == 0 || shares.is_empty() {
-            return;
-        }
         draft.begin_transaction();
-        for (at, (party, _, share)) in shares.iter().enumerate() {
-            let last = at + 1 == shares.len();
-            let due = if last { collected } else { (collected as f64 * share) as i128 };
-            world.take(draft, pool, self.general_key(*party), due, reason::LIQUIDITY_FEE_DISTRIBUTE);
+        for (party, _, share) in self.shares() {
+            // Rounded up, so that nothing stays.
+            let due = (collected as f64 * share) as i128 + 1;
+            world.take(draft, pool, self.general_key(party), due, "LIQUIDITY_FEE_DISTRIBUTE");
         }
     }
 
@@ -179,34 +245,29 @@ impl Market {
     pub(crate) fn quote(&mut self, draft: &mut Draft, pace: u64) {
         let (price, usual_size) = (self.price(), self.template().size);
         let step = (price * 12 / 10_000).max(1);
-        for at in 0..self.provisions.len() {
-            let provision = &self.provisions[at];
-            if !matches!(provision.status, ProvisionStatus::Active | ProvisionStatus::Pending) {
+        for provision in &self.provisions {
+            if !provision.is_alive() || provision.status == ProvisionStatus::Undeployed {
                 continue;
             }
-            let (party, id) = (provision.party, provision.id.clone());
             let all_again = draft.random.chance(15 * pace / 1_000);
-            for level in 0..LEVELS {
-                let offset = step * (1 + 2 * level + i64::from(party));
+            for (level, buy) in (0..LEVELS).flat_map(|level| [(level, true), (level, false)]) {
+                let offset = step * (1 + 2 * level + i64::from(provision.party));
                 let size = usual_size * (6 + 4 * level);
-                for buy in [true, false] {
-                    let wanted = if buy { price - offset } else { price + offset }.max(1);
-                    let own = |order: &Order| {
-                        order.provision.as_ref() == Some(&id) && (order.buy, order.level) == (buy, level)
-                    };
-                    let Some(order) = self.book.orders.iter_mut().find(|order| own(order)) else {
-                        draft.begin_transaction();
-                        let order = Order::limit(draft, party, buy, wanted, size);
-                        self.book.add(draft, Order { provision: Some(id.clone()), level, ..order });
-                        self.data_changed = true;
-                        continue;
-                    };
+                let wanted = if buy { price - offset } else { price + offset }.max(1);
+                let own = |order: &&mut Order| {
+                    order.provision.as_ref() == Some(&provision.id)
+                        && (order.buy, order.level) == (buy, level)
+                };
+                if let Some(order) = self.book.orders.iter_mut().find(own) {
                     let moved = (order.price - wanted).abs();
                     if all_again || moved * 5 > offset * 4 || order.remaining * 3 < size {
                         draft.begin_transaction();
-                        order.amend(draft, wanted, size, size);
-                        self.data_changed = true;
+                        order.amend(draft, wanted, size);
                     }
+                } else {
+                    draft.begin_transaction();
+                    let order = Order::limit(draft, provision.party, buy, wanted, size);
+                    self.book.add(draft, Order { provision: Some(provision.id.clone()), level, ..order });
                 }
             }
         }
@@ -215,7 +276,7 @@ impl Market {
     /// Writes one row for every provision that the block changed, and removes those that ended.
     pub(crate) fn write_provisions(&mut self, world: &World, draft: &mut Draft) {
         for provision in &mut self.provisions {
-            provision.write_changes(world, draft, self.number);
+            provision.write(world, draft, self.number);
         }
         self.provisions.retain(|provision| provision.party < 2 || provision.is_alive());
     }

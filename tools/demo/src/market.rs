@@ -6,19 +6,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     block::Draft,
-    catalogue::{ASSETS, TEMPLATES, Template},
+    catalogue::{ASSETS, CATALOGUE, Template},
     labels::labelled,
+    liquidity::Provision,
     moment::Moment,
     order::Book,
     position::Position,
     price::PriceWalk,
-    provision::Provision,
     world::{Key, Kind, NETWORK},
 };
 
 labelled! {
     /// The state of a market.
     State {
+        #[default]
         Proposed = "STATE_PROPOSED",
         Rejected = "STATE_REJECTED",
         Pending = "STATE_PENDING",
@@ -34,6 +35,7 @@ labelled! {
 labelled! {
     /// Why a market is in an auction.
     Trigger {
+        #[default]
         Unspecified = "AUCTION_TRIGGER_UNSPECIFIED",
         Batch = "AUCTION_TRIGGER_BATCH",
         Opening = "AUCTION_TRIGGER_OPENING",
@@ -52,9 +54,10 @@ impl State {
 }
 
 /// The fate of a market, fixed at its proposal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Fate {
     /// Opens and trades without end.
+    #[default]
     Trades,
     /// Opens, and is settled after two thirds of the history.
     Settles,
@@ -67,22 +70,12 @@ pub(crate) enum Fate {
 }
 
 /// An auction that is running, or an unset one.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Auction {
     pub(crate) trigger: Trigger,
     pub(crate) extension: Trigger,
     pub(crate) start: Moment,
     pub(crate) end: Moment,
-}
-
-impl Auction {
-    /// No auction.
-    pub(crate) const NONE: Auction = Auction {
-        trigger: Trigger::Unspecified,
-        extension: Trigger::Unspecified,
-        start: Moment::UNSET,
-        end: Moment::UNSET,
-    };
 }
 
 /// The times at which a market reached the steps of its life cycle.
@@ -102,7 +95,7 @@ pub(crate) struct FeeTally {
 }
 
 /// A market with everything that belongs to it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Market {
     pub(crate) number: u16,
     pub(crate) fate: Fate,
@@ -123,12 +116,13 @@ pub(crate) struct Market {
     pub(crate) fees: BTreeMap<u16, FeeTally>,
     /// Size traded recently, decayed by a tenth with each row of market data.
     pub(crate) traded: i64,
-    /// Maintenance margins that the present block computed, per party with the transaction.
+    /// Maintenance margins that the present block computed, per party with the hash of the
+    /// transaction.
     #[serde(skip)]
-    pub(crate) margins: BTreeMap<u16, (i128, usize)>,
-    /// Transaction of the present block that changed the market's own row.
+    pub(crate) margins: BTreeMap<u16, (i128, String)>,
+    /// Hash of the transaction of the present block that changed the market's own row.
     #[serde(skip)]
-    pub(crate) changed: Option<usize>,
+    pub(crate) changed: Option<String>,
     /// Whether market data changed since their last row.
     #[serde(skip)]
     pub(crate) data_changed: bool,
@@ -136,29 +130,12 @@ pub(crate) struct Market {
 
 impl Market {
     pub(crate) fn new(number: u16, fate: Fate) -> Self {
-        Market {
-            number,
-            fate,
-            state: State::Proposed,
-            auction: Auction::NONE,
-            auctions: 0,
-            resumes_at: 0,
-            times: Times::default(),
-            walk: PriceWalk::new(TEMPLATES[usize::from(number) % TEMPLATES.len()].price),
-            mark: 0,
-            book: Book::default(),
-            positions: BTreeMap::new(),
-            provisions: Vec::new(),
-            fees: BTreeMap::new(),
-            traded: 0,
-            margins: BTreeMap::new(),
-            changed: None,
-            data_changed: false,
-        }
+        let walk = PriceWalk::new(CATALOGUE.template(number).price);
+        Market { number, fate, walk, ..Market::default() }
     }
 
     pub(crate) fn template(&self) -> &'static Template {
-        &TEMPLATES[usize::from(self.number) % TEMPLATES.len()]
+        CATALOGUE.template(self.number)
     }
 
     pub(crate) fn asset(&self) -> u8 {
@@ -200,6 +177,10 @@ impl Market {
         self.party_key(NETWORK, kind)
     }
 
+    pub(crate) fn is_proposed(&self) -> bool {
+        self.times.proposed != Moment::UNSET
+    }
+
     pub(crate) fn in_auction(&self) -> bool {
         matches!(self.state, State::Pending | State::Suspended)
     }
@@ -211,7 +192,7 @@ impl Market {
 
     /// Marks the market's own row as changed in the present transaction.
     pub(crate) fn change(&mut self, draft: &Draft) {
-        self.changed = Some(draft.transaction());
+        self.changed = Some(draft.hash());
         self.data_changed = true;
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     block::Draft,
-    catalogue::{ASSETS, TEMPLATES},
+    catalogue::{ASSETS, CATALOGUE},
     json::jsonb,
     market::{Market, State, Trigger},
     moment::Moment,
@@ -14,7 +14,6 @@ use crate::{
     plan::Plan,
     position::{Distress, Holding, Position, quotient},
     settlement::levels_above,
-    tables::Table,
     world::{Kind, World},
 };
 
@@ -31,15 +30,15 @@ impl Market {
 
     /// Writes the rows of everything that the block changed in this market.
     pub(crate) fn write_changes(&mut self, world: &mut World, draft: &mut Draft, plan: &Plan) {
-        self.book.write_changes(world, draft, self.number);
+        self.data_changed |= self.book.write_changes(world, draft, self.number);
         self.write_positions(world, draft);
         self.write_margins(world, draft);
         self.write_provisions(world, draft);
-        if let Some(transaction) = self.changed.take() {
-            self.write_definition(world, draft, plan, transaction);
+        if let Some(hash) = self.changed.take() {
+            self.write_definition(world, draft, plan, &hash);
         }
         let turn = (draft.height + u64::from(self.number)).is_multiple_of(2);
-        let lives = self.times.proposed != Moment::UNSET && (!self.state.is_final() || self.data_changed);
+        let lives = self.is_proposed() && (!self.state.is_final() || self.data_changed);
         let tenth = (draft.height + u64::from(self.number)).is_multiple_of(10);
         if lives && (turn && self.data_changed || tenth) {
             self.write_data(world, draft);
@@ -58,7 +57,7 @@ impl Market {
                 position.has_settled = true;
             }
             // Real networks write no transaction hash before the first settlement.
-            let hash = if position.has_settled { draft.hash_of(transaction) } else { String::new() };
+            let hash = if position.has_settled { transaction } else { String::new() };
             self.write_position(world, draft, party, position, &hash);
             if position.distress == Distress::ClosedOut && position.pending.open == 0 {
                 position.distress = Distress::None;
@@ -79,7 +78,7 @@ impl Market {
                 quotient(holding.entry, volume),
             ]
         };
-        let mut row = draft.rows.row(Table::Positions).text(world.market_id(self.number));
+        let mut row = draft.rows.row("positions").text(world.market_id(self.number));
         row = row.text(world.party_id(party)).number(position.settled.open);
         for figure in figures(&position.settled) {
             row = row.text(&figure);
@@ -94,18 +93,16 @@ impl Market {
 
     /// Writes the margin levels that the block computed.
     fn write_margins(&mut self, world: &mut World, draft: &mut Draft) {
-        for (party, (maintenance, transaction)) in take(&mut self.margins) {
+        for (party, (maintenance, hash)) in take(&mut self.margins) {
             let id = world.account_id(draft, self.party_key(party, Kind::Margin));
-            let hash = draft.hash_of(transaction);
-            let row = draft.rows.row(Table::MarginLevels).text(&id).time(draft.time).number(maintenance);
+            let row = draft.rows.row("margin_levels").text(&id).time(draft.time).number(maintenance);
             let row = levels_above(maintenance).into_iter().fold(row, |row, level| row.number(level));
             row.text(&hash).time(draft.time).end();
         }
     }
 
-    fn write_definition(&self, world: &World, draft: &mut Draft, plan: &Plan, transaction: usize) {
+    fn write_definition(&self, world: &World, draft: &mut Draft, plan: &Plan, hash: &str) {
         let template = self.template();
-        let hash = draft.hash_of(transaction);
         // A step not reached yet has the time of the previous step; the end has none.
         let or = |time: Moment, before: Moment| if time == Moment::UNSET { before } else { time };
         let pending = or(self.times.pending, self.times.proposed);
@@ -115,23 +112,14 @@ impl Market {
         if self.times.close != Moment::UNSET {
             times["close"] = self.times.close.ns().into();
         }
-        let monitoring = match self.number % 3 {
-            0 => json!({"priceMonitoringParameters": {"triggers": [
-                {"horizon": 43_200, "probability": "0.9999999", "auctionExtension": 600}]}}),
-            _ => json!({"priceMonitoringParameters": {}}),
-        };
-        let liquidity = json!({
-            "targetStakeParameters": {"timeWindow": 3_600, "scalingFactor": 10},
-            "triggeringRatio": "0.7",
-            "auctionExtension": 300,
-        });
-        let row = draft.rows.row(Table::Markets).text(world.market_id(self.number)).text(&hash);
+        let shared = |name: &str| jsonb(&CATALOGUE.definition[name]);
+        let monitoring = if self.number.is_multiple_of(3) { "priceMonitoring" } else { "noPriceMonitoring" };
+        let row = draft.rows.row("markets").text(world.market_id(self.number)).text(hash);
         // Real networks give their instruments a code and leave the id empty.
         let row = row.time(draft.time).text("");
         let row = row.text(&jsonb(&self.instrument(world, plan))).number(template.decimals);
-        let fees = json!({"factors": {"makerFee": "0.0002", "infrastructureFee": "0.0005", "liquidityFee": "0.001"}});
-        let row = row.text(&jsonb(&fees)).text(&jsonb(&json!({"duration": 600})));
-        let row = row.text(&jsonb(&monitoring)).text(&jsonb(&liquidity));
+        let row = row.text(&shared("fees")).text(&shared("openingAuction"));
+        let row = row.text(&shared(monitoring)).text(&shared("liquidityMonitoring"));
         let row = row.text(self.trading_mode()).text(self.state.label()).text(&jsonb(&times));
         let row = row.number(template.position_decimals);
         let row = row.text(["0.95", "0.5", "1", "0.8"][usize::from(self.number % 4)]);
@@ -146,7 +134,7 @@ impl Market {
         let template = self.template();
         let (settlement, termination) = oracles::of_market(plan, self.number);
         // Templates are repeated when there are more markets, with a number in the later names.
-        let series = match usize::from(self.number) / TEMPLATES.len() {
+        let series = match usize::from(self.number) / CATALOGUE.markets.len() {
             0 => String::new(),
             round => format!(".{}", round + 1),
         };
@@ -166,9 +154,7 @@ impl Market {
                     },
                 },
             },
-            "marginCalculator": {
-                "scalingFactors": {"searchLevel": 1.1, "initialMargin": 1.2, "collateralRelease": 1.4},
-            },
+            "marginCalculator": CATALOGUE.definition["marginCalculator"],
             "logNormalRiskModel": {
                 "tau": 0.0001140771161,
                 "params": {"mu": 0, "r": 0.016, "sigma": template.daily_volatility / 500.0},
@@ -185,7 +171,7 @@ impl Market {
             (self.book.best_level(true, false), self.book.best_level(false, false));
         let middle = |bid: i64, ask: i64| if bid > 0 && ask > 0 { (bid + ask) / 2 } else { 0 };
         let open_interest: i64 = self.positions.values().map(|position| position.pending.open.max(0)).sum();
-        let row = draft.rows.row(Table::MarketData).time(draft.time.plus_us(position)).text(&hash);
+        let row = draft.rows.row("market_data").time(draft.time.plus_us(position)).text(&hash);
         let row = row.time(draft.time).number(position).text(world.market_id(self.number));
         let mut row = row.number(self.mark);
         for (price, volume) in [bid, ask, static_bid, static_ask] {

@@ -2,12 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{block::Draft, moment::Moment, tables::Table, world::World};
+use crate::{block::Draft, moment::Moment, world::World};
 
 /// How long an order stays, with the contract's numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Force {
     Unspecified = 0,
+    #[default]
     Gtc = 1,
     Gtt = 2,
     Ioc = 3,
@@ -17,16 +18,18 @@ pub(crate) enum Force {
 }
 
 /// Kind of an order, with the contract's numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum OrderKind {
+    #[default]
     Limit = 1,
     Market = 2,
     Network = 3,
 }
 
 /// Status of an order, with the contract's numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Status {
+    #[default]
     Active = 1,
     Expired = 2,
     Cancelled = 3,
@@ -46,7 +49,7 @@ pub(crate) struct Peg {
 }
 
 /// An order.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Order {
     pub(crate) id: String,
     pub(crate) party: u16,
@@ -77,9 +80,9 @@ pub(crate) struct Order {
     pub(crate) expires: Option<Moment>,
     pub(crate) post_only: bool,
     pub(crate) reduce_only: bool,
-    /// Transaction of the present block that changed the order.
+    /// Hash of the transaction of the present block that changed the order.
     #[serde(skip)]
-    pub(crate) changed: Option<usize>,
+    pub(crate) changed: Option<String>,
 }
 
 impl Order {
@@ -92,61 +95,52 @@ impl Order {
             price,
             size,
             remaining: size,
-            force: Force::Gtc,
-            kind: OrderKind::Limit,
-            status: Status::Active,
-            reason: 0,
-            reference: None,
             version: 1,
-            batch: 0,
-            peg: None,
-            provision: None,
-            level: 0,
             cancelled_at: u64::MAX,
             created: draft.time,
-            updated: Moment::UNSET,
-            expires: None,
-            post_only: false,
-            reduce_only: false,
-            changed: None,
+            ..Order::default()
         }
     }
 
-    /// Makes an immediate-or-cancel market order.
-    pub(crate) fn market(draft: &mut Draft, party: u16, buy: bool, size: i64) -> Self {
-        let order = Order::limit(draft, party, buy, 0, size);
-        Order { kind: OrderKind::Market, force: Force::Ioc, ..order }
+    /// Whether the order would trade at a price.
+    pub(crate) fn accepts(&self, price: i64) -> bool {
+        if self.buy { self.price >= price } else { self.price <= price }
     }
 
-    /// Whether the order can trade at once with another one.
-    pub(crate) fn crosses(&self, other: &Order) -> bool {
-        let meets = if self.buy { other.price <= self.price } else { other.price >= self.price };
-        other.rests() && other.buy != self.buy && other.party != self.party && (self.price == 0 || meets)
+    /// Whether the order waits in the book with a price.
+    pub(crate) fn rests(&self) -> bool {
+        self.status == Status::Active && self.price > 0
+    }
+
+    /// The number of its side: 1 buy, 2 sell.
+    pub(crate) fn side(&self) -> i64 {
+        if self.buy { 1 } else { 2 }
+    }
+
+    /// Whether the order can trade at once with another one, at a price up to `limit` where that is not 0.
+    fn crosses(&self, other: &Order, limit: i64) -> bool {
+        let meets = limit == 0 || other.accepts(limit);
+        other.rests() && other.buy != self.buy && other.party != self.party && meets
     }
 
     /// Marks a resting order as changed in the present transaction.
     pub(crate) fn change(&mut self, draft: &Draft) {
         self.updated = draft.time;
-        self.changed = Some(draft.transaction());
+        self.changed = Some(draft.hash());
     }
 
     /// Sets a new price and size as the order's next version.
-    pub(crate) fn amend(&mut self, draft: &Draft, price: i64, size: i64, remaining: i64) {
-        (self.price, self.size, self.remaining) = (price.max(1), size, remaining);
+    pub(crate) fn amend(&mut self, draft: &Draft, price: i64, size: i64) {
+        (self.price, self.size, self.remaining) = (price, size, size);
         self.version += 1;
         self.change(draft);
     }
 
-    fn rests(&self) -> bool {
-        self.status == Status::Active && self.price > 0
-    }
-
-    fn write(&self, world: &World, draft: &mut Draft, market: u16) {
+    fn write(&mut self, world: &World, draft: &mut Draft, market: u16) {
+        let Some(hash) = self.changed.take() else { return };
         let position = draft.next_position();
-        let hash = draft.hash_of(self.changed.unwrap_or(0));
-        let row = draft.rows.row(Table::Orders).text(&self.id).text(world.market_id(market));
-        let row =
-            row.text(world.party_id(self.party)).number(if self.buy { 1 } else { 2 }).number(self.price);
+        let row = draft.rows.row("orders").text(&self.id).text(world.market_id(market));
+        let row = row.text(world.party_id(self.party)).number(self.side()).number(self.price);
         let row = row.number(self.size).number(self.remaining).number(self.force as i64);
         let row = row.number(self.kind as i64).number(self.status as i64);
         let row = row.text(&reference_or_default(self.reference.as_deref(), &self.id));
@@ -175,7 +169,7 @@ pub(crate) struct Book {
 impl Book {
     /// Adds an order: it rests when it is active or parked, else only its row is written.
     pub(crate) fn add(&mut self, draft: &Draft, mut order: Order) {
-        order.changed = Some(draft.transaction());
+        order.changed = Some(draft.hash());
         match order.status {
             Status::Active | Status::Parked => self.orders.push(order),
             _ => self.ended.push(order),
@@ -183,14 +177,15 @@ impl Book {
     }
 
     /// The resting order that an incoming one trades with first, by price, then by age.
-    pub(crate) fn best_for(&self, order: &Order) -> Option<usize> {
-        let crossing = self.orders.iter().enumerate().filter(|(_, other)| order.crosses(other));
+    pub(crate) fn best_for(&self, order: &Order, limit: i64) -> Option<usize> {
+        let crossing = self.orders.iter().enumerate().filter(|(_, other)| order.crosses(other, limit));
         crossing.min_by_key(|(_, other)| if order.buy { other.price } else { -other.price }).map(|(at, _)| at)
     }
 
     /// Volume that an order could trade with at once.
     pub(crate) fn volume_for(&self, order: &Order) -> i64 {
-        self.orders.iter().filter(|other| order.crosses(other)).map(|other| other.remaining).sum()
+        let crossing = self.orders.iter().filter(|other| order.crosses(other, order.price));
+        crossing.map(|other| other.remaining).sum()
     }
 
     /// Trades a part of a resting order. Returns its party and its id.
@@ -228,14 +223,15 @@ impl Book {
         })
     }
 
-    /// Writes one row for every order that the block changed: its last state.
-    pub(crate) fn write_changes(&mut self, world: &World, draft: &mut Draft, market: u16) {
-        for order in self.ended.drain(..) {
+    /// Writes one row for every order that the block changed: its last state. Returns whether there was one.
+    pub(crate) fn write_changes(&mut self, world: &World, draft: &mut Draft, market: u16) -> bool {
+        let before = draft.rows.count("orders");
+        for mut order in self.ended.drain(..) {
             order.write(world, draft, market);
         }
-        for order in self.orders.iter_mut().filter(|order| order.changed.is_some()) {
+        for order in &mut self.orders {
             order.write(world, draft, market);
-            order.changed = None;
         }
+        draft.rows.count("orders") > before
     }
 }

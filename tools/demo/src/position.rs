@@ -7,6 +7,7 @@ use crate::labels::labelled;
 labelled! {
     /// The close-out state of a party whose margin is too small.
     Distress {
+        #[default]
         None = "POSITION_STATUS_UNSPECIFIED",
         OrdersClosed = "POSITION_STATUS_ORDERS_CLOSED",
         Distressed = "POSITION_STATUS_DISTRESSED",
@@ -53,7 +54,7 @@ impl Holding {
 }
 
 /// A party's position in a market.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Position {
     /// The position with all trades so far.
     pub(crate) pending: Holding,
@@ -69,36 +70,20 @@ pub(crate) struct Position {
     pub(crate) distress: Distress,
     /// Whether a settlement ever changed the position.
     pub(crate) has_settled: bool,
-    /// Transaction of the present block that changed the position.
+    /// Hash of the transaction of the present block that changed the position.
     #[serde(skip)]
-    pub(crate) changed: Option<usize>,
+    pub(crate) changed: Option<String>,
     /// Whether the change of the present block is a settlement.
     #[serde(skip)]
     pub(crate) settles: bool,
 }
 
-impl Default for Position {
-    fn default() -> Self {
-        Position {
-            pending: Holding::default(),
-            settled: Holding::default(),
-            basis: 0,
-            loss: 0,
-            socialised: 0,
-            distress: Distress::None,
-            has_settled: false,
-            changed: None,
-            settles: false,
-        }
-    }
-}
-
 impl Position {
     /// Takes a trade of the given size, negative when sold.
-    pub(crate) fn trade(&mut self, size: i64, price: i64, transaction: usize) {
+    pub(crate) fn trade(&mut self, size: i64, price: i64, transaction: &str) {
         self.basis += i128::from(size) * i128::from(price);
         self.pending.trade(size, price);
-        self.changed = Some(transaction);
+        self.changed = Some(transaction.to_owned());
     }
 }
 
@@ -123,12 +108,12 @@ mod tests {
     #[test]
     fn a_round_trip_leaves_no_basis_but_the_profit() {
         let mut position = Position::default();
-        position.trade(10, 100, 0);
-        position.trade(5, 130, 0);
+        position.trade(10, 100, "");
+        position.trade(5, 130, "");
         assert_eq!(quotient(position.pending.entry, 15), "110");
-        position.trade(-20, 120, 0);
+        position.trade(-20, 120, "");
         assert_eq!(position.pending, Holding { open: -5, entry: 600, realised: 150 });
-        position.trade(5, 110, 0);
+        position.trade(5, 110, "");
         assert_eq!(position.pending, Holding { open: 0, entry: 0, realised: 200 });
         assert_eq!(position.basis, -200);
     }

@@ -18,7 +18,7 @@ pub(crate) fn activity_at(time: Moment) -> f64 {
 }
 
 /// A price that moves with every block.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct PriceWalk {
     /// The price in millionths of the market's smallest unit.
     micro: i64,

@@ -1,59 +1,58 @@
 //! Rows as text: PostgreSQL's CSV, byte for byte as `COPY ... TO STDOUT (FORMAT csv)` prints them, so that
 //! input can be compared with output. NULL is an empty field, the empty text is `""`.
 
-use std::fmt::Write;
+use std::{collections::BTreeMap, fmt::Write};
 
-use crate::{moment::Moment, tables::Table};
+use crate::moment::Moment;
 
 /// The rows of one or more blocks, per table, without header lines.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rows {
-    text: [String; Table::COUNT],
-    count: [u64; Table::COUNT],
-}
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rows(BTreeMap<&'static str, TableRows>);
 
-impl Default for Rows {
-    fn default() -> Self {
-        Rows { text: std::array::from_fn(|_| String::new()), count: [0; Table::COUNT] }
-    }
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct TableRows {
+    text: String,
+    count: u64,
 }
 
 impl Rows {
-    /// The CSV text of a table's rows.
-    #[must_use]
-    pub fn text(&self, table: Table) -> &str {
-        &self.text[table as usize]
+    /// Names of the tables that have rows.
+    pub fn tables(&self) -> impl Iterator<Item = &'static str> {
+        self.0.keys().copied()
     }
 
-    /// Removes and returns the CSV text of a table's rows.
-    pub fn take_text(&mut self, table: Table) -> String {
-        std::mem::take(&mut self.text[table as usize])
+    /// The CSV text of a table's rows.
+    #[must_use]
+    pub fn text(&self, table: &str) -> &str {
+        self.0.get(table).map_or("", |rows| &rows.text)
     }
 
     /// Number of rows of a table.
     #[must_use]
-    pub fn count(&self, table: Table) -> u64 {
-        self.count[table as usize]
+    pub fn count(&self, table: &str) -> u64 {
+        self.0.get(table).map_or(0, |rows| rows.count)
     }
 
     /// Number of rows of all tables.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.count.iter().sum()
+        self.0.values().map(|rows| rows.count).sum()
     }
 
     /// Appends the rows of a later block.
     pub fn append(&mut self, later: &Rows) {
-        for table in Table::ALL {
-            self.text[table as usize].push_str(later.text(table));
-            self.count[table as usize] += later.count(table);
+        for (table, rows) in &later.0 {
+            let own = self.0.entry(table).or_default();
+            own.text.push_str(&rows.text);
+            own.count += rows.count;
         }
     }
 
     /// Begins a row; the values follow in the order of the table's columns.
-    pub(crate) fn row(&mut self, table: Table) -> Row<'_> {
-        self.count[table as usize] += 1;
-        Row { text: &mut self.text[table as usize], begun: false }
+    pub(crate) fn row(&mut self, table: &'static str) -> Row<'_> {
+        let rows = self.0.entry(table).or_default();
+        rows.count += 1;
+        Row { text: &mut rows.text, begun: false }
     }
 }
 
@@ -156,17 +155,17 @@ mod tests {
     #[test]
     fn values_are_quoted_as_postgres_quotes_them() {
         let mut rows = Rows::default();
-        let row = rows.row(Table::NetworkParameters);
+        let row = rows.row("network_parameters");
         row.text("a,\"b\"\r\n").text("").null().text("\\N").end();
-        rows.row(Table::NetworkParameters).text(" NULL ").text("é").text("x'y").flag(true).end();
-        assert_eq!(rows.text(Table::NetworkParameters), "\"a,\"\"b\"\"\r\n\",\"\",,\\N\n NULL ,é,x'y,t\n");
-        assert_eq!(rows.count(Table::NetworkParameters), 2);
+        rows.row("network_parameters").text(" NULL ").text("é").text("x'y").flag(true).end();
+        assert_eq!(rows.text("network_parameters"), "\"a,\"\"b\"\"\r\n\",\"\",,\\N\n NULL ,é,x'y,t\n");
+        assert_eq!(rows.count("network_parameters"), 2);
     }
 
     #[test]
     fn floats_are_as_short_as_postgres_makes_them() {
         let mut rows = Rows::default();
-        rows.row(Table::Balances).float(0.1 + 0.2).float(1e-5).float(1e20).float(50.0).end();
-        assert_eq!(rows.text(Table::Balances), "0.30000000000000004,1e-05,1e+20,50\n");
+        rows.row("balances").float(0.1 + 0.2).float(1e-5).float(1e20).float(50.0).end();
+        assert_eq!(rows.text("balances"), "0.30000000000000004,1e-05,1e+20,50\n");
     }
 }

@@ -11,7 +11,6 @@ use crate::{
     error::{DemoError, Step},
     moment::Moment,
     rows::Rows,
-    tables::Table,
 };
 
 /// Key of the advisory lock that excludes a second feeder.
@@ -83,9 +82,9 @@ impl Session {
     /// Writes the rows of one or more whole blocks in one transaction.
     pub(crate) async fn write(&mut self, rows: &Rows) -> Result<(), DemoError> {
         let transaction = self.client.transaction().await.step("beginning a transaction")?;
-        for table in Table::ALL.into_iter().filter(|table| rows.count(*table) > 0) {
-            let columns: Vec<&str> = table.columns().collect();
-            let sql = format!("COPY {} ({}) FROM STDIN (FORMAT csv)", table.name(), columns.join(", "));
+        for table in rows.tables() {
+            let columns = mesh_store::migrate::columns(table).join(", ");
+            let sql = format!("COPY {table} ({columns}) FROM STDIN (FORMAT csv)");
             let sink = transaction.copy_in::<_, Bytes>(&sql).await.step("beginning to copy rows")?;
             let mut sink = pin!(sink);
             for chunk in rows.text(table).as_bytes().chunks(CHUNK) {

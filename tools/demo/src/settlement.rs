@@ -6,10 +6,10 @@ use crate::{
     market::Market,
     order::Status,
     position::Distress,
-    world::{Key, Kind, World, reason},
+    world::{Key, Kind, World},
 };
 
-/// Share of the exposure that is the maintenance margin, in thousandths.
+/// Share of the position's value that is the maintenance margin, in thousandths.
 const MARGIN_PER_MILLE: i128 = 50;
 
 /// The search, initial and release levels computed from a maintenance margin.
@@ -18,43 +18,33 @@ pub(crate) fn levels_above(maintenance: i128) -> [i128; 3] {
 }
 
 impl Market {
-    /// Largest volume of a party if all its orders of one side, and `more` of that side, traded.
-    fn exposure(&self, party: u16, more: Option<(bool, i64)>) -> i64 {
-        let open = self.open_volume(party);
-        let resting = |buy: bool| {
-            let own = self.book.orders.iter().filter(|order| order.party == party && order.buy == buy);
-            let extra = more.filter(|(side, _)| *side == buy).map_or(0, |(_, size)| size);
-            own.map(|order| order.remaining).sum::<i64>() + extra
-        };
-        (open + resting(true)).abs().max((open - resting(false)).abs())
-    }
-
+    /// The maintenance margin of an open volume.
     fn maintenance(&self, volume: i64) -> i128 {
-        self.value(self.settlement_price(), volume) * MARGIN_PER_MILLE / 1_000
+        self.value(self.settlement_price(), volume.abs()) * MARGIN_PER_MILLE / 1_000
     }
 
-    /// Whether a party could pay the margin and the fees of an order of this size.
-    pub(crate) fn can_afford(&self, world: &World, party: u16, buy: bool, size: i64) -> bool {
-        let [_, initial, _] = levels_above(self.maintenance(self.exposure(party, Some((buy, size)))));
+    /// Whether a party could pay the margin and the fees if its volume grew by this size.
+    pub(crate) fn can_afford(&self, world: &World, party: u16, size: i64) -> bool {
+        let [_, initial, _] = levels_above(self.maintenance(self.open_volume(party).abs() + size));
         let needed = initial + self.value(self.settlement_price(), size) / 400;
         let margin = self.party_key(party, Kind::Margin);
         world.balance(self.general_key(party)) + world.balance(margin) >= needed
     }
 
-    /// Moves money between a party's general and margin account as its exposure requires. Returns whether it
+    /// Moves money between a party's general and margin account as its position requires. Returns whether it
     /// had enough.
     pub(crate) fn rebalance(&mut self, world: &mut World, draft: &mut Draft, party: u16) -> bool {
-        let maintenance = self.maintenance(self.exposure(party, None));
+        let maintenance = self.maintenance(self.open_volume(party));
         let [search, initial, release] = levels_above(maintenance);
         let (margin, general) = (self.party_key(party, Kind::Margin), self.general_key(party));
         let held = world.balance(margin);
         if held < search {
-            world.take(draft, general, margin, initial - held, reason::MARGIN_LOW);
+            world.take(draft, general, margin, initial - held, "MARGIN_LOW");
         } else if held > release {
-            world.take(draft, margin, general, held - initial, reason::MARGIN_HIGH);
+            world.take(draft, margin, general, held - initial, "MARGIN_HIGH");
         }
         if maintenance > 0 || held > 0 {
-            self.margins.insert(party, (maintenance, draft.transaction()));
+            self.margins.insert(party, (maintenance, draft.hash()));
         }
         world.balance(margin) >= maintenance
     }
@@ -63,7 +53,7 @@ impl Market {
     pub(crate) fn mark_to_market(&mut self, world: &mut World, draft: &mut Draft) {
         draft.begin_transaction();
         self.mark = self.price();
-        self.move_profit(world, draft, reason::MTM_LOSS, reason::MTM_WIN);
+        self.move_profit(world, draft, "MTM_LOSS", "MTM_WIN");
         let parties: Vec<u16> = self.positions.keys().copied().collect();
         for party in parties {
             if !self.rebalance(world, draft, party) {
@@ -87,7 +77,7 @@ impl Market {
                 continue;
             }
             position.basis = worth;
-            position.changed = Some(draft.transaction());
+            position.changed = Some(draft.hash());
             position.settles = true;
             flows.push((party, flow));
         }
@@ -97,9 +87,7 @@ impl Market {
         // The flows sum to zero; unpaid losses reduce the last gains.
         for (party, flow) in flows.into_iter().filter(|(_, flow)| *flow > 0) {
             let paid = world.take(draft, settlement, self.party_key(party, Kind::Margin), flow, win);
-            if let Some(position) = self.positions.get_mut(&party) {
-                position.socialised += flow - paid;
-            }
+            self.positions.entry(party).or_default().socialised += flow - paid;
         }
     }
 
@@ -110,9 +98,7 @@ impl Market {
         for from in [self.party_key(party, Kind::Margin), self.general_key(party)] {
             left -= world.take(draft, from, settlement, left, reason);
         }
-        if let Some(position) = self.positions.get_mut(&party) {
-            position.loss += left;
-        }
+        self.positions.entry(party).or_default().loss += left;
         world.take(draft, self.network_key(Kind::Insurance), settlement, left, reason);
     }
 
@@ -120,39 +106,36 @@ impl Market {
     /// are stopped, at the second it is distressed, at the third its position is closed out and the rest of
     /// its margin confiscated.
     fn step_distress(&mut self, world: &mut World, draft: &mut Draft, party: u16) {
-        let has_orders = self.book.orders.iter().any(|order| order.party == party);
-        let Some(position) = self.positions.get_mut(&party) else { return };
-        if has_orders || position.distress != Distress::Distressed {
-            position.distress = if has_orders { Distress::OrdersClosed } else { Distress::Distressed };
-            position.changed = Some(draft.transaction());
-            self.book.end(draft, Status::Stopped, |order| order.party == party);
-            self.rebalance(world, draft, party);
+        let position = self.positions.entry(party).or_default();
+        position.changed = Some(draft.hash());
+        position.distress = match position.distress {
+            Distress::None => Distress::OrdersClosed,
+            Distress::OrdersClosed => Distress::Distressed,
+            _ => Distress::ClosedOut,
+        };
+        let is_last = position.distress == Distress::ClosedOut;
+        self.book.end(draft, Status::Stopped, |order| order.party == party);
+        if !is_last {
             return;
         }
         draft.begin_transaction();
-        if !self.close_out(world, draft, party) {
-            return;
-        }
+        self.close_out(world, draft, party);
         let (margin, scale) = (self.party_key(party, Kind::Margin), self.scale());
-        let mut flow = 0;
-        if let Some(position) = self.positions.get_mut(&party) {
-            flow = -std::mem::take(&mut position.basis) * scale;
-            (position.settles, position.distress) = (true, Distress::ClosedOut);
-        }
-        self.collect(world, draft, party, (-flow).max(0), reason::MTM_LOSS);
-        world.take(draft, self.network_key(Kind::Settlement), margin, flow, reason::MTM_WIN);
+        let flow = -std::mem::take(&mut self.positions.entry(party).or_default().basis) * scale;
+        self.collect(world, draft, party, (-flow).max(0), "MTM_LOSS");
+        world.take(draft, self.network_key(Kind::Settlement), margin, flow, "MTM_WIN");
         let rest = world.balance(margin);
-        world.transfer(draft, margin, self.network_key(Kind::Insurance), rest, reason::MARGIN_CONFISCATED);
+        world.transfer(draft, margin, self.network_key(Kind::Insurance), rest, "MARGIN_CONFISCATED");
         self.margins.remove(&party);
     }
 
     /// Closes all positions at the final price and empties the market's accounts.
     pub(crate) fn settle_finally(&mut self, world: &mut World, draft: &mut Draft) {
         self.mark = self.price();
-        self.move_profit(world, draft, reason::LOSS, reason::WIN);
+        self.move_profit(world, draft, "LOSS", "WIN");
         let clear = |world: &mut World, draft: &mut Draft, from: Key, to: Key| {
             let held = world.balance(from);
-            world.transfer(draft, from, to, held, reason::CLEAR_ACCOUNT);
+            world.transfer(draft, from, to, held, "CLEAR_ACCOUNT");
         };
         for party in 0..world.party_count() {
             clear(world, draft, self.party_key(party, Kind::Margin), self.general_key(party));

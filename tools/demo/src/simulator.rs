@@ -7,7 +7,7 @@ use crate::{
     block::{Block, Draft},
     error::DemoError,
     funding::Funding,
-    governance::{self, Governance},
+    governance,
     lifecycle::suspend_a_market,
     market::{Fate, Market},
     moment::Moment,
@@ -15,7 +15,6 @@ use crate::{
     plan::{CHAIN_ID, MIN_BLOCK_GAP_US, Plan},
     random::Random,
     staking::Staking,
-    tables::Table,
     world::World,
 };
 
@@ -30,7 +29,6 @@ pub struct Simulator {
     world: World,
     markets: Vec<Market>,
     oracles: Oracles,
-    governance: Governance,
     staking: Staking,
     funding: Funding,
 }
@@ -60,7 +58,6 @@ impl Simulator {
             world: World::new(&plan, count),
             markets: (0..count).map(|number| Market::new(number as u16, fate(number))).collect(),
             oracles: Oracles::default(),
-            governance: Governance::new(&plan),
             staking: Staking::default(),
             funding: Funding::default(),
             plan,
@@ -122,11 +119,11 @@ impl Simulator {
         let mut rows = draft.rows;
         let mut hasher = Sha256::new();
         hasher.update(format!("{}/{}/{}/", self.hash, self.height, time.us()));
-        for table in Table::ALL {
+        for table in rows.tables() {
             hasher.update(rows.text(table));
         }
         self.hash = decided.map_or_else(|| hex::encode(hasher.finalize()), str::to_owned);
-        rows.row(Table::Blocks).time(time).number(self.height as i64).text(&self.hash).end();
+        rows.row("blocks").time(time).number(self.height as i64).text(&self.hash).end();
         Block { height: self.height, time, hash: self.hash.clone(), rows }
     }
 
@@ -135,13 +132,12 @@ impl Simulator {
         // Blocks in quick succession have fewer rows, but never none.
         let pace = (elapsed_us.saturating_mul(1_000) / usual_us).clamp(200, 1_500).unsigned_abs();
         if draft.height == 1 {
-            draft.rows.row(Table::Chain).text(CHAIN_ID).flag(true).end();
+            draft.rows.row("chain").text(CHAIN_ID).flag(true).end();
         }
         let (world, plan) = (&mut self.world, &self.plan);
-        self.governance.step(draft, plan);
+        governance::step(draft, plan);
         self.funding.step(world, draft, plan, pace);
-        let nodes = self.governance.validators();
-        self.staking.step(world, draft, plan, nodes, &mut self.markets, &mut self.funding);
+        self.staking.step(world, draft, plan, &mut self.markets, &mut self.funding);
         suspend_a_market(world, draft, plan, &mut self.markets);
         for market in &mut self.markets {
             market.step_state(world, draft, plan);

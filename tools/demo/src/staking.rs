@@ -8,11 +8,11 @@ use crate::{
     block::Draft,
     catalogue::{VOTE, units},
     funding::Funding,
+    governance::validators,
     market::Market,
     moment::Moment,
     plan::Plan,
-    tables::Table,
-    world::{Key, Kind, NO_MARKET, World, reason},
+    world::{Key, Kind, World},
 };
 
 /// The running epoch and its stake.
@@ -36,10 +36,10 @@ impl Staking {
         world: &mut World,
         draft: &mut Draft,
         plan: &Plan,
-        nodes: &[String],
         markets: &mut [Market],
         funding: &mut Funding,
     ) {
+        let nodes = &validators(plan);
         let length = Self::length(plan);
         let into = (draft.height - 1) % length;
         if into == 0 {
@@ -120,7 +120,7 @@ impl Staking {
     fn write_stakes(&self, world: &World, draft: &mut Draft, nodes: &[String], party: u16) {
         for (&node, &amount) in self.stakes.get(&party).into_iter().flatten() {
             let (position, hash) = (draft.next_position(), draft.hash());
-            let row = draft.rows.row(Table::Delegations).text(world.party_id(party));
+            let row = draft.rows.row("delegations").text(world.party_id(party));
             let row = row.text(&nodes[usize::from(node)]).number(self.epoch).number(amount);
             row.text(&hash).time(draft.time).number(position).end();
         }
@@ -129,7 +129,7 @@ impl Staking {
     fn write_epoch(&self, draft: &mut Draft, plan: &Plan, ended: Option<Moment>) {
         let planned_us = Self::length(plan) * plan.block_spacing_ms * 1_000;
         let hash = draft.hash();
-        let row = draft.rows.row(Table::Epochs).number(self.epoch).time(self.begun);
+        let row = draft.rows.row("epochs").number(self.epoch).time(self.begun);
         let row = row.time(self.begun.plus_us(planned_us as i64));
         let row = match ended {
             Some(time) => row.time(time),
@@ -155,9 +155,7 @@ impl Staking {
                 continue;
             };
             let asset = market.asset();
-            let everywhere = (self.epoch + turn as i64) % 5 == 0;
-            let market = if everywhere { NO_MARKET } else { market.number };
-            let pool = Key { market, ..Key::global(asset, kind) };
+            let pool = Key { market: market.number, ..Key::global(asset, kind) };
             let amount = units(asset, 40) * i128::from(draft.random.between(3, 30)) + 7;
             funding.send(world, draft, 1, pool, amount);
         }
@@ -172,20 +170,18 @@ impl Staking {
             let fees = Key::global(asset, Kind::FeesInfrastructure);
             let shared = Key::global(asset, Kind::GlobalReward);
             let tenth = world.balance(fees) / 10;
-            world.transfer(draft, fees, shared, tenth, reason::INFRASTRUCTURE_FEE_DISTRIBUTE);
+            world.transfer(draft, fees, shared, tenth, "INFRASTRUCTURE_FEE_DISTRIBUTE");
             self.pay(world, draft, fees, &stakers[..stakers.len().min(7)]);
         }
         let asset = (self.epoch % 3) as u8;
         self.pay(world, draft, Key::global(asset, Kind::GlobalReward), &stakers[..stakers.len().min(3)]);
         self.pay(world, draft, Key::global(VOTE, Kind::GlobalReward), &stakers[..stakers.len().min(15)]);
-        let mut everywhere: BTreeMap<u8, Vec<(u16, i128)>> = BTreeMap::new();
         for market in markets {
             let fees = std::mem::take(&mut market.fees);
             let paid: Vec<_> = fees.iter().map(|(party, tally)| (*party, tally.paid)).collect();
             let received: Vec<_> = fees.iter().map(|(party, tally)| (*party, tally.received)).collect();
             let providers: Vec<_> = market.shares().iter().map(|share| (share.0, share.1)).collect();
             let proposer = [(3 + market.number % 4, 1)];
-            everywhere.entry(market.asset()).or_default().extend(paid.iter().take(6));
             for (kind, weights) in [
                 (Kind::RewardMakerPaidFees, best(&paid)),
                 (Kind::RewardMakerReceivedFees, best(&received)),
@@ -194,16 +190,6 @@ impl Staking {
             ] {
                 let pool = Key { market: market.number, ..Key::global(market.asset(), kind) };
                 self.pay(world, draft, pool, &weights);
-            }
-        }
-        for (asset, weights) in everywhere {
-            for kind in [
-                Kind::RewardMakerPaidFees,
-                Kind::RewardMakerReceivedFees,
-                Kind::RewardLpReceivedFees,
-                Kind::RewardMarketProposers,
-            ] {
-                self.pay(world, draft, Key::global(asset, kind), &best(&weights));
             }
         }
     }
@@ -223,12 +209,12 @@ impl Staking {
             if due <= 0 {
                 continue;
             }
-            world.transfer(draft, pool, Key::general(pool.asset, *party), due, reason::REWARD_PAYOUT);
+            world.transfer(draft, pool, Key::general(pool.asset, *party), due, "REWARD_PAYOUT");
             let (position, hash) = (draft.next_position(), draft.hash());
             let percent = due as f64 / available as f64 * 100.0;
-            let row = draft.rows.row(Table::Rewards).text(world.party_id(*party));
+            let row = draft.rows.row("rewards").text(world.party_id(*party));
             let row = row.text(world.asset_id(pool.asset)).text(world.market_id(pool.market));
-            let row = row.text(pool.kind.name()).number(self.epoch).number(due).float(percent);
+            let row = row.text(pool.kind.as_str_name()).number(self.epoch).number(due).float(percent);
             row.time(draft.time).text(&hash).time(draft.time).number(position).end();
         }
     }
@@ -238,13 +224,9 @@ fn stake(draft: &mut Draft) -> i128 {
     units(VOTE, i128::from(draft.random.between(10, 40_000))) / 10 * i128::from(draft.random.between(1, 20))
 }
 
-/// The five parties with the largest total weight, largest first.
+/// The five parties with the largest weight, largest first.
 fn best(weights: &[(u16, i128)]) -> Vec<(u16, i128)> {
-    let mut sums: BTreeMap<u16, i128> = BTreeMap::new();
-    for (party, weight) in weights {
-        *sums.entry(*party).or_default() += weight;
-    }
-    let mut sorted: Vec<_> = sums.into_iter().filter(|(_, weight)| *weight > 0).collect();
+    let mut sorted: Vec<_> = weights.iter().copied().filter(|(_, weight)| *weight > 0).collect();
     sorted.sort_by_key(|(party, weight)| (-weight, *party));
     sorted.truncate(5);
     sorted

@@ -7,24 +7,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use serde::{Deserialize, Serialize};
-
 use crate::{error::DemoError, simulator::Simulator};
 
 /// Version of the file format; files of other versions are ignored.
-const FORMAT: u32 = 2;
-
-#[derive(Deserialize)]
-struct Stored {
-    format: u32,
-    simulator: Simulator,
-}
-
-#[derive(Serialize)]
-struct Storing<'a> {
-    format: u32,
-    simulator: &'a Simulator,
-}
+const FORMAT: u32 = 3;
 
 /// The path of the state file.
 #[derive(Clone, Debug)]
@@ -49,17 +35,17 @@ impl StateFile {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(self.failed("read")(error)),
         };
-        let stored = serde_json::from_slice::<Stored>(&bytes).ok().filter(|stored| stored.format == FORMAT);
-        Ok(stored.map(|mut stored| {
-            stored.simulator.rebuild();
-            stored.simulator
+        let stored = serde_json::from_slice::<(u32, Simulator)>(&bytes).ok();
+        Ok(stored.filter(|(format, _)| *format == FORMAT).map(|(_, mut simulator)| {
+            simulator.rebuild();
+            simulator
         }))
     }
 
     /// Replaces the file atomically.
     pub(crate) fn save(&self, simulator: &Simulator) -> Result<(), DemoError> {
-        let bytes = serde_json::to_vec(&Storing { format: FORMAT, simulator })
-            .map_err(|error| self.failed("written")(error.into()))?;
+        let bytes =
+            serde_json::to_vec(&(FORMAT, simulator)).map_err(|error| self.failed("written")(error.into()))?;
         let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
         if let Some(folder) = folder {
             fs::create_dir_all(folder).map_err(self.failed("written"))?;

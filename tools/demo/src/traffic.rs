@@ -1,9 +1,9 @@
-//! The orders that parties send to a market: each is drawn from a few templates, trades or rests, and is
-//! amended, cancelled or expires later.
+//! The orders that parties send to a market: each is drawn from a few templates, trades or rests, and expires
+//! or is cancelled later.
 
 use crate::{
     block::Draft,
-    catalogue::ODD_TEXTS,
+    catalogue::CATALOGUE,
     market::{Market, State},
     order::{Force, Order, OrderKind, Peg, Status},
     price::activity_at,
@@ -14,11 +14,6 @@ use crate::{
 /// and so on.
 const ERRORS: [i64; 15] = [1, 2, 7, 14, 14, 15, 17, 18, 21, 25, 27, 36, 47, 49, 50];
 
-/// The first of the parties that trade with more than they can afford and never close a position themselves.
-fn first_reckless(world: &World) -> u16 {
-    world.party_count() - world.party_count() / 8
-}
-
 impl Market {
     /// Makes the orders of one block. `pace` is the block's duration in thousandths of the mean.
     pub(crate) fn trade(&mut self, world: &mut World, draft: &mut Draft, pace: u64) {
@@ -26,7 +21,7 @@ impl Market {
             return;
         }
         self.quote(draft, pace);
-        self.age_orders(world, draft, pace);
+        self.end_old_orders(draft);
         if self.state == State::Active {
             self.fill_passed_orders(world, draft);
         }
@@ -39,87 +34,54 @@ impl Market {
         for _ in 0..count {
             self.send_order(world, draft);
         }
-        if self.state == State::Active {
-            if draft.height.is_multiple_of(20) {
-                self.place_pegged(draft);
-            }
-            if (draft.height + u64::from(self.number) * 9).is_multiple_of(60) {
-                self.mark_to_market(world, draft);
-            }
+        if self.state == State::Active && (draft.height + u64::from(self.number) * 9).is_multiple_of(60) {
+            self.mark_to_market(world, draft);
         }
     }
 
-    /// Expires, cancels and amends resting orders of traders.
-    fn age_orders(&mut self, world: &mut World, draft: &mut Draft, pace: u64) {
+    /// Ends the orders that expire or are cancelled in this block.
+    fn end_old_orders(&mut self, draft: &mut Draft) {
         let (now, height) = (draft.time, draft.height);
-        let expired = |order: &Order| order.expires.is_some_and(|time| time <= now);
-        let cancelled = |order: &Order| order.cancelled_at <= height;
-        if self.book.orders.iter().any(expired) {
-            draft.begin_transaction();
-            self.book.end(draft, Status::Expired, expired);
-        }
-        while let Some(order) = self.book.orders.iter().find(|order| cancelled(order)) {
-            let (id, party) = (order.id.clone(), order.party);
-            draft.begin_transaction();
-            self.book.end(draft, Status::Cancelled, |order| order.id == id);
-            self.rebalance(world, draft, party);
-            self.data_changed = true;
-        }
-        let step = (self.price() / 2_000).max(1);
-        for order in &mut self.book.orders {
-            let fixed = order.provision.is_some() || order.peg.is_some();
-            if fixed || !draft.random.chance(4 * pace / 1_000 + 1) {
-                continue;
-            }
-            draft.begin_transaction();
-            if order.remaining > 3 && draft.random.chance(500) {
-                let less = order.remaining / 3;
-                order.amend(draft, order.price, order.size - less, order.remaining - less);
-            } else {
-                let away = if order.buy { -step } else { step };
-                order.amend(draft, order.price + away, order.size, order.remaining);
-            }
-        }
+        draft.begin_transaction();
+        self.book.end(draft, Status::Expired, |order| order.expires.is_some_and(|time| time <= now));
+        self.book.end(draft, Status::Cancelled, |order| order.cancelled_at <= height);
     }
 
     /// Trades resting orders that the price has passed, each with a market order of another party.
     fn fill_passed_orders(&mut self, world: &mut World, draft: &mut Draft) {
         let price = self.price();
-        let passed = |order: &Order| {
-            let passed = if order.buy { order.price >= price } else { order.price <= price };
-            order.status == Status::Active && passed && order.provision.is_none()
-        };
-        for _ in 0..self.book.orders.len() {
-            let Some(order) = self.book.orders.iter().find(|order| passed(order)) else { return };
-            let (buy, size, owner) = (order.buy, order.remaining, order.party);
+        let own = self.book.orders.iter().filter(|order| order.provision.is_none());
+        let passed = own.filter(|order| order.rests() && order.accepts(price));
+        let passed: Vec<_> = passed.map(|order| (order.party, order.buy, order.remaining)).collect();
+        for (owner, buy, size) in passed {
             let party = draft.random.between(3, i64::from(world.party_count()) - 1) as u16;
             if party != owner {
                 draft.begin_transaction();
-                let order = Order::market(draft, party, !buy, size);
-                self.execute(world, draft, order);
+                let order = Order::limit(draft, party, !buy, 0, size);
+                let order = Order { kind: OrderKind::Market, force: Force::Ioc, ..order };
+                self.execute(world, draft, order, 0);
             }
         }
     }
 
-    /// Moves pegged orders to the price that they follow, or parks them for an auction.
+    /// Moves pegged orders to the price that they follow when trading begins, and parks them for an auction.
     pub(crate) fn place_pegged(&mut self, draft: &Draft) {
-        let (price, parked) = (self.price(), self.in_auction());
+        let (price, is_parked) = (self.price(), self.in_auction());
         for order in &mut self.book.orders {
             let Some(peg) = order.peg else { continue };
             let follows = if order.buy { price - peg.offset } else { price + peg.offset };
-            let placed = if parked { 0 } else { follows.max(1) };
-            if order.price != placed || (order.status == Status::Parked) != parked {
-                order.price = placed;
-                order.status = if parked { Status::Parked } else { Status::Active };
-                order.change(draft);
-            }
+            (order.price, order.status) =
+                if is_parked { (0, Status::Parked) } else { (follows.max(1), Status::Active) };
+            order.change(draft);
         }
     }
 
-    /// Sends one order of a random party.
+    /// Sends one order of a random party. The last eighth of the parties is reckless: they trade more than
+    /// they can afford and close no position themselves.
     fn send_order(&mut self, world: &mut World, draft: &mut Draft) {
-        let party = draft.random.between(3, i64::from(world.party_count()) - 1) as u16;
-        let reckless = party >= first_reckless(world);
+        let parties = world.party_count();
+        let party = draft.random.between(3, i64::from(parties) - 1) as u16;
+        let reckless = party >= parties - parties / 8;
         let (usual, open) = (self.template().size, self.open_volume(party));
         let mut size = (usual / 4 + draft.random.below(usual.unsigned_abs()) as i64).max(1);
         size *= if reckless { 4 } else { 1 + 4 * i64::from(draft.random.chance(40)) };
@@ -129,12 +91,11 @@ impl Market {
         } else if !reckless && open.abs() > usual * 12 && draft.random.chance(850) {
             buy = open < 0;
         }
-        if !self.can_afford(world, party, buy, size) {
+        if !self.can_afford(world, party, size) {
             return;
         }
         draft.begin_transaction();
-        let price = self.price();
-        let mut order = Order::limit(draft, party, buy, price, size);
+        let mut order = Order::limit(draft, party, buy, self.price(), size);
         order.reference = reference(draft);
         order.cancelled_at = draft.height + draft.random.between(20, 200) as u64;
         if draft.random.chance(40) {
@@ -142,30 +103,18 @@ impl Market {
         }
         if self.in_auction() {
             auction_template(draft, &mut order);
-        } else if reckless && draft.random.chance(400) {
-            // Far from the price, so that it rests until the network stops it.
-            let distance = price * draft.random.between(60, 300) / 10_000;
-            order.price = (if buy { price - distance } else { price + distance }).max(1);
-            order.cancelled_at = u64::MAX;
         } else {
             trading_template(draft, &mut order, open);
         }
         order.remaining = order.size;
         if order.reason != 0 {
             order.status = Status::Rejected;
-        } else if order.peg.is_some() {
+        } else if order.peg.is_some() && self.in_auction() {
             (order.status, order.price) = (Status::Parked, 0);
+        } else if !self.in_auction() {
+            return self.execute(world, draft, order, 0);
         }
-        self.data_changed = true;
-        if order.status == Status::Active && self.state == State::Active {
-            return self.execute(world, draft, order);
-        }
-        let pegged = order.peg.is_some();
         self.book.add(draft, order);
-        if pegged {
-            self.place_pegged(draft);
-        }
-        self.rebalance(world, draft, party);
     }
 }
 
@@ -231,7 +180,7 @@ fn reference(draft: &mut Draft) -> Option<String> {
     match draft.random.below(100) {
         0..10 => None,
         10..20 => Some(String::new()),
-        20..23 => Some((*draft.random.pick(ODD_TEXTS)).to_owned()),
+        20..23 => Some(draft.random.pick(&CATALOGUE.odd_texts).clone()),
         23..60 => Some(format!("{}-{}", draft.random.hex(8), draft.random.hex(4))),
         _ => Some(format!("strategy-{}/{}", draft.random.below(9) + 1, draft.random.below(100_000))),
     }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+pub(crate) use proto_msgs::v2::AccountType as Kind;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -11,84 +12,12 @@ use crate::{
     catalogue::{ASSETS, VOTE},
     plan::Plan,
     random::Random,
-    tables::Table,
 };
 
 /// Party number of the network itself.
 pub(crate) const NETWORK: u16 = u16::MAX;
 /// Market number of accounts that belong to no market.
 pub(crate) const NO_MARKET: u16 = u16::MAX;
-
-/// The kind of an account, with the contract's numbers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub(crate) enum Kind {
-    Insurance = 1,
-    Settlement = 2,
-    Margin = 3,
-    General = 4,
-    FeesInfrastructure = 5,
-    FeesLiquidity = 6,
-    FeesMaker = 7,
-    Bond = 9,
-    External = 10,
-    GlobalInsurance = 11,
-    GlobalReward = 12,
-    PendingTransfers = 13,
-    RewardMakerPaidFees = 14,
-    RewardMakerReceivedFees = 15,
-    RewardLpReceivedFees = 16,
-    RewardMarketProposers = 17,
-}
-
-impl Kind {
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Kind::Insurance => "ACCOUNT_TYPE_INSURANCE",
-            Kind::Settlement => "ACCOUNT_TYPE_SETTLEMENT",
-            Kind::Margin => "ACCOUNT_TYPE_MARGIN",
-            Kind::General => "ACCOUNT_TYPE_GENERAL",
-            Kind::FeesInfrastructure => "ACCOUNT_TYPE_FEES_INFRASTRUCTURE",
-            Kind::FeesLiquidity => "ACCOUNT_TYPE_FEES_LIQUIDITY",
-            Kind::FeesMaker => "ACCOUNT_TYPE_FEES_MAKER",
-            Kind::Bond => "ACCOUNT_TYPE_BOND",
-            Kind::External => "ACCOUNT_TYPE_EXTERNAL",
-            Kind::GlobalInsurance => "ACCOUNT_TYPE_GLOBAL_INSURANCE",
-            Kind::GlobalReward => "ACCOUNT_TYPE_GLOBAL_REWARD",
-            Kind::PendingTransfers => "ACCOUNT_TYPE_PENDING_TRANSFERS",
-            Kind::RewardMakerPaidFees => "ACCOUNT_TYPE_REWARD_MAKER_PAID_FEES",
-            Kind::RewardMakerReceivedFees => "ACCOUNT_TYPE_REWARD_MAKER_RECEIVED_FEES",
-            Kind::RewardLpReceivedFees => "ACCOUNT_TYPE_REWARD_LP_RECEIVED_FEES",
-            Kind::RewardMarketProposers => "ACCOUNT_TYPE_REWARD_MARKET_PROPOSERS",
-        }
-    }
-}
-
-/// The type of a transfer, with the ledger's names without `TRANSFER_TYPE_`.
-pub(crate) mod reason {
-    pub(crate) const LOSS: &str = "LOSS";
-    pub(crate) const WIN: &str = "WIN";
-    pub(crate) const MTM_LOSS: &str = "MTM_LOSS";
-    pub(crate) const MTM_WIN: &str = "MTM_WIN";
-    pub(crate) const MARGIN_LOW: &str = "MARGIN_LOW";
-    pub(crate) const MARGIN_HIGH: &str = "MARGIN_HIGH";
-    pub(crate) const MARGIN_CONFISCATED: &str = "MARGIN_CONFISCATED";
-    pub(crate) const MAKER_FEE_PAY: &str = "MAKER_FEE_PAY";
-    pub(crate) const MAKER_FEE_RECEIVE: &str = "MAKER_FEE_RECEIVE";
-    pub(crate) const INFRASTRUCTURE_FEE_PAY: &str = "INFRASTRUCTURE_FEE_PAY";
-    pub(crate) const INFRASTRUCTURE_FEE_DISTRIBUTE: &str = "INFRASTRUCTURE_FEE_DISTRIBUTE";
-    pub(crate) const LIQUIDITY_FEE_PAY: &str = "LIQUIDITY_FEE_PAY";
-    pub(crate) const LIQUIDITY_FEE_DISTRIBUTE: &str = "LIQUIDITY_FEE_DISTRIBUTE";
-    pub(crate) const BOND_LOW: &str = "BOND_LOW";
-    pub(crate) const BOND_HIGH: &str = "BOND_HIGH";
-    pub(crate) const BOND_SLASHING: &str = "BOND_SLASHING";
-    pub(crate) const WITHDRAW: &str = "WITHDRAW";
-    pub(crate) const DEPOSIT: &str = "DEPOSIT";
-    pub(crate) const REWARD_PAYOUT: &str = "REWARD_PAYOUT";
-    pub(crate) const TRANSFER_FUNDS_SEND: &str = "TRANSFER_FUNDS_SEND";
-    pub(crate) const TRANSFER_FUNDS_DISTRIBUTE: &str = "TRANSFER_FUNDS_DISTRIBUTE";
-    pub(crate) const CLEAR_ACCOUNT: &str = "CLEAR_ACCOUNT";
-    pub(crate) const CHECKPOINT_BALANCE_RESTORE: &str = "CHECKPOINT_BALANCE_RESTORE";
-}
 
 /// The key of an account: there is one per asset, party, market and kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -129,9 +58,9 @@ pub(crate) struct World {
     /// The index of each account in `accounts`; rebuilt after reading a state file.
     #[serde(skip)]
     index: BTreeMap<Key, usize>,
-    /// Accounts that the present block moved, with the transaction that did it last.
+    /// Accounts that the present block moved, with the hash of the transaction that did it last.
     #[serde(skip)]
-    moved: BTreeMap<usize, usize>,
+    moved: BTreeMap<usize, String>,
 }
 
 impl World {
@@ -197,12 +126,12 @@ impl World {
         let (asset, party, market) =
             (self.asset_id(key.asset), self.party_id(key.party), self.market_id(key.market));
         let mut hasher = Sha256::new();
-        for part in [asset, party, market, key.kind.name()] {
+        for part in [asset, party, market, key.kind.as_str_name()] {
             hasher.update(part);
         }
         let id = hex::encode(hasher.finalize());
         let hash = draft.hash();
-        let row = draft.rows.row(Table::Accounts).text(&id).text(party).text(asset).text(market);
+        let row = draft.rows.row("accounts").text(&id).text(party).text(asset).text(market);
         row.number(key.kind as i64).text(&hash).time(draft.time).end();
         let at = self.accounts.len();
         self.accounts.push(Account { key, id, balance: 0 });
@@ -210,7 +139,8 @@ impl World {
         at
     }
 
-    /// Moves money. Nothing happens for amounts of zero or less.
+    /// Moves money; `reason` is the type of the transfer without `TRANSFER_TYPE_`. Nothing happens for amounts of
+    /// zero or less.
     pub(crate) fn transfer(&mut self, draft: &mut Draft, from: Key, to: Key, amount: i128, reason: &str) {
         if amount <= 0 || from == to {
             return;
@@ -218,13 +148,12 @@ impl World {
         let (from, to) = (self.open(draft, from), self.open(draft, to));
         self.accounts[from].balance -= amount;
         self.accounts[to].balance += amount;
-        self.moved.insert(from, draft.transaction());
-        self.moved.insert(to, draft.transaction());
+        self.moved.insert(from, draft.hash());
+        self.moved.insert(to, draft.hash());
         let position = draft.next_position();
         let hash = draft.hash();
         let (from, to) = (&self.accounts[from], &self.accounts[to]);
-        let row =
-            draft.rows.row(Table::Ledger).time(draft.time.plus_us(position)).text(&from.id).text(&to.id);
+        let row = draft.rows.row("ledger").time(draft.time.plus_us(position)).text(&from.id).text(&to.id);
         let row = row.number(amount).text(&hash).time(draft.time).time(draft.time);
         row.number(from.balance).number(to.balance).text(&format!("TRANSFER_TYPE_{reason}")).end();
     }
@@ -238,10 +167,9 @@ impl World {
 
     /// Writes the new balance of every account that the block moved.
     pub(crate) fn flush(&mut self, draft: &mut Draft) {
-        for (at, transaction) in std::mem::take(&mut self.moved) {
+        for (at, hash) in std::mem::take(&mut self.moved) {
             let account = &self.accounts[at];
-            let hash = draft.hash_of(transaction);
-            let row = draft.rows.row(Table::Balances).text(&account.id).time(draft.time);
+            let row = draft.rows.row("balances").text(&account.id).time(draft.time);
             row.text(&hash).number(account.balance).end();
         }
     }

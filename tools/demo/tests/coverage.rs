@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mesh_demo::{Plan, Rows, Table};
+use mesh_demo::{Plan, Rows};
 
 use crate::parsed::{Parsed, Value, history, rows_of};
 
@@ -21,81 +21,81 @@ fn the_default_history_covers_the_contract() {
     candles_look_real(&rows);
 }
 
-fn census(rows: &Rows, table: Table, column: &str) -> BTreeMap<Value, u64> {
+fn census(rows: &Rows, table: &str, column: &str) -> BTreeMap<Value, u64> {
     Parsed::new(rows, table).census(column)
 }
 
-fn expect(rows: &Rows, table: Table, column: &str, prefix: &str, labels: &str) {
+fn expect(rows: &Rows, table: &str, column: &str, prefix: &str, labels: &str) {
     let found = census(rows, table, column);
     for label in labels.split_ascii_whitespace() {
         let label = format!("{prefix}{label}");
-        assert!(found.contains_key(&Some(label.clone())), "{}.{column} never is {label}", table.name());
+        assert!(found.contains_key(&Some(label.clone())), "{table}.{column} never is {label}");
     }
     for value in found.keys().flatten() {
         let known = labels.split_ascii_whitespace().any(|label| value == &format!("{prefix}{label}"));
-        assert!(known, "{}.{column} is {value}", table.name());
+        assert!(known, "{table}.{column} is {value}");
     }
 }
 
 fn every_label_occurs(rows: &Rows) {
-    expect(rows, Table::Deposits, "status", "STATUS_", "OPEN CANCELLED FINALIZED");
-    expect(rows, Table::Withdrawals, "status", "STATUS_", "OPEN REJECTED FINALIZED");
-    expect(rows, Table::OracleSpecs, "status", "STATUS_", "ACTIVE DEACTIVATED");
+    expect(rows, "deposits", "status", "STATUS_", "OPEN CANCELLED FINALIZED");
+    expect(rows, "withdrawals", "status", "STATUS_", "OPEN REJECTED FINALIZED");
+    expect(rows, "oracle_specs", "status", "STATUS_", "ACTIVE DEACTIVATED");
     let upgrade = "PROTOCOL_UPGRADE_PROPOSAL_STATUS_";
-    expect(rows, Table::ProtocolUpgradeProposals, "status", upgrade, "PENDING APPROVED REJECTED");
+    expect(rows, "protocol_upgrade_proposals", "status", upgrade, "PENDING APPROVED REJECTED");
     let provisions = "ACTIVE STOPPED CANCELLED REJECTED UNDEPLOYED PENDING";
-    expect(rows, Table::LiquidityProvisions, "status", "STATUS_", provisions);
+    expect(rows, "liquidity_provisions", "status", "STATUS_", provisions);
     let standings = "UNSPECIFIED ORDERS_CLOSED CLOSED_OUT DISTRESSED";
-    expect(rows, Table::Positions, "distressed_status", "POSITION_STATUS_", standings);
+    expect(rows, "positions", "distressed_status", "POSITION_STATUS_", standings);
     let states = "PROPOSED REJECTED PENDING CANCELLED ACTIVE SUSPENDED CLOSED TRADING_TERMINATED SETTLED";
-    expect(rows, Table::Markets, "state", "STATE_", states);
-    expect(rows, Table::MarketData, "market_state", "STATE_", states);
+    expect(rows, "markets", "state", "STATE_", states);
+    expect(rows, "market_data", "market_state", "STATE_", states);
     let modes = "CONTINUOUS BATCH_AUCTION OPENING_AUCTION MONITORING_AUCTION NO_TRADING";
-    expect(rows, Table::Markets, "trading_mode", "TRADING_MODE_", modes);
-    expect(rows, Table::MarketData, "market_trading_mode", "TRADING_MODE_", modes);
+    expect(rows, "markets", "trading_mode", "TRADING_MODE_", modes);
+    expect(rows, "market_data", "market_trading_mode", "TRADING_MODE_", modes);
     let triggers =
         "UNSPECIFIED BATCH OPENING PRICE LIQUIDITY LIQUIDITY_TARGET_NOT_MET UNABLE_TO_DEPLOY_LP_ORDERS";
-    expect(rows, Table::MarketData, "auction_trigger", "AUCTION_TRIGGER_", triggers);
+    expect(rows, "market_data", "auction_trigger", "AUCTION_TRIGGER_", triggers);
     let again = "UNSPECIFIED PRICE LIQUIDITY_TARGET_NOT_MET";
-    expect(rows, Table::MarketData, "extension_trigger", "AUCTION_TRIGGER_", again);
+    expect(rows, "market_data", "extension_trigger", "AUCTION_TRIGGER_", again);
     let transfers = "LOSS WIN MTM_LOSS MTM_WIN MARGIN_LOW MARGIN_HIGH MARGIN_CONFISCATED MAKER_FEE_PAY \
         MAKER_FEE_RECEIVE INFRASTRUCTURE_FEE_PAY INFRASTRUCTURE_FEE_DISTRIBUTE LIQUIDITY_FEE_PAY \
         LIQUIDITY_FEE_DISTRIBUTE BOND_LOW BOND_HIGH WITHDRAW DEPOSIT BOND_SLASHING REWARD_PAYOUT \
         TRANSFER_FUNDS_SEND TRANSFER_FUNDS_DISTRIBUTE CLEAR_ACCOUNT CHECKPOINT_BALANCE_RESTORE";
-    expect(rows, Table::Ledger, "type", "TRANSFER_TYPE_", transfers);
+    expect(rows, "ledger", "type", "TRANSFER_TYPE_", transfers);
     let rewards = "GLOBAL_REWARD FEES_INFRASTRUCTURE REWARD_MAKER_PAID_FEES REWARD_MAKER_RECEIVED_FEES \
         REWARD_LP_RECEIVED_FEES REWARD_MARKET_PROPOSERS";
-    expect(rows, Table::Rewards, "reward_type", "ACCOUNT_TYPE_", rewards);
+    expect(rows, "rewards", "reward_type", "ACCOUNT_TYPE_", rewards);
 }
 
 fn every_number_occurs(rows: &Rows) {
-    expect(rows, Table::Accounts, "type", "", "1 2 3 4 5 6 7 9 10 11 12 13 14 15 16 17");
-    expect(rows, Table::Orders, "side", "", "1 2");
-    expect(rows, Table::Orders, "time_in_force", "", "0 1 2 3 4 5 6");
-    expect(rows, Table::Orders, "type", "", "1 2 3");
-    expect(rows, Table::Orders, "status", "", "1 2 3 4 5 6 7 8");
-    expect(rows, Table::Orders, "pegged_reference", "", "0 1 2 3");
-    expect(rows, Table::Trades, "aggressor", "", "0 1 2");
-    expect(rows, Table::Trades, "type", "", "1 2 3");
-    let reasons = census(rows, Table::Orders, "reason").len();
+    expect(rows, "accounts", "type", "", "1 2 3 4 5 6 7 9 10 11 12 13 14 15 16 17");
+    expect(rows, "orders", "side", "", "1 2");
+    expect(rows, "orders", "time_in_force", "", "0 1 2 3 4 5 6");
+    expect(rows, "orders", "type", "", "1 2 3");
+    expect(rows, "orders", "status", "", "1 2 3 4 5 6 7 8");
+    expect(rows, "orders", "pegged_reference", "", "0 1 2 3");
+    expect(rows, "trades", "aggressor", "", "0 1 2");
+    expect(rows, "trades", "type", "", "1 2 3");
+    let reasons = census(rows, "orders", "reason").len();
     assert!(reasons > 12, "{reasons} order errors");
     for column in ["post_only", "reduce_only"] {
-        expect(rows, Table::Orders, column, "", "t f");
+        expect(rows, "orders", column, "", "t f");
     }
-    assert!(census(rows, Table::Orders, "version").len() > 3);
-    assert!(census(rows, Table::Orders, "batch_id").len() > 100);
-    assert!(census(rows, Table::Trades, "buyer_auction_batch").len() > 2);
+    assert!(census(rows, "orders", "version").len() > 3);
+    assert!(census(rows, "orders", "batch_id").len() > 100);
+    assert!(census(rows, "trades", "buyer_auction_batch").len() > 2);
 }
 
 fn traps_of_csv_occur(rows: &Rows) {
-    let references = census(rows, Table::Orders, "reference");
+    let references = census(rows, "orders", "reference");
     let texts: Vec<&str> = references.keys().flatten().map(String::as_str).collect();
     assert!(texts.contains(&""));
     for odd in ["NULL", "\\N", "\\.", "carriage\r\nreturn", "line one\nline two", "\r", "\"", "a, b and c"] {
         assert!(texts.contains(&odd), "no order is called {odd:?}");
     }
     assert!(texts.iter().any(|text| !text.is_ascii()));
-    let notices = Parsed::new(rows, Table::NetworkParameters);
+    let notices = Parsed::new(rows, "network_parameters");
     let notices: Vec<&str> = notices
         .rows
         .iter()
@@ -105,34 +105,31 @@ fn traps_of_csv_occur(rows: &Rows) {
     assert_eq!(notices[0], "");
     assert!(notices.iter().any(|notice| notice.contains("\"please\" close positions\r\n")));
     for (table, column) in [
-        (Table::LiquidityProvisions, "reference"),
-        (Table::Markets, "instrument_id"),
-        (Table::Orders, "lp_id"),
-        (Table::Positions, "tx_hash"),
+        ("liquidity_provisions", "reference"),
+        ("markets", "instrument_id"),
+        ("orders", "lp_id"),
+        ("positions", "tx_hash"),
     ] {
         assert!(census(rows, table, column).contains_key(&Some(String::new())), "{column}");
     }
-    let slippage = census(rows, Table::Markets, "quadratic_slippage_factor");
+    let slippage = census(rows, "markets", "quadratic_slippage_factor");
     assert!(slippage.contains_key(&None) && slippage.contains_key(&Some("0.1".to_owned())));
-    let bounds = census(rows, Table::MarketData, "price_monitoring_bounds");
+    let bounds = census(rows, "market_data", "price_monitoring_bounds");
     assert!(bounds.len() > 2 && bounds.contains_key(&Some("null".to_owned())));
     let widest = |table, column| census(rows, table, column).keys().flatten().map(String::len).max().unwrap();
-    assert!(widest(Table::Balances, "balance") >= 27);
-    assert_eq!(widest(Table::Deposits, "amount"), 78);
-    assert!(widest(Table::Rewards, "percent_of_total") >= 16);
+    assert!(widest("balances", "balance") >= 27);
+    assert_eq!(widest("deposits", "amount"), 78);
+    assert!(widest("rewards", "percent_of_total") >= 16);
     assert!(
-        census(rows, Table::Positions, "average_entry_market_price")
-            .keys()
-            .flatten()
-            .any(|v| v.contains('.'))
+        census(rows, "positions", "average_entry_market_price").keys().flatten().any(|v| v.contains('.'))
     );
-    for fee in census(rows, Table::LiquidityProvisions, "fee").keys().flatten() {
+    for fee in census(rows, "liquidity_provisions", "fee").keys().flatten() {
         assert_eq!(fee.split_once('.').unwrap().1.len(), 16);
     }
 }
 
 fn withdrawals_and_deposits_go_every_way(rows: &Rows) {
-    let withdrawals = Parsed::new(rows, Table::Withdrawals);
+    let withdrawals = Parsed::new(rows, "withdrawals");
     let mut ways: BTreeMap<&str, String> = BTreeMap::new();
     for row in &withdrawals.rows {
         let status = withdrawals.text(row, "status");
@@ -151,7 +148,7 @@ fn withdrawals_and_deposits_go_every_way(rows: &Rows) {
 }
 
 fn oracle_specs_have_every_form(rows: &Rows) {
-    let specs = Parsed::new(rows, Table::OracleSpecs);
+    let specs = Parsed::new(rows, "oracle_specs");
     let all = |column: &str| specs.census(column).into_keys().flatten().collect::<String>();
     for row in &specs.rows {
         let inside = specs.value(row, "internal_conditions").is_some();
@@ -182,7 +179,7 @@ fn oracle_specs_have_every_form(rows: &Rows) {
 }
 
 fn upgrades_grow_and_end(rows: &Rows) {
-    let upgrades = Parsed::new(rows, Table::ProtocolUpgradeProposals);
+    let upgrades = Parsed::new(rows, "protocol_upgrade_proposals");
     let mut counts: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
     let mut states: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
     for row in &upgrades.rows {
@@ -206,7 +203,7 @@ fn upgrades_grow_and_end(rows: &Rows) {
 }
 
 fn parameters_and_limits_change(rows: &Rows) {
-    let parameters = Parsed::new(rows, Table::NetworkParameters);
+    let parameters = Parsed::new(rows, "network_parameters");
     let values = |key: &str| -> Vec<&str> {
         let of_key = parameters.rows.iter().filter(|row| parameters.text(row, "key") == key);
         of_key.map(|row| parameters.text(row, "value")).collect()
@@ -216,15 +213,15 @@ fn parameters_and_limits_change(rows: &Rows) {
     assert_eq!(values("spam.pow.difficulty"), ["15", "16", "15"]);
     assert_eq!(values("spam.pow.numberOfPastBlocks"), ["100", "120", "100"]);
     assert_eq!(values("spam.pow.numberOfTxPerBlock"), ["2", "3", "2"]);
-    assert!(rows.count(Table::NetworkLimits) >= 5);
-    let enabled = census(rows, Table::NetworkLimits, "propose_asset_enabled_from");
+    assert!(rows.count("network_limits") >= 5);
+    let enabled = census(rows, "network_limits", "propose_asset_enabled_from");
     assert!(enabled.len() > 1);
 }
 
 fn epochs_and_rewards_follow_each_other(rows: &Rows) {
-    let epochs = Parsed::new(rows, Table::Epochs);
+    let epochs = Parsed::new(rows, "epochs");
     assert_eq!(epochs.rows.len(), 99, "fifty starts and forty-nine ends");
-    let delegations = Parsed::new(rows, Table::Delegations);
+    let delegations = Parsed::new(rows, "delegations");
     let mut seen = BTreeMap::<_, u64>::new();
     for row in &delegations.rows {
         let key = ["party_id", "node_id", "epoch_id"].map(|column| delegations.text(row, column));
@@ -232,15 +229,15 @@ fn epochs_and_rewards_follow_each_other(rows: &Rows) {
     }
     assert!(seen.values().any(|count| *count > 1), "some delegation changes within its epoch");
     assert!(delegations.census("amount").contains_key(&Some("0".to_owned())));
-    let markets = census(rows, Table::Rewards, "market_id");
+    let markets = census(rows, "rewards", "market_id");
     assert!(markets.len() > 4 && markets.contains_key(&Some(String::new())));
-    assert_eq!(census(rows, Table::Rewards, "asset_id").len(), 4);
-    assert!(census(rows, Table::Rewards, "epoch_id").len() >= 48);
+    assert_eq!(census(rows, "rewards", "asset_id").len(), 4);
+    assert!(census(rows, "rewards", "epoch_id").len() >= 48);
 }
 
 /// Prices move within bounds in each hour, and busy hours have more trades than quiet ones.
 fn candles_look_real(rows: &Rows) {
-    let trades = Parsed::new(rows, Table::Trades);
+    let trades = Parsed::new(rows, "trades");
     let mut busy = BTreeMap::<i128, i128>::new();
     let mut hours: BTreeMap<(&str, &str), (i128, i128, u64)> = BTreeMap::new();
     for row in &trades.rows {

@@ -9,7 +9,8 @@ use std::{
     path::Path,
 };
 
-use mesh_demo::{Plan, Table};
+use mesh_demo::Plan;
+use mesh_store::migrate::columns;
 use serde_json::Value as Json;
 
 use crate::parsed::{Parsed, Value, history, parse, rows_of};
@@ -191,30 +192,30 @@ fn every_column_has_the_forms_that_a_recorded_network_writes() {
     }
     let rows = rows_of(&history(Plan::default()));
     let (mut wrong, mut compared) = (Vec::new(), 0);
-    for table in Table::ALL {
-        let text = std::fs::read_to_string(folder.join(format!("{}.csv", table.name()))).unwrap();
+    for table in rows.tables() {
+        // A table that is younger than the recording has no file there.
+        let Ok(text) = std::fs::read_to_string(folder.join(format!("{table}.csv"))) else { continue };
         let mut recorded = parse(&text);
         let header: Vec<Value> = recorded.remove(0);
         if recorded.is_empty() {
-            print_uncaptured(&format!("{} has no recorded rows", table.name()));
+            print_uncaptured(&format!("{table} has no recorded rows"));
             continue;
         }
         let demo = Parsed::new(&rows, table);
         for (place, name) in header.iter().flatten().enumerate() {
-            if !table.columns().any(|column| column == name) {
+            if !columns(table).contains(name) {
                 continue;
             }
             let column = Column {
-                name: (table.name(), name),
+                name: (table, name),
                 recorded: recorded.iter().map(|row| row[place].as_deref()).collect(),
                 demo: demo.rows.iter().map(|row| demo.value(row, name)).collect(),
             };
             compared += 1;
-            wrong.extend(
-                column.differences().into_iter().map(|what| format!("{}.{name}: {what}", table.name())),
-            );
+            wrong.extend(column.differences().into_iter().map(|what| format!("{table}.{name}: {what}")));
         }
     }
+    assert!(compared > 200, "{compared} columns are too few");
     assert!(wrong.is_empty(), "the demo network writes otherwise than a real one:\n{}", wrong.join("\n"));
     print_uncaptured(&format!("{compared} columns have the forms of the recorded ones"));
 }
@@ -225,7 +226,7 @@ fn every_column_has_the_forms_that_a_recorded_network_writes() {
 fn bounds_of_prices_count_in_numbers() {
     let rows = rows_of(&history(Plan { blocks: 400, ..Plan::default() }));
     let mut found = BTreeMap::new();
-    for text in Parsed::new(&rows, Table::MarketData).census("price_monitoring_bounds").keys().flatten() {
+    for text in Parsed::new(&rows, "market_data").census("price_monitoring_bounds").keys().flatten() {
         kinds(&serde_json::from_str(text).unwrap(), "", &mut found);
     }
     let only = |kind| BTreeSet::from([kind]);

@@ -4,11 +4,13 @@ use std::{path::Path, time::Duration};
 
 use futures_util::TryStreamExt;
 use mesh_demo::{
-    CHAIN_ID, Decision, Decisions, DemoError, Event, Feeder, Moment, Plan, Table, run_decided, run_live,
+    CHAIN_ID, Decision, Decisions, DemoError, Event, Feeder, Moment, Plan, run_decided, run_live,
     write_history,
 };
 use mesh_testbed::{Database, eventually};
 use tokio::{sync::oneshot, time::timeout};
+
+use crate::parsed::{history, rows_of};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -25,17 +27,11 @@ async fn all_rows(database: &Database) -> Vec<(&'static str, String)> {
     let client = database.connect().await;
     client.batch_execute("SET TIME ZONE 'UTC'").await.unwrap();
     let mut tables = Vec::new();
-    for table in Table::ALL {
-        let columns = table.columns().collect::<Vec<_>>().join(", ");
-        let every: Vec<String> = (1..=table.columns().count()).map(|at| at.to_string()).collect();
+    for table in rows_of(&history(plan())).tables() {
         // Columns of jsonb and arrays sort as well; any order will do that is the same twice.
-        let sql = format!(
-            "COPY (SELECT {columns} FROM {} ORDER BY {}) TO STDOUT (FORMAT csv)",
-            table.name(),
-            every.join(", ")
-        );
+        let sql = format!("COPY (SELECT * FROM {table} ORDER BY {table}) TO STDOUT (FORMAT csv)");
         let chunks: Vec<_> = client.copy_out(&sql).await.unwrap().try_collect().await.unwrap();
-        tables.push((table.name(), String::from_utf8(chunks.concat()).unwrap()));
+        tables.push((table, String::from_utf8(chunks.concat()).unwrap()));
     }
     tables
 }

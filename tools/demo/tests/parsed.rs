@@ -1,7 +1,8 @@
 //! Parses rows from their text, for all tests of the demo network.
 use std::collections::BTreeMap;
 
-use mesh_demo::{Block, Plan, Rows, Simulator, Table};
+use mesh_demo::{Block, Plan, Rows, Simulator};
+use mesh_store::migrate::columns;
 
 /// A value: NULL, or a text that may be empty.
 pub(crate) type Value = Option<String>;
@@ -35,17 +36,21 @@ pub(crate) fn parse(text: &str) -> Vec<Vec<Value>> {
 
 /// A table's rows with their columns by name.
 pub(crate) struct Parsed {
-    columns: BTreeMap<&'static str, usize>,
+    columns: BTreeMap<String, usize>,
     pub(crate) rows: Vec<Vec<Value>>,
 }
 
 impl Parsed {
-    pub(crate) fn new(rows: &Rows, table: Table) -> Parsed {
-        let columns = table.columns().enumerate().map(|(at, name)| (name, at)).collect::<BTreeMap<_, _>>();
+    pub(crate) fn new(rows: &Rows, table: &str) -> Parsed {
+        let columns: BTreeMap<String, usize> = columns(table).into_iter().zip(0..).collect();
         let parsed = parse(rows.text(table));
-        assert_eq!(parsed.len() as u64, rows.count(table), "{}", table.name());
-        assert!(parsed.iter().all(|row| row.len() == columns.len()), "{}", table.name());
+        assert_eq!(parsed.len() as u64, rows.count(table), "{table}");
+        assert!(parsed.iter().all(|row| row.len() == columns.len()), "{table}");
         Parsed { columns, rows: parsed }
+    }
+
+    pub(crate) fn has(&self, column: &str) -> bool {
+        self.columns.contains_key(column)
     }
 
     pub(crate) fn value<'a>(&self, row: &'a [Value], column: &str) -> Option<&'a str> {

@@ -8,8 +8,8 @@ use tokio_postgres::Client;
 
 use crate::fixture::{Fixture, copied, sealed_names, spans};
 
-/// The statement that copies the rows of a member, with order and bounds written independently of the
-/// product.
+/// The statement that copies the rows of a member: in the order of the primary key that the catalogue names,
+/// with bounds written independently of the product.
 async fn own_copy(client: &Client, member: &str, from: u64, to: u64) -> String {
     let time = |height: u64| format!("(SELECT block_time FROM blocks WHERE height = {height})");
     let (first, last) = (time(from), time(to));
