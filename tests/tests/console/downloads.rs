@@ -52,9 +52,8 @@ async fn a_download_is_whole_after_a_pause_a_restart_of_the_edge_and_a_broken_li
     for behaviour in [SAVES_AT_THE_END, WRITES] {
         let page = browser.page(&url, 1280, 900).await;
         open(&page, "#/export?table=TABLE_ORDERS&from=1&to=500", behaviour).await;
-        page.until(&format!("document.querySelector('[data-digest]').dataset.digest === {}", json!(digest)))
-            .await;
-        let length: String = page.eval("document.querySelector('[data-bytes]').dataset.bytes").await;
+        page.until_data("[data-digest]", "digest", &digest).await;
+        let length = page.data("[data-bytes]", "bytes").await;
         assert_eq!(length, whole.len().to_string());
         // Slow enough to pause it in the middle.
         let slow = u32::try_from(whole.len() / 20).ok().and_then(NonZeroU32::new);
@@ -62,15 +61,15 @@ async fn a_download_is_whole_after_a_pause_a_restart_of_the_edge_and_a_broken_li
         page.press("Download").await;
         page.until("Number(document.querySelector('.transfer').dataset.received) > 0").await;
         page.press("Pause").await;
-        page.until("document.querySelector('.transfer').dataset.phase === 'paused'").await;
-        let before: String = page.eval("document.querySelector('.transfer').dataset.received").await;
+        page.until_data(".transfer", "phase", "paused").await;
+        let before = page.data(".transfer", "received").await;
         assert!(before.parse::<usize>().unwrap() < whole.len(), "nothing is left to be resumed");
         page.picture("export-paused").await;
         // The download is still shown after a visit to another view.
         page.click("nav a[href='#/explore']").await;
         page.until("document.title.startsWith('Explore')").await;
         page.eval::<Value>("void history.back()").await;
-        page.until("document.querySelector('.transfer').dataset.phase === 'paused'").await;
+        page.until_data(".transfer", "phase", "paused").await;
         // Resuming finds no gateway at first, and then a restarted one.
         console_mesh.mesh.service("edge").kill().await;
         page.press("Resume").await;
@@ -78,11 +77,10 @@ async fn a_download_is_whole_after_a_pause_a_restart_of_the_edge_and_a_broken_li
         page.until(&format!("Number(document.querySelector('.transfer').dataset.received) > {before}")).await;
         proxy.cut(Cut::Reset);
         proxy.set(Line::default());
-        page.until("document.querySelector('.transfer').dataset.phase === 'done'").await;
+        page.until_data(".transfer", "phase", "done").await;
         assert!(page.is("Number(document.querySelector('.transfer').dataset.resumed) > 0").await);
         page.picture("export-done").await;
-        let shown_checksum: String =
-            page.eval("document.querySelector('[data-checksum]').dataset.checksum").await;
+        let shown_checksum = page.data("[data-checksum]", "checksum").await;
         assert_eq!(shown_checksum, digest);
         let file = match behaviour {
             WRITES => {
@@ -112,7 +110,7 @@ async fn a_range_is_picked_by_dragging_and_by_keys_and_a_ledger_by_its_party() {
         "/api/v2/networkhistory/export?fromBlock=1&toBlock=300&table=TABLE_TRADES",
     );
     let rows = mesh_testbed::Answer::to(rows).await.header("x-total-rows").unwrap().to_owned();
-    page.until(&format!("document.querySelector('[data-rows]').dataset.rows === '{rows}'")).await;
+    page.until_data("[data-rows]", "rows", &rows).await;
     page.eval::<Value>("void document.querySelector('[role=slider]').focus()").await;
     page.key("ArrowRight", false).await;
     page.until(&range("101-400")).await;
@@ -120,21 +118,21 @@ async fn a_range_is_picked_by_dragging_and_by_keys_and_a_ledger_by_its_party() {
     page.until(&range("101-300")).await;
     assert!(page.is("location.hash.includes('from=101') && location.hash.includes('to=300')").await);
     page.fill("Table", "TABLE_BLOCKS").await;
-    page.until("document.querySelector('[data-rows]').dataset.rows === '200'").await;
+    page.until_data("[data-rows]", "rows", "200").await;
 
     page.press("Ledger of a party").await;
     page.fill("Party", "network").await;
     page.fill("Asset", ASSET).await;
     page.press("Choose").await;
     page.press("Download").await;
-    page.until("document.querySelector('.transfer').dataset.phase === 'done'").await;
+    page.until_data(".transfer", "phase", "done").await;
     let expected_file = console_mesh
         .mesh_client
         .get(&format!("/api/v2/ledgerentry/export?partyId=network&assetId={ASSET}"))
         .await
         .body;
     assert!(saved_file(&page, &browser.downloads).await == expected_file);
-    let shown: String = page.eval("document.querySelector('[data-checksum]').dataset.checksum").await;
+    let shown = page.data("[data-checksum]", "checksum").await;
     assert_eq!(shown, base64_crc(&expected_file));
     page.assert_quiet();
 }

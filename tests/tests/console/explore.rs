@@ -33,11 +33,7 @@ fn of_edges(reply: &Value, list: &str, member: &str) -> Vec<String> {
 
 /// Waits for a page that begins with this cursor.
 async fn until_page(page: &Page<'_>, cursors: &[String]) {
-    page.until(&format!(
-        "document.querySelector('tr[data-cursor]').dataset.cursor === {}",
-        json!(cursors[0])
-    ))
-    .await;
+    page.until_data("tr[data-cursor]", "cursor", &cursors[0]).await;
     assert_eq!(self::cursors(page).await, cursors);
 }
 
@@ -138,8 +134,7 @@ async fn single_items_are_found_by_id() {
     page.open("#/explore/withdrawal").await;
     page.fill("Id", &withdrawal).await;
     page.press("Show").await;
-    page.until(&format!("document.querySelector('[data-status]').dataset.status === {}", expected["status"]))
-        .await;
+    page.until_data("[data-status]", "status", &expected["status"]).await;
     let shown: Vec<String> = page
         .eval("[...document.querySelectorAll('.facts [data-value]')].map(value => value.dataset.value)")
         .await;
@@ -154,7 +149,7 @@ async fn single_items_are_found_by_id() {
     let expected = console_mesh.json(&format!("/api/v2/oracle/spec/{spec}")).await;
     page.open(&format!("#/explore/oracle-spec/{spec}")).await;
     let status = &expected["oracleSpec"]["externalDataSourceSpec"]["spec"]["status"];
-    page.until(&format!("document.querySelector('[data-status]').dataset.status === {status}")).await;
+    page.until_data("[data-status]", "status", status).await;
     page.assert_quiet();
     // An unknown id is reported with the error's application number.
     page.open(&format!("#/explore/withdrawal/{}", "ab".repeat(32))).await;

@@ -39,38 +39,18 @@ async fn markup_long_texts_and_other_directions_are_shown_as_text() {
     for (width, name) in [(1280, "desk"), (360, "phone")] {
         let page = browser.page(console_mesh.mesh_client.url(), width, 900).await;
         page.open(&format!("#/explore/withdrawal/{WITHDRAWAL}")).await;
-        page.until(&format!(
-            "[...document.querySelectorAll('bdi')].some(text => text.textContent === {})",
-            json!(long)
-        ))
-        .await;
-        page.until(&format!(
-            "[...document.querySelectorAll('bdi')].some(text => text.textContent === {})",
-            json!(MARKUP)
-        ))
-        .await;
+        page.until_text("bdi", &long).await;
+        page.until_text("bdi", MARKUP).await;
         page.picture(&format!("hostile-withdrawal-{name}")).await;
         page.open("#/explore/proposals").await;
         for text in [MARKUP, RIGHT_TO_LEFT] {
-            page.until(&format!(
-                "[...document.querySelectorAll('td bdi')].some(cell => cell.textContent === {})",
-                json!(text)
-            ))
-            .await;
+            page.until_text("td bdi", text).await;
         }
         page.picture(&format!("hostile-proposals-{name}")).await;
         page.open(&format!("#/explore/oracle-spec/{ORACLE_SPEC}")).await;
-        page.until(&format!(
-            "[...document.querySelectorAll('bdi')].some(text => text.textContent === {})",
-            json!(MARKUP)
-        ))
-        .await;
+        page.until_text("bdi", MARKUP).await;
         page.open("#/explore/rewards").await;
-        page.until(&format!(
-            "[...document.querySelectorAll('td bdi')].some(text => text.textContent === {})",
-            json!(MARKUP)
-        ))
-        .await;
+        page.until_text("td bdi", MARKUP).await;
         // Also text from the page's address.
         page.open(&format!("#/explore/{MARKUP}")).await;
         page.open(&format!("#/explore/withdrawal/{}", "%3Cimg%20src=x%20onerror=alert(1)%3E")).await;

@@ -21,11 +21,9 @@ async fn candles_are_shown_loaded_backwards_and_updated() {
     };
     page.open(&format!("#/markets?market={MARKET}&interval=block")).await;
     let newest = nodes(&console_mesh.json(&candles("block", "&pagination.first=1")).await).remove(0);
-    page.until(&format!("document.querySelector('.told').dataset.told === {}", newest["start"])).await;
+    page.until_data(".told", "told", &newest["start"]).await;
     for member in ["open", "high", "low", "close", "volume"] {
-        let shown: String = page
-            .eval(&format!("document.querySelector('.told [data-name={member}] [data-value]').dataset.value"))
-            .await;
+        let shown = page.data(&format!(".told [data-name={member}] [data-value]"), "value").await;
         assert_eq!(json!(shown), newest[member], "{member}");
     }
     page.picture("markets-candles").await;
@@ -41,15 +39,11 @@ async fn candles_are_shown_loaded_backwards_and_updated() {
         assert!(presses < 500, "the chart has {} candles of {}", page.eval::<f64>(count).await, all.len());
     }
     page.key("Home", false).await;
-    page.until(&format!(
-        "document.querySelector('.candles').dataset.from === {}",
-        all.last().unwrap()["start"]
-    ))
-    .await;
+    page.until_data(".candles", "from", &all.last().unwrap()["start"]).await;
     // Each interval has a link of its own.
     page.press("1 h").await;
     let hour = nodes(&console_mesh.json(&candles("1_hour", "&pagination.first=1")).await).remove(0);
-    page.until(&format!("document.querySelector('.told').dataset.told === {}", hour["start"])).await;
+    page.until_data(".told", "told", &hour["start"]).await;
     assert!(page.is("location.hash.includes('interval=1_hour')").await);
     // After one more trade the last candle changes, or a new one appears.
     let client = console_mesh.database.connect().await;
@@ -58,9 +52,6 @@ async fn candles_are_shown_loaded_backwards_and_updated() {
         FROM trades WHERE market_id = $1 ORDER BY synthetic_time DESC LIMIT 1";
     assert_eq!(client.execute(trade, &[&MARKET]).await.unwrap(), 1);
     let volume = hour["volume"].as_str().unwrap().parse::<u64>().unwrap() + 4242;
-    page.until(&format!(
-        "document.querySelector('.told [data-name=volume] [data-value]').dataset.value === '{volume}'"
-    ))
-    .await;
+    page.until_data(".told [data-name=volume] [data-value]", "value", volume.to_string()).await;
     page.assert_quiet();
 }

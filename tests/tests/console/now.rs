@@ -14,7 +14,7 @@ async fn the_first_view_shows_height_lag_services_and_limits_of_the_demo_network
     page.until("document.querySelectorAll('[data-service][data-taking=true]').length === 4").await;
     page.until("[...document.querySelectorAll('[data-replicas]')].every(of => of.dataset.replicas === '1')")
         .await;
-    let height: String = page.eval("document.querySelector('[data-height]').dataset.height").await;
+    let height = page.data("[data-height]", "height").await;
     let first: u64 = height.parse().unwrap();
     // The page is updated.
     page.until(&format!("Number(document.querySelector('[data-height]').dataset.height) > {first}")).await;
@@ -27,16 +27,12 @@ async fn the_first_view_shows_height_lag_services_and_limits_of_the_demo_network
         "{shown} is on the screen, {api_height} is the height"
     );
     let chain = console_mesh.json("/blockchain/height").await["chainId"].as_str().unwrap().to_owned();
-    page.until(&format!("document.querySelector('[data-chain]').dataset.chain === '{chain}'")).await;
+    page.until_data("[data-chain]", "chain", &chain).await;
     let info = console_mesh.json("/api/v2/info").await;
-    let version: String = page.eval("document.querySelector('[data-version]').dataset.version").await;
+    let version = page.data("[data-version]", "version").await;
     assert_eq!(version, info["version"].as_str().unwrap());
     let upgrade = console_mesh.json("/api/v2/upgrade/status").await;
-    page.until(&format!(
-        "document.querySelector('[data-upgrade]').dataset.upgrade === '{}'",
-        upgrade["ready"]
-    ))
-    .await;
+    page.until_data("[data-upgrade]", "upgrade", upgrade["ready"].to_string()).await;
     let limits = console_mesh.json("/limits").await;
     let rows = limits["rows"]["pageDefault"].as_u64().unwrap();
     page.until(&format!(

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use serde::de::DeserializeOwned;
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use crate::console::protocol::Protocol;
@@ -62,6 +62,23 @@ impl<'a> Page<'a> {
             }})"
         );
         self.eval::<bool>(&script).await;
+    }
+
+    /// Waits until a `data-` attribute of an element has a value.
+    pub(crate) async fn until_data(&self, selector: &str, name: &str, value: impl Serialize) {
+        let found = format!("document.querySelector({}).dataset.{name}", json!(selector));
+        self.until(&format!("{found} === {}", json!(value))).await;
+    }
+
+    /// The value of a `data-` attribute of an element.
+    pub(crate) async fn data(&self, selector: &str, name: &str) -> String {
+        self.eval(&format!("document.querySelector({}).dataset.{name}", json!(selector))).await
+    }
+
+    /// Waits until an element has exactly this text.
+    pub(crate) async fn until_text(&self, selector: &str, text: &str) {
+        let found = format!("[...document.querySelectorAll({})]", json!(selector));
+        self.until(&format!("{found}.some(element => element.textContent === {})", json!(text))).await;
     }
 
     /// Whether a JavaScript expression is true now.

@@ -14,34 +14,34 @@ async fn a_submission_is_followed_into_its_block() {
     let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
     page.open("#/submit").await;
     page.fill("Signed transaction", "{\"tx\": {").await;
-    page.until("document.querySelector('[data-recognised]').dataset.recognised === 'nothing'").await;
+    page.until_data("[data-recognised]", "recognised", "nothing").await;
     let tx = console_mesh.node.transaction(1, "<b>order</b>");
     page.fill("Signed transaction", &json!({"tx": tx}).to_string()).await;
-    page.until("document.querySelector('[data-recognised]').dataset.recognised === 'transaction'").await;
+    page.until_data("[data-recognised]", "recognised", "transaction").await;
     assert!(page.is("document.querySelector('main').innerText.includes('<b>order</b>')").await);
     page.press("Check").await;
-    page.until("document.querySelector('[data-check]').dataset.check === '0'").await;
+    page.until_data("[data-check]", "check", "0").await;
     page.press("Submit").await;
-    page.until("document.querySelector('[data-submit]').dataset.submit === '0'").await;
-    page.until("document.querySelector('[data-fate]').dataset.fate === 'INCLUDED'").await;
+    page.until_data("[data-submit]", "submit", "0").await;
+    page.until_data("[data-fate]", "fate", "INCLUDED").await;
     let hash = TxHash::of(&encode(&tx)).to_string();
     let expected = console_mesh.json(&format!("/transaction/{hash}")).await;
-    let block: String = page.eval("document.querySelector('[data-fate]').dataset.block").await;
+    let block = page.data("[data-fate]", "block").await;
     assert_eq!(expected["height"], json!(block));
     page.picture("submit-included").await;
     // The link shows the same in another page.
     let link: String = page.eval("location.hash").await;
     assert!(link.contains(&hash), "{link}");
     page.open(&link).await;
-    page.until(&format!("document.querySelector('[data-fate]').dataset.block === '{block}'")).await;
+    page.until_data("[data-fate]", "block", &block).await;
 
     // Encoded, and without proof of work: refused for that reason.
     let mut spam = console_mesh.node.transaction(1, "spam");
     spam.pow = None;
     page.fill("Signed transaction", &STANDARD.encode(encode(&spam))).await;
-    page.until("document.querySelector('[data-recognised]').dataset.recognised === 'encoded'").await;
+    page.until_data("[data-recognised]", "recognised", "encoded").await;
     page.press("Check").await;
-    page.until("document.querySelector('[data-check]').dataset.check === '89'").await;
+    page.until_data("[data-check]", "check", "89").await;
     page.press("Submit").await;
     page.until("document.querySelector('[data-submit]').textContent.includes('proof of work is missing')")
         .await;

@@ -152,7 +152,7 @@ async fn a_frozen_service_gives_deadline_exceeded_and_answers_when_resumed() {
     let deadline = Instant::now() + Duration::from_secs(20);
     // Each attempt asks what no earlier one did, since the edge would answer that from its cache.
     for first in 1.. {
-        let path = format!("/accounts?pagination.first={first}");
+        let path = format!("/api/v2/delegations?pagination.first={first}");
         mesh.service("query").signal(Signal::STOP);
         let answer = promptly(&mesh_client, &path, TIME_LIMIT).await;
         mesh.service("query").signal(Signal::CONT);

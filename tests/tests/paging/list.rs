@@ -193,3 +193,9 @@ impl List {
         }
     }
 }
+
+#[test]
+fn the_cursor_is_that_of_the_contracts_worked_example() {
+    let cursor = cursor(List::Candles, &[number(1_687_255_200_000_000_000)]);
+    assert_eq!(cursor, "eyJvIjoiY2FuZGxlIiwiayI6WyIxNjg3MjU1MjAwMDAwMDAwMDAwIl19");
+}

@@ -3,9 +3,9 @@
 mod changes;
 mod cursors;
 mod data;
-mod list;
+pub(crate) mod list;
 mod meshes;
-mod page;
+pub(crate) mod page;
 mod rules;
 mod walks;
 mod worked_table;

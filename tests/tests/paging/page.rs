@@ -43,7 +43,7 @@ impl PageRequest {
         Self { oldest_first, ..self }
     }
 
-    fn query(&self) -> String {
+    pub(crate) fn query(&self) -> String {
         let mut query = String::new();
         let (size, cursor) = if self.backwards { ("last", "before") } else { ("first", "after") };
         if let Some(number) = self.size {
@@ -165,7 +165,7 @@ impl Page {
         page
     }
 
-    fn as_json(&self, list: List) -> Value {
+    pub(crate) fn as_json(&self, list: List) -> Value {
         let edges: Vec<_> =
             self.edges.iter().map(|(cursor, node)| json!({ "cursor": cursor, "node": node })).collect();
         json!({ list.member(): { "edges": edges, "pageInfo": {

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Value, json};
 
 use crate::recorded_network::{
-    check::{Check, UNKNOWN},
+    check::{Check, UNKNOWN, with_check},
     files::Row,
-    recording::{Recording, with_recording},
+    recording::Recording,
 };
 
 const PATH: &str = "/accounts";
@@ -74,74 +74,65 @@ impl Accounts {
 
 #[test]
 fn all_accounts_are_listed_with_their_latest_balances() {
-    with_recording(async |recording| {
+    with_check("ListAccounts, all", async |recording, check| {
         let accounts = Accounts::from_recording(recording);
         assert_eq!(accounts.0.len(), 182);
-        let mut check = Check::new(recording, "ListAccounts, all");
         for filter in ["", "?party=&market="] {
-            assert_eq!(accounts.compare(&mut check, filter, |_| true).await, 182);
+            assert_eq!(accounts.compare(check, filter, |_| true).await, 182);
         }
-        check.done();
     });
 }
 
 #[test]
 fn accounts_are_found_by_every_party_and_by_every_market() {
-    with_recording(async |recording| {
+    with_check("ListAccounts, by party or market", async |recording, check| {
         let accounts = Accounts::from_recording(recording);
-        let mut check = Check::new(recording, "ListAccounts, by party or market");
         let mut found = 0;
         for party in accounts.values("party") {
-            found +=
-                accounts.compare(&mut check, &format!("?party={party}"), |node| node["party"] == party).await;
+            found += accounts.compare(check, &format!("?party={party}"), |node| node["party"] == party).await;
         }
         assert_eq!(found, accounts.0.len());
         // "No market" is stored as the empty text, and an empty parameter is no filter.
         for market in accounts.values("market").into_iter().filter(|market| !market.is_empty()) {
             let filter = format!("?market={market}");
-            assert!(accounts.compare(&mut check, &filter, |node| node["market"] == market).await > 0);
+            assert!(accounts.compare(check, &filter, |node| node["market"] == market).await > 0);
         }
-        check.done();
     });
 }
 
 #[test]
 fn accounts_are_found_by_every_pair_of_party_and_market_whether_it_occurs_or_not() {
-    with_recording(async |recording| {
+    with_check("ListAccounts, by party and market", async |recording, check| {
         let accounts = Accounts::from_recording(recording);
-        let mut check = Check::new(recording, "ListAccounts, by party and market");
         let (mut occurring, mut not_occurring) = (0, 0);
         for party in accounts.values("party") {
             for market in accounts.values("market").into_iter().filter(|market| !market.is_empty()) {
                 let filter = format!("?market={market}&party={party}");
                 let passes = |node: &Value| node["party"] == party && node["market"] == market;
-                match accounts.compare(&mut check, &filter, passes).await {
+                match accounts.compare(check, &filter, passes).await {
                     0 => not_occurring += 1,
                     _ => occurring += 1,
                 }
             }
         }
         assert!(occurring > 50 && not_occurring > 50, "{occurring} {not_occurring}");
-        check.done();
     });
 }
 
 #[test]
 fn unknown_owners_have_no_accounts_and_sixty_four_zeros_are_the_network() {
-    with_recording(async |recording| {
+    with_check("ListAccounts, unknown ids, zeros and upper case", async |recording, check| {
         let accounts = Accounts::from_recording(recording);
-        let mut check = Check::new(recording, "ListAccounts, unknown ids, zeros and upper case");
         for filter in [format!("?party={UNKNOWN}"), format!("?market={UNKNOWN}")] {
-            assert_eq!(accounts.compare(&mut check, &filter, |_| false).await, 0);
+            assert_eq!(accounts.compare(check, &filter, |_| false).await, 0);
         }
         let zeros = format!("?party={}", "0".repeat(64));
-        assert!(accounts.compare(&mut check, &zeros, |node| node["party"] == "network").await > 0);
+        assert!(accounts.compare(check, &zeros, |node| node["party"] == "network").await > 0);
         for (parameter, last) in [("party", accounts.values("party")), ("market", accounts.values("market"))]
         {
             let id = last.into_iter().rfind(|id| id.len() == 64).unwrap();
             let filter = format!("?{parameter}={}", id.to_uppercase());
-            assert!(accounts.compare(&mut check, &filter, |node| node[parameter] == id).await > 0);
+            assert!(accounts.compare(check, &filter, |node| node[parameter] == id).await > 0);
         }
-        check.done();
     });
 }

@@ -4,11 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use crate::recorded_network::{
-    check::{Check, UNKNOWN},
-    files::Row,
-    listing::Listing,
-    recording::{Recording, with_recording},
+use crate::{
+    paging::{
+        list::{List, Row, number},
+        page::View,
+    },
+    recorded_network::{
+        check::{Check, UNKNOWN, with_check},
+        files,
+        recording::{Recording, with_recording},
+    },
 };
 
 /// Name and length in minutes; block candles have no length.
@@ -60,7 +65,7 @@ fn recorded(recording: &Recording) -> Candles {
 /// Computed from the trades in order of time.
 fn recomputed(recording: &Recording) -> Candles {
     let table = recording.table("trades");
-    let mut trades: Vec<Row<'_>> = table.rows().collect();
+    let mut trades: Vec<files::Row<'_>> = table.rows().collect();
     trades.sort_by_key(|trade| trade.ns("synthetic_time"));
     let mut candles = Candles::new();
     for trade in trades {
@@ -85,7 +90,7 @@ fn recomputed(recording: &Recording) -> Candles {
     candles
 }
 
-fn listing(candles: Option<&BTreeMap<i64, Candle>>) -> Listing {
+fn listing(candles: Option<&BTreeMap<i64, Candle>>) -> View {
     let row = |(start, candle): (&i64, &Candle)| {
         let node = json!({
             "start": start.to_string(),
@@ -96,9 +101,10 @@ fn listing(candles: Option<&BTreeMap<i64, Candle>>) -> Listing {
             "close": candle.close.to_string(),
             "volume": candle.volume.to_string(),
         });
-        (vec![start.to_string()], node)
+        Row { key: vec![number(*start)], node }
     };
-    Listing { list: "candle", field: "candles", rows: candles.into_iter().flatten().map(row).collect() }
+    let rows = candles.into_iter().flatten().map(row).collect();
+    View { list: List::Candles, path: String::new(), rows }
 }
 
 fn path_of(candle_id: &str) -> String {
@@ -131,21 +137,18 @@ fn candles_are_those_of_the_recording_and_those_that_follow_from_the_trades() {
 
 #[test]
 fn pages_of_candles_hold_every_candle_once() {
-    with_recording(async |recording| {
-        let mut check = Check::new(recording, "ListCandleData, page by page");
+    with_check("ListCandleData, page by page", async |recording, check| {
         for (id, of_id) in &recomputed(recording) {
             for size in [1, 2, 3, 1000] {
-                listing(Some(of_id)).walk(&mut check, &path_of(id), size).await;
+                listing(Some(of_id)).walk(check, &path_of(id), size).await;
             }
         }
-        check.done();
     });
 }
 
 #[test]
 fn bounds_of_time_take_the_start_in_and_leave_the_end_out() {
-    with_recording(async |recording| {
-        let mut check = Check::new(recording, "ListCandleData, between two times");
+    with_check("ListCandleData, between two times", async |recording, check| {
         for (id, of_id) in &recomputed(recording) {
             let all = listing(Some(of_id));
             // Bounds around every start, and 0, which is no bound.
@@ -156,33 +159,30 @@ fn bounds_of_time_take_the_start_in_and_leave_the_end_out() {
                     let between = |start: i64| start >= *from && (*to == 0 || start < *to);
                     let found = all.filtered(|node| between(start_of(node)));
                     let path = format!("{}&fromTimestamp={from}&toTimestamp={to}", path_of(id));
-                    found.compare(&mut check, &path).await;
+                    found.compare(check, &path).await;
                 }
                 let found = all.filtered(|node| start_of(node) >= *from);
-                found.walk(&mut check, &format!("{}&fromTimestamp={from}", path_of(id)), 2).await;
+                found.walk(check, &format!("{}&fromTimestamp={from}", path_of(id)), 2).await;
             }
             let (first, last) = (times.iter().nth(1).unwrap(), times.iter().next_back().unwrap());
             let inverted = format!("{}&fromTimestamp={last}&toTimestamp={first}", path_of(id));
             check.refused(&inverted, 400, 3, 10042).await;
         }
-        check.done();
     });
 }
 
 #[test]
 fn markets_without_trades_have_no_candles_and_letter_case_does_not_matter() {
-    with_recording(async |recording| {
-        let mut check = Check::new(recording, "ListCandleData, all markets and an unknown one");
+    with_check("ListCandleData, all markets and an unknown one", async |recording, check| {
         let (markets, candles) = (recording.table("markets"), recomputed(recording));
         let markets: BTreeSet<&str> = markets.rows().map(|row| row.text("id")).chain([UNKNOWN]).collect();
         for market in markets {
             for (interval, _) in INTERVALS {
                 let expected = listing(candles.get(&candle_id(interval, market)));
                 for id in [market.to_owned(), market.to_uppercase()] {
-                    expected.compare(&mut check, &path_of(&candle_id(interval, &id))).await;
+                    expected.compare(check, &path_of(&candle_id(interval, &id))).await;
                 }
             }
         }
-        check.done();
     });
 }

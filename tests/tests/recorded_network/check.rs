@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::recorded_network::{
     difference::difference,
-    recording::{Recording, say},
+    recording::{Recording, say, with_recording},
 };
 
 /// An id that does not occur in the recording.
@@ -90,4 +90,13 @@ impl<'a> Check<'a> {
         let (height, time) = (head.height.to_string(), head.time_ns.to_string());
         assert_eq!(named, (Some(height.as_str()), Some(time.as_str())), "{path}");
     }
+}
+
+/// Runs a test that compares the answers of an operation with the recording, and prints how many it compared.
+pub(crate) fn with_check(operation: &'static str, test: impl AsyncFnOnce(&Recording, &mut Check<'_>)) {
+    with_recording(async |recording| {
+        let mut check = Check::new(recording, operation);
+        test(recording, &mut check).await;
+        check.done();
+    });
 }

@@ -4,15 +4,20 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::recorded_network::{
-    check::{Check, UNKNOWN},
-    listing::Listing,
-    recording::{Recording, with_recording},
+use crate::{
+    paging::{
+        list::{List, Row, number, text},
+        page::View,
+    },
+    recorded_network::{
+        check::{UNKNOWN, with_check},
+        recording::Recording,
+    },
 };
 
 const PATH: &str = "/api/v2/delegations";
 
-fn all(recording: &Recording) -> Listing {
+fn all(recording: &Recording) -> View {
     let table = recording.table("delegations");
     let newest = table.newest(
         |row| (row.number::<i64>("epoch_id"), row.text("party_id"), row.text("node_id")),
@@ -20,50 +25,48 @@ fn all(recording: &Recording) -> Listing {
     );
     let rows = newest.into_iter().map(|((epoch, party, node), row)| {
         let amount = row.maybe("amount").unwrap_or("0");
-        let shown = json!({"party": party, "nodeId": node, "amount": amount, "epochSeq": epoch.to_string()});
-        (vec![epoch.to_string(), party.to_owned(), node.to_owned()], shown)
+        let key = vec![number(epoch), text(party), text(node)];
+        let node = json!({"party": party, "nodeId": node, "amount": amount, "epochSeq": epoch.to_string()});
+        Row { key, node }
     });
-    Listing { list: "delegation", field: "delegations", rows: rows.collect() }
+    View { list: List::Delegations, path: PATH.to_owned(), rows: rows.collect() }
 }
 
 /// The combinations of these fields' values that occur in rows.
-fn occurring<'a, const N: usize>(all: &'a Listing, fields: [&str; N]) -> BTreeSet<[&'a str; N]> {
+fn occurring<'a, const N: usize>(all: &'a View, fields: [&str; N]) -> BTreeSet<[&'a str; N]> {
     let values = |node: &'a Value| fields.map(|field| node[field].as_str().unwrap());
-    all.rows.iter().map(|(_, node)| values(node)).collect()
+    all.rows.iter().map(|row| values(&row.node)).collect()
 }
 
 #[test]
 fn the_latest_amount_of_every_key_is_listed() {
-    with_recording(async |recording| {
+    with_check("ListDelegations, all and page by page", async |recording, check| {
         let all = all(recording);
         assert_eq!(all.rows.len(), 659);
-        let mut check = Check::new(recording, "ListDelegations, all and page by page");
-        all.compare(&mut check, PATH).await;
-        all.compare(&mut check, &format!("{PATH}?pagination.newestFirst=true")).await;
+        all.compare(check, PATH).await;
+        all.compare(check, &format!("{PATH}?pagination.newestFirst=true")).await;
         for size in [1, 10, 97, 658, 659, 660, 5000, 70_000] {
-            all.walk(&mut check, PATH, size).await;
+            all.walk(check, PATH, size).await;
         }
-        check.done();
     });
 }
 
 #[test]
 fn delegations_are_found_by_party_by_node_by_epoch_and_by_any_two_or_all_of_them() {
-    with_recording(async |recording| {
+    with_check("ListDelegations, by party, node and epoch", async |recording, check| {
         let all = all(recording);
-        let mut check = Check::new(recording, "ListDelegations, by party, node and epoch");
         let filters = [("partyId", "party"), ("nodeId", "nodeId"), ("epochId", "epochSeq")];
         for (parameter, field) in filters {
             for [value] in occurring(&all, [field]) {
                 let found = all.filtered(|node| node[field] == value);
-                found.compare(&mut check, &format!("{PATH}?{parameter}={value}")).await;
+                found.compare(check, &format!("{PATH}?{parameter}={value}")).await;
             }
         }
         for [one, other] in [[0, 1], [0, 2], [1, 2]].map(|pair| pair.map(|place| filters[place])) {
             for [first, second] in occurring(&all, [one.1, other.1]) {
                 let found = all.filtered(|node| node[one.1] == first && node[other.1] == second);
                 let path = format!("{PATH}?{}={first}&{}={second}", one.0, other.0);
-                found.compare(&mut check, &path).await;
+                found.compare(check, &path).await;
             }
         }
         for [party, node_id, epoch] in occurring(&all, ["party", "nodeId", "epochSeq"]) {
@@ -72,40 +75,36 @@ fn delegations_are_found_by_party_by_node_by_epoch_and_by_any_two_or_all_of_them
                 all.filtered(|node| ["party", "nodeId", "epochSeq"].map(|field| &node[field]) == this);
             assert_eq!(found.rows.len(), 1);
             let path = format!("{PATH}?partyId={party}&nodeId={node_id}&epochId={epoch}");
-            found.compare(&mut check, &path).await;
+            found.compare(check, &path).await;
         }
-        check.done();
     });
 }
 
 #[test]
 fn pages_of_filtered_delegations_hold_every_row_once() {
-    with_recording(async |recording| {
+    with_check("ListDelegations, filtered page by page", async |recording, check| {
         let all = all(recording);
-        let mut check = Check::new(recording, "ListDelegations, filtered page by page");
         for (parameter, field) in [("partyId", "party"), ("nodeId", "nodeId")] {
             for [value] in occurring(&all, [field]) {
                 let found = all.filtered(|node| node[field] == value);
                 for size in [9, 100] {
-                    found.walk(&mut check, &format!("{PATH}?{parameter}={value}"), size).await;
+                    found.walk(check, &format!("{PATH}?{parameter}={value}"), size).await;
                 }
             }
         }
         for [epoch] in occurring(&all, ["epochSeq"]).into_iter().step_by(30) {
             let found = all.filtered(|node| node["epochSeq"] == epoch);
             for size in [1, 2, 3] {
-                found.walk(&mut check, &format!("{PATH}?epochId={epoch}"), size).await;
+                found.walk(check, &format!("{PATH}?epochId={epoch}"), size).await;
             }
         }
-        check.done();
     });
 }
 
 #[test]
 fn an_unknown_party_node_or_epoch_gets_an_empty_page_and_letter_case_does_not_matter() {
-    with_recording(async |recording| {
+    with_check("ListDelegations, unknown ids and upper case", async |recording, check| {
         let all = all(recording);
-        let mut check = Check::new(recording, "ListDelegations, unknown ids and upper case");
         let nothing = all.filtered(|_| false);
         let known = occurring(&all, ["party", "nodeId"]);
         let [party, node_id] = known.first().unwrap();
@@ -117,12 +116,11 @@ fn an_unknown_party_node_or_epoch_gets_an_empty_page_and_letter_case_does_not_ma
             format!("nodeId={party}"),
             format!("partyId={party}&nodeId={UNKNOWN}"),
         ] {
-            nothing.walk(&mut check, &format!("{PATH}?{filter}"), 10).await;
+            nothing.walk(check, &format!("{PATH}?{filter}"), 10).await;
         }
         let found = all.filtered(|node| node["party"] == *party && node["nodeId"] == *node_id);
         let path = format!("{PATH}?partyId={}&nodeId={}", party.to_uppercase(), node_id.to_uppercase());
-        found.compare(&mut check, &path).await;
-        all.compare(&mut check, &format!("{PATH}?partyId=&nodeId=&epochId=")).await;
-        check.done();
+        found.compare(check, &path).await;
+        all.compare(check, &format!("{PATH}?partyId=&nodeId=&epochId=")).await;
     });
 }

@@ -2,12 +2,17 @@
 
 use serde_json::json;
 
-use crate::recorded_network::{check::Check, listing::Listing, recording::with_recording};
+use crate::{
+    paging::{list::List, page::View},
+    recorded_network::{
+        check::{Check, with_check},
+        recording::with_recording,
+    },
+};
 
 #[test]
 fn the_limits_are_the_latest_recorded() {
-    with_recording(async |recording| {
-        let mut check = Check::new(recording, "GetNetworkLimits");
+    with_check("GetNetworkLimits", async |recording, check| {
         let table = recording.table("network_limits");
         let row = table.rows().max_by_key(|row| row.ns("block_time")).unwrap();
         let limits = json!({
@@ -20,7 +25,6 @@ fn the_limits_are_the_latest_recorded() {
             "proposeAssetEnabledFrom": row.ns("propose_asset_enabled_from").to_string(),
         });
         check.same("/api/v2/network/limits", &json!({"limits": limits}), 1).await;
-        check.done();
     });
 }
 
@@ -55,7 +59,7 @@ fn no_upgrade_was_recorded_so_none_is_ready_and_none_is_proposed() {
         check.done();
 
         assert_eq!(recording.table("protocol_upgrade_proposals").len(), 0);
-        let none = Listing { list: "pup", field: "protocolUpgradeProposals", rows: Vec::new() };
+        let none = View::new(List::Proposals, "", Vec::new());
         let mut check = Check::new(recording, "ListProtocolUpgradeProposals");
         let statuses = ["UNSPECIFIED", "PENDING", "APPROVED", "REJECTED"]
             .map(|status| format!("status=PROTOCOL_UPGRADE_PROPOSAL_STATUS_{status}"));

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::recorded_network::{
-    check::{Check, UNKNOWN},
+    check::{UNKNOWN, with_check},
     recording::with_recording,
 };
 
@@ -33,8 +33,7 @@ fn filter(recorded: &Value) -> Value {
 
 #[test]
 fn every_oracle_spec_is_shown_in_its_latest_version_and_an_unknown_one_is_not_found() {
-    with_recording(async |recording| {
-        let mut check = Check::new(recording, "GetOracleSpec");
+    with_check("GetOracleSpec", async |recording, check| {
         let table = recording.table("oracle_specs");
         let newest = table.newest(|row| row.text("id"), |row| row.ns("block_time"));
         assert!(newest.len() < table.len(), "some spec has versions");
@@ -54,7 +53,6 @@ fn every_oracle_spec_is_shown_in_its_latest_version_and_an_unknown_one_is_not_fo
             }
         }
         check.refused(&format!("/api/v2/oracle/spec/{UNKNOWN}"), 404, 5, 190_001).await;
-        check.done();
     });
 }
 

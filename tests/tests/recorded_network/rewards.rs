@@ -4,16 +4,21 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
-use crate::recorded_network::{
-    check::{Check, UNKNOWN},
-    listing::Listing,
-    recording::{Recording, with_recording},
+use crate::{
+    paging::{
+        list::{List, Row, number, text},
+        page::View,
+    },
+    recorded_network::{
+        check::{UNKNOWN, with_check},
+        recording::Recording,
+    },
 };
 
 const PATH: &str = "/api/v2/rewards/epoch/summaries";
 
-fn all(recording: &Recording) -> Listing {
-    let mut sums: BTreeMap<(u64, String, String, String), i128> = BTreeMap::new();
+fn all(recording: &Recording) -> View {
+    let mut sums: BTreeMap<(i64, String, String, String), i128> = BTreeMap::new();
     for row in recording.table("rewards").rows() {
         let [market, asset, kind] =
             ["market_id", "asset_id", "reward_type"].map(|column| row.text(column).to_owned());
@@ -21,6 +26,7 @@ fn all(recording: &Recording) -> Listing {
         *sums.entry((row.number("epoch_id"), market, asset, kind)).or_default() += amount;
     }
     let rows = sums.into_iter().map(|((epoch, market, asset, kind), amount)| {
+        let key = vec![number(epoch), text(&market), text(&asset), text(&kind)];
         let node = json!({
             "epoch": epoch.to_string(),
             "assetId": asset,
@@ -28,13 +34,13 @@ fn all(recording: &Recording) -> Listing {
             "rewardType": kind,
             "amount": amount.to_string(),
         });
-        (vec![epoch.to_string(), market, asset, kind], node)
+        Row { key, node }
     });
-    Listing { list: "epochReward", field: "summaries", rows: rows.collect() }
+    View { list: List::Summaries, path: PATH.to_owned(), rows: rows.collect() }
 }
 
-fn assets(all: &Listing) -> BTreeSet<&str> {
-    all.rows.iter().map(|(_, node)| node["assetId"].as_str().unwrap()).collect()
+fn assets(all: &View) -> BTreeSet<&str> {
+    all.rows.iter().map(|row| row.node["assetId"].as_str().unwrap()).collect()
 }
 
 fn epoch_of(node: &Value) -> u64 {
@@ -52,25 +58,22 @@ fn subsets<'a>(ids: &[&'a str]) -> Vec<Vec<&'a str>> {
 
 #[test]
 fn rewards_are_summed_over_the_parties_of_an_epoch() {
-    with_recording(async |recording| {
+    with_check("ListEpochRewardSummaries, all and page by page", async |recording, check| {
         let all = all(recording);
         assert!(all.rows.len() < recording.table("rewards").len(), "some reward is shared by parties");
-        let mut check = Check::new(recording, "ListEpochRewardSummaries, all and page by page");
-        all.compare(&mut check, PATH).await;
+        all.compare(check, PATH).await;
         for size in [1, 2, 3, 5, 8, 1000] {
-            all.walk(&mut check, PATH, size).await;
+            all.walk(check, PATH, size).await;
         }
-        check.done();
     });
 }
 
 #[test]
 fn summaries_are_found_by_every_set_of_assets_and_every_range_of_epochs() {
-    with_recording(async |recording| {
+    with_check("ListEpochRewardSummaries, by assets and epochs", async |recording, check| {
         let all = all(recording);
-        let mut check = Check::new(recording, "ListEpochRewardSummaries, by assets and epochs");
         let known: Vec<&str> = assets(&all).into_iter().chain([UNKNOWN]).collect();
-        let around = all.rows.iter().flat_map(|(_, node)| (epoch_of(node) - 1)..=(epoch_of(node) + 1));
+        let around = all.rows.iter().flat_map(|row| (epoch_of(&row.node) - 1)..=(epoch_of(&row.node) + 1));
         let around: BTreeSet<Option<u64>> = around.chain([0, u64::MAX]).map(Some).chain([None]).collect();
         for assets in subsets(&known) {
             for (from, to) in around.iter().flat_map(|from| around.iter().map(move |to| (*from, *to))) {
@@ -96,38 +99,34 @@ fn summaries_are_found_by_every_set_of_assets_and_every_range_of_epochs() {
                         && from.is_none_or(|from| epoch >= from)
                         && to.is_none_or(|to| epoch <= to)
                 });
-                found.compare(&mut check, &path).await;
+                found.compare(check, &path).await;
             }
         }
-        check.done();
     });
 }
 
 #[test]
 fn summaries_are_found_by_market_and_the_recording_ties_no_reward_to_one() {
-    with_recording(async |recording| {
+    with_check("ListEpochRewardSummaries, by market", async |recording, check| {
         let all = all(recording);
-        let mut check = Check::new(recording, "ListEpochRewardSummaries, by market");
         let markets = recording.table("markets");
         let markets: BTreeSet<&str> = markets.rows().map(|row| row.text("id")).chain([UNKNOWN]).collect();
         for market in &markets {
             let found = all.filtered(|node| node["marketId"] == *market);
-            found.compare(&mut check, &format!("{PATH}?filter.marketIds={market}")).await;
+            found.compare(check, &format!("{PATH}?filter.marketIds={market}")).await;
         }
         let together: String = markets.iter().map(|market| format!("&filter.marketIds={market}")).collect();
-        all.filtered(|_| false).compare(&mut check, &format!("{PATH}?{together}")).await;
+        all.filtered(|_| false).compare(check, &format!("{PATH}?{together}")).await;
         // Empty elements are dropped, so this is no filter.
-        all.compare(&mut check, &format!("{PATH}?filter.marketIds=&filter.assetIds=&filter.assetIds=")).await;
-        check.done();
+        all.compare(check, &format!("{PATH}?filter.marketIds=&filter.assetIds=&filter.assetIds=")).await;
     });
 }
 
 #[test]
 fn pages_of_filtered_summaries_hold_every_row_once() {
-    with_recording(async |recording| {
+    with_check("ListEpochRewardSummaries, filtered page by page", async |recording, check| {
         let all = all(recording);
-        let mut check = Check::new(recording, "ListEpochRewardSummaries, filtered page by page");
-        let epochs: BTreeSet<u64> = all.rows.iter().map(|(_, node)| epoch_of(node)).collect();
+        let epochs: BTreeSet<u64> = all.rows.iter().map(|row| epoch_of(&row.node)).collect();
         for asset in assets(&all) {
             for (from, to) in epochs.iter().flat_map(|from| epochs.range(from..).map(move |to| (*from, *to)))
             {
@@ -136,9 +135,8 @@ fn pages_of_filtered_summaries_hold_every_row_once() {
                 let upper = asset.to_uppercase();
                 let path =
                     format!("{PATH}?filter.assetIds={upper}&filter.fromEpoch={from}&filter.toEpoch={to}");
-                found.walk(&mut check, &path, 2).await;
+                found.walk(check, &path, 2).await;
             }
         }
-        check.done();
     });
 }

@@ -2,15 +2,11 @@
 
 use serde_json::json;
 
-use crate::recorded_network::{
-    check::{Check, UNKNOWN},
-    recording::with_recording,
-};
+use crate::recorded_network::check::{UNKNOWN, with_check};
 
 #[test]
 fn every_withdrawal_is_shown_in_its_latest_version_and_an_unknown_one_is_not_found() {
-    with_recording(async |recording| {
-        let mut check = Check::new(recording, "GetWithdrawal");
+    with_check("GetWithdrawal", async |recording, check| {
         let table = recording.table("withdrawals");
         let newest = table.newest(|row| row.text("id"), |row| row.ns("block_time"));
         assert_eq!(newest.len(), 2);
@@ -33,6 +29,5 @@ fn every_withdrawal_is_shown_in_its_latest_version_and_an_unknown_one_is_not_fou
             }
         }
         check.refused(&format!("/api/v2/withdrawal/{UNKNOWN}"), 404, 5, 150_001).await;
-        check.done();
     });
 }

@@ -1,14 +1,20 @@
 //! Publishing and subscribing of every user to every subject: allowed as the table says, refused otherwise.
 
-use std::time::Duration;
+use std::{path::Path, time::Duration};
 
 use mesh_bus::permissions::{EDGE, OPERATOR, users, workloads};
-use mesh_launcher::servers::{Nats, NatsSettings, find_nats, start};
+use mesh_launcher::{
+    process::Process,
+    servers::{Nats, NatsSettings, find_nats, start},
+};
 use proto_msgs::Contract;
 
 use super::client::Client;
 
 const READY_WITHIN: Duration = Duration::from_secs(30);
+
+/// The users that send requests.
+const ASKERS: [&str; 2] = [EDGE, OPERATOR];
 
 /// A subject, and the users that may publish and subscribe to it.
 #[derive(Debug)]
@@ -40,11 +46,8 @@ impl Table {
     }
 }
 
-/// The permissions by the design, written independently of the product's code.
-fn table() -> Table {
-    let mut table = Table::default();
-    let askers = [EDGE, OPERATOR];
-    let workloads = workloads();
+/// Requests and replies of every operation.
+fn operations(table: &mut Table) {
     for operation in Contract::get().operations() {
         let (workload, name) = (operation.workload.as_str(), &operation.name);
         let subject = format!("mesh.{workload}.{name}");
@@ -53,11 +56,15 @@ fn table() -> Table {
         table.add(&subject, &[EDGE, OPERATOR, workload], &[]);
         table.add_queue(&subject, Some(workload), &[EDGE, OPERATOR, workload], &[workload]);
         table.add_queue(&subject, Some(other), &[EDGE, OPERATOR, workload], &[]);
-        table.add(format!("{subject}.R1"), &askers, &[workload]);
+        table.add(format!("{subject}.R1"), &ASKERS, &[workload]);
         table.add(format!("{subject}.R1.more"), &[], &[]);
         table.add(format!("other.{workload}.{name}"), &[], &[]);
     }
-    for workload in workloads.iter().copied() {
+}
+
+/// What every workload has beside its operations.
+fn of_workloads(table: &mut Table) {
+    for workload in workloads() {
         table.add(format!("mesh.{workload}._.R1"), &[EDGE, OPERATOR, workload], &[workload]);
         table.add(format!("mesh.{workload}.*.R1"), &[], &[workload]);
         table.add(format!("mesh.{workload}.NoSuchOperation"), &[], &[]);
@@ -67,27 +74,34 @@ fn table() -> Table {
             table.add(format!("mesh.{workload}.{too_much}"), &[], &[]);
             table.add_queue(format!("mesh.{workload}.{too_much}"), Some(workload), &[], &[]);
         }
-        table.add(format!("mesh.cancel.{workload}"), &askers, &[workload]);
-        table.add(format!("mesh.events.replicas.{workload}"), &[workload], &askers);
+        table.add(format!("mesh.cancel.{workload}"), &ASKERS, &[workload]);
+        table.add(format!("mesh.events.replicas.{workload}"), &[workload], &ASKERS);
         for verb in ["PING", "INFO", "STATS"] {
             // The edge lists the replicas.
-            let askers = if verb == "STATS" { &askers[..] } else { &[OPERATOR] };
+            let askers = if verb == "STATS" { &ASKERS[..] } else { &[OPERATOR] };
             table.add(format!("$SRV.{verb}.{workload}"), askers, &[workload]);
             table.add(format!("$SRV.{verb}.{workload}.R1"), &[OPERATOR], &[workload]);
             table.add(format!("$SRV.{verb}.{workload}.R1.more"), &[OPERATOR], &[]);
         }
     }
+}
+
+/// The permissions by the design, written independently of the product's code.
+fn table() -> Table {
+    let (mut table, workloads) = (Table::default(), workloads());
+    operations(&mut table);
+    of_workloads(&mut table);
     for verb in ["PING", "INFO", "STATS"] {
         table.add(format!("$SRV.{verb}"), &[OPERATOR], &workloads);
         table.add(format!("$SRV.{verb}.edge"), &[OPERATOR], &[]);
     }
-    table.add("mesh.events.head.store", &["node-info"], &askers);
+    table.add("mesh.events.head.store", &["node-info"], &ASKERS);
     table.add("mesh.events.head.node", &["node-info"], &[EDGE, OPERATOR, "query", "node-info"]);
     table.add("mesh.events.history.segments", &["export"], &[OPERATOR, "export"]);
     table.add("mesh.events.replicas", &[], &[OPERATOR]);
-    table.add("mesh.events.replicas.edge", &[], &askers);
-    table.add("mesh.events.replicas.*", &[], &askers);
-    table.add("mesh.events.replicas.>", &[], &askers);
+    for subject in ["edge", "*", ">"] {
+        table.add(format!("mesh.events.replicas.{subject}"), &[], &ASKERS);
+    }
     table.add("mesh.events.whatever", &[], &[OPERATOR]);
     table.add("mesh.events.>", &[], &[OPERATOR]);
     inboxes(&mut table, &workloads);
@@ -127,13 +141,18 @@ fn inboxes(table: &mut Table, workloads: &[&str]) {
     table.add("_INBOX.nuid.7", &[], &[]);
 }
 
+async fn start_server(home: &Path) -> (Nats, Process) {
+    let (program, settings) = (find_nats().unwrap(), NatsSettings::of("mesh"));
+    let server =
+        Nats::prepare(&program, &home.join("nats"), &home.join("nats.log"), &settings).await.unwrap();
+    let process = start(&server.spec(), || server.ready(READY_WITHIN)).await.unwrap();
+    (server, process)
+}
+
 #[tokio::test]
 async fn every_user_may_do_on_every_subject_what_it_must_and_nothing_else() {
     let home = tempfile::tempdir().unwrap();
-    let (folder, log) = (home.path().join("nats"), home.path().join("nats.log"));
-    let settings = NatsSettings::of("mesh");
-    let server = Nats::prepare(&find_nats().unwrap(), &folder, &log, &settings).await.unwrap();
-    let process = start(&server.spec(), || server.ready(READY_WITHIN)).await.unwrap();
+    let (server, process) = start_server(home.path()).await;
     let table = table();
     let (mut wrong, mut asked) = (Vec::new(), 0);
     for user in users("mesh") {
@@ -163,10 +182,7 @@ async fn every_user_may_do_on_every_subject_what_it_must_and_nothing_else() {
 #[tokio::test]
 async fn other_logins_are_refused() {
     let home = tempfile::tempdir().unwrap();
-    let (folder, log) = (home.path().join("nats"), home.path().join("nats.log"));
-    let settings = NatsSettings::of("mesh");
-    let server = Nats::prepare(&find_nats().unwrap(), &folder, &log, &settings).await.unwrap();
-    let process = start(&server.spec(), || server.ready(READY_WITHIN)).await.unwrap();
+    let (server, process) = start_server(home.path()).await;
     for connect in
         [r#"{"verbose":false}"#, r#"{"verbose":false,"user":"edge"}"#, r#"{"user":"mesh","pass":"mesh"}"#]
     {
