@@ -6,8 +6,6 @@ use mesh_testbed::{Answer, Mesh, http_client, retry};
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::Value;
 
-use crate::fixture;
-
 /// A client of one mesh. Every test makes its own, because connections live as long as a test's runtime.
 #[derive(Debug, Clone)]
 pub struct MeshClient {
@@ -16,23 +14,6 @@ pub struct MeshClient {
 }
 
 impl MeshClient {
-    /// A client of the mesh over the fixture.
-    pub async fn fixture() -> Self {
-        Self::new(&fixture::mesh().await.mesh)
-    }
-
-    /// A client of the mesh over the fixture whose history is sealed.
-    pub async fn sealed_fixture() -> Self {
-        let sealed = Self::new(&fixture::sealed_mesh().await.mesh);
-        sealed.until_sealed(&fixture::SEALED).await;
-        sealed
-    }
-
-    /// A client of the mesh over a store without any row.
-    pub async fn empty() -> Self {
-        Self::new(&fixture::empty_mesh().await.mesh)
-    }
-
     /// A client of this mesh.
     pub fn new(mesh: &Mesh) -> Self {
         Self { url: mesh.url(), client: http_client() }

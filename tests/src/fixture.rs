@@ -40,8 +40,7 @@ pub async fn database() -> Database {
 pub async fn start(
     configure: impl for<'a> FnOnce(MeshSetup<'a>) -> MeshSetup<'a>,
 ) -> (Database, Mesh, MeshClient) {
-    let database = database().await;
-    let mesh = configure(Mesh::configure(&database)).start().await;
+    let SharedMesh { database, mesh } = SharedMesh::start(database().await, configure).await;
     let client = MeshClient::new(&mesh);
     (database, mesh, client)
 }
@@ -53,9 +52,9 @@ pub fn exclusively(test: impl AsyncFnOnce(&Database, &mut Mesh)) {
     static MESH: Shared<SharedMesh> = Shared::new();
     let start = async || {
         let (name, value) = NO_CACHE;
-        let (database, mesh, _) =
-            self::start(|setup| setup.env(name, value).env("MESH_QUERY_TIMEOUT_MS", "60000")).await;
-        SharedMesh { database, mesh }
+        let database = database().await;
+        SharedMesh::start(database, |setup| setup.env(name, value).env("MESH_QUERY_TIMEOUT_MS", "60000"))
+            .await
     };
     MESH.run(start, async |SharedMesh { database, mesh }| {
         mesh.restart_ended().await;
@@ -72,24 +71,45 @@ pub struct SharedMesh {
     pub mesh: Mesh,
 }
 
+impl SharedMesh {
+    async fn start(
+        database: Database,
+        configure: impl for<'a> FnOnce(MeshSetup<'a>) -> MeshSetup<'a>,
+    ) -> Self {
+        let mesh = configure(Mesh::configure(&database)).start().await;
+        Self { database, mesh }
+    }
+}
+
+impl MeshClient {
+    /// A client of the mesh over the fixture.
+    pub async fn fixture() -> Self {
+        Self::new(&mesh().await.mesh)
+    }
+
+    /// A client of the mesh over the fixture whose history is sealed.
+    pub async fn sealed_fixture() -> Self {
+        let sealed = Self::new(&sealed_mesh().await.mesh);
+        sealed.until_sealed(&SEALED).await;
+        sealed
+    }
+
+    /// A client of the mesh over a store without any row.
+    pub async fn empty() -> Self {
+        Self::new(&empty_mesh().await.mesh)
+    }
+}
+
 /// The shared mesh over the fixture.
 pub async fn mesh() -> &'static SharedMesh {
     static SHARED: OnceCell<SharedMesh> = OnceCell::const_new();
-    let start = async || {
-        let database = database().await;
-        SharedMesh { mesh: Mesh::start(&database).await, database }
-    };
-    SHARED.get_or_init(start).await
+    SHARED.get_or_init(async || SharedMesh::start(database().await, |setup| setup).await).await
 }
 
 /// The shared mesh over a store without rows.
 pub async fn empty_mesh() -> &'static SharedMesh {
     static SHARED: OnceCell<SharedMesh> = OnceCell::const_new();
-    let start = async || {
-        let database = Database::fresh().await;
-        SharedMesh { mesh: Mesh::start(&database).await, database }
-    };
-    SHARED.get_or_init(start).await
+    SHARED.get_or_init(async || SharedMesh::start(Database::fresh().await, |setup| setup).await).await
 }
 
 /// The spans in which [`sealed_mesh`] seals the fixture.
@@ -100,8 +120,7 @@ pub async fn sealed_mesh() -> &'static SharedMesh {
     static SHARED: OnceCell<SharedMesh> = OnceCell::const_new();
     let start = async || {
         let database = database().await;
-        let setup = Mesh::configure(&database).env("MESH_HISTORY_INTERVAL_BLOCKS", "1");
-        SharedMesh { mesh: setup.start().await, database }
+        SharedMesh::start(database, |setup| setup.env("MESH_HISTORY_INTERVAL_BLOCKS", "1")).await
     };
     SHARED.get_or_init(start).await
 }

@@ -1,7 +1,12 @@
 //! What the integration tests of the mesh share. They know HTTP and gRPC, the contract and the tables, and
 //! nothing of the code in between.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use mesh_launcher::services::SERVICES;
 
 pub mod access;
 pub mod cases;
@@ -27,6 +32,28 @@ pub fn recording() -> Option<PathBuf> {
     }
     say("skipped: there is no ../shared/data/smoketest-5000 beside the workspace");
     None
+}
+
+/// Links the services' binaries into a folder; the edge there is started by a shell script that `run` makes of the
+/// binary's path.
+///
+/// # Panics
+/// When the folder cannot be written.
+pub fn link_with_edge_script(folder: &Path, run: impl FnOnce(&Path) -> String) {
+    let write = || {
+        let test = std::env::current_exe()?;
+        let built = test.ancestors().nth(2).unwrap_or(Path::new("."));
+        for service in SERVICES.iter().filter(|service| service.name != "edge") {
+            std::os::unix::fs::symlink(built.join(service.name), folder.join(service.name))?;
+        }
+        let script = format!("#!/bin/sh\n{}\n", run(&built.join("edge")));
+        // Written by a child process: if this process had the file open for writing while another test forks,
+        // running it would fail with "text file busy".
+        let write = "printf %s \"$1\" > \"$2\" && chmod 755 \"$2\"";
+        Command::new("/bin/sh").args(["-c", write, "sh", &script]).arg(folder.join("edge")).status()
+    };
+    let written = write();
+    assert!(written.as_ref().is_ok_and(|status| status.success()), "{}: {written:?}", folder.display());
 }
 
 /// Prints a line also when the test passes: unlike `println!` this is not captured.

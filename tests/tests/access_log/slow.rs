@@ -1,36 +1,21 @@
 //! When the log's pipe is not read, requests are still answered and dropped lines are counted.
 
-use std::{fs, path::Path, process::Command, time::Duration};
+use std::{process::Command, time::Duration};
 
-use mesh_launcher::services::SERVICES;
 use mesh_testbed::Mesh;
-use mesh_tests::{client::MeshClient, fixture};
+use mesh_tests::{client::MeshClient, fixture, link_with_edge_script};
 use tokio::time::{Instant, timeout};
 
 /// At some 300 bytes each, these lines exceed the log queue and the pipe's buffer.
 const REQUESTS: usize = 4000;
 
-/// Links the services' binaries into a folder; the edge there writes its log into a pipe that is never read.
-fn link_with_unread_log(folder: &Path) {
-    let built = std::env::current_exe().unwrap().ancestors().nth(2).map(Path::to_path_buf).unwrap();
-    for service in SERVICES {
-        std::os::unix::fs::symlink(built.join(service.name), folder.join(service.name)).unwrap();
-    }
-    let (edge, pipe) = (folder.join("edge"), folder.join("log"));
-    fs::remove_file(&edge).unwrap();
-    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    // Opened for reading as well, so that opening the pipe does not block and writing does not fail.
-    let run = format!("#!/bin/sh\nexec {:?} 2<>{pipe:?}\n", built.join("edge"));
-    // Written by a child process: if this process had the file open for writing while another test forks,
-    // running it would fail with "text file busy".
-    let write = "printf %s \"$1\" > \"$2\" && chmod 755 \"$2\"";
-    assert!(Command::new("/bin/sh").args(["-c", write, "sh", &run]).arg(edge).status().unwrap().success());
-}
-
 #[tokio::test]
 async fn an_unread_log_delays_no_request() {
     let (database, folder) = (fixture::database().await, tempfile::tempdir().unwrap());
-    link_with_unread_log(folder.path());
+    // Opened for reading as well, so that opening the pipe does not block and writing does not fail.
+    let pipe = folder.path().join("log");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    link_with_edge_script(folder.path(), |edge| format!("exec {edge:?} 2<>{pipe:?}"));
     let setup = Mesh::configure(&database).binaries(folder.path());
     let mesh = setup.env("MESH_EDGE_ACCESS_LOG", "all").start().await;
     let mesh_client = MeshClient::new(&mesh);

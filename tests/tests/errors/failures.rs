@@ -7,7 +7,7 @@ use mesh_testbed::{Answer, Database, Mesh, Signal, nats};
 use mesh_tests::{
     NO_CACHE,
     client::MeshClient,
-    fixture::{self, MARKET, ORACLE_SPEC, TableLock, UNKNOWN_ID, WITHDRAWAL},
+    fixture::{self, MARKET, ORACLE_SPEC, TableLock, WITHDRAWAL},
     problem::assert_problem,
     proxied::ProxiedServer,
     shared::Shared,
@@ -57,15 +57,6 @@ pub(crate) fn with_proxied_database(test: impl AsyncFnOnce(&ProxiedServer, &Mesh
         }
         test(proxied_server, mesh).await;
     });
-}
-
-#[tokio::test]
-async fn an_unknown_entity_is_not_found() {
-    let mesh = MeshClient::fixture().await;
-    let withdrawal =
-        assert_problem(&mesh.get(&format!("/api/v2/withdrawal/{UNKNOWN_ID}")).await, 404, 5, 150_001);
-    let spec = assert_problem(&mesh.get(&format!("/api/v2/oracle/spec/{UNKNOWN_ID}")).await, 404, 5, 190_001);
-    assert_eq!((withdrawal.inner.as_str(), spec.inner.as_str()), (UNKNOWN_ID, UNKNOWN_ID));
 }
 
 #[tokio::test]
@@ -244,17 +235,4 @@ async fn a_stored_value_that_cannot_be_shown_is_an_internal_error_and_not_a_defa
     let answer = mesh_client.get(&format!("/api/v2/oracle/spec/{ORACLE_SPEC}")).await;
     assert_problem(&answer, 500, 13, 190_001);
     assert!(!answer.text().contains("TYPE_FOO"), "{answer:?}");
-}
-
-#[tokio::test]
-async fn a_listing_of_accounts_over_its_cap_asks_for_a_filter() {
-    let (database, _mesh, mesh_client) =
-        fixture::start(|setup| setup.env("MESH_ACCOUNTS_MAX_ROWS", "5")).await;
-    let refusal = assert_problem(&mesh_client.get("/accounts").await, 400, 9, 80006);
-    assert!(refusal.message.contains("filter"), "{refusal:?}");
-    assert_eq!(mesh_client.get("/accounts?party=network").await.status, 200);
-    // Of the six accounts one is deleted: as many as the cap are listed.
-    let delete = "DELETE FROM accounts WHERE id = (SELECT min(id) FROM accounts)";
-    assert_eq!(database.connect().await.execute(delete, &[]).await.unwrap(), 1);
-    mesh_client.await_status("/accounts", 200).await;
 }

@@ -1,6 +1,5 @@
 //! What is refused by the head of a request alone: path and method. Sizes are in `http_hardening/sizes.rs`.
 
-use mesh_testbed::Answer;
 use mesh_tests::{client::MeshClient, fixture::UNKNOWN_ID, problem::assert_problem, raw};
 use proto_msgs::{Contract, Method, Segment};
 
@@ -113,14 +112,5 @@ async fn a_request_id_comes_back_and_one_that_is_missing_or_odd_is_replaced() {
         let odd = "<script>alert(1)</script>";
         let replaced = mesh.get_with(path, "x-request-id", odd).await;
         assert!(replaced.header("x-request-id").is_some_and(|id| id != odd), "{path}");
-    }
-}
-
-#[tokio::test]
-async fn the_answer_to_options_is_never_an_error() {
-    let mesh = MeshClient::fixture().await;
-    for path in ["/accounts", "/transaction", "/api/v2/withdrawal/x", "/api/v2/candle?candleId=x"] {
-        let request = mesh.request(reqwest::Method::OPTIONS, path);
-        assert_eq!(Answer::to(request).await.status, 204, "{path}");
     }
 }

@@ -1,35 +1,13 @@
-//! The order of checks (2.3): of two faults the earlier one is reported, for each pair of neighbours.
+//! The order of checks (2.3): of two faults the earlier one is reported, for each pair of neighbours. That path,
+//! method and size of the body come in this order, and before the body's syntax, is tested in `head`.
 
 use mesh_tests::{
     client::MeshClient,
     fixture::{MARKET, UNKNOWN_ID},
     problem::assert_problem,
-    raw,
 };
 
 use crate::errors::failures::with_proxied_database;
-
-/// A body above the limit of 2 MiB that is not JSON.
-fn oversized() -> String {
-    "x".repeat((2 << 20) + 1)
-}
-
-#[tokio::test]
-async fn path_and_method_come_before_the_size_of_the_body() {
-    let mesh = MeshClient::fixture().await;
-    let announced = |method: &str, path: &str| {
-        format!("{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n", (2 << 20) + 1)
-    };
-    for (method, path, status) in [
-        ("POST", "/nowhere", 404),
-        ("PUT", "/transaction", 405),
-        ("POST", "/accounts", 405),
-        ("POST", "/transaction", 413),
-    ] {
-        let answer = raw::answer_to(mesh.url(), &announced(method, path)).await;
-        assert_eq!(answer.status, status, "{method} {path}");
-    }
-}
 
 #[tokio::test]
 async fn path_and_method_come_before_the_syntax_of_parameters() {
@@ -37,12 +15,6 @@ async fn path_and_method_come_before_the_syntax_of_parameters() {
     assert_problem(&mesh.get("/api/v2/candles?candleId=x").await, 404, 5, 10000);
     assert_problem(&mesh.send("DELETE", "/api/v2/candle?candleId=x").await, 405, 12, 10000);
     assert_problem(&mesh.get("/transaction/check?type=x").await, 405, 12, 10000);
-}
-
-#[tokio::test]
-async fn the_size_of_the_body_comes_before_its_syntax() {
-    let mesh = MeshClient::fixture().await;
-    assert_problem(&mesh.post("/transaction", &oversized()).await, 413, 8, 10000);
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, env, fs, path::Path};
 
-use mesh_testbed::http1::Connection;
+use mesh_testbed::http1::{Connection, RawAnswer};
 use mesh_tests::{
     access::line,
     problem::assert_problem,
@@ -13,7 +13,7 @@ use mesh_tests::{
     zip::{self, looks_whole},
 };
 use rand::{Rng, SeedableRng, rngs::SmallRng};
-use tokio::io::AsyncReadExt;
+use tokio::{io::AsyncReadExt, net::TcpStream};
 
 use super::{
     handmade::{HandmadeMesh, HandmadeSegments, Plan, noise},
@@ -45,6 +45,19 @@ async fn download(mesh_client: &MeshClient, path: &str) -> Outcome {
             Err(_) => return Outcome::Broken(received),
         }
     }
+}
+
+/// Begins a download with a small receive buffer and reads a mebibyte of it.
+async fn read_a_mebibyte(served: &HandmadeMesh, path: &str) -> (RawAnswer, TcpStream, Vec<u8>) {
+    let mut connection = Connection::open_narrow(&served.mesh.url(), 64 << 10).await.unwrap();
+    connection.send(format!("GET {path} HTTP/1.1\r\nhost: a\r\n\r\n").as_bytes()).await.unwrap();
+    let (head, mut stream) = connection.head_then_stream().await.unwrap();
+    assert_eq!(head.status, 200);
+    let mut received = head.body.clone();
+    while received.len() < 1 << 20 {
+        assert!(stream.read_buf(&mut received).await.unwrap() > 0);
+    }
+    (head, stream, received)
 }
 
 /// Asserts that a broken transfer gave a proper prefix of the whole, and no ZIP that opens.
@@ -242,15 +255,8 @@ async fn damage_during_a_download_breaks_it() {
         ("cut", cut(part_offsets["rows in the middle"])),
         ("vanished", delete()),
     ] {
-        let mut connection = Connection::open_narrow(&served.mesh.url(), 64 << 10).await.unwrap();
-        connection.send(format!("GET {path} HTTP/1.1\r\nhost: a\r\n\r\n").as_bytes()).await.unwrap();
-        let (head, mut stream) = connection.head_then_stream().await.unwrap();
-        assert_eq!(head.status, 200);
+        let (head, mut stream, mut received) = read_a_mebibyte(&served, &path).await;
         assert_eq!(head.header("content-length"), Some(&*whole.len().to_string()));
-        let mut received = head.body.clone();
-        while received.len() < 1 << 20 {
-            assert!(stream.read_buf(&mut received).await.unwrap() > 0);
-        }
         put(&file, damage(&good).as_deref());
         // An end or a reset: a client sees both, because the promised length is not reached.
         while matches!(stream.read_buf(&mut received).await, Ok(1..)) {}
@@ -304,13 +310,7 @@ async fn an_aborted_download_is_logged_as_an_error_and_a_whole_one_is_not() {
     let served = HandmadeSegments::write(plans(5 << 20)).await.serve(1).await;
     let (mesh_client, path) = (served.mesh_client(), served.whole("trades"));
     let whole = get(&mesh_client, &path, &[]).await;
-    let mut connection = Connection::open_narrow(&served.mesh.url(), 64 << 10).await.unwrap();
-    connection.send(format!("GET {path} HTTP/1.1\r\nhost: a\r\n\r\n").as_bytes()).await.unwrap();
-    let (head, mut stream) = connection.head_then_stream().await.unwrap();
-    let mut received = head.body.clone();
-    while received.len() < 1 << 20 {
-        assert!(stream.read_buf(&mut received).await.unwrap() > 0);
-    }
+    let (head, stream, received) = read_a_mebibyte(&served, &path).await;
     drop(stream);
     let log_line = line(&served.mesh, head.header("x-request-id").unwrap()).await;
     assert_eq!(

@@ -1,6 +1,6 @@
 //! Operations 4.1 and 4.15: rules X1 to X11.
 
-use mesh_tests::{postgres_copy::TABLE_NUMBERS, problem::assert_problem, zip::members};
+use mesh_tests::{postgres_copy::TABLE_NUMBERS, zip::members};
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 
 use super::*;
@@ -134,16 +134,4 @@ async fn the_chunk_form_holds_the_same_bytes() {
     for later in &lines[1..] {
         assert_eq!(later["result"]["extensions"], serde_json::json!([]), "S2");
     }
-}
-
-#[tokio::test]
-async fn unavailable_ranges_and_tables_are_refused_before_the_first_byte() {
-    let mesh_client = MeshClient::sealed_fixture().await;
-    let refused = async |query: &str, status, code, number| {
-        let path = format!("/api/v2/networkhistory/export?table=TABLE_TRADES&{query}");
-        assert_problem(&mesh_client.get(&path).await, status, code, number).inner
-    };
-    refused("fromBlock=3&toBlock=1", 400, 3, 240_011).await;
-    assert_eq!(refused("fromBlock=1&toBlock=4", 404, 5, 240_013).await, "missing blocks 4-4");
-    assert_eq!(refused("fromBlock=0&toBlock=9", 404, 5, 240_013).await, "missing blocks 0-9");
 }

@@ -49,16 +49,3 @@ async fn the_file_is_the_same_plain_packed_and_in_chunks() {
     assert_eq!(bytes(&chunks), plain.body);
     assert_eq!(chunks[0]["result"]["contentType"], "text/csv");
 }
-
-#[tokio::test]
-async fn invalid_ledger_requests_are_refused() {
-    let mesh_client = MeshClient::sealed_fixture().await;
-    for more in ["&dateRange.startTimestamp=-1", "&dateRange.startTimestamp=2&dateRange.endTimestamp=1"] {
-        mesh_tests::problem::assert_problem(
-            &mesh_client.get(&path(fixture::PARTY, more)).await,
-            400,
-            3,
-            10044,
-        );
-    }
-}

@@ -1,16 +1,9 @@
 //! More connections than the limit, and than there are file descriptors.
 
-use std::{
-    fs,
-    net::Ipv4Addr,
-    path::{Path, PathBuf},
-    process::Command,
-    time::Duration,
-};
+use std::{fs, net::Ipv4Addr, path::PathBuf, time::Duration};
 
-use mesh_launcher::services::SERVICES;
 use mesh_testbed::{Mesh, http1::Connection, retry};
-use mesh_tests::{client::MeshClient, fixture, problem::assert_problem};
+use mesh_tests::{client::MeshClient, fixture, link_with_edge_script, problem::assert_problem};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use tokio::time::timeout;
 
@@ -78,26 +71,10 @@ async fn connections_above_the_limit_get_503_and_one_address_cannot_take_all() {
     connect_until_served(&mesh, 7).await;
 }
 
-/// Links the services' binaries into a folder; the edge there runs with this limit of file descriptors.
-fn link_with_file_limit(folder: &Path, open_files: u32) {
-    let built =
-        std::env::current_exe().unwrap().parent().and_then(Path::parent).map(Path::to_path_buf).unwrap();
-    for service in SERVICES {
-        std::os::unix::fs::symlink(built.join(service.name), folder.join(service.name)).unwrap();
-    }
-    let edge = folder.join("edge");
-    fs::remove_file(&edge).unwrap();
-    let run = format!("#!/bin/sh\nulimit -n {open_files}\nexec {:?}\n", built.join("edge"));
-    // Written by a child process: if this process had the file open for writing while another test forks,
-    // running it would fail with "text file busy".
-    let write = "printf %s \"$1\" > \"$2\" && chmod 755 \"$2\"";
-    assert!(Command::new("/bin/sh").args(["-c", write, "sh", &run]).arg(edge).status().unwrap().success());
-}
-
 #[tokio::test]
 async fn with_few_file_descriptors_new_connections_are_refused_and_open_ones_served_without_a_busy_loop() {
     let (database, folder) = (fixture::database().await, tempfile::tempdir().unwrap());
-    link_with_file_limit(folder.path(), 256);
+    link_with_edge_script(folder.path(), |edge| format!("ulimit -n 256\nexec {edge:?}"));
     let mesh = Mesh::configure(&database)
         .binaries(folder.path())
         .env("MESH_EDGE_TRUSTED_PROXIES", "127.0.0.0/8")
