@@ -1,7 +1,7 @@
 //! The cost of a page does not depend on its depth: a page deep inside a long list reads as many buffers as
 //! the first one, in both orders, with and without filters, with and without planner statistics (P13).
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fmt};
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use mesh_query::{CANDLES, DELEGATIONS, PROPOSALS, SUMMARIES};
@@ -20,13 +20,21 @@ const MAX_EMPTY_PAGE_BUFFERS: i64 = 40;
 
 /// A list with some of its filters given.
 struct Filtered {
+    /// What the filters select, in words.
     name: &'static str,
     list: &'static List,
     filters: Vec<Option<Value>>,
-    /// `FROM` and `WHERE` with which this test finds positions.
+    table: &'static str,
+    /// The condition on rows of the table with which this test finds positions.
     rows: &'static str,
     /// Number of rows of the list.
     total: usize,
+}
+
+impl fmt::Display for Filtered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.list.name, self.name)
+    }
 }
 
 /// A connection with the settings of the query service's list connections.
@@ -86,7 +94,8 @@ impl Filtered {
         });
         let (keys, texts) = (keys.join(", "), texts.collect::<Vec<_>>().join(", "));
         let query = format!(
-            "SELECT ARRAY[{texts}] FROM (SELECT {keys} {} GROUP BY {keys} ORDER BY {} OFFSET {} LIMIT 1) AS row",
+            "SELECT ARRAY[{texts}] FROM (SELECT {keys} FROM {} WHERE {} GROUP BY {keys} ORDER BY {} OFFSET {} LIMIT 1) AS row",
+            self.table,
             self.rows,
             order.join(", "),
             above.min(below)
@@ -104,7 +113,7 @@ impl Filtered {
             format!("EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) EXECUTE page({})", arguments.join(", "));
         let plan: Json = client.query_one(&explain, &[]).await.unwrap().get(0);
         let plan = &plan[0]["Plan"];
-        assert_walks_indexes(plan, self.name);
+        assert_walks_indexes(plan, &self.to_string());
         let number = |name: &str| plan[name].as_i64().unwrap();
         let rows = usize::try_from(number("Actual Rows")).unwrap();
         (rows, number("Shared Hit Blocks") + number("Shared Read Blocks"))
@@ -119,13 +128,13 @@ impl Filtered {
             for page in pages {
                 let window = self.window(client, descending, page - 1).await;
                 let (rows, buffers) = self.read(client, &window).await;
-                assert!(rows >= PAGE, "{}: page {page} has {rows} rows", self.name);
+                assert!(rows >= PAGE, "{self}: page {page} has {rows} rows");
                 read.push(buffers);
             }
             let order = if descending { "newest first" } else { "oldest first" };
-            println!("{}, {order}: pages {pages:?} read {read:?} buffers", self.name);
+            println!("{self}, {order}: pages {pages:?} read {read:?} buffers");
             let flat = read.iter().all(|deep| (deep - read[0]) * 10 <= read[0]);
-            assert!(flat, "{}, {order}: {read:?} buffers", self.name);
+            assert!(flat, "{self}, {order}: {read:?} buffers");
         }
     }
 
@@ -135,8 +144,8 @@ impl Filtered {
             for page in [0, 50] {
                 let window = unfiltered.window(client, descending, page).await;
                 let (rows, buffers) = self.read(client, &window).await;
-                assert_eq!(rows, 1, "{}: one row that holds the head alone", self.name);
-                assert!(buffers <= MAX_EMPTY_PAGE_BUFFERS, "{}: {buffers} buffers", self.name);
+                assert_eq!(rows, 1, "{self}: one row that holds the head alone");
+                assert!(buffers <= MAX_EMPTY_PAGE_BUFFERS, "{self}: {buffers} buffers");
             }
         }
     }
@@ -194,36 +203,23 @@ async fn delegations_cost_the_same_at_any_depth() {
         name,
         list: &DELEGATIONS,
         filters: filters.into(),
+        table: "delegations_current",
         rows,
         total,
     };
     let some = || Some(id("2a"));
+    let epoch = |epoch| Some(Value::Integer(epoch));
     let lists = [
-        list("delegations", [None, None, None], "FROM delegations_current", 1_000_000),
-        list(
-            "delegations of a party",
-            [some(), None, None],
-            "FROM delegations_current WHERE party_id = lpad('2a', 64, '0')",
-            10_000,
-        ),
-        list(
-            "delegations to a node",
-            [None, some(), None],
-            "FROM delegations_current WHERE node_id = lpad('2a', 64, '0')",
-            10_000,
-        ),
-        list(
-            "delegations of an epoch",
-            [None, None, Some(Value::Integer(42))],
-            "FROM delegations_current WHERE epoch_id = 42",
-            10_000,
-        ),
+        list("all", [None, None, None], "true", 1_000_000),
+        list("of a party", [some(), None, None], "party_id = lpad('2a', 64, '0')", 10_000),
+        list("to a node", [None, some(), None], "node_id = lpad('2a', 64, '0')", 10_000),
+        list("of an epoch", [None, None, epoch(42)], "epoch_id = 42", 10_000),
     ];
     let empty = [
-        list("delegations of no party", [text("none"), None, None], "", 0),
-        list("delegations to no node", [None, text("none"), None], "", 0),
-        list("delegations of a coming epoch", [None, None, Some(Value::Integer(1000))], "", 0),
-        list("delegations of a party to no node", [some(), text("none"), None], "", 0),
+        list("of no party", [text("none"), None, None], "", 0),
+        list("to no node", [None, text("none"), None], "", 0),
+        list("of a coming epoch", [None, None, epoch(1000)], "", 0),
+        list("of a party to no node", [some(), text("none"), None], "", 0),
     ];
     assert_flat(&database, &lists, &empty).await;
 }
@@ -240,27 +236,21 @@ async fn candles_cost_the_same_at_any_depth() {
     let list = |name, market, seconds: [Option<i64>; 2], rows, total| {
         let [from, to] = seconds.map(|time| time.map(|time| Value::Time(TimeUs(time * 1_000_000))));
         let filters = vec![text("1_minute"), Some(market), from, to];
-        Filtered { name, list: &CANDLES, filters, rows, total }
+        Filtered { name, list: &CANDLES, filters, table: "trades_candle", rows, total }
     };
     let lists = [
+        list("of a market", id("1"), [None, None], "market_id = lpad('1', 64, '0')", 200_000),
         list(
-            "candles",
-            id("1"),
-            [None, None],
-            "FROM trades_candle WHERE market_id = lpad('1', 64, '0')",
-            200_000,
-        ),
-        list(
-            "candles of some weeks",
+            "of some weeks",
             id("1"),
             // 2023-02-01 to 2023-05-01.
             [Some(1_675_209_600), Some(1_682_899_199)],
-            "FROM trades_candle WHERE market_id = lpad('1', 64, '0')
+            "market_id = lpad('1', 64, '0')
                 AND period_start >= '2023-02-01 00:00:00+00' AND period_start < '2023-05-01 00:00:00+00'",
             128_160,
         ),
     ];
-    let empty = [list("candles of no market", id("none"), [None, None], "", 0)];
+    let empty = [list("of no market", id("none"), [None, None], "", 0)];
     assert_flat(&database, &lists, &empty).await;
 }
 
@@ -278,64 +268,43 @@ async fn reward_summaries_cost_the_same_at_any_depth() {
         let ids = |ids: &[&str]| Some(Value::Texts(ids.iter().map(|id| format!("{id:0>64}")).collect()));
         let epoch = |epoch: Option<i64>| epoch.map(Value::Integer);
         let filters = vec![epoch(from), epoch(to), ids(markets), ids(assets)];
-        Filtered { name, list: &SUMMARIES, filters, rows, total }
+        Filtered { name, list: &SUMMARIES, filters, table: "rewards", rows, total }
     };
     let (all, some) = ([None, None], [Some(100), Some(300)]);
     let lists = [
-        list("summaries", all, &[], &[], "FROM rewards", 300_000),
+        list("all", all, &[], &[], "true", 300_000),
+        list("of epochs", some, &[], &[], "epoch_id BETWEEN 100 AND 300", 120_600),
+        list("of an asset", all, &[], &["3"], "asset_id = lpad('3', 64, '0')", 60_000),
         list(
-            "summaries of epochs",
-            some,
-            &[],
-            &[],
-            "FROM rewards WHERE epoch_id BETWEEN 100 AND 300",
-            120_600,
-        ),
-        list(
-            "summaries of an asset",
-            all,
-            &[],
-            &["3"],
-            "FROM rewards WHERE asset_id = lpad('3', 64, '0')",
-            60_000,
-        ),
-        list(
-            "summaries of an unknown asset and one of some epochs",
+            "of an unknown asset and one of some epochs",
             some,
             &[],
             &["none", "3"],
-            "FROM rewards WHERE asset_id = lpad('3', 64, '0') AND epoch_id BETWEEN 100 AND 300",
+            "asset_id = lpad('3', 64, '0') AND epoch_id BETWEEN 100 AND 300",
             24_120,
         ),
+        list("of a market", all, &["7"], &[], "market_id = lpad('7', 64, '0')", 15_000),
         list(
-            "summaries of a market",
-            all,
-            &["7"],
-            &[],
-            "FROM rewards WHERE market_id = lpad('7', 64, '0')",
-            15_000,
-        ),
-        list(
-            "summaries of two markets",
+            "of two markets",
             all,
             &["7", "8"],
             &[],
-            "FROM rewards WHERE market_id IN (lpad('7', 64, '0'), lpad('8', 64, '0'))",
+            "market_id IN (lpad('7', 64, '0'), lpad('8', 64, '0'))",
             30_000,
         ),
         list(
-            "summaries of a market and an asset",
+            "of a market and an asset",
             all,
             &["7"],
             &["3"],
-            "FROM rewards WHERE market_id = lpad('7', 64, '0') AND asset_id = lpad('3', 64, '0')",
+            "market_id = lpad('7', 64, '0') AND asset_id = lpad('3', 64, '0')",
             3_000,
         ),
     ];
     let empty = [
-        list("summaries of no asset", all, &[], &["none"], "", 0),
-        list("summaries of no market", all, &["none"], &[], "", 0),
-        list("summaries of coming epochs", [Some(1000), Some(2000)], &[], &[], "", 0),
+        list("of no asset", all, &[], &["none"], "", 0),
+        list("of no market", all, &["none"], &[], "", 0),
+        list("of coming epochs", [Some(1000), Some(2000)], &[], &[], "", 0),
     ];
     assert_flat(&database, &lists, &empty).await;
 }

@@ -1,9 +1,7 @@
 //! Opening and pulling: the history from segments, the ledger from the database, by any replica from any
-//! position.
+//! position. That a download is what PostgreSQL prints, and what damage does to it, is tested from outside, in
+//! `exports` of the integration tests.
 
-use std::io::Read;
-
-use flate2::read::DeflateDecoder;
 use mesh_bus::{Ask, Position, PullBudget, RequestScope};
 use mesh_export::{Refresh, Until};
 use mesh_problem::Code;
@@ -18,46 +16,6 @@ const WINDOW: PullBudget = PullBudget { chunks: 8, bytes: 4 << 20 };
 
 fn history(table: Table, from: i64, to: i64) -> ExportNetworkHistoryRequest {
     ExportNetworkHistoryRequest { from_block: Some(from), to_block: Some(to), table: table.into() }
-}
-
-/// The text of the only member of a ZIP, by its local header.
-fn inflated(zip: &[u8]) -> Vec<u8> {
-    assert_eq!(&zip[..4], b"PK\x03\x04");
-    let length = |at: usize| usize::from(u16::from_le_bytes([zip[at], zip[at + 1]]));
-    let mut text = Vec::new();
-    DeflateDecoder::new(&zip[30 + length(26) + length(28)..]).read_to_end(&mut text).unwrap();
-    text
-}
-
-#[actix::test]
-async fn an_export_is_the_tables_rows_once_under_one_header() {
-    let fixture = Fixture::demo(200).await;
-    let sealing = fixture.sealing(50);
-    sealing.run(Until::Complete).await.unwrap();
-    let worker = fixture.export(&sealing.segments).await;
-    let client = fixture.database.connect().await;
-    for (table, name, key) in [
-        (Table::Trades, "trades", "synthetic_time"),
-        (Table::Orders, "orders", "block_time, seq_num"),
-        (Table::Blocks, "blocks", "block_time"),
-        (Table::MarketData, "market_data", "synthetic_time"),
-    ] {
-        let request = history(table, 51, 200);
-        let opened = worker.open(&request, 0).await.unwrap();
-        let whole = Worker::whole(&[&worker], &request, 0, &[WINDOW]).await;
-        let bounds = "block_time >= (SELECT block_time FROM blocks WHERE height = 51)
-            AND block_time <= (SELECT block_time FROM blocks WHERE height = 200)";
-        let expected = format!(
-            "COPY (SELECT * FROM {name} WHERE {bounds} ORDER BY {key}) TO STDOUT (FORMAT csv, HEADER)"
-        );
-        assert!(inflated(&whole.bytes) == copied(&client, &expected).await, "{name}");
-        let info = opened.info;
-        assert_eq!(info.total_bytes, Some(whole.bytes.len() as u64));
-        assert_eq!((info.total_bytes, info.total_rows), (Some(whole.totals.bytes), whole.totals.rows));
-        assert_eq!(info.file_name, format!("demo-0001-{name}-51-200.zip"));
-        assert_eq!((info.chain_id.as_str(), info.table.as_deref()), ("demo-0001", Some(table.as_str_name())));
-        assert_eq!(opened.content_type, "application/zip");
-    }
 }
 
 #[actix::test]
@@ -137,40 +95,6 @@ async fn what_cannot_be_exported_is_refused_with_its_number_and_the_heights_near
     assert_eq!(spans, [(1, 10), (11, 20), (21, 30), (41, 50)]);
     let problem = worker.open(&blocks(1, 50), 0).await.unwrap_err();
     assert_eq!((problem.number(), problem.details[0].inner.as_str()), (240_013, "missing blocks 31-40"));
-}
-
-#[actix::test]
-async fn a_damaged_or_vanished_segment_is_never_served() {
-    let fixture = Fixture::demo(60).await;
-    let sealing = fixture.sealing(20);
-    sealing.run(Until::Complete).await.unwrap();
-    let worker = fixture.export(&sealing.segments).await;
-    let request = history(Table::MarketData, 1, 60);
-    let opened = worker.open(&request, 0).await.unwrap();
-    let first = Position::new(opened.first).unwrap();
-    let held = worker.catalogue.send(Refresh).await.unwrap().segments.unwrap();
-    // The segments are 1-20, 21-38 (ended by an upgrade), 39-40 and 41-60.
-    let (damaged, vanished) = (held.segments[1].clone(), held.segments[3].clone());
-    let path = |name: &mesh_history::SegmentName| {
-        let root = std::fs::read_dir(fixture.folder.path()).unwrap().map(|entry| entry.unwrap().path());
-        root.map(|root| root.join("segments").join(name.to_string())).find(|path| path.exists()).unwrap()
-    };
-    let rows = &damaged.history("market_data").unwrap().index.rows;
-    let mut bytes = std::fs::read(path(&damaged.name)).unwrap();
-    bytes[usize::try_from(rows.offset + rows.stored / 2).unwrap()] ^= 1;
-    std::fs::write(path(&damaged.name), bytes).unwrap();
-    let problem = worker.pull(&request, &first, WINDOW).await.unwrap_err();
-    assert_eq!((problem.code, problem.number()), (Code::Internal, 240_014));
-    std::fs::remove_file(path(&vanished.name)).unwrap();
-    worker.catalogue.send(Refresh).await.unwrap();
-    let problem = worker.open(&request, 0).await.unwrap_err();
-    assert_eq!((problem.number(), problem.details[0].inner.as_str()), (240_013, "missing blocks 41-60"));
-    let cut = std::fs::OpenOptions::new().write(true).open(path(&held.segments[0].name)).unwrap();
-    cut.set_len(500).unwrap();
-    worker.catalogue.send(Refresh).await.unwrap();
-    let problem = worker.open(&history(Table::MarketData, 1, 20), 0).await.unwrap_err();
-    assert_eq!((problem.code, problem.number()), (Code::Internal, 240_014));
-    assert_eq!(problem.details[0].inner, held.segments[0].name.to_string());
 }
 
 /// The statement that computes the whole ledger of a party and an asset in PostgreSQL.

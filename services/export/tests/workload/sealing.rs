@@ -75,27 +75,6 @@ async fn every_member_is_what_postgresql_copies_and_segments_form_a_chain() {
 }
 
 #[actix::test]
-async fn values_that_csv_trips_over_are_sealed_as_postgresql_prints_them() {
-    let fixture = Fixture::blocks(10).await;
-    let client = fixture.database.connect().await;
-    let order = "INSERT INTO orders (id, market_id, party_id, side, price, size, remaining, time_in_force, type, status,
-            reference, version, batch_id, created_at, tx_hash, block_time, seq_num)
-        SELECT 'é' || seq, '', 'p', 1, -5, 1, 1, 1, 1, 1, reference, 1, 1, '1999-12-31 23:59:59.5+14', 'ab',
-            (SELECT block_time FROM blocks WHERE height = 1 + seq % 10), seq
-        FROM (VALUES (1, NULL), (2, ''), (3, 'NULL'), (4, E'a\\r\\nb'), (5, '\"'), (6, ',\",\"\"'), (7, '\\.'),
-            (8, repeat('x,', 40000)), (9, repeat(md5('a') || E'\\n', 520000)), (10, E'\\n')) AS traps (seq, reference)";
-    client.batch_execute(order).await.unwrap();
-    let sealing = fixture.sealing(10);
-    sealing.run(Until::Complete).await.unwrap();
-    let held = sealing.segments.list().await.unwrap();
-    let orders = held.segments[0].history("orders").unwrap();
-    assert_eq!(
-        (orders.rows, orders.sha256),
-        (10, Digest::of(&copied(&client, &own_copy(&client, "history/orders.csv", 1, 10).await).await))
-    );
-}
-
-#[actix::test]
 async fn the_same_rows_give_the_same_ids_wherever_and_whenever_they_are_sealed() {
     let fixture = Fixture::demo(120).await;
     let (one, other) = (fixture.sealing(50), fixture.sealing(50));
