@@ -44,6 +44,9 @@ impl Bus {
     }
 
     /// The connection settings of a user; `prefix` is the first token of the subjects.
+    ///
+    /// # Errors
+    /// The file of the user's credentials cannot be read.
     pub fn config(&self, user: &str, prefix: &str) -> io::Result<BusConfig> {
         Ok(BusConfig {
             url: self.url.clone(),

@@ -60,6 +60,9 @@ pub struct ControlSocket {
 
 impl ControlSocket {
     /// Opens the socket of a home whose lock the caller holds; removes the socket of an earlier run.
+    ///
+    /// # Errors
+    /// The socket cannot be made.
     pub fn bind(home: &Home) -> Result<Self, ControlError> {
         let path = home.run().join(SOCKET);
         let failed = |source| ControlError::Socket { folder: home.run(), source };
@@ -118,6 +121,9 @@ async fn answer_one(stream: UnixStream, supervisor: &Supervisor) -> io::Result<(
 }
 
 /// Sends a request to the mesh that runs in a home and returns its answer.
+///
+/// # Errors
+/// No mesh runs there, or it gives no answer in time.
 pub async fn ask(home: &Home, request: &Request) -> Result<Answer, ControlError> {
     let path = home.run().join(SOCKET);
     let failed = |source| ControlError::Socket { folder: home.run(), source };

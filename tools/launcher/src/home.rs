@@ -89,11 +89,17 @@ impl Drop for HomeLock {
 
 impl Home {
     /// A home at a path, without touching the disk. A relative path is resolved against the current folder.
+    ///
+    /// # Errors
+    /// There is no current folder, or the path is empty.
     pub fn at(root: impl AsRef<Path>) -> io::Result<Self> {
         Ok(Self { root: std::path::absolute(root)? })
     }
 
     /// The home used when none is given: `.mesh` in the repository, else in the current folder.
+    ///
+    /// # Errors
+    /// There is no current folder.
     pub fn default_location() -> io::Result<Self> {
         let base = match crate::workspace::root() {
             Some(root) => root,
@@ -103,6 +109,9 @@ impl Home {
     }
 
     /// Creates the folders that every mesh needs.
+    ///
+    /// # Errors
+    /// One of them cannot be made.
     pub fn create(&self) -> Result<(), HomeError> {
         for folder in [self.root.clone(), self.node(), self.logs(), self.run()] {
             fs::create_dir_all(&folder).map_err(|source| unusable(&folder, source))?;
@@ -111,6 +120,9 @@ impl Home {
     }
 
     /// Locks the home for this process; fails when another launcher has it.
+    ///
+    /// # Errors
+    /// Another launcher has it, or its file cannot be used.
     pub fn lock(&self) -> Result<HomeLock, HomeError> {
         let path = self.run().join("lock");
         let file = OpenOptions::new()
@@ -127,6 +139,9 @@ impl Home {
     }
 
     /// Removes the run-time files of an earlier run. The caller must hold the lock.
+    ///
+    /// # Errors
+    /// A file cannot be removed.
     pub fn clear_run(&self) -> Result<(), HomeError> {
         let run = self.run();
         let entries = fs::read_dir(&run).map_err(|source| unusable(&run, source))?;
@@ -189,6 +204,9 @@ impl Home {
     }
 
     /// Reads the state file; the default value for a new home.
+    ///
+    /// # Errors
+    /// The file cannot be read, or is not what this program wrote.
     pub fn saved_state(&self) -> Result<SavedState, HomeError> {
         let path = self.state_file();
         match fs::read(&path) {
@@ -200,6 +218,9 @@ impl Home {
     }
 
     /// Replaces the state file atomically: a crash leaves the old state or the new one.
+    ///
+    /// # Errors
+    /// The file cannot be written.
     pub fn save_state(&self, state: &SavedState) -> Result<(), HomeError> {
         let path = self.state_file();
         let text = serde_json::to_vec(state)

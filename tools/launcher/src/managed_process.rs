@@ -17,6 +17,9 @@ use crate::{
     restart::{Backoff, RestartRule},
 };
 
+/// How long a stop may take beyond the grace of the process, for the kill and the reaping.
+pub(crate) const STOP_SLACK: Duration = Duration::from_secs(2);
+
 /// The process specification and the readiness check of one replica.
 #[derive(Clone, Debug)]
 pub struct ReplicaSpec {
@@ -126,6 +129,18 @@ impl ManagedProcess {
     ) -> bool {
         let mut state = self.state.clone();
         matches!(timeout_at(deadline, state.wait_for(test)).await, Ok(Ok(_)))
+    }
+
+    /// Waits until it is ready or has ended for ever. Returns false at the deadline.
+    pub(crate) async fn is_ready_by(&self, deadline: Instant) -> bool {
+        self.wait_until(deadline, |state| state.ready || state.gone).await
+    }
+
+    /// Waits until it is down, after [`DesiredState::Stopped`] was set now. Returns false when it takes
+    /// longer than its grace.
+    pub(crate) async fn is_down(&self) -> bool {
+        let deadline = Instant::now() + self.grace + STOP_SLACK;
+        self.wait_until(deadline, |state| state.stopped || state.gone).await
     }
 }
 

@@ -163,6 +163,9 @@ pub struct Process {
 
 impl Process {
     /// Starts a child.
+    ///
+    /// # Errors
+    /// The program, its log or a thread cannot be opened or started.
     pub fn spawn(spec: &ProcessSpec) -> io::Result<Self> {
         let child = fork::spawn_on_permanent_thread(spec.command()?)?;
         let pid = Pid::from_child(&child);
@@ -188,6 +191,9 @@ impl Process {
     }
 
     /// Waits until the child has ended. Cancel safe.
+    ///
+    /// # Errors
+    /// Its status is unknown.
     pub async fn wait(&self) -> io::Result<ExitStatus> {
         let mut exit = self.exit.clone();
         let status = exit.wait_for(Option::is_some).await.map_err(io::Error::other)?;
@@ -195,6 +201,9 @@ impl Process {
     }
 
     /// Sends a signal to the child; fails with `ESRCH` when it has ended.
+    ///
+    /// # Errors
+    /// It has ended (`ESRCH`), or belongs to another user.
     pub fn signal(&self, signal: Signal) -> io::Result<()> {
         let ended = self.ended.lock();
         if ended.is_some() {
@@ -206,11 +215,17 @@ impl Process {
     /// Asks the child to stop, waits for at most its grace, then kills it and what is left of its group.
     ///
     /// A child that was frozen by SIGSTOP is woken first. Stopping a child that has ended is no error.
+    ///
+    /// # Errors
+    /// Its status is unknown.
     pub async fn stop(&self) -> io::Result<ExitStatus> {
         self.stop_within(self.grace).await
     }
 
     /// Like [`Process::stop`], with another grace.
+    ///
+    /// # Errors
+    /// Its status is unknown.
     pub async fn stop_within(&self, grace: Duration) -> io::Result<ExitStatus> {
         if self.signal(self.stop_signal).is_ok() && self.signal(Signal::CONT).is_ok() {
             match tokio::time::timeout(grace, self.wait()).await {

@@ -7,8 +7,8 @@ use futures_util::future::join_all;
 use tokio::time::Instant;
 
 use crate::{
-    managed_process::{DesiredState, ProcessState},
-    supervisor::{ActiveGroup, Member, READY_DEADLINE, Role, STOP_SLACK, Supervisor},
+    managed_process::{DesiredState, STOP_SLACK},
+    supervisor::{ActiveGroup, Member, READY_DEADLINE, Role, Supervisor},
 };
 
 /// The most replicas of one service on one machine.
@@ -61,9 +61,8 @@ impl Supervisor {
         let leaving = present.iter().filter(|member| member.replica >= replicas);
         join_all(leaving.map(|member| self.retire(name, member))).await;
         let deadline = Instant::now() + READY_DEADLINE;
-        let serves = |state: &ProcessState| state.ready || state.gone;
         for member in &added {
-            if !member.process.wait_until(deadline, serves).await {
+            if !member.process.is_ready_by(deadline).await {
                 return Err(format!("{} is not ready yet; look at its log", member.process.name()));
             }
         }
@@ -74,8 +73,7 @@ impl Supervisor {
     async fn replace(&self, name: &str, old: &Member) -> Result<(), String> {
         let successor =
             self.start_member(name, old.replica, Role::Successor).map_err(|error| error.to_string())?;
-        let deadline = Instant::now() + READY_DEADLINE;
-        let serves = successor.process.wait_until(deadline, |state| state.ready || state.gone).await;
+        let serves = successor.process.is_ready_by(Instant::now() + READY_DEADLINE).await;
         let takes_over = serves && !successor.process.state().gone && !old.process.is_stopped();
         if !takes_over {
             self.retire(name, &successor).await;
@@ -122,12 +120,9 @@ fn same(one: &Member, other: &Member) -> bool {
 /// Stops a process that cannot run twice at the same time, and starts it again.
 async fn restart_in_place(member: &Member) -> Result<(), String> {
     member.process.set_desired(DesiredState::Stopped);
-    let deadline = Instant::now() + member.process.grace() + STOP_SLACK;
-    let down = member.process.wait_until(deadline, |state| state.stopped || state.gone).await;
+    let down = member.process.is_down().await;
     member.process.set_desired(DesiredState::Running);
-    let deadline = Instant::now() + READY_DEADLINE;
-    let serves = down && member.process.wait_until(deadline, |state| state.ready || state.gone).await;
-    if serves {
+    if down && member.process.is_ready_by(Instant::now() + READY_DEADLINE).await {
         return Ok(());
     }
     Err(format!("{} did not come back within {READY_DEADLINE:?}; look at its log", member.process.name()))

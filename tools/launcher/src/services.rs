@@ -85,6 +85,9 @@ pub struct Sockets {
 
 impl Sockets {
     /// Opens both sockets; port 0 takes a free one.
+    ///
+    /// # Errors
+    /// An address cannot be listened on: the address, and why not.
     pub fn bind(host: IpAddr, http_port: u16, grpc_port: u16) -> Result<Self, (SocketAddr, io::Error)> {
         let (http, http_at) = listen(SocketAddr::new(host, http_port))?;
         let (grpc, grpc_at) = listen(SocketAddr::new(host, grpc_port))?;

@@ -11,7 +11,7 @@ use tokio::{sync::Mutex as AsyncMutex, time::Instant};
 
 use crate::{
     control::protocol::{Answer, Request, Row},
-    managed_process::{DesiredState, ManagedProcess, ProcessState, ReplicaSpec},
+    managed_process::{DesiredState, ManagedProcess, ProcessState, ReplicaSpec, STOP_SLACK},
     ready,
     restart::RestartRule,
 };
@@ -20,8 +20,6 @@ use crate::{
 pub const READY_DEADLINE: Duration = Duration::from_secs(30);
 /// How long `start` waits for readiness; a process that takes longer starts in the background.
 const START_WAIT: Duration = Duration::from_secs(10);
-/// How long a stop may take beyond the grace of the process, for the kill and the reaping.
-pub(crate) const STOP_SLACK: Duration = Duration::from_secs(2);
 
 /// The order of a shutdown; a smaller tier stops first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -171,6 +169,9 @@ impl ActiveGroup {
 
 impl Supervisor {
     /// A supervisor without processes.
+    ///
+    /// # Errors
+    /// The client for readiness checks cannot be made.
     pub fn new(rule: RestartRule) -> Result<Self, reqwest::Error> {
         let table = Mutex::new(Table::default());
         let shutdown_asked = tokio::sync::Notify::new();
@@ -178,6 +179,9 @@ impl Supervisor {
     }
 
     /// Starts the replicas of a group and supervises them from now on.
+    ///
+    /// # Errors
+    /// The mesh is being stopped.
     pub fn add(&self, group: Group, replicas: u32) -> Result<(), NotReady> {
         let name = group.name.clone();
         let group = ActiveGroup {
@@ -194,6 +198,9 @@ impl Supervisor {
     }
 
     /// Waits until every replica of the groups is ready; `limit` bounds the wait.
+    ///
+    /// # Errors
+    /// One refuses its configuration, keeps dying or is late, or the mesh is being stopped.
     pub async fn ready(&self, names: &[&str], limit: Duration) -> Result<(), NotReady> {
         let deadline = Instant::now() + limit;
         let members: Vec<Member> = {
@@ -227,19 +234,15 @@ impl Supervisor {
     /// Lists the processes that have a pid, in the order in which they were added.
     pub fn rows(&self) -> Vec<Row> {
         let table = self.table();
-        let members = table.groups.iter().flat_map(|group| {
-            group
-                .serving()
-                .into_iter()
-                .map(|member| (group.definition.name.clone(), member))
-                .collect::<Vec<_>>()
-        });
-        members
-            .filter_map(|(service, member)| {
-                let ProcessState { pid, admin, .. } = member.process.state();
-                Some(Row { service, replica: member.replica, pid: pid?, admin })
-            })
-            .collect()
+        let mut rows = Vec::new();
+        for group in &table.groups {
+            for Member { replica, process, .. } in group.serving() {
+                let ProcessState { pid, admin, .. } = process.state();
+                let service = group.definition.name.clone();
+                rows.extend(pid.map(|pid| Row { service, replica, pid, admin }));
+            }
+        }
+        rows
     }
 
     /// Name, number of ready replicas and number of replicas of each group.
@@ -296,10 +299,8 @@ impl Supervisor {
             return Ok(Some(format!("{name} is held down already")));
         }
         members.iter().for_each(|member| member.process.set_desired(DesiredState::Stopped));
-        let down = |state: &ProcessState| state.stopped || state.gone;
         for member in &members {
-            let deadline = Instant::now() + member.process.grace() + STOP_SLACK;
-            if !member.process.wait_until(deadline, down).await {
+            if !member.process.is_down().await {
                 return Err(format!("{} did not stop; look at its log", member.process.name()));
             }
         }
@@ -315,7 +316,7 @@ impl Supervisor {
         members.iter().for_each(|member| member.process.set_desired(DesiredState::Running));
         let deadline = Instant::now() + START_WAIT;
         for member in &members {
-            if !member.process.wait_until(deadline, |state| state.ready || state.gone).await {
+            if !member.process.is_ready_by(deadline).await {
                 return Ok(Some(format!("{} is started and not ready yet", member.process.name())));
             }
         }

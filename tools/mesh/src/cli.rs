@@ -12,9 +12,14 @@ use clap_complete::Shell;
 pub(crate) use database::{MigrateArgs, NodeArgs};
 pub(crate) use history::{HistoryArgs, HistoryCommand, ImportArgs, SealArgs, VerifyArgs};
 use mesh_launcher::home::Home;
-pub(crate) use values::{Count, Target, Variable, node_url, process_name};
+pub(crate) use values::{Count, Target, node_url, process_name, variable};
 
-use crate::{export::args::ExportArgs, failure::Failure, terminal, tx::args::TxArgs};
+use crate::{
+    export::args::ExportArgs,
+    failure::{Failure, failed},
+    terminal,
+    tx::args::TxArgs,
+};
 
 /// Runs and drives a mesh on this machine.
 #[derive(Debug, Parser)]
@@ -86,9 +91,7 @@ impl HomeArgs {
             Some(root) => Home::at(root),
             None => Home::default_location(),
         };
-        home.map_err(|error| {
-            Failure::failed(format!("cannot tell where the home is ({error}); give one with --home"))
-        })
+        home.map_err(|error| failed!("cannot tell where the home is ({error}); give one with --home"))
     }
 }
 
@@ -125,8 +128,8 @@ pub(crate) struct UpArgs {
     #[arg(long, value_name = "SERVICE=N")]
     pub(crate) replicas: Vec<Count>,
     /// Further variable for every process, repeatable
-    #[arg(long, value_name = "NAME=VALUE")]
-    pub(crate) env: Vec<Variable>,
+    #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
+    pub(crate) env: Vec<(String, String)>,
     /// Use this running NATS server instead of a private one
     #[arg(long, value_name = "URL")]
     pub(crate) nats: Option<String>,

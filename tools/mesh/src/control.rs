@@ -7,7 +7,7 @@ use mesh_launcher::{
 
 use crate::{
     cli::{ControlArgs, PsArgs, RestartArgs, ScaleArgs},
-    failure::{Failure, as_typed},
+    failure::{Failure, as_typed, failed},
     terminal::{print, print_json, print_line},
 };
 
@@ -68,7 +68,7 @@ async fn order(home: &Home, request: &Request) -> Result<(), Failure> {
 
 /// The failure for an answer of another kind than the request's.
 pub(crate) fn unexpected(answer: &Answer) -> Failure {
-    Failure::failed(format!("the mesh answered something else ({answer:?}); use the `mesh` that runs it"))
+    failed!("the mesh answered something else ({answer:?}); use the `mesh` that runs it")
 }
 
 /// Renders the rows with a header line, each column as wide as its widest value.

@@ -7,6 +7,14 @@ use mesh_launcher::{control::ControlError, home::HomeError, servers::ServerError
 use mesh_problem::error_chain;
 use mesh_store::error::StoreError;
 
+/// A failure with exit code 1 of a format string and its arguments.
+macro_rules! failed {
+    ($($text:tt)*) => {
+        $crate::failure::Failure::failed(format!($($text)*))
+    };
+}
+pub(crate) use failed;
+
 /// The failure of a command: its message and its exit code.
 #[derive(Debug)]
 pub struct Failure {
@@ -88,7 +96,7 @@ impl fmt::Display for Failure {
 
 /// A failure `cannot STEP: CAUSES`, exit code 1.
 pub fn cannot(step: &str, error: &dyn Error) -> Failure {
-    Failure::failed(format!("cannot {step}: {}", error_chain(error)))
+    failed!("cannot {step}: {}", error_chain(error))
 }
 
 /// Replaces `` `mesh `` by `` `cargo mesh `` when this program runs from a checkout's target folder.

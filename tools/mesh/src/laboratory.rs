@@ -2,12 +2,16 @@
 
 use std::{os::unix::process::CommandExt as _, process::Command};
 
-use crate::{cli::LaboratoryArgs, failure::Failure, programs};
+use crate::{
+    cli::LaboratoryArgs,
+    failure::{Failure, failed},
+    programs,
+};
 
 /// Replaces this process by the laboratory, with the same arguments. Returns only on an error.
 pub(crate) fn run(command: &str, args: LaboratoryArgs) -> Result<(), Failure> {
     let program = programs::beside("laboratory")?;
     // Its help then names the command as it was typed.
     let error = Command::new(&program).arg0("mesh").arg(command).args(args.args).exec();
-    Err(Failure::failed(format!("cannot run {}: {error}", program.display())))
+    Err(failed!("cannot run {}: {error}", program.display()))
 }

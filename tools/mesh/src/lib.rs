@@ -29,7 +29,7 @@ use std::process::ExitCode;
 
 use cli::{Cli, Command};
 pub use command_line::command_line;
-use failure::Failure;
+use failure::{Failure, failed};
 
 /// Runs the command that the arguments of this process name.
 pub fn run() -> ExitCode {
@@ -45,10 +45,11 @@ pub fn run() -> ExitCode {
 /// The runtime cannot start, or the future fails.
 pub fn block_on(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
     mesh_chassis::install_tls_provider();
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().map_err(
-            |error| Failure::failed(format!("cannot start ({error}); raise the limit of threads")),
-        )?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| failed!("cannot start ({error}); raise the limit of threads"))?;
     let outcome = runtime.block_on(work);
     // A blocking call that is still under way, such as one of the package manager, is not waited for.
     runtime.shutdown_background();

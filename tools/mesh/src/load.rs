@@ -6,7 +6,11 @@ use mesh_problem::error_chain;
 use mesh_store::load::{LoadReport, load_folder};
 
 use crate::{
-    cli::LoadArgs, failure::Failure, migrate::migrate, seal::variables, terminal::print_line,
+    cli::LoadArgs,
+    failure::{Failure, failed},
+    migrate::migrate,
+    seal::variables,
+    terminal::print_line,
     up::backing::reach_postgres,
 };
 
@@ -21,9 +25,9 @@ pub(crate) async fn load(args: &LoadArgs) -> Result<(), Failure> {
 pub(crate) async fn load_into(url: &str, folder: &Path) -> Result<(), Failure> {
     let progress =
         |number, all, table: &str| print_line(&format!("loading {number} of {all} tables ({table})"));
-    let report = load_folder(url, folder, progress).await.map_err(|error| {
-        Failure::failed(format!("nothing was loaded from {}: {}", folder.display(), error_chain(&error)))
-    })?;
+    let report = load_folder(url, folder, progress)
+        .await
+        .map_err(|error| failed!("nothing was loaded from {}: {}", folder.display(), error_chain(&error)))?;
     report_lines(&report).iter().for_each(|line| print_line(line));
     Ok(())
 }

@@ -4,13 +4,12 @@ use std::path::PathBuf;
 
 use mesh_launcher::services::SERVICES;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, failed};
 
 /// The path of the running program.
 pub(crate) fn own() -> Result<PathBuf, Failure> {
-    std::env::current_exe().map_err(|error| {
-        Failure::failed(format!("cannot tell where this program lies ({error}); start it by its path"))
-    })
+    std::env::current_exe()
+        .map_err(|error| failed!("cannot tell where this program lies ({error}); start it by its path"))
 }
 
 /// The path of a program in the folder of the running program.
@@ -24,11 +23,11 @@ pub fn beside(name: &str) -> Result<PathBuf, Failure> {
     if program.is_file() {
         return Ok(program);
     }
-    Err(Failure::failed(format!(
+    Err(failed!(
         "{name} is not beside {}; install all programs of the mesh into one folder, or build them (`cargo build --workspace \
          --bins`, with --release if this one is)",
         running.display()
-    )))
+    ))
 }
 
 /// The folder with the programs of all services.

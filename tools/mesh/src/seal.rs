@@ -18,7 +18,7 @@ use tokio::time::{Instant, sleep};
 use crate::{
     cli::SealArgs,
     control::unexpected,
-    failure::{Failure, cannot},
+    failure::{Failure, cannot, failed},
     signals::Signals,
     terminal::{print, print_json, print_line},
     up::backing,
@@ -86,17 +86,17 @@ pub(crate) async fn seal(args: &SealArgs) -> Result<(), Failure> {
 async fn alone(args: &SealArgs, home: &Home, signals: &mut Signals) -> Result<(), Failure> {
     let root = home.root().display();
     if !home.postgres().exists() {
-        return Err(Failure::failed(format!(
+        return Err(failed!(
             "there is no database in {root}; start a mesh with `mesh up --home {root}`, or give one with --postgres"
-        )));
+        ));
     }
     home.create()?;
     let _lock = home.lock()?;
     let state = home.saved_state()?;
     if let Some(database) = state.database {
-        return Err(Failure::failed(format!(
+        return Err(failed!(
             "the mesh of {root} uses the database at {database}; give its address with --postgres"
-        )));
+        ));
     }
     let supervisor = backing::supervisor()?;
     let work = async {

@@ -2,7 +2,7 @@
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, failed};
 
 /// Handlers of the stop signals. Once it exists, these signals no longer kill the process.
 pub struct Signals {
@@ -19,10 +19,8 @@ impl Signals {
     ///
     /// The system refuses a handler.
     pub fn watch() -> Result<Self, Failure> {
-        let watch = |kind| {
-            signal(kind)
-                .map_err(|error| Failure::failed(format!("cannot watch for signals ({error}); try again")))
-        };
+        let watch =
+            |kind| signal(kind).map_err(|error| failed!("cannot watch for signals ({error}); try again"));
         Ok(Self {
             interrupt: watch(SignalKind::interrupt())?,
             terminate: watch(SignalKind::terminate())?,

@@ -26,7 +26,12 @@ use mesh_launcher::{
 use tempfile::TempDir;
 use tokio::process::Command;
 
-use crate::{failure::Failure, group, signals::Signals, terminal::print_line};
+use crate::{
+    failure::{Failure, failed},
+    group,
+    signals::Signals,
+    terminal::print_line,
+};
 
 const SERVER_PATIENCE: Duration = Duration::from_secs(60);
 /// Any mesh, as a NATS wildcard in the permissions of the bus.
@@ -114,17 +119,17 @@ async fn searched_step(
         Failure::missing(format!("cannot run cargo ({error}); install Rust from https://rustup.rs"))
     })?;
     if shows_secrets {
-        return Err(Failure::failed(format!("{name} showed a credential; find who printed the line above")));
+        return Err(failed!("{name} showed a credential; find who printed the line above"));
     }
     if status.success() {
         print_line(&format!("==> {name}: passed in {}", seconds(begun)));
         return Ok(());
     }
-    Err(Failure::failed(format!(
+    Err(failed!(
         "{name} failed after {}; correct what cargo says above, `cargo {}` repeats this step alone",
         seconds(begun),
         args.join(" ")
-    )))
+    ))
 }
 
 fn seconds(begun: Instant) -> String {
@@ -148,9 +153,7 @@ fn temporary_folder() -> Result<TempDir, Failure> {
         .permissions(Permissions::from_mode(0o755))
         .tempdir()
         .map_err(|error| {
-            Failure::failed(format!(
-                "cannot make a temporary folder ({error}); set TMPDIR to a place that can be written"
-            ))
+            failed!("cannot make a temporary folder ({error}); set TMPDIR to a place that can be written")
         })
 }
 

@@ -2,17 +2,15 @@
 //! process specification and its height.
 
 use std::{
-    ffi::OsString,
     net::SocketAddr,
     path::{Path, PathBuf},
-    process::Stdio,
     time::Duration,
 };
 
 use serde_json::{Value, json};
-use tokio::{process::Command, time::timeout};
+use tokio::time::timeout;
 
-use super::{ServerError, files};
+use super::{ServerError, files, run_to_end};
 use crate::process::ProcessSpec;
 
 /// The package for `go install`; the mesh works with any 0.38.
@@ -81,6 +79,9 @@ impl Cometbft {
     }
 
     /// Uses the existing folder, or creates one for a chain, atomically by a rename.
+    ///
+    /// # Errors
+    /// The folder cannot be written, or `cometbft init` fails or takes too long.
     pub async fn prepare(
         program: &Path,
         folder: &Path,
@@ -143,27 +144,15 @@ fn genesis_file(folder: &Path) -> PathBuf {
 }
 
 async fn init(program: &Path, folder: &Path, log: &Path) -> Result<(), ServerError> {
-    let spec = ProcessSpec::new(NAME, program, log);
-    let open = || std::fs::OpenOptions::new().create(true).append(true).open(log);
-    if let Some(parent) = log.parent() {
-        files::make_folder(parent)?;
-    }
-    let (out, errors) = (open().map_err(ServerError::file(log))?, open().map_err(ServerError::file(log))?);
-    let home: OsString = folder.into();
-    let mut command = Command::new(program);
-    command.arg("init").arg("--home").arg(home).stdin(Stdio::null()).stdout(out).stderr(errors);
-    let running = command.kill_on_drop(true).status();
-    match timeout(INIT_WITHIN, running).await {
-        Ok(Ok(status)) if status.success() => Ok(()),
-        Ok(Ok(status)) => Err(ServerError::ended(&spec, status)),
-        Ok(Err(error)) => Err(ServerError::spawn(NAME)(error)),
-        Err(_) => Err(ServerError::NotReady {
-            name: NAME,
-            address: folder.display().to_string(),
-            waited_s: INIT_WITHIN.as_secs(),
-            cause: "its folder was not made".to_owned(),
-        }),
-    }
+    let spec =
+        ProcessSpec::new(NAME, program, log).arg("init").arg("--home").arg(folder.display().to_string());
+    let late = || ServerError::NotReady {
+        name: NAME,
+        address: folder.display().to_string(),
+        waited_s: INIT_WITHIN.as_secs(),
+        cause: "its folder was not made".to_owned(),
+    };
+    timeout(INIT_WITHIN, run_to_end(&spec)).await.unwrap_or_else(|_| Err(late()))
 }
 
 /// Rewrites the default genesis file for a chain, with this node as its only validator.

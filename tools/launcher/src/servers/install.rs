@@ -23,6 +23,9 @@ enum Rights {
 
 /// Finds PostgreSQL 15 or later, installing it when it is missing. `progress` is called with a message before
 /// slow steps; the output of the package manager goes to `log`.
+///
+/// # Errors
+/// It is missing and cannot be installed.
 pub async fn find_or_install_postgres(
     log: &Path,
     progress: &(dyn Fn(&str) + Send + Sync),
@@ -37,6 +40,9 @@ pub async fn find_or_install_postgres(
 }
 
 /// Finds nats-server, installing it when it is missing, as [`find_or_install_postgres`] does.
+///
+/// # Errors
+/// It is missing and cannot be installed.
 pub async fn find_or_install_nats(
     log: &Path,
     progress: &(dyn Fn(&str) + Send + Sync),

@@ -32,12 +32,16 @@ pub use install::{find_or_install_nats, find_or_install_postgres};
 pub use nats::{Nats, NatsSettings, NatsTls, nats_greeting};
 pub use postgres::{Durability, Postgres};
 
+use tokio::time::{Instant, sleep, timeout_at};
+
 use crate::process::{Process, ProcessSpec};
 
 /// The number of starts of a server that ends before it is ready, and the pause between them. Workers of a
 /// server killed a moment ago may hold its shared memory for some milliseconds.
 const START_ATTEMPTS: u32 = 6;
 const START_PAUSE: Duration = Duration::from_millis(250);
+/// Pause between two probes of a server that starts.
+const PROBE_PAUSE: Duration = Duration::from_millis(20);
 
 /// Why a server could not be found, prepared or reached. Every message is one sentence for the user.
 #[derive(Debug, thiserror::Error)]
@@ -117,9 +121,43 @@ impl ServerError {
     }
 }
 
-/// Starts a server and waits until it is ready, or fails as soon as it has ended too often.
+/// Repeats a probe until it succeeds; the error after `within` has the last failure.
+async fn poll_ready<P>(
+    name: &'static str,
+    address: String,
+    within: Duration,
+    mut probe: impl FnMut() -> P,
+) -> Result<(), ServerError>
+where
+    P: Future<Output = Result<(), String>>,
+{
+    let deadline = Instant::now() + within;
+    loop {
+        // Boxed, because tests nest many futures around this one.
+        let cause = match timeout_at(deadline, Box::pin(probe())).await {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(cause)) => cause,
+            Err(_) => "it did not answer".to_owned(),
+        };
+        if Instant::now() + PROBE_PAUSE >= deadline {
+            return Err(ServerError::NotReady { name, address, waited_s: within.as_secs(), cause });
+        }
+        sleep(PROBE_PAUSE).await;
+    }
+}
+
+/// Runs a program that prepares a server to its end.
+async fn run_to_end(spec: &ProcessSpec) -> Result<(), ServerError> {
+    let process = Process::spawn(spec).map_err(ServerError::spawn(&spec.name))?;
+    let status = process.wait().await.map_err(ServerError::spawn(&spec.name))?;
+    if status.success() { Ok(()) } else { Err(ServerError::ended(spec, status)) }
+}
+
+/// Starts a server and waits until it is ready. `ready` makes one probe per attempt; the probe carries the
+/// deadline.
 ///
-/// `ready` makes one probe per attempt; the probe carries the deadline.
+/// # Errors
+/// The program cannot be started, has ended too often, or is not ready in time.
 pub async fn start<F, R>(spec: &ProcessSpec, ready: F) -> Result<Process, ServerError>
 where
     F: Fn() -> R,
@@ -136,6 +174,6 @@ where
             return Err(ServerError::ended(spec, status));
         }
         attempt += 1;
-        tokio::time::sleep(START_PAUSE).await;
+        sleep(START_PAUSE).await;
     }
 }

@@ -7,19 +7,13 @@ use std::{
 };
 
 use mesh_bus::permissions;
-use tokio::{
-    io::AsyncReadExt,
-    net::TcpStream,
-    time::{Instant, sleep, timeout_at},
-};
+use tokio::{io::AsyncReadExt, net::TcpStream};
 
-use super::{ServerError, files};
+use super::{ServerError, files, poll_ready};
 use crate::{
     bus::{Bus, BusCredentials},
     process::ProcessSpec,
 };
-
-const PROBE_PAUSE: Duration = Duration::from_millis(20);
 
 /// The settings of a private nats-server.
 #[derive(Debug, Clone)]
@@ -67,6 +61,9 @@ pub struct Nats {
 impl Nats {
     /// Creates the folder of a nats-server, or reuses an existing one. Call it while the server is down: the
     /// stored port is replaced when another process listens on it.
+    ///
+    /// # Errors
+    /// The folder cannot be written.
     pub async fn prepare(
         program: &Path,
         folder: &Path,
@@ -130,25 +127,13 @@ impl Nats {
     }
 
     /// Waits until the server greets a new connection.
+    ///
+    /// # Errors
+    /// It has not done so in time.
     pub async fn ready(&self, within: Duration) -> Result<(), ServerError> {
-        let deadline = Instant::now() + within;
-        loop {
-            let cause = match timeout_at(deadline, nats_greeting(&format!("127.0.0.1:{}", self.port))).await {
-                Ok(Ok(())) => return Ok(()),
-                Ok(Err(error)) => error.to_string(),
-                Err(_) => "it did not greet".into(),
-            };
-            if Instant::now() + PROBE_PAUSE >= deadline {
-                let waited_s = within.as_secs();
-                return Err(ServerError::NotReady {
-                    name: "nats-server",
-                    address: self.url(),
-                    waited_s,
-                    cause,
-                });
-            }
-            sleep(PROBE_PAUSE).await;
-        }
+        let address = format!("127.0.0.1:{}", self.port);
+        let probe = || async { nats_greeting(&address).await.map_err(|error| error.to_string()) };
+        poll_ready("nats-server", self.url(), within, probe).await
     }
 
     fn config_file(&self) -> PathBuf {

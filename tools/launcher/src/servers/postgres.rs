@@ -6,16 +6,16 @@ use std::{
     time::Duration,
 };
 
-use tokio::time::{Instant, sleep, timeout_at};
 use tokio_postgres::NoTls;
 
 use super::{
     ServerError, files,
     find::{PostgresPrograms, find_postgres_version},
+    poll_ready, run_to_end,
 };
 use crate::{
     database::Database,
-    process::{Process, ProcessSpec, Signal},
+    process::{ProcessSpec, Signal},
 };
 
 mod leftovers;
@@ -25,7 +25,6 @@ use owner::Owner;
 
 /// The owner of the data and the database that the mesh uses.
 const NAME: &str = "mesh";
-const PROBE_PAUSE: Duration = Duration::from_millis(30);
 
 /// Whether the data must survive a crash of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +54,10 @@ impl Postgres {
     /// PostgreSQL refuses to run as root. Started by root, the server and its data belong to the user
     /// `postgres` (or `nobody`), and where that user cannot reach `folder` the data goes below
     /// `/var/lib/mesh-postgres`, and `folder` becomes a link to it.
+    ///
+    /// # Errors
+    /// A file cannot be written, a left-over server does not stop, or the data is of a version that is not
+    /// on this machine.
     pub async fn prepare(
         programs: &PostgresPrograms,
         folder: &Path,
@@ -112,6 +115,9 @@ impl Postgres {
     }
 
     /// The database `mesh` with a password for each of these users, stored in files next to the data.
+    ///
+    /// # Errors
+    /// A file cannot be written.
     pub fn database(&self, users: &[&str]) -> Result<Database, ServerError> {
         let folder = self.data.with_file_name("users");
         files::make_folder(&folder)?;
@@ -120,28 +126,16 @@ impl Postgres {
     }
 
     /// Waits until the server answers, and creates the database `mesh` if it does not exist.
+    ///
+    /// # Errors
+    /// It does not answer in time.
     pub async fn ready(&self, within: Duration) -> Result<(), ServerError> {
-        let deadline = Instant::now() + within;
-        loop {
-            let cause = match timeout_at(deadline, self.probe()).await {
-                Ok(Ok(())) => return Ok(()),
-                Ok(Err(error)) => match error.as_db_error() {
-                    Some(db_error) => db_error.message().to_owned(),
-                    None => error.to_string(),
-                },
-                Err(_) => "it did not answer".into(),
-            };
-            if Instant::now() + PROBE_PAUSE >= deadline {
-                let address = format!("127.0.0.1:{}", self.port);
-                return Err(ServerError::NotReady {
-                    name: "PostgreSQL",
-                    address,
-                    waited_s: within.as_secs(),
-                    cause,
-                });
-            }
-            sleep(PROBE_PAUSE).await;
-        }
+        let probe = || async {
+            self.probe().await.map_err(|error| {
+                error.as_db_error().map_or_else(|| error.to_string(), |error| error.message().to_owned())
+            })
+        };
+        poll_ready("PostgreSQL", format!("127.0.0.1:{}", self.port), within, probe).await
     }
 
     async fn probe(&self) -> Result<(), tokio_postgres::Error> {
@@ -190,11 +184,7 @@ impl Postgres {
         if durability == Durability::Throwaway {
             spec.args.push("--no-sync".into());
         }
-        let process = Process::spawn(&spec).map_err(ServerError::spawn("initdb"))?;
-        let status = process.wait().await.map_err(ServerError::spawn("initdb"))?;
-        if !status.success() {
-            return Err(ServerError::ended(&spec, status));
-        }
+        run_to_end(&spec).await?;
         fs::rename(&fresh, &self.data).map_err(ServerError::file(&self.data))
     }
 
@@ -252,7 +242,10 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     use super::*;
-    use crate::servers::{find_postgres, start};
+    use crate::{
+        process::Process,
+        servers::{find_postgres, start},
+    };
 
     const LONG: Duration = Duration::from_secs(30);
 

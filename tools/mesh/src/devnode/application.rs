@@ -6,7 +6,10 @@ use mesh_problem::error_chain;
 use tokio::{net::TcpListener, sync::watch};
 
 use super::{config::Config, follow, grow};
-use crate::{failure::Failure, signals::Signals};
+use crate::{
+    failure::{Failure, failed},
+    signals::Signals,
+};
 
 /// Runs until a stop signal. Retries while the database is unreachable; the node goes on meanwhile.
 pub(super) async fn run(
@@ -22,7 +25,7 @@ pub(super) async fn run(
         Application::open(config.network(begun.chain_id), &config.file, config.checks, begun.rules).await;
     let application = opening.map_err(|error| {
         let error = error_chain(&error);
-        Failure::failed(format!("the file of the blocks cannot be opened ({error}); start the mesh anew"))
+        failed!("the file of the blocks cannot be opened ({error}); start the mesh anew")
     })?;
     tracing::info!(height = *application.heights().borrow(), "the application answers");
     let written = watch::Sender::new(());

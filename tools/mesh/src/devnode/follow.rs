@@ -17,7 +17,7 @@ use tokio::{
 use tokio_postgres::{Client, Row};
 
 use super::config::Config;
-use crate::failure::Failure;
+use crate::failure::{Failure, failed};
 
 const NEW_BLOCKS: &str = include_str!("../../sql/new_blocks.sql");
 /// The LIMIT of `new_blocks.sql`.
@@ -47,7 +47,7 @@ pub(super) async fn answer(config: &Config, written: watch::Receiver<()>) -> Fai
         Ok(node) => node,
         Err(error) => {
             let error = error_chain(&error);
-            return Failure::failed(format!("the node cannot be started ({error}); try again"));
+            return failed!("the node cannot be started ({error}); try again");
         }
     };
     node.chain().catch_up(config.catching_up);

@@ -16,7 +16,7 @@ use mesh_launcher::{
 
 use crate::{
     cli::{DoctorArgs, PortArgs},
-    failure::{Failure, as_typed},
+    failure::{Failure, as_typed, failed},
     terminal::{print, print_json},
 };
 
@@ -43,9 +43,7 @@ pub(crate) async fn doctor(args: &DoctorArgs) -> Result<(), Failure> {
     match findings.iter().filter(|finding| finding.state == State::Wrong).count() {
         0 => Ok(()),
         1 => Err(Failure::failed("one thing is wrong; the line above says what to do")),
-        several => {
-            Err(Failure::failed(format!("{several} things are wrong; the lines above say what to do")))
-        }
+        several => Err(failed!("{several} things are wrong; the lines above say what to do")),
     }
 }
 

@@ -13,7 +13,10 @@ use super::{
     sink::{Paths, Sink},
     source::{Answer, FileInfo, Request, Source, refused},
 };
-use crate::{failure::Failure, gateway::GatewayError};
+use crate::{
+    failure::{Failure, failed},
+    gateway::GatewayError,
+};
 
 /// A completed download.
 #[derive(Debug)]
@@ -189,9 +192,9 @@ impl Fetch {
         let figures = format!("its checksum is {:08x} instead of {:08x}", sink.crc32c, info.crc32c);
         if !sink.is_file() || is_second {
             sink.remove();
-            return Err(Failure::failed(format!(
+            return Err(failed!(
                 "the file came wrong ({figures}) and is not kept; try again, or another --url"
-            )));
+            ));
         }
         self.restart(sink, info, &format!("the file came wrong ({figures})"))
     }
@@ -205,9 +208,9 @@ impl Fetch {
         };
         let Some(pause) = self.retry.pause(retry_after) else {
             let most = self.retry.most();
-            return Err(Failure::failed(format!(
+            return Err(failed!(
                 "gave up after {most} fruitless tries in a row ({error}); see that the gateway runs, or name it with --url"
-            )));
+            ));
         };
         self.progress.note(&format!("{error}; trying again in {:.1} s", pause.as_secs_f64()));
         sleep(pause).await;

@@ -17,7 +17,7 @@ use rustix::{
 };
 use tokio::task::spawn_blocking;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, failed};
 
 const READ_BYTES: usize = 1 << 20;
 
@@ -53,10 +53,10 @@ impl Paths {
     pub(super) fn new(whole: PathBuf, may_replace: bool) -> Result<Self, Failure> {
         match fs::metadata(&whole) {
             Ok(found) if !found.is_file() => {
-                return Err(Failure::failed(format!(
+                return Err(failed!(
                     "{} is no ordinary file; name another one with -o, where `-` is standard output",
                     whole.display()
-                )));
+                ));
             }
             Ok(_) if !may_replace => return Err(exists(&whole)),
             _ => {}
@@ -88,10 +88,10 @@ impl Sink {
             Ok(file.metadata()?.ino() == fs::metadata(&paths.part)?.ino())
         };
         if file.try_lock().is_err() || !is_named(&file).unwrap_or(false) {
-            return Err(Failure::failed(format!(
+            return Err(failed!(
                 "{} is being written by another download; wait for it, or name another file with -o",
                 paths.part.display()
-            )));
+            ));
         }
         let (position, crc32c) = checksum(&mut file).map_err(failed)?;
         Ok(Self { part: Some(Part { file, paths }), position, crc32c })
@@ -127,9 +127,11 @@ impl Sink {
                 let mut out = io::stdout().lock();
                 out.write_all(&piece).and_then(|()| out.flush())
             });
-            written.await.map_err(io::Error::other).flatten().map_err(|error| {
-                Failure::failed(format!("cannot write to standard output ({error}); start again"))
-            })?;
+            written
+                .await
+                .map_err(io::Error::other)
+                .flatten()
+                .map_err(|error| failed!("cannot write to standard output ({error}); start again"))?;
         }
         self.position += bytes.len() as u64;
         self.crc32c = crc32c::crc32c_append(self.crc32c, bytes);
@@ -206,10 +208,7 @@ pub(super) fn plain_name(given: &str) -> Option<String> {
 }
 
 fn exists(whole: &Path) -> Failure {
-    Failure::failed(format!(
-        "{} is there already; replace it with --force, or name another file with -o",
-        whole.display()
-    ))
+    failed!("{} is there already; replace it with --force, or name another file with -o", whole.display())
 }
 
 fn cannot_write(path: &Path, error: &io::Error) -> Failure {
@@ -218,7 +217,7 @@ fn cannot_write(path: &Path, error: &io::Error) -> Failure {
         ErrorKind::NotFound => "make its folder, or name another file with -o",
         _ => "name another file with -o",
     };
-    Failure::failed(format!("cannot write {} ({error}); {next}", path.display()))
+    failed!("cannot write {} ({error}); {next}", path.display())
 }
 
 #[cfg(test)]

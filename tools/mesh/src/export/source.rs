@@ -18,7 +18,7 @@ use reqwest::{
 };
 
 use crate::{
-    failure::Failure,
+    failure::{Failure, failed},
     gateway::{Gateway, GatewayError, foreign},
 };
 
@@ -128,7 +128,7 @@ pub(super) fn refused(error: &GatewayError) -> Failure {
         Some(NOT_MAPPED) | None => "check --url",
         Some(_) => "ask for something else",
     };
-    Failure::failed(format!("refused: {error}; {next}"))
+    failed!("refused: {error}; {next}")
 }
 
 /// Parses the headers of a 200 answer.

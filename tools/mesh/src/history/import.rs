@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::{
     cli::ImportArgs,
-    failure::Failure,
+    failure::{Failure, failed},
     migrate::migrate,
     seal::variables,
     terminal::{self, print, print_json, print_line},
@@ -39,7 +39,7 @@ pub(crate) async fn import(args: &ImportArgs) -> Result<(), Failure> {
         terminal::clear();
         let rows = outcome.map_err(|failure| {
             let before = number - 1;
-            Failure::failed(format!("{before} of {all} segments are in the database; then: {failure}"))
+            failed!("{before} of {all} segments are in the database; then: {failure}")
         })?;
         if rows > 0 && !args.json {
             print(&format!("imported {}: {rows} rows", segment.name));
@@ -60,7 +60,7 @@ pub(crate) async fn import(args: &ImportArgs) -> Result<(), Failure> {
 }
 
 fn refused(what: &str) -> Failure {
-    Failure::failed(format!("nothing was imported: {what}"))
+    failed!("nothing was imported: {what}")
 }
 
 /// Refuses segments that do not form a complete chain.
@@ -137,7 +137,7 @@ async fn import_one(
     for (member, described) in members {
         let name = &member.index.name;
         if *name != described.name || member.sha256 != described.sha256 {
-            return Err(Failure::failed(format!("{} was replaced meanwhile; try again", segment.name)));
+            return Err(failed!("{} was replaced meanwhile; try again", segment.name));
         }
         let (scope, table) = match name.split_once('/') {
             Some(("history", table)) => (Scope::Span, table),

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::{
     cli::VerifyArgs,
-    failure::Failure,
+    failure::{Failure, failed},
     seal::SegmentRow,
     terminal::{self, print, print_json, print_line},
 };
@@ -25,17 +25,17 @@ pub(crate) async fn verify(args: &VerifyArgs) -> Result<(), Failure> {
         verified.faults.iter().for_each(|fault| print(&fault.to_string()));
     }
     if !verified.faults.is_empty() {
-        return Err(Failure::failed(format!(
+        return Err(failed!(
             "the history in {} is not whole, {} wrong; copy what is named anew from where it was published",
             args.folder.display(),
             counted(verified.faults.len(), "thing is", "things are")
-        )));
+        ));
     }
     let (Some(first), Some(last)) = (verified.sound.first(), verified.sound.last()) else {
-        return Err(Failure::failed(format!(
+        return Err(failed!(
             "there is no segment in {}; give a home or the folder of the segments",
             args.folder.display()
-        )));
+        ));
     };
     if verified.begins_late {
         let from = first.height_from;

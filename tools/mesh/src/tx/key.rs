@@ -11,7 +11,7 @@ use mesh_transaction::Key;
 use rand::Rng as _;
 use serde::{Deserialize, Serialize};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, failed};
 
 /// Limit of the length of a key file, bytes.
 const LONGEST_FILE: u64 = 4096;
@@ -30,11 +30,11 @@ pub(super) fn make(path: &Path, replace: bool) -> Result<Key, Failure> {
     let key_file = KeyFile { public_key: key.public(), secret_key: hex::encode(seed) };
     let text = serde_json::to_string(&key_file)?;
     write(path, &format!("{text}\n"), replace).map_err(|error| match error.kind() {
-        io::ErrorKind::AlreadyExists => Failure::failed(format!(
+        io::ErrorKind::AlreadyExists => failed!(
             "{} is there already; give another file, or --force to lose the key in it",
             path.display()
-        )),
-        _ => Failure::failed(format!("cannot write {} ({error}); give another file", path.display())),
+        ),
+        _ => failed!("cannot write {} ({error}); give another file", path.display()),
     })?;
     Ok(key)
 }
@@ -44,10 +44,7 @@ pub(super) fn read(path: &Path) -> Result<Key, Failure> {
     let mut text = String::new();
     let read = File::open(path).and_then(|file| file.take(LONGEST_FILE).read_to_string(&mut text));
     read.map_err(|error| {
-        Failure::failed(format!(
-            "cannot read the key in {} ({error}); `mesh tx keygen` makes one",
-            path.display()
-        ))
+        failed!("cannot read the key in {} ({error}); `mesh tx keygen` makes one", path.display())
     })?;
     let mut seed = [0; 32];
     let key_file: Option<KeyFile> = serde_json::from_str(&text).ok();
@@ -55,7 +52,7 @@ pub(super) fn read(path: &Path) -> Result<Key, Failure> {
         hex::decode_to_slice(&key_file.secret_key, &mut seed).ok()?;
         Some(Key::from_seed(&seed)).filter(|key| key.public() == key_file.public_key)
     });
-    key.ok_or_else(|| Failure::failed(format!("{} holds no key; `mesh tx keygen` makes one", path.display())))
+    key.ok_or_else(|| failed!("{} holds no key; `mesh tx keygen` makes one", path.display()))
 }
 
 /// Writes the file; on an error its previous content is unchanged.

@@ -21,7 +21,7 @@ use tokio::time::{Instant, sleep};
 
 use self::args::{CheckArgs, KeygenArgs, StatusArgs, SubmitArgs, TxArgs, TxCommand};
 use crate::{
-    failure::Failure,
+    failure::{Failure, failed},
     gateway::{Gateway, GatewayError},
     signals::Signals,
     terminal::{self, print, print_json, print_line},
@@ -68,15 +68,15 @@ async fn submit(args: &SubmitArgs) -> Result<(), Failure> {
     let request = SubmitTransactionRequest { tx: Some(tx), r#type: args.r#type.into() };
     let reply = match gateway.post(&request).await {
         Ok(reply) => reply,
-        Err(error) if error.is_refusal() => return Err(Failure::failed(format!("refused: {error}"))),
+        Err(error) if error.is_refusal() => return Err(failed!("refused: {error}")),
         Err(error) if args.wait => {
             print_line(&format!("no certain answer ({error}); following transaction {hash}"));
             return follow(&gateway, &hash, args).await;
         }
         Err(error) => {
-            return Err(Failure::failed(format!(
+            return Err(failed!(
                 "no certain answer ({error}); `mesh tx status {hash}` says what became of it"
-            )));
+            ));
         }
     };
     if !reply.success {
@@ -86,10 +86,10 @@ async fn submit(args: &SubmitArgs) -> Result<(), Failure> {
         return Err(refused(reply.code, &reply.data, &reply.log));
     }
     if reply.tx_hash != hash.to_string() {
-        return Err(Failure::failed(format!(
+        return Err(failed!(
             "the gateway took transaction {} and not {hash}; look for both with `mesh tx status`",
             reply.tx_hash
-        )));
+        ));
     }
     if args.wait && reply.height == 0 {
         return follow(&gateway, &hash, args).await;
@@ -104,10 +104,7 @@ async fn submit(args: &SubmitArgs) -> Result<(), Failure> {
 
 fn refused(code: u32, data: &str, log: &str) -> Failure {
     let reason = [data, log].into_iter().find(|text| !text.is_empty());
-    Failure::failed(format!(
-        "the node refuses it with code {code}: {}",
-        reason.unwrap_or("it says no reason")
-    ))
+    failed!("the node refuses it with code {code}: {}", reason.unwrap_or("it says no reason"))
 }
 
 /// Polls a transaction until it is in a block or the time is over. Errors of the gateway are retried.
@@ -127,10 +124,10 @@ async fn follow(gateway: &Gateway, hash: &TxHash, args: &SubmitArgs) -> Result<(
         sleep(LOOK_AGAIN).await;
     }
     terminal::clear();
-    Err(Failure::failed(format!(
+    Err(failed!(
         "not in a block after {} s ({last_seen}); `mesh tx status {hash}` says what becomes of it",
         args.patience
-    )))
+    ))
 }
 
 /// Prints the final status of a followed transaction; fails when it was refused.
@@ -187,9 +184,9 @@ async fn status(args: &StatusArgs) -> Result<(), Failure> {
 fn signed(file: &Path) -> Result<Transaction, Failure> {
     let text = sign::read(file, LONGEST_BODY)?;
     let request: Option<CheckTransactionRequest> = serde_json::from_slice(&text).ok();
-    request.and_then(|request| request.tx).ok_or_else(|| {
-        Failure::failed(format!("{} holds no transaction; `mesh tx sign` prints one", file.display()))
-    })
+    request
+        .and_then(|request| request.tx)
+        .ok_or_else(|| failed!("{} holds no transaction; `mesh tx sign` prints one", file.display()))
 }
 
 /// A gateway for transactions. A submission is never repeated, because the first one may have succeeded.

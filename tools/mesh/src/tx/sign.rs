@@ -21,7 +21,7 @@ use super::{
     gateway, key, unreachable, work,
 };
 use crate::{
-    failure::Failure,
+    failure::{Failure, failed},
     signals::Signals,
     terminal::{print_json, print_line},
 };
@@ -70,10 +70,10 @@ async fn ask(args: &SignArgs, version: TxVersion) -> Result<Option<LastBlockHeig
     let head = gateway.get::<LastBlockHeightReply>(&gateway.url(LastBlockHeightRequest::NAME)).await;
     let head = head.map_err(|error| unreachable(&error, &args.url))?;
     if head.spam_pow_hash_function != HASH_FUNCTION && !args.work.no_pow {
-        return Err(Failure::failed(format!(
+        return Err(failed!(
             "the network's proof of work uses {:?}, which this release does not know; take a newer one",
             head.spam_pow_hash_function
-        )));
+        ));
     }
     Ok(Some(head))
 }
@@ -123,14 +123,10 @@ pub(super) fn read(path: &Path, most: u64) -> Result<Vec<u8>, Failure> {
         true => take(&mut io::stdin().lock()),
         false => std::fs::File::open(path).and_then(|mut file| take(&mut file)),
     };
-    let bytes = read.map_err(|error| {
-        Failure::failed(format!("cannot read {} ({error}); give another file", path.display()))
-    })?;
+    let bytes =
+        read.map_err(|error| failed!("cannot read {} ({error}); give another file", path.display()))?;
     match bytes.len() as u64 <= most {
         true => Ok(bytes),
-        false => Err(Failure::failed(format!(
-            "{} is longer than any transaction; give another file",
-            path.display()
-        ))),
+        false => Err(failed!("{} is longer than any transaction; give another file", path.display())),
     }
 }

@@ -23,7 +23,7 @@ use mesh_store::{error::StoreError, roles};
 use tokio::time::timeout;
 
 use crate::{
-    failure::{Failure, cannot},
+    failure::{Failure, cannot, failed},
     processes::{NATS, POSTGRES},
     terminal::print_line,
 };
@@ -187,7 +187,7 @@ pub(super) async fn reach_nats(home: &Home, url: &str) -> Result<Bus, Failure> {
     if let Some(user) = user {
         let file = home.run().join("bus-credentials");
         write_private(&file, format!("{user}\n").as_bytes())
-            .map_err(|error| Failure::failed(format!("cannot write {}: {error}", file.display())))?;
+            .map_err(|error| failed!("cannot write {}: {error}", file.display()))?;
         credentials = Some(BusCredentials::Shared(file));
     }
     Ok(Bus { url: format!("{scheme}://{address}"), credentials, tls_ca: None })

@@ -28,7 +28,7 @@ use tokio_postgres::Client;
 
 use crate::{
     devnode,
-    failure::Failure,
+    failure::{Failure, failed},
     processes::{APPLICATION, COMETBFT},
     terminal::print_line,
 };
@@ -66,9 +66,7 @@ impl CometbftNode {
             Ok::<_, io::Error>((reserved, Arc::new(listener.into()), application))
         };
         let (reserved, socket, application) = ports().map_err(|error| {
-            Failure::failed(format!(
-                "there is no port for CometBFT ({error}); close programs that hold ports"
-            ))
+            failed!("there is no port for CometBFT ({error}); close programs that hold ports")
         })?;
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
         let rpc = rpc.unwrap_or_else(|| reserved.as_ref().map_or(any, ReservedPort::address));
@@ -152,9 +150,9 @@ async fn genesis(folder: &Path, database_url: &str) -> Result<Genesis, Failure> 
     let store = Store::read(&client).await.map_err(|error| unread(&error))?;
     let chain_id = store.chain_id;
     if chain_id.is_empty() || chain_id.len() > LONGEST_CHAIN_ID {
-        return Err(Failure::failed(format!(
+        return Err(failed!(
             "the store's chain id {chain_id:?} is none for CometBFT; it must have 1 to {LONGEST_CHAIN_ID} bytes"
-        )));
+        ));
     }
     let (height, previous_hash) = store.newest;
     if let Some(genesis) = Cometbft::chain_of(folder)
@@ -226,13 +224,11 @@ fn move_aside(folder: &Path) -> Result<(), Failure> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => std::fs::rename(folder, &aside),
     };
-    moved.map_err(|error| {
-        Failure::failed(format!("cannot move {} ({error}); remove it and try again", folder.display()))
-    })
+    moved.map_err(|error| failed!("cannot move {} ({error}); remove it and try again", folder.display()))
 }
 
 fn unread(error: &dyn std::error::Error) -> Failure {
-    Failure::failed(format!("cannot see where the chain of the database ends: {}", error_chain(error)))
+    failed!("cannot see where the chain of the database ends: {}", error_chain(error))
 }
 
 #[cfg(test)]

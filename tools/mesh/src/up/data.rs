@@ -9,7 +9,13 @@ use mesh_demo::{Plan, write_history};
 use mesh_launcher::home::{Data, Home, SavedState};
 use mesh_problem::error_chain;
 
-use crate::{cli::DemoArgs, devnode, failure::Failure, load::load_into, terminal::print_line};
+use crate::{
+    cli::DemoArgs,
+    devnode,
+    failure::{Failure, failed},
+    load::load_into,
+    terminal::print_line,
+};
 
 /// The content of the database.
 pub(super) enum Contents {
@@ -31,10 +37,10 @@ pub(super) struct InitialData<'a> {
 /// Checks the options before any process starts.
 pub(super) fn check(initial_data: &InitialData<'_>) -> Result<(), Failure> {
     if let Some(folder) = initial_data.load.filter(|folder| !folder.is_dir()) {
-        return Err(Failure::failed(format!(
+        return Err(failed!(
             "there is no folder {}; give the folder of the CSV files with --load",
             folder.display()
-        )));
+        ));
     }
     plan(initial_data.demo).check().map_err(|error| Failure::usage(format!("{error}; see `mesh up --help`")))
 }
@@ -65,10 +71,10 @@ pub(super) async fn fill(
         return Ok(Contents::Loaded);
     };
     let plan: Plan = serde_json::from_value(settings).map_err(|error| {
-        Failure::failed(format!(
+        failed!(
             "the plan of the demo network in {} cannot be read ({error}); remove that folder to start afresh",
             home.root().display()
-        ))
+        )
     })?;
     if complete { Ok(Contents::Demo(plan)) } else { store.write_demo(plan).await }
 }
@@ -111,9 +117,9 @@ impl Store<'_> {
                 print_line(&format!("writing the demo network: {done} of {all} blocks"));
             }
         };
-        write_history(self.url, &plan, progress).await.map_err(|error| {
-            Failure::failed(format!("the demo network could not be written: {}", error_chain(&error)))
-        })?;
+        write_history(self.url, &plan, progress)
+            .await
+            .map_err(|error| failed!("the demo network could not be written: {}", error_chain(&error)))?;
         self.save(Data::Demo { settings }, true)?;
         Ok(Contents::Demo(plan))
     }
@@ -140,9 +146,8 @@ fn plan(args: &DemoArgs) -> Plan {
 }
 
 async fn has_blocks(url: &str) -> Result<bool, Failure> {
-    let unseen = |error: &dyn std::error::Error| {
-        Failure::failed(format!("cannot see what the database holds: {}", error_chain(error)))
-    };
+    let unseen =
+        |error: &dyn std::error::Error| failed!("cannot see what the database holds: {}", error_chain(error));
     let client = mesh_store::connect(url, "mesh").await.map_err(|error| unseen(&error))?;
     let row = client.query_one("SELECT EXISTS (SELECT FROM blocks)", &[]).await;
     Ok(row.map_err(|error| unseen(&error))?.get(0))

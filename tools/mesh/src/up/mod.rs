@@ -30,7 +30,7 @@ use mesh_launcher::{
 use crate::{
     cli::{Consensus, PortArgs, UpArgs},
     devnode,
-    failure::Failure,
+    failure::{Failure, failed},
     migrate::migrate,
     open_files,
     processes::{APPLICATION, COMETBFT, DEVNODE},
@@ -109,9 +109,7 @@ impl Node {
                 cometbft::CometbftNode::reserve(None).map(Self::Cometbft)
             }
             None => ReservedPort::take().map(Self::Development).map_err(|error| {
-                Failure::failed(format!(
-                    "there is no port for the development node ({error}); close programs that hold ports"
-                ))
+                failed!("there is no port for the development node ({error}); close programs that hold ports")
             }),
         }
     }
@@ -146,7 +144,7 @@ impl Mesh {
         let backing = self.start_backing().await?;
         let database_url = backing.database.url().to_owned();
         let mut of_export = variables(&database_url, &self.home.root().to_string_lossy());
-        of_export.extend(self.env());
+        of_export.extend(self.args.env.clone());
         migrate(&database_url, Some(of_export.clone())).await?;
         let data = data::fill(&self.home, &database_url, &initial_data(&self.args)).await?;
         // Before the services start, so that each finds the complete history at its first read.
@@ -170,7 +168,7 @@ impl Mesh {
             }
         };
         tokio::select! {
-            outcome = status::show(&self.supervisor) => outcome,
+            never = status::show(&self.supervisor) => match never {},
             never = watch => match never {},
         }
     }
@@ -178,25 +176,18 @@ impl Mesh {
     async fn start_backing(&self) -> Result<Backing, Failure> {
         let (postgres, nats) = (self.args.postgres.as_deref(), self.args.nats.as_deref());
         let programs = backing::programs(&self.home, postgres.is_none(), nats.is_none()).await?;
-        let env = self.env();
+        let (home, supervisor, env) = (&self.home, &self.supervisor, &self.args.env);
         let database = async {
-            match (postgres, &programs.postgres) {
-                (None, Some(programs)) => {
-                    backing::start_postgres(&self.home, &self.supervisor, programs, &env).await
-                }
-                (url, _) => {
-                    let url = url.unwrap_or_default();
-                    backing::reach_postgres(url).await.map(|()| Database::shared(url))
-                }
+            if let Some(programs) = &programs.postgres {
+                return backing::start_postgres(home, supervisor, programs, env).await;
             }
+            let url = postgres.unwrap_or_default();
+            backing::reach_postgres(url).await.map(|()| Database::shared(url))
         };
         let bus = async {
-            match (nats, &programs.nats) {
-                (None, Some(program)) => {
-                    let prefix = bus_prefix(&env);
-                    backing::start_nats(&self.home, &self.supervisor, program, &prefix, &env).await
-                }
-                (url, _) => backing::reach_nats(&self.home, url.unwrap_or_default()).await,
+            match &programs.nats {
+                Some(program) => backing::start_nats(home, supervisor, program, &bus_prefix(env), env).await,
+                None => backing::reach_nats(home, nats.unwrap_or_default()).await,
             }
         };
         let (database, bus) = tokio::try_join!(database, bus)?;
@@ -211,7 +202,7 @@ impl Mesh {
             database: backing.database,
             node_url: Some(self.node.url()),
             sockets: self.sockets.clone(),
-            env: self.env(),
+            env: self.args.env.clone(),
         });
         for service in SERVICES {
             let count = self.args.replicas.iter().rfind(|count| count.service == service.name);
@@ -224,7 +215,7 @@ impl Mesh {
     /// Starts the node, unless it runs already.
     async fn start_node(&self, database_url: &str, data: &data::Contents) -> Result<(), Failure> {
         let mut more = data.variables(&self.home)?;
-        let env = self.env();
+        let env = self.args.env.clone();
         match &self.node {
             Node::Running(_) => Ok(()),
             Node::Development(port) => {
@@ -242,10 +233,6 @@ impl Mesh {
     fn add(&self, group: Group, replicas: u32) -> Result<(), Failure> {
         Ok(self.supervisor.add(group, replicas)?)
     }
-
-    fn env(&self) -> Vec<(String, String)> {
-        self.args.env.iter().map(|variable| (variable.name.clone(), variable.value.clone())).collect()
-    }
 }
 
 /// What an empty database is filled with, from the options.
@@ -261,9 +248,9 @@ fn bus_prefix(env: &[(String, String)]) -> String {
 }
 
 fn taken(address: SocketAddr, error: &io::Error) -> Failure {
-    Failure::failed(format!(
+    failed!(
         "cannot listen on {address} ({error}); choose other ports with --port and --grpc-port (0 takes a free one)"
-    ))
+    )
 }
 
 /// Opens the launcher's own log file, next to those of the processes.

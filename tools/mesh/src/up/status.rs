@@ -1,18 +1,15 @@
 //! The status of a running mesh: one line that is overwritten, at a terminal only.
 
-use std::time::Duration;
+use std::{convert::Infallible, time::Duration};
 
 use mesh_launcher::supervisor::Supervisor;
 
-use crate::{
-    failure::Failure,
-    terminal::{self, is_interactive},
-};
+use crate::terminal::{self, is_interactive};
 
 const PERIOD: Duration = Duration::from_secs(1);
 
 /// Shows the status until dropped.
-pub(super) async fn show(supervisor: &Supervisor) -> Result<(), Failure> {
+pub(super) async fn show(supervisor: &Supervisor) -> Infallible {
     if !is_interactive() {
         return std::future::pending().await;
     }
@@ -20,15 +17,10 @@ pub(super) async fn show(supervisor: &Supervisor) -> Result<(), Failure> {
     let mut shown = String::new();
     loop {
         period.tick().await;
-        let groups: Vec<String> = supervisor
-            .standing()
-            .iter()
-            .map(
-                |(name, ready, all)| {
-                    if ready == all { format!("{name} {all}") } else { format!("{name} {ready}/{all}") }
-                },
-            )
-            .collect();
+        let mut groups = Vec::new();
+        for (name, ready, all) in supervisor.standing() {
+            groups.push(if ready == all { format!("{name} {all}") } else { format!("{name} {ready}/{all}") });
+        }
         let line = format!("up: {} (Ctrl-C stops)", groups.join(", "));
         if line != shown {
             terminal::overwrite(&line);
