@@ -125,7 +125,7 @@ impl PrivateMesh {
         servers: &Servers,
         layout: &Layout<'_>,
     ) -> Result<Edges, Failure> {
-        let environment = self.service_environment(servers, layout).await?;
+        let environment = self.service_environment(servers, layout)?;
         let no_cache = ("MESH_EDGE_CACHE_BYTES".to_owned(), "0".to_owned());
         let mut uncached = environment.clone();
         uncached.env.push(no_cache);
@@ -161,12 +161,9 @@ impl PrivateMesh {
         env: Vec<(String, String)>,
         folder: Option<PathBuf>,
     ) -> Result<SocketAddr, Failure> {
-        let mut environment = self.service_environment(servers, &Layout { env, ..Layout::default() }).await?;
+        let mut environment = self.service_environment(servers, &Layout { env, ..Layout::default() })?;
         environment.binaries = folder.unwrap_or(environment.binaries);
-        let (edge, address) = self.service_named(environment, "edge", name)?;
-        self.add(edge, 1)?;
-        self.ready(&[name]).await?;
-        Ok(address)
+        self.start_named(environment, &[("edge", name)]).await
     }
 
     /// Starts one more edge and one more `query` under the given process names with additional variables, and
@@ -178,17 +175,29 @@ impl PrivateMesh {
         names: [&str; 2],
         env: Vec<(String, String)>,
     ) -> Result<SocketAddr, Failure> {
-        let environment = self.service_environment(servers, &Layout { env, ..Layout::default() }).await?;
-        let (edge, address) = self.service_named(environment.clone(), "edge", names[0])?;
-        let (query, _) = self.service_named(environment, "query", names[1])?;
-        self.add(edge, 1)?;
-        self.add(query, 1)?;
-        self.ready(&names).await?;
-        Ok(address)
+        let environment = self.service_environment(servers, &Layout { env, ..Layout::default() })?;
+        self.start_named(environment, &[("edge", names[0]), ("query", names[1])]).await
     }
 
-    /// Builds the services and returns the environment that they are started in.
-    async fn service_environment(
+    /// Starts services under other process names and waits until they are ready; returns the HTTP address of
+    /// the first.
+    async fn start_named(
+        &self,
+        environment: ServiceEnvironment,
+        services: &[(&str, &str)],
+    ) -> Result<SocketAddr, Failure> {
+        let mut addresses = Vec::new();
+        for (service, name) in services {
+            let (group, address) = self.service_named(environment.clone(), service, name)?;
+            self.add(group, 1)?;
+            addresses.push(address);
+        }
+        self.ready(&services.iter().map(|(_, name)| *name).collect::<Vec<_>>()).await?;
+        Ok(addresses[0])
+    }
+
+    /// The environment that services are started in.
+    fn service_environment(
         &self,
         servers: &Servers,
         layout: &Layout<'_>,
@@ -268,6 +277,16 @@ impl Servers {
             password: String::from_utf8_lossy(password).into_owned(),
             name: config.get_dbname().unwrap_or_default().to_owned(),
         })
+    }
+
+    /// Runs statements one after the other in a session of their own; `step` says in a failure what could not
+    /// be done.
+    pub(crate) async fn execute(&self, step: &str, statements: &[&str]) -> Result<(), Failure> {
+        let database = self.connect("").await?;
+        for statement in statements {
+            database.batch_execute(statement).await.map_err(|error| cannot(step, &error))?;
+        }
+        Ok(())
     }
 }
 

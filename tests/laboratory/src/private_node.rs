@@ -59,10 +59,7 @@ impl PrivateMesh {
         statements: &[&str],
         variables: &[(&str, &str)],
     ) -> Result<ReservedPort, Failure> {
-        let database = servers.connect("").await?;
-        for statement in statements {
-            database.batch_execute(statement).await.map_err(|error| cannot("begin a chain", &error))?;
-        }
+        servers.execute("begin a chain", statements).await?;
         let port = ReservedPort::take().map_err(|error| cannot("find a port for the node", &error))?;
         let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let (program, listen) = (programs::beside("mesh")?, Some(port.address()));

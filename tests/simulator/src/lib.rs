@@ -18,7 +18,7 @@ use mesh_bus::stream::{
     wire::PullHeader,
 };
 
-pub use self::faults::FaultCounts;
+pub use self::faults::{Fault, PerFault};
 use self::{
     source::{Rng, STREAM, Source},
     world::World,
@@ -53,7 +53,7 @@ pub struct Outcome {
     /// Simulated duration.
     pub took: Duration,
     /// The faults that occurred.
-    pub faults: FaultCounts,
+    pub faults: PerFault,
 }
 
 /// A violation of a stream's guarantees.
@@ -212,7 +212,7 @@ impl Run {
     fn outcome(&self, is_whole: bool) -> Outcome {
         let Self { pulls, again, .. } = *self;
         let took = Duration::from_micros(self.now);
-        let faults = self.world.faults();
+        let faults = self.world.counts;
         Outcome { is_whole, bytes: self.at - self.from, pulls, again, took, faults }
     }
 }
@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn no_fault_gives_a_wrong_stream() {
         let (mut whole, mut broken, mut again) = (0, 0, 0_u64);
-        let mut faults = FaultCounts::default();
+        let mut faults = PerFault::default();
         for seed in 0..20_000 {
             let outcome = simulate(seed).unwrap_or_else(|failure| panic!("{failure}"));
             let count = if outcome.is_whole { &mut whole } else { &mut broken };

@@ -8,7 +8,7 @@ use mesh_bus::{
 use mesh_problem::{Code, NOT_MAPPED, Problem};
 
 use crate::{
-    faults::Lie,
+    faults::{Fault, Lie},
     source::{LONGEST, NOISE, STREAM, Source, mix},
     world::{Content, InTransit, World},
 };
@@ -32,14 +32,14 @@ impl World {
             if !self.source.is_arithmetic {
                 to -= (mix(from) % 20).min(to - from - 1);
             }
-            let is_short = index > 0 && !self.source.is_arithmetic && self.rng.chance(self.rates.stop_short);
+            let is_short = index > 0 && !self.source.is_arithmetic && self.draw(Fault::StopShort);
             let ends_early = self.lie == Lie::EndsEarly && to >= length / 2;
             let mark = match () {
                 () if ends_early || to >= length => self.end(),
                 () if is_short => Mark::Stop,
                 () => Mark::More,
             };
-            self.counts.stopped_short += u32::from(mark == Mark::Stop);
+            self.counts[Fault::StopShort] += u32::from(mark == Mark::Stop);
             to = if mark == Mark::Stop { from } else { to.min(length) };
             let chunk = Chunk {
                 stream: STREAM,
@@ -50,7 +50,7 @@ impl World {
                 mark,
                 bytes: self.source.bytes(from, to),
             };
-            if self.rng.chance(self.rates.forge) {
+            if self.occurs(Fault::Forge) {
                 let forged = self.forge(&chunk, budget.chunk_bytes());
                 self.send(InTransit { replica, at, pull, content: forged });
             }
@@ -67,13 +67,11 @@ impl World {
 
     /// The problem with which a pull ends, if any.
     fn problem(&mut self) -> Option<Problem> {
-        if self.rng.chance(self.rates.transient) {
-            self.counts.transient += 1;
+        if self.occurs(Fault::Transient) {
             let codes = [Code::Unavailable, Code::ResourceExhausted, Code::DeadlineExceeded];
             return Some(Problem::new(codes[self.rng.below(3) as usize], NOT_MAPPED, "not now"));
         }
-        if self.rng.chance(self.rates.fatal) {
-            (self.was_fatal, self.counts.fatal) = (true, self.counts.fatal + 1);
+        if self.occurs(Fault::Fatal) {
             return Some(Problem::internal(NOT_MAPPED, "the data is gone"));
         }
         None
@@ -82,8 +80,7 @@ impl World {
     /// The start positions of the next pulls, as reported by this pull's chunks.
     fn next_positions(&mut self, from: u64, budget: PullBudget) -> Vec<Position> {
         let mut ahead = u64::from(budget.bytes);
-        if self.rng.chance(self.rates.wrong_next) {
-            self.counts.wrong_next += 1;
+        if self.occurs(Fault::WrongNext) {
             ahead -= self.rng.below(ahead);
         }
         let is_arithmetic = self.source.is_arithmetic;
@@ -93,7 +90,7 @@ impl World {
     }
 
     fn end(&mut self) -> Mark {
-        self.counts.lies += u32::from(self.lie != Lie::None);
+        self.counts[Fault::Lie] += u32::from(self.lie != Lie::None);
         let Source { length: bytes, rows, .. } = self.source;
         Mark::End(match self.lie {
             Lie::Bytes => Totals { bytes: bytes + 1, rows },
@@ -104,7 +101,6 @@ impl World {
 
     /// A message that no correct replica would send here, although its CRC is right.
     fn forge(&mut self, chunk: &Chunk, chunk_bytes: usize) -> Content {
-        self.counts.forged += 1;
         let wrong = |length: usize| NOISE.slice(LONGEST as usize * 2 - length..);
         let elsewhere = self.rng.below(self.source.length + 1);
         let forged = match self.rng.below(6) {

@@ -7,7 +7,7 @@ use mesh_bus::stream::{puller::Event, wire::Chunk};
 use mesh_problem::Problem;
 
 use crate::{
-    faults::{FaultCounts, FaultRates, Lie},
+    faults::{Fault, Lie, PerFault},
     source::{Rng, Source},
 };
 
@@ -52,8 +52,10 @@ enum SimEvent {
 pub(crate) struct World {
     pub(crate) source: Source,
     pub(crate) rng: Rng,
-    pub(crate) rates: FaultRates,
-    pub(crate) counts: FaultCounts,
+    /// Probabilities of the faults, per thousand messages or pulls.
+    rates: PerFault,
+    /// The faults that occurred so far.
+    pub(crate) counts: PerFault,
     pub(crate) lie: Lie,
     replicas: Vec<Replica>,
     /// Maximum time of a replica before its first chunk, µs.
@@ -65,14 +67,13 @@ pub(crate) struct World {
     is_calm: bool,
     /// Whether the replicas disappear for good.
     never_heals: bool,
-    pub(crate) was_fatal: bool,
 }
 
 impl World {
     pub(crate) fn new(source: Source, is_rows_checked: bool, rng: &mut Rng) -> Self {
         let mut rng = Rng::new(rng.next());
         let is_calm = rng.chance(150);
-        let faults = FaultRates::draw(&mut rng, is_calm);
+        let rates = PerFault::draw(&mut rng, is_calm);
         let lies = [Lie::Bytes, Lie::EndsEarly, if is_rows_checked { Lie::Rows } else { Lie::Bytes }];
         let lie = if !is_calm && rng.chance(50) { lies[rng.below(3) as usize] } else { Lie::None };
         let replicas = 1 + rng.below(4) as usize;
@@ -80,8 +81,8 @@ impl World {
         let slowness_us = [500, 5_000, 120_000, if is_calm { 500 } else { 900_000 }][rng.below(4) as usize];
         let mut world = Self {
             source,
-            rates: faults,
-            counts: FaultCounts::default(),
+            rates,
+            counts: PerFault::default(),
             lie,
             replicas: (0..replicas).map(|_| well()).collect(),
             slowness_us,
@@ -91,7 +92,6 @@ impl World {
             canceled: HashMap::new(),
             is_calm,
             never_heals: false,
-            was_fatal: false,
             rng,
         };
         if !is_calm && world.rng.chance(500) {
@@ -123,9 +123,16 @@ impl World {
         }
     }
 
-    /// The faults that occurred so far.
-    pub(crate) fn faults(&self) -> FaultCounts {
-        self.counts
+    /// Draws whether a fault occurs, without counting it.
+    pub(crate) fn draw(&mut self, fault: Fault) -> bool {
+        self.rng.chance(self.rates[fault])
+    }
+
+    /// Draws whether a fault occurs, and counts it.
+    pub(crate) fn occurs(&mut self, fault: Fault) -> bool {
+        let occurs = self.draw(fault);
+        self.counts[fault] += u32::from(occurs);
+        occurs
     }
 
     pub(crate) fn is_calm(&self) -> bool {
@@ -139,7 +146,7 @@ impl World {
 
     /// Whether a fault justifies that the stream breaks.
     pub(crate) fn may_break(&self) -> bool {
-        self.was_fatal || self.never_heals || self.lie != Lie::None
+        self.counts[Fault::Fatal] > 0 || self.never_heals || self.lie != Lie::None
     }
 
     pub(crate) fn next_time(&self) -> Option<u64> {
@@ -174,9 +181,7 @@ impl World {
             self.later(at, SimEvent::Message(sent));
             return;
         };
-        if self.rng.chance(self.rates.drop) {
-            self.counts.dropped += 1;
-        } else {
+        if !self.occurs(Fault::Drop) {
             let at = now + 100 + self.rng.below(200);
             self.later(at, SimEvent::Pull { replica: *replica, pull, header });
         }
@@ -201,8 +206,8 @@ impl World {
                 (changed.health, changed.since) = (health, now);
                 match health {
                     Health::Well => {}
-                    Health::Frozen => self.counts.frozen += 1,
-                    Health::Dead => self.counts.died += 1,
+                    Health::Frozen => self.counts[Fault::Freeze] += 1,
+                    Health::Dead => self.counts[Fault::Die] += 1,
                 }
                 for pending in std::mem::take(&mut changed.pending) {
                     // Messages that waited for a dead replica are lost with it.
@@ -246,23 +251,19 @@ impl World {
 
     /// Applies the network's faults to a message.
     pub(crate) fn send(&mut self, mut sent: InTransit) {
-        let is_duplicated = self.rng.chance(self.rates.duplicate);
-        self.counts.duplicated += u32::from(is_duplicated);
-        let copies = 1 + u32::from(is_duplicated);
+        let copies = 1 + u32::from(self.occurs(Fault::Duplicate));
         for _ in 0..copies {
-            if self.rng.chance(self.rates.drop) {
-                self.counts.dropped += 1;
+            if self.occurs(Fault::Drop) {
                 continue;
             }
-            if self.rng.chance(self.rates.corrupt)
+            if self.draw(Fault::Corrupt)
                 && let Content::Chunk(header, bytes) = &mut sent.content
             {
                 (*header, *bytes) = self.corrupt(header, bytes);
-                self.counts.corrupted += 1;
+                self.counts[Fault::Corrupt] += 1;
             }
             let mut at = sent.at + 100 + self.rng.below(if self.is_calm { 1 } else { 100 });
-            if self.rng.chance(self.rates.delay) {
-                self.counts.delayed += 1;
+            if self.occurs(Fault::Delay) {
                 let delay_us = if self.rng.chance(200) { 2_000_000 } else { 2_000 };
                 at += self.rng.below(delay_us);
             }

@@ -1,12 +1,9 @@
 //! A collector of telemetry for one test: receives OTLP over HTTP, and stores it, delays its answer or never
 //! answers.
 
-use std::{collections::BTreeMap, convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, net::SocketAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
-use hyper::{Request, Response, StatusCode, body::Incoming, server::conn::http1, service::service_fn};
-use hyper_util::rt::TokioIo;
 use opentelemetry_proto::tonic::{
     collector::trace::v1::ExportTraceServiceRequest,
     common::v1::{AnyValue, KeyValue, any_value::Value},
@@ -19,6 +16,7 @@ use tokio::{
     task::JoinHandle,
     time::{sleep, timeout},
 };
+use warp::{Filter, http::StatusCode, path::FullPath};
 
 use crate::secrets;
 
@@ -42,6 +40,8 @@ pub enum Manner {
     Late(Duration),
     /// Reads the request and never answers.
     Hangs,
+    /// Counts requests, answers at once and stores nothing.
+    Discards,
 }
 
 /// Everything received so far.
@@ -100,16 +100,11 @@ impl Collector {
         let address = listener.local_addr().unwrap_or_else(|error| panic!("no address: {error}"));
         let (sender, taken) = watch::channel(Taken::default());
         let sender = Arc::new(sender);
-        let accepting = tokio::spawn(async move {
-            while let Ok((stream, _)) = listener.accept().await {
-                let sender = Arc::clone(&sender);
-                tokio::spawn(async move {
-                    let answer = service_fn(move |request| receive(request, Arc::clone(&sender), manner));
-                    // A broken connection is the sender's decision and no failure of the collector.
-                    let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), answer).await;
-                });
-            }
+        let receive = warp::path::full().and(warp::body::bytes()).then(move |path: FullPath, body| {
+            let sender = Arc::clone(&sender);
+            async move { receive(path.as_str(), body, &sender, manner).await }
         });
+        let accepting = tokio::spawn(warp::serve(receive).incoming(listener).run());
         Self { address, taken, accepting }
     }
 
@@ -144,33 +139,22 @@ impl Drop for Collector {
     }
 }
 
-async fn receive(
-    request: Request<Incoming>,
-    sender: Arc<watch::Sender<Taken>>,
-    manner: Manner,
-) -> Result<Response<Full<Bytes>>, Infallible> {
-    let path = request.uri().path().to_owned();
-    let body = request.into_body().collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+async fn receive(path: &str, body: Bytes, sender: &watch::Sender<Taken>, manner: Manner) -> StatusCode {
     sender.send_modify(|taken| {
         taken.requests += 1;
-        taken.shows_secrets |= secrets::are_in(&body);
+        taken.shows_secrets |= manner != Manner::Discards && secrets::are_in(&body);
     });
     match manner {
         Manner::Takes => {}
+        Manner::Discards => return StatusCode::OK,
         Manner::Late(by) => sleep(by).await,
         Manner::Hangs => std::future::pending().await,
     }
-    let is_sound = match path.as_str() {
-        "/v1/traces" => {
-            ExportTraceServiceRequest::decode(body).map(|traces| store_spans(&sender, traces)).is_ok()
-        }
-        _ => false,
-    };
-    let mut response = Response::new(Full::default());
-    if !is_sound {
-        *response.status_mut() = StatusCode::BAD_REQUEST;
+    match ExportTraceServiceRequest::decode(body) {
+        Ok(traces) if path == "/v1/traces" => store_spans(sender, traces),
+        _ => return StatusCode::BAD_REQUEST,
     }
-    Ok(response)
+    StatusCode::OK
 }
 
 fn store_spans(sender: &watch::Sender<Taken>, traces: ExportTraceServiceRequest) {

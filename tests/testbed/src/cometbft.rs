@@ -14,11 +14,11 @@ use mesh_transaction::SpamRules;
 use proto_msgs::v2::Transaction;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::{runtime::Runtime, time::timeout};
+use tokio::time::timeout;
 
 use crate::{
     eventually,
-    node_setup::{NodeSetup, call, stop, threads, transaction},
+    node_setup::{NodeSetup, OnThreads, call, transaction},
 };
 
 const TIME_LIMIT: Duration = Duration::from_secs(60);
@@ -37,16 +37,10 @@ pub struct Cometbft {
     rpc: ReservedPort,
     /// The application's listening socket, duplicated for each of its starts.
     socket: TcpListener,
-    application: Option<RunningApplication>,
+    application: Option<OnThreads<Application>>,
     process: Option<Process>,
     // Last field, so that it is dropped after everything that uses it.
     folder: TempDir,
-}
-
-#[derive(Debug)]
-struct RunningApplication {
-    application: Application,
-    runtime: Runtime,
 }
 
 impl Cometbft {
@@ -89,7 +83,7 @@ impl Cometbft {
     /// The running application. A clone must be dropped before the application is killed.
     pub fn application(&self) -> &Application {
         let running = self.application.as_ref().unwrap_or_else(|| panic!("the application is down"));
-        &running.application
+        &running.part
     }
 
     /// Height and hash of its newest block by its status; the hash in lower case.
@@ -137,9 +131,9 @@ impl Cometbft {
 
     /// Kills the application at once, whatever it is doing. CometBFT ends by itself when it notices.
     pub async fn kill_application(&mut self) {
-        let Some(RunningApplication { application, runtime }) = self.application.take() else { return };
-        drop(application);
-        stop(runtime).await;
+        if let Some(application) = self.application.take() {
+            application.stop().await;
+        }
     }
 
     /// Waits until CometBFT has ended by itself. It may hang when it lost the application during a call; then
@@ -175,22 +169,19 @@ impl Cometbft {
         self.process = Some(process);
     }
 
-    async fn open(&self) -> RunningApplication {
-        let runtime = threads();
+    async fn open(&self) -> OnThreads<Application> {
         let Settings { network, checks, .. } = self.settings.clone();
         let (file, rules) = (self.folder.path().join("application"), self.rules);
         let socket = self.socket.try_clone().and_then(|socket| socket.set_nonblocking(true).map(|()| socket));
         let socket = socket.unwrap_or_else(|error| panic!("no socket for the application: {error}"));
-        let opening = runtime.spawn(async move {
+        let opening = async move {
             let application = Application::open(network, &file, checks, rules).await?;
             let listener = tokio::net::TcpListener::from_std(socket)?;
             let served = application.clone();
             tokio::spawn(async move { match serve_application(listener, served).await {} });
             Ok::<_, std::io::Error>(application)
-        });
-        let opened = opening.await.unwrap_or_else(|error| panic!("no application: {error}"));
-        let application = opened.unwrap_or_else(|error| panic!("no application: {error}"));
-        RunningApplication { application, runtime }
+        };
+        OnThreads::start("the application", opening).await
     }
 
     /// The end of its log.
@@ -205,8 +196,8 @@ impl Drop for Cometbft {
         if let Some(process) = self.process.take() {
             process.kill_group();
         }
-        if let Some(RunningApplication { runtime, .. }) = self.application.take() {
-            runtime.shutdown_background();
+        if let Some(application) = self.application.take() {
+            application.abandon();
         }
     }
 }
@@ -250,7 +241,7 @@ mod tests {
                 taken.push((TxHash::of(&tx), tx));
             }
             // Kills at a different moment of a block each time.
-            sleep(Duration::from_millis(turn * 13 % 60)).await;
+            tokio::time::sleep(Duration::from_millis(turn * 13 % 60)).await;
             match turn % 3 {
                 0 => node.kill().await,
                 1 => {

@@ -6,9 +6,8 @@ use mesh_devnode::{Chain, ReservedPort, Settings, received};
 use mesh_transaction::{Block, SpamRules, TxHash};
 use proto_msgs::v2::Transaction;
 use tempfile::TempDir;
-use tokio::runtime::Runtime;
 
-use crate::node_setup::{NodeSetup, stop, threads, transaction};
+use crate::node_setup::{NodeSetup, OnThreads, transaction};
 
 const GENESIS_HASH: &str = "0000000000000000000000000000000000000000000000000000000000000001";
 
@@ -19,15 +18,9 @@ pub struct DevNode {
     rules: SpamRules,
     every: Option<Duration>,
     port: ReservedPort,
-    running: Option<Running>,
+    running: Option<OnThreads<mesh_devnode::DevNode>>,
     // Last field, so that it is dropped after everything that uses it.
     _folder: TempDir,
-}
-
-#[derive(Debug)]
-struct Running {
-    node: mesh_devnode::DevNode,
-    runtime: Runtime,
 }
 
 impl DevNode {
@@ -62,10 +55,8 @@ impl DevNode {
 
     /// The running node's chain. A clone must be dropped before the node is killed.
     pub fn chain(&self) -> &Chain {
-        self.running
-            .as_ref()
-            .map(|running| running.node.chain())
-            .unwrap_or_else(|| panic!("the node is down"))
+        let running = self.running.as_ref().unwrap_or_else(|| panic!("the node is down"));
+        running.part.chain()
     }
 
     /// Makes a block and returns its height.
@@ -89,9 +80,9 @@ impl DevNode {
 
     /// Kills it at once, whatever it is doing. Until [`restart`](Self::restart) its port refuses connections.
     pub async fn kill(&mut self) {
-        let Some(Running { node, runtime }) = self.running.take() else { return };
-        drop(node);
-        stop(runtime).await;
+        if let Some(running) = self.running.take() {
+            running.stop().await;
+        }
     }
 
     /// Kills it if it still runs, and starts it again with its blocks.
@@ -101,18 +92,12 @@ impl DevNode {
     }
 
     async fn launch(&mut self) {
-        let runtime = threads();
         let (settings, listen, rules) = (self.settings.clone(), self.port.address(), self.rules);
-        let starting = runtime
-            .spawn(async move { mesh_devnode::DevNode::start(settings, listen, Vec::new(), rules).await });
-        let node = match starting.await {
-            Ok(Ok(node)) => node,
-            Ok(Err(error)) => panic!("the node cannot be started: {error}"),
-            Err(error) => panic!("the node cannot be started: {error}"),
-        };
+        let starting = async move { mesh_devnode::DevNode::start(settings, listen, Vec::new(), rules).await };
+        let running = OnThreads::start("the node", starting).await;
         if let Some(period) = self.every {
-            let chain = node.chain().clone();
-            runtime.spawn(async move {
+            let chain = running.part.chain().clone();
+            running.spawn(async move {
                 let mut turns = tokio::time::interval(period);
                 loop {
                     turns.tick().await;
@@ -124,14 +109,14 @@ impl DevNode {
                 }
             });
         }
-        self.running = Some(Running { node, runtime });
+        self.running = Some(running);
     }
 }
 
 impl Drop for DevNode {
     fn drop(&mut self) {
-        if let Some(Running { runtime, .. }) = self.running.take() {
-            runtime.shutdown_background();
+        if let Some(running) = self.running.take() {
+            running.abandon();
         }
     }
 }

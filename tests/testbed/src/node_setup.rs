@@ -1,6 +1,6 @@
 //! The configuration of a test's consensus node, and what both kinds of nodes share.
 
-use std::time::Duration;
+use std::{fmt::Display, time::Duration};
 
 use bytes::Bytes;
 use mesh_devnode::{Checks, Limits, Settings};
@@ -107,14 +107,43 @@ pub(crate) fn transaction(
     }
 }
 
-/// A runtime for a node until it is killed.
-pub(crate) fn threads() -> Runtime {
-    let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build();
-    runtime.unwrap_or_else(|error| panic!("no threads for a node: {error}"))
+/// A part of a node on threads of its own, with the tasks that it started there.
+#[derive(Debug)]
+pub(crate) struct OnThreads<T> {
+    pub(crate) part: T,
+    runtime: Runtime,
 }
 
-/// Ends a runtime and waits until its tasks are gone; a restarted node would otherwise find its files in use.
-pub(crate) async fn stop(runtime: Runtime) {
-    let stopping = spawn_blocking(move || runtime.shutdown_timeout(STOP_WITHIN)).await;
-    stopping.unwrap_or_else(|error| panic!("the node cannot be stopped: {error}"));
+impl<T: Send + 'static> OnThreads<T> {
+    /// Starts a part, which `what` names in panics.
+    pub(crate) async fn start<E: Display + Send + 'static>(
+        what: &str,
+        starting: impl Future<Output = Result<T, E>> + Send + 'static,
+    ) -> Self {
+        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let runtime = runtime.unwrap_or_else(|error| panic!("no threads for {what}: {error}"));
+        let started = runtime.spawn(starting).await;
+        let started = started.unwrap_or_else(|error| panic!("{what} cannot be started: {error}"));
+        let part = started.unwrap_or_else(|error| panic!("{what} cannot be started: {error}"));
+        Self { part, runtime }
+    }
+
+    /// Runs a task until the part ends.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        self.runtime.spawn(task);
+    }
+
+    /// Ends the part and waits until its tasks are gone; a restarted one would otherwise find its files in
+    /// use.
+    pub(crate) async fn stop(self) {
+        let Self { part, runtime } = self;
+        drop(part);
+        let stopping = spawn_blocking(move || runtime.shutdown_timeout(STOP_WITHIN)).await;
+        stopping.unwrap_or_else(|error| panic!("the node cannot be stopped: {error}"));
+    }
+
+    /// Ends the part without waiting for its tasks.
+    pub(crate) fn abandon(self) {
+        self.runtime.shutdown_background();
+    }
 }

@@ -54,12 +54,7 @@ impl PrivateMesh {
     /// The running processes of these names.
     pub(super) fn watch(&self, names: &[&str]) -> Vec<MeasuredProcess> {
         let rows = self.supervisor.rows();
-        let of_name = |name: &&str| {
-            rows.iter()
-                .filter(|row| row.service == *name)
-                .map(|row| MeasuredProcess { name: row.service.clone(), pid: row.pid })
-                .collect::<Vec<_>>()
-        };
-        names.iter().flat_map(of_name).collect()
+        let processes = names.iter().flat_map(|name| rows.iter().filter(move |row| row.service == *name));
+        processes.map(|row| MeasuredProcess { name: row.service.clone(), pid: row.pid }).collect()
     }
 }

@@ -3,7 +3,7 @@
 //! The median latency of the deep page may be at most 1.3 times that of the first. The table also shows how
 //! many buffers the list's statement touches in the database.
 
-use std::{net::SocketAddr, time::Instant};
+use std::time::Instant;
 
 use mesh::{
     failure::{Failure, cannot},
@@ -14,8 +14,11 @@ use mesh_store::{LIST_SETTINGS, PageRequest, PageSizes, Value, Window};
 use serde_json::{Value as Json, json};
 use tokio_postgres::Client;
 
-use super::Section;
-use crate::{private::Servers, table};
+use super::{
+    reads::Fixture,
+    section::{Line, Section, quantile, rounded},
+};
+use crate::private::Servers;
 
 const ROWS: u64 = 1_000_000;
 const PAGE: u64 = 100;
@@ -40,20 +43,20 @@ struct Page {
 }
 
 /// Fills the list and measures both pages in both orders.
-pub(super) async fn measure(servers: &Servers, edge: SocketAddr, runs: u32) -> Result<Section, Failure> {
+pub(super) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
     print_line("filling a list of 1,000,000 delegations");
-    let database = servers.connect("").await?;
-    for statement in [FILL, "VACUUM ANALYZE delegations_current", "CHECKPOINT"] {
-        database.batch_execute(statement).await.map_err(|error| cannot("fill the list", &error))?;
-    }
-    let client = Http { client: reqwest::Client::new(), list: format!("http://{edge}/api/v2/delegations") };
+    let Fixture { servers, runs, .. } = fixture;
+    let fill = [FILL, "VACUUM ANALYZE delegations_current", "CHECKPOINT"];
+    servers.execute("fill the list", &fill).await?;
+    let list = format!("http://{}/api/v2/delegations", fixture.edges.uncached);
+    let client = Http { client: reqwest::Client::new(), list };
     print_line(&format!("timing {runs} requests of each page"));
     let mut orders = Vec::new();
     for newest_first in [true, false] {
-        let pages = time_in_turns(&client, servers, newest_first, runs).await?;
+        let pages = time_in_turns(&client, servers, newest_first, *runs).await?;
         orders.push((if newest_first { "newest first" } else { "oldest first" }, pages));
     }
-    Ok(section(&orders, runs))
+    Ok(section(&orders, *runs))
 }
 
 async fn time_in_turns(
@@ -130,30 +133,28 @@ async fn buffers(reading: &Client, newest_first: bool, after: Option<&str>) -> R
 }
 
 fn section(orders: &[(&str, [Page; 2])], runs: u32) -> Section {
-    let (mut rows, mut figures, mut worst) = (Vec::new(), Vec::new(), 0.0_f64);
+    let (mut lines, mut figures, mut worst) = (Vec::new(), Vec::new(), 0.0_f64);
     for (order, pages) in orders {
-        let medians = [0, 1].map(|page: usize| quantile(&pages[page].took_us, 0.5));
+        let medians = pages.each_ref().map(|page| quantile(&page.took_us, 0.5));
         let ratio = medians[1] / medians[0];
         worst = worst.max(ratio);
         let mut shown = Vec::new();
         for (page, median) in pages.iter().zip(medians) {
-            let slow = quantile(&page.took_us, 0.95);
-            let ratio = if page.number == 1 { String::new() } else { format!("{ratio:.2}") };
-            rows.push(vec![
-                format!("{order}, page {}", page.number),
-                format!("{:.2}", median / 1000.0),
-                format!("{:.2}", slow / 1000.0),
-                page.buffers.to_string(),
-                ratio,
-            ]);
+            let p95 = quantile(&page.took_us, 0.95);
+            let line = Line::new("page", &format!("{order}, page {}", page.number))
+                .cell("median ms", format!("{:.2}", median / 1000.0))
+                .cell("p95 ms", format!("{:.2}", p95 / 1000.0))
+                .cell("buffers", page.buffers.to_string());
+            lines.push(
+                line.cell("ratio", if page.number == 1 { String::new() } else { format!("{ratio:.2}") }),
+            );
             shown.push(json!({
-                "page": page.number, "medianUs": median.round(), "p95Us": slow.round(), "buffers": page.buffers,
+                "page": page.number, "medianUs": median.round(), "p95Us": p95.round(), "buffers": page.buffers,
             }));
         }
-        figures.push(json!({ "order": order, "pages": shown, "ratio": (ratio * 1000.0).round() / 1000.0 }));
+        figures.push(json!({ "order": order, "pages": shown, "ratio": rounded(ratio) }));
     }
     let title = format!("depth: {ROWS} delegations, pages of {PAGE}, {runs} requests each in turns");
-    let heading = ["page", "median ms", "p95 ms", "buffers", "ratio"];
     let verdict = if worst <= RATIO_AT_MOST {
         Ok(())
     } else {
@@ -163,21 +164,13 @@ fn section(orders: &[(&str, [Page; 2])], runs: u32) -> Section {
         )))
     };
     Section {
-        table: table::render_table(&title, &heading, &rows),
+        table: Line::table(&title, &lines),
         figures: json!({
             "section": "depth", "list": "delegations", "rows": ROWS, "pageSize": PAGE, "runs": runs,
             "ratioAtMost": RATIO_AT_MOST, "orders": figures,
         }),
         verdict,
     }
-}
-
-/// The quantile of the values for a share between 0 and 1; 0 when there are none.
-fn quantile(values: &[f64], share: f64) -> f64 {
-    let mut values = values.to_vec();
-    values.sort_by(f64::total_cmp);
-    let last = values.len().saturating_sub(1);
-    values.get((last as f64 * share).round() as usize).copied().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -198,12 +191,5 @@ mod tests {
         assert!(fine.table.contains("newest first, page 10000"), "{}", fine.table);
         let slow = found(15.0).verdict.unwrap_err().to_string();
         assert!(slow.contains("1.36 times"), "{slow}");
-    }
-
-    #[test]
-    fn quantiles_are_values_that_were_measured() {
-        let values = [5.0, 1.0, 3.0, 2.0, 4.0];
-        assert_eq!([0.0, 0.5, 0.95, 1.0].map(|share| quantile(&values, share)), [1.0, 3.0, 5.0, 5.0]);
-        assert_eq!(quantile(&[], 0.5), 0.0);
     }
 }

@@ -3,33 +3,25 @@
 //! Both edges are polled with the same request. They cache the answer until a newer block is announced, so
 //! the first answer with the new height includes the time of the announcement and that of the new read.
 
-use std::{
-    net::SocketAddr,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use mesh::{
     failure::{Failure, cannot},
     terminal::print_line,
 };
 use rand::{Rng as _, SeedableRng as _, rngs::SmallRng};
-use serde_json::json;
 use tokio::{
     sync::watch,
-    task::JoinHandle,
     time::{sleep, timeout},
 };
 
 use super::{
-    Section,
-    bar::{Bar, Bound},
-    comparison::rounded,
+    reads::Fixture,
+    section::{Line, Section, quantile},
+    sections::SectionName,
     withdrawals,
 };
-use crate::{
-    private::{PrivateMesh, Servers},
-    table,
-};
+use crate::private::Servers;
 
 const BLOCKS: usize = 100;
 /// Time between two blocks, milliseconds: shorter than the second after which a cached answer expires by age.
@@ -45,48 +37,32 @@ const OTHER: &str = "edge-other";
 type Seen = Vec<(u64, Instant)>;
 
 /// Runs the measurement.
-pub(super) async fn measure(
-    mesh: &PrivateMesh,
-    servers: &Servers,
-    edge: SocketAddr,
-) -> Result<Section, Failure> {
+pub(super) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
     print_line("writing blocks and looking when two edges show them");
-    let other = mesh.start_edge(servers, OTHER).await?;
+    let servers = &fixture.servers;
+    let edges = [fixture.edges.cached, fixture.mesh.start_edge(servers, OTHER).await?];
     let path = withdrawals::paths(servers, 1).await?[0].clone();
     let (newest, watched) = watch::channel(None);
-    let polling: Vec<JoinHandle<Result<Seen, Failure>>> =
-        [edge, other].map(|edge| tokio::spawn(poll(format!("http://{edge}{path}"), watched.clone()))).into();
+    let polling = edges.map(|edge| tokio::spawn(poll(format!("http://{edge}{path}"), watched.clone())));
     let written = write(servers).await?;
     newest.send_replace(written.last().map(|(height, _)| *height));
-    let mut edges = Vec::new();
+    let mut delays = Vec::new();
     for polling in polling {
         let seen = timeout(TIMEOUT, polling).await;
         let seen = seen.map_err(|_| Failure::failed("an edge did not show the last block"))?;
-        edges.push(seen.map_err(|error| cannot("look at an edge", &error))??);
+        delays.extend(delays_ms(&written, &seen.map_err(|error| cannot("look at an edge", &error))??));
     }
-    let mut delays: Vec<f64> = edges.iter().flat_map(|seen| delays_ms(&written, seen)).collect();
-    delays.sort_by(f64::total_cmp);
-    let quantile = |share: f64| {
-        let at = (delays.len().saturating_sub(1) as f64 * share).round() as usize;
-        delays.get(at).copied().unwrap_or(f64::NAN)
-    };
-    let [p50, p99, longest] = [0.5, 0.99, 1.0].map(quantile);
     let title =
         format!("heads: from the end of COMMIT to an answer of that height, {BLOCKS} blocks, 2 edges");
-    let row = [p50, p99, longest].map(|ms| format!("{ms:.1}"));
-    let rows = [[vec!["mesh".to_owned()], row.to_vec()].concat()];
-    let bar = Bar {
-        what: "a new block at every edge, ms of the median".to_owned(),
-        found: p50,
-        bound: Bound::AtMost(50.0),
-        aim: 10.0,
-    };
-    let side = json!({
-        "side": "mesh", "blocks": BLOCKS, "edges": edges.len(),
-        "p50Ms": rounded(p50), "p99Ms": rounded(p99), "longestMs": rounded(longest),
-    });
-    let text = table::render_table(&title, &["side", "p50 ms", "p99 ms", "longest ms"], &rows);
-    Ok(Section::new("heads", &text, &[side], &[bar]))
+    let p50 = quantile(&delays, 0.5);
+    let line = Line::new("side", "mesh")
+        .value(("p50 ms", "p50Ms"), 1, p50)
+        .value(("p99 ms", "p99Ms"), 1, quantile(&delays, 0.99))
+        .value(("longest ms", "longestMs"), 1, quantile(&delays, 1.0))
+        .figure("blocks", BLOCKS)
+        .figure("edges", edges.len());
+    let found = ("a new block at every edge, ms of the median".to_owned(), p50);
+    Ok(Section::new(SectionName::Heads, &title, &[line], "", &[found]))
 }
 
 /// Writes blocks; returns each height with the time when its COMMIT had returned.

@@ -25,8 +25,9 @@ use tokio::{
 };
 
 use super::{
+    comparison::{LOAD, Round},
     cost::{self, MeasuredProcess},
-    meter::{Meter, Spent},
+    meter::Meter,
 };
 
 /// How long the load runs before the measurement.
@@ -71,37 +72,17 @@ pub(super) enum Requests {
     },
 }
 
-/// The results of a round.
-#[derive(Debug, Default)]
-pub(super) struct Round {
-    /// Latencies of all requests, nanoseconds, in rising order.
-    pub(super) took_ns: Vec<u32>,
-    /// Length of the measurement, seconds.
-    pub(super) seconds: f64,
-    /// Processor time of each watched process, microseconds.
-    pub(super) cpu_us: Option<Vec<u64>>,
-    /// Processor time of the load itself, microseconds.
-    pub(super) load_cpu_us: u64,
-    /// The share of the machine's processor time that went to others than the load and the watched
-    /// processes.
-    pub(super) others: Option<f64>,
-}
-
-impl Round {
-    /// Requests a second.
-    pub(super) fn rate(&self) -> f64 {
-        self.took_ns.len() as f64 / self.seconds
-    }
-
-    /// The quantile of the latencies for a share between 0 and 1, milliseconds.
-    pub(super) fn quantile_ms(&self, share: f64) -> f64 {
-        let last = self.took_ns.len().saturating_sub(1);
-        let at = (last as f64 * share).round() as usize;
-        self.took_ns.get(at).map_or(f64::NAN, |&took| f64::from(took) / 1e6)
-    }
-}
-
 impl Load {
+    /// Requests for paths in a closed loop: each connection sends the next one after the answer.
+    pub(super) fn paths(
+        address: SocketAddr,
+        paths: impl Into<Arc<[String]>>,
+        connections: u64,
+        length: Duration,
+    ) -> Self {
+        Self { address, requests: Requests::Paths(paths.into()), connections, length, period: None }
+    }
+
     /// Runs one round on the calling thread.
     ///
     /// # Errors
@@ -140,15 +121,14 @@ impl Load {
         let _ = timeout(self.length, shared.ended.notified()).await;
         shared.counts.set(false);
         let load_cpu_us = cost::thread_cpu_us() - own;
-        let Spent { seconds, cpu_us, others } = meter.stop(load_cpu_us);
+        let spent = meter.stop(load_cpu_us);
         shared.stop.set(true);
         let ended = timeout(TIMEOUT, join_all(drivers)).await.map_err(|_| "a request was not answered")?;
         for driver in ended {
             driver.map_err(|error| error.to_string())??;
         }
-        let mut took_ns = shared.took_ns.take();
-        took_ns.sort_unstable();
-        Ok(Round { took_ns, seconds, cpu_us, load_cpu_us, others })
+        let took_ms = shared.took_ms.take();
+        Ok(Round { amount: took_ms.len() as u64, took_ms, spent, own_us: vec![(LOAD, load_cpu_us)] })
     }
 }
 
@@ -157,7 +137,7 @@ impl Load {
 struct Shared {
     counts: Cell<bool>,
     stop: Cell<bool>,
-    took_ns: RefCell<Vec<u32>>,
+    took_ms: RefCell<Vec<f64>>,
     /// Prepared requests that are not sent yet.
     prepared: RefCell<Vec<Vec<u8>>>,
     /// Notified when a connection ends.
@@ -208,8 +188,7 @@ async fn send_requests(load: &Load, shared: &Shared, seed: u64) -> Result<(), St
         let answered = read_answer(&mut stream, &mut answer).await;
         let length = answered.map_err(|why| format!("{}: {why}", line_of(&request)))?;
         if counts && shared.counts.get() {
-            let took = u32::try_from(begun.elapsed().as_nanos()).unwrap_or(u32::MAX);
-            shared.took_ns.borrow_mut().push(took);
+            shared.took_ms.borrow_mut().push(begun.elapsed().as_secs_f64() * 1e3);
         }
         if let Requests::Prepared { expects, .. } = &load.requests
             && !answer[..length].windows(expects.len()).any(|part| part == expects.as_bytes())
@@ -302,7 +281,7 @@ mod tests {
         // Slow enough that the prepared requests last for the round.
         let period = matches!(requests, Requests::Prepared { .. }).then_some(Duration::from_millis(1));
         let (address, length) = (serve(answer), Duration::from_millis(100));
-        Load { address, requests, connections: 1, length, period }.run(&[])
+        Load { requests, period, ..Load::paths(address, [], 1, length) }.run(&[])
     }
 
     fn round(answer: &'static [u8]) -> Result<Round, String> {
@@ -332,7 +311,7 @@ mod tests {
         };
         let fine = b"HTTP/1.1 200 OK\r\ncontent-length: 31\r\n\r\n{\"success\":true,\"code\":0,\"a\":0}";
         let found = round_of(fine, requests("\"code\":0")).unwrap();
-        assert!(found.rate() > 10.0 && found.took_ns.len() as u64 <= MADE.load(Ordering::Relaxed));
+        assert!(found.rate() > 10.0 && found.amount <= MADE.load(Ordering::Relaxed));
         let refused = round_of(fine, requests("\"code\":7")).unwrap_err();
         assert!(refused.contains("success"), "{refused}");
     }

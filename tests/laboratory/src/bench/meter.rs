@@ -18,6 +18,8 @@ pub(super) struct Meter {
 pub(super) struct Spent {
     /// Length of the measurement, seconds.
     pub(super) seconds: f64,
+    /// The watched processes.
+    pub(super) watched: Vec<MeasuredProcess>,
     /// Processor time of each watched process, microseconds.
     pub(super) cpu_us: Option<Vec<u64>>,
     /// The share of the machine's processor time that went to others than the load and the watched
@@ -45,6 +47,6 @@ impl Meter {
             let own = (own.iter().sum::<u64>() + load_us) as f64;
             (used - own).max(0.0) / (after.1 - before.1).max(1) as f64
         });
-        Spent { seconds, cpu_us, others }
+        Spent { seconds, watched: self.watched, cpu_us, others }
     }
 }

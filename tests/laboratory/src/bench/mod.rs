@@ -4,7 +4,6 @@
 //! file. Compared sides run in alternating rounds, so that other load on the machine affects all of them.
 
 pub(crate) mod args;
-mod bar;
 pub(crate) mod baseline;
 mod baseline_process;
 mod comparison;
@@ -17,44 +16,38 @@ mod load;
 mod meter;
 mod page;
 mod point;
+mod postgres_client;
 mod reads;
 mod relay;
+mod section;
 pub(crate) mod sections;
 mod store;
 mod telemetry_overhead;
-mod transfer;
 mod withdrawals;
 
 use mesh::{failure::Failure, signals::Signals};
 use serde_json::{Value, json};
 
 use self::{
-    bar::Bar,
-    sections::{ExportsSection, ReadsSection, RelaySection, SectionName},
+    exports::{first_byte, ledger, reads_beside_downloads, scaled, scaling, sealing, splice},
+    section::Section,
+    sections::{SectionName, Suite},
 };
 use crate::{bench::args::BenchArgs, private::PrivateMesh};
 
 /// Runs the chosen sections, prints their tables and writes the figures.
+///
+/// # Errors
+/// When a bar does not hold, a section fails, or the figures cannot be written.
 pub(crate) async fn bench(args: &BenchArgs) -> Result<(), Failure> {
     let names = sections::chosen(args.suite, &args.section)?;
     let mut signals = Signals::watch()?;
-    let (mut reads, mut exports, mut relay) = (Vec::new(), Vec::new(), Vec::new());
-    for name in names {
-        match name {
-            SectionName::Reads(name) => reads.push(name),
-            SectionName::Exports(name) => exports.push(name),
-            SectionName::Relay(name) => relay.push(name),
-        }
-    }
     let mut sections = Vec::new();
-    for suite in [SuiteSections::Reads(reads), SuiteSections::Exports(exports), SuiteSections::Relay(relay)] {
-        if suite.is_empty() {
-            continue;
-        }
-        // Each suite has its own mesh, so that data and processes of one do not affect another.
+    // Each suite has its own mesh, so that data and processes of one do not affect another.
+    for names in names.chunk_by(|one, next| one.suite() == next.suite()) {
         let mesh = PrivateMesh::new()?;
         let outcome = tokio::select! {
-            outcome = suite.measure(&mesh, args) => outcome,
+            outcome = measure(&mesh, names, args) => outcome,
             () = signals.stop() => Err(Failure::failed("the benchmark was interrupted; run it again for figures")),
         };
         mesh.stop().await;
@@ -72,69 +65,66 @@ pub(crate) async fn bench(args: &BenchArgs) -> Result<(), Failure> {
     if failures.is_empty() { Ok(()) } else { Err(Failure::failed(failures.join("; "))) }
 }
 
-/// The chosen sections of one suite.
-enum SuiteSections {
-    Reads(Vec<ReadsSection>),
-    Exports(Vec<ExportsSection>),
-    Relay(Vec<RelaySection>),
+/// Runs sections of one suite, and prints each as soon as it is finished.
+async fn measure(
+    mesh: &PrivateMesh,
+    names: &[SectionName],
+    args: &BenchArgs,
+) -> Result<Vec<Section>, Failure> {
+    let fixture = Fixture::start(mesh, names, args).await?;
+    let mut sections = Vec::new();
+    for &name in names {
+        let measured = fixture.measure(name).await;
+        let section = measured.unwrap_or_else(|failure| Section::failed(name, failure));
+        println!("{}", section.table);
+        sections.push(section);
+    }
+    Ok(sections)
 }
 
-impl SuiteSections {
-    fn is_empty(&self) -> bool {
-        match self {
-            Self::Reads(names) => names.is_empty(),
-            Self::Exports(names) => names.is_empty(),
-            Self::Relay(names) => names.is_empty(),
-        }
-    }
-
-    async fn measure(&self, mesh: &PrivateMesh, args: &BenchArgs) -> Result<Vec<Section>, Failure> {
-        match self {
-            Self::Reads(names) => reads::measure(mesh, names, args).await,
-            Self::Exports(names) => exports::measure(mesh, names, args).await,
-            Self::Relay(names) => relay::measure(mesh, names, args).await,
-        }
-    }
+/// The running mesh of a suite with its data.
+enum Fixture<'a> {
+    Reads(Box<reads::Fixture<'a>>),
+    Exports(Box<exports::Fixture<'a>>),
+    Relay(Box<relay::Fixture<'a>>),
+    /// The section "page" needs no server.
+    None,
 }
 
-/// The results of a section.
-struct Section {
-    table: String,
-    figures: Value,
-    /// An error when a bar does not hold.
-    verdict: Result<(), Failure>,
-}
-
-impl Section {
-    /// Creates a section from its sides and bars.
-    fn new(name: &str, table: &str, sides: &[Value], bars: &[Bar]) -> Self {
-        let failures: Vec<String> =
-            bars.iter().filter_map(|bar| Some(bar.verdict().err()?.to_string())).collect();
-        let lines: String = bars.iter().map(Bar::line).collect();
-        let bars: Vec<Value> = bars.iter().map(Bar::figures).collect();
-        Self {
-            table: format!("{table}{lines}"),
-            figures: json!({ "section": name, "sides": sides, "bars": bars }),
-            verdict: if failures.is_empty() { Ok(()) } else { Err(Failure::failed(failures.join("; "))) },
-        }
+impl<'a> Fixture<'a> {
+    async fn start(mesh: &'a PrivateMesh, names: &[SectionName], args: &BenchArgs) -> Result<Self, Failure> {
+        Ok(match names.first().map(|name| name.suite()) {
+            Some(Suite::Reads) if names != [SectionName::Page] => {
+                Self::Reads(Box::new(reads::Fixture::start(mesh, args).await?))
+            }
+            Some(Suite::Exports) => {
+                Self::Exports(Box::new(exports::Fixture::start(mesh, names, args).await?))
+            }
+            Some(Suite::Relay) => Self::Relay(Box::new(relay::Fixture::start(mesh, args).await?)),
+            _ => Self::None,
+        })
     }
 
-    /// A section that cannot run on this machine.
-    fn skipped(name: &str, why: &str) -> Self {
-        Self {
-            table: format!("{name}: skipped, {why}\n"),
-            figures: json!({ "section": name, "skipped": why }),
-            verdict: Ok(()),
-        }
-    }
-
-    /// A section that failed without figures.
-    fn failed(name: SectionName, failure: Failure) -> Self {
-        let name = name.to_string();
-        Self {
-            table: format!("{name}: failed, {failure}\n"),
-            figures: json!({ "section": name, "failed": failure.to_string() }),
-            verdict: Err(failure),
+    async fn measure(&self, name: SectionName) -> Result<Section, Failure> {
+        match (name, self) {
+            (SectionName::Page, _) => page::measure().await,
+            (SectionName::Point, Self::Reads(fixture)) => point::point(fixture).await,
+            (SectionName::Hop, Self::Reads(fixture)) => point::hop(fixture).await,
+            (SectionName::Hot, Self::Reads(fixture)) => hot::measure(fixture).await,
+            (SectionName::Store, Self::Reads(fixture)) => store::measure(fixture).await,
+            (SectionName::Depth, Self::Reads(fixture)) => deep_pages::measure(fixture).await,
+            (SectionName::Heads, Self::Reads(fixture)) => heads::measure(fixture).await,
+            (SectionName::Telling, Self::Reads(fixture)) => telemetry_overhead::measure(fixture).await,
+            (SectionName::Splice, Self::Exports(fixture)) => splice::measure(fixture).await,
+            (SectionName::FirstByte, Self::Exports(fixture)) => first_byte::measure(fixture).await,
+            (SectionName::Sealing, Self::Exports(fixture)) => sealing::measure(fixture).await,
+            (SectionName::Ledger, Self::Exports(fixture)) => ledger::measure(fixture).await,
+            (SectionName::Scaling, Self::Exports(fixture)) => scaling::measure(fixture).await,
+            (SectionName::Beside, Self::Exports(fixture)) => reads_beside_downloads::measure(fixture).await,
+            (SectionName::Scaled, Self::Exports(fixture)) => scaled::measure(fixture).await,
+            (SectionName::Submit, Self::Relay(fixture)) => fixture.submit().await,
+            (SectionName::SubmitHop, Self::Relay(fixture)) => fixture.hop().await,
+            (name, _) => Err(Failure::failed(format!("{name} is of another suite"))),
         }
     }
 }

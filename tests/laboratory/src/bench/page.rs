@@ -8,15 +8,13 @@ use mesh_bus::{Encoding, Format};
 use proto_msgs::v2::{Candle, CandleEdge, CandlePage, ListCandleDataReply, PageInfo};
 use rand::{Rng as _, SeedableRng as _, rngs::SmallRng};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{
-    Section,
-    bar::{Bar, Bound},
-    comparison::{median, rounded},
     cost,
+    section::{Line, Section, median, quantile},
+    sections::SectionName,
 };
-use crate::table;
 
 const CANDLES: i64 = 1000;
 const ROUNDS: usize = 5;
@@ -161,36 +159,18 @@ impl Plain {
 }
 
 fn section(rounds: &[Vec<f64>; 2], bytes: usize) -> Section {
-    let medians = [0, 1].map(|side: usize| median(rounds[side].clone()));
-    let (mut rows, mut sides) = (Vec::new(), Vec::new());
-    for ((name, rounds), median) in
-        ["reply of the contract", "plain serde_json"].iter().zip(rounds).zip(medians)
-    {
-        let best = rounds.iter().copied().fold(f64::INFINITY, f64::min);
-        let speed = bytes as f64 / median;
-        rows.push(vec![
-            (*name).to_owned(),
-            format!("{best:.1}"),
-            format!("{median:.1}"),
-            format!("{speed:.0}"),
-        ]);
-        sides.push(json!({
-            "side": name, "bestUs": rounded(best), "medianUs": rounded(median), "megabytesPerSecond": speed.round(),
-        }));
-    }
-    let bar = Bar {
-        what: "reply of the contract / plain serde_json, MB/s".to_owned(),
-        found: medians[1] / medians[0],
-        bound: Bound::AtLeast(0.8),
-        aim: 1.0,
+    let medians = rounds.each_ref().map(|rounds| median(rounds.iter().copied()));
+    let line = |side: usize, name| {
+        Line::new("writer", name)
+            .value(("best CPU us", "bestUs"), 1, quantile(&rounds[side], 0.0))
+            .value(("median CPU us", "medianUs"), 1, medians[side])
+            .value(("MB/s", "megabytesPerSecond"), 0, bytes as f64 / medians[side])
     };
     let title = format!("page: {CANDLES} candles as JSON, {bytes} bytes, {ROUNDS} rounds in turns");
-    let table = table::render_table(&title, &["writer", "best CPU us", "median CPU us", "MB/s"], &rows);
-    Section {
-        table: format!("{table}{}", bar.line()),
-        figures: json!({ "section": "page", "candles": CANDLES, "bytes": bytes, "sides": sides, "bar": bar.figures() }),
-        verdict: bar.verdict(),
-    }
+    let lines = [line(0, "reply of the contract"), line(1, "plain serde_json")];
+    let found = ("reply of the contract / plain serde_json, MB/s".to_owned(), medians[1] / medians[0]);
+    let section = Section::new(SectionName::Page, &title, &lines, "", &[found]);
+    section.with("candles", CANDLES).with("bytes", bytes)
 }
 
 #[cfg(test)]

@@ -10,124 +10,82 @@ use mesh::{
     processes::{NATS, POSTGRES},
     terminal::print_line,
 };
-use serde_json::json;
 
 use super::{
-    Section,
-    bar::{Bar, Bound},
-    comparison::{self, Outcome, Side},
-    load::{Load, Requests},
+    comparison::{self, Side},
+    load::Load,
+    reads::Fixture,
+    section::Section,
+    sections::SectionName,
     withdrawals,
 };
-use crate::{
-    bench::args::Baseline,
-    private::{PrivateMesh, Servers, UNCACHED_EDGE},
-};
+use crate::{bench::args::Baseline, private::UNCACHED_EDGE};
 
 const CONNECTIONS: u64 = 32;
 
-/// The compared servers, started once for both sections.
-pub(super) struct Sides {
-    names: Vec<(&'static str, SocketAddr, Vec<&'static str>)>,
+/// The servers that the mesh is compared with, and what all of them are asked.
+pub(super) struct Baselines {
+    /// The handler on one thread.
+    one: SocketAddr,
+    /// The handler on a thread of its own beside two for HTTP.
+    more: SocketAddr,
     paths: Arc<[String]>,
 }
 
-impl Sides {
+impl Baselines {
     /// Starts the baselines and checks that all sides give the same answer.
-    pub(super) async fn start(
-        mesh: &PrivateMesh,
-        servers: &Servers,
-        edge: SocketAddr,
-    ) -> Result<Self, Failure> {
+    async fn start(fixture: &Fixture<'_>) -> Result<Self, Failure> {
+        let Fixture { mesh, servers, .. } = fixture;
         let paths = withdrawals::paths(servers, withdrawals::ROWS).await?;
         let one = mesh.start_baseline(servers, Baseline::Direct, "direct", &paths[0]).await?;
         let more = mesh.start_baseline(servers, Baseline::DirectThreads, "direct-threads", &paths[0]).await?;
-        same_answers(&paths[0], &[edge, one, more]).await?;
-        let names = vec![
-            ("mesh", edge, vec![UNCACHED_EDGE, NATS, "query", POSTGRES]),
-            ("direct, 1 thread", one, vec!["direct", POSTGRES]),
-            ("direct, 2+1 threads", more, vec!["direct-threads", POSTGRES]),
-        ];
-        Ok(Self { names, paths })
-    }
-
-    async fn compare(
-        &self,
-        mesh: &PrivateMesh,
-        connections: u64,
-        length: Duration,
-    ) -> Result<Vec<Outcome>, Failure> {
-        let sides = self.names.iter().map(|(name, address, processes)| Side {
-            name,
-            load: Load {
-                address: *address,
-                requests: Requests::Paths(self.paths.clone()),
-                connections,
-                length,
-                period: None,
-            },
-            processes: mesh.watch(processes),
-        });
-        comparison::run_rounds(sides.collect()).await
-    }
-
-    /// Section "point".
-    pub(super) async fn point(&self, mesh: &PrivateMesh, length: Duration) -> Result<Section, Failure> {
-        print_line("reading single rows, with the bus and without");
-        let outcomes = self.compare(mesh, CONNECTIONS, length).await?;
-        let [product, baselines @ ..] = &outcomes[..] else { return Err(nothing()) };
-        let best = baselines.iter().max_by(|a, b| a.rate().total_cmp(&b.rate())).ok_or_else(nothing)?;
-        let bar = Bar {
-            what: format!("{} / {}, requests a second", product.name(), best.name()),
-            found: product.rate() / best.rate(),
-            bound: Bound::AtLeast(0.5),
-            aim: 0.65,
-        };
-        let title = format!("point: {} withdrawals by id, {CONNECTIONS} connections", withdrawals::ROWS);
-        Ok(section("point", &title, &outcomes, &bar))
-    }
-
-    /// Section "hop".
-    pub(super) async fn hop(&self, mesh: &PrivateMesh, length: Duration) -> Result<Section, Failure> {
-        print_line("reading single rows one after the other");
-        let outcomes = self.compare(mesh, 1, length).await?;
-        let [product, baselines @ ..] = &outcomes[..] else { return Err(nothing()) };
-        let best = baselines.iter().min_by(|a, b| a.p50_ms().total_cmp(&b.p50_ms())).ok_or_else(nothing)?;
-        let bar = Bar {
-            what: format!("{} - {}, ms of the median request", product.name(), best.name()),
-            found: product.p50_ms() - best.p50_ms(),
-            bound: Bound::AtMost(0.3),
-            aim: 0.15,
-        };
-        Ok(section("hop", "hop: the same over 1 connection", &outcomes, &bar))
+        let mut answers = Vec::new();
+        for side in [fixture.edges.uncached, one, more] {
+            let url = format!("http://{side}{}", paths[0]);
+            let answered = async { reqwest::get(url).await?.error_for_status()?.text().await };
+            answers.push(answered.await.map_err(|error| cannot("read a withdrawal", &error))?);
+        }
+        match answers.iter().all(|answer| answer == &answers[0]) {
+            true => Ok(Self { one, more, paths }),
+            false => Err(Failure::failed(format!("the sides answer differently: {}", answers.join(" ")))),
+        }
     }
 }
 
-/// Checks that all sides give the same answer.
-async fn same_answers(path: &str, sides: &[SocketAddr]) -> Result<(), Failure> {
-    let mut answers = Vec::new();
-    for side in sides {
-        let answered =
-            async { reqwest::get(format!("http://{side}{path}")).await?.error_for_status()?.text().await };
-        answers.push(answered.await.map_err(|error| cannot("read a withdrawal", &error))?);
-    }
-    match answers.iter().all(|answer| answer == &answers[0]) {
-        true => Ok(()),
-        false => Err(Failure::failed(format!("the sides answer differently: {}", answers.join(" ")))),
-    }
+async fn compare<'a>(
+    fixture: &Fixture<'_>,
+    connections: u64,
+    length: Duration,
+) -> Result<[Side<'a>; 3], Failure> {
+    let baselines = fixture.baselines.get_or_try_init(|| Baselines::start(fixture)).await?;
+    let side = |name, address, processes: &[&str]| {
+        let load = Load::paths(address, baselines.paths.clone(), connections, length);
+        Side::load(name, load, fixture.mesh.watch(processes))
+    };
+    comparison::run_rounds([
+        side("mesh", fixture.edges.uncached, &[UNCACHED_EDGE, NATS, "query", POSTGRES]),
+        side("direct, 1 thread", baselines.one, &["direct", POSTGRES]),
+        side("direct, 2+1 threads", baselines.more, &["direct-threads", POSTGRES]),
+    ])
+    .await
 }
 
-fn nothing() -> Failure {
-    Failure::failed("there is nothing to compare")
+/// Section "point".
+pub(super) async fn point(fixture: &Fixture<'_>) -> Result<Section, Failure> {
+    print_line("reading single rows, with the bus and without");
+    let sides = compare(fixture, CONNECTIONS, fixture.length).await?;
+    let [product, one, more] = &sides;
+    let best = if more.rate() > one.rate() { more } else { one };
+    let title = format!("{} withdrawals by id, {CONNECTIONS} connections", withdrawals::ROWS);
+    Ok(comparison::section(SectionName::Point, &title, &sides, &[product.rate_to(best, "requests")]))
 }
 
-/// Creates a section from results and one bar.
-pub(super) fn section(name: &str, title: &str, outcomes: &[Outcome], bar: &Bar) -> Section {
-    let title = format!("{title}, medians of {} rounds in turns", comparison::ROUNDS);
-    let sides: Vec<_> = outcomes.iter().map(Outcome::figures).collect();
-    Section {
-        table: format!("{}{}", comparison::tables(&title, outcomes), bar.line()),
-        figures: json!({ "section": name, "sides": sides, "bar": bar.figures() }),
-        verdict: bar.verdict(),
-    }
+/// Section "hop".
+pub(super) async fn hop(fixture: &Fixture<'_>) -> Result<Section, Failure> {
+    print_line("reading single rows one after the other");
+    let sides = compare(fixture, 1, fixture.length / 2).await?;
+    let [product, one, more] = &sides;
+    let best = if more.p50_ms() < one.p50_ms() { more } else { one };
+    let found = product.delay_to(best, "request");
+    Ok(comparison::section(SectionName::Hop, "the same over 1 connection", &sides, &[found]))
 }

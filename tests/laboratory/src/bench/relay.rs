@@ -17,12 +17,10 @@ use proto_msgs::v2::{SubmissionType, SubmitTransactionRequest};
 use serde_json::json;
 
 use super::{
-    Section,
-    bar::{Bar, Bound},
-    comparison::{self, Outcome, Side},
+    comparison::{self, Side},
     load::{Load, Requests},
-    point::section,
-    sections::{RelaySection, SectionName},
+    section::Section,
+    sections::SectionName,
 };
 use crate::{
     bench::args::BenchArgs,
@@ -40,95 +38,59 @@ const NODE: [(&str, &str); 3] = [
 /// Text in every successful answer, of the gateway and of the node.
 const ACCEPTED: &str = "\"code\":0";
 
-/// Runs the sections, and prints each as soon as it is finished.
-pub(super) async fn measure(
-    mesh: &PrivateMesh,
-    names: &[RelaySection],
-    args: &BenchArgs,
-) -> Result<Vec<Section>, Failure> {
-    let fixture = Fixture::start(mesh).await?;
-    let length = Duration::from_secs(args.seconds.into());
-    let mut sections = Vec::new();
-    for name in names {
-        let measured = match name {
-            RelaySection::Submit => fixture.submit(length).await,
-            RelaySection::SubmitHop => fixture.hop(length / 2).await,
-        };
-        let section = measured.unwrap_or_else(|failure| Section::failed(SectionName::Relay(*name), failure));
-        println!("{}", section.table);
-        sections.push(section);
-    }
-    Ok(sections)
-}
-
 /// The running mesh and its node.
-struct Fixture<'a> {
+pub(super) struct Fixture<'a> {
     mesh: &'a PrivateMesh,
     edge: SocketAddr,
     node: ReservedPort,
     factory: Arc<TransactionFactory>,
+    /// Length of a round.
+    length: Duration,
 }
 
 impl<'a> Fixture<'a> {
-    async fn start(mesh: &'a PrivateMesh) -> Result<Self, Failure> {
+    pub(super) async fn start(mesh: &'a PrivateMesh, args: &BenchArgs) -> Result<Self, Failure> {
         let servers = mesh.start_servers().await?;
         let node = mesh.start_node(&servers, &NODE).await?;
         let node_url = Some(format!("http://{}", node.address()));
         // Services that take no part do not run.
         let replicas = [("query", 0), ("export", 0), (UNCACHED_EDGE, 0)];
         let layout = Layout { replicas: &replicas, node_url, ..Layout::default() };
-        let edges = mesh.start_services(&servers, &layout).await?;
-        Ok(Self { mesh, edge: edges.cached, node, factory: Arc::new(TransactionFactory::new(0)) })
+        let edge = mesh.start_services(&servers, &layout).await?.cached;
+        let (factory, length) =
+            (Arc::new(TransactionFactory::new(0)), Duration::from_secs(args.seconds.into()));
+        Ok(Self { mesh, edge, node, factory, length })
     }
 
-    async fn compare(&self, connections: u64, length: Duration) -> Result<Vec<Outcome>, Failure> {
-        let (posting, asking) = (Arc::clone(&self.factory), Arc::clone(&self.factory));
-        let side = |name, address, make: Arc<dyn Fn() -> Vec<u8> + Send + Sync>, processes: &[&str]| Side {
-            name,
-            load: Load {
-                address,
-                requests: Requests::Prepared { make, expects: ACCEPTED },
-                connections,
-                length,
-                period: None,
-            },
-            processes: self.mesh.watch(processes),
+    async fn compare(&self, connections: u64, length: Duration) -> Result<[Side<'static>; 2], Failure> {
+        let side = |name, address, make: fn(&TransactionFactory) -> Vec<u8>, processes: &[&str]| {
+            let factory = Arc::clone(&self.factory);
+            let requests = Requests::Prepared { make: Arc::new(move || make(&factory)), expects: ACCEPTED };
+            let load = Load { address, requests, connections, length, period: None };
+            Side::load(name, load, self.mesh.watch(processes))
         };
-        let through = ["edge", NATS, "tx-relay", DEVNODE];
-        comparison::run_rounds(vec![
-            side("mesh", self.edge, Arc::new(move || submission(&posting)), &through),
-            side("node's RPC", self.node.address(), Arc::new(move || call(&asking)), &[DEVNODE]),
+        comparison::run_rounds([
+            side("mesh", self.edge, submission, &["edge", NATS, "tx-relay", DEVNODE]),
+            side("node's RPC", self.node.address(), call, &[DEVNODE]),
         ])
         .await
     }
 
     /// Section "submit".
-    async fn submit(&self, length: Duration) -> Result<Section, Failure> {
+    pub(super) async fn submit(&self) -> Result<Section, Failure> {
         print_line("submitting transactions, through the mesh and to the node itself");
-        let outcomes = self.compare(CONNECTIONS, length).await?;
-        let [product, direct] = &outcomes[..] else { return Err(nothing()) };
-        let bar = Bar {
-            what: format!("{} / {}, submissions a second", product.name(), direct.name()),
-            found: product.rate() / direct.rate(),
-            bound: Bound::AtLeast(0.5),
-            aim: 0.8,
-        };
-        let title = format!("submit: signed transactions by TYPE_SYNC, {CONNECTIONS} connections");
-        Ok(section("submit", &title, &outcomes, &bar))
+        let sides = self.compare(CONNECTIONS, self.length).await?;
+        let title = format!("signed transactions by TYPE_SYNC, {CONNECTIONS} connections");
+        let found = sides[0].rate_to(&sides[1], "submissions");
+        Ok(comparison::section(SectionName::Submit, &title, &sides, &[found]))
     }
 
     /// Section "submit-hop".
-    async fn hop(&self, length: Duration) -> Result<Section, Failure> {
+    pub(super) async fn hop(&self) -> Result<Section, Failure> {
         print_line("submitting transactions one after the other");
-        let outcomes = self.compare(1, length).await?;
-        let [product, direct] = &outcomes[..] else { return Err(nothing()) };
-        let bar = Bar {
-            what: format!("{} - {}, ms of the median submission", product.name(), direct.name()),
-            found: product.p50_ms() - direct.p50_ms(),
-            bound: Bound::AtMost(0.5),
-            aim: 0.3,
-        };
-        Ok(section("submit-hop", "submit-hop: the same over 1 connection", &outcomes, &bar))
+        let sides = self.compare(1, self.length / 2).await?;
+        let found = sides[0].delay_to(&sides[1], "submission");
+        Ok(comparison::section(SectionName::SubmitHop, "the same over 1 connection", &sides, &[found]))
     }
 }
 
@@ -152,10 +114,6 @@ fn posted(path: &str, body: &str) -> Vec<u8> {
         "POST {path} HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
     );
     format!("{head}{body}").into_bytes()
-}
-
-fn nothing() -> Failure {
-    Failure::failed("there is nothing to compare")
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
-//! The suites, their sections, and the selection by the command line.
+//! The suites and their sections, the bars of each, and the selection by the command line.
 
 use clap::{ValueEnum, builder::PossibleValue};
 use mesh::failure::Failure;
+
+use super::section::{Bar, Limit};
 
 /// A family of measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -16,20 +18,9 @@ pub(crate) enum Suite {
     All,
 }
 
-/// One measurement of some family.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// A measurement, in the order in which they are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum SectionName {
-    /// Of reads.
-    Reads(ReadsSection),
-    /// Of exports.
-    Exports(ExportsSection),
-    /// Of the relay.
-    Relay(RelaySection),
-}
-
-/// A measurement of reads, in the order in which they are made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub(crate) enum ReadsSection {
     /// Single rows under load, with the bus and without
     Point,
     /// What the bus adds to one read when nothing else runs
@@ -46,11 +37,6 @@ pub(crate) enum ReadsSection {
     Heads,
     /// Single rows while telemetry goes to a collector, against none
     Telling,
-}
-
-/// A measurement of exports, in the order in which they are made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub(crate) enum ExportsSection {
     /// A stored export, against the bus alone and against deflating it anew
     Splice,
     /// The time to the first byte of an export of a thousand segments
@@ -65,54 +51,45 @@ pub(crate) enum ExportsSection {
     Beside,
     /// Workers that come and go under downloads, what an autoscaler would do, and single rows beside them
     Scaled,
-}
-
-/// A measurement of the relay, in the order in which they are made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
-pub(crate) enum RelaySection {
     /// Submissions under load, against the node's own RPC
     Submit,
     /// What the way through the mesh adds to one submission when nothing else runs
     SubmitHop,
 }
 
-/// Every measurement, in the order in which they are made.
-const SECTIONS: [SectionName; 17] = {
-    use ExportsSection::{Beside, FirstByte, Ledger, Scaled, Scaling, Sealing, Splice};
-    use ReadsSection::{Depth, Heads, Hop, Hot, Page, Point, Store, Telling};
-    use RelaySection::{Submit, SubmitHop};
-    use SectionName::{Exports, Reads, Relay};
-    [
-        Reads(Point),
-        Reads(Hop),
-        Reads(Hot),
-        Reads(Store),
-        Reads(Page),
-        Reads(Depth),
-        Reads(Heads),
-        Reads(Telling),
-        Exports(Splice),
-        Exports(FirstByte),
-        Exports(Sealing),
-        Exports(Ledger),
-        Exports(Scaling),
-        Exports(Beside),
-        Exports(Scaled),
-        Relay(Submit),
-        Relay(SubmitHop),
-    ]
-};
-
-impl ValueEnum for SectionName {
-    fn value_variants<'a>() -> &'a [Self] {
-        &SECTIONS
+impl SectionName {
+    /// The suite that it belongs to.
+    pub(super) fn suite(self) -> Suite {
+        self.row().0
     }
 
-    fn to_possible_value(&self) -> Option<PossibleValue> {
+    /// Its bars, in the order of the figures that must reach them.
+    pub(super) fn bars(self) -> Vec<Bar> {
+        self.row().1
+    }
+
+    fn row(self) -> (Suite, Vec<Bar>) {
+        let at_least = |bound, aim| Bar { limit: Limit::AtLeast, bound, aim };
+        let at_most = |bound, aim| Bar { limit: Limit::AtMost, bound, aim };
         match self {
-            Self::Reads(section) => section.to_possible_value(),
-            Self::Exports(section) => section.to_possible_value(),
-            Self::Relay(section) => section.to_possible_value(),
+            Self::Point => (Suite::Reads, vec![at_least(0.5, 0.65)]),
+            Self::Hop => (Suite::Reads, vec![at_most(0.3, 0.15)]),
+            Self::Hot => (Suite::Reads, vec![at_least(0.75, 0.9)]),
+            Self::Store => (Suite::Reads, vec![at_least(1.0, 1.6)]),
+            Self::Page => (Suite::Reads, vec![at_least(0.8, 1.0)]),
+            Self::Depth => (Suite::Reads, vec![]),
+            Self::Heads => (Suite::Reads, vec![at_most(50.0, 10.0)]),
+            Self::Telling => (Suite::Reads, vec![at_most(1.05, 1.02)]),
+            Self::Splice => (Suite::Exports, vec![at_least(0.5, 0.8), at_least(5.0, 10.0)]),
+            Self::FirstByte => (Suite::Exports, vec![at_most(5.0, 1.0)]),
+            Self::Sealing => (Suite::Exports, vec![at_least(0.8, 1.5)]),
+            Self::Ledger => (Suite::Exports, vec![at_least(0.5, 0.8)]),
+            Self::Scaling => (Suite::Exports, vec![at_least(0.9, 1.0)]),
+            // No bar: the right balance depends on the deployment.
+            Self::Beside => (Suite::Exports, vec![]),
+            Self::Scaled => (Suite::Exports, vec![at_most(1.25, 1.0)]),
+            Self::Submit => (Suite::Relay, vec![at_least(0.5, 0.8)]),
+            Self::SubmitHop => (Suite::Relay, vec![at_most(0.5, 0.3)]),
         }
     }
 }
@@ -128,17 +105,12 @@ impl std::fmt::Display for SectionName {
 ///
 /// # Errors
 /// When a named section belongs to another suite.
-pub(crate) fn chosen(suite: Suite, named: &[SectionName]) -> Result<Vec<SectionName>, Failure> {
-    let is_of_suite = |section: &SectionName| match section {
-        SectionName::Reads(_) => matches!(suite, Suite::Reads | Suite::All),
-        SectionName::Exports(_) => matches!(suite, Suite::Exports | Suite::All),
-        SectionName::Relay(_) => matches!(suite, Suite::Relay | Suite::All),
-    };
+pub(super) fn chosen(suite: Suite, named: &[SectionName]) -> Result<Vec<SectionName>, Failure> {
+    let is_of_suite = |section: &SectionName| suite == Suite::All || section.suite() == suite;
+    let all = SectionName::value_variants().iter().copied().filter(is_of_suite);
     if let Some(other) = named.iter().find(|section| !is_of_suite(section)) {
-        let names = SECTIONS.iter().filter(|section| is_of_suite(section)).map(ToString::to_string);
-        let names = names.collect::<Vec<_>>().join(", ");
+        let names = all.map(|section| section.to_string()).collect::<Vec<_>>().join(", ");
         return Err(Failure::usage(format!("{other} is of another suite; this one has {names}")));
     }
-    let is_wanted = |section: &SectionName| named.is_empty() || named.contains(section);
-    Ok(SECTIONS.into_iter().filter(is_of_suite).filter(is_wanted).collect())
+    Ok(all.filter(|section| named.is_empty() || named.contains(section)).collect())
 }

@@ -3,7 +3,6 @@
 
 use std::{
     path::Path,
-    process::Stdio,
     time::{Duration, Instant},
 };
 
@@ -14,21 +13,17 @@ use mesh::{
 };
 use mesh_store::Store;
 use rand::{Rng as _, SeedableRng as _, rngs::SmallRng};
-use serde_json::json;
-use tokio::process::Command;
 
 use super::{
-    Section,
-    bar::{Bar, Bound},
     baseline::open_store,
-    comparison::{ROUNDS, figure, median, rounded},
-    cost,
-    cost::MeasuredProcess,
+    comparison::{ROUNDS, Round, run_blocking},
+    cost::{self, MeasuredProcess},
+    meter::Meter,
+    postgres_client::PostgresClient,
+    reads::Fixture,
+    section::{Line, Section, median, median_if_known, rounded},
+    sections::SectionName,
     withdrawals,
-};
-use crate::{
-    private::{PrivateMesh, Servers},
-    table,
 };
 
 const STATEMENT: &str = include_str!("../../../../services/query/sql/get_withdrawal.sql");
@@ -37,40 +32,27 @@ const STATEMENT: &str = include_str!("../../../../services/query/sql/get_withdra
 const IN_FLIGHT: u64 = 64;
 /// How long the store reads before the measurement.
 const WARM_UP: Duration = Duration::from_millis(400);
+/// Name of the processor time of the client.
+const READER: &str = "reader";
 
-/// The results of a round.
-#[derive(Clone, Copy)]
-struct Round {
-    /// Reads a second.
-    rate: f64,
-    /// Processor time of the client for one read, microseconds.
-    reader_us: Option<f64>,
-    /// Processor time of PostgreSQL for one read, microseconds.
-    server_us: Option<f64>,
-}
-
-/// Compares the store with pgbench; skipped when PostgreSQL's folder has no pgbench.
-pub(super) async fn measure(
-    mesh: &PrivateMesh,
-    servers: &Servers,
-    length: Duration,
-) -> Result<Section, Failure> {
-    let pgbench = servers.postgres.with_file_name("pgbench");
-    if !pgbench.is_file() {
-        return Ok(Section::skipped("store", &format!("there is no {}", pgbench.display())));
-    }
+/// Compares the store with pgbench; skipped where there is none.
+pub(super) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
+    let Some(pgbench) = PostgresClient::find(&fixture.servers, "pgbench")? else {
+        return Ok(Section::skipped(SectionName::Store, "there is no pgbench"));
+    };
     print_line("reading single rows by the store library and by pgbench");
     let script = tempfile::NamedTempFile::new().map_err(|error| cannot("write a script", &error))?;
     std::fs::write(script.path(), script_text()).map_err(|error| cannot("write a script", &error))?;
-    let mut rounds: [Vec<Round>; 2] = Default::default();
+    let (server, length) = (fixture.mesh.watch(&[POSTGRES]), fixture.length);
+    let (mut by_store, mut by_pgbench) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
-        let (url, server) = (servers.database_url.clone(), mesh.watch(&[POSTGRES]));
-        let read = tokio::task::spawn_blocking(move || read_by_store(url, &server, length)).await;
-        rounds[0].push(read.map_err(|error| cannot("read by the store", &error))??);
-        rounds[1]
-            .push(read_by_pgbench(&pgbench, servers, &mesh.watch(&[POSTGRES]), script.path(), length).await?);
+        let (url, watched) = (fixture.servers.database_url.clone(), server.clone());
+        let read = move || read_by_store(url, &watched, length).map_err(|failure| failure.to_string());
+        by_store.push(run_blocking(read).await?);
+        let (pgbench, watched, script) = (pgbench.clone(), server.clone(), script.path().to_owned());
+        by_pgbench.push(run_blocking(move || read_by_pgbench(&pgbench, &watched, &script, length)).await?);
     }
-    Ok(section(&rounds))
+    Ok(section(&by_store, &by_pgbench))
 }
 
 /// Reads on one thread, as the `query` service does.
@@ -80,15 +62,14 @@ fn read_by_store(url: String, server: &[MeasuredProcess], length: Duration) -> R
         let store = open_store(url)?;
         store.until_ready().await;
         read_for(&store, WARM_UP).await?;
-        let (server_before, reader_before) = (server_cpu_us(server), cost::thread_cpu());
-        let begun = Instant::now();
-        let reads = read_for(&store, length).await? as f64;
-        let seconds = begun.elapsed().as_secs_f64();
-        let reader = cost::thread_cpu().saturating_sub(reader_before);
+        let (meter, before_us) = (Meter::start(server), cost::thread_cpu_us());
+        let amount = read_for(&store, length).await?;
+        let reader_us = cost::thread_cpu_us() - before_us;
         Ok(Round {
-            rate: reads / seconds,
-            reader_us: Some(reader.as_secs_f64() * 1e6 / reads),
-            server_us: each(server_before, server_cpu_us(server), reads),
+            amount,
+            spent: meter.stop(reader_us),
+            own_us: vec![(READER, reader_us)],
+            ..Round::default()
         })
     })
 }
@@ -131,43 +112,27 @@ fn script_text() -> String {
     format!("\\set id random({first}, {last})\n{statement};\n")
 }
 
-async fn read_by_pgbench(
-    pgbench: &Path,
-    servers: &Servers,
+fn read_by_pgbench(
+    pgbench: &PostgresClient,
     server: &[MeasuredProcess],
     script: &Path,
     length: Duration,
-) -> Result<Round, Failure> {
-    let seconds = length.as_secs().max(1);
-    let mut command = Command::new(pgbench);
-    command.args(["-n", "-M", "prepared", "-c", "16", "-j", "2", "-T"]).arg(seconds.to_string());
-    // The URL contains the password, which must not appear in the list of processes.
-    let database = servers.parts()?;
-    command.arg("-f").arg(script).args(["-h", &database.host, "-p", &database.port, "-U", &database.user]);
-    command.arg(&database.name).env("PGPASSWORD", &database.password);
-    command.kill_on_drop(true).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let (server_before, reader_before) = (server_cpu_us(server), cost::ended_children_cpu_us());
-    let output = command.output().await.map_err(|error| cannot("run pgbench", &error))?;
+) -> Result<Round, String> {
+    let mut command = pgbench.command();
+    command.args(["-n", "-M", "prepared", "-c", "16", "-j", "2", "-T"]);
+    command.arg(length.as_secs().max(1).to_string()).arg("-f").arg(script);
+    let (meter, before_us) = (Meter::start(server), cost::ended_children_cpu_us());
+    let output = command.output().map_err(|error| format!("cannot run pgbench: {error}"))?;
+    let reader_us = cost::ended_children_cpu_us().zip(before_us).map(|(after, before)| after - before);
+    let mut spent = meter.stop(reader_us.unwrap_or_default());
     let said = String::from_utf8_lossy(&output.stdout);
     let (Some(rate), Some(transactions)) = (number_behind(&said, "tps = "), transactions(&said)) else {
-        let why = String::from_utf8_lossy(&output.stderr);
-        return Err(Failure::failed(format!("pgbench failed: {why} {said}")));
+        return Err(format!("pgbench failed: {} {said}", String::from_utf8_lossy(&output.stderr)));
     };
-    Ok(Round {
-        rate,
-        reader_us: each(reader_before, cost::ended_children_cpu_us(), transactions),
-        server_us: each(server_before, server_cpu_us(server), transactions),
-    })
-}
-
-fn server_cpu_us(server: &[MeasuredProcess]) -> Option<u64> {
-    Some(cost::cpu_us(server)?.into_iter().sum())
-}
-
-/// Processor time between two readings, per read.
-fn each(before_us: Option<u64>, after_us: Option<u64>, reads: f64) -> Option<f64> {
-    let spent = after_us?.saturating_sub(before_us?);
-    Some(spent as f64 / reads)
+    // Without the time in which it connects.
+    spent.seconds = transactions / rate;
+    let own_us = reader_us.map(|us| (READER, us)).into_iter().collect();
+    Ok(Round { amount: transactions as u64, spent, own_us, ..Round::default() })
 }
 
 fn transactions(said: &str) -> Option<f64> {
@@ -179,35 +144,25 @@ fn number_behind(said: &str, name: &str) -> Option<f64> {
     rest.split(|sign: char| !sign.is_ascii_digit() && sign != '.').next()?.parse().ok()
 }
 
-fn section(rounds: &[Vec<Round>; 2]) -> Section {
-    let names = ["store, 4 connections, 64 at a time", "pgbench, 16 clients, 2 threads"];
-    let rates = [0, 1].map(|side: usize| median(rounds[side].iter().map(|round| round.rate).collect()));
-    let (mut rows, mut sides) = (Vec::new(), Vec::new());
-    for ((name, rounds), rate) in names.iter().zip(rounds).zip(rates) {
-        let middle = |of_round: fn(&Round) -> Option<f64>| {
-            rounds.iter().map(of_round).collect::<Option<Vec<_>>>().map(median)
-        };
-        let (reader, server) = (middle(|round| round.reader_us), middle(|round| round.server_us));
-        rows.push(vec![(*name).to_owned(), format!("{rate:.0}"), figure(reader), figure(server)]);
-        let every: Vec<f64> = rounds.iter().map(|round| round.rate.round()).collect();
-        sides.push(json!({
-            "side": name, "readsPerSecond": rate.round(), "rounds": every,
-            "readerCpuUsPerRead": reader.map(rounded), "serverCpuUsPerRead": server.map(rounded),
-        }));
-    }
-    let bar = Bar {
-        what: "store / pgbench, reads a second".to_owned(),
-        found: rates[0] / rates[1],
-        bound: Bound::AtLeast(1.0),
-        aim: 1.6,
+fn section(by_store: &[Round], by_pgbench: &[Round]) -> Section {
+    let rate = |rounds: &[Round]| median(rounds.iter().map(Round::rate));
+    let line = |name, rounds: &[Round]| {
+        let each = |round: &Round, total: u64| total as f64 / round.amount as f64;
+        let reader = rounds.iter().map(|round| Some(each(round, round.own_us.first()?.1)));
+        let server = rounds.iter().map(|round| Some(each(round, round.spent.cpu_us.as_ref()?.iter().sum())));
+        Line::new("reader", name)
+            .value(("reads/s", "readsPerSecond"), 0, rate(rounds))
+            .figure("rounds", rounds.iter().map(|round| rounded(round.rate())).collect::<Vec<_>>())
+            .value(("its CPU us/read", "readerCpuUsPerRead"), 1, median_if_known(reader))
+            .value(("PostgreSQL's", "serverCpuUsPerRead"), 1, median_if_known(server))
     };
+    let lines = [
+        line("store, 4 connections, 64 at a time", by_store),
+        line("pgbench, 16 clients, 2 threads", by_pgbench),
+    ];
     let title = format!("store: the statement of GetWithdrawal, medians of {ROUNDS} rounds in turns");
-    let table = table::render_table(&title, &["reader", "reads/s", "its CPU us/read", "PostgreSQL's"], &rows);
-    Section {
-        table: format!("{table}{}", bar.line()),
-        figures: json!({ "section": "store", "sides": sides, "bar": bar.figures() }),
-        verdict: bar.verdict(),
-    }
+    let found = ("store / pgbench, reads a second".to_owned(), rate(by_store) / rate(by_pgbench));
+    Section::new(SectionName::Store, &title, &lines, "", &[found])
 }
 
 #[cfg(test)]

@@ -36,11 +36,8 @@ const FILL: &str = "INSERT INTO withdrawals
 /// Fills the table and writes the first block.
 pub(super) async fn fill(servers: &Servers) -> Result<(), Failure> {
     print_line("filling in 200,000 withdrawals");
-    let database = servers.connect("").await?;
-    for statement in [FILL, NEXT_BLOCK, "VACUUM ANALYZE withdrawals", "CHECKPOINT"] {
-        database.batch_execute(statement).await.map_err(|error| cannot("fill in withdrawals", &error))?;
-    }
-    Ok(())
+    let statements = [FILL, NEXT_BLOCK, "VACUUM ANALYZE withdrawals", "CHECKPOINT"];
+    servers.execute("fill in withdrawals", &statements).await
 }
 
 /// Paths of the first `count` withdrawals with hash ids.

@@ -8,6 +8,7 @@ use std::{
     net::{IpAddr, SocketAddr},
 };
 
+use bytes::BufMut as _;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpSocket, TcpStream},
@@ -164,6 +165,15 @@ impl Connection {
         Ok((RawAnswer { body: self.unread, ..answer }, self.stream))
     }
 
+    /// Reads the head of a response, and returns a reader of its body.
+    ///
+    /// # Errors
+    /// When the connection breaks or ends, or the response is not valid HTTP.
+    pub async fn head_then_body(mut self) -> io::Result<BodyReader> {
+        let (head, framing) = self.head().await?.ok_or(io::ErrorKind::UnexpectedEof)?;
+        Ok(BodyReader { head, stream: self.stream, framing, early: self.unread })
+    }
+
     /// Reads until the server closes; returns all unread bytes.
     ///
     /// # Errors
@@ -204,5 +214,48 @@ impl Connection {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
         }
+    }
+}
+
+/// A response whose body is being read.
+#[derive(Debug)]
+pub struct BodyReader {
+    /// Status and headers; its body is empty.
+    pub head: RawAnswer,
+    stream: TcpStream,
+    framing: Body,
+    /// Bytes of the body, still framed, that came with the head.
+    early: Vec<u8>,
+}
+
+impl BodyReader {
+    /// Waits for the next bytes of the body, which replace the content of `piece`; at most `most` are read
+    /// from the socket. Returns `false` at the regular end of the body.
+    ///
+    /// # Errors
+    /// When the connection breaks or ends within the body, the framing is malformed, or bytes follow the body.
+    pub async fn next(&mut self, piece: &mut Vec<u8>, most: usize) -> io::Result<bool> {
+        piece.clear();
+        while piece.is_empty() {
+            if self.framing.is_complete() {
+                return Ok(false);
+            }
+            if !self.early.is_empty() {
+                piece.append(&mut self.early);
+            } else {
+                // Without reserved capacity the buffer would grow by a few bytes, and only those would be read.
+                piece.reserve(most);
+                if self.stream.read_buf(&mut piece.limit(most)).await? == 0 {
+                    return match self.framing {
+                        Body::UntilClose => Ok(false),
+                        _ => Err(io::Error::other("the connection was closed within the body")),
+                    };
+                }
+            }
+            if !self.framing.decode(piece).map_err(io::Error::other)?.is_empty() {
+                return Err(io::Error::other("more came than the head says"));
+            }
+        }
+        Ok(true)
     }
 }

@@ -4,8 +4,7 @@
 //! answer is parsed, and the length of its body checked.
 
 use std::{
-    io::{Read as _, Write as _},
-    net::{SocketAddr, TcpStream},
+    net::SocketAddr,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -14,21 +13,21 @@ use std::{
     time::{Duration, Instant},
 };
 
-use mesh_testbed::http1::Head;
+use mesh_testbed::http1::{BodyReader, Connection, Dial};
+use tokio::time::timeout;
 
 use super::super::{
+    comparison::{LOAD, Round},
     cost::{self, MeasuredProcess},
     meter::Meter,
-    transfer::TransferRound,
 };
 
 /// How long clients download before the measurement.
 const WARM_UP: Duration = Duration::from_millis(500);
-/// Read timeout of a client.
+/// Longest wait of a client for the next bytes.
 const TIMEOUT: Duration = Duration::from_secs(20);
 /// Bytes that a client reads at once.
 const READ_BYTES: usize = 512 << 10;
-const HEAD_AT_MOST: usize = 16 << 10;
 
 /// Clients that download repeatedly.
 pub(super) struct Drain {
@@ -56,8 +55,18 @@ impl Drain {
         let client = |path: &String| {
             let (path, shared) = (path.clone(), Arc::clone(&shared));
             thread::spawn(move || {
+                let mut spent_us = cost::thread_cpu_us();
                 while !shared.stop.load(Ordering::Relaxed) {
-                    download(address, &path, at_most, &shared)?;
+                    download(address, &path, |piece| {
+                        if let Some(at_most) = at_most {
+                            thread::sleep(Duration::from_secs_f64(piece.len() as f64 / f64::from(at_most)));
+                        }
+                        let now_us = cost::thread_cpu_us();
+                        shared.bytes.fetch_add(piece.len() as u64, Ordering::Relaxed);
+                        shared.cpu_us.fetch_add(now_us - spent_us, Ordering::Relaxed);
+                        spent_us = now_us;
+                        !shared.stop.load(Ordering::Relaxed)
+                    })?;
                 }
                 Ok(())
             })
@@ -72,18 +81,15 @@ impl Drain {
     }
 
     /// Measures the received bytes for `length`.
-    pub(super) fn count(&self, watched: &[MeasuredProcess], length: Duration) -> TransferRound {
+    pub(super) fn count(&self, watched: &[MeasuredProcess], length: Duration) -> Round {
         thread::sleep(WARM_UP);
         let now = || (self.bytes(), self.shared.cpu_us.load(Ordering::Relaxed));
         let (meter, before) = (Meter::start(watched), now());
         thread::sleep(length);
         let after = now();
         let cpu_us = after.1 - before.1;
-        TransferRound {
-            amount: after.0 - before.0,
-            spent: meter.stop(cpu_us),
-            own_us: vec![("load", cpu_us)],
-        }
+        let own_us = vec![(LOAD, cpu_us)];
+        Round { amount: after.0 - before.0, spent: meter.stop(cpu_us), own_us, ..Round::default() }
     }
 
     /// Stops all clients.
@@ -105,7 +111,7 @@ pub(super) fn drain(
     paths: &[String],
     watched: &[MeasuredProcess],
     length: Duration,
-) -> Result<TransferRound, String> {
+) -> Result<Round, String> {
     let drain = Drain::start(address, paths);
     let moved = drain.count(watched, length);
     drain.stop()?;
@@ -113,83 +119,68 @@ pub(super) fn drain(
 }
 
 /// The length of an export, and the time from its request to its first byte.
+///
+/// # Errors
+/// When the answer is not 200, has no length, or no byte comes.
 pub(super) fn first_byte(address: SocketAddr, path: &str) -> Result<(u64, Duration), String> {
-    let mut stream = connect(address)?;
-    let asked = Instant::now();
-    let (length, body) = ask(&mut stream, path)?;
-    if body.is_empty() {
-        let read = stream.read(&mut [0]).map_err(|error| broken(path, &error))?;
-        if read == 0 {
-            return Err(format!("{path}: no byte came"));
+    on_this_thread(path, async {
+        let connection = connect(address).await?;
+        let asked = Instant::now();
+        let mut body = request(connection, path).await?;
+        if !within(body.next(&mut Vec::new(), READ_BYTES)).await? {
+            return Err("no byte came".to_owned());
         }
-    }
-    Ok((length, asked.elapsed()))
+        let took = asked.elapsed();
+        let length = body.head.header("content-length").and_then(|value| value.parse().ok());
+        Ok((length.ok_or("the answer has no length")?, took))
+    })
 }
 
-fn download(address: SocketAddr, path: &str, at_most: Option<u32>, shared: &Shared) -> Result<(), String> {
-    let mut stream = connect(address)?;
-    let (length, body) = ask(&mut stream, path)?;
-    let mut left = length.saturating_sub(body.len() as u64);
-    shared.bytes.fetch_add(body.len() as u64, Ordering::Relaxed);
-    let mut taken = vec![0; READ_BYTES];
-    let mut spent_us = cost::thread_cpu_us();
-    while left > 0 && !shared.stop.load(Ordering::Relaxed) {
-        let read = stream.read(&mut taken).map_err(|error| broken(path, &error))? as u64;
-        if read == 0 || read > left {
-            return Err(format!("{path}: {left} bytes were left, {read} came"));
-        }
-        left -= read;
-        if let Some(at_most) = at_most {
-            thread::sleep(Duration::from_secs_f64(read as f64 / f64::from(at_most)));
-        }
-        let now_us = cost::thread_cpu_us();
-        shared.bytes.fetch_add(read, Ordering::Relaxed);
-        shared.cpu_us.fetch_add(now_us - spent_us, Ordering::Relaxed);
-        spent_us = now_us;
-    }
-    Ok(())
+/// Downloads a path and passes the body to `take` in pieces, as long as that returns true.
+///
+/// # Errors
+/// When the answer is not 200, breaks off, or pauses longer than the timeout.
+pub(super) fn download(
+    address: SocketAddr,
+    path: &str,
+    mut take: impl FnMut(&[u8]) -> bool,
+) -> Result<(), String> {
+    on_this_thread(path, async {
+        let mut body = request(connect(address).await?, path).await?;
+        let mut piece = Vec::new();
+        while within(body.next(&mut piece, READ_BYTES)).await? && take(&piece) {}
+        Ok(())
+    })
 }
 
-fn connect(address: SocketAddr) -> Result<TcpStream, String> {
-    let connected = TcpStream::connect(address).and_then(|stream| {
-        stream.set_read_timeout(Some(TIMEOUT))?;
-        stream.set_nodelay(true)?;
-        Ok(stream)
-    });
-    connected.map_err(|error| format!("cannot connect to {address}: {error}"))
+fn on_this_thread<T>(path: &str, work: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| format!("cannot start a client: {error}"))?;
+    runtime.block_on(work).map_err(|why| format!("{path}: {why}"))
 }
 
-/// Sends a request; returns the length of the body, and the part of it that came with the head.
-fn ask(stream: &mut TcpStream, path: &str) -> Result<(u64, Vec<u8>), String> {
+async fn connect(address: SocketAddr) -> Result<Connection, String> {
+    Ok(Connection::over(within(Dial::default().connect(address)).await?))
+}
+
+/// Sends a request and reads the head of its answer.
+async fn request(mut connection: Connection, path: &str) -> Result<BodyReader, String> {
     let request = format!("GET {path} HTTP/1.1\r\nHost: bench\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).map_err(|error| broken(path, &error))?;
-    let mut answer = Vec::with_capacity(HEAD_AT_MOST);
-    loop {
-        let filled = answer.len();
-        answer.resize(HEAD_AT_MOST, 0);
-        let read = stream.read(&mut answer[filled..]).map_err(|error| broken(path, &error))?;
-        answer.truncate(filled + read);
-        if let Some(head) = Head::parse(&answer)? {
-            return match (head.status, head.content_length()?) {
-                (200, Some(length)) => {
-                    let end = head.bytes;
-                    Ok((length, answer.split_off(end)))
-                }
-                _ => Err(format!("{path}: {}", String::from_utf8_lossy(&answer))),
-            };
-        }
-        if read == 0 || answer.len() >= HEAD_AT_MOST {
-            return Err(format!("{path}: the answer is no HTTP"));
-        }
-    }
+    within(connection.send(request.as_bytes())).await?;
+    let body = within(connection.head_then_body()).await?;
+    if body.head.status == 200 { Ok(body) } else { Err(format!("{:?}", body.head)) }
 }
 
-fn broken(path: &str, error: &std::io::Error) -> String {
-    format!("{path}: the connection broke: {error}")
+/// Waits for a step of a connection.
+async fn within<T>(step: impl Future<Output = std::io::Result<T>>) -> Result<T, String> {
+    let done = timeout(TIMEOUT, step).await.map_err(|_| format!("nothing came for {TIMEOUT:?}"))?;
+    done.map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read as _, Write as _};
+
     use super::*;
 
     /// A server of one answer for each connection.
@@ -207,7 +198,7 @@ mod tests {
         address
     }
 
-    fn drained(answer: &'static [u8]) -> Result<TransferRound, String> {
+    fn drained(answer: &'static [u8]) -> Result<Round, String> {
         drain(serve(answer), &["/a".to_owned(), "/b".to_owned()], &[], Duration::from_millis(50))
     }
 
@@ -216,7 +207,7 @@ mod tests {
         let moved = drained(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nbytes").unwrap();
         assert_eq!(moved.amount % 5, 0);
         let short = drained(b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nbytes").unwrap_err();
-        assert!(short.contains("1 bytes were left"), "{short}");
+        assert!(short.contains("within the body"), "{short}");
         let refused = drained(b"HTTP/1.1 404 Not Found\r\nContent-Length: 1\r\n\r\n-").unwrap_err();
         assert!(refused.contains("404"), "{refused}");
     }

@@ -3,24 +3,22 @@
 use std::{net::SocketAddr, time::Duration};
 
 use mesh::{failure::Failure, terminal::print_line};
-use serde_json::json;
 
 use super::{
     super::{
-        Section,
-        bar::{Bar, Bound},
-        comparison::{median, rounded},
+        comparison::run_blocking,
+        section::{Line, Section, median, quantile},
+        sections::SectionName,
     },
-    Fixture, drain, path, run_blocking,
+    Fixture, drain, path,
 };
-use crate::table;
 
 const RUNS: u64 = 20;
 /// Pause between two runs, so that data prefetched for the earlier one has arrived.
 const PAUSE: Duration = Duration::from_millis(30);
 
 /// Measures ranges that were requested before, and ranges that were not.
-pub(super) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
+pub(crate) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
     print_line("asking for an export of 1000 segments");
     let many = fixture.history.many;
     let edge = fixture.edges.cached;
@@ -33,25 +31,16 @@ pub(super) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
         times(edge, &warm)
     })
     .await?;
-    let bar = Bar {
-        what: "warm layout, ms to the first byte".to_owned(),
-        found: median(warm.clone()),
-        bound: Bound::AtMost(5.0),
-        aim: 1.0,
+    let line = |name, times: &[f64]| {
+        Line::new("export", name)
+            .value(("ms", "medianMs"), 2, quantile(times, 0.5))
+            .value(("least", "leastMs"), 2, quantile(times, 0.0))
+            .value(("most", "mostMs"), 2, quantile(times, 1.0))
     };
-    let (mut rows, mut sides) = (Vec::new(), Vec::new());
-    for (name, times) in [("warm layout", warm), ("range never asked for", cold)] {
-        let least = times.iter().copied().fold(f64::INFINITY, f64::min);
-        let most = times.iter().copied().fold(0.0, f64::max);
-        let middle = median(times);
-        rows.push(vec![name.to_owned(), format!("{middle:.2}"), format!("{least:.2}"), format!("{most:.2}")]);
-        sides.push(json!({
-            "side": name, "medianMs": rounded(middle), "leastMs": rounded(least), "mostMs": rounded(most),
-        }));
-    }
+    let lines = [line("warm layout", &warm), line("range never asked for", &cold)];
     let title = format!("first-byte: an export of 1000 segments, medians of {RUNS}");
-    let table = table::render_table(&title, &["export", "ms", "least", "most"], &rows);
-    Ok(Section::new("first-byte", &table, &sides, &[bar]))
+    let found = ("warm layout, ms to the first byte".to_owned(), median(warm));
+    Ok(Section::new(SectionName::FirstByte, &title, &lines, "", &[found]))
 }
 
 /// Milliseconds to the first byte of each path.

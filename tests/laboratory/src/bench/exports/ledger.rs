@@ -3,29 +3,25 @@
 
 use std::net::SocketAddr;
 
-use futures_util::StreamExt as _;
 use mesh::{
     failure::{Failure, cannot},
     processes::{NATS, POSTGRES},
     terminal::print_line,
 };
-use mesh_problem::error_chain;
-use tokio_postgres::Client;
 
 use super::{
     super::{
-        Section,
-        bar::{Bar, Bound},
-        comparison::ROUNDS,
+        comparison::{self, BYTES, LOAD, Round, Side, run_blocking},
         cost::{self, MeasuredProcess},
         meter::Meter,
-        transfer::{self, BYTES, Transfer, TransferRound},
+        postgres_client::PostgresClient,
+        section::Section,
+        sections::SectionName,
     },
-    Fixture,
-    psql::{Printed, Psql},
-    run_blocking,
-    sealing::fill_by,
+    Fixture, HASH, drain, filling,
+    psql::{self, Printed},
 };
+use crate::private::Servers;
 
 const COPY: &str = include_str!("../../../sql/ledger_copy.sql");
 
@@ -50,96 +46,74 @@ const FILL: &str = "INSERT INTO ledger
     ) AS numbers";
 
 /// Fills in accounts and ledger entries.
-pub(super) async fn fill(database: &Client, rows: u64) -> Result<(), Failure> {
+pub(super) async fn fill(servers: &Servers, rows: u64) -> Result<(), Failure> {
     print_line(&format!("filling in {rows} ledger entries"));
-    fill_by(database, FILL_ACCOUNTS, rows).await?;
-    fill_by(database, FILL, rows).await?;
-    for statement in ["VACUUM ANALYZE accounts, ledger", "CHECKPOINT"] {
-        database.batch_execute(statement).await.map_err(|error| cannot("fill in the ledger", &error))?;
-    }
-    Ok(())
+    let (accounts, entries) = (filling(FILL_ACCOUNTS, rows), filling(FILL, rows));
+    let statements = [HASH, &accounts, &entries, "VACUUM ANALYZE accounts, ledger", "CHECKPOINT"];
+    servers.execute("fill in the ledger", &statements).await
 }
 
-/// Runs the comparison.
-pub(super) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
-    let psql = Psql::find(&fixture.servers)?;
-    let found = psql.clone();
-    if !run_blocking(move || Ok(found.runs())).await? {
-        return Ok(Section::skipped("ledger", "there is no psql"));
-    }
+/// Runs the comparison. Before it, psql prints the rows that both sides must give in every round.
+pub(crate) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
+    let Some(psql) = PostgresClient::find(&fixture.servers, "psql")? else {
+        return Ok(Section::skipped(SectionName::Ledger, "there is no psql"));
+    };
     print_line("exporting a ledger");
     let database = fixture.servers.connect("").await?;
     let ids = "SELECT encode(sha256('party0'), 'hex'), encode(sha256('asset0'), 'hex')";
     let ids = database.query_one(ids, &[]).await.map_err(|error| cannot("name the party", &error))?;
     let (party, asset): (String, String) = (ids.get(0), ids.get(1));
     let path = format!("/api/v2/ledgerentry/export?partyId={party}&assetId={asset}");
-    let edge = fixture.edges.cached;
-    let mut sides = [
-        Transfer::new("ledger over the mesh", BYTES, fixture.mesh.watch(&[POSTGRES, "export", NATS, "edge"])),
-        Transfer::new("psql COPY", BYTES, fixture.mesh.watch(&[POSTGRES])),
-    ];
-    let mut printed = None;
-    for _ in 0..ROUNDS {
-        let (path, watched) = (path.clone(), sides[0].processes().to_vec());
-        let (product, moved) = run_blocking(move || export(edge, &path, &watched)).await?;
-        sides[0].add(moved);
-        let (psql, watched) = (psql.clone(), sides[1].processes().to_vec());
-        let (baseline, moved) = run_blocking(move || copy(&psql, &watched)).await?;
-        sides[1].add(moved);
-        if product != baseline {
-            return Err(Failure::failed(format!(
-                "the export and psql print different rows: {} and {} bytes",
-                product.bytes, baseline.bytes
-            )));
-        }
-        printed = Some(product);
-    }
-    let bar = Bar {
-        what: format!("{} / {}, bytes a second", sides[0].name(), sides[1].name()),
-        found: sides[0].rate() / sides[1].rate(),
-        bound: Bound::AtLeast(0.5),
-        aim: 0.8,
-    };
-    let megabytes = printed.map_or(0.0, |printed| printed.bytes as f64 / 1e6);
-    let title = format!("ledger: {megabytes:.0} MB of CSV, half of {} entries", fixture.rows);
-    let figures: Vec<_> = sides.iter().map(Transfer::figures).collect();
-    Ok(Section::new("ledger", &transfer::tables(&title, &sides), &figures, &[bar]))
+    let (edge, printing) = (fixture.edges.cached, psql.clone());
+    let expected = run_blocking(move || psql::print(&printing, COPY)).await?;
+    let chain = fixture.mesh.watch(&[POSTGRES, "export", NATS, "edge"]);
+    let server = fixture.mesh.watch(&[POSTGRES]);
+    let sides = comparison::run_rounds([
+        Side::blocking("ledger over the mesh", BYTES, move || export(edge, &path, expected, &chain)),
+        Side::blocking("psql COPY", BYTES, move || copy(&psql, expected, &server)),
+    ])
+    .await?;
+    let megabytes = expected.bytes as f64 / 1e6;
+    let title = format!("{megabytes:.0} MB of CSV, half of {} entries", fixture.rows);
+    let found = sides[0].rate_to(&sides[1], "bytes");
+    Ok(comparison::section(SectionName::Ledger, &title, &sides, &[found]))
 }
 
-/// Downloads the CSV.
+/// Downloads the CSV, uncompressed as psql prints it.
 fn export(
     edge: SocketAddr,
     path: &str,
+    expected: Printed,
     watched: &[MeasuredProcess],
-) -> Result<(Printed, TransferRound), String> {
-    let said = |error: reqwest::Error| format!("{path}: {}", error_chain(&error));
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
-    runtime.block_on(async {
-        // Without compression, as psql prints plain text.
-        let client = reqwest::Client::builder().no_gzip().build().map_err(said)?;
-        let (meter, before_us) = (Meter::start(watched), cost::thread_cpu_us());
-        let answer = client.get(format!("http://{edge}{path}")).send().await.map_err(said)?;
-        let mut body = answer.error_for_status().map_err(said)?.bytes_stream();
-        let (mut bytes, mut crc32) = (0, crc32fast::Hasher::new());
-        while let Some(piece) = body.next().await {
-            let piece = piece.map_err(said)?;
-            bytes += piece.len() as u64;
-            crc32.update(&piece);
-        }
-        let load_us = cost::thread_cpu_us() - before_us;
-        let moved =
-            TransferRound { amount: bytes, spent: meter.stop(load_us), own_us: vec![("load", load_us)] };
-        Ok((Printed { bytes, crc32: crc32.finalize() }, moved))
-    })
+) -> Result<Round, String> {
+    let (meter, before_us) = (Meter::start(watched), cost::thread_cpu_us());
+    let (mut bytes, mut crc32) = (0, crc32fast::Hasher::new());
+    drain::download(edge, path, |piece| {
+        bytes += piece.len() as u64;
+        crc32.update(piece);
+        true
+    })?;
+    let load_us = cost::thread_cpu_us() - before_us;
+    let (spent, exported) = (meter.stop(load_us), Printed { bytes, crc32: crc32.finalize() });
+    if exported != expected {
+        return Err(format!(
+            "the export and psql print different rows: {bytes} and {} bytes",
+            expected.bytes
+        ));
+    }
+    Ok(Round { amount: bytes, spent, own_us: vec![(LOAD, load_us)], ..Round::default() })
 }
 
 /// Runs psql.
-fn copy(psql: &Psql, watched: &[MeasuredProcess]) -> Result<(Printed, TransferRound), String> {
+fn copy(psql: &PostgresClient, expected: Printed, watched: &[MeasuredProcess]) -> Result<Round, String> {
     let ended = || cost::ended_children_cpu_us().unwrap_or(0);
     let (meter, before_us, own_us) = (Meter::start(watched), ended(), cost::thread_cpu_us());
-    let printed = psql.print(&[COPY])?;
+    let printed = psql::print(psql, COPY)?;
     let (psql_us, own_us) = (ended() - before_us, cost::thread_cpu_us() - own_us);
-    let own = vec![("psql", psql_us), ("reader", own_us)];
-    Ok((printed, TransferRound { amount: printed.bytes, spent: meter.stop(psql_us + own_us), own_us: own }))
+    let spent = meter.stop(psql_us + own_us);
+    if printed != expected {
+        return Err("psql prints other rows than before".to_owned());
+    }
+    let own_us = vec![("psql", psql_us), ("reader", own_us)];
+    Ok(Round { amount: printed.bytes, spent, own_us, ..Round::default() })
 }

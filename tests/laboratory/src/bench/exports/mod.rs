@@ -1,31 +1,22 @@
 //! Suite "exports": downloads of a stored history and of a ledger, and the sealing of history segments.
 
 mod drain;
-mod first_byte;
-mod ledger;
+pub(super) mod first_byte;
+pub(super) mod ledger;
 mod psql;
 mod raw;
-mod reads_beside_downloads;
-mod scaled;
-mod scaling;
-mod sealing;
-mod splice;
+pub(super) mod reads_beside_downloads;
+pub(super) mod scaled;
+pub(super) mod scaling;
+pub(super) mod sealing;
+pub(super) mod splice;
 
 use std::time::Duration;
 
-use mesh::{
-    failure::{Failure, cannot},
-    processes::NATS,
-    terminal::print_line,
-};
+use mesh::{failure::Failure, processes::NATS, terminal::print_line};
 use mesh_launcher::control::{Answer, Request};
 
-use super::{
-    Section, baseline,
-    cost::MeasuredProcess,
-    sections::{ExportsSection, SectionName},
-    withdrawals,
-};
+use super::{baseline, cost::MeasuredProcess, load::Load, sections::SectionName, withdrawals};
 use crate::{
     bench::args::BenchArgs,
     private::{Edges, Layout, PrivateMesh, Servers},
@@ -46,26 +37,17 @@ const FILL_BLOCKS: &str = "INSERT INTO blocks (block_time, height, hash)
     SELECT timestamptz '2023-01-18 00:00:00+00' + n * interval '1 second', n, encode(sha256(n::text::bytea), 'hex')
     FROM generate_series(1, 1000) AS n";
 
-/// Runs the sections, and prints each as soon as it is finished.
-pub(super) async fn measure(
-    mesh: &PrivateMesh,
-    names: &[ExportsSection],
-    args: &BenchArgs,
-) -> Result<Vec<Section>, Failure> {
-    let fixture = Fixture::start(mesh, names, args).await?;
-    let mut sections = Vec::new();
-    for name in names {
-        let measured = fixture.measure(*name).await;
-        let section =
-            measured.unwrap_or_else(|failure| Section::failed(SectionName::Exports(*name), failure));
-        println!("{}", section.table);
-        sections.push(section);
-    }
-    Ok(sections)
-}
+/// A function for ids like those of the network, in the session's temporary schema.
+const HASH: &str = "CREATE OR REPLACE FUNCTION pg_temp.hash(text, int8) RETURNS text LANGUAGE sql IMMUTABLE
+    AS $$ SELECT encode(sha256(($1 || $2)::bytea), 'hex') $$";
+
+/// Connections of the reads that are measured beside downloads, and the time between two requests of each:
+/// 400 requests a second in all.
+const READERS: u64 = 8;
+const READ_PERIOD: Duration = Duration::from_millis(20);
 
 /// The running mesh with its data.
-struct Fixture<'a> {
+pub(super) struct Fixture<'a> {
     mesh: &'a PrivateMesh,
     servers: Servers,
     edges: Edges,
@@ -112,26 +94,23 @@ fn path(written: WrittenHistory, without: u64) -> String {
 }
 
 impl<'a> Fixture<'a> {
-    async fn start(
+    pub(super) async fn start(
         mesh: &'a PrivateMesh,
-        names: &[ExportsSection],
+        names: &[SectionName],
         args: &BenchArgs,
     ) -> Result<Self, Failure> {
         let servers = mesh.start_servers().await?;
         print_line(&format!("writing {} MB of history", args.megabytes));
         let history = tokio::task::block_in_place(|| History::write(mesh, args.megabytes))?;
-        let database = servers.connect("").await?;
         let chain = format!("INSERT INTO chain (id) VALUES ('{CHAIN_ID}')");
-        for statement in [FILL_BLOCKS, &chain] {
-            database.batch_execute(statement).await.map_err(|error| cannot("fill in blocks", &error))?;
+        servers.execute("fill in blocks", &[FILL_BLOCKS, &chain]).await?;
+        if names.contains(&SectionName::Sealing) {
+            sealing::fill(&servers, args.rows).await?;
         }
-        if names.contains(&ExportsSection::Sealing) {
-            sealing::fill(&database, args.rows).await?;
+        if names.contains(&SectionName::Ledger) {
+            ledger::fill(&servers, args.rows).await?;
         }
-        if names.contains(&ExportsSection::Ledger) {
-            ledger::fill(&database, args.rows).await?;
-        }
-        if names.contains(&ExportsSection::Beside) || names.contains(&ExportsSection::Scaled) {
+        if names.contains(&SectionName::Beside) || names.contains(&SectionName::Scaled) {
             withdrawals::fill(&servers).await?;
         }
         let layout = Layout { env: vec![baseline::points()], ..Layout::default() };
@@ -140,16 +119,11 @@ impl<'a> Fixture<'a> {
         Ok(Self { mesh, servers, edges, history, length, rows: args.rows })
     }
 
-    async fn measure(&self, name: ExportsSection) -> Result<Section, Failure> {
-        match name {
-            ExportsSection::Splice => splice::measure(self).await,
-            ExportsSection::FirstByte => first_byte::measure(self).await,
-            ExportsSection::Sealing => sealing::measure(self).await,
-            ExportsSection::Ledger => ledger::measure(self).await,
-            ExportsSection::Scaling => scaling::measure(self).await,
-            ExportsSection::Beside => reads_beside_downloads::measure(self).await,
-            ExportsSection::Scaled => scaled::measure(self).await,
-        }
+    /// Reads of single rows at a fixed rate.
+    async fn paced_reads(&self, length: Duration) -> Result<Load, Failure> {
+        let rows = withdrawals::paths(&self.servers, withdrawals::ROWS).await?;
+        let load = Load::paths(self.edges.uncached, rows, READERS, length);
+        Ok(Load { period: Some(READ_PERIOD), ..load })
     }
 
     /// The processes that serve a download.
@@ -157,19 +131,27 @@ impl<'a> Fixture<'a> {
         self.mesh.watch(&["export", NATS, "edge"])
     }
 
-    /// Sends a request to the supervisor, as the command line does.
+    /// Sends a request about the workers to the supervisor, as the command line does, and waits until they are
+    /// ready.
     async fn order(&self, request: Request) -> Result<(), Failure> {
         match self.mesh.supervisor.answer(request).await {
             Answer::Refused { reason } => Err(Failure::failed(reason)),
-            Answer::Done { .. } | Answer::Rows { .. } | Answer::Environment { .. } => Ok(()),
+            Answer::Done { .. } | Answer::Rows { .. } | Answer::Environment { .. } => {
+                self.mesh.ready(&["export"]).await
+            }
         }
+    }
+
+    /// Sets the number of workers.
+    async fn scale(&self, replicas: u32) -> Result<(), Failure> {
+        self.order(Request::Scale { name: "export".to_owned(), replicas }).await
     }
 }
 
-/// Runs a blocking measurement on a thread of its own.
-async fn run_blocking<T: Send + 'static>(
-    what: impl FnOnce() -> Result<T, String> + Send + 'static,
-) -> Result<T, Failure> {
-    let ran = tokio::task::spawn_blocking(what).await;
-    ran.map_err(|error| error.to_string()).flatten().map_err(Failure::failed)
+/// A statement that fills in rows with ids made by `hash`: `$1` is replaced by the rows of a block, and `$2` by
+/// the rows in all. It runs after [`HASH`] in the same session.
+fn filling(statement: &str, rows: u64) -> String {
+    let statement = statement.replace("hash(", "pg_temp.hash(");
+    let statement = statement.replace("$1", &format!("{}::int8", rows.div_ceil(BLOCKS)));
+    statement.replace("$2", &format!("{rows}::int8"))
 }

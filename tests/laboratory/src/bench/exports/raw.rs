@@ -2,7 +2,6 @@
 //! thread.
 
 use std::{
-    path::Path,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -14,14 +13,14 @@ use std::{
 use async_nats::{Client, ConnectOptions};
 use bytes::Bytes;
 use futures_util::StreamExt as _;
-use mesh_bus::permissions;
+use mesh_bus::{Credentials, permissions};
 use mesh_launcher::bus::Bus;
 use tokio::time::timeout;
 
 use super::super::{
+    comparison::Round,
     cost::{self, MeasuredProcess},
     meter::Meter,
-    transfer::TransferRound,
 };
 
 /// Bytes of a message, as of a chunk of an export.
@@ -46,10 +45,10 @@ struct Shared {
 /// Publishes the messages repeatedly for `length` and measures what is received.
 pub(super) fn publish(
     bus: &Bus,
-    messages: Vec<Bytes>,
+    messages: &[Bytes],
     server: &[MeasuredProcess],
     length: Duration,
-) -> Result<TransferRound, String> {
+) -> Result<Round, String> {
     // A subject on which the export service may publish and the edge may subscribe.
     let subject =
         format!("{}.bench.export.{}", permissions::inbox_prefix(permissions::EDGE), std::process::id());
@@ -71,7 +70,7 @@ pub(super) fn publish(
         return Err(join(subscriber).err().unwrap_or_else(|| "nobody subscribed".to_owned()));
     }
     let publisher = {
-        let (bus, shared) = (bus.clone(), Arc::clone(&shared));
+        let (bus, messages, shared) = (bus.clone(), messages.to_vec(), Arc::clone(&shared));
         thread::spawn(move || {
             block_on(async {
                 let client = connect(&bus, "export").await?;
@@ -100,7 +99,7 @@ pub(super) fn publish(
     join(publisher)?;
     join(subscriber)?;
     let own_us = vec![("publisher", publisher_us), ("subscriber", subscriber_us)];
-    Ok(TransferRound { amount, spent, own_us })
+    Ok(Round { amount, spent, own_us, ..Round::default() })
 }
 
 /// Reads until all published messages have been received.
@@ -127,21 +126,12 @@ async fn read(arriving: &mut async_nats::Subscriber, shared: &Shared) -> Result<
 }
 
 async fn connect(bus: &Bus, user: &str) -> Result<Client, String> {
-    let options = ConnectOptions::new().client_capacity(UNSENT).subscription_capacity(UNREAD);
-    let options = match bus.credentials_of(user) {
-        None => options,
-        Some(file) => {
-            let (user, password) = credentials(&file)?;
-            options.user_and_password(user, password)
-        }
-    };
+    let mut options = ConnectOptions::new().client_capacity(UNSENT).subscription_capacity(UNREAD);
+    let credentials = bus.config(user, "bench").map_err(error_text)?.credentials;
+    if let Some(Credentials::Password { user, password }) = credentials {
+        options = options.user_and_password(user, password);
+    }
     options.connect(bus.url.as_str()).await.map_err(error_text)
-}
-
-fn credentials(file: &Path) -> Result<(String, String), String> {
-    let text = std::fs::read_to_string(file).map_err(error_text)?;
-    let (user, password) = text.trim().split_once(':').ok_or("the bus has no password")?;
-    Ok((user.to_owned(), password.to_owned()))
 }
 
 fn block_on(what: impl Future<Output = Result<(), String>>) -> Result<(), String> {

@@ -1,8 +1,6 @@
 //! Section "beside": reads of single rows at a fixed rate, alone, during four downloads at full speed, and
 //! during such downloads from workers with low scheduling priority.
 
-use std::time::Duration;
-
 use mesh::{
     failure::Failure,
     processes::{NATS, POSTGRES},
@@ -10,24 +8,20 @@ use mesh::{
 };
 use mesh_launcher::control::Request;
 use rustix::process::{Pid, setpriority_process};
-use serde_json::json;
 
 use super::{
     super::{
-        Section,
-        comparison::{ROUNDS, figure, median, rounded},
-        load::{Load, Requests, Round},
+        comparison::{ROUNDS, Round, run_blocking},
+        load::Load,
+        section::{Line, Section, median, median_if_known},
+        sections::SectionName,
     },
-    Fixture,
+    Fixture, READ_PERIOD, READERS,
     drain::Drain,
-    path, run_blocking, withdrawals,
+    path,
 };
-use crate::table;
 
 const DOWNLOADS: usize = 4;
-pub(super) const CONNECTIONS: u64 = 8;
-/// Time between two requests of a connection: 400 requests a second in all.
-pub(super) const PERIOD: Duration = Duration::from_millis(20);
 /// Nice value of the workers with low priority.
 const NICE_VALUE: i32 = 10;
 
@@ -51,17 +45,10 @@ struct RoundResult {
     downloaded: Option<f64>,
 }
 
-/// Runs the measurement. There is no bar: the right balance depends on the deployment.
-pub(super) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
+/// Runs the measurement.
+pub(crate) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
     print_line("reading single rows beside downloads");
-    let rows = withdrawals::paths(&fixture.servers, withdrawals::ROWS).await?;
-    let load = Load {
-        address: fixture.edges.uncached,
-        requests: Requests::Paths(rows),
-        connections: CONNECTIONS,
-        length: fixture.length,
-        period: Some(PERIOD),
-    };
+    let load = fixture.paced_reads(fixture.length).await?;
     let mut rounds: [Vec<RoundResult>; SIDES.len()] = Default::default();
     for _ in 0..ROUNDS {
         for ((background, _), rounds) in SIDES.iter().zip(&mut rounds) {
@@ -72,7 +59,6 @@ pub(super) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
         }
         // An unprivileged process cannot raise a priority again, so the workers are restarted.
         fixture.order(Request::Restart { name: "export".to_owned() }).await?;
-        fixture.mesh.ready(&["export"]).await?;
     }
     Ok(section(&rounds))
 }
@@ -93,7 +79,7 @@ async fn round(fixture: &Fixture<'_>, load: &Load, background: Background) -> Re
         });
         drain.stop()?;
         let reads = reads.map_err(|_| "the load died")??;
-        Ok(RoundResult { reads, downloaded: Some(moved.amount as f64 / moved.spent.seconds) })
+        Ok(RoundResult { reads, downloaded: Some(moved.rate()) })
     })
     .await
 }
@@ -116,33 +102,22 @@ pub(super) fn lower_priority(fixture: &Fixture<'_>) -> Result<(), Failure> {
 }
 
 fn section(rounds: &[Vec<RoundResult>; SIDES.len()]) -> Section {
-    let (mut rows, mut sides) = (Vec::new(), Vec::new());
-    for ((_, name), rounds) in SIDES.iter().zip(rounds) {
-        let middle = |of_round: &dyn Fn(&RoundResult) -> f64| median(rounds.iter().map(of_round).collect());
-        let rate = middle(&|result| result.reads.rate());
-        let p50 = middle(&|result| result.reads.quantile_ms(0.5));
-        let p99 = middle(&|result| result.reads.quantile_ms(0.99));
-        let downloaded: Option<Vec<f64>> = rounds.iter().map(|result| result.downloaded).collect();
-        let downloaded = downloaded.map(|rates| median(rates) / 1e6);
-        let others: Option<Vec<f64>> = rounds.iter().map(|result| result.reads.others).collect();
-        rows.push(vec![
-            (*name).to_owned(),
-            format!("{rate:.0}"),
-            format!("{p50:.3}"),
-            format!("{p99:.3}"),
-            figure(downloaded),
-        ]);
-        sides.push(json!({
-            "side": name, "requestsPerSecond": rate.round(), "p50Ms": rounded(p50), "p99Ms": rounded(p99),
-            "downloadedMegabytesPerSecond": downloaded.map(rounded),
-            "othersPercent": others.map(|shares| rounded(100.0 * median(shares))),
-        }));
-    }
+    let line = |((_, name), rounds): (&(Background, &str), &Vec<RoundResult>)| {
+        let middle =
+            |of_reads: &dyn Fn(&Round) -> f64| median(rounds.iter().map(|result| of_reads(&result.reads)));
+        let downloaded = median_if_known(rounds.iter().map(|result| result.downloaded));
+        let others = median_if_known(rounds.iter().map(|result| result.reads.spent.others));
+        Line::new("reads", name)
+            .value(("requests/s", "requestsPerSecond"), 0, middle(&Round::rate))
+            .value(("p50 ms", "p50Ms"), 3, middle(&|reads| reads.quantile_ms(0.5)))
+            .value(("p99 ms", "p99Ms"), 3, middle(&|reads| reads.quantile_ms(0.99)))
+            .value(("downloads MB/s", "downloadedMegabytesPerSecond"), 1, downloaded.map(|bytes| bytes / 1e6))
+            .figure("othersPercent", others.map(|share| 100.0 * share))
+    };
+    let lines: Vec<Line> = SIDES.iter().zip(rounds).map(line).collect();
     let title = format!(
-        "beside: {CONNECTIONS} connections, each a single row every {} ms, medians of {ROUNDS} rounds in turns",
-        PERIOD.as_millis()
+        "beside: {READERS} connections, each a single row every {} ms, medians of {ROUNDS} rounds in turns",
+        READ_PERIOD.as_millis()
     );
-    let table =
-        table::render_table(&title, &["reads", "requests/s", "p50 ms", "p99 ms", "downloads MB/s"], &rows);
-    Section::new("beside", &table, &sides, &[])
+    Section::new(SectionName::Beside, &title, &lines, "", &[])
 }

@@ -5,23 +5,19 @@
 use std::time::Duration;
 
 use mesh::{failure::Failure, terminal::print_line};
-use mesh_launcher::control::Request;
-use serde_json::json;
 
 use super::{
     super::{
-        Section,
-        bar::{Bar, Bound},
-        comparison::rounded,
-        load::{Load, Requests, Round},
+        comparison::{Round, run_blocking},
+        section::{Line, Section},
+        sections::SectionName,
     },
     Fixture,
     drain::Drain,
     path,
-    reads_beside_downloads::{CONNECTIONS, PERIOD, lower_priority},
-    run_blocking, withdrawals,
+    reads_beside_downloads::lower_priority,
 };
-use crate::{metrics, table};
+use crate::metrics;
 
 const DOWNLOADS: usize = 4;
 /// Rate limit of each download, bytes a second: unlimited downloads would use all of the machine and hide the
@@ -50,17 +46,9 @@ struct Step {
 ///
 /// # Errors
 /// When a download breaks.
-pub(super) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
+pub(crate) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
     print_line("scaling workers under downloads");
-    let rows = withdrawals::paths(&fixture.servers, withdrawals::ROWS).await?;
-    let length = fixture.length.max(STEP_AT_LEAST);
-    let load = Load {
-        address: fixture.edges.uncached,
-        requests: Requests::Paths(rows),
-        connections: CONNECTIONS,
-        length,
-        period: Some(PERIOD),
-    };
+    let load = fixture.paced_reads(fixture.length.max(STEP_AT_LEAST)).await?;
     let paths = vec![path(fixture.history.few, 0); DOWNLOADS];
     let downloads = Drain::with_limit(fixture.edges.cached, &paths, Some(BYTES_A_SECOND));
     let mut steps = Vec::new();
@@ -69,12 +57,11 @@ pub(super) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
         let before = downloads.bytes();
         let reads = async { run_blocking(move || load.run(&[])).await };
         let scaled = async {
-            fixture.order(Request::Scale { name: "export".to_owned(), replicas: workers }).await?;
-            fixture.mesh.ready(&["export"]).await?;
+            fixture.scale(workers).await?;
             lower_priority(fixture)
         };
         let (reads, ()) = tokio::try_join!(reads, scaled)?;
-        let downloaded = (downloads.bytes() - before) as f64 / reads.seconds;
+        let downloaded = (downloads.bytes() - before) as f64 / reads.spent.seconds;
         steps.push(Step { workers, reads, downloaded, load: load_metric(fixture).await? });
     }
     run_blocking(move || downloads.stop()).await?;
@@ -97,40 +84,27 @@ fn wanted_workers(load: f64) -> u32 {
 }
 
 fn section(steps: &[Step]) -> Section {
-    let (mut rows, mut sides) = (Vec::new(), Vec::new());
-    for step in steps {
-        let (p50, p99) = (step.reads.quantile_ms(0.5), step.reads.quantile_ms(0.99));
-        let downloaded = step.downloaded / 1e6;
-        rows.push(vec![
-            step.workers.to_string(),
-            format!("{downloaded:.0}"),
-            format!("{:.1}", step.load),
-            wanted_workers(step.load).to_string(),
-            format!("{p50:.3}"),
-            format!("{p99:.3}"),
-        ]);
-        sides.push(json!({
-            "workers": step.workers, "downloadedMegabytesPerSecond": rounded(downloaded), "load": rounded(step.load),
-            "wantedWorkers": wanted_workers(step.load), "p50Ms": rounded(p50), "p99Ms": rounded(p99),
-        }));
-    }
+    let line = |step: &Step| {
+        Line::new("workers", &step.workers.to_string())
+            .value(("downloads MB/s", "downloadedMegabytesPerSecond"), 0, step.downloaded / 1e6)
+            .value(("their load", "load"), 1, step.load)
+            .value(("wanted", "wantedWorkers"), 0, f64::from(wanted_workers(step.load)))
+            .value(("reads p50 ms", "p50Ms"), 3, step.reads.quantile_ms(0.5))
+            .value(("p99 ms", "p99Ms"), 3, step.reads.quantile_ms(0.99))
+            .figure("workers", step.workers)
+    };
     let p99_of = |workers: u32| {
         let of_steps = steps.iter().filter(|step| step.workers == workers);
         of_steps.map(|step| step.reads.quantile_ms(0.99)).fold(f64::INFINITY, f64::min)
-    };
-    let bar = Bar {
-        what: "p99 of reads beside 4 workers / beside 1".to_owned(),
-        found: p99_of(4) / p99_of(1),
-        bound: Bound::AtMost(1.25),
-        aim: 1.0,
     };
     let title = format!(
         "scaled: {DOWNLOADS} downloads without an end at {} MB/s each, none broke; workers niced; an autoscaler wants \
          a load of {LOAD_OF_A_WORKER} per worker",
         BYTES_A_SECOND / 1_000_000
     );
-    let heading = ["workers", "downloads MB/s", "their load", "wanted", "reads p50 ms", "p99 ms"];
-    Section::new("scaled", &table::render_table(&title, &heading, &rows), &sides, &[bar])
+    let found = ("p99 of reads beside 4 workers / beside 1".to_owned(), p99_of(4) / p99_of(1));
+    let lines: Vec<Line> = steps.iter().map(line).collect();
+    Section::new(SectionName::Scaled, &title, &lines, "", &[found])
 }
 
 #[cfg(test)]

@@ -14,14 +14,13 @@ use mesh_history::DEFAULT_LEVEL;
 
 use super::{
     super::{
-        Section,
-        bar::{Bar, Bound},
-        comparison::ROUNDS,
+        comparison::{self, BYTES, Round, Side, run_blocking},
         cost,
         meter::Meter,
-        transfer::{self, BYTES, Transfer, TransferRound},
+        section::Section,
+        sections::SectionName,
     },
-    Fixture, drain, path, raw, run_blocking,
+    Fixture, drain, path, raw,
 };
 use crate::synthetic::{LargeTable, Synthetic};
 
@@ -31,57 +30,43 @@ const PUBLISHED: u64 = 64 << 20;
 const DEFLATED_ROWS: u64 = 40_000;
 
 /// Runs the comparison.
-pub(super) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
+pub(crate) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
     print_line("downloading a stored export");
     let (few, many) = (path(fixture.history.few, 0), path(fixture.history.many, 0));
-    let edge = fixture.edges.cached;
-    let length = fixture.length;
-    let messages = messages(fixture)?;
-    let text = csv()?;
+    let (edge, length, bus) = (fixture.edges.cached, fixture.length, fixture.servers.bus.clone());
+    let (messages, text) = (messages(fixture)?, csv()?);
     let asked = few.clone();
     let (stored, _) = run_blocking(move || drain::first_byte(edge, &asked)).await?;
     // CSV bytes per byte of the download.
     let inflation = fixture.history.few.plain as f64 / stored as f64;
-
-    let large = format!("{} segments", fixture.history.few_segments.segments);
-    let mut sides = [
-        Transfer::new("export of large segments", BYTES, fixture.on_the_way()),
-        Transfer::new("export of 1000 segments", BYTES, fixture.on_the_way()),
-        Transfer::new("raw NATS, 512 KiB messages", BYTES, fixture.mesh.watch(&[NATS])),
-        Transfer::new("one-stream deflate (CSV bytes)", BYTES, Vec::new()),
-    ];
-    for _ in 0..ROUNDS {
-        for (index, path) in [(0, &few), (1, &many)] {
-            let (paths, watched) = (vec![path.clone()], sides[index].processes().to_vec());
-            sides[index].add(run_blocking(move || drain::drain(edge, &paths, &watched, length)).await?);
-        }
-        let (bus, messages, watched) =
-            (fixture.servers.bus.clone(), messages.clone(), sides[2].processes().to_vec());
-        sides[2].add(run_blocking(move || raw::publish(&bus, messages, &watched, length)).await?);
-        let text = text.clone();
-        sides[3].add(run_blocking(move || deflate(&text, length)).await?);
-    }
+    let export = |name, path: String| {
+        let watched = fixture.on_the_way();
+        Side::blocking(name, BYTES, move || drain::drain(edge, &[path.clone()], &watched, length))
+    };
+    let nats = fixture.mesh.watch(&[NATS]);
+    let sides = comparison::run_rounds([
+        export("export of large segments", few),
+        export("export of 1000 segments", many),
+        Side::blocking("raw NATS, 512 KiB messages", BYTES, move || {
+            raw::publish(&bus, &messages, &nats, length)
+        }),
+        Side::blocking("one-stream deflate (CSV bytes)", BYTES, move || deflate(&text, length)),
+    ])
+    .await?;
     let [product, _, raw, deflate] = &sides;
-    let bars = [
-        Bar {
-            what: format!("{} / {}", product.name(), raw.name()),
-            found: product.rate() / raw.rate(),
-            bound: Bound::AtLeast(0.5),
-            aim: 0.8,
-        },
-        Bar {
-            what: format!("CSV of {} / {}", product.name(), deflate.name()),
-            found: product.rate() * inflation / deflate.rate(),
-            bound: Bound::AtLeast(5.0),
-            aim: 10.0,
-        },
+    let found = [
+        (format!("{} / {}", product.name(), raw.name()), product.rate() / raw.rate()),
+        (
+            format!("CSV of {} / {}", product.name(), deflate.name()),
+            product.rate() * inflation / deflate.rate(),
+        ),
     ];
     let title = format!(
-        "splice: {:.0} MB of trades in {large} and in 1000, a byte of the export worth {inflation:.2} of CSV",
+        "{:.0} MB of trades in {} segments and in 1000, a byte of the export worth {inflation:.2} of CSV",
         stored as f64 / 1e6,
+        fixture.history.few_segments.segments,
     );
-    let figures: Vec<_> = sides.iter().map(Transfer::figures).collect();
-    Ok(Section::new("splice", &transfer::tables(&title, &sides), &figures, &bars))
+    Ok(comparison::section(SectionName::Splice, &title, &sides, &found))
 }
 
 /// The content of stored segments, split into messages of the size of chunks.
@@ -110,7 +95,7 @@ fn csv() -> Result<Bytes, Failure> {
 }
 
 /// Deflates the text repeatedly in one stream, as a member of a segment is deflated.
-fn deflate(text: &[u8], length: Duration) -> Result<TransferRound, String> {
+fn deflate(text: &[u8], length: Duration) -> Result<Round, String> {
     let mut deflate = Compress::new(Compression::new(DEFAULT_LEVEL), false);
     let mut out = vec![0; 64 << 10];
     let (meter, begun_us, mut amount) = (Meter::start(&[]), cost::thread_cpu_us(), 0);
@@ -133,7 +118,8 @@ fn deflate(text: &[u8], length: Duration) -> Result<TransferRound, String> {
         }
     }
     let own_us = cost::thread_cpu_us() - begun_us;
-    Ok(TransferRound { amount, spent: meter.stop(own_us), own_us: vec![("deflate", own_us)] })
+    let own = vec![("deflate", own_us)];
+    Ok(Round { amount, spent: meter.stop(own_us), own_us: own, ..Round::default() })
 }
 
 #[cfg(test)]
