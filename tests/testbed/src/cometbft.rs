@@ -241,7 +241,7 @@ mod tests {
                 taken.push((TxHash::of(&tx), tx));
             }
             // Kills at a different moment of a block each time.
-            tokio::time::sleep(Duration::from_millis(turn * 13 % 60)).await;
+            sleep(Duration::from_millis(turn * 13 % 60)).await;
             match turn % 3 {
                 0 => node.kill().await,
                 1 => {
