@@ -41,7 +41,7 @@ pub(crate) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
     let inflation = fixture.history.few.plain as f64 / stored as f64;
     let export = |name, path: String| {
         let watched = fixture.on_the_way();
-        Side::blocking(name, BYTES, move || drain::drain(edge, &[path.clone()], &watched, length))
+        Side::blocking(name, BYTES, move || drain::drain(edge, std::slice::from_ref(&path), &watched, length))
     };
     let nats = fixture.mesh.watch(&[NATS]);
     let sides = comparison::run_rounds([
