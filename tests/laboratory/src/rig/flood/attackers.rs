@@ -15,7 +15,7 @@ use tokio::{
     net::TcpStream,
     sync::Semaphore,
     task::JoinSet,
-    time::{Instant, sleep},
+    time::{Instant, interval, sleep, sleep_until},
 };
 
 use crate::rig::report::in_ms;
@@ -82,12 +82,12 @@ impl Attackers {
     /// Starts `count` attackers, spread over the time `ramp_up`.
     pub(super) fn send(kind: Attack, count: usize, edge: SocketAddr, ramp_up: Duration) -> Self {
         let connecting = Arc::new(Semaphore::new(CONNECTING));
-        let mut tasks = JoinSet::new();
+        let (mut tasks, begun) = (JoinSet::new(), Instant::now());
         for number in 0..count {
             let connecting = Arc::clone(&connecting);
             let share = number as f64 / count as f64;
             tasks.spawn(async move {
-                sleep(ramp_up.mul_f64(share)).await;
+                sleep_until(begun + ramp_up.mul_f64(share)).await;
                 let connected = {
                     let _turn = connecting.acquire().await.ok()?;
                     connect(kind, source(number), edge).await.ok()?
@@ -217,9 +217,10 @@ async fn read_on(stream: &mut TcpStream) -> std::io::Result<()> {
 /// Writes a byte a second until the answer is there and the connection closed.
 async fn drip(mut stream: TcpStream) -> std::io::Result<()> {
     let (mut reading, mut writing) = stream.split();
+    let mut pace = interval(Duration::from_secs(1));
     let dripping = async {
         while writing.write_all(b" ").await.is_ok() {
-            sleep(Duration::from_secs(1)).await;
+            pace.tick().await;
         }
     };
     let mut bytes = Vec::new();

@@ -3,20 +3,17 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use mesh::failure::{Failure, cannot};
+use mesh_testbed::poll;
 use tokio::{
     task::JoinSet,
-    time::{Instant, interval, sleep, timeout},
+    time::{Instant, interval, interval_at, sleep},
 };
 
 use super::{
+    Fixture, RATE_BURST, RATE_PER_S, Report,
     attackers::{Attack, Attackers, STALLED, UNREAD_LONGER, connect_from, source},
-    edges::{RATE_BURST, RATE_PER_S},
-    fixture::Fixture,
 };
-use crate::rig::{
-    args::FloodPhase,
-    clients::{connection::Connection, samples::Report},
-};
+use crate::rig::{args::FloodPhase, clients::connection::Connection};
 
 /// The edge's time limits of a head, of a body, and of an idle connection (contract section 7).
 const HEAD: Duration = Duration::from_secs(10);
@@ -163,19 +160,12 @@ async fn rate(fixture: &Fixture<'_>) -> Result<Report, Failure> {
 
 /// Whether the greedy address is served again within [`LATER`].
 async fn is_served_soon(fixture: &Fixture<'_>, edge: std::net::SocketAddr) -> bool {
-    let asked = async {
-        loop {
-            if let Ok(stream) = connect_from(source(0), edge, false).await {
-                let mut connection = Connection::over(stream);
-                let answered = connection.get("/api/v2/network/limits").await;
-                if answered.is_ok_and(|answer| answer.raw.status == 200) {
-                    return;
-                }
-            }
-            sleep(Duration::from_millis(100)).await;
-        }
+    let served = async || {
+        let stream = connect_from(source(0), edge, false).await.map_err(drop)?;
+        let answered = Connection::over(stream).get("/api/v2/network/limits").await.map_err(drop)?;
+        if answered.raw.status == 200 { Ok(()) } else { Err(()) }
     };
-    timeout(fixture.play.bound(LATER), asked).await.is_ok()
+    poll(fixture.play.bound(LATER), served).await.is_ok()
 }
 
 /// An operation becomes slow, and many clients request it.
@@ -191,8 +181,9 @@ async fn slow(fixture: &Fixture<'_>) -> Result<Report, Failure> {
         let summary = Arc::clone(&summary);
         asking.spawn(async move {
             // Each client asks every second, with different offsets.
-            sleep(Duration::from_secs(1).mul_f64(number as f64 / count as f64)).await;
-            while Instant::now() < until {
+            let second = Duration::from_secs(1);
+            let mut pace = interval_at(Instant::now() + second.mul_f64(number as f64 / count as f64), second);
+            while pace.tick().await < until {
                 let Ok(stream) = connect_from(source(number), edge, false).await else { return };
                 let mut connection = Connection::over(stream);
                 let asked = connection.send(&format!("{SLOW}?pagination.first={}", number + 1), "").await;
@@ -203,7 +194,7 @@ async fn slow(fixture: &Fixture<'_>) -> Result<Report, Failure> {
                     *summary.lock().entry(answer.raw.status).or_default() += 1;
                 }
                 // A refused client retries after the second that `Retry-After` names.
-                sleep(Duration::from_secs(1)).await;
+                pace.reset();
             }
         });
     }

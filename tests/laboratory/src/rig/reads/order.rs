@@ -8,13 +8,12 @@ use mesh::{
     processes::{NATS, POSTGRES},
 };
 use mesh_launcher::{control::Request, services::runnable};
+use mesh_testbed::poll;
 use rand::{Rng as _, rngs::SmallRng, seq::SliceRandom as _};
 use tokio::time::sleep;
 
-use crate::{
-    private::UNCACHED_EDGE,
-    rig::reads::{Report, fixture::Fixture},
-};
+use super::{Fixture, Report};
+use crate::{private::UNCACHED_EDGE, rig::engine::PhasedDrill as _};
 
 /// Number of orders, in the long form and in the short one.
 const ORDERS: u32 = 3;
@@ -29,7 +28,7 @@ const READY_WITHIN: Duration = Duration::from_secs(2);
 const AFTER: Duration = Duration::from_secs(2);
 
 /// Stops everything and starts it again, the servers last.
-pub(super) async fn order(fixture: &Fixture<'_>, random: &mut SmallRng) -> Result<Vec<Report>, Failure> {
+pub(super) async fn order(fixture: &Fixture<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
     fixture.load.pause();
     fixture.load.until_finished(fixture.load.now()).await;
     let mut tried = Vec::new();
@@ -41,7 +40,7 @@ pub(super) async fn order(fixture: &Fixture<'_>, random: &mut SmallRng) -> Resul
     let is_normal = fixture.becomes_normal().await;
     let from = fixture.load.now();
     fixture.sleep_scaled(AFTER).await;
-    let (_, mut report) = fixture.report("any order", from).await;
+    let (_, mut report) = fixture.load.report("any order", from).await;
     report.bar("service is as usual afterwards", is_normal);
     report.none_fails();
     for tried in tried {
@@ -50,7 +49,7 @@ pub(super) async fn order(fixture: &Fixture<'_>, random: &mut SmallRng) -> Resul
         report.bar(format!("{order}: none of them is started again"), same);
         report.bar_at_most(&format!("{order}: all ready"), ready_after, fixture.play.bound(READY_WITHIN));
     }
-    Ok(vec![report])
+    Ok(report)
 }
 
 /// The result of one order.
@@ -75,10 +74,12 @@ async fn one(fixture: &Fixture<'_>, random: &mut SmallRng) -> Result<OrderResult
         starts.push(start(fixture, name));
         pause(random).await;
     }
-    sleep(ALONE).await;
-    let readiness = fixture.mesh.supervisor.standing();
-    let is_ready = |name: &str| readiness.iter().any(|(other, ready, _)| other == name && *ready > 0);
-    let waited = !services.iter().any(|name| is_ready(name));
+    let any_ready = async || {
+        let readiness = fixture.mesh.supervisor.standing();
+        let is_ready = |name: &str| readiness.iter().any(|(other, ready, _)| other == name && *ready > 0);
+        services.iter().any(|name| is_ready(name)).then_some(()).ok_or(())
+    };
+    let waited = poll(ALONE, any_ready).await.is_err();
     let before = fixture.mesh.service_pids();
     for name in servers {
         starts.push(start(fixture, name));

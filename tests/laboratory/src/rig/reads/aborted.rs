@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use mesh::failure::{Failure, cannot};
-use tokio::time::{Instant, sleep, sleep_until, timeout};
+use mesh_testbed::poll;
+use tokio::time::{Instant, sleep, sleep_until};
 use tokio_postgres::Client;
 
+use super::{Fixture, Report};
 use crate::rig::{
     clients::{connection::Connection, samples::normal_after},
-    reads::{Report, fixture::Fixture},
     report::in_ms,
 };
 
@@ -27,10 +28,9 @@ const WAITED: Duration = Duration::from_millis(700);
 const SLOW: Duration = Duration::from_millis(250);
 const AFTER: Duration = Duration::from_secs(3);
 const SOON: Duration = Duration::from_secs(10);
-const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Many clients request different pages of the slow list, and disconnect.
-pub(super) async fn abort(fixture: &Fixture<'_>) -> Result<Vec<Report>, Failure> {
+pub(super) async fn abort(fixture: &Fixture<'_>) -> Result<Report, Failure> {
     // Within a transaction `pg_stat_activity` does not change, so the connection with the lock cannot watch.
     let (holder, watcher) = (fixture.servers.lock_table(TABLE).await?, fixture.servers.connect("").await?);
     let from = fixture.load.now();
@@ -44,31 +44,26 @@ pub(super) async fn abort(fixture: &Fixture<'_>) -> Result<Vec<Report>, Failure>
             .map_err(|lost| Failure::failed(format!("cannot ask for {path}: {lost}")))?;
         clients.push(client);
     }
-    let begun = timeout(SOON, async {
-        while statements(&watcher).await? == 0 {
-            sleep(POLL_INTERVAL).await;
-        }
-        Ok::<(), Failure>(())
-    });
-    begun.await.map_err(|_| Failure::failed("no slow statement was begun"))??;
+    let begun = async || match statements(&watcher).await? {
+        0 => Err(Failure::failed("no slow statement was begun")),
+        _ => Ok(()),
+    };
+    poll(SOON, begun).await?;
     sleep(WAITED).await;
     let running = statements(&watcher).await?;
     drop(clients);
     let (aborted, aborted_at) = (Instant::now(), fixture.load.now());
-    let mut gone_after = None;
-    while gone_after.is_none() && aborted.elapsed() < fixture.play.bound(GONE_WITHIN) {
-        if statements(&watcher).await? == 0 {
-            gone_after = Some(aborted.elapsed());
-        } else {
-            sleep(POLL_INTERVAL).await;
-        }
-    }
+    let gone = async || match statements(&watcher).await {
+        Ok(0) => Ok(aborted.elapsed()),
+        _ => Err(()),
+    };
+    let gone_after = poll(fixture.play.bound(GONE_WITHIN), gone).await.ok();
     // No statement may start again either.
     sleep_until(aborted + GONE_WITHIN).await;
     let left = statements(&watcher).await?;
     holder.batch_execute("ROLLBACK").await.map_err(|error| cannot("unlock a table", &error))?;
     fixture.sleep_scaled(AFTER).await;
-    let (samples, mut report) = fixture.report("aborted lists", from).await;
+    let (samples, mut report) = fixture.load.report("aborted lists", from).await;
     let normal = normal_after(&samples, aborted_at, fixture.play.bound(SLOW));
     report.figures.normal_after = Some(normal);
     report.none_but_200_and_503();
@@ -81,7 +76,7 @@ pub(super) async fn abort(fixture: &Fixture<'_>) -> Result<Vec<Report>, Failure>
     report
         .notes
         .push(format!("{running} statements were running for {CLIENTS} clients; the last was gone {gone}"));
-    Ok(vec![report])
+    Ok(report)
 }
 
 async fn open(fixture: &Fixture<'_>) -> Result<Connection, Failure> {
