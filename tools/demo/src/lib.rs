@@ -25,6 +25,7 @@ mod order;
 mod plan;
 mod position;
 mod price;
+mod provision;
 mod random;
 mod rows;
 mod session;

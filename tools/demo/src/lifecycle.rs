@@ -3,10 +3,10 @@
 use crate::{
     block::Draft,
     catalogue::units,
-    liquidity::ProvisionStatus,
     market::{Auction, Fate, Market, State, Trigger},
     order::{Force, Status},
     plan::Plan,
+    provision::ProvisionStatus,
     world::{Key, Kind, World},
 };
 

@@ -8,11 +8,11 @@ use crate::{
     block::Draft,
     catalogue::{ASSETS, CATALOGUE, Template},
     labels::labelled,
-    liquidity::Provision,
     moment::Moment,
     order::Book,
     position::Position,
     price::PriceWalk,
+    provision::Provision,
     world::{Key, Kind, NETWORK},
 };
 
