@@ -10,15 +10,13 @@ use serde_json::json;
 use super::{
     cost::{self, MeasuredProcess},
     load::Load,
-    meter::Spent,
+    meter::{LOAD, Round},
     section::{Line, Section, decimal, median, median_if_known, quantile, rounded},
     sections::SectionName,
 };
 
 /// Number of rounds of each side.
 pub(super) const ROUNDS: usize = 3;
-/// Name of the load that this process generates, among the parts of a side.
-pub(super) const LOAD: &str = "load";
 /// Processor share of other processes, percent, above which a warning is printed.
 const OTHERS_AT_MOST: f64 = 15.0;
 
@@ -74,31 +72,6 @@ pub(super) const ROWS: Unit = Unit {
     total: "all CPU us/row",
     ..BYTES
 };
-
-/// The results of a round.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Round {
-    /// Number of requests, bytes or rows.
-    pub(super) amount: u64,
-    /// Latencies of the requests, milliseconds; empty where there are none.
-    pub(super) took_ms: Vec<f64>,
-    /// Processor time of the watched processes.
-    pub(super) spent: Spent,
-    /// Processor time of the parts that run in this process or have ended, by name, microseconds.
-    pub(super) own_us: Vec<(&'static str, u64)>,
-}
-
-impl Round {
-    /// Requests, bytes or rows a second.
-    pub(super) fn rate(&self) -> f64 {
-        self.amount as f64 / self.spent.seconds
-    }
-
-    /// The quantile of the latencies for a share between 0 and 1, milliseconds.
-    pub(super) fn quantile_ms(&self, share: f64) -> f64 {
-        quantile(&self.took_ms, share)
-    }
-}
 
 /// One of the sides that are compared.
 pub(super) struct Side<'a> {
@@ -279,6 +252,7 @@ pub(super) async fn run_blocking<T: Send + 'static>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::meter::Spent;
 
     /// A side with a process "edge" and a load, and rounds of a second: amount, latency of all requests, and
     /// processor time of the process.

@@ -25,9 +25,8 @@ use tokio::{
 };
 
 use super::{
-    comparison::{LOAD, Round},
     cost::{self, MeasuredProcess},
-    meter::Meter,
+    meter::{LOAD, Meter, Round},
 };
 
 /// How long the load runs before the measurement.

@@ -3,7 +3,13 @@
 
 use std::time::Instant;
 
-use super::cost::{self, MeasuredProcess};
+use super::{
+    cost::{self, MeasuredProcess},
+    section::quantile,
+};
+
+/// Name of the load that this process generates, among the parts of a side.
+pub(super) const LOAD: &str = "load";
 
 /// A running measurement.
 pub(super) struct Meter {
@@ -48,5 +54,30 @@ impl Meter {
             (used - own).max(0.0) / (after.1 - before.1).max(1) as f64
         });
         Spent { seconds, watched: self.watched, cpu_us, others }
+    }
+}
+
+/// The results of a round.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Round {
+    /// Number of requests, bytes or rows.
+    pub(super) amount: u64,
+    /// Latencies of the requests, milliseconds; empty where there are none.
+    pub(super) took_ms: Vec<f64>,
+    /// Processor time of the watched processes.
+    pub(super) spent: Spent,
+    /// Processor time of the parts that run in this process or have ended, by name, microseconds.
+    pub(super) own_us: Vec<(&'static str, u64)>,
+}
+
+impl Round {
+    /// Requests, bytes or rows a second.
+    pub(super) fn rate(&self) -> f64 {
+        self.amount as f64 / self.spent.seconds
+    }
+
+    /// The quantile of the latencies for a share between 0 and 1, milliseconds.
+    pub(super) fn quantile_ms(&self, share: f64) -> f64 {
+        quantile(&self.took_ms, share)
     }
 }

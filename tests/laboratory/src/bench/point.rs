@@ -3,7 +3,7 @@
 //! "point" uses many connections, so that the processors limit the rate; "hop" uses one, so that latency
 //! does. The edge has no cache, since the reads of the store are measured.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::time::Duration;
 
 use mesh::{
     failure::{Failure, cannot},
@@ -14,7 +14,7 @@ use mesh::{
 use super::{
     comparison::{self, Side},
     load::Load,
-    reads::Fixture,
+    reads::{Baselines, Fixture},
     section::Section,
     sections::SectionName,
     withdrawals,
@@ -22,15 +22,6 @@ use super::{
 use crate::{bench::args::Baseline, private::UNCACHED_EDGE};
 
 const CONNECTIONS: u64 = 32;
-
-/// The servers that the mesh is compared with, and what all of them are asked.
-pub(super) struct Baselines {
-    /// The handler on one thread.
-    one: SocketAddr,
-    /// The handler on a thread of its own beside two for HTTP.
-    more: SocketAddr,
-    paths: Arc<[String]>,
-}
 
 impl Baselines {
     /// Starts the baselines and checks that all sides give the same answer.

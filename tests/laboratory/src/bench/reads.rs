@@ -1,15 +1,24 @@
 //! Suite "reads": single rows, cached rows, pages.
 
-use std::time::Duration;
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use mesh::failure::Failure;
 use tokio::sync::OnceCell;
 
-use super::{baseline, point, withdrawals};
+use super::{baseline, withdrawals};
 use crate::{
     bench::args::BenchArgs,
     private::{Edges, Layout, PrivateMesh, Servers},
 };
+
+/// The servers that the mesh is compared with, and what all of them are asked.
+pub(super) struct Baselines {
+    /// The handler on one thread.
+    pub(super) one: SocketAddr,
+    /// The handler on a thread of its own beside two for HTTP.
+    pub(super) more: SocketAddr,
+    pub(super) paths: Arc<[String]>,
+}
 
 /// The running mesh with filled tables.
 pub(super) struct Fixture<'a> {
@@ -21,7 +30,7 @@ pub(super) struct Fixture<'a> {
     /// Timed requests of each page of the section "depth".
     pub(super) runs: u32,
     /// The baselines of the sections "point" and "hop", started on first use.
-    pub(super) baselines: OnceCell<point::Baselines>,
+    pub(super) baselines: OnceCell<Baselines>,
 }
 
 impl<'a> Fixture<'a> {

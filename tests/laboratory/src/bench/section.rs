@@ -3,7 +3,7 @@
 use mesh::failure::Failure;
 use serde_json::{Map, Value, json};
 
-use super::sections::SectionName;
+use super::sections::{Bar, Limit, SectionName};
 use crate::table::render_table;
 
 /// The results of a section.
@@ -117,26 +117,6 @@ impl Line {
         let cells = |line: &Self| line.cells.iter().map(|(_, text)| text.clone()).collect();
         render_table(title, &heading, &lines.iter().map(cells).collect::<Vec<_>>())
     }
-}
-
-/// A required bound with a goal.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Bar {
-    /// On which side of the bound the figure must be.
-    pub(super) limit: Limit,
-    /// The required bound.
-    pub(super) bound: f64,
-    /// The goal.
-    pub(super) aim: f64,
-}
-
-/// The side of a bound that holds; the bound itself does, too.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Limit {
-    /// The figure must be the bound or more.
-    AtLeast,
-    /// The figure must be the bound or less.
-    AtMost,
 }
 
 /// A bar and the figure that was found for it.

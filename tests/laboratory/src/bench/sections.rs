@@ -3,8 +3,6 @@
 use clap::{ValueEnum, builder::PossibleValue};
 use mesh::failure::Failure;
 
-use super::section::{Bar, Limit};
-
 /// A family of measurements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Suite {
@@ -55,6 +53,26 @@ pub(crate) enum SectionName {
     Submit,
     /// What the way through the mesh adds to one submission when nothing else runs
     SubmitHop,
+}
+
+/// A required bound with a goal.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bar {
+    /// On which side of the bound the figure must be.
+    pub(super) limit: Limit,
+    /// The required bound.
+    pub(super) bound: f64,
+    /// The goal.
+    pub(super) aim: f64,
+}
+
+/// The side of a bound that holds; the bound itself does, too.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Limit {
+    /// The figure must be the bound or more.
+    AtLeast,
+    /// The figure must be the bound or less.
+    AtMost,
 }
 
 impl SectionName {

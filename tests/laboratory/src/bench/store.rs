@@ -16,9 +16,9 @@ use rand::{Rng as _, SeedableRng as _, rngs::SmallRng};
 
 use super::{
     baseline::open_store,
-    comparison::{ROUNDS, Round, run_blocking},
+    comparison::{ROUNDS, run_blocking},
     cost::{self, MeasuredProcess},
-    meter::Meter,
+    meter::{Meter, Round},
     postgres_client::PostgresClient,
     reads::Fixture,
     section::{Line, Section, median, median_if_known, rounded},

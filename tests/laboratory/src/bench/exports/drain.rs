@@ -17,9 +17,8 @@ use mesh_testbed::http1::{BodyReader, Connection, Dial};
 use tokio::time::timeout;
 
 use super::super::{
-    comparison::{LOAD, Round},
     cost::{self, MeasuredProcess},
-    meter::Meter,
+    meter::{LOAD, Meter, Round},
 };
 
 /// How long clients download before the measurement.

@@ -11,9 +11,9 @@ use mesh::{
 
 use super::{
     super::{
-        comparison::{self, BYTES, LOAD, Round, Side, run_blocking},
+        comparison::{self, BYTES, Side, run_blocking},
         cost::{self, MeasuredProcess},
-        meter::Meter,
+        meter::{LOAD, Meter, Round},
         postgres_client::PostgresClient,
         section::Section,
         sections::SectionName,

@@ -18,9 +18,8 @@ use mesh_launcher::bus::Bus;
 use tokio::time::timeout;
 
 use super::super::{
-    comparison::Round,
     cost::{self, MeasuredProcess},
-    meter::Meter,
+    meter::{Meter, Round},
 };
 
 /// Bytes of a message, as of a chunk of an export.

@@ -11,8 +11,9 @@ use rustix::process::{Pid, setpriority_process};
 
 use super::{
     super::{
-        comparison::{ROUNDS, Round, run_blocking},
+        comparison::{ROUNDS, run_blocking},
         load::Load,
+        meter::Round,
         section::{Line, Section, median, median_if_known},
         sections::SectionName,
     },

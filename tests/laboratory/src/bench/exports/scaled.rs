@@ -8,7 +8,8 @@ use mesh::{failure::Failure, terminal::print_line};
 
 use super::{
     super::{
-        comparison::{Round, run_blocking},
+        comparison::run_blocking,
+        meter::Round,
         section::{Line, Section},
         sections::SectionName,
     },

@@ -13,9 +13,9 @@ use rustix::{
 
 use super::{
     super::{
-        comparison::{self, ROWS, Round, Side},
+        comparison::{self, ROWS, Side},
         cost::{self, MeasuredProcess},
-        meter::Meter,
+        meter::{Meter, Round},
         postgres_client::{self, PostgresClient},
         section::Section,
         sections::SectionName,

@@ -14,9 +14,9 @@ use mesh_history::DEFAULT_LEVEL;
 
 use super::{
     super::{
-        comparison::{self, BYTES, Round, Side, run_blocking},
+        comparison::{self, BYTES, Side, run_blocking},
         cost,
-        meter::Meter,
+        meter::{Meter, Round},
         section::Section,
         sections::SectionName,
     },
