@@ -3,22 +3,13 @@
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use mesh::{
-    failure::{Failure, cannot},
-    processes::DEVNODE,
-    terminal::print_line,
-};
+use mesh::{failure::Failure, processes::DEVNODE, terminal::print_line};
 use mesh_devnode::ReservedPort;
 use mesh_launcher::services::SERVICES;
-use rand::{SeedableRng as _, rngs::SmallRng};
+use rand::rngs::SmallRng;
 
 use super::{
-    clients::{
-        download_batch::Pace,
-        downloaders::Choose,
-        files::{Files, LEDGER_ROWS},
-        node::Node,
-    },
+    clients::{downloaders::Choose, files::Files, node::Node, transfer::Pace},
     read_requests::{ReadRequests, fill_in},
 };
 use crate::{
@@ -59,16 +50,13 @@ impl<'a> Environment<'a> {
         replica_env_for: impl AsyncFnOnce(&Servers, SocketAddr) -> Result<ReplicaEnv, Failure>,
     ) -> Result<Self, Failure> {
         let servers = mesh.start_servers().await?;
-        let (plan, entries) = if is_short { (PLAN_SHORT, ENTRIES_SHORT) } else { (PLAN, ENTRIES) };
-        let folder = mesh.home.root().to_owned();
-        let root = folder.clone();
-        let written = tokio::task::spawn_blocking(move || plan.write(&root)).await;
-        written.map_err(|error| cannot("write segments", &error))??;
         let database = fill_in(&servers).await?;
-        let ledger = LEDGER_ROWS.replace("ROWS", &entries.to_string());
-        database.batch_execute(&ledger).await.map_err(|error| cannot("fill in a ledger", &error))?;
+        let (plan, entries, block_ms) = match is_short {
+            true => (PLAN_SHORT, ENTRIES_SHORT, BLOCK_MS_SHORT),
+            false => (PLAN, ENTRIES, BLOCK_MS),
+        };
+        let mut files = Files::create(mesh.home.root(), plan, &database, entries, seed).await?;
         let read_requests = ReadRequests::find(&database).await?;
-        let block_ms = if is_short { BLOCK_MS_SHORT } else { BLOCK_MS };
         let variables = [("MESH_DEVNODE_BLOCK_MS", block_ms)];
         let node = mesh.start_node_on_history(&servers, &variables).await?;
         print_line("starting services");
@@ -82,7 +70,6 @@ impl<'a> Environment<'a> {
             ..Layout::default()
         };
         let edge = mesh.start_services(&servers, &layout).await?.cached;
-        let mut files = Files::read(&folder, plan, &mut SmallRng::seed_from_u64(seed)).await?;
         files.learn_ledger(edge).await?;
         Ok(Self { mesh, servers, edge, node, files: Arc::new(files), read_requests })
     }
@@ -109,9 +96,7 @@ impl<'a> Environment<'a> {
 
     /// Waits until the node has no transaction waiting for a block; returns a direct client of the node.
     pub(crate) async fn idle_node(&self) -> Result<Node, Failure> {
-        let node = Node::new(self.node.address())?;
-        node.is_idle().await?;
-        Ok(node)
+        Node::idle(self.node.address()).await
     }
 
     /// Waits until every replica and the node are ready; returns whether they are.

@@ -7,8 +7,9 @@ use tokio::time::sleep;
 
 use super::{
     clients::{
-        consistency::{Contradiction, contradictions, truths},
-        downloaders::{Attempt, Downloaders, FileCounts},
+        consistency::{self, Contradiction},
+        download_results::DownloadResult,
+        downloaders::{Downloaders, FileCounts},
         heads::HeadObserver,
         load::{Load, NORMAL_P99},
         submitters::{self, IndefiniteSubmission, Submitters},
@@ -44,6 +45,17 @@ pub(super) struct Paces {
 pub(super) struct Traffic {
     pub(super) load: Load,
     pub(super) downloaders: Downloaders,
+    pub(super) submitters: Submitters,
+}
+
+/// The traffic of a run that is over.
+pub(super) struct FinishedTraffic {
+    pub(super) load: Load,
+    /// When the load ended, on its clock.
+    pub(super) end: Duration,
+    /// All attempts to download a file.
+    pub(super) attempts: Vec<DownloadResult>,
+    pub(super) files: FileCounts,
     pub(super) submitters: Submitters,
 }
 
@@ -127,15 +139,18 @@ impl Traffic {
         self.load.becomes_normal(NORMAL_P99, WARM_WITHIN).await;
     }
 
+    /// Lets requests in progress finish, and ends all clients but the submitters, which must be over.
+    pub(super) async fn finish(self) -> FinishedTraffic {
+        let Self { load, downloaders, submitters } = self;
+        let end = load.finish().await;
+        let (attempts, files) = downloaders.end(FINISH_WITHIN).await;
+        FinishedTraffic { load, end, attempts, files, submitters }
+    }
+
     /// Number of answers that clients received so far.
     pub(super) fn answers(&self) -> u64 {
         self.load.counts().1 + self.submitters.counts().1 + self.downloaders.counts().1
     }
-}
-
-/// Lets downloads in progress finish and ends their clients.
-pub(super) async fn finish_downloads(downloaders: Downloaders) -> (Vec<Attempt>, FileCounts) {
-    downloaders.end(FINISH_WITHIN).await
 }
 
 /// Compares all answers about each transaction with its final state. All submissions must be over.
@@ -145,18 +160,12 @@ pub(super) async fn check_submissions(
 ) -> Result<SubmissionResults, Failure> {
     let node = environment.idle_node().await?;
     let (counts, indefinite) = (submitters.counts(), submitters.indefinite());
-    let submitted = submitters.submitted();
-    let truths = truths(environment.edge, &node, &submitted).await?;
-    let mut found = Vec::new();
-    for (submitted, truth) in submitted.iter().zip(&truths) {
-        let kinds = contradictions(submitted, truth);
+    let checked = consistency::check(environment.edge, &node, submitters.submitted()).await?;
+    let mut contradictions = Vec::new();
+    for transaction in &checked {
         // A client whose connection broke got no answer; it is counted among the indefinite submissions.
-        for kind in kinds.into_iter().filter(|kind| *kind != Contradiction::Lost) {
-            found.push(format!(
-                "{kind:?}: {} in a block: {}, told as {:?}, said to clients: {:?}",
-                submitted.hash, truth.is_included, truth.status, submitted.outcomes
-            ));
-        }
+        let kinds = transaction.contradictions.iter().filter(|kind| **kind != Contradiction::Lost);
+        contradictions.extend(kinds.map(|kind| format!("{kind:?}: {}", transaction.description())));
     }
-    Ok(SubmissionResults { transactions: submitted.len(), counts, indefinite, contradictions: found })
+    Ok(SubmissionResults { transactions: checked.len(), counts, indefinite, contradictions })
 }

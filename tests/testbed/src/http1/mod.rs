@@ -16,6 +16,9 @@ use tokio::{
 
 pub use self::framing::{Body, Chunk, Head};
 
+/// Bytes of a body that are read at once.
+const PIECE_BYTES: usize = 16 << 10;
+
 /// Options of a new connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Dial {
@@ -183,7 +186,11 @@ impl Connection {
         Ok(std::mem::take(&mut self.unread))
     }
 
-    async fn head(&mut self) -> io::Result<Option<(RawAnswer, Body)>> {
+    /// Reads the head of a response, without its body; `None` when the server closes without one.
+    ///
+    /// # Errors
+    /// When the connection breaks, or the head is not valid HTTP.
+    pub async fn head(&mut self) -> io::Result<Option<(RawAnswer, Body)>> {
         loop {
             if let Some(head) = Head::parse(&self.unread).map_err(io::Error::other)? {
                 let body = head.body().map_err(io::Error::other)?;
@@ -203,17 +210,36 @@ impl Connection {
         if framing == Body::UntilClose {
             return self.rest().await;
         }
-        let (mut body, mut piece) = (Vec::new(), std::mem::take(&mut self.unread));
-        loop {
-            self.unread = framing.decode(&mut piece).map_err(io::Error::other)?;
+        let (mut body, mut piece) = (Vec::new(), Vec::new());
+        while self.piece(&mut framing, &mut piece, PIECE_BYTES).await? {
             body.append(&mut piece);
-            if framing.is_complete() {
-                return Ok(body);
-            }
-            if self.stream.read_buf(&mut piece).await? == 0 {
-                return Err(io::ErrorKind::UnexpectedEof.into());
-            }
         }
+        Ok(body)
+    }
+
+    /// Reads the next bytes of a body, which replace the content of `piece`; at most `most` are read from the
+    /// socket at once. Returns `false` at the end of the body.
+    ///
+    /// # Errors
+    /// When the connection breaks or ends within the body, or its framing is malformed.
+    pub async fn piece(&mut self, framing: &mut Body, piece: &mut Vec<u8>, most: usize) -> io::Result<bool> {
+        piece.clear();
+        while piece.is_empty() {
+            if framing.is_complete() {
+                return Ok(false);
+            }
+            if self.unread.is_empty() {
+                // Without reserved capacity the buffer would grow by a few bytes, and only those would be read.
+                piece.reserve(most);
+                if self.stream.read_buf(&mut piece.limit(most)).await? == 0 {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+            } else {
+                piece.append(&mut self.unread);
+            }
+            self.unread = framing.decode(piece).map_err(io::Error::other)?;
+        }
+        Ok(true)
     }
 }
 

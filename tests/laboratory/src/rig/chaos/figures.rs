@@ -4,8 +4,8 @@ use std::{collections::BTreeMap, time::Duration};
 
 use crate::rig::{
     clients::{
-        download_results::Outcome,
-        downloaders::{Attempt, FileCounts},
+        download_results::{DownloadResult, Outcome},
+        downloaders::FileCounts,
         files::LEDGER,
         load::Load,
         samples::{self, ReadResult},
@@ -44,7 +44,7 @@ impl Figures {
     pub(super) fn of(
         load: &Load,
         end: Duration,
-        attempts: &[Attempt],
+        attempts: &[DownloadResult],
         files: FileCounts,
         fates: &SubmissionResults,
         misses: &[FailedRequest],
@@ -87,12 +87,12 @@ impl report::Figures for Figures {
 /// All failed requests.
 pub(super) fn misses(
     load: &Load,
-    attempts: &[Attempt],
+    attempts: &[DownloadResult],
     indefinite: &[IndefiniteSubmission],
 ) -> Vec<FailedRequest> {
     let reads = failed_reads(load).into_iter();
     let downloads = attempts.iter().filter_map(|attempt| {
-        let failure = match &attempt.result.outcome {
+        let failure = match &attempt.outcome {
             Outcome::Whole => return None,
             Outcome::Refused(refusal) if refusal.is_temporary() => FailureKind::Refused,
             Outcome::Broken(_) => FailureKind::Broken,
@@ -101,9 +101,9 @@ pub(super) fn misses(
         let kind = if attempt.path == LEDGER { RequestKind::Ledger } else { RequestKind::History };
         let message = format!(
             "{:?} after {} bytes, the longest wait {} ({})",
-            attempt.result.outcome,
-            attempt.result.bytes,
-            in_ms(attempt.result.pause),
+            attempt.outcome,
+            attempt.bytes,
+            in_ms(attempt.pause),
             attempt.path
         );
         Some(FailedRequest { kind, failure, when: (attempt.begun, attempt.ended), message })
@@ -128,7 +128,7 @@ pub(super) fn misses(
 pub(super) fn true_answers(
     report: &mut Report,
     load: &Load,
-    attempts: &[Attempt],
+    attempts: &[DownloadResult],
     fates: &SubmissionResults,
 ) {
     let wrong: Vec<String> = load
@@ -143,7 +143,7 @@ pub(super) fn true_answers(
     );
     let wrong_bytes: Vec<String> = attempts
         .iter()
-        .filter_map(|attempt| match &attempt.result.outcome {
+        .filter_map(|attempt| match &attempt.outcome {
             Outcome::Wrong(what) => Some(format!("{what} ({})", attempt.path)),
             _ => None,
         })
@@ -157,7 +157,7 @@ pub(super) fn true_answers(
         wrong_bytes.is_empty() && !attempts.is_empty(),
     );
     fates.agree(report);
-    let wait = attempts.iter().map(|attempt| attempt.result.pause).max().unwrap_or_default();
+    let wait = attempts.iter().map(|attempt| attempt.pause).max().unwrap_or_default();
     report.bar_at_most("the longest wait of a download for its next bytes", wait, STANDS_STILL_AT_MOST);
     report.messages.extend(wrong.into_iter().chain(wrong_bytes));
 }

@@ -30,7 +30,7 @@ use super::{
     },
     resource_usage::{EdgeRequestCount, ResourceUsage},
     seed,
-    traffic::{Paces, Traffic, check_submissions, files_are_whole, finish_downloads, none_is_outdated},
+    traffic::{FinishedTraffic, Paces, Traffic, check_submissions, files_are_whole, none_is_outdated},
 };
 use crate::rig::args::ChaosArgs;
 
@@ -146,10 +146,8 @@ async fn play(
         (done, is_ready)
     };
     let ((done, is_ready), ()) = tokio::join!(acting, traffic.submitters.submit(seed, || is_over.get()));
-    let Traffic { load, downloaders, submitters } = traffic;
-    let end = load.finish().await;
+    let FinishedTraffic { load, end, attempts, files, submitters } = traffic.finish().await;
     let (reads_sent, reads_answered) = load.counts();
-    let (attempts, files) = finish_downloads(downloaders).await;
     let counted = counted.into_inner();
     let all_counted = counted.sum(environment.mesh).await;
     let fates = check_submissions(environment, submitters).await?;
@@ -159,7 +157,7 @@ async fn play(
         reads_sent + fates.counts.0 + attempts.len() as u64,
         reads_answered
             + fates.counts.1
-            + attempts.iter().filter(|attempt| attempt.result.is_answered).count() as u64,
+            + attempts.iter().filter(|attempt| attempt.is_answered).count() as u64,
     );
     let misses = figures::misses(&load, &attempts, &fates.indefinite);
     let mut report =
@@ -185,8 +183,7 @@ async fn warmed_up(traffic: Traffic, time: Duration) -> Result<(), Failure> {
         is_over.set(true);
     };
     tokio::join!(waiting, traffic.submitters.submit(0, || is_over.get()));
-    traffic.load.finish().await;
-    finish_downloads(traffic.downloaders).await;
+    traffic.finish().await;
     Ok(())
 }
 

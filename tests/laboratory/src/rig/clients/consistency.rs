@@ -14,7 +14,7 @@ use super::{
 };
 
 /// Transactions that are checked concurrently.
-const LOOKED_AT_ONCE: usize = 16;
+const CHECKED_AT_ONCE: usize = 16;
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
 /// The state of a transaction after the run, and the status that the gateway reports.
@@ -25,19 +25,41 @@ pub(crate) struct Truth {
     pub(crate) status: Result<String, String>,
 }
 
-/// Asks node and gateway for the state of each transaction.
-pub(crate) async fn truths(
+/// A transaction with the answers to its clients, its final state, and their contradictions.
+pub(crate) struct CheckedTransaction {
+    pub(crate) submitted: Submitted,
+    pub(crate) truth: Truth,
+    pub(crate) contradictions: Vec<Contradiction>,
+}
+
+impl CheckedTransaction {
+    /// What is known about the transaction, as text.
+    pub(crate) fn description(&self) -> String {
+        let (Submitted { hash, outcomes, .. }, Truth { is_included, status }) =
+            (&self.submitted, &self.truth);
+        format!("{hash} in a block: {is_included}, told as {status:?}, said to clients: {outcomes:?}")
+    }
+}
+
+/// Asks node and gateway for the state of each transaction, and compares the answers with it. All submissions
+/// must be over.
+///
+/// # Errors
+/// When the node does not answer.
+pub(crate) async fn check(
     edge: SocketAddr,
     node: &Node,
-    submitted: &[Submitted],
-) -> Result<Vec<Truth>, Failure> {
+    submitted: Vec<Submitted>,
+) -> Result<Vec<CheckedTransaction>, Failure> {
     let client = Client::builder().no_proxy().timeout(ANSWER_WITHIN).build();
     let client = &client.map_err(|error| cannot("make an HTTP client", &error))?;
-    let truth = |submitted: &Submitted| {
-        let hash = submitted.hash;
-        async move { Ok(Truth { is_included: node.has(&hash).await?, status: status(client, edge, &hash).await }) }
+    let check = async |submitted: Submitted| {
+        let hash = &submitted.hash;
+        let truth = Truth { is_included: node.has(hash).await?, status: status(client, edge, hash).await };
+        let contradictions = contradictions(&submitted, &truth);
+        Ok(CheckedTransaction { submitted, truth, contradictions })
     };
-    stream::iter(submitted.iter().map(truth)).buffered(LOOKED_AT_ONCE).try_collect().await
+    stream::iter(submitted).map(check).buffered(CHECKED_AT_ONCE).try_collect().await
 }
 
 /// The status that the gateway reports, or the error or body that came instead.
@@ -65,7 +87,7 @@ pub(crate) enum Contradiction {
 }
 
 /// The contradictions among the answers and the final state.
-pub(crate) fn contradictions(submitted: &Submitted, truth: &Truth) -> Vec<Contradiction> {
+fn contradictions(submitted: &Submitted, truth: &Truth) -> Vec<Contradiction> {
     let Submitted { outcomes, is_bad, .. } = submitted;
     let Truth { is_included, status } = truth;
     let mut found = Vec::new();

@@ -1,37 +1,32 @@
-//! One download over a connection of its own, read directly from the socket, so that no library hides a
-//! pause, a missing byte or a missing end.
+//! One download over a connection of its own. HTTP/1 is read directly from the socket, so that no library hides
+//! a pause, a missing byte or a missing end.
 
 use std::net::SocketAddr;
 
-use bytes::BufMut as _;
-use mesh_testbed::http1::{self, Body, Dial};
-use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::TcpStream,
+use bytes::Bytes;
+use http::uri::PathAndQuery;
+use mesh_testbed::{
+    grpc,
+    http1::{Body, Connection, Dial, RawAnswer},
 };
+use prost::Message;
+use proto_msgs::google::api::HttpBody;
+use tonic::{Request, Streaming};
 
 /// Bytes of a short body that are read at once.
 const TEXT_BYTES: usize = 16 << 10;
 
 /// A response whose body is being read.
 pub(crate) struct Download {
-    stream: TcpStream,
-    /// Head of the response.
-    pub(crate) head: Head,
-    body: Body,
-    /// Bytes of the body, still framed, that came with the head.
-    early: Vec<u8>,
+    /// Head of the response, without the body.
+    pub(crate) head: RawAnswer,
+    body: Source,
 }
 
-/// The fields of a response head that are checked.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Head {
-    /// The status.
-    pub(crate) status: u16,
-    /// The entity tag, with its quotes.
-    pub(crate) etag: Option<String>,
-    /// The value of `Retry-After`.
-    pub(crate) retry_after: Option<String>,
+/// Where the bytes of the body come from.
+enum Source {
+    Http(Connection, Body),
+    Grpc(Streaming<Bytes>),
 }
 
 impl Download {
@@ -48,119 +43,71 @@ impl Download {
     ) -> Result<Self, String> {
         let range = range.map(|range| format!("Range: bytes={range}\r\n")).unwrap_or_default();
         let request = format!("GET {path} HTTP/1.1\r\nHost: rig\r\nConnection: close\r\n{range}\r\n");
-        let connected = async {
-            let mut stream = Dial { receive_buffer, source: None }.connect(edge).await?;
-            stream.write_all(request.as_bytes()).await?;
-            Ok::<_, std::io::Error>(stream)
+        let opened = async {
+            let mut connection = Connection::over(Dial { receive_buffer, source: None }.connect(edge).await?);
+            connection.send(request.as_bytes()).await?;
+            let head = connection.head().await?;
+            Ok::<_, std::io::Error>((head, connection))
         };
-        let mut stream = connected.await.map_err(|error| format!("cannot ask: {error}"))?;
-        let mut received = Vec::with_capacity(1 << 10);
-        loop {
-            if let Some(head) = http1::Head::parse(&received)? {
-                let body = head.body()?;
-                if body == Body::UntilClose {
-                    return Err("the head does not say where the body ends".to_owned());
-                }
-                let text = |name| head.header(name).map(str::to_owned);
-                let end = head.bytes;
-                let head = Head { status: head.status, etag: text("etag"), retry_after: text("retry-after") };
-                return Ok(Self { stream, head, body, early: received.split_off(end) });
-            }
-            match stream.read_buf(&mut received).await {
-                Ok(0) => return Err("the connection was closed before the answer".to_owned()),
-                Ok(_) => {}
-                Err(error) => return Err(format!("the connection broke before the answer: {error}")),
-            }
+        match opened.await.map_err(|error| format!("the connection broke before the answer: {error}"))? {
+            (None, _) => Err("the connection was closed before the answer".to_owned()),
+            (Some((_, Body::UntilClose)), _) => Err("the head does not say where the body ends".to_owned()),
+            (Some((head, body)), connection) => Ok(Self { head, body: Source::Http(connection, body) }),
         }
+    }
+
+    /// Calls a gRPC method whose answer is a stream of bytes.
+    ///
+    /// # Errors
+    /// When the connection breaks, or the call is refused.
+    pub(crate) async fn open_grpc(
+        edge: SocketAddr,
+        method: &'static str,
+        request: &impl Message,
+    ) -> Result<Self, String> {
+        let client = grpc::Client::connect(&format!("http://{edge}")).await;
+        let client = client.map_err(|error| format!("cannot connect: {error}"))?;
+        let message = Request::new(request.encode_to_vec().into());
+        let opened = client.stream(PathAndQuery::from_static(method), message).await;
+        let messages = opened.map_err(|status| format!("cannot ask: {status}"))?;
+        let head = RawAnswer { status: 200, headers: Vec::new(), body: Vec::new() };
+        Ok(Self { head, body: Source::Grpc(messages) })
     }
 
     /// Waits for the next bytes of the body, which replace the content of `piece`; at most `most` are read
-    /// from the socket. Returns `false` at the regular end of the body.
+    /// from the socket at once. Returns `false` at the regular end of the body.
+    ///
+    /// # Errors
+    /// When the body ends otherwise.
     pub(crate) async fn next(&mut self, piece: &mut Vec<u8>, most: usize) -> Result<bool, String> {
-        piece.clear();
-        while piece.is_empty() {
-            if self.body.is_complete() {
-                return Ok(false);
-            }
-            if self.early.is_empty() {
-                // Without reserved capacity the buffer would grow by a few bytes, and only those would be
-                // read.
-                piece.reserve(most);
-                match self.stream.read_buf(&mut piece.limit(most)).await {
-                    Ok(0) => return Err("the connection was closed within the body".to_owned()),
-                    Ok(_) => {}
-                    Err(error) => return Err(format!("the connection broke within the body: {error}")),
+        match &mut self.body {
+            Source::Http(connection, body) => {
+                let read = connection.piece(body, piece, most).await;
+                if connection.has_unread() {
+                    return Err("more came than the head says".to_owned());
                 }
-            } else {
-                piece.append(&mut self.early);
+                read.map_err(|error| format!("the connection broke within the body: {error}"))
             }
-            if !self.body.decode(piece)?.is_empty() {
-                return Err("more came than the head says".to_owned());
+            Source::Grpc(messages) => {
+                piece.clear();
+                let next = messages.message().await.map_err(|status| format!("it ended with {status}"))?;
+                let Some(message) = next else { return Ok(false) };
+                let message = HttpBody::decode(message).map_err(|error| error.to_string())?;
+                piece.extend_from_slice(&message.data);
+                Ok(true)
             }
         }
-        Ok(true)
     }
 
     /// The rest of a short body as text.
+    ///
+    /// # Errors
+    /// When the body does not end regularly.
     pub(crate) async fn text(&mut self) -> Result<String, String> {
         let (mut text, mut piece) = (Vec::new(), Vec::new());
         while self.next(&mut piece, TEXT_BYTES).await? {
             text.append(&mut piece);
         }
         Ok(String::from_utf8_lossy(&text).into_owned())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use tokio::net::TcpListener;
-
-    use super::*;
-
-    /// The bytes that a client of this answer reads in pieces of at most `most`, and how the download ends.
-    async fn read(answer: &'static [u8], most: usize) -> (Vec<u8>, Result<u16, String>) {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let edge = listener.local_addr().unwrap();
-        tokio::spawn(async move {
-            let (mut stream, _) = listener.accept().await.unwrap();
-            stream.read_buf(&mut Vec::new()).await.unwrap();
-            stream.write_all(answer).await.unwrap();
-        });
-        let mut download = match Download::open(edge, "/", Some("0-"), Some(4096)).await {
-            Ok(download) => download,
-            Err(why) => return (Vec::new(), Err(why)),
-        };
-        let (mut all, mut piece) = (Vec::new(), Vec::new());
-        loop {
-            match download.next(&mut piece, most).await {
-                Ok(true) => all.append(&mut piece),
-                Ok(false) => return (all, Ok(download.head.status)),
-                Err(why) => return (all, Err(why)),
-            }
-        }
-    }
-
-    #[tokio::test]
-    async fn bodies_end_where_they_say_and_nowhere_else() {
-        for most in [1, 3, 1000] {
-            let whole =
-                read(b"HTTP/1.1 206 Part\r\nContent-Length: 5\r\nETag: \"x\"\r\n\r\nbytes", most).await;
-            assert_eq!(whole, (b"bytes".to_vec(), Ok(206)));
-            let chunks =
-                b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n3\r\nbyt\r\n02\r\nes\r\n0\r\n\r\n";
-            assert_eq!(read(chunks, most).await, (b"bytes".to_vec(), Ok(200)));
-            assert_eq!(read(b"HTTP/1.1 204 No\r\n\r\n", most).await, (Vec::new(), Ok(204)));
-            for broken in [
-                &b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nbytes"[..],
-                b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nbytes",
-                b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nbytes\r\n0\r\n",
-                b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nbytes\r\nx",
-            ] {
-                let (bytes, ended) = read(broken, most).await;
-                assert!(ended.is_err() && (bytes == b"bytes" || bytes.is_empty()), "{ended:?}");
-            }
-        }
-        assert!(read(b"HTTP/1.1 200 OK\r\nContent-", 10).await.1.is_err());
-        assert!(read(b"SSH-2.0\r\n\r\n", 10).await.1.is_err());
     }
 }

@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use serde_json::json;
+use tokio::time::Instant;
 
 use crate::rig::report::{self, Column};
 
@@ -42,9 +43,17 @@ impl Refusal {
     }
 }
 
-/// The result of one download.
+/// The result of one attempt to download a file, or the rest of it.
 #[derive(Clone, Debug)]
 pub(crate) struct DownloadResult {
+    /// Path of the request.
+    pub(crate) path: String,
+    /// When it was started.
+    pub(crate) begun: Instant,
+    /// When it ended.
+    pub(crate) ended: Instant,
+    /// Whether it resumes an earlier attempt.
+    pub(crate) is_resumed: bool,
     /// How it ended.
     pub(crate) outcome: Outcome,
     /// The longest wait for the head or the next bytes.
@@ -165,7 +174,9 @@ mod tests {
     use super::*;
 
     fn result(outcome: Outcome, pause_ms: u64) -> DownloadResult {
-        DownloadResult { outcome, pause: Duration::from_millis(pause_ms), bytes: 10, is_answered: true }
+        let (path, now, pause) = (String::new(), Instant::now(), Duration::from_millis(pause_ms));
+        let (begun, ended, is_resumed, is_answered) = (now, now, false, true);
+        DownloadResult { path, begun, ended, is_resumed, outcome, pause, bytes: 10, is_answered }
     }
 
     #[test]

@@ -1,50 +1,32 @@
-//! Clients that download one file after the other until they are stopped, and resume broken downloads.
+//! Clients that download: each file of a list once, or file after file with resumption until they are stopped.
 
-use std::{
-    future::ready,
-    net::SocketAddr,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
+use mesh::failure::Failure;
+use mesh_testbed::poll;
 use parking_lot::Mutex;
 use rand::{SeedableRng as _, rngs::SmallRng};
 use tokio::{
+    sync::Semaphore,
     task::JoinSet,
-    time::{Instant, sleep, timeout_at},
+    time::{Instant, sleep, sleep_until, timeout_at},
 };
 
 use super::{
-    download_batch::{Pace, download_file},
     download_results::{DownloadResult, Outcome},
     files::ExpectedFile,
+    transfer::{Pace, download_file},
 };
 
-/// Time limit of one attempt.
+/// Time limit of one attempt of a client that resumes.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(600);
 /// Pause before a client resumes a file.
 const AGAIN: Duration = Duration::from_millis(200);
+/// How long all downloads of a list may take to be in progress at the same time.
+const READING_WITHIN: Duration = Duration::from_secs(60);
 
 /// Chooses the next file of a client, and its pace.
 pub(crate) type Choose = dyn Fn(&mut SmallRng) -> (ExpectedFile, Pace) + Send + Sync;
-
-/// One attempt to download a file, or the rest of it.
-#[derive(Clone, Debug)]
-pub(crate) struct Attempt {
-    /// When it was started.
-    pub(crate) begun: Instant,
-    /// When it ended.
-    pub(crate) ended: Instant,
-    /// Its result.
-    pub(crate) result: DownloadResult,
-    /// Whether it resumes an earlier attempt.
-    pub(crate) is_resumed: bool,
-    /// Path of the request.
-    pub(crate) path: String,
-}
 
 /// Counts of files by result.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -55,7 +37,7 @@ pub(crate) struct FileCounts {
     pub(crate) resumed: usize,
     /// Files given up: wrong content, too late, or refused without `Retry-After`.
     pub(crate) lost: usize,
-    /// Files that were not complete at the end of the run.
+    /// Files that are not complete yet.
     pub(crate) unfinished: usize,
 }
 
@@ -67,111 +49,163 @@ pub(crate) struct Downloaders {
 
 struct Shared {
     edge: SocketAddr,
-    ends: AtomicBool,
-    reading: AtomicUsize,
-    begun: AtomicUsize,
-    /// Attempts started, and answers received.
-    sent: AtomicU64,
-    answers: AtomicU64,
-    attempts: Mutex<Vec<Attempt>>,
-    files: Mutex<FileCounts>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    /// Whether no more files are to be started.
+    ends: bool,
+    /// Downloads that have received the first bytes of the body and not the last ones.
+    reading: usize,
+    /// Attempts started, and answers of finished attempts.
+    counts: (u64, u64),
+    /// The finished attempts.
+    results: Vec<DownloadResult>,
+    files: FileCounts,
 }
 
 impl Downloaders {
-    /// Starts clients: for each kind, that many clients with its choice of files.
+    /// Starts clients that download until [`Downloaders::end`], and resume broken downloads: for each kind,
+    /// that many clients with its choice of files.
     pub(crate) fn start(edge: SocketAddr, kinds: &[(usize, Arc<Choose>)], seed: u64) -> Self {
-        let shared = Arc::new(Shared {
-            edge,
-            ends: AtomicBool::new(false),
-            reading: AtomicUsize::new(0),
-            begun: AtomicUsize::new(0),
-            sent: AtomicU64::new(0),
-            answers: AtomicU64::new(0),
-            attempts: Mutex::default(),
-            files: Mutex::default(),
-        });
-        let mut clients = JoinSet::new();
+        let mut downloaders = Self::without_clients(edge);
         let choices = kinds.iter().flat_map(|(count, choose)| std::iter::repeat_n(choose, *count));
         for (number, choose) in (1..).zip(choices) {
-            let (shared, choose) = (Arc::clone(&shared), Arc::clone(choose));
+            let (shared, choose) = (Arc::clone(&downloaders.shared), Arc::clone(choose));
             let mut random = SmallRng::seed_from_u64(seed ^ u64::rotate_left(number, 24));
-            clients.spawn(async move {
-                while !shared.ends.load(Ordering::Relaxed) {
-                    let (expected, pace) = choose(&mut random);
-                    shared.fetch(expected, pace).await;
+            downloaders.clients.spawn(async move {
+                while !shared.state.lock().ends {
+                    let (file, pace) = choose(&mut random);
+                    shared.download_resuming(file, pace).await;
                 }
             });
         }
-        Self { clients, shared }
+        downloaders
+    }
+
+    /// Starts these downloads, at most `at_once` concurrently, each `interval` after the one before. None is
+    /// resumed; those not finished after `time_limit` are late.
+    pub(crate) fn start_list(
+        edge: SocketAddr,
+        files: Vec<(ExpectedFile, Pace)>,
+        at_once: usize,
+        interval: Duration,
+        time_limit: Duration,
+    ) -> Self {
+        let mut downloaders = Self::without_clients(edge);
+        let (room, now) = (Arc::new(Semaphore::new(at_once)), Instant::now());
+        for (index, (file, pace)) in (0..).zip(files) {
+            let (shared, room) = (Arc::clone(&downloaders.shared), Arc::clone(&room));
+            downloaders.clients.spawn(async move {
+                sleep_until(now + interval * index).await;
+                let _turn = room.acquire_owned().await;
+                shared.attempt(&file, pace, now + time_limit, false).await;
+            });
+        }
+        downloaders
+    }
+
+    fn without_clients(edge: SocketAddr) -> Self {
+        Self { clients: JoinSet::new(), shared: Arc::new(Shared { edge, state: Mutex::default() }) }
     }
 
     /// Number of downloads that are reading a body.
     pub(crate) fn reading(&self) -> usize {
-        self.shared.reading.load(Ordering::Relaxed)
+        self.shared.state.lock().reading
+    }
+
+    /// Waits until `count` downloads are reading a body.
+    ///
+    /// # Errors
+    /// When they are not within a minute.
+    pub(crate) async fn until_reading(&self, count: usize) -> Result<(), Failure> {
+        let is_reading = async || match self.reading() {
+            reading if reading >= count => Ok(()),
+            reading => {
+                Err(Failure::failed(format!("{reading} downloads are under way at once, not {count}")))
+            }
+        };
+        poll(READING_WITHIN, is_reading).await
     }
 
     /// Numbers of requests sent so far, and of answers of finished attempts.
     pub(crate) fn counts(&self) -> (u64, u64) {
-        (self.shared.sent.load(Ordering::Relaxed), self.shared.answers.load(Ordering::Relaxed))
+        self.shared.state.lock().counts
     }
 
-    /// The finished attempts.
-    pub(crate) fn attempts(&self) -> Vec<Attempt> {
-        self.shared.attempts.lock().clone()
+    /// Waits for all downloads of a list and returns their results.
+    pub(crate) async fn results(self) -> Vec<DownloadResult> {
+        self.clients.join_all().await;
+        std::mem::take(&mut self.shared.state.lock().results)
     }
 
-    /// Starts no more files, and waits at most `within` until those in progress are finished.
-    pub(crate) async fn end(mut self, within: Duration) -> (Vec<Attempt>, FileCounts) {
-        self.shared.ends.store(true, Ordering::Relaxed);
+    /// Starts no more files, and waits at most `within` until those in progress are finished. Returns all
+    /// attempts.
+    pub(crate) async fn end(mut self, within: Duration) -> (Vec<DownloadResult>, FileCounts) {
+        self.shared.state.lock().ends = true;
         let deadline = Instant::now() + within;
         while let Ok(Some(_)) = timeout_at(deadline, self.clients.join_next()).await {}
         self.clients.shutdown().await;
-        let mut files = *self.shared.files.lock();
-        let begun = self.shared.begun.load(Ordering::Relaxed);
-        files.unfinished = begun.saturating_sub(files.whole + files.lost);
-        (self.attempts(), files)
+        let mut state = self.shared.state.lock();
+        (std::mem::take(&mut state.results), state.files)
     }
 }
 
 impl Shared {
     /// Downloads a file, resuming as often as necessary.
-    async fn fetch(&self, expected: ExpectedFile, pace: Pace) {
-        self.begun.fetch_add(1, Ordering::Relaxed);
-        let (mut left, mut attempts) = (expected, 0);
+    async fn download_resuming(&self, file: ExpectedFile, pace: Pace) {
+        self.state.lock().files.unfinished += 1;
+        let (mut left, mut is_resumed) = (file, false);
         loop {
-            let begun = Instant::now();
             // At the end of the run the remaining attempts are not throttled.
-            let pace = if self.ends.load(Ordering::Relaxed) { Pace::QUICK } else { pace };
-            self.sent.fetch_add(1, Ordering::Relaxed);
-            let result =
-                download_file(self.edge, &left, pace, begun + ATTEMPT_TIMEOUT, &self.reading, ready(()))
-                    .await;
-            attempts += 1;
-            self.answers.fetch_add(u64::from(result.is_answered), Ordering::Relaxed);
-            left = left.after(usize::try_from(result.bytes).unwrap_or(usize::MAX));
-            let ended = match &result.outcome {
+            let pace = if self.state.lock().ends { Pace::QUICK } else { pace };
+            let deadline = Instant::now() + ATTEMPT_TIMEOUT;
+            let (outcome, bytes) = self.attempt(&left, pace, deadline, is_resumed).await;
+            left = left.after(bytes);
+            let is_whole = match outcome {
                 Outcome::Whole => Some(true),
                 Outcome::Wrong(_) | Outcome::Late => Some(false),
                 Outcome::Refused(refusal) => (!refusal.is_temporary()).then_some(false),
                 Outcome::Broken(_) => None,
             };
-            let (ended_at, is_resumed) = (Instant::now(), attempts > 1);
-            let path = left.path.clone();
-            self.attempts.lock().push(Attempt { begun, ended: ended_at, result, is_resumed, path });
-            if let Some(is_whole) = ended {
-                let mut files = self.files.lock();
+            if let Some(is_whole) = is_whole {
+                let mut state = self.state.lock();
+                let files = &mut state.files;
+                files.unfinished -= 1;
                 *(if is_whole { &mut files.whole } else { &mut files.lost }) += 1;
-                files.resumed += usize::from(is_whole && attempts > 1);
+                files.resumed += usize::from(is_whole && is_resumed);
                 return;
             }
+            is_resumed = true;
             sleep(AGAIN).await;
         }
+    }
+
+    /// Downloads a file once, and records the result. Returns the outcome and the number of bytes received.
+    async fn attempt(
+        &self,
+        file: &ExpectedFile,
+        pace: Pace,
+        deadline: Instant,
+        is_resumed: bool,
+    ) -> (Outcome, u64) {
+        self.state.lock().counts.0 += 1;
+        let begins_to_read = || self.state.lock().reading += 1;
+        let result = download_file(self.edge, file, pace, deadline, begins_to_read).await;
+        let (outcome, bytes) = (result.outcome.clone(), result.bytes);
+        let mut state = self.state.lock();
+        state.reading -= usize::from(bytes > 0);
+        state.counts.1 += u64::from(result.is_answered);
+        state.results.push(DownloadResult { is_resumed, ..result });
+        (outcome, bytes)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
+    use mesh_testbed::eventually;
     use tokio::{
         io::{AsyncReadExt as _, AsyncWriteExt as _},
         net::TcpListener,
@@ -180,7 +214,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_file_that_breaks_off_is_got_in_parts() {
+    async fn a_file_that_breaks_off_is_downloaded_in_parts() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let edge = listener.local_addr().unwrap();
         let asked = Arc::new(Mutex::new(Vec::new()));
@@ -205,16 +239,11 @@ mod tests {
         let expected = ExpectedFile { path, range: None, bytes: Bytes::from_static(b"0123456789"), etag };
         let choose: Arc<Choose> = Arc::new(move |_: &mut SmallRng| (expected.clone(), Pace::QUICK));
         let downloaders = Downloaders::start(edge, &[(1, choose)], 1);
-        while asked.lock().is_empty() {
-            sleep(Duration::from_millis(5)).await;
-        }
+        eventually(Duration::from_secs(20), "nothing is asked", async || !asked.lock().is_empty()).await;
         let (attempts, files) = downloaders.end(Duration::from_secs(20)).await;
         assert_eq!(asked.lock()[..3], [0, 4, 8]);
-        assert_eq!(
-            (files.whole, files.resumed, files.lost, files.unfinished),
-            (files.whole, files.whole, 0, 0)
-        );
-        assert!(matches!(attempts[0].result.outcome, Outcome::Broken(_)) && !attempts[0].is_resumed);
-        assert!(attempts[2].result.outcome == Outcome::Whole && attempts[2].is_resumed);
+        assert_eq!(files, FileCounts { resumed: files.whole, lost: 0, unfinished: 0, ..files });
+        assert!(matches!(attempts[0].outcome, Outcome::Broken(_)) && !attempts[0].is_resumed);
+        assert!(attempts[2].outcome == Outcome::Whole && attempts[2].is_resumed);
     }
 }

@@ -4,9 +4,13 @@
 use std::{net::SocketAddr, ops::Range, path::Path};
 
 use bytes::{Bytes, BytesMut};
-use mesh::failure::{Failure, cannot};
+use mesh::{
+    failure::{Failure, cannot},
+    terminal::print_line,
+};
 use mesh_history::{Deadlines, Layout, SegmentStore};
-use rand::{Rng as _, rngs::SmallRng};
+use rand::{Rng as _, SeedableRng as _, rngs::SmallRng};
+use tokio_postgres::Client;
 
 use super::download::Download;
 use crate::synthetic::{LargeTable, Synthetic};
@@ -22,7 +26,7 @@ const PART_PERCENT: u32 = 20;
 pub(crate) const LEDGER: &str = "/api/v2/ledgerentry/export?partyId=network&assetId=RIG";
 /// Fills the ledger with entries between two accounts of the network in their own asset; `ROWS` is replaced
 /// by the number of entries.
-pub(crate) const LEDGER_ROWS: &str = "INSERT INTO accounts VALUES
+const LEDGER_ROWS: &str = "INSERT INTO accounts VALUES
         ('a', 'network', 'RIG', '', 4, 'ab', '2023-01-01'), ('b', 'network', 'RIG', '', 11, 'ab', '2023-01-01');
     INSERT INTO ledger SELECT time, 'a', 'b', n, 'ab', time, time, n * 7, n * 5, 'TRANSFER_TYPE_REWARD_PAYOUT' FROM (
         SELECT n, n * interval '1 second' + timestamptz '2023-01-01 00:00:00+00' AS time
@@ -47,8 +51,8 @@ pub(crate) struct ExpectedFile {
 impl ExpectedFile {
     /// The request for the rest after `bytes` bytes. Without an entity tag it is the whole file again, since
     /// a changed file could not be detected.
-    pub(crate) fn after(&self, bytes: usize) -> Self {
-        let bytes = bytes.min(self.bytes.len().saturating_sub(1));
+    pub(crate) fn after(&self, bytes: u64) -> Self {
+        let bytes = usize::try_from(bytes).unwrap_or(usize::MAX).min(self.bytes.len().saturating_sub(1));
         if self.etag.is_none() || bytes == 0 {
             return self.clone();
         }
@@ -72,14 +76,28 @@ pub(crate) struct Files {
     history: Vec<File>,
     /// The names of the segments, in order of height.
     pub(crate) segments: Vec<String>,
-    ledger: Option<Bytes>,
+    ledger: Bytes,
     plan: Synthetic,
 }
 
 impl Files {
-    /// Reads files from the segments that were written by a plan: two of one segment, two of two, four, eight
-    /// … segments each, and one of all segments.
-    pub(crate) async fn read(folder: &Path, plan: Synthetic, random: &mut SmallRng) -> Result<Self, Failure> {
+    /// Writes a synthetic history into a folder, and a ledger of that many entries into the database. The files
+    /// are two of one segment, two of two, four, eight … segments each, and one of all segments.
+    pub(crate) async fn create(
+        folder: &Path,
+        plan: Synthetic,
+        database: &Client,
+        entries: u32,
+        seed: u64,
+    ) -> Result<Self, Failure> {
+        print_line("writing segments");
+        let store_folder = folder.to_owned();
+        let written = tokio::task::spawn_blocking(move || plan.write(&store_folder)).await;
+        written.map_err(|error| cannot("write segments", &error))??;
+        for statement in [&LEDGER_ROWS.replace("ROWS", &entries.to_string()), "VACUUM ANALYZE"] {
+            database.batch_execute(statement).await.map_err(|error| cannot("fill in a ledger", &error))?;
+        }
+        let mut random = SmallRng::seed_from_u64(seed);
         let root = folder.to_string_lossy();
         let unreadable = |error| cannot("read the segments", &error);
         let store = SegmentStore::open(&root, Deadlines::default()).map_err(unreadable)?;
@@ -105,37 +123,35 @@ impl Files {
             history.push(File { from, to, etag, bytes: bytes.freeze() });
         }
         let segments = held.segments.iter().map(|segment| segment.name.to_string()).collect();
-        Ok(Self { history, segments, ledger: None, plan })
+        Ok(Self { history, segments, ledger: Bytes::new(), plan })
     }
 
     /// Downloads the ledger; its content is expected from all later downloads.
     pub(crate) async fn learn_ledger(&mut self, edge: SocketAddr) -> Result<(), Failure> {
         let learned = async {
             let mut download = Download::open(edge, LEDGER, None, None).await?;
-            let (mut all, mut piece) = (BytesMut::new(), Vec::new());
-            while download.next(&mut piece, READ_BYTES).await? {
-                all.extend_from_slice(&piece);
-            }
+            let text = download.text().await?;
             match download.head.status {
-                200 => Ok(all.freeze()),
-                status => Err(format!("{status}: {}", String::from_utf8_lossy(&all))),
+                200 => Ok(Bytes::from(text)),
+                status => Err(format!("{status}: {text}")),
             }
         };
-        let ledger: Result<Bytes, String> = learned.await;
-        let ledger =
-            ledger.map_err(|why| Failure::failed(format!("the ledger cannot be downloaded: {why}")))?;
-        self.ledger = Some(ledger);
+        let unlearned = |why: String| Failure::failed(format!("the ledger cannot be downloaded: {why}"));
+        self.ledger = learned.await.map_err(unlearned)?;
         Ok(())
     }
 
     /// A random file or part of a file, the ledger included.
     pub(crate) fn any(&self, random: &mut SmallRng) -> ExpectedFile {
-        match &self.ledger {
-            Some(bytes) if random.random_range(0..100) < LEDGER_PERCENT => {
-                ExpectedFile { path: LEDGER.to_owned(), range: None, bytes: bytes.clone(), etag: None }
-            }
-            _ => self.any_of_history(random),
+        match random.random_range(0..100) < LEDGER_PERCENT {
+            true => self.ledger(),
+            false => self.any_of_history(random),
         }
+    }
+
+    /// The ledger.
+    pub(crate) fn ledger(&self) -> ExpectedFile {
+        ExpectedFile { path: LEDGER.to_owned(), range: None, bytes: self.ledger.clone(), etag: None }
     }
 
     /// A random file of the history, or a part of it.

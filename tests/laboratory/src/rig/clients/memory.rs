@@ -4,6 +4,8 @@ use std::{future::Future, pin::pin, time::Duration};
 
 use tokio::time::{MissedTickBehavior, interval};
 
+use crate::private::PrivateMesh;
+
 /// Sampling interval.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -21,8 +23,15 @@ pub(crate) struct ProcessMemory {
 }
 
 impl ProcessMemory {
-    /// Reads the memory of a process for the first time; `None` when it is unknown.
-    pub(crate) fn start(name: String, pid: u32) -> Option<Self> {
+    /// Reads the memory of all processes of these names for the first time; those whose memory is unknown are
+    /// left out.
+    pub(crate) fn of_all(mesh: &PrivateMesh, names: &[&str]) -> Vec<Self> {
+        let processes =
+            names.iter().flat_map(|name| mesh.pids(name).into_iter().map(move |pid| (*name, pid)));
+        processes.filter_map(|(name, pid)| Self::start(name.to_owned(), pid)).collect()
+    }
+
+    fn start(name: String, pid: u32) -> Option<Self> {
         let at_first = resident_kib(pid)?;
         Some(Self { name, pid, at_first, at_most: at_first })
     }

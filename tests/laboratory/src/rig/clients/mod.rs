@@ -4,7 +4,6 @@
 pub(crate) mod connection;
 pub(crate) mod consistency;
 pub(crate) mod download;
-pub(crate) mod download_batch;
 pub(crate) mod download_results;
 pub(crate) mod downloaders;
 pub(crate) mod files;
@@ -15,3 +14,4 @@ pub(crate) mod node;
 pub(crate) mod request;
 pub(crate) mod samples;
 pub(crate) mod submitters;
+pub(crate) mod transfer;

@@ -4,15 +4,14 @@ use std::{net::SocketAddr, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use mesh::failure::{Failure, cannot};
+use mesh_testbed::poll;
 use mesh_transaction::TxHash;
 use reqwest::Client;
 use serde_json::{Value, json};
-use tokio::time::{Instant, sleep};
 
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 /// How long waiting transactions may take to get into blocks.
 const EMPTY_WITHIN: Duration = Duration::from_secs(30);
-const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// An RPC client of one node.
 pub(crate) struct Node {
@@ -21,25 +20,20 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    pub(crate) fn new(address: SocketAddr) -> Result<Self, Failure> {
+    /// Waits until a node answers and no transaction waits for a block.
+    ///
+    /// # Errors
+    /// When transactions still wait after half a minute.
+    pub(crate) async fn idle(address: SocketAddr) -> Result<Self, Failure> {
         let client = Client::builder().no_proxy().timeout(ANSWER_WITHIN).build();
         let client = client.map_err(|error| cannot("make an HTTP client", &error))?;
-        Ok(Self { client, url: format!("http://{address}") })
-    }
-
-    /// Waits until the node answers and no transaction waits for a block.
-    pub(crate) async fn is_idle(&self) -> Result<(), Failure> {
-        let deadline = Instant::now() + EMPTY_WITHIN;
-        loop {
-            let waiting = self.call("num_unconfirmed_txs", &json!({})).await;
-            if waiting.is_ok_and(|waiting| waiting["result"]["total"] == "0") {
-                return Ok(());
-            }
-            if Instant::now() >= deadline {
-                return Err(Failure::failed("transactions wait at the node and come into no block"));
-            }
-            sleep(POLL_INTERVAL).await;
-        }
+        let node = Self { client, url: format!("http://{address}") };
+        let is_idle = async || match node.call("num_unconfirmed_txs", &json!({})).await {
+            Ok(waiting) if waiting["result"]["total"] == "0" => Ok(()),
+            _ => Err(Failure::failed("transactions wait at the node and come into no block")),
+        };
+        poll(EMPTY_WITHIN, is_idle).await?;
+        Ok(node)
     }
 
     /// Whether a block has a transaction.

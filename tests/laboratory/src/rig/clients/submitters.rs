@@ -1,12 +1,7 @@
 //! Clients that submit transactions. The seed decides what they submit, how often they repeat it and when
 //! they disconnect early; every outcome is recorded.
 
-use std::{
-    cell::{Cell, RefCell},
-    collections::BTreeMap,
-    net::SocketAddr,
-    time::Duration,
-};
+use std::{cell::RefCell, collections::BTreeMap, net::SocketAddr, time::Duration};
 
 use futures_util::future::join_all;
 use mesh::failure::{Failure, cannot};
@@ -111,14 +106,19 @@ pub(crate) struct Submitters {
     url: String,
     plan: Plan,
     factory: TransactionFactory,
-    txs: RefCell<Vec<Transaction>>,
-    outcomes: RefCell<BTreeMap<usize, Vec<SubmissionOutcome>>>,
+    state: RefCell<State>,
+}
+
+#[derive(Default)]
+struct State {
+    txs: Vec<Transaction>,
+    /// The outcomes of all submissions, by index of the transaction.
+    outcomes: BTreeMap<usize, Vec<SubmissionOutcome>>,
     /// Number of submissions so far.
-    turns: Cell<usize>,
+    turns: usize,
     /// Numbers of requests sent and of answers received.
-    sent: Cell<u64>,
-    answers: Cell<u64>,
-    indefinite: RefCell<Vec<IndefiniteSubmission>>,
+    counts: (u64, u64),
+    indefinite: Vec<IndefiniteSubmission>,
 }
 
 impl Submitters {
@@ -130,12 +130,7 @@ impl Submitters {
             url: format!("http://{edge}/transaction"),
             plan,
             factory: TransactionFactory::new(seed),
-            txs: RefCell::default(),
-            outcomes: RefCell::default(),
-            turns: Cell::new(0),
-            sent: Cell::new(0),
-            answers: Cell::new(0),
-            indefinite: RefCell::default(),
+            state: RefCell::default(),
         })
     }
 
@@ -144,7 +139,7 @@ impl Submitters {
         let is_enough = &is_enough;
         let clients = (0..self.plan.clients).map(|client| async move {
             let mut random = SmallRng::seed_from_u64(seed ^ client.rotate_left(32));
-            while self.turns.replace(self.turns.get() + 1) < self.plan.submissions || !is_enough() {
+            while self.begin_turn() < self.plan.submissions || !is_enough() {
                 let (which, tx) = self.chosen(&mut random);
                 let kind = KINDS[random.random_range(0..KINDS.len())];
                 let leaves = random.random_range(0..100) < LEAVING_PERCENT;
@@ -153,26 +148,33 @@ impl Submitters {
                 let begun = Instant::now();
                 let is_bad = tx.pow.is_none();
                 let (mut outcome, message) = self.submit_one(tx, kind, disconnect_after).await;
-                if is_bad && is_unchecked(kind, &outcome, &message, self.outcomes.borrow().get(&which)) {
+                let mut state = self.state.borrow_mut();
+                if is_bad && is_unchecked(kind, &outcome, &message, state.outcomes.get(&which)) {
                     outcome = SubmissionOutcome::Unchecked;
                 }
                 if !outcome.is_definite() {
-                    self.indefinite.borrow_mut().push(IndefiniteSubmission {
-                        when: (begun, Instant::now()),
-                        outcome: outcome.clone(),
-                        message,
-                    });
+                    let (when, outcome) = ((begun, Instant::now()), outcome.clone());
+                    state.indefinite.push(IndefiniteSubmission { when, outcome, message });
                 }
-                self.outcomes.borrow_mut().entry(which).or_default().push(outcome);
+                state.outcomes.entry(which).or_default().push(outcome);
+                drop(state);
                 sleep(self.plan.pause.mul_f64(random.random())).await;
             }
         });
         join_all(clients).await;
     }
 
+    /// Counts a submission; returns how many there were before it.
+    fn begin_turn(&self) -> usize {
+        let mut state = self.state.borrow_mut();
+        state.turns += 1;
+        state.turns - 1
+    }
+
     /// A new transaction or a recently submitted one, with its index.
     fn chosen(&self, random: &mut SmallRng) -> (usize, Transaction) {
-        let mut txs = self.txs.borrow_mut();
+        let mut state = self.state.borrow_mut();
+        let txs = &mut state.txs;
         let known = txs.len();
         if known > 0 && random.random_range(0..100) < REPEATED_PERCENT {
             let which = random.random_range(known.saturating_sub(RECENT)..known);
@@ -192,7 +194,7 @@ impl Submitters {
         kind: SubmissionType,
         disconnect_after: Option<Duration>,
     ) -> (SubmissionOutcome, String) {
-        self.sent.set(self.sent.get() + 1);
+        self.state.borrow_mut().counts.0 += 1;
         let request = SubmitTransactionRequest { tx: Some(tx), r#type: kind.into() };
         let asked = async {
             let answer = self.client.post(&self.url).json(&request).send().await?;
@@ -203,7 +205,7 @@ impl Submitters {
             Err(_) => (SubmissionOutcome::Other(format!("no answer within {TIMEOUT:?}")), String::new()),
             Ok(Err(error)) => (SubmissionOutcome::Lost(error_chain(&error)), String::new()),
             Ok(Ok((status, body))) => {
-                self.answers.set(self.answers.get() + 1);
+                self.state.borrow_mut().counts.1 += 1;
                 (outcome_of(status, &body), body)
             }
         }
@@ -211,18 +213,17 @@ impl Submitters {
 
     /// Numbers of submissions sent and of answers received.
     pub(crate) fn counts(&self) -> (u64, u64) {
-        (self.sent.get(), self.answers.get())
+        self.state.borrow().counts
     }
 
     /// The submissions without a definite answer.
     pub(crate) fn indefinite(&self) -> Vec<IndefiniteSubmission> {
-        self.indefinite.borrow().clone()
+        self.state.borrow().indefinite.clone()
     }
 
     /// All submitted transactions with their outcomes.
     pub(crate) fn submitted(self) -> Vec<Submitted> {
-        let outcomes = self.outcomes.into_inner();
-        let txs = self.txs.into_inner();
+        let State { txs, outcomes, .. } = self.state.into_inner();
         let of_one = |(which, outcomes): (usize, Vec<SubmissionOutcome>)| {
             let tx: &Transaction = &txs[which];
             Submitted { hash: TxHash::of(&encode(tx)), is_bad: tx.pow.is_none(), outcomes }

@@ -21,9 +21,9 @@ use crate::{
     private::{Layout, PrivateMesh, UNCACHED_EDGE},
     rig::{
         clients::{
-            consistency::{Contradiction, Truth, contradictions, truths},
+            consistency::{CheckedTransaction, Contradiction, check},
             node::Node,
-            submitters::{Submitted, Submitters},
+            submitters::Submitters,
         },
         faults::{
             injector::FaultInjector,
@@ -86,16 +86,14 @@ impl<'a> Fixture<'a> {
             injectors[0].run_until(node_kills, 1, submitting.clone()),
             injectors[1].run_until(relay_kills, 1, submitting),
         );
-        let node = Node::new(self.node.address())?;
         if !self.mesh.until_serving(&[DEVNODE, RELAY], BACK_WITHIN).await {
             return Err(Failure::failed(format!("node and relays do not serve within {BACK_WITHIN:?}")));
         }
-        node.is_idle().await?;
-        let submitted = submitters.submitted();
-        let truths = truths(self.edge, &node, &submitted).await?;
-        let sent = self.sent(&submitted)?;
+        let node = Node::idle(self.node.address()).await?;
+        let checked = check(self.edge, &node, submitters.submitted()).await?;
+        let sent = self.sent(&checked)?;
         let calls = received(&self.calls).map_err(|error| cannot("read the node's record", &error))?;
-        let mut report = reported(seed, &submitted, &truths, &sent, &calls);
+        let mut report = reported(seed, &checked, &sent, &calls);
         let kills =
             injectors.map(|injector| injector.injected().iter().filter(|fault| fault.is_repaired).count());
         let [node, relay] = kills;
@@ -107,8 +105,8 @@ impl<'a> Fixture<'a> {
     }
 
     /// Reads the logs of the relays.
-    fn sent(&self, submitted: &[Submitted]) -> Result<RelayLog, Failure> {
-        let of: HashSet<TxHash> = submitted.iter().map(|submitted| submitted.hash).collect();
+    fn sent(&self, checked: &[CheckedTransaction]) -> Result<RelayLog, Failure> {
+        let of: HashSet<TxHash> = checked.iter().map(|checked| checked.submitted.hash).collect();
         let mut sent = RelayLog::default();
         for replica in 0..RELAYS {
             let log = std::fs::read(self.mesh.home.log(RELAY, replica));
@@ -122,35 +120,23 @@ impl<'a> Fixture<'a> {
 /// Builds the report of a run.
 fn reported(
     seed: u64,
-    submitted: &[Submitted],
-    truths: &[Truth],
+    checked: &[CheckedTransaction],
     sent: &RelayLog,
     calls: &HashMap<TxHash, u64>,
 ) -> Report {
-    let mut figures = Figures { transactions: submitted.len(), ..Figures::default() };
-    let mut found = Vec::new();
+    let mut figures = Figures { transactions: checked.len(), ..Figures::default() };
     let (mut statuses, mut times) = (BTreeMap::<&str, usize>::new(), BTreeMap::<u64, usize>::new());
     let mut unsent = 0;
-    let mut messages = Vec::new();
-    for (submitted, truth) in submitted.iter().zip(truths) {
-        for outcome in &submitted.outcomes {
-            figures.count(outcome);
-        }
+    for CheckedTransaction { submitted, truth, .. } in checked {
+        submitted.outcomes.iter().for_each(|outcome| figures.count(outcome));
         figures.in_blocks += usize::from(truth.is_included);
         *statuses.entry(truth.status.as_deref().unwrap_or("none")).or_default() += 1;
         let of = |counts: &HashMap<TxHash, u64>| counts.get(&submitted.hash).copied().unwrap_or_default();
         *times.entry(of(calls)).or_default() += 1;
         unsent += usize::from(of(calls) > of(&sent.times));
-        let contradicts = contradictions(submitted, truth);
-        if !contradicts.is_empty() {
-            let Submitted { hash, outcomes, .. } = submitted;
-            let Truth { is_included, status } = truth;
-            messages.push(format!(
-                "{hash} in a block: {is_included}, told as {status:?}, said to clients: {outcomes:?}"
-            ));
-        }
-        found.extend(contradicts);
     }
+    let found: Vec<Contradiction> =
+        checked.iter().flat_map(|checked| checked.contradictions.iter().copied()).collect();
     let mut report = Report::new(format!("seed {seed}"), figures);
     for (what, kind) in [
         ("transactions whose answers contradict each other", Contradiction::Answers),
@@ -165,7 +151,8 @@ fn reported(
     submissions_hold(&mut report, sent, unsent);
     report.notes.push(format!("transactions by calls at the node: {}", listed(&times)));
     report.notes.push(format!("transactions by status afterwards: {}", listed(&statuses)));
-    report.messages = messages;
+    let contradicting = checked.iter().filter(|checked| !checked.contradictions.is_empty());
+    report.messages = contradicting.map(CheckedTransaction::description).collect();
     report.messages.extend(sent.wrong.iter().cloned());
     report
 }

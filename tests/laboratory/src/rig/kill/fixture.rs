@@ -4,14 +4,12 @@
 use std::{net::SocketAddr, time::Duration};
 
 use futures_util::FutureExt as _;
-use mesh::{
-    failure::{Failure, cannot},
-    terminal::print_line,
-};
+use mesh::failure::{Failure, cannot};
 use mesh_launcher::services::runnable;
-use rand::{SeedableRng as _, rngs::SmallRng};
+use mesh_testbed::poll;
+use rand::rngs::SmallRng;
 use serde_json::Value;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::time::timeout;
 
 use crate::{
     metrics,
@@ -20,9 +18,10 @@ use crate::{
         args::PlayArgs,
         clients::{
             download::Download,
-            download_batch::{DownloadBatch, Pace},
             download_results::DownloadResult,
-            files::{ExpectedFile, Files, LEDGER_ROWS, SEGMENTS},
+            downloaders::Downloaders,
+            files::{ExpectedFile, Files, SEGMENTS},
+            transfer::Pace,
         },
         faults::{
             injector::{FaultInjector, InjectedFault},
@@ -55,7 +54,6 @@ const BLOCK: &str = "INSERT INTO blocks VALUES ('2024-01-01 00:00:00+00', 1, 'ab
 const TIMEOUT: Duration = Duration::from_secs(60);
 /// Timeout of one request in that check.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
-const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The running mesh and the expected files.
 pub(super) struct Fixture<'a> {
@@ -70,26 +68,19 @@ impl<'a> Fixture<'a> {
     /// Writes the data and starts servers and services.
     pub(super) async fn start(mesh: &'a PrivateMesh, play: &'a PlayArgs, seed: u64) -> Result<Self, Failure> {
         let servers = mesh.start_servers().await?;
-        print_line("writing segments");
-        let (plan, rows) = play.either((PLAN, ENTRIES), (PLAN_SHORT, ENTRIES_SHORT));
-        let folder = mesh.home.root().to_owned();
-        let root = folder.clone();
-        let written = tokio::task::spawn_blocking(move || plan.write(&root)).await;
-        written.map_err(|error| cannot("write segments", &error))??;
         let database = servers.connect("").await?;
-        for statement in [BLOCK, &LEDGER_ROWS.replace("ROWS", &rows.to_string()), "VACUUM ANALYZE"] {
-            database.batch_execute(statement).await.map_err(|error| cannot("fill in rows", &error))?;
-        }
+        database.batch_execute(BLOCK).await.map_err(|error| cannot("fill in a block", &error))?;
+        let (plan, entries) = play.either((PLAN, ENTRIES), (PLAN_SHORT, ENTRIES_SHORT));
+        let mut files = Files::create(mesh.home.root(), plan, &database, entries, seed).await?;
         // Other services would only take processor time.
-        let others = runnable(false).map(|service| service.name).filter(|name| *name != EDGE);
+        let others =
+            runnable(false).map(|service| service.name).filter(|name| ![EDGE, EXPORT].contains(name));
         let mut replicas: Vec<(&str, u32)> = others.map(|name| (name, 0)).collect();
-        replicas.retain(|(name, _)| *name != EXPORT);
         replicas.extend([(EXPORT, WORKERS), (UNCACHED_EDGE, 0)]);
-        let edges =
-            mesh.start_services(&servers, &Layout { replicas: &replicas, ..Layout::default() }).await?;
-        let mut files = Files::read(&folder, plan, &mut SmallRng::seed_from_u64(seed)).await?;
-        files.learn_ledger(edges.cached).await?;
-        Ok(Self { mesh, play, servers, edge: edges.cached, files })
+        let layout = Layout { replicas: &replicas, ..Layout::default() };
+        let edge = mesh.start_services(&servers, &layout).await?.cached;
+        files.learn_ledger(edge).await?;
+        Ok(Self { mesh, play, servers, edge, files })
     }
 
     /// Starts downloads, at most `at_once` concurrently.
@@ -97,9 +88,9 @@ impl<'a> Fixture<'a> {
         &self,
         downloads: Vec<(ExpectedFile, Pace)>,
         at_once: usize,
-    ) -> DownloadBatch {
+    ) -> Downloaders {
         let time_limit = DOWNLOAD_TIMEOUT.max(self.play.bound(DOWNLOAD_TIMEOUT / 2));
-        DownloadBatch::start(self.edge, downloads, at_once, Duration::ZERO, time_limit)
+        Downloaders::start_list(self.edge, downloads, at_once, Duration::ZERO, time_limit)
     }
 
     /// Downloads files, [`AT_ONCE`] concurrently, while faults are injected, at most `at_once` concurrently.
@@ -126,46 +117,33 @@ impl<'a> Fixture<'a> {
         random: &mut SmallRng,
         any: impl Fn(&Files, &mut SmallRng) -> ExpectedFile,
     ) -> Vec<(ExpectedFile, Pace)> {
-        let mut mixed = Vec::with_capacity(count);
-        for _ in 0..count {
+        let download = |_| {
             let expected = any(&self.files, random);
             let pace = Pace::any(expected.bytes.len(), longest, random);
-            mixed.push((expected, pace));
-        }
-        mixed
+            (expected, pace)
+        };
+        (0..count).map(download).collect()
     }
 
     /// Waits until all workers are ready, list every segment, and serve the whole history; returns whether
     /// they do.
     pub(super) async fn becomes_normal(&self) -> bool {
-        let deadline = Instant::now() + TIMEOUT;
-        while Instant::now() < deadline {
-            if self.is_normal().await {
-                return true;
-            }
-            sleep(POLL_INTERVAL).await;
-        }
-        false
+        poll(TIMEOUT, async || if self.is_normal().await { Ok(()) } else { Err(()) }).await.is_ok()
     }
 
     async fn is_normal(&self) -> bool {
-        let readiness = self.mesh.supervisor.standing();
-        let expected = |name: &str| if name == EXPORT { WORKERS as usize } else { 1 };
-        let is_ready = |name: &str| {
-            readiness
-                .iter()
-                .any(|(other, ready, all)| other == name && ready == all && *all == expected(name))
-        };
-        if !is_ready(EXPORT) || !is_ready(EDGE) || self.listed().await != Ok(self.files.plan().segments) {
+        let is_ready =
+            |name: &str, replicas| self.mesh.serves(name) && self.mesh.pids(name).len() == replicas;
+        let segments = self.files.plan().segments;
+        if !is_ready(EXPORT, WORKERS as usize) || !is_ready(EDGE, 1) || self.listed().await != Ok(segments) {
             return false;
         }
         let whole = self.files.largest();
         // Several requests, so that every worker is likely to answer one.
         for _ in 0..2 * WORKERS {
-            let opened =
-                timeout(ANSWER_WITHIN, Download::open(self.edge, &whole.path, Some("0-0"), None)).await;
-            let Ok(Ok(opened)) = opened else { return false };
-            if opened.head.status != 206 || opened.head.etag != whole.etag {
+            let opening = Download::open(self.edge, &whole.path, Some("0-0"), None);
+            let Ok(Ok(opened)) = timeout(ANSWER_WITHIN, opening).await else { return false };
+            if opened.head.status != 206 || opened.head.header("etag") != whole.etag.as_deref() {
                 return false;
             }
         }
@@ -185,13 +163,21 @@ impl<'a> Fixture<'a> {
         let listed = timeout(ANSWER_WITHIN, async {
             let mut download = Download::open(self.edge, SEGMENTS, None, None).await?;
             let text = download.text().await?;
-            let listing: Option<Value> = serde_json::from_str(&text).ok();
-            let segments = listing.as_ref().and_then(|listing| listing["segments"].as_array());
-            match (download.head.status, segments) {
+            let listing: Value = serde_json::from_str(&text).unwrap_or_default();
+            match (download.head.status, listing["segments"].as_array()) {
                 (200, Some(segments)) => Ok(segments.len() as u64),
                 (status, _) => Err(format!("{status} {text}")),
             }
         });
         listed.await.unwrap_or_else(|_| Err(format!("no listing within {ANSWER_WITHIN:?}")))
+    }
+
+    /// Waits until `count` segments are listed.
+    pub(super) async fn until_listed(&self, count: u64) -> Result<(), Failure> {
+        let is_listed = async || match self.listed().await {
+            Ok(listed) if listed == count => Ok(()),
+            other => Err(Failure::failed(format!("not {count} segments are listed, but {other:?}"))),
+        };
+        poll(TIMEOUT, is_listed).await
     }
 }

@@ -3,23 +3,39 @@
 //! A synthetic history is downloaded from three workers through one edge, in files of many sizes and at many
 //! paces. Every byte is compared with the expected one, and the longest wait of each download is measured.
 
+mod damage;
 mod fixture;
-mod phases;
+mod large;
+mod servers;
+mod stalled;
+mod workers;
 
 use std::time::Duration;
 
-use fixture::Fixture;
+use fixture::{AT_ONCE, Fixture, WORKERS};
 use mesh::{failure::Failure, open_files};
 use rand::rngs::SmallRng;
 
 use super::{
-    clients::download_results::{Figures, Report},
+    clients::{
+        download_results::{Figures, Report},
+        files::Files,
+    },
     engine::{PhasedDrill, RESTARTED_SOON, on_private_mesh, run_phases},
     seed,
 };
 use crate::rig::args::{KillArgs, KillPhase};
 
+/// Number of downloads in the phase without faults.
+const STEADY: usize = 300;
+const STEADY_SHORT: usize = 40;
+/// Longest duration of a slow download in that phase.
+const SLOW: Duration = Duration::from_secs(2);
+
 /// Runs the drill.
+///
+/// # Errors
+/// When a bar does not hold, or the drill cannot be run.
 pub(super) async fn drill(args: &KillArgs) -> Result<(), Failure> {
     open_files::raise();
     on_private_mesh(RESTARTED_SOON, async |mesh| {
@@ -38,9 +54,8 @@ impl PhasedDrill for Fixture<'_> {
     type Figures = Figures;
 
     fn setup(&self) -> String {
-        let plan = self.files.plan();
         let megabytes = self.files.largest().bytes.len() / 1_000_000;
-        format!("{} workers, {} segments of {megabytes} MB in all", fixture::WORKERS, plan.segments)
+        format!("{WORKERS} workers, {} segments of {megabytes} MB in all", self.files.plan().segments)
     }
 
     async fn becomes_normal(&self) -> bool {
@@ -48,6 +63,32 @@ impl PhasedDrill for Fixture<'_> {
     }
 
     async fn run(&self, phase: KillPhase, random: &mut SmallRng) -> Result<Vec<Report>, Failure> {
-        phases::run(self, phase, random).await
+        let before = self.pulls().await;
+        let mut reports = match phase {
+            KillPhase::Steady => vec![steady(self, random).await],
+            KillPhase::Kill => vec![workers::kill(self, random).await],
+            KillPhase::Freeze => vec![workers::freeze(self, random).await],
+            KillPhase::Scale => vec![workers::scale(self, random).await?],
+            KillPhase::Nats => vec![servers::nats(self, random).await],
+            KillPhase::Postgres => vec![servers::postgres(self, random).await?],
+            KillPhase::Damage => vec![damage::damage(self, random).await?],
+            KillPhase::Stalled => vec![stalled::stalled(self).await?],
+            KillPhase::Large => large::large(self).await?,
+        };
+        if let (Some((pulls, again)), Some((all, all_again))) = (before, self.pulls().await) {
+            let (pulls, again) = (all.saturating_sub(pulls), all_again.saturating_sub(again));
+            if let Some(report) = reports.last_mut() {
+                report.notes.push(format!("{pulls} pulls, {again} of them sent again"));
+            }
+        }
+        Ok(reports)
     }
+}
+
+async fn steady(fixture: &Fixture<'_>, random: &mut SmallRng) -> Report {
+    let downloads = fixture.mixed(fixture.play.either(STEADY, STEADY_SHORT), SLOW, random, Files::any);
+    let results = fixture.start_downloads(downloads, AT_ONCE).results().await;
+    let mut report = Report::of_downloads("steady", &results);
+    report.none_fails();
+    report
 }

@@ -6,7 +6,9 @@ use tokio::time::Instant;
 
 use crate::rig::{
     clients::{
-        download_results::Outcome, downloaders::Attempt, load::Load, samples,
+        download_results::{DownloadResult, Outcome},
+        load::Load,
+        samples,
         submitters::IndefiniteSubmission,
     },
     report::{self, Column},
@@ -57,10 +59,10 @@ impl Figures {
     }
 
     /// Adds the counts of downloads and submissions that ended in the period.
-    pub(super) fn count(&mut self, attempts: &[Attempt], indefinite: &[IndefiniteSubmission]) {
+    pub(super) fn count(&mut self, attempts: &[DownloadResult], indefinite: &[IndefiniteSubmission]) {
         let is_in = |moment: Instant| self.when.is_none_or(|(from, to)| moment >= from && moment < to);
         let ended = attempts.iter().filter(|attempt| is_in(attempt.ended));
-        let is_broken = |attempt: &&Attempt| attempt.result.outcome != Outcome::Whole;
+        let is_broken = |attempt: &&DownloadResult| attempt.outcome != Outcome::Whole;
         (self.downloads, self.broken) = (ended.clone().count(), ended.filter(is_broken).count());
         self.indefinite = indefinite.iter().filter(|indefinite| is_in(indefinite.when.1)).count();
     }

@@ -20,8 +20,7 @@ use tokio::time::{Instant, sleep};
 
 use super::{
     clients::{
-        download_results::Outcome,
-        downloaders::Attempt,
+        download_results::{DownloadResult, Outcome},
         heads::HeadObserver,
         samples::{Sample, quantile},
     },
@@ -29,7 +28,7 @@ use super::{
     environment::{Environment, REPLICAS},
     seed,
     traffic::{
-        Paces, SubmissionResults, Traffic, check_submissions, files_are_whole, finish_downloads,
+        FinishedTraffic, Paces, SubmissionResults, Traffic, check_submissions, files_are_whole,
         none_is_outdated,
     },
 };
@@ -93,9 +92,7 @@ async fn play(
     };
     let (reports, ()) = tokio::join!(restarting, traffic.submitters.submit(seed, || is_over.get()));
     let mut reports = reports?;
-    let end = traffic.load.finish().await;
-    let Traffic { load, downloaders, submitters } = traffic;
-    let (attempts, files) = finish_downloads(downloaders).await;
+    let FinishedTraffic { load, end, attempts, files, submitters } = traffic.finish().await;
     let fates = check_submissions(environment, submitters).await?;
     for report in &mut reports {
         report.figures.count(&attempts, &fates.indefinite);
@@ -201,10 +198,10 @@ fn submissions_hold(report: &mut Report, fates: &SubmissionResults) {
     }));
 }
 
-fn downloads_hold(report: &mut Report, attempts: &[Attempt], grace: Duration) {
-    let wrong: Vec<&Attempt> = attempts
+fn downloads_hold(report: &mut Report, attempts: &[DownloadResult], grace: Duration) {
+    let wrong: Vec<&DownloadResult> = attempts
         .iter()
-        .filter(|attempt| matches!(attempt.result.outcome, Outcome::Wrong(_) | Outcome::Late))
+        .filter(|attempt| matches!(attempt.outcome, Outcome::Wrong(_) | Outcome::Late))
         .collect();
     report.bar(
         format!(
@@ -214,9 +211,9 @@ fn downloads_hold(report: &mut Report, attempts: &[Attempt], grace: Duration) {
         ),
         wrong.is_empty() && !attempts.is_empty(),
     );
-    let soon: Vec<&Attempt> = attempts
+    let soon: Vec<&DownloadResult> = attempts
         .iter()
-        .filter(|attempt| match attempt.result.outcome {
+        .filter(|attempt| match attempt.outcome {
             Outcome::Broken(_) => attempt.ended - attempt.begun < grace,
             Outcome::Refused(_) => true,
             _ => false,
@@ -234,7 +231,7 @@ fn downloads_hold(report: &mut Report, attempts: &[Attempt], grace: Duration) {
         format!(
             "to a download after {:.1} s: {:?} ({})",
             (attempt.ended - attempt.begun).as_secs_f64(),
-            attempt.result.outcome,
+            attempt.outcome,
             attempt.path
         )
     }));
@@ -256,8 +253,8 @@ fn latency_holds(report: &mut Report, steady: &[Sample], rolled: &[Sample], args
 }
 
 /// Adds the bar that at least one broken download was resumed and completed.
-fn downloads_are_resumed(report: &mut Report, attempts: &[Attempt]) {
-    let whole = |attempt: &&Attempt| attempt.is_resumed && attempt.result.outcome == Outcome::Whole;
+fn downloads_are_resumed(report: &mut Report, attempts: &[DownloadResult]) {
+    let whole = |attempt: &&DownloadResult| attempt.is_resumed && attempt.outcome == Outcome::Whole;
     let count = attempts.iter().filter(whole).count();
     report
         .bar(format!("downloads that saw the end of their edge and went on: {count}, at least 1"), count > 0);

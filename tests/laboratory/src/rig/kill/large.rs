@@ -7,34 +7,26 @@ use std::{
     time::Duration,
 };
 
-use bytes::Bytes;
-use http::uri::PathAndQuery;
 use mesh::{
     failure::{Failure, cannot},
     terminal::print_line,
 };
 use mesh_history::{Deadlines, Layout, SegmentStore};
-use mesh_testbed::grpc::Client;
-use prost::Message as _;
-use proto_msgs::{
-    google::api::HttpBody,
-    v2::{ExportNetworkHistoryRequest, Table},
-};
+use proto_msgs::v2::{ExportNetworkHistoryRequest, Table};
 use rustix::fs::statvfs;
 use tokio::{
     task::spawn_blocking,
-    time::{Instant, sleep, timeout_at},
+    time::{Instant, timeout},
 };
-use tonic::{Request, Streaming};
 
 use crate::{
     rig::{
         clients::{
             download::Download,
-            download_batch::refused,
             download_results::{DownloadResult, Outcome},
             files::export_of,
             memory::{ProcessMemory, while_watched},
+            transfer::{Pace, Transfer},
         },
         kill::{
             Report,
@@ -57,10 +49,7 @@ const ROOM_BESIDES: u64 = 2_000_000_000;
 const GROWN_KIB: u64 = 64 << 10;
 /// Time limit of the download.
 const TIMEOUT: Duration = Duration::from_secs(900);
-/// How long the workers may take to list the replaced segments.
-const LISTED_WITHIN: Duration = Duration::from_secs(30);
-const POLL_INTERVAL: Duration = Duration::from_millis(50);
-const READ_BYTES: usize = 256 << 10;
+const GRPC_METHOD: &str = "/api.v2.Export/ExportNetworkHistory";
 
 /// The protocol of the download.
 #[derive(Clone, Copy)]
@@ -93,14 +82,14 @@ pub(super) async fn large(fixture: &Fixture<'_>) -> Result<Vec<Report>, Failure>
     let layout = Layout::of(&held, plan.table.name(), 1, written.last_block);
     let layout = layout.map_err(|error| cannot("lay the export out", &error))?;
     let swap = spawn_blocking(move || swap.activate()).await.map_err(|error| cannot("swap", &error))??;
-    until_listed(fixture, SEGMENTS).await?;
+    fixture.until_listed(SEGMENTS).await?;
 
     let mut reports = Vec::new();
     for protocol in [Protocol::Http, Protocol::Grpc] {
         reports.push(downloaded(fixture, protocol, (plan.table, written.last_block), &layout).await);
     }
     spawn_blocking(move || drop(swap)).await.map_err(|error| cannot("swap", &error))?;
-    until_listed(fixture, fixture.files.plan().segments).await?;
+    fixture.until_listed(fixture.files.plan().segments).await?;
     Ok(reports)
 }
 
@@ -111,12 +100,7 @@ async fn downloaded(
     (table, last_block): (LargeTable, u64),
     layout: &Layout,
 ) -> Report {
-    let mut processes: Vec<ProcessMemory> = [EDGE, EXPORT]
-        .into_iter()
-        .flat_map(|name| {
-            fixture.mesh.pids(name).into_iter().filter_map(|pid| ProcessMemory::start(name.to_owned(), pid))
-        })
-        .collect();
+    let mut processes = ProcessMemory::of_all(fixture.mesh, &[EDGE, EXPORT]);
     let begun = Instant::now();
     let result =
         while_watched(&mut processes, download(fixture, protocol, (table, last_block), layout)).await;
@@ -142,111 +126,43 @@ async fn downloaded(
     report
 }
 
-/// An open download.
-enum OpenDownload {
-    Http(Download),
-    Grpc(Streaming<Bytes>),
-}
-
-impl OpenDownload {
-    /// Opens the download; returns the outcome when that fails.
-    async fn open(
-        fixture: &Fixture<'_>,
-        protocol: Protocol,
-        (table, last): (LargeTable, u64),
-    ) -> Result<Self, Outcome> {
-        match protocol {
-            Protocol::Http => {
-                match Download::open(fixture.edge, &export_of(table, 1, last), None, None).await {
-                    Ok(download) if download.head.status == 200 => Ok(Self::Http(download)),
-                    Ok(mut download) => Err(refused(&mut download).await),
-                    Err(why) => Err(Outcome::Broken(why)),
-                }
-            }
+/// Downloads the file and compares its length and checksum.
+async fn download(
+    fixture: &Fixture<'_>,
+    protocol: Protocol,
+    (table, last): (LargeTable, u64),
+    layout: &Layout,
+) -> DownloadResult {
+    let path = export_of(table, 1, last);
+    let mut transfer = Transfer::begin(&path);
+    let attempt = async {
+        let download = match protocol {
+            Protocol::Http => transfer.open(Download::open(fixture.edge, &path, None, None), 200).await?,
             Protocol::Grpc => {
                 let table = match table {
                     LargeTable::Trades => Table::Trades,
                     LargeTable::Orders => Table::Orders,
                 };
-                let request = ExportNetworkHistoryRequest {
-                    from_block: Some(1),
-                    to_block: Some(last.cast_signed()),
-                    table: table.into(),
-                };
-                let broken = |error: String| Outcome::Broken(format!("cannot ask: {error}"));
-                let client = Client::connect(&format!("http://{}", fixture.edge)).await;
-                let client = client.map_err(|error| broken(error.to_string()))?;
-                let message = Bytes::from(request.encode_to_vec());
-                let path = PathAndQuery::from_static("/api.v2.Export/ExportNetworkHistory");
-                let opened = client.stream(path, Request::new(message)).await;
-                opened.map(Self::Grpc).map_err(|status| broken(status.to_string()))
+                let to_block = Some(last.cast_signed());
+                let request =
+                    ExportNetworkHistoryRequest { from_block: Some(1), to_block, table: table.into() };
+                transfer.open(Download::open_grpc(fixture.edge, GRPC_METHOD, &request), 200).await?
             }
-        }
-    }
-
-    /// Waits for the next bytes, which replace the content of `piece`; returns `false` at the regular end.
-    async fn next(&mut self, piece: &mut Vec<u8>) -> Result<bool, String> {
-        match self {
-            Self::Http(download) => download.next(piece, READ_BYTES).await,
-            Self::Grpc(messages) => {
-                piece.clear();
-                let next = messages.message().await.map_err(|status| format!("it ended with {status}"))?;
-                let Some(message) = next else { return Ok(false) };
-                let message = HttpBody::decode(message).map_err(|error| error.to_string())?;
-                piece.extend_from_slice(&message.data);
-                Ok(true)
-            }
-        }
-    }
-}
-
-/// Downloads the file and compares its length and checksum.
-async fn download(
-    fixture: &Fixture<'_>,
-    protocol: Protocol,
-    file: (LargeTable, u64),
-    layout: &Layout,
-) -> DownloadResult {
-    let mut result =
-        DownloadResult { outcome: Outcome::Late, pause: Duration::ZERO, bytes: 0, is_answered: false };
-    let read = async {
-        let mut since = Instant::now();
-        let mut download = match OpenDownload::open(fixture, protocol, file).await {
-            Ok(download) => download,
-            Err(outcome) => return outcome,
         };
-        let (mut piece, mut crc) = (Vec::new(), 0);
-        loop {
-            match download.next(&mut piece).await {
-                Ok(true) => {}
-                Ok(false) => break,
-                Err(why) => return Outcome::Broken(why),
-            }
-            result.pause = result.pause.max(since.elapsed());
-            result.bytes += piece.len() as u64;
-            crc = crc32c::crc32c_append(crc, &piece);
-            since = Instant::now();
+        let (mut length, mut crc) = (0, 0);
+        let count = |piece: &[u8]| {
+            length += piece.len() as u64;
+            crc = crc32c::crc32c_append(crc, piece);
+            Ok(())
+        };
+        transfer.read(download, Pace::QUICK, count).await?;
+        match (length, crc) == (layout.length, layout.crc32c) {
+            true => Ok(()),
+            false => Err(Outcome::Wrong(format!("{length} bytes of checksum {crc:08x}"))),
         }
-        if (result.bytes, crc) == (layout.length, layout.crc32c) {
-            return Outcome::Whole;
-        }
-        Outcome::Wrong(format!("{} bytes of checksum {crc:08x}", result.bytes))
     };
-    let outcome = timeout_at(Instant::now() + TIMEOUT, read).await;
-    result.outcome = outcome.unwrap_or(Outcome::Late);
-    result
-}
-
-/// Waits until `count` segments are listed.
-async fn until_listed(fixture: &Fixture<'_>, count: u64) -> Result<(), Failure> {
-    let deadline = Instant::now() + LISTED_WITHIN;
-    while fixture.listed().await != Ok(count) {
-        if Instant::now() >= deadline {
-            return Err(Failure::failed(format!("{count} segments are not listed within {LISTED_WITHIN:?}")));
-        }
-        sleep(POLL_INTERVAL).await;
-    }
-    Ok(())
+    let outcome = timeout(TIMEOUT, attempt).await;
+    transfer.end(outcome.unwrap_or(Err(Outcome::Late)))
 }
 
 /// The large segments, which replace the usual ones. Dropping this restores those and removes the large ones.

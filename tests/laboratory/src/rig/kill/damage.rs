@@ -5,7 +5,6 @@ use std::{
     fs,
     io::{Read as _, Seek as _, SeekFrom, Write as _},
     path::{Path, PathBuf},
-    sync::atomic::AtomicUsize,
     time::Duration,
 };
 
@@ -15,9 +14,9 @@ use tokio::time::Instant;
 
 use crate::rig::{
     clients::{
-        download_batch::{Pace, download_file},
         download_results::{DownloadResult, Outcome},
-        files::ExpectedFile,
+        files::{ExpectedFile, Files},
+        transfer::{Pace, download_file},
     },
     kill::{
         Report,
@@ -62,13 +61,8 @@ pub(super) async fn damage(fixture: &Fixture<'_>, random: &mut SmallRng) -> Resu
     let victims = plan.segments - plan.segments / 4..plan.segments;
     let others = fixture.files.before(victims.start * plan.blocks);
     let count = fixture.play.either(OTHERS, OTHERS_SHORT);
-    let mixed = |random: &mut SmallRng| {
-        let expected = others[random.random_range(0..others.len())].clone();
-        let pace = Pace::any(expected.bytes.len(), SLOW, random);
-        (expected, pace)
-    };
-    let downloads = (0..count).map(|_| mixed(random)).collect();
-    let batch = fixture.start_downloads(downloads, AT_ONCE);
+    let any = |_: &Files, random: &mut SmallRng| others[random.random_range(0..others.len())].clone();
+    let downloads = fixture.start_downloads(fixture.mixed(count, SLOW, random, any), AT_ONCE);
     let whole = fixture.files.largest();
     let (mut results, mut taken) = (Vec::new(), Vec::new());
     for _ in 0..fixture.play.either(ROUNDS, ROUNDS_SHORT) {
@@ -79,10 +73,8 @@ pub(super) async fn damage(fixture: &Fixture<'_>, random: &mut SmallRng) -> Resu
                 let segment =
                     DamagedSegment::new(fixture.mesh.home.segments().join(name), fixture.mesh.home.root());
                 let (offset, bit) = (random.random_range(0.3..0.7), random.random_range(0..8));
-                let found = download_damaged(fixture, &whole, &segment, when, |segment| {
-                    segment.take(damage, offset, bit)
-                })
-                .await?;
+                let take = || segment.take(damage, offset, bit);
+                let found = download_damaged(fixture, &whole, when, take).await?;
                 if !matches!(found.outcome, Outcome::Refused(_) | Outcome::Broken(_)) {
                     taken.push(format!("{damage:?} {when:?}: {:?} (segment {name})", found.outcome));
                 }
@@ -94,7 +86,7 @@ pub(super) async fn damage(fixture: &Fixture<'_>, random: &mut SmallRng) -> Resu
             }
         }
     }
-    let mut report = Report::of_downloads("damage", &batch.results().await);
+    let mut report = Report::of_downloads("damage", &downloads.results().await);
     report.none_fails();
     report.bar(
         format!(
@@ -115,23 +107,21 @@ pub(super) async fn damage(fixture: &Fixture<'_>, random: &mut SmallRng) -> Resu
 async fn download_damaged(
     fixture: &Fixture<'_>,
     whole: &ExpectedFile,
-    segment: &DamagedSegment,
     when: When,
-    take: impl FnOnce(&DamagedSegment) -> std::io::Result<()>,
+    take: impl FnOnce() -> std::io::Result<()>,
 ) -> Result<DownloadResult, Failure> {
     let pace = Pace { receive_buffer: Some(HELD_ROOM), ..Pace::QUICK };
-    let (deadline, reading) = (Instant::now() + DOWNLOAD_TIMEOUT, AtomicUsize::new(0));
-    let mut taken = Ok(());
-    let result = match when {
-        When::Before => {
-            taken = take(segment);
-            download_file(fixture.edge, whole, pace, deadline, &reading, std::future::ready(())).await
-        }
-        When::Amidst => {
-            let amidst = async { taken = take(segment) };
-            download_file(fixture.edge, whole, pace, deadline, &reading, amidst).await
+    let deadline = Instant::now() + DOWNLOAD_TIMEOUT;
+    let (mut taken, mut take) = (Ok(()), Some(take));
+    let mut take = || {
+        if let Some(take) = take.take() {
+            taken = take();
         }
     };
+    if matches!(when, When::Before) {
+        take();
+    }
+    let result = download_file(fixture.edge, whole, pace, deadline, take).await;
     taken.map_err(|error| cannot("damage a segment", &error))?;
     Ok(result)
 }

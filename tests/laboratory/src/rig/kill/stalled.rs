@@ -1,17 +1,18 @@
 //! Phase "stalled": thousands of clients read almost nothing. They must cost the edge little memory, and a
 //! quick client little speed.
 
-use std::{sync::atomic::AtomicUsize, time::Duration};
+use std::time::Duration;
 
 use mesh::failure::Failure;
 use rand::{SeedableRng as _, rngs::SmallRng};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, interval, timeout};
 
 use crate::rig::{
     clients::{
-        download_batch::{DownloadBatch, Pace, download_file},
         download_results::{DownloadResult, Outcome},
+        downloaders::Downloaders,
         memory::{ProcessMemory, tcp_kib, while_watched},
+        transfer::{Pace, download_file},
     },
     kill::{
         Report,
@@ -25,8 +26,7 @@ const CLIENTS_SHORT: usize = 200;
 /// Time between two of their connections: workers refuse a burst of openings, and the clients would have to
 /// retry.
 const CONNECT_INTERVAL: Duration = Duration::from_millis(3);
-const STALLED: Pace =
-    Pace { most: 1000, pause: Duration::from_secs(1), rest: Duration::ZERO, receive_buffer: None };
+const STALLED: Pace = Pace { most: 1000, pause: Duration::from_secs(1), ..Pace::QUICK };
 /// The buffers on the way to them count as full when the pulls in a second are at most this fraction of the
 /// number of clients.
 const SETTLED: usize = 10;
@@ -42,26 +42,21 @@ const LEAST_SHARE: f64 = 0.8;
 /// Measures a quick client alone, then together with the stalled ones, then alone again.
 pub(super) async fn stalled(fixture: &Fixture<'_>) -> Result<Report, Failure> {
     let count = fixture.play.either(CLIENTS, CLIENTS_SHORT);
-    let mut edge: Vec<ProcessMemory> = fixture
-        .mesh
-        .pids(EDGE)
-        .into_iter()
-        .filter_map(|pid| ProcessMemory::start(EDGE.to_owned(), pid))
-        .collect();
+    let mut edge = ProcessMemory::of_all(fixture.mesh, &[EDGE]);
     let tcp_before = tcp_kib();
     let before = quick(fixture).await;
     let (beside, stalled, tcp) = while_watched(&mut edge, async {
         let mut random = SmallRng::seed_from_u64(0);
         let half = fixture.files.largest().bytes.len() / 2;
-        let downloads = (0..count).map(|_| (fixture.files.part(half, &mut random), STALLED)).collect();
+        let files = (0..count).map(|_| (fixture.files.part(half, &mut random), STALLED)).collect();
         // They never finish; their deadline is later than the end of the phase.
-        let batch =
-            DownloadBatch::start(fixture.edge, downloads, count, CONNECT_INTERVAL, DOWNLOAD_TIMEOUT * 5);
-        batch.is_reading(count).await?;
+        let time_limit = DOWNLOAD_TIMEOUT * 5;
+        let clients = Downloaders::start_list(fixture.edge, files, count, CONNECT_INTERVAL, time_limit);
+        clients.until_reading(count).await?;
         settled(fixture, count).await;
         let tcp = tcp_kib();
         let beside = quick(fixture).await;
-        Ok::<_, Failure>((beside, batch.reading(), tcp))
+        Ok::<_, Failure>((beside, clients.reading(), tcp))
     })
     .await?;
     let after = quick(fixture).await;
@@ -72,11 +67,9 @@ pub(super) async fn stalled(fixture: &Fixture<'_>) -> Result<Report, Failure> {
     report.none_fails();
     report.bar(format!("stalled clients that are still served: {stalled} of {count}"), stalled == count);
     let least = fixture.play.share(LEAST_SHARE);
+    let share = kept / lone.max(f64::MIN_POSITIVE);
     report.bar(
-        format!(
-            "a quick client keeps {:.2} of {lone:.0} MB a second, at least {least:.2}",
-            kept / lone.max(f64::MIN_POSITIVE)
-        ),
+        format!("a quick client keeps {share:.2} of {lone:.0} MB a second, at least {least:.2}"),
         kept >= lone * least,
     );
     for edge in &edge {
@@ -94,18 +87,21 @@ pub(super) async fn stalled(fixture: &Fixture<'_>) -> Result<Report, Failure> {
 
 /// Waits until the stalled clients cause few pulls.
 async fn settled(fixture: &Fixture<'_>, clients: usize) {
-    let deadline = Instant::now() + SETTLED_WITHIN;
-    let mut before = None;
-    while Instant::now() < deadline {
-        let now = fixture.pulls().await.map(|(pulls, _)| pulls);
-        if let (Some(before), Some(now)) = (before, now)
-            && now - before <= (clients / SETTLED) as u64
-        {
-            return;
+    let settled = async {
+        let (mut ticks, mut before) = (interval(Duration::from_secs(1)), None);
+        loop {
+            ticks.tick().await;
+            let now = fixture.pulls().await.map(|(pulls, _)| pulls);
+            if let (Some(before), Some(now)) = (before, now)
+                && now - before <= (clients / SETTLED) as u64
+            {
+                return;
+            }
+            before = now;
         }
-        before = now;
-        sleep(Duration::from_secs(1)).await;
-    }
+    };
+    // Clients that never settle show in the bars.
+    let _ = timeout(SETTLED_WITHIN, settled).await;
 }
 
 /// The downloads of the quick client.
@@ -125,15 +121,10 @@ impl Quick {
 
 /// Downloads the whole history repeatedly for a fixed time.
 async fn quick(fixture: &Fixture<'_>) -> Quick {
-    let (begun, reading) = (Instant::now(), AtomicUsize::new(0));
-    let expected = fixture.files.largest();
-    let mut results = Vec::new();
+    let (begun, expected, mut results) = (Instant::now(), fixture.files.largest(), Vec::new());
     while begun.elapsed() < fixture.play.either(QUICK, QUICK_SHORT) {
         let deadline = Instant::now() + DOWNLOAD_TIMEOUT;
-        results.push(
-            download_file(fixture.edge, &expected, Pace::QUICK, deadline, &reading, std::future::ready(()))
-                .await,
-        );
+        results.push(download_file(fixture.edge, &expected, Pace::QUICK, deadline, || ()).await);
     }
     Quick { results, took: begun.elapsed() }
 }

@@ -10,8 +10,8 @@ use tokio::time::Instant;
 
 use crate::rig::{
     clients::{
-        download_batch::Pace,
         files::{ExpectedFile, Files},
+        transfer::Pace,
     },
     faults::schedule::{Fault, Target, repeated},
     kill::{
@@ -48,7 +48,7 @@ const GONE_WITHIN: Duration = Duration::from_secs(5);
 
 /// Kills one worker after the other. The next kill waits until all workers are ready: otherwise slow starts
 /// would leave none.
-pub(super) async fn kill(fixture: &Fixture<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
+pub(super) async fn kill(fixture: &Fixture<'_>, random: &mut SmallRng) -> Report {
     let (begun, downloads) = (Instant::now(), mixed(fixture, random));
     let schedule = repeated(HIT_EVERY, || Fault::Kill(worker(random.random_range(0..WORKERS))));
     let (results, kills) = fixture.download_under(downloads, schedule, 1).await;
@@ -63,11 +63,11 @@ pub(super) async fn kill(fixture: &Fixture<'_>, random: &mut SmallRng) -> Result
     let kills = kills.len() as u64;
     let least = (seconds as f64 * fixture.play.share(KILLS_A_SECOND)) as u64;
     report.bar(format!("workers killed in {seconds} s: {kills}, at least {least}"), kills >= least.max(1));
-    Ok(report)
+    report
 }
 
 /// Freezes and wakes workers; at least one is always awake.
-pub(super) async fn freeze(fixture: &Fixture<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
+pub(super) async fn freeze(fixture: &Fixture<'_>, random: &mut SmallRng) -> Report {
     let before = fixture.mesh.pids(EXPORT);
     let downloads = mixed(fixture, random);
     // In turn, so that none of them is still frozen from the time before.
@@ -87,7 +87,7 @@ pub(super) async fn freeze(fixture: &Fixture<'_>, random: &mut SmallRng) -> Resu
     );
     report.bar(format!("workers frozen meanwhile: {count}, at least 2"), count >= 2);
     report.bar("the frozen workers live on", fixture.mesh.pids(EXPORT) == before);
-    Ok(report)
+    report
 }
 
 fn worker(replica: u32) -> Target {
@@ -108,14 +108,14 @@ pub(super) async fn scale(fixture: &Fixture<'_>, random: &mut SmallRng) -> Resul
         let pace = Pace::within(expected.bytes.len(), takes);
         (expected, pace)
     });
-    let batch = fixture.start_downloads(downloads.collect(), count);
-    batch.is_reading(count).await?;
+    let downloads = fixture.start_downloads(downloads.collect(), count);
+    downloads.until_reading(count).await?;
     let to = |replicas| Request::Scale { name: EXPORT.to_owned(), replicas };
     let begun = Instant::now();
     fixture.mesh.order(to(WORKERS - 1)).await?;
-    let (took, reading) = (begun.elapsed(), batch.reading());
+    let (took, reading) = (begun.elapsed(), downloads.reading());
     let left = fixture.mesh.pids(EXPORT).len();
-    let results = batch.results().await;
+    let results = downloads.results().await;
     fixture.mesh.order(to(WORKERS)).await?;
     let mut report = Report::of_downloads("scale", &results);
     report.none_fails();
