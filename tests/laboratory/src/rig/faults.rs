@@ -13,16 +13,16 @@ use mesh_launcher::{
     control::{Answer, Request},
     services::SERVICES,
 };
+use mesh_testbed::poll;
 use rand::{Rng as _, rngs::SmallRng};
 use rustix::process::{Pid, Signal, kill_process};
-use tokio::time::{sleep, timeout};
+use tokio::net::TcpStream;
 use tokio_postgres::Client;
 
 use crate::private::{PrivateMesh, Servers};
 
 /// Deadline for what a process does immediately after its start.
 const SOON: Duration = Duration::from_secs(30);
-const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 impl PrivateMesh {
     /// Sends a request to the supervisor, as the command line does.
@@ -86,40 +86,29 @@ impl PrivateMesh {
 
     /// Waits until every replica of these names is ready, restarts included; returns whether they are.
     pub(super) async fn until_serving(&self, names: &[&str], within: Duration) -> bool {
-        let serving = async {
-            while !names.iter().all(|name| self.serves(name)) {
-                sleep(POLL_INTERVAL).await;
-            }
-        };
-        timeout(within, serving).await.is_ok()
+        let is_serving = async || if names.iter().all(|name| self.serves(name)) { Ok(()) } else { Err(()) };
+        poll(within, is_serving).await.is_ok()
     }
 
     /// Waits until a name has at least `count` processes and `pid` is not among them.
     pub(super) async fn replaced(&self, name: &str, pid: u32, count: usize) -> Result<(), Failure> {
-        let waited = timeout(SOON, async {
-            while self.pids(name).contains(&pid) || self.pids(name).len() < count {
-                sleep(POLL_INTERVAL).await;
-            }
-        });
-        waited.await.map_err(|_| Failure::failed(format!("{name} was not started again")))
+        let is_replaced = async || {
+            let pids = self.pids(name);
+            let is_replaced = pids.len() >= count && !pids.contains(&pid);
+            is_replaced.then_some(()).ok_or_else(|| Failure::failed(format!("{name} was not started again")))
+        };
+        poll(SOON, is_replaced).await
     }
 }
 
 impl Servers {
     /// Waits until the database takes connections.
     pub(super) async fn database_is_back(&self) -> Result<(), Failure> {
-        let waited = timeout(SOON, async {
-            while self.answering_database().await.is_none() {
-                sleep(POLL_INTERVAL).await;
-            }
-        });
-        waited.await.map_err(|_| Failure::failed("the database did not come back"))
-    }
-
-    async fn answering_database(&self) -> Option<Client> {
-        let client = self.connect("").await.ok()?;
-        client.simple_query("SELECT 1").await.ok()?;
-        Some(client)
+        let query = async || {
+            let client = self.connect("").await?;
+            client.simple_query("SELECT 1").await.map_err(|error| cannot("query the database", &error))
+        };
+        poll(SOON, query).await.map(drop)
     }
 
     /// Locks a table until the returned connection rolls back or is dropped.
@@ -132,13 +121,8 @@ impl Servers {
 
     /// Waits until the bus takes connections.
     pub(super) async fn bus_is_back(&self) -> Result<(), Failure> {
-        let address = self.bus.url.trim_start_matches("nats://");
-        let waited = timeout(SOON, async {
-            while tokio::net::TcpStream::connect(address).await.is_err() {
-                sleep(POLL_INTERVAL).await;
-            }
-        });
-        waited.await.map_err(|_| Failure::failed("the bus did not come back"))
+        let connect = async || TcpStream::connect(self.bus.url.trim_start_matches("nats://")).await;
+        poll(SOON, connect).await.map(drop).map_err(|error| cannot("connect to the bus again", &error))
     }
 }
 

@@ -17,11 +17,18 @@ pub(super) trait Figures: Default {
 }
 
 /// One figure: a column of the table, and a member of the JSON.
+#[derive(Clone)]
 pub(super) struct Column {
     heading: &'static str,
     member: &'static str,
     cell: String,
     json: Value,
+}
+
+impl Figures for Vec<Column> {
+    fn columns(&self) -> Vec<Column> {
+        self.clone()
+    }
 }
 
 impl Column {
@@ -126,7 +133,7 @@ impl<F: Figures> Report<F> {
 
 /// Renders the figures of several phases as a table.
 pub(super) fn render_table<F: Figures>(title: &str, reports: &[Report<F>]) -> String {
-    let columns = F::default().columns();
+    let columns = reports.first().map(|report| report.figures.columns()).unwrap_or_default();
     let heading: Vec<&str> =
         ["phase"].into_iter().chain(columns.iter().map(|column| column.heading)).collect();
     let row = |report: &Report<F>| {

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, time::Duration};
 
 use mesh_launcher::{control::Row, services::SERVICES};
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, interval};
 
 use crate::{metrics, private::PrivateMesh};
 
@@ -67,13 +67,14 @@ impl ResourceUsage {
     /// Waits until nothing exceeds what is allowed; returns the last usage and what still exceeds it.
     pub(crate) async fn wait_until_back(&self, mesh: &PrivateMesh, within: Duration) -> (Self, Vec<String>) {
         let deadline = Instant::now() + within;
+        let mut ticks = interval(POLL_INTERVAL);
         loop {
+            ticks.tick().await;
             let now = Self::read(mesh).await;
             let exceeded = self.exceeded(&now);
             if exceeded.is_empty() || Instant::now() >= deadline {
                 return (now, exceeded);
             }
-            sleep(POLL_INTERVAL).await;
         }
     }
 

@@ -1,6 +1,6 @@
 //! The traffic of the drills of the whole mesh: concurrent reads, downloads and submissions.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{cell::Cell, future::Future, net::SocketAddr, time::Duration};
 
 use mesh::failure::Failure;
 use tokio::time::sleep;
@@ -48,7 +48,7 @@ pub(super) struct Traffic {
     pub(super) submitters: Submitters,
 }
 
-/// The traffic of a run that is over.
+/// The reads and downloads of a run that is over.
 pub(super) struct FinishedTraffic {
     pub(super) load: Load,
     /// When the load ended, on its clock.
@@ -56,7 +56,16 @@ pub(super) struct FinishedTraffic {
     /// All attempts to download a file.
     pub(super) attempts: Vec<DownloadResult>,
     pub(super) files: FileCounts,
-    pub(super) submitters: Submitters,
+}
+
+impl FinishedTraffic {
+    /// Numbers of requests sent and of answers received, submissions included.
+    pub(super) fn counts(&self, submissions: &SubmissionResults) -> (u64, u64) {
+        let (reads, read_answers) = self.load.counts();
+        let answered = self.attempts.iter().filter(|attempt| attempt.is_answered).count() as u64;
+        let (sent, answers) = submissions.counts;
+        (reads + self.attempts.len() as u64 + sent, read_answers + answered + answers)
+    }
 }
 
 /// The results of all submissions.
@@ -129,9 +138,7 @@ impl Traffic {
         let load = Load::start(environment.read_requests.clone().mix(edge, edge), rate, seed)?;
         Ok(Self { load, downloaders, submitters })
     }
-}
 
-impl Traffic {
     /// Waits at least this long, then until reads are fast and successful, at most [`WARM_WITHIN`] more: a
     /// mesh that has just started answers slowly.
     pub(super) async fn warm_up(&self, at_least: Duration) {
@@ -139,12 +146,24 @@ impl Traffic {
         self.load.becomes_normal(NORMAL_P99, WARM_WITHIN).await;
     }
 
+    /// Submits transactions until the work is done; returns its output.
+    pub(super) async fn submit_during<T>(&self, seed: u64, work: impl Future<Output = T>) -> T {
+        let is_over = Cell::new(false);
+        let work = async {
+            let output = work.await;
+            is_over.set(true);
+            output
+        };
+        let (output, ()) = tokio::join!(work, self.submitters.submit(seed, || is_over.get()));
+        output
+    }
+
     /// Lets requests in progress finish, and ends all clients but the submitters, which must be over.
-    pub(super) async fn finish(self) -> FinishedTraffic {
+    pub(super) async fn finish(self) -> (FinishedTraffic, Submitters) {
         let Self { load, downloaders, submitters } = self;
         let end = load.finish().await;
         let (attempts, files) = downloaders.end(FINISH_WITHIN).await;
-        FinishedTraffic { load, end, attempts, files, submitters }
+        (FinishedTraffic { load, end, attempts, files }, submitters)
     }
 
     /// Number of answers that clients received so far.

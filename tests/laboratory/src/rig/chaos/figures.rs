@@ -4,10 +4,8 @@ use std::{collections::BTreeMap, time::Duration};
 
 use crate::rig::{
     clients::{
-        download_results::{DownloadResult, Outcome},
-        downloaders::FileCounts,
+        download_results::Outcome,
         files::LEDGER,
-        load::Load,
         samples::{self, ReadResult},
         submitters::{IndefiniteSubmission, SubmissionOutcome},
     },
@@ -15,7 +13,7 @@ use crate::rig::{
         FailedRequest, FailureKind, FaultSpan, RequestKind, asked_after, failed_reads, is_explained,
     },
     report::{self, Column, in_ms},
-    traffic::SubmissionResults,
+    traffic::{FinishedTraffic, SubmissionResults},
 };
 
 /// Longest wait of a download: the edge aborts a stalled one after 30 s (contract X10), plus the time for
@@ -23,73 +21,35 @@ use crate::rig::{
 const STANDS_STILL_AT_MOST: Duration = Duration::from_secs(40);
 
 /// The report of a run.
-pub(super) type Report = report::Report<Figures>;
+pub(super) type Report = report::Report<Vec<Column>>;
 
-/// Figures of a run.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Figures {
-    pub(super) acts: usize,
-    reads: usize,
-    reads_missed: usize,
-    p50: Duration,
-    longest: Duration,
-    downloads: usize,
-    downloads_missed: usize,
-    files: usize,
-    submissions: u64,
-    submissions_missed: usize,
-}
-
-impl Figures {
-    pub(super) fn of(
-        load: &Load,
-        end: Duration,
-        attempts: &[DownloadResult],
-        files: FileCounts,
-        fates: &SubmissionResults,
-        misses: &[FailedRequest],
-    ) -> Self {
-        let reads = samples::Figures::of(&load.samples(Duration::ZERO, end), Duration::ZERO, end);
-        let missed =
-            |wishes: &[RequestKind]| misses.iter().filter(|miss| wishes.contains(&miss.kind)).count();
-        Self {
-            acts: 0,
-            reads: reads.requests,
-            reads_missed: missed(&[RequestKind::Read]),
-            p50: reads.p50,
-            longest: reads.longest,
-            downloads: attempts.len(),
-            downloads_missed: missed(&[RequestKind::History, RequestKind::Ledger]),
-            files: files.whole,
-            submissions: fates.counts.0,
-            submissions_missed: missed(&[RequestKind::Submission]),
-        }
-    }
-}
-
-impl report::Figures for Figures {
-    fn columns(&self) -> Vec<Column> {
-        vec![
-            Column::count("acts", "actsDone", self.acts),
-            Column::count("reads", "reads", self.reads),
-            Column::count("missed", "readsMissed", self.reads_missed),
-            Column::time("p50 ms", "p50Ms", self.p50),
-            Column::time("longest", "longestMs", self.longest),
-            Column::count("downloads", "downloads", self.downloads),
-            Column::count("missed", "downloadsMissed", self.downloads_missed),
-            Column::count("whole files", "wholeFiles", self.files),
-            Column::count("submissions", "submissions", self.submissions),
-            Column::count("missed", "submissionsMissed", self.submissions_missed),
-        ]
-    }
+/// The figures of a run with this number of faults.
+pub(super) fn figures(
+    faults: usize,
+    traffic: &FinishedTraffic,
+    submissions: &SubmissionResults,
+    misses: &[FailedRequest],
+) -> Vec<Column> {
+    let FinishedTraffic { load, end, attempts, files } = traffic;
+    let reads = samples::Figures::of(&load.samples(Duration::ZERO, *end), Duration::ZERO, *end);
+    let missed = |kinds: &[RequestKind]| misses.iter().filter(|miss| kinds.contains(&miss.kind)).count();
+    vec![
+        Column::count("acts", "actsDone", faults),
+        Column::count("reads", "reads", reads.requests),
+        Column::count("missed", "readsMissed", missed(&[RequestKind::Read])),
+        Column::time("p50 ms", "p50Ms", reads.p50),
+        Column::time("longest", "longestMs", reads.longest),
+        Column::count("downloads", "downloads", attempts.len()),
+        Column::count("missed", "downloadsMissed", missed(&[RequestKind::History, RequestKind::Ledger])),
+        Column::count("whole files", "wholeFiles", files.whole),
+        Column::count("submissions", "submissions", submissions.counts.0),
+        Column::count("missed", "submissionsMissed", missed(&[RequestKind::Submission])),
+    ]
 }
 
 /// All failed requests.
-pub(super) fn misses(
-    load: &Load,
-    attempts: &[DownloadResult],
-    indefinite: &[IndefiniteSubmission],
-) -> Vec<FailedRequest> {
+pub(super) fn misses(traffic: &FinishedTraffic, indefinite: &[IndefiniteSubmission]) -> Vec<FailedRequest> {
+    let FinishedTraffic { load, attempts, .. } = traffic;
     let reads = failed_reads(load).into_iter();
     let downloads = attempts.iter().filter_map(|attempt| {
         let failure = match &attempt.outcome {
@@ -125,21 +85,18 @@ pub(super) fn misses(
 }
 
 /// Adds the bars that no read, download or submission got a false answer.
-pub(super) fn true_answers(
-    report: &mut Report,
-    load: &Load,
-    attempts: &[DownloadResult],
-    fates: &SubmissionResults,
-) {
+pub(super) fn true_answers(report: &mut Report, traffic: &FinishedTraffic, submissions: &SubmissionResults) {
+    let FinishedTraffic { load, end, attempts, .. } = traffic;
     let wrong: Vec<String> = load
         .failed()
         .into_iter()
-        .filter(|(sample, _)| sample.result == ReadResult::Wrong)
-        .map(|(_, message)| message)
+        .filter(|sample| sample.result == ReadResult::Wrong)
+        .filter_map(|sample| sample.message)
         .collect();
+    let reads = load.samples(Duration::ZERO, *end).len();
     report.bar(
-        format!("reads whose answer cannot be true: {} of {}, at most 0", wrong.len(), report.figures.reads),
-        wrong.is_empty() && report.figures.reads > 0,
+        format!("reads whose answer cannot be true: {} of {reads}, at most 0", wrong.len()),
+        wrong.is_empty() && reads > 0,
     );
     let wrong_bytes: Vec<String> = attempts
         .iter()
@@ -156,7 +113,7 @@ pub(super) fn true_answers(
         ),
         wrong_bytes.is_empty() && !attempts.is_empty(),
     );
-    fates.agree(report);
+    submissions.agree(report);
     let wait = attempts.iter().map(|attempt| attempt.pause).max().unwrap_or_default();
     report.bar_at_most("the longest wait of a download for its next bytes", wait, STANDS_STILL_AT_MOST);
     report.messages.extend(wrong.into_iter().chain(wrong_bytes));

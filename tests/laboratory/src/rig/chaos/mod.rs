@@ -7,12 +7,9 @@
 
 mod figures;
 
-use std::{
-    cell::{Cell, RefCell},
-    time::Duration,
-};
+use std::{cell::RefCell, time::Duration};
 
-use figures::{Figures, Report};
+use figures::Report;
 use mesh::{failure::Failure, open_files, terminal::print_line};
 use rand::{SeedableRng as _, rngs::SmallRng};
 use serde_json::{Value, json};
@@ -30,7 +27,7 @@ use super::{
     },
     resource_usage::{EdgeRequestCount, ResourceUsage},
     seed,
-    traffic::{FinishedTraffic, Paces, Traffic, check_submissions, files_are_whole, none_is_outdated},
+    traffic::{Paces, Traffic, check_submissions, files_are_whole, none_is_outdated},
 };
 use crate::rig::args::ChaosArgs;
 
@@ -64,26 +61,24 @@ struct Plan {
 
 impl Plan {
     fn from_args(args: &ChaosArgs) -> Self {
-        let slow = Duration::from_secs(6);
-        let after = AFTER * args.play.slack;
-        if args.play.run.short {
-            let (every, lasts) = (Duration::from_millis(1500), Duration::from_secs(2));
-            return Self {
-                faults: RandomSchedule { length: every * 6, every, lasts, busy: lasts * 2 },
-                after,
-                quiet: Duration::from_secs(3),
-                warm_up: Duration::from_secs(3),
-                paces: Paces { slow, long: slow },
-            };
-        }
+        let (slow, after) = (Duration::from_secs(6), args.play.bound(AFTER));
         let length = Duration::from_secs(u64::from(args.minutes) * 60);
-        Self {
+        let long = Self {
             faults: RandomSchedule { length, every: EVERY, lasts: LASTS, busy: BUSY },
             after,
             quiet: after + QUIET,
             warm_up: WARM_UP,
             paces: Paces { slow, long: Duration::from_secs(25) },
-        }
+        };
+        let (every, lasts) = (Duration::from_millis(1500), Duration::from_secs(2));
+        let short = Self {
+            faults: RandomSchedule { length: every * 6, every, lasts, busy: lasts * 2 },
+            after,
+            quiet: Duration::from_secs(3),
+            warm_up: Duration::from_secs(3),
+            paces: Paces { slow, long: slow },
+        };
+        args.play.either(long, short)
     }
 }
 
@@ -127,7 +122,10 @@ async fn play(
     let plan = Plan::from_args(args);
     let traffic = |seed| Traffic::start(environment, edges, args.traffic, plan.paces, seed);
     print_line(&format!("seed {seed}: {:?} without an event", plan.warm_up));
-    warmed_up(traffic(!seed)?, plan.warm_up).await?;
+    // The resource usage that is read afterwards is that of a warm mesh.
+    let warming_up = traffic(!seed)?;
+    warming_up.submit_during(0, warming_up.warm_up(plan.warm_up)).await;
+    warming_up.finish().await;
     let before = ResourceUsage::read(environment.mesh).await;
     let counted = RefCell::new(EdgeRequestCount::begin(environment.mesh).await);
     let schedule = plan.faults.draw(&mut SmallRng::seed_from_u64(seed));
@@ -135,61 +133,45 @@ async fn play(
     let lives = environment.mesh.service_pids();
 
     let (heads, traffic) = (HeadObserver::watch(&environment.servers), traffic(seed)?);
-    let is_over = Cell::new(false);
     let injector = FaultInjector::new(environment.mesh).with_links(links).counting(&traffic, &counted);
-    let acting = async {
+    let injecting = async {
         let done = injector.run(&schedule).await;
         print_line(&format!("seed {seed}: all is mended"));
         let is_ready = environment.becomes_ready(READY_WITHIN).await;
         sleep(plan.quiet).await;
-        is_over.set(true);
         (done, is_ready)
     };
-    let ((done, is_ready), ()) = tokio::join!(acting, traffic.submitters.submit(seed, || is_over.get()));
-    let FinishedTraffic { load, end, attempts, files, submitters } = traffic.finish().await;
-    let (reads_sent, reads_answered) = load.counts();
+    let (done, is_ready) = traffic.submit_during(seed, injecting).await;
+    let (traffic, submitters) = traffic.finish().await;
     let counted = counted.into_inner();
     let all_counted = counted.sum(environment.mesh).await;
-    let fates = check_submissions(environment, submitters).await?;
+    let submissions = check_submissions(environment, submitters).await?;
 
     let spans: Vec<FaultSpan> = done.iter().map(|done| done.span).collect();
-    let (sent, answered) = (
-        reads_sent + fates.counts.0 + attempts.len() as u64,
-        reads_answered
-            + fates.counts.1
-            + attempts.iter().filter(|attempt| attempt.is_answered).count() as u64,
-    );
-    let misses = figures::misses(&load, &attempts, &fates.indefinite);
-    let mut report =
-        Report::new(format!("seed {seed}"), Figures::of(&load, end, &attempts, files, &fates, &misses));
-    report.figures.acts = done.len();
-    figures::true_answers(&mut report, &load, &attempts, &fates);
-    none_is_outdated(&load, &heads, BLUR, &mut report);
+    let misses = figures::misses(&traffic, &submissions.indefinite);
+    let figures = figures::figures(done.len(), &traffic, &submissions, &misses);
+    let mut report = Report::new(format!("seed {seed}"), figures);
+    figures::true_answers(&mut report, &traffic, &submissions);
+    none_is_outdated(&traffic.load, &heads, BLUR, &mut report);
     figures::explained(&mut report, &misses, &spans, plan.after);
-    files_are_whole(&files, &mut report);
+    files_are_whole(&traffic.files, &mut report);
     report.bar("every replica serves when all is mended", is_ready);
-    counts_hold(&mut report, &counted, all_counted, sent, answered);
-    drop(load);
+    counts_hold(&mut report, &counted, all_counted, traffic.counts(&submissions));
+    // Closes the connections of the load.
+    drop(traffic);
     levels_hold(&mut report, environment, &before, &lives).await;
     let faults = done.iter().map(fault_json).collect();
     Ok((report, faults))
 }
 
-/// Runs traffic for a while, so that the resource usage read afterwards is that of a warm mesh.
-async fn warmed_up(traffic: Traffic, time: Duration) -> Result<(), Failure> {
-    let is_over = Cell::new(false);
-    let waiting = async {
-        traffic.warm_up(time).await;
-        is_over.set(true);
-    };
-    tokio::join!(waiting, traffic.submitters.submit(0, || is_over.get()));
-    traffic.finish().await;
-    Ok(())
-}
-
 /// Adds the bar that the edges' request counts agree with those of clients. Requests that a killed edge
 /// counted after the last reading of its metrics are unknown (`gap`).
-fn counts_hold(report: &mut Report, counted: &EdgeRequestCount, all: Option<u64>, sent: u64, answered: u64) {
+fn counts_hold(
+    report: &mut Report,
+    counted: &EdgeRequestCount,
+    all: Option<u64>,
+    (sent, answered): (u64, u64),
+) {
     let EdgeRequestCount { kills, gap, .. } = counted;
     let description = format!(
         "requests that clients sent: {sent}, answers they got: {answered}, of which {gap} around {kills} kills of edges; \

@@ -8,7 +8,7 @@ use std::{
 use parking_lot::Mutex;
 use tokio::{
     task::AbortHandle,
-    time::{sleep, timeout},
+    time::{MissedTickBehavior, interval, timeout},
 };
 use tokio_postgres::{Client, NoTls};
 
@@ -31,8 +31,10 @@ impl HeadObserver {
         let (seen, url) = (Arc::<Mutex<Vec<(Instant, u64)>>>::default(), servers.database_url.clone());
         let noted = Arc::clone(&seen);
         let polling = tokio::spawn(async move {
-            let mut client = None;
+            let (mut client, mut ticks) = (None, interval(POLL_INTERVAL));
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
             loop {
+                ticks.tick().await;
                 match timeout(ANSWER_WITHIN, poll_head(&url, &mut client)).await {
                     Ok(Ok(height)) => {
                         let mut seen = noted.lock();
@@ -42,7 +44,6 @@ impl HeadObserver {
                     }
                     Ok(Err(_)) | Err(_) => client = None,
                 }
-                sleep(POLL_INTERVAL).await;
             }
         });
         Self { seen, polling: polling.abort_handle() }

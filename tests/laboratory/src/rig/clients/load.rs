@@ -66,7 +66,6 @@ struct Shared {
     /// Due times of the requests in progress.
     waiting: watch::Sender<BTreeSet<Duration>>,
     samples: Mutex<Vec<Sample>>,
-    failures: Mutex<Vec<(Duration, String)>>,
     /// Number of requests sent, repetitions included.
     sent: AtomicU64,
     /// Number of complete answers.
@@ -81,7 +80,6 @@ impl Load {
             state: watch::Sender::new(LoadState::Sends),
             waiting: watch::Sender::default(),
             samples: Mutex::default(),
-            failures: Mutex::default(),
             sent: AtomicU64::new(0),
             answers: AtomicU64::new(0),
         });
@@ -106,12 +104,9 @@ impl Load {
         self.shared.begun.elapsed()
     }
 
-    /// The requests that did not get a correct answer so far, each with its failure text.
-    pub(crate) fn failed(&self) -> Vec<(Sample, String)> {
-        let messages: BTreeMap<Duration, String> = self.shared.failures.lock().iter().cloned().collect();
-        let samples = self.shared.samples.lock();
-        let odd = samples.iter().filter(|sample| !sample.is_fine());
-        odd.map(|sample| (sample.clone(), messages.get(&sample.due).cloned().unwrap_or_default())).collect()
+    /// The requests that did not get a correct answer so far.
+    pub(crate) fn failed(&self) -> Vec<Sample> {
+        self.shared.samples.lock().iter().filter(|sample| !sample.is_fine()).cloned().collect()
     }
 
     /// Converts a time on the clock of the samples to an [`tokio::time::Instant`].
@@ -187,9 +182,10 @@ impl Load {
     /// The different failure texts of the requests that were due in `from..to`, with their counts.
     pub(crate) fn failure_messages(&self, from: Duration, to: Duration) -> Vec<String> {
         let mut texts = BTreeMap::new();
-        for (due, text) in self.shared.failures.lock().iter().filter(|(due, _)| *due >= from && *due < to) {
-            let (first, count) = texts.entry(text.clone()).or_insert((*due, 0));
-            (*first, *count) = ((*first).min(*due), *count + 1);
+        for Sample { due, message, .. } in self.samples(from, to) {
+            let Some(message) = message else { continue };
+            let (first, count) = texts.entry(message).or_insert((due, 0));
+            (*first, *count) = ((*first).min(due), *count + 1);
         }
         let message = |(text, (first, count)): (String, (Duration, usize))| {
             format!("{count} times, first after {}: {text}", in_ms(first.saturating_sub(from)))
@@ -258,90 +254,77 @@ fn pick_class(mix: &[RequestClass], mut number: u32) -> Option<&RequestClass> {
 }
 
 async fn ask(shared: Arc<Shared>, idle: Idle, edge: SocketAddr, request: ReadRequest, due: Instant) {
-    let connections = EdgeConnections { shared: &shared, idle: &idle, edge };
-    let answered = timeout(TIMEOUT, ask_reusing(&connections, &request)).await;
+    let answered = timeout(TIMEOUT, exchange(&shared, &idle, edge, &request)).await;
     let took = due.elapsed();
     let due = due.duration_since(shared.begun);
     let (result, height, again, message) = match answered {
-        Ok((Ok(Checked { wrong: Some(wrong), response }), again)) => {
-            (ReadResult::Wrong, response.height, again, Some(format!("{}: {wrong}", request.path)))
-        }
-        Ok((Ok(Checked { response, .. }), again)) => {
-            let RawAnswer { status, ref body, .. } = response.raw;
-            let message = (!matches!(status, 200 | 304)).then(|| String::from_utf8_lossy(body).into_owned());
-            let has_retry_after = response.raw.header("retry-after").is_some();
-            (ReadResult::Status { status, has_retry_after }, response.height, again, message)
-        }
+        Ok((Ok((response, result, message)), again)) => (result, response.height, again, message),
         Ok((Err(lost), again)) => (ReadResult::Broken, None, again, Some(lost.to_string())),
         Err(_) => (ReadResult::Silence, None, false, Some(format!("nothing came for {TIMEOUT:?}"))),
     };
-    if let Some(message) = message {
-        let message: String = message.chars().take(MESSAGE_AT_MOST).collect();
-        shared.failures.lock().push((due, format!("{result}: {message}")));
-    }
-    shared.samples.lock().push(Sample { due, took, result, height, again });
+    let shorten = |message: String| message.chars().take(MESSAGE_AT_MOST).collect::<String>();
+    let message = message.map(|message| format!("{result}: {}", shorten(message)));
+    shared.samples.lock().push(Sample { due, took, result, height, again, message });
     shared.waiting.send_modify(|waiting| {
         waiting.remove(&due);
     });
 }
 
-/// The idle connections to one edge.
-struct EdgeConnections<'a> {
-    shared: &'a Shared,
-    idle: &'a Idle,
-    edge: SocketAddr,
-}
-
 /// Sends a request over an idle connection, or a new one. When the edge closes the idle connection at that
-/// moment, the request is repeated over a new one, as HTTP clients do. Also returns whether it was repeated.
-async fn ask_reusing(
-    connections: &EdgeConnections<'_>,
+/// moment, the request is repeated over a new one, as HTTP clients do. Returns the response with its result and
+/// failure text, and whether the request was repeated.
+async fn exchange(
+    shared: &Shared,
+    idle: &Idle,
+    edge: SocketAddr,
     request: &ReadRequest,
-) -> (Result<Checked, RequestError>, bool) {
-    let reusable = connections.idle.borrow_mut().pop_front();
+) -> (Result<(Response, ReadResult, Option<String>), RequestError>, bool) {
+    let exchange = async |mut connection: Connection| {
+        shared.sent.fetch_add(1, Ordering::Relaxed);
+        let (headers, sent) = (request.judge.headers(), Instant::now());
+        connection.send(&request.path, &headers).await?;
+        let response = connection.receive().await?;
+        shared.answers.fetch_add(1, Ordering::Relaxed);
+        let (result, message) = judge(&response, request, &headers, sent);
+        let mut idle = idle.borrow_mut();
+        if !response.raw.closes() && idle.len() < MAX_IDLE {
+            idle.push_back(connection);
+        }
+        Ok((response, result, message))
+    };
+    let reusable = idle.borrow_mut().pop_front();
+    let is_reused = reusable.is_some();
     if let Some(connection) = reusable {
-        match ask_over(connection, connections, request).await {
+        match exchange(connection).await {
             Err(RequestError::Unanswered) => {}
             other => return (other, false),
         }
         // The other idle connections are most likely closed, too; those that are not are easily replaced.
-        connections.idle.borrow_mut().clear();
-        return (ask_over_new(connections, request).await, true);
+        idle.borrow_mut().clear();
     }
-    (ask_over_new(connections, request).await, false)
+    match Connection::open(edge).await {
+        Ok(connection) => (exchange(connection).await, is_reused),
+        Err(error) => (Err(error), is_reused),
+    }
 }
 
-async fn ask_over_new(
-    connections: &EdgeConnections<'_>,
+/// The result of a response, and its failure text.
+fn judge(
+    response: &Response,
     request: &ReadRequest,
-) -> Result<Checked, RequestError> {
-    ask_over(Connection::open(connections.edge).await?, connections, request).await
-}
-
-/// A response, and why it is wrong, if it is.
-struct Checked {
-    response: Response,
-    wrong: Option<String>,
-}
-
-async fn ask_over(
-    mut connection: Connection,
-    connections: &EdgeConnections<'_>,
-    request: &ReadRequest,
-) -> Result<Checked, RequestError> {
-    connections.shared.sent.fetch_add(1, Ordering::Relaxed);
-    let (headers, sent) = (request.judge.headers(), Instant::now());
-    connection.send(&request.path, &headers).await?;
-    let response = connection.receive().await?;
-    connections.shared.answers.fetch_add(1, Ordering::Relaxed);
-    let wrong = match (response.raw.status, response.earlier_height) {
+    headers: &str,
+    sent: Instant,
+) -> (ReadResult, Option<String>) {
+    let RawAnswer { status, ref body, .. } = response.raw;
+    let wrong = match (status, response.earlier_height) {
         (_, Some(height)) => Some(format!("shows block {:?} after block {height}", response.height)),
-        (200 | 304, None) => request.judge.wrong(&response.raw, &headers, sent),
+        (200 | 304, None) => request.judge.wrong(&response.raw, headers, sent),
         _ => None,
     };
-    let mut idle = connections.idle.borrow_mut();
-    if !response.raw.closes() && idle.len() < MAX_IDLE {
-        idle.push_back(connection);
+    if let Some(wrong) = wrong {
+        return (ReadResult::Wrong, Some(format!("{}: {wrong}", request.path)));
     }
-    Ok(Checked { response, wrong })
+    let has_retry_after = response.raw.header("retry-after").is_some();
+    let message = (!matches!(status, 200 | 304)).then(|| String::from_utf8_lossy(body).into_owned());
+    (ReadResult::Status { status, has_retry_after }, message)
 }

@@ -52,6 +52,8 @@ pub(crate) struct Sample {
     pub(crate) height: Option<u64>,
     /// Whether it was repeated because the idle connection had been closed.
     pub(crate) again: bool,
+    /// Its failure text, unless it got a correct 200.
+    pub(crate) message: Option<String>,
 }
 
 impl Sample {
@@ -175,7 +177,7 @@ mod tests {
     fn sample(due_ms: u64, took_ms: u64, status: u16) -> Sample {
         let (due, took) = (Duration::from_millis(due_ms), Duration::from_millis(took_ms));
         let result = ReadResult::Status { status, has_retry_after: status == 503 };
-        Sample { due, took, result, height: None, again: false }
+        Sample { due, took, result, height: None, again: false, message: None }
     }
 
     #[test]

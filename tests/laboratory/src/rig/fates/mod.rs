@@ -4,24 +4,56 @@
 //! types, while the node and the relays are killed. Afterwards all answers about each transaction are
 //! compared with the node's blocks, the relays' logs, and the status that the gateway then reports.
 
-mod fixture;
 mod relay_log;
 
-use std::time::Duration;
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    net::SocketAddr,
+    path::PathBuf,
+    time::Duration,
+};
 
-use fixture::Fixture;
-use mesh::{failure::Failure, terminal::print_line};
+use futures_util::FutureExt as _;
+use mesh::{
+    failure::{Failure, cannot},
+    processes::DEVNODE,
+    terminal::print_line,
+};
+use mesh_devnode::{ReservedPort, received};
+use mesh_transaction::TxHash;
+use rand::{Rng as _, SeedableRng as _, rngs::SmallRng};
+use relay_log::RelayLog;
 
 use super::{
-    clients::submitters::{self, SubmissionOutcome},
+    clients::{
+        consistency::{CheckedTransaction, Contradiction, check},
+        node::Node,
+        submitters::{self, SubmissionOutcome, Submitters},
+    },
     engine::{RESTARTED_SOON, Run, on_private_mesh, repeat},
+    faults::{
+        injector::FaultInjector,
+        schedule::{Fault, NODE, Target, repeated},
+    },
     report::{self, Column},
     seed,
 };
-use crate::rig::args::RunArgs;
+use crate::{
+    private::{Layout, PrivateMesh, UNCACHED_EDGE},
+    rig::args::RunArgs,
+};
 
 /// The report of a run.
-type Report = report::Report<Figures>;
+type Report = report::Report<Vec<Column>>;
+
+const RELAY: &str = "tx-relay";
+const RELAYS: u32 = 2;
+/// Least number of kills of the node, and of relays.
+const KILLS: usize = 2;
+/// Time between two blocks, milliseconds.
+const BLOCK_MS: &str = "300";
+/// How long node and relays may take to be ready after their last kill.
+const BACK_WITHIN: Duration = Duration::from_secs(60);
 
 /// Load and kill intervals of a run.
 #[derive(Clone, Copy, Debug)]
@@ -41,49 +73,6 @@ const PLAN_SHORT: Plan = Plan {
     node_killed_every: Duration::from_secs(2),
     relay_killed_every: Duration::from_millis(1400),
 };
-
-/// Counts of answers and of transactions in blocks.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Figures {
-    submissions: usize,
-    accepted: usize,
-    refused: usize,
-    unknown: usize,
-    not_taken: usize,
-    left: usize,
-    transactions: usize,
-    in_blocks: usize,
-}
-
-impl Figures {
-    /// Counts a submission by its outcome.
-    fn count(&mut self, outcome: &SubmissionOutcome) {
-        self.submissions += 1;
-        match outcome {
-            SubmissionOutcome::Accepted => self.accepted += 1,
-            SubmissionOutcome::Refused(_) => self.refused += 1,
-            SubmissionOutcome::Unknown | SubmissionOutcome::Unchecked => self.unknown += 1,
-            SubmissionOutcome::NotTaken(_) => self.not_taken += 1,
-            SubmissionOutcome::Left => self.left += 1,
-            SubmissionOutcome::Lost(_) | SubmissionOutcome::Other(_) => {}
-        }
-    }
-}
-
-impl report::Figures for Figures {
-    fn columns(&self) -> Vec<Column> {
-        vec![
-            Column::count("submissions", "submissions", self.submissions),
-            Column::count("accepted", "accepted", self.accepted),
-            Column::count("refused", "refused", self.refused),
-            Column::count("unknown", "unknown", self.unknown),
-            Column::count("not taken", "notTaken", self.not_taken),
-            Column::count("left", "left", self.left),
-            Column::count("transactions", "transactions", self.transactions),
-            Column::count("in blocks", "inBlocks", self.in_blocks),
-        ]
-    }
-}
 
 /// Runs the drill.
 ///
@@ -106,4 +95,159 @@ pub(super) async fn drill(args: &RunArgs) -> Result<(), Failure> {
         .await
     })
     .await
+}
+
+/// A mesh and its node.
+struct Fixture<'a> {
+    mesh: &'a PrivateMesh,
+    edge: SocketAddr,
+    node: ReservedPort,
+    /// The file to which the node writes each broadcast call.
+    calls: PathBuf,
+    plan: Plan,
+}
+
+impl<'a> Fixture<'a> {
+    /// Starts servers, node and services.
+    async fn start(mesh: &'a PrivateMesh, plan: Plan) -> Result<Self, Failure> {
+        let servers = mesh.start_servers().await?;
+        let calls = mesh.home.node().join("calls");
+        let calls_text = calls.to_string_lossy();
+        let variables = [("MESH_DEVNODE_BLOCK_MS", BLOCK_MS), ("MESH_DEVNODE_BROADCASTS", &calls_text)];
+        let node = mesh.start_node(&servers, &variables).await?;
+        let replicas = [("query", 0), ("export", 0), (UNCACHED_EDGE, 0), (RELAY, RELAYS)];
+        let layout = Layout {
+            replicas: &replicas,
+            // At this level relays log each transaction that they send.
+            env: vec![("MESH_LOG".to_owned(), "tx_relay=debug,info".to_owned())],
+            node_url: Some(format!("http://{}", node.address())),
+            ..Layout::default()
+        };
+        let edge = mesh.start_services(&servers, &layout).await?.cached;
+        Ok(Self { mesh, edge, node, calls, plan })
+    }
+
+    /// Runs the drill once.
+    async fn play(&self, seed: u64) -> Result<Report, Failure> {
+        let submitters = Submitters::new(self.edge, self.plan.submitting, seed)?;
+        let injectors = [FaultInjector::new(self.mesh), FaultInjector::new(self.mesh)];
+        // A fast machine may need more submissions than planned until the kills are done.
+        let is_enough = || injectors.iter().all(|injector| injector.injected().len() >= KILLS);
+        let submitting = submitters.submit(seed, is_enough).boxed_local().shared();
+        let mut random = SmallRng::seed_from_u64(seed);
+        let mut relay = || Target { name: RELAY, replica: random.random_range(0..RELAYS) };
+        let node_kills = repeated(self.plan.node_killed_every, || Fault::Kill(NODE));
+        let relay_kills = repeated(self.plan.relay_killed_every, || Fault::Kill(relay()));
+        tokio::join!(
+            injectors[0].run_until(node_kills, 1, submitting.clone()),
+            injectors[1].run_until(relay_kills, 1, submitting),
+        );
+        if !self.mesh.until_serving(&[DEVNODE, RELAY], BACK_WITHIN).await {
+            return Err(Failure::failed(format!("node and relays do not serve within {BACK_WITHIN:?}")));
+        }
+        let node = Node::idle(self.node.address()).await?;
+        let checked = check(self.edge, &node, submitters.submitted()).await?;
+        let sent = self.sent(&checked)?;
+        let calls = received(&self.calls).map_err(|error| cannot("read the node's record", &error))?;
+        let mut report = reported(seed, &checked, &sent, &calls);
+        let kills =
+            injectors.map(|injector| injector.injected().iter().filter(|fault| fault.is_repaired).count());
+        let [node, relay] = kills;
+        report.bar(
+            format!("the node killed {node} times, relays {relay} times, at least {KILLS} each"),
+            kills.iter().all(|kills| *kills >= KILLS),
+        );
+        Ok(report)
+    }
+
+    /// Reads the logs of the relays.
+    fn sent(&self, checked: &[CheckedTransaction]) -> Result<RelayLog, Failure> {
+        let of: HashSet<TxHash> = checked.iter().map(|checked| checked.submitted.hash).collect();
+        let mut sent = RelayLog::default();
+        for replica in 0..RELAYS {
+            let log = std::fs::read(self.mesh.home.log(RELAY, replica));
+            let log = log.map_err(|error| cannot("read a relay's log", &error))?;
+            sent.read(&String::from_utf8_lossy(&log), &of);
+        }
+        Ok(sent)
+    }
+}
+
+/// Counts of answers and of transactions in blocks.
+fn figures(checked: &[CheckedTransaction]) -> Vec<Column> {
+    use SubmissionOutcome::{Accepted, Left, NotTaken, Refused, Unchecked, Unknown};
+    let outcomes: Vec<&SubmissionOutcome> =
+        checked.iter().flat_map(|checked| &checked.submitted.outcomes).collect();
+    let count =
+        |test: fn(&SubmissionOutcome) -> bool| outcomes.iter().filter(|outcome| test(outcome)).count();
+    let in_blocks = checked.iter().filter(|checked| checked.truth.is_included).count();
+    vec![
+        Column::count("submissions", "submissions", outcomes.len()),
+        Column::count("accepted", "accepted", count(|outcome| matches!(outcome, Accepted))),
+        Column::count("refused", "refused", count(|outcome| matches!(outcome, Refused(_)))),
+        Column::count("unknown", "unknown", count(|outcome| matches!(outcome, Unknown | Unchecked))),
+        Column::count("not taken", "notTaken", count(|outcome| matches!(outcome, NotTaken(_)))),
+        Column::count("left", "left", count(|outcome| matches!(outcome, Left))),
+        Column::count("transactions", "transactions", checked.len()),
+        Column::count("in blocks", "inBlocks", in_blocks),
+    ]
+}
+
+/// Builds the report of a run.
+fn reported(
+    seed: u64,
+    checked: &[CheckedTransaction],
+    sent: &RelayLog,
+    calls: &HashMap<TxHash, u64>,
+) -> Report {
+    let (mut statuses, mut times) = (BTreeMap::<&str, usize>::new(), BTreeMap::<u64, usize>::new());
+    let mut unsent = 0;
+    for CheckedTransaction { submitted, truth, .. } in checked {
+        *statuses.entry(truth.status.as_deref().unwrap_or("none")).or_default() += 1;
+        let of = |counts: &HashMap<TxHash, u64>| counts.get(&submitted.hash).copied().unwrap_or_default();
+        *times.entry(of(calls)).or_default() += 1;
+        unsent += usize::from(of(calls) > of(&sent.times));
+    }
+    let found: Vec<Contradiction> =
+        checked.iter().flat_map(|checked| checked.contradictions.iter().copied()).collect();
+    let mut report = Report::new(format!("seed {seed}"), figures(checked));
+    for (what, kind) in [
+        ("transactions whose answers contradict each other", Contradiction::Answers),
+        ("transactions in a block that were called refused, or not handed over", Contradiction::Chain),
+        ("transactions of which the gateway does not tell the truth afterwards", Contradiction::Status),
+        ("transactions with an answer that is none", Contradiction::Form),
+        ("transactions with a client whose connection broke", Contradiction::Lost),
+    ] {
+        let count = found.iter().filter(|found| **found == kind).count();
+        report.bar(format!("{what}: {count}"), count == 0);
+    }
+    submissions_hold(&mut report, sent, unsent);
+    report.notes.push(format!("transactions by calls at the node: {}", listed(&times)));
+    report.notes.push(format!("transactions by status afterwards: {}", listed(&statuses)));
+    let contradicting = checked.iter().filter(|checked| !checked.contradictions.is_empty());
+    report.messages = contradicting.map(CheckedTransaction::description).collect();
+    report.messages.extend(sent.wrong.iter().cloned());
+    report
+}
+
+/// Adds the bars that relays sent no transaction more often than allowed.
+fn submissions_hold(report: &mut Report, sent: &RelayLog, unsent: usize) {
+    let RelayLog { lives, first, stronger, unknown, not_taken, cached, wrong, .. } = sent;
+    report.bar(
+        format!("sent again by the same life of a relay without a reason: {}", wrong.len()),
+        wrong.is_empty(),
+    );
+    report.bar(
+        format!("transactions that the node got more often than relays sent them: {unsent}"),
+        unsent == 0,
+    );
+    report.notes.push(format!(
+        "{lives} lives of relays sent {first} times for the first time; again {stronger} times for a stronger answer, \
+         {unknown} times for a client after an unknown fate, {not_taken} times for a client after a submission that was \
+         not taken, {cached} times to ask about the node's cache"
+    ));
+}
+
+fn listed<K: std::fmt::Display>(counts: &BTreeMap<K, usize>) -> String {
+    counts.iter().map(|(what, count)| format!("{what}: {count}")).collect::<Vec<_>>().join(", ")
 }

@@ -50,13 +50,14 @@ pub(crate) struct FaultSpan {
 
 /// The requests of a load that did not get a correct answer so far.
 pub(crate) fn failed_reads(load: &Load) -> Vec<FailedRequest> {
-    let failed = load.failed().into_iter().map(|(sample, message)| {
+    let failed = load.failed().into_iter().map(|sample| {
         let failure = match sample.result {
             ReadResult::Status { status: 429 | 503 | 504, has_retry_after: true } => FailureKind::Refused,
             ReadResult::Broken => FailureKind::Broken,
             ReadResult::Status { .. } | ReadResult::Wrong | ReadResult::Silence => FailureKind::Other,
         };
         let when = (load.moment(sample.due), load.moment(sample.due + sample.took));
+        let message = sample.message.unwrap_or_default();
         FailedRequest { kind: RequestKind::Read, failure, when, message }
     });
     failed.collect()

@@ -6,9 +6,8 @@
 mod damage;
 mod fixture;
 mod large;
-mod servers;
+mod outages;
 mod stalled;
-mod workers;
 
 use std::time::Duration;
 
@@ -66,11 +65,11 @@ impl PhasedDrill for Fixture<'_> {
         let before = self.pulls().await;
         let mut reports = match phase {
             KillPhase::Steady => vec![steady(self, random).await],
-            KillPhase::Kill => vec![workers::kill(self, random).await],
-            KillPhase::Freeze => vec![workers::freeze(self, random).await],
-            KillPhase::Scale => vec![workers::scale(self, random).await?],
-            KillPhase::Nats => vec![servers::nats(self, random).await],
-            KillPhase::Postgres => vec![servers::postgres(self, random).await?],
+            KillPhase::Kill => vec![outages::kill(self, random).await],
+            KillPhase::Freeze => vec![outages::freeze(self, random).await],
+            KillPhase::Scale => vec![outages::scale(self, random).await?],
+            KillPhase::Nats => vec![outages::nats(self, random).await],
+            KillPhase::Postgres => vec![outages::postgres(self, random).await?],
             KillPhase::Damage => vec![damage::damage(self, random).await?],
             KillPhase::Stalled => vec![stalled::stalled(self).await?],
             KillPhase::Large => large::large(self).await?,

@@ -6,7 +6,7 @@
 
 mod figures;
 
-use std::{cell::Cell, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use figures::{Figures, Report};
 use mesh::{failure::Failure, open_files, terminal::print_line};
@@ -84,15 +84,9 @@ async fn play(
     let paces = Paces { slow: grace.mul_f64(0.4), long: grace.mul_f64(2.5) };
     let heads = HeadObserver::watch(&environment.servers);
     let traffic = Traffic::start(environment, environment.edge, args.traffic, paces, seed)?;
-    let is_over = Cell::new(false);
-    let restarting = async {
-        let reports = rounds(environment, args, &traffic, seed).await;
-        is_over.set(true);
-        reports
-    };
-    let (reports, ()) = tokio::join!(restarting, traffic.submitters.submit(seed, || is_over.get()));
+    let reports = traffic.submit_during(seed, rounds(environment, args, &traffic, seed)).await;
     let mut reports = reports?;
-    let FinishedTraffic { load, end, attempts, files, submitters } = traffic.finish().await;
+    let (FinishedTraffic { load, end, attempts, files }, submitters) = traffic.finish().await;
     let fates = check_submissions(environment, submitters).await?;
     for report in &mut reports {
         report.figures.count(&attempts, &fates.indefinite);

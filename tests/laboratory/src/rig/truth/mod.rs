@@ -251,7 +251,7 @@ fn answers_hold(
     let (mut wrong, mut unexplained, mut closed) = (0, 0, 0);
     for load in loads.all() {
         let is_limits = std::ptr::eq(load, &raw const loads.limits);
-        wrong += load.failed().iter().filter(|(sample, _)| sample.result == ReadResult::Wrong).count();
+        wrong += load.failed().iter().filter(|sample| sample.result == ReadResult::Wrong).count();
         for failed in failed_reads(load) {
             let causes = |span: &&FaultSpan| may_cause(span.fault, failed.failure, is_limits);
             let causes: Vec<FaultSpan> = spans.iter().filter(causes).copied().collect();

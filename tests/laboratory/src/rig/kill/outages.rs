@@ -1,0 +1,214 @@
+//! Phases "kill", "freeze", "scale", "nats" and "postgres": workers are killed, frozen and removed, and servers
+//! fail, during downloads. No client may see more than a short wait when a worker fails. Without the database
+//! downloads of the history go on; without the bus they may fail, but only visibly.
+
+use std::{ops::Range, time::Duration};
+
+use mesh::{failure::Failure, processes::POSTGRES};
+use mesh_launcher::control::Request;
+use rand::{Rng as _, rngs::SmallRng};
+use tokio::time::{Instant, MissedTickBehavior, interval};
+
+use crate::rig::{
+    clients::{
+        download_results::{DownloadResult, Outcome},
+        files::{ExpectedFile, Files},
+        transfer::Pace,
+    },
+    faults::schedule::{BUS, Fault, ScheduledFault, Target, repeated},
+    kill::{
+        Report,
+        fixture::{AT_ONCE, EXPORT, Fixture, WORKERS},
+    },
+};
+
+/// Number of downloads while workers are killed or frozen.
+const DOWNLOADS: usize = 1000;
+const DOWNLOADS_SHORT: usize = 100;
+/// Number of downloads while a server fails.
+const SERVER_DOWNLOADS: usize = 300;
+const SERVER_DOWNLOADS_SHORT: usize = 60;
+/// Longest duration of a slow download.
+const SLOW: Duration = Duration::from_secs(6);
+const SLOW_SHORT: Duration = Duration::from_secs(3);
+/// Interval of kills, and of freezes.
+const HIT_EVERY: Duration = Duration::from_secs(1);
+/// Least number of kills a second on average; fewer mean that workers restart too slowly.
+const KILLS_A_SECOND: f64 = 0.8;
+/// Greatest 99th percentile of the clients' longest waits during kills, and during freezes.
+const KILLED_PAUSE: Duration = Duration::from_secs(1);
+const FROZEN_PAUSE: Duration = Duration::from_millis(1500);
+/// Length of a freeze, milliseconds.
+const FROZEN_MS: Range<u64> = 1_500..2_500;
+
+/// Number of downloads in progress when a worker is removed, and duration and size of each.
+const LEFT: usize = 200;
+const LEFT_SHORT: usize = 40;
+const LEFT_TAKES: Duration = Duration::from_secs(10);
+const LEFT_TAKES_SHORT: Duration = Duration::from_secs(4);
+const LEFT_BYTES: usize = 8 << 20;
+const LEFT_BYTES_SHORT: usize = 1 << 20;
+/// Longest time until the removed worker has ended.
+const GONE_WITHIN: Duration = Duration::from_secs(5);
+
+/// Number of kills of the bus, and the time before each, milliseconds.
+const BUS_KILLS: u32 = 3;
+const BUS_KILLS_SHORT: u32 = 1;
+const BETWEEN_MS: Range<u64> = 500..2_000;
+/// Interval of listing the segments meanwhile.
+const LIST_EVERY: Duration = Duration::from_millis(50);
+
+/// Kills one worker after the other. The next kill waits until all workers are ready: otherwise slow starts
+/// would leave none.
+pub(super) async fn kill(fixture: &Fixture<'_>, random: &mut SmallRng) -> Report {
+    let (begun, downloads) =
+        (Instant::now(), mixed(fixture, random, (DOWNLOADS, DOWNLOADS_SHORT), Files::any));
+    let schedule = repeated(HIT_EVERY, || Fault::Kill(worker(random.random_range(0..WORKERS))));
+    let (results, kills) = fixture.download_under(downloads, schedule, 1).await;
+    let seconds = begun.elapsed().as_secs();
+    let mut report = Report::of_downloads("kill", &results);
+    report.none_fails();
+    report.bar_at_most(
+        "longest pause of 99 in 100",
+        report.figures.pause_p99,
+        fixture.play.bound(KILLED_PAUSE),
+    );
+    let kills = kills.len() as u64;
+    let least = (seconds as f64 * fixture.play.share(KILLS_A_SECOND)) as u64;
+    report.bar(format!("workers killed in {seconds} s: {kills}, at least {least}"), kills >= least.max(1));
+    report
+}
+
+/// Freezes and wakes workers; at least one is always awake.
+pub(super) async fn freeze(fixture: &Fixture<'_>, random: &mut SmallRng) -> Report {
+    let before = fixture.mesh.pids(EXPORT);
+    let downloads = mixed(fixture, random, (DOWNLOADS, DOWNLOADS_SHORT), Files::any);
+    // In turn, so that none of them is still frozen from the time before.
+    let mut next = random.random_range(0..WORKERS);
+    let schedule = repeated(HIT_EVERY, || {
+        next = (next + 1) % WORKERS;
+        Fault::Freeze(worker(next), Duration::from_millis(random.random_range(FROZEN_MS)))
+    });
+    let (results, freezes) = fixture.download_under(downloads, schedule, WORKERS as usize - 1).await;
+    let count = freezes.len();
+    let mut report = Report::of_downloads("freeze", &results);
+    report.none_fails();
+    report.bar_at_most(
+        "longest pause of 99 in 100",
+        report.figures.pause_p99,
+        fixture.play.bound(FROZEN_PAUSE),
+    );
+    report.bar(format!("workers frozen meanwhile: {count}, at least 2"), count >= 2);
+    report.bar("the frozen workers live on", fixture.mesh.pids(EXPORT) == before);
+    report
+}
+
+fn worker(replica: u32) -> Target {
+    Target { name: EXPORT, replica }
+}
+
+/// Removes one of three workers, as an autoscaler does, during many downloads.
+pub(super) async fn scale(fixture: &Fixture<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
+    let (count, takes, bytes) =
+        fixture.play.either((LEFT, LEFT_TAKES, LEFT_BYTES), (LEFT_SHORT, LEFT_TAKES_SHORT, LEFT_BYTES_SHORT));
+    let downloads = (0..count).map(|_| {
+        let expected = fixture.files.part(bytes, random);
+        let pace = Pace::within(expected.bytes.len(), takes);
+        (expected, pace)
+    });
+    let downloads = fixture.start_downloads(downloads.collect(), count);
+    downloads.until_reading(count).await?;
+    let to = |replicas| Request::Scale { name: EXPORT.to_owned(), replicas };
+    let begun = Instant::now();
+    fixture.mesh.order(to(WORKERS - 1)).await?;
+    let (took, reading) = (begun.elapsed(), downloads.reading());
+    let left = fixture.mesh.pids(EXPORT).len();
+    let results = downloads.results().await;
+    fixture.mesh.order(to(WORKERS)).await?;
+    let mut report = Report::of_downloads("scale", &results);
+    report.none_fails();
+    report.bar_at_most("the worker is gone", took, fixture.play.bound(GONE_WITHIN));
+    report.bar(format!("{left} workers are left of {WORKERS}"), left + 1 == WORKERS as usize);
+    report.notes.push(format!(
+        "{count} downloads were under way when it was told to leave, {reading} when it was gone"
+    ));
+    Ok(report)
+}
+
+/// Kills the bus a few times; the supervisor restarts it.
+pub(super) async fn nats(fixture: &Fixture<'_>, random: &mut SmallRng) -> Report {
+    let before = fixture.mesh.service_pids();
+    let downloads = mixed(fixture, random, (SERVER_DOWNLOADS, SERVER_DOWNLOADS_SHORT), Files::any);
+    let mut at = Duration::ZERO;
+    let kills = (0..fixture.play.either(BUS_KILLS, BUS_KILLS_SHORT)).map(|_| {
+        at += Duration::from_millis(random.random_range(BETWEEN_MS));
+        ScheduledFault { at, fault: Fault::Kill(BUS) }
+    });
+    let (results, kills) = fixture.download_under(downloads, kills, 1).await;
+    let is_normal = fixture.becomes_normal().await;
+    let mut report = Report::of_downloads("nats", &results);
+    report.none_is_wrong();
+    report.bar("service is as usual afterwards", is_normal);
+    report.bar("no service was restarted", fixture.mesh.service_pids() == before);
+    for (killed, back) in kills.iter().map(|kill| kill.span.when) {
+        let is_in_progress = |result: &&DownloadResult| result.begun <= killed && killed < result.ended;
+        let reading = results.iter().filter(is_in_progress).count();
+        let away = (back - killed).as_millis();
+        report.notes.push(format!("killed under {reading} downloads, it was ready again after {away} ms"));
+    }
+    report
+}
+
+/// Stops the database during downloads.
+pub(super) async fn postgres(fixture: &Fixture<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
+    let before = fixture.mesh.service_pids();
+    fixture.mesh.stop_all(POSTGRES).await?;
+    let counts = (SERVER_DOWNLOADS, SERVER_DOWNLOADS_SHORT);
+    let downloads = mixed(fixture, random, counts, Files::any_of_history);
+    let downloads = fixture.start_downloads(downloads, AT_ONCE);
+    let (mut listed, mut unlisted) = (0_u32, Vec::new());
+    let lists = async {
+        let mut ticks = interval(LIST_EVERY);
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            ticks.tick().await;
+            match fixture.listed().await {
+                Ok(count) if count == fixture.files.plan().segments => listed += 1,
+                Ok(count) => unlisted.push(format!("{count} segments are listed")),
+                Err(why) => unlisted.push(format!("the segments are not listed: {why}")),
+            }
+        }
+    };
+    let results = tokio::select! {
+        results = downloads.results() => results,
+        () = lists => Vec::new(),
+    };
+    let ledger = fixture.start_downloads(vec![(fixture.files.ledger(), Pace::QUICK)], 1).results().await;
+    fixture.mesh.start_all(POSTGRES).await?;
+    fixture.servers.database_is_back().await?;
+    let mut report = Report::of_downloads("postgres", &results);
+    report.none_fails();
+    let listings = listed as usize + unlisted.len();
+    report.bar(
+        format!("listings that failed: {} of {listings}, at most 0", unlisted.len()),
+        unlisted.is_empty() && listed > 0,
+    );
+    report.bar(
+        "a ledger, which needs the database, is refused or breaks",
+        ledger.iter().all(|result| matches!(result.outcome, Outcome::Refused(_) | Outcome::Broken(_))),
+    );
+    report.bar("no service was restarted", fixture.mesh.service_pids() == before);
+    report.messages.extend(unlisted);
+    Ok(report)
+}
+
+/// Random downloads for the long form or for the short one.
+fn mixed(
+    fixture: &Fixture<'_>,
+    random: &mut SmallRng,
+    (long, short): (usize, usize),
+    any: fn(&Files, &mut SmallRng) -> ExpectedFile,
+) -> Vec<(ExpectedFile, Pace)> {
+    let (count, slow) = fixture.play.either((long, SLOW), (short, SLOW_SHORT));
+    fixture.mixed(count, slow, random, any)
+}
