@@ -17,26 +17,25 @@ use super::{
 const CHECKED_AT_ONCE: usize = 16;
 const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
-/// The state of a transaction after the run, and the status that the gateway reports.
-pub(crate) struct Truth {
+/// A transaction with the answers to its clients, its state after the run, and their contradictions.
+pub(crate) struct CheckedTransaction {
+    pub(crate) submitted: Submitted,
     /// Whether a block has it.
     pub(crate) is_included: bool,
     /// The `status` of `GET /transaction/{hash}`, or the error or body that came instead.
     pub(crate) status: Result<String, String>,
-}
-
-/// A transaction with the answers to its clients, its final state, and their contradictions.
-pub(crate) struct CheckedTransaction {
-    pub(crate) submitted: Submitted,
-    pub(crate) truth: Truth,
     pub(crate) contradictions: Vec<Contradiction>,
 }
 
 impl CheckedTransaction {
+    fn new(submitted: Submitted, is_included: bool, status: Result<String, String>) -> Self {
+        let contradictions = contradictions(&submitted, is_included, status.as_deref().ok());
+        Self { submitted, is_included, status, contradictions }
+    }
+
     /// What is known about the transaction, as text.
     pub(crate) fn description(&self) -> String {
-        let (Submitted { hash, outcomes, .. }, Truth { is_included, status }) =
-            (&self.submitted, &self.truth);
+        let Self { submitted: Submitted { hash, outcomes, .. }, is_included, status, .. } = self;
         format!("{hash} in a block: {is_included}, told as {status:?}, said to clients: {outcomes:?}")
     }
 }
@@ -55,9 +54,8 @@ pub(crate) async fn check(
     let client = &client.map_err(|error| cannot("make an HTTP client", &error))?;
     let check = async |submitted: Submitted| {
         let hash = &submitted.hash;
-        let truth = Truth { is_included: node.has(hash).await?, status: status(client, edge, hash).await };
-        let contradictions = contradictions(&submitted, &truth);
-        Ok(CheckedTransaction { submitted, truth, contradictions })
+        let (is_included, status) = (node.has(hash).await?, status(client, edge, hash).await);
+        Ok(CheckedTransaction::new(submitted, is_included, status))
     };
     stream::iter(submitted).map(check).buffered(CHECKED_AT_ONCE).try_collect().await
 }
@@ -87,9 +85,8 @@ pub(crate) enum Contradiction {
 }
 
 /// The contradictions among the answers and the final state.
-fn contradictions(submitted: &Submitted, truth: &Truth) -> Vec<Contradiction> {
+fn contradictions(submitted: &Submitted, is_included: bool, status: Option<&str>) -> Vec<Contradiction> {
     let Submitted { outcomes, is_bad, .. } = submitted;
-    let Truth { is_included, status } = truth;
     let mut found = Vec::new();
     let mut verdicts: Vec<&SubmissionOutcome> = outcomes
         .iter()
@@ -107,13 +104,13 @@ fn contradictions(submitted: &Submitted, truth: &Truth) -> Vec<Contradiction> {
     }
     let says_refused = outcomes.iter().any(|outcome| matches!(outcome, SubmissionOutcome::Refused(_)));
     let says_never_sent = outcomes.iter().all(|outcome| matches!(outcome, SubmissionOutcome::NotTaken(_)));
-    if *is_included && (says_refused || says_never_sent) {
+    if is_included && (says_refused || says_never_sent) {
         found.push(Contradiction::Chain);
     }
-    let is_true = match status.as_deref() {
-        Ok("INCLUDED") => *is_included,
-        Ok("REFUSED") => !is_included && *is_bad,
-        Ok("PENDING" | "UNKNOWN") => !is_included,
+    let is_true = match status {
+        Some("INCLUDED") => is_included,
+        Some("REFUSED") => !is_included && *is_bad,
+        Some("PENDING" | "UNKNOWN") => !is_included,
         _ => false,
     };
     if !is_true {
@@ -139,7 +136,7 @@ mod tests {
         status: &str,
     ) -> Vec<Contradiction> {
         let submitted = Submitted { hash: TxHash::of(b"a"), is_bad, outcomes: outcomes.to_vec() };
-        contradictions(&submitted, &Truth { is_included, status: Ok(status.to_owned()) })
+        contradictions(&submitted, is_included, Some(status))
     }
 
     #[test]

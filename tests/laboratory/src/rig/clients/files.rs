@@ -56,24 +56,22 @@ impl ExpectedFile {
         if self.etag.is_none() || bytes == 0 {
             return self.clone();
         }
-        let whole = 0..self.bytes.len() as u64;
-        let Range { start, end } = self.range.clone().unwrap_or(whole);
-        Self { range: Some(start + bytes as u64..end), bytes: self.bytes.slice(bytes..), ..self.clone() }
+        self.part(bytes, self.bytes.len())
     }
-}
 
-/// The export of a range of blocks.
-struct File {
-    from: u64,
-    to: u64,
-    etag: String,
-    bytes: Bytes,
+    /// The request for the bytes from `first` to before `end`.
+    fn part(&self, first: usize, end: usize) -> Self {
+        let offset = self.range.as_ref().map_or(0, |range| range.start);
+        let range = Some(offset + first as u64..offset + end as u64);
+        Self { range, bytes: self.bytes.slice(first..end), ..self.clone() }
+    }
 }
 
 /// All files.
 pub(crate) struct Files {
-    /// In rising order of size; the last is the whole history.
-    history: Vec<File>,
+    /// Exports of ranges of blocks, with the last block of each, in rising order of size; the last is the
+    /// whole history.
+    history: Vec<(u64, ExpectedFile)>,
     /// The names of the segments, in order of height.
     pub(crate) segments: Vec<String>,
     ledger: Bytes,
@@ -119,8 +117,9 @@ impl Files {
                 let piece = store.read(&layout, bytes.len() as u64, READ_BYTES).await.map_err(unreadable)?;
                 bytes.extend_from_slice(&piece);
             }
-            let etag = format!("\"{}\"", layout.fingerprint);
-            history.push(File { from, to, etag, bytes: bytes.freeze() });
+            let (path, etag) = (export_of(plan.table, from, to), format!("\"{}\"", layout.fingerprint));
+            let etag = Some(etag);
+            history.push((to, ExpectedFile { path, range: None, bytes: bytes.freeze(), etag }));
         }
         let segments = held.segments.iter().map(|segment| segment.name.to_string()).collect();
         Ok(Self { history, segments, ledger: Bytes::new(), plan })
@@ -156,19 +155,19 @@ impl Files {
 
     /// A random file of the history, or a part of it.
     pub(crate) fn any_of_history(&self, random: &mut SmallRng) -> ExpectedFile {
-        let file = &self.history[random.random_range(0..self.history.len())];
-        let mut expected = self.expected(file);
-        if random.random_range(0..100) < PART_PERCENT {
-            let first = random.random_range(0..file.bytes.len());
-            let end = random.random_range(first + 1..=file.bytes.len());
-            (expected.range, expected.bytes) = (Some(first as u64..end as u64), file.bytes.slice(first..end));
+        let (_, file) = &self.history[random.random_range(0..self.history.len())];
+        if random.random_range(0..100) >= PART_PERCENT {
+            return file.clone();
         }
-        expected
+        let first = random.random_range(0..file.bytes.len());
+        let end = random.random_range(first + 1..=file.bytes.len());
+        file.part(first, end)
     }
 
     /// The whole history.
     pub(crate) fn largest(&self) -> ExpectedFile {
-        self.expected(self.last())
+        // `create` always adds the whole history.
+        self.history[self.history.len() - 1].1.clone()
     }
 
     /// `bytes` bytes of the whole history from a random offset.
@@ -176,13 +175,12 @@ impl Files {
         let whole = self.largest();
         let bytes = bytes.min(whole.bytes.len());
         let first = random.random_range(0..=whole.bytes.len() - bytes);
-        let range = Some(first as u64..(first + bytes) as u64);
-        ExpectedFile { range, bytes: whole.bytes.slice(first..first + bytes), ..whole }
+        whole.part(first, first + bytes)
     }
 
     /// The files that end before this block.
     pub(crate) fn before(&self, block: u64) -> Vec<ExpectedFile> {
-        self.history.iter().filter(|file| file.to < block).map(|file| self.expected(file)).collect()
+        self.history.iter().filter(|(to, _)| *to < block).map(|(_, file)| file.clone()).collect()
     }
 
     /// The plan of the history.
@@ -192,21 +190,7 @@ impl Files {
 
     /// Average number of stored bytes per row, at least 1.
     pub(crate) fn bytes_per_row(&self) -> u64 {
-        (self.last().bytes.len() as u64 / (self.plan.segments * self.plan.rows)).max(1)
-    }
-
-    fn last(&self) -> &File {
-        // `read` always adds the whole history.
-        &self.history[self.history.len() - 1]
-    }
-
-    fn expected(&self, file: &File) -> ExpectedFile {
-        ExpectedFile {
-            path: export_of(self.plan.table, file.from, file.to),
-            range: None,
-            bytes: file.bytes.clone(),
-            etag: Some(file.etag.clone()),
-        }
+        (self.largest().bytes.len() as u64 / (self.plan.segments * self.plan.rows)).max(1)
     }
 }
 

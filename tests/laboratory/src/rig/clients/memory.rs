@@ -90,7 +90,7 @@ mod tests {
     async fn memory_allocated_meanwhile_is_measured() {
         let mut own = [ProcessMemory::start("rig".to_owned(), std::process::id()).unwrap()];
         while_watched(&mut own, async {
-            let taken = vec![1_u8; 64 << 20];
+            let taken = vec![1_u8; 128 << 20];
             tokio::time::sleep(POLL_INTERVAL * 3).await;
             assert_eq!(taken[taken.len() / 2], 1);
         })

@@ -180,7 +180,7 @@ fn figures(checked: &[CheckedTransaction]) -> Vec<Column> {
         checked.iter().flat_map(|checked| &checked.submitted.outcomes).collect();
     let count =
         |test: fn(&SubmissionOutcome) -> bool| outcomes.iter().filter(|outcome| test(outcome)).count();
-    let in_blocks = checked.iter().filter(|checked| checked.truth.is_included).count();
+    let in_blocks = checked.iter().filter(|checked| checked.is_included).count();
     vec![
         Column::count("submissions", "submissions", outcomes.len()),
         Column::count("accepted", "accepted", count(|outcome| matches!(outcome, Accepted))),
@@ -202,8 +202,8 @@ fn reported(
 ) -> Report {
     let (mut statuses, mut times) = (BTreeMap::<&str, usize>::new(), BTreeMap::<u64, usize>::new());
     let mut unsent = 0;
-    for CheckedTransaction { submitted, truth, .. } in checked {
-        *statuses.entry(truth.status.as_deref().unwrap_or("none")).or_default() += 1;
+    for CheckedTransaction { submitted, status, .. } in checked {
+        *statuses.entry(status.as_deref().unwrap_or("none")).or_default() += 1;
         let of = |counts: &HashMap<TxHash, u64>| counts.get(&submitted.hash).copied().unwrap_or_default();
         *times.entry(of(calls)).or_default() += 1;
         unsent += usize::from(of(calls) > of(&sent.times));
