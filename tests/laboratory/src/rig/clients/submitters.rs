@@ -148,16 +148,17 @@ impl Submitters {
                 let begun = Instant::now();
                 let is_bad = tx.pow.is_none();
                 let (mut outcome, message) = self.submit_one(tx, kind, disconnect_after).await;
-                let mut state = self.state.borrow_mut();
-                if is_bad && is_unchecked(kind, &outcome, &message, state.outcomes.get(&which)) {
-                    outcome = SubmissionOutcome::Unchecked;
+                {
+                    let mut state = self.state.borrow_mut();
+                    if is_bad && is_unchecked(kind, &outcome, &message, state.outcomes.get(&which)) {
+                        outcome = SubmissionOutcome::Unchecked;
+                    }
+                    if !outcome.is_definite() {
+                        let (when, outcome) = ((begun, Instant::now()), outcome.clone());
+                        state.indefinite.push(IndefiniteSubmission { when, outcome, message });
+                    }
+                    state.outcomes.entry(which).or_default().push(outcome);
                 }
-                if !outcome.is_definite() {
-                    let (when, outcome) = ((begun, Instant::now()), outcome.clone());
-                    state.indefinite.push(IndefiniteSubmission { when, outcome, message });
-                }
-                state.outcomes.entry(which).or_default().push(outcome);
-                drop(state);
                 sleep(self.plan.pause.mul_f64(random.random())).await;
             }
         });
