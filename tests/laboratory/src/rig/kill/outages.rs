@@ -83,11 +83,20 @@ pub(super) async fn kill(fixture: &Fixture<'_>, random: &mut SmallRng) -> Report
 pub(super) async fn freeze(fixture: &Fixture<'_>, random: &mut SmallRng) -> Report {
     let before = fixture.mesh.pids(EXPORT);
     let downloads = mixed(fixture, random, (DOWNLOADS, DOWNLOADS_SHORT), Files::any);
-    // In turn, so that none of them is still frozen from the time before.
-    let mut next = random.random_range(0..WORKERS);
     let schedule = repeated(HIT_EVERY, || {
-        next = (next + 1) % WORKERS;
-        Fault::Freeze(worker(next), Duration::from_millis(random.random_range(FROZEN_MS)))
+        let time = Duration::from_millis(random.random_range(FROZEN_MS));
+        Fault::Freeze(worker(random.random_range(0..WORKERS)), time)
+    });
+    // A worker that is still frozen is left alone.
+    let mut frozen_until = [Duration::ZERO; WORKERS as usize];
+    let schedule = schedule.filter(|ScheduledFault { at, fault }| {
+        let Fault::Freeze(Target { replica, .. }, time) = fault else { return true };
+        let until = &mut frozen_until[*replica as usize];
+        let is_awake = *until <= *at;
+        if is_awake {
+            *until = *at + *time;
+        }
+        is_awake
     });
     let (results, freezes) = fixture.download_under(downloads, schedule, WORKERS as usize - 1).await;
     let count = freezes.len();
