@@ -14,7 +14,6 @@ use mesh_launcher::{
     services::SERVICES,
 };
 use mesh_testbed::poll;
-use rand::{Rng as _, rngs::SmallRng};
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::net::TcpStream;
 use tokio_postgres::Client;
@@ -42,20 +41,6 @@ impl PrivateMesh {
     /// The process ids of all services.
     pub(super) fn service_pids(&self) -> Vec<u32> {
         SERVICES.iter().flat_map(|service| self.pids(service.name)).collect()
-    }
-
-    /// The process id of a random replica.
-    pub(super) fn random_replica(&self, name: &str, random: &mut SmallRng) -> Result<u32, Failure> {
-        let pids = self.pids(name);
-        let nobody = || Failure::failed(format!("no {name} runs"));
-        if pids.is_empty() { Err(nobody()) } else { Ok(pids[random.random_range(0..pids.len())]) }
-    }
-
-    /// Kills a random replica with SIGKILL and waits until it is replaced.
-    pub(super) async fn kill_one(&self, name: &str, random: &mut SmallRng) -> Result<(), Failure> {
-        let (pid, count) = (self.random_replica(name, random)?, self.pids(name).len());
-        send(pid, Signal::KILL)?;
-        self.replaced(name, pid, count).await
     }
 
     /// Replaces the replicas of a name one after the other; returns how many are new, and whether all are.
@@ -88,16 +73,6 @@ impl PrivateMesh {
     pub(super) async fn until_serving(&self, names: &[&str], within: Duration) -> bool {
         let is_serving = async || if names.iter().all(|name| self.serves(name)) { Ok(()) } else { Err(()) };
         poll(within, is_serving).await.is_ok()
-    }
-
-    /// Waits until a name has at least `count` processes and `pid` is not among them.
-    pub(super) async fn replaced(&self, name: &str, pid: u32, count: usize) -> Result<(), Failure> {
-        let is_replaced = async || {
-            let pids = self.pids(name);
-            let is_replaced = pids.len() >= count && !pids.contains(&pid);
-            is_replaced.then_some(()).ok_or_else(|| Failure::failed(format!("{name} was not started again")))
-        };
-        poll(SOON, is_replaced).await
     }
 }
 
