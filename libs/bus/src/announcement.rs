@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use crate::{answer::Head, connection::Bus, error::BusError};
 
 /// Interval of the repetitions. A state is out of date when no announcement came for several times this long.
-pub const ANNOUNCE_INTERVAL: Duration = Duration::from_millis(250);
+pub const ANNOUNCE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A state that is announced.
 pub trait Announcement: Serialize + DeserializeOwned + Send + 'static {

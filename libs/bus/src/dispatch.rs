@@ -38,6 +38,7 @@ pub(crate) struct Dispatcher {
     pub(crate) metrics: RequestMetrics,
     /// Requests in flight by their reply subject.
     pub(crate) in_flight: RefCell<HashMap<String, AbortHandle>>,
+    pub(crate) last_request: Cell<Option<Instant>>,
     pub(crate) load: Rc<Load>,
     /// Notified when no request is in flight any more.
     pub(crate) idle: Notify,
@@ -53,6 +54,7 @@ impl Dispatcher {
         let name = operation.name;
         let Some(reply_to) = message.reply.clone() else { return };
         let started = Instant::now();
+        self.last_request.set(Some(started));
         let request = RequestHeaders::read(message.headers.as_ref(), self.limits.timeout);
         let Some(left) = request.left else {
             self.metrics.record_call(name, Code::DeadlineExceeded.number(), Duration::ZERO);

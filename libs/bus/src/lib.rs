@@ -7,6 +7,7 @@
 //!
 //! [`Problem`]: mesh_problem::Problem
 
+mod activity;
 mod announcement;
 mod answer;
 mod ask;

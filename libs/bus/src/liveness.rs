@@ -6,17 +6,20 @@ use std::{
 };
 
 use futures_util::StreamExt;
-use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
+use tokio::time::{Instant, sleep_until, timeout};
 
 use crate::{
     connection::{Bus, Shared},
     inbox::Arrival,
     replicas::{Heartbeat, PROBE_INTERVAL, ReplicaGroup},
-    subjects::{self, HEARTBEATS, PROBE},
+    subjects::{self, HEARTBEATS, PROBE, WAKE},
 };
 
-/// Interval of the checks for silent replicas.
+/// Interval of the checks for silent replicas while requests are sent.
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
+
+/// The same while none are sent.
+const IDLE_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 impl Bus {
     /// Starts to listen for heartbeats, once.
@@ -28,8 +31,7 @@ impl Bus {
     }
 
     /// Whether a replica of a workload takes requests, by its heartbeats. Heartbeats are listened for from
-    /// the first
-    /// [`Bus::target`] on; a replica that has just started sends its first within 100 ms.
+    /// the first [`Bus::target`] on; a replica that has just started sends its first within 100 ms.
     pub fn has_replica(&self, workload: &str) -> bool {
         self.shared.replicas.group(workload).is_taking(Instant::now())
     }
@@ -37,6 +39,13 @@ impl Bus {
     /// Sends the heartbeat of a replica of a workload.
     pub(crate) async fn send_heartbeat(&self, workload: &str, heartbeat: &Heartbeat) {
         self.publish_event(&format!("{HEARTBEATS}.{workload}"), heartbeat).await;
+    }
+
+    /// Records that a request is sent; wakes the replicas when that is due.
+    pub(crate) async fn record_request(&self) {
+        if self.shared.replicas.activity.record(Instant::now()) {
+            self.publish_event(WAKE, &()).await;
+        }
     }
 
     /// Sends a probe to a silent replica. The bus answers at once when nothing is subscribed; a frozen
@@ -65,9 +74,11 @@ async fn listen(shared: Weak<Shared>) {
             return;
         }
     };
+    // Then every live replica is known in a moment.
+    bus.record_request().await;
+    let activity = Arc::clone(&bus.shared.replicas.activity);
     drop(bus);
-    let mut checks = interval(CHECK_INTERVAL);
-    checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut check_at = Instant::now();
     loop {
         tokio::select! {
             heartbeat = heartbeats.next() => {
@@ -77,10 +88,13 @@ async fn listen(shared: Weak<Shared>) {
                     shared.replicas.group(workload).record(&heartbeat, Instant::now());
                 }
             }
-            _ = checks.tick() => {
+            () = activity.began() => check_at = Instant::now() + CHECK_INTERVAL,
+            () = sleep_until(check_at) => {
+                let now = Instant::now();
+                check_at = now + if activity.is_busy(now) { CHECK_INTERVAL } else { IDLE_CHECK_INTERVAL };
                 let Some(bus) = shared.upgrade().map(|shared| Bus { shared }) else { return };
                 for (workload, group) in bus.shared.replicas.groups() {
-                    for id in group.check(Instant::now()) {
+                    for id in group.check(now) {
                         tokio::spawn(bus.clone().probe(workload.clone(), id, Arc::clone(&group)));
                     }
                 }

@@ -9,7 +9,7 @@ use proto_msgs::Contract;
 pub use crate::subjects::inbox_prefix;
 use crate::{
     announcement::{Announcement, NodeStatus, SegmentStatus, StoreStatus},
-    subjects::{HEARTBEATS, PROBE, SERVICE_VERBS},
+    subjects::{HEARTBEATS, PROBE, SERVICE_VERBS, WAKE},
 };
 
 /// The user of the edge.
@@ -105,6 +105,7 @@ fn worker(prefix: &str, workload: &str) -> User {
     let mut subscribe: Vec<String> = own.map(|subject| format!("{subject} {workload}")).collect();
     subscribe.push(format!("{prefix}.{workload}.*.*"));
     subscribe.push(format!("{prefix}.cancel.{workload}"));
+    subscribe.push(format!("{prefix}.events.{WAKE}"));
     for verb in SERVICE_VERBS {
         subscribe.extend(
             ["", &format!(".{workload}"), &format!(".{workload}.*")].map(|of| format!("$SRV.{verb}{of}")),
@@ -122,7 +123,8 @@ fn operator(prefix: &str) -> User {
     User { name: OPERATOR.to_owned(), publish, subscribe }
 }
 
-/// Subjects for sending requests: operations of queue groups and of single replicas, probes, cancellations.
+/// Subjects for sending requests: operations of queue groups and of single replicas, probes, cancellations,
+/// and waking replicas.
 fn ask_subjects(prefix: &str) -> Vec<String> {
     let mut subjects = Vec::new();
     for workload in workloads() {
@@ -133,6 +135,7 @@ fn ask_subjects(prefix: &str) -> Vec<String> {
         subjects.push(format!("{prefix}.{workload}.{PROBE}.*"));
         subjects.push(format!("{prefix}.cancel.{workload}"));
     }
+    subjects.push(format!("{prefix}.events.{WAKE}"));
     subjects
 }
 

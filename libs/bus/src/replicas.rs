@@ -16,11 +16,7 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use tokio::time::Instant;
 
-/// Interval of a replica's heartbeats.
-pub(crate) const HEARTBEAT_INTERVAL: Duration = Duration::from_millis(100);
-
-/// A replica without a heartbeat for this long is silent: frozen, gone, or cut off.
-const SILENCE: Duration = Duration::from_millis(350);
+use crate::activity::Activity;
 
 /// Shortest interval between two probes of a silent replica.
 pub(crate) const PROBE_INTERVAL: Duration = Duration::from_secs(1);
@@ -39,6 +35,8 @@ pub(crate) struct Heartbeat {
 /// The replicas of every workload, by their heartbeats.
 #[derive(Debug)]
 pub(crate) struct Replicas {
+    /// The requests to all of them.
+    pub(crate) activity: Arc<Activity>,
     groups: Mutex<HashMap<String, Arc<ReplicaGroup>>>,
     listening_since: OnceLock<Instant>,
 }
@@ -46,6 +44,7 @@ pub(crate) struct Replicas {
 /// The replicas of one workload.
 #[derive(Debug, Default)]
 pub(crate) struct ReplicaGroup {
+    activity: Arc<Activity>,
     members: Mutex<Vec<Member>>,
     /// Whether a replica is silent while others take requests.
     has_silent: AtomicBool,
@@ -61,8 +60,8 @@ struct Member {
 }
 
 impl Member {
-    fn is_alive(&self, now: Instant) -> bool {
-        now.duration_since(self.last_heartbeat) < SILENCE
+    fn is_alive(&self, activity: &Activity, now: Instant) -> bool {
+        activity.is_alive(self.last_heartbeat, now)
     }
 
     fn is_long_silent(&self, now: Instant) -> bool {
@@ -72,7 +71,7 @@ impl Member {
 
 impl Replicas {
     pub(crate) fn new() -> Self {
-        Self { groups: Mutex::default(), listening_since: OnceLock::new() }
+        Self { activity: Arc::default(), groups: Mutex::default(), listening_since: OnceLock::new() }
     }
 
     pub(crate) fn group(&self, workload: &str) -> Arc<ReplicaGroup> {
@@ -80,7 +79,8 @@ impl Replicas {
         if let Some(group) = groups.get(workload) {
             return Arc::clone(group);
         }
-        Arc::clone(groups.entry(workload.to_owned()).or_default())
+        let group = ReplicaGroup { activity: Arc::clone(&self.activity), ..ReplicaGroup::default() };
+        Arc::clone(groups.entry(workload.to_owned()).or_insert_with(|| Arc::new(group)))
     }
 
     /// Records that listening for heartbeats starts now; `false` when it has started before.
@@ -112,14 +112,16 @@ impl ReplicaGroup {
 
     /// Whether any replica is alive and takes requests.
     pub(crate) fn is_taking(&self, now: Instant) -> bool {
-        self.members.lock().iter().any(|member| member.is_taking && member.is_alive(now))
+        self.members.lock().iter().any(|member| member.is_taking && member.is_alive(&self.activity, now))
     }
 
     /// The next live replica in turn that is none of `excluded`.
     pub(crate) fn pick_excluding(&self, excluded: &[Box<str>], now: Instant) -> Option<Arc<str>> {
         let members = self.members.lock();
         let is_candidate = |member: &&Member| {
-            member.is_taking && member.is_alive(now) && !excluded.iter().any(|id| **id == *member.id)
+            member.is_taking
+                && member.is_alive(&self.activity, now)
+                && !excluded.iter().any(|id| **id == *member.id)
         };
         let candidates: Vec<&Member> = members.iter().filter(is_candidate).collect();
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
@@ -131,7 +133,7 @@ impl ReplicaGroup {
         let members = self.members.lock();
         let taking = members.iter().filter(|member| member.is_taking);
         let latest = taking.max_by_key(|member| member.last_heartbeat)?;
-        latest.is_alive(now).then(|| Arc::clone(&latest.id))
+        latest.is_alive(&self.activity, now).then(|| Arc::clone(&latest.id))
     }
 
     /// Marks a replica that did not listen as draining, until its next heartbeat.
@@ -165,14 +167,18 @@ impl ReplicaGroup {
     /// Updates which replicas are silent and returns those to be probed.
     pub(crate) fn check(&self, now: Instant) -> Vec<Arc<str>> {
         let mut members = self.members.lock();
-        let is_silent = members.iter().any(|member| !member.is_alive(now));
-        let others_take = members.iter().any(|member| member.is_taking && member.is_alive(now));
+        let is_silent = members.iter().any(|member| !member.is_alive(&self.activity, now));
+        let others_take =
+            members.iter().any(|member| member.is_taking && member.is_alive(&self.activity, now));
         self.has_silent.store(is_silent && others_take, Ordering::Relaxed);
         let mut doubtful = Vec::new();
         for member in members.iter_mut() {
             // A draining replica does not listen any more, and its heartbeat may only be late.
-            let is_doubtful =
-                if member.is_taking { !member.is_alive(now) } else { member.is_long_silent(now) };
+            let is_doubtful = if member.is_taking {
+                !member.is_alive(&self.activity, now)
+            } else {
+                member.is_long_silent(now)
+            };
             if is_doubtful && now.duration_since(member.last_probe) >= PROBE_INTERVAL {
                 member.last_probe = now;
                 doubtful.push(Arc::clone(&member.id));
@@ -185,8 +191,10 @@ impl ReplicaGroup {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::activity::SILENCE;
 
     fn record(group: &ReplicaGroup, id: &str, is_taking: bool, now: Instant) {
+        group.activity.record(now);
         group.record(&Heartbeat { id: id.to_owned(), is_taking }, now);
     }
 
@@ -234,8 +242,11 @@ mod tests {
         record(&group, "a", false, now);
         assert_eq!((group.pick_excluding(&[], now), group.pick_most_recent(now)), (None, None));
         assert!(!group.is_taking(now));
-        let replicas =
-            Replicas { groups: Mutex::default(), listening_since: OnceLock::from(now - INFORMED_AFTER * 2) };
+        let replicas = Replicas {
+            activity: Arc::default(),
+            groups: Mutex::default(),
+            listening_since: OnceLock::from(now - INFORMED_AFTER * 2),
+        };
         assert!(!replicas.are_gone(&group));
         assert!(
             group.check(now + SILENCE).is_empty() && group.check(now + PROBE_INTERVAL) == ["a".into()],

@@ -4,8 +4,9 @@
 use std::{
     cell::{Cell, RefCell},
     future::Future,
+    mem::replace,
     rc::{Rc, Weak},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use actix::{Actor, Context};
@@ -15,18 +16,19 @@ use futures_util::{StreamExt, future::join_all};
 use tokio::{
     sync::{Notify, watch},
     task::JoinHandle,
-    time::{MissedTickBehavior, interval, timeout},
+    time::{Instant, sleep_until, timeout},
 };
 
 use crate::{
+    activity::{AWAKE_FOR, HEARTBEAT_INTERVAL, IDLE_HEARTBEAT_INTERVAL},
     connection::Bus,
     dispatch::Dispatcher,
     drain::drain_subscription,
     error::BusError,
-    replicas::{HEARTBEAT_INTERVAL, Heartbeat},
+    replicas::Heartbeat,
     router::{OperationHandler, Router},
     stats::{self, Stats},
-    subjects::{self, PROBE},
+    subjects::{self, PROBE, WAKE},
 };
 
 /// Longest time for a connected server to process subscriptions. Without a connection they are made at the
@@ -95,6 +97,7 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
             limits: self.limits,
             metrics: self.metrics,
             in_flight: RefCell::default(),
+            last_request: Cell::default(),
             load: self.load,
             idle: Notify::new(),
             is_ready: Cell::new(false),
@@ -118,12 +121,12 @@ async fn serve(
         _ = stop.wait_for(|stop| *stop) => return,
     }
     match subscribe(&dispatcher, workload, operations, &stop).await {
-        Ok(readers) => {
+        Ok((readers, wakes)) => {
             let own = format!("{}-itself", dispatcher.stats.id());
             let own = subjects::direct(&dispatcher.bus.subject(workload, PROBE), &own);
             let _ = timeout(SUBSCRIBE_TIMEOUT, await_subscribed(&dispatcher.bus, own)).await;
             dispatcher.is_ready.set(true);
-            actix::spawn(send_heartbeats(Rc::downgrade(&dispatcher), workload, stop));
+            actix::spawn(send_heartbeats(Rc::downgrade(&dispatcher), workload, wakes, stop));
             join_all(readers).await;
         }
         Err(error) => tracing::error!(error = &error as &dyn std::error::Error, "cannot take requests"),
@@ -146,7 +149,7 @@ async fn subscribe(
     workload: &'static str,
     operations: Vec<Rc<OperationHandler>>,
     stop: &watch::Receiver<bool>,
-) -> Result<Vec<JoinHandle<()>>, BusError> {
+) -> Result<(Vec<JoinHandle<()>>, Subscriber), BusError> {
     let (bus, client) = (&dispatcher.bus, &dispatcher.bus.shared.client);
     let canceled = client.subscribe(bus.cancel_subject(workload)).await.map_err(BusError::closed)?;
     actix::spawn(cancel_requests(Rc::clone(dispatcher), canceled));
@@ -172,19 +175,42 @@ async fn subscribe(
     let marker_subject = subjects::direct(&bus.subject(workload, PROBE), dispatcher.stats.id());
     readers.push(actix::spawn(read(Rc::clone(dispatcher), find, requests, marker_subject, stop.clone())));
     stats::answer(bus, &dispatcher.stats).await?;
-    Ok(readers)
+    let wakes = client.subscribe(bus.event_subject(WAKE)).await.map_err(BusError::closed)?;
+    Ok((readers, wakes))
 }
 
-/// Sends the replica's heartbeats until it has stopped.
-async fn send_heartbeats(dispatcher: Weak<Dispatcher>, workload: &'static str, stop: watch::Receiver<bool>) {
-    let mut ticks = interval(HEARTBEAT_INTERVAL);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+/// Sends the replica's heartbeats until it has stopped: often while it was woken lately, seldom otherwise, and
+/// at once when it is woken or begins to drain.
+async fn send_heartbeats(
+    dispatcher: Weak<Dispatcher>,
+    workload: &'static str,
+    mut wakes: Subscriber,
+    mut stop: watch::Receiver<bool>,
+) {
+    let mut awake_until = Instant::now();
+    let mut is_taking = true;
     while let Some(dispatcher) = dispatcher.upgrade() {
-        let is_taking = !*stop.borrow();
+        is_taking &= !*stop.borrow();
+        // Requests keep it awake, too: their sender may be of a release that does not wake replicas.
+        let last_request = dispatcher.last_request.get().map(Instant::from_std);
+        awake_until = last_request.map_or(awake_until, |at| awake_until.max(at + AWAKE_FOR));
         let id = dispatcher.stats.id().to_owned();
         dispatcher.bus.send_heartbeat(workload, &Heartbeat { id, is_taking }).await;
         drop(dispatcher);
-        ticks.tick().await;
+        let now = Instant::now();
+        let next = now + if now < awake_until { HEARTBEAT_INTERVAL } else { IDLE_HEARTBEAT_INTERVAL };
+        loop {
+            tokio::select! {
+                () = sleep_until(next) => break,
+                Ok(_) = stop.wait_for(|stop| *stop), if is_taking => break,
+                Some(_) = wakes.next() => {
+                    let was_awake = replace(&mut awake_until, Instant::now() + AWAKE_FOR) > now;
+                    if !was_awake {
+                        break;
+                    }
+                }
+            }
+        }
     }
 }
 

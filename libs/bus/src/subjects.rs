@@ -10,6 +10,9 @@ pub(crate) const SERVICE_VERBS: [&str; 3] = ["PING", "INFO", "STATS"];
 /// it.
 pub(crate) const HEARTBEATS: &str = "replicas";
 
+/// Topic of the messages that wake replicas: requests are sent, heartbeats are due.
+pub(crate) const WAKE: &str = "wake";
+
 /// The token instead of an operation in the subject of a probe. No operation has this name.
 pub(crate) const PROBE: &str = "_";
 

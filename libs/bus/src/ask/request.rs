@@ -29,6 +29,7 @@ impl<'a> Request<'a> {
         if !self.bus.is_connected_again(self.deadline).await {
             return Err(Problem::unavailable("the message bus is away"));
         }
+        self.bus.record_request().await;
         let pending = shared.inbox.register(&self.target.workload);
         let subject = match &replica {
             Some(id) => subjects::direct(&self.target.subject, id),

@@ -235,6 +235,7 @@ impl PullStream {
         let PullRequest { pull, position, budget, is_retry } = request;
         let metrics = &self.bus.shared.pulls;
         metrics.pulls.inc();
+        self.bus.record_request().await;
         let group = &self.target.group;
         let replica = if is_retry {
             metrics.again.inc();

@@ -1,7 +1,7 @@
 //! Watches a server's newest block, and whether the server answers.
 //!
-//! One connection reads the row of `last_block` every [`POLL_INTERVAL`], and at once when the server notifies
-//! of a new block; notifications can be lost, so they only bring the next poll forward. A poll without an
+//! One connection reads the row of `last_block` every [`POLL_INTERVAL`] ([`IDLE_POLL_INTERVAL`] when nothing
+//! else is read), and at once when the server notifies of a new block; notifications can be lost, so they only bring the next poll forward. A poll without an
 //! answer for [`RESPONSE_TIMEOUT`] means a frozen server.
 
 use std::{sync::Arc, time::Duration};
@@ -14,11 +14,14 @@ use tokio::{
 };
 use tokio_postgres::{AsyncMessage, Client, Connection, Socket};
 
-use super::{ReadError, backoff::Backoff, head_of};
+use super::{ReadError, activity::ReadActivity, backoff::Backoff, head_of};
 use crate::address::{Address, Stream};
 
-/// Pause between two polls.
+/// Pause between two polls while the server is read from, or when it does not notify.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
+
+/// Pause between two polls otherwise.
+const IDLE_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A server without an answer for this long counts as away.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(3);
@@ -50,22 +53,31 @@ pub(super) enum HeadSource {
 }
 
 /// Watches a server until the last receiver is dropped. It counts as away until its first answer.
-pub(super) fn watch_server(address: Address, source: HeadSource) -> watch::Receiver<StoreState> {
+pub(super) fn watch_server(
+    address: Address,
+    source: HeadSource,
+    activity: Arc<ReadActivity>,
+) -> watch::Receiver<StoreState> {
     let (state, receiver) = watch::channel(StoreState::default());
     tokio::spawn(async move {
         select! {
             () = state.closed() => {}
-            () = keep_watching(&address, source, &state) => {}
+            () = keep_watching(&address, source, &state, &activity) => {}
         }
     });
     receiver
 }
 
-async fn keep_watching(address: &Address, source: HeadSource, state: &watch::Sender<StoreState>) {
+async fn keep_watching(
+    address: &Address,
+    source: HeadSource,
+    state: &watch::Sender<StoreState>,
+    activity: &ReadActivity,
+) {
     let mut backoff = Backoff::default();
     loop {
         if let Some((client, connection)) = connect(address, state).await
-            && poll_head(&client, connection, source, state).await
+            && poll_head(&client, connection, source, state, activity).await
         {
             // The server has answered over the broken connection: reconnect without a pause.
             backoff = Backoff::default();
@@ -105,20 +117,28 @@ async fn poll_head(
     connection: Connection<Socket, Stream>,
     source: HeadSource,
     state: &watch::Sender<StoreState>,
+    activity: &ReadActivity,
 ) -> bool {
     let poll_now = Arc::new(Notify::new());
     let polling = async {
-        if source == HeadSource::Notify && !listen(client).await {
-            return false;
-        }
+        let notifies = match source {
+            HeadSource::PollOnly => false,
+            HeadSource::Notify => match listen(client).await {
+                Some(notifies) => notifies,
+                None => return false,
+            },
+        };
+        let mut begins = activity.begins();
         let mut has_answered = false;
         while let Some(head) = read_head(client, state).await {
             has_answered = true;
             let latest = StoreState { head, is_there: true };
             state.send_if_modified(|state| std::mem::replace(state, latest) != latest);
+            let is_idle = notifies && !activity.is_busy();
             select! {
                 () = poll_now.notified() => {}
-                () = sleep(POLL_INTERVAL) => {}
+                Ok(()) = begins.changed(), if is_idle => {}
+                () = sleep(if is_idle { IDLE_POLL_INTERVAL } else { POLL_INTERVAL }) => {}
             }
         }
         has_answered
@@ -133,14 +153,16 @@ async fn poll_head(
     polling.await
 }
 
-async fn listen(client: &Client) -> bool {
+/// Asks for notifications; returns whether the server sends them. `None` when the connection broke or the
+/// server does not answer.
+async fn listen(client: &Client) -> Option<bool> {
     match timeout(RESPONSE_TIMEOUT, client.batch_execute("LISTEN mesh_head")).await {
-        Ok(Ok(())) => true,
+        Ok(Ok(())) => Some(true),
         Ok(Err(error)) if error.as_db_error().is_some() => {
             tracing::warn!(%error, "the database tells of no new blocks, they are only looked for");
-            true
+            Some(false)
         }
-        Ok(Err(_)) | Err(_) => false,
+        Ok(Err(_)) | Err(_) => None,
     }
 }
 

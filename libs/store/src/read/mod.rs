@@ -7,6 +7,7 @@
 //! Reads may use a replica. Its answer is used only when it is not behind the primary; otherwise, and when
 //! the replica fails, the primary is read.
 
+mod activity;
 mod backoff;
 mod error;
 mod head_watch;

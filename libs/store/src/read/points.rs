@@ -21,6 +21,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::{
     Parameter, ReadError, StoreState,
+    activity::ReadActivity,
     backoff::{Backoff, CONNECT_TIMEOUT},
     metrics::Connections,
     pipeline::{CloseSignal, Pipeline},
@@ -60,6 +61,7 @@ impl PointPool {
         connections: usize,
         read_timeout: Duration,
         server: watch::Receiver<StoreState>,
+        activity: &Arc<ReadActivity>,
     ) -> Self {
         let slots: Arc<[_]> = (0..connections).map(|_| Arc::new(Slot::default())).collect();
         let connected = Arc::new(Notify::new());
@@ -67,7 +69,8 @@ impl PointPool {
             // These tasks end when the last handle is gone.
             tokio::spawn(keep_connected(address.clone(), Arc::downgrade(slot), Arc::clone(&connected)));
         }
-        tokio::spawn(watchdog(Arc::downgrade(&slots), read_timeout, server.clone()));
+        let watchdog = watchdog(Arc::downgrade(&slots), read_timeout, server.clone(), Arc::clone(activity));
+        tokio::spawn(watchdog);
         let inner = Arc::new(Inner { slots, next: AtomicUsize::new(0), read_timeout, server, connected });
         Self { inner }
     }

@@ -1,12 +1,13 @@
 //! One PostgreSQL server: its two connection pools, and the watch of its head.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use tokio::{select, sync::watch};
 use tokio_postgres::Row;
 
 use super::{
     Parameter, ReadError, StoreState,
+    activity::ReadActivity,
     head_watch::{HeadSource, watch_server},
     lists::ListPool,
     metrics::{Connections, Metrics, Pool},
@@ -34,6 +35,7 @@ impl Size {
 pub(super) struct Server {
     points: PointPool,
     lists: ListPool,
+    activity: Arc<ReadActivity>,
     state: watch::Receiver<StoreState>,
 }
 
@@ -47,9 +49,10 @@ impl Server {
     ) -> Result<Self, ReadError> {
         let read_timeout = statement_timeout + TIMEOUT_MARGIN;
         let lists = ListPool::open(session.clone(), size.lists.max(1), read_timeout, metrics)?;
-        let state = watch_server(watching_session(session), source);
-        let points = PointPool::open(session, size.points.max(1), read_timeout, state.clone());
-        Ok(Self { points, lists, state })
+        let activity = Arc::<ReadActivity>::default();
+        let state = watch_server(watching_session(session), source, Arc::clone(&activity));
+        let points = PointPool::open(session, size.points.max(1), read_timeout, state.clone(), &activity);
+        Ok(Self { points, lists, activity, state })
     }
 
     pub(super) async fn point(
@@ -58,6 +61,7 @@ impl Server {
         parameters: &[Parameter<'_>],
     ) -> Result<Row, ReadError> {
         self.head()?;
+        self.activity.record();
         self.points.one(sql, parameters).await
     }
 
@@ -67,6 +71,7 @@ impl Server {
         sql: &'static str,
         parameters: &[Parameter<'_>],
     ) -> Result<Vec<Row>, ReadError> {
+        self.activity.record();
         let mut state = self.state.clone();
         let read = async {
             match self.lists.all(list, sql, parameters).await {

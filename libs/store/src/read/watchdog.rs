@@ -9,16 +9,17 @@ use std::{
 use tokio::{
     select,
     sync::watch,
-    time::{Instant, MissedTickBehavior, interval},
+    time::{Instant, sleep},
 };
 
 use super::{
     StoreState,
+    activity::ReadActivity,
     pipeline::{Pipeline, Progress},
     slot::Slot,
 };
 
-/// Pause between two checks of all connections.
+/// Pause between two checks of all connections while statements are sent or under way.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A busy connection without an answer for this long gets no new reads while there is another one.
@@ -33,13 +34,15 @@ pub(super) async fn watchdog(
     slots: Weak<[Arc<Slot>]>,
     read_timeout: Duration,
     mut server: watch::Receiver<StoreState>,
+    activity: Arc<ReadActivity>,
 ) {
     let mut healths: Vec<Health> = Vec::new();
-    let mut check = interval(CHECK_INTERVAL);
-    check.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut begins = activity.begins();
+    let mut is_idle = true;
     loop {
         let is_down = select! {
-            _ = check.tick() => false,
+            () = sleep(CHECK_INTERVAL), if !is_idle => false,
+            Ok(()) = begins.changed(), if is_idle => false,
             changed = server.changed() => {
                 if changed.is_err() {
                     return;
@@ -49,8 +52,11 @@ pub(super) async fn watchdog(
         };
         let Some(slots) = slots.upgrade() else { return };
         healths.resize_with(slots.len(), Health::default);
+        is_idle = !activity.is_busy();
         for (slot, health) in slots.iter().zip(&mut healths) {
             let Some(pipeline) = slot.get() else { continue };
+            let progress = pipeline.progress();
+            is_idle &= progress.sent == progress.answered;
             // A frozen server does not close its connections: retiring them fails the pending reads.
             if is_down || health.update(&pipeline, Instant::now(), read_timeout) {
                 pipeline.retire();

@@ -17,7 +17,7 @@ use tokio::{
 };
 
 /// Announcements older than this do not count.
-const NEWS_VALID_FOR: Duration = ANNOUNCE_INTERVAL.saturating_mul(8);
+const NEWS_VALID_FOR: Duration = ANNOUNCE_INTERVAL.saturating_mul(3);
 
 /// How long a failed read waits for the announcement that the store is away, which may follow the failure.
 const AWAY_WAIT: Duration = Duration::from_millis(150);
