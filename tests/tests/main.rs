@@ -17,6 +17,7 @@ mod http_hardening;
 mod json;
 mod lifecycle;
 mod limits;
+mod list_statements;
 mod manifests;
 mod openapi;
 mod paging;

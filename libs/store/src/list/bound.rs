@@ -3,7 +3,7 @@
 
 use std::cmp::Ordering;
 
-use super::Value;
+use super::{Filter, List, Value};
 
 /// The rows ahead of the start of a walk, among those that pass the filters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -30,6 +30,27 @@ pub(super) struct KeyFilters<'a> {
     pub(super) least: Option<&'a Value>,
     /// Greatest value of the first column.
     pub(super) greatest: Option<&'a Value>,
+}
+
+impl List {
+    /// What these values of the filters say about the key.
+    pub(super) fn key_filters<'a>(&self, filters: &'a [Option<Value>]) -> KeyFilters<'a> {
+        let given =
+            || self.filters.iter().zip(filters).filter_map(|(filter, value)| Some((filter, value.as_ref()?)));
+        let find =
+            |wanted: fn(&Filter) -> bool| given().find(|(filter, _)| wanted(filter)).map(|(_, value)| value);
+        let fixed = |column: &str| {
+            let is_fixed = |(filter, value): &(&Filter, &Value)| {
+                filter.column() == Some(column) && !matches!(value, Value::Texts(_))
+            };
+            given().find(is_fixed).map(|(_, value)| value)
+        };
+        KeyFilters {
+            fixed: self.key.iter().map(|column| fixed(column.name)).collect(),
+            least: find(|filter| matches!(filter, Filter::AtLeast)),
+            greatest: find(|filter| matches!(filter, Filter::AtMost)),
+        }
+    }
 }
 
 impl Bound {

@@ -8,8 +8,11 @@ use base64::{
 use mesh_problem::Problem;
 use serde::{Deserialize, Serialize};
 
-use super::{KeyKind, List, Value, window::invalid};
+use super::{KeyKind, List, Value};
 use crate::TimeUs;
+
+/// Application number of an invalid pagination (P6).
+const INVALID_PAGINATION: u32 = 10028;
 
 /// Longest cursor, characters (P8).
 const MAX_CURSOR_CHARS: usize = 1024;
@@ -66,4 +69,9 @@ pub(super) fn decode(list: &List, text: &str, descending: bool) -> Result<Vec<Va
         }
     });
     values.collect::<Option<_>>().ok_or_else(unreadable)
+}
+
+/// The problem of an invalid pagination.
+pub(super) fn invalid(reason: &str) -> Problem {
+    Problem::invalid(INVALID_PAGINATION, reason)
 }

@@ -5,7 +5,9 @@
 mod bound;
 mod cursor;
 mod page;
+mod shape;
 mod statement;
+mod text;
 mod value;
 mod window;
 
@@ -75,4 +77,14 @@ pub enum Filter {
     AtMost,
     /// A condition of SQL in which `$` stands for the value: `approvers @> ARRAY[$]`.
     Matches(&'static str),
+}
+
+impl Filter {
+    /// The column that it compares with one or several values.
+    pub(crate) fn column(&self) -> Option<&'static str> {
+        match self {
+            Self::Equal(column) | Self::AnyOf(column) => Some(column),
+            Self::AtLeast | Self::AtMost | Self::Matches(_) => None,
+        }
+    }
 }

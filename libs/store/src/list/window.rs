@@ -4,10 +4,10 @@ use std::cmp::Ordering;
 
 use mesh_problem::Problem;
 
-use super::{List, Value, cursor};
-
-/// Application number of an invalid pagination (P6).
-const INVALID_PAGINATION: u32 = 10028;
+use super::{
+    List, Value,
+    cursor::{self, invalid},
+};
 
 /// The pagination of a request.
 #[derive(Debug, Clone, Copy, Default)]
@@ -104,11 +104,6 @@ impl Window {
         }
         (rows, if self.forward { [more, behind] } else { [behind, more] })
     }
-}
-
-/// The problem of an invalid pagination.
-pub(super) fn invalid(reason: &str) -> Problem {
-    Problem::invalid(INVALID_PAGINATION, reason)
 }
 
 #[cfg(test)]

@@ -1,0 +1,21 @@
+//! The shape of a request: what the text of its statement depends on.
+
+use super::bound::Bound;
+
+/// What the text of a statement depends on.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Shape {
+    pub(super) list: &'static str,
+    pub(super) filters: Vec<Given>,
+    pub(super) descending: bool,
+    pub(super) bound: Bound,
+}
+
+/// How a filter is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Given {
+    No,
+    OneValue,
+    /// Several values of [`Filter::AnyOf`].
+    Values,
+}

@@ -1,0 +1,72 @@
+//! PostgreSQL accepts the statements of all shapes that a request for a list may have.
+
+use std::collections::BTreeSet;
+
+use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use mesh_query::{CANDLES, DELEGATIONS, PROPOSALS, SUMMARIES};
+use mesh_store::{Filter, KeyKind, List, PageRequest, PageSizes, TimeUs, Value, Window};
+use mesh_testbed::Database;
+use serde_json::json;
+
+const SIZES: PageSizes = PageSizes { default: 100, greatest: 100 };
+
+/// The statements of all shapes are accepted, and none reads rows only to count them (P13).
+#[tokio::test]
+async fn p13_every_shape_of_a_list_is_a_statement_without_offset() {
+    let database = Database::fresh().await;
+    let client = database.connect().await;
+    let mut statements = BTreeSet::new();
+    for list in [&DELEGATIONS, &CANDLES, &SUMMARIES, &PROPOSALS] {
+        for given in 0..1 << list.filters.len() {
+            for several in [false, true] {
+                let filters = list.filters.iter().enumerate().map(|(number, filter)| {
+                    (given >> number & 1 == 1).then(|| value_of(list, filter, several))
+                });
+                let filters: Vec<_> = filters.collect();
+                for window in windows(list) {
+                    statements.insert(list.statement(&window, filters.clone()).sql);
+                }
+            }
+        }
+    }
+    for sql in &statements {
+        assert!(!sql.to_uppercase().contains("OFFSET") && sql.contains("LIMIT $"), "{sql}");
+        client.prepare(sql).await.unwrap_or_else(|error| panic!("{error:?}: {sql}"));
+    }
+    println!("{} statements", statements.len());
+}
+
+/// Pages in both orders: from an end, and from positions before, in and behind the filters' values.
+fn windows(list: &List) -> Vec<Window> {
+    let cursor = |number: &str| {
+        let key = vec![number; list.key.len()];
+        URL_SAFE_NO_PAD.encode(json!({ "o": list.name, "k": key }).to_string())
+    };
+    let cursors = [None, Some(cursor("1000")), Some(cursor("2000")), Some(cursor("3000"))];
+    let window = |cursor: &Option<String>, newest_first| {
+        let request = PageRequest {
+            after: cursor.as_deref(),
+            newest_first: Some(newest_first),
+            ..PageRequest::default()
+        };
+        Window::read(list, request, SIZES).unwrap()
+    };
+    cursors.iter().flat_map(|cursor| [window(cursor, true), window(cursor, false)]).collect()
+}
+
+/// A value for a filter: the one of the middle position of [`windows`].
+fn value_of(list: &List, filter: &Filter, several: bool) -> Value {
+    let kind = match filter {
+        Filter::Equal(column) | Filter::AnyOf(column) => {
+            list.key.iter().find(|key| key.name == *column).map_or(KeyKind::Text, |key| key.kind)
+        }
+        Filter::AtLeast | Filter::AtMost => list.key[0].kind,
+        Filter::Matches(_) => KeyKind::Text,
+    };
+    match (filter, kind) {
+        (Filter::AnyOf(_), _) if several => Value::Texts(vec!["2000".to_owned(), "2001".to_owned()]),
+        (_, KeyKind::Integer) => Value::Integer(2000),
+        (_, KeyKind::Text) => Value::Text("2000".to_owned()),
+        (_, KeyKind::Time) => Value::Time(TimeUs(2)),
+    }
+}
