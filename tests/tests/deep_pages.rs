@@ -1,13 +1,11 @@
 //! The cost of a page does not depend on its depth: a page deep inside a long list reads as many buffers as
 //! the first one, in both orders, with and without filters, with and without planner statistics (P13).
 
-use std::{collections::fmt};
+use std::fmt;
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use mesh_query::{CANDLES, DELEGATIONS, SUMMARIES};
-use mesh_store::{
-    KeyKind, LIST_SETTINGS, List, PageRequest, PageSizes, Statement, TimeUs, Value, Window,
-};
+use mesh_store::{KeyKind, LIST_SETTINGS, List, PageRequest, PageSizes, Statement, TimeUs, Value, Window};
 use mesh_testbed::Database;
 use serde_json::{Value as Json, json};
 use tokio_postgres::{Client, NoTls};

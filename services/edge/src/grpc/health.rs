@@ -13,7 +13,7 @@ use tokio::{
 use tonic_health::{ServingStatus, server::HealthReporter};
 
 /// Interval of the checks.
-const POLL_INTERVAL: Duration = Duration::from_millis(100);
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Longest wait of a shutdown until watchers have its report.
 const REPORT_TIMEOUT: Duration = Duration::from_millis(500);

@@ -99,7 +99,7 @@ fn table() -> Table {
     table.add("mesh.events.head.node", &["node-info"], &[EDGE, OPERATOR, "query", "node-info"]);
     table.add("mesh.events.history.segments", &["export"], &[OPERATOR, "export"]);
     let woken: Vec<_> = workloads.iter().copied().chain([OPERATOR]).collect();
-    table.add("mesh.events.wake", &askers, &woken);
+    table.add("mesh.events.wake", &ASKERS, &woken);
     table.add("mesh.events.replicas", &[], &[OPERATOR]);
     for subject in ["edge", "*", ">"] {
         table.add(format!("mesh.events.replicas.{subject}"), &[], &ASKERS);
