@@ -21,8 +21,8 @@ use crate::activity::Activity;
 /// Shortest interval between two probes of a silent replica.
 pub(crate) const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// After listening for this long, every live replica has sent a heartbeat.
-const INFORMED_AFTER: Duration = Duration::from_secs(1);
+/// After listening for this long, every live replica has sent a heartbeat, even one that was not woken.
+const INFORMED_AFTER: Duration = Duration::from_millis(2500);
 
 /// The heartbeat of a replica.
 #[derive(Debug, Serialize, Deserialize)]
