@@ -21,8 +21,11 @@ use crate::activity::Activity;
 /// Shortest interval between two probes of a silent replica.
 pub(crate) const PROBE_INTERVAL: Duration = Duration::from_secs(1);
 
-/// After listening for this long, every live replica has sent a heartbeat, even one that was not woken.
-const INFORMED_AFTER: Duration = Duration::from_millis(2500);
+/// After listening for this long, the replicas of a workload of which one is known have all sent a heartbeat.
+const INFORMED_AFTER: Duration = Duration::from_secs(1);
+
+/// After listening for this long, every live replica has sent a heartbeat, even if none was woken.
+const FULLY_INFORMED_AFTER: Duration = Duration::from_millis(2500);
 
 /// The heartbeat of a replica.
 #[derive(Debug, Serialize, Deserialize)]
@@ -48,6 +51,8 @@ pub(crate) struct ReplicaGroup {
     members: Mutex<Vec<Member>>,
     /// Whether a replica is silent while others take requests.
     has_silent: AtomicBool,
+    /// Whether a replica has ever sent a heartbeat.
+    was_known: AtomicBool,
     turn: AtomicUsize,
 }
 
@@ -91,8 +96,10 @@ impl Replicas {
     /// Whether every replica of a group is known to be gone, and not only silent or draining: none is left
     /// that could answer an earlier request.
     pub(crate) fn are_gone(&self, group: &ReplicaGroup) -> bool {
-        let is_informed = self.listening_since.get().is_some_and(|since| since.elapsed() > INFORMED_AFTER);
-        is_informed && group.members.lock().is_empty()
+        let Some(since) = self.listening_since.get() else { return false };
+        let was_known = group.was_known.load(Ordering::Relaxed);
+        let informed_after = if was_known { INFORMED_AFTER } else { FULLY_INFORMED_AFTER };
+        since.elapsed() > informed_after && group.members.lock().is_empty()
     }
 
     /// All groups with their workloads.
@@ -152,6 +159,7 @@ impl ReplicaGroup {
     /// Takes a heartbeat into account.
     pub(crate) fn record(&self, heartbeat: &Heartbeat, now: Instant) {
         let Heartbeat { id, is_taking } = heartbeat;
+        self.was_known.store(true, Ordering::Relaxed);
         let mut members = self.members.lock();
         match members.iter_mut().find(|member| *member.id == **id) {
             Some(member) => (member.last_heartbeat, member.is_taking) = (now, *is_taking),
