@@ -114,6 +114,8 @@ impl<'r, 'a: 'r> Retries<'r, 'a> {
             return Err(request.deadline_exceeded());
         }
         self.hedge_at = request.hedge_at(now);
+        // A connection that waits is as busy as one that sends: it has to notice that the replica is gone.
+        request.bus.record_request().await;
         if self.hedges < MAX_HEDGES && shared.retry_budget.withdraw() {
             self.hedges += 1;
             shared.asks.hedges.inc();
