@@ -51,15 +51,16 @@ impl Requests {
 }
 
 impl Activity {
-    /// Records a request; returns whether the replicas are to be woken.
-    pub(crate) fn record(&self, now: Instant) -> bool {
+    /// Records a request; returns whether the replicas are to be woken, which needs a connection.
+    pub(crate) fn record(&self, now: Instant, is_connected: bool) -> bool {
         let mut requests = self.requests.lock();
         if !requests.is_busy(now) {
             requests.first = Some(now);
             self.began.notify_one();
         }
         requests.latest = Some(now);
-        let is_due = requests.woken.is_none_or(|woken| now.duration_since(woken) >= WAKE_INTERVAL);
+        let is_due =
+            is_connected && requests.woken.is_none_or(|woken| now.duration_since(woken) >= WAKE_INTERVAL);
         if is_due {
             requests.woken = Some(now);
         }
@@ -98,12 +99,13 @@ mod tests {
     #[test]
     fn replicas_are_woken_at_the_first_request_and_every_second_of_more() {
         let (activity, begin) = (Activity::default(), Instant::now());
-        let woken: Vec<_> =
-            (0..30).filter(|tenths| activity.record(begin + Duration::from_millis(100) * *tenths)).collect();
-        assert_eq!(woken, [0, 10, 20]);
+        let woken: Vec<_> = (0..30)
+            .filter(|tenths| activity.record(begin + Duration::from_millis(100) * *tenths, *tenths > 2))
+            .collect();
+        assert_eq!(woken, [3, 13, 23]);
         assert!(activity.is_busy(begin + Duration::from_secs(4)));
         assert!(!activity.is_busy(begin + Duration::from_secs(5)));
-        assert!(activity.record(begin + Duration::from_secs(9)));
+        assert!(activity.record(begin + Duration::from_secs(9), true));
     }
 
     #[test]
@@ -112,14 +114,14 @@ mod tests {
         let ms = Duration::from_millis;
         assert!(activity.is_alive(heartbeat, heartbeat + ms(1400)));
         assert!(!activity.is_alive(heartbeat, heartbeat + ms(1500)));
-        activity.record(heartbeat + ms(900));
+        activity.record(heartbeat + ms(900), true);
         assert!(activity.is_alive(heartbeat, heartbeat + ms(1200)), "it has just been woken");
         assert!(!activity.is_alive(heartbeat, heartbeat + ms(1250)));
         let (silent, woken) = (heartbeat, heartbeat + ms(9000));
-        activity.record(woken);
+        activity.record(woken, true);
         assert!(!activity.is_alive(silent, woken), "it was silent before");
         assert!(activity.is_alive(woken + ms(1000), woken + ms(1300)));
-        activity.record(woken + ms(1300));
+        activity.record(woken + ms(1300), true);
         assert!(!activity.is_alive(woken + ms(1000), woken + ms(1350)));
     }
 }

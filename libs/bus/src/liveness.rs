@@ -43,7 +43,7 @@ impl Bus {
 
     /// Records that a request is sent; wakes the replicas when that is due.
     pub(crate) async fn record_request(&self) {
-        if self.shared.replicas.activity.record(Instant::now()) {
+        if self.shared.replicas.activity.record(Instant::now(), self.is_connected()) {
             self.publish_event(WAKE, &()).await;
         }
     }

@@ -202,7 +202,7 @@ mod tests {
     use crate::activity::SILENCE;
 
     fn record(group: &ReplicaGroup, id: &str, is_taking: bool, now: Instant) {
-        group.activity.record(now);
+        group.activity.record(now, true);
         group.record(&Heartbeat { id: id.to_owned(), is_taking }, now);
     }
 

@@ -187,7 +187,8 @@ async fn send_heartbeats(
     mut wakes: Subscriber,
     mut stop: watch::Receiver<bool>,
 ) {
-    let mut awake_until = Instant::now();
+    // Those that have just begun to listen are to know it soon, too.
+    let mut awake_until = Instant::now() + AWAKE_FOR;
     let mut is_taking = true;
     while let Some(dispatcher) = dispatcher.upgrade() {
         is_taking &= !*stop.borrow();
