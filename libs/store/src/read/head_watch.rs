@@ -1,8 +1,8 @@
 //! Watches a server's newest block, and whether the server answers.
 //!
 //! One connection reads the row of `last_block` every [`POLL_INTERVAL`] ([`IDLE_POLL_INTERVAL`] when nothing
-//! else is read), and at once when the server notifies of a new block; notifications can be lost, so they only bring the next poll forward. A poll without an
-//! answer for [`RESPONSE_TIMEOUT`] means a frozen server.
+//! else is read), and at once when the server notifies of a new block; notifications can be lost, so they
+//! only bring the next poll forward. A poll without an answer for [`RESPONSE_TIMEOUT`] means a frozen server.
 
 use std::{sync::Arc, time::Duration};
 

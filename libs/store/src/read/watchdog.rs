@@ -22,6 +22,9 @@ use super::{
 /// Pause between two checks of all connections while statements are sent or under way.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
+/// The same otherwise: then a check only notices that the pool was dropped.
+const IDLE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+
 /// A busy connection without an answer for this long gets no new reads while there is another one.
 const STUCK_AFTER: Duration = Duration::from_millis(100);
 
@@ -41,7 +44,7 @@ pub(super) async fn watchdog(
     let mut is_idle = true;
     loop {
         let is_down = select! {
-            () = sleep(CHECK_INTERVAL), if !is_idle => false,
+            () = sleep(if is_idle { IDLE_CHECK_INTERVAL } else { CHECK_INTERVAL }) => false,
             Ok(()) = begins.changed(), if is_idle => false,
             changed = server.changed() => {
                 if changed.is_err() {

@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use mesh_store::{Store, StoreState};
-use mesh_testbed::Database;
+use mesh_testbed::{Database, eventually};
 use tokio::time::timeout;
 
-use super::{SOON, store, write_block};
+use super::{SOON, config, store, write_block};
 
 async fn await_head(store: &Store, height: u64) -> StoreState {
     let mut states = store.watch();
@@ -32,6 +32,22 @@ async fn a_new_block_is_seen_when_the_server_tells_of_it() {
     // Each block follows right behind a look, so that looking alone would take a quarter of a second for
     // each.
     assert!(started.elapsed() < Duration::from_millis(9 * 125), "after {:?}", started.elapsed());
+}
+
+#[tokio::test]
+async fn a_store_that_nothing_was_read_from_closes_its_connections_when_it_is_dropped() {
+    let database = Database::fresh().await;
+    let client = database.connect().await;
+    let count = async || {
+        let sql = "SELECT count(*) FROM pg_stat_activity
+            WHERE datname = current_database() AND application_name LIKE 'mesh test%'";
+        client.query_one(sql, &[]).await.unwrap().get::<_, i64>(0)
+    };
+    let store = Store::open(&config(database.url(), 1)).unwrap();
+    timeout(SOON, store.watch().wait_for(|state| state.is_there)).await.unwrap().unwrap();
+    eventually(SOON, "one for reads and one for the head", async || count().await == 2).await;
+    drop(store);
+    eventually(SOON, "connections stay open", async || count().await == 0).await;
 }
 
 #[tokio::test]
