@@ -38,11 +38,13 @@ pub(crate) enum GatewayError {
 }
 
 impl GatewayError {
-    /// Whether the gateway has certainly not done what was requested.
+    /// Whether the gateway has certainly not done what was requested: what it refuses, and a 503 of its own.
     pub(crate) fn is_refusal(&self) -> bool {
         match self {
             Self::Unanswered(_) => false,
-            Self::Status { status, .. } => status.is_client_error(),
+            Self::Status { status, problem, .. } => {
+                status.is_client_error() || (*status == StatusCode::SERVICE_UNAVAILABLE && problem.is_some())
+            }
             Self::Foreign(_) => true,
         }
     }

@@ -206,6 +206,25 @@ async fn a_submission_without_a_certain_answer_is_never_sent_twice_but_looked_fo
 }
 
 #[tokio::test]
+async fn a_submission_that_did_not_reach_the_node_is_sent_again_when_it_is_waited_for() {
+    let (body, hash) = signed().await;
+    let away = (503, json!({"code": 14, "message": "Unavailable error", "details": []}));
+    let gateway =
+        answering([away.clone(), away.clone(), reply(true, &hash, 0, ""), fate(&hash, "INCLUDED", "12")]);
+    let gateway = gateway.await;
+    let sent = tx(&gateway, &["submit", "--wait"], &body).await;
+    assert_eq!(sent.done(), format!("included {hash} in block 12\n"));
+    assert_eq!(lines(&gateway)[..3], ["POST /transaction"; 3]);
+
+    let gateway = answering([away]).await;
+    tx(&gateway, &["submit"], &body).await.fails(1, &["not submitted (", "again later"]);
+    assert_eq!(gateway.requests().len(), 1);
+    tx(&gateway, &["submit", "--wait", "--patience", "1"], &body)
+        .await
+        .fails(1, &["not submitted (", "again later"]);
+}
+
+#[tokio::test]
 async fn following_ends_with_the_fate_or_with_its_patience() {
     let (body, hash) = signed().await;
     let taken = reply(true, &hash, 0, "");

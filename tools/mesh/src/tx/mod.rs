@@ -11,8 +11,8 @@ use mesh_transaction::{TxHash, encode};
 use proto_msgs::{
     Operation as _,
     v2::{
-        CheckTransactionRequest, GetTransactionReply, GetTransactionRequest, SubmitTransactionRequest,
-        Transaction, get_transaction_reply::Status,
+        CheckTransactionRequest, GetTransactionReply, GetTransactionRequest, SubmitTransactionReply,
+        SubmitTransactionRequest, Transaction, get_transaction_reply::Status,
     },
 };
 use reqwest::Url;
@@ -66,12 +66,16 @@ async fn submit(args: &SubmitArgs) -> Result<(), Failure> {
     let hash = TxHash::of(&encode(&tx));
     let gateway = gateway(&args.url)?;
     let request = SubmitTransactionRequest { tx: Some(tx), r#type: args.r#type.into() };
-    let reply = match gateway.post(&request).await {
+    let deadline = Instant::now() + Duration::from_secs(args.patience.into());
+    let reply = match post(&gateway, &request, args.wait.then_some(deadline)).await {
         Ok(reply) => reply,
+        Err(error) if error.is_refusal() && error.is_temporary() => {
+            return Err(failed!("not submitted ({error}); submit it again later, or with --wait"));
+        }
         Err(error) if error.is_refusal() => return Err(failed!("refused: {error}")),
         Err(error) if args.wait => {
             print_line(&format!("no certain answer ({error}); following transaction {hash}"));
-            return follow(&gateway, &hash, args).await;
+            return follow(&gateway, &hash, args, deadline).await;
         }
         Err(error) => {
             return Err(failed!(
@@ -92,7 +96,7 @@ async fn submit(args: &SubmitArgs) -> Result<(), Failure> {
         ));
     }
     if args.wait && reply.height == 0 {
-        return follow(&gateway, &hash, args).await;
+        return follow(&gateway, &hash, args, deadline).await;
     }
     match reply.height {
         _ if args.json => print_json(&reply)?,
@@ -102,14 +106,42 @@ async fn submit(args: &SubmitArgs) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Submits a transaction; until the deadline again whenever it has certainly not reached the node and may later.
+async fn post(
+    gateway: &Gateway,
+    request: &SubmitTransactionRequest,
+    deadline: Option<Instant>,
+) -> Result<SubmitTransactionReply, GatewayError> {
+    loop {
+        match gateway.post(request).await {
+            Err(error)
+                if error.is_refusal()
+                    && error.is_temporary()
+                    && deadline.is_some_and(|deadline| Instant::now() < deadline) =>
+            {
+                terminal::overwrite(&format!("waiting to submit it: {error}"));
+                sleep(LOOK_AGAIN).await;
+            }
+            reply => {
+                terminal::clear();
+                return reply;
+            }
+        }
+    }
+}
+
 fn refused(code: u32, data: &str, log: &str) -> Failure {
     let reason = [data, log].into_iter().find(|text| !text.is_empty());
     failed!("the node refuses it with code {code}: {}", reason.unwrap_or("it says no reason"))
 }
 
 /// Polls a transaction until it is in a block or the time is over. Errors of the gateway are retried.
-async fn follow(gateway: &Gateway, hash: &TxHash, args: &SubmitArgs) -> Result<(), Failure> {
-    let deadline = Instant::now() + Duration::from_secs(args.patience.into());
+async fn follow(
+    gateway: &Gateway,
+    hash: &TxHash,
+    args: &SubmitArgs,
+    deadline: Instant,
+) -> Result<(), Failure> {
     let mut last_seen = "nothing was heard of it".to_owned();
     while Instant::now() < deadline {
         match status_of(gateway, hash).await {
@@ -189,7 +221,7 @@ fn signed(file: &Path) -> Result<Transaction, Failure> {
         .ok_or_else(|| failed!("{} holds no transaction; `mesh tx sign` prints one", file.display()))
 }
 
-/// A gateway for transactions. A submission is never repeated, because the first one may have succeeded.
+/// A gateway for transactions. A request is never repeated, because a submission may have succeeded.
 fn gateway(url: &Url) -> Result<Gateway, Failure> {
     Gateway::new(url, ANSWER_WITHIN, |client| client.timeout(ANSWER_WITHIN))
 }
