@@ -12,6 +12,7 @@ mod page_limits;
 mod process;
 mod run;
 mod sampling;
+mod stop_signals;
 mod telemetry;
 mod tls;
 
@@ -24,6 +25,7 @@ pub use mesh_telemetry::Registry;
 pub use page_limits::PageLimits;
 pub use run::{Config, Failure, Service, Setup, run};
 pub use sampling::Sampler;
+pub use stop_signals::StopSignals;
 pub use tls::install_tls_provider;
 
 /// mimalloc, because a request makes many short-lived small allocations; the system's allocator took an

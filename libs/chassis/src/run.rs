@@ -14,7 +14,6 @@ use futures_util::future::LocalBoxFuture;
 use mesh_bus::{Bus, BusConfig, Credentials, ServiceHandle};
 use mesh_telemetry::{Registry, span};
 use opentelemetry_sdk::trace::SdkTracer;
-use tokio::signal::unix::{SignalKind, signal};
 use tracing_subscriber::{
     EnvFilter, Layer,
     filter::{FilterExt, LevelFilter, filter_fn},
@@ -23,7 +22,7 @@ use tracing_subscriber::{
 };
 
 use crate::{
-    Env, admin,
+    Env, StopSignals, admin,
     arguments::{self, Argument},
     log::{self, Events},
     process,
@@ -195,8 +194,7 @@ where
     S: FnOnce(Setup<C>) -> F,
     F: Future<Output = Result<Service, Failure>>,
 {
-    let mut terminate = signal(SignalKind::terminate())?;
-    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut signals = StopSignals::watch()?;
     let registry = Rc::new(RefCell::new(Registry::default()));
     process::register(&mut registry.borrow_mut(), workload, version);
     telemetry.register(&mut registry.borrow_mut());
@@ -221,16 +219,12 @@ where
     };
     actix::spawn(admin::serve(listener, Rc::new(asked), Rc::clone(&registry)));
 
-    tokio::select! {
-        _ = terminate.recv() => {}
-        _ = interrupt.recv() => {}
-    }
+    signals.stop().await;
     stopping.set(true);
     tracing::info!(workload, "stopping");
     tokio::select! {
         () = drain(common.stop_grace) => {}
-        _ = terminate.recv() => tracing::warn!(workload, "told twice to stop, leaving at once"),
-        _ = interrupt.recv() => tracing::warn!(workload, "told twice to stop, leaving at once"),
+        () = signals.stop() => tracing::warn!(workload, "told twice to stop, leaving at once"),
     }
     bus.flush(Duration::from_millis(500)).await;
     tracing::info!(workload, "stopped");

@@ -4,12 +4,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use mesh::{
-    devnode,
     failure::{Failure, cannot},
     processes::DEVNODE,
     programs,
 };
 use mesh_devnode::ReservedPort;
+use mesh_node::{NEXT_BLOCK, devnode_group};
 use mesh_transaction::{ALGORITHM, Key, encode};
 use proto_msgs::v2::{ProofOfWork, Transaction, TxVersion, transaction::From as Sender};
 
@@ -29,7 +29,6 @@ const OTHER_CHAIN: &str = "UPDATE chain SET id = 'private-1';
             ('spam.pow.difficulty', '0'), ('spam.pow.numberOfTxPerBlock', '4294967295'),
             ('spam.pow.increaseDifficulty', '0')
         ) AS rules (key, value)";
-const FIRST_BLOCK: &str = include_str!("../../../tools/mesh/sql/next_block.sql");
 
 /// Bytes of a command, about those of an order.
 const COMMAND_BYTES: usize = 160;
@@ -41,7 +40,7 @@ impl PrivateMesh {
         servers: &Servers,
         variables: &[(&str, &str)],
     ) -> Result<ReservedPort, Failure> {
-        self.start_node_on(servers, &[CHAIN, FIRST_BLOCK], variables).await
+        self.start_node_on(servers, &[CHAIN, NEXT_BLOCK], variables).await
     }
 
     /// Like [`PrivateMesh::start_node`] in a store that has a chain already.
@@ -63,7 +62,7 @@ impl PrivateMesh {
         let port = ReservedPort::take().map_err(|error| cannot("find a port for the node", &error))?;
         let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let (program, listen) = (programs::beside("mesh")?, Some(port.address()));
-        self.add(devnode::group(program, &self.home, &servers.database_url, listen, variables), 1)?;
+        self.add(devnode_group(program, &self.home, &servers.database_url, listen, variables), 1)?;
         self.ready(&[DEVNODE]).await?;
         Ok(port)
     }

@@ -10,8 +10,10 @@ pub mod control;
 pub mod database;
 pub mod home;
 mod managed_process;
+pub mod open_files;
 mod private_file;
 pub mod process;
+pub mod process_group;
 mod ready;
 mod restart;
 mod rolling;
@@ -22,6 +24,6 @@ pub mod workspace;
 
 pub use managed_process::ReplicaSpec;
 pub use private_file::write_private;
-pub use ready::{Probe, Ready};
+pub use ready::{Probe, Ready, local_client};
 pub use restart::{Backoff, RestartRule};
 pub use rolling::MOST_REPLICAS;

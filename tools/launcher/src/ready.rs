@@ -91,8 +91,12 @@ impl fmt::Debug for Ready {
     }
 }
 
-/// The HTTP client for admin addresses, without any proxy.
-pub(crate) fn client() -> Result<reqwest::Client, reqwest::Error> {
+/// An HTTP client for processes of this machine: no proxy, no certificates, answers within two seconds.
+///
+/// # Errors
+///
+/// The client cannot be made.
+pub fn local_client() -> Result<reqwest::Client, reqwest::Error> {
     reqwest::Client::builder()
         .no_proxy()
         .tls_certs_only([])

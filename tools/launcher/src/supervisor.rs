@@ -175,7 +175,7 @@ impl Supervisor {
     pub fn new(rule: RestartRule) -> Result<Self, reqwest::Error> {
         let table = Mutex::new(Table::default());
         let shutdown_asked = tokio::sync::Notify::new();
-        Ok(Self { shared: Arc::new(Shared { table, rule, client: ready::client()?, shutdown_asked }) })
+        Ok(Self { shared: Arc::new(Shared { table, rule, client: ready::local_client()?, shutdown_asked }) })
     }
 
     /// Starts the replicas of a group and supervises them from now on.

@@ -4,6 +4,7 @@ use std::{error::Error, fmt, process::ExitCode};
 
 use mesh_history::HistoryError;
 use mesh_launcher::{control::ControlError, home::HomeError, servers::ServerError, supervisor::NotReady};
+use mesh_node::NodeError;
 use mesh_problem::error_chain;
 use mesh_store::error::StoreError;
 
@@ -82,6 +83,16 @@ impl From<ServerError> for Failure {
         match error {
             ServerError::Missing(_) | ServerError::OtherVersion { .. } => Self::missing(error.to_string()),
             other => Self::failed(error_chain(&other)),
+        }
+    }
+}
+
+impl From<NodeError> for Failure {
+    fn from(error: NodeError) -> Self {
+        match error {
+            NodeError::Configuration(message) => Self::configuration(message),
+            NodeError::NotInstalled(message) => Self::missing(message),
+            NodeError::Failed(message) => Self::failed(message),
         }
     }
 }

@@ -10,10 +10,7 @@ use reqwest::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::{
-    failure::{Failure, cannot},
-    http::client_for,
-};
+use crate::failure::{Failure, cannot};
 
 const CONNECT: Duration = Duration::from_secs(10);
 /// Limit of a body that is not a download, bytes.
@@ -91,7 +88,10 @@ impl Gateway {
         patience: Duration,
         configure: impl FnOnce(ClientBuilder) -> ClientBuilder,
     ) -> Result<Self, Failure> {
-        let client = client_for(base).connect_timeout(CONNECT).read_timeout(patience);
+        let client = Client::builder();
+        // The system's certificates are read for `https` only.
+        let client = if base.scheme() == "https" { client } else { client.tls_certs_only([]) };
+        let client = client.connect_timeout(CONNECT).read_timeout(patience);
         let client = configure(client).build().map_err(|error| cannot("make requests", &error))?;
         Ok(Self { client, base: base.as_str().trim_end_matches('/').to_owned(), patience })
     }

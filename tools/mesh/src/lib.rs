@@ -4,18 +4,14 @@
 mod cli;
 mod command_line;
 mod control;
-pub mod devnode;
 mod doctor;
 mod export;
 pub mod failure;
 mod gateway;
-mod group;
 mod history;
-mod http;
 mod laboratory;
 mod load;
 mod migrate;
-pub mod open_files;
 pub mod processes;
 pub mod programs;
 mod seal;
@@ -79,7 +75,18 @@ async fn command(command: Command) -> Result<(), Failure> {
         Command::Bench(args) => laboratory::run("bench", args),
         Command::Rig(args) => laboratory::run("rig", args),
         Command::Test => test::test().await,
-        Command::Devnode => devnode::run().await,
-        Command::Application => devnode::run_application().await,
+        Command::Devnode => {
+            init_node_log();
+            Ok(mesh_node::run_devnode(signals::watch()?.stop()).await?)
+        }
+        Command::Application => {
+            init_node_log();
+            Ok(mesh_node::run_application(signals::watch()?.stop()).await?)
+        }
     }
+}
+
+/// A consensus node's process logs to standard error.
+fn init_node_log() {
+    tracing_subscriber::fmt().json().with_writer(std::io::stderr).with_max_level(tracing::Level::INFO).init();
 }

@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use mesh_chassis::StopSignals;
 use mesh_export::{Sealed, Sealing, Until};
 use mesh_history::Segment;
 use mesh_launcher::{
@@ -19,7 +20,7 @@ use crate::{
     cli::SealArgs,
     control::unexpected,
     failure::{Failure, cannot, failed},
-    signals::Signals,
+    signals::{self, run_until_stopped},
     terminal::{print, print_json, print_line},
     up::backing,
 };
@@ -61,19 +62,19 @@ impl SegmentRow {
 
 /// Seals every complete span that is not sealed yet.
 pub(crate) async fn seal(args: &SealArgs) -> Result<(), Failure> {
-    let mut signals = Signals::watch()?;
+    let mut signals = signals::watch()?;
     if let Some(url) = &args.postgres {
         backing::reach_postgres(url).await?;
         let root = match &args.history {
             Some(root) => root.clone(),
             None => args.home.home()?.root().to_string_lossy().into_owned(),
         };
-        return signals.run_until_stopped(run(args, variables(url, &root)), INTERRUPTED).await;
+        return run_until_stopped(&mut signals, run(args, variables(url, &root)), INTERRUPTED).await;
     }
     let home = args.home.home()?;
     match ask(&home, &Request::Environment { name: "export".to_owned() }).await {
         Ok(Answer::Environment { variables }) => {
-            signals.run_until_stopped(run(args, variables), INTERRUPTED).await
+            run_until_stopped(&mut signals, run(args, variables), INTERRUPTED).await
         }
         Ok(Answer::Refused { reason }) => Err(Failure::failed(reason)),
         Ok(other) => Err(unexpected(&other)),
@@ -83,7 +84,7 @@ pub(crate) async fn seal(args: &SealArgs) -> Result<(), Failure> {
 }
 
 /// Starts the database server of a home in which no mesh runs, and seals.
-async fn alone(args: &SealArgs, home: &Home, signals: &mut Signals) -> Result<(), Failure> {
+async fn alone(args: &SealArgs, home: &Home, signals: &mut StopSignals) -> Result<(), Failure> {
     let root = home.root().display();
     if !home.postgres().exists() {
         return Err(failed!(
@@ -105,7 +106,7 @@ async fn alone(args: &SealArgs, home: &Home, signals: &mut Signals) -> Result<()
         let database = backing::start_postgres(home, &supervisor, &programs, &[]).await?;
         run(args, variables(database.url(), &home.root().to_string_lossy())).await
     };
-    let outcome = signals.run_until_stopped(work, INTERRUPTED).await;
+    let outcome = run_until_stopped(signals, work, INTERRUPTED).await;
     supervisor.shutdown().await;
     outcome
 }

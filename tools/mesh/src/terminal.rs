@@ -7,9 +7,6 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 
-/// Width of a progress bar, characters.
-const BAR: f64 = 24.0;
-
 /// Writes a line of a command's result to standard output.
 pub(crate) fn print(line: &str) {
     // A closed pipe is no failure: its reader has read enough.
@@ -43,10 +40,4 @@ pub(crate) fn overwrite(line: &str) {
 /// Removes the line that [`overwrite`] showed.
 pub(crate) fn clear() {
     overwrite("");
-}
-
-/// A progress bar for a share between 0 and 1.
-pub(crate) fn bar(share: f64) -> String {
-    let done = (share * BAR) as usize;
-    format!("[{}{}]", "=".repeat(done), " ".repeat((BAR as usize).saturating_sub(done)))
 }

@@ -3,11 +3,11 @@
 //! Comes in: the checkout. Goes out: the output of cargo, with a heading and the duration of each step. The
 //! tests share one private PostgreSQL and one private nats-server, which exist for the run only.
 
-mod cometbft;
 mod deny;
 mod searched;
 
 use std::{
+    env,
     fs::Permissions,
     num::NonZeroUsize,
     os::unix::fs::PermissionsExt as _,
@@ -18,8 +18,10 @@ use std::{
 use mesh_bus::permissions;
 use mesh_launcher::{
     process::Process,
+    process_group,
     servers::{
-        Durability, Nats, NatsSettings, Postgres, find_or_install_nats, find_or_install_postgres, start,
+        Durability, Nats, NatsSettings, Postgres, find_or_install_cometbft, find_or_install_nats,
+        find_or_install_postgres, start,
     },
     workspace,
 };
@@ -28,8 +30,7 @@ use tokio::process::Command;
 
 use crate::{
     failure::{Failure, failed},
-    group,
-    signals::Signals,
+    signals::{self, run_until_stopped},
     terminal::print_line,
 };
 
@@ -41,13 +42,13 @@ const REAL_DATA: &str = "../shared/data";
 
 /// Runs all steps.
 pub(crate) async fn test() -> Result<(), Failure> {
-    let mut signals = Signals::watch()?;
+    let mut signals = signals::watch()?;
     let root = workspace::root().ok_or_else(|| {
         Failure::failed("there is no checkout here to test; go into one and try `mesh test` again")
     })?;
     let begun = Instant::now();
     let interrupted = "the tests were interrupted; run `mesh test` again for a result";
-    signals.run_until_stopped(steps(&root), interrupted).await?;
+    run_until_stopped(&mut signals, steps(&root), interrupted).await?;
     print_line(&format!("==> everything passed in {}", seconds(begun)));
     Ok(())
 }
@@ -57,7 +58,7 @@ async fn steps(root: &Path) -> Result<(), Failure> {
     let log = folder.path().join("install.log");
     let postgres = find_or_install_postgres(&log, &print_line).await?;
     let nats = find_or_install_nats(&log, &print_line).await?;
-    let cometbft = cometbft::find_or_install(root).await;
+    let cometbft = find_or_install_cometbft(root, print_line).await;
 
     step(root, "formatting", &["fmt", "--all", "--check"], &[]).await?;
     let lints = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
@@ -68,7 +69,7 @@ async fn steps(root: &Path) -> Result<(), Failure> {
     let mut variables = servers.variables();
     variables.push(("RUST_TEST_THREADS".to_owned(), test_threads().to_string()));
     if let Ok(program) = &cometbft {
-        variables.push(cometbft::on_path(program));
+        variables.push(on_path(program));
     }
     // Continues after a failure, so that one run names all failing tests.
     let tests = ["test", "--workspace", "--no-fail-fast"];
@@ -93,6 +94,15 @@ async fn step(root: &Path, name: &str, args: &[&str], env: &[(String, String)]) 
     searched_step(root, name, args, env, &[]).await
 }
 
+/// The variable by which tests find a program.
+fn on_path(program: &Path) -> (String, String) {
+    let folder = program.parent().unwrap_or(Path::new("/")).to_owned();
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folders = std::iter::once(folder).chain(env::split_paths(&path));
+    let path = env::join_paths(folders).unwrap_or(path);
+    ("PATH".to_owned(), path.to_string_lossy().into_owned())
+}
+
 /// The number of tests that a test program runs in parallel: most wait for services more than they compute.
 fn test_threads() -> usize {
     2 * std::thread::available_parallelism().map_or(2, NonZeroUsize::get)
@@ -112,7 +122,7 @@ async fn searched_step(
     command.args(args).current_dir(root);
     command.envs(env.iter().map(|(name, value)| (name, value)));
     let ran = match secrets {
-        [] => group::run(command).await.map(|status| (status, false)),
+        [] => process_group::run(command).await.map(|status| (status, false)),
         _ => searched::run(command, secrets).await,
     };
     let (status, shows_secrets) = ran.map_err(|error| {

@@ -9,6 +9,7 @@ use mesh::{
     failure::{Failure, cannot},
     terminal::print_line,
 };
+use mesh_node::NEXT_BLOCK;
 use rand::{Rng as _, SeedableRng as _, rngs::SmallRng};
 use tokio::{
     sync::watch,
@@ -72,7 +73,7 @@ async fn write(servers: &Servers) -> Result<Seen, Failure> {
     let mut written = Vec::with_capacity(BLOCKS);
     for _ in 0..BLOCKS {
         sleep(Duration::from_millis(random.random_range(GAP_MS))).await;
-        let row = database.query_one(withdrawals::NEXT_BLOCK, &[]).await;
+        let row = database.query_one(NEXT_BLOCK, &[]).await;
         let height: i64 = row.map_err(|error| cannot("write a block", &error))?.get(0);
         written.push((height.unsigned_abs(), Instant::now()));
     }

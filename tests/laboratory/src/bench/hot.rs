@@ -8,6 +8,7 @@ use mesh::{
     processes::{NATS, POSTGRES},
     terminal::print_line,
 };
+use mesh_node::NEXT_BLOCK;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::{
@@ -57,7 +58,7 @@ async fn write_blocks(servers: &Servers) -> Result<Infallible, Failure> {
     period.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         period.tick().await;
-        let written = database.execute(withdrawals::NEXT_BLOCK, &[]).await;
+        let written = database.execute(NEXT_BLOCK, &[]).await;
         written.map_err(|error| cannot("write a block", &error))?;
     }
 }

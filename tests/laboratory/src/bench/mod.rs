@@ -25,7 +25,7 @@ mod store;
 mod telemetry_overhead;
 mod withdrawals;
 
-use mesh::{failure::Failure, signals::Signals};
+use mesh::{failure::Failure, signals};
 use serde_json::{Value, json};
 
 use self::{
@@ -41,7 +41,7 @@ use crate::{bench::args::BenchArgs, private::PrivateMesh};
 /// When a bar does not hold, a section fails, or the figures cannot be written.
 pub(crate) async fn bench(args: &BenchArgs) -> Result<(), Failure> {
     let names = sections::chosen(args.suite, &args.section)?;
-    let mut signals = Signals::watch()?;
+    let mut signals = signals::watch()?;
     let mut sections = Vec::new();
     // Each suite has its own mesh, so that data and processes of one do not affect another.
     for names in names.chunk_by(|one, next| one.suite() == next.suite()) {

@@ -6,6 +6,7 @@ use mesh::{
     failure::{Failure, cannot},
     terminal::print_line,
 };
+use mesh_node::NEXT_BLOCK;
 
 use crate::private::Servers;
 
@@ -13,9 +14,6 @@ use crate::private::Servers;
 pub(super) const ROWS: u64 = 100_000;
 /// The first numeric id. pgbench can generate random numbers only, not hashes.
 pub(super) const FIRST_NUMBER: i64 = 1_000_000_000_000_000_000;
-
-/// Appends a block.
-pub(super) const NEXT_BLOCK: &str = include_str!("../../../../tools/mesh/sql/next_block.sql");
 
 /// Withdrawals with hash ids, as the network has them, stored in an order unrelated to that of the index, and
 /// as many with numeric ids.

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use clap::ValueEnum;
-use mesh::{failure::Failure, signals::Signals, terminal::print_line};
+use mesh::{failure::Failure, signals, terminal::print_line};
 use mesh_launcher::RestartRule;
 use rand::{SeedableRng as _, rngs::SmallRng, seq::SliceRandom as _};
 use serde_json::{Value, json};
@@ -51,7 +51,7 @@ pub(super) async fn on_private_mesh<T>(
     rule: RestartRule,
     drill: impl AsyncFnOnce(&PrivateMesh) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let mut signals = Signals::watch()?;
+    let mut signals = signals::watch()?;
     let mesh = PrivateMesh::with_restart_rule(rule)?;
     let outcome = tokio::select! {
         outcome = drill(&mesh) => outcome,

@@ -4,12 +4,12 @@
 use std::{net::SocketAddr, sync::Arc};
 
 use mesh::{
-    devnode,
     failure::{Failure, cannot},
     programs,
     terminal::print_line,
 };
 use mesh_demo::{Plan, write_history};
+use mesh_node::devnode_group;
 use mesh_problem::error_chain;
 use tokio_postgres::Client;
 
@@ -61,7 +61,7 @@ pub(crate) async fn fill_in(servers: &Servers) -> Result<Client, Failure> {
 pub(crate) async fn start_filled(mesh: &PrivateMesh) -> Result<(Servers, Client), Failure> {
     let servers = mesh.start_servers().await?;
     let database = fill_in(&servers).await?;
-    mesh.add(devnode::group(programs::beside("mesh")?, &mesh.home, &servers.database_url, None, []), 1)?;
+    mesh.add(devnode_group(programs::beside("mesh")?, &mesh.home, &servers.database_url, None, []), 1)?;
     Ok((servers, database))
 }
 

@@ -16,7 +16,7 @@ use std::{
 
 use mesh::{
     failure::{Failure, as_typed, cannot},
-    signals::Signals,
+    signals,
     terminal::{is_interactive, print_line},
 };
 use mesh_simulator::{self as simulator, Outcome, simulate};
@@ -42,7 +42,7 @@ type Simulate = fn(u64) -> Result<Outcome, simulator::Failure>;
 /// # Errors
 /// When a seed fails.
 pub(super) async fn drill(args: &StreamsArgs) -> Result<(), Failure> {
-    let mut signals = Signals::watch()?;
+    let mut signals = signals::watch()?;
     let first = seed(args.seed);
     let cores = available_parallelism().map_or(1, usize::from);
     print_line(&format!("streams: {} seeds from {first} on, on {cores} cores", args.runs));

@@ -134,7 +134,7 @@ impl Cometbft {
 
 /// The newest height of a node by its RPC, 0 before the first block; `None` when it does not answer.
 pub async fn cometbft_height(rpc: SocketAddr) -> Option<u64> {
-    let client = crate::ready::client().ok()?;
+    let client = crate::local_client().ok()?;
     let answer: Value = client.get(format!("http://{rpc}/status")).send().await.ok()?.json().await.ok()?;
     answer["result"]["sync_info"]["latest_block_height"].as_str()?.parse().ok()
 }

@@ -8,6 +8,7 @@ mod cometbft;
 mod files;
 mod find;
 mod install;
+mod install_cometbft;
 mod nats;
 mod postgres;
 
@@ -29,6 +30,7 @@ pub use find::{
     find_postgres_version,
 };
 pub use install::{find_or_install_nats, find_or_install_postgres};
+pub use install_cometbft::find_or_install_cometbft;
 pub use nats::{Nats, NatsSettings, NatsTls, nats_greeting};
 pub use postgres::{Durability, Postgres};
 

@@ -9,7 +9,7 @@ use std::{
 
 use async_nats::ConnectErrorKind;
 use mesh_bus::Credentials;
-use mesh_launcher::{control::Row, servers::OLDEST_NATS};
+use mesh_launcher::{control::Row, local_client, servers::OLDEST_NATS};
 use mesh_problem::error_chain;
 use mesh_store::{error::StoreError, migrate};
 use reqwest::header::DATE;
@@ -24,7 +24,6 @@ use super::{
 };
 use crate::{
     cli::{DoctorArgs, node_url},
-    http::local_client,
     up::backing::parts_of_bus,
 };
 
@@ -208,8 +207,8 @@ async fn node(url: &str, heads: &mut Heads) -> Checked {
     // Services may have several addresses; they prefer the first.
     let url = node_url(url.split(',').next().unwrap_or(url).trim()).map_err(away)?;
     let request = async {
-        let client = local_client().timeout(WITHIN).build()?;
-        let answer = client.get(format!("{}/status", url.trim_end_matches('/'))).send().await?;
+        let get = local_client()?.get(format!("{}/status", url.trim_end_matches('/')));
+        let answer = get.timeout(WITHIN).send().await?;
         let date = answer.headers().get(DATE).and_then(|date| date.to_str().ok()?.parse().ok());
         let clock = date.and_then(|date: String| seconds_of_http(&date));
         Ok::<_, reqwest::Error>((clock, answer.json::<Value>().await?))
@@ -266,8 +265,8 @@ fn lag(heads: &Heads) -> Option<Checked> {
 async fn service(row: &Row, admin: &str) -> Checked {
     let name = format!("{}-{}", row.service, row.replica);
     let response = async {
-        let client = local_client().timeout(WITHIN).build()?;
-        let answer = client.get(format!("{admin}/readyz")).send().await?;
+        let get = local_client()?.get(format!("{admin}/readyz"));
+        let answer = get.timeout(WITHIN).send().await?;
         let is_ready = answer.status().is_success();
         Ok::<_, reqwest::Error>((is_ready, answer.text().await?))
     };

@@ -3,12 +3,12 @@
 
 use std::path::PathBuf;
 
+use indicatif::{DecimalBytes, ProgressBar, ProgressStyle};
 use proto_msgs::v2::HistorySegment;
 use reqwest::StatusCode;
-use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio::time::sleep;
 
 use super::{
-    progress::{PERIOD, Progress, size},
     retry::RetryPolicy,
     sink::{Paths, Sink},
     source::{Answer, FileInfo, Request, Source, refused},
@@ -16,6 +16,7 @@ use super::{
 use crate::{
     failure::{Failure, failed},
     gateway::GatewayError,
+    terminal::print_line,
 };
 
 /// A completed download.
@@ -34,7 +35,7 @@ pub(super) struct Downloaded {
 pub(super) struct Fetch {
     source: Source,
     retry: RetryPolicy,
-    progress: Progress,
+    progress: ProgressBar,
     /// The `.part` file and the length of the complete file, once they are known.
     part: Option<(PathBuf, u64)>,
 }
@@ -42,7 +43,7 @@ pub(super) struct Fetch {
 impl Fetch {
     /// A download that gives up after `retries` failures in a row without progress.
     pub(super) fn new(source: Source, retries: u32) -> Self {
-        Self { source, retry: RetryPolicy::new(retries), progress: Progress::new(), part: None }
+        Self { source, retry: RetryPolicy::new(retries), progress: progress_bar(), part: None }
     }
 
     /// Appends the path and length of the `.part` file, if there is one, to a failure.
@@ -53,8 +54,8 @@ impl Fetch {
             position => failure.and(&format!(
                 "{} keeps {} of {}, and the same command goes on from there",
                 part.display(),
-                size(position as f64),
-                size(*bytes as f64)
+                DecimalBytes(position),
+                DecimalBytes(*bytes)
             )),
         }
     }
@@ -69,17 +70,17 @@ impl Fetch {
         }
     }
 
-    /// Downloads the file. `paths_for` maps the gateway's file name to paths; `None` is standard output.
+    /// Downloads the file. `paths_for` maps the gateway's description to paths; `None` is standard output.
     pub(super) async fn run(
         &mut self,
         request: &Request,
-        paths_for: impl FnOnce(Option<&str>) -> Result<Option<Paths>, Failure>,
+        paths_for: impl FnOnce(&FileInfo) -> Result<Option<Paths>, Failure>,
         may_replace: bool,
     ) -> Result<Downloaded, Failure> {
         // The file name, and so whether there is a part of it, is known from the answer only.
         let first = self.first(request).await?;
         let mut info = first.info.clone();
-        let paths = paths_for(info.name.as_deref())?;
+        let paths = paths_for(&info)?;
         let mut sink = self.open(paths.as_ref(), &info).await?;
         let resumed_from = sink.position;
         let mut answer = (resumed_from == 0).then_some(first);
@@ -111,7 +112,7 @@ impl Fetch {
                 self.wait(&error).await?;
             }
         }
-        self.progress.leave();
+        self.progress.finish_and_clear();
         sink.finish(may_replace).await?;
         Ok(Downloaded { file: paths.map(|paths| paths.whole), info, resumed_from })
     }
@@ -129,8 +130,8 @@ impl Fetch {
         let Some(paths) = paths else { return Ok(Sink::out()) };
         let sink = Sink::open(paths.clone()).await?;
         if sink.position > 0 {
-            let (done, all) = (size(sink.position as f64), size(info.bytes as f64));
-            self.progress.note(&format!("going on from {done} of {all} in {}", paths.part.display()));
+            let (done, all) = (DecimalBytes(sink.position), DecimalBytes(info.bytes));
+            self.note(&format!("going on from {done} of {all} in {}", paths.part.display()));
         }
         self.part = Some((paths.part.clone(), info.bytes));
         Ok(sink)
@@ -153,17 +154,10 @@ impl Fetch {
         if answer.from_byte != sink.position {
             return incomplete("another part came");
         }
-        let mut progress_tick = interval(PERIOD);
-        progress_tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        self.progress.set_length(info.bytes);
         loop {
-            let piece = tokio::select! {
-                piece = self.source.next(&mut answer) => piece,
-                _ = progress_tick.tick() => {
-                    self.progress.show(sink.position, info.bytes);
-                    continue;
-                }
-            };
-            let piece = match piece {
+            self.progress.set_position(sink.position);
+            let piece = match self.source.next(&mut answer).await {
                 Ok(Some(piece)) => piece,
                 Ok(None) if sink.position == info.bytes => return Ok(None),
                 Ok(None) => return incomplete("the file ended early"),
@@ -177,9 +171,14 @@ impl Fetch {
         }
     }
 
+    /// Writes a permanent line.
+    fn note(&self, text: &str) {
+        self.progress.suspend(|| print_line(text));
+    }
+
     fn restart(&mut self, sink: &mut Sink, info: &FileInfo, why: &str) -> Result<(), Failure> {
         if sink.position > 0 {
-            self.progress.note(&format!("{why}; starting again"));
+            self.note(&format!("{why}; starting again"));
         }
         if let Some((_, bytes)) = &mut self.part {
             *bytes = info.bytes;
@@ -212,8 +211,16 @@ impl Fetch {
                 "gave up after {most} fruitless tries in a row ({error}); see that the gateway runs, or name it with --url"
             ));
         };
-        self.progress.note(&format!("{error}; trying again in {:.1} s", pause.as_secs_f64()));
+        self.note(&format!("{error}; trying again in {:.1} s", pause.as_secs_f64()));
         sleep(pause).await;
         Ok(())
     }
+}
+
+/// The progress line, at a terminal only.
+fn progress_bar() -> ProgressBar {
+    const LINE: &str =
+        "[{bar:24}] {percent:>3} % of {decimal_total_bytes}, {decimal_bytes_per_sec}, {eta} left";
+    let style = ProgressStyle::with_template(LINE).unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::no_length().with_style(style.progress_chars("=> "))
 }

@@ -4,7 +4,6 @@
 pub(crate) mod args;
 mod fetch;
 mod heights;
-mod progress;
 mod retry;
 mod sink;
 mod source;
@@ -14,19 +13,19 @@ use std::{
     time::{Duration, Instant},
 };
 
+use indicatif::DecimalBytes;
 use serde::Serialize;
 
 use self::{
     args::{ExportArgs, Height},
     fetch::{Downloaded, Fetch},
     heights::{resolve_heights, snap_to_segments},
-    progress::size,
-    sink::{Paths, plain_name},
-    source::{Request, Source},
+    sink::{Paths, check_output, plain_name},
+    source::{FileInfo, Request, Source},
 };
 use crate::{
     failure::Failure,
-    signals::Signals,
+    signals::{self, run_until_stopped},
     terminal::{print, print_json, print_line},
 };
 
@@ -50,10 +49,10 @@ struct Outcome<'a> {
 
 /// Downloads a table.
 pub(crate) async fn export(args: ExportArgs) -> Result<(), Failure> {
-    let mut signals = Signals::watch()?;
+    let mut signals = signals::watch()?;
     let source = Source::new(&args.url, Duration::from_secs(args.patience.into()))?;
     let mut fetch = Fetch::new(source, args.retries);
-    let outcome = signals.run_until_stopped(download(&args, &mut fetch), "stopped").await;
+    let outcome = run_until_stopped(&mut signals, download(&args, &mut fetch), "stopped").await;
     outcome.map_err(|failure| fetch.add_part_to(failure))
 }
 
@@ -64,12 +63,15 @@ async fn download(args: &ExportArgs, fetch: &mut Fetch) -> Result<(), Failure> {
         return Err(Failure::usage("--json has no room beside the file; name a file with -o"));
     }
     if let Some(file) = args.output.as_deref().filter(|output| !out && !is_folder(output)) {
-        Paths::new(file.to_owned(), args.force)?;
+        check_output(file, args.force)?;
     }
     let request = request(args, fetch).await?;
-    let paths_for = |offered: Option<&str>| match out {
+    let paths_for = |info: &FileInfo| match out {
         true => Ok(None),
-        false => Paths::new(output_path(args, &request, offered), args.force).map(Some),
+        false => {
+            let file = output_path(args, &request, info.name.as_deref());
+            Paths::new(file, info.crc32c, args.force).map(Some)
+        }
     };
     let downloaded = fetch.run(&request, paths_for, args.force).await?;
     let seconds = start.elapsed().as_secs_f64();
@@ -146,7 +148,7 @@ fn summary(downloaded: &Downloaded, file: &str, seconds: f64) -> String {
     let rows = downloaded.info.rows.map(|rows| format!("{rows} rows, ")).unwrap_or_default();
     let before = match downloaded.resumed_from {
         0 => String::new(),
-        before => format!(", {} of them before", size(before as f64)),
+        before => format!(", {} of them before", DecimalBytes(before)),
     };
     let speed = bytes.saturating_sub(downloaded.resumed_from) as f64 / seconds.max(1e-9) / 1e6;
     format!("{rows}{bytes} bytes{before}, {seconds:.1} s, {speed:.1} MB/s: {file}")

@@ -1,8 +1,6 @@
 //! The destination of a download: standard output, or a `.part` file that is renamed when it is complete.
 //! Tracks the length and the checksum of the bytes written.
-//!
-//! Nothing tells which file a part belongs to: the usual name says table and heights, whose history never
-//! changes, and the checksum of the complete file finds a part of any other.
+//! The name of a part says the checksum of the complete file, so that only a part of the same file is resumed.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -49,21 +47,24 @@ pub(super) struct Paths {
 }
 
 impl Paths {
-    /// The paths for a complete file `whole`; fails when it exists and may not be replaced.
-    pub(super) fn new(whole: PathBuf, may_replace: bool) -> Result<Self, Failure> {
-        match fs::metadata(&whole) {
-            Ok(found) if !found.is_file() => {
-                return Err(failed!(
-                    "{} is no ordinary file; name another one with -o, where `-` is standard output",
-                    whole.display()
-                ));
-            }
-            Ok(_) if !may_replace => return Err(exists(&whole)),
-            _ => {}
-        }
+    /// The paths for a complete file `whole` with this checksum, as [`check_output`] allows.
+    pub(super) fn new(whole: PathBuf, crc32c: u32, may_replace: bool) -> Result<Self, Failure> {
+        check_output(&whole, may_replace)?;
         let mut part = whole.clone().into_os_string();
-        part.push(".part");
+        part.push(format!(".{crc32c:08x}.part"));
         Ok(Self { whole, part: part.into() })
+    }
+}
+
+/// Fails when the path of a complete file exists and may not be replaced.
+pub(super) fn check_output(whole: &Path, may_replace: bool) -> Result<(), Failure> {
+    match fs::metadata(whole) {
+        Ok(found) if !found.is_file() => Err(failed!(
+            "{} is no ordinary file; name another one with -o, where `-` is standard output",
+            whole.display()
+        )),
+        Ok(_) if !may_replace => Err(exists(whole)),
+        _ => Ok(()),
     }
 }
 
@@ -225,7 +226,7 @@ mod tests {
     use super::*;
 
     async fn open(folder: &Path) -> Result<Sink, Failure> {
-        Sink::open(Paths::new(folder.join("f.zip"), false)?).await
+        Sink::open(Paths::new(folder.join("f.zip"), 0xab, false)?).await
     }
 
     #[tokio::test]

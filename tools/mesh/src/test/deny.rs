@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use mesh_launcher::process_group;
 use tokio::process::Command;
 
 use super::step;
-use crate::{failure::Failure, group};
+use crate::failure::Failure;
 
 /// Licences, sources and versions, which need no network.
 const OFFLINE: [&str; 7] = ["deny", "--all-features", "--offline", "check", "bans", "licenses", "sources"];
@@ -32,5 +33,5 @@ async fn succeeds(root: &Path, args: &[&str]) -> bool {
         .current_dir(root)
         .stdout(std::process::Stdio::null())
         .stderr(std::process::Stdio::null());
-    group::run(command).await.is_ok_and(|status| status.success())
+    process_group::run(command).await.is_ok_and(|status| status.success())
 }

@@ -9,13 +9,12 @@ use std::{
 };
 
 use futures_util::future::join;
+use mesh_launcher::process_group;
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncRead, BufReader},
     process::Command,
     time::timeout,
 };
-
-use crate::group;
 
 /// How long the output of an ended command is still read.
 const LEFT_OPEN: Duration = Duration::from_secs(2);
@@ -28,7 +27,7 @@ pub(super) async fn run(mut command: Command, secrets: &[String]) -> io::Result<
         command.env("CARGO_TERM_COLOR", "always");
     }
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    group::run_with(command, async |child| {
+    process_group::run_with(command, async |child| {
         let shown = Cell::new(false);
         let out = pass_on(child.stdout.take(), io::stdout(), secrets, &shown);
         let err = pass_on(child.stderr.take(), io::stderr(), secrets, &shown);

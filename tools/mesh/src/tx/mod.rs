@@ -23,7 +23,7 @@ use self::args::{CheckArgs, KeygenArgs, StatusArgs, SubmitArgs, TxArgs, TxComman
 use crate::{
     failure::{Failure, failed},
     gateway::{Gateway, GatewayError},
-    signals::Signals,
+    signals::{self, run_until_stopped},
     terminal::{self, print, print_json, print_line},
 };
 
@@ -46,7 +46,7 @@ pub(crate) async fn tx(args: TxArgs) -> Result<(), Failure> {
 }
 
 async fn until_stopped(work: impl Future<Output = Result<(), Failure>>) -> Result<(), Failure> {
-    Signals::watch()?.run_until_stopped(work, "stopped").await
+    run_until_stopped(&mut signals::watch()?, work, "stopped").await
 }
 
 fn keygen(args: &KeygenArgs) -> Result<(), Failure> {

@@ -6,6 +6,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use mesh_chassis::StopSignals;
 use mesh_transaction::{Puzzle, TxHash, encode};
 use proto_msgs::{
     Operation as _,
@@ -22,7 +23,7 @@ use super::{
 };
 use crate::{
     failure::{Failure, failed},
-    signals::Signals,
+    signals::{self, run_until_stopped},
     terminal::{print_json, print_line},
 };
 
@@ -33,11 +34,11 @@ const LONGEST_INPUT: u64 = 1 << 20;
 
 /// Prints the body of the request that submits the transaction.
 pub(super) async fn sign(args: SignArgs) -> Result<(), Failure> {
-    let mut signals = Signals::watch()?;
+    let mut signals = signals::watch()?;
     let key = key::read(&args.key)?;
     let input_data = input(&args.input)?;
     let version = args.tx_version;
-    let head = signals.run_until_stopped(ask(&args, version), "stopped").await?;
+    let head = run_until_stopped(&mut signals, ask(&args, version), "stopped").await?;
     let chain_id =
         args.chain_id.or_else(|| head.as_ref().map(|head| head.chain_id.clone())).unwrap_or_default();
     let signature = key.sign(version, &chain_id, &input_data, &args.algorithm);
@@ -82,7 +83,7 @@ async fn proof(
     args: WorkArgs,
     head: Option<&LastBlockHeightReply>,
     talks: bool,
-    signals: &mut Signals,
+    signals: &mut StopSignals,
 ) -> Result<ProofOfWork, Failure> {
     let block =
         args.block_hash.or_else(|| head.map(|head| head.hash.to_ascii_lowercase())).unwrap_or_default();

@@ -5,14 +5,11 @@ use std::{
     time::{Duration, Instant},
 };
 
+use mesh_chassis::StopSignals;
 use mesh_transaction::{Puzzle, SearchControl, search};
 use tokio::task::spawn_blocking;
 
-use crate::{
-    failure::Failure,
-    signals::Signals,
-    terminal::{self, bar},
-};
+use crate::{failure::Failure, terminal};
 
 const PERIOD: Duration = Duration::from_millis(250);
 
@@ -28,7 +25,7 @@ pub(super) struct Solution {
 pub(super) async fn find(
     puzzle: Puzzle,
     difficulty: u32,
-    signals: &mut Signals,
+    signals: &mut StopSignals,
 ) -> Result<Solution, Failure> {
     let begun = Instant::now();
     let effort = Arc::new(SearchControl::default());
@@ -55,13 +52,12 @@ pub(super) async fn find(
     Ok(Solution { nonce, tries: effort.tries(), seconds: begun.elapsed().as_secs_f64() })
 }
 
-/// The text of the progress line. The bar shows the probability of success after this number of tries.
+/// The text of the progress line. The share is the probability of success after this number of tries.
 fn line(tries: u64, difficulty: u32, seconds: f64) -> String {
     let chance = 1.0 - (-(tries as f64) / 2f64.powi(difficulty.cast_signed())).exp();
     let speed = tries as f64 / seconds.max(1e-9) / 1e6;
     format!(
-        "proof of work {} {:.1} million tries, {speed:.1} million/s, {:.0} % are done by now",
-        bar(chance),
+        "proof of work: {:.1} million tries, {speed:.1} million/s, {:.0} % are done by now",
         tries as f64 / 1e6,
         chance * 100.0
     )
@@ -73,8 +69,7 @@ mod tests {
 
     #[test]
     fn the_line_says_how_many_how_fast_and_how_likely() {
-        let bar = format!("[{}{}]", "=".repeat(15), " ".repeat(9));
-        let expected = format!("proof of work {bar} 1.0 million tries, 0.5 million/s, 63 % are done by now");
+        let expected = "proof of work: 1.0 million tries, 0.5 million/s, 63 % are done by now";
         assert_eq!(line(1 << 20, 20, 2.0), expected);
         for (tries, difficulty) in [(0, 0), (u64::MAX, 0), (0, 256), (u64::MAX, 256)] {
             assert!(line(tries, difficulty, 0.0).contains("million"), "{tries} {difficulty}");

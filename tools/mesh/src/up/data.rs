@@ -7,11 +7,11 @@ use std::path::Path;
 
 use mesh_demo::{Plan, write_history};
 use mesh_launcher::home::{Data, Home, SavedState};
+use mesh_node::{DEMO_PLAN, DEMO_STATE};
 use mesh_problem::error_chain;
 
 use crate::{
     cli::DemoArgs,
-    devnode,
     failure::{Failure, failed},
     load::load_into,
     terminal::print_line,
@@ -92,7 +92,7 @@ impl Contents {
         let Self::Demo(plan) = self else { return Ok(Vec::new()) };
         let plan = serde_json::to_string(plan)?;
         let state = home.node().join("demo-network").to_string_lossy().into_owned();
-        Ok(vec![(devnode::DEMO_PLAN.to_owned(), plan), (devnode::DEMO_STATE.to_owned(), state)])
+        Ok(vec![(DEMO_PLAN.to_owned(), plan), (DEMO_STATE.to_owned(), state)])
     }
 }
 

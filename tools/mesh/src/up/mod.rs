@@ -4,7 +4,6 @@
 //! on standard error. On return no process is left running, also after a failure.
 
 pub mod backing;
-mod cometbft;
 mod data;
 pub(crate) mod node;
 mod status;
@@ -23,20 +22,20 @@ use mesh_launcher::{
     control::ControlSocket,
     database::Database,
     home::Home,
+    open_files,
     services::{SERVICES, ServiceEnvironment, Sockets},
     supervisor::{Group, Supervisor},
 };
+use mesh_node::{CometbftNode, devnode_group, watch_cometbft};
 
 use crate::{
     cli::{Consensus, PortArgs, UpArgs},
-    devnode,
     failure::{Failure, failed},
     migrate::migrate,
-    open_files,
     processes::{APPLICATION, COMETBFT, DEVNODE},
     programs,
     seal::{seal_complete, variables},
-    signals::Signals,
+    signals,
     terminal::{self, is_interactive, print_line},
 };
 
@@ -45,7 +44,7 @@ const SERVICES_READY_WITHIN: Duration = Duration::from_secs(60);
 
 /// Runs a mesh until a signal or a `shutdown` over the control socket.
 pub(crate) async fn up(args: UpArgs) -> Result<(), Failure> {
-    let mut signals = Signals::watch()?;
+    let mut signals = signals::watch()?;
     let program = programs::own()?;
     let services = programs::services()?;
     data::check(&initial_data(&args))?;
@@ -96,7 +95,7 @@ enum Node {
     /// The development node, on this port.
     Development(ReservedPort),
     /// A real one that is started here.
-    Cometbft(cometbft::CometbftNode),
+    Cometbft(CometbftNode),
     /// One that runs already.
     Running(String),
 }
@@ -105,9 +104,7 @@ impl Node {
     fn from_args(args: &UpArgs) -> Result<Self, Failure> {
         match &args.node {
             Some(url) => Ok(Self::Running(url.clone())),
-            None if args.consensus == Consensus::Cometbft => {
-                cometbft::CometbftNode::reserve(None).map(Self::Cometbft)
-            }
+            None if args.consensus == Consensus::Cometbft => Ok(Self::Cometbft(CometbftNode::reserve(None)?)),
             None => ReservedPort::take().map(Self::Development).map_err(|error| {
                 failed!("there is no port for the development node ({error}); close programs that hold ports")
             }),
@@ -163,7 +160,7 @@ impl Mesh {
         let _ = out.write_all(ready.as_bytes()).and_then(|()| out.flush());
         let watch = async {
             match self.node {
-                Node::Cometbft(_) => cometbft::watch(&self.supervisor).await,
+                Node::Cometbft(_) => watch_cometbft(&self.supervisor).await,
                 Node::Development(_) | Node::Running(_) => std::future::pending().await,
             }
         };
@@ -221,7 +218,7 @@ impl Mesh {
             Node::Development(port) => {
                 more.extend(env);
                 let listen = Some(port.address());
-                self.add(devnode::group(&self.program, &self.home, database_url, listen, more), 1)
+                self.add(devnode_group(&self.program, &self.home, database_url, listen, more), 1)
             }
             Node::Cometbft(node) => {
                 let groups = node.groups(&self.program, &self.home, database_url, more, env).await?;

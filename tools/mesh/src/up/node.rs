@@ -7,18 +7,18 @@
 
 use std::time::Duration;
 
+use mesh_chassis::StopSignals;
 use mesh_launcher::home::Home;
+use mesh_node::{CometbftNode, run_devnode_in, watch_cometbft};
 use mesh_problem::error_chain;
 use mesh_store::migrate::pending;
 use tokio::time::{sleep, timeout};
 
-use super::{backing, cometbft, data};
+use super::{backing, data};
 use crate::{
     cli::{Consensus, NodeArgs},
-    devnode,
     failure::Failure,
-    programs,
-    signals::Signals,
+    init_node_log, programs, signals,
     terminal::print_line,
 };
 
@@ -28,7 +28,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(500);
 
 /// Runs until a stop signal.
 pub(crate) async fn node(args: NodeArgs) -> Result<(), Failure> {
-    let mut signals = Signals::watch()?;
+    let mut signals = signals::watch()?;
     let url = args.database.url()?;
     let initial_data =
         data::InitialData { postgres: Some(&url), load: args.load.as_deref(), demo: &args.demo };
@@ -46,9 +46,8 @@ pub(crate) async fn node(args: NodeArgs) -> Result<(), Failure> {
     };
     match args.consensus {
         Consensus::Devnode => {
-            // The development node installs its own handlers.
-            drop(signals);
-            devnode::run_here(&url, args.listen, &home, variables).await
+            init_node_log();
+            Ok(run_devnode_in(&home, &url, args.listen, variables, signals.stop()).await?)
         }
         Consensus::Cometbft => run_cometbft(&args, &url, &home, variables, &mut signals).await,
     }
@@ -80,16 +79,16 @@ async fn run_cometbft(
     url: &str,
     home: &Home,
     variables: Vec<(String, String)>,
-    signals: &mut Signals,
+    signals: &mut StopSignals,
 ) -> Result<(), Failure> {
-    let node = cometbft::CometbftNode::reserve(Some(args.listen))?;
+    let node = CometbftNode::reserve(Some(args.listen))?;
     let supervisor = backing::supervisor()?;
     let run = async {
         for group in node.groups(&programs::own()?, home, url, variables, Vec::new()).await? {
             supervisor.add(group, 1)?;
         }
         print_line(&format!("CometBFT answers on {}", args.listen));
-        match cometbft::watch(&supervisor).await {}
+        match watch_cometbft(&supervisor).await {}
     };
     let outcome = tokio::select! {
         outcome = run => outcome,

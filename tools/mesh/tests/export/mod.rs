@@ -16,7 +16,6 @@ use crate::command::{Outcome, command, says};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const NAME: &str = "test_net-trades-1-4.zip";
-const PART: &str = "test_net-trades-1-4.zip.part";
 const CUT: usize = 30_000;
 
 /// The address of a mesh with two sealed segments of two blocks each, which all tests of this process share.
@@ -57,6 +56,11 @@ impl Folder {
 
     fn path(&self, name: &str) -> std::path::PathBuf {
         self.0.path().join(name)
+    }
+
+    /// The path of the unfinished file with all trades.
+    async fn part(&self) -> std::path::PathBuf {
+        self.path(&format!("{NAME}.{:08x}.part", crc32c::crc32c(&plain(1, 4).await)))
     }
 
     fn names(&self) -> Vec<OsString> {
@@ -102,8 +106,9 @@ impl Folder {
     async fn cut(&self, url: &str) {
         let faulty = faulty(url, &[Fault::Cut(CUT)]).await;
         let stderr = self.refused(&faulty.url, ["1", "4"], &["--retries", "0"]).await;
-        says(&stderr, &[PART, "keeps 30.0 kB of", "goes on"]);
-        assert_eq!(fs::metadata(self.path(PART)).unwrap().len(), CUT as u64);
+        let part = self.part().await;
+        says(&stderr, &[part.file_name().unwrap().to_str().unwrap(), "keeps 30.00 kB of", "goes on"]);
+        assert_eq!(fs::metadata(part).unwrap().len(), CUT as u64);
     }
 }
 
@@ -155,7 +160,7 @@ async fn a_later_call_goes_on_where_an_earlier_one_broke_off() {
     folder.cut(url).await;
     let watched = faulty(url, &[]).await;
     let done = folder.done(&watched.url, &["--json"]).await;
-    says(&done.error, &["going on from 30.0 kB"]);
+    says(&done.error, &["going on from 30.00 kB"]);
     assert_eq!(done.json()["resumed_from"], CUT);
     assert!(fs::read(folder.path(NAME)).unwrap() == plain(1, 4).await);
     assert_eq!(folder.names(), [NAME]);
@@ -163,10 +168,20 @@ async fn a_later_call_goes_on_where_an_earlier_one_broke_off() {
     assert_eq!(requests.len(), 2, "{requests:?}");
     says(&requests[1], &[&format!("range: bytes={CUT}-\r\n"), "if-range: \""]);
 
+    // Another file under the same name is begun at its first byte.
+    let other = Folder::new();
+    let gateway = faulty(url, &[Fault::Cut(CUT)]).await;
+    other.refused(&gateway.url, ["1", "4"], &["--retries", "0", "-o", "f.zip"]).await;
+    let outcome = other.run(url, ["1", "2"], &["-o", "f.zip"]).await;
+    outcome.done();
+    assert!(
+        !outcome.error.contains("going on") && fs::read(other.path("f.zip")).unwrap() == plain(1, 2).await
+    );
+
     // All of it may be there already.
     let whole = Folder::new();
     whole.cut(url).await;
-    fs::write(whole.path(PART), plain(1, 4).await).unwrap();
+    fs::write(whole.part().await, plain(1, 4).await).unwrap();
     whole.done(url, &[]).await;
     assert_eq!(whole.names(), [NAME]);
 }
@@ -222,7 +237,7 @@ async fn a_wrong_checksum_is_tried_once_more_and_never_kept() {
     says(&stderr, &["came wrong", "not kept", "try again"]);
     assert_eq!((always.names().len(), gateway.heads().len()), (0, 2));
 
-    // A part may be of another file, or spoilt on the disk; it may also be too long for the file.
+    // A part may be spoilt on the disk; it may also be too long for the file.
     let whole = plain(1, 4).await;
     for (bytes, parts) in [
         (CUT, ["going on", "came wrong"]),
@@ -230,7 +245,7 @@ async fn a_wrong_checksum_is_tried_once_more_and_never_kept() {
         (whole.len() + 1, ["going on", "no such part"]),
     ] {
         let spoilt = Folder::new();
-        fs::write(spoilt.path(PART), vec![0; bytes]).unwrap();
+        fs::write(spoilt.part().await, vec![0; bytes]).unwrap();
         says(&spoilt.whole(url, &[]).await, &parts);
     }
 
@@ -284,8 +299,9 @@ async fn a_stopped_download_says_how_to_go_on() {
     let gateway = faulty(url, &[Fault::Stall(CUT)]).await;
     let mut command = folder.command(&gateway.url, ["1", "4"], &[]);
     let child = command.kill_on_drop(true).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let part = folder.part().await;
     eventually(PATIENCE, "nothing comes", async || {
-        fs::metadata(folder.path(PART)).map_or(0, |part| part.len()) >= CUT as u64
+        fs::metadata(&part).map_or(0, |part| part.len()) >= CUT as u64
     })
     .await;
     let other = folder.refused(url, ["1", "4"], &[]).await;
@@ -295,7 +311,7 @@ async fn a_stopped_download_says_how_to_go_on() {
     assert_eq!(output.status.code(), Some(1));
     says(
         &String::from_utf8(output.stderr).unwrap(),
-        &["stopped", PART, "keeps 30.0 kB of", "goes on from there"],
+        &["stopped", ".part keeps 30.00 kB of", "goes on from there"],
     );
     folder.whole(url, &[]).await;
 }
@@ -305,10 +321,7 @@ async fn what_cannot_work_is_one_sentence_with_what_to_do() {
     let (url, folder) = (mesh().await, Folder::new());
     for (stderr, parts) in [
         (folder.refused("http://127.0.0.1:1", ["1", "4"], &["--retries", "1"]).await, ["refused", "--url"]),
-        (
-            folder.refused(url, ["1", "4"], &["-o", "none/f.zip"]).await,
-            ["none/f.zip.part", "make its folder"],
-        ),
+        (folder.refused(url, ["1", "4"], &["-o", "none/f.zip"]).await, ["none/f.zip.", "make its folder"]),
         (folder.refused(url, ["1", "4"], &["-o", "none/"]).await, ["none/", "make its folder"]),
         (folder.refused(&format!("{url}/below"), ["1", "4"], &[]).await, ["refused", "--url"]),
     ] {

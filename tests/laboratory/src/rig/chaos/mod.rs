@@ -10,7 +10,8 @@ mod figures;
 use std::{cell::RefCell, time::Duration};
 
 use figures::Report;
-use mesh::{failure::Failure, open_files, terminal::print_line};
+use mesh::{failure::Failure, terminal::print_line};
+use mesh_launcher::open_files;
 use rand::{SeedableRng as _, rngs::SmallRng};
 use serde_json::{Value, json};
 use tokio::time::sleep;

@@ -58,7 +58,7 @@ const FEW_FILES: u32 = 256;
 
 /// Runs the drill.
 pub(super) async fn drill(args: &FloodArgs) -> Result<(), Failure> {
-    mesh::open_files::raise();
+    mesh_launcher::open_files::raise();
     on_private_mesh(RestartRule::default(), async |mesh| {
         let seed = seed(args.play.run.seed);
         let fixture = Fixture::start(mesh, args, seed).await?;

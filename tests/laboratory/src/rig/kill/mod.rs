@@ -12,7 +12,8 @@ mod stalled;
 use std::time::Duration;
 
 use fixture::{AT_ONCE, Fixture, WORKERS};
-use mesh::{failure::Failure, open_files};
+use mesh::failure::Failure;
+use mesh_launcher::open_files;
 use rand::rngs::SmallRng;
 
 use super::{

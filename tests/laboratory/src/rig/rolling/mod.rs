@@ -9,9 +9,9 @@ mod figures;
 use std::{sync::Arc, time::Duration};
 
 use figures::{Figures, Report};
-use mesh::{failure::Failure, open_files, terminal::print_line};
+use mesh::{failure::Failure, terminal::print_line};
 use mesh_launcher::{
-    RestartRule,
+    RestartRule, open_files,
     services::{GRACE_S, SERVICES},
 };
 use rand::{SeedableRng as _, rngs::SmallRng, seq::SliceRandom as _};

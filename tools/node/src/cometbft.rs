@@ -27,10 +27,9 @@ use tokio::time::{Instant, sleep};
 use tokio_postgres::Client;
 
 use crate::{
-    devnode,
-    failure::{Failure, failed},
-    processes::{APPLICATION, COMETBFT},
-    terminal::print_line,
+    APPLICATION, COMETBFT,
+    error::{NodeError, failed},
+    process_group,
 };
 
 /// CometBFT's commit timeout, the largest part of the time between two blocks.
@@ -43,7 +42,7 @@ const END_WITHIN: Duration = Duration::from_secs(3);
 const LONGEST_CHAIN_ID: usize = 50;
 
 /// The program and the addresses of a node that is to be started.
-pub(super) struct CometbftNode {
+pub struct CometbftNode {
     program: PathBuf,
     rpc: SocketAddr,
     /// Reserves the RPC port when any free one was chosen.
@@ -55,9 +54,13 @@ pub(super) struct CometbftNode {
 
 impl CometbftNode {
     /// Finds the program and reserves ports; without an address for the RPC, any free one.
-    pub(super) fn reserve(rpc: Option<SocketAddr>) -> Result<Self, Failure> {
+    ///
+    /// # Errors
+    ///
+    /// CometBFT is not installed, or there is no free port.
+    pub fn reserve(rpc: Option<SocketAddr>) -> Result<Self, NodeError> {
         let program = find_cometbft().ok_or_else(|| {
-            Failure::missing(format!("CometBFT is not on the PATH; {}", how_to_get_cometbft()))
+            NodeError::NotInstalled(format!("CometBFT is not on the PATH; {}", how_to_get_cometbft()))
         })?;
         let ports = || {
             let listener = std::net::TcpListener::bind(("127.0.0.1", 0))?;
@@ -73,20 +76,25 @@ impl CometbftNode {
         Ok(Self { program, rpc, _reserved: reserved, socket, application })
     }
 
-    pub(super) fn url(&self) -> String {
+    /// The address of its RPC.
+    pub fn url(&self) -> String {
         format!("http://{}", self.rpc)
     }
 
     /// Prepares the node's folder for the store's chain and returns its processes: the application, then the
     /// node. `more` are variables of the application alone, `env` of both.
-    pub(super) async fn groups(
+    ///
+    /// # Errors
+    ///
+    /// The store cannot be read or has no chain id for CometBFT, or the folder cannot be made.
+    pub async fn groups(
         &self,
         program: &Path,
         home: &Home,
         database_url: &str,
         more: Vec<(String, String)>,
         env: Vec<(String, String)>,
-    ) -> Result<[Group; 2], Failure> {
+    ) -> Result<[Group; 2], NodeError> {
         let folder = home.node().join(COMETBFT);
         let genesis = genesis(&folder, database_url).await?;
         let log = home.log(COMETBFT, 0);
@@ -94,7 +102,7 @@ impl CometbftNode {
         let more = more.into_iter().chain(env.iter().cloned());
         let socket = Arc::clone(&self.socket);
         let application =
-            devnode::application_group(program, home, database_url, &file(&folder), socket, more);
+            process_group::application(program, home, database_url, &file(&folder), socket, more);
         let rpc = self.rpc;
         let settings = CometbftSettings { rpc, application: self.application, pause: PAUSE, env };
         let mut spec = node.spec(&log, &settings);
@@ -108,7 +116,7 @@ impl CometbftNode {
 
 /// Restarts a CometBFT that hangs. It ends when its application does; when that happens during a call, 0.38
 /// may hang at its exit for ever.
-pub(super) async fn watch(supervisor: &Supervisor) -> Infallible {
+pub async fn watch(supervisor: &Supervisor) -> Infallible {
     let pids = || {
         let rows = supervisor.rows();
         let pid = |name: &str| rows.iter().find(|row| row.service == name).map(|row| row.pid);
@@ -145,7 +153,7 @@ fn file(folder: &Path) -> PathBuf {
 }
 
 /// The genesis of the node's folder, or of the one to be made.
-async fn genesis(folder: &Path, database_url: &str) -> Result<Genesis, Failure> {
+async fn genesis(folder: &Path, database_url: &str) -> Result<Genesis, NodeError> {
     let client = mesh_store::connect(database_url, "mesh").await.map_err(|error| unread(&error))?;
     let store = Store::read(&client).await.map_err(|error| unread(&error))?;
     let chain_id = store.chain_id;
@@ -211,15 +219,12 @@ async fn application_hash(folder: &Path, chain_id: &str, height: u64) -> Option<
 }
 
 /// Renames the folder of a chain that the store does not continue.
-fn move_aside(folder: &Path) -> Result<(), Failure> {
+fn move_aside(folder: &Path) -> Result<(), NodeError> {
     if !folder.exists() {
         return Ok(());
     }
     let aside = folder.with_extension("other");
-    print_line(&format!(
-        "CometBFT's blocks are not those of the database, they are set aside to {}",
-        aside.display()
-    ));
+    eprintln!("CometBFT's blocks are not those of the database, they are set aside to {}", aside.display());
     let moved = match std::fs::remove_dir_all(&aside) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => std::fs::rename(folder, &aside),
@@ -227,7 +232,7 @@ fn move_aside(folder: &Path) -> Result<(), Failure> {
     moved.map_err(|error| failed!("cannot move {} ({error}); remove it and try again", folder.display()))
 }
 
-fn unread(error: &dyn std::error::Error) -> Failure {
+fn unread(error: &dyn std::error::Error) -> NodeError {
     failed!("cannot see where the chain of the database ends: {}", error_chain(error))
 }
 

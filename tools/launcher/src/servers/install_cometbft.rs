@@ -1,4 +1,4 @@
-//! CometBFT for the tests: the one on this machine, or installed where there is Go.
+//! Installs CometBFT where there is Go.
 
 use std::{
     env,
@@ -7,21 +7,26 @@ use std::{
     time::Duration,
 };
 
-use mesh_launcher::{
-    servers::{COMETBFT_PACKAGE, cometbft_folder, find_cometbft},
-    workspace::build_location,
-};
 use tokio::{process::Command, time::timeout};
 
-use crate::{group, terminal::print_line};
+use super::{
+    cometbft::{COMETBFT_PACKAGE, cometbft_folder},
+    find::find_cometbft,
+};
+use crate::{process_group, workspace::build_location};
 
 /// Timeout of the installation: minutes of compiling on a slow machine, after a download of the sources.
 const WITHIN: Duration = Duration::from_secs(8 * 60);
 /// Where Go usually is when it is not on the path.
 const USUAL_GO: &str = "/usr/local/go/bin";
 
-/// Finds the program, or installs it below the target folder. The error is the reason, as a clause.
-pub(super) async fn find_or_install(root: &Path) -> Result<PathBuf, String> {
+/// Finds CometBFT, or installs it below the target folder of the checkout `root`. `progress` is called with a
+/// message before slow steps.
+///
+/// # Errors
+///
+/// The reason why it is not there, as a clause.
+pub async fn find_or_install_cometbft(root: &Path, progress: impl Fn(&str)) -> Result<PathBuf, String> {
     if let Some(found) = find_cometbft() {
         return Ok(found);
     }
@@ -32,28 +37,19 @@ pub(super) async fn find_or_install(root: &Path) -> Result<PathBuf, String> {
     if program.is_file() {
         return Ok(program);
     }
-    print_line(&format!("==> CometBFT: go install {COMETBFT_PACKAGE}"));
+    progress(&format!("==> CometBFT: go install {COMETBFT_PACKAGE}"));
     let mut command = Command::new(go);
     command
         .args(["install", COMETBFT_PACKAGE])
         .env("GOBIN", &folder)
         .env("GOFLAGS", flags())
         .current_dir(root);
-    match timeout(WITHIN, group::run(command)).await {
+    match timeout(WITHIN, process_group::run(command)).await {
         Ok(Ok(status)) if status.success() => Ok(program),
         Ok(Ok(_)) => Err("go could not install CometBFT".to_owned()),
         Ok(Err(error)) => Err(format!("go could not be started ({error})")),
         Err(_) => Err(format!("go did not install CometBFT within {} minutes", WITHIN.as_secs() / 60)),
     }
-}
-
-/// The variable by which tests find a program.
-pub(super) fn on_path(program: &Path) -> (String, String) {
-    let folder = program.parent().unwrap_or(Path::new("/")).to_owned();
-    let path = env::var_os("PATH").unwrap_or_default();
-    let folders = std::iter::once(folder).chain(env::split_paths(&path));
-    let path = env::join_paths(folders).unwrap_or(path);
-    ("PATH".to_owned(), path.to_string_lossy().into_owned())
 }
 
 fn find_go() -> Option<PathBuf> {

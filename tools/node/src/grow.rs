@@ -15,31 +15,31 @@ use tokio::{
 };
 use tokio_postgres::Client;
 
-use super::{
+use crate::{
     config::Config,
     decided::{DecidedBlocks, decided_block},
+    error::{NodeError, failed},
 };
-use crate::{failure::Failure, signals::Signals};
 
 /// Timeout of writing one block. A database that takes longer is gone or frozen, so the connection is
 /// renewed.
 const BLOCK_DEADLINE: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
-const NEXT_BLOCK: &str = include_str!("../../sql/next_block.sql");
-const DECIDED_BLOCK: &str = include_str!("../../sql/decided_block.sql");
+/// The statement that writes an empty block after the newest one and returns its height.
+pub const NEXT_BLOCK: &str = include_str!("../sql/next_block.sql");
+const DECIDED_BLOCK: &str = include_str!("../sql/decided_block.sql");
 
-/// Writes blocks until a stop signal and reports each stored one on `written`. With an application
+/// Writes blocks until `stop` and reports each stored one on `written`. With an application
 /// they are the blocks of its consensus node.
 pub(super) async fn write(
     config: &Config,
     application: Option<&Application>,
-    signals: &mut Signals,
+    mut stop: impl Future<Output = ()> + Unpin,
     written: &watch::Sender<()>,
-) -> Result<(), Failure> {
+) -> Result<(), NodeError> {
     let url = &config.database_url;
     if let Some((plan, state)) = &config.demo {
-        let stop = signals.stop();
         let on_event = |event: Event<'_>| {
             if let Event::Block(_) = event {
                 written.send_replace(());
@@ -47,9 +47,9 @@ pub(super) async fn write(
             log_event(&event);
         };
         let outcome = match application.cloned() {
-            None => run_live(url, plan, state, config.block_period, on_event, stop).await,
+            None => run_live(url, plan, state, config.block_period, on_event, &mut stop).await,
             Some(application) => {
-                run_decided(url, plan, state, DecidedBlocks(application), on_event, stop).await
+                run_decided(url, plan, state, DecidedBlocks(application), on_event, &mut stop).await
             }
         };
         match outcome {
@@ -61,12 +61,12 @@ pub(super) async fn write(
                     "the demo network stands still, empty blocks follow"
                 );
             }
-            Err(error) => return Err(Failure::failed(error_chain(&error))),
+            Err(error) => return Err(failed!("{}", error_chain(&error))),
         }
     }
     tokio::select! {
         never = grow(config, application, written) => match never {},
-        () = signals.stop() => Ok(()),
+        () = stop => Ok(()),
     }
 }
 

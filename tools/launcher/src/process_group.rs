@@ -7,12 +7,20 @@ use tokio::process::{Child, Command};
 
 /// Runs a command in a process group of its own. Dropping the future sends SIGTERM to the whole group: a
 /// compiler would otherwise go on after its cargo has ended.
-pub(crate) async fn run(command: Command) -> io::Result<ExitStatus> {
+///
+/// # Errors
+///
+/// The program cannot be started.
+pub async fn run(command: Command) -> io::Result<ExitStatus> {
     run_with(command, async |_| ()).await.map(|(status, ())| status)
 }
 
 /// Like [`run`], with a future over the child that is awaited before the child's end.
-pub(crate) async fn run_with<T>(
+///
+/// # Errors
+///
+/// The program cannot be started.
+pub async fn run_with<T>(
     mut command: Command,
     meanwhile: impl AsyncFnOnce(&mut Child) -> T,
 ) -> io::Result<(ExitStatus, T)> {

@@ -16,10 +16,12 @@ use tokio::{
 };
 use tokio_postgres::{Client, Row};
 
-use super::config::Config;
-use crate::failure::{Failure, failed};
+use crate::{
+    config::Config,
+    error::{NodeError, failed},
+};
 
-const NEW_BLOCKS: &str = include_str!("../../sql/new_blocks.sql");
+const NEW_BLOCKS: &str = include_str!("../sql/new_blocks.sql");
 /// The LIMIT of `new_blocks.sql`.
 const MOST_BLOCKS: usize = 500;
 /// Timeout of one read; a database that takes longer is gone or frozen.
@@ -33,7 +35,7 @@ type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Serves the RPC for ever. Fails when the node cannot start and when the store was replaced by another one.
 /// `written` signals that this process has written a block.
-pub(super) async fn answer(config: &Config, written: watch::Receiver<()>) -> Failure {
+pub(super) async fn answer(config: &Config, written: watch::Receiver<()>) -> NodeError {
     let StoreState { chain_id, blocks, rules } = read_store(config).await;
     let settings = Settings {
         network: config.network(chain_id),
@@ -57,7 +59,7 @@ pub(super) async fn answer(config: &Config, written: watch::Receiver<()>) -> Fai
 
 /// Appends the blocks to the chain that the store has and the chain has not. Returns the failure when the
 /// store's blocks are not those of the chain.
-async fn advance(chain: &Chain, store: &Store) -> Result<Option<Failure>, AnyError> {
+async fn advance(chain: &Chain, store: &Store) -> Result<Option<NodeError>, AnyError> {
     let newest = chain.newest();
     let height = newest.as_ref().map_or(0, |block| block.height);
     let (blocks, rules) = store.blocks_from(height).await?;
@@ -65,7 +67,7 @@ async fn advance(chain: &Chain, store: &Store) -> Result<Option<Failure>, AnyErr
         && blocks.len() < MOST_BLOCKS
         && blocks.first().is_none_or(|first| first.hash != newest.hash)
     {
-        let failure = Failure::failed("the store was set back; the node starts again with its blocks");
+        let failure = failed!("the store was set back; the node starts again with its blocks");
         return Ok(Some(failure));
     }
     for block in blocks.into_iter().filter(|block| block.height > height) {

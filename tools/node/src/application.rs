@@ -5,21 +5,21 @@ use mesh_devnode::{Application, serve_application};
 use mesh_problem::error_chain;
 use tokio::{net::TcpListener, sync::watch};
 
-use super::{config::Config, follow, grow};
 use crate::{
-    failure::{Failure, failed},
-    signals::Signals,
+    config::Config,
+    error::{NodeError, failed},
+    follow, grow,
 };
 
-/// Runs until a stop signal. Retries while the database is unreachable; the node goes on meanwhile.
+/// Runs until `stop`. Retries while the database is unreachable; the node goes on meanwhile.
 pub(super) async fn run(
     config: &Config,
     listener: TcpListener,
-    signals: &mut Signals,
-) -> Result<(), Failure> {
+    mut stop: impl Future<Output = ()> + Unpin,
+) -> Result<(), NodeError> {
     let begun = tokio::select! {
         begun = follow::read_store(config) => begun,
-        () = signals.stop() => return Ok(()),
+        () = &mut stop => return Ok(()),
     };
     let opening =
         Application::open(config.network(begun.chain_id), &config.file, config.checks, begun.rules).await;
@@ -33,6 +33,6 @@ pub(super) async fn run(
     tokio::select! {
         never = serve_application(listener, application.clone()) => match never {},
         never = follow::follow_rules(config, &application, new_blocks) => match never {},
-        outcome = grow::write(config, Some(&application), signals, &written) => outcome,
+        outcome = grow::write(config, Some(&application), stop, &written) => outcome,
     }
 }

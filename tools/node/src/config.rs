@@ -7,14 +7,14 @@ use mesh_demo::Plan;
 use mesh_devnode::{Checks, Limits};
 use mesh_transaction::{ALGORITHM, Network};
 
-use crate::failure::Failure;
+use crate::error::NodeError;
 
 /// The variable that names the database.
-pub(crate) const DATABASE_URL: &str = "MESH_DATABASE_URL";
+pub(super) const DATABASE_URL: &str = "MESH_DATABASE_URL";
 /// The variable with the plan of the demo network, as JSON, when the database holds one.
-pub(crate) const DEMO_PLAN: &str = "MESH_DEMO_PLAN";
+pub const DEMO_PLAN: &str = "MESH_DEMO_PLAN";
 /// The variable that names the file in which the demo network keeps its state.
-pub(crate) const DEMO_STATE: &str = "MESH_DEMO_STATE";
+pub const DEMO_STATE: &str = "MESH_DEMO_STATE";
 /// The variable with the address of the RPC.
 pub(super) const LISTEN: &str = "MESH_DEVNODE_LISTEN";
 /// The variable that names the file of the blocks.
@@ -42,14 +42,14 @@ pub(super) struct Config {
 
 impl Config {
     /// Reads the environment and these variables, which precede it.
-    pub(super) fn read(variables: Vec<(String, String)>) -> Result<Self, Failure> {
+    pub(super) fn read(variables: Vec<(String, String)>) -> Result<Self, NodeError> {
         let own = std::env::vars_os();
         let own = own.filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
         Self::from(Env::of(own.chain(variables)))
     }
 
     /// Parses variables and reports all mistakes together.
-    fn from(mut env: Env) -> Result<Self, Failure> {
+    fn from(mut env: Env) -> Result<Self, NodeError> {
         let usual = Limits::default();
         let usual_wait_ms = u64::try_from(usual.commit_wait.as_millis()).unwrap_or(u64::MAX);
         let limits = Limits {
@@ -93,7 +93,7 @@ impl Config {
         };
         match env.mistakes() {
             [] => Ok(config),
-            mistakes => Err(Failure::configuration(format!(
+            mistakes => Err(NodeError::Configuration(format!(
                 "{}; let `mesh up` start the development node",
                 mistakes.join("; ")
             ))),
@@ -110,7 +110,7 @@ impl Config {
 mod tests {
     use super::*;
 
-    fn read(variables: &[(&str, &str)]) -> Result<Config, Failure> {
+    fn read(variables: &[(&str, &str)]) -> Result<Config, NodeError> {
         let needed = [(DATABASE_URL, "postgres://"), (FILE, "blocks")];
         let all = needed.iter().chain(variables);
         Config::from(Env::of(all.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))))
@@ -134,7 +134,7 @@ mod tests {
             (LISTEN, "here"),
         ];
         let failure = read(&wrong).unwrap_err();
-        assert_eq!(failure.code, 64);
+        assert!(matches!(failure, NodeError::Configuration(_)));
         let message = failure.to_string();
         assert!(wrong.iter().all(|(name, _)| message.contains(name)), "{message}");
     }
