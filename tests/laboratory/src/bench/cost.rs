@@ -66,13 +66,20 @@ pub(super) fn ended_children_cpu_us() -> Option<u64> {
 
 /// Peak resident memory of a process, KiB; with children, the greatest peak among them and the process.
 pub(super) fn peak_memory_kib(pid: u32) -> Option<u64> {
-    let of_one = |pid: u32| {
-        let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
-        line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()
-    };
     let family = processes()?.into_iter().filter(|stat| stat.pid == pid || stat.parent == pid);
-    family.filter_map(|stat| of_one(stat.pid)).max()
+    family.filter_map(|stat| status_kib(stat.pid, "VmHWM:")).max()
+}
+
+/// Resident memory of a process, KiB.
+pub(super) fn memory_kib(pid: u32) -> Option<u64> {
+    status_kib(pid, "VmRSS:")
+}
+
+/// A figure of `/proc/<pid>/status`, KiB.
+fn status_kib(pid: u32, name: &str) -> Option<u64> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+    line.trim().strip_suffix("kB")?.trim().parse().ok()
 }
 
 /// One line of `/proc/<pid>/stat`.

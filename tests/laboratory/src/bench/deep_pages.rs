@@ -32,7 +32,8 @@ const FILL: &str =
     "INSERT INTO delegations_current (party_id, node_id, epoch_id, amount, tx_hash, block_time, seq_num)
     SELECT lpad(to_hex(n / 100 % 100), 64, '0'), lpad(to_hex(n % 100), 64, '0'), n / 10000, n, 'tx',
         timestamptz '2023-01-01 00:00:00+00', n
-    FROM (SELECT step * 618033 % 1000000 AS n FROM generate_series(0, 999999::int8) AS step) AS numbers";
+    FROM (SELECT step * 618033 % 1000000 AS n FROM generate_series(0, 999999::int8) AS step) AS numbers
+    ON CONFLICT DO NOTHING";
 
 /// One of the compared pages.
 struct Page {
@@ -44,10 +45,8 @@ struct Page {
 
 /// Fills the list and measures both pages in both orders.
 pub(super) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
-    print_line("filling a list of 1,000,000 delegations");
     let Fixture { servers, runs, .. } = fixture;
-    let fill = [FILL, "VACUUM ANALYZE delegations_current", "CHECKPOINT"];
-    servers.execute("fill the list", &fill).await?;
+    fill(servers).await?;
     let list = format!("http://{}/api/v2/delegations", fixture.edges.uncached);
     let client = Http { client: reqwest::Client::new(), list };
     print_line(&format!("timing {runs} requests of each page"));
@@ -57,6 +56,13 @@ pub(super) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
         orders.push((if newest_first { "newest first" } else { "oldest first" }, pages));
     }
     Ok(section(&orders, *runs))
+}
+
+/// Fills the list, unless another section has done so.
+pub(super) async fn fill(servers: &Servers) -> Result<(), Failure> {
+    print_line("filling a list of 1,000,000 delegations");
+    let fill = [FILL, "VACUUM ANALYZE delegations_current", "CHECKPOINT"];
+    servers.execute("fill the list", &fill).await
 }
 
 async fn time_in_turns(

@@ -9,12 +9,15 @@ mod baseline_process;
 mod comparison;
 mod cost;
 mod deep_pages;
+mod distinct;
 mod exports;
 mod heads;
 mod hot;
+mod idle;
 mod load;
 mod meter;
 mod page;
+mod plain;
 mod point;
 mod postgres_client;
 mod reads;
@@ -87,6 +90,8 @@ enum Fixture<'a> {
     Reads(Box<reads::Fixture<'a>>),
     Exports(Box<exports::Fixture<'a>>),
     Relay(Box<relay::Fixture<'a>>),
+    /// It is started by its only section.
+    Rest(&'a PrivateMesh),
     /// The section "page" needs no server.
     None,
 }
@@ -100,6 +105,7 @@ impl<'a> Fixture<'a> {
             Some(Suite::Exports) => {
                 Self::Exports(Box::new(exports::Fixture::start(mesh, names, args).await?))
             }
+            Some(Suite::Rest) => Self::Rest(mesh),
             Some(Suite::Relay) => Self::Relay(Box::new(relay::Fixture::start(mesh, args).await?)),
             _ => Self::None,
         })
@@ -112,6 +118,10 @@ impl<'a> Fixture<'a> {
             (SectionName::Hop, Self::Reads(fixture)) => point::hop(fixture).await,
             (SectionName::Hot, Self::Reads(fixture)) => hot::measure(fixture).await,
             (SectionName::Store, Self::Reads(fixture)) => store::measure(fixture).await,
+            (SectionName::Lists, Self::Reads(fixture)) => plain::lists(fixture).await,
+            (SectionName::Points, Self::Reads(fixture)) => plain::points(fixture).await,
+            (SectionName::Distinct, Self::Reads(fixture)) => distinct::measure(fixture).await,
+            (SectionName::Idle, Self::Rest(mesh)) => idle::measure(mesh).await,
             (SectionName::Depth, Self::Reads(fixture)) => deep_pages::measure(fixture).await,
             (SectionName::Heads, Self::Reads(fixture)) => heads::measure(fixture).await,
             (SectionName::Telling, Self::Reads(fixture)) => telemetry_overhead::measure(fixture).await,

@@ -1,13 +1,21 @@
 //! Runs client programs of PostgreSQL, psql and pgbench, against the database of a private mesh.
 
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
+    time::Duration,
 };
 
 use mesh::failure::Failure;
 
+use super::{
+    cost::{self, MeasuredProcess},
+    meter::{Meter, Round},
+};
 use crate::private::{DatabaseParts, Servers};
+
+/// Name of the processor time of a client that reads.
+pub(super) const READER: &str = "reader";
 
 /// A program that can be run.
 #[derive(Clone, Debug)]
@@ -46,10 +54,63 @@ impl PostgresClient {
         command.envs(self.env.clone()).env("PGTZ", "UTC").stdin(Stdio::null());
         command
     }
+
+    /// Runs this program, pgbench, with a script for a while, over this number of connections with prepared
+    /// statements.
+    ///
+    /// # Errors
+    /// When it cannot run, or none of its transactions succeeds.
+    pub(super) fn bench(
+        &self,
+        script: &Path,
+        connections: u64,
+        server: &[MeasuredProcess],
+        length: Duration,
+    ) -> Result<Round, String> {
+        let mut command = self.command();
+        command.args(["-n", "-M", "prepared", "-j", "2", "-c"]).arg(connections.to_string());
+        command.arg("-T").arg(length.as_secs().max(1).to_string()).arg("-f").arg(script);
+        let (meter, before_us) = (Meter::start(server), cost::ended_children_cpu_us());
+        let output = command.output().map_err(|error| format!("cannot run pgbench: {error}"))?;
+        let reader_us = cost::ended_children_cpu_us().zip(before_us).map(|(after, before)| after - before);
+        let mut spent = meter.stop(reader_us.unwrap_or_default());
+        let said = String::from_utf8_lossy(&output.stdout);
+        let (Some(rate), Some(transactions)) = (number_behind(&said, "tps = "), transactions(&said)) else {
+            return Err(format!("pgbench failed: {} {said}", String::from_utf8_lossy(&output.stderr)));
+        };
+        // Without the time in which it connects.
+        spent.seconds = transactions / rate;
+        let own_us = reader_us.map(|us| (READER, us)).into_iter().collect();
+        Ok(Round { amount: transactions as u64, spent, own_us, ..Round::default() })
+    }
+}
+
+fn transactions(said: &str) -> Option<f64> {
+    number_behind(said, "number of transactions actually processed: ").filter(|number| *number > 0.0)
+}
+
+fn number_behind(said: &str, name: &str) -> Option<f64> {
+    let rest = said.lines().find_map(|line| line.strip_prefix(name))?;
+    rest.split(|sign: char| !sign.is_ascii_digit() && sign != '.').next()?.parse().ok()
 }
 
 /// Whether a program can be run.
 pub(super) fn runs(mut program: Command) -> bool {
     program.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     program.status().is_ok_and(|status| status.success())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_output_of_pgbench_is_parsed() {
+        let said = "latency average = 0.2 ms\nnumber of transactions actually processed: 300\n\
+            tps = 61234.567890 (without initial connection time)\n";
+        assert_eq!(number_behind(said, "tps = "), Some(61234.56789));
+        assert_eq!(transactions(said), Some(300.0));
+        assert_eq!(transactions("number of transactions actually processed: 0"), None);
+        assert_eq!(number_behind("", "tps = "), None);
+    }
 }

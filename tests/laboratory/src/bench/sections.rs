@@ -12,6 +12,8 @@ pub(crate) enum Suite {
     Exports,
     /// Transactions on their way to the consensus node
     Relay,
+    /// A mesh that nobody uses
+    Rest,
     /// All of them, one after the other
     All,
 }
@@ -27,6 +29,12 @@ pub(crate) enum SectionName {
     Hot,
     /// Single rows in one process, against pgbench
     Store,
+    /// PostgreSQL's work for a page of each list, against the plain statement by pgbench
+    Lists,
+    /// PostgreSQL's work for a single row, against the plain statement by pgbench
+    Points,
+    /// Rows of which each is read once through the default cache, against no cache
+    Distinct,
     /// A page of candles as JSON, against plain serde_json
     Page,
     /// The first page of a long list, against a deep one
@@ -53,6 +61,8 @@ pub(crate) enum SectionName {
     Submit,
     /// What the way through the mesh adds to one submission when nothing else runs
     SubmitHop,
+    /// Processor time and memory of an idle mesh
+    Idle,
 }
 
 /// A required bound with a goal.
@@ -94,6 +104,9 @@ impl SectionName {
             Self::Hop => (Suite::Reads, vec![at_most(0.3, 0.15)]),
             Self::Hot => (Suite::Reads, vec![at_least(0.75, 0.9)]),
             Self::Store => (Suite::Reads, vec![at_least(1.0, 1.6)]),
+            Self::Lists => (Suite::Reads, vec![at_most(1.25, 1.1)]),
+            Self::Points => (Suite::Reads, vec![at_most(1.6, 1.25)]),
+            Self::Distinct => (Suite::Reads, vec![at_most(1.1, 1.0)]),
             Self::Page => (Suite::Reads, vec![at_least(0.8, 1.0)]),
             Self::Depth => (Suite::Reads, vec![]),
             Self::Heads => (Suite::Reads, vec![at_most(50.0, 10.0)]),
@@ -108,6 +121,7 @@ impl SectionName {
             Self::Scaled => (Suite::Exports, vec![at_most(1.25, 1.0)]),
             Self::Submit => (Suite::Relay, vec![at_least(0.5, 0.8)]),
             Self::SubmitHop => (Suite::Relay, vec![at_most(0.5, 0.3)]),
+            Self::Idle => (Suite::Rest, vec![at_most(6.0, 2.5), at_most(90.0, 75.0)]),
         }
     }
 }

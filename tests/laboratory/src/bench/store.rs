@@ -1,10 +1,7 @@
 //! Section "store": point reads of the store library in one process, compared with pgbench and the same
 //! statement.
 
-use std::{
-    path::Path,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 use mesh::{
     failure::{Failure, cannot},
@@ -19,7 +16,7 @@ use super::{
     comparison::{ROUNDS, run_blocking},
     cost::{self, MeasuredProcess},
     meter::{Meter, Round},
-    postgres_client::PostgresClient,
+    postgres_client::{PostgresClient, READER},
     reads::Fixture,
     section::{Line, Section, median, median_if_known, rounded},
     sections::SectionName,
@@ -32,8 +29,8 @@ const STATEMENT: &str = include_str!("../../../../services/query/sql/get_withdra
 const IN_FLIGHT: u64 = 64;
 /// How long the store reads before the measurement.
 const WARM_UP: Duration = Duration::from_millis(400);
-/// Name of the processor time of the client.
-const READER: &str = "reader";
+/// Number of pgbench's connections.
+const PGBENCH_CLIENTS: u64 = 16;
 
 /// Compares the store with pgbench; skipped where there is none.
 pub(super) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
@@ -50,7 +47,8 @@ pub(super) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
         let read = move || read_by_store(url, &watched, length).map_err(|failure| failure.to_string());
         by_store.push(run_blocking(read).await?);
         let (pgbench, watched, script) = (pgbench.clone(), server.clone(), script.path().to_owned());
-        by_pgbench.push(run_blocking(move || read_by_pgbench(&pgbench, &watched, &script, length)).await?);
+        by_pgbench
+            .push(run_blocking(move || pgbench.bench(&script, PGBENCH_CLIENTS, &watched, length)).await?);
     }
     Ok(section(&by_store, &by_pgbench))
 }
@@ -112,38 +110,6 @@ fn script_text() -> String {
     format!("\\set id random({first}, {last})\n{statement};\n")
 }
 
-fn read_by_pgbench(
-    pgbench: &PostgresClient,
-    server: &[MeasuredProcess],
-    script: &Path,
-    length: Duration,
-) -> Result<Round, String> {
-    let mut command = pgbench.command();
-    command.args(["-n", "-M", "prepared", "-c", "16", "-j", "2", "-T"]);
-    command.arg(length.as_secs().max(1).to_string()).arg("-f").arg(script);
-    let (meter, before_us) = (Meter::start(server), cost::ended_children_cpu_us());
-    let output = command.output().map_err(|error| format!("cannot run pgbench: {error}"))?;
-    let reader_us = cost::ended_children_cpu_us().zip(before_us).map(|(after, before)| after - before);
-    let mut spent = meter.stop(reader_us.unwrap_or_default());
-    let said = String::from_utf8_lossy(&output.stdout);
-    let (Some(rate), Some(transactions)) = (number_behind(&said, "tps = "), transactions(&said)) else {
-        return Err(format!("pgbench failed: {} {said}", String::from_utf8_lossy(&output.stderr)));
-    };
-    // Without the time in which it connects.
-    spent.seconds = transactions / rate;
-    let own_us = reader_us.map(|us| (READER, us)).into_iter().collect();
-    Ok(Round { amount: transactions as u64, spent, own_us, ..Round::default() })
-}
-
-fn transactions(said: &str) -> Option<f64> {
-    number_behind(said, "number of transactions actually processed: ").filter(|number| *number > 0.0)
-}
-
-fn number_behind(said: &str, name: &str) -> Option<f64> {
-    let rest = said.lines().find_map(|line| line.strip_prefix(name))?;
-    rest.split(|sign: char| !sign.is_ascii_digit() && sign != '.').next()?.parse().ok()
-}
-
 fn section(by_store: &[Round], by_pgbench: &[Round]) -> Section {
     let rate = |rounds: &[Round]| median(rounds.iter().map(Round::rate));
     let line = |name, rounds: &[Round]| {
@@ -168,16 +134,6 @@ fn section(by_store: &[Round], by_pgbench: &[Round]) -> Section {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_output_of_pgbench_is_parsed() {
-        let said = "latency average = 0.2 ms\nnumber of transactions actually processed: 300\n\
-            tps = 61234.567890 (without initial connection time)\n";
-        assert_eq!(number_behind(said, "tps = "), Some(61234.56789));
-        assert_eq!(transactions(said), Some(300.0));
-        assert_eq!(transactions("number of transactions actually processed: 0"), None);
-        assert_eq!(number_behind("", "tps = "), None);
-    }
 
     #[test]
     fn the_script_asks_the_statement_of_the_service() {

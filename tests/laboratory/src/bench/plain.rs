@@ -1,0 +1,173 @@
+//! Sections "lists" and "points": PostgreSQL's processor time for an answer of the mesh, compared with the
+//! plain statement that gives the same rows, prepared by pgbench.
+
+use std::fs;
+
+use mesh::{
+    failure::{Failure, cannot},
+    processes::POSTGRES,
+    terminal::print_line,
+};
+use serde_json::Value;
+
+use super::{
+    comparison::{self, REQUESTS, Side},
+    deep_pages,
+    load::Load,
+    postgres_client::PostgresClient,
+    reads::Fixture,
+    section::Section,
+    sections::SectionName,
+    withdrawals,
+};
+
+/// Few, so that equal requests are hardly ever made at the same time, which the edge would share.
+const CONNECTIONS: u64 = 2;
+const PAGE: u64 = 100;
+/// Number of different pages of a list.
+const PAGES: u64 = 100;
+
+/// Lists of pages of exactly a hundred rows: by market, by epoch, and one without a filter.
+const FILL: [&str; 4] = [
+    "INSERT INTO trades_candle
+    SELECT '1_minute', lpad(to_hex(n % 100), 64, '0'), timestamptz '2023-01-01 00:00:00+00' + n / 100 * interval '1 minute',
+        100000 + n, 100000 + n, 100000 + n, 100000 + n, n, timestamptz '2023-01-01 00:00:00+00',
+        timestamptz '2023-01-01 00:00:00+00'
+    FROM generate_series(0, 99999) AS n",
+    "INSERT INTO rewards
+    SELECT lpad(to_hex(party), 64, '0'), lpad(to_hex(line % 5), 64, '0'), lpad(to_hex(line / 5), 64, '0'), 'MAKER', epoch,
+        line, 0.5, timestamptz '2023-01-01 00:00:00+00', 'tx', timestamptz '2023-01-01 00:00:00+00' + epoch * interval '1 day',
+        line * 2 + party
+    FROM generate_series(0, 1) AS party, generate_series(0, 99) AS line, generate_series(0, 999) AS epoch",
+    "INSERT INTO protocol_upgrade_proposals_current
+    SELECT n, 'v1.0.' || n, ARRAY[lpad(to_hex(n), 64, '0')], 'PROTOCOL_UPGRADE_PROPOSAL_STATUS_PENDING', 'tx', now()
+    FROM generate_series(1, 10000) AS n",
+    "VACUUM ANALYZE trades_candle, rewards, protocol_upgrade_proposals_current",
+];
+
+/// What is read both ways.
+struct Compared {
+    /// Names of both sides.
+    names: [&'static str; 2],
+    paths: Vec<String>,
+    /// The script of pgbench.
+    script: &'static str,
+}
+
+/// Section "lists".
+pub(super) async fn lists(fixture: &Fixture<'_>) -> Result<Section, Failure> {
+    let Some(pgbench) = PostgresClient::find(&fixture.servers, "pgbench")? else {
+        return Ok(Section::skipped(SectionName::Lists, "there is no pgbench"));
+    };
+    deep_pages::fill(&fixture.servers).await?;
+    fixture.servers.execute("fill the lists", &FILL).await?;
+    let id = |number| format!("{number:064x}");
+    let paths = |path: &dyn Fn(u64) -> String| (0..PAGES).map(path).collect();
+    let compared = [
+        Compared {
+            names: ["delegations", "delegations, plain"],
+            paths: paths(&|n| format!("/api/v2/delegations?partyId={}&pagination.first={PAGE}", id(n))),
+            script: "\\set n random(0, 99)
+                SELECT epoch_id, party_id, node_id, coalesce(amount, 0)::text FROM delegations_current
+                WHERE party_id = lpad(to_hex(:n::int), 64, '0')
+                ORDER BY epoch_id DESC, party_id DESC, node_id DESC LIMIT 101;",
+        },
+        Compared {
+            names: ["candles", "candles, plain"],
+            paths: paths(&|n| {
+                let market = id(n);
+                format!("/api/v2/candle?candleId=trades_candle_1_minute_{market}&pagination.first={PAGE}")
+            }),
+            script: "\\set n random(0, 99)
+                SELECT period_start, last_update_in_period, high::text, low::text, open::text, close::text, volume::text
+                FROM trades_candle WHERE interval = '1_minute' AND market_id = lpad(to_hex(:n::int), 64, '0')
+                ORDER BY period_start DESC LIMIT 101;",
+        },
+        Compared {
+            names: ["summaries", "summaries, plain"],
+            paths: paths(&|n| {
+                format!(
+                    "/api/v2/rewards/epoch/summaries?filter.fromEpoch={n}&filter.toEpoch={n}&pagination.first={PAGE}"
+                )
+            }),
+            script: "\\set n random(0, 99)
+                SELECT epoch_id, market_id, asset_id, reward_type, coalesce(sum(amount), 0)::text FROM rewards
+                WHERE epoch_id >= :n AND epoch_id <= :n
+                GROUP BY epoch_id, market_id, asset_id, reward_type
+                ORDER BY epoch_id DESC, market_id DESC, asset_id DESC, reward_type DESC LIMIT 101;",
+        },
+        Compared {
+            names: ["proposals", "proposals, plain"],
+            paths: proposal_pages(fixture).await?,
+            script: "\\set n random(0, 99)
+                SELECT upgrade_block_height, network_release_tag, approvers, status::text
+                FROM protocol_upgrade_proposals_current
+                WHERE (upgrade_block_height, network_release_tag) < (10001 - :n * 100, '')
+                ORDER BY upgrade_block_height DESC, network_release_tag DESC LIMIT 101;",
+        },
+    ];
+    let title = format!("pages of {PAGE} rows, {CONNECTIONS} connections");
+    compare(fixture, SectionName::Lists, &title, &pgbench, compared).await
+}
+
+/// The paths of all pages of the proposals: the first one, and one after the end of each.
+async fn proposal_pages(fixture: &Fixture<'_>) -> Result<Vec<String>, Failure> {
+    let first = format!("/api/v2/upgrade/proposals?pagination.first={PAGE}");
+    let mut paths = vec![first.clone()];
+    while paths.len() < PAGES as usize {
+        let url = format!("http://{}{}", fixture.edges.uncached, paths[paths.len() - 1]);
+        let asked = async { reqwest::get(url).await?.error_for_status()?.json::<Value>().await };
+        let page = asked.await.map_err(|error| cannot("read a page", &error))?;
+        let end = page["protocolUpgradeProposals"]["pageInfo"]["endCursor"].as_str();
+        let end = end.ok_or_else(|| Failure::failed(format!("there is no such page: {page}")))?;
+        paths.push(format!("{first}&pagination.after={end}"));
+    }
+    Ok(paths)
+}
+
+/// Section "points".
+pub(super) async fn points(fixture: &Fixture<'_>) -> Result<Section, Failure> {
+    let Some(pgbench) = PostgresClient::find(&fixture.servers, "pgbench")? else {
+        return Ok(Section::skipped(SectionName::Points, "there is no pgbench"));
+    };
+    let first = withdrawals::FIRST_NUMBER;
+    let numbers = first..first + withdrawals::ROWS.cast_signed();
+    let compared = [Compared {
+        names: ["withdrawals", "withdrawals, plain"],
+        paths: numbers.map(|number| format!("/api/v2/withdrawal/{number}")).collect(),
+        script: "\\set n random(0, 99999)
+            SELECT id, party_id, trim_scale(amount)::text, asset, status::text, ref, foreign_tx_hash,
+                created_timestamp, withdrawn_timestamp, ext
+            FROM withdrawals WHERE id = (1000000000000000000 + :n)::text ORDER BY block_time DESC LIMIT 1;",
+    }];
+    let title = format!("{} withdrawals by id, {CONNECTIONS} connections", withdrawals::ROWS);
+    compare(fixture, SectionName::Points, &title, &pgbench, compared).await
+}
+
+async fn compare<const N: usize>(
+    fixture: &Fixture<'_>,
+    name: SectionName,
+    title: &str,
+    pgbench: &PostgresClient,
+    compared: [Compared; N],
+) -> Result<Section, Failure> {
+    print_line(&format!("reading {name} from the mesh and by pgbench"));
+    let server = fixture.mesh.watch(&[POSTGRES]);
+    let (mut sides, mut worst) = (Vec::new(), f64::NAN);
+    for Compared { names, paths, script } in compared {
+        let load = Load::paths(fixture.edges.uncached, paths, CONNECTIONS, fixture.length);
+        let file = tempfile::NamedTempFile::new().map_err(|error| cannot("write a script", &error))?;
+        fs::write(file.path(), script).map_err(|error| cannot("write a script", &error))?;
+        let (pgbench, watched, length) = (pgbench.clone(), server.clone(), fixture.length);
+        let path = file.path().to_owned();
+        let [product, plain] = comparison::run_rounds([
+            Side::load(names[0], load, server.clone()),
+            Side::blocking(names[1], REQUESTS, move || pgbench.bench(&path, CONNECTIONS, &watched, length)),
+        ])
+        .await?;
+        worst = worst.max(product.cost().zip(plain.cost()).map_or(f64::NAN, |(one, other)| one / other));
+        sides.extend([product, plain]);
+    }
+    let found = ("mesh / plain statement, CPU time of PostgreSQL, the worst".to_owned(), worst);
+    Ok(comparison::section(name, title, &sides, &[found]))
+}
