@@ -172,7 +172,12 @@ impl<'a> Side<'a> {
         Some(100.0 * median_if_known(self.rounds.iter().map(|round| round.spent.others))?)
     }
 
-    fn line(&self) -> Line {
+    /// Whether the latency of each request is known.
+    fn has_latencies(&self) -> bool {
+        self.rounds.iter().all(|round| !round.took_ms.is_empty())
+    }
+
+    fn line(&self, with_latencies: bool) -> Line {
         let Unit { rate, per, rate_decimals, cost, cost_decimals, total, .. } = self.unit;
         let rates: Vec<f64> = self.rounds.iter().map(|round| round.rate() / per).collect();
         let (least, most) = (quantile(&rates, 0.0), quantile(&rates, 1.0));
@@ -183,7 +188,7 @@ impl<'a> Side<'a> {
             .figure("rounds", rates.into_iter().map(rounded).collect::<Vec<_>>())
             .figure("rateUnit", rate.0)
             .figure("costUnit", cost.0);
-        if self.rounds.iter().all(|round| !round.took_ms.is_empty()) {
+        if with_latencies {
             let p99_ms = median(self.rounds.iter().map(|round| round.quantile_ms(0.99)));
             line = line.value(("p50 ms", "p50Ms"), 3, self.p50_ms()).value(("p99 ms", "p99Ms"), 3, p99_ms);
         }
@@ -237,7 +242,8 @@ pub(super) fn section(
         ),
         false => String::new(),
     };
-    let lines: Vec<Line> = sides.iter().map(Side::line).collect();
+    let with_latencies = sides.iter().all(Side::has_latencies);
+    let lines: Vec<Line> = sides.iter().map(|side| side.line(with_latencies)).collect();
     Section::new(name, &title, &lines, &format!("{}{warning}", Line::table("", &costs)), found)
 }
 

@@ -45,6 +45,15 @@ const FILL: [&str; 4] = [
     "VACUUM ANALYZE trades_candle, rewards, protocol_upgrade_proposals_current",
 ];
 
+/// Withdrawals whose ids are numbers for pgbench, which has no random texts, and well-formed for the gateway.
+const FILL_POINTS: [&str; 2] = [
+    "INSERT INTO withdrawals
+    SELECT lpad(to_hex(id::int8 - 1000000000000000000), 64, '0'), party_id, amount, asset, status, ref, foreign_tx_hash,
+        created_timestamp, withdrawn_timestamp, ext, tx_hash, block_time
+    FROM withdrawals WHERE length(id) = 19",
+    "VACUUM ANALYZE withdrawals",
+];
+
 /// What is read both ways.
 struct Compared {
     /// Names of both sides.
@@ -130,15 +139,14 @@ pub(super) async fn points(fixture: &Fixture<'_>) -> Result<Section, Failure> {
     let Some(pgbench) = PostgresClient::find(&fixture.servers, "pgbench")? else {
         return Ok(Section::skipped(SectionName::Points, "there is no pgbench"));
     };
-    let first = withdrawals::FIRST_NUMBER;
-    let numbers = first..first + withdrawals::ROWS.cast_signed();
+    fixture.servers.execute("fill in withdrawals", &FILL_POINTS).await?;
     let compared = [Compared {
         names: ["withdrawals", "withdrawals, plain"],
-        paths: numbers.map(|number| format!("/api/v2/withdrawal/{number}")).collect(),
+        paths: (0..withdrawals::ROWS).map(|number| format!("/api/v2/withdrawal/{number:064x}")).collect(),
         script: "\\set n random(0, 99999)
             SELECT id, party_id, trim_scale(amount)::text, asset, status::text, ref, foreign_tx_hash,
                 created_timestamp, withdrawn_timestamp, ext
-            FROM withdrawals WHERE id = (1000000000000000000 + :n)::text ORDER BY block_time DESC LIMIT 1;",
+            FROM withdrawals WHERE id = lpad(to_hex(:n::int), 64, '0') ORDER BY block_time DESC LIMIT 1;",
     }];
     let title = format!("{} withdrawals by id, {CONNECTIONS} connections", withdrawals::ROWS);
     compare(fixture, SectionName::Points, &title, &pgbench, compared).await
