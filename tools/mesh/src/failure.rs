@@ -92,6 +92,7 @@ impl From<NodeError> for Failure {
         match error {
             NodeError::Configuration(message) => Self::configuration(message),
             NodeError::NotInstalled(message) => Self::missing(message),
+            NodeError::Server(error) => error.into(),
             NodeError::Failed(message) => Self::failed(message),
         }
     }

@@ -1,7 +1,6 @@
 //! Why a node cannot be started, or ends.
 
 use mesh_launcher::servers::ServerError;
-use mesh_problem::error_chain;
 
 /// A failure of a node: one sentence that says what to do next.
 #[derive(Debug, thiserror::Error)]
@@ -12,6 +11,9 @@ pub enum NodeError {
     /// CometBFT is not installed.
     #[error("{0}")]
     NotInstalled(String),
+    /// A server cannot be prepared.
+    #[error(transparent)]
+    Server(#[from] ServerError),
     /// Anything else.
     #[error("{0}")]
     Failed(String),
@@ -24,14 +26,3 @@ macro_rules! failed {
     };
 }
 pub(crate) use failed;
-
-impl From<ServerError> for NodeError {
-    fn from(error: ServerError) -> Self {
-        match error {
-            ServerError::Missing(_) | ServerError::OtherVersion { .. } => {
-                Self::NotInstalled(error.to_string())
-            }
-            other => Self::Failed(error_chain(&other)),
-        }
-    }
-}

@@ -68,6 +68,8 @@ impl PostgresClient {
         length: Duration,
     ) -> Result<Round, String> {
         let mut command = self.command();
+        // Planned once per connection.
+        command.env("PGOPTIONS", "-c plan_cache_mode=force_generic_plan");
         command.args(["-n", "-M", "prepared", "-j", "2", "-c"]).arg(connections.to_string());
         command.arg("-T").arg(length.as_secs().max(1).to_string()).arg("-f").arg(script);
         let (meter, before_us) = (Meter::start(server), cost::ended_children_cpu_us());

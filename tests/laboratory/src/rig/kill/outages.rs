@@ -66,13 +66,7 @@ pub(super) async fn kill(fixture: &Fixture<'_>, random: &mut SmallRng) -> Report
     let schedule = repeated(HIT_EVERY, || Fault::Kill(worker(random.random_range(0..WORKERS))));
     let (results, kills) = fixture.download_under(downloads, schedule, 1).await;
     let seconds = begun.elapsed().as_secs();
-    let mut report = Report::of_downloads("kill", &results);
-    report.none_fails();
-    report.bar_at_most(
-        "longest pause of 99 in 100",
-        report.figures.pause_p99,
-        fixture.play.bound(KILLED_PAUSE),
-    );
+    let mut report = without_failures("kill", &results, fixture.play.bound(KILLED_PAUSE));
     let kills = kills.len() as u64;
     let least = (seconds as f64 * fixture.play.share(KILLS_A_SECOND)) as u64;
     report.bar(format!("workers killed in {seconds} s: {kills}, at least {least}"), kills >= least.max(1));
@@ -100,15 +94,17 @@ pub(super) async fn freeze(fixture: &Fixture<'_>, random: &mut SmallRng) -> Repo
     });
     let (results, freezes) = fixture.download_under(downloads, schedule, WORKERS as usize - 1).await;
     let count = freezes.len();
-    let mut report = Report::of_downloads("freeze", &results);
-    report.none_fails();
-    report.bar_at_most(
-        "longest pause of 99 in 100",
-        report.figures.pause_p99,
-        fixture.play.bound(FROZEN_PAUSE),
-    );
+    let mut report = without_failures("freeze", &results, fixture.play.bound(FROZEN_PAUSE));
     report.bar(format!("workers frozen meanwhile: {count}, at least 2"), count >= 2);
     report.bar("the frozen workers live on", fixture.mesh.pids(EXPORT) == before);
+    report
+}
+
+/// A report in which no download fails, and whose 99th percentile of the longest pauses has a bound.
+fn without_failures(phase: &str, results: &[DownloadResult], longest_pause: Duration) -> Report {
+    let mut report = Report::of_downloads(phase, results);
+    report.none_fails();
+    report.bar_at_most("longest pause of 99 in 100", report.figures.pause_p99, longest_pause);
     report
 }
 
