@@ -29,6 +29,7 @@ pub use stop_signals::StopSignals;
 pub use tls::install_tls_provider;
 
 /// mimalloc, because a request makes many short-lived small allocations; the system's allocator took an
-/// eighth of the time.
+/// eighth of the time. Without transparent huge pages, in which an idle service occupied 8 to 25 MiB of heap
+/// instead of 1 to 6.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -172,6 +172,8 @@ where
         return ExitCode::from(WRONG_CONFIGURATION);
     }
     log(&env, telemetry.tracer());
+    // Pages of 2 MiB would be most of an idle service's memory; where the kernel insists, it takes more.
+    let _ = rustix::thread::disable_transparent_huge_pages(true);
     install_tls_provider();
     let lived = actix::System::new().block_on(live((workload, version), common, config, &telemetry, start));
     telemetry.stop();

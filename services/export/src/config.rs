@@ -73,7 +73,7 @@ impl mesh_chassis::Config for Config {
                 name: "mesh export".to_owned(),
             },
             history_root: history_root(env),
-            refresh: env.milliseconds("MESH_HISTORY_REFRESH_MS", 1000),
+            refresh: env.milliseconds("MESH_HISTORY_REFRESH_MS", 5000),
             rules: rules(env),
             scratch: scratch(env),
             in_flight: env.positive("MESH_EXPORT_IN_FLIGHT", 64),

@@ -15,6 +15,8 @@ pub(crate) struct HeadAnnouncer {
     bus: Bus,
     store: watch::Receiver<StoreState>,
     node: Option<watch::Receiver<Observation>>,
+    /// The last announcement of the node.
+    announced: Option<NodeStatus>,
     metrics: Metrics,
 }
 
@@ -33,7 +35,7 @@ impl HeadAnnouncer {
         node: Option<watch::Receiver<Observation>>,
         metrics: Metrics,
     ) -> Self {
-        Self { bus, store, node, metrics }
+        Self { bus, store, node, announced: None, metrics }
     }
 
     fn announce_store(&self, context: &mut Context<Self>) {
@@ -44,12 +46,15 @@ impl HeadAnnouncer {
     }
 
     /// Nothing is announced while the node does not answer.
-    fn announce_node(&self, context: &mut Context<Self>) {
+    fn announce_node(&mut self, context: &mut Context<Self>, is_repeated: bool) {
         let Some(node) = &self.node else { return };
         let state = node.borrow().state.clone();
         self.metrics.node(&state);
-        if let Some(height) = state.height() {
-            self.send(NodeStatus { height }, context);
+        let status = state.height().map(|height| NodeStatus { height });
+        let is_new = self.announced != status;
+        self.announced = status;
+        if let Some(status) = status.filter(|_| is_new || is_repeated) {
+            self.send(status, context);
         }
     }
 
@@ -71,7 +76,7 @@ impl Actor for HeadAnnouncer {
         self.announce_store(context);
         context.run_interval(ANNOUNCE_INTERVAL, |announcer, context| {
             announcer.announce_store(context);
-            announcer.announce_node(context);
+            announcer.announce_node(context, true);
         });
     }
 }
@@ -82,7 +87,7 @@ impl StreamHandler<Change> for HeadAnnouncer {
     fn handle(&mut self, change: Change, context: &mut Self::Context) {
         match change {
             Change::Store => self.announce_store(context),
-            Change::Node => self.announce_node(context),
+            Change::Node => self.announce_node(context, false),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The head of the consensus node: its status, read at each block event and at least twice a second.
+//! The head of the consensus node: its status, read at each block event and at least every second.
 
 use std::time::Duration;
 
@@ -7,13 +7,16 @@ use reqwest::{Client, Url};
 use serde::Deserialize;
 use tokio::{
     sync::watch,
-    time::{Instant, MissedTickBehavior, interval},
+    time::{Instant, timeout},
 };
 
 use crate::subscription::Subscription;
 
 /// Pause between two reads of the status without a block event.
-const POLL_INTERVAL: Duration = Duration::from_millis(500);
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
+
+/// The same without a subscription to block events.
+const UNSUBSCRIBED_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Deadline of one read.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -120,13 +123,7 @@ pub(crate) fn follow(node: &Url) -> Result<watch::Receiver<Observation>, Failure
     let (sender, observation) = watch::channel(Observation { state: NodeState::Away, at: Instant::now() });
     actix::spawn(async move {
         let mut known = None;
-        let mut tick = interval(POLL_INTERVAL);
-        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         while !sender.is_closed() {
-            tokio::select! {
-                _ = tick.tick() => {}
-                () = blocks.next() => {}
-            }
             let read_at = Instant::now();
             let state = read_status(&client, &status).await.unwrap_or_else(|error| {
                 if known != Some("away") {
@@ -143,6 +140,9 @@ pub(crate) fn follow(node: &Url) -> Result<watch::Receiver<Observation>, Failure
                 tracing::info!(height = state.height(), state = now, "the consensus node");
             }
             sender.send_replace(Observation { state, at: read_at });
+            let pause = if blocks.is_open() { POLL_INTERVAL } else { UNSUBSCRIBED_POLL_INTERVAL };
+            // Either ends the wait; an event means that there is something to read.
+            let _ = timeout(pause, blocks.next()).await;
         }
     });
     Ok(observation)

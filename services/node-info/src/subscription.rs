@@ -29,8 +29,8 @@ const MAX_EVENT_BYTES: usize = 4 << 20;
 const SUBSCRIBE: &str =
     r#"{"jsonrpc":"2.0","id":0,"method":"subscribe","params":{"query":"tm.event='NewBlockHeader'"}}"#;
 
-/// A subscription to block events; the value counts them.
-pub(crate) struct Subscription(watch::Receiver<u64>);
+/// A subscription to block events. The value, sent again at each event, is whether the node sends them.
+pub(crate) struct Subscription(watch::Receiver<bool>);
 
 impl Subscription {
     /// Subscribes, and again whenever the connection breaks, until it is dropped. Must be called inside an
@@ -39,7 +39,7 @@ impl Subscription {
         let mut url = websocket.clone();
         // Changing http to ws cannot fail.
         let _ = url.set_scheme("ws");
-        let (sender, events) = watch::channel(0);
+        let (sender, events) = watch::channel(false);
         actix::spawn(async move {
             tokio::select! {
                 () = sender.closed() => {}
@@ -48,6 +48,8 @@ impl Subscription {
                         if let Err(error) = listen(url.as_str(), &sender).await {
                             tracing::debug!(error = error.as_ref(), "no subscription to the consensus node");
                         }
+                        // The node may have ended, too.
+                        sender.send_if_modified(std::mem::take);
                         sleep(RECONNECT_PAUSE).await;
                     }
                 } => {}
@@ -56,7 +58,13 @@ impl Subscription {
         Self(events)
     }
 
-    /// Waits for the next event. Cancel-safe; events in quick succession may count as one.
+    /// Whether the node sends events.
+    pub(crate) fn is_open(&self) -> bool {
+        *self.0.borrow()
+    }
+
+    /// Waits for the next event, or the end of the subscription. Cancel-safe; events in quick succession may
+    /// count as one.
     pub(crate) async fn next(&mut self) {
         if self.0.changed().await.is_err() {
             std::future::pending::<()>().await;
@@ -64,7 +72,7 @@ impl Subscription {
     }
 }
 
-async fn listen(url: &str, sender: &watch::Sender<u64>) -> Result<(), mesh_chassis::Failure> {
+async fn listen(url: &str, sender: &watch::Sender<bool>) -> Result<(), mesh_chassis::Failure> {
     let limits = WebSocketConfig::default()
         .max_message_size(Some(MAX_EVENT_BYTES))
         .max_frame_size(Some(MAX_EVENT_BYTES));
@@ -73,7 +81,7 @@ async fn listen(url: &str, sender: &watch::Sender<u64>) -> Result<(), mesh_chass
     timeout(CONNECT_TIMEOUT, socket.send(Message::text(SUBSCRIBE))).await??;
     while let Some(message) = timeout(IDLE_TIMEOUT, socket.next()).await? {
         if message?.is_text() {
-            sender.send_modify(|events| *events += 1);
+            sender.send_replace(true);
         }
     }
     Ok(())

@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime};
+use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, QueueMode, RecyclingMethod, Runtime};
 use parking_lot::Mutex;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
@@ -63,6 +63,9 @@ impl ListPool {
             .wait_timeout(Some(acquire_timeout))
             .create_timeout(Some(CONNECT_TIMEOUT))
             .runtime(Runtime::Tokio1)
+            // The connection used last: while there are few reads, few sessions serve them and stay in the
+            // processor's caches.
+            .queue_mode(QueueMode::Lifo)
             .build()?;
         let share = share(connections);
         Ok(Self { pool, tls, share, shares: Arc::default(), read_timeout, acquire_timeout, metrics })

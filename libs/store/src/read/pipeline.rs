@@ -43,6 +43,13 @@ pub(super) struct Progress {
     pub(super) abandoned: u64,
 }
 
+impl Progress {
+    /// Number of statements without an answer.
+    pub(super) fn under_way(self) -> u64 {
+        self.sent - self.answered
+    }
+}
+
 /// A request to close a connection although statements are under way on it.
 #[derive(Debug, Default)]
 pub(super) struct CloseSignal {

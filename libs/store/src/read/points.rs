@@ -4,10 +4,7 @@
 //! make no progress. Their reads are retried over another connection while they have time left.
 
 use std::{
-    sync::{
-        Arc, Weak,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, Weak},
     time::Duration,
 };
 
@@ -47,7 +44,6 @@ pub(super) struct PointPool {
 
 struct Inner {
     slots: Arc<[Arc<Slot>]>,
-    next: AtomicUsize,
     read_timeout: Duration,
     server: watch::Receiver<StoreState>,
     connected: Arc<Notify>,
@@ -71,7 +67,7 @@ impl PointPool {
         }
         let watchdog = watchdog(Arc::downgrade(&slots), read_timeout, server.clone(), Arc::clone(activity));
         tokio::spawn(watchdog);
-        let inner = Arc::new(Inner { slots, next: AtomicUsize::new(0), read_timeout, server, connected });
+        let inner = Arc::new(Inner { slots, read_timeout, server, connected });
         Self { inner }
     }
 
@@ -108,20 +104,16 @@ impl PointPool {
     /// How many connections are open; those with running statements count as used.
     pub(super) fn connections(&self) -> Connections {
         let slots = &self.inner.slots;
-        let open: Vec<_> = slots.iter().filter_map(|slot| slot.get_open(|_| true)).collect();
-        let progress = |pipeline: &Arc<Pipeline>| pipeline.progress();
-        let used = open.iter().map(progress).filter(|progress| progress.sent > progress.answered).count();
+        let open: Vec<_> = slots.iter().filter_map(|slot| slot.get_open()).collect();
+        let used = open.iter().filter(|pipeline| pipeline.progress().under_way() > 0).count();
         Connections { used, idle: open.len() - used, pending: 0, most: slots.len() }
     }
 
-    /// The next open connection in turn; a stuck one only when all are stuck.
+    /// The open connection with the fewest statements under way, the first of several: while there are few
+    /// reads, few sessions serve them and stay in the processor's caches. A stuck one only when all are stuck.
     fn connection(&self) -> Option<Arc<Pipeline>> {
-        let slots = &self.inner.slots;
-        let start = self.inner.next.fetch_add(1, Ordering::Relaxed);
-        let find = |filter: fn(&Pipeline) -> bool| {
-            (0..slots.len()).find_map(|step| slots[start.wrapping_add(step) % slots.len()].get_open(filter))
-        };
-        find(|pipeline| !pipeline.is_stuck()).or_else(|| find(|_| true))
+        let open = self.inner.slots.iter().filter_map(|slot| slot.get_open());
+        open.min_by_key(|pipeline| (pipeline.is_stuck(), pipeline.progress().under_way()))
     }
 
     /// Waits for an open connection.

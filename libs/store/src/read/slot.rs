@@ -16,10 +16,9 @@ impl Slot {
         self.0.read().clone()
     }
 
-    /// The connection, if it is open and matches `filter`.
-    pub(super) fn get_open(&self, filter: impl Fn(&Pipeline) -> bool) -> Option<Arc<Pipeline>> {
-        let slot = self.0.read();
-        slot.as_ref().filter(|pipeline| pipeline.is_open() && filter(pipeline)).cloned()
+    /// The connection, if it is open.
+    pub(super) fn get_open(&self) -> Option<Arc<Pipeline>> {
+        self.0.read().as_ref().filter(|pipeline| pipeline.is_open()).cloned()
     }
 
     /// Replaces the connection.

@@ -59,7 +59,7 @@ pub(super) async fn watchdog(
         for (slot, health) in slots.iter().zip(&mut healths) {
             let Some(pipeline) = slot.get() else { continue };
             let progress = pipeline.progress();
-            is_idle &= progress.sent == progress.answered;
+            is_idle &= progress.under_way() == 0;
             // A frozen server does not close its connections: retiring them fails the pending reads.
             if is_down || health.update(&pipeline, Instant::now(), read_timeout) {
                 pipeline.retire();
@@ -114,8 +114,8 @@ struct Diagnosis {
 
 impl History {
     fn update(&mut self, progress: Progress, now: Instant, read_timeout: Duration) -> Diagnosis {
-        let is_idle = progress.sent == progress.answered;
-        let was_idle = self.last.sent == self.last.answered;
+        let is_idle = progress.under_way() == 0;
+        let was_idle = self.last.under_way() == 0;
         if was_idle || progress.answered != self.last.answered {
             self.answered_at = Some(now);
             self.is_probed = false;

@@ -1,5 +1,8 @@
-//! Sections "lists" and "points": PostgreSQL's processor time for an answer of the mesh, compared with the
-//! plain statement that gives the same rows, prepared by pgbench.
+//! Sections "lists" and "points": PostgreSQL's processor time for an answer of the mesh, for its statement by
+//! pgbench, and for the plain statement that gives the same rows by pgbench, prepared as well, with the settings of the sessions that read lists.
+//!
+//! Statement and plain statement are compared. An answer of the mesh costs the database more than its statement:
+//! a session that sleeps between two answers is woken, and finds the caches used by others.
 
 use std::fs;
 
@@ -8,7 +11,9 @@ use mesh::{
     processes::POSTGRES,
     terminal::print_line,
 };
-use serde_json::Value;
+use mesh_query::{CANDLES, DELEGATIONS, PROPOSALS, SUMMARIES};
+use mesh_store::{List, PageRequest, PageSizes, Value, Window};
+use serde_json::Value as Json;
 
 use super::{
     comparison::{self, REQUESTS, Side},
@@ -54,13 +59,50 @@ const FILL_POINTS: [&str; 2] = [
     "VACUUM ANALYZE withdrawals",
 ];
 
-/// What is read both ways.
+/// An id with the number `:n`.
+const ID: &str = "lpad(to_hex(:n::int), 64, '0')";
+
+/// The statement of a withdrawal.
+const WITHDRAWAL: &str = include_str!("../../../../services/query/sql/get_withdrawal.sql");
+
+/// What is read in three ways.
 struct Compared {
-    /// Names of both sides.
-    names: [&'static str; 2],
+    /// Names of the sides.
+    names: [&'static str; 3],
     paths: Vec<String>,
-    /// The script of pgbench.
-    script: &'static str,
+    /// The statement of the mesh.
+    statement: String,
+    /// Its parameters as expressions of SQL over `:n`.
+    parameters: &'static [&'static str],
+    /// The plain statement over `:n`.
+    plain: &'static str,
+    /// The greatest `:n`, from 0 on.
+    greatest: u64,
+}
+
+impl Compared {
+    /// The scripts of pgbench.
+    fn scripts(&self) -> [String; 2] {
+        let lines = self.statement.lines().filter(|line| !line.starts_with("--"));
+        let mut statement = lines.collect::<Vec<_>>().join("\n");
+        for (index, parameter) in self.parameters.iter().enumerate().rev() {
+            statement = statement.replace(&format!("${}", index + 1), parameter);
+        }
+        let script = |statement: &str| format!("\\set n random(0, {})\n{statement};\n", self.greatest);
+        [script(&statement), script(self.plain)]
+    }
+}
+
+/// The statement for a page of a list, given these filters; their values do not matter.
+fn statement(
+    list: &'static List,
+    filters: Vec<Option<Value>>,
+    after: Option<&str>,
+) -> Result<String, Failure> {
+    let request = PageRequest { first: i32::try_from(PAGE).ok(), after, ..PageRequest::default() };
+    let window = Window::read(list, request, PageSizes { default: 1000, greatest: 5000 });
+    let window = window.map_err(|problem| Failure::failed(format!("{}: {problem}", list.name)))?;
+    Ok(list.statement(&window, filters).sql.to_owned())
 }
 
 /// Section "lists".
@@ -71,48 +113,60 @@ pub(super) async fn lists(fixture: &Fixture<'_>) -> Result<Section, Failure> {
     deep_pages::fill(&fixture.servers).await?;
     fixture.servers.execute("fill the lists", &FILL).await?;
     let id = |number| format!("{number:064x}");
+    let text = || Some(Value::Text(String::new()));
+    let epoch = || Some(Value::Integer(0));
+    let proposals = proposal_pages(fixture).await?;
+    let cursor = proposals[1].split_once("after=").map(|(_, cursor)| cursor.to_owned());
     let paths = |path: &dyn Fn(u64) -> String| (0..PAGES).map(path).collect();
     let compared = [
         Compared {
-            names: ["delegations", "delegations, plain"],
+            names: ["delegations", "delegations, its statement", "delegations, plain"],
             paths: paths(&|n| format!("/api/v2/delegations?partyId={}&pagination.first={PAGE}", id(n))),
-            script: "\\set n random(0, 99)
-                SELECT epoch_id, party_id, node_id, coalesce(amount, 0)::text FROM delegations_current
+            statement: statement(&DELEGATIONS, vec![text(), None, None], None)?,
+            parameters: &[ID, "101"],
+            greatest: 99,
+            plain: "SELECT epoch_id, party_id, node_id, coalesce(amount, 0)::text FROM delegations_current
                 WHERE party_id = lpad(to_hex(:n::int), 64, '0')
-                ORDER BY epoch_id DESC, party_id DESC, node_id DESC LIMIT 101;",
+                ORDER BY epoch_id DESC, party_id DESC, node_id DESC LIMIT 101",
         },
         Compared {
-            names: ["candles", "candles, plain"],
+            names: ["candles", "candles, its statement", "candles, plain"],
             paths: paths(&|n| {
                 let market = id(n);
                 format!("/api/v2/candle?candleId=trades_candle_1_minute_{market}&pagination.first={PAGE}")
             }),
-            script: "\\set n random(0, 99)
-                SELECT period_start, last_update_in_period, high::text, low::text, open::text, close::text, volume::text
+            statement: statement(&CANDLES, vec![text(), text(), None, None], None)?,
+            parameters: &["'1_minute'", ID, "101"],
+            greatest: 99,
+            plain: "SELECT period_start, last_update_in_period, high::text, low::text, open::text, close::text, volume::text
                 FROM trades_candle WHERE interval = '1_minute' AND market_id = lpad(to_hex(:n::int), 64, '0')
-                ORDER BY period_start DESC LIMIT 101;",
+                ORDER BY period_start DESC LIMIT 101",
         },
         Compared {
-            names: ["summaries", "summaries, plain"],
+            names: ["summaries", "summaries, its statement", "summaries, plain"],
             paths: paths(&|n| {
                 format!(
                     "/api/v2/rewards/epoch/summaries?filter.fromEpoch={n}&filter.toEpoch={n}&pagination.first={PAGE}"
                 )
             }),
-            script: "\\set n random(0, 99)
-                SELECT epoch_id, market_id, asset_id, reward_type, coalesce(sum(amount), 0)::text FROM rewards
+            statement: statement(&SUMMARIES, vec![epoch(), epoch(), None, None], None)?,
+            parameters: &[":n", ":n", "101"],
+            greatest: 99,
+            plain: "SELECT epoch_id, market_id, asset_id, reward_type, coalesce(sum(amount), 0)::text FROM rewards
                 WHERE epoch_id >= :n AND epoch_id <= :n
                 GROUP BY epoch_id, market_id, asset_id, reward_type
-                ORDER BY epoch_id DESC, market_id DESC, asset_id DESC, reward_type DESC LIMIT 101;",
+                ORDER BY epoch_id DESC, market_id DESC, asset_id DESC, reward_type DESC LIMIT 101",
         },
         Compared {
-            names: ["proposals", "proposals, plain"],
-            paths: proposal_pages(fixture).await?,
-            script: "\\set n random(0, 99)
-                SELECT upgrade_block_height, network_release_tag, approvers, status::text
+            names: ["proposals", "proposals, its statement", "proposals, plain"],
+            paths: proposals,
+            statement: statement(&PROPOSALS, vec![None; PROPOSALS.filters.len()], cursor.as_deref())?,
+            parameters: &["10001 - :n * 100", "''", "101"],
+            greatest: 99,
+            plain: "SELECT upgrade_block_height, network_release_tag, approvers, status::text
                 FROM protocol_upgrade_proposals_current
                 WHERE (upgrade_block_height, network_release_tag) < (10001 - :n * 100, '')
-                ORDER BY upgrade_block_height DESC, network_release_tag DESC LIMIT 101;",
+                ORDER BY upgrade_block_height DESC, network_release_tag DESC LIMIT 101",
         },
     ];
     let title = format!("pages of {PAGE} rows, {CONNECTIONS} connections");
@@ -125,7 +179,7 @@ async fn proposal_pages(fixture: &Fixture<'_>) -> Result<Vec<String>, Failure> {
     let mut paths = vec![first.clone()];
     while paths.len() < PAGES as usize {
         let url = format!("http://{}{}", fixture.edges.uncached, paths[paths.len() - 1]);
-        let asked = async { reqwest::get(url).await?.error_for_status()?.json::<Value>().await };
+        let asked = async { reqwest::get(url).await?.error_for_status()?.json::<Json>().await };
         let page = asked.await.map_err(|error| cannot("read a page", &error))?;
         let end = page["protocolUpgradeProposals"]["pageInfo"]["endCursor"].as_str();
         let end = end.ok_or_else(|| Failure::failed(format!("there is no such page: {page}")))?;
@@ -141,12 +195,14 @@ pub(super) async fn points(fixture: &Fixture<'_>) -> Result<Section, Failure> {
     };
     fixture.servers.execute("fill in withdrawals", &FILL_POINTS).await?;
     let compared = [Compared {
-        names: ["withdrawals", "withdrawals, plain"],
+        names: ["withdrawals", "withdrawals, its statement", "withdrawals, plain"],
         paths: (0..withdrawals::ROWS).map(|number| format!("/api/v2/withdrawal/{number:064x}")).collect(),
-        script: "\\set n random(0, 99999)
-            SELECT id, party_id, trim_scale(amount)::text, asset, status::text, ref, foreign_tx_hash,
+        statement: WITHDRAWAL.to_owned(),
+        parameters: &[ID],
+        greatest: withdrawals::ROWS - 1,
+        plain: "SELECT id, party_id, trim_scale(amount)::text, asset, status::text, ref, foreign_tx_hash,
                 created_timestamp, withdrawn_timestamp, ext
-            FROM withdrawals WHERE id = lpad(to_hex(:n::int), 64, '0') ORDER BY block_time DESC LIMIT 1;",
+            FROM withdrawals WHERE id = lpad(to_hex(:n::int), 64, '0') ORDER BY block_time DESC LIMIT 1",
     }];
     let title = format!("{} withdrawals by id, {CONNECTIONS} connections", withdrawals::ROWS);
     compare(fixture, SectionName::Points, &title, &pgbench, compared).await
@@ -162,20 +218,30 @@ async fn compare<const N: usize>(
     print_line(&format!("reading {name} from the mesh and by pgbench"));
     let server = fixture.mesh.watch(&[POSTGRES]);
     let (mut sides, mut worst) = (Vec::new(), f64::NAN);
-    for Compared { names, paths, script } in compared {
+    for compared in compared {
+        let scripts = compared.scripts().map(|script| {
+            let file = tempfile::NamedTempFile::new()?;
+            fs::write(file.path(), script)?;
+            Ok(file)
+        });
+        let by_pgbench = |name, script: &std::io::Result<tempfile::NamedTempFile>| {
+            let script = script.as_ref().map_err(|error| cannot("write a script", error))?;
+            let (pgbench, watched, length) = (pgbench.clone(), server.clone(), fixture.length);
+            let path = script.path().to_owned();
+            let bench = move || pgbench.bench(&path, CONNECTIONS, &watched, length);
+            Ok::<_, Failure>(Side::blocking(name, REQUESTS, bench))
+        };
+        let Compared { names: [mesh, statement, plain], paths, .. } = compared;
         let load = Load::paths(fixture.edges.uncached, paths, CONNECTIONS, fixture.length);
-        let file = tempfile::NamedTempFile::new().map_err(|error| cannot("write a script", &error))?;
-        fs::write(file.path(), script).map_err(|error| cannot("write a script", &error))?;
-        let (pgbench, watched, length) = (pgbench.clone(), server.clone(), fixture.length);
-        let path = file.path().to_owned();
-        let [product, plain] = comparison::run_rounds([
-            Side::load(names[0], load, server.clone()),
-            Side::blocking(names[1], REQUESTS, move || pgbench.bench(&path, CONNECTIONS, &watched, length)),
+        let [mesh, statement, plain] = comparison::run_rounds([
+            Side::load(mesh, load, server.clone()),
+            by_pgbench(statement, &scripts[0])?,
+            by_pgbench(plain, &scripts[1])?,
         ])
         .await?;
-        worst = worst.max(product.cost().zip(plain.cost()).map_or(f64::NAN, |(one, other)| one / other));
-        sides.extend([product, plain]);
+        worst = worst.max(statement.cost().zip(plain.cost()).map_or(f64::NAN, |(one, other)| one / other));
+        sides.extend([mesh, statement, plain]);
     }
-    let found = ("mesh / plain statement, CPU time of PostgreSQL, the worst".to_owned(), worst);
+    let found = ("statement / plain statement, CPU time of PostgreSQL, the worst".to_owned(), worst);
     Ok(comparison::section(name, title, &sides, &[found]))
 }

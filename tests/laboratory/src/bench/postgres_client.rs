@@ -7,6 +7,7 @@ use std::{
 };
 
 use mesh::failure::Failure;
+use mesh_store::LIST_SETTINGS;
 
 use super::{
     cost::{self, MeasuredProcess},
@@ -69,7 +70,7 @@ impl PostgresClient {
     ) -> Result<Round, String> {
         let mut command = self.command();
         // Planned once per connection.
-        command.env("PGOPTIONS", "-c plan_cache_mode=force_generic_plan");
+        command.env("PGOPTIONS", LIST_SETTINGS);
         command.args(["-n", "-M", "prepared", "-j", "2", "-c"]).arg(connections.to_string());
         command.arg("-T").arg(length.as_secs().max(1).to_string()).arg("-f").arg(script);
         let (meter, before_us) = (Meter::start(server), cost::ended_children_cpu_us());

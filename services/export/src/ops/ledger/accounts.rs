@@ -62,18 +62,14 @@ impl AccountLookup {
         self.known.len() > MAX_CACHED
     }
 
-    /// Whether an account has to be read before [`AccountLookup::get`] can return it.
-    pub(crate) fn needs(&mut self, id: &str) -> bool {
-        if self.known.contains_key(id) {
-            return false;
+    /// An account, `Some(None)` when it is not stored; `None` when it has to be read first.
+    pub(crate) fn find(&mut self, id: &str) -> Option<Option<Arc<Account>>> {
+        if let Some(known) = self.known.get(id) {
+            return Some(known.clone());
         }
-        match self.cache.accounts.get(id) {
-            Some(account) => {
-                self.known.insert(id.to_owned(), Some(account));
-                false
-            }
-            None => true,
-        }
+        let cached = self.cache.accounts.get(id)?;
+        self.known.insert(id.to_owned(), Some(Arc::clone(&cached)));
+        Some(Some(cached))
     }
 
     /// Adds the accounts of these rows and returns their ids.
@@ -97,11 +93,6 @@ impl AccountLookup {
         for id in ids {
             self.known.entry(id).or_default();
         }
-    }
-
-    /// An account that is stored.
-    pub(crate) fn get(&self, id: &str) -> Option<&Account> {
-        self.known.get(id)?.as_deref()
     }
 }
 

@@ -4,7 +4,7 @@
 use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
 use mesh_store::{ReadError, Row, TimeUs};
 
-use super::{accounts::Account, field::write_text};
+use super::{accounts::Account, field::write_text, walk::column};
 
 /// The header record.
 pub(crate) const HEADER: &[u8] = b"block_time,quantity,effect,transfer_type,asset_id,\
@@ -36,7 +36,7 @@ impl Writer {
             self.written = Some(block_time);
         }
         out.extend_from_slice(&self.time);
-        let quantity: &str = row.try_get("quantity")?;
+        let quantity: &str = row.try_get(column::QUANTITY)?;
         write_text(out, Some(quantity));
         out.push(b',');
         match (is_of(from, party), is_of(to, party)) {
@@ -44,12 +44,12 @@ impl Writer {
             (true, false) => write_negated(out, quantity),
             (false, _) => out.extend_from_slice(quantity.as_bytes()),
         }
-        write_text(out, row.try_get("type")?);
+        write_text(out, row.try_get(column::TYPE)?);
         write_text(out, from.asset.as_deref());
         out.extend_from_slice(&from.fields);
-        write_text(out, row.try_get("from_balance")?);
+        write_text(out, row.try_get(column::FROM_BALANCE)?);
         out.extend_from_slice(&to.fields);
-        write_text(out, row.try_get("to_balance")?);
+        write_text(out, row.try_get(column::TO_BALANCE)?);
         out.push(b'\n');
         Ok(())
     }

@@ -11,7 +11,7 @@ use proto_msgs::numbers::export_ledger_entries::LEDGER;
 use tokio::task::{JoinSet, yield_now};
 
 use super::{
-    accounts::{AccountCache, AccountLookup},
+    accounts::{Account, AccountCache, AccountLookup},
     merge::{Key, Merge, ReadRequest},
     position::LedgerPosition,
     record,
@@ -41,6 +41,19 @@ pub(crate) struct Filter {
     pub(crate) asset: String,
     /// The last block time; no entries are exported when it is `None`.
     pub(crate) until: Option<TimeUs>,
+}
+
+/// Columns of `ledger_entries.sql`. Thousands of rows a second are not searched for names.
+pub(crate) mod column {
+    pub(crate) const WALK: usize = 2;
+    pub(crate) const BLOCK_TIME: usize = 3;
+    pub(crate) const ENTRY_TIME: usize = 4;
+    pub(crate) const FROM: usize = 5;
+    pub(crate) const TO: usize = 6;
+    pub(crate) const QUANTITY: usize = 7;
+    pub(crate) const TYPE: usize = 8;
+    pub(crate) const FROM_BALANCE: usize = 9;
+    pub(crate) const TO_BALANCE: usize = 10;
 }
 
 /// A walk over the entries of an export, for one pull after the other.
@@ -85,10 +98,19 @@ struct Batch {
     rows: Vec<Row>,
 }
 
+/// An entry that was read.
+struct Entry {
+    row: Row,
+    accounts: Accounts,
+}
+
+/// The sender and the receiver of an entry, as far as they are stored.
+type Accounts = [Option<Arc<Account>>; 2];
+
 /// The entries of all accounts of the party, merged in order.
 struct Entries {
     sources: Vec<EntrySource>,
-    merge: Merge<Row>,
+    merge: Merge<Entry>,
 }
 
 /// What one account sent or received.
@@ -188,11 +210,11 @@ impl Walk {
     /// Writes the record of the next entry; returns whether there was one.
     async fn write_next(&mut self) -> Result<bool, Problem> {
         while !self.has_no_more() {
-            let Some((key, row)) = self.entries.as_mut().and_then(|entries| entries.merge.next()) else {
+            let Some((key, entry)) = self.entries.as_mut().and_then(|entries| entries.merge.next()) else {
                 self.read().await?;
                 continue;
             };
-            if self.write(key, &row).map_err(|error| error.problem(LEDGER))? {
+            if self.write(key, &entry).map_err(|error| error.problem(LEDGER))? {
                 self.next.key = Some(key);
                 return Ok(true);
             }
@@ -201,15 +223,13 @@ impl Walk {
     }
 
     /// Writes the record of an entry, if it is one of the export's (L2).
-    fn write(&mut self, key: Key, row: &Row) -> Result<bool, ReadError> {
-        let Self { accounts, filter, writer, next, .. } = self;
-        let (from, to) =
-            (accounts.get(row.try_get("account_from_id")?), accounts.get(row.try_get("account_to_id")?));
-        let (Some(from), Some(to)) = (from, to) else { return Ok(false) };
+    fn write(&mut self, key: Key, entry: &Entry) -> Result<bool, ReadError> {
+        let Self { filter, writer, next, .. } = self;
+        let [Some(from), Some(to)] = &entry.accounts else { return Ok(false) };
         if from.asset.as_deref() != Some(filter.asset.as_str()) {
             return Ok(false);
         }
-        writer.write(&mut next.bytes, row, &filter.party, (key.0, from, to))?;
+        writer.write(&mut next.bytes, &entry.row, &filter.party, (key.0, from, to))?;
         Ok(true)
     }
 
@@ -232,8 +252,8 @@ impl Walk {
             return Err(failed("no read is under way"));
         };
         let Batch { requests, rows } = read.map_err(|error| failed(&error.to_string()))??;
-        self.read_accounts(&rows).await?;
-        entries.add(&requests, rows).map_err(|error| error.problem(LEDGER))?;
+        let accounts = self.read_accounts(&rows).await?;
+        entries.add(&requests, rows, accounts).map_err(|error| error.problem(LEDGER))?;
         let missing = self.rows_that_fit().saturating_sub(entries.merge.buffered());
         if self.reads.is_empty() && missing >= MIN_ROWS {
             self.start_read(&entries, &entries.merge.requests_ahead(missing.min(MAX_ROWS)));
@@ -277,28 +297,37 @@ impl Walk {
         }
     }
 
-    /// Reads the accounts that these entries name, as far as they are not known.
-    async fn read_accounts(&mut self, rows: &[Row]) -> Result<(), Problem> {
-        let mut missing = Vec::new();
-        for row in rows {
-            for column in ["account_from_id", "account_to_id"] {
-                let id: Option<&str> =
-                    row.try_get(column).map_err(|error| ReadError::from(error).problem(LEDGER))?;
-                if let Some(id) = id.filter(|id| self.accounts.needs(id)) {
-                    missing.push(id.to_owned());
-                }
-            }
-        }
+    /// The sender and the receiver of each of these entries; those that are not known are read.
+    async fn read_accounts(&mut self, rows: &[Row]) -> Result<Vec<Accounts>, Problem> {
+        let unreadable = |error: ReadError| error.problem(LEDGER);
+        let (found, mut missing) = self.find_accounts(rows).map_err(unreadable)?;
         if missing.is_empty() {
-            return Ok(());
+            return Ok(found);
         }
         missing.sort_unstable();
         missing.dedup();
         let sql = include_str!("../../../sql/ledger_accounts_named.sql");
-        let rows = list(&self.store, self.position.bound, sql, &[&missing]).await?;
-        self.accounts.add_rows(&rows).map_err(|error| error.problem(LEDGER))?;
+        let stored = list(&self.store, self.position.bound, sql, &[&missing]).await?;
+        self.accounts.add_rows(&stored).map_err(unreadable)?;
         self.accounts.mark_absent(missing);
-        Ok(())
+        Ok(self.find_accounts(rows).map_err(unreadable)?.0)
+    }
+
+    /// The same, as far as they are known, and the ids of the others.
+    fn find_accounts(&mut self, rows: &[Row]) -> Result<(Vec<Accounts>, Vec<String>), ReadError> {
+        let (mut found, mut missing) = (Vec::with_capacity(rows.len()), Vec::new());
+        for row in rows {
+            let mut accounts = Accounts::default();
+            for (account, column) in accounts.iter_mut().zip([column::FROM, column::TO]) {
+                let Some(id) = row.try_get::<_, Option<&str>>(column)? else { continue };
+                match self.accounts.find(id) {
+                    Some(known) => *account = known,
+                    None => missing.push(id.to_owned()),
+                }
+            }
+            found.push(accounts);
+        }
+        Ok((found, missing))
     }
 }
 
@@ -329,14 +358,20 @@ impl Entries {
         Self { merge: Merge::new(sources.len(), after), sources }
     }
 
-    /// Adds rows to the walks that they were read for.
-    fn add(&mut self, requests: &[ReadRequest], rows: Vec<Row>) -> Result<(), ReadError> {
-        let mut read: Vec<Vec<(Key, Row)>> = requests.iter().map(|_| Vec::new()).collect();
-        for row in rows {
-            let Some(number) = row.try_get::<_, Option<i64>>("walk")? else { continue };
-            let key = (row.try_get("block_time")?, row.try_get("ledger_entry_time")?);
+    /// Adds rows to the walks that they were read for, each with its sender and receiver.
+    fn add(
+        &mut self,
+        requests: &[ReadRequest],
+        rows: Vec<Row>,
+        accounts: Vec<Accounts>,
+    ) -> Result<(), ReadError> {
+        let mut read: Vec<Vec<(Key, Entry)>> = requests.iter().map(|_| Vec::new()).collect();
+        for (row, accounts) in rows.into_iter().zip(accounts) {
+            let Some(number) = row.try_get::<_, Option<i64>>(column::WALK)? else { continue };
+            let key = (row.try_get(column::BLOCK_TIME)?, row.try_get(column::ENTRY_TIME)?);
             let walk = usize::try_from(number - 1).ok().and_then(|number| read.get_mut(number));
-            walk.ok_or_else(|| ReadError::Unreadable(format!("walk {number}")))?.push((key, row));
+            let walk = walk.ok_or_else(|| ReadError::Unreadable(format!("walk {number}")))?;
+            walk.push((key, Entry { row, accounts }));
         }
         for (request, read) in requests.iter().zip(read) {
             self.merge.add(*request, read);
