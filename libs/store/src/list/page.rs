@@ -48,31 +48,24 @@ impl Store {
     ) -> Result<ListPage, ReadError> {
         let statement = list.statement(window, filters);
         let parameters: Vec<_> = statement.parameters.iter().map(|value| value as _).collect();
-        let rows = self.list_in_share_of(list.name, statement.sql, &parameters).await?;
-        let (head, behind) = match rows.first() {
-            Some(row) => (head_of(row)?, row.try_get("behind")?),
+        let mut rows = self.list_in_share_of(list.name, statement.sql, &parameters).await?.into_iter();
+        let (head, behind) = match rows.next() {
+            Some(row) => (head_of(&row)?, row.try_get("behind")?),
             None => (None, false),
         };
-        list.page(window, rows, head, behind)
+        list.page(window, rows.collect(), head, behind)
     }
 }
 
 impl List {
-    /// Makes the page of the rows of a statement. `behind` = whether a row lies at the start or behind it.
+    /// Makes a page of its rows in the order of the walk. `behind` = whether a row lies at the start or behind it.
     fn page(
         &self,
         window: &Window,
-        mut rows: Vec<Row>,
+        rows: Vec<Row>,
         head: Option<(u64, i64)>,
         behind: bool,
     ) -> Result<ListPage, ReadError> {
-        let is_empty = match rows.first() {
-            Some(row) => self.key_value(row, 0)?.is_none(),
-            None => true,
-        };
-        if is_empty {
-            rows.clear();
-        }
         let (rows, [has_next_page, has_previous_page]) =
             window.arrange(rows, behind, |one, other| self.compare(one, other));
         let edges = rows.into_iter().map(|row| {

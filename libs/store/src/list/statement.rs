@@ -27,8 +27,9 @@ pub struct Statement {
 }
 
 impl List {
-    /// The statement for a page: up to `limit + 1` rows of the walk, whether a row lies at its start or
-    /// behind it, and the head. It returns at least one row; without a row of the list its columns are NULL.
+    /// The statement for a page. Its first row is the head, and whether a row lies at the walk's start or
+    /// behind it; after that up to `limit + 1` rows of the walk, in which these columns are NULL: they would
+    /// cost as much as the others.
     ///
     /// `filters` are the values of the list's filters in declared order; `None` and an empty
     /// [`Value::Texts`] = not given.
@@ -116,11 +117,13 @@ mod tests {
         assert_eq!(
             found.sql,
             "-- A page of the list reward, descending\n\
-             SELECT head.height AS head_height, head.block_time AS head_time, false AS behind, page.*\n\
-             FROM (VALUES (1)) AS always\n\
-             LEFT JOIN last_block AS head ON true\n\
-             LEFT JOIN (SELECT epoch, market, kind, sum(amount)::text AS amount FROM rewards \
-             GROUP BY epoch, market, kind ORDER BY epoch DESC, market DESC, kind DESC LIMIT $1) AS page ON true\n"
+             SELECT head.height AS head_height, head.block_time AS head_time, false AS behind, \
+             NULL AS epoch, NULL AS market, NULL AS kind, NULL AS amount\n\
+             FROM (VALUES (1)) AS always LEFT JOIN last_block AS head ON true\n\
+             UNION ALL\n\
+             SELECT NULL, NULL, NULL, page.* FROM \
+             (SELECT epoch, market, kind, sum(amount)::text AS amount FROM rewards \
+             GROUP BY epoch, market, kind ORDER BY epoch DESC, market DESC, kind DESC LIMIT $1) AS page\n"
         );
         assert_eq!(found.parameters, [Value::Integer(11)]);
     }
@@ -135,12 +138,13 @@ mod tests {
              SELECT head.height AS head_height, head.block_time AS head_time, \
              EXISTS (SELECT FROM (SELECT FROM rewards \
              WHERE epoch <= $1 AND market = $2 AND tag = $3::tag AND (epoch, kind) >= ($4, $5) \
-             ORDER BY epoch NULLS FIRST, kind LIMIT 1) AS nearest) AS behind, page.*\n\
-             FROM (VALUES (1)) AS always\n\
-             LEFT JOIN last_block AS head ON true\n\
-             LEFT JOIN (SELECT epoch, market, kind, sum(amount)::text AS amount FROM rewards \
+             ORDER BY epoch NULLS FIRST, kind LIMIT 1) AS nearest) AS behind, \
+             NULL AS epoch, NULL AS market, NULL AS kind, NULL AS amount\n\
+             FROM (VALUES (1)) AS always LEFT JOIN last_block AS head ON true\n\
+             UNION ALL\n\
+             SELECT NULL, NULL, NULL, page.* FROM (SELECT epoch, market, kind, sum(amount)::text AS amount FROM rewards \
              WHERE market = $2 AND tag = $3::tag AND (epoch, kind) < ($4, $5) GROUP BY epoch, market, kind \
-             ORDER BY epoch DESC NULLS LAST, kind DESC LIMIT $6) AS page ON true\n"
+             ORDER BY epoch DESC NULLS LAST, kind DESC LIMIT $6) AS page\n"
         );
         let expected =
             [Value::Integer(9), text("m"), text("t"), Value::Integer(7), text("k"), Value::Integer(11)];

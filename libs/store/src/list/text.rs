@@ -51,13 +51,18 @@ impl<'a> Text<'a> {
                 format!("EXISTS (SELECT FROM ({}) AS nearest)", self.rows(Side::Behind))
             }
         };
+        let names = self.columns().map(|column| {
+            let name = column.rsplit_once(" AS ").map_or(column, |(_, name)| name);
+            format!(", NULL AS {name}")
+        });
         format!(
             "-- {}\n\
-             SELECT head.height AS head_height, head.block_time AS head_time, {behind} AS behind, page.*\n\
-             FROM (VALUES (1)) AS always\n\
-             LEFT JOIN last_block AS head ON true\n\
-             LEFT JOIN ({}) AS page ON true\n",
+             SELECT head.height AS head_height, head.block_time AS head_time, {behind} AS behind{}\n\
+             FROM (VALUES (1)) AS always LEFT JOIN last_block AS head ON true\n\
+             UNION ALL\n\
+             SELECT NULL, NULL, NULL, page.* FROM ({}) AS page\n",
             self.summary(),
+            names.collect::<String>(),
             self.rows(Side::Ahead)
         )
     }
@@ -79,6 +84,11 @@ impl<'a> Text<'a> {
             summary.push_str(" from a cursor");
         }
         summary
+    }
+
+    /// The columns of a row: the key and the others.
+    fn columns(&self) -> impl Iterator<Item = &'static str> {
+        self.list.key.iter().map(|column| column.name).chain(self.list.columns.iter().copied())
     }
 
     /// The filters that are given, with their parameters.
@@ -112,8 +122,7 @@ impl<'a> Text<'a> {
     fn rows(&self, side: Side) -> String {
         let (select, limit) = match side {
             Side::Ahead => {
-                let key = self.list.key.iter().map(|column| column.name);
-                let columns: Vec<_> = key.chain(self.list.columns.iter().copied()).collect();
+                let columns: Vec<_> = self.columns().collect();
                 (format!(" {}", columns.join(", ")), &*self.limit)
             }
             Side::Behind => (String::new(), "1"),

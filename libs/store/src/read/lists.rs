@@ -25,8 +25,9 @@ use crate::address::Address;
 
 /// Additional settings of the sessions that read lists. Generic plans: a statement is planned once per
 /// connection, since it has the shape of its request. No sorts: an index scan in list order, even where
-/// statistics promise few rows.
-pub const LIST_SETTINGS: &str = "-c plan_cache_mode=force_generic_plan -c enable_sort=off";
+/// statistics promise few rows. No parallel workers, which would mix the parts of a statement.
+pub const LIST_SETTINGS: &str =
+    "-c plan_cache_mode=force_generic_plan -c enable_sort=off -c max_parallel_workers_per_gather=0";
 
 /// The connections for lists. Cloning shares them.
 #[derive(Clone)]

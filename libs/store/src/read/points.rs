@@ -96,7 +96,9 @@ impl PointPool {
                 return Err(error);
             } else {
                 has_broken = true;
-                self.connection().ok_or(error)?
+                // It may not be known yet that its connection is closed.
+                let other = self.connection_where(|other| !Arc::ptr_eq(other, &pipeline));
+                other.or_else(|| self.connection()).ok_or(error)?
             };
         }
     }
@@ -112,7 +114,12 @@ impl PointPool {
     /// The open connection with the fewest statements under way, the first of several: while there are few
     /// reads, few sessions serve them and stay in the processor's caches. A stuck one only when all are stuck.
     fn connection(&self) -> Option<Arc<Pipeline>> {
-        let open = self.inner.slots.iter().filter_map(|slot| slot.get_open());
+        self.connection_where(|_| true)
+    }
+
+    /// The same among those that match `filter`.
+    fn connection_where(&self, filter: impl Fn(&Arc<Pipeline>) -> bool) -> Option<Arc<Pipeline>> {
+        let open = self.inner.slots.iter().filter_map(|slot| slot.get_open()).filter(filter);
         open.min_by_key(|pipeline| (pipeline.is_stuck(), pipeline.progress().under_way()))
     }
 

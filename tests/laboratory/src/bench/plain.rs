@@ -1,5 +1,5 @@
 //! Sections "lists" and "points": PostgreSQL's processor time for an answer of the mesh, for its statement by
-//! pgbench, and for the plain statement that gives the same rows by pgbench, prepared as well, with the settings of the sessions that read lists.
+//! pgbench, and for the plain statement that gives the same rows by pgbench, prepared as well, with the settings of the sessions of the mesh.
 //!
 //! Statement and plain statement are compared. An answer of the mesh costs the database more than its statement:
 //! a session that sleeps between two answers is woken, and finds the caches used by others.
@@ -12,14 +12,14 @@ use mesh::{
     terminal::print_line,
 };
 use mesh_query::{CANDLES, DELEGATIONS, PROPOSALS, SUMMARIES};
-use mesh_store::{List, PageRequest, PageSizes, Value, Window};
+use mesh_store::{LIST_SETTINGS, List, PageRequest, PageSizes, Value, Window};
 use serde_json::Value as Json;
 
 use super::{
     comparison::{self, REQUESTS, Side},
     deep_pages,
     load::Load,
-    postgres_client::PostgresClient,
+    postgres_client::{PLANNED_ONCE, PostgresClient},
     reads::Fixture,
     section::Section,
     sections::SectionName,
@@ -127,7 +127,7 @@ pub(super) async fn lists(fixture: &Fixture<'_>) -> Result<Section, Failure> {
             greatest: 99,
             plain: "SELECT epoch_id, party_id, node_id, coalesce(amount, 0)::text FROM delegations_current
                 WHERE party_id = lpad(to_hex(:n::int), 64, '0')
-                ORDER BY epoch_id DESC, party_id DESC, node_id DESC LIMIT 101",
+                ORDER BY epoch_id DESC NULLS LAST, node_id DESC LIMIT 101",
         },
         Compared {
             names: ["candles", "candles, its statement", "candles, plain"],
@@ -170,7 +170,7 @@ pub(super) async fn lists(fixture: &Fixture<'_>) -> Result<Section, Failure> {
         },
     ];
     let title = format!("pages of {PAGE} rows, {CONNECTIONS} connections");
-    compare(fixture, SectionName::Lists, &title, &pgbench, compared).await
+    compare(fixture, SectionName::Lists, &title, &pgbench, LIST_SETTINGS, compared).await
 }
 
 /// The paths of all pages of the proposals: the first one, and one after the end of each.
@@ -205,7 +205,7 @@ pub(super) async fn points(fixture: &Fixture<'_>) -> Result<Section, Failure> {
             FROM withdrawals WHERE id = lpad(to_hex(:n::int), 64, '0') ORDER BY block_time DESC LIMIT 1",
     }];
     let title = format!("{} withdrawals by id, {CONNECTIONS} connections", withdrawals::ROWS);
-    compare(fixture, SectionName::Points, &title, &pgbench, compared).await
+    compare(fixture, SectionName::Points, &title, &pgbench, PLANNED_ONCE, compared).await
 }
 
 async fn compare<const N: usize>(
@@ -213,6 +213,7 @@ async fn compare<const N: usize>(
     name: SectionName,
     title: &str,
     pgbench: &PostgresClient,
+    settings: &'static str,
     compared: [Compared; N],
 ) -> Result<Section, Failure> {
     print_line(&format!("reading {name} from the mesh and by pgbench"));
@@ -228,7 +229,7 @@ async fn compare<const N: usize>(
             let script = script.as_ref().map_err(|error| cannot("write a script", error))?;
             let (pgbench, watched, length) = (pgbench.clone(), server.clone(), fixture.length);
             let path = script.path().to_owned();
-            let bench = move || pgbench.bench(&path, CONNECTIONS, &watched, length);
+            let bench = move || pgbench.bench(&path, (CONNECTIONS, settings), &watched, length);
             Ok::<_, Failure>(Side::blocking(name, REQUESTS, bench))
         };
         let Compared { names: [mesh, statement, plain], paths, .. } = compared;

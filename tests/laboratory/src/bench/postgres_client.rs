@@ -7,7 +7,6 @@ use std::{
 };
 
 use mesh::failure::Failure;
-use mesh_store::LIST_SETTINGS;
 
 use super::{
     cost::{self, MeasuredProcess},
@@ -17,6 +16,9 @@ use crate::private::{DatabaseParts, Servers};
 
 /// Name of the processor time of a client that reads.
 pub(super) const READER: &str = "reader";
+
+/// The setting by which a statement is planned once per connection.
+pub(super) const PLANNED_ONCE: &str = "-c plan_cache_mode=force_generic_plan";
 
 /// A program that can be run.
 #[derive(Clone, Debug)]
@@ -57,20 +59,19 @@ impl PostgresClient {
     }
 
     /// Runs this program, pgbench, with a script for a while, over this number of connections with prepared
-    /// statements.
+    /// statements and these settings.
     ///
     /// # Errors
     /// When it cannot run, or none of its transactions succeeds.
     pub(super) fn bench(
         &self,
         script: &Path,
-        connections: u64,
+        (connections, settings): (u64, &str),
         server: &[MeasuredProcess],
         length: Duration,
     ) -> Result<Round, String> {
         let mut command = self.command();
-        // Planned once per connection.
-        command.env("PGOPTIONS", LIST_SETTINGS);
+        command.env("PGOPTIONS", settings);
         command.args(["-n", "-M", "prepared", "-j", "2", "-c"]).arg(connections.to_string());
         command.arg("-T").arg(length.as_secs().max(1).to_string()).arg("-f").arg(script);
         let (meter, before_us) = (Meter::start(server), cost::ended_children_cpu_us());

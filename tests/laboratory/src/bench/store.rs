@@ -16,7 +16,7 @@ use super::{
     comparison::{ROUNDS, run_blocking},
     cost::{self, MeasuredProcess},
     meter::{Meter, Round},
-    postgres_client::{PostgresClient, READER},
+    postgres_client::{PLANNED_ONCE, PostgresClient, READER},
     reads::Fixture,
     section::{Line, Section, median, median_if_known, rounded},
     sections::SectionName,
@@ -47,8 +47,10 @@ pub(super) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
         let read = move || read_by_store(url, &watched, length).map_err(|failure| failure.to_string());
         by_store.push(run_blocking(read).await?);
         let (pgbench, watched, script) = (pgbench.clone(), server.clone(), script.path().to_owned());
-        by_pgbench
-            .push(run_blocking(move || pgbench.bench(&script, PGBENCH_CLIENTS, &watched, length)).await?);
+        by_pgbench.push(
+            run_blocking(move || pgbench.bench(&script, (PGBENCH_CLIENTS, PLANNED_ONCE), &watched, length))
+                .await?,
+        );
     }
     Ok(section(&by_store, &by_pgbench))
 }
