@@ -34,7 +34,7 @@ use crate::{
 /// The name of the workload.
 const WORKLOAD: &str = "tx-relay";
 
-/// Pause between two checks of the nodes while one takes transactions. A call that fails says more, and sooner.
+/// Pause between two checks of the nodes while one takes transactions; a call that fails says more, sooner.
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The same while none does.

@@ -58,7 +58,8 @@ impl Store {
 }
 
 impl List {
-    /// Makes a page of its rows in the order of the walk. `behind` = whether a row lies at the start or behind it.
+    /// Makes a page of its rows in the order of the walk. `behind` = whether a row lies at the start or behind
+    /// it.
     fn page(
         &self,
         window: &Window,

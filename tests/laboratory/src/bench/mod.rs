@@ -3,6 +3,7 @@
 //! In: the sections to measure. Out: a table on standard output, and optionally the same figures as a JSON
 //! file. Compared sides run in alternating rounds, so that other load on the machine affects all of them.
 
+mod alone;
 pub(crate) mod args;
 pub(crate) mod baseline;
 mod baseline_process;
@@ -116,6 +117,7 @@ impl<'a> Fixture<'a> {
             (SectionName::Page, _) => page::measure().await,
             (SectionName::Point, Self::Reads(fixture)) => point::point(fixture).await,
             (SectionName::Hop, Self::Reads(fixture)) => point::hop(fixture).await,
+            (SectionName::Alone, Self::Reads(fixture)) => alone::measure(fixture).await,
             (SectionName::Hot, Self::Reads(fixture)) => hot::measure(fixture).await,
             (SectionName::Store, Self::Reads(fixture)) => store::measure(fixture).await,
             (SectionName::Lists, Self::Reads(fixture)) => plain::lists(fixture).await,

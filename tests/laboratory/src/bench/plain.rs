@@ -1,8 +1,9 @@
 //! Sections "lists" and "points": PostgreSQL's processor time for an answer of the mesh, for its statement by
-//! pgbench, and for the plain statement that gives the same rows by pgbench, prepared as well, with the settings of the sessions of the mesh.
+//! pgbench, and for the plain statement that gives the same rows by pgbench, prepared as well and with the same
+//! settings.
 //!
-//! Statement and plain statement are compared. An answer of the mesh costs the database more than its statement:
-//! a session that sleeps between two answers is woken, and finds the caches used by others.
+//! Statement and plain statement are compared. An answer of the mesh costs the database more than its
+//! statement: a session that sleeps between two answers is woken, and finds the caches used by others.
 
 use std::fs;
 

@@ -25,6 +25,8 @@ pub(crate) enum SectionName {
     Point,
     /// What the bus adds to one read when nothing else runs
     Hop,
+    /// What a single row costs over one connection, by HTTP and by gRPC
+    Alone,
     /// The same few rows again and again, against the least that warp can answer
     Hot,
     /// Single rows in one process, against pgbench
@@ -102,6 +104,7 @@ impl SectionName {
         match self {
             Self::Point => (Suite::Reads, vec![at_least(0.5, 0.65)]),
             Self::Hop => (Suite::Reads, vec![at_most(0.3, 0.15)]),
+            Self::Alone => (Suite::Reads, vec![at_most(300.0, 250.0), at_most(400.0, 300.0)]),
             Self::Hot => (Suite::Reads, vec![at_least(0.75, 0.9)]),
             Self::Store => (Suite::Reads, vec![at_least(1.0, 1.6)]),
             Self::Lists => (Suite::Reads, vec![at_most(1.25, 1.1)]),
@@ -114,7 +117,7 @@ impl SectionName {
             Self::Splice => (Suite::Exports, vec![at_least(0.5, 0.8), at_least(5.0, 10.0)]),
             Self::FirstByte => (Suite::Exports, vec![at_most(5.0, 1.0)]),
             Self::Sealing => (Suite::Exports, vec![at_least(0.8, 1.5)]),
-            Self::Ledger => (Suite::Exports, vec![at_least(0.5, 0.8)]),
+            Self::Ledger => (Suite::Exports, vec![at_least(0.8, 0.9)]),
             Self::Scaling => (Suite::Exports, vec![at_least(0.9, 1.0)]),
             // No bar: the right balance depends on the deployment.
             Self::Beside => (Suite::Exports, vec![]),
