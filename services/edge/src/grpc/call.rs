@@ -1,12 +1,12 @@
 //! A call of an operation: a message in, a reply or a status out.
 
-use std::{sync::Arc, time::Instant};
+use std::{convert::Infallible, sync::Arc, time::Instant};
 
 use actix::{Context, Handler, Message};
 use bytes::{Bytes, BytesMut};
 use futures_util::{StreamExt, stream};
 use http::{HeaderMap, HeaderValue, Request, Response, header::CONTENT_TYPE};
-use http_body_util::BodyExt;
+use http_body_util::{BodyExt, StreamBody};
 use hyper::body::Incoming;
 use mesh_bus::CancelOnDrop;
 use mesh_problem::{Code, NOT_MAPPED, Problem};
@@ -171,7 +171,8 @@ async fn reply(
 
 /// The response with one reply, as the service encoded it.
 fn respond_once(answer: &Answer) -> Response<Body> {
-    let mut response = respond(stream::iter([Ok(answer.parts.clone())]));
+    let frames = protocol::whole_body(&answer.parts).into_iter().map(Ok::<_, Infallible>);
+    let mut response = response(Body::new(StreamBody::new(stream::iter(frames))));
     if let Some(head) = answer.head {
         response.headers_mut().insert(X_BLOCK_HEIGHT, head.height.into());
         response.headers_mut().insert(X_BLOCK_TIMESTAMP, head.time_ns.into());
@@ -185,8 +186,11 @@ fn respond(
 ) -> Response<Body> {
     let messages = messages.map(|message| message.map_err(|problem| status::status(&problem)));
     let compression = SingleMessageCompressionOverride::default();
-    let body = EncodeBody::new_server(RawEncoder, messages, None, compression, None);
-    let mut response = Response::new(Body::new(body));
+    response(Body::new(EncodeBody::new_server(RawEncoder, messages, None, compression, None)))
+}
+
+fn response(body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
     response
 }

@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
-use bytes::{Buf, BufMut, Bytes};
-use http::{HeaderMap, Method, header::CONTENT_TYPE};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, header::CONTENT_TYPE};
+use hyper::body::Frame;
 use mesh_problem::{Code, MALFORMED, Problem};
 use tonic::{
     Status,
@@ -47,6 +48,13 @@ pub(crate) fn standard_service(path: &str) -> Option<&'static str> {
 /// Length of a message's prefix: a flag and the length.
 pub(super) const PREFIX_BYTES: usize = 5;
 
+/// Longest data that the HTTP/2 library copies beside what follows; more it writes by itself, and the status by
+/// a second call of the system, which wakes the client twice.
+const SHORT_FRAME: usize = 255;
+
+/// Longest reply that is sent in frames of [`SHORT_FRAME`] bytes.
+const SHORT_MESSAGE: usize = 2048;
+
 /// The one message of a call's body.
 ///
 /// # Errors
@@ -70,6 +78,29 @@ pub(super) fn unframe(mut body: Bytes, max: usize) -> Result<Bytes, Problem> {
         actual if actual < length => Err(Problem::invalid(MALFORMED, "the message breaks off")),
         _ => Err(Problem::invalid(MALFORMED, "a call brings one message")),
     }
+}
+
+/// The frames of the body with one message, which is encoded already and may be in parts, and the status OK.
+pub(super) fn whole_body(parts: &[Bytes]) -> Vec<Frame<Bytes>> {
+    let length: usize = parts.iter().map(Bytes::len).sum();
+    let is_short = length <= SHORT_MESSAGE;
+    let mut start = BytesMut::with_capacity(if is_short { PREFIX_BYTES + length } else { PREFIX_BYTES });
+    start.put_u8(0);
+    start.put_u32(u32::try_from(length).unwrap_or(u32::MAX));
+    let mut frames = Vec::new();
+    if is_short {
+        parts.iter().for_each(|part| start.put_slice(part));
+        while start.len() > SHORT_FRAME {
+            frames.push(Frame::data(start.split_to(SHORT_FRAME).freeze()));
+        }
+        frames.push(Frame::data(start.freeze()));
+    } else {
+        frames.push(Frame::data(start.freeze()));
+        frames.extend(parts.iter().cloned().map(Frame::data));
+    }
+    let ok = (HeaderName::from_static(GRPC_STATUS), HeaderValue::from_static("0"));
+    frames.push(Frame::trailers(HeaderMap::from_iter([ok])));
+    frames
 }
 
 /// Writes messages that are encoded already, each as consecutive pieces.
@@ -123,8 +154,6 @@ fn parse_timeout(text: &str) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
-    use http::HeaderValue;
-
     use super::*;
 
     #[test]
@@ -158,6 +187,21 @@ mod tests {
             (&[1, 0, 0, 0, 1, 1], Code::Internal),
         ] {
             assert_eq!(read(wrong).unwrap_err().code, code, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn a_body_is_its_message_and_the_status_in_short_frames_when_it_is_short() {
+        for length in [0, 1, 250, 251, 600, SHORT_MESSAGE, SHORT_MESSAGE + 1] {
+            let message: Vec<u8> = (0..length).map(|at| at as u8).collect();
+            let (one, other) = message.split_at(length / 3);
+            let mut frames = whole_body(&[one, other].map(Bytes::copy_from_slice));
+            let status = frames.pop().unwrap().into_trailers().unwrap();
+            assert_eq!(status[GRPC_STATUS], "0");
+            let data: Vec<Bytes> = frames.into_iter().map(|frame| frame.into_data().unwrap()).collect();
+            let is_short = |frame: &Bytes| frame.len() <= SHORT_FRAME;
+            assert!(length > SHORT_MESSAGE || data.iter().all(is_short), "{length}");
+            assert_eq!(unframe(data.concat().into(), length).unwrap(), message, "{length}");
         }
     }
 
