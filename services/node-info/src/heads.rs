@@ -15,7 +15,7 @@ pub(crate) struct HeadAnnouncer {
     bus: Bus,
     store: watch::Receiver<StoreState>,
     node: Option<watch::Receiver<Observation>>,
-    /// The last announcement of the node.
+    /// What was announced of the node since the interval began.
     announced: Option<NodeStatus>,
     metrics: Metrics,
 }
@@ -46,14 +46,14 @@ impl HeadAnnouncer {
     }
 
     /// Nothing is announced while the node does not answer.
-    fn announce_node(&mut self, context: &mut Context<Self>, is_repeated: bool) {
+    fn announce_node(&mut self, context: &mut Context<Self>) {
         let Some(node) = &self.node else { return };
         let state = node.borrow().state.clone();
         self.metrics.node(&state);
         let status = state.height().map(|height| NodeStatus { height });
-        let is_new = self.announced != status;
-        self.announced = status;
-        if let Some(status) = status.filter(|_| is_new || is_repeated) {
+        if std::mem::replace(&mut self.announced, status) != status
+            && let Some(status) = status
+        {
             self.send(status, context);
         }
     }
@@ -76,7 +76,8 @@ impl Actor for HeadAnnouncer {
         self.announce_store(context);
         context.run_interval(ANNOUNCE_INTERVAL, |announcer, context| {
             announcer.announce_store(context);
-            announcer.announce_node(context, true);
+            announcer.announced = None;
+            announcer.announce_node(context);
         });
     }
 }
@@ -87,7 +88,7 @@ impl StreamHandler<Change> for HeadAnnouncer {
     fn handle(&mut self, change: Change, context: &mut Self::Context) {
         match change {
             Change::Store => self.announce_store(context),
-            Change::Node => self.announce_node(context, false),
+            Change::Node => self.announce_node(context),
         }
     }
 }

@@ -13,10 +13,7 @@ use mesh_problem::{Code, NOT_MAPPED, Problem};
 use mesh_telemetry::{TraceContext, code_name, span::SpanExt};
 use proto_msgs::{Method, OperationInfo};
 use tokio::time;
-use tonic::{
-    body::Body,
-    codec::{EncodeBody, SingleMessageCompressionOverride},
-};
+use tonic::{Status, body::Body};
 use tracing::Instrument;
 
 use crate::{
@@ -26,7 +23,7 @@ use crate::{
     gateway::{Gateway, GatewayState},
     grpc::{
         download,
-        protocol::{self, GRPC_ACCEPT_ENCODING, GRPC_ENCODING, MEDIA_TYPE, PREFIX_BYTES, RawEncoder},
+        protocol::{self, GRPC_ACCEPT_ENCODING, GRPC_ENCODING, MEDIA_TYPE, PREFIX_BYTES},
         status,
     },
     respond::{
@@ -171,8 +168,7 @@ async fn reply(
 
 /// The response with one reply, as the service encoded it.
 fn respond_once(answer: &Answer) -> Response<Body> {
-    let frames = protocol::whole_body(&answer.parts).into_iter().map(Ok::<_, Infallible>);
-    let mut response = response(Body::new(StreamBody::new(stream::iter(frames))));
+    let mut response = respond(stream::iter([Ok(answer.parts.clone())]));
     if let Some(head) = answer.head {
         response.headers_mut().insert(X_BLOCK_HEIGHT, head.height.into());
         response.headers_mut().insert(X_BLOCK_TIMESTAMP, head.time_ns.into());
@@ -184,13 +180,16 @@ fn respond_once(answer: &Answer) -> Response<Body> {
 fn respond(
     messages: impl futures_util::Stream<Item = Result<Vec<Bytes>, Problem>> + Send + 'static,
 ) -> Response<Body> {
-    let messages = messages.map(|message| message.map_err(|problem| status::status(&problem)));
-    let compression = SingleMessageCompressionOverride::default();
-    response(Body::new(EncodeBody::new_server(RawEncoder, messages, None, compression, None)))
-}
-
-fn response(body: Body) -> Response<Body> {
-    let mut response = Response::new(body);
+    let frames = stream::unfold(Some(Box::pin(messages)), |messages| async {
+        let mut messages = messages?;
+        Some(match messages.next().await {
+            Some(Ok(message)) => (protocol::message(&message), Some(messages)),
+            Some(Err(problem)) => (vec![protocol::trailers(&status::status(&problem))], None),
+            None => (vec![protocol::trailers(&Status::ok(""))], None),
+        })
+    });
+    let body = StreamBody::new(frames.flat_map(stream::iter).map(Ok::<_, Infallible>));
+    let mut response = Response::new(Body::new(body));
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
     response
 }

@@ -4,13 +4,10 @@
 use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, header::CONTENT_TYPE};
+use http::{HeaderMap, Method, header::CONTENT_TYPE};
 use hyper::body::Frame;
 use mesh_problem::{Code, MALFORMED, Problem};
-use tonic::{
-    Status,
-    codec::{EncodeBuf, Encoder},
-};
+use tonic::Status;
 
 use crate::decode::body::too_large;
 
@@ -80,8 +77,8 @@ pub(super) fn unframe(mut body: Bytes, max: usize) -> Result<Bytes, Problem> {
     }
 }
 
-/// The frames of the body with one message, which is encoded already and may be in parts, and the status OK.
-pub(super) fn whole_body(parts: &[Bytes]) -> Vec<Frame<Bytes>> {
+/// The frames of one message, which is encoded already and may be in parts.
+pub(super) fn message(parts: &[Bytes]) -> Vec<Frame<Bytes>> {
     let length: usize = parts.iter().map(Bytes::len).sum();
     let is_short = length <= SHORT_MESSAGE;
     let mut start = BytesMut::with_capacity(if is_short { PREFIX_BYTES + length } else { PREFIX_BYTES });
@@ -93,31 +90,20 @@ pub(super) fn whole_body(parts: &[Bytes]) -> Vec<Frame<Bytes>> {
         while start.len() > SHORT_FRAME {
             frames.push(Frame::data(start.split_to(SHORT_FRAME).freeze()));
         }
-        frames.push(Frame::data(start.freeze()));
-    } else {
-        frames.push(Frame::data(start.freeze()));
+    }
+    frames.push(Frame::data(start.freeze()));
+    if !is_short {
         frames.extend(parts.iter().cloned().map(Frame::data));
     }
-    let ok = (HeaderName::from_static(GRPC_STATUS), HeaderValue::from_static("0"));
-    frames.push(Frame::trailers(HeaderMap::from_iter([ok])));
     frames
 }
 
-/// Writes messages that are encoded already, each as consecutive pieces.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct RawEncoder;
-
-impl Encoder for RawEncoder {
-    type Item = Vec<Bytes>;
-    type Error = Status;
-
-    fn encode(&mut self, parts: Vec<Bytes>, into: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        into.reserve(parts.iter().map(Bytes::len).sum());
-        for part in parts {
-            into.put(part);
-        }
-        Ok(())
-    }
+/// The frame of a status, the last one of a body.
+pub(super) fn trailers(status: &Status) -> Frame<Bytes> {
+    let mut headers = HeaderMap::new();
+    // Writes the code first; details that are no header would be left out.
+    let _ = status.add_header(&mut headers);
+    Frame::trailers(headers)
 }
 
 const GRPC_TIMEOUT: &str = "grpc-timeout";
@@ -154,6 +140,8 @@ fn parse_timeout(text: &str) -> Option<Duration> {
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderValue;
+
     use super::*;
 
     #[test]
@@ -191,17 +179,15 @@ mod tests {
     }
 
     #[test]
-    fn a_body_is_its_message_and_the_status_in_short_frames_when_it_is_short() {
+    fn a_message_is_in_short_frames_when_it_is_short() {
         for length in [0, 1, 250, 251, 600, SHORT_MESSAGE, SHORT_MESSAGE + 1] {
-            let message: Vec<u8> = (0..length).map(|at| at as u8).collect();
-            let (one, other) = message.split_at(length / 3);
-            let mut frames = whole_body(&[one, other].map(Bytes::copy_from_slice));
-            let status = frames.pop().unwrap().into_trailers().unwrap();
-            assert_eq!(status[GRPC_STATUS], "0");
+            let whole: Vec<u8> = (0..length).map(|at| at as u8).collect();
+            let (one, other) = whole.split_at(length / 3);
+            let frames = message(&[one, other].map(Bytes::copy_from_slice));
             let data: Vec<Bytes> = frames.into_iter().map(|frame| frame.into_data().unwrap()).collect();
             let is_short = |frame: &Bytes| frame.len() <= SHORT_FRAME;
             assert!(length > SHORT_MESSAGE || data.iter().all(is_short), "{length}");
-            assert_eq!(unframe(data.concat().into(), length).unwrap(), message, "{length}");
+            assert_eq!(unframe(data.concat().into(), length).unwrap(), whole, "{length}");
         }
     }
 

@@ -5,8 +5,6 @@
 //! Statement and plain statement are compared. An answer of the mesh costs the database more than its
 //! statement: a session that sleeps between two answers is woken, and finds the caches used by others.
 
-use std::fs;
-
 use mesh::{
     failure::{Failure, cannot},
     processes::POSTGRES,
@@ -15,12 +13,13 @@ use mesh::{
 use mesh_query::{CANDLES, DELEGATIONS, PROPOSALS, SUMMARIES};
 use mesh_store::{LIST_SETTINGS, List, PageRequest, PageSizes, Value, Window};
 use serde_json::Value as Json;
+use tempfile::NamedTempFile;
 
 use super::{
     comparison::{self, REQUESTS, Side},
     deep_pages,
     load::Load,
-    postgres_client::{PLANNED_ONCE, PostgresClient},
+    postgres_client::{PLANNED_ONCE, PostgresClient, script},
     reads::Fixture,
     section::Section,
     sections::SectionName,
@@ -63,9 +62,6 @@ const FILL_POINTS: [&str; 2] = [
 /// An id with the number `:n`.
 const ID: &str = "lpad(to_hex(:n::int), 64, '0')";
 
-/// The statement of a withdrawal.
-const WITHDRAWAL: &str = include_str!("../../../../services/query/sql/get_withdrawal.sql");
-
 /// What is read in three ways.
 struct Compared {
     /// Names of the sides.
@@ -78,20 +74,7 @@ struct Compared {
     /// The plain statement over `:n`.
     plain: &'static str,
     /// The greatest `:n`, from 0 on.
-    greatest: u64,
-}
-
-impl Compared {
-    /// The scripts of pgbench.
-    fn scripts(&self) -> [String; 2] {
-        let lines = self.statement.lines().filter(|line| !line.starts_with("--"));
-        let mut statement = lines.collect::<Vec<_>>().join("\n");
-        for (index, parameter) in self.parameters.iter().enumerate().rev() {
-            statement = statement.replace(&format!("${}", index + 1), parameter);
-        }
-        let script = |statement: &str| format!("\\set n random(0, {})\n{statement};\n", self.greatest);
-        [script(&statement), script(self.plain)]
-    }
+    greatest: i64,
 }
 
 /// The statement for a page of a list, given these filters; their values do not matter.
@@ -198,9 +181,9 @@ pub(super) async fn points(fixture: &Fixture<'_>) -> Result<Section, Failure> {
     let compared = [Compared {
         names: ["withdrawals", "withdrawals, its statement", "withdrawals, plain"],
         paths: (0..withdrawals::ROWS).map(|number| format!("/api/v2/withdrawal/{number:064x}")).collect(),
-        statement: WITHDRAWAL.to_owned(),
+        statement: withdrawals::STATEMENT.to_owned(),
         parameters: &[ID],
-        greatest: withdrawals::ROWS - 1,
+        greatest: withdrawals::ROWS.cast_signed() - 1,
         plain: "SELECT id, party_id, trim_scale(amount)::text, asset, status::text, ref, foreign_tx_hash,
                 created_timestamp, withdrawn_timestamp, ext
             FROM withdrawals WHERE id = lpad(to_hex(:n::int), 64, '0') ORDER BY block_time DESC LIMIT 1",
@@ -220,29 +203,23 @@ async fn compare<const N: usize>(
     print_line(&format!("reading {name} from the mesh and by pgbench"));
     let server = fixture.mesh.watch(&[POSTGRES]);
     let (mut sides, mut worst) = (Vec::new(), f64::NAN);
-    for compared in compared {
-        let scripts = compared.scripts().map(|script| {
-            let file = tempfile::NamedTempFile::new()?;
-            fs::write(file.path(), script)?;
-            Ok(file)
-        });
-        let by_pgbench = |name, script: &std::io::Result<tempfile::NamedTempFile>| {
-            let script = script.as_ref().map_err(|error| cannot("write a script", error))?;
+    for Compared { names: [mesh, own, plainly], paths, statement, parameters, plain, greatest } in compared {
+        let scripts = [script(&statement, parameters, 0..=greatest)?, script(plain, &[], 0..=greatest)?];
+        let by_pgbench = |name, script: &NamedTempFile| {
             let (pgbench, watched, length) = (pgbench.clone(), server.clone(), fixture.length);
             let path = script.path().to_owned();
             let bench = move || pgbench.bench(&path, (CONNECTIONS, settings), &watched, length);
-            Ok::<_, Failure>(Side::blocking(name, REQUESTS, bench))
+            Side::blocking(name, REQUESTS, bench)
         };
-        let Compared { names: [mesh, statement, plain], paths, .. } = compared;
         let load = Load::paths(fixture.edges.uncached, paths, CONNECTIONS, fixture.length);
-        let [mesh, statement, plain] = comparison::run_rounds([
+        let [mesh, own, plain] = comparison::run_rounds([
             Side::load(mesh, load, server.clone()),
-            by_pgbench(statement, &scripts[0])?,
-            by_pgbench(plain, &scripts[1])?,
+            by_pgbench(own, &scripts[0]),
+            by_pgbench(plainly, &scripts[1]),
         ])
         .await?;
-        worst = worst.max(statement.cost().zip(plain.cost()).map_or(f64::NAN, |(one, other)| one / other));
-        sides.extend([mesh, statement, plain]);
+        worst = worst.max(own.cost().zip(plain.cost()).map_or(f64::NAN, |(one, other)| one / other));
+        sides.extend([mesh, own, plain]);
     }
     let found = ("statement / plain statement, CPU time of PostgreSQL, the worst".to_owned(), worst);
     Ok(comparison::section(name, title, &sides, &[found]))

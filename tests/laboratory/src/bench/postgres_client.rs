@@ -1,12 +1,15 @@
 //! Runs client programs of PostgreSQL, psql and pgbench, against the database of a private mesh.
 
 use std::{
+    fs,
+    ops::RangeInclusive,
     path::{Path, PathBuf},
     process::{Command, Stdio},
     time::Duration,
 };
 
-use mesh::failure::Failure;
+use mesh::failure::{Failure, cannot};
+use tempfile::NamedTempFile;
 
 use super::{
     cost::{self, MeasuredProcess},
@@ -19,6 +22,26 @@ pub(super) const READER: &str = "reader";
 
 /// The setting by which a statement is planned once per connection.
 pub(super) const PLANNED_ONCE: &str = "-c plan_cache_mode=force_generic_plan";
+
+/// A script of pgbench: a statement with a random number `:n`. `parameters` are expressions over `:n` for the
+/// statement's `$1`, `$2`, ...
+pub(super) fn script(
+    statement: &str,
+    parameters: &[&str],
+    numbers: RangeInclusive<i64>,
+) -> Result<NamedTempFile, Failure> {
+    let lines = statement.lines().filter(|line| !line.trim_start().starts_with("--"));
+    let mut statement = lines.collect::<Vec<_>>().join("\n");
+    for (index, parameter) in parameters.iter().enumerate().rev() {
+        statement = statement.replace(&format!("${}", index + 1), parameter);
+    }
+    let (least, greatest) = numbers.into_inner();
+    let written = NamedTempFile::new().and_then(|file| {
+        fs::write(file.path(), format!("\\set n random({least}, {greatest})\n{statement};\n"))?;
+        Ok(file)
+    });
+    written.map_err(|error| cannot("write a script", &error))
+}
 
 /// A program that can be run.
 #[derive(Clone, Debug)]
@@ -107,6 +130,21 @@ pub(super) fn runs(mut program: Command) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_script_asks_a_statement_with_expressions_for_its_parameters() {
+        let script = |statement, parameters: &[&str]| {
+            fs::read_to_string(script(statement, parameters, 3..=7).unwrap()).unwrap()
+        };
+        let one = script(crate::bench::withdrawals::STATEMENT, &[":n"]);
+        assert!(one.starts_with("\\set n random(3, 7)\n"), "{one}");
+        assert!(one.contains("WHERE id = :n ORDER BY"), "{one}");
+        assert!(!one.contains('$') && !one.contains("--"), "{one}");
+        assert_eq!(one.matches(';').count(), 1);
+        let expressions: Vec<String> = (1..=10).map(|number| format!("e{number}")).collect();
+        let ten = script("SELECT $1, $10", &expressions.iter().map(|text| &**text).collect::<Vec<_>>());
+        assert!(ten.ends_with("SELECT e1, e10;\n"), "{ten}");
+    }
 
     #[test]
     fn the_output_of_pgbench_is_parsed() {

@@ -16,14 +16,12 @@ use super::{
     comparison::{ROUNDS, run_blocking},
     cost::{self, MeasuredProcess},
     meter::{Meter, Round},
-    postgres_client::{PLANNED_ONCE, PostgresClient, READER},
+    postgres_client::{PLANNED_ONCE, PostgresClient, READER, script},
     reads::Fixture,
     section::{Line, Section, median, median_if_known, rounded},
     sections::SectionName,
     withdrawals,
 };
-
-const STATEMENT: &str = include_str!("../../../../services/query/sql/get_withdrawal.sql");
 
 /// Number of concurrent reads.
 const IN_FLIGHT: u64 = 64;
@@ -38,8 +36,9 @@ pub(super) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
         return Ok(Section::skipped(SectionName::Store, "there is no pgbench"));
     };
     print_line("reading single rows by the store library and by pgbench");
-    let script = tempfile::NamedTempFile::new().map_err(|error| cannot("write a script", &error))?;
-    std::fs::write(script.path(), script_text()).map_err(|error| cannot("write a script", &error))?;
+    let first = withdrawals::FIRST_NUMBER;
+    let numbers = first..=first + withdrawals::ROWS.cast_signed() - 1;
+    let script = script(withdrawals::STATEMENT, &[":n"], numbers)?;
     let (server, length) = (fixture.mesh.watch(&[POSTGRES]), fixture.length);
     let (mut by_store, mut by_pgbench) = (Vec::new(), Vec::new());
     for _ in 0..ROUNDS {
@@ -85,7 +84,7 @@ async fn read_for(store: &Store, length: Duration) -> Result<u64, Failure> {
             while Instant::now() < until {
                 let number =
                     withdrawals::FIRST_NUMBER + random.random_range(0..withdrawals::ROWS.cast_signed());
-                let row = store.point(STATEMENT, &[&number.to_string()]).await;
+                let row = store.point(withdrawals::STATEMENT, &[&number.to_string()]).await;
                 let row = row.map_err(|error| cannot("read by the store", &error))?;
                 let found: Option<&str> = row.try_get("id").map_err(|error| cannot("read a row", &error))?;
                 if found.is_none() {
@@ -104,14 +103,6 @@ async fn read_for(store: &Store, length: Duration) -> Result<u64, Failure> {
 }
 
 /// The pgbench script: the statement without comments, with a variable as parameter.
-fn script_text() -> String {
-    let lines = STATEMENT.lines().filter(|line| !line.trim_start().starts_with("--"));
-    let statement = lines.collect::<Vec<_>>().join("\n").replace("$1", ":id");
-    let first = withdrawals::FIRST_NUMBER;
-    let last = first + withdrawals::ROWS.cast_signed() - 1;
-    format!("\\set id random({first}, {last})\n{statement};\n")
-}
-
 fn section(by_store: &[Round], by_pgbench: &[Round]) -> Section {
     let rate = |rounds: &[Round]| median(rounds.iter().map(Round::rate));
     let line = |name, rounds: &[Round]| {
@@ -131,21 +122,4 @@ fn section(by_store: &[Round], by_pgbench: &[Round]) -> Section {
     let title = format!("store: the statement of GetWithdrawal, medians of {ROUNDS} rounds in turns");
     let found = ("store / pgbench, reads a second".to_owned(), rate(by_store) / rate(by_pgbench));
     Section::new(SectionName::Store, &title, &lines, "", &[found])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_script_asks_the_statement_of_the_service() {
-        let script = script_text();
-        assert!(
-            script.starts_with("\\set id random(1000000000000000000, 1000000000000099999)\n"),
-            "{script}"
-        );
-        assert!(script.contains("WHERE id = :id ORDER BY"), "{script}");
-        assert!(!script.contains('$') && !script.contains("--"), "{script}");
-        assert_eq!(script.matches(';').count(), 1);
-    }
 }

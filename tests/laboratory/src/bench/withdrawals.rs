@@ -10,6 +10,8 @@ use mesh_node::NEXT_BLOCK;
 
 use crate::private::Servers;
 
+/// The statement that reads one.
+pub(super) const STATEMENT: &str = include_str!("../../../../services/query/sql/get_withdrawal.sql");
 /// Number of rows of each kind: with hash ids, and with numeric ids.
 pub(super) const ROWS: u64 = 100_000;
 /// The first numeric id. pgbench can generate random numbers only, not hashes.
