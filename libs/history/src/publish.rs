@@ -2,16 +2,22 @@
 
 use std::{
     fs, io,
-    path::Path as FilePath,
+    os::unix::fs::PermissionsExt,
+    path::{Path as FilePath, PathBuf},
     time::{Duration, SystemTime},
 };
 
 use bytes::{Bytes, BytesMut};
 use futures_util::TryStreamExt;
 use object_store::{MultipartUpload, ObjectMeta, ObjectStoreExt, PutMode, PutPayload, path::Path};
-use tokio::{fs::File, io::AsyncReadExt};
+use tempfile::NamedTempFile;
+use tokio::{fs::File, io::AsyncReadExt, task::spawn_blocking};
 
-use crate::{error::HistoryError, name::SegmentName, store::SegmentStore};
+use crate::{
+    error::HistoryError,
+    name::SegmentName,
+    store::{SEGMENTS, STAGING, SegmentStore},
+};
 
 /// Files up to this length are put with one call; longer ones are uploaded in pieces of this length. Bytes.
 const PIECE: usize = 8 << 20;
@@ -20,17 +26,67 @@ const ABANDONED: Duration = Duration::from_secs(24 * 3600);
 const READING: &str = "reading a segment file";
 
 impl SegmentStore {
-    /// Publishes a verified segment file. When this succeeds, the segment is stored durably; when it fails or
-    /// the process dies, the segment exists whole or not at all. The caller must have the lock of H7.
+    /// A new file to make a segment in: in the store's own folder when it is one, so that publishing only
+    /// renames it, otherwise in `scratch`. It is removed when dropped.
+    ///
+    /// # Errors
+    ///
+    /// No file can be created there.
+    pub fn new_file(&self, scratch: &FilePath) -> io::Result<NamedTempFile> {
+        let staging = self.folder.as_ref().map(|folder| folder.join(STAGING));
+        if let Some(staging) = &staging {
+            fs::create_dir_all(staging)?;
+        }
+        let mut builder = tempfile::Builder::new();
+        // As of any new file, less the umask; by default nobody else could read a temporary file.
+        builder.prefix("mesh-segment-").permissions(fs::Permissions::from_mode(0o666));
+        builder.tempfile_in(staging.as_deref().unwrap_or(scratch))
+    }
+
+    /// Publishes a verified segment file of [`SegmentStore::new_file`]. When this succeeds, the segment is
+    /// stored durably; when it fails or the process dies, the segment exists whole or not at all. The caller
+    /// must have the lock of H7.
     ///
     /// # Errors
     ///
     /// [`HistoryError::Exists`] when there is a segment of this name; the file or the object store fails.
-    pub async fn publish(&self, name: &SegmentName, file: &FilePath) -> Result<(), HistoryError> {
+    pub async fn publish(&self, name: &SegmentName, file: NamedTempFile) -> Result<(), HistoryError> {
+        self.sweep().await?;
+        match &self.folder {
+            None => self.upload(name, file.path()).await,
+            Some(folder) => self.rename(name, file, folder.join(SEGMENTS)).await,
+        }
+    }
+
+    /// Renames a file to a segment of the folder, synced to disk.
+    async fn rename(
+        &self,
+        name: &SegmentName,
+        file: NamedTempFile,
+        segments: PathBuf,
+    ) -> Result<(), HistoryError> {
+        let object = name.to_string();
+        let target = segments.join(&object);
+        let renamed = spawn_blocking(move || {
+            fs::create_dir_all(&segments)?;
+            file.as_file().sync_all()?;
+            file.persist_noclobber(target).map_err(|refused| refused.error)?;
+            fs::File::open(segments)?.sync_all()
+        });
+        let after = self.deadlines.publish;
+        let Ok(renamed) = tokio::time::timeout(after, renamed).await else {
+            return Err(HistoryError::Late { object, after });
+        };
+        match renamed.map_err(io::Error::other).flatten() {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(HistoryError::Exists { object }),
+            renamed => renamed.map_err(HistoryError::io("publishing a segment file")),
+        }
+    }
+
+    async fn upload(&self, name: &SegmentName, file: &FilePath) -> Result<(), HistoryError> {
         let mut file = File::open(file).await.map_err(HistoryError::io(READING))?;
         let size = file.metadata().await.map_err(HistoryError::io(READING))?.len();
         let path = self.path(name);
-        self.sweep().await?;
         if size <= PIECE as u64 {
             let whole = PutPayload::from(piece(&mut file).await?);
             let put = self.objects.put_opts(&path, whole, PutMode::Create.into());
@@ -74,8 +130,7 @@ impl SegmentStore {
         }
     }
 
-    /// Removes the remains of writers that died: staged objects, and in a folder the temporary files of the
-    /// object store.
+    /// Removes the remains of writers that died.
     async fn sweep(&self) -> Result<(), HistoryError> {
         let staging = self.staging();
         let left = self.objects.list(Some(&staging)).try_collect();
@@ -84,41 +139,16 @@ impl SegmentStore {
             let path = &meta.location;
             self.within(path, self.deadlines.call, self.objects.delete(path)).await?;
         }
-        let Some(folder) = self.folder.clone() else { return Ok(()) };
-        let swept = tokio::task::spawn_blocking(move || {
-            for place in ["segments", "staging"] {
-                sweep_folder(&folder.join(place))?;
-            }
-            Ok(())
-        });
-        swept.await.map_err(io::Error::other).flatten().map_err(HistoryError::io("sweeping the folder"))
+        Ok(())
     }
 
     fn staging(&self) -> Path {
-        self.root.clone().join("staging")
+        self.root.clone().join(STAGING)
     }
 }
 
 fn abandoned(written: SystemTime) -> bool {
     SystemTime::now().duration_since(written).is_ok_and(|age| age > ABANDONED)
-}
-
-/// Removes old files `<name>#<number>`.
-fn sweep_folder(folder: &FilePath) -> io::Result<()> {
-    let entries = match fs::read_dir(folder) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        entries => entries?,
-    };
-    for entry in entries {
-        let entry = entry?;
-        let name = entry.file_name();
-        let number = name.to_str().and_then(|name| name.rsplit_once('#')).map(|(_, number)| number);
-        let unnamed = number.is_some_and(|number| number.bytes().all(|b| b.is_ascii_digit()));
-        if unnamed && abandoned(entry.metadata()?.modified()?) {
-            fs::remove_file(entry.path())?;
-        }
-    }
-    Ok(())
 }
 
 /// The next [`PIECE`] of a file; shorter at its end.

@@ -30,6 +30,11 @@ use crate::{
 /// Segments that are opened at the same time.
 const OPENED_AT_ONCE: usize = 8;
 
+/// The folder of the segments, in the root.
+pub(crate) const SEGMENTS: &str = "segments";
+/// The folder of files and objects that are not published yet, in the root.
+pub(crate) const STAGING: &str = "staging";
+
 /// Deadlines of calls to the object store.
 #[derive(Debug, Clone, Copy)]
 pub struct Deadlines {
@@ -86,13 +91,13 @@ impl SegmentStore {
         std::fs::create_dir_all(folder).map_err(|error| failed(error.to_string()))?;
         let objects = LocalFileSystem::new_with_prefix(folder).map_err(|error| failed(error.to_string()))?;
         let store =
-            SegmentStore::from_objects(Arc::new(objects.with_fsync(true)), Path::default(), deadlines);
+            SegmentStore::from_objects(Arc::new(objects), Path::default(), deadlines);
         Ok(SegmentStore { folder: Some(folder.into()), ..store })
     }
 
     /// A store over any object store, below `root` in it.
     pub fn from_objects(objects: Arc<dyn ObjectStore>, root: Path, deadlines: Deadlines) -> SegmentStore {
-        let segments = root.clone().join("segments");
+        let segments = root.clone().join(SEGMENTS);
         SegmentStore { objects, root, folder_path: segments, deadlines, folder: None, open: Arc::default() }
     }
 
@@ -103,7 +108,7 @@ impl SegmentStore {
     ///
     /// There is no such folder.
     pub fn open_folder(folder: &FilePath, deadlines: Deadlines) -> Result<SegmentStore, HistoryError> {
-        let inner = folder.join("segments");
+        let inner = folder.join(SEGMENTS);
         let directory = if inner.is_dir() { &inner } else { folder };
         let failed = |what: String| HistoryError::Root { root: folder.display().to_string(), what };
         if !directory.is_dir() {

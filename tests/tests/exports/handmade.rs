@@ -60,9 +60,9 @@ impl HandmadeSegments {
         let store = SegmentStore::open(folder.path().to_str().unwrap(), Deadlines::default()).unwrap();
         let mut last = None;
         for plan in &plans {
-            let file = tempfile::NamedTempFile::new_in(folder.path()).unwrap();
+            let file = store.new_file(folder.path()).unwrap();
             last = Some(write(plan, last, file.path()));
-            store.publish(&plan.name(), file.path()).await.unwrap();
+            store.publish(&plan.name(), file).await.unwrap();
         }
         Self { folder, plans }
     }

@@ -67,7 +67,7 @@ impl History {
     /// Seals and publishes; feeds the text in pieces of an odd size.
     pub(crate) async fn seal(&mut self, plan: &Plan) -> SegmentName {
         let (file, name, id) = file(self.folder.path(), plan, self.last);
-        self.store.publish(&name, file.path()).await.unwrap();
+        self.store.publish(&name, file).await.unwrap();
         self.last = Some(id);
         name
     }

@@ -2,10 +2,14 @@
 
 use std::{
     fs,
+    os::unix::fs::MetadataExt,
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
-use mesh_history::HistoryError;
+use futures_util::TryStreamExt;
+use mesh_history::{Deadlines, HistoryError, SegmentStore};
+use object_store::{ObjectMeta, ObjectStore, memory::InMemory, path::Path};
 
 use crate::fixture::{History, Plan, file, rng, table};
 
@@ -15,26 +19,44 @@ async fn a_segment_is_published_once() {
     let name = history.seal(&Plan::new(1, 1, 10).with("trades", "id\n1\n")).await;
     let before = fs::read(history.path(&name)).unwrap();
     let (file, again, _) = file(history.folder.path(), &Plan::new(1, 1, 10).with("trades", "id\n2\n"), None);
-    let error = history.store.publish(&again, file.path()).await.unwrap_err();
+    let error = history.store.publish(&again, file).await.unwrap_err();
     assert!(matches!(error, HistoryError::Exists { .. }), "{error}");
     assert_eq!(fs::read(history.path(&name)).unwrap(), before);
 }
 
 #[tokio::test]
-async fn a_long_segment_appears_whole_and_leaves_nothing_beside_it() {
+async fn a_long_segment_is_uploaded_in_pieces_and_leaves_nothing_beside_it() {
     let mut plan = Plan::new(1, 1, 10).with("trades", format!("id\n\"{}\"\n", "long ".repeat(4 << 20)));
     plan.level = 0;
+    let objects = Arc::new(InMemory::new());
     let mut history = History::new();
+    history.store = SegmentStore::from_objects(objects.clone(), Path::default(), Deadlines::default());
     let name = history.seal(&plan).await;
-    assert!(fs::metadata(history.path(&name)).unwrap().len() > 17 << 20);
     let segment = history.store.verify(&name).await.unwrap();
     assert_eq!(segment.history("trades").unwrap().rows, 1);
-    let left = fs::read_dir(history.folder.path().join("staging")).map_or(0, Iterator::count);
-    assert_eq!(left, 0);
     // A staged upload detects an existing segment, too.
     let (file, ..) = file(history.folder.path(), &plan, None);
-    let error = history.store.publish(&name, file.path()).await.unwrap_err();
+    let error = history.store.publish(&name, file).await.unwrap_err();
     assert!(matches!(error, HistoryError::Exists { .. }), "{error}");
+    let objects: Vec<ObjectMeta> = objects.list(None).try_collect().await.unwrap();
+    assert_eq!(objects.len(), 1);
+    assert!(objects[0].size > 17 << 20);
+}
+
+#[tokio::test]
+async fn a_folder_gets_the_file_itself_with_the_permissions_of_any_file() {
+    let history = History::new();
+    let (made, name, _) = file(history.folder.path(), &Plan::new(1, 1, 10).with("trades", "id\n1\n"), None);
+    let file = history.store.new_file(history.folder.path()).unwrap();
+    // Writes into the new file, as the sealer does.
+    fs::write(file.path(), fs::read(made.path()).unwrap()).unwrap();
+    let before = file.as_file().metadata().unwrap();
+    history.store.publish(&name, file).await.unwrap();
+    let published = fs::metadata(history.path(&name)).unwrap();
+    assert_eq!(published.ino(), before.ino());
+    let any = fs::File::create(history.folder.path().join("any")).unwrap().metadata().unwrap();
+    assert_eq!(published.mode(), any.mode());
+    assert_eq!(fs::read_dir(history.folder.path().join("staging")).unwrap().count(), 0);
 }
 
 #[tokio::test]
@@ -80,18 +102,13 @@ async fn a_replaced_object_is_opened_anew() {
 async fn publishing_sweeps_what_dead_writers_left() {
     let mut history = History::new();
     history.seal(&Plan::new(1, 1, 10).with("trades", "id\n1\n")).await;
-    let folder = history.folder.path().join("segments");
+    let folder = history.folder.path().join("staging");
     let old = SystemTime::now() - Duration::from_secs(2 * 24 * 3600);
-    for (name, written) in
-        [("a.zip#1", old), ("a.zip#2", SystemTime::now()), ("mesh-1-0-0.zip", old), ("a#b", old)]
-    {
+    for (name, written) in [("mesh-segment-old", old), ("mesh-segment-new", SystemTime::now())] {
+        fs::create_dir_all(&folder).unwrap();
         fs::File::create(folder.join(name)).unwrap().set_modified(written).unwrap();
     }
     history.seal(&Plan::new(1, 11, 20).with("trades", "id\n1\n")).await;
-    let mut left: Vec<_> = fs::read_dir(&folder)
-        .unwrap()
-        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-        .collect();
-    left.sort();
-    assert_eq!(left, ["a#b", "a.zip#2", "mesh-1-0-0.zip", "mesh-1-1-10.zip", "mesh-1-11-20.zip"]);
+    let left: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(left, ["mesh-segment-new"]);
 }

@@ -31,11 +31,11 @@ async fn a_bucket_holds_segments_as_a_folder_does() -> Result<(), Box<dyn std::e
             block_time_to: 1_700_000_010_000_000_000,
             previous_id: None,
         };
-        let path = folder.path().join("segment.zip");
-        let (name, _) =
-            assemble(&span, vec![member.finish()?], &mut BufWriter::new(fs::File::create(&path)?))?;
-        store.publish(&name, &path).await?;
-        let again = store.publish(&name, &path).await;
+        let (file, again) = (store.new_file(folder.path())?, store.new_file(folder.path())?);
+        let (name, _) = assemble(&span, vec![member.finish()?], &mut BufWriter::new(file.as_file()))?;
+        fs::copy(file.path(), again.path())?;
+        store.publish(&name, file).await?;
+        let again = store.publish(&name, again).await;
         assert!(matches!(again, Err(HistoryError::Exists { .. })), "{again:?}");
         store.verify(&name).await?;
         names.push(name);

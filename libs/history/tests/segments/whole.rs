@@ -101,7 +101,7 @@ async fn text_that_breaks_the_rules_is_found_although_its_hash_is_right() {
         let history = History::new();
         let plan = Plan::new(1, 1, 9).with("trades", text);
         let (file, name, _) = file(history.folder.path(), &plan, None);
-        history.store.publish(&name, file.path()).await.unwrap();
+        history.store.publish(&name, file).await.unwrap();
         let found = faults(&history.store).await;
         assert_eq!(found.len(), 1, "{found:?}");
         assert!(found[0].starts_with(&format!("{name}: history/trades.csv: {what}")), "{found:?}");

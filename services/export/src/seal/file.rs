@@ -7,7 +7,7 @@ use std::{
 
 use bytes::Bytes;
 use mesh_history::{
-    DEFAULT_LEVEL, ReadyMember, Segment, SegmentName, Span, StagedMember, assemble, verify_file,
+    DEFAULT_LEVEL, ReadyMember, Segment, SegmentName, SegmentStore, Span, StagedMember, assemble, verify_file,
 };
 use tempfile::NamedTempFile;
 use tokio::{
@@ -38,9 +38,12 @@ pub(super) struct VerifiedFile {
 }
 
 impl SegmentFile {
-    pub(super) fn begin(scratch: PathBuf) -> (Self, JoinHandle<Result<VerifiedFile, SealError>>) {
+    pub(super) fn begin(
+        segments: SegmentStore,
+        scratch: PathBuf,
+    ) -> (Self, JoinHandle<Result<VerifiedFile, SealError>>) {
         let (sender, receiver) = mpsc::channel(MAX_QUEUED);
-        (Self(sender), spawn_blocking(move || make(&scratch, receiver)))
+        (Self(sender), spawn_blocking(move || make(&segments, &scratch, receiver)))
     }
 
     pub(super) async fn begin_member(&mut self, name: String) {
@@ -61,7 +64,11 @@ impl SegmentFile {
     }
 }
 
-fn make(scratch: &Path, mut messages: mpsc::Receiver<Message>) -> Result<VerifiedFile, SealError> {
+fn make(
+    segments: &SegmentStore,
+    scratch: &Path,
+    mut messages: mpsc::Receiver<Message>,
+) -> Result<VerifiedFile, SealError> {
     let mut ready: Vec<ReadyMember> = Vec::new();
     let mut current: Option<StagedMember> = None;
     let span = loop {
@@ -84,7 +91,7 @@ fn make(scratch: &Path, mut messages: mpsc::Receiver<Message>) -> Result<Verifie
     if let Some(member) = current {
         ready.push(member.finish()?);
     }
-    let mut file = NamedTempFile::with_prefix_in("mesh-segment-", scratch)?;
+    let mut file = segments.new_file(scratch)?;
     let mut out = BufWriter::with_capacity(256 << 10, file.as_file_mut());
     let (name, _) = assemble(&span, ready, &mut out)?;
     out.flush()?;

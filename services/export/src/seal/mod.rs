@@ -80,7 +80,7 @@ pub struct Sealing {
     pub segments: SegmentStore,
     /// When segments end and when they are removed.
     pub rules: Rules,
-    /// Folder for files that are being made.
+    /// Folder for temporary files of members, and for segment files before their upload.
     pub scratch: PathBuf,
     /// Metrics of the workload.
     pub metrics: Metrics,
@@ -182,7 +182,7 @@ impl Sealing {
         let span = describe(span, chain_id, version, list)?;
 
         let statements = members::all(&snapshot.primary_keys().await?)?;
-        let (mut file, making) = SegmentFile::begin(self.scratch.clone());
+        let (mut file, making) = SegmentFile::begin(self.segments.clone(), self.scratch.clone());
         for (member, statement) in statements {
             file.begin_member(member).await;
             let mut rows = snapshot.copy(&statement).await?;
@@ -194,7 +194,7 @@ impl Sealing {
         file.finish(span).await;
         let verified =
             making.await.map_err(|error| SealError::Unfit(format!("the maker of the file: {error}")))??;
-        match self.segments.publish(&verified.name, verified.file.path()).await {
+        match self.segments.publish(&verified.name, verified.file).await {
             Ok(()) => {}
             // Another writer has published the same rows; the next listing has it.
             Err(HistoryError::Exists { .. }) => return Ok(Some(verified.name)),
