@@ -1,6 +1,6 @@
 //! The contract as data: one row per operation with its HTTP route, and the rule of each field.
 
-use std::{sync::OnceLock, time::Duration};
+use std::{collections::HashMap, sync::OnceLock, time::Duration};
 
 use prost_reflect::{
     DescriptorPool, DynamicMessage, ExtensionDescriptor, FieldDescriptor, MessageDescriptor,
@@ -15,7 +15,8 @@ use crate::{v2, workload::workload};
 pub struct Contract {
     pool: DescriptorPool,
     operations: Vec<OperationInfo>,
-    rule: ExtensionDescriptor,
+    /// Rules by the full names of their fields.
+    rules: HashMap<String, Rule>,
 }
 
 /// One operation as the edge needs it.
@@ -95,20 +96,8 @@ impl Contract {
     }
 
     /// The rule of a field.
-    pub fn rule(&self, field: &FieldDescriptor) -> Rule {
-        let options = field.options();
-        let rule = match options.get_extension(&self.rule).as_message() {
-            Some(message) => message.transcode_to::<v2::Rule>().unwrap_or_default(),
-            None => v2::Rule::default(),
-        };
-        let number = |number: u32| (number != 0).then_some(number);
-        Rule {
-            format: rule.format(),
-            missing: number(rule.missing),
-            invalid: number(rule.invalid),
-            max_chars: number(rule.max_chars).map(|most| most as usize),
-            called: (!rule.called.is_empty()).then_some(rule.called),
-        }
+    pub fn rule(&self, field: &FieldDescriptor) -> &Rule {
+        self.rules.get(field.full_name()).unwrap_or(&Rule::NONE)
     }
 
     fn read() -> Self {
@@ -121,9 +110,34 @@ impl Contract {
             .flat_map(|service| service.methods().collect::<Vec<_>>())
             .map(|method| operation(&method, &http, &within))
             .collect();
-        let rule = extension("api.v2.rule");
-        Self { pool, operations, rule }
+        let rules = rules(&pool, &extension("api.v2.rule"));
+        Self { pool, operations, rules }
     }
+}
+
+impl Rule {
+    /// The rule of a field without one.
+    const NONE: Self =
+        Self { format: Format::Any, missing: None, invalid: None, max_chars: None, called: None };
+}
+
+/// The rules of all fields that declare one.
+fn rules(pool: &DescriptorPool, extension: &ExtensionDescriptor) -> HashMap<String, Rule> {
+    let number = |number: u32| (number != 0).then_some(number);
+    let read = |field: FieldDescriptor| {
+        let options = field.options();
+        let declared = options.has_extension(extension).then(|| options.get_extension(extension))?;
+        let rule: v2::Rule = declared.as_message()?.transcode_to().ok()?;
+        let rule = Rule {
+            format: rule.format(),
+            missing: number(rule.missing),
+            invalid: number(rule.invalid),
+            max_chars: number(rule.max_chars).map(|most| most as usize),
+            called: (!rule.called.is_empty()).then_some(rule.called),
+        };
+        Some((field.full_name().to_owned(), rule))
+    };
+    pool.all_messages().flat_map(|message| message.fields().filter_map(read).collect::<Vec<_>>()).collect()
 }
 
 fn operation(
@@ -229,7 +243,7 @@ mod tests {
         let request = Contract::get().pool().get_message_by_name("api.v2.GetWithdrawalRequest").unwrap();
         let rule = Contract::get().rule(&request.get_field_by_name("id").unwrap());
         assert_eq!(
-            rule,
+            *rule,
             Rule {
                 format: Format::Hex64,
                 missing: Some(80003),

@@ -50,7 +50,7 @@ fn leaves(message: &MessageDescriptor, prefix: &str, inherited: Option<u32>, fou
 impl Parameter {
     /// Its name in errors.
     pub(crate) fn called(&self) -> String {
-        Contract::get().rule(&self.field).called.unwrap_or_else(|| format!("`{}`", self.name))
+        Contract::get().rule(&self.field).called.clone().unwrap_or_else(|| format!("`{}`", self.name))
     }
 
     /// The parameter as JSON of the document.

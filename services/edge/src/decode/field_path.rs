@@ -15,8 +15,8 @@ pub(super) type FieldPath = Vec<FieldDescriptor>;
 
 /// The refusal of a malformed value.
 pub(super) fn malformed(path: &[FieldDescriptor], expected: &str, text: &str) -> Problem {
-    let name = path.last().and_then(|field| Contract::get().rule(field).called);
-    let name = name.unwrap_or_else(|| path_text(path));
+    let called = path.last().and_then(|field| Contract::get().rule(field).called.clone());
+    let name = called.unwrap_or_else(|| path_text(path));
     let reason = format!("{name} is malformed: {expected} expected");
     Problem::invalid(number(path), reason).with_inner(quote(text))
 }

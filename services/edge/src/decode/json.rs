@@ -2,11 +2,14 @@
 //! text or number, enums by name or number, any base64; a key given twice and an unknown enum name are
 //! refused, unknown keys ignored (J2-J6, J11).
 
-use std::{collections::HashSet, fmt};
+use std::{borrow::Cow, fmt};
 
 use mesh_problem::{MALFORMED, Problem};
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, ReflectMessage, Value};
-use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{
+    Deserialize,
+    de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
+};
 
 use crate::decode::value;
 
@@ -22,6 +25,10 @@ pub(super) fn fill(message: &mut DynamicMessage, body: &[u8]) -> Result<(), Prob
     *message = Message(message.descriptor()).deserialize(&mut json).map_err(malformed)?;
     json.end().map_err(malformed)
 }
+
+/// A key, copied only when it has escapes.
+#[derive(Deserialize)]
+struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// Reads an object as a message.
 struct Message(MessageDescriptor);
@@ -44,17 +51,18 @@ impl<'de> Visitor<'de> for Message {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<DynamicMessage, A::Error> {
         let mut message = DynamicMessage::new(self.0);
         let descriptor = message.descriptor();
-        let mut seen = HashSet::new();
-        while let Some(key) = map.next_key::<String>()? {
+        let mut seen = Vec::new();
+        while let Some(Key(key)) = map.next_key()? {
             let field =
                 descriptor.get_field_by_json_name(&key).or_else(|| descriptor.get_field_by_name(&key));
             let Some(field) = field else {
                 map.next_value::<IgnoredAny>()?;
                 continue;
             };
-            if !seen.insert(field.number()) {
+            if seen.contains(&field.number()) {
                 return Err(A::Error::custom(format!("{} is given twice", field.json_name())));
             }
+            seen.push(field.number());
             if let Some(value) = map.next_value_seed(Field(&field))? {
                 set(&mut message, &field, value).map_err(A::Error::custom)?;
             }

@@ -67,7 +67,7 @@ fn check_required(message: &DynamicMessage) -> Result<(), Problem> {
     for field in message.descriptor().fields() {
         let rule = Contract::get().rule(&field);
         if let Some(number) = rule.missing.filter(|_| !message.has_field(&field)) {
-            let name = rule.called.unwrap_or_else(|| field.json_name().to_owned());
+            let name = rule.called.as_deref().unwrap_or(field.json_name());
             return Err(Problem::invalid(number, format!("{name} is missing")));
         }
     }

@@ -58,7 +58,7 @@ fn check_value(value: Value, path: &mut FieldPath) -> Result<Option<Value>, Prob
         }
         (value, _) => {
             let given = value.as_str().map(str::to_owned).or_else(|| value.as_i64().map(|it| it.to_string()));
-            let checked = value::check(value, &Contract::get().rule(field));
+            let checked = value::check(value, Contract::get().rule(field));
             checked
                 .map(Some)
                 .map_err(|expected| field_path::malformed(path, &expected, &given.unwrap_or_default()))

@@ -114,7 +114,7 @@ fn find_field(descriptor: &MessageDescriptor, name: &str) -> Option<FieldPath> {
 fn parse_value(path: &[FieldDescriptor], text: &str) -> Result<Value, Problem> {
     let Some(field) = path.last() else { return Err(Problem::invalid(MALFORMED, "no such parameter")) };
     let expected = match value::parse(&field.kind(), text) {
-        Ok(parsed) => match value::check(parsed, &Contract::get().rule(field)) {
+        Ok(parsed) => match value::check(parsed, Contract::get().rule(field)) {
             Ok(checked) => return Ok(checked),
             Err(expected) => expected,
         },

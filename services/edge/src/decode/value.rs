@@ -46,7 +46,10 @@ fn parse_integer<T: std::str::FromStr>(text: &str) -> Option<T> {
 
 /// Any of the two alphabets, padded or not (J6).
 fn parse_base64(text: &str) -> Option<Vec<u8>> {
-    LENIENT.decode(text.replace('+', "-").replace('/', "_")).ok()
+    match text.contains(['+', '/']) {
+        true => LENIENT.decode(text.replace('+', "-").replace('/', "_")).ok(),
+        false => LENIENT.decode(text).ok(),
+    }
 }
 
 fn parse_enum(names: &EnumDescriptor, text: &str) -> Option<i32> {
