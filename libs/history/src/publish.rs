@@ -78,7 +78,9 @@ impl SegmentStore {
             return Err(HistoryError::Late { object, after });
         };
         match renamed.map_err(io::Error::other).flatten() {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(HistoryError::Exists { object }),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                Err(HistoryError::Exists { object })
+            }
             renamed => renamed.map_err(HistoryError::io("publishing a segment file")),
         }
     }

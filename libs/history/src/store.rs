@@ -90,8 +90,7 @@ impl SegmentStore {
         };
         std::fs::create_dir_all(folder).map_err(|error| failed(error.to_string()))?;
         let objects = LocalFileSystem::new_with_prefix(folder).map_err(|error| failed(error.to_string()))?;
-        let store =
-            SegmentStore::from_objects(Arc::new(objects), Path::default(), deadlines);
+        let store = SegmentStore::from_objects(Arc::new(objects), Path::default(), deadlines);
         Ok(SegmentStore { folder: Some(folder.into()), ..store })
     }
 

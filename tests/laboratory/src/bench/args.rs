@@ -49,6 +49,6 @@ pub(crate) enum Baseline {
     DirectThreads,
     /// Hello, World, on one thread
     Hello,
-    /// Hello, World, on two threads
-    HelloThreads,
+    /// The answer of another server to one request, again and again, on one thread
+    Repeated,
 }

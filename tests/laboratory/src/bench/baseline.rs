@@ -22,6 +22,8 @@ use crate::bench::args::Baseline;
 
 /// The variable that names the database.
 pub(super) const DATABASE_URL: &str = "MESH_DATABASE_URL";
+/// The variable with the URL whose answer is repeated.
+pub(super) const REPEATED_URL: &str = "MESH_REPEATED_URL";
 /// Pipelined connections for point reads, here and in the `query` service that is compared.
 const POINT_CONNECTIONS: usize = 4;
 /// Greatest number of concurrent requests, that of the `query` service.
@@ -50,7 +52,7 @@ fn serve(kind: Baseline) -> Result<(), Failure> {
             on_threads(answer(listener, direct(query)))
         }
         Baseline::Hello => System::new().block_on(answer(listener, hello())),
-        Baseline::HelloThreads => on_threads(answer(listener, hello())),
+        Baseline::Repeated => System::new().block_on(async { answer(listener, repeated().await?).await }),
     }
 }
 
@@ -75,6 +77,21 @@ pub(super) fn points() -> (String, String) {
 
 fn hello() -> impl Filter<Extract: warp::Reply, Error = warp::Rejection> + Clone {
     warp::path("hello").map(|| "Hello, World!")
+}
+
+/// Asks another server once and repeats its answer, with its headers, to every request.
+async fn repeated() -> Result<impl Filter<Extract: warp::Reply, Error = warp::Rejection> + Clone, Failure> {
+    let url = std::env::var(REPEATED_URL).map_err(|error| cannot("find the answer to repeat", &error))?;
+    let asked = async {
+        let answer = reqwest::get(&url).await?.error_for_status()?;
+        Ok::<_, reqwest::Error>((answer.headers().clone(), answer.bytes().await?))
+    };
+    let (headers, body) = asked.await.map_err(|error| cannot("read the answer to repeat", &error))?;
+    Ok(warp::path("api").map(move || {
+        let mut response = Response::new(body.clone().into());
+        response.headers_mut().clone_from(&headers);
+        response
+    }))
 }
 
 /// The handler of `query`, called as the bus library calls it, with its reply rendered in the same way.

@@ -17,13 +17,15 @@ use crate::{
 };
 
 impl PrivateMesh {
-    /// Starts a baseline process; returns its address once it answers `path` with success.
+    /// Starts a baseline process; returns its address once it answers `path` with success. `source`: the
+    /// server whose answer to `path` a [`Baseline::Repeated`] repeats.
     pub(super) async fn start_baseline(
         &self,
         servers: &Servers,
         kind: Baseline,
         name: &'static str,
         path: &str,
+        source: Option<SocketAddr>,
     ) -> Result<SocketAddr, Failure> {
         let sockets = sockets()?;
         let address = sockets.http;
@@ -33,6 +35,9 @@ impl PrivateMesh {
                 .arg("baseline")
                 .arg(kind)
                 .env(baseline::DATABASE_URL, &servers.database_url);
+        if let Some(source) = source {
+            spec = spec.env(baseline::REPEATED_URL, format!("http://{source}{path}"));
+        }
         spec.sockets = sockets.inherited;
         let (client, url) = (reqwest::Client::new(), format!("http://{address}{path}"));
         let ready = Ready::probe(move || {

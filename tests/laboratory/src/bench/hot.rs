@@ -29,18 +29,19 @@ const BLOCK_PERIOD: Duration = Duration::from_secs(1);
 pub(super) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
     let Fixture { mesh, servers, edges, length, .. } = fixture;
     let hello = ["/hello".to_owned()];
-    let one = mesh.start_baseline(servers, Baseline::Hello, "hello", &hello[0]).await?;
-    let more = mesh.start_baseline(servers, Baseline::HelloThreads, "hello-threads", &hello[0]).await?;
-    print_line("reading a hundred rows again and again");
+    let constant = mesh.start_baseline(servers, Baseline::Hello, "hello", &hello[0], None).await?;
     let hot = withdrawals::paths(servers, ROWS).await?;
+    let repeated =
+        mesh.start_baseline(servers, Baseline::Repeated, "repeated", &hot[0], Some(edges.cached)).await?;
+    print_line("reading a hundred rows again and again");
     let side = |name, address, paths: &[String], processes: &[&str]| {
         Side::load(name, Load::paths(address, paths, CONNECTIONS, *length), mesh.watch(processes))
     };
     let sides = [
-        side("mesh, 1 thread", edges.cached, &hot, &["edge", NATS, "query", POSTGRES]),
-        side("warp hello, 1 thread", one, &hello, &["hello"]),
-        // The edge has one thread, so this side is shown for information only.
-        side("warp hello, 2 threads", more, &hello, &["hello-threads"]),
+        side("mesh", edges.cached, &hot, &["edge", NATS, "query", POSTGRES]),
+        side("warp hello", constant, &hello, &["hello"]),
+        // For information: what the length of the answer and its headers cost without any cache.
+        side("warp, the mesh's bytes", repeated, &hot, &["repeated"]),
     ];
     let sides = tokio::select! {
         sides = comparison::run_rounds(sides) => sides?,

@@ -28,8 +28,9 @@ impl Baselines {
     async fn start(fixture: &Fixture<'_>) -> Result<Self, Failure> {
         let Fixture { mesh, servers, .. } = fixture;
         let paths = withdrawals::paths(servers, withdrawals::ROWS).await?;
-        let one = mesh.start_baseline(servers, Baseline::Direct, "direct", &paths[0]).await?;
-        let more = mesh.start_baseline(servers, Baseline::DirectThreads, "direct-threads", &paths[0]).await?;
+        let one = mesh.start_baseline(servers, Baseline::Direct, "direct", &paths[0], None).await?;
+        let more =
+            mesh.start_baseline(servers, Baseline::DirectThreads, "direct-threads", &paths[0], None).await?;
         let mut answers = Vec::new();
         for side in [fixture.edges.uncached, one, more] {
             let url = format!("http://{side}{}", paths[0]);
