@@ -1,5 +1,5 @@
 //! Section "hot": repeated reads of a hundred rows, while a block a second makes the edge's cache stale,
-//! compared with a minimal warp server.
+//! compared with a minimal warp server, and with one that repeats the edge's own bytes.
 
 use std::{convert::Infallible, time::Duration};
 
@@ -40,7 +40,7 @@ pub(super) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
     let sides = [
         side("mesh", edges.cached, &hot, &["edge", NATS, "query", POSTGRES]),
         side("warp hello", constant, &hello, &["hello"]),
-        // For information: what the length of the answer and its headers cost without any cache.
+        // What the length of the answer and its headers cost without any cache.
         side("warp, the mesh's bytes", repeated, &hot, &["repeated"]),
     ];
     let sides = tokio::select! {
@@ -48,8 +48,8 @@ pub(super) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
         Err(failure) = write_blocks(servers) => return Err(failure),
     };
     let title = format!("{ROWS} withdrawals again and again, a block a second, {CONNECTIONS} connections");
-    let found = sides[0].rate_to(&sides[1], "requests");
-    Ok(comparison::section(SectionName::Hot, &title, &sides, &[found]))
+    let found = [1, 2].map(|other| sides[0].rate_to(&sides[other], "requests"));
+    Ok(comparison::section(SectionName::Hot, &title, &sides, &found))
 }
 
 /// Writes a block a second. Returns only on failure.

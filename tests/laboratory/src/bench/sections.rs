@@ -105,7 +105,7 @@ impl SectionName {
             Self::Point => (Suite::Reads, vec![at_least(0.5, 0.65)]),
             Self::Hop => (Suite::Reads, vec![at_most(0.3, 0.15)]),
             Self::Alone => (Suite::Reads, vec![at_most(300.0, 250.0), at_most(400.0, 300.0)]),
-            Self::Hot => (Suite::Reads, vec![at_least(0.75, 0.9)]),
+            Self::Hot => (Suite::Reads, vec![at_least(0.75, 0.9), at_least(0.9, 1.0)]),
             Self::Store => (Suite::Reads, vec![at_least(1.0, 1.6)]),
             Self::Lists => (Suite::Reads, vec![at_most(1.25, 1.1)]),
             Self::Points => (Suite::Reads, vec![at_most(1.6, 1.25)]),

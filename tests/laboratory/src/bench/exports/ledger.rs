@@ -45,8 +45,8 @@ const FILL: &str = "INSERT INTO ledger
         FROM generate_series(0, $2 - 1) AS n
     ) AS numbers";
 
-/// Fills in accounts and ledger entries.
-pub(super) async fn fill(servers: &Servers, rows: u64) -> Result<(), Failure> {
+/// Fills in accounts and ledger entries. Not at the start, since they would be sealed in section "sealing".
+async fn fill(servers: &Servers, rows: u64) -> Result<(), Failure> {
     print_line(&format!("filling in {rows} ledger entries"));
     let (accounts, entries) = (filling(FILL_ACCOUNTS, rows), filling(FILL, rows));
     let statements = [HASH, &accounts, &entries, "VACUUM ANALYZE accounts, ledger", "CHECKPOINT"];
@@ -58,6 +58,7 @@ pub(crate) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
     let Some(psql) = PostgresClient::find(&fixture.servers, "psql")? else {
         return Ok(Section::skipped(SectionName::Ledger, "there is no psql"));
     };
+    fill(&fixture.servers, fixture.rows).await?;
     print_line("exporting a ledger");
     let database = fixture.servers.connect("").await?;
     let ids = "SELECT encode(sha256('party0'), 'hex'), encode(sha256('asset0'), 'hex')";

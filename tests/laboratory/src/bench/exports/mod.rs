@@ -107,9 +107,6 @@ impl<'a> Fixture<'a> {
         if names.contains(&SectionName::Sealing) {
             sealing::fill(&servers, args.rows).await?;
         }
-        if names.contains(&SectionName::Ledger) {
-            ledger::fill(&servers, args.rows).await?;
-        }
         if names.contains(&SectionName::Beside) || names.contains(&SectionName::Scaled) {
             withdrawals::fill(&servers).await?;
         }
