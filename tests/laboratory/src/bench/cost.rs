@@ -8,6 +8,9 @@ use rustix::time::{ClockId, clock_gettime};
 /// clock.
 const TICK_US: u64 = 10_000;
 
+/// Most readings of processes that come and go.
+const MAX_READS: usize = 100;
+
 /// A process that is measured, with its children.
 #[derive(Clone, Debug)]
 pub(super) struct MeasuredProcess {
@@ -20,9 +23,20 @@ pub(super) struct MeasuredProcess {
 /// Processor time of each process and its children since its start, microseconds. Children that have ended
 /// are included as soon as their parent has waited for them.
 pub(super) fn cpu_us(watched: &[MeasuredProcess]) -> Option<Vec<u64>> {
-    let processes = processes()?;
+    let is_watched =
+        |stat: &Stat| watched.iter().any(|watched| [stat.pid, stat.parent].contains(&watched.pid));
+    let read = || Some(processes()?.into_iter().filter(is_watched).collect::<Vec<_>>());
+    let mut stats = read()?;
+    // A child that ends between the reading of its parent and its own is in neither: read again until the
+    // same processes were there twice.
+    for _ in 0..MAX_READS {
+        let before = std::mem::replace(&mut stats, read()?);
+        if before.iter().map(|stat| stat.pid).eq(stats.iter().map(|stat| stat.pid)) {
+            break;
+        }
+    }
     let cost = |watched: &MeasuredProcess| {
-        let family = processes.iter().filter(|stat| stat.pid == watched.pid || stat.parent == watched.pid);
+        let family = stats.iter().filter(|stat| stat.pid == watched.pid || stat.parent == watched.pid);
         family.map(|stat| stat.own_us + stat.ended_children_us).sum()
     };
     Some(watched.iter().map(cost).collect())
