@@ -54,24 +54,25 @@ impl SegmentStore {
         self.sweep().await?;
         match &self.folder {
             None => self.upload(name, file.path()).await,
-            Some(folder) => self.rename(name, file, folder.join(SEGMENTS)).await,
+            Some(folder) => self.rename(name, file, folder.clone()).await,
         }
     }
 
-    /// Renames a file to a segment of the folder, synced to disk.
+    /// Renames a file to a segment of the store's folder; syncs it and the folders to disk.
     async fn rename(
         &self,
         name: &SegmentName,
         file: NamedTempFile,
-        segments: PathBuf,
+        folder: PathBuf,
     ) -> Result<(), HistoryError> {
         let object = name.to_string();
+        let segments = folder.join(SEGMENTS);
         let target = segments.join(&object);
         let renamed = spawn_blocking(move || {
             fs::create_dir_all(&segments)?;
             file.as_file().sync_all()?;
             file.persist_noclobber(target).map_err(|refused| refused.error)?;
-            fs::File::open(segments)?.sync_all()
+            [segments, folder].into_iter().try_for_each(|folder| fs::File::open(folder)?.sync_all())
         });
         let after = self.deadlines.publish;
         let Ok(renamed) = tokio::time::timeout(after, renamed).await else {
