@@ -140,6 +140,7 @@ async fn every_replica_gives_the_same_file_also_after_a_restart() {
             }
         }
         let answer = served.mesh_client().get(&path).await;
+        assert_eq!(answer.status, 200, "replica {alone}: {}", String::from_utf8_lossy(&answer.body));
         assert_eq!(headers(&answer), headers(&before), "replica {alone}");
         assert!(answer.body == before.body, "replica {alone}");
         let replica = &*served.replicas()[alone];
