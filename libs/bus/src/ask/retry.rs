@@ -162,6 +162,11 @@ impl<'r, 'a: 'r> Retries<'r, 'a> {
         if !self.pending.is_empty() && !shared.replicas.are_gone(group) {
             return Step::Wait;
         }
+        // Another one is picked, or the queue group once none is left: several may have gone since their last
+        // heartbeats.
+        if replica.is_some() {
+            return Step::Retry { pause: Duration::ZERO, replica: None };
+        }
         match self.pauses.next() {
             Some(pause) => Step::Retry { pause: *pause, replica: None },
             None => Step::Finish(Err(self.request.no_replica())),
