@@ -1,16 +1,50 @@
 -- The small database of the cases: three blocks of one market, a few rows of every kind, with the traps of JSON
 -- in them (27-digit amounts, NULL, quotes, non-ASCII, stored numbers outside their lists).
--- Ids are one byte repeated: a1, a2 markets; b1, b2 parties; c1, c2 nodes; d1-d3 withdrawals; e1-e3 oracle specs;
--- f1 an asset.
+-- Ids are one byte repeated: a1-a3 markets; b1, b2 parties; c1, c2 nodes; d1-d3 withdrawals; e1-e3 oracle specs;
+-- f1, f2 assets; 71-74 trades, 81-94 their orders.
 
 INSERT INTO chain (id) VALUES ('testnet-0001');
 
-INSERT INTO trades (synthetic_time, tx_hash, block_time, seq_num, id, market_id, price, size, buyer, seller,
+INSERT INTO assets (id, name, symbol, decimals, quantum, source, erc20_contract, lifetime_limit, withdraw_threshold, status,
+    tx_hash, block_time) VALUES
+(repeat('f1', 32), 'Test dollar', 'tUSD', 6, 1, '', '0x67175Da1D5e966e40D11c4B2519392B2058373de', 0, 0, 'STATUS_PROPOSED', 'aa', '2023-06-20 10:00:00+00'),
+(repeat('f1', 32), 'Test dollar', 'tUSD', 6, 1000000, '', '0x67175Da1D5e966e40D11c4B2519392B2058373de', 0, 0, 'STATUS_ENABLED', 'aa', '2023-06-20 10:00:01+00'),
+(repeat('f2', 32), 'A "quoted", ünusual name', 'ODD', 18, 1, '', '', 0, 0, 'STATUS_REJECTED', 'aa', '2023-06-20 10:00:00+00'),
+('VOTE', 'Votes', 'VOTE', NULL, NULL, '10000', NULL, 0, 0, 'STATUS_ENABLED', 'aa', '2023-06-20 10:00:00+00');
+
+INSERT INTO markets (id, tx_hash, block_time, tradable_instrument, decimal_places, trading_mode, state, market_timestamps,
+    position_decimal_places) VALUES
+(repeat('a1', 32), 'aa', '2023-06-20 10:00:00+00', '{"instrument": {"code": "BTC/USD", "name": "Bitcoin", "future": {"quoteName": "USD",
+    "settlementAsset": "f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1"}}}', 5, 'TRADING_MODE_OPENING_AUCTION', 'STATE_PENDING', '{"open": 0}', 3),
+(repeat('a1', 32), 'aa', '2023-06-20 10:00:01+00', '{"instrument": {"code": "BTC/USD", "name": "Bitcoin future", "future": {"quoteName": "USD",
+    "settlementAsset": "f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1f1"}}}', 5, 'TRADING_MODE_CONTINUOUS', 'STATE_ACTIVE', '{"open": 1687255201000000123}', 3),
+(repeat('a2', 32), 'aa', '2023-06-20 10:00:00+00', '{"instrument": {"code": "ÜBER/\"X\"", "name": "", "metadata": {"tags": []},
+    "perpetual": {"quoteName": "X", "settlementAsset": "VOTE"}}}', 0, 'TRADING_MODE_NO_TRADING', 'STATE_SETTLED', '{}', -1),
+(repeat('a3', 32), 'aa', '2023-06-20 10:00:00+00', NULL, NULL, NULL, NULL, '"soon"', NULL);
+
+INSERT INTO market_data (synthetic_time, tx_hash, block_time, seq_num, market, mark_price, best_bid_price, best_offer_price,
+    open_interest) VALUES
+('2023-06-20 10:00:01+00', 'aa', '2023-06-20 10:00:01+00', 0, repeat('a1', 32), 1, 1, 1, 1),
+('2023-06-20 10:00:01.000005+00', 'aa', '2023-06-20 10:00:01+00', 5, repeat('a1', 32), 123456789012345678901234567, 1000, NULL, 32),
+('2023-06-20 10:00:00.000009+00', 'aa', '2023-06-20 10:00:00+00', 9, repeat('a1', 32), 2, 2, 2, 2),
+('2023-06-20 10:00:00.000001+00', 'aa', '2023-06-20 10:00:00+00', 1, repeat('a2', 32), 0, 0, 0, 0);
+
+-- The last one is between a party and itself, and has numbers outside of the lists.
+INSERT INTO trades (synthetic_time, tx_hash, block_time, seq_num, id, market_id, price, size, buyer, seller, aggressor,
     buy_order, sell_order, type) VALUES
-('2023-06-20 10:00:00+00', 'aa', '2023-06-20 10:00:00+00', 0, '01', repeat('a1', 32), 1000, 10, 'b', 's', 'o', 'p', 1),
-('2023-06-20 10:00:01+00', 'aa', '2023-06-20 10:00:01+00', 0, '02', repeat('a1', 32), 1050, 12, 'b', 's', 'o', 'p', 1),
-('2023-06-20 10:00:01.000001+00', 'aa', '2023-06-20 10:00:01+00', 1, '03', repeat('a1', 32), 990, 10, 'b', 's', 'o', 'p', 1),
-('2023-06-20 10:59:59.120456+00', 'aa', '2023-06-20 10:59:59.120456+00', 0, '04', repeat('a1', 32), 1010, 10, 'b', 's', 'o', 'p', 1);
+('2023-06-20 10:00:00+00', 'aa', '2023-06-20 10:00:00+00', 0, repeat('71', 32), repeat('a1', 32), 1000, 10, repeat('b1', 32), repeat('b2', 32), 1, repeat('81', 32), repeat('91', 32), 1),
+('2023-06-20 10:00:01+00', 'aa', '2023-06-20 10:00:01+00', 0, repeat('72', 32), repeat('a1', 32), 1050, 12, repeat('b2', 32), repeat('b1', 32), 2, repeat('82', 32), repeat('92', 32), 1),
+('2023-06-20 10:00:01.000001+00', 'aa', '2023-06-20 10:00:01+00', 1, repeat('73', 32), repeat('a1', 32), 990, 10, repeat('b1', 32), 'network', NULL, repeat('83', 32), repeat('93', 32), 3),
+('2023-06-20 10:59:59.120456+00', 'aa', '2023-06-20 10:59:59.120456+00', 0, repeat('74', 32), repeat('a1', 32), 1010, 10, repeat('b2', 32), repeat('b2', 32), 7, repeat('84', 32), repeat('94', 32), 9);
+
+INSERT INTO positions (market_id, party_id, open_volume, realised_pnl, unrealised_pnl, average_entry_price,
+    average_entry_market_price, loss, adjustment, tx_hash, block_time, pending_open_volume, pending_realised_pnl,
+    pending_unrealised_pnl, pending_average_entry_price, pending_average_entry_market_price, loss_socialisation_amount,
+    distressed_status) VALUES
+(repeat('a1', 32), repeat('b1', 32), 10, 0, 0, 1000, 1000, 0, 0, '', '2023-06-20 10:00:00+00', 10, 0, 0, 1000, 1000, 0, 'POSITION_STATUS_UNSPECIFIED'),
+(repeat('a1', 32), repeat('b1', 32), -9223372036854775807, -0.5000000000000000, 123456789012345678901234567, 995.25, 995, 0, 0, 'aa', '2023-06-20 10:00:01+00', 8, 1, 1, 1, 1, 0, 'POSITION_STATUS_UNSPECIFIED'),
+(repeat('a2', 32), repeat('b1', 32), 0, 7, 0, 0, 0, 0, 0, '', '2023-06-20 10:00:00+00', 0, 7, 0, 0, 0, 0, 'POSITION_STATUS_UNSPECIFIED'),
+(repeat('a1', 32), 'network', 3, 0, 0, 990, 990, 0, 0, '', '2023-06-20 10:00:01+00', 3, 0, 0, 990, 990, 0, 'POSITION_STATUS_CLOSED_OUT');
 
 INSERT INTO accounts (id, party_id, asset_id, market_id, type, tx_hash, block_time) VALUES
 ('1', 'network', repeat('f1', 32), '', 12, 'aa', '2023-06-20 10:00:00+00'),

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use mesh_query::{CANDLES, DELEGATIONS, SUMMARIES};
+use mesh_query::{CANDLES, DELEGATIONS, MARKETS, POSITIONS, SUMMARIES, TRADES};
 use mesh_store::{KeyKind, LIST_SETTINGS, List, PageRequest, PageSizes, Statement, TimeUs, Value, Window};
 use mesh_testbed::Database;
 use serde_json::{Value as Json, json};
@@ -17,19 +17,19 @@ const DEEPEST: usize = 10_000;
 const MAX_EMPTY_PAGE_BUFFERS: i64 = 40;
 
 /// A list with some of its filters given.
-struct Filtered {
+struct Filtered<'a> {
     /// What the filters select, in words.
     name: &'static str,
     list: &'static List,
     filters: Vec<Option<Value>>,
     table: &'static str,
     /// The condition on rows of the table with which this test finds positions.
-    rows: &'static str,
+    rows: &'a str,
     /// Number of rows of the list.
     total: usize,
 }
 
-impl fmt::Display for Filtered {
+impl fmt::Display for Filtered<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.list.name, self.name)
     }
@@ -65,7 +65,7 @@ async fn fill(client: &Client, table: &str, rows: &str) {
     client.batch_execute(&makes).await.unwrap();
 }
 
-impl Filtered {
+impl Filtered<'_> {
     /// The request for a page. The row before it is found with OFFSET from the nearer end of the list.
     async fn window(&self, client: &Client, descending: bool, page: usize) -> Window {
         let cursor = match page {
@@ -138,7 +138,7 @@ impl Filtered {
 
     /// Asserts that a filter that no row passes reads at most [`MAX_EMPTY_PAGE_BUFFERS`] buffers from any
     /// position.
-    async fn assert_empty(&self, client: &Client, unfiltered: &Filtered) {
+    async fn assert_empty(&self, client: &Client, unfiltered: &Filtered<'_>) {
         for descending in [true, false] {
             for page in [0, 50] {
                 let window = unfiltered.window(client, descending, page).await;
@@ -173,7 +173,7 @@ fn assert_walks_indexes(node: &Json, name: &str) {
 }
 
 /// Checks without statistics, as right after a load, and with them.
-async fn assert_flat(database: &Database, lists: &[Filtered], empty: &[Filtered]) {
+async fn assert_flat(database: &Database, lists: &[Filtered<'_>], empty: &[Filtered<'_>]) {
     let client = session(database).await;
     for statistics in [false, true] {
         println!("with statistics: {statistics}");
@@ -306,4 +306,100 @@ async fn reward_summaries_cost_the_same_at_any_depth() {
         list("of coming epochs", [Some(1000), Some(2000)], &[], &[], "", 0),
     ];
     assert_flat(&database, &lists, &empty).await;
+}
+
+/// 200,000 trades of two markets between 100 parties.
+#[tokio::test]
+async fn trades_cost_the_same_at_any_depth() {
+    let database = Database::fresh().await;
+    let rows = "SELECT time, 'tx', time, 0, n, lpad(to_hex(n / 100000), 64, '0'), 2, 3, lpad(to_hex(n % 100), 64, '0'),
+            lpad(to_hex(n / 100 % 100), 64, '0'), 1, 'buy', 'sell', 1
+        FROM (SELECT step * 61803 % 200000 AS n FROM generate_series(0, 199999::int8) AS step) AS numbers,
+            LATERAL (SELECT timestamptz '2023-01-01 00:00:00+00' + n * interval '1 minute' AS time) AS times";
+    fill(&database.connect().await, "trades", rows).await;
+    let list = |name, market, party, seconds: [Option<i64>; 2], rows, total| {
+        let [from, to] = seconds.map(|time| time.map(|time| Value::Time(TimeUs(time * 1_000_000))));
+        Filtered { name, list: &TRADES, filters: vec![market, party, from, to], table: "trades", rows, total }
+    };
+    let (market, party, all) = (|| Some(id("1")), || Some(id("2a")), [None, None]);
+    // 2023-02-01 to 2023-05-01.
+    let weeks = [Some(1_675_209_600), Some(1_682_899_199)];
+    let of_party = "(buyer = lpad('2a', 64, '0') OR seller = lpad('2a', 64, '0'))";
+    let in_weeks = "synthetic_time >= '2023-02-01 00:00:00+00' AND synthetic_time < '2023-05-01 00:00:00+00'";
+    let of_party_in_market = format!("{of_party} AND market_id = lpad('1', 64, '0')");
+    let lists = [
+        list("all", None, None, all, "true", 200_000),
+        list("of some weeks", None, None, weeks, in_weeks, 128_160),
+        list("of a market", market(), None, all, "market_id = lpad('1', 64, '0')", 100_000),
+        list("of a party", None, party(), all, of_party, 3_980),
+        list("of a party in a market", market(), party(), all, &of_party_in_market, 1_990),
+    ];
+    let none = || text("none");
+    let empty = [
+        list("of no market", none(), None, all, "", 0),
+        list("of no party", None, none(), all, "", 0),
+        list("of a party in no market", none(), party(), all, "", 0),
+        list("of no party in a market in some weeks", market(), none(), weeks, "", 0),
+    ];
+    assert_flat(&database, &lists, &empty).await;
+}
+
+/// A thousand parties in a thousand markets.
+#[tokio::test]
+async fn positions_cost_the_same_at_any_depth() {
+    let database = Database::fresh().await;
+    let rows = "SELECT lpad(to_hex(n / 1000), 64, '0'), lpad(to_hex(n % 1000), 64, '0'), n, 1, 2, 3,
+            timestamptz '2023-01-01 00:00:00+00'
+        FROM (SELECT step * 618033 % 1000000 AS n FROM generate_series(0, 999999::int8) AS step) AS numbers";
+    fill(&database.connect().await, "positions_current", rows).await;
+    let list = |name, filters: [Option<Value>; 2], rows, total| Filtered {
+        name,
+        list: &POSITIONS,
+        filters: filters.into(),
+        table: "positions_current",
+        rows,
+        total,
+    };
+    let some = || Some(id("2a"));
+    let lists = [
+        list("all", [None, None], "true", 1_000_000),
+        list("of a party", [some(), None], "party_id = lpad('2a', 64, '0')", 1_000),
+        list("in a market", [None, some()], "market_id = lpad('2a', 64, '0')", 1_000),
+    ];
+    let empty = [
+        list("of no party", [text("none"), None], "", 0),
+        list("in no market", [None, text("none")], "", 0),
+        list("of a party in no market", [some(), text("none")], "", 0),
+    ];
+    assert_flat(&database, &lists, &empty).await;
+}
+
+/// 20,000 markets with ten rows of data each; half of them settle in one asset.
+#[tokio::test]
+async fn markets_cost_the_same_at_any_depth() {
+    let database = Database::fresh().await;
+    let client = database.connect().await;
+    let rows = "SELECT lpad(to_hex(n), 64, '0'), 'code', 'name', 'quote', 'ASSET' || n % 2, 1, 2,
+            'TRADING_MODE_CONTINUOUS', 'STATE_ACTIVE', n, timestamptz '2023-01-01 00:00:00+00'
+        FROM (SELECT step * 6187 % 20000 AS n FROM generate_series(0, 19999::int8) AS step) AS numbers";
+    fill(&client, "markets_current", rows).await;
+    let data = "(synthetic_time, tx_hash, block_time, seq_num, market, mark_price)
+        SELECT block_time + n * interval '1 us', 'tx', block_time, n, lpad(to_hex(n), 64, '0'), n
+        FROM generate_series(0, 19999) AS n, generate_series(1, 10) AS block,
+            LATERAL (SELECT timestamptz '2023-01-01 00:00:00+00' + block * interval '1 s' AS block_time) AS times";
+    fill(&client, "market_data", data).await;
+    let list = |name, filters: [Option<Value>; 2], rows, total| Filtered {
+        name,
+        list: &MARKETS,
+        filters: filters.into(),
+        table: "markets_current",
+        rows,
+        total,
+    };
+    let lists = [
+        list("all", [None, None], "true", 20_000),
+        list("that settle in an asset", [None, text("ASSET1")], "settlement_asset = 'ASSET1'", 10_000),
+        list("in a state", [text("STATE_ACTIVE"), None], "true", 20_000),
+    ];
+    assert_flat(&database, &lists, &[]).await;
 }

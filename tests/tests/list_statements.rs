@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use mesh_query::{CANDLES, DELEGATIONS, PROPOSALS, SUMMARIES};
+use mesh_query::{ASSETS, CANDLES, DELEGATIONS, MARKETS, POSITIONS, PROPOSALS, SUMMARIES, TRADES};
 use mesh_store::{Filter, KeyKind, List, PageRequest, PageSizes, TimeUs, Value, Window};
 use mesh_testbed::Database;
 use serde_json::json;
@@ -16,7 +16,7 @@ async fn p13_every_shape_of_a_list_is_a_statement_without_offset() {
     let database = Database::fresh().await;
     let client = database.connect().await;
     let mut statements = BTreeSet::new();
-    for list in [&DELEGATIONS, &CANDLES, &SUMMARIES, &PROPOSALS] {
+    for list in [&DELEGATIONS, &CANDLES, &SUMMARIES, &PROPOSALS, &MARKETS, &ASSETS, &TRADES, &POSITIONS] {
         for given in 0..1 << list.filters.len() {
             for several in [false, true] {
                 let filters = list.filters.iter().enumerate().map(|(number, filter)| {
@@ -57,7 +57,7 @@ fn windows(list: &List) -> Vec<Window> {
 /// A value for a filter: the one of the middle position of [`windows`].
 fn value_of(list: &List, filter: &Filter, several: bool) -> Value {
     let kind = match filter {
-        Filter::Equal(column) | Filter::AnyOf(column) => {
+        Filter::Equal(column) | Filter::AnyOf(column) | Filter::EitherOf([column, _]) => {
             list.key.iter().find(|key| key.name == *column).map_or(KeyKind::Text, |key| key.kind)
         }
         Filter::AtLeast | Filter::AtMost => list.key[0].kind,

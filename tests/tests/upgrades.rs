@@ -17,11 +17,13 @@ const STATUS: &str = "/api/v2/upgrade/status";
 const SEGMENTS: &str = "/api/v2/networkhistory/segments";
 
 /// Tables that triggers maintain.
-const DERIVED: [&str; 6] = [
+const DERIVED: [&str; 8] = [
     "current_balances",
     "delegations_current",
     "last_block",
+    "markets_current",
     "network_parameters_current",
+    "positions_current",
     "protocol_upgrade_proposals_current",
     "trades_candle",
 ];

@@ -26,5 +26,5 @@ pub use list::{
 pub use read::{LIST_SETTINGS, Parameter, ReadError, Store, StoreConfig, StoreState, head_of};
 pub use seal::{Copy, SealSession, Snapshot};
 pub use session::{connect, reach};
-pub use time::TimeUs;
+pub use time::{TimeRange, TimeUs};
 pub use tokio_postgres::Row;

@@ -7,11 +7,14 @@ use tokio_postgres::GenericClient;
 use crate::error::StoreError;
 
 /// Tables that triggers fill from the others. CSV files of these names are skipped.
-pub(crate) const DERIVED: [&str; 6] = [
+pub(crate) const DERIVED: [&str; 9] = [
+    "assets_current",
     "current_balances",
     "delegations_current",
     "last_block",
+    "markets_current",
     "network_parameters_current",
+    "positions_current",
     "protocol_upgrade_proposals_current",
     "trades_candle",
 ];

@@ -1,6 +1,7 @@
 //! Times of the database (whole microseconds) and of the API (nanoseconds), and their conversion.
 
 use bytes::BytesMut;
+use mesh_problem::Problem;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, accepts, to_sql_checked};
 
 /// Microseconds from the Unix epoch to PostgreSQL's epoch, 2000-01-01.
@@ -49,9 +50,73 @@ impl ToSql for TimeUs {
     to_sql_checked!();
 }
 
+/// A span of time as a request gives it, start inclusive, end exclusive (L1, contract 4.12).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeRange {
+    /// Nanoseconds since the Unix epoch; `None` is unbounded.
+    pub start_ns: Option<i64>,
+    /// Nanoseconds since the Unix epoch; `None` is unbounded.
+    pub end_ns: Option<i64>,
+}
+
+impl TimeRange {
+    /// Reads two parameters of these names; 0 and absent are unbounded.
+    ///
+    /// # Errors
+    /// The application number `invalid` when a bound is negative, or the end before the start.
+    pub fn read(names: [&str; 2], [start, end]: [Option<i64>; 2], invalid: u32) -> Result<Self, Problem> {
+        let bounds = [start, end].map(|bound| bound.filter(|ns| *ns != 0));
+        let refused = |reason, inner| Err(Problem::invalid(invalid, reason).with_inner(inner));
+        for (name, bound) in names.into_iter().zip(bounds) {
+            if let Some(ns) = bound.filter(|ns| *ns < 0) {
+                return refused("a time is negative", format!("{name} {ns}"));
+            }
+        }
+        match bounds {
+            [Some(start), Some(end)] if end < start => {
+                let inner = format!("{} {start}, {} {end}", names[0], names[1]);
+                refused("the time range ends before it starts", inner)
+            }
+            [start_ns, end_ns] => Ok(Self { start_ns, end_ns }),
+        }
+    }
+
+    /// The first stored time in the range, when it has a start.
+    #[must_use]
+    pub fn first(self) -> Option<TimeUs> {
+        self.start_ns.map(TimeUs::at_or_after_ns)
+    }
+
+    /// The last stored time in the range, when it has an end.
+    #[must_use]
+    pub fn last(self) -> Option<TimeUs> {
+        self.end_ns.map(|end| TimeUs(TimeUs::at_or_after_ns(end).0 - 1))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn range(start: i64, end: i64) -> Result<TimeRange, u32> {
+        TimeRange::read(["from", "to"], [Some(start), Some(end)], 7).map_err(|problem| problem.number())
+    }
+
+    #[test]
+    fn a_range_that_is_negative_or_inverted_is_refused() {
+        for (start, end) in [(-1, 0), (0, -1), (2, 1), (-2, -1)] {
+            assert_eq!(range(start, end), Err(7), "{start} {end}");
+        }
+        assert_eq!(range(0, 0), Ok(TimeRange { start_ns: None, end_ns: None }));
+        assert_eq!(range(5, 5), Ok(TimeRange { start_ns: Some(5), end_ns: Some(5) }));
+    }
+
+    #[test]
+    fn bounds_between_two_microseconds_are_rounded_up() {
+        let range = range(1001, 3001).unwrap();
+        assert_eq!(range.first(), Some(TimeUs(2)));
+        assert_eq!(range.last(), Some(TimeUs(3)), "below 4, which is 3001 ns rounded up");
+    }
 
     #[test]
     fn a_time_between_two_microseconds_has_a_neighbour_on_each_side() {

@@ -26,6 +26,10 @@ fn reads() -> Vec<(String, i64, &'static str)> {
         (format!("/api/v2/candle?candleId=trades_candle_1_hour_{MARKET}"), 60001, "trades_candle"),
         ("/api/v2/rewards/epoch/summaries".to_owned(), 140_001, "rewards"),
         ("/api/v2/delegations".to_owned(), 130_001, "delegations_current"),
+        ("/api/v2/markets".to_owned(), 40001, "markets_current"),
+        ("/api/v2/assets".to_owned(), 110_001, "assets_current"),
+        ("/api/v2/trades".to_owned(), 30001, "trades"),
+        ("/api/v2/positions".to_owned(), 70001, "positions_current"),
         ("/api/v2/network/limits".to_owned(), 100_001, "network_limits"),
         ("/blockchain/height".to_owned(), 10000, "network_parameters_current"),
         ("/api/v2/upgrade/status".to_owned(), 10000, "node_state"),
@@ -71,7 +75,7 @@ fn an_operation_without_a_service_is_unavailable_at_once() {
     fixture::exclusively(async |_, mesh| {
         mesh.service("query").kill().await;
         let mesh_client = MeshClient::new(mesh);
-        for (path, ..) in reads().iter().take(7) {
+        for (path, ..) in reads().iter().take(11) {
             assert_problem(&promptly(&mesh_client, path, Duration::from_millis(500)).await, 503, 14, 10000);
         }
         assert_eq!(

@@ -46,7 +46,8 @@ async fn pagination_comes_before_ranges() {
     let candles =
         format!("/api/v2/candle?candleId=trades_candle_1_hour_{MARKET}&fromTimestamp=2&toTimestamp=1");
     let rewards = "/api/v2/rewards/epoch/summaries?filter.fromEpoch=2&filter.toEpoch=1".to_owned();
-    for (path, number) in [(candles, 10042), (rewards, 10029)] {
+    let trades = "/api/v2/trades?dateRange.startTimestamp=2&dateRange.endTimestamp=1".to_owned();
+    for (path, number) in [(candles, 10042), (rewards, 10029), (trades, 10044)] {
         assert_problem(&mesh.get(&path).await, 400, 3, number);
         for page in ["pagination.first=0", "pagination.first=1&pagination.last=1", "pagination.after=x"] {
             assert_problem(&mesh.get(&format!("{path}&{page}")).await, 400, 3, 10028);

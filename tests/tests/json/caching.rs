@@ -11,7 +11,7 @@ use mesh_tests::{
 use reqwest::Method;
 
 /// The operations whose answers carry the newest block (J13).
-const FRESH: [&str; 8] = [
+const FRESH: [&str; 12] = [
     "ListProtocolUpgradeProposals",
     "GetOracleSpec",
     "GetWithdrawal",
@@ -20,6 +20,10 @@ const FRESH: [&str; 8] = [
     "ListCandleData",
     "ListEpochRewardSummaries",
     "ListDelegations",
+    "ListMarkets",
+    "ListAssets",
+    "ListTrades",
+    "ListPositions",
 ];
 
 fn fresh() -> impl Iterator<Item = String> {

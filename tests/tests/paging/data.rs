@@ -1,13 +1,13 @@
 //! Random lists with many equal values in every column of their keys: the SQL that fills the store, and the
 //! expected rows, computed here from the same values.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rand::{Rng, rngs::SmallRng, seq::IndexedRandom};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::paging::{
-    list::{List, MARKET, Row, number, text},
+    list::{FIRST_TRADE_S, List, MARKET, Row, number, text},
     page::View,
 };
 
@@ -33,6 +33,10 @@ pub(crate) fn views(list: List, random: &mut SmallRng) -> (String, Vec<View>) {
         List::Candles => candles(random),
         List::Summaries => summaries(random),
         List::Delegations => delegations(random),
+        List::Markets => markets(random),
+        List::Assets => assets(random),
+        List::Trades => trades(random),
+        List::Positions => positions(random),
     }
 }
 
@@ -239,6 +243,235 @@ fn candles(random: &mut SmallRng) -> (String, Vec<View>) {
         of_blocks,
     ];
     (insert("trades", &values), views)
+}
+
+/// A market: its latest definition, and its latest data.
+#[derive(Default)]
+struct Market {
+    definition: (i64, Value),
+    data: (i64, i64, Option<u64>),
+}
+
+fn markets(random: &mut SmallRng) -> (String, Vec<View>) {
+    let states = ["STATE_ACTIVE", "STATE_SETTLED", "STATE_PENDING"];
+    let mut markets: BTreeMap<String, Market> = BTreeMap::new();
+    let (mut definitions, mut data) = (Vec::new(), Vec::new());
+    let mut used = BTreeSet::new();
+    for _ in 0..90 {
+        let id = format!("{:064x}", random.random_range(0..40));
+        let block = random.random_range(1..20);
+        if !used.insert((id.clone(), block)) {
+            continue;
+        }
+        let (state, asset) = (one_of(&states, random), one_of(&ASSETS, random));
+        let (name, places) = (one_of(&TAGS, random), random.random_range(-2..19));
+        let instrument = json!({
+            "instrument": { "code": "code", "name": name, "future": { "settlementAsset": asset, "quoteName": "Q" } },
+        });
+        let instrument = quoted(&instrument.to_string());
+        let time = timestamp(block);
+        let places_and_mode = format!("{places}, NULL, NULL, NULL, NULL, 'TRADING_MODE_CONTINUOUS'");
+        let opened = random.random_bool(0.5).then(|| random.random_range(1..i64::MAX));
+        let times = quoted(&json!({ "open": opened.unwrap_or(-1) }).to_string());
+        definitions.push(format!(
+            "('{id}', 'tx', {time}, '', {instrument}, {places_and_mode}, '{state}', {times}, {places})"
+        ));
+        let mut node = json!({
+            "id": id, "code": "code", "name": name, "quoteName": "Q", "settlementAsset": asset,
+            "decimalPlaces": places, "positionDecimalPlaces": places,
+            "tradingMode": "TRADING_MODE_CONTINUOUS", "state": state,
+        });
+        if let Some(opened) = opened {
+            node["openedAt"] = json!(opened.to_string());
+        }
+        let market = markets.entry(id).or_default();
+        if market.definition.0 < block {
+            market.definition = (block, node);
+        }
+    }
+    for number in 0..60 {
+        let id = format!("{:064x}", random.random_range(0..40));
+        let (block, seq_num) = (random.random_range(1..20) * 1_000, number);
+        let price = random.random_bool(0.8).then(|| random.random());
+        let stored = price.map_or("NULL".to_owned(), |price: u64| price.to_string());
+        let [time, at] = [block, block + seq_num].map(timestamp);
+        data.push(format!(
+            "({at}, 'tx', {time}, {seq_num}, '{id}', {stored}, 1, NULL, 2, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 3)"
+        ));
+        if let Some(market) = markets.get_mut(&id)
+            && (market.data.0, market.data.1) <= (block, seq_num)
+        {
+            market.data = (block, seq_num, price);
+        }
+    }
+    let view = |filters: &str, passes: &dyn Fn(&Value) -> bool| {
+        let found = markets.iter().filter(|(_, market)| passes(&market.definition.1));
+        let rows = found.map(|(id, market)| {
+            let mut node = market.definition.1.clone();
+            let (block, _, price) = market.data;
+            let figures = match block {
+                0 => [String::new(), String::new(), String::new(), String::new()],
+                _ => {
+                    let price = price.map(|price| price.to_string()).unwrap_or_default();
+                    [price, "1".to_owned(), "2".to_owned(), "3".to_owned()]
+                }
+            };
+            for (name, figure) in
+                ["markPrice", "bestBidPrice", "bestOfferPrice", "openInterest"].into_iter().zip(figures)
+            {
+                node[name] = json!(figure);
+            }
+            Row { key: vec![text(id)], node }
+        });
+        View::new(List::Markets, filters, rows.collect())
+    };
+    let views = vec![
+        view("", &|_| true),
+        view("state=STATE_ACTIVE", &|node| node["state"] == "STATE_ACTIVE"),
+        view("settlementAsset=VOTE", &|node| node["settlementAsset"] == "VOTE"),
+        view(&format!("state=9&settlementAsset={}", ASSETS[1]), &|node| {
+            node["state"] == "STATE_SETTLED" && node["settlementAsset"] == ASSETS[1]
+        }),
+        view("state=STATE_CLOSED", &|_| false),
+    ];
+    (insert("markets", &definitions) + &insert("market_data", &data), views)
+}
+
+fn assets(random: &mut SmallRng) -> (String, Vec<View>) {
+    let statuses = ["STATUS_PROPOSED", "STATUS_PENDING_LISTING", "STATUS_ENABLED"];
+    let mut latest: BTreeMap<String, (i64, Value)> = BTreeMap::new();
+    let mut values = Vec::new();
+    let mut used = BTreeSet::new();
+    for _ in 0..80 {
+        let id = match random.random_range(0..30) {
+            0 => "VOTE".to_owned(),
+            1 => "vote_2".to_owned(),
+            number => format!("{number:064x}"),
+        };
+        let block = random.random_range(1..20);
+        if !used.insert((id.clone(), block)) {
+            continue;
+        }
+        let (name, status) = (one_of(&TAGS, random), one_of(&statuses, random));
+        let decimals: Option<i32> = random.random_bool(0.8).then(|| random.random_range(0..19));
+        let stored = decimals.map_or("NULL".to_owned(), |decimals| decimals.to_string());
+        let named = format!("'{id}', {}, 'S', {stored}, 7, '', NULL, 0, 0", quoted(name));
+        values.push(format!("({named}, '{status}', 'tx', {})", timestamp(block)));
+        let node = json!({
+            "id": id, "name": name, "symbol": "S", "decimals": decimals.unwrap_or(0), "quantum": "7",
+            "status": status, "erc20Contract": "",
+        });
+        let newest = latest.entry(id).or_default();
+        if newest.0 < block {
+            *newest = (block, node);
+        }
+    }
+    let view = |filters: &str, passes: &dyn Fn(&Value) -> bool| {
+        let found = latest.iter().filter(|(_, (_, node))| passes(node));
+        let rows = found.map(|(id, (_, node))| Row { key: vec![text(id)], node: node.clone() });
+        View::new(List::Assets, filters, rows.collect())
+    };
+    let views = vec![
+        view("", &|_| true),
+        view("status=STATUS_ENABLED", &|node| node["status"] == "STATUS_ENABLED"),
+        view("status=1", &|node| node["status"] == "STATUS_PROPOSED"),
+        view("status=STATUS_REJECTED", &|_| false),
+    ];
+    (insert("assets", &values), views)
+}
+
+fn trades(random: &mut SmallRng) -> (String, Vec<View>) {
+    let (mut rows, mut values) = (Vec::new(), Vec::new());
+    let parties = ["network", IDS[0], IDS[1], IDS[3]];
+    let start_us = FIRST_TRADE_S * 1_000_000;
+    let mut time_us = start_us;
+    for place in 0..120 {
+        time_us += *[1, 7, 1_000_000, 60_000_000].choose(random).unwrap();
+        let (market, buyer, seller) =
+            (one_of(&IDS[..3], random), one_of(&parties, random), one_of(&parties, random));
+        let (size, aggressor) = (random.random_range(0..i64::MAX), random.random_range(0..3_usize));
+        let (id, time) = (format!("{place:064x}"), timestamp(time_us));
+        values.push(format!(
+            "({time}, 'tx', {time}, 0, '{id}', '{market}', {place}, {size}, '{buyer}', '{seller}', {aggressor}, \
+             'bo', 'so', 1)"
+        ));
+        let ns = time_us * 1_000;
+        let side = ["SIDE_UNSPECIFIED", "SIDE_BUY", "SIDE_SELL"][aggressor];
+        let node = json!({
+            "id": id, "marketId": market, "price": place.to_string(), "size": size.to_string(),
+            "buyer": buyer, "seller": seller,
+            "aggressor": side, "buyOrder": "bo", "sellOrder": "so", "type": "TYPE_DEFAULT", "timestamp": ns.to_string(),
+        });
+        rows.push(Row { key: vec![number(ns)], node });
+    }
+    let view = |filters: &str, passes: &dyn Fn(&Value, i64) -> bool| {
+        let ns = |row: &&Row| row.node["timestamp"].as_str().unwrap().parse().unwrap();
+        let found = rows.iter().filter(|row| passes(&row.node, ns(row)));
+        View::new(List::Trades, filters, found.cloned().collect())
+    };
+    let (market, party) = (IDS[1], IDS[0]);
+    let of_party = |node: &Value| node["buyer"] == party || node["seller"] == party;
+    let end = (start_us + 600_000_000) * 1_000 + 1;
+    let views = vec![
+        view("", &|_, _| true),
+        view(&format!("&marketId={market}"), &|node, _| node["marketId"] == market),
+        view(&format!("&partyId={party}"), &|node, _| of_party(node)),
+        view("&partyId=network", &|node, _| node["buyer"] == "network" || node["seller"] == "network"),
+        view(&format!("&partyId={party}&marketId={market}"), &|node, _| {
+            of_party(node) && node["marketId"] == market
+        }),
+        view(&format!("&dateRange.endTimestamp={end}"), &|_, ns| ns < end),
+        view(&format!("&partyId={party}&dateRange.endTimestamp={end}"), &|node, ns| {
+            of_party(node) && ns < end
+        }),
+        view(&format!("&partyId={}", IDS[2]), &|_, _| false),
+    ];
+    (insert("trades", &values), views)
+}
+
+fn positions(random: &mut SmallRng) -> (String, Vec<View>) {
+    let mut latest: BTreeMap<(String, &str), (i64, Value)> = BTreeMap::new();
+    let mut values = Vec::new();
+    let mut used = BTreeSet::new();
+    let ids: Vec<String> = (0..12).map(|id| format!("{id:064x}")).chain(["network".to_owned()]).collect();
+    for _ in 0..150 {
+        let (party, market) = (ids.choose(random).unwrap(), one_of(&IDS, random));
+        let block = random.random_range(1..20);
+        if !used.insert((party.clone(), market, block)) {
+            continue;
+        }
+        let (volume, profit) = (random.random::<i64>(), format!("{}.5000", random.random_range(-9..9)));
+        let held = format!("'{market}', '{party}', {volume}, {profit}, 0, 12345678901234567890, 0, 0, 0");
+        let pending = "0, 0, 0, 0, 0, 0, 'POSITION_STATUS_UNSPECIFIED'";
+        values.push(format!("({held}, 'tx', {}, {pending})", timestamp(block)));
+        let node = json!({
+            "marketId": market, "partyId": party, "openVolume": volume.to_string(), "realisedPnl": profit,
+            "unrealisedPnl": "0", "averageEntryPrice": "12345678901234567890",
+            "updatedAt": (block * 1_000).to_string(),
+        });
+        let newest = latest.entry((party.clone(), market)).or_default();
+        if newest.0 < block {
+            *newest = (block, node);
+        }
+    }
+    let view = |filters: &str, passes: &dyn Fn(&str, &str) -> bool| {
+        let found = latest.iter().filter(|((party, market), _)| passes(party, market));
+        let rows = found.map(|((party, market), (_, node))| Row {
+            key: vec![text(party), text(market)],
+            node: node.clone(),
+        });
+        View::new(List::Positions, filters, rows.collect())
+    };
+    let (party, market) = (&ids[2], IDS[1]);
+    let views = vec![
+        view("", &|_, _| true),
+        view(&format!("partyId={party}"), &|row, _| row == party),
+        view("partyId=network", &|row, _| row == "network"),
+        view(&format!("marketId={market}"), &|_, row| row == market),
+        view(&format!("partyId={party}&marketId={market}"), &|one, other| one == party && other == market),
+        view(&format!("marketId={MARKET}"), &|_, _| false),
+    ];
+    (insert("positions", &values), views)
 }
 
 /// Several INSERT statements of a few rows each, so that later ones update rows of earlier ones.

@@ -1,4 +1,4 @@
-//! The four paged lists: their paths, the sort keys of their rows, and the SQL that inserts and deletes a
+//! The paged lists: their paths, the sort keys of their rows, and the SQL that inserts and deletes a
 //! row.
 
 use std::fmt;
@@ -14,6 +14,10 @@ const NODE: &str = "000000000000000000000000000000000000000000000000000000000000
 /// Distance of numbered candles, and start of the first one since the Unix epoch, seconds.
 const MINUTE_S: i64 = 60;
 const FIRST_CANDLE_S: i64 = 1_687_255_200;
+/// Start of the listed trades; those before it are of candles.
+pub(crate) const FIRST_TRADE_S: i64 = 1_700_000_000;
+/// A market that only numbered trades have.
+pub(crate) const TRADED: &str = "00000000000000000000000000000000000000000000000000000000000000dd";
 
 /// One of the lists that answer in pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,9 +26,22 @@ pub(crate) enum List {
     Candles,
     Summaries,
     Delegations,
+    Markets,
+    Assets,
+    Trades,
+    Positions,
 }
 
-pub(crate) const LISTS: [List; 4] = [List::Proposals, List::Candles, List::Summaries, List::Delegations];
+pub(crate) const LISTS: [List; 8] = [
+    List::Proposals,
+    List::Candles,
+    List::Summaries,
+    List::Delegations,
+    List::Markets,
+    List::Assets,
+    List::Trades,
+    List::Positions,
+];
 
 /// A value of a sort key. Texts are compared by bytes.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -78,6 +95,10 @@ impl List {
             Self::Candles => format!("/api/v2/candle?candleId=trades_candle_1_minute_{MARKET}"),
             Self::Summaries => "/api/v2/rewards/epoch/summaries?".to_owned(),
             Self::Delegations => "/api/v2/delegations?".to_owned(),
+            Self::Markets => "/api/v2/markets?".to_owned(),
+            Self::Assets => "/api/v2/assets?".to_owned(),
+            Self::Trades => format!("/api/v2/trades?dateRange.startTimestamp={FIRST_TRADE_S}000000000"),
+            Self::Positions => "/api/v2/positions?".to_owned(),
         }
     }
 
@@ -88,6 +109,10 @@ impl List {
             Self::Candles => "candles",
             Self::Summaries => "summaries",
             Self::Delegations => "delegations",
+            Self::Markets => "markets",
+            Self::Assets => "assets",
+            Self::Trades => "trades",
+            Self::Positions => "positions",
         }
     }
 
@@ -98,6 +123,10 @@ impl List {
             Self::Candles => "candle",
             Self::Summaries => "epochReward",
             Self::Delegations => "delegation",
+            Self::Markets => "market",
+            Self::Assets => "asset",
+            Self::Trades => "trade",
+            Self::Positions => "position",
         }
     }
 
@@ -110,6 +139,9 @@ impl List {
                 vec![number(n), text(MARKET), text("VOTE"), text("ACCOUNT_TYPE_GLOBAL_REWARD")]
             }
             Self::Delegations => vec![number(n), text(PARTY), text(NODE)],
+            Self::Markets | Self::Assets => vec![text(&numbered_id(n))],
+            Self::Trades => vec![number((FIRST_TRADE_S + n * MINUTE_S) * 1_000_000_000)],
+            Self::Positions => vec![text(&numbered_id(n)), text(MARKET)],
         }
     }
 
@@ -135,6 +167,25 @@ impl List {
             Self::Delegations => {
                 json!({ "party": PARTY, "nodeId": NODE, "amount": "9", "epochSeq": n.to_string() })
             }
+            Self::Markets => json!({
+                "id": key[0].to_string(), "code": "", "name": "", "quoteName": "", "settlementAsset": "",
+                "decimalPlaces": 1, "positionDecimalPlaces": 2, "tradingMode": "TRADING_MODE_UNSPECIFIED",
+                "state": "STATE_ACTIVE", "markPrice": "", "bestBidPrice": "", "bestOfferPrice": "",
+                "openInterest": "",
+            }),
+            Self::Assets => json!({
+                "id": key[0].to_string(), "name": "name", "symbol": "symbol", "decimals": 3, "quantum": "4",
+                "status": "STATUS_ENABLED", "erc20Contract": "",
+            }),
+            Self::Trades => json!({
+                "id": "trade", "marketId": TRADED, "price": "5", "size": "7", "buyer": "b", "seller": "s",
+                "aggressor": "SIDE_BUY", "buyOrder": "bo", "sellOrder": "so", "type": "TYPE_DEFAULT",
+                "timestamp": key[0].to_string(),
+            }),
+            Self::Positions => json!({
+                "marketId": MARKET, "partyId": key[0].to_string(), "openVolume": "1", "realisedPnl": "2",
+                "unrealisedPnl": "3.5", "averageEntryPrice": "4", "updatedAt": "1687255200000000000",
+            }),
         };
         Row { key, node }
     }
@@ -152,10 +203,11 @@ impl List {
                 });
                 format!("INSERT INTO protocol_upgrade_proposals VALUES {rows}")
             }
-            Self::Candles => {
+            Self::Candles | Self::Trades => {
+                let market = if self == Self::Trades { TRADED } else { MARKET };
                 let rows = values(&|n| {
-                    let at = format!("to_timestamp({})", FIRST_CANDLE_S + n * MINUTE_S);
-                    format!("{at}, 'tx', {at}, 0, 'trade', '{MARKET}', 5, 7, 'b', 's', 1, 'bo', 'so', 1")
+                    let at = self.traded_at(n);
+                    format!("{at}, 'tx', {at}, 0, 'trade', '{market}', 5, 7, 'b', 's', 1, 'bo', 'so', 1")
                 });
                 format!("INSERT INTO trades VALUES {rows}")
             }
@@ -171,7 +223,33 @@ impl List {
                 let rows = values(&|n| format!("'{PARTY}', '{NODE}', {n}, 9, 'tx', {time}, {n}"));
                 format!("INSERT INTO delegations VALUES {rows}")
             }
+            Self::Markets => {
+                let rows = values(&|n| format!("'{}', 'tx', {time}, 1, 2, 'STATE_ACTIVE'", numbered_id(n)));
+                let columns = "id, tx_hash, block_time, decimal_places, position_decimal_places, state";
+                format!("INSERT INTO markets ({columns}) VALUES {rows}")
+            }
+            Self::Assets => {
+                let rows = values(&|n| {
+                    let id = numbered_id(n);
+                    format!("'{id}', 'name', 'symbol', 3, 4, '', '', 0, 0, 'STATUS_ENABLED', 'tx', {time}")
+                });
+                format!("INSERT INTO assets VALUES {rows}")
+            }
+            Self::Positions => {
+                let rows = values(&|n| {
+                    let own =
+                        format!("'{MARKET}', '{}', 1, 2, 3.5, 4, 0, 0, 0, 'tx', {time}", numbered_id(n));
+                    format!("{own}, 0, 0, 0, 0, 0, 0, 'POSITION_STATUS_UNSPECIFIED'")
+                });
+                format!("INSERT INTO positions VALUES {rows}")
+            }
         }
+    }
+
+    /// The time of a numbered candle's or trade's trade, as SQL.
+    fn traded_at(self, n: i64) -> String {
+        let first = if self == Self::Trades { FIRST_TRADE_S } else { FIRST_CANDLE_S };
+        format!("to_timestamp({})", first + n * MINUTE_S)
     }
 
     /// SQL that deletes a numbered row.
@@ -180,18 +258,28 @@ impl List {
             Self::Proposals => ["protocol_upgrade_proposals", "protocol_upgrade_proposals_current"]
                 .map(|table| format!("DELETE FROM {table} WHERE upgrade_block_height = {n};"))
                 .concat(),
-            Self::Candles => {
-                format!(
-                    "DELETE FROM trades WHERE synthetic_time = to_timestamp({})",
-                    FIRST_CANDLE_S + n * MINUTE_S
-                )
+            Self::Candles | Self::Trades => {
+                format!("DELETE FROM trades WHERE synthetic_time = {}", self.traded_at(n))
             }
             Self::Summaries => format!("DELETE FROM rewards WHERE epoch_id = {n}"),
             Self::Delegations => ["delegations", "delegations_current"]
                 .map(|table| format!("DELETE FROM {table} WHERE epoch_id = {n};"))
                 .concat(),
+            Self::Markets => delete_id(["markets", "markets_current"], "id", n),
+            Self::Assets => delete_id(["assets", "assets_current"], "id", n),
+            Self::Positions => delete_id(["positions", "positions_current"], "party_id", n),
         }
     }
+}
+
+/// An id that sorts like its number.
+pub(crate) fn numbered_id(n: i64) -> String {
+    format!("{:064x}", n + 0x1000)
+}
+
+fn delete_id(tables: [&str; 2], column: &str, n: i64) -> String {
+    let id = numbered_id(n);
+    tables.map(|table| format!("DELETE FROM {table} WHERE {column} = '{id}';")).concat()
 }
 
 #[test]

@@ -14,7 +14,7 @@ use crate::paging::{
 
 pub(crate) const SEVEN: [i64; 7] = [1, 2, 3, 4, 5, 6, 7];
 
-/// The four lists of numbered rows with their expected rows.
+/// The lists of numbered rows with their expected rows.
 pub(crate) fn views(numbers: &[i64]) -> Vec<View> {
     LISTS.map(|list| View::numbered(list, numbers)).to_vec()
 }

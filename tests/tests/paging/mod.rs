@@ -1,4 +1,4 @@
-//! Cursor pages of all four lists from outside (contract sections 3 and 9, invariant I5).
+//! Cursor pages of all lists from outside (contract sections 3 and 9, invariant I5).
 
 mod changes;
 mod cursors;

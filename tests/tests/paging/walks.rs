@@ -67,6 +67,26 @@ async fn delegations_are_walked_each_once() {
     walk_everything(List::Delegations).await;
 }
 
+#[tokio::test]
+async fn markets_are_walked_each_once() {
+    walk_everything(List::Markets).await;
+}
+
+#[tokio::test]
+async fn assets_are_walked_each_once() {
+    walk_everything(List::Assets).await;
+}
+
+#[tokio::test]
+async fn trades_are_walked_each_once() {
+    walk_everything(List::Trades).await;
+}
+
+#[tokio::test]
+async fn positions_are_walked_each_once() {
+    walk_everything(List::Positions).await;
+}
+
 /// Pages from positions between, before and behind all rows, also with filters that the position's row does
 /// not pass (P12).
 #[tokio::test]

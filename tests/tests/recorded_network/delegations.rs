@@ -1,8 +1,6 @@
 //! ListDelegations: the latest amount of every party, node and epoch.
 
-use std::collections::BTreeSet;
-
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{
     paging::{
@@ -32,12 +30,6 @@ fn all(recording: &Recording) -> View {
     View { list: List::Delegations, path: PATH.to_owned(), rows: rows.collect() }
 }
 
-/// The combinations of these fields' values that occur in rows.
-fn occurring<'a, const N: usize>(all: &'a View, fields: [&str; N]) -> BTreeSet<[&'a str; N]> {
-    let values = |node: &'a Value| fields.map(|field| node[field].as_str().unwrap());
-    all.rows.iter().map(|row| values(&row.node)).collect()
-}
-
 #[test]
 fn the_latest_amount_of_every_key_is_listed() {
     with_check("ListDelegations, all and page by page", async |recording, check| {
@@ -57,19 +49,19 @@ fn delegations_are_found_by_party_by_node_by_epoch_and_by_any_two_or_all_of_them
         let all = all(recording);
         let filters = [("partyId", "party"), ("nodeId", "nodeId"), ("epochId", "epochSeq")];
         for (parameter, field) in filters {
-            for [value] in occurring(&all, [field]) {
+            for [value] in all.occurring([field]) {
                 let found = all.filtered(|node| node[field] == value);
                 found.compare(check, &format!("{PATH}?{parameter}={value}")).await;
             }
         }
         for [one, other] in [[0, 1], [0, 2], [1, 2]].map(|pair| pair.map(|place| filters[place])) {
-            for [first, second] in occurring(&all, [one.1, other.1]) {
+            for [first, second] in all.occurring([one.1, other.1]) {
                 let found = all.filtered(|node| node[one.1] == first && node[other.1] == second);
                 let path = format!("{PATH}?{}={first}&{}={second}", one.0, other.0);
                 found.compare(check, &path).await;
             }
         }
-        for [party, node_id, epoch] in occurring(&all, ["party", "nodeId", "epochSeq"]) {
+        for [party, node_id, epoch] in all.occurring(["party", "nodeId", "epochSeq"]) {
             let this = [party, node_id, epoch];
             let found =
                 all.filtered(|node| ["party", "nodeId", "epochSeq"].map(|field| &node[field]) == this);
@@ -85,14 +77,14 @@ fn pages_of_filtered_delegations_hold_every_row_once() {
     with_check("ListDelegations, filtered page by page", async |recording, check| {
         let all = all(recording);
         for (parameter, field) in [("partyId", "party"), ("nodeId", "nodeId")] {
-            for [value] in occurring(&all, [field]) {
+            for [value] in all.occurring([field]) {
                 let found = all.filtered(|node| node[field] == value);
                 for size in [9, 100] {
                     found.walk(check, &format!("{PATH}?{parameter}={value}"), size).await;
                 }
             }
         }
-        for [epoch] in occurring(&all, ["epochSeq"]).into_iter().step_by(30) {
+        for [epoch] in all.occurring(["epochSeq"]).into_iter().step_by(30) {
             let found = all.filtered(|node| node["epochSeq"] == epoch);
             for size in [1, 2, 3] {
                 found.walk(check, &format!("{PATH}?epochId={epoch}"), size).await;
@@ -106,7 +98,7 @@ fn an_unknown_party_node_or_epoch_gets_an_empty_page_and_letter_case_does_not_ma
     with_check("ListDelegations, unknown ids and upper case", async |recording, check| {
         let all = all(recording);
         let nothing = all.filtered(|_| false);
-        let known = occurring(&all, ["party", "nodeId"]);
+        let known = all.occurring(["party", "nodeId"]);
         let [party, node_id] = known.first().unwrap();
         for filter in [
             format!("partyId={UNKNOWN}"),

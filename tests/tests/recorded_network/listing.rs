@@ -1,5 +1,7 @@
 //! Compares a paged list of the recording with the pages that the contract requires (section 3).
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use crate::{
@@ -12,6 +14,11 @@ impl View {
     pub(crate) fn filtered(&self, passes: impl Fn(&Value) -> bool) -> Self {
         let rows = self.rows.iter().filter(|row| passes(&row.node)).cloned().collect();
         Self { list: self.list, path: self.path.clone(), rows }
+    }
+
+    /// The combinations of these fields' values that occur in rows.
+    pub(crate) fn occurring<'a, const N: usize>(&'a self, fields: [&str; N]) -> BTreeSet<[&'a str; N]> {
+        self.rows.iter().map(|row| fields.map(|field| row.node[field].as_str().unwrap())).collect()
     }
 
     /// Compares the answer to a path that contains all rows in one page.

@@ -3,6 +3,7 @@
 //! `../shared/data/smoketest-5000` next to the workspace; without it these tests say so and pass.
 
 mod accounts;
+mod assets;
 mod candles;
 mod check;
 mod delegations;
@@ -12,8 +13,11 @@ mod files;
 mod ledger;
 mod listing;
 mod loading;
+mod markets;
 mod network;
 mod oracle_specs;
+mod positions;
 mod recording;
 mod rewards;
+mod trades;
 mod withdrawals;

@@ -7,16 +7,17 @@ use serde_json::Value;
 
 /// An asset; amounts are whole numbers of its smallest unit.
 pub(crate) struct Asset {
+    pub(crate) name: &'static str,
     pub(crate) symbol: &'static str,
     pub(crate) decimals: u32,
 }
 
 /// The assets. Markets settle in the first three; the last is for staking and its id is no hash.
 pub(crate) const ASSETS: &[Asset] = &[
-    Asset { symbol: "tUSD", decimals: 6 },
-    Asset { symbol: "tEUR", decimals: 18 },
-    Asset { symbol: "tGBP", decimals: 5 },
-    Asset { symbol: "VOTE", decimals: 18 },
+    Asset { name: "Test US dollar", symbol: "tUSD", decimals: 6 },
+    Asset { name: "Test euro", symbol: "tEUR", decimals: 18 },
+    Asset { name: "Test pound sterling", symbol: "tGBP", decimals: 5 },
+    Asset { name: "Votes", symbol: "VOTE", decimals: 18 },
 ];
 
 /// Number of the staking asset.

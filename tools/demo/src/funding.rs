@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::{
     block::Draft,
-    catalogue::{CATALOGUE, VOTE, units},
+    catalogue::{ASSETS, CATALOGUE, VOTE, units},
     json::jsonb,
     moment::Moment,
     plan::Plan,
@@ -58,6 +58,7 @@ impl Funding {
     pub(crate) fn step(&mut self, world: &mut World, draft: &mut Draft, plan: &Plan, pace: u64) {
         if draft.height == 1 {
             restore(world, draft);
+            list_assets(world, draft);
         }
         self.finish(world, draft);
         self.first_deposits(world, draft);
@@ -204,6 +205,21 @@ fn take_due<T>(list: &mut Vec<T>, due: impl Fn(&T) -> bool) -> Vec<T> {
     let (due_now, later) = std::mem::take(list).into_iter().partition(|item| due(item));
     *list = later;
     due_now
+}
+
+/// Writes the definition of every asset, by the checkpoint's transaction. Those that come from another chain
+/// have a contract there.
+fn list_assets(world: &World, draft: &mut Draft) {
+    let hash = draft.hash();
+    for (asset, number) in ASSETS.iter().zip(0..) {
+        let row = draft.rows.row("assets").text(world.asset_id(number)).text(asset.name).text(asset.symbol);
+        let row = row.number(asset.decimals).number(1);
+        let row = match number {
+            VOTE => row.text("10000").text(""),
+            _ => row.text("").text(&format!("0x{}", &world.asset_id(number)[..40])),
+        };
+        row.number(0).number(0).text("STATUS_ENABLED").text(&hash).time(draft.time).end();
+    }
 }
 
 /// Restores the stake of an earlier network's checkpoint in the first block.

@@ -24,11 +24,13 @@ use crate::command::{Outcome, command, mesh, says};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Tables that the database derives from others.
-const DERIVED: [&str; 6] = [
+const DERIVED: [&str; 8] = [
     "current_balances",
     "delegations_current",
     "last_block",
+    "markets_current",
     "network_parameters_current",
+    "positions_current",
     "protocol_upgrade_proposals_current",
     "trades_candle",
 ];

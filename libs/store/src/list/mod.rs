@@ -71,6 +71,10 @@ pub enum Filter {
     Equal(&'static str),
     /// The column has one of these values ([`Value::Texts`]).
     AnyOf(&'static str),
+    /// One of these columns has this value. Each is walked by itself, and the walks are merged. In
+    /// [`List::own_indexes`] the first one stands for both. A list has one such filter at most, and then
+    /// none of several values.
+    EitherOf([&'static str; 2]),
     /// The first column of the key is at least this value.
     AtLeast,
     /// The first column of the key is at most this value.
@@ -80,10 +84,10 @@ pub enum Filter {
 }
 
 impl Filter {
-    /// The column that it compares with one or several values.
+    /// The column that it compares with one or several values, so that no index needs to be ordered by it.
     pub(crate) fn column(&self) -> Option<&'static str> {
         match self {
-            Self::Equal(column) | Self::AnyOf(column) => Some(column),
+            Self::Equal(column) | Self::AnyOf(column) | Self::EitherOf([column, _]) => Some(column),
             Self::AtLeast | Self::AtMost | Self::Matches(_) => None,
         }
     }

@@ -163,6 +163,32 @@ mod tests {
     }
 
     #[test]
+    fn a_value_in_either_of_two_columns_is_walked_twice() {
+        static TRADES: List = List {
+            name: "trade",
+            table: "trades",
+            key: &[KeyKind::Integer.column("time")],
+            columns: &["size"],
+            is_grouped: false,
+            filters: &[Filter::Equal("market"), Filter::EitherOf(["buyer", "seller"])],
+            own_indexes: &[&["buyer"]],
+        };
+        let window = Window { position: Some(vec![Value::Integer(4)]), ..window(None, true) };
+        let found = TRADES.statement(&window, vec![None, Some(text("p"))]);
+        let page = "SELECT walk.* FROM (\
+             (SELECT time, size FROM trades WHERE buyer = $1 AND time < $2 \
+             ORDER BY time DESC NULLS LAST LIMIT $3) UNION ALL \
+             (SELECT time, size FROM trades WHERE seller = $1 AND buyer <> $1 AND time < $2 \
+             ORDER BY time DESC NULLS LAST LIMIT $3)) AS walk ORDER BY time DESC NULLS LAST LIMIT $3";
+        assert!(found.sql.contains(page), "{}", found.sql);
+        let behind = "(SELECT FROM trades WHERE buyer = $1 AND time >= $2 ORDER BY time NULLS FIRST LIMIT 1) \
+             UNION ALL (SELECT FROM trades WHERE seller = $1 AND buyer <> $1 AND time >= $2 \
+             ORDER BY time NULLS FIRST LIMIT 1)";
+        assert!(found.sql.contains(behind), "{}", found.sql);
+        assert_eq!(found.parameters, [text("p"), Value::Integer(4), Value::Integer(11)]);
+    }
+
+    #[test]
     fn requests_of_one_shape_share_a_text() {
         let of = |market: &str, epoch: &str| {
             let filters = [None, None, markets(&[market]), None];

@@ -72,7 +72,7 @@ impl<'a> Text<'a> {
         let mut summary = format!("A page of the list {}", self.list.name);
         for (number, (filter, _)) in self.given().enumerate() {
             let what = match filter {
-                Filter::Equal(column) | Filter::AnyOf(column) => column,
+                Filter::Equal(column) | Filter::AnyOf(column) | Filter::EitherOf([column, _]) => column,
                 Filter::AtLeast => "least key",
                 Filter::AtMost => "greatest key",
                 Filter::Matches(condition) => condition.split(' ').next().unwrap_or_default(),
@@ -118,22 +118,23 @@ impl<'a> Text<'a> {
     /// The rows on one side of the start: a page ahead of it, the nearest one behind it.
     ///
     /// When columns are filtered by several values, each combination of them is walked by itself and the
-    /// walks are merged, so that rows of other values are not read.
+    /// walks are merged, so that rows of other values are not read; likewise when a value may be in either of
+    /// two columns.
     fn rows(&self, side: Side) -> String {
-        let (select, limit) = match side {
-            Side::Ahead => {
-                let columns: Vec<_> = self.columns().collect();
-                (format!(" {}", columns.join(", ")), &*self.limit)
-            }
-            Side::Behind => (String::new(), "1"),
-        };
-        let order = self.order(side);
-        let walk = format!(
-            "SELECT{select} FROM {}{}{}{order} LIMIT {limit}",
-            self.list.table,
-            self.conditions(side),
-            self.grouping(side)
-        );
+        let limit = self.limit(side);
+        if let Some(([one, other], parameter)) = self.either() {
+            let of_one = self.walk(side, &[format!("{one} = {parameter}")]);
+            // A row with the value in both columns is one row.
+            let of_other = [format!("{other} = {parameter}"), format!("{one} <> {parameter}")];
+            let walks = format!("({of_one}) UNION ALL ({})", self.walk(side, &of_other));
+            return match side {
+                Side::Ahead => {
+                    format!("SELECT walk.* FROM ({walks}) AS walk{} LIMIT {limit}", self.order(side))
+                }
+                Side::Behind => walks,
+            };
+        }
+        let walk = self.walk(side, &[]);
         let (columns, sources): (Vec<_>, Vec<_>) = self
             .several()
             .map(|(column, parameter)| (column, format!("unnest({parameter}::text[]) AS {column}")))
@@ -144,6 +145,7 @@ impl<'a> Text<'a> {
         let wanted = format!("SELECT DISTINCT {} FROM {}", columns.join(", "), sources.join(", "));
         match side {
             Side::Ahead => {
+                let order = self.order(side);
                 format!(
                     "SELECT walk.* FROM ({wanted}) AS wanted, LATERAL ({walk}) AS walk{order} LIMIT {limit}"
                 )
@@ -152,9 +154,40 @@ impl<'a> Text<'a> {
         }
     }
 
-    fn conditions(&self, side: Side) -> String {
+    /// The rows on one side of the start that pass these conditions, too.
+    fn walk(&self, side: Side, conditions: &[String]) -> String {
+        let columns = match side {
+            Side::Ahead => format!(" {}", self.columns().collect::<Vec<_>>().join(", ")),
+            Side::Behind => String::new(),
+        };
+        format!(
+            "SELECT{columns} FROM {}{}{}{} LIMIT {}",
+            self.list.table,
+            self.conditions(side, conditions),
+            self.grouping(side),
+            self.order(side),
+            self.limit(side)
+        )
+    }
+
+    fn limit(&self, side: Side) -> &str {
+        match side {
+            Side::Ahead => &self.limit,
+            Side::Behind => "1",
+        }
+    }
+
+    /// The two columns of which one has a value, and its parameter.
+    fn either(&self) -> Option<([&'static str; 2], &str)> {
+        self.given().find_map(|(filter, parameter)| match filter {
+            Filter::EitherOf(columns) => Some((*columns, parameter)),
+            _ => None,
+        })
+    }
+
+    fn conditions(&self, side: Side, more: &[String]) -> String {
         let first = self.list.key.first().map_or("", |column| column.name);
-        let mut conditions = Vec::new();
+        let mut conditions = more.to_vec();
         for (filter, parameter) in self.given() {
             conditions.push(match filter {
                 Filter::Equal(column) | Filter::AnyOf(column) => {
@@ -165,6 +198,7 @@ impl<'a> Text<'a> {
                         false => format!("{column} = {parameter}"),
                     }
                 }
+                Filter::EitherOf(_) => continue,
                 Filter::Matches(condition) => condition.replace('$', parameter),
                 // An index walk begins at one bound: that of the start where there is one.
                 Filter::AtLeast | Filter::AtMost if self.is_implied(filter, side) => continue,

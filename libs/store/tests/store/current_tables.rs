@@ -6,7 +6,7 @@ use rand::{Rng, SeedableRng, rngs::SmallRng, seq::SliceRandom};
 use tokio_postgres::{AsyncMessage, Client, NoTls};
 
 /// Each history table, the table of its newest rows, and the query that recomputes that from history.
-const RECOMPUTED: [(&str, &str, &str); 5] = [
+const RECOMPUTED: [(&str, &str, &str); 8] = [
     (
         "blocks",
         "last_block",
@@ -36,6 +36,28 @@ const RECOMPUTED: [(&str, &str, &str); 5] = [
          FROM protocol_upgrade_proposals
          ORDER BY upgrade_block_height, network_release_tag, block_time DESC",
     ),
+    (
+        "assets",
+        "assets_current",
+        "SELECT DISTINCT ON (id) id, name, symbol, decimals, quantum, erc20_contract, status, block_time
+         FROM assets ORDER BY id, block_time DESC",
+    ),
+    (
+        "markets",
+        "markets_current",
+        "SELECT DISTINCT ON (id) id, coalesce(tradable_instrument->'instrument'->>'code', ''), '',
+             coalesce(tradable_instrument->'instrument'->'future'->>'quoteName', ''),
+             coalesce(tradable_instrument->'instrument'->'future'->>'settlementAsset', ''),
+             coalesce(decimal_places, 0), 0, trading_mode, state, (market_timestamps->>'open')::int8, block_time
+         FROM markets ORDER BY id, block_time DESC",
+    ),
+    (
+        "positions",
+        "positions_current",
+        "SELECT DISTINCT ON (party_id, market_id) party_id, market_id, open_volume, realised_pnl, unrealised_pnl,
+             average_entry_price, block_time
+         FROM positions ORDER BY party_id, market_id, block_time DESC",
+    ),
 ];
 
 /// The time of a block, as SQL.
@@ -49,7 +71,7 @@ fn row(table: &str, random: &mut SmallRng) -> ((u32, u32, u32), String) {
     let height = random.random_range(1..60);
     let time = block_time(height);
     let (a, b, value) =
-        (random.random_range(0..4), random.random_range(0..3), random.random_range(-9..1_000_000));
+        (random.random_range(0..4), random.random_range(0..3), random.random_range(-9..1_000_000_i32));
     let seq_num = random.random_range(0..5);
     match table {
         "blocks" => ((height, 0, 0), format!("({time}, {height}, 'hash{height}')")),
@@ -59,6 +81,27 @@ fn row(table: &str, random: &mut SmallRng) -> ((u32, u32, u32), String) {
             format!("('party{a}', 'node{b}', {}, {value}, 'tx', {time}, {seq_num})", value % 3),
         ),
         "network_parameters" => ((height, a, 0), format!("('key.{a}', 'value {value}', 'tx', {time})")),
+        "assets" => (
+            (a, height, 0),
+            format!(
+                "('asset{a}', '{value}', 's', {b}, {value}, '', NULL, 0, 0, 'STATUS_ENABLED', 'tx', {time})"
+            ),
+        ),
+        "markets" => {
+            let future = format!("{{\"quoteName\": \"{value}\", \"settlementAsset\": \"asset{b}\"}}");
+            let instrument = format!("{{\"instrument\": {{\"code\": \"code{b}\", \"future\": {future}}}}}");
+            let unused = "NULL, NULL, NULL, NULL";
+            let rest = format!("NULL, 'STATE_ACTIVE', '{{\"open\": {}}}'", value.abs() + 1);
+            (
+                (a, height, 0),
+                format!("('market{a}', 'tx', {time}, '', '{instrument}', {b}, {unused}, {rest}, NULL)"),
+            )
+        }
+        "positions" => {
+            let pending = "0, 0, 0, 0, 0, 0, 'POSITION_STATUS_UNSPECIFIED'";
+            let held = format!("{value}, {value}.5, 0, 1, 2, 3, 4");
+            ((height, a, b), format!("('market{b}', 'party{a}', {held}, 'tx', {time}, {pending})"))
+        }
         _ => (
             (height, a, b),
             format!(
@@ -96,6 +139,39 @@ async fn newest_rows_equal_a_recomputation_after_random_inserts_repeats_and_old_
                 assert_equal_to_recomputation(&client, table, newest, recomputed).await;
             }
         }
+    }
+}
+
+/// The definition of a market is the network's own JSON: whatever is in it is stored.
+#[tokio::test]
+async fn a_market_with_a_strange_definition_is_listed_without_what_is_not_in_it() {
+    let database = Database::fresh().await;
+    let client = database.connect().await;
+    for (number, (instrument, times)) in [
+        ("NULL", "NULL"),
+        ("'null'", "'null'"),
+        ("'[]'", "'7'"),
+        (r#"'{"instrument": 7}'"#, r#"'{"open": null}'"#),
+        (r#"'{"instrument": {"code": 7, "name": {}, "a": 1, "b": []}}'"#, r#"'{"open": "soon"}'"#),
+        (r#"'{"instrument": [{"code": "x"}]}'"#, r#"'{"open": 9223372036854775808}'"#),
+        (r#"'{"instrument": {"metadata": {"tags": ["x"]}}}'"#, r#"'{"open": -6795364578871345152}'"#),
+        (r#"'{"instrument": {"spot": {"quoteName": null}}}'"#, r#"'{"open": 1.5}'"#),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let columns = "id, tx_hash, block_time, tradable_instrument, market_timestamps";
+        let insert =
+            format!("INSERT INTO markets ({columns}) VALUES ('{number}', '', now(), {instrument}, {times})");
+        client.batch_execute(&insert).await.unwrap_or_else(|error| panic!("{instrument} {times}: {error:?}"));
+    }
+    let rows = client
+        .query("SELECT quote_name || settlement_asset, opened_at_ns FROM markets_current", &[])
+        .await
+        .unwrap();
+    assert_eq!(rows.len(), 8);
+    for row in rows {
+        assert_eq!((row.get::<_, &str>(0), row.get::<_, Option<i64>>(1)), ("", None));
     }
 }
 

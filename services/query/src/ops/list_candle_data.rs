@@ -3,7 +3,7 @@
 use actix::{Context, Handler};
 use mesh_bus::{Answer, AnswerFuture, Ask};
 use mesh_problem::Problem;
-use mesh_store::{Filter, KeyKind, List, ReadError, Row, TimeUs, Value};
+use mesh_store::{Filter, KeyKind, List, ReadError, Row, TimeRange, TimeUs, Value};
 use proto_msgs::{
     numbers::list_candle_data::{CANDLE_ID_INVALID, CANDLES as FAILED, TIMES},
     v2::{Candle, CandleEdge, CandlePage, ListCandleDataReply, ListCandleDataRequest},
@@ -42,11 +42,11 @@ impl Handler<Ask<ListCandleDataRequest>> for Query {
             let (interval, market) = parts(&request.candle_id)
                 .ok_or_else(|| Problem::invalid(CANDLE_ID_INVALID, "the candle id is malformed"))?;
             let window = paging::window(&CANDLES, request.pagination.as_ref(), sizes)?;
-            let (from, to) = times(request.from_timestamp, request.to_timestamp)?;
+            let bounds = [request.from_timestamp, request.to_timestamp];
+            let range = TimeRange::read(["fromTimestamp", "toTimestamp"], bounds, TIMES)?;
             let text = |text: &str| Some(Value::Text(text.to_owned()));
-            // The end is exclusive; stored times are whole microseconds.
-            let last = to.map(|TimeUs(to)| TimeUs(to - 1));
-            let filters = vec![text(interval), text(market), from.map(Value::Time), last.map(Value::Time)];
+            let (first, last) = (range.first().map(Value::Time), range.last().map(Value::Time));
+            let filters = vec![text(interval), text(market), first, last];
             let page = paging::read(&store, &CANDLES, &window, filters, candle).await;
             let page = page.map_err(|error| error.problem(FAILED))?;
             let edge = |(node, cursor)| CandleEdge { node: Some(node), cursor };
@@ -60,22 +60,6 @@ impl Handler<Ask<ListCandleDataRequest>> for Query {
 /// `trades_candle_<interval>_<market>`: interval and market.
 fn parts(candle_id: &str) -> Option<(&str, &str)> {
     candle_id.strip_prefix("trades_candle_")?.rsplit_once('_')
-}
-
-/// The bounds, start inclusive, end exclusive; 0 or absent = open.
-fn times(from: Option<i64>, to: Option<i64>) -> Result<(Option<TimeUs>, Option<TimeUs>), Problem> {
-    let non_zero = |time: Option<i64>| time.filter(|time| *time != 0);
-    let (from, to) = (non_zero(from), non_zero(to));
-    for (name, time) in [("fromTimestamp", from), ("toTimestamp", to)] {
-        if let Some(time) = time.filter(|time| *time < 0) {
-            return Err(Problem::invalid(TIMES, "a time is negative").with_inner(format!("{name} {time}")));
-        }
-    }
-    if let Some((from, to)) = from.zip(to).filter(|(from, to)| to < from) {
-        let problem = Problem::invalid(TIMES, "the time range is inverted");
-        return Err(problem.with_inner(format!("fromTimestamp {from}, toTimestamp {to}")));
-    }
-    Ok((from.map(TimeUs::at_or_after_ns), to.map(TimeUs::at_or_after_ns)))
 }
 
 fn candle(row: &Row) -> Result<Candle, ReadError> {
@@ -94,16 +78,6 @@ fn candle(row: &Row) -> Result<Candle, ReadError> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn bounds_are_rounded_up_to_stored_times() {
-        assert_eq!(times(Some(1_001), Some(2_000)).unwrap(), (Some(TimeUs(2)), Some(TimeUs(2))));
-        assert_eq!(times(Some(0), None).unwrap(), (None, None));
-        assert_eq!(times(Some(5), Some(5)).map(|_| ()), Ok(()));
-        for (from, to) in [(Some(-1), None), (None, Some(-1)), (Some(2), Some(1))] {
-            assert_eq!(times(from, to).unwrap_err().number(), TIMES);
-        }
-    }
 
     #[test]
     fn an_interval_may_hold_underscores() {

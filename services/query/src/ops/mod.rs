@@ -3,23 +3,32 @@
 mod get_oracle_spec;
 mod get_withdrawal;
 mod list_accounts;
+mod list_assets;
 mod list_candle_data;
 mod list_candle_intervals;
 mod list_delegations;
 mod list_epoch_reward_summaries;
+mod list_markets;
+mod list_positions;
 mod list_protocol_upgrade_proposals;
+mod list_trades;
 
 use actix::Addr;
+pub use list_assets::ASSETS;
 pub use list_candle_data::CANDLES;
 pub use list_delegations::DELEGATIONS;
 pub use list_epoch_reward_summaries::SUMMARIES;
+pub use list_markets::MARKETS;
+pub use list_positions::POSITIONS;
 pub use list_protocol_upgrade_proposals::PROPOSALS;
+pub use list_trades::TRADES;
 use mesh_bus::{Bus, Limits, Router};
 use mesh_chassis::Registry;
 use proto_msgs::v2::{
-    GetOracleSpecRequest, GetWithdrawalRequest, ListAccountsRequest, ListCandleDataRequest,
-    ListCandleIntervalsRequest, ListDelegationsRequest, ListEpochRewardSummariesRequest,
-    ListProtocolUpgradeProposalsRequest,
+    GetOracleSpecRequest, GetWithdrawalRequest, ListAccountsRequest, ListAssetsRequest,
+    ListCandleDataRequest, ListCandleIntervalsRequest, ListDelegationsRequest,
+    ListEpochRewardSummariesRequest, ListMarketsRequest, ListPositionsRequest,
+    ListProtocolUpgradeProposalsRequest, ListTradesRequest,
 };
 
 use crate::Query;
@@ -30,9 +39,13 @@ pub(crate) fn router(bus: Bus, query: Addr<Query>, limits: Limits, registry: &mu
         .on::<GetOracleSpecRequest>()
         .on::<GetWithdrawalRequest>()
         .on::<ListAccountsRequest>()
+        .on::<ListAssetsRequest>()
         .on::<ListCandleDataRequest>()
         .on::<ListCandleIntervalsRequest>()
         .on::<ListDelegationsRequest>()
         .on::<ListEpochRewardSummariesRequest>()
+        .on::<ListMarketsRequest>()
+        .on::<ListPositionsRequest>()
         .on::<ListProtocolUpgradeProposalsRequest>()
+        .on::<ListTradesRequest>()
 }

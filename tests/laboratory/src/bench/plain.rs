@@ -10,7 +10,7 @@ use mesh::{
     processes::POSTGRES,
     terminal::print_line,
 };
-use mesh_query::{CANDLES, DELEGATIONS, PROPOSALS, SUMMARIES};
+use mesh_query::{CANDLES, DELEGATIONS, MARKETS, POSITIONS, PROPOSALS, SUMMARIES, TRADES};
 use mesh_store::{LIST_SETTINGS, List, PageRequest, PageSizes, Value, Window};
 use serde_json::Value as Json;
 use tempfile::NamedTempFile;
@@ -32,8 +32,9 @@ const PAGE: u64 = 100;
 /// Number of different pages of a list.
 const PAGES: u64 = 100;
 
-/// Lists of pages of exactly a hundred rows: by market, by epoch, and one without a filter.
-const FILL: [&str; 4] = [
+/// Lists of pages of exactly a hundred rows: by market, party or epoch, and two without a filter. The trades have
+/// markets and parties of their own, from 256 on.
+const FILL: [&str; 8] = [
     "INSERT INTO trades_candle
     SELECT '1_minute', lpad(to_hex(n % 100), 64, '0'), timestamptz '2023-01-01 00:00:00+00' + n / 100 * interval '1 minute',
         100000 + n, 100000 + n, 100000 + n, 100000 + n, n, timestamptz '2023-01-01 00:00:00+00',
@@ -47,7 +48,25 @@ const FILL: [&str; 4] = [
     "INSERT INTO protocol_upgrade_proposals_current
     SELECT n, 'v1.0.' || n, ARRAY[lpad(to_hex(n), 64, '0')], 'PROTOCOL_UPGRADE_PROPOSAL_STATUS_PENDING', 'tx', now()
     FROM generate_series(1, 10000) AS n",
-    "VACUUM ANALYZE trades_candle, rewards, protocol_upgrade_proposals_current",
+    "INSERT INTO trades (synthetic_time, tx_hash, block_time, seq_num, id, market_id, price, size, buyer, seller, buy_order,
+        sell_order, type)
+    SELECT time, 'tx', time, 0, lpad(to_hex(n), 64, '0'), lpad(to_hex(n % 100 + 256), 64, '0'), n, n,
+        lpad(to_hex(n % 500 + 256), 64, '0'), lpad(to_hex(n / 100 % 500 + 256), 64, '0'), 'buy', 'sell', 1
+    FROM generate_series(0, 99999) AS n,
+        LATERAL (SELECT timestamptz '2024-01-01 00:00:00+00' + n * interval '1 second' AS time) AS times",
+    "INSERT INTO positions_current
+    SELECT lpad(to_hex(n % 100), 64, '0'), lpad(to_hex(n / 100), 64, '0'), n, n, n, n, timestamptz '2023-01-01 00:00:00+00'
+    FROM generate_series(0, 99999) AS n",
+    "INSERT INTO markets_current
+    SELECT lpad(to_hex(n), 64, '0'), 'code', 'name', 'quote', 'asset', 1, 2, 'TRADING_MODE_CONTINUOUS', 'STATE_ACTIVE', n,
+        timestamptz '2023-01-01 00:00:00+00'
+    FROM generate_series(1, 10000) AS n",
+    "INSERT INTO market_data (synthetic_time, tx_hash, block_time, seq_num, market, mark_price)
+    SELECT time + n * interval '1 us', 'tx', time, n, lpad(to_hex(n), 64, '0'), n
+    FROM generate_series(1, 10000) AS n, generate_series(1, 5) AS block,
+        LATERAL (SELECT timestamptz '2023-01-01 00:00:00+00' + block * interval '1 second' AS time) AS times",
+    "VACUUM ANALYZE trades_candle, rewards, protocol_upgrade_proposals_current, trades, positions_current, markets_current,
+        market_data",
 ];
 
 /// Withdrawals whose ids are numbers for pgbench, which has no random texts, and well-formed for the gateway.
@@ -61,6 +80,8 @@ const FILL_POINTS: [&str; 2] = [
 
 /// An id with the number `:n`.
 const ID: &str = "lpad(to_hex(:n::int), 64, '0')";
+/// The id of a market or a party of the trades.
+const TRADED: &str = "lpad(to_hex(:n::int + 256), 64, '0')";
 
 /// What is read in three ways.
 struct Compared {
@@ -99,8 +120,10 @@ pub(super) async fn lists(fixture: &Fixture<'_>) -> Result<Section, Failure> {
     let id = |number| format!("{number:064x}");
     let text = || Some(Value::Text(String::new()));
     let epoch = || Some(Value::Integer(0));
-    let proposals = proposal_pages(fixture).await?;
-    let cursor = proposals[1].split_once("after=").map(|(_, cursor)| cursor.to_owned());
+    let proposals = pages(fixture, "/api/v2/upgrade/proposals", "protocolUpgradeProposals").await?;
+    let markets = pages(fixture, "/api/v2/markets", "markets").await?;
+    let cursor = |pages: &[String]| pages[1].split_once("after=").map(|(_, cursor)| cursor.to_owned());
+    let (after_proposal, after_market) = (cursor(&proposals), cursor(&markets));
     let paths = |path: &dyn Fn(u64) -> String| (0..PAGES).map(path).collect();
     let compared = [
         Compared {
@@ -144,7 +167,7 @@ pub(super) async fn lists(fixture: &Fixture<'_>) -> Result<Section, Failure> {
         Compared {
             names: ["proposals", "proposals, its statement", "proposals, plain"],
             paths: proposals,
-            statement: statement(&PROPOSALS, vec![None; PROPOSALS.filters.len()], cursor.as_deref())?,
+            statement: statement(&PROPOSALS, vec![None; PROPOSALS.filters.len()], after_proposal.as_deref())?,
             parameters: &["10001 - :n * 100", "''", "101"],
             greatest: 99,
             plain: "SELECT upgrade_block_height, network_release_tag, approvers, status::text
@@ -152,20 +175,66 @@ pub(super) async fn lists(fixture: &Fixture<'_>) -> Result<Section, Failure> {
                 WHERE (upgrade_block_height, network_release_tag) < (10001 - :n * 100, '')
                 ORDER BY upgrade_block_height DESC, network_release_tag DESC LIMIT 101",
         },
+        Compared {
+            names: ["markets", "markets, its statement", "markets, plain"],
+            paths: markets,
+            statement: statement(&MARKETS, vec![None; MARKETS.filters.len()], after_market.as_deref())?,
+            parameters: &["lpad(to_hex(10001 - :n::int * 100), 64, '0')", "101"],
+            greatest: 99,
+            plain: "SELECT id, code, name, quote_name, settlement_asset, decimal_places, position_decimal_places, trading_mode::text,
+                state::text, opened_at_ns, mark_price::text, best_bid_price::text, best_offer_price::text, open_interest::text
+                FROM markets_current LEFT JOIN LATERAL (
+                    SELECT mark_price, best_bid_price, best_offer_price, open_interest FROM market_data WHERE market = id
+                    ORDER BY market_data.block_time DESC NULLS LAST, seq_num DESC LIMIT 1) AS newest ON true
+                WHERE id < lpad(to_hex(10001 - :n::int * 100), 64, '0') ORDER BY id DESC LIMIT 101",
+        },
+        Compared {
+            names: ["trades of a market", "trades of a market, its statement", "trades of a market, plain"],
+            paths: paths(&|n| format!("/api/v2/trades?marketId={}&pagination.first={PAGE}", id(n + 256))),
+            statement: statement(&TRADES, vec![text(), None, None, None], None)?,
+            parameters: &[TRADED, "101"],
+            greatest: 99,
+            plain: "SELECT synthetic_time, id, market_id, price::text, size, buyer, seller, aggressor, buy_order, sell_order, type
+                FROM trades WHERE market_id = lpad(to_hex(:n::int + 256), 64, '0')
+                ORDER BY synthetic_time DESC NULLS LAST LIMIT 101",
+        },
+        Compared {
+            names: ["trades of a party", "trades of a party, its statement", "trades of a party, plain"],
+            paths: paths(&|n| format!("/api/v2/trades?partyId={}&pagination.first={PAGE}", id(n + 256))),
+            statement: statement(&TRADES, vec![None, text(), None, None], None)?,
+            parameters: &[TRADED, "101"],
+            greatest: 99,
+            plain: "(SELECT synthetic_time, id, market_id, price::text, size, buyer, seller, aggressor, buy_order, sell_order, type
+                FROM trades WHERE buyer = lpad(to_hex(:n::int + 256), 64, '0')
+                ORDER BY synthetic_time DESC NULLS LAST LIMIT 101) UNION ALL
+                (SELECT synthetic_time, id, market_id, price::text, size, buyer, seller, aggressor, buy_order, sell_order, type
+                FROM trades WHERE seller = lpad(to_hex(:n::int + 256), 64, '0')
+                ORDER BY synthetic_time DESC NULLS LAST LIMIT 101) ORDER BY synthetic_time DESC NULLS LAST LIMIT 101",
+        },
+        Compared {
+            names: ["positions", "positions, its statement", "positions, plain"],
+            paths: paths(&|n| format!("/api/v2/positions?partyId={}&pagination.first={PAGE}", id(n))),
+            statement: statement(&POSITIONS, vec![text(), None], None)?,
+            parameters: &[ID, "101"],
+            greatest: 99,
+            plain: "SELECT party_id, market_id, open_volume, realised_pnl::text, unrealised_pnl::text, average_entry_price::text,
+                    block_time
+                FROM positions_current WHERE party_id = lpad(to_hex(:n::int), 64, '0') ORDER BY market_id DESC LIMIT 101",
+        },
     ];
     let title = format!("pages of {PAGE} rows, {CONNECTIONS} connections");
     compare(fixture, SectionName::Lists, &title, &pgbench, LIST_SETTINGS, compared).await
 }
 
-/// The paths of all pages of the proposals: the first one, and one after the end of each.
-async fn proposal_pages(fixture: &Fixture<'_>) -> Result<Vec<String>, Failure> {
-    let first = format!("/api/v2/upgrade/proposals?pagination.first={PAGE}");
+/// The paths of all pages of a list without filters: the first one, and one after the end of each.
+async fn pages(fixture: &Fixture<'_>, list: &str, member: &str) -> Result<Vec<String>, Failure> {
+    let first = format!("{list}?pagination.first={PAGE}");
     let mut paths = vec![first.clone()];
     while paths.len() < PAGES as usize {
         let url = format!("http://{}{}", fixture.edges.uncached, paths[paths.len() - 1]);
         let asked = async { reqwest::get(url).await?.error_for_status()?.json::<Json>().await };
         let page = asked.await.map_err(|error| cannot("read a page", &error))?;
-        let end = page["protocolUpgradeProposals"]["pageInfo"]["endCursor"].as_str();
+        let end = page[member]["pageInfo"]["endCursor"].as_str();
         let end = end.ok_or_else(|| Failure::failed(format!("there is no such page: {page}")))?;
         paths.push(format!("{first}&pagination.after={end}"));
     }

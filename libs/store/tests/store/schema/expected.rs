@@ -63,6 +63,9 @@ trades
 withdrawals
     id:id! party_id:id! amount:num asset:id! status:withdrawal_status! ref:text! foreign_tx_hash:text!
     created_timestamp:ts! withdrawn_timestamp:ts! ext:jsonb! tx_hash:id! block_time:ts!
+assets
+    id:id! name:text! symbol:text! decimals:int4 quantum:num source:text erc20_contract:text
+    lifetime_limit:num! withdraw_threshold:num! status:asset_status! tx_hash:id! block_time:ts!
 accounts
     id:id! party_id:id asset_id:id! market_id:id type:int4 tx_hash:id! block_time:ts!
 current_balances
@@ -149,11 +152,17 @@ rewards
 trades
     primary key (synthetic_time)
     index (market_id, synthetic_time)
+    index (buyer, synthetic_time)
+    index (seller, synthetic_time)
+    index (buyer, market_id, synthetic_time)
+    index (seller, market_id, synthetic_time)
     index (block_time)
 withdrawals
     primary key (id, party_id, block_time)
     index (party_id)
     index (block_time)
+assets
+    primary key (id, block_time)
 accounts
     primary key (id)
     unique (party_id, asset_id, market_id, type)
@@ -213,6 +222,8 @@ market_state_type
 market_trading_mode_type
     TRADING_MODE_UNSPECIFIED TRADING_MODE_CONTINUOUS TRADING_MODE_BATCH_AUCTION
     TRADING_MODE_OPENING_AUCTION TRADING_MODE_MONITORING_AUCTION TRADING_MODE_NO_TRADING
+asset_status
+    STATUS_UNSPECIFIED STATUS_PROPOSED STATUS_REJECTED STATUS_PENDING_LISTING STATUS_ENABLED
 auction_trigger_type
     AUCTION_TRIGGER_UNSPECIFIED AUCTION_TRIGGER_BATCH AUCTION_TRIGGER_OPENING AUCTION_TRIGGER_PRICE
     AUCTION_TRIGGER_LIQUIDITY AUCTION_TRIGGER_LIQUIDITY_TARGET_NOT_MET
@@ -229,5 +240,6 @@ pub(super) const DEFAULTS: [&str; 6] = [
     "orders.reduce_only false",
 ];
 
-/// Tables that are not in the contract: that of the migration library and that of the candles.
-pub(super) const OURS: [&str; 2] = ["refinery_schema_history", "trades_candle"];
+/// Tables that are not in the contract: that of the migration library, and what lists are read from.
+pub(super) const OURS: [&str; 5] =
+    ["refinery_schema_history", "trades_candle", "assets_current", "markets_current", "positions_current"];

@@ -171,7 +171,8 @@ async fn each_candle_view_has_the_columns_of_the_contract() {
         .query(
             "SELECT relname::text, string_agg(concat(attname, ' ', format_type(atttypid, atttypmod)), ', ' ORDER BY attnum)
              FROM pg_class JOIN pg_attribute ON attrelid = pg_class.oid
-             WHERE relnamespace = 'public'::regnamespace AND relkind = 'v' AND attnum > 0 GROUP BY 1",
+             WHERE relnamespace = 'public'::regnamespace AND relkind = 'v' AND attnum > 0
+                 AND relname LIKE 'trades_candle_%' GROUP BY 1",
             &[],
         )
         .await
