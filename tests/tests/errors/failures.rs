@@ -26,7 +26,7 @@ fn reads() -> Vec<(String, i64, &'static str)> {
         (format!("/api/v2/candle?candleId=trades_candle_1_hour_{MARKET}"), 60001, "trades_candle"),
         ("/api/v2/rewards/epoch/summaries".to_owned(), 140_001, "rewards"),
         ("/api/v2/delegations".to_owned(), 130_001, "delegations_current"),
-        ("/api/v2/markets".to_owned(), 40001, "markets_current"),
+        ("/api/v2/markets".to_owned(), 40001, "markets_with_prices"),
         ("/api/v2/assets".to_owned(), 110_001, "assets_current"),
         ("/api/v2/trades".to_owned(), 30001, "trades"),
         ("/api/v2/positions".to_owned(), 70001, "positions_current"),

@@ -172,8 +172,8 @@ async fn j10_ids_are_lower_case_hex_but_for_the_exceptions() {
     for (name, id) in &ids {
         let hex = id.len() == 64 && id.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'));
         let exception = match name.as_str() {
-            "party" => id == "network",
-            "asset" | "assetId" => id == "VOTE",
+            "party" | "partyId" => id == "network",
+            "asset" | "assetId" | "id" => id == "VOTE",
             "market" | "marketId" => id.is_empty(),
             _ => false,
         };
