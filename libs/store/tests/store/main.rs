@@ -4,6 +4,7 @@
 
 mod candles;
 mod current_tables;
+mod dictionary;
 mod import;
 mod load;
 mod migrate;
