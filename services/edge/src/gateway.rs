@@ -191,6 +191,7 @@ impl GatewayState {
             }
             RouteMatch::Status if is_read => {
                 self.check_rate(head)?;
+                answer::check_if_match(&head.headers, None)?;
                 Ok(self.status.answer().await)
             }
             RouteMatch::Operation(operation, path)
@@ -274,6 +275,7 @@ impl GatewayState {
             return download.answer().await;
         }
         let answer = self.backend.read(&question, &context, Some(head.target())).await?;
+        answer::check_if_match(&head.headers, answer.etag.as_deref())?;
         Ok(answer::respond(&answer, &head.headers))
     }
 
