@@ -84,8 +84,16 @@ async fn an_http_2_request_with_an_invalid_host_is_refused_and_others_on_its_con
             stream += 2;
         }
     }
+    for host in ["y", "x:8080", "x.", "[::1]"] {
+        // Another host than the authority's (RFC 9113, 8.3.1).
+        request(&mut client, stream, &get_request("/health", &[(AUTHORITY, "x"), (HOST, host)])).await;
+        let answer = next(&mut client, HEADERS).await;
+        assert!(answer.stream == stream && is_status_400(&answer.payload), "{host}: {answer:?}");
+        stream += 2;
+    }
     let sound = [
         get_request("/health", &[(AUTHORITY, "x:80")]),
+        get_request("/health", &[(AUTHORITY, "x"), (HOST, "X:80")]),
         get_request("/health", &[(AUTHORITY, "[::1]:80"), (HOST, "[::1]:80")]),
         get_request("/health", &[(HOST, "x")]),
     ];
