@@ -39,6 +39,9 @@ use crate::{
     trace::{RequestId, Trace},
 };
 
+/// The value of `Allow` for the gateway as a whole, which `OPTIONS *` asks for (RFC 9110, 9.3.7).
+const ALL_METHODS: &str = "GET, HEAD, POST, OPTIONS";
+
 /// The head of a request, and what is known of it before the gateway.
 #[derive(Debug)]
 pub(crate) struct RequestHead {
@@ -174,6 +177,9 @@ impl GatewayState {
                 problem: Problem::new(Code::InvalidArgument, NOT_MAPPED, "gRPC is spoken over HTTP/2"),
                 allow: None,
             });
+        }
+        if head.method == Method::OPTIONS && head.uri.path() == "*" {
+            return Ok(answer::preflight(ALL_METHODS));
         }
         let Some(matched) = matched else {
             return Err(Problem::not_found(NOT_MAPPED, "no such path").into());

@@ -114,9 +114,9 @@ impl<S: WarpService> HttpService<S> {
         client: ClientContext,
         question: Option<Arc<Question>>,
     ) -> S::Future {
-        // warp panics without a path (`CONNECT x:80`, `GET x`); no operation has this one.
+        // warp panics without a path (`CONNECT x:80`, `GET x`); nothing has this one.
         if request.uri().path_and_query().is_none() {
-            *request.uri_mut() = Uri::from_static("*");
+            *request.uri_mut() = Uri::from_static("/*");
         }
         let headers = mem::take(request.headers_mut());
         let head = RequestHead {
