@@ -56,10 +56,14 @@ impl Grpc {
     ///
     /// # Errors
     /// When the descriptors cannot be reflected.
-    pub(crate) fn new(gateway: Addr<Gateway>, bus: Bus, metrics: Metrics) -> Result<Arc<Self>, Failure> {
+    pub(crate) async fn start(
+        gateway: Addr<Gateway>,
+        bus: Bus,
+        metrics: Metrics,
+    ) -> Result<Arc<Self>, Failure> {
         let mut standard = HashMap::new();
-        let (reporter, health) = tonic_health::server::health_reporter();
-        serve(&mut standard, health.max_decoding_message_size(MAX_MESSAGE));
+        let (health, health_server) = Health::start(bus).await;
+        serve(&mut standard, health_server.max_decoding_message_size(MAX_MESSAGE));
         let reflection = || {
             tonic_reflection::server::Builder::configure()
                 .register_encoded_file_descriptor_set(DESCRIPTORS)
@@ -67,7 +71,6 @@ impl Grpc {
         };
         serve(&mut standard, reflection().build_v1()?.max_decoding_message_size(MAX_MESSAGE));
         serve(&mut standard, reflection().build_v1alpha()?.max_decoding_message_size(MAX_MESSAGE));
-        let health = Health::start(bus, reporter);
         let operations = Contract::get().operations().iter().map(|row| (row.rpc(), row)).collect();
         let streams = FairSemaphore::new(MAX_STREAMS);
         Ok(Arc::new(Self { gateway, operations, standard, streams, health, metrics }))
