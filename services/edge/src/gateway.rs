@@ -5,7 +5,10 @@ use std::{sync::Arc, time::Instant};
 
 use actix::{Actor, Context, Handler, Message};
 use bytes::Bytes;
-use http::{HeaderMap, Method, StatusCode, Uri, header::CONTENT_LENGTH};
+use http::{
+    HeaderMap, Method, StatusCode, Uri,
+    header::{CONTENT_LENGTH, EXPECT},
+};
 use mesh_bus::CancelOnDrop;
 use mesh_problem::{Code, NOT_MAPPED, Problem};
 use mesh_telemetry::{TraceContext, span::SpanExt};
@@ -37,6 +40,7 @@ use crate::{
         status::MeshStatus,
     },
     trace::{RequestId, Trace},
+    wire::unread_body,
 };
 
 /// The value of `Allow` for the gateway as a whole, which `OPTIONS *` asks for (RFC 9110, 9.3.7).
@@ -159,6 +163,8 @@ impl GatewayState {
         }
         if body::is_sending(&head.headers) && status != StatusCode::REQUEST_TIMEOUT {
             tokio::spawn(body::discard(body, self.config.limits));
+        } else if head.client.connection.is_http2() {
+            unread_body::discard(body);
         }
         response
     }
@@ -244,6 +250,11 @@ impl GatewayState {
         };
         if answered.as_ref().is_err_and(is_final) {
             return answered;
+        }
+        let is_announced = body::is_sending(&head.headers) || head.headers.contains_key(EXPECT);
+        if !is_announced && head.client.connection.is_http2() {
+            // There a body may come without any header that says so.
+            unread_body::drain(body).await;
         }
         match body::drain(body, &head.headers, &self.config.limits).await {
             Err(error) if error.status != StatusCode::PAYLOAD_TOO_LARGE => Err(error),
