@@ -1,10 +1,12 @@
 //! Compiles the contract: descriptors (as bytes, which keep every option), prost messages, their JSON form,
-//! one row per rpc (`Operation`, or `StreamingOperation` when it streams), and the application numbers of its
-//! refusals as constants. Needs no protoc.
+//! one row per rpc (`Operation`, or `StreamingOperation` when it streams), the application numbers of its
+//! refusals as constants, and what each workload does. Needs no protoc.
 
 use std::{collections::BTreeMap, env, error::Error, fmt::Write, fs, path::PathBuf};
 
-use prost_reflect::{DescriptorPool, DynamicMessage, MethodDescriptor, prost_types::FileDescriptorSet};
+use prost_reflect::{
+    DescriptorPool, DynamicMessage, MethodDescriptor, ServiceDescriptor, prost_types::FileDescriptorSet,
+};
 
 use crate::workload::workload;
 
@@ -33,6 +35,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let descriptors: FileDescriptorSet = compiler.file_descriptor_set();
     fs::write(out.join("operations.rs"), operations(&descriptors)?)?;
+    fs::write(out.join("workloads.rs"), workloads(&DescriptorPool::decode(encoded.as_slice())?))?;
     prost_build::Config::new().bytes(["."]).compile_fds(descriptors)?;
     pbjson_build::Builder::new()
         .register_descriptors(&encoded)?
@@ -64,6 +67,20 @@ fn operations(descriptors: &FileDescriptorSet) -> Result<String, std::fmt::Error
         }
     }
     Ok(code)
+}
+
+/// Name and description of each workload: the comment of its service.
+fn workloads(pool: &DescriptorPool) -> String {
+    let row = |service: ServiceDescriptor| {
+        let file = service.parent_file();
+        let info = file.file_descriptor_proto().source_code_info.as_ref();
+        let mut places = info.into_iter().flat_map(|info| &info.location);
+        let comment = places.find(|place| place.path == service.path());
+        let lines = comment.and_then(|place| place.leading_comments.as_deref()).unwrap_or_default().lines();
+        let text = lines.map(str::trim).collect::<Vec<_>>().join(" ");
+        (workload(service.name()), text)
+    };
+    format!("{:?}\n", pool.services().map(row).collect::<Vec<_>>())
 }
 
 /// One module per rpc with the numbers of its refusals: those that the rpc names, and those of its

@@ -255,6 +255,16 @@ mod tests {
     }
 
     #[test]
+    fn every_workload_says_what_it_does() {
+        let workloads = Contract::get().operations().iter().map(|row| row.workload.as_str());
+        let workloads: std::collections::BTreeSet<_> = workloads.collect();
+        let descriptions: std::collections::BTreeSet<_> =
+            workloads.iter().filter_map(|workload| crate::description(workload)).collect();
+        assert_eq!(descriptions.len(), workloads.len(), "{descriptions:?}");
+        assert!(descriptions.iter().all(|text| text.ends_with('.')), "{descriptions:?}");
+    }
+
+    #[test]
     fn every_declaration_has_a_comment() {
         let pool = Contract::get().pool();
         let mut bare = Vec::new();

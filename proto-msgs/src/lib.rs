@@ -67,5 +67,13 @@ pub const COMMIT_MS: u32 = 15_000;
 
 include!(concat!(env!("OUT_DIR"), "/operations.rs"));
 
+/// Workloads with their descriptions.
+const DESCRIPTIONS: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/workloads.rs"));
+
+/// What a workload does, in one sentence: the comment of its service in the contract.
+pub fn description(workload: &str) -> Option<&'static str> {
+    DESCRIPTIONS.iter().find(|(name, _)| *name == workload).map(|(_, text)| *text)
+}
+
 /// The compiled descriptors, with all options and comments.
 pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/contract.bin"));

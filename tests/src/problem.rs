@@ -13,7 +13,7 @@ const CODES: [(i64, &str, &[u16], bool); 10] = [
     (5, "NotFound", &[404], false),
     (8, "ResourceExhausted", &[429], true),
     (8, "ResourceExhausted", &[413], false),
-    (9, "FailedPrecondition", &[400], false),
+    (9, "FailedPrecondition", &[400, 412], false),
     (12, "Unimplemented", &[405, 501], false),
     (13, "Internal", &[500], false),
     (14, "Unavailable", &[503], true),

@@ -50,5 +50,5 @@ pub use stream::{
     Chunks, MAX_CHUNK_BYTES, MAX_POSITION_BYTES, MAX_POSITIONS_AHEAD, Open, OpenReply, Piece, Position, Pull,
     PullBudget, PullLimits, PullOptions, PullStream, Totals,
 };
-pub use survey::{EndpointStats, ReplicaStats, Survey};
+pub use survey::{EndpointStats, ReplicaStats, Survey, Surveyor};
 pub use target::Target;

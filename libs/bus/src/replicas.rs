@@ -27,6 +27,10 @@ const INFORMED_AFTER: Duration = Duration::from_secs(1);
 /// After listening for this long, every live replica has sent a heartbeat, even if none was woken.
 const FULLY_INFORMED_AFTER: Duration = Duration::from_millis(2500);
 
+/// A replica that was heard within this time counts as there, unless the bus says that it is gone: one that is
+/// only slow sends its heartbeats late.
+pub(crate) const PRESENCE: Duration = Duration::from_secs(5);
+
 /// The heartbeat of a replica.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Heartbeat {
@@ -102,6 +106,22 @@ impl Replicas {
         since.elapsed() > informed_after && group.members.lock().is_empty()
     }
 
+    /// The replicas that are alive and take requests.
+    pub(crate) fn alive(&self, now: Instant) -> Vec<Arc<str>> {
+        let is_alive = |member: &&Member| member.is_taking && member.is_alive(&self.activity, now);
+        let groups = self.groups.lock();
+        let alive_of = |group: &Arc<ReplicaGroup>| -> Vec<Arc<str>> {
+            group.members.lock().iter().filter(is_alive).map(|member| Arc::clone(&member.id)).collect()
+        };
+        groups.values().flat_map(alive_of).collect()
+    }
+
+    /// Whether a replica has sent a heartbeat and is not known to be gone.
+    pub(crate) fn is_known(&self, id: &str) -> bool {
+        let groups = self.groups.lock();
+        groups.values().any(|group| group.members.lock().iter().any(|member| &*member.id == id))
+    }
+
     /// All groups with their workloads.
     pub(crate) fn groups(&self) -> Vec<(String, Arc<ReplicaGroup>)> {
         self.groups.lock().iter().map(|(workload, group)| (workload.clone(), Arc::clone(group))).collect()
@@ -117,9 +137,10 @@ impl ReplicaGroup {
         self.pick_excluding(&[], Instant::now())
     }
 
-    /// Whether any replica is alive and takes requests.
+    /// Whether any replica is there and takes requests; it may be slow to answer.
     pub(crate) fn is_taking(&self, now: Instant) -> bool {
-        self.members.lock().iter().any(|member| member.is_taking && member.is_alive(&self.activity, now))
+        let is_there = |member: &Member| now.duration_since(member.last_heartbeat) < PRESENCE;
+        self.members.lock().iter().any(|member| member.is_taking && is_there(member))
     }
 
     /// The next live replica in turn that is none of `excluded`.
@@ -223,7 +244,8 @@ mod tests {
         let (group, mut now) = (ReplicaGroup::default(), Instant::now());
         beat(&group, &["a", "b"], now);
         assert!(queue_chooses(&group), "all are alive: the queue group chooses");
-        assert!(group.is_taking(now) && !group.is_taking(now + SILENCE));
+        assert!(group.is_taking(now + SILENCE), "a late heartbeat is no sign of a replica that is away");
+        assert!(!group.is_taking(now + PRESENCE));
         now += SILENCE;
         beat(&group, &["a"], now);
         assert!(!queue_chooses(&group));
@@ -239,9 +261,11 @@ mod tests {
         now += SILENCE;
         beat(&group, &["a"], now);
         assert!(!queue_chooses(&group));
-        group.members.lock().retain(|member| &*member.id != "b");
+        group.remove("b");
         group.check(now);
         assert!(queue_chooses(&group), "it is gone");
+        group.remove("a");
+        assert!(!group.is_taking(now), "all are gone, however lately they were heard");
     }
 
     #[test]

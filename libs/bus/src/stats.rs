@@ -111,7 +111,7 @@ impl Stats {
         match verb {
             "INFO" => {
                 description.kind = "io.nats.micro.v1.info_response";
-                description.description = Some("a workload of the trading network gateway");
+                description.description = proto_msgs::description(self.name);
                 description.endpoints = Some(self.endpoints.borrow().clone());
             }
             "STATS" => {

@@ -1,21 +1,25 @@
-//! A survey of the replicas on this mesh: their answers to the service convention's `$SRV.STATS`, as `nats
-//! micro stats` shows them.
+//! Surveys of the replicas on this mesh: their answers to the service convention's `$SRV.STATS`, as `nats micro
+//! stats` shows them. A replica that answers late is shown as it was heard last.
 
-use std::time::Duration;
+use std::{
+    collections::HashMap,
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
-use async_nats::Message;
+use async_nats::{Message, Subscriber};
 use bytes::Bytes;
-use futures_util::{Stream, StreamExt};
+use futures_util::StreamExt;
 use serde::Deserialize;
-use tokio::time::{Instant, timeout_at};
+use tokio::{
+    sync::watch,
+    time::{Instant, timeout_at},
+};
 
-use crate::{connection::Bus, error::BusError, permissions};
+use crate::{connection::Bus, error::BusError, permissions, replicas::PRESENCE};
 
 /// Most replicas of a survey.
 const MAX_REPLICAS: usize = 512;
-
-/// Most answers that are read, including those of other meshes on the same bus.
-const MAX_ANSWERS: usize = 4096;
 
 /// Longest answer that is read, bytes.
 const MAX_ANSWER_BYTES: usize = 64 << 10;
@@ -49,66 +53,125 @@ pub struct EndpointStats {
     pub processing_time: u64,
 }
 
-/// The replicas that answered in time.
+/// The replicas that answered, now or a moment ago.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Survey {
-    /// In the order of their answers.
+    /// In no order.
     pub replicas: Vec<ReplicaStats>,
     /// Whether there were more replicas than these.
     pub is_cut: bool,
 }
 
-impl Bus {
-    /// Asks every replica of this mesh for its statistics, and collects the answers for `duration`.
+/// Surveys the replicas of this mesh.
+#[derive(Debug)]
+pub struct Surveyor {
+    bus: Bus,
+    inbox: String,
+    answers: Arc<watch::Sender<Answers>>,
+}
+
+/// The latest answers.
+#[derive(Debug, Default)]
+struct Answers {
+    /// By the id of the replica, with the time of its answer.
+    replicas: HashMap<String, (Instant, ReplicaStats)>,
+    /// When there was last no room for an answer.
+    cut: Option<Instant>,
+}
+
+impl Surveyor {
+    /// Starts to listen for answers, for as long as the surveyor exists.
+    ///
+    /// # Errors
+    /// When the bus cannot be listened to.
+    pub async fn start(bus: Bus) -> Result<Self, BusError> {
+        let client = &bus.shared.client;
+        // An inbox of its own, because the number of answers is unknown, and late ones count, too.
+        let inbox = client.new_inbox();
+        let messages = client.subscribe(format!("{inbox}.*.survey")).await.map_err(BusError::closed)?;
+        let answers = Arc::<watch::Sender<Answers>>::default();
+        tokio::spawn(listen(messages, format!("{}.", bus.shared.config.prefix), Arc::downgrade(&answers)));
+        bus.listen_for_replicas();
+        Ok(Self { bus, inbox, answers })
+    }
+
+    /// Asks every replica of this mesh for its statistics, until those that are known to be alive have answered,
+    /// for `limit` at most. One that has not answered is among the result as it was heard last, unless that is
+    /// long ago or it is known to be gone.
     ///
     /// # Errors
     /// When the bus cannot be asked.
-    pub async fn survey(&self, duration: Duration) -> Result<Survey, BusError> {
-        let client = &self.shared.client;
-        let deadline = Instant::now() + duration;
-        // An inbox of its own, because the number of answers is unknown. Workloads are asked one by one,
-        // because each may reply only to inboxes with its own name.
-        let inbox = client.new_inbox();
-        let answers = client.subscribe(format!("{inbox}.*.survey")).await;
-        let answers = answers.map_err(BusError::closed)?;
+    pub async fn survey(&self, limit: Duration) -> Result<Survey, BusError> {
+        let Self { bus, inbox, answers } = self;
+        let asked = Instant::now();
+        // Workloads are asked one by one, because each may reply only to inboxes with its own name.
         for workload in permissions::workloads() {
             let (subject, reply) = (format!("$SRV.STATS.{workload}"), format!("{inbox}.{workload}.survey"));
-            client.publish_with_reply(subject, reply, Bytes::new()).await.map_err(BusError::closed)?;
+            let sent = bus.shared.client.publish_with_reply(subject, reply, Bytes::new()).await;
+            sent.map_err(BusError::closed)?;
         }
-        let answers = answers.map(|Message { payload, .. }| payload);
-        Ok(gather(Box::pin(answers), &format!("{}.", self.shared.config.prefix), deadline).await)
+        let replicas = &bus.shared.replicas;
+        let alive = replicas.alive(asked);
+        let mut changes = answers.subscribe();
+        let all = changes.wait_for(|answers| {
+            !alive.is_empty() && alive.iter().all(|id| answers.has_answered_since(id, asked))
+        });
+        let _ = timeout_at(asked + limit, all).await;
+        Ok(answers.borrow().survey(asked, |id| replicas.is_known(id)))
     }
 }
 
-/// Collects the answers of one mesh, by the beginning of its subjects.
-async fn gather(
-    mut answers: impl Stream<Item = Bytes> + Unpin,
-    beginning: &str,
-    deadline: Instant,
-) -> Survey {
-    let mut survey = Survey::default();
-    for _ in 0..MAX_ANSWERS {
-        let Ok(Some(payload)) = timeout_at(deadline, answers.next()).await else { return survey };
-        // Empty when there is no replica at all.
-        if payload.is_empty() || payload.len() > MAX_ANSWER_BYTES {
-            continue;
+/// Collects the answers of the mesh whose subjects begin so.
+async fn listen(mut messages: Subscriber, beginning: String, answers: Weak<watch::Sender<Answers>>) {
+    while let Some(Message { payload, .. }) = messages.next().await {
+        let Some(answers) = answers.upgrade() else { return };
+        if let Some(replica) = read(&payload, &beginning) {
+            answers.send_modify(|answers| answers.add(replica, Instant::now()));
         }
-        let Ok(replica) = serde_json::from_slice::<ReplicaStats>(&payload) else { continue };
-        if !replica.endpoints.iter().any(|endpoint| endpoint.subject.starts_with(beginning)) {
-            continue;
-        }
-        if survey.replicas.len() == MAX_REPLICAS {
-            break;
-        }
-        survey.replicas.push(replica);
     }
-    survey.is_cut = true;
-    survey
+}
+
+/// An answer, when it is one of this mesh.
+fn read(payload: &[u8], beginning: &str) -> Option<ReplicaStats> {
+    // Empty when there is no replica at all.
+    if payload.is_empty() || payload.len() > MAX_ANSWER_BYTES {
+        return None;
+    }
+    let replica: ReplicaStats = serde_json::from_slice(payload).ok()?;
+    replica.endpoints.iter().any(|endpoint| endpoint.subject.starts_with(beginning)).then_some(replica)
+}
+
+impl Answers {
+    fn add(&mut self, replica: ReplicaStats, now: Instant) {
+        if self.replicas.len() >= MAX_REPLICAS && !self.replicas.contains_key(&replica.id) {
+            self.replicas.retain(|_, (at, _)| now.duration_since(*at) < PRESENCE);
+            if self.replicas.len() >= MAX_REPLICAS {
+                self.cut = Some(now);
+                return;
+            }
+        }
+        self.replicas.insert(replica.id.clone(), (now, replica));
+    }
+
+    fn has_answered_since(&self, id: &str, asked: Instant) -> bool {
+        self.replicas.get(id).is_some_and(|(at, _)| *at >= asked)
+    }
+
+    /// The replicas that have answered since, and those that answered shortly before and are still known.
+    fn survey(&self, asked: Instant, is_known: impl Fn(&str) -> bool) -> Survey {
+        let is_there = |(id, (at, _)): &(&String, &(Instant, ReplicaStats))| {
+            *at >= asked || asked.duration_since(*at) < PRESENCE && is_known(id)
+        };
+        let there = self.replicas.iter().filter(is_there);
+        Survey {
+            replicas: there.map(|(_, (_, replica))| replica.clone()).collect(),
+            is_cut: self.cut.is_some_and(|at| at >= asked),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use futures_util::stream;
     use serde_json::json;
 
     use super::*;
@@ -125,36 +188,65 @@ mod tests {
         stats.to_string().into()
     }
 
-    async fn gathered(answers: Vec<Bytes>) -> Survey {
-        gather(stream::iter(answers), "mesh.", Instant::now() + Duration::from_secs(60)).await
+    fn replica(id: &str) -> ReplicaStats {
+        read(&answer(id, "mesh.query.X"), "mesh.").unwrap()
     }
 
-    #[tokio::test]
-    async fn answers_of_this_mesh_are_counted_and_others_are_not() {
-        let long = Bytes::from(vec![b' '; MAX_ANSWER_BYTES + 1]);
-        let others = [answer("b", "mesh2.query.GetWithdrawal"), Bytes::new(), Bytes::from_static(b"{"), long];
-        let mut answers = vec![answer("a", "mesh.query.GetWithdrawal")];
-        answers.extend(others);
-        let survey = gathered(answers).await;
-        assert!(!survey.is_cut);
-        let [replica] = survey.replicas.as_slice() else { panic!("{survey:?}") };
+    fn ids(survey: &Survey) -> Vec<&str> {
+        let mut ids: Vec<_> = survey.replicas.iter().map(|replica| replica.id.as_str()).collect();
+        ids.sort_unstable();
+        ids
+    }
+
+    #[test]
+    fn answers_of_this_mesh_are_read_and_others_are_not() {
+        let replica = read(&answer("a", "mesh.query.GetWithdrawal"), "mesh.").unwrap();
         assert_eq!((replica.name.as_str(), replica.id.as_str()), ("query", "a"));
         let [endpoint] = replica.endpoints.as_slice() else { panic!("{replica:?}") };
         assert_eq!((endpoint.num_requests, endpoint.num_errors, endpoint.processing_time), (7, 1, 900));
+        let long = Bytes::from(vec![b' '; MAX_ANSWER_BYTES + 1]);
+        let others = [answer("b", "mesh2.query.GetWithdrawal"), Bytes::new(), Bytes::from_static(b"{"), long];
+        assert!(others.iter().all(|other| read(other, "mesh.").is_none()));
     }
 
-    #[tokio::test]
-    async fn a_survey_of_too_many_replicas_is_cut_and_says_so() {
-        let all = |count| (0..count).map(|id: usize| answer(&id.to_string(), "mesh.query.X")).collect();
-        assert!(!gathered(all(MAX_REPLICAS)).await.is_cut);
-        let survey = gathered(all(MAX_REPLICAS + 1)).await;
+    #[test]
+    fn a_replica_that_answers_late_is_shown_as_it_was_heard_last_and_one_that_is_gone_is_not() {
+        let (mut answers, before) = (Answers::default(), Instant::now());
+        for id in ["late", "gone", "prompt"] {
+            answers.add(replica(id), before);
+        }
+        let asked = before + Duration::from_secs(1);
+        answers.add(ReplicaStats { version: "0.2.0".to_owned(), ..replica("prompt") }, asked);
+        assert!(answers.has_answered_since("prompt", asked) && !answers.has_answered_since("late", asked));
+        let survey = answers.survey(asked, |id| id != "gone");
+        assert_eq!(ids(&survey), ["late", "prompt"]);
+        assert!(survey.replicas.iter().any(|replica| replica.version == "0.2.0"), "the newest answer counts");
+        assert_eq!(
+            ids(&answers.survey(before + PRESENCE, |_| true)),
+            ["prompt"],
+            "it was silent for too long"
+        );
+    }
+
+    #[test]
+    fn a_survey_of_too_many_replicas_is_cut_and_says_so() {
+        let (mut answers, asked) = (Answers::default(), Instant::now());
+        for id in 0..MAX_REPLICAS {
+            answers.add(replica(&id.to_string()), asked);
+        }
+        assert!(!answers.survey(asked, |_| true).is_cut);
+        answers.add(replica("0"), asked);
+        assert!(!answers.survey(asked, |_| true).is_cut, "it is known already");
+        answers.add(replica("one more"), asked);
+        let survey = answers.survey(asked, |_| true);
         assert_eq!((survey.replicas.len(), survey.is_cut), (MAX_REPLICAS, true));
-    }
-
-    #[tokio::test]
-    async fn a_survey_without_answers_ends_in_time() {
-        let silence = stream::pending::<Bytes>();
-        let survey = gather(silence, "mesh.", Instant::now() + Duration::from_millis(1)).await;
-        assert_eq!(survey, Survey::default());
+        let later = asked + PRESENCE;
+        answers.add(replica("one more"), later);
+        let survey = answers.survey(later, |_| true);
+        assert_eq!(
+            (ids(&survey), survey.is_cut),
+            (vec!["one more"], false),
+            "those of long ago leave their room"
+        );
     }
 }

@@ -1,6 +1,6 @@
 //! The state machine over the bytes of a connection: where in which message they are, and what may follow.
 
-use memchr::memchr3;
+use memchr::{memchr, memchr3};
 
 use crate::{
     field::FieldName,
@@ -45,6 +45,8 @@ pub struct Framing {
     pub(crate) begun: usize,
     /// The last eight bytes of the request line so far.
     pub(crate) tail: u64,
+    /// Whether the method of the request line has ended.
+    pub(crate) is_after_method: bool,
     pub(crate) name: FieldName,
     pub(crate) host: Host,
     pub(crate) is_11: bool,
@@ -103,6 +105,7 @@ impl Default for Framing {
             refused: None,
             begun: 0,
             tail: 0,
+            is_after_method: false,
             name: FieldName::default(),
             host: Host::default(),
             is_11: false,
@@ -239,6 +242,7 @@ impl Framing {
             0 => Ok(self.request(byte)),
             1..PREFACE_ONLY => {
                 self.tail = PREFACE[..read].iter().fold(0, |tail, byte| (tail << 8) | u64::from(*byte));
+                self.is_after_method = PREFACE[..read].contains(&b' ');
                 self.state = State::RequestLine;
                 self.request_line(&[byte])
             }
@@ -251,7 +255,7 @@ impl Framing {
             return self.advance(State::EmptyLineLf);
         }
         (self.has_host, self.has_length, self.has_coding, self.is_trailer) = (false, false, false, false);
-        (self.tail, self.left, self.digits) = (0, 0, 0);
+        (self.tail, self.is_after_method, self.left, self.digits) = (0, false, 0, 0);
         self.begun += 1;
         self.state = State::RequestLine;
         0
@@ -259,6 +263,10 @@ impl Framing {
 
     fn request_line(&mut self, rest: &[u8]) -> Result<usize, Ambiguity> {
         let length = text_length(rest);
+        if let Some(fragment) = self.find_fragment(&rest[..length]) {
+            // The bytes before are unambiguous.
+            return if fragment > 0 { Ok(fragment) } else { Err(Ambiguity::Fragment) };
+        }
         let (text, end) = rest.split_at(length);
         match text.last_chunk() {
             Some(last) => self.tail = u64::from_be_bytes(*last),
@@ -274,6 +282,16 @@ impl Framing {
             return Ok(length + self.advance(State::LineLf));
         }
         if length > 0 { Ok(length) } else { Err(Ambiguity::Version) }
+    }
+
+    /// Where a fragment begins in the next bytes of the request line. A method may have the same byte.
+    fn find_fragment(&mut self, text: &[u8]) -> Option<usize> {
+        let target = match self.is_after_method {
+            true => 0,
+            false => memchr(b' ', text)? + 1,
+        };
+        self.is_after_method = true;
+        Some(target + memchr(b'#', &text[target..])?)
     }
 }
 

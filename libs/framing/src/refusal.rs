@@ -22,6 +22,8 @@ pub enum Ambiguity {
     Nul,
     /// A request line that does not end with HTTP/1.0 or HTTP/1.1.
     Version,
+    /// A target with a fragment, which some servers cut off and others take for a part of the path.
+    Fragment,
     /// A line that continues the field before it, or the first one with white space in front.
     Folding,
     /// A field name with white space or another byte that no name has, or none.
@@ -57,6 +59,7 @@ impl fmt::Display for Ambiguity {
             Self::BareCr => "a bare carriage return",
             Self::Nul => "a zero byte",
             Self::Version => "no HTTP/1 request line",
+            Self::Fragment => "a fragment in the target",
             Self::Folding => "a folded field",
             Self::Name => "an odd field name",
             Self::NoHost => "no host",

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, env, fs};
 
 use mesh_problem::Code;
-use proto_msgs::Contract;
+use proto_msgs::{Contract, Method};
 
 use crate::{notes, operation, refusals::Refusals};
 
@@ -13,6 +13,11 @@ const END: &str = "<!-- end of the numbers -->";
 
 fn table() -> String {
     let operations = Contract::get().operations();
+    let reads: Vec<_> = operations
+        .iter()
+        .filter(|operation| operation.method == Method::Get)
+        .map(|operation| format!("`{}`", operation::path(operation)))
+        .collect();
     let mut rows: BTreeMap<(u32, u16, u8, String), Vec<String>> = BTreeMap::new();
     for asked in operations {
         for (status, code, number, when) in Refusals::of(asked, &notes::of_operation(&asked.rpc)).all() {
@@ -22,7 +27,11 @@ fn table() -> String {
     }
     let mut table = String::from("| number | HTTP | gRPC | refused when | where |\n|---|---|---|---|---|\n");
     for ((number, status, code, when), paths) in rows {
-        let place = if paths.len() == operations.len() { "everywhere".to_owned() } else { paths.join(", ") };
+        let place = match paths.len() == operations.len() {
+            true => "everywhere".to_owned(),
+            false if paths == reads => "every `GET`".to_owned(),
+            false => paths.join(", "),
+        };
         let name = Code::from_number(code).name();
         table.push_str(&format!("| {number} | {status} | {code} {name} | {when} | {place} |\n"));
     }

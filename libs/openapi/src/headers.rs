@@ -21,7 +21,7 @@ const ALL: [(&str, &str, &str); 16] = [
     (
         "ETag",
         "string",
-        "Tag of the answer, for `If-None-Match`. A strong one (without `W/`) names the very bytes, for `If-Range`.",
+        "Tag of the answer, for `If-None-Match`. A strong one (without `W/`) names the very bytes, for `If-Range` and `If-Match`.",
     ),
     ("RateLimit-Limit", "string", "Requests that may come at once."),
     ("RateLimit-Remaining", "string", "Requests that may still come now."),

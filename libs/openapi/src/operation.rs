@@ -80,6 +80,7 @@ fn parameters_of(
     let shared = [
         ("pretty", note.file.is_none()),
         ("If-None-Match", note.at_height || has_length),
+        ("If-Match", has_length),
         ("Range", has_length && !is_head),
         ("If-Range", has_length && !is_head),
     ];

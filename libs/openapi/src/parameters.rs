@@ -83,6 +83,10 @@ pub(crate) fn shared() -> Json {
             "description" => "Indents the answer. `?pretty` alone is enough.",
             "schema" => object! { "type" => "boolean" },
         },
+        "If-Match" => header(
+            "If-Match",
+            "The `ETag` of the file that is meant, or `*`: when the file is another one now, the answer is 412.",
+        ),
         "If-None-Match" => header(
             "If-None-Match",
             "The `ETag` of an earlier answer: when nothing has changed since, the answer is 304 without a body.",

@@ -35,6 +35,15 @@ static EVERYWHERE: [Row; 10] = [
     (504, Code::DeadlineExceeded, NOT_MAPPED, "a service or the database did not answer in time", "Late"),
 ];
 
+/// Errors of every read and page.
+static OF_READS: [Row; 1] = [(
+    412,
+    Code::FailedPrecondition,
+    NOT_MAPPED,
+    "`If-Match` does not name what is there; the tags of reads, which are weak, match nothing",
+    "NotMatched",
+)];
+
 /// Why a request is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Refusal {
@@ -53,6 +62,7 @@ impl Refusals {
         let mut refusals = Self::default();
         if operation.method == Method::Get {
             refusals.add_parameters(operation);
+            refusals.add_everywhere(&OF_READS);
         }
         for refusal in &note.refusals {
             let code = Code::from_number(u8::try_from(refusal.code).unwrap_or_default());
@@ -66,6 +76,7 @@ impl Refusals {
     pub(crate) fn of_page() -> Self {
         let mut refusals = Self::default();
         refusals.add_everywhere(EVERYWHERE.iter().filter(|row| matches!(row.0, 408 | 414 | 431)));
+        refusals.add_everywhere(&OF_READS);
         refusals
     }
 
@@ -137,7 +148,7 @@ impl Refusals {
 pub(crate) fn shared() -> Json {
     let mut named = object! {};
     let mut refusals = Refusals::default();
-    refusals.add_everywhere(&EVERYWHERE);
+    refusals.add_everywhere(EVERYWHERE.iter().chain(&OF_READS));
     for (status, refusals) in &refusals.0 {
         if let Some(name) = shared_name(*status, refusals) {
             named.put(name, described(*status, refusals, &[]));
@@ -148,7 +159,7 @@ pub(crate) fn shared() -> Json {
 
 /// The name of a response that is the same for all operations.
 fn shared_name(status: u16, refusals: &[Refusal]) -> Option<&'static str> {
-    let rows: Vec<_> = EVERYWHERE.iter().filter(|row| row.0 == status).collect();
+    let rows: Vec<_> = EVERYWHERE.iter().chain(&OF_READS).filter(|row| row.0 == status).collect();
     let is_same = rows.len() == refusals.len()
         && rows.iter().all(|row| refusals.iter().any(|own| (own.code, own.number) == (row.1, row.2)));
     if is_same { rows.first().map(|row| row.4) } else { None }
@@ -161,6 +172,7 @@ fn described(status: u16, refusals: &[Refusal], examples: &[Example]) -> Json {
         404 => "There is no such thing.",
         408 => "The request came too slowly.",
         409 => "It is there already.",
+        412 => "It is not what was meant.",
         413 | 414 | 431 => "The request is too large.",
         416 => "The file is shorter.",
         429 => "Slow down.",

@@ -5,7 +5,10 @@ use std::{sync::Arc, time::Instant};
 
 use actix::{Actor, Context, Handler, Message};
 use bytes::Bytes;
-use http::{HeaderMap, Method, StatusCode, Uri, header::CONTENT_LENGTH};
+use http::{
+    HeaderMap, Method, StatusCode, Uri,
+    header::{CONTENT_LENGTH, EXPECT},
+};
 use mesh_bus::CancelOnDrop;
 use mesh_problem::{Code, NOT_MAPPED, Problem};
 use mesh_telemetry::{TraceContext, span::SpanExt};
@@ -37,7 +40,11 @@ use crate::{
         status::MeshStatus,
     },
     trace::{RequestId, Trace},
+    wire::unread_body,
 };
+
+/// The value of `Allow` for the gateway as a whole, which `OPTIONS *` asks for (RFC 9110, 9.3.7).
+const ALL_METHODS: &str = "GET, HEAD, POST, OPTIONS";
 
 /// The head of a request, and what is known of it before the gateway.
 #[derive(Debug)]
@@ -156,6 +163,8 @@ impl GatewayState {
         }
         if body::is_sending(&head.headers) && status != StatusCode::REQUEST_TIMEOUT {
             tokio::spawn(body::discard(body, self.config.limits));
+        } else if head.client.connection.is_http2() {
+            unread_body::discard(body);
         }
         response
     }
@@ -175,6 +184,9 @@ impl GatewayState {
                 allow: None,
             });
         }
+        if head.method == Method::OPTIONS && head.uri.path() == "*" {
+            return Ok(answer::preflight(ALL_METHODS));
+        }
         let Some(matched) = matched else {
             return Err(Problem::not_found(NOT_MAPPED, "no such path").into());
         };
@@ -191,6 +203,7 @@ impl GatewayState {
             }
             RouteMatch::Status if is_read => {
                 self.check_rate(head)?;
+                answer::check_if_match(&head.headers, None)?;
                 Ok(self.status.answer().await)
             }
             RouteMatch::Operation(operation, path)
@@ -238,6 +251,11 @@ impl GatewayState {
         if answered.as_ref().is_err_and(is_final) {
             return answered;
         }
+        let is_announced = body::is_sending(&head.headers) || head.headers.contains_key(EXPECT);
+        if !is_announced && head.client.connection.is_http2() {
+            // There a body may come without any header that says so.
+            unread_body::drain(body).await;
+        }
         match body::drain(body, &head.headers, &self.config.limits).await {
             Err(error) if error.status != StatusCode::PAYLOAD_TOO_LARGE => Err(error),
             _ => answered,
@@ -274,6 +292,7 @@ impl GatewayState {
             return download.answer().await;
         }
         let answer = self.backend.read(&question, &context, Some(head.target())).await?;
+        answer::check_if_match(&head.headers, answer.etag.as_deref())?;
         Ok(answer::respond(&answer, &head.headers))
     }
 

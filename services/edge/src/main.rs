@@ -79,7 +79,7 @@ async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
     let gateway =
         Gateway::new(backend, status, routes, Arc::clone(&admission), Arc::clone(&config), metrics.clone());
     let gateway = gateway.start();
-    let grpc = Grpc::new(gateway.clone(), setup.bus, metrics.clone())?;
+    let grpc = Grpc::start(gateway.clone(), setup.bus, metrics.clone()).await?;
     let service = HttpService::new(gateway, cache, Arc::clone(&config));
     let server =
         Server::start(listeners, service, &grpc, &admission, &config, &metrics, access_log.as_ref(), ready);

@@ -8,6 +8,8 @@ use tokio::{
     net::TcpStream,
 };
 
+/// Type of the frame with bytes of a body.
+pub const DATA: u8 = 0;
 /// Type of the frame that begins a request or a response.
 pub const HEADERS: u8 = 1;
 /// Type of the frame that ends a stream with an error code.
@@ -18,6 +20,8 @@ pub const SETTINGS: u8 = 4;
 pub const GOAWAY: u8 = 7;
 const PING: u8 = 6;
 
+/// The flag of the last frame of a request or a response, which may be its head.
+pub const END_STREAM: u8 = 1;
 /// Flags: END_STREAM with END_HEADERS; ACK.
 const END_STREAM_AND_HEADERS: u8 = 5;
 const ACK: u8 = 1;

@@ -1,5 +1,10 @@
 //! *Now*: the page shows the API's current answers.
 
+use std::time::{Duration, Instant};
+
+use mesh_testbed::{Database, Mesh, Signal, eventually};
+use serde_json::{Value, json};
+
 use crate::console::{
     browser::Browser,
     console_mesh::{ConsoleMesh, ungrouped},
@@ -54,8 +59,8 @@ async fn the_first_view_shows_height_lag_services_and_limits_of_the_demo_network
 
 #[tokio::test]
 async fn the_edges_mesh_status_names_no_addresses() {
-    let database = mesh_testbed::Database::fresh().await;
-    let mesh = mesh_testbed::Mesh::configure(&database).without("export").start().await;
+    let database = Database::fresh().await;
+    let mesh = Mesh::configure(&database).without("export").start().await;
     let answer = mesh.get("/console/now").await;
     assert_eq!(answer.status, 200, "{answer:?}");
     assert_eq!(answer.header("cache-control"), Some("no-store"));
@@ -83,7 +88,7 @@ async fn the_edges_mesh_status_names_no_addresses() {
     }
     // The answer is cached for a moment: the services get no second request.
     let again = mesh.get("/console/now").await.json();
-    let taken = |now: &serde_json::Value| now["takenAt"].as_str().unwrap().parse::<u64>().unwrap();
+    let taken = |now: &Value| now["takenAt"].as_str().unwrap().parse::<u64>().unwrap();
     assert!(taken(&again) == taken(&now) || taken(&again) - taken(&now) >= 900_000_000, "{now} {again}");
     for path in ["/console/now/", "/console", "/console/app.js"] {
         assert_eq!(mesh.get(path).await.status, 404, "{path}");
@@ -91,4 +96,30 @@ async fn the_edges_mesh_status_names_no_addresses() {
     let page = mesh.get("/").await;
     let policy = page.header("content-security-policy").unwrap();
     assert!(policy.contains("default-src 'self'") && !policy.contains("unsafe"), "{policy}");
+}
+
+/// Whether the status shows `query` as taking requests, and how many replicas of it.
+async fn shown(mesh: &Mesh) -> (Value, usize) {
+    let now = mesh.get("/console/now").await.json();
+    let services = now["services"].as_array().unwrap();
+    let query = services.iter().find(|service| service["name"] == "query").unwrap();
+    (query["isTaking"].clone(), query["replicas"].as_array().unwrap().len())
+}
+
+#[tokio::test]
+async fn a_service_that_is_slow_to_answer_is_not_shown_as_missing_and_one_that_is_gone_is() {
+    let database = Database::fresh().await;
+    let mesh = Mesh::start(&database).await;
+    let limit = Duration::from_secs(20);
+    let there = (json!(true), 1);
+    eventually(limit, "query is not shown", async || shown(&mesh).await == there).await;
+    mesh.service("query").signal(Signal::STOP);
+    let stopped = Instant::now();
+    while stopped.elapsed() < Duration::from_secs(3) {
+        assert_eq!(shown(&mesh).await, there, "after {:?}", stopped.elapsed());
+    }
+    mesh.service("query").signal(Signal::CONT);
+    eventually(limit, "query is not shown", async || shown(&mesh).await == there).await;
+    mesh.service("query").kill().await;
+    eventually(limit, "query is shown", async || shown(&mesh).await == (json!(false), 0)).await;
 }

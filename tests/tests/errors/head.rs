@@ -32,13 +32,26 @@ async fn an_unknown_path_is_not_found() {
 #[tokio::test]
 async fn a_target_that_is_no_path_is_not_found() {
     let mesh = MeshClient::fixture().await;
-    for line in ["GET x", "GET x:80", "CONNECT x:80", "OPTIONS *", "GET *"] {
+    for line in ["GET x", "GET x:80", "CONNECT x:80", "OPTIONS x:80", "GET *", "POST *"] {
         let answer = raw::answer_to(mesh.url(), &format!("{line} HTTP/1.1\r\nHost: x\r\n\r\n")).await;
         assert_problem(&answer, 404, 5, 10000);
     }
     for line in ["GET http://x/accounts", "GET http://x", "GET http://x?y"] {
         let absolute = raw::answer_to(mesh.url(), &format!("{line} HTTP/1.1\r\nHost: x\r\n\r\n")).await;
         assert_eq!(absolute.status, 200, "{line}: a URL is a path, too; without any that of the console");
+    }
+}
+
+#[tokio::test]
+async fn options_of_the_whole_gateway_names_its_methods() {
+    let mesh = MeshClient::fixture().await;
+    let mut connection = raw::connect(mesh.url()).await;
+    for target in ["*", "http://x", "*"] {
+        raw::send(&mut connection, &format!("OPTIONS {target} HTTP/1.1\r\nHost: x\r\n\r\n")).await;
+        let answer = raw::answer(&mut connection).await;
+        assert_eq!((answer.status, answer.body.len()), (204, 0), "{target}: {answer:?}");
+        let allowed = if target == "*" { "GET, HEAD, POST, OPTIONS" } else { "GET, HEAD, OPTIONS" };
+        assert_eq!(answer.header("allow"), Some(allowed), "{target}");
     }
 }
 

@@ -1,6 +1,6 @@
 //! Operations 4.1 and 4.15: rules X1 to X11.
 
-use mesh_tests::{postgres_copy::TABLE_NUMBERS, zip::members};
+use mesh_tests::{postgres_copy::TABLE_NUMBERS, problem::assert_problem, zip::members};
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 
 use super::*;
@@ -117,6 +117,52 @@ async fn ranges_of_a_download_are_parts_of_the_whole() {
     {
         assert_eq!(head.header(name), whole.header(name), "{name}");
     }
+}
+
+#[tokio::test]
+async fn if_match_gives_the_file_only_while_it_is_the_one_that_is_meant() {
+    let mesh_client = MeshClient::sealed_fixture().await;
+    let whole = mesh_client.get(DELEGATIONS).await;
+    let etag = whole.header("etag").unwrap();
+    let beyond = format!("bytes={}-", whole.body.len());
+    let weak = format!("W/{etag}");
+    let several = format!("\"other\", {etag}");
+    for (headers, status) in [
+        (&[("if-match", etag)][..], 200),
+        (&[("if-match", "*")], 200),
+        (&[("if-match", &*several)], 200),
+        (&[("if-match", etag), ("range", "bytes=0-9")], 206),
+        (&[("if-match", etag), ("if-none-match", etag)], 304),
+        (&[("if-match", etag), ("range", &*beyond)], 416),
+        (&[("if-match", "\"other\"")], 412),
+        (&[("if-match", &*weak)], 412),
+        (&[("if-match", "")], 412),
+        // It comes before the other conditions and the range (RFC 9110, 13.2.2).
+        (&[("if-match", "\"other\""), ("if-none-match", etag)], 412),
+        (&[("if-match", "\"other\""), ("range", "bytes=0-9")], 412),
+        (&[("if-match", "\"other\""), ("range", &*beyond)], 412),
+        // The chunk form has no tag.
+        (&[("if-match", etag), ("accept", "application/x-ndjson")], 412),
+        (&[("if-match", "*"), ("accept", "application/x-ndjson")], 200),
+        // There is no Last-Modified to compare with (13.1.4).
+        (&[("if-unmodified-since", "Tue, 20 Jun 2000 10:00:00 GMT")], 200),
+    ] {
+        let answer = get(&mesh_client, DELEGATIONS, headers).await;
+        assert_eq!(answer.status, status, "{headers:?}: {answer:?}");
+        if status == 412 {
+            assert_problem(&answer, 412, 9, 10_000);
+        }
+    }
+    let refused = get(&mesh_client, DELEGATIONS, &[("if-match", "\"other\"")]).await;
+    assert_eq!(assert_problem(&refused, 412, 9, 10_000).inner, format!("the tag is {etag}"));
+    let missing = DELEGATIONS.replace("fromBlock=1", "fromBlock=9");
+    assert_eq!(
+        get(&mesh_client, &missing, &[("if-match", "\"other\"")]).await.status,
+        400,
+        "no error is hidden"
+    );
+    let head = mesh_client.request(Method::HEAD, DELEGATIONS).header("if-match", "\"other\"");
+    assert_eq!(Answer::to(head).await.status, 412);
 }
 
 #[tokio::test]

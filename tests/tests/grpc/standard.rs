@@ -1,6 +1,6 @@
 //! The standard gRPC services: health and reflection.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use futures_util::stream;
 use mesh_tests::{
@@ -28,6 +28,9 @@ use tonic_reflection::pb::{
 };
 
 use crate::grpc::TIME_LIMIT;
+
+/// Longer than the interval of the edge's own checks.
+const QUIET: Duration = Duration::from_millis(1200);
 
 async fn check(client: &mut HealthClient<Connection>, service: &str) -> Result<ServingStatus, Code> {
     let request = HealthCheckRequest { service: service.to_owned() };
@@ -75,6 +78,12 @@ fn health_is_serving_while_a_workload_has_a_replica() {
         mesh.service_mut("query").restart().await;
         assert_eq!(await_other_status(&mut query, ServingStatus::NotServing).await, ServingStatus::Serving);
 
+        let request = HealthCheckRequest { service: "api.v2.Nobody".to_owned() };
+        let mut nobody = client.watch(request).await.unwrap().into_inner();
+        assert_eq!(nobody.message().await.unwrap().unwrap().status(), ServingStatus::ServiceUnknown);
+        let silence = timeout(QUIET, nobody.message()).await;
+        assert!(silence.is_err(), "the stream stays open: {silence:?}");
+
         let request = HealthCheckRequest { service: String::new() };
         let mut mesh_health = client.watch(request).await.unwrap().into_inner();
         assert_eq!(mesh_health.message().await.unwrap().unwrap().status(), ServingStatus::Serving);
@@ -85,6 +94,8 @@ fn health_is_serving_while_a_workload_has_a_replica() {
                 ServingStatus::NotServing
             );
             let ended = timeout(TIME_LIMIT, mesh_health.message()).await.expect("it ends");
+            assert_eq!(ended.expect_err("with a status").code(), Code::Unavailable);
+            let ended = timeout(TIME_LIMIT, nobody.message()).await.expect("it ends");
             assert_eq!(ended.expect_err("with a status").code(), Code::Unavailable);
         });
         // Open streams do not delay a stop: the testbed kills after 5 s.

@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use mesh_testbed::http2::{AUTHORITY, Connection, Frame, GOAWAY, HEADERS, RST_STREAM, SETTINGS, get_request};
+use mesh_testbed::http2::{
+    AUTHORITY, Connection, DATA, END_STREAM, Frame, GOAWAY, HEADERS, RST_STREAM, SETTINGS, get_request,
+};
 use mesh_tests::{client::MeshClient, fixture};
 use tokio::time::timeout;
 
@@ -84,8 +86,16 @@ async fn an_http_2_request_with_an_invalid_host_is_refused_and_others_on_its_con
             stream += 2;
         }
     }
+    for host in ["y", "x:8080", "x.", "[::1]"] {
+        // Another host than the authority's (RFC 9113, 8.3.1).
+        request(&mut client, stream, &get_request("/health", &[(AUTHORITY, "x"), (HOST, host)])).await;
+        let answer = next(&mut client, HEADERS).await;
+        assert!(answer.stream == stream && is_status_400(&answer.payload), "{host}: {answer:?}");
+        stream += 2;
+    }
     let sound = [
         get_request("/health", &[(AUTHORITY, "x:80")]),
+        get_request("/health", &[(AUTHORITY, "x"), (HOST, "X:80")]),
         get_request("/health", &[(AUTHORITY, "[::1]:80"), (HOST, "[::1]:80")]),
         get_request("/health", &[(HOST, "x")]),
     ];
@@ -95,6 +105,42 @@ async fn an_http_2_request_with_an_invalid_host_is_refused_and_others_on_its_con
         // `:status: 200` in HPACK's static table.
         assert_eq!((answer.stream, answer.payload[0]), (stream, 0x88), "{answer:?}");
         stream += 2;
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_before_its_request_has_ended_is_not_followed_by_a_reset() {
+    const END_HEADERS: u8 = 4;
+    const GRPC: (&[u8], &str) = (b"\x00\x0ccontent-type", "application/grpc");
+    let mesh = MeshClient::fixture().await;
+    let mut client = connect(mesh.url()).await;
+    let mut stream = 1;
+    for (path, fields) in [
+        ("/nowhere", &[(AUTHORITY, "x")][..]),
+        ("/transaction", &[(AUTHORITY, "x"), (b"\x00\x04host", "y")]),
+        ("/accounts", &[(AUTHORITY, "x")]),
+        ("/api.v2.Nobody/Nothing", &[(AUTHORITY, "x"), GRPC]),
+        ("/api.v2.Query/ListAccounts", &[(AUTHORITY, "x"), GRPC, (b"\x00\x0cgrpc-timeout", "0n")]),
+        ("/api.v2.Query/ListAccounts", &[(AUTHORITY, "x"), GRPC, (b"\x00\x0dgrpc-encoding", "gzip")]),
+    ] {
+        let mut block = get_request(path, fields);
+        // `:method: POST` by HPACK's static table.
+        block[0] = 0x83;
+        let head = Frame { flags: END_HEADERS, ..Frame::request(stream, &block) };
+        client.send(&head).await.expect("the edge reads");
+        next(&mut client, HEADERS).await;
+        let end = Frame { kind: DATA, flags: END_STREAM, stream, payload: vec![0; 10] };
+        client.send(&end).await.expect("the edge reads");
+        request(&mut client, stream + 2, &valid_request()).await;
+        loop {
+            let frame = timeout(TIME_LIMIT, client.frame()).await.expect("the edge answers in time");
+            let frame = frame.expect("the connection is kept");
+            assert!(frame.kind != RST_STREAM, "{path}: {frame:?}");
+            if (frame.kind, frame.stream) == (HEADERS, stream + 2) {
+                break;
+            }
+        }
+        stream += 4;
     }
 }
 

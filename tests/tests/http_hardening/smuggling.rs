@@ -9,7 +9,7 @@ use crate::http_hardening::{VALID_REQUEST, answer, begin, connect, rest, traffic
 const SMUGGLED: &str = "GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n";
 
 /// Heads that are ambiguous.
-const HEADS: [&str; 57] = [
+const HEADS: [&str; 61] = [
     "POST /transaction HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     "POST /transaction HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n",
     "GET /health HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
@@ -67,6 +67,10 @@ const HEADS: [&str; 57] = [
     "GET http://x:99999/health HTTP/1.1\r\nHost: x\r\n\r\n",
     "GET http://x:80x/health HTTP/1.1\r\nHost: x\r\n\r\n",
     "GET http://:80/health HTTP/1.1\r\nHost: x\r\n\r\n",
+    "GET /health#x HTTP/1.1\r\nHost: x\r\n\r\n",
+    "GET /health?x# HTTP/1.1\r\nHost: x\r\n\r\n",
+    "GET http://x/health#x HTTP/1.1\r\nHost: x\r\n\r\n",
+    "GET #/health HTTP/1.1\r\nHost: x\r\n\r\n",
 ];
 
 /// Chunked bodies that are ambiguous.

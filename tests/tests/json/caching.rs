@@ -7,6 +7,7 @@ use mesh_tests::{
     cases,
     client::MeshClient,
     fixture::{self, BLOCK_TIME, HEIGHT, MARKET, UNKNOWN_ID},
+    problem::assert_problem,
 };
 use reqwest::Method;
 
@@ -113,6 +114,40 @@ async fn j13_if_none_match_gives_304_without_a_body() {
         for other in ["\"other\"", "W/\"3-0\"", "nonsense", ""] {
             assert_eq!(mesh.get_with(&path, "if-none-match", other).await.status, 200, "{path}, {other}");
         }
+    }
+}
+
+#[tokio::test]
+async fn j13_a_weak_tag_never_satisfies_if_match() {
+    let mesh = MeshClient::fixture().await;
+    let pages = ["/health", "/openapi.json", "/console/now"].map(str::to_owned);
+    for path in cases::answered().into_iter().map(|(_, path)| path).chain(pages) {
+        let tag = mesh.get(&path).await.header("etag").unwrap_or("\"none\"").to_owned();
+        let strong = tag.trim_start_matches("W/").to_owned();
+        for given in [tag, strong, String::new()] {
+            for method in [Method::GET, Method::HEAD] {
+                // It comes before `If-None-Match` (RFC 9110, 13.2.2).
+                let request = mesh.request(method.clone(), &path).header("if-match", &given);
+                let answer = Answer::to(request.header("if-none-match", "*")).await;
+                assert_eq!(answer.status, 412, "{method} {path}, {given}: {answer:?}");
+                if method == Method::GET {
+                    assert_problem(&answer, 412, 9, 10_000);
+                }
+            }
+        }
+        assert_eq!(mesh.get_with(&path, "if-match", "*").await.status, 200, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn j13_if_match_hides_no_error() {
+    let mesh = MeshClient::fixture().await;
+    for (path, status) in [
+        (format!("/api/v2/withdrawal/{UNKNOWN_ID}"), 404),
+        ("/accounts?party=x".to_owned(), 400),
+        ("/nowhere".to_owned(), 404),
+    ] {
+        assert_eq!(mesh.get_with(&path, "if-match", "\"x\"").await.status, status, "{path}");
     }
 }
 

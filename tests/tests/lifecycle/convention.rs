@@ -55,8 +55,9 @@ async fn every_service_publishes_its_identity_and_operations() {
     assert_eq!(names, BTreeSet::from(["export", "node-info", "query", "tx-relay"]));
     for info in infos {
         assert_identity(info, "info");
-        assert!(info["description"].is_string(), "{info}");
         let workload = info["name"].as_str().expect("a name");
+        // Each says what it does, so that a list of them can be read.
+        assert_eq!(info["description"].as_str(), proto_msgs::description(workload), "{info}");
         let listed: BTreeSet<(String, String)> = info["endpoints"]
             .as_array()
             .into_iter()

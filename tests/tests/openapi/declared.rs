@@ -178,6 +178,12 @@ fn each_object(value: &Value, pointer: &str, visit: &mut impl FnMut(&str, &serde
 }
 
 #[tokio::test]
+async fn the_document_says_that_nobody_signs_in() {
+    let document = Document::fetch(&MeshClient::fixture().await).await;
+    assert_eq!(document.json.get("security"), Some(&Value::Array(Vec::new())));
+}
+
+#[tokio::test]
 async fn the_document_is_served_as_the_rules_for_answers_say() {
     let mesh_client = MeshClient::fixture().await;
     let whole = mesh_client.get("/openapi.json").await;

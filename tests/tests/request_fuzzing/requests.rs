@@ -86,7 +86,7 @@ const PARAMETERS: [&str; 40] = [
     "pagination..first",
 ];
 
-const HEADERS: [&str; 24] = [
+const HEADERS: [&str; 25] = [
     "Accept",
     "Accept-Encoding",
     "Authorization",
@@ -97,6 +97,7 @@ const HEADERS: [&str; 24] = [
     "Cookie",
     "Expect",
     "Forwarded",
+    "If-Match",
     "If-Modified-Since",
     "If-None-Match",
     "If-Range",

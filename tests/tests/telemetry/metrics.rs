@@ -2,18 +2,25 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    process::Stdio,
     time::Duration,
 };
 
 use mesh_telemetry::{Kind, Metric, list};
-use mesh_testbed::{Answer, DevNode, Mesh, retry};
+use mesh_testbed::{Answer, DevNode, Mesh, http_client, retry};
 use mesh_tests::{
     client::MeshClient,
     fixture,
     rpc::{Call, Rpc},
+    say,
 };
 use reqwest::Method;
 use serde_json::json;
+use tokio::{io::AsyncWriteExt, process::Command};
+
+/// The gauges whose names end like a histogram's samples.
+const COUNT_GAUGES: [Metric; 3] =
+    [list::DB_CLIENT_CONNECTION_COUNT, list::PROCESS_FILES, list::PROCESS_THREADS];
 
 /// A metric family of a page: its type, and the union of its samples' labels.
 #[derive(Debug, Default)]
@@ -44,6 +51,24 @@ fn families(page: &str) -> BTreeMap<String, Family> {
 
 fn is_served_by(metric: &Metric, service: &str) -> bool {
     metric.workloads.contains(&service)
+}
+
+/// What Prometheus' own tool says of a page, where it is installed.
+async fn complaints(page: &str) -> Option<Vec<String>> {
+    let mut promtool = Command::new("promtool");
+    promtool.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut running = match promtool.spawn() {
+        Err(error) => {
+            say(&format!("skipped: promtool is not here ({error})"));
+            return None;
+        }
+        Ok(running) => running,
+    };
+    // Dropped when written, which ends the input. One that reads no further has something to say.
+    let _ = running.stdin.take().unwrap().write_all(page.as_bytes()).await;
+    let output = running.wait_with_output().await.unwrap();
+    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    Some(said.lines().map(str::to_owned).collect())
 }
 
 /// Does everything once that is counted.
@@ -99,6 +124,14 @@ async fn the_served_metrics_are_the_documented_ones() {
     }
     for service in list::ALL_WORKLOADS {
         let page = mesh.service(service).admin("/metrics").await;
+        // The tool reads the older text form alone.
+        let text = http_client().get(format!("{}/metrics", mesh.service(service).admin_url()));
+        for complaint in complaints(Answer::to(text).await.text()).await.unwrap_or_default() {
+            // The conventions of OpenTelemetry name them so (docs/telemetry.md).
+            let is_of_the_conventions =
+                COUNT_GAUGES.iter().any(|metric| complaint.starts_with(&metric.sample()));
+            assert!(is_of_the_conventions && complaint.contains("_count"), "{service}: {complaint}");
+        }
         let served = families(page.text());
         for metric in list::ALL {
             let family = served.get(&metric.family());
@@ -119,6 +152,9 @@ async fn the_served_metrics_are_the_documented_ones() {
             );
         }
         let listed: BTreeSet<String> = list::ALL.iter().map(Metric::family).collect();
+        for metric in list::ALL.iter().filter(|metric| metric.family().ends_with("_count")) {
+            assert!(COUNT_GAUGES.contains(metric), "{}: name it otherwise, or say why", metric.name);
+        }
         for name in served.keys() {
             assert!(listed.contains(name), "{service} serves {name}, which nobody listed");
         }

@@ -2,10 +2,11 @@
 
 use rand::{Rng, rngs::SmallRng, seq::IndexedRandom};
 
-const LINES: [&str; 14] = [
+const LINES: [&str; 15] = [
     "GET / HTTP/1.1",
     "GET /a?b=c HTTP/1.1",
     "GET http://x/ HTTP/1.1",
+    "GET /a#b HTTP/1.1",
     "POST /t HTTP/1.1",
     "POST /t HTTP/1.1",
     "POST /t HTTP/1.1",

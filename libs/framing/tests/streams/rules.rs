@@ -240,6 +240,26 @@ fn a_line_that_is_no_request_of_http_1_is_refused() {
     }
 }
 
+#[test]
+fn a_fragment_in_the_target_is_refused() {
+    for stream in [
+        "GET /^#x HTTP/1.1\r\nHost: x\r\n\r\n",
+        "GET /x?y^# HTTP/1.1\r\nHost: x\r\n\r\n",
+        "GET ^#x HTTP/1.0\r\n\r\n",
+        "GET http://x/^#/ HTTP/1.1\r\nHost: x\r\n\r\n",
+        "PRI *^# HTTP/1.1\r\n",
+        "PRI * ^#\r\n",
+    ] {
+        refuses(Ambiguity::Fragment, stream);
+        let (before, rest) = stream.split_once('^').unwrap();
+        let pieces = [before, rest].concat();
+        let (record, _) = read(pieces.as_bytes().chunks(1));
+        assert_eq!(record.refused, Some((before.len(), Ambiguity::Fragment)), "{stream:?} byte by byte");
+    }
+    // It is a byte like others in methods, and behind the request line.
+    assert_eq!(bodies("#GE#T / HTTP/1.1\r\nHost: x\r\nX#: #y\r\n\r\n"), [""]);
+}
+
 fn chunked(body: &str) -> String {
     format!("POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n{body}")
 }

@@ -1,6 +1,6 @@
 //! Checks of a request's head: its size and the host it names; the refusal of a request over HTTP.
 
-use http::{HeaderMap, Request, StatusCode, Version, header::HOST};
+use http::{HeaderMap, HeaderValue, Request, StatusCode, Version, header::HOST};
 use mesh_framing::is_host;
 use mesh_problem::{NOT_MAPPED, Problem};
 
@@ -43,18 +43,38 @@ pub(crate) fn check_size(url: usize, headers: &HeaderMap, limits: &Limits) -> Re
 }
 
 /// Whether the authority of the target (absolute form, `CONNECT`, `:authority`) and the `Host` of HTTP/2 are
-/// hosts with or without a port (RFC 9110, 4.2 and 7.2; RFC 9113, 8.3.1). The `Host` of HTTP/1 is checked
-/// with its framing.
+/// hosts with or without a port (RFC 9110, 4.2 and 7.2), and the same one (RFC 9113, 8.3.1). The `Host` of HTTP/1
+/// is checked with its framing, and ignored beside an authority (RFC 9112, 3.2.2).
 pub(crate) fn has_valid_host<B>(request: &Request<B>) -> bool {
-    if request.uri().authority().is_some_and(|authority| !is_host(authority.as_str().as_bytes())) {
+    let authority = request.uri().authority().map(|authority| authority.as_str());
+    if authority.is_some_and(|authority| !is_host(authority.as_bytes())) {
         return false;
     }
     if request.version() < Version::HTTP_2 {
         return true;
     }
     let mut hosts = request.headers().get_all(HOST).iter();
-    let is_valid = hosts.next().is_none_or(|host| host.is_empty() || is_host(host.as_bytes()));
-    is_valid && hosts.next().is_none()
+    let port = if request.uri().scheme_str() == Some("https") { 443 } else { 80 };
+    let is_valid = |host: &HeaderValue| {
+        let host = host.to_str().unwrap_or(" ");
+        let is_same = |authority: &str| is_same_host(host, authority, port);
+        // An empty one names no other host.
+        host.is_empty() || is_host(host.as_bytes()) && authority.is_none_or(is_same)
+    };
+    hosts.next().is_none_or(is_valid) && hosts.next().is_none()
+}
+
+/// Whether two hosts are the same, in letters of either case, without a port or with the scheme's own.
+fn is_same_host(one: &str, other: &str, default_port: u16) -> bool {
+    let split = |host| -> (&str, u16) {
+        match str::rsplit_once(host, ':') {
+            // The colon is none of an IPv6 address; a port without digits is the scheme's own.
+            Some((name, port)) if !port.ends_with(']') => (name, port.parse().unwrap_or(default_port)),
+            _ => (host, default_port),
+        }
+    };
+    let ((one, one_port), (other, other_port)) = (split(one), split(other));
+    one.eq_ignore_ascii_case(other) && one_port == other_port
 }
 
 #[cfg(test)]
@@ -70,7 +90,8 @@ mod tests {
     fn an_authority_is_a_host_without_user_information() {
         for version in [Version::HTTP_10, Version::HTTP_11, Version::HTTP_2] {
             for target in ["/", "*", "/a@b", "http://x/", "http://x:80/@", "http://[::1]:80", "x:80"] {
-                assert!(has_valid_host(&request(version, target, &["x"])), "{target}");
+                let hosts: &[&str] = if target.contains("[::1]") { &["[::1]"] } else { &["x"] };
+                assert!(has_valid_host(&request(version, target, hosts)), "{target}");
             }
             for target in
                 ["http://u@x/", "http://u:p@x/", "http://x:99999/", "http://x:80x/", "http://:80/", "u@x:80"]
@@ -87,6 +108,34 @@ mod tests {
         }
         for hosts in [&["a b"][..], &["u@x"], &["x", "x"]] {
             assert!(!has_valid_host(&request(Version::HTTP_2, "http://x/", hosts)), "{hosts:?}");
+        }
+    }
+
+    #[test]
+    fn over_http_2_the_host_is_that_of_the_authority() {
+        let is_valid = |version, target, host| has_valid_host(&request(version, target, &[host]));
+        for (target, host) in [
+            ("http://x/", "X"),
+            ("http://x:80/", "x"),
+            ("http://x/", "x:080"),
+            ("http://x:/", "x"),
+            ("https://x/", "x:443"),
+            ("http://x:8080/", "x:8080"),
+            ("http://[::1]/", "[::1]:80"),
+        ] {
+            assert!(is_valid(Version::HTTP_2, target, host), "{target} {host}");
+        }
+        for (target, host) in [
+            ("http://x/", "y"),
+            ("http://x/", "x.y"),
+            ("http://x/", "x:8080"),
+            ("http://x:8080/", "x"),
+            ("https://x/", "x:80"),
+            ("http://[::1]/", "[::2]"),
+            ("http://[::1]/", "[::1]:81"),
+        ] {
+            assert!(!is_valid(Version::HTTP_2, target, host), "{target} {host}");
+            assert!(is_valid(Version::HTTP_11, target, host), "the target counts: {target} {host}");
         }
     }
 }

@@ -31,6 +31,7 @@ use crate::{
         notes::StreamFailure,
     },
     trace::{RequestId, Trace, X_REQUEST_ID},
+    wire::unread_body,
 };
 
 const IDENTITY: HeaderValue = HeaderValue::from_static("identity");
@@ -40,6 +41,8 @@ pub(crate) struct GrpcCall {
     operation: &'static OperationInfo,
     headers: HeaderMap,
     body: body::Body<hyper::Error>,
+    /// Whether reading the body has begun.
+    is_read: bool,
     id: RequestId,
     client: ClientContext,
 }
@@ -56,7 +59,8 @@ impl GrpcCall {
         id: RequestId,
     ) -> Self {
         let (head, body) = request.into_parts();
-        Self { operation, headers: head.headers, body: Box::pin(body.into_data_stream()), id, client }
+        let body = Box::pin(body.into_data_stream());
+        Self { operation, headers: head.headers, body, is_read: false, id, client }
     }
 }
 
@@ -75,6 +79,12 @@ async fn answer(state: &GatewayState, mut call: GrpcCall) -> Response<Body> {
     let span = trace.grpc_span(call.operation, &call.id);
     let answered = try_answer(state, &mut call, trace.unrecorded()).instrument(span.clone()).await;
     let code = answered.as_ref().map_or_else(|problem| problem.code.number(), |_| 0);
+    if answered.is_err() {
+        if !call.is_read {
+            unread_body::drain(&mut call.body).await;
+        }
+        unread_body::discard(call.body);
+    }
     let mut response = answered.unwrap_or_else(|problem| status::refused(&problem));
     response.headers_mut().insert(X_REQUEST_ID, call.id.into_value());
     response.headers_mut().insert(GRPC_ACCEPT_ENCODING, IDENTITY);
@@ -136,6 +146,7 @@ async fn reply(
     let (operation, limits) = (call.operation, &state.config.limits);
     let mut whole = BytesMut::new();
     let max = limits.body_bytes.saturating_add(PREFIX_BYTES);
+    call.is_read = true;
     let read = body::read(&mut call.body, max, limits, |piece| whole.extend_from_slice(&piece)).await;
     read.map_err(|error| error.problem)?;
     let message = protocol::unframe(whole.freeze(), limits.body_bytes)?;

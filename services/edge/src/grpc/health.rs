@@ -1,16 +1,30 @@
 //! The standard health service: a service of the contract serves while a replica of its workload does, the
-//! empty name while the edge is connected to the bus. From the beginning of a shutdown nothing serves.
+//! empty name while the edge is connected to the bus. From the beginning of a shutdown nothing serves. A watch of
+//! another name is told that there is no such service, and stays open as the protocol demands.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
-use futures_util::future::BoxFuture;
+use futures_util::{
+    StreamExt,
+    future::{BoxFuture, ready},
+    stream::{self, BoxStream},
+};
 use mesh_bus::Bus;
 use proto_msgs::Contract;
 use tokio::{
     sync::watch,
     time::{MissedTickBehavior, interval, timeout},
 };
-use tonic_health::{ServingStatus, server::HealthReporter};
+use tonic::{Code, Request, Response, Status};
+use tonic_health::{
+    ServingStatus,
+    pb::{
+        HealthCheckRequest, HealthCheckResponse,
+        health_check_response::ServingStatus::ServiceUnknown,
+        health_server::{self, HealthServer},
+    },
+    server::{HealthReporter, HealthService},
+};
 
 /// Interval of the checks.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
@@ -31,21 +45,62 @@ pub(super) struct Health {
     shutdown: watch::Sender<Shutdown>,
 }
 
-impl Health {
-    /// Starts to report, until a shutdown.
-    pub(super) fn start(bus: Bus, reporter: HealthReporter) -> Arc<Self> {
-        let health = Arc::new(Self { shutdown: watch::Sender::new(Shutdown::NotRequested) });
-        tokio::spawn(Arc::clone(&health).report(bus, reporter));
-        health
+/// The health service of the library, with watches of unknown services by the protocol.
+pub(super) struct StandardHealth(HealthService);
+
+#[tonic::async_trait]
+impl health_server::Health for StandardHealth {
+    async fn check(
+        &self,
+        request: Request<HealthCheckRequest>,
+    ) -> Result<Response<HealthCheckResponse>, Status> {
+        self.0.check(request).await
     }
 
-    async fn report(self: Arc<Self>, bus: Bus, reporter: HealthReporter) {
+    type WatchStream = BoxStream<'static, Result<HealthCheckResponse, Status>>;
+
+    async fn watch(
+        &self,
+        request: Request<HealthCheckRequest>,
+    ) -> Result<Response<Self::WatchStream>, Status> {
+        match self.0.watch(request).await {
+            Ok(response) => Ok(response.map(StreamExt::boxed)),
+            Err(status) if status.code() == Code::NotFound => {
+                let unknown = HealthCheckResponse { status: ServiceUnknown.into() };
+                // All services are known from the start, so none becomes known later.
+                Ok(Response::new(stream::once(ready(Ok(unknown))).chain(stream::pending()).boxed()))
+            }
+            Err(status) => Err(status),
+        }
+    }
+}
+
+impl Health {
+    /// Starts to report, until a shutdown. Returns the service that tells it, too.
+    pub(super) async fn start(bus: Bus) -> (Arc<Self>, HealthServer<StandardHealth>) {
+        let health = Arc::new(Self { shutdown: watch::Sender::new(Shutdown::NotRequested) });
+        let reporter = HealthReporter::new();
         let workloads: BTreeMap<&str, &str> = Contract::get()
             .operations()
             .iter()
             .map(|operation| (operation.service.as_str(), operation.workload.as_str()))
             .chain([("", "")])
             .collect();
+        for service in workloads.keys() {
+            reporter.set_service_status(service, ServingStatus::NotServing).await;
+        }
+        let server = HealthServer::new(StandardHealth(HealthService::from_health_reporter(reporter.clone())));
+        tokio::spawn(Arc::clone(&health).report(bus, reporter, workloads));
+        (health, server)
+    }
+
+    /// Reports the services of these workloads.
+    async fn report(
+        self: Arc<Self>,
+        bus: Bus,
+        reporter: HealthReporter,
+        workloads: BTreeMap<&'static str, &'static str>,
+    ) {
         let mut reported = BTreeMap::new();
         let (mut shutdown, mut ticks) = (self.shutdown.subscribe(), interval(POLL_INTERVAL));
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

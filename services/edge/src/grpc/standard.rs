@@ -6,7 +6,7 @@ use actix::Addr;
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt, future::BoxFuture, stream};
 use http::{HeaderMap, Request, Response};
-use http_body_util::{BodyStream, StreamBody};
+use http_body_util::{BodyExt, BodyStream, StreamBody};
 use hyper::body::{Body as _, Frame, Incoming};
 use mesh_bus::Bus;
 use mesh_chassis::Failure;
@@ -28,7 +28,7 @@ use crate::{
     },
     metrics::{LimitKind, Metrics},
     trace::{RequestId, X_REQUEST_ID},
-    wire::connection::LongLivedStream,
+    wire::{connection::LongLivedStream, unread_body},
 };
 
 /// Longest message to a standard service, bytes.
@@ -56,10 +56,14 @@ impl Grpc {
     ///
     /// # Errors
     /// When the descriptors cannot be reflected.
-    pub(crate) fn new(gateway: Addr<Gateway>, bus: Bus, metrics: Metrics) -> Result<Arc<Self>, Failure> {
+    pub(crate) async fn start(
+        gateway: Addr<Gateway>,
+        bus: Bus,
+        metrics: Metrics,
+    ) -> Result<Arc<Self>, Failure> {
         let mut standard = HashMap::new();
-        let (reporter, health) = tonic_health::server::health_reporter();
-        serve(&mut standard, health.max_decoding_message_size(MAX_MESSAGE));
+        let (health, health_server) = Health::start(bus).await;
+        serve(&mut standard, health_server.max_decoding_message_size(MAX_MESSAGE));
         let reflection = || {
             tonic_reflection::server::Builder::configure()
                 .register_encoded_file_descriptor_set(DESCRIPTORS)
@@ -67,7 +71,6 @@ impl Grpc {
         };
         serve(&mut standard, reflection().build_v1()?.max_decoding_message_size(MAX_MESSAGE));
         serve(&mut standard, reflection().build_v1alpha()?.max_decoding_message_size(MAX_MESSAGE));
-        let health = Health::start(bus, reporter);
         let operations = Contract::get().operations().iter().map(|row| (row.rpc(), row)).collect();
         let streams = FairSemaphore::new(MAX_STREAMS);
         Ok(Arc::new(Self { gateway, operations, standard, streams, health, metrics }))
@@ -94,7 +97,8 @@ impl Grpc {
         let service = request.uri().path().split('/').nth(1).unwrap_or_default();
         let Some((name, served)) = self.standard.get_key_value(service) else {
             self.metrics.called("none", Code::Unimplemented.number(), Duration::ZERO);
-            return refused(&Problem::new(Code::Unimplemented, NOT_MAPPED, "no such method"), id);
+            let problem = Problem::new(Code::Unimplemented, NOT_MAPPED, "no such method");
+            return refused_unread(request, &problem, id).await;
         };
         // Health checks are exempt from the rate limit.
         if *name != HEALTH
@@ -102,11 +106,12 @@ impl Grpc {
         {
             self.metrics.limited(LimitKind::Rate).inc();
             self.metrics.called(name, problem.code.number(), Duration::ZERO);
-            return refused(&problem, id);
+            return refused_unread(request, &problem, id).await;
         }
         let Ok(permit) = self.streams.try_acquire([Owner::Address(client.address)]) else {
             let reason = "too many streams of this service are open";
-            return refused(&Problem::new(Code::ResourceExhausted, NOT_MAPPED, reason), id);
+            let problem = Problem::new(Code::ResourceExhausted, NOT_MAPPED, reason);
+            return refused_unread(request, &problem, id).await;
         };
         let started = std::time::Instant::now();
         let response = served(request).await;
@@ -147,6 +152,14 @@ fn stopping() -> Result<Frame<Bytes>, Status> {
     Ok(Frame::trailers(trailers))
 }
 
+/// Refuses a request whose body was not read.
+async fn refused_unread(request: Request<Incoming>, problem: &Problem, id: RequestId) -> Response<Body> {
+    let mut body = request.into_body().into_data_stream();
+    unread_body::drain(&mut body).await;
+    unread_body::discard(body);
+    refused(problem, id)
+}
+
 fn refused(problem: &Problem, id: RequestId) -> Response<Body> {
     let mut response = status::refused(problem);
     response.headers_mut().insert(X_REQUEST_ID, id.into_value());
@@ -172,7 +185,6 @@ where
 
 #[cfg(test)]
 mod tests {
-    use http_body_util::BodyExt;
     use tokio::sync::oneshot;
 
     use super::*;

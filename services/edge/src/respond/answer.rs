@@ -9,12 +9,12 @@ use http::{
     header::{
         ACCEPT_ENCODING, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
         ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ALLOW,
-        CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_NONE_MATCH, ORIGIN,
+        CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH, ORIGIN,
         RETRY_AFTER, VARY,
     },
 };
 use mesh_bus::{Head, Reply};
-use mesh_problem::Problem;
+use mesh_problem::{Code, NOT_MAPPED, Problem};
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 use warp::reply::{Reply as _, Response};
@@ -39,7 +39,7 @@ const EXPOSED: HeaderValue = HeaderValue::from_static(
      RateLimit-Remaining, RateLimit-Reset, Retry-After, X-Block-Height, X-Block-Timestamp, X-Request-Id, X-Total-Rows",
 );
 const ALLOWED_HEADERS: HeaderValue = HeaderValue::from_static(
-    "Accept, Content-Type, If-None-Match, If-Range, Range, X-Request-Id, traceparent, tracestate",
+    "Accept, Content-Type, If-None-Match, If-Range, Range, X-Request-Id, traceparent, tracestate, If-Match",
 );
 
 /// A weak entity tag of operation, request and height (J13), and of the content, since rows that are written
@@ -54,19 +54,39 @@ fn etag(operation: &str, message: &[u8], head: Head, digest: u32) -> String {
     tag
 }
 
+/// Checks `If-Match`, which comes before `If-None-Match` and `Range` (RFC 9110, 13.2.2). It names the tag by the
+/// strong comparison (13.1.1): the weak tags of reads and pages match nothing, as they promise no bytes.
+///
+/// # Errors
+/// 412, with the tag of what is there.
+pub(crate) fn check_if_match(headers: &HeaderMap, etag: Option<&str>) -> Result<(), HttpError> {
+    if !headers.contains_key(IF_MATCH) {
+        return Ok(());
+    }
+    let strong = etag.filter(|etag| !etag.starts_with("W/"));
+    let is_match = |tag: &str| tag == "*" || Some(tag) == strong;
+    if tags(headers, &IF_MATCH).any(is_match) {
+        return Ok(());
+    }
+    let reason = "`If-Match` does not name what is there";
+    let there = etag.map(|etag| format!("the tag is {etag}")).unwrap_or_default();
+    let problem = Problem::new(Code::FailedPrecondition, NOT_MAPPED, reason).with_inner(there);
+    Err(HttpError { status: StatusCode::PRECONDITION_FAILED, problem, allow: None })
+}
+
+/// The entity tags of a condition.
+fn tags<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
+    let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).map(str::trim)
+}
+
 /// Whether `If-None-Match` names the tag (weak comparison).
 pub(crate) fn is_unchanged(headers: &HeaderMap, etag: &str) -> bool {
-    headers
-        .get_all(IF_NONE_MATCH)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .any(|tag| tag.trim() == "*" || opaque(tag) == opaque(etag))
+    tags(headers, &IF_NONE_MATCH).any(|tag| tag == "*" || opaque(tag) == opaque(etag))
 }
 
 /// An entity tag without its `W/`.
 fn opaque(tag: &str) -> &str {
-    let tag = tag.trim();
     tag.strip_prefix("W/").unwrap_or(tag)
 }
 
@@ -325,5 +345,22 @@ mod tests {
         assert!(is_unchanged(&headers(IF_NONE_MATCH, "\"1-x\""), "W/\"1-x\""));
         assert!(is_unchanged(&headers(IF_NONE_MATCH, "*"), &tag));
         assert!(!is_unchanged(&headers(IF_NONE_MATCH, "W/\"2-x\""), "W/\"1-x\""));
+    }
+
+    #[test]
+    fn a_condition_is_met_by_the_same_strong_tag_alone() {
+        let is_met = |value, etag| check_if_match(&headers(IF_MATCH, value), etag).is_ok();
+        assert!(check_if_match(&HeaderMap::new(), Some("\"x\"")).is_ok());
+        assert!(is_met("\"x\"", Some("\"x\"")) && is_met("\"a\",\"x\" , \"b\"", Some("\"x\"")));
+        for etag in [Some("\"x\""), Some("W/\"x\""), None] {
+            assert!(is_met("*", etag), "there is something");
+            for value in ["\"y\"", "x", "", "W/\"x\""] {
+                assert!(!is_met(value, etag), "{value} {etag:?}");
+            }
+        }
+        assert!(!is_met("\"x\"", Some("W/\"x\"")) && !is_met("\"x\"", None));
+        let refused = check_if_match(&headers(IF_MATCH, "\"y\""), Some("\"x\"")).unwrap_err();
+        assert_eq!((refused.status.as_u16(), refused.problem.code.number()), (412, 9));
+        assert_eq!(refused.problem.details[0].inner, "the tag is \"x\"");
     }
 }

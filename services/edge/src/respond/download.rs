@@ -54,12 +54,13 @@ impl Download<'_> {
     /// Answers with the file, a part of it, or its chunks as JSON.
     pub(crate) async fn answer(mut self) -> Result<Response, HttpError> {
         if accepts_chunks(self.headers) {
-            return Ok(self.chunks().await?);
+            return self.chunks().await;
         }
         let requested = RequestedRange::of_headers(self.headers).filter(|_| !self.is_head);
         let first = requested.and_then(RequestedRange::first).unwrap_or(0);
         let mut opened = self.open(first).await?;
         let etag = (!opened.etag.is_empty()).then(|| format!("\"{}\"", opened.etag));
+        answer::check_if_match(self.headers, etag.as_deref())?;
         let mut headers = self.describe(&opened, etag.as_deref());
         if etag.as_deref().is_some_and(|etag| answer::is_unchanged(self.headers, etag)) {
             headers.remove(CONTENT_TYPE);
@@ -108,8 +109,9 @@ impl Download<'_> {
     }
 
     /// Answers with one JSON object per chunk and line (X11).
-    async fn chunks(&mut self) -> Result<Response, Problem> {
+    async fn chunks(&mut self) -> Result<Response, HttpError> {
         let opened = self.open(0).await?;
+        answer::check_if_match(self.headers, None)?;
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(NDJSON));
         headers.insert(VARY, HeaderValue::from_static("Accept"));

@@ -107,7 +107,7 @@ mod tests {
     fn json_is_indented_on_request() {
         let limits = &pages()["/limits"];
         assert_eq!(limits.answer("pretty", &HeaderMap::new()).unwrap().status(), StatusCode::OK);
-        assert_eq!(limits.answer("pretty=x", &HeaderMap::new()).unwrap_err().number(), 10_015);
+        assert_eq!(limits.answer("pretty=x", &HeaderMap::new()).unwrap_err().problem.number(), 10_015);
         let pretty = limits.pretty.as_ref().unwrap().plain();
         assert!(pretty.len() > limits.content.plain().len() && pretty.contains(&b'\n'));
     }

@@ -8,7 +8,7 @@ use bytes::{Buf, Bytes};
 use futures_util::{StreamExt, future::BoxFuture};
 use http::{
     Method, Request, Uri,
-    header::{CONTENT_LENGTH, TRANSFER_ENCODING},
+    header::{CONTENT_LENGTH, IF_MATCH, TRANSFER_ENCODING},
 };
 use hyper::body::Incoming;
 use mesh_problem::Problem;
@@ -91,7 +91,8 @@ impl<S: WarpService> HttpService<S> {
         let has_body = headers.contains_key(CONTENT_LENGTH) || headers.contains_key(TRANSFER_ENCODING);
         // A client that sends a trace context wants its request traced.
         let is_traced = span::is_enabled() && headers.contains_key(TRACEPARENT);
-        let is_slow = has_body || is_traced || request.method() != Method::GET || client.is_over_rate();
+        let has_rare_header = is_traced || headers.contains_key(IF_MATCH);
+        let is_slow = has_body || has_rare_header || request.method() != Method::GET || client.is_over_rate();
         let is_valid = || head::check_size(target.len(), headers, &self.config.limits).is_ok();
         let Some(answer) = cached.answer.filter(|_| !is_slow && is_valid()) else {
             return FastPath::Miss(Some(cached.question));
@@ -113,9 +114,9 @@ impl<S: WarpService> HttpService<S> {
         client: ClientContext,
         question: Option<Arc<Question>>,
     ) -> S::Future {
-        // warp panics without a path (`CONNECT x:80`, `GET x`); no operation has this one.
+        // warp panics without a path (`CONNECT x:80`, `GET x`); nothing has this one.
         if request.uri().path_and_query().is_none() {
-            *request.uri_mut() = Uri::from_static("*");
+            *request.uri_mut() = Uri::from_static("/*");
         }
         let headers = mem::take(request.headers_mut());
         let head = RequestHead {

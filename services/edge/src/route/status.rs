@@ -1,5 +1,6 @@
 //! `/console/now`: the status of the mesh for the console: the heights of store and node by their
-//! announcements, and the replicas by the bus' statistics. It shows no host or address.
+//! announcements, and the replicas by the bus' statistics. A service that is only slow to answer is shown as it was
+//! heard last, not as missing. It shows no host or address.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -11,11 +12,14 @@ use http::{
     HeaderValue,
     header::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS},
 };
-use mesh_bus::{Bus, EndpointStats, ReplicaStats, Survey};
+use mesh_bus::{Bus, BusError, EndpointStats, ReplicaStats, Survey, Surveyor};
 use proto_msgs::Contract;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
-use tokio::{sync::Mutex, time::Instant};
+use tokio::{
+    sync::{Mutex, OnceCell},
+    time::Instant,
+};
 use warp::reply::Response;
 
 use crate::ask::heads::ChainHeads;
@@ -29,8 +33,9 @@ pub(crate) const NAME: &str = "console";
 /// Least time between two surveys of the bus.
 const SURVEY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Longest wait for the answers of replicas, which take milliseconds; a frozen one never answers.
-const SURVEY_TIMEOUT: Duration = Duration::from_millis(200);
+/// Longest wait for the answers of replicas, which take milliseconds; a frozen one never answers. One that
+/// answers later is shown by its last answer, and the late one counts for the next survey.
+const SURVEY_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// Longest text of a replica that is shown, characters.
 const MAX_TEXT: usize = 40;
@@ -41,6 +46,8 @@ pub(crate) struct MeshStatus {
     heads: Arc<ChainHeads>,
     /// The contract's workloads by name; one without a replica is shown, too.
     workloads: BTreeSet<&'static str>,
+    /// Made at the first request.
+    surveyor: OnceCell<Surveyor>,
     last: Mutex<LastSurvey>,
 }
 
@@ -149,7 +156,7 @@ impl MeshStatus {
     pub(crate) fn new(bus: Bus, heads: Arc<ChainHeads>) -> Self {
         let operations = Contract::get().operations().iter();
         let workloads = operations.map(|operation| operation.workload.as_str()).collect();
-        Self { bus, heads, workloads, last: Mutex::default() }
+        Self { bus, heads, workloads, surveyor: OnceCell::new(), last: Mutex::default() }
     }
 
     /// The mesh as JSON.
@@ -184,13 +191,18 @@ impl MeshStatus {
             last.at = Some(Instant::now());
             let taken_ns = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos();
             let survey = match self.bus.is_connected() {
-                true => self.bus.survey(SURVEY_TIMEOUT).await.unwrap_or_default(),
+                true => self.take_survey().await.unwrap_or_default(),
                 // A survey after the bus is back would not show this moment.
                 false => Survey::default(),
             };
             (last.survey, last.taken_ns) = (Arc::new(survey), taken_ns);
         }
         (Arc::clone(&last.survey), last.taken_ns)
+    }
+
+    async fn take_survey(&self) -> Result<Survey, BusError> {
+        let surveyor = self.surveyor.get_or_try_init(|| Surveyor::start(self.bus.clone())).await?;
+        surveyor.survey(SURVEY_TIMEOUT).await
     }
 }
 

@@ -6,3 +6,4 @@ pub(crate) mod server;
 mod strict_http1;
 mod timeouts;
 mod tracked_body;
+pub(crate) mod unread_body;

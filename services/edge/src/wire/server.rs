@@ -8,7 +8,7 @@ use futures_util::{
     future::{Either, ready},
 };
 use http::{HeaderValue, Request, StatusCode, Version, header::CONNECTION};
-use http_body_util::Either as EitherBody;
+use http_body_util::{BodyExt, Either as EitherBody};
 use hyper::{body::Incoming, service::service_fn};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
@@ -38,6 +38,7 @@ use crate::{
         strict_http1::StrictHttp1,
         timeouts::{TimeoutStream, Timeouts},
         tracked_body::TrackedBody,
+        unread_body,
     },
 };
 
@@ -252,6 +253,9 @@ impl<S: WarpService> Acceptor<S> {
             record,
         };
         if !has_valid_host(&request) {
+            if !exchange.is_http1 {
+                unread_body::discard(request.into_body().into_data_stream());
+            }
             return Either::Left(ready(Ok(exchange.refuse_host())));
         }
         let question = match self.service.try_cached(&request, &client) {

@@ -18,10 +18,10 @@ use tokio::{
 use crate::wire::connection::ConnectionState;
 
 /// Longest time of a lingering close: bytes of the client are read, so that it can still read the answer.
-const LINGER_TIME: Duration = Duration::from_secs(1);
+pub(super) const LINGER_TIME: Duration = Duration::from_secs(1);
 
 /// Most bytes read during it.
-const LINGER_BYTES: usize = 4 << 20;
+pub(super) const LINGER_BYTES: usize = 4 << 20;
 
 /// A connection whose HTTP/1 messages have unambiguous boundaries; HTTP/2 passes unchecked.
 pub(crate) struct StrictHttp1<S> {

@@ -72,7 +72,7 @@ fn shown(document: &Path) -> Vec<Shown> {
         let command = asks.unwrap_or(line);
         let program = command.split(' ').next().unwrap_or_default();
         let is_command =
-            ["curl", "grpcurl", "cargo", "mesh"].contains(&program) || ELSEWHERE.contains(&program);
+            ["curl", "grpcurl", "nats", "cargo", "mesh"].contains(&program) || ELSEWHERE.contains(&program);
         if asks.is_some() || is_command {
             let text =
                 command.split("  #").next().unwrap_or_default().split(" # ").next().unwrap_or_default();
@@ -146,6 +146,7 @@ impl<'a> CommandRunner<'a> {
         let home = self.installed.home();
         let mut typed =
             command.replace("http://127.0.0.1:8080", &self.up.http).replace("127.0.0.1:9090", &self.up.grpc);
+        typed = typed.replace(".mesh/", &format!("{}/", home.display()));
         if let Some(words) = of_mesh(command) {
             let words: Vec<String> = words
                 .iter()
@@ -173,6 +174,20 @@ impl<'a> CommandRunner<'a> {
             }
         }
         typed
+    }
+
+    /// Asks the services of the bus as the tool of NATS would, also where that is not installed.
+    async fn ask_bus(&self, command: &str) {
+        let typed = self.typed(command);
+        let words = typed.split_once("--server ").expect("the server's address").1;
+        let (address, words) = words.split_once("--inbox-prefix ").expect("the prefix of inboxes");
+        let address =
+            Outcome::of(Command::new("sh").args(["-c", &format!("printf %s {address}")]), b"").await;
+        let prefix = words.split(' ').next().unwrap_or_default();
+        let options = async_nats::ConnectOptions::new().custom_inbox_prefix(prefix);
+        let client = options.connect(address.text()).await.unwrap_or_else(|error| panic!("{typed}: {error}"));
+        let reply = client.request("$SRV.PING", "".into()).await;
+        assert!(reply.is_ok(), "{typed}: {reply:?}");
     }
 
     /// Runs a command and returns its standard output.
@@ -266,6 +281,9 @@ async fn what_the_documents_show_can_be_typed() {
             let name = words.as_ref().and_then(|words| words.first());
             if name.is_some_and(|name| !RUN.contains(name)) {
                 continue;
+            }
+            if program == "nats" {
+                runner.ask_bus(&shown.text).await;
             }
             if words.is_none() && !is_there(program) {
                 skipped.insert(program.to_owned());

@@ -1,0 +1,83 @@
+//! The body of a request over HTTP/2 that is refused unread. An answer may come before the body has ended (RFC
+//! 9113, 8.1), but not every client copes: curl 7.88 waits for more, or takes the reset that follows when the
+//! body is dropped for a failure. So short bodies are read before the answer, and the rest of others behind it,
+//! for as long and as far as HTTP/1 lingers.
+
+use bytes::Bytes;
+use futures_util::{FutureExt, Stream, StreamExt};
+use tokio::time::timeout;
+
+use crate::wire::strict_http1::{LINGER_BYTES, LINGER_TIME};
+
+/// Reads a body to its end, or as far as the limits allow.
+pub(crate) async fn drain<E>(body: &mut (impl Stream<Item = Result<Bytes, E>> + Unpin)) {
+    let _ = timeout(LINGER_TIME, async {
+        let mut left = LINGER_BYTES;
+        while let Some(Ok(piece)) = body.next().await {
+            if piece.len() > left {
+                return;
+            }
+            left -= piece.len();
+        }
+    })
+    .await;
+}
+
+/// Reads a body on behind the answer, unless it is at its end.
+pub(crate) fn discard<E: Send>(mut body: impl Stream<Item = Result<Bytes, E>> + Send + Unpin + 'static) {
+    // Without a task for the many that have been read.
+    if !matches!(body.next().now_or_never(), Some(None | Some(Err(_)))) {
+        tokio::spawn(async move { drain(&mut body).await });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use futures_util::stream;
+    use tokio::{sync::mpsc, time::Instant};
+
+    use super::*;
+
+    /// A body, and a sender that is closed once the body is dropped.
+    fn body() -> (mpsc::Sender<usize>, impl Stream<Item = Result<Bytes, Infallible>> + Send + Unpin) {
+        let (sender, receiver) = mpsc::channel(1);
+        let pieces = stream::unfold(receiver, |mut receiver| async {
+            let length = receiver.recv().await?;
+            Some((Ok(Bytes::from(vec![0; length])), receiver))
+        });
+        (sender, Box::pin(pieces))
+    }
+
+    #[tokio::test]
+    async fn a_short_body_is_read_to_its_end() {
+        let (sender, mut short) = body();
+        let sending = async {
+            sender.send(64 << 10).await.unwrap();
+            sender.send(1).await.unwrap();
+            drop(sender);
+        };
+        let started = Instant::now();
+        tokio::join!(drain(&mut short), sending);
+        assert!(started.elapsed() < LINGER_TIME);
+        assert!(short.next().await.is_none());
+    }
+
+    #[tokio::test]
+    async fn a_body_is_read_for_a_while_and_up_to_a_bound() {
+        let (sender, silent) = body();
+        let started = Instant::now();
+        discard(silent);
+        sender.closed().await;
+        assert!(started.elapsed() >= LINGER_TIME);
+
+        let (sender, endless) = body();
+        discard(endless);
+        let mut sent = 0;
+        while sender.send(64 << 10).await.is_ok() {
+            sent += 64 << 10;
+        }
+        assert!((LINGER_BYTES..LINGER_BYTES * 2).contains(&sent), "{sent} bytes");
+    }
+}
