@@ -30,20 +30,37 @@ async fn every_view_is_accessible() {
     let axe = axe();
     let party = console_mesh.json("/api/v2/delegations?pagination.first=1").await;
     let party = party["delegations"]["edges"][0]["node"]["party"].as_str().unwrap().to_owned();
+    let withdrawal = "SELECT id FROM withdrawals ORDER BY id LIMIT 1";
+    let withdrawal: String =
+        console_mesh.database.connect().await.query_one(withdrawal, &[]).await.unwrap().get(0);
+    let named = "document.querySelector('tbody .name') && document.querySelector('tbody tr')";
     let views = [
         (
             "now",
             String::new(),
             "document.querySelectorAll('[data-taking=true]').length === 4 && document.querySelector('[data-chain]') && Number(document.querySelector('[data-looks]').dataset.looks) >= 4",
         ),
-        ("markets", format!("#/markets?market={MARKET}"), "document.querySelector('.candles canvas')"),
-        ("explore-delegations", "#/explore/delegations".to_owned(), "document.querySelector('tbody tr')"),
         (
-            "explore-accounts",
-            format!("#/explore/accounts?party={party}"),
-            "document.querySelector('tbody tr')",
+            "markets",
+            format!("#/markets?market={MARKET}"),
+            "document.querySelector('.candles canvas') && document.querySelector('h2 bdi')",
         ),
-        ("explore-rewards", "#/explore/rewards".to_owned(), "document.querySelector('tbody tr')"),
+        ("explore-markets", "#/explore/markets".to_owned(), named),
+        ("explore-assets", "#/explore/assets".to_owned(), named),
+        ("explore-trades", format!("#/explore/trades?marketId={MARKET}"), named),
+        (
+            "explore-positions",
+            "#/explore/positions".to_owned(),
+            "document.querySelector('td[data-name=Realised] .unit')",
+        ),
+        (
+            "explore-withdrawal",
+            format!("#/explore/withdrawal/{withdrawal}"),
+            "document.querySelector('.facts .name')",
+        ),
+        ("explore-delegations", "#/explore/delegations".to_owned(), "document.querySelector('tbody tr')"),
+        ("explore-accounts", format!("#/explore/accounts?party={party}"), named),
+        ("explore-rewards", "#/explore/rewards".to_owned(), named),
         ("explore-proposals", "#/explore/proposals".to_owned(), "document.querySelector('tbody tr')"),
         ("export", "#/export?from=1".to_owned(), "document.querySelector('[data-rows]').dataset.rows"),
         (

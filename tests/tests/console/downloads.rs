@@ -122,8 +122,17 @@ async fn a_range_is_picked_by_dragging_and_by_keys_and_a_ledger_by_its_party() {
 
     page.press("Ledger of a party").await;
     page.fill("Party", "network").await;
-    page.fill("Asset", ASSET).await;
+    // The asset is chosen by its symbol, in whichever case.
+    let assets = console_mesh.json("/api/v2/assets").await["assets"]["edges"].clone();
+    let asset = assets.as_array().unwrap().iter().find(|edge| edge["node"]["id"] == ASSET).unwrap();
+    let symbol = asset["node"]["symbol"].as_str().unwrap();
+    page.until(&format!(
+        "[...document.querySelectorAll('datalist option')].some(of => of.value === '{symbol}')"
+    ))
+    .await;
+    page.fill("Asset", &symbol.to_uppercase()).await;
     page.press("Choose").await;
+    page.until(&format!("location.hash.includes('asset={ASSET}')")).await;
     page.press("Download").await;
     page.until_data(".transfer", "phase", "done").await;
     let expected_file = console_mesh

@@ -8,6 +8,26 @@ use crate::console::{
     page::Page,
 };
 
+/// Columns of these lists and the members that are in them.
+pub(crate) const TRADES: [(&str, &str); 7] = [
+    ("Id", "id"),
+    ("Time", "timestamp"),
+    ("Market", "marketId"),
+    ("Price", "price"),
+    ("Size", "size"),
+    ("Buyer", "buyer"),
+    ("Seller", "seller"),
+];
+pub(crate) const POSITIONS: [(&str, &str); 7] = [
+    ("Party", "partyId"),
+    ("Market", "marketId"),
+    ("Volume", "openVolume"),
+    ("Average entry price", "averageEntryPrice"),
+    ("Realised", "realisedPnl"),
+    ("Unrealised", "unrealisedPnl"),
+    ("Updated", "updatedAt"),
+];
+
 /// The cursors that the page shows.
 pub(crate) async fn cursors(page: &Page<'_>) -> Vec<String> {
     page.eval("[...document.querySelectorAll('tr[data-cursor]')].map(row => row.dataset.cursor)").await
@@ -76,6 +96,12 @@ async fn lists_page_by_cursor_and_show_what_the_api_says() {
     let Some(browser) = Browser::start().await else { return };
     let console_mesh = ConsoleMesh::demo().await;
     let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
+    let markets = [("Market", "id"), ("Mark price", "markPrice"), ("Open interest", "openInterest")];
+    walk(&console_mesh, &page, "markets", "/api/v2/markets", "markets", &markets).await;
+    let assets = [("Asset", "id"), ("Name", "name"), ("Quantum", "quantum")];
+    walk(&console_mesh, &page, "assets", "/api/v2/assets", "assets", &assets).await;
+    walk(&console_mesh, &page, "trades", "/api/v2/trades", "trades", &TRADES).await;
+    walk(&console_mesh, &page, "positions", "/api/v2/positions", "positions", &POSITIONS).await;
     let delegations =
         [("Epoch", "epochSeq"), ("Party", "party"), ("Validator", "nodeId"), ("Amount", "amount")];
     walk(&console_mesh, &page, "delegations", "/api/v2/delegations", "delegations", &delegations).await;
@@ -105,6 +131,23 @@ async fn lists_page_by_cursor_and_show_what_the_api_says() {
         .map(|account| account["balance"].as_str().unwrap().to_owned())
         .collect();
     assert_eq!(column(&page, "Balance").await, balances);
+    // A choice, and a time.
+    page.open("#/explore/markets").await;
+    page.fill("State", "STATE_ACTIVE").await;
+    let active = console_mesh.json("/api/v2/markets?state=STATE_ACTIVE&pagination.first=20").await;
+    page.until("location.hash.includes('state=STATE_ACTIVE')").await;
+    until_page(&page, &of_edges(&active, "markets", "cursor")).await;
+    let newest = console_mesh.json("/api/v2/trades?pagination.first=1").await;
+    let newest = &newest["trades"]["edges"][0]["node"]["timestamp"];
+    let second = newest.as_str().unwrap().parse::<i64>().unwrap() / 1_000_000_000;
+    page.open("#/explore/trades").await;
+    let until: String = page.eval(&format!("new Date({second}000).toISOString().slice(0, 19)")).await;
+    page.fill("Until before, UTC", &until).await;
+    page.press("Show").await;
+    let before = format!("/api/v2/trades?dateRange.endTimestamp={second}000000000&pagination.first=20");
+    let before = console_mesh.json(&before).await;
+    page.until(&format!("location.hash.includes('dateRange.endTimestamp={second}000000000')")).await;
+    until_page(&page, &of_edges(&before, "trades", "cursor")).await;
     // A filter that is typed in.
     page.open("#/explore/accounts").await;
     page.fill("Party", "nobody").await;

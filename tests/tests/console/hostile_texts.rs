@@ -1,7 +1,7 @@
 //! Texts of other users are shown as text, with any markup and of any length.
 
 use mesh_testbed::Database;
-use mesh_tests::fixture::{self, ORACLE_SPEC, WITHDRAWAL};
+use mesh_tests::fixture::{self, ASSET, MARKET, ORACLE_SPEC, PARTY, WITHDRAWAL};
 use serde_json::json;
 
 use crate::console::{browser::Browser, console_mesh::ConsoleMesh};
@@ -27,6 +27,14 @@ async fn write_hostile_texts(database: &Database, long: &str) {
     let reward = "INSERT INTO rewards (party_id, asset_id, market_id, reward_type, epoch_id, amount, percent_of_total, \"timestamp\", tx_hash, block_time, seq_num)
         VALUES (repeat('b1', 32), 'VOTE', '', $1, 9, 1, 100, '2023-06-20 10:00:01+00', 'aa', '2023-06-20 10:00:01+00', 9)";
     client.execute(reward, &[&MARKUP]).await.unwrap();
+    // Names: of a market, of what it is quoted in, and of an asset.
+    let instrument = json!({"instrument": {"code": MARKUP, "name": RIGHT_TO_LEFT, "future": {"quoteName": long, "settlementAsset": ASSET}}});
+    let market = "INSERT INTO markets (id, tx_hash, block_time, tradable_instrument, decimal_places, trading_mode, state, market_timestamps, position_decimal_places)
+        VALUES ($1, 'aa', '2023-06-20 10:00:02+00', $2, 2147483647, 'TRADING_MODE_CONTINUOUS', 'STATE_ACTIVE', '{}', -2147483648)";
+    client.execute(market, &[&MARKET, &instrument]).await.unwrap();
+    let asset = "INSERT INTO assets (id, name, symbol, decimals, quantum, source, erc20_contract, lifetime_limit, withdraw_threshold, status, tx_hash, block_time)
+        VALUES ($1, $2, $3, -1, 1, '', '', 0, 0, 'STATUS_ENABLED', 'aa', '2023-06-20 10:00:02+00')";
+    client.execute(asset, &[&ASSET, &long, &format!("{RIGHT_TO_LEFT}{MARKUP}")]).await.unwrap();
 }
 
 #[tokio::test]
@@ -51,6 +59,31 @@ async fn markup_long_texts_and_other_directions_are_shown_as_text() {
         page.until_text("bdi", MARKUP).await;
         page.open("#/explore/rewards").await;
         page.until_text("td bdi", MARKUP).await;
+        // Names stand on one line without what turns or hides text; the lists show them whole.
+        let code = format!("{}…", &MARKUP[..40]);
+        for view in ["explore/trades", "explore/positions", &format!("explore/accounts?party={PARTY}")] {
+            page.open(&format!("#/{view}")).await;
+            page.until_text("td[data-name=Market] bdi", &code).await;
+        }
+        page.open("#/explore/markets").await;
+        page.until_text("td[data-name=Name] bdi", RIGHT_TO_LEFT).await;
+        page.until_text("td[data-name=Market] bdi", &code).await;
+        page.picture(&format!("hostile-markets-{name}")).await;
+        page.open("#/explore/assets").await;
+        page.until_text("td[data-name=Name] bdi", &long).await;
+        let symbol = format!("{RIGHT_TO_LEFT}{MARKUP}").replace(['\u{202e}', '\u{2066}'], "");
+        let symbol = format!("{}…", symbol.chars().take(40).collect::<String>());
+        page.until_text("td[data-name=Asset] bdi", &symbol).await;
+        page.until_text("td[data-name=Quantum] .unit", &symbol).await;
+        page.picture(&format!("hostile-assets-{name}")).await;
+        page.open(&format!("#/markets?market={MARKET}&interval=block")).await;
+        page.until_text("h2 bdi", &code).await;
+        page.until("document.querySelector('.candles canvas')").await;
+        page.picture(&format!("hostile-candles-{name}")).await;
+        assert!(
+            page.is("document.documentElement.scrollWidth <= document.documentElement.clientWidth").await,
+            "names make it wider than the screen"
+        );
         // Also text from the page's address.
         page.open(&format!("#/explore/{MARKUP}")).await;
         page.open(&format!("#/explore/withdrawal/{}", "%3Cimg%20src=x%20onerror=alert(1)%3E")).await;

@@ -13,6 +13,7 @@ mod explore;
 mod hostile_texts;
 mod keyboard;
 mod markets;
+mod names;
 mod now;
 mod page;
 mod protocol;

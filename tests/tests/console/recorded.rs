@@ -4,7 +4,11 @@ use mesh_store::load::load_folder;
 use mesh_testbed::Database;
 use serde_json::{Value, json};
 
-use crate::console::{browser::Browser, console_mesh::ConsoleMesh, explore::walk};
+use crate::console::{
+    browser::Browser,
+    console_mesh::ConsoleMesh,
+    explore::{POSITIONS, TRADES, walk},
+};
 
 #[tokio::test]
 async fn every_view_shows_the_recorded_network() {
@@ -21,14 +25,27 @@ async fn every_view_shows_the_recorded_network() {
     walk(&console_mesh, &page, "delegations", "/api/v2/delegations", "delegations", &delegations).await;
     let rewards = [("Epoch", "epoch"), ("Asset", "assetId"), ("Amount", "amount")];
     walk(&console_mesh, &page, "rewards", "/api/v2/rewards/epoch/summaries", "summaries", &rewards).await;
-    // A market with trades, found through the network's accounts as a user would.
+    walk(&console_mesh, &page, "trades", "/api/v2/trades", "trades", &TRADES).await;
+    page.picture("recorded-trades").await;
+    walk(&console_mesh, &page, "positions", "/api/v2/positions", "positions", &POSITIONS).await;
+    // All markets have the same code, so that their ids stand beside it; a price of 976 is 97600000 with the 5
+    // decimals of the market, and 976000000000000000000 with the 18 of the asset.
+    let code = "CRYPTO:MESH CORE SYS TEST";
+    page.until(&format!("[...document.querySelectorAll('td[data-name=Market] .name')].every(of => of.querySelector('bdi').textContent === '{code}' && of.querySelector('.id'))")).await;
+    page.until_text("td[data-name='Average entry price'] .number", "976.00000").await;
+    page.picture("recorded-positions").await;
+    // The market that traded last is chosen, one with many trades is found as a user would.
+    let client = console_mesh.database.connect().await;
+    let trade = "SELECT market_id FROM trades ORDER BY synthetic_time DESC LIMIT 1";
+    let newest: String = client.query_one(trade, &[]).await.unwrap().get(0);
     let trade = "SELECT market_id FROM trades GROUP BY 1 ORDER BY count(*) DESC LIMIT 1";
-    let market: String = console_mesh.database.connect().await.query_one(trade, &[]).await.unwrap().get(0);
+    let market: String = client.query_one(trade, &[]).await.unwrap().get(0);
     page.open("#/markets").await;
     page.until(&format!(
         "[...document.querySelectorAll('.chip [data-value]')].some(chip => chip.dataset.value === '{market}')"
     ))
     .await;
+    page.until_data("h2 [data-value]", "value", &newest).await;
     page.open(&format!("#/markets?market={market}&interval=1_minute")).await;
     let path = format!("/api/v2/candle?candleId=trades_candle_1_minute_{market}&pagination.first=1");
     let newest: Value = console_mesh.json(&path).await["candles"]["edges"][0]["node"].clone();

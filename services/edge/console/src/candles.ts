@@ -2,7 +2,8 @@
 // distance from one of them, which a float holds exactly; what is read off is the API's own text.
 import uPlot from "uplot";
 import type { Schemas } from "./api";
-import { grouped, time } from "./format";
+import { grouped, scaled, time } from "./format";
+import type { Scale } from "./parts";
 import { ink } from "./theme";
 
 export type Candle = Schemas["Candle"];
@@ -21,6 +22,11 @@ export interface Window {
 /** Fewest and most candles at a time. */
 export const LEAST = 12;
 export const MOST = 1500;
+
+/** How wide the prices beside the chart are at least and at most, pixels, and how wide a digit of them is. */
+const PRICES_AT_LEAST = 56;
+const PRICES_AT_MOST = 160;
+const DIGIT = 6.3;
 
 /** The part of the height that belongs to the volume. */
 const VOLUME_SHARE = 0.22;
@@ -43,6 +49,7 @@ export class CandlePlot {
     private readonly parent: HTMLElement,
     candles: Candles,
     window: Window,
+    private readonly scale: Scale | undefined,
     private readonly onPoint: (candle: Candle | undefined) => void,
   ) {
     // A round one, so that the prices at the lines are round, too.
@@ -56,7 +63,7 @@ export class CandlePlot {
       {
         width: parent.clientWidth || 320,
         height: parent.clientHeight || 360,
-        padding: [8, 0, 0, 8],
+        padding: [18, 0, 0, 8],
         legend: { show: false },
         cursor: { drag: { x: false, y: false, setScale: false }, points: { show: false } },
         scales: {
@@ -70,7 +77,7 @@ export class CandlePlot {
             grid,
             scale: "price",
             side: 1,
-            size: 84,
+            size: (_, values) => prices(values),
             values: (_, splits) => splits.map((y) => this.price(y)),
           },
         ],
@@ -115,7 +122,9 @@ export class CandlePlot {
   }
 
   private price(y: number): string {
-    return Number.isInteger(y) ? grouped((this.base + BigInt(y)).toString()) : "";
+    if (!Number.isInteger(y)) return "";
+    const price = (this.base + BigInt(y)).toString();
+    return this.scale ? scaled(price, this.scale.places, this.scale.least) : grouped(price);
   }
 
   private when(x: number): string {
@@ -173,4 +182,10 @@ export class CandlePlot {
     });
     ctx.restore();
   }
+}
+
+/** How wide these prices are. */
+function prices(values: string[] | null): number {
+  const longest = Math.max(0, ...(values ?? []).map((value) => value.length));
+  return Math.min(PRICES_AT_MOST, Math.max(PRICES_AT_LEAST, Math.ceil(longest * DIGIT) + 14));
 }

@@ -10,6 +10,27 @@ export function grouped(digits: string): string {
   return digits.replace(/\B(?=(\d{3})+$)/g, GROUP);
 }
 
+/** Decimal places that can be meant; others, which are anybody's numbers, too, scale nothing. */
+export function canScale(places: number): boolean {
+  return Math.abs(places) <= 80;
+}
+
+/**
+ * A decimal text divided by ten to the power of `places` (multiplied where they are negative). Its digits are
+ * moved and never computed with, so it is exact. Zeros at its end are left out beyond `least` decimals; those
+ * beyond `most` are cut off, which `…` says.
+ */
+export function scaled(value: string, places: number, least = 0, most = Infinity): string {
+  const [, sign, whole, fraction = ""] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(value) ?? [];
+  if (whole === undefined || !canScale(places)) return grouped(value);
+  const digits = "0".repeat(Math.max(0, places)) + whole + fraction + "0".repeat(Math.max(0, -places - fraction.length));
+  const point = Math.max(0, places) + whole.length - places;
+  const front = digits.slice(0, point).replace(/^0+(?=\d)/, "");
+  const decimals = digits.slice(point).replace(/0+$/, "");
+  const back = decimals.length > most ? `${decimals.slice(0, most)}…` : decimals.padEnd(least, "0");
+  return `${/[1-9]/.test(digits) ? sign : ""}${grouped(front)}${back && `.${back}`}`;
+}
+
 /** Nanoseconds since the Unix epoch as `2023-06-20 10:59:59.120456` in UTC, with as many digits as say something. */
 export function time(ns: string): string {
   if (!/^-?\d{1,19}$/.test(ns)) return ns;
@@ -36,6 +57,11 @@ export function milliseconds(ns: string): number {
 export function nanoseconds(local: string): string {
   const at = Date.parse(`${local}Z`);
   return Number.isNaN(at) ? "" : (BigInt(at) * 1_000_000n).toString();
+}
+
+/** The other way round: nanoseconds as a field for a time has them; empty when they are none. */
+export function local(ns: string): string {
+  return /^\d{1,19}$/.test(ns) && ns !== "0" ? time(ns).slice(0, 19).replace(" ", "T") : "";
 }
 
 /** An age as `3 s`, `5 min`, `2 h`, `4 d`. */

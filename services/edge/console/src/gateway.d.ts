@@ -516,6 +516,254 @@ export interface components {
             /** @description Epoch, decimal. */
             epochSeq: string;
         };
+        /**
+         * @description Where a market stands.
+         *
+         *     - `STATE_UNSPECIFIED`: Unknown; as a filter: all.
+         *     - `STATE_PROPOSED`: Being voted on.
+         *     - `STATE_REJECTED`: Voted down.
+         *     - `STATE_PENDING`: Voted for, in its opening auction.
+         *     - `STATE_CANCELLED`: Given up before it opened.
+         *     - `STATE_ACTIVE`: Trading.
+         *     - `STATE_SUSPENDED`: In an auction that its monitoring began.
+         *     - `STATE_CLOSED`: Closed by vote.
+         *     - `STATE_TRADING_TERMINATED`: No longer trading, to be settled.
+         *     - `STATE_SETTLED`: Settled; final.
+         * @enum {string}
+         */
+        MarketState: "STATE_UNSPECIFIED" | "STATE_PROPOSED" | "STATE_REJECTED" | "STATE_PENDING" | "STATE_CANCELLED" | "STATE_ACTIVE" | "STATE_SUSPENDED" | "STATE_CLOSED" | "STATE_TRADING_TERMINATED" | "STATE_SETTLED";
+        /** @description One page of markets. */
+        ListMarketsReply: {
+            /** @description The page. */
+            markets: components["schemas"]["MarketPage"];
+        };
+        /** @description A page of markets in display order. */
+        MarketPage: {
+            /** @description The rows with their cursors. */
+            edges: components["schemas"]["MarketEdge"][];
+            /** @description Where the page lies. */
+            pageInfo: components["schemas"]["PageInfo"];
+        };
+        /** @description A market with its position. */
+        MarketEdge: {
+            /** @description The market. */
+            node: components["schemas"]["Market"];
+            /** @description Its position in the list. */
+            cursor: string;
+        };
+        /** @description A market. Prices are decimal integers, to be divided by 10 to the power of `decimalPlaces`; sizes and volumes likewise by `positionDecimalPlaces`. */
+        Market: {
+            /** @description Id, 64 lower-case hex digits. */
+            id: string;
+            /** @description Short name of its instrument, e.g. `BTC/USD-MAR`. */
+            code: string;
+            /** @description Full name of its instrument. */
+            name: string;
+            /** @description What prices are quoted in, e.g. `USD`. */
+            quoteName: string;
+            /** @description Asset in which it settles. */
+            settlementAsset: string;
+            /**
+             * Format: int32
+             * @description Decimal places of its prices.
+             */
+            decimalPlaces: number;
+            /**
+             * Format: int32
+             * @description Decimal places of its sizes and volumes; negative when they count tens, hundreds …
+             */
+            positionDecimalPlaces: number;
+            /** @description How it trades. */
+            tradingMode: components["schemas"]["MarketTradingMode"];
+            /** @description Where it stands. */
+            state: components["schemas"]["MarketState"];
+            /**
+             * Format: int64
+             * @description When it opened or is to open, nanoseconds since the Unix epoch; left out when not set.
+             */
+            openedAt?: string;
+            /** @description Price at which positions are valued; empty when the market has no data. */
+            markPrice: string;
+            /** @description Highest price that is bid; empty when the market has no data. */
+            bestBidPrice: string;
+            /** @description Lowest price that is asked; empty when the market has no data. */
+            bestOfferPrice: string;
+            /** @description Sum of the long positions; empty when the market has no data. */
+            openInterest: string;
+        };
+        /**
+         * @description How a market trades.
+         *
+         *     - `TRADING_MODE_UNSPECIFIED`: Unknown.
+         *     - `TRADING_MODE_CONTINUOUS`: Orders are matched as they come.
+         *     - `TRADING_MODE_BATCH_AUCTION`: Frequent batch auctions.
+         *     - `TRADING_MODE_OPENING_AUCTION`: The auction with which it opens.
+         *     - `TRADING_MODE_MONITORING_AUCTION`: An auction that its monitoring began.
+         *     - `TRADING_MODE_NO_TRADING`: Not at all.
+         * @enum {string}
+         */
+        MarketTradingMode: "TRADING_MODE_UNSPECIFIED" | "TRADING_MODE_CONTINUOUS" | "TRADING_MODE_BATCH_AUCTION" | "TRADING_MODE_OPENING_AUCTION" | "TRADING_MODE_MONITORING_AUCTION" | "TRADING_MODE_NO_TRADING";
+        /**
+         * @description Whether an asset can be used.
+         *
+         *     - `STATUS_UNSPECIFIED`: Unknown; as a filter: all.
+         *     - `STATUS_PROPOSED`: Being voted on.
+         *     - `STATUS_REJECTED`: Voted down; final.
+         *     - `STATUS_PENDING_LISTING`: Voted for, not yet listed on the foreign chain.
+         *     - `STATUS_ENABLED`: In use.
+         * @enum {string}
+         */
+        AssetStatus: "STATUS_UNSPECIFIED" | "STATUS_PROPOSED" | "STATUS_REJECTED" | "STATUS_PENDING_LISTING" | "STATUS_ENABLED";
+        /** @description One page of assets. */
+        ListAssetsReply: {
+            /** @description The page. */
+            assets: components["schemas"]["AssetPage"];
+        };
+        /** @description A page of assets in display order. */
+        AssetPage: {
+            /** @description The rows with their cursors. */
+            edges: components["schemas"]["AssetEdge"][];
+            /** @description Where the page lies. */
+            pageInfo: components["schemas"]["PageInfo"];
+        };
+        /** @description An asset with its position. */
+        AssetEdge: {
+            /** @description The asset. */
+            node: components["schemas"]["Asset"];
+            /** @description Its position in the list. */
+            cursor: string;
+        };
+        /** @description An asset. Amounts of it are decimal integers, to be divided by 10 to the power of `decimals`. */
+        Asset: {
+            /** @description Id: 64 lower-case hex digits, or a short word. */
+            id: string;
+            /** @description Full name. */
+            name: string;
+            /** @description Short name, e.g. `USDT`. */
+            symbol: string;
+            /**
+             * Format: int32
+             * @description Decimal places of its amounts.
+             */
+            decimals: number;
+            /** @description An amount of little worth in its smallest unit, by which the network scales; empty when unknown. */
+            quantum: string;
+            /** @description Whether it can be used. */
+            status: components["schemas"]["AssetStatus"];
+            /** @description Address of its contract on Ethereum, `0x` and 40 hex digits in any case; empty when it has none. */
+            erc20Contract: string;
+        };
+        /** @description One page of trades. */
+        ListTradesReply: {
+            /** @description The page. */
+            trades: components["schemas"]["TradePage"];
+        };
+        /** @description A page of trades in display order. */
+        TradePage: {
+            /** @description The rows with their cursors. */
+            edges: components["schemas"]["TradeEdge"][];
+            /** @description Where the page lies. */
+            pageInfo: components["schemas"]["PageInfo"];
+        };
+        /** @description A trade with its position. */
+        TradeEdge: {
+            /** @description The trade. */
+            node: components["schemas"]["Trade"];
+            /** @description Its position in the list. */
+            cursor: string;
+        };
+        /** @description A trade between two parties. */
+        Trade: {
+            /** @description Id, 64 lower-case hex digits. */
+            id: string;
+            /** @description Market. */
+            marketId: string;
+            /** @description Decimal integer in the market's smallest unit of price. */
+            price: string;
+            /**
+             * Format: uint64
+             * @description In the market's smallest unit of size.
+             */
+            size: string;
+            /** @description Party that bought. */
+            buyer: string;
+            /** @description Party that sold. */
+            seller: string;
+            /** @description Side whose order met the other one's. */
+            aggressor: components["schemas"]["Side"];
+            /** @description Order of the buyer. */
+            buyOrder: string;
+            /** @description Order of the seller. */
+            sellOrder: string;
+            /** @description How it came about. */
+            type: components["schemas"]["TradeType"];
+            /**
+             * Format: int64
+             * @description When, nanoseconds since the Unix epoch; no two trades have the same.
+             */
+            timestamp: string;
+        };
+        /**
+         * @description Side of an order or a trade.
+         *
+         *     - `SIDE_UNSPECIFIED`: Unknown, or neither: an auction's trade.
+         *     - `SIDE_BUY`: Buys.
+         *     - `SIDE_SELL`: Sells.
+         * @enum {string}
+         */
+        Side: "SIDE_UNSPECIFIED" | "SIDE_BUY" | "SIDE_SELL";
+        /**
+         * @description How a trade came about.
+         *
+         *     - `TYPE_UNSPECIFIED`: Unknown.
+         *     - `TYPE_DEFAULT`: Two orders met.
+         *     - `TYPE_NETWORK_CLOSE_OUT_GOOD`: The network closed out a party, this one traded with the network.
+         *     - `TYPE_NETWORK_CLOSE_OUT_BAD`: The network closed out this party.
+         * @enum {string}
+         */
+        TradeType: "TYPE_UNSPECIFIED" | "TYPE_DEFAULT" | "TYPE_NETWORK_CLOSE_OUT_GOOD" | "TYPE_NETWORK_CLOSE_OUT_BAD";
+        /** @description One page of positions. */
+        ListPositionsReply: {
+            /** @description The page. */
+            positions: components["schemas"]["PositionPage"];
+        };
+        /** @description A page of positions in display order. */
+        PositionPage: {
+            /** @description The rows with their cursors. */
+            edges: components["schemas"]["PositionEdge"][];
+            /** @description Where the page lies. */
+            pageInfo: components["schemas"]["PageInfo"];
+        };
+        /** @description A position with its position. */
+        PositionEdge: {
+            /** @description The position. */
+            node: components["schemas"]["Position"];
+            /** @description Its position in the list. */
+            cursor: string;
+        };
+        /** @description What a party holds in a market. Profits and the price are decimal numbers in the smallest units, with a fraction where there is one. */
+        Position: {
+            /** @description Market. */
+            marketId: string;
+            /** @description Party. */
+            partyId: string;
+            /**
+             * Format: int64
+             * @description Size in the market's smallest unit; negative = sold.
+             */
+            openVolume: string;
+            /** @description Profit of what was closed, in the settlement asset; negative = loss. */
+            realisedPnl: string;
+            /** @description Profit of what is open at the mark price, in the settlement asset; negative = loss. */
+            unrealisedPnl: string;
+            /** @description Average price of what is open, in the settlement asset. */
+            averageEntryPrice: string;
+            /**
+             * Format: int64
+             * @description Time of the block that changed it last, nanoseconds since the Unix epoch.
+             */
+            updatedAt: string;
+        };
         /** @description A transaction and how long to wait. */
         SubmitTransactionRequest: {
             /** @description The transaction. */

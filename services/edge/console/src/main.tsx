@@ -5,6 +5,7 @@ import { render } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { grouped } from "./format";
 import { lag, missing, useLive } from "./live";
+import { copyRaw, showRaw, useRaw } from "./raw";
 import { link, useRoute } from "./route";
 import { choose, useTheme, type Theme } from "./theme";
 import { Explore } from "./views/explore";
@@ -38,6 +39,7 @@ const WITHOUT: Record<string, string> = {
 function Frame() {
   const route = useRoute();
   const live = useLive();
+  const isRaw = useRaw();
   const [view, title, View] = VIEWS.find(([name]) => name === route.path[0]) ?? VIEWS[0];
   const main = useRef<HTMLElement>(null);
   const isFirst = useRef(true);
@@ -65,6 +67,7 @@ function Frame() {
           ))}
         </nav>
         <Pulse />
+        <Raw />
         <Themes />
       </header>
       <Missing />
@@ -77,7 +80,9 @@ function Frame() {
         <a href="openapi.json?pretty">openapi.json</a>
         <a href="limits?pretty">Limits</a>
         <a href="console/licences.txt">Licences</a>
-        <span class="dim">Times are UTC, amounts in the smallest unit.</span>
+        <span class="dim">
+          Times are UTC, {isRaw ? "figures raw: in the smallest unit." : "figures scaled where it is known how."}
+        </span>
       </footer>
     </>
   );
@@ -104,6 +109,16 @@ function Pulse() {
         {height === undefined ? "–" : grouped(height)}
       </span>
     </span>
+  );
+}
+
+/** Figures as people read them, or as the API has them. */
+function Raw() {
+  const isRaw = useRaw();
+  return (
+    <button type="button" class="raw" aria-pressed={isRaw} onClick={() => showRaw(!isRaw)} title="Figures as the API has them">
+      raw
+    </button>
   );
 }
 
@@ -147,5 +162,6 @@ function Missing() {
   );
 }
 
+copyRaw();
 const page = document.getElementById("page");
 if (page) render(<Frame />, page);

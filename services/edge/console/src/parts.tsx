@@ -2,14 +2,21 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Problem } from "./api";
-import { grouped, seconds, short, time } from "./format";
+import { grouped, scaled, seconds, short, time } from "./format";
+import { useRaw } from "./raw";
 
-/** A part of a view under a heading of its own. */
-export function Card(props: { title: string; id?: string; aside?: ComponentChildren; children: ComponentChildren }) {
+/** A part of a view under a heading of its own; `heading` is shown instead of the title where it is more than a text. */
+export function Card(props: {
+  title: string;
+  heading?: ComponentChildren;
+  id?: string;
+  aside?: ComponentChildren;
+  children: ComponentChildren;
+}) {
   return (
     <section class="card" id={props.id} aria-label={props.title}>
       <header class="card-head">
-        <h2>{props.title}</h2>
+        <h2>{props.heading ?? props.title}</h2>
         {props.aside}
       </header>
       {props.children}
@@ -75,18 +82,43 @@ async function copied(text: string): Promise<boolean> {
 export function Id(props: { id: string; href?: string }) {
   if (props.id === "") return <span class="dim">–</span>;
   const text = (
-    <code class="id" title={props.id} data-value={props.id}>
+    <code class="id" title={props.id} data-value={props.id} data-exact>
       {short(props.id)}
     </code>
   );
   return props.href ? <a href={props.href}>{text}</a> : text;
 }
 
-/** An amount in the smallest unit, exact. */
-export function Amount(props: { value: string }) {
+/** How a figure is shown. */
+export interface Scale {
+  /** Decimal places that its digits have. */
+  places: number;
+  /** Decimals that are shown at least, and at most. */
+  least?: number;
+  most?: number;
+  /** What it counts, and more of it on asking. */
+  unit?: string;
+  unitTitle?: string;
+}
+
+/** A number of the API, exact: scaled where it is known how, unless figures are shown raw. */
+export function Figure(props: { value: string; scale?: Scale }) {
+  const { value, scale } = props;
+  const isRaw = useRaw();
+  if (value === "") return <span class="dim">–</span>;
+  const isScaled = scale !== undefined && !isRaw;
+  const unit = isScaled && scale.unit;
   return (
-    <span class="number" data-value={props.value}>
-      {grouped(props.value)}
+    <span>
+      <span class="number" title={isScaled ? `raw: ${value}` : undefined} data-value={value} data-exact>
+        {isScaled ? scaled(value, scale.places, scale.least, scale.most) : grouped(value)}
+      </span>
+      {unit && " "}
+      {unit && (
+        <bdi class="unit" title={scale.unitTitle}>
+          {unit}
+        </bdi>
+      )}
     </span>
   );
 }
@@ -176,7 +208,7 @@ export function Choice<T extends string>(props: {
   );
 }
 
-/** A text field with its name; what is wrong with it is said below. */
+/** A text field with its name; what is wrong with it is said below. `list` are the options to choose from. */
 export function Field(props: {
   label: string;
   value: string;
@@ -185,7 +217,7 @@ export function Field(props: {
   wrong?: string;
   wide?: boolean;
   type?: "text" | "datetime-local";
-  list?: string;
+  list?: ComponentChildren;
 }) {
   const id = useRef(`field-${Math.random().toString(36).slice(2)}`).current;
   const told = props.wrong || props.hint;
@@ -197,13 +229,14 @@ export function Field(props: {
         type={props.type ?? "text"}
         step={props.type === "datetime-local" ? 1 : undefined}
         value={props.value}
-        list={props.list}
+        list={props.list ? `${id}-list` : undefined}
         spellcheck={false}
         autocomplete="off"
         aria-invalid={props.wrong ? true : undefined}
         aria-describedby={told ? `${id}-told` : undefined}
         onInput={(event) => props.onInput(event.currentTarget.value)}
       />
+      {props.list && <datalist id={`${id}-list`}>{props.list}</datalist>}
       {told && (
         <small id={`${id}-told`} class={props.wrong ? "wrong" : "dim"}>
           {told}

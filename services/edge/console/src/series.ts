@@ -14,31 +14,6 @@ const KEPT_AT_MOST = 20_000;
 
 type Reply = Schemas["ListCandleDataReply"];
 
-/** The market that traded last. */
-export function useLiveliest(markets: string[]): string | undefined {
-  const [found, setFound] = useState<string>();
-  const key = markets.join();
-  useEffect(() => {
-    if (key === "") return undefined;
-    const gone = new AbortController();
-    const last = async (market: string) => {
-      const query: Query = [["candleId", `trades_candle_1_day_${market}`], ["pagination.first", "1"]];
-      try {
-        const { edges } = (await read<Reply>(target("api/v2/candle", query), gone.signal)).candles;
-        return { market, at: BigInt(edges[0]?.node.lastUpdate ?? "0") };
-      } catch {
-        return { market, at: 0n };
-      }
-    };
-    void Promise.all(key.split(",").map(last)).then((all) => {
-      const newest = all.reduce((one, other) => (other.at > one.at ? other : one));
-      if (!gone.signal.aborted) setFound(newest.market);
-    });
-    return () => gone.abort();
-  }, [key]);
-  return found;
-}
-
 /** The candles of one id: the newest page, older ones on asking, and what is new. */
 export function useCandles(candleId: string) {
   const [candles, setCandles] = useState<Candles>();

@@ -1,10 +1,11 @@
 // Explore: the lists as tables that page by cursor, and what is found by its id.
 import { useState } from "preact/hooks";
 import { address, target, useRead, type Query } from "../api";
-import { grouped, quoted } from "../format";
+import { grouped, local, nanoseconds, quoted } from "../format";
+import { NameField } from "../named";
 import { Choice, Copy, Empty, Field, Lines, Notice, Select, type Line } from "../parts";
 import { go, link, useTyped, type Route } from "../route";
-import { LISTS, type List, type Page } from "./lists";
+import { LISTS, type Filter, type List, type Page } from "./lists";
 import { OracleSpec, Withdrawal } from "./single";
 
 const KINDS = [
@@ -70,11 +71,6 @@ function Listing(props: { list: List; query: URLSearchParams }) {
   const { list } = props;
   const values = valuesOf(list, props.query);
   const [typed, setTyped] = useTyped(values, props.query.toString());
-  const wrong = (name: string) => {
-    const filter = list.filters.find((filter) => filter.name === name);
-    const value = typed[name] ?? "";
-    return value !== "" && filter && !filter.form.test(value) ? `expected: ${filter.hint ?? "another form"}` : undefined;
-  };
   const isFiltered = list.filters.some(({ name }) => values[name] !== "");
   const isAsked = isFiltered || !list.needsFilter;
   const query = asked(list, values);
@@ -83,7 +79,8 @@ function Listing(props: { list: List; query: URLSearchParams }) {
   const move = (to: Record<string, string>) => go(`explore/${list.name}`, { ...values, after: "", before: "", ...to });
   const submit = (event: Event) => {
     event.preventDefault();
-    if (!list.filters.some(({ name }) => wrong(name))) move(trimmed(typed));
+    const meant = list.filters.map((filter) => [filter.name, meaning(filter, typed[filter.name] ?? "")] as const);
+    if (meant.every(([, value]) => value !== undefined)) move({ ...values, ...(Object.fromEntries(meant) as Record<string, string>) });
   };
   return (
     <section class="card" aria-label={list.title}>
@@ -98,14 +95,11 @@ function Listing(props: { list: List; query: URLSearchParams }) {
               onChoose={(value) => move({ [filter.name]: value })}
             />
           ) : (
-            <Field
+            <Given
               key={filter.name}
-              label={filter.label}
+              filter={filter}
               value={typed[filter.name] ?? ""}
-              hint={filter.hint}
-              wide={filter.hint !== undefined}
-              wrong={wrong(filter.name)}
-              onInput={(value) => setTyped({ ...typed, [filter.name]: value.trim() })}
+              onInput={(value) => setTyped({ ...typed, [filter.name]: value })}
             />
           ),
         )}
@@ -125,8 +119,8 @@ function Listing(props: { list: List; query: URLSearchParams }) {
             label="Order"
             value={values.order ?? ""}
             of={[
-              ["", "Newest first"],
-              ["oldest", "Oldest first"],
+              ["", list.orders?.[0] ?? "Newest first"],
+              ["oldest", list.orders?.[1] ?? "Oldest first"],
             ]}
             onChoose={(order) => move({ order })}
           />
@@ -164,8 +158,33 @@ function Listing(props: { list: List; query: URLSearchParams }) {
   );
 }
 
-function trimmed(values: Record<string, string>): Record<string, string> {
-  return Object.fromEntries(Object.entries(values).map(([name, value]) => [name, value.trim()]));
+/** What is sent for what is typed; nothing when it is wrong. */
+function meaning(filter: Filter, typed: string): string | undefined {
+  const isDate = filter.isTime && !/^\d*$/.test(typed);
+  const meant = filter.of ? filter.of.find(typed).id : isDate ? nanoseconds(typed) : typed.trim();
+  return meant === undefined || meant === "" || filter.form.test(meant) ? meant : undefined;
+}
+
+/** The field of a filter that is typed. */
+function Given(props: { filter: Filter; value: string; onInput: (value: string) => void }) {
+  const { filter, value, onInput } = props;
+  const { label, hint } = filter;
+  if (filter.of) return <NameField label={label} of={filter.of} value={value} onInput={onInput} />;
+  const isWrong = meaning(filter, value) === undefined;
+  if (filter.isTime) {
+    const at = /^\d*$/.test(value) ? local(value) : value;
+    return <Field label={label} type="datetime-local" value={at} wrong={isWrong ? "before 1970" : undefined} onInput={onInput} />;
+  }
+  return (
+    <Field
+      label={label}
+      value={value}
+      hint={hint}
+      wide={hint !== undefined}
+      wrong={isWrong ? `expected: ${hint ?? "another form"}` : undefined}
+      onInput={(value) => onInput(value.trim())}
+    />
+  );
 }
 
 function pageOf(list: List, data: never): Page<unknown> {

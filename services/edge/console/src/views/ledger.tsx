@@ -1,6 +1,8 @@
 // A party's ledger of one asset as CSV.
 import { address, target, type Query } from "../api";
-import { nanoseconds, quoted, time } from "../format";
+import { local, nanoseconds, quoted } from "../format";
+import { NameField } from "../named";
+import { assets } from "../names";
 import { Card, Copy, Empty, Field, Lines } from "../parts";
 import { go, link, useTyped } from "../route";
 import { Transfer } from "../transfer";
@@ -8,24 +10,19 @@ import { Transfer } from "../transfer";
 const PARTY = /^([0-9a-fA-F]{64}|network)$/;
 const ASSET = /^[A-Za-z0-9_-]{1,64}$/;
 
-/** A time in the address, in nanoseconds, as the field for it has it. */
-function local(ns: string): string {
-  return /^\d{1,19}$/.test(ns) && ns !== "0" ? time(ns).slice(0, 19).replace(" ", "T") : "";
-}
-
 export function Ledger(props: { query: URLSearchParams }) {
   const { query } = props;
   const given = { party: query.get("party") ?? "", asset: query.get("asset") ?? "", start: query.get("start") ?? "", end: query.get("end") ?? "" };
   const [typed, setTyped] = useTyped({ ...given, start: local(given.start), end: local(given.end) }, query.toString());
   const [start, end] = [nanoseconds(typed.start), nanoseconds(typed.end)];
+  const asset = assets.find(typed.asset).id;
   const wrong = {
     party: typed.party && !PARTY.test(typed.party) ? "expected: 64 hex digits, or network" : undefined,
-    asset: typed.asset && !ASSET.test(typed.asset) ? "expected: 64 hex digits, or a short word" : undefined,
     end: start && end && BigInt(end) < BigInt(start) ? "before the beginning" : undefined,
   };
   const submit = (event: Event) => {
     event.preventDefault();
-    if (!wrong.party && !wrong.asset && !wrong.end) go("export/ledger", { party: typed.party, asset: typed.asset, start, end });
+    if (!wrong.party && asset !== undefined && !wrong.end) go("export/ledger", { party: typed.party, asset, start, end });
   };
   const isAsked = PARTY.test(given.party) && ASSET.test(given.asset);
   const asked: Query = [
@@ -39,7 +36,7 @@ export function Ledger(props: { query: URLSearchParams }) {
     <Card title="Ledger of a party">
       <form class="filters" onSubmit={submit} aria-label="Ledger to export">
         <Field label="Party" wide value={typed.party} wrong={wrong.party} hint="64 hex digits, or network" onInput={(party) => setTyped({ ...typed, party: party.trim() })} />
-        <Field label="Asset" wide value={typed.asset} wrong={wrong.asset} hint="64 hex digits, or a short word" onInput={(asset) => setTyped({ ...typed, asset: asset.trim() })} />
+        <NameField label="Asset" of={assets} value={typed.asset} onInput={(asset) => setTyped({ ...typed, asset })} />
         <Field label="From, UTC" type="datetime-local" value={typed.start} onInput={(start) => setTyped({ ...typed, start })} />
         <Field label="Until before, UTC" type="datetime-local" value={typed.end} wrong={wrong.end} onInput={(end) => setTyped({ ...typed, end })} />
         <button type="submit" class="primary">

@@ -2,7 +2,9 @@
 import type { ComponentChildren } from "preact";
 import type { Schemas } from "../api";
 import { counted, word } from "../format";
-import { Amount, Foreign, Id } from "../parts";
+import { Amount, AssetName, AveragePrice, MarketName, Price, Size } from "../named";
+import { assets, markets, type AnyRegister, type Asset, type Market } from "../names";
+import { Figure, Foreign, Id, Time } from "../parts";
 import { link } from "../route";
 
 export interface Filter {
@@ -14,6 +16,10 @@ export interface Filter {
   hint?: string;
   /** The names to choose from, instead of a text. */
   choices?: [value: string, name: string][];
+  /** What it is one of: its name is taken, too. */
+  of?: AnyRegister;
+  /** Whether it is a time: it is sent in nanoseconds, and typed as a date. */
+  isTime?: boolean;
 }
 
 export interface Column<Row> {
@@ -43,17 +49,148 @@ export interface List<Row = any> {
   /** The page in an answer; a list without pages gives its rows. */
   page?: (answer: never) => Page<Row>;
   rows?: (answer: never) => Row[];
+  /** What its orders are called, instead of newest and oldest first. */
+  orders?: [usual: string, other: string];
 }
 
 const HEX = /^[0-9a-fA-F]{64}$/;
 const PARTY = /^([0-9a-fA-F]{64}|network)$/;
 const ASSET = /^[A-Za-z0-9_-]{1,64}$/;
 const NUMBER = /^\d{1,18}$/;
+const ENUM = /^[A-Z_]+$/;
 
 const ID_HINT = "64 hex digits";
+const PARTY_HINT = `${ID_HINT}, or network`;
 
 const ofParty = (party: string) => <Id id={party} href={link("explore/accounts", { party })} />;
-const ofMarket = (market: string) => <Id id={market} href={link("markets", { market })} />;
+
+/** The choices of an enum; the API calls them with this beginning. */
+function choices(beginning: string, names: string[]): Filter["choices"] {
+  return [["", "Any"], ...names.map((name): [string, string] => [`${beginning}${name}`, word(`${beginning}${name}`, beginning)])];
+}
+
+/** A filter by a market, by an asset, by a time. */
+const byMarket = (name: string): Filter => ({ name, label: "Market", form: HEX, of: markets });
+const byAsset = (name: string, label = "Asset"): Filter => ({ name, label, form: ASSET, of: assets });
+const byTime = (name: string, label: string): Filter => ({ name, label, form: /^\d{1,19}$/, isTime: true });
+
+const STATES = [
+  "PROPOSED",
+  "PENDING",
+  "ACTIVE",
+  "SUSPENDED",
+  "CLOSED",
+  "TRADING_TERMINATED",
+  "SETTLED",
+  "REJECTED",
+  "CANCELLED",
+];
+
+const marketList: List<Market> = {
+  name: "markets",
+  title: "Markets",
+  about: "What is traded, what it settles in, where it stands, and its newest prices.",
+  path: "api/v2/markets",
+  method: "api.v2.Query/ListMarkets",
+  filters: [
+    { name: "state", label: "State", form: ENUM, choices: choices("STATE_", STATES) },
+    byAsset("settlementAsset", "Settles in"),
+  ],
+  columns: [
+    { name: "Market", cell: (row) => <MarketName id={row.id} /> },
+    { name: "Name", cell: (row) => <Foreign text={row.name} /> },
+    { name: "State", cell: (row) => word(row.state, "STATE_") },
+    { name: "Trading", cell: (row) => word(row.tradingMode, "TRADING_MODE_") },
+    { name: "Settles in", cell: (row) => <AssetName id={row.settlementAsset} /> },
+    { name: "Mark price", isNumber: true, cell: (row) => <Price value={row.markPrice} market={row} /> },
+    { name: "Bid", isNumber: true, cell: (row) => <Price value={row.bestBidPrice} market={row} /> },
+    { name: "Offer", isNumber: true, cell: (row) => <Price value={row.bestOfferPrice} market={row} /> },
+    { name: "Open interest", isNumber: true, cell: (row) => <Size value={row.openInterest} market={row} /> },
+  ],
+  page: (answer: Schemas["ListMarketsReply"]) => answer.markets,
+  orders: ["Last id first", "First id first"],
+};
+
+const assetList: List<Asset> = {
+  name: "assets",
+  title: "Assets",
+  about: "What balances and profits are counted in.",
+  path: "api/v2/assets",
+  method: "api.v2.Query/ListAssets",
+  filters: [
+    { name: "status", label: "Status", form: ENUM, choices: choices("STATUS_", ["PROPOSED", "PENDING_LISTING", "ENABLED", "REJECTED"]) },
+  ],
+  columns: [
+    { name: "Asset", cell: (row) => <AssetName id={row.id} /> },
+    { name: "Name", cell: (row) => <Foreign text={row.name} /> },
+    { name: "Status", cell: (row) => word(row.status, "STATUS_") },
+    { name: "Decimals", isNumber: true, cell: (row) => row.decimals },
+    { name: "Quantum", isNumber: true, cell: (row) => <Amount value={row.quantum} asset={row.id} isBeside /> },
+    { name: "Contract", cell: (row) => <Id id={row.erc20Contract} /> },
+  ],
+  page: (answer: Schemas["ListAssetsReply"]) => answer.assets,
+  orders: ["Last id first", "First id first"],
+};
+
+/** A cell that its market scales. */
+function InMarket(props: { id: string; show: (market: Market | undefined) => ComponentChildren }) {
+  return <>{props.show(markets.use(props.id)?.row)}</>;
+}
+
+/** A column of figures that the market of their row scales. */
+function inMarket<Row extends { marketId: string }>(
+  name: string,
+  show: (row: Row, market: Market | undefined) => ComponentChildren,
+): Column<Row> {
+  const cell = (row: Row) => <InMarket id={row.marketId} show={(market) => show(row, market)} />;
+  return { name, isNumber: true, cell };
+}
+
+const trades: List<Schemas["Trade"]> = {
+  name: "trades",
+  title: "Trades",
+  about: "Trades as they happened.",
+  path: "api/v2/trades",
+  method: "api.v2.Query/ListTrades",
+  filters: [
+    byMarket("marketId"),
+    { name: "partyId", label: "Party", form: PARTY, hint: PARTY_HINT },
+    byTime("dateRange.startTimestamp", "From, UTC"),
+    byTime("dateRange.endTimestamp", "Until before, UTC"),
+  ],
+  columns: [
+    { name: "Time", cell: (row) => <Time ns={row.timestamp} /> },
+    { name: "Market", cell: (row) => <MarketName id={row.marketId} /> },
+    inMarket("Price", (row, market) => <Price value={row.price} market={market} />),
+    inMarket("Size", (row, market) => <Size value={row.size} market={market} />),
+    { name: "Buyer", cell: (row) => ofParty(row.buyer) },
+    { name: "Seller", cell: (row) => ofParty(row.seller) },
+    { name: "Aggressor", cell: (row) => (row.aggressor === "SIDE_UNSPECIFIED" ? "Neither" : word(row.aggressor, "SIDE_")) },
+    { name: "Type", cell: (row) => word(row.type, "TYPE_") },
+    { name: "Id", cell: (row) => <Id id={row.id} /> },
+  ],
+  page: (answer: Schemas["ListTradesReply"]) => answer.trades,
+};
+
+const positions: List<Schemas["Position"]> = {
+  name: "positions",
+  title: "Positions",
+  about: "What each party holds in each market; a volume below zero is sold.",
+  path: "api/v2/positions",
+  method: "api.v2.Query/ListPositions",
+  filters: [{ name: "partyId", label: "Party", form: PARTY, hint: PARTY_HINT }, byMarket("marketId")],
+  columns: [
+    { name: "Party", cell: (row) => ofParty(row.partyId) },
+    { name: "Market", cell: (row) => <MarketName id={row.marketId} /> },
+    inMarket("Volume", (row, market) => <Size value={row.openVolume} market={market} />),
+    inMarket("Average entry price", (row, market) => <AveragePrice value={row.averageEntryPrice} market={market} />),
+    inMarket("Realised", (row, market) => <Amount value={row.realisedPnl} asset={market?.settlementAsset ?? ""} />),
+    inMarket("Unrealised", (row, market) => <Amount value={row.unrealisedPnl} asset={market?.settlementAsset ?? ""} />),
+    { name: "Updated", cell: (row) => <Time ns={row.updatedAt} /> },
+  ],
+  page: (answer: Schemas["ListPositionsReply"]) => answer.positions,
+  orders: ["Last party first", "First party first"],
+};
 
 const accounts: List<Schemas["AccountBalance"]> = {
   name: "accounts",
@@ -62,16 +199,16 @@ const accounts: List<Schemas["AccountBalance"]> = {
   path: "accounts",
   method: "api.v2.Query/ListAccounts",
   filters: [
-    { name: "party", label: "Party", form: PARTY, hint: `${ID_HINT}, or network` },
-    { name: "market", label: "Market", form: HEX, hint: ID_HINT },
+    { name: "party", label: "Party", form: PARTY, hint: PARTY_HINT },
+    byMarket("market"),
   ],
   needsFilter: "Give a party or a market: all accounts of a network are too many to look at.",
   columns: [
     { name: "Party", cell: (row) => ofParty(row.party) },
-    { name: "Market", cell: (row) => ofMarket(row.market) },
+    { name: "Market", cell: (row) => <MarketName id={row.market} /> },
     { name: "Type", cell: (row) => word(row.type, "ACCOUNT_TYPE_") },
-    { name: "Asset", cell: (row) => <Id id={row.asset} /> },
-    { name: "Balance", isNumber: true, cell: (row) => <Amount value={row.balance} /> },
+    { name: "Asset", cell: (row) => <AssetName id={row.asset} /> },
+    { name: "Balance", isNumber: true, cell: (row) => <Amount value={row.balance} asset={row.asset} isBeside /> },
   ],
   rows: (answer: Schemas["ListAccountsReply"]) => answer.accounts,
 };
@@ -79,7 +216,8 @@ const accounts: List<Schemas["AccountBalance"]> = {
 const delegations: List<Schemas["Delegation"]> = {
   name: "delegations",
   title: "Delegations",
-  about: "What parties delegate to validators, by epoch.",
+  about:
+    "What parties delegate to validators, by epoch. A delegation names no asset: amounts are in the smallest unit of what is staked.",
   path: "api/v2/delegations",
   method: "api.v2.Query/ListDelegations",
   filters: [
@@ -91,7 +229,7 @@ const delegations: List<Schemas["Delegation"]> = {
     { name: "Epoch", cell: (row) => row.epochSeq },
     { name: "Party", cell: (row) => ofParty(row.party) },
     { name: "Validator", cell: (row) => <Id id={row.nodeId} href={link("explore/delegations", { nodeId: row.nodeId })} /> },
-    { name: "Amount", isNumber: true, cell: (row) => <Amount value={row.amount} /> },
+    { name: "Amount", isNumber: true, cell: (row) => <Figure value={row.amount} /> },
   ],
   page: (answer: Schemas["ListDelegationsReply"]) => answer.delegations,
 };
@@ -105,15 +243,15 @@ const rewards: List<Schemas["EpochRewardSummary"]> = {
   filters: [
     { name: "filter.fromEpoch", label: "From epoch", form: NUMBER },
     { name: "filter.toEpoch", label: "To epoch", form: NUMBER },
-    { name: "filter.assetIds", label: "Asset", form: ASSET },
-    { name: "filter.marketIds", label: "Market", form: HEX, hint: ID_HINT },
+    byAsset("filter.assetIds"),
+    byMarket("filter.marketIds"),
   ],
   columns: [
     { name: "Epoch", cell: (row) => row.epoch },
     { name: "Type", cell: (row) => <Foreign text={word(row.rewardType, "ACCOUNT_TYPE_")} /> },
-    { name: "Market", cell: (row) => ofMarket(row.marketId) },
-    { name: "Asset", cell: (row) => <Id id={row.assetId} /> },
-    { name: "Amount", isNumber: true, cell: (row) => <Amount value={row.amount} /> },
+    { name: "Market", cell: (row) => <MarketName id={row.marketId} /> },
+    { name: "Asset", cell: (row) => <AssetName id={row.assetId} /> },
+    { name: "Amount", isNumber: true, cell: (row) => <Amount value={row.amount} asset={row.assetId} isBeside /> },
   ],
   page: (answer: Schemas["ListEpochRewardSummariesReply"]) => answer.summaries,
 };
@@ -130,18 +268,13 @@ const proposals: List<Schemas["ProtocolUpgradeProposal"]> = {
     {
       name: "status",
       label: "Status",
-      form: /^[A-Z_]+$/,
-      choices: [
-        ["", "Any"],
-        [`${STATUS}PENDING`, "Pending"],
-        [`${STATUS}APPROVED`, "Approved"],
-        [`${STATUS}REJECTED`, "Rejected"],
-      ],
+      form: ENUM,
+      choices: choices(STATUS, ["PENDING", "APPROVED", "REJECTED"]),
     },
     { name: "approvedBy", label: "Approved by", form: /^.{1,256}$/s },
   ],
   columns: [
-    { name: "Height", cell: (row) => <Amount value={row.upgradeBlockHeight} /> },
+    { name: "Height", cell: (row) => <Figure value={row.upgradeBlockHeight} /> },
     { name: "Release", cell: (row) => <Foreign text={row.networkReleaseTag} /> },
     { name: "Status", cell: (row) => word(row.status, STATUS) },
     {
@@ -166,4 +299,4 @@ const proposals: List<Schemas["ProtocolUpgradeProposal"]> = {
   page: (answer: Schemas["ListProtocolUpgradeProposalsReply"]) => answer.protocolUpgradeProposals,
 };
 
-export const LISTS: readonly List[] = [delegations, accounts, rewards, proposals];
+export const LISTS: readonly List[] = [marketList, assetList, trades, positions, accounts, delegations, rewards, proposals];

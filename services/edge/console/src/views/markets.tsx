@@ -2,9 +2,12 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { address, target, useRead, type Schemas } from "../api";
 import { CandlePlot, LEAST, MOST, type Candle, type Window } from "../candles";
-import { PAGE, useCandles, useLiveliest } from "../series";
-import { counted, quoted, time } from "../format";
-import { Amount, Card, Choice, Copy, Empty, Field, Id, Lines, Notice, Time } from "../parts";
+import { PAGE, useCandles } from "../series";
+import { counted, quoted, short, time, word } from "../format";
+import { AssetName, MarketName, NameField, Price, priceScale, Size } from "../named";
+import { markets, type Market, type Named } from "../names";
+import { Card, Choice, Copy, Empty, Lines, Notice, Time } from "../parts";
+import { useRaw } from "../raw";
 import { go, link, useTyped, type Route } from "../route";
 import { useTheme } from "../theme";
 
@@ -19,7 +22,6 @@ const INTERVALS = [
 ] as const;
 
 const USUAL = "5_minutes";
-const HEX = /^[0-9a-fA-F]{64}$/;
 
 /** Candles that are shown at first: fewer where there is less room. */
 const SHOWN = innerWidth < 640 ? 45 : 90;
@@ -27,100 +29,125 @@ const SHOWN = innerWidth < 640 ? 45 : 90;
 /** When fewer than this are left of the screen, the next page is asked for. */
 const AHEAD = 60;
 
-/** Of the markets that are known, so many have a button, and are asked when they last traded. */
+/** So many markets have a button: of all, or of those in which what is typed occurs. */
 const SHOWN_MARKETS = 32;
+
+/** The states of a market, those in which it is looked at most first. */
+const STATES = ["ACTIVE", "SUSPENDED", "PENDING", "PROPOSED", "TRADING_TERMINATED", "CLOSED", "SETTLED", "CANCELLED", "REJECTED"];
+
+function byState(one: Named<Market>, other: Named<Market>): number {
+  const rank = (market: Named<Market>) => {
+    const place = STATES.indexOf(market.row.state.replace("STATE_", ""));
+    return place < 0 ? STATES.length : place;
+  };
+  return rank(one) - rank(other) || (one.text < other.text ? -1 : 1);
+}
 
 export function Markets(props: { route: Route }) {
   const { query } = props.route;
-  const given = query.get("market") ?? "";
-  // No operation lists the markets; each has accounts of the network.
-  const known = useRead<Schemas["ListAccountsReply"]>("accounts?party=network");
-  const markets = [...new Set((known.data?.accounts ?? []).map((account) => account.market))].filter(Boolean);
-  const liveliest = useLiveliest(given ? [] : markets.slice(0, SHOWN_MARKETS));
-  const market = given || liveliest || "";
+  const given = (query.get("market") ?? "").toLowerCase();
+  const { known, isRead, problem, isCut } = markets.useAll();
+  const newest = useRead<Schemas["ListTradesReply"]>(given ? undefined : "api/v2/trades?pagination.first=1");
+  // The market that traded last, or else the first one.
+  const isAnswered = isRead && (newest.data !== undefined || newest.problem !== undefined);
+  const otherwise = isAnswered ? [...known.values()].sort(byState)[0]?.id : undefined;
+  const market = given || newest.data?.trades.edges[0]?.node.marketId || otherwise || "";
   const asked = query.get("interval") ?? USUAL;
   const interval = INTERVALS.find(([name]) => name === asked)?.[0] ?? USUAL;
   const [typed, setTyped] = useTyped(market, market);
-  const wrong = typed !== "" && !HEX.test(typed) ? "expected: 64 hex digits" : undefined;
   const submit = (event: Event) => {
     event.preventDefault();
-    if (typed && !wrong) go("markets", { market: typed, interval });
+    const { id } = markets.find(typed);
+    if (!id) return;
+    setTyped(id);
+    go("markets", { market: id, interval });
   };
-  const candleId = `trades_candle_${interval}_${market.toLowerCase()}`;
+  const found = markets.matching(known.has(typed) || typed === market ? "" : typed).sort(byState);
+  const shown = found.slice(0, SHOWN_MARKETS);
   return (
     <>
       <section class="card" aria-label="Market">
         <form class="filters" onSubmit={submit} role="search" aria-label="Market">
-          <Field
-            label="Market"
-            value={typed}
-            list="markets"
-            wide
-            hint={markets.length > 0 ? `${markets.length} are known` : "64 hex digits"}
-            wrong={wrong}
-            onInput={(value) => setTyped(value.trim())}
-          />
-          <datalist id="markets">
-            {markets.map((market) => (
-              <option key={market} value={market} />
-            ))}
-          </datalist>
+          <NameField label="Market" of={markets} value={typed} onInput={setTyped} />
           <button type="submit" class="primary">
             Show
           </button>
         </form>
         <div class="chips" role="group" aria-label="Known markets">
-          {markets.slice(0, SHOWN_MARKETS).map((id) => (
+          {shown.map(({ id, state }) => (
             <a key={id} class="chip" href={link("markets", { market: id, interval })} aria-current={id === market ? "true" : undefined}>
-              <Id id={id} />
+              <MarketName id={id} href={null} /> <small class="dim">{state}</small>
             </a>
           ))}
         </div>
-        {known.problem && markets.length === 0 && !given && <Notice problem={known.problem} />}
-      </section>
-      {market === "" && <Empty>{known.isLoading || markets.length > 0 ? "Loading…" : "Give a market."}</Empty>}
-      {market !== "" && (
-        <Card
-          title="Candles"
-          aside={
-            <Choice
-              label="Interval"
-              of={INTERVALS}
-              value={interval}
-              onChoose={(interval) => go("markets", { market, interval })}
-            />
-          }
-        >
-          <Chart key={candleId} candleId={candleId} />
-          <Lines
-            of={[
-              {
-                name: "curl",
-                text: `curl ${quoted(address(target("api/v2/candle", [["candleId", candleId], ["pagination.first", String(PAGE)]])))}`,
-              },
-              {
-                name: "gRPC",
-                text: `grpcurl -plaintext -d ${quoted(JSON.stringify({ candleId, pagination: { first: PAGE } }))} ${new URL(document.baseURI).host} api.v2.Query/ListCandleData`,
-              },
-            ]}
-          />
+        {(found.length > shown.length || isCut) && (
           <p class="dim">
-            <a href={link("markets", { market, interval })}>Link to this view</a>{" "}
-            <Copy text={address(link("markets", { market, interval }))} label="the link to this view" />
+            {shown.length} of {counted(found.length, "market")}
+            {isCut && ", which are not all there are: others are found by their id"}.
           </p>
-        </Card>
-      )}
+        )}
+        {problem && !isRead && !given && <Notice problem={problem} />}
+      </section>
+      {market === "" && <Empty>{isAnswered ? "There is no market." : "Loading…"}</Empty>}
+      {market !== "" && <OfMarket key={market} id={market} interval={interval} />}
     </>
   );
 }
 
-function Chart(props: { candleId: string }) {
+/** One market: what it is, and its candles. */
+function OfMarket(props: { id: string; interval: (typeof INTERVALS)[number][0] }) {
+  const { id, interval } = props;
+  const found = markets.use(id);
+  const market = found?.row;
+  const candleId = `trades_candle_${interval}_${id}`;
+  return (
+    <Card
+      title={`Candles of ${found?.text ?? short(id)}`}
+      heading={<MarketName id={id} href={null} />}
+      aside={<Choice label="Interval" of={INTERVALS} value={interval} onChoose={(interval) => go("markets", { market: id, interval })} />}
+    >
+      {market && (
+        <p class="dim about">
+          {found.name && <bdi>{found.name}</bdi>}
+          <span>{found.state}</span>
+          <span>{word(market.tradingMode, "TRADING_MODE_")}</span>
+          <span>
+            settles in <AssetName id={market.settlementAsset} />
+          </span>
+          <a href={link("explore/trades", { marketId: id })}>Trades</a>
+          <a href={link("explore/positions", { marketId: id })}>Positions</a>
+        </p>
+      )}
+      <Chart key={candleId} candleId={candleId} market={market} name={found?.text ?? short(id)} />
+      <Lines
+        of={[
+          {
+            name: "curl",
+            text: `curl ${quoted(address(target("api/v2/candle", [["candleId", candleId], ["pagination.first", String(PAGE)]])))}`,
+          },
+          {
+            name: "gRPC",
+            text: `grpcurl -plaintext -d ${quoted(JSON.stringify({ candleId, pagination: { first: PAGE } }))} ${new URL(document.baseURI).host} api.v2.Query/ListCandleData`,
+          },
+        ]}
+      />
+      <p class="dim">
+        <a href={link("markets", { market: id, interval })}>Link to this view</a>{" "}
+        <Copy text={address(link("markets", { market: id, interval }))} label="the link to this view" />
+      </p>
+    </Card>
+  );
+}
+
+function Chart(props: { candleId: string; market: Market | undefined; name: string }) {
+  const { market } = props;
   const { candles, problem, hasOlder, isLoadingOlder, loadOlder } = useCandles(props.candleId);
   const [view, setView] = useState<Window & { follows: boolean }>();
   const [pointed, setPointed] = useState<Candle>();
   const place = useRef<HTMLDivElement>(null);
   const plot = useRef<CandlePlot | undefined>(undefined);
   const [, theme] = useTheme();
+  const scale = useRaw() ? undefined : priceScale(market);
   const isThere = candles !== undefined && candles.list.length > 0;
   const end = isThere ? candles.first + candles.list.length - 1 : 0;
 
@@ -132,7 +159,7 @@ function Chart(props: { candleId: string }) {
 
   useEffect(() => {
     if (!place.current || !candles || !isThere) return undefined;
-    const made = new CandlePlot(place.current, candles, shown, setPointed);
+    const made = new CandlePlot(place.current, candles, shown, scale, setPointed);
     plot.current = made;
     const resized = new ResizeObserver(() => made.resize());
     resized.observe(place.current);
@@ -141,7 +168,7 @@ function Chart(props: { candleId: string }) {
       made.destroy();
       plot.current = undefined;
     };
-  }, [isThere, theme]);
+  }, [isThere, theme, scale?.places]);
 
   useEffect(() => {
     if (candles) plot.current?.show(candles, shown);
@@ -230,19 +257,26 @@ function Chart(props: { candleId: string }) {
   );
   return (
     <>
-      <Told candle={told} isLast={told === candles.list.at(-1)} />
-      <div
-        class="candles"
-        ref={place}
-        tabIndex={0}
-        role="application"
-        aria-roledescription="candle chart"
-        aria-label={`Candles from ${when(visible[0])} to ${when(visible.at(-1))}. Arrow keys move, plus and minus zoom, End follows the newest.`}
-        onKeyDown={key}
-        data-count={candles.list.length}
-        data-from={visible[0]?.start}
-        data-last={candles.list.at(-1)?.start}
-      />
+      <Told candle={told} market={market} isLast={told === candles.list.at(-1)} />
+      <div class="quoted">
+        {scale?.unit && (
+          <bdi class="unit" aria-hidden="true">
+            {scale.unit}
+          </bdi>
+        )}
+        <div
+          class="candles"
+          ref={place}
+          tabIndex={0}
+          role="application"
+          aria-roledescription="candle chart"
+          aria-label={`Candles of ${props.name} from ${when(visible[0])} to ${when(visible.at(-1))}. Arrow keys move, plus and minus zoom, End follows the newest.`}
+          onKeyDown={key}
+          data-count={candles.list.length}
+          data-from={visible[0]?.start}
+          data-last={candles.list.at(-1)?.start}
+        />
+      </div>
       <div class="pager">
         <span class="dim" role="status">
           {counted(candles.list.length, "candle")}
@@ -269,7 +303,7 @@ function Chart(props: { candleId: string }) {
       </div>
       <details>
         <summary>The candles on the screen as a table</summary>
-        <Rows of={visible} />
+        <Rows of={visible} market={market} />
       </details>
     </>
   );
@@ -283,20 +317,25 @@ function when(candle: Candle | undefined): string {
   return candle ? time(candle.start).slice(0, 19) : "nothing";
 }
 
+const PRICES = ["open", "high", "low", "close"] as const;
+
 /** One candle in figures: the one under the pointer, else the last. */
-function Told(props: { candle: Candle; isLast: boolean }) {
-  const { candle } = props;
+function Told(props: { candle: Candle; market: Market | undefined; isLast: boolean }) {
+  const { candle, market } = props;
   const isUp = BigInt(candle.close) >= BigInt(candle.open);
   return (
     <p class={`told ${isUp ? "up" : "down"}`} data-told={candle.start}>
       <span>
         <Time ns={candle.start} /> {props.isLast && <em>last</em>}
       </span>
-      {(["open", "high", "low", "close", "volume"] as const).map((name) => (
+      {PRICES.map((name) => (
         <span key={name} data-name={name}>
-          <i>{name}</i> <Amount value={candle[name]} />
+          <i>{name}</i> <Price value={candle[name]} market={market} />
         </span>
       ))}
+      <span data-name="volume">
+        <i>volume</i> <Size value={candle.volume} market={market} />
+      </span>
     </p>
   );
 }
@@ -304,7 +343,8 @@ function Told(props: { candle: Candle; isLast: boolean }) {
 /** As many rows as somebody reads. */
 const ROWS = 100;
 
-function Rows(props: { of: Candle[] }) {
+function Rows(props: { of: Candle[]; market: Market | undefined }) {
+  const { market } = props;
   const rows = props.of.slice(-ROWS).reverse();
   return (
     <div class="scroll" role="region" aria-label="Candles, table" tabIndex={0}>
@@ -324,11 +364,14 @@ function Rows(props: { of: Candle[] }) {
               <td>
                 <Time ns={candle.start} />
               </td>
-              {(["open", "high", "low", "close", "volume"] as const).map((name) => (
+              {PRICES.map((name) => (
                 <td key={name} class="right">
-                  <Amount value={candle[name]} />
+                  <Price value={candle[name]} market={market} />
                 </td>
               ))}
+              <td class="right">
+                <Size value={candle.volume} market={market} />
+              </td>
             </tr>
           ))}
         </tbody>

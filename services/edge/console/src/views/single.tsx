@@ -2,7 +2,8 @@
 import type { ComponentChildren } from "preact";
 import { address, useRead, type Reading, type Schemas } from "../api";
 import { quoted, word } from "../format";
-import { Amount, Copy, Empty, Facts, Field, Foreign, Id, Lines, Notice, Time } from "../parts";
+import { Amount, AssetName } from "../named";
+import { Copy, Empty, Facts, Field, Foreign, Id, Lines, Notice, Time } from "../parts";
 import { go, link, useTyped } from "../route";
 
 const HEX = /^[0-9a-fA-F]{64}$/;
@@ -77,8 +78,8 @@ export function Withdrawal(props: { id: string }) {
             ["Id", <Id id={withdrawal.id} />],
             ["Status", <span data-status={withdrawal.status}>{word(withdrawal.status, "STATUS_")}</span>],
             ["Party", <Id id={withdrawal.partyId} href={link("explore/accounts", { party: withdrawal.partyId })} />],
-            ["Amount", <Amount value={withdrawal.amount} />],
-            ["Asset", <Id id={withdrawal.asset} />],
+            ["Amount", <Amount value={withdrawal.amount} asset={withdrawal.asset} isBeside />],
+            ["Asset", <AssetName id={withdrawal.asset} />],
             ["Reference", <Foreign text={withdrawal.ref} />],
             ["Created", <Time ns={withdrawal.createdTimestamp} />],
             ["Finalised", <Time ns={withdrawal.withdrawnTimestamp} />],
