@@ -5,4 +5,5 @@ mod caching;
 mod cross_origin;
 mod requests;
 mod shape;
+mod times;
 mod transfer;

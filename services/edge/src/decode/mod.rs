@@ -7,6 +7,7 @@ mod field_path;
 mod json;
 mod protobuf;
 pub(crate) mod query;
+mod time;
 mod value;
 
 use bytes::Bytes;

@@ -4,11 +4,11 @@ use std::{borrow::Cow, collections::HashMap};
 
 use mesh_problem::{MALFORMED, Problem};
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, ReflectMessage, Value};
-use proto_msgs::Contract;
+use proto_msgs::{Contract, Format};
 
 use crate::decode::{
     field_path::{self, FieldPath},
-    value,
+    time, value,
 };
 
 /// The parameters of a query string, percent-decoded, in their order.
@@ -113,8 +113,13 @@ fn find_field(descriptor: &MessageDescriptor, name: &str) -> Option<FieldPath> {
 
 fn parse_value(path: &[FieldDescriptor], text: &str) -> Result<Value, Problem> {
     let Some(field) = path.last() else { return Err(Problem::invalid(MALFORMED, "no such parameter")) };
-    let expected = match value::parse(&field.kind(), text) {
-        Ok(parsed) => match value::check(parsed, Contract::get().rule(field)) {
+    let rule = Contract::get().rule(field);
+    let parsed = match rule.format {
+        Format::Time => time::parse(text).map(Value::I64),
+        _ => value::parse(&field.kind(), text),
+    };
+    let expected = match parsed {
+        Ok(parsed) => match value::check(parsed, rule) {
             Ok(checked) => return Ok(checked),
             Err(expected) => expected,
         },
