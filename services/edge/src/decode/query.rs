@@ -54,7 +54,7 @@ pub(super) fn fill(
         let value = parse_value(&path, text)?;
         set(message, &path, value);
     }
-    for (path, texts) in group(&descriptor, parameters)? {
+    for (path, texts) in group(&descriptor, path, parameters)? {
         let Some(field) = path.last() else { continue };
         if field.is_list() {
             field_path::check_length(&path, texts.len())?;
@@ -69,15 +69,21 @@ pub(super) fn fill(
 }
 
 /// The texts of each known parameter, in order of appearance. Empty texts are dropped: an empty optional
-/// parameter counts as absent. A singular parameter given twice, in either spelling, is refused.
+/// parameter counts as absent. A singular parameter given twice, in either spelling, is refused. A field of
+/// the path is no parameter of the query.
 fn group<'a>(
     descriptor: &MessageDescriptor,
+    path_fields: &[(&str, String)],
     parameters: &'a Parameters<'_>,
 ) -> Result<Vec<(FieldPath, Vec<&'a str>)>, Problem> {
     let mut groups: Vec<(FieldPath, Vec<&str>)> = Vec::new();
     let mut indexes: HashMap<Vec<u32>, usize> = HashMap::new();
     for (name, text) in &parameters.0 {
-        let Some(path) = find_field(descriptor, name) else { continue };
+        let is_of_query = |path: &FieldPath| match path.as_slice() {
+            [field] => path_fields.iter().all(|(name, _)| *name != field.name()),
+            _ => true,
+        };
+        let Some(path) = find_field(descriptor, name).filter(is_of_query) else { continue };
         let numbers = path.iter().map(FieldDescriptor::number).collect();
         let is_new = !indexes.contains_key(&numbers);
         let index = *indexes.entry(numbers).or_insert(groups.len());
