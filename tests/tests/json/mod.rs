@@ -7,3 +7,4 @@ mod requests;
 mod shape;
 mod times;
 mod transfer;
+mod unknown_names;

@@ -3,7 +3,7 @@
 use mesh_tests::{
     cases,
     client::MeshClient,
-    fixture::{MARKET, NODE, ORACLE_SPEC, PARTY, UNKNOWN_ID, WITHDRAWAL},
+    fixture::{MARKET, NODE, ORACLE_SPEC, PARTY, WITHDRAWAL},
     problem::assert_problem,
 };
 
@@ -144,14 +144,6 @@ async fn j11_unknown_parameters_and_fields_are_ignored() {
     assert_same(&mesh, &["/api/v2/delegations".to_owned(), format!("/api/v2/delegations?{strange}")]).await;
     let body = r#"{"foo":{"bar":[1,"x",null,{"type":"TYPE_FOO"}]},"foo":1,"tx":{"more":1e999},"Type":"x"}"#;
     assert_accepted(&mesh, "/transaction", &[body, "{}"]).await;
-}
-
-#[tokio::test]
-async fn j11_a_field_of_the_path_is_no_parameter_of_the_query() {
-    let mesh = MeshClient::fixture().await;
-    let path = format!("/api/v2/withdrawal/{WITHDRAWAL}");
-    let with = |id: &str| format!("{path}?id={id}");
-    assert_same(&mesh, &[path.clone(), with(UNKNOWN_ID), with(""), with("x")]).await;
 }
 
 #[tokio::test]

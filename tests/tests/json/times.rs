@@ -66,3 +66,27 @@ async fn j8_a_malformed_time_is_refused_with_its_fields_number_and_what_is_expec
         }
     }
 }
+
+#[tokio::test]
+async fn j8_seconds_instead_of_nanoseconds_are_told_to_strict_requests_and_served_to_others() {
+    let mesh = MeshClient::fixture().await;
+    for (path, number, name) in
+        [(candles("{}"), 10_042, "fromTimestamp"), (ledger("{}"), 10_044, "dateRange.startTimestamp")]
+    {
+        for time in ["1", "1687255201", "1687255201000", "1687255201000000"] {
+            let path = path.replace("{}", time);
+            let answer = mesh.get(&path).await;
+            assert_eq!((answer.status, answer.header("x-ignored")), (200, None), "{path}");
+            // Also when the same target is in the cache.
+            let strict = mesh.get_with(&path, "prefer", "handling=strict").await;
+            let problem = assert_problem(&strict, 400, 3, number);
+            let inner = format!("{name} {time} is in the year 1970: nanoseconds are expected");
+            assert_eq!(problem.inner, inner);
+            assert_eq!(strict.header("preference-applied"), Some("handling=strict"));
+        }
+        for time in ["0", "1687255201000000000", "1970-01-02T00:00:00Z"] {
+            let path = path.replace("{}", time);
+            assert_eq!(mesh.get_with(&path, "prefer", "handling=strict").await.status, 200, "{path}");
+        }
+    }
+}

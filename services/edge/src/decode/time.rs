@@ -10,6 +10,10 @@ const EXISTING: &str = "an existing time between 1970 and 2262-04-11";
 /// Year and date of RFC 3339 up to the second; `0` stands for a digit.
 const MOMENT: &[u8; 19] = b"0000-00-00T00:00:00";
 
+/// An integer below this, the beginning of 1971, is hardly in nanoseconds: seconds, milliseconds and
+/// microseconds of the years to come are all smaller.
+const FIRST_PLAUSIBLE: i64 = 365 * 24 * 3600 * 1_000_000_000;
+
 /// Parses a time as nanoseconds since the Unix epoch; on failure returns what was expected.
 ///
 /// # Errors
@@ -40,6 +44,12 @@ pub(super) fn parse(text: &str) -> Result<i64, &'static str> {
     let timestamp: Timestamp =
         format!("{date}T{time}.{fraction:0<9}{sign}{offset}").parse().map_err(|_| EXISTING)?;
     timestamp.as_nanosecond().try_into().map_err(|_| EXISTING)
+}
+
+/// Whether a time that was given as an integer is so early that it is hardly in nanoseconds. It then is in
+/// the year 1970.
+pub(super) fn is_too_early(text: &str) -> bool {
+    is_integer(text) && text.parse().is_ok_and(|ns: i64| ns > 0 && ns < FIRST_PLAUSIBLE)
 }
 
 fn is_integer(text: &str) -> bool {
@@ -153,6 +163,18 @@ mod tests {
             ("9999-12-31T23:59:59-23:59", EXISTING),
         ] {
             assert_eq!(parse(text), Err(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn integers_in_other_units_are_too_early_and_what_is_spelled_out_is_not() {
+        for early in ["1", "1687255200", "1687255200000", "1687255200000000", "31535999999999999"] {
+            assert!(is_too_early(early), "{early}");
+        }
+        for plausible in
+            ["0", "-1", "31536000000000000", "1687255200000000000", "1970-01-02T00:00:00Z", "+5", ""]
+        {
+            assert!(!is_too_early(plausible), "{plausible}");
         }
     }
 }
