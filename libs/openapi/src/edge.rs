@@ -74,7 +74,7 @@ impl Page {
         let headers = if is_kept { &["ETag", "Cache-Control"][..] } else { &["Cache-Control"] };
         let answer = object! {
             "description" => meaning,
-            "headers" => headers::of(headers),
+            "headers" => headers::of_page(headers),
             "content" => object! { media_type => object! { "schema" => schema } },
         };
         let mut refusals = Refusals::of_page();
@@ -86,7 +86,7 @@ impl Page {
         let mut responses = object! { "200" => answer };
         if is_kept {
             parameters.push(parameters::reference("If-None-Match"));
-            responses.put("304", operation::unchanged(headers));
+            responses.put("304", operation::unchanged(headers::of_page(headers)));
         }
         for (status, response) in refusals.responses(&[]) {
             responses.put(&status.to_string(), response);

@@ -3,7 +3,7 @@
 use crate::json::{Json, object};
 
 /// Name, type and description of each header in `components.headers`.
-const ALL: [(&str, &str, &str); 16] = [
+const ALL: [(&str, &str, &str); 18] = [
     ("Accept-Ranges", "string", "`bytes` when parts can be had, else `none`."),
     ("Allow", "string", "The methods that the path has."),
     (
@@ -23,6 +23,7 @@ const ALL: [(&str, &str, &str); 16] = [
         "string",
         "Tag of the answer, for `If-None-Match`. A strong one (without `W/`) names the very bytes, for `If-Range` and `If-Match`.",
     ),
+    ("Preference-Applied", "string", "`handling=strict` when the request asked for that by `Prefer`."),
     ("RateLimit-Limit", "string", "Requests that may come at once."),
     ("RateLimit-Remaining", "string", "Requests that may still come now."),
     ("RateLimit-Reset", "string", "Seconds until all may come again."),
@@ -38,6 +39,11 @@ const ALL: [(&str, &str, &str); 16] = [
         "Height of the newest block in the store when this was read. Absent while the store has none.",
     ),
     ("X-Block-Timestamp", "string", "Time of that block, nanoseconds since the Unix epoch."),
+    (
+        "X-Ignored",
+        "string",
+        "Names of parameters, or paths of body fields, that the operation does not know and that were ignored: at most 10, separated by commas, each percent-encoded and cut after 64 characters.",
+    ),
     (
         "X-Request-Id",
         "string",
@@ -55,10 +61,19 @@ pub(crate) fn shared() -> Json {
     Json::Object(ALL.iter().map(header).collect())
 }
 
-/// The headers of a response: these, and those of every response.
+/// The headers of a response of an operation: these, and those of every response.
 pub(crate) fn of(names: &[&str]) -> Json {
-    let names = names.iter().chain(&["X-Request-Id"]);
-    let reference =
-        |name: &&str| ((*name).to_owned(), object! { "$ref" => format!("#/components/headers/{name}") });
+    references(names.iter().chain(&["X-Request-Id", "X-Ignored", "Preference-Applied"]))
+}
+
+/// The headers of a page that the edge answers by itself: these, and those of every page.
+pub(crate) fn of_page(names: &[&str]) -> Json {
+    references(names.iter().chain(&["X-Request-Id"]))
+}
+
+fn references<'a>(names: impl Iterator<Item = &'a &'a str>) -> Json {
+    let reference = |name: &'a &'a str| {
+        ((*name).to_owned(), object! { "$ref" => format!("#/components/headers/{name}") })
+    };
     Json::Object(names.map(reference).collect())
 }

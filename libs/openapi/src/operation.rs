@@ -79,6 +79,7 @@ fn parameters_of(
     let has_length = note.file.as_ref().is_some_and(|file| file.has_length);
     let shared = [
         ("pretty", note.file.is_none()),
+        ("Prefer", true),
         ("If-None-Match", note.at_height || has_length),
         ("If-Match", has_length),
         ("Range", has_length && !is_head),
@@ -131,10 +132,10 @@ fn responses(operation: &OperationInfo, note: &OperationNote, is_head: bool, sch
         }
     };
     if note.at_height {
-        all.push((304, unchanged(&AT_HEIGHT)));
+        all.push((304, unchanged(headers::of(&AT_HEIGHT))));
     }
     if note.file.as_ref().is_some_and(|file| file.has_length) {
-        all.push((304, unchanged(&FILE)));
+        all.push((304, unchanged(headers::of(&FILE))));
     }
     all.extend(refusals.responses(&examples::of(&operation.name).answers));
     all.sort_by_key(|(status, _)| *status);
@@ -164,10 +165,10 @@ fn reply(operation: &OperationInfo, note: &OperationNote, schemas: &mut Schemas)
 }
 
 /// The response 304 to a client that has the current content.
-pub(crate) fn unchanged(headers: &[&str]) -> Json {
+pub(crate) fn unchanged(headers: Json) -> Json {
     object! {
         "description" => "Nothing has changed since the answer with this tag.",
-        "headers" => headers::of(headers),
+        "headers" => headers,
     }
 }
 

@@ -87,6 +87,12 @@ pub(crate) fn shared() -> Json {
             "If-Match",
             "The `ETag` of the file that is meant, or `*`: when the file is another one now, the answer is 412.",
         ),
+        "Prefer" => header(
+            "Prefer",
+            "`handling=strict` (RFC 7240): parameters and body fields that the operation does not know are refused, and \
+             `inner` says which names may have been meant; so is a time in seconds, milliseconds or microseconds. \
+             Otherwise unknown names are ignored and named in `X-Ignored`.",
+        ),
         "If-None-Match" => header(
             "If-None-Match",
             "The `ETag` of an earlier answer: when nothing has changed since, the answer is 304 without a body.",

@@ -21,7 +21,7 @@ static EVERYWHERE: [Row; 10] = [
         400,
         Code::InvalidArgument,
         MALFORMED,
-        "the request is malformed, or a parameter is given twice",
+        "the request is malformed, a parameter is given twice, or, with `Prefer: handling=strict`, a name is unknown",
         "Malformed",
     ),
     (408, Code::DeadlineExceeded, NOT_MAPPED, "the body does not come in time", "BodyTooLate"),

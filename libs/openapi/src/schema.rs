@@ -11,6 +11,9 @@ use crate::{
 
 const PACKAGE: &str = "api.v2.";
 
+/// The text of an `int64`.
+const INT64: &str = "^(0|-?[1-9][0-9]{0,18})$";
+
 /// Where a value is used. Requests accept more forms than responses have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Usage {
@@ -143,13 +146,10 @@ impl Schemas {
             Kind::Uint32 => object! {
                 "type" => "integer", "format" => "uint32", "minimum" => least, "maximum" => u32::MAX,
             },
+            Kind::Int64 if rule.format == Format::Time && usage != Usage::Response => time(),
             Kind::Int64 => {
                 let is_negative = rule.format != Format::NotNegative;
-                long(
-                    "int64",
-                    if is_negative { "^(0|-?[1-9][0-9]{0,18})$" } else { "^(0|[1-9][0-9]{0,18})$" },
-                    usage,
-                )
+                long("int64", if is_negative { INT64 } else { "^(0|[1-9][0-9]{0,18})$" }, usage)
             }
             Kind::Uint64 => long("uint64", "^(0|[1-9][0-9]{0,19})$", usage),
             Kind::Bytes => object! { "type" => "string", "contentEncoding" => "base64" },
@@ -233,12 +233,19 @@ fn long(format: &str, pattern: &str, usage: Usage) -> Json {
     }
 }
 
+/// The schema of a time in a request: nanoseconds, or RFC 3339 (J8).
+fn time() -> Json {
+    let nanoseconds = object! { "format" => "int64", "pattern" => INT64 };
+    let spelled = object! { "format" => "date-time" };
+    object! { "type" => "string", "anyOf" => vec![nanoseconds, spelled] }
+}
+
 /// The format of a text as a regular expression. Requests may have hex in any case; responses have lower
 /// case.
 fn pattern(format: Format, usage: Usage) -> Option<String> {
     let hex = if usage == Usage::Response { "[0-9a-f]" } else { "[0-9a-fA-F]" };
     Some(match format {
-        Format::Any | Format::NotNegative => return None,
+        Format::Any | Format::NotNegative | Format::Time => return None,
         Format::Hex64 => format!("^{hex}{{64}}$"),
         Format::Hex128 => format!("^{hex}{{128}}$"),
         Format::Party | Format::PartyOrZeros => format!("^({hex}{{64}}|network)$"),

@@ -25,16 +25,16 @@ use crate::{
     },
     ask::{
         backend::{Backend, CallContext},
-        cache::Question,
+        cache::HttpQuestion,
     },
     config::Config,
     decode::{
-        self,
+        self, Decoded,
         body::{self, Body},
     },
     grpc::protocol::is_grpc,
     metrics::Metrics,
-    respond::{answer, download::Download},
+    respond::{answer, download::Download, handling::HandlingNote},
     route::{
         routes::{RouteMatch, Routes},
         status::MeshStatus,
@@ -55,7 +55,7 @@ pub(crate) struct RequestHead {
     pub(crate) id: RequestId,
     pub(crate) client: ClientContext,
     /// The question of this target, when it was decoded before.
-    pub(crate) question: Option<Arc<Question>>,
+    pub(crate) question: Option<HttpQuestion>,
 }
 
 impl RequestHead {
@@ -135,8 +135,10 @@ impl GatewayState {
         let route = || matched.as_ref().map(|matched| matched.route(path));
         let span = trace.http_span(&head.method, path, &head.id, route);
         let _active = ActiveGuard::begin(&self.metrics.active);
+        let mut note = HandlingNote::default();
         let answering = async {
-            let answered = self.try_answer(&head, &mut body, matched.as_ref(), trace.unrecorded()).await;
+            let trace = trace.unrecorded();
+            let answered = self.try_answer(&head, &mut body, matched.as_ref(), trace, &mut note).await;
             self.after_body(&head, &mut body, answered).await
         };
         let mut response = match answering.instrument(span.clone()).await {
@@ -147,6 +149,7 @@ impl GatewayState {
             response = answer::without_body(response);
         }
         answer::finish(&mut response, head.id.clone(), &self.config, &head.headers);
+        note.write(&mut response);
         let operation = matched.as_ref().map_or("none", RouteMatch::name);
         let status = response.status();
         let length = response.headers().get(CONTENT_LENGTH);
@@ -175,6 +178,7 @@ impl GatewayState {
         body: &mut Body<warp::Error>,
         matched: Option<&RouteMatch>,
         trace: Option<TraceContext>,
+        note: &mut HandlingNote,
     ) -> Result<Response, HttpError> {
         check_size(head.target().len(), &head.headers, &self.config.limits)?;
         if is_grpc(&head.method, &head.headers) {
@@ -210,13 +214,13 @@ impl GatewayState {
                 if operation.method == proto_msgs::Method::Get && is_read =>
             {
                 self.check_rate(head)?;
-                self.read(head, body, operation, path, trace).await
+                self.read(head, body, operation, path, trace, note).await
             }
             RouteMatch::Operation(operation, path)
                 if operation.method == proto_msgs::Method::Post && head.method == Method::POST =>
             {
                 self.check_rate(head)?;
-                self.submit(head, body, operation, path, trace).await
+                self.submit(head, body, operation, path, trace, note).await
             }
             _ => Err(HttpError {
                 status: StatusCode::METHOD_NOT_ALLOWED,
@@ -270,20 +274,30 @@ impl GatewayState {
         operation: &'static OperationInfo,
         path: &[(&str, String)],
         trace: Option<TraceContext>,
+        note: &mut HandlingNote,
     ) -> Result<Response, HttpError> {
         // Before the permit: a slow body holds none.
         body::drain(body, &head.headers, &self.config.limits).await?;
         let _permit = self.admission.request(&head.client, operation)?;
         let gzip = answer::accepts_gzip(&head.headers);
         let question = match &head.question {
-            Some(question) => Arc::clone(question),
-            None => Arc::new(decode::from_http(operation, path, head.query(), &[], gzip)?),
+            Some(question) => {
+                note.ignored.clone_from(&question.ignored);
+                question.clone()
+            }
+            None => {
+                let handling = note.read(&head.headers);
+                let Decoded { question, ignored } =
+                    decode::from_http(operation, path, head.query(), &[], gzip, handling);
+                note.ignored.clone_from(&ignored);
+                HttpQuestion { question: Arc::new(question?), ignored }
+            }
         };
         let context = self.call_context(head, operation, trace);
         if operation.streaming {
             let download = Download {
                 backend: &self.backend,
-                question: &question,
+                question: &question.question,
                 context: &context,
                 headers: &head.headers,
                 is_head: head.method == Method::HEAD,
@@ -291,7 +305,7 @@ impl GatewayState {
             };
             return download.answer().await;
         }
-        let answer = self.backend.read(&question, &context, Some(head.target())).await?;
+        let answer = self.backend.read_target(head.target(), &question, &context).await?;
         answer::check_if_match(&head.headers, answer.etag.as_deref())?;
         Ok(answer::respond(&answer, &head.headers))
     }
@@ -304,14 +318,17 @@ impl GatewayState {
         operation: &'static OperationInfo,
         path: &[(&str, String)],
         trace: Option<TraceContext>,
+        note: &mut HandlingNote,
     ) -> Result<Response, HttpError> {
         let _permit = self.admission.request(&head.client, operation)?;
         let body: Bytes = body::read_whole(body, &head.headers, &self.config.limits).await?;
         self.metrics.received_body(&operation.name, body.len());
         let gzip = answer::accepts_gzip(&head.headers);
         let context = self.call_context(head, operation, trace);
-        let question = decode::from_http(operation, path, head.query(), &body, gzip)?;
-        let answer = self.backend.submit(&question, &context).await?;
+        let handling = note.read(&head.headers);
+        let decoded = decode::from_http(operation, path, head.query(), &body, gzip, handling);
+        note.ignored = decoded.ignored;
+        let answer = self.backend.submit(&decoded.question?, &context).await?;
         Ok(answer::respond(&answer, &head.headers))
     }
 

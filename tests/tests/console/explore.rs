@@ -159,6 +159,39 @@ async fn lists_page_by_cursor_and_show_what_the_api_says() {
     page.assert_quiet();
 }
 
+/// Records what the page reads: address, method and preference.
+const RECORD: &str = "window.reads = [];
+    const plain = window.fetch;
+    window.fetch = (address, options = {}) => {
+        reads.push([String(address), options.method ?? 'GET', new Headers(options.headers).get('prefer') ?? '']);
+        return plain(address, options);
+    };";
+
+#[tokio::test]
+async fn every_read_is_strict() {
+    let Some(browser) = Browser::start().await else { return };
+    let console_mesh = ConsoleMesh::demo().await;
+    console_mesh.mesh_client.until_first_segment().await;
+    let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
+    page.call("Page.addScriptToEvaluateOnNewDocument", json!({"source": RECORD})).await;
+    for (view, path, method) in [
+        ("#/explore/delegations", "api/v2/delegations", "GET"),
+        ("#/explore/accounts?party=network", "accounts?", "GET"),
+        ("#/markets", "api/v2/candle?", "GET"),
+        ("#/export?from=1", "api/v2/networkhistory/export", "HEAD"),
+    ] {
+        page.open(view).await;
+        let is_read = format!("reads.some(read => read[0].startsWith('{path}') && read[1] === '{method}')");
+        page.until(&is_read).await;
+        let reads: Vec<(String, String, String)> = page.eval("reads").await;
+        // The status of the mesh is no operation of the contract.
+        for (address, _, preference) in reads.iter().filter(|read| read.0 != "console/now") {
+            assert_eq!(preference, "handling=strict", "{view}: {address}");
+        }
+    }
+    page.assert_quiet();
+}
+
 #[tokio::test]
 async fn single_items_are_found_by_id() {
     let Some(browser) = Browser::start().await else { return };

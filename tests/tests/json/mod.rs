@@ -5,4 +5,6 @@ mod caching;
 mod cross_origin;
 mod requests;
 mod shape;
+mod times;
 mod transfer;
+mod unknown_names;

@@ -106,6 +106,14 @@ impl Attack {
 fn check_answer(fuzzed: &FuzzedRequest, answer: &RawAnswer) -> Result<(), String> {
     let description =
         || format!("{} with {}", answer.status, answer.body[..answer.body.len().min(500)].escape_ascii());
+    if let Some(ignored) = answer.header("x-ignored") {
+        let names: Vec<&str> = ignored.split(", ").collect();
+        let is_printable = |name: &&str| name.bytes().all(|byte| byte.is_ascii_graphic() && byte != b',');
+        let is_told = |name: &&str| is_printable(name) && (1..=64).contains(&name.len());
+        if names.len() > 10 || !names.iter().all(is_told) {
+            return Err(format!("X-Ignored is {ignored:?}: {}", description()));
+        }
+    }
     match answer.status {
         200 if fuzzed.is_head => Ok(()),
         200 => match answer.header("content-type") {

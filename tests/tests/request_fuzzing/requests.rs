@@ -103,6 +103,7 @@ const HEADERS: [&str; 25] = [
     "If-Range",
     "Keep-Alive",
     "Origin",
+    "Prefer",
     "Range",
     "TE",
     "traceparent",
@@ -202,7 +203,10 @@ fn head(dice: &mut SmallRng, method: &str, target: &[u8]) -> Vec<u8> {
     for _ in 0..dice.random_range(0..4) {
         let name = values::pick(dice, &HEADERS);
         // Line breaks and control characters would end the header; all other bytes are allowed.
-        let mut value = values::value(dice);
+        let mut value = match name == "Prefer" && dice.random_ratio(1, 2) {
+            true => b"handling=strict".to_vec(),
+            false => values::value(dice),
+        };
         value.retain(|byte| *byte == b'\t' || (*byte >= b' ' && *byte != 0x7f));
         value.truncate(2000);
         head.extend_from_slice(name.as_bytes());

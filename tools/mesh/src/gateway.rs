@@ -6,7 +6,7 @@ use mesh_problem::{Problem, sources};
 use proto_msgs::{Contract, Operation};
 use reqwest::{
     Client, ClientBuilder, RequestBuilder, Response, StatusCode, Url,
-    header::{HeaderMap, RETRY_AFTER},
+    header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER},
 };
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -15,6 +15,11 @@ use crate::failure::{Failure, cannot};
 const CONNECT: Duration = Duration::from_secs(10);
 /// Limit of a body that is not a download, bytes.
 const LONGEST_BODY: usize = 64 << 20;
+
+/// With this a gateway refuses a parameter that it does not know instead of answering another question: it may
+/// be older than this program (RFC 7240).
+const STRICT: (HeaderName, HeaderValue) =
+    (HeaderName::from_static("prefer"), HeaderValue::from_static("handling=strict"));
 
 /// Why a gateway gave no answer that can be used.
 #[derive(Debug)]
@@ -103,7 +108,7 @@ impl Gateway {
 
     /// Gets a URL and parses the answer.
     pub(crate) async fn get<R: DeserializeOwned>(&self, url: &str) -> Result<R, GatewayError> {
-        self.parsed(self.client.get(url), url).await
+        self.parsed(self.read(url), url).await
     }
 
     /// Posts a request to its operation, once, and parses the answer.
@@ -117,7 +122,7 @@ impl Gateway {
 
     /// Gets a URL with further headers. Any answer but a success is an error.
     pub(crate) async fn download(&self, url: &str, headers: HeaderMap) -> Result<Response, GatewayError> {
-        self.send(self.client.get(url).headers(headers)).await
+        self.send(self.read(url).headers(headers)).await
     }
 
     /// The next bytes of a body; `None` at its end.
@@ -127,6 +132,11 @@ impl Gateway {
     ) -> Result<Option<impl AsRef<[u8]> + use<>>, GatewayError> {
         let late = || format!("nothing came for {} s", self.patience.as_secs());
         response.chunk().await.map_err(|error| unanswered(&error, late))
+    }
+
+    fn read(&self, url: &str) -> RequestBuilder {
+        let (name, value) = STRICT;
+        self.client.get(url).header(name, value)
     }
 
     async fn parsed<R: DeserializeOwned>(

@@ -142,6 +142,17 @@ fn fate(hash: &str, status: &str, height: &str) -> (u16, Value) {
 }
 
 #[tokio::test]
+async fn reads_are_strict_and_submissions_are_not() {
+    let (body, hash) = signed().await;
+    let gateway = answering([reply(true, &hash, 0, ""), fate(&hash, "INCLUDED", "7")]).await;
+    tx(&gateway, &["submit"], &body).await.done();
+    tx(&gateway, &["status", &hash], "").await.done();
+    let is_strict: Vec<bool> =
+        gateway.heads().iter().map(|head| head.contains("\r\nprefer: handling=strict\r\n")).collect();
+    assert_eq!((lines(&gateway).len(), is_strict), (2, vec![false, true]), "{:?}", gateway.heads());
+}
+
+#[tokio::test]
 async fn missing_options_are_requested_from_the_gateway() {
     let node = DevNode::start().await;
     let newest = node.chain().newest().unwrap();

@@ -1,6 +1,6 @@
 // A download that can be paused and goes on where it was, also after the gateway was away. What comes goes into a file
 // where the browser lets us write one, else it is held in memory up to a bound.
-import { Problem, problemOf, refusal } from "./api";
+import { Problem, STRICT, problemOf, refusal } from "./api";
 import { crc32c, digestOf, spelled } from "./crc32c";
 
 /** What a page may hold in memory: 512 MiB. */
@@ -177,7 +177,7 @@ export class Download {
     const silence = new AbortController();
     let timer = setTimeout(() => silence.abort(), SILENT_MS);
     try {
-      const headers: Record<string, string> = {};
+      const headers: Record<string, string> = { ...STRICT };
       if (this.progress.received > 0) {
         if (this.progress.received === this.progress.total) return this.check();
         headers.range = `bytes=${this.progress.received}-`;

@@ -23,7 +23,7 @@ use tracing::Instrument;
 
 use crate::{
     ask::{
-        cache::{Cache, Question},
+        cache::{Cache, HttpQuestion, Question},
         heads::ChainHeads,
         singleflight::{CallResult, Singleflight},
     },
@@ -129,9 +129,25 @@ impl Backend {
         }
     }
 
-    /// Answers a read, and stores the answer under the target of an HTTP request. The answer is at most a
-    /// second old while the store is reachable, and never older than one that was given on the same
-    /// connection.
+    /// Answers a read over HTTP as [`read`](Self::read) does, and stores the answer under its target.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub(crate) async fn read_target(
+        &self,
+        path_and_query: &str,
+        question: &HttpQuestion,
+        context: &CallContext,
+    ) -> Result<Arc<Answer>, Problem> {
+        let answer = self.read(&question.question, context).await?;
+        if answer.head.is_some() {
+            self.cache.insert_target(path_and_query, question, &answer);
+        }
+        Ok(answer)
+    }
+
+    /// Answers a read. The answer is at most a second old while the store is reachable, and never older than
+    /// one that was given on the same connection.
     ///
     /// # Errors
     /// The service's problem, or `unavailable` and `deadline exceeded` of the bus.
@@ -139,7 +155,6 @@ impl Backend {
         &self,
         question: &Arc<Question>,
         context: &CallContext,
-        target: Option<&str>,
     ) -> Result<Arc<Answer>, Problem> {
         let answer = match self.cache.fresh(question, Instant::now()) {
             Some(answer) => {
@@ -150,9 +165,6 @@ impl Backend {
         };
         if let Some(height) = answer.height() {
             context.connection.raise_min_height(height);
-            if let Some(target) = target {
-                self.cache.insert_target(target, question, &answer);
-            }
         }
         Ok(answer)
     }

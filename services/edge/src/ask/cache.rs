@@ -8,6 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
+use http::HeaderValue;
 use mesh_bus::Encoding;
 use quick_cache::{Equivalent, Weighter, sync::Cache as QuickCache};
 use tokio::time::{Instant, sleep};
@@ -24,7 +25,7 @@ const STALE: Duration = Duration::from_secs(10);
 const ANSWER_OVERHEAD: usize = 2560;
 
 /// Fixed memory cost of one target entry, bytes.
-const TARGET_OVERHEAD: usize = 384;
+const TARGET_OVERHEAD: usize = 424;
 
 /// One part in so many of the bytes is for targets.
 const TARGETS_SHARE: u64 = 8;
@@ -41,6 +42,14 @@ pub(crate) struct Question {
     pub(crate) encoding: Encoding,
     /// The encoded request message.
     pub(crate) message: Bytes,
+}
+
+/// The question of a request over HTTP, and what of the request is not in it.
+#[derive(Debug, Clone)]
+pub(crate) struct HttpQuestion {
+    pub(crate) question: Arc<Question>,
+    /// The value of `X-Ignored`, if the target has names that the operation does not know (J11).
+    pub(crate) ignored: Option<HeaderValue>,
 }
 
 /// Path and query as a client spelled them, and whether it accepts gzip.
@@ -78,7 +87,7 @@ impl Equivalent<Target> for TargetRef<'_> {
 /// The question of a target.
 #[derive(Debug, Clone)]
 struct TargetEntry {
-    question: Arc<Question>,
+    question: HttpQuestion,
     /// The last answer while it is in the cache: saves the lookup by question.
     answer: Weak<Answer>,
 }
@@ -86,7 +95,7 @@ struct TargetEntry {
 /// What the cache has for a target.
 #[derive(Debug)]
 pub(crate) struct Cached {
-    pub(crate) question: Arc<Question>,
+    pub(crate) question: HttpQuestion,
     /// Present when it is fresh.
     pub(crate) answer: Option<Arc<Answer>>,
 }
@@ -102,7 +111,9 @@ impl Weighter<Arc<Question>, Arc<Answer>> for Weight {
 
 impl Weighter<Target, TargetEntry> for Weight {
     fn weight(&self, target: &Target, entry: &TargetEntry) -> u64 {
-        (TARGET_OVERHEAD + target.path_and_query.len() + entry.question.message.len()) as u64
+        let HttpQuestion { question, ignored } = &entry.question;
+        let ignored = ignored.as_ref().map_or(0, HeaderValue::len);
+        (TARGET_OVERHEAD + target.path_and_query.len() + question.message.len() + ignored) as u64
     }
 }
 
@@ -167,10 +178,11 @@ impl Cache {
     }
 
     /// Stores the question and the last answer of a target.
-    pub(crate) fn insert_target(&self, path_and_query: &str, question: &Arc<Question>, answer: &Arc<Answer>) {
+    pub(crate) fn insert_target(&self, path_and_query: &str, question: &HttpQuestion, answer: &Arc<Answer>) {
         if let Some(tables) = &self.tables {
-            let target = Target { path_and_query: path_and_query.into(), gzip: question.encoding.gzip };
-            let entry = TargetEntry { question: Arc::clone(question), answer: Arc::downgrade(answer) };
+            let gzip = question.question.encoding.gzip;
+            let target = Target { path_and_query: path_and_query.into(), gzip };
+            let entry = TargetEntry { question: question.clone(), answer: Arc::downgrade(answer) };
             tables.targets.insert(target, entry);
         }
     }

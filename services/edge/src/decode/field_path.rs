@@ -15,10 +15,21 @@ pub(super) type FieldPath = Vec<FieldDescriptor>;
 
 /// The refusal of a malformed value.
 pub(super) fn malformed(path: &[FieldDescriptor], expected: &str, text: &str) -> Problem {
-    let called = path.last().and_then(|field| Contract::get().rule(field).called.clone());
-    let name = called.unwrap_or_else(|| path_text(path));
-    let reason = format!("{name} is malformed: {expected} expected");
+    let reason = format!("{} is malformed: {expected} expected", name(path));
     Problem::invalid(number(path), reason).with_inner(quote(text))
+}
+
+/// The refusal of a time that is hardly in nanoseconds.
+pub(super) fn too_early(path: &[FieldDescriptor], text: &str) -> Problem {
+    let name = name(path);
+    let inner = format!("{name} {} is in the year 1970: nanoseconds are expected", quote(text));
+    Problem::invalid(number(path), format!("{name} is too small for nanoseconds")).with_inner(inner)
+}
+
+/// What the field is called in an error text.
+fn name(path: &[FieldDescriptor]) -> String {
+    let called = path.last().and_then(|field| Contract::get().rule(field).called.clone());
+    called.unwrap_or_else(|| path_text(path))
 }
 
 /// Refuses a list with too many elements.

@@ -1,6 +1,6 @@
 //! A JSON body into the request message, by the contract's rules: both spellings of names, 64-bit integers as
 //! text or number, enums by name or number, any base64; a key given twice and an unknown enum name are
-//! refused, unknown keys ignored (J2-J6, J11).
+//! refused, unknown keys collected (J2-J6, J11).
 
 use std::{borrow::Cow, fmt};
 
@@ -11,18 +11,28 @@ use serde::{
     de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
 
-use crate::decode::value;
+use crate::decode::{
+    field_path::{FieldPath, path_text},
+    unknown_names::UnknownNames,
+    value,
+};
 
-/// Fills the message.
+/// Fills the message. Unknown keys are added to `unknown` by their paths, up to the first error.
 ///
 /// # Errors
 /// When the body is no JSON object of this message.
-pub(super) fn fill(message: &mut DynamicMessage, body: &[u8]) -> Result<(), Problem> {
+pub(super) fn fill(
+    message: &mut DynamicMessage,
+    body: &[u8],
+    unknown: &mut UnknownNames,
+) -> Result<(), Problem> {
     let malformed = |error: serde_json::Error| {
         Problem::invalid(MALFORMED, "the body is malformed").with_inner(error.to_string())
     };
     let mut json = serde_json::Deserializer::from_slice(body);
-    *message = Message(message.descriptor()).deserialize(&mut json).map_err(malformed)?;
+    let mut place = Place { path: FieldPath::new(), unknown };
+    let read = Message { descriptor: message.descriptor(), place: &mut place };
+    *message = read.deserialize(&mut json).map_err(malformed)?;
     json.end().map_err(malformed)
 }
 
@@ -30,10 +40,28 @@ pub(super) fn fill(message: &mut DynamicMessage, body: &[u8]) -> Result<(), Prob
 #[derive(Deserialize)]
 struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// Reads an object as a message.
-struct Message(MessageDescriptor);
+/// Where in the body the reader is, and what it found there that is unknown.
+struct Place<'a> {
+    path: FieldPath,
+    unknown: &'a mut UnknownNames,
+}
 
-impl<'de> DeserializeSeed<'de> for Message {
+impl Place<'_> {
+    fn add_unknown(&mut self, key: &str) {
+        match self.path.as_slice() {
+            [] => self.unknown.push(key),
+            path => self.unknown.push(&format!("{}.{key}", path_text(path))),
+        }
+    }
+}
+
+/// Reads an object as a message.
+struct Message<'a, 'b> {
+    descriptor: MessageDescriptor,
+    place: &'a mut Place<'b>,
+}
+
+impl<'de> DeserializeSeed<'de> for Message<'_, '_> {
     type Value = DynamicMessage;
 
     fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<DynamicMessage, D::Error> {
@@ -41,7 +69,7 @@ impl<'de> DeserializeSeed<'de> for Message {
     }
 }
 
-impl<'de> Visitor<'de> for Message {
+impl<'de> Visitor<'de> for Message<'_, '_> {
     type Value = DynamicMessage;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -49,13 +77,14 @@ impl<'de> Visitor<'de> for Message {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<DynamicMessage, A::Error> {
-        let mut message = DynamicMessage::new(self.0);
-        let descriptor = message.descriptor();
+        let Self { descriptor, place } = self;
+        let mut message = DynamicMessage::new(descriptor.clone());
         let mut seen = Vec::new();
         while let Some(Key(key)) = map.next_key()? {
             let field =
                 descriptor.get_field_by_json_name(&key).or_else(|| descriptor.get_field_by_name(&key));
             let Some(field) = field else {
+                place.add_unknown(&key);
                 map.next_value::<IgnoredAny>()?;
                 continue;
             };
@@ -63,7 +92,10 @@ impl<'de> Visitor<'de> for Message {
                 return Err(A::Error::custom(format!("{} is given twice", field.json_name())));
             }
             seen.push(field.number());
-            if let Some(value) = map.next_value_seed(Field(&field))? {
+            place.path.push(field.clone());
+            let value = map.next_value_seed(Field { field: &field, place: &mut *place })?;
+            place.path.pop();
+            if let Some(value) = value {
                 set(&mut message, &field, value).map_err(A::Error::custom)?;
             }
         }
@@ -88,9 +120,12 @@ fn set(message: &mut DynamicMessage, field: &FieldDescriptor, value: Value) -> R
 }
 
 /// Reads the value of a field; `null` counts as absent.
-struct Field<'a>(&'a FieldDescriptor);
+struct Field<'a, 'b> {
+    field: &'a FieldDescriptor,
+    place: &'a mut Place<'b>,
+}
 
-impl<'de> DeserializeSeed<'de> for Field<'_> {
+impl<'de> DeserializeSeed<'de> for Field<'_, '_> {
     type Value = Option<Value>;
 
     fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Option<Value>, D::Error> {
@@ -98,24 +133,24 @@ impl<'de> DeserializeSeed<'de> for Field<'_> {
     }
 }
 
-impl Field<'_> {
+impl Field<'_, '_> {
     fn text<E: Error>(&self, text: &str) -> Result<Option<Value>, E> {
-        match value::parse(&self.0.kind(), text) {
+        match value::parse(&self.field.kind(), text) {
             Ok(value) => Ok(Some(value)),
-            Err(expected) => Err(E::custom(format!("{}: {expected} expected", self.0.json_name()))),
+            Err(expected) => Err(E::custom(format!("{}: {expected} expected", self.field.json_name()))),
         }
     }
 
     fn wrong<E: Error>(&self, got: &str) -> E {
-        E::custom(format!("{}: {got} is not a value of this field", self.0.json_name()))
+        E::custom(format!("{}: {got} is not a value of this field", self.field.json_name()))
     }
 }
 
-impl<'de> Visitor<'de> for Field<'_> {
+impl<'de> Visitor<'de> for Field<'_, '_> {
     type Value = Option<Value>;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "a value of {}", self.0.json_name())
+        write!(out, "a value of {}", self.field.json_name())
     }
 
     fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
@@ -123,16 +158,16 @@ impl<'de> Visitor<'de> for Field<'_> {
     }
 
     fn visit_bool<E: Error>(self, value: bool) -> Result<Self::Value, E> {
-        match self.0.kind() {
-            Kind::Bool if !self.0.is_list() => Ok(Some(Value::Bool(value))),
+        match self.field.kind() {
+            Kind::Bool if !self.field.is_list() => Ok(Some(Value::Bool(value))),
             _ => Err(self.wrong("a boolean")),
         }
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
-        match self.0.kind() {
+        match self.field.kind() {
             Kind::Bool | Kind::Message(_) => Err(self.wrong("a text")),
-            _ if self.0.is_list() => Err(self.wrong("a text")),
+            _ if self.field.is_list() => Err(self.wrong("a text")),
             _ => self.text(text),
         }
     }
@@ -152,9 +187,10 @@ impl<'de> Visitor<'de> for Field<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
-        match self.0.kind() {
-            Kind::Message(descriptor) if !self.0.is_list() => {
-                Ok(Some(Value::Message(Message(descriptor).visit_map(map)?)))
+        match self.field.kind() {
+            Kind::Message(descriptor) if !self.field.is_list() => {
+                let message = Message { descriptor, place: self.place };
+                Ok(Some(Value::Message(message.visit_map(map)?)))
             }
             _ => Err(self.wrong("an object")),
         }
@@ -165,11 +201,11 @@ impl<'de> Visitor<'de> for Field<'_> {
     }
 }
 
-impl Field<'_> {
+impl Field<'_, '_> {
     fn number<E: Error>(self, digits: &str) -> Result<Option<Value>, E> {
-        match self.0.kind() {
+        match self.field.kind() {
             Kind::String | Kind::Bytes | Kind::Bool | Kind::Message(_) => Err(self.wrong("a number")),
-            _ if self.0.is_list() => Err(self.wrong("a number")),
+            _ if self.field.is_list() => Err(self.wrong("a number")),
             _ => self.text(digits),
         }
     }
@@ -189,7 +225,7 @@ mod tests {
         let descriptor =
             Contract::get().pool().get_message_by_name("api.v2.SubmitTransactionRequest").unwrap();
         let mut message = DynamicMessage::new(descriptor);
-        fill(&mut message, body.as_bytes())?;
+        fill(&mut message, body.as_bytes(), &mut UnknownNames::default())?;
         Ok(SubmitTransactionRequest::decode(message.encode_to_vec().as_slice()).unwrap())
     }
 

@@ -5,46 +5,95 @@
 pub(crate) mod body;
 mod field_path;
 mod json;
+mod known_names;
+pub(crate) mod preferences;
 mod protobuf;
 pub(crate) mod query;
+mod time;
+mod unknown_names;
 mod value;
 
 use bytes::Bytes;
+use http::HeaderValue;
 use mesh_bus::{Encoding, Format};
 use mesh_problem::{MALFORMED, Problem};
 use prost_reflect::{DynamicMessage, ReflectMessage, prost::Message};
 use proto_msgs::{Contract, Method, OperationInfo};
 
-use crate::{ask::cache::Question, decode::query::Parameters};
+use crate::{
+    ask::cache::Question,
+    decode::{preferences::Handling, query::Parameters, unknown_names::UnknownNames},
+};
+
+/// An HTTP request, decoded.
+pub(crate) struct Decoded {
+    /// What the service is asked, or the first failure in the order of contract section 2.3: syntax of each
+    /// parameter, then unknown ones where they are refused, then required ones.
+    pub(crate) question: Result<Question, Problem>,
+    /// The value of `X-Ignored`: the names that were ignored (J11), also of a request that is refused.
+    pub(crate) ignored: Option<HeaderValue>,
+}
 
 /// Decodes an HTTP request. Equal requests have equal messages, byte by byte.
-///
-/// # Errors
-/// The first failure in the order of contract section 2.3: syntax of each parameter, then required
-/// parameters.
 pub(crate) fn from_http(
     operation: &'static OperationInfo,
     path: &[(&str, String)],
     query: &str,
     body: &[u8],
     gzip: bool,
-) -> Result<Question, Problem> {
+    handling: Handling,
+) -> Decoded {
     let mut message = DynamicMessage::new(operation.request.clone());
     let parameters = Parameters::parse(query);
-    let format = if parameters.pretty()? { Format::PrettyJson } else { Format::Json };
-    match operation.method {
-        Method::Get => query::fill(&mut message, path, &parameters)?,
-        Method::Post => json::fill(&mut message, body)?,
+    let (mut in_query, mut in_body) = (UnknownNames::default(), UnknownNames::default());
+    let filled = match operation.method {
+        Method::Get => query::fill(&mut message, path, &parameters, handling, &mut in_query),
+        Method::Post => {
+            parameters.add_unknown(&mut in_query);
+            json::fill(&mut message, body, &mut in_body)
+        }
+    };
+    let question = parameters.pretty().and_then(|is_pretty| {
+        filled?;
+        if handling == Handling::Strict {
+            refuse_unknown(operation, &in_query, &in_body)?;
+        }
+        check_required(&message)?;
+        let format = if is_pretty { Format::PrettyJson } else { Format::Json };
+        let encoding = Encoding { format, gzip };
+        Ok(Question { operation: &operation.name, encoding, message: message.encode_to_vec().into() })
+    });
+    let ignored = match handling {
+        Handling::Lenient => in_query.and(in_body).header(),
+        Handling::Strict => None,
+    };
+    Decoded { question, ignored }
+}
+
+/// Refuses a request with unknown names.
+fn refuse_unknown(
+    operation: &OperationInfo,
+    in_query: &UnknownNames,
+    in_body: &UnknownNames,
+) -> Result<(), Problem> {
+    if !in_query.is_empty() {
+        let reason = match operation.method {
+            Method::Get => "a parameter is unknown",
+            Method::Post => "a parameter is unknown; what the operation takes belongs in the body",
+        };
+        return Err(in_query.refusal(reason, &known_names::of_query(operation)));
     }
-    check_required(&message)?;
-    let encoding = Encoding { format, gzip };
-    Ok(Question { operation: &operation.name, encoding, message: message.encode_to_vec().into() })
+    if !in_body.is_empty() {
+        return Err(in_body.refusal("a field of the body is unknown", &known_names::of_body(operation)));
+    }
+    Ok(())
 }
 
 /// Decodes the message of a gRPC call.
 ///
 /// # Errors
-/// As [`from_http`], in the order of declaration.
+/// The first failure in the order of contract section 2.3, within it in the order of declaration. Unknown
+/// fields are ignored.
 pub(crate) fn from_grpc(operation: &'static OperationInfo, message: &[u8]) -> Result<Question, Problem> {
     let message = check_message(operation, message)?;
     let encoding = Encoding { format: Format::Protobuf, gzip: false };

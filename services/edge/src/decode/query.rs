@@ -4,12 +4,18 @@ use std::{borrow::Cow, collections::HashMap};
 
 use mesh_problem::{MALFORMED, Problem};
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, ReflectMessage, Value};
-use proto_msgs::Contract;
+use proto_msgs::{Contract, Format};
 
 use crate::decode::{
     field_path::{self, FieldPath},
+    preferences::Handling,
+    time,
+    unknown_names::UnknownNames,
     value,
 };
+
+/// The parameter that every operation has beside the fields of its request (J12).
+pub(super) const PRETTY: &str = "pretty";
 
 /// The parameters of a query string, percent-decoded, in their order.
 pub(crate) struct Parameters<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
@@ -20,15 +26,20 @@ impl<'a> Parameters<'a> {
         Self(form_urlencoded::parse(query.as_bytes()).collect())
     }
 
+    /// Adds the parameters that an operation without parameters does not know.
+    pub(super) fn add_unknown(&self, unknown: &mut UnknownNames) {
+        self.0.iter().filter(|(name, _)| name != PRETTY).for_each(|(name, _)| unknown.push(name));
+    }
+
     /// Whether the answer is to be indented: `?pretty`, `?pretty=true` (J12).
     ///
     /// # Errors
     /// When `pretty` is malformed or given twice.
     pub(crate) fn pretty(&self) -> Result<bool, Problem> {
-        let mut given = self.0.iter().filter(|(name, _)| name == "pretty").map(|(_, text)| text);
+        let mut given = self.0.iter().filter(|(name, _)| name == PRETTY).map(|(_, text)| text);
         let Some(text) = given.next() else { return Ok(false) };
         if given.next().is_some() {
-            return Err(given_twice("pretty"));
+            return Err(given_twice(PRETTY));
         }
         match text.as_ref() {
             "" | "true" | "1" => Ok(true),
@@ -39,29 +50,33 @@ impl<'a> Parameters<'a> {
     }
 }
 
-/// Fills the message. Unknown parameters are ignored (J11).
+/// Fills the message. All unknown parameters are added to `unknown`, also when there is an error.
 ///
 /// # Errors
-/// At the first parameter that is malformed or given twice.
+/// At the first parameter that is malformed or given twice, with strict handling also at a time that is
+/// hardly in nanoseconds.
 pub(super) fn fill(
     message: &mut DynamicMessage,
     path: &[(&str, String)],
     parameters: &Parameters<'_>,
+    handling: Handling,
+    unknown: &mut UnknownNames,
 ) -> Result<(), Problem> {
     let descriptor = message.descriptor();
+    let groups = group(&descriptor, path, parameters, unknown);
     for (name, text) in path.iter().filter(|(_, text)| !text.is_empty()) {
         let path: FieldPath = descriptor.get_field_by_name(name).into_iter().collect();
-        let value = parse_value(&path, text)?;
+        let value = parse_value(&path, text, handling)?;
         set(message, &path, value);
     }
-    for (path, texts) in group(&descriptor, parameters)? {
+    for (path, texts) in groups? {
         let Some(field) = path.last() else { continue };
         if field.is_list() {
             field_path::check_length(&path, texts.len())?;
-            let values: Result<_, _> = texts.iter().map(|text| parse_value(&path, text)).collect();
+            let values: Result<_, _> = texts.iter().map(|text| parse_value(&path, text, handling)).collect();
             set(message, &path, Value::List(values?));
         } else if let [text] = texts.as_slice() {
-            let value = parse_value(&path, text)?;
+            let value = parse_value(&path, text, handling)?;
             set(message, &path, value);
         }
     }
@@ -69,26 +84,42 @@ pub(super) fn fill(
 }
 
 /// The texts of each known parameter, in order of appearance. Empty texts are dropped: an empty optional
-/// parameter counts as absent. A singular parameter given twice, in either spelling, is refused.
+/// parameter counts as absent. A singular parameter given twice, in either spelling, is refused. A field of
+/// the path is no parameter of the query.
 fn group<'a>(
     descriptor: &MessageDescriptor,
+    path_fields: &[(&str, String)],
     parameters: &'a Parameters<'_>,
+    unknown: &mut UnknownNames,
 ) -> Result<Vec<(FieldPath, Vec<&'a str>)>, Problem> {
     let mut groups: Vec<(FieldPath, Vec<&str>)> = Vec::new();
     let mut indexes: HashMap<Vec<u32>, usize> = HashMap::new();
+    let mut twice = None;
     for (name, text) in &parameters.0 {
-        let Some(path) = find_field(descriptor, name) else { continue };
+        let is_of_query = |path: &FieldPath| match path.as_slice() {
+            [field] => path_fields.iter().all(|(name, _)| *name != field.name()),
+            _ => true,
+        };
+        let Some(path) = find_field(descriptor, name).filter(is_of_query) else {
+            if name != PRETTY {
+                unknown.push(name);
+            }
+            continue;
+        };
         let numbers = path.iter().map(FieldDescriptor::number).collect();
         let is_new = !indexes.contains_key(&numbers);
         let index = *indexes.entry(numbers).or_insert(groups.len());
         if is_new {
             groups.push((path, Vec::new()));
         } else if !groups[index].0.last().is_some_and(FieldDescriptor::is_list) {
-            return Err(given_twice(&field_path::path_text(&groups[index].0)));
+            twice.get_or_insert(index);
         }
         if !text.is_empty() {
             groups[index].1.push(text);
         }
+    }
+    if let Some(index) = twice {
+        return Err(given_twice(&field_path::path_text(&groups[index].0)));
     }
     groups.retain(|(_, texts)| !texts.is_empty());
     Ok(groups)
@@ -111,10 +142,18 @@ fn find_field(descriptor: &MessageDescriptor, name: &str) -> Option<FieldPath> {
     (inside.is_none()).then_some(path)
 }
 
-fn parse_value(path: &[FieldDescriptor], text: &str) -> Result<Value, Problem> {
+fn parse_value(path: &[FieldDescriptor], text: &str, handling: Handling) -> Result<Value, Problem> {
     let Some(field) = path.last() else { return Err(Problem::invalid(MALFORMED, "no such parameter")) };
-    let expected = match value::parse(&field.kind(), text) {
-        Ok(parsed) => match value::check(parsed, Contract::get().rule(field)) {
+    let rule = Contract::get().rule(field);
+    let parsed = match rule.format {
+        Format::Time if handling == Handling::Strict && time::is_too_early(text) => {
+            return Err(field_path::too_early(path, text));
+        }
+        Format::Time => time::parse(text).map(Value::I64),
+        _ => value::parse(&field.kind(), text),
+    };
+    let expected = match parsed {
+        Ok(parsed) => match value::check(parsed, rule) {
             Ok(checked) => return Ok(checked),
             Err(expected) => expected,
         },
@@ -151,7 +190,8 @@ mod tests {
     fn filled<M: Message + Default>(name: &str, query: &str) -> Result<M, Problem> {
         let descriptor = Contract::get().pool().get_message_by_name(&format!("api.v2.{name}")).unwrap();
         let mut message = DynamicMessage::new(descriptor);
-        fill(&mut message, &[], &Parameters::parse(query))?;
+        let parameters = Parameters::parse(query);
+        fill(&mut message, &[], &parameters, Handling::Lenient, &mut UnknownNames::default())?;
         Ok(M::decode(message.encode_to_vec().as_slice()).unwrap())
     }
 

@@ -78,7 +78,7 @@ pub(super) fn check(value: Value, rule: &Rule) -> Result<Value, String> {
         return Err(format!("at most {max} characters"));
     }
     let text = match rule.format {
-        Format::Any | Format::NotNegative => Ok(text),
+        Format::Any | Format::NotNegative | Format::Time => Ok(text),
         Format::Hex64 => hex64(&text).ok_or("64 hex digits"),
         Format::Party if text == NETWORK => Ok(text),
         Format::Party => hex64(&text).ok_or("64 hex digits or `network`"),

@@ -174,7 +174,7 @@ async fn reply(
     if operation.method == Method::Post {
         return Ok(respond_once(&state.backend.submit(&question, &context).await?));
     }
-    Ok(respond_once(state.backend.read(&question, &context, None).await?.as_ref()))
+    Ok(respond_once(state.backend.read(&question, &context).await?.as_ref()))
 }
 
 /// The response with one reply, as the service encoded it.

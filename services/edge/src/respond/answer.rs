@@ -36,10 +36,11 @@ const RETRY_AFTER_S: HeaderValue = HeaderValue::from_static("1");
 /// Headers that a page of another origin may read (J14).
 const EXPOSED: HeaderValue = HeaderValue::from_static(
     "ETag, Content-Length, Content-Range, Content-Disposition, Accept-Ranges, Repr-Digest, RateLimit-Limit, \
-     RateLimit-Remaining, RateLimit-Reset, Retry-After, X-Block-Height, X-Block-Timestamp, X-Request-Id, X-Total-Rows",
+     RateLimit-Remaining, RateLimit-Reset, Retry-After, X-Block-Height, X-Block-Timestamp, X-Request-Id, X-Total-Rows, \
+     X-Ignored, Preference-Applied",
 );
 const ALLOWED_HEADERS: HeaderValue = HeaderValue::from_static(
-    "Accept, Content-Type, If-None-Match, If-Range, Range, X-Request-Id, traceparent, tracestate, If-Match",
+    "Accept, Content-Type, If-None-Match, If-Range, Range, X-Request-Id, traceparent, tracestate, If-Match, Prefer",
 );
 
 /// A weak entity tag of operation, request and height (J13), and of the content, since rows that are written

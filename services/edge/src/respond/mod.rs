@@ -4,5 +4,6 @@ pub(crate) mod answer;
 mod chunk_form;
 pub(crate) mod download;
 mod gzip;
+pub(crate) mod handling;
 pub(crate) mod notes;
 mod range;

@@ -18,10 +18,11 @@ use warp::{Filter, reply::Response};
 
 use crate::{
     admission::{ClientContext, head},
-    ask::cache::{Cache, Question},
+    ask::cache::{Cache, HttpQuestion},
     config::Config,
+    decode::preferences::PREFER,
     gateway::{Gateway, HttpRequest, RequestHead},
-    respond::answer,
+    respond::{answer, handling},
     trace::{RequestId, TRACEPARENT},
 };
 
@@ -60,7 +61,7 @@ pub(crate) enum FastPath {
     /// The answer.
     Hit(Response),
     /// The question, when the target was decoded before.
-    Miss(Option<Arc<Question>>),
+    Miss(Option<HttpQuestion>),
 }
 
 impl HttpService<()> {
@@ -78,7 +79,8 @@ impl<S: WarpService> HttpService<S> {
     /// Answers a GET whose exact target and encoding are cached and fresh. Needs neither route nor decoding.
     pub(crate) fn try_cached(&self, request: &Request<Incoming>, client: &ClientContext) -> FastPath {
         let (headers, uri) = (request.headers(), request.uri());
-        if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        // A client with a preference wants its target to be decoded, maybe more strictly than before (J11).
+        if !matches!(*request.method(), Method::GET | Method::HEAD) || headers.contains_key(PREFER) {
             return FastPath::Miss(None);
         }
         let Some(target) = uri.path_and_query().map(|target| target.as_str()) else {
@@ -102,6 +104,9 @@ impl<S: WarpService> HttpService<S> {
             client.connection.raise_min_height(height);
         }
         answer::finish(&mut response, RequestId::of(headers), &self.config, headers);
+        if let Some(ignored) = cached.question.ignored {
+            handling::write_ignored(response.headers_mut(), ignored);
+        }
         let bytes = response.status().is_success().then(|| answer.bytes());
         answer.metrics.observe_fast_path(bytes, started.elapsed());
         FastPath::Hit(response)
@@ -112,7 +117,7 @@ impl<S: WarpService> HttpService<S> {
         &self,
         mut request: Request<Incoming>,
         client: ClientContext,
-        question: Option<Arc<Question>>,
+        question: Option<HttpQuestion>,
     ) -> S::Future {
         // warp panics without a path (`CONNECT x:80`, `GET x`); nothing has this one.
         if request.uri().path_and_query().is_none() {

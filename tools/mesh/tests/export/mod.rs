@@ -155,6 +155,18 @@ async fn a_download_is_the_file_that_plain_http_gives() {
 }
 
 #[tokio::test]
+async fn a_gateway_that_does_not_know_a_parameter_refuses_it() {
+    let faults = [Fault::None, Fault::Cut(CUT)];
+    let (folder, gateway) = (Folder::new(), faulty(mesh().await, &faults).await);
+    folder.whole(&gateway.url, &["--snap"]).await;
+    let heads = gateway.heads();
+    assert!(heads.len() >= 3, "the listing, a part, and the rest: {heads:?}");
+    for head in heads {
+        assert!(head.contains("\r\nprefer: handling=strict\r\n"), "{head}");
+    }
+}
+
+#[tokio::test]
 async fn a_later_call_goes_on_where_an_earlier_one_broke_off() {
     let (url, folder) = (mesh().await, Folder::new());
     folder.cut(url).await;

@@ -1,6 +1,6 @@
 // Export: the sealed history as a map, a range of it as a file, and a party's ledger.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { address, gateway, problemOf, refusal, target, useRead, type Problem, type Query, type Schemas } from "../api";
+import { STRICT, address, gateway, problemOf, refusal, target, useRead, type Problem, type Query, type Schemas } from "../api";
 import { digestOf } from "../crc32c";
 import { bytes, counted, grouped, quoted, word } from "../format";
 import { Card, Choice, Copy, Empty, Facts, Id, Lines, Notice, Select } from "../parts";
@@ -191,10 +191,10 @@ function useHead(relative: string): { file?: File; problem?: Problem } {
     const ask = async () => {
       try {
         const signal = AbortSignal.any([gone.signal, AbortSignal.timeout(20_000)]);
-        const response = await fetch(relative, { method: "HEAD", signal });
+        const response = await fetch(relative, { method: "HEAD", headers: STRICT, signal });
         if (!response.ok) {
           // A head has no body: the reason comes with the whole answer.
-          throw await refusal(await fetch(relative, { signal, headers: { range: "bytes=0-0" } }));
+          throw await refusal(await fetch(relative, { signal, headers: { ...STRICT, range: "bytes=0-0" } }));
         }
         const { headers } = response;
         const name = headers.get("content-disposition")?.match(/filename="([^"]+)"/)?.[1] ?? "";

@@ -44,6 +44,11 @@ fn insert(cache: &Cache, question: &Arc<Question>, height: u64, asked_at: Instan
     cache.insert(question, &Arc::new(answer(height, asked_at, 100)));
 }
 
+fn insert_target(cache: &Cache, target: &str, question: &Arc<Question>, answer: &Arc<Answer>) {
+    let question = HttpQuestion { question: Arc::clone(question), ignored: None };
+    cache.insert_target(target, &question, answer);
+}
+
 fn fresh(cache: &Cache, question: &Question) -> Option<u64> {
     cache.fresh(question, Instant::now()).and_then(|answer| answer.height())
 }
@@ -53,7 +58,7 @@ fn stale(cache: &Cache, question: &Question, min_height: u64) -> Option<u64> {
 }
 
 fn by_target(cache: &Cache, path_and_query: &str, gzip: bool) -> Option<Arc<Question>> {
-    cache.get_by_target(path_and_query, gzip, Instant::now()).map(|cached| cached.question)
+    cache.get_by_target(path_and_query, gzip, Instant::now()).map(|cached| cached.question.question)
 }
 
 #[test]
@@ -148,17 +153,29 @@ fn a_target_has_its_last_answer_while_that_is_stored_and_fresh() {
     heads.observe(5);
     let stored = Arc::new(answer(5, Instant::now(), 1));
     cache.insert(&question, &stored);
-    cache.insert_target("/a", &question, &stored);
+    insert_target(&cache, "/a", &question, &stored);
     let found = || cache.get_by_target("/a", false, Instant::now()).and_then(|cached| cached.answer);
     assert!(found().is_some_and(|answer| Arc::ptr_eq(&answer, &stored)));
     assert!(cache.get_by_target("/b", false, Instant::now()).is_none());
     heads.observe(6);
     assert!(found().is_none(), "there is a newer block");
     let newer = Arc::new(answer(6, Instant::now(), 1));
-    cache.insert_target("/a", &question, &newer);
+    insert_target(&cache, "/a", &question, &newer);
     assert!(found().is_some());
     drop(newer);
     assert!(found().is_none(), "it was dropped");
+}
+
+#[test]
+fn a_target_has_the_names_that_were_ignored_in_it() {
+    let (cache, heads) = cache(MIB);
+    heads.observe(5);
+    let (question, answer) = (question("a"), Arc::new(answer(5, Instant::now(), 1)));
+    let ignored = Some(HeaderValue::from_static("foo"));
+    insert_target(&cache, "/a", &question, &answer);
+    cache.insert_target("/a?foo=1", &HttpQuestion { question, ignored: ignored.clone() }, &answer);
+    let found = |target| cache.get_by_target(target, false, Instant::now()).unwrap().question.ignored;
+    assert_eq!((found("/a"), found("/a?foo=1")), (None, ignored));
 }
 
 #[test]
@@ -168,7 +185,7 @@ fn expired_answers_are_evicted() {
     for (text, age) in [("new", almost(STALE)), ("old", STALE)] {
         let answer = Arc::new(answer(5, ago(age), 1));
         cache.insert(&question(text), &answer);
-        cache.insert_target(text, &question(text), &answer);
+        insert_target(&cache, text, &question(text), &answer);
     }
     cache.evict_expired(Instant::now());
     let tables = cache.tables.as_ref().unwrap();
@@ -181,7 +198,7 @@ fn a_cache_of_no_bytes_stores_nothing() {
     let ((cache, heads), question) = (cache(0), question("a"));
     heads.observe(5);
     insert(&cache, &question, 5, Instant::now());
-    cache.insert_target("/a", &question, &Arc::new(answer(5, Instant::now(), 1)));
+    insert_target(&cache, "/a", &question, &Arc::new(answer(5, Instant::now(), 1)));
     assert!(fresh(&cache, &question).is_none() && by_target(&cache, "/a", false).is_none());
 }
 
@@ -194,7 +211,7 @@ fn a_target_leads_to_its_question_and_to_no_other() {
     for (target, question) in
         [("/a?x=1&y=2", &plain), ("/a?y=2&x=1", &plain), ("/a?x=1&y=2", &packed), ("/b", &other)]
     {
-        cache.insert_target(target, question, &Arc::new(answer(5, Instant::now(), 1)));
+        insert_target(&cache, target, question, &Arc::new(answer(5, Instant::now(), 1)));
     }
     assert_eq!(by_target(&cache, "/a?x=1&y=2", false).as_ref(), Some(&plain));
     assert_eq!(by_target(&cache, "/a?y=2&x=1", false).as_ref(), Some(&plain));
