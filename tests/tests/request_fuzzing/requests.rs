@@ -86,7 +86,7 @@ const PARAMETERS: [&str; 40] = [
     "pagination..first",
 ];
 
-const HEADERS: [&str; 25] = [
+const HEADERS: [&str; 26] = [
     "Accept",
     "Accept-Encoding",
     "Authorization",
