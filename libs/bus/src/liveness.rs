@@ -30,8 +30,8 @@ impl Bus {
         }
     }
 
-    /// Whether a replica of a workload takes requests, by its heartbeats of the last seconds: one that is only
-    /// slow does, one that the bus knows to be gone does not. Heartbeats are listened for from the first
+    /// Whether a replica of a workload takes requests, by its heartbeats of the last seconds: one that is
+    /// only slow does, one that the bus knows to be gone does not. Heartbeats are listened for from the first
     /// [`Bus::target`] on; a replica that has just started sends its first within 100 ms.
     pub fn has_replica(&self, workload: &str) -> bool {
         self.shared.replicas.group(workload).is_taking(Instant::now())

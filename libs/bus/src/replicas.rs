@@ -27,8 +27,8 @@ const INFORMED_AFTER: Duration = Duration::from_secs(1);
 /// After listening for this long, every live replica has sent a heartbeat, even if none was woken.
 const FULLY_INFORMED_AFTER: Duration = Duration::from_millis(2500);
 
-/// A replica that was heard within this time counts as there, unless the bus says that it is gone: one that is
-/// only slow sends its heartbeats late.
+/// A replica that was heard within this time counts as there, unless the bus says that it is gone: one that
+/// is only slow sends its heartbeats late.
 pub(crate) const PRESENCE: Duration = Duration::from_secs(5);
 
 /// The heartbeat of a replica.

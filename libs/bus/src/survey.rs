@@ -1,5 +1,5 @@
-//! Surveys of the replicas on this mesh: their answers to the service convention's `$SRV.STATS`, as `nats micro
-//! stats` shows them. A replica that answers late is shown as it was heard last.
+//! Surveys of the replicas on this mesh: their answers to the service convention's `$SRV.STATS`, as `nats
+//! micro stats` shows them. A replica that answers late is shown as it was heard last.
 
 use std::{
     collections::HashMap,
@@ -95,9 +95,9 @@ impl Surveyor {
         Ok(Self { bus, inbox, answers })
     }
 
-    /// Asks every replica of this mesh for its statistics, until those that are known to be alive have answered,
-    /// for `limit` at most. One that has not answered is among the result as it was heard last, unless that is
-    /// long ago or it is known to be gone.
+    /// Asks every replica of this mesh for its statistics, until those that are known to be alive have
+    /// answered, for `limit` at most. One that has not answered is among the result as it was heard last,
+    /// unless that is long ago or it is known to be gone.
     ///
     /// # Errors
     /// When the bus cannot be asked.

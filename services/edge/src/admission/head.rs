@@ -43,8 +43,8 @@ pub(crate) fn check_size(url: usize, headers: &HeaderMap, limits: &Limits) -> Re
 }
 
 /// Whether the authority of the target (absolute form, `CONNECT`, `:authority`) and the `Host` of HTTP/2 are
-/// hosts with or without a port (RFC 9110, 4.2 and 7.2), and the same one (RFC 9113, 8.3.1). The `Host` of HTTP/1
-/// is checked with its framing, and ignored beside an authority (RFC 9112, 3.2.2).
+/// hosts with or without a port (RFC 9110, 4.2 and 7.2), and the same one (RFC 9113, 8.3.1). The `Host` of
+/// HTTP/1 is checked with its framing, and ignored beside an authority (RFC 9112, 3.2.2).
 pub(crate) fn has_valid_host<B>(request: &Request<B>) -> bool {
     let authority = request.uri().authority().map(|authority| authority.as_str());
     if authority.is_some_and(|authority| !is_host(authority.as_bytes())) {

@@ -1,6 +1,6 @@
 //! The standard health service: a service of the contract serves while a replica of its workload does, the
-//! empty name while the edge is connected to the bus. From the beginning of a shutdown nothing serves. A watch of
-//! another name is told that there is no such service, and stays open as the protocol demands.
+//! empty name while the edge is connected to the bus. From the beginning of a shutdown nothing serves. A
+//! watch of another name is told that there is no such service, and stays open as the protocol demands.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 

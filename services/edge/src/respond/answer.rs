@@ -55,8 +55,8 @@ fn etag(operation: &str, message: &[u8], head: Head, digest: u32) -> String {
     tag
 }
 
-/// Checks `If-Match`, which comes before `If-None-Match` and `Range` (RFC 9110, 13.2.2). It names the tag by the
-/// strong comparison (13.1.1): the weak tags of reads and pages match nothing, as they promise no bytes.
+/// Checks `If-Match`, which comes before `If-None-Match` and `Range` (RFC 9110, 13.2.2). It names the tag by
+/// the strong comparison (13.1.1): the weak tags of reads and pages match nothing, as they promise no bytes.
 ///
 /// # Errors
 /// 412, with the tag of what is there.

@@ -1,6 +1,6 @@
 //! `/console/now`: the status of the mesh for the console: the heights of store and node by their
-//! announcements, and the replicas by the bus' statistics. A service that is only slow to answer is shown as it was
-//! heard last, not as missing. It shows no host or address.
+//! announcements, and the replicas by the bus' statistics. A service that is only slow to answer is shown as
+//! it was heard last, not as missing. It shows no host or address.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

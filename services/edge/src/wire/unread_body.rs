@@ -1,7 +1,7 @@
-//! The body of a request over HTTP/2 that is refused unread. An answer may come before the body has ended (RFC
-//! 9113, 8.1), but not every client copes: curl 7.88 waits for more, or takes the reset that follows when the
-//! body is dropped for a failure. So short bodies are read before the answer, and the rest of others behind it,
-//! for as long and as far as HTTP/1 lingers.
+//! The body of a request over HTTP/2 that is refused unread. An answer may come before the body has ended
+//! (RFC 9113, 8.1), but not every client copes: curl 7.88 waits for more, or takes the reset that follows
+//! when the body is dropped for a failure. So short bodies are read before the answer, and the rest of others
+//! behind it, for as long and as far as HTTP/1 lingers.
 
 use bytes::Bytes;
 use futures_util::{FutureExt, Stream, StreamExt};
@@ -47,7 +47,7 @@ mod tests {
             let length = receiver.recv().await?;
             Some((Ok(Bytes::from(vec![0; length])), receiver))
         });
-        (sender, Box::pin(pieces))
+        (sender, Box::pin(pieces.fuse()))
     }
 
     #[tokio::test]

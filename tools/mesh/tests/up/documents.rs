@@ -184,8 +184,12 @@ impl<'a> CommandRunner<'a> {
         let address =
             Outcome::of(Command::new("sh").args(["-c", &format!("printf %s {address}")]), b"").await;
         let prefix = words.split(' ').next().unwrap_or_default();
+        let url = address.text().strip_prefix("nats://").expect("a URL");
+        let (user, server) = url.split_once('@').expect("a user");
+        let (user, password) = user.split_once(':').expect("a password");
         let options = async_nats::ConnectOptions::new().custom_inbox_prefix(prefix);
-        let client = options.connect(address.text()).await.unwrap_or_else(|error| panic!("{typed}: {error}"));
+        let options = options.user_and_password(user.to_owned(), password.to_owned());
+        let client = options.connect(server).await.unwrap_or_else(|error| panic!("{typed}: {error}"));
         let reply = client.request("$SRV.PING", "".into()).await;
         assert!(reply.is_ok(), "{typed}: {reply:?}");
     }
