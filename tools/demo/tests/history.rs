@@ -47,7 +47,7 @@ fn the_figures_of_a_known_plan_do_not_change_unnoticed() {
     // an earlier release can then only continue from their state file.
     let plan = Plan { blocks: 300, ..Plan::default() };
     let blocks = history(plan);
-    assert_eq!(blocks[299].hash, "cc48f7d641b283b9ad3c64e3425fea2881b19a5df3f5e57e728c2f2d43ce2a83");
+    assert_eq!(blocks[299].hash, "0ec4189d177b053b7b0b070cf3b36bcd632b63b0cbdb385b63ef8e2ae2ed52c2");
 }
 
 #[tokio::test]
