@@ -17,7 +17,8 @@ const STATUS: &str = "/api/v2/upgrade/status";
 const SEGMENTS: &str = "/api/v2/networkhistory/segments";
 
 /// Tables that triggers maintain.
-const DERIVED: [&str; 8] = [
+const DERIVED: [&str; 9] = [
+    "assets_current",
     "current_balances",
     "delegations_current",
     "last_block",
@@ -138,7 +139,7 @@ async fn tables(client: &Client) -> Vec<String> {
             AND table_name <> ALL ($1) ORDER BY table_name = 'blocks', table_name";
     let rows = client.query(sql, &[&DERIVED.as_slice()]).await.unwrap();
     let tables: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
-    assert_eq!((tables.len(), tables.last().map(String::as_str)), (21, Some("blocks")), "{tables:?}");
+    assert_eq!((tables.len(), tables.last().map(String::as_str)), (22, Some("blocks")), "{tables:?}");
     tables
 }
 

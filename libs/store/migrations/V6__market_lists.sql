@@ -94,7 +94,7 @@ CREATE FUNCTION instrument_text(instrument jsonb, path jsonpath) RETURNS text LA
 $$;
 -- Nanoseconds since the Unix epoch; not set when 0, negative or beyond 64 bits.
 CREATE FUNCTION time_ns(given text) RETURNS int8 LANGUAGE sql IMMUTABLE AS $$
-    SELECT CASE WHEN given ~ '^([1-9][0-9]{0,17}|[1-8][0-9]{18})$' THEN given::int8 END
+    SELECT CASE WHEN given ~ '^[1-9][0-9]{0,18}$' THEN CASE WHEN given::numeric <= 9223372036854775807 THEN given::int8 END END
 $$;
 
 CREATE FUNCTION keep_markets_current() RETURNS trigger

@@ -8,7 +8,7 @@ use mesh_tests::client::MeshClient;
 use serde_json::Value;
 
 /// Blocks of the demo network, of a short one that is sealed quickly, and of a segment.
-const BLOCKS: u64 = 1200;
+const BLOCKS: u64 = 1500;
 const FEW_BLOCKS: u64 = 550;
 const SEGMENT: &str = "100";
 
