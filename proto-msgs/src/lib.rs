@@ -58,6 +58,11 @@ pub trait StreamingOperation: prost::Message + Default + Send + 'static {
 pub const CANDLE_INTERVALS: [&str; 7] =
     ["block", "1_minute", "5_minutes", "15_minutes", "1_hour", "6_hours", "1_day"];
 
+impl v2::DateRange {
+    /// Its bounds as parameters, start and end.
+    pub const PARAMETERS: [&'static str; 2] = ["dateRange.startTimestamp", "dateRange.endTimestamp"];
+}
+
 /// Most elements of a list parameter (contract section 7).
 pub const MAX_LIST_LENGTH: usize = 50;
 /// How long the node may take for an answer to a transaction, milliseconds (contract section 7).

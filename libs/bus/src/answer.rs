@@ -85,12 +85,16 @@ impl<R> From<R> for Answer<R> {
 }
 
 /// The newest block of the store.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize)]
+#[derive(
+    Clone, Copy, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize, prost::Message,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct Head {
     /// Its height.
+    #[prost(uint64, tag = "1")]
     pub height: u64,
     /// Its time, nanoseconds since the Unix epoch.
+    #[prost(int64, tag = "2")]
     pub time_ns: i64,
 }
 

@@ -23,7 +23,8 @@ const FILE: [&str; 7] = [
     "Cache-Control",
 ];
 /// Headers of a file that is generated while it is sent (L7).
-const STREAM: [&str; 3] = ["Content-Disposition", "Accept-Ranges", "Cache-Control"];
+const STREAM: [&str; 5] =
+    ["Content-Disposition", "Accept-Ranges", "Cache-Control", "X-Block-Height", "X-Block-Timestamp"];
 
 /// The path of an operation in the document, e.g. `/api/v2/oracle/spec/{oracleSpecId}`.
 pub(crate) fn path(operation: &OperationInfo) -> String {

@@ -30,9 +30,12 @@ async fn every_view_is_accessible() {
     let axe = axe();
     let party = console_mesh.json("/api/v2/delegations?pagination.first=1").await;
     let party = party["delegations"]["edges"][0]["node"]["party"].as_str().unwrap().to_owned();
-    let withdrawal = "SELECT id FROM withdrawals ORDER BY id LIMIT 1";
-    let withdrawal: String =
-        console_mesh.database.connect().await.query_one(withdrawal, &[]).await.unwrap().get(0);
+    let database = console_mesh.database.connect().await;
+    let first = async |table| {
+        let statement = format!("SELECT id FROM {table} ORDER BY id LIMIT 1");
+        database.query_one(&statement, &[]).await.unwrap().get::<_, String>(0)
+    };
+    let (withdrawal, spec) = (first("withdrawals").await, first("oracle_specs").await);
     let named = "document.querySelector('tbody .name') && document.querySelector('tbody tr')";
     let views = [
         (
@@ -57,6 +60,11 @@ async fn every_view_is_accessible() {
             "explore-withdrawal",
             format!("#/explore/withdrawal/{withdrawal}"),
             "document.querySelector('.facts .name')",
+        ),
+        (
+            "explore-oracle-spec",
+            format!("#/explore/oracle-spec/{spec}"),
+            "document.querySelector('[data-status]')",
         ),
         ("explore-delegations", "#/explore/delegations".to_owned(), "document.querySelector('tbody tr')"),
         ("explore-accounts", format!("#/explore/accounts?party={party}"), named),

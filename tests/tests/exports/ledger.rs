@@ -33,6 +33,11 @@ async fn a_party_without_entries_gets_the_header() {
     assert_eq!(dated.header("content-disposition"), Some(&*named));
     let head = mesh_client.send("HEAD", &path(party, "")).await;
     assert_eq!((head.status, head.header("content-length")), (200, None));
+    let chunks = get(&mesh_client, &path(party, ""), &[("accept", "application/x-ndjson")]).await;
+    for answer in [&answer, &head, &chunks] {
+        let block = ["x-block-height", "x-block-timestamp"].map(|name| answer.header(name));
+        assert_eq!(block, [fixture::HEIGHT, fixture::BLOCK_TIME].map(Some), "{answer:?}");
+    }
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use super::{
     position::{Position, Totals},
     wire::PullBudget,
 };
-use crate::answer::RequestScope;
+use crate::answer::{Head, RequestScope};
 
 /// Opens a stream. A request that cannot be served must be refused here, not by a pull.
 #[derive(Debug)]
@@ -49,6 +49,9 @@ pub struct OpenReply {
     /// CRC-32C of the whole file, when known in advance.
     #[prost(uint32, optional, tag = "6")]
     pub crc32c: Option<u32>,
+    /// The newest block of what is exported, when the store decides that at the opening.
+    #[prost(message, optional, tag = "7")]
+    pub head: Option<Head>,
 }
 
 /// Pulls a few chunks. The same position always gives the same bytes (S4).

@@ -27,7 +27,7 @@ use crate::{
         status,
     },
     respond::{
-        answer::{Answer, X_BLOCK_HEIGHT, X_BLOCK_TIMESTAMP},
+        answer::{self, Answer},
         notes::StreamFailure,
     },
     trace::{RequestId, Trace, X_REQUEST_ID},
@@ -165,9 +165,13 @@ async fn reply(
         let pulled = state.backend.pull(&question, &context, &opened, None).await?;
         let failure = StreamFailure::default();
         let recorder = failure.clone();
+        let head = opened.head;
         let messages = download::messages(opened, pulled, deadline, permit)
             .inspect(move |message| recorder.record(message));
         let mut response = respond(messages);
+        if let Some(head) = &head {
+            answer::describe_head(response.headers_mut(), head);
+        }
         response.extensions_mut().insert(failure);
         return Ok(response);
     }
@@ -180,9 +184,8 @@ async fn reply(
 /// The response with one reply, as the service encoded it.
 fn respond_once(answer: &Answer) -> Response<Body> {
     let mut response = respond(stream::iter([Ok(answer.parts.clone())]));
-    if let Some(head) = answer.head {
-        response.headers_mut().insert(X_BLOCK_HEIGHT, head.height.into());
-        response.headers_mut().insert(X_BLOCK_TIMESTAMP, head.time_ns.into());
+    if let Some(head) = &answer.head {
+        answer::describe_head(response.headers_mut(), head);
     }
     response
 }

@@ -27,8 +27,8 @@ use crate::{
     trace::{RequestId, X_REQUEST_ID},
 };
 
-pub(crate) const X_BLOCK_HEIGHT: HeaderName = HeaderName::from_static("x-block-height");
-pub(crate) const X_BLOCK_TIMESTAMP: HeaderName = HeaderName::from_static("x-block-timestamp");
+const X_BLOCK_HEIGHT: HeaderName = HeaderName::from_static("x-block-height");
+const X_BLOCK_TIMESTAMP: HeaderName = HeaderName::from_static("x-block-timestamp");
 
 /// `Retry-After` of a passing failure, seconds.
 const RETRY_AFTER_S: HeaderValue = HeaderValue::from_static("1");
@@ -42,6 +42,12 @@ const EXPOSED: HeaderValue = HeaderValue::from_static(
 const ALLOWED_HEADERS: HeaderValue = HeaderValue::from_static(
     "Accept, Content-Type, If-None-Match, If-Range, Range, X-Request-Id, traceparent, tracestate, If-Match, Prefer",
 );
+
+/// Says which block of the store was the newest one when it was read (J13).
+pub(crate) fn describe_head(headers: &mut HeaderMap, head: &Head) {
+    headers.insert(X_BLOCK_HEIGHT, head.height.into());
+    headers.insert(X_BLOCK_TIMESTAMP, head.time_ns.into());
+}
 
 /// A weak entity tag of operation, request and height (J13), and of the content, since rows that are written
 /// late change an answer without a new block. The same for every encoding of the answer.
@@ -169,9 +175,8 @@ impl Answer {
             headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         }
         headers.insert(VARY, HeaderValue::from_static("Accept-Encoding"));
-        if let Some(head) = reply.head {
-            headers.insert(X_BLOCK_HEIGHT, head.height.into());
-            headers.insert(X_BLOCK_TIMESTAMP, head.time_ns.into());
+        if let Some(head) = &reply.head {
+            describe_head(&mut headers, head);
         }
         if let Some(etag) = etag.as_deref().and_then(|etag| etag.parse().ok()) {
             headers.insert(ETAG, etag);

@@ -116,6 +116,9 @@ impl Download<'_> {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(NDJSON));
         headers.insert(VARY, HeaderValue::from_static("Accept"));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        if let Some(head) = &opened.head {
+            answer::describe_head(&mut headers, head);
+        }
         if self.is_head {
             return Ok(respond(StatusCode::OK, headers, stream::empty()));
         }
@@ -158,6 +161,9 @@ impl Download<'_> {
             VARY,
             HeaderValue::from_static(if is_known { "Accept" } else { "Accept, Accept-Encoding" }),
         );
+        if let Some(head) = &opened.head {
+            answer::describe_head(&mut headers, head);
+        }
         if let Some(rows) = opened.info.total_rows {
             headers.insert(X_TOTAL_ROWS, rows.into());
         }

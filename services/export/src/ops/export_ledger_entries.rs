@@ -7,7 +7,7 @@ use actix::{Context, Handler};
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use jiff::Timestamp;
-use mesh_bus::{CancelOnDrop, Chunks, Open, OpenReply, Pull};
+use mesh_bus::{CancelOnDrop, Chunks, Head, Open, OpenReply, Pull};
 use mesh_problem::Problem;
 use mesh_store::{ReadError, TimeRange, TimeUs, head_of};
 use proto_msgs::{
@@ -45,8 +45,7 @@ fn read(request: &ExportLedgerEntriesRequest) -> Result<TimeRange, Problem> {
         return Err(Problem::invalid(ASSET_ID_MISSING, "asset id is missing"));
     }
     let DateRange { start_timestamp, end_timestamp } = request.date_range.unwrap_or_default();
-    let names = ["dateRange.startTimestamp", "dateRange.endTimestamp"];
-    TimeRange::read(names, [start_timestamp, end_timestamp], DATE_RANGE)
+    TimeRange::read(DateRange::PARAMETERS, [start_timestamp, end_timestamp], DATE_RANGE)
 }
 
 impl Handler<Open<ExportLedgerEntriesRequest>> for Export {
@@ -59,7 +58,8 @@ impl Handler<Open<ExportLedgerEntriesRequest>> for Export {
             let failed = |error: ReadError| error.problem(LEDGER);
             let range = read(&request)?;
             let row = store.point(include_str!("../../sql/ledger_bound.sql"), &[]).await.map_err(failed)?;
-            let bound = head_of(&row).map_err(failed)?.map(|(_, time_ns)| TimeUs::at_or_before_ns(time_ns));
+            let head = head_of(&row).map_err(failed)?.map(|(height, time_ns)| Head { height, time_ns });
+            let bound = head.map(|head| TimeUs::at_or_before_ns(head.time_ns));
             let first = LedgerPosition::start(bound, range.first()).write()?;
             let ExportLedgerEntriesRequest { party_id, asset_id, .. } = request;
             Ok(OpenReply {
@@ -73,6 +73,7 @@ impl Handler<Open<ExportLedgerEntriesRequest>> for Export {
                 content_type: "text/csv".to_owned(),
                 etag: String::new(),
                 crc32c: None,
+                head,
             })
         })
     }

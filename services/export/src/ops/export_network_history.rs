@@ -89,6 +89,7 @@ impl Handler<Open<ExportNetworkHistoryRequest>> for Export {
                 content_type: "application/zip".to_owned(),
                 etag: layout.fingerprint.clone(),
                 crc32c: Some(layout.crc32c),
+                head: None,
             })
         })
     }

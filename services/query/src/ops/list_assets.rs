@@ -1,14 +1,15 @@
 //! ListAssets: the latest version of each asset.
 
-use actix::{Context, Handler};
-use mesh_bus::{Answer, AnswerFuture, Ask};
+use mesh_problem::Problem;
 use mesh_store::{Filter, KeyKind, List, ReadError, Row, Value};
 use proto_msgs::{
     numbers::list_assets::ASSETS as FAILED,
-    v2::{Asset, AssetEdge, AssetPage, ListAssetsReply, ListAssetsRequest, asset::Status},
+    v2::{
+        Asset, AssetEdge, AssetPage, ListAssetsReply, ListAssetsRequest, PageInfo, Pagination, asset::Status,
+    },
 };
 
-use crate::{Query, paging};
+use crate::paging::PagedList;
 
 /// Assets by id. A network has few of them, so the filter is applied along the walk.
 pub static ASSETS: List = List {
@@ -28,36 +29,39 @@ pub static ASSETS: List = List {
     own_indexes: &[],
 };
 
-impl Handler<Ask<ListAssetsRequest>> for Query {
-    type Result = AnswerFuture<ListAssetsReply>;
+impl PagedList for ListAssetsRequest {
+    type Node = Asset;
 
-    fn handle(&mut self, Ask(request, scope): Ask<ListAssetsRequest>, _: &mut Context<Self>) -> Self::Result {
-        let (store, sizes) = (self.store.clone(), self.sizes);
-        scope.run(async move {
-            let window = paging::window(&ASSETS, request.pagination.as_ref(), sizes)?;
-            let status = match request.status() {
-                Status::Unspecified => None,
-                status => Some(Value::Text(status.as_str_name().to_owned())),
-            };
-            let page = paging::read(&store, &ASSETS, &window, vec![status], asset).await;
-            let page = page.map_err(|error| error.problem(FAILED))?;
-            let edge = |(node, cursor)| AssetEdge { node: Some(node), cursor };
-            let edges = page.edges.into_iter().map(edge).collect();
-            let assets = Some(AssetPage { edges, page_info: Some(page.info) });
-            Ok(Answer::at(page.head, ListAssetsReply { assets }))
+    const FAILED: u32 = FAILED;
+    const LIST: &'static List = &ASSETS;
+
+    fn pagination(&self) -> Option<&Pagination> {
+        self.pagination.as_ref()
+    }
+
+    fn filters(self) -> Result<Vec<Option<Value>>, Problem> {
+        let status = match self.status() {
+            Status::Unspecified => None,
+            status => Some(Value::Text(status.as_str_name().to_owned())),
+        };
+        Ok(vec![status])
+    }
+
+    fn node(row: &Row) -> Result<Asset, ReadError> {
+        let status: &str = row.try_get("status")?;
+        Ok(Asset {
+            id: row.try_get("id")?,
+            name: row.try_get("name")?,
+            symbol: row.try_get("symbol")?,
+            decimals: row.try_get("decimals")?,
+            quantum: row.try_get("quantum")?,
+            status: Status::from_str_name(status).unwrap_or_default().into(),
+            erc20_contract: row.try_get("erc20_contract")?,
         })
     }
-}
 
-fn asset(row: &Row) -> Result<Asset, ReadError> {
-    let status: &str = row.try_get("status")?;
-    Ok(Asset {
-        id: row.try_get("id")?,
-        name: row.try_get("name")?,
-        symbol: row.try_get("symbol")?,
-        decimals: row.try_get("decimals")?,
-        quantum: row.try_get("quantum")?,
-        status: Status::from_str_name(status).unwrap_or_default().into(),
-        erc20_contract: row.try_get("erc20_contract")?,
-    })
+    fn reply(nodes: Vec<(Asset, String)>, page_info: Option<PageInfo>) -> ListAssetsReply {
+        let edges = nodes.into_iter().map(|(node, cursor)| AssetEdge { node: Some(node), cursor });
+        ListAssetsReply { assets: Some(AssetPage { edges: edges.collect(), page_info }) }
+    }
 }

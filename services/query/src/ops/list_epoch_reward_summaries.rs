@@ -1,18 +1,16 @@
 //! ListEpochRewardSummaries: rewards summed over parties per epoch, market, asset and reward type.
 
-use actix::{Context, Handler};
-use mesh_bus::{Answer, AnswerFuture, Ask};
 use mesh_problem::Problem;
 use mesh_store::{Filter, KeyKind, List, ReadError, Row, Value};
 use proto_msgs::{
     numbers::list_epoch_reward_summaries::{FILTER, SUMMARIES as FAILED},
     v2::{
         EpochRewardSummary, EpochRewardSummaryEdge, EpochRewardSummaryPage, ListEpochRewardSummariesReply,
-        ListEpochRewardSummariesRequest,
+        ListEpochRewardSummariesRequest, PageInfo, Pagination,
     },
 };
 
-use crate::{Query, paging};
+use crate::paging::PagedList;
 
 /// Sums of rewards over parties. There is an index for markets and one for assets.
 pub static SUMMARIES: List = List {
@@ -30,32 +28,47 @@ pub static SUMMARIES: List = List {
     own_indexes: &[&["market_id"], &["asset_id"], &["market_id", "asset_id"]],
 };
 
-impl Handler<Ask<ListEpochRewardSummariesRequest>> for Query {
-    type Result = AnswerFuture<ListEpochRewardSummariesReply>;
+impl PagedList for ListEpochRewardSummariesRequest {
+    type Node = EpochRewardSummary;
 
-    fn handle(
-        &mut self,
-        Ask(request, scope): Ask<ListEpochRewardSummariesRequest>,
-        _: &mut Context<Self>,
-    ) -> Self::Result {
-        let (store, sizes) = (self.store.clone(), self.sizes);
-        scope.run(async move {
-            let filter = request.filter.unwrap_or_default();
-            let window = paging::window(&SUMMARIES, request.pagination.as_ref(), sizes)?;
-            let (from, to) = epochs(filter.from_epoch, filter.to_epoch)?;
-            let filters = vec![
-                from.map(Value::Integer),
-                to.map(Value::Integer),
-                Some(Value::Texts(filter.market_ids)),
-                Some(Value::Texts(filter.asset_ids)),
-            ];
-            let page = paging::read(&store, &SUMMARIES, &window, filters, summary).await;
-            let page = page.map_err(|error| error.problem(FAILED))?;
-            let edge = |(node, cursor)| EpochRewardSummaryEdge { node: Some(node), cursor };
-            let edges = page.edges.into_iter().map(edge).collect();
-            let summaries = Some(EpochRewardSummaryPage { edges, page_info: Some(page.info) });
-            Ok(Answer::at(page.head, ListEpochRewardSummariesReply { summaries }))
+    const FAILED: u32 = FAILED;
+    const LIST: &'static List = &SUMMARIES;
+
+    fn pagination(&self) -> Option<&Pagination> {
+        self.pagination.as_ref()
+    }
+
+    fn filters(self) -> Result<Vec<Option<Value>>, Problem> {
+        let filter = self.filter.unwrap_or_default();
+        let (from, to) = epochs(filter.from_epoch, filter.to_epoch)?;
+        Ok(vec![
+            from.map(Value::Integer),
+            to.map(Value::Integer),
+            Some(Value::Texts(filter.market_ids)),
+            Some(Value::Texts(filter.asset_ids)),
+        ])
+    }
+
+    fn node(row: &Row) -> Result<EpochRewardSummary, ReadError> {
+        let epoch: i64 = row.try_get("epoch_id")?;
+        Ok(EpochRewardSummary {
+            epoch: u64::try_from(epoch).map_err(|_| ReadError::Unreadable(format!("epoch {epoch}")))?,
+            asset_id: row.try_get("asset_id")?,
+            market_id: row.try_get("market_id")?,
+            reward_type: row.try_get("reward_type")?,
+            amount: row.try_get("amount")?,
         })
+    }
+
+    fn reply(
+        nodes: Vec<(EpochRewardSummary, String)>,
+        page_info: Option<PageInfo>,
+    ) -> ListEpochRewardSummariesReply {
+        let edges =
+            nodes.into_iter().map(|(node, cursor)| EpochRewardSummaryEdge { node: Some(node), cursor });
+        ListEpochRewardSummariesReply {
+            summaries: Some(EpochRewardSummaryPage { edges: edges.collect(), page_info }),
+        }
     }
 }
 
@@ -67,15 +80,4 @@ fn epochs(from: Option<u64>, to: Option<u64>) -> Result<(Option<i64>, Option<i64
     }
     let stored = |epoch: Option<u64>| epoch.map(|epoch| i64::try_from(epoch).unwrap_or(i64::MAX));
     Ok((stored(from), stored(to)))
-}
-
-fn summary(row: &Row) -> Result<EpochRewardSummary, ReadError> {
-    let epoch: i64 = row.try_get("epoch_id")?;
-    Ok(EpochRewardSummary {
-        epoch: u64::try_from(epoch).map_err(|_| ReadError::Unreadable(format!("epoch {epoch}")))?,
-        asset_id: row.try_get("asset_id")?,
-        market_id: row.try_get("market_id")?,
-        reward_type: row.try_get("reward_type")?,
-        amount: row.try_get("amount")?,
-    })
 }

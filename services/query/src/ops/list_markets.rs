@@ -1,16 +1,16 @@
 //! ListMarkets: the latest definition of each market with its newest prices.
 
-use actix::{Context, Handler};
-use mesh_bus::{Answer, AnswerFuture, Ask};
+use mesh_problem::Problem;
 use mesh_store::{Filter, KeyKind, List, ReadError, Row, Value};
 use proto_msgs::{
     numbers::list_markets::MARKETS as FAILED,
     v2::{
         ListMarketsReply, ListMarketsRequest, Market, MarketEdge, MarketPage, MarketState, MarketTradingMode,
+        PageInfo, Pagination,
     },
 };
 
-use crate::{Query, paging};
+use crate::paging::PagedList;
 
 /// Markets by id. A network has few of them, so filters are applied along the walk.
 pub static MARKETS: List = List {
@@ -37,49 +37,47 @@ pub static MARKETS: List = List {
     own_indexes: &[],
 };
 
-impl Handler<Ask<ListMarketsRequest>> for Query {
-    type Result = AnswerFuture<ListMarketsReply>;
+impl PagedList for ListMarketsRequest {
+    type Node = Market;
 
-    fn handle(
-        &mut self,
-        Ask(request, scope): Ask<ListMarketsRequest>,
-        _: &mut Context<Self>,
-    ) -> Self::Result {
-        let (store, sizes) = (self.store.clone(), self.sizes);
-        scope.run(async move {
-            let window = paging::window(&MARKETS, request.pagination.as_ref(), sizes)?;
-            let state = match request.state() {
-                MarketState::StateUnspecified => None,
-                state => Some(Value::Text(state.as_str_name().to_owned())),
-            };
-            let filters = vec![state, request.settlement_asset.map(Value::Text)];
-            let page = paging::read(&store, &MARKETS, &window, filters, market).await;
-            let page = page.map_err(|error| error.problem(FAILED))?;
-            let edge = |(node, cursor)| MarketEdge { node: Some(node), cursor };
-            let edges = page.edges.into_iter().map(edge).collect();
-            let markets = Some(MarketPage { edges, page_info: Some(page.info) });
-            Ok(Answer::at(page.head, ListMarketsReply { markets }))
+    const FAILED: u32 = FAILED;
+    const LIST: &'static List = &MARKETS;
+
+    fn pagination(&self) -> Option<&Pagination> {
+        self.pagination.as_ref()
+    }
+
+    fn filters(self) -> Result<Vec<Option<Value>>, Problem> {
+        let state = match self.state() {
+            MarketState::StateUnspecified => None,
+            state => Some(Value::Text(state.as_str_name().to_owned())),
+        };
+        Ok(vec![state, self.settlement_asset.map(Value::Text)])
+    }
+
+    fn node(row: &Row) -> Result<Market, ReadError> {
+        let (trading_mode, state): (Option<&str>, Option<&str>) =
+            (row.try_get("trading_mode")?, row.try_get("state")?);
+        Ok(Market {
+            id: row.try_get("id")?,
+            code: row.try_get("code")?,
+            name: row.try_get("name")?,
+            quote_name: row.try_get("quote_name")?,
+            settlement_asset: row.try_get("settlement_asset")?,
+            decimal_places: row.try_get("decimal_places")?,
+            position_decimal_places: row.try_get("position_decimal_places")?,
+            trading_mode: trading_mode.and_then(MarketTradingMode::from_str_name).unwrap_or_default().into(),
+            state: state.and_then(MarketState::from_str_name).unwrap_or_default().into(),
+            opened_at: row.try_get("opened_at_ns")?,
+            mark_price: row.try_get("mark_price")?,
+            best_bid_price: row.try_get("best_bid_price")?,
+            best_offer_price: row.try_get("best_offer_price")?,
+            open_interest: row.try_get("open_interest")?,
         })
     }
-}
 
-fn market(row: &Row) -> Result<Market, ReadError> {
-    let (trading_mode, state): (Option<&str>, Option<&str>) =
-        (row.try_get("trading_mode")?, row.try_get("state")?);
-    Ok(Market {
-        id: row.try_get("id")?,
-        code: row.try_get("code")?,
-        name: row.try_get("name")?,
-        quote_name: row.try_get("quote_name")?,
-        settlement_asset: row.try_get("settlement_asset")?,
-        decimal_places: row.try_get("decimal_places")?,
-        position_decimal_places: row.try_get("position_decimal_places")?,
-        trading_mode: trading_mode.and_then(MarketTradingMode::from_str_name).unwrap_or_default().into(),
-        state: state.and_then(MarketState::from_str_name).unwrap_or_default().into(),
-        opened_at: row.try_get("opened_at_ns")?,
-        mark_price: row.try_get("mark_price")?,
-        best_bid_price: row.try_get("best_bid_price")?,
-        best_offer_price: row.try_get("best_offer_price")?,
-        open_interest: row.try_get("open_interest")?,
-    })
+    fn reply(nodes: Vec<(Market, String)>, page_info: Option<PageInfo>) -> ListMarketsReply {
+        let edges = nodes.into_iter().map(|(node, cursor)| MarketEdge { node: Some(node), cursor });
+        ListMarketsReply { markets: Some(MarketPage { edges: edges.collect(), page_info }) }
+    }
 }

@@ -103,6 +103,7 @@ impl Handler<Open<ExportLedgerEntriesRequest>> for Exporter {
             content_type: "text/csv".to_owned(),
             etag: String::new(),
             crc32c: None,
+            head: None,
         })
     }
 }
