@@ -128,7 +128,7 @@ async fn try_answer(
     if timeout.is_some_and(|timeout| timeout.is_zero()) {
         return Err(late());
     }
-    let _permit = state.admission.request(&call.client, call.operation)?;
+    let _permit = state.admission.request(&call.client, &call.operation.name)?;
     let replied = reply(state, call, trace, deadline);
     match deadline {
         None => replied.await,
