@@ -134,6 +134,22 @@ async fn a_lost_stream_goes_on_where_it_was_and_says_so_once() {
 }
 
 #[tokio::test]
+async fn a_gateway_that_ends_a_stream_and_is_slow_to_take_the_next_one_is_lost() {
+    let mut has_begun = false;
+    let gateway = StubGateway::start(move |_| {
+        let pause = if std::mem::replace(&mut has_begun, true) { 4 } else { 0 };
+        async move {
+            tokio::time::sleep(Duration::from_secs(pause)).await;
+            events(&["retry: 1\n", &event(5 + pause, "answer", &pause.to_string())].concat(), "whole")
+        }
+    })
+    .await;
+    let watched = mesh(&["watch", "accounts", "--url", &gateway.url, "--json", "--count", "2"]).await;
+    assert_eq!(watched.done(), "{\"height\":5,\"answer\":0}\n{\"height\":9,\"answer\":4}\n");
+    assert_eq!(watched.error, "lost: no answer; coming back by itself\nback\n");
+}
+
+#[tokio::test]
 async fn a_person_is_told_when_the_answer_is_behind() {
     let texts = [
         event(5, "answer", "{\"a\":1}"),

@@ -4,11 +4,14 @@ pub(crate) mod args;
 mod changes;
 mod report;
 
-use std::{io, num::NonZeroU64, time::Duration};
+use std::{io, num::NonZeroU64, pin::pin, time::Duration};
 
 use jiff::Timestamp;
 use rand::Rng as _;
-use tokio::{task::spawn_blocking, time::sleep};
+use tokio::{
+    task::spawn_blocking,
+    time::{sleep, timeout},
+};
 
 use self::{
     args::WatchArgs,
@@ -26,6 +29,8 @@ use crate::{
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// Upper bound of pauses while the gateway is away.
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
+/// After this time without an answer it is told that the gateway is away.
+const ANSWER_WITHIN: Duration = Duration::from_secs(3);
 /// Upper bound of the pauses that a gateway wishes for.
 const LONGEST_RETRY: Duration = Duration::from_secs(60);
 
@@ -76,10 +81,10 @@ enum End {
     Done,
 }
 
-impl Watch<'_> {
+impl<'a> Watch<'a> {
     async fn run(&mut self) -> Result<(), Failure> {
         loop {
-            let end = match Events::open(self.gateway, self.url, self.height).await {
+            let end = match self.open().await {
                 Ok(events) => self.print_all(events).await?,
                 Err(error) => End::Lost(Some(error)),
             };
@@ -98,6 +103,25 @@ impl Watch<'_> {
         }
     }
 
+    /// Opens the stream, and says so when a gateway that has sent events takes long to answer.
+    async fn open(&mut self) -> Result<Events<'a>, GatewayError> {
+        let opening = Events::open(self.gateway, self.url, self.height);
+        let mut opening = pin!(opening);
+        if let Ok(opened) = timeout(ANSWER_WITHIN, &mut opening).await {
+            return opened;
+        }
+        if self.has_begun {
+            self.say_lost("no answer");
+        }
+        opening.await
+    }
+
+    fn say_lost(&mut self, why: &str) {
+        if !std::mem::replace(&mut self.is_lost, true) {
+            print_line(&format!("lost: {why}; coming back by itself"));
+        }
+    }
+
     /// Fails for an error that does not pass by itself; says it else, once.
     fn judge(&mut self, error: &GatewayError) -> Result<(), Failure> {
         match error {
@@ -107,9 +131,7 @@ impl Watch<'_> {
             GatewayError::Foreign(why) => Err(Failure::failed(why)),
             error if !error.is_temporary() => Err(failed!("refused: {error}")),
             error => {
-                if !std::mem::replace(&mut self.is_lost, true) {
-                    print_line(&format!("lost: {error}; coming back by itself"));
-                }
+                self.say_lost(&error.to_string());
                 Ok(())
             }
         }
