@@ -1,6 +1,6 @@
 //! Compiles the contract: descriptors (as bytes, which keep every option), prost messages, their JSON form,
-//! one row per rpc (`Operation`, or `StreamingOperation` when it streams), the application numbers of its
-//! refusals as constants, and what each workload does. Needs no protoc.
+//! one row per operation (`Operation`, or `StreamingOperation` when it streams), the application numbers of
+//! its refusals as constants, and what each workload does. Needs no protoc.
 
 use std::{collections::BTreeMap, env, error::Error, fmt::Write, fs, path::PathBuf};
 
@@ -13,13 +13,14 @@ use crate::workload::workload;
 #[path = "src/workload.rs"]
 mod workload;
 
-const FILES: [&str; 7] = [
+const FILES: [&str; 8] = [
     "api/v2/common.proto",
     "api/v2/edge.proto",
     "api/v2/export.proto",
     "api/v2/node_info.proto",
     "api/v2/query.proto",
     "api/v2/tx_relay.proto",
+    "api/v2/watch.proto",
     "google/rpc/status.proto",
 ];
 
@@ -31,36 +32,45 @@ fn main() -> Result<(), Box<dyn Error>> {
     compiler.include_imports(true).include_source_info(true).open_files(FILES)?;
     let encoded = compiler.encode_file_descriptor_set();
     fs::write(out.join("contract.bin"), &encoded)?;
-    fs::write(out.join("numbers.rs"), numbers(&DescriptorPool::decode(encoded.as_slice())?)?)?;
+    let pool = DescriptorPool::decode(encoded.as_slice())?;
+    fs::write(out.join("numbers.rs"), numbers(&pool)?)?;
+    fs::write(out.join("operations.rs"), operations(&pool)?)?;
+    fs::write(out.join("workloads.rs"), workloads(&pool))?;
 
     let descriptors: FileDescriptorSet = compiler.file_descriptor_set();
-    fs::write(out.join("operations.rs"), operations(&descriptors)?)?;
-    fs::write(out.join("workloads.rs"), workloads(&DescriptorPool::decode(encoded.as_slice())?))?;
     prost_build::Config::new().bytes(["."]).compile_fds(descriptors)?;
     pbjson_build::Builder::new()
         .register_descriptors(&encoded)?
         .emit_fields()
         .ignore_unknown_fields()
+        // Messages of gRPC alone: `Any` has no JSON form here.
+        .exclude([".api.v2.WatchRequest", ".api.v2.WatchReply"])
         .build(&[".api.v2"])?;
     Ok(())
 }
 
+/// The services of the contract with an HTTP path: those of the workloads. The edge answers the others.
+fn workload_services(pool: &DescriptorPool) -> impl Iterator<Item = ServiceDescriptor> {
+    let http = pool.get_extension_by_name("google.api.http");
+    pool.services().filter(move |service| {
+        let mut methods = service.methods();
+        http.as_ref().is_some_and(|http| methods.any(|method| method.options().has_extension(http)))
+    })
+}
+
 /// One `impl Operation` per unary rpc, one `impl StreamingOperation` per stream, which has no reply message.
-fn operations(descriptors: &FileDescriptorSet) -> Result<String, std::fmt::Error> {
+fn operations(pool: &DescriptorPool) -> Result<String, std::fmt::Error> {
     let mut code = String::new();
-    let services =
-        descriptors.file.iter().filter(|file| file.package() == "api.v2").flat_map(|file| &file.service);
-    for service in services {
-        for method in &service.method {
-            let message = |name: &str| name.trim_start_matches(".api.v2.").to_owned();
-            let (operation, reply) = match method.server_streaming() {
+    for service in workload_services(pool) {
+        for method in service.methods() {
+            let (operation, reply) = match method.is_server_streaming() {
                 true => ("StreamingOperation", String::new()),
-                false => ("Operation", format!("    type Reply = v2::{};\n", message(method.output_type()))),
+                false => ("Operation", format!("    type Reply = v2::{};\n", method.output().name())),
             };
             writeln!(
                 code,
                 "impl {operation} for v2::{input} {{\n{reply}    const WORKLOAD: &'static str = \"{workload}\";\n    const NAME: &'static str = \"{name}\";\n}}",
-                input = message(method.input_type()),
+                input = method.input().name(),
                 workload = workload(service.name()),
                 name = method.name(),
             )?;
@@ -80,14 +90,14 @@ fn workloads(pool: &DescriptorPool) -> String {
         let text = lines.map(str::trim).collect::<Vec<_>>().join(" ");
         (workload(service.name()), text)
     };
-    format!("{:?}\n", pool.services().map(row).collect::<Vec<_>>())
+    format!("{:?}\n", workload_services(pool).map(row).collect::<Vec<_>>())
 }
 
 /// One module per rpc with the numbers of its refusals: those that the rpc names, and those of its
 /// parameters' rules (`CANDLE_ID_INVALID`, `PARTY_ID_MISSING`). Each says when it is given.
 fn numbers(pool: &DescriptorPool) -> Result<String, Box<dyn Error>> {
     let mut code = String::new();
-    for method in pool.services().flat_map(|service| service.methods().collect::<Vec<_>>()) {
+    for method in workload_services(pool).flat_map(|service| service.methods().collect::<Vec<_>>()) {
         let mut numbers = BTreeMap::new();
         for refusal in refusals(pool, &method)? {
             let text = |field: &str| Some(refusal.get_field_by_name(field)?.as_str()?.to_owned());

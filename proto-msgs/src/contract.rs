@@ -42,6 +42,8 @@ pub struct OperationInfo {
     pub reply: MessageDescriptor,
     /// Longest time of an answer; `None` = that of a read.
     pub answer_within: Option<Duration>,
+    /// Whether the answer changes with the node's blocks rather than with the store's.
+    pub follows_node: bool,
 }
 
 /// HTTP method of an operation.
@@ -104,11 +106,17 @@ impl Contract {
         let pool = DescriptorPool::decode(crate::DESCRIPTORS).expect("the build wrote these descriptors");
         let extension = |name| pool.get_extension_by_name(name).expect("declared in proto/");
         let http = extension("google.api.http");
-        let within = extension("api.v2.answer_within_ms");
+        let options = OperationOptions {
+            within: extension("api.v2.answer_within_ms"),
+            follows_node: extension("api.v2.follows_node"),
+            http,
+        };
         let operations = pool
             .services()
             .flat_map(|service| service.methods().collect::<Vec<_>>())
-            .map(|method| operation(&method, &http, &within))
+            // The edge answers a method without a path by itself.
+            .filter(|method| method.options().has_extension(&options.http))
+            .map(|method| operation(&method, &options))
             .collect();
         let rules = rules(&pool, &extension("api.v2.rule"));
         Self { pool, operations, rules }
@@ -140,15 +148,18 @@ fn rules(pool: &DescriptorPool, extension: &ExtensionDescriptor) -> HashMap<Stri
     pool.all_messages().flat_map(|message| message.fields().filter_map(read).collect::<Vec<_>>()).collect()
 }
 
-fn operation(
-    method: &MethodDescriptor,
-    http: &ExtensionDescriptor,
-    within: &ExtensionDescriptor,
-) -> OperationInfo {
+/// The options of an operation that the edge reads.
+struct OperationOptions {
+    http: ExtensionDescriptor,
+    within: ExtensionDescriptor,
+    follows_node: ExtensionDescriptor,
+}
+
+fn operation(method: &MethodDescriptor, extensions: &OperationOptions) -> OperationInfo {
     let options = method.options();
-    let within = options.get_extension(within).as_u32().filter(|ms| *ms > 0);
-    let http =
-        options.get_extension(http).as_message().cloned().expect("every rpc has a google.api.http path");
+    let within = options.get_extension(&extensions.within).as_u32().filter(|ms| *ms > 0);
+    let http = options.get_extension(&extensions.http);
+    let http = http.as_message().cloned().expect("an operation has a google.api.http path");
     let text = |name: &str| text_field(&http, name);
     let (http_method, template) = match text("get") {
         Some(template) => (Method::Get, template),
@@ -165,6 +176,7 @@ fn operation(
         request: method.input(),
         reply: method.output(),
         answer_within: within.map(|ms| Duration::from_millis(ms.into())),
+        follows_node: options.get_extension(&extensions.follows_node).as_bool().unwrap_or_default(),
     }
 }
 
@@ -194,6 +206,11 @@ impl OperationInfo {
             }
         }
         template
+    }
+
+    /// Whether it can be watched: it is a read whose answer is one message.
+    pub fn is_watchable(&self) -> bool {
+        self.method == Method::Get && !self.streaming
     }
 
     /// Its path over gRPC, e.g. `/api.v2.Query/GetWithdrawal`.

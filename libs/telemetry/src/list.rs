@@ -86,6 +86,16 @@ metrics! {
         "Time of a round trip over the bus, repetitions included, by operation and code";
     EDGE_CONNECTIONS = "mesh.edge.connections" "{connection}" Gauge &[], EDGE,
         "Open connections of clients";
+    EDGE_WATCHES = "mesh.edge.watches" "{watch}" Gauge &[], EDGE,
+        "Open watches";
+    EDGE_WATCHED_QUESTIONS = "mesh.edge.watches.questions" "{question}" Gauge &[], EDGE,
+        "Distinct questions that are watched: each is looked at once for a new block";
+    EDGE_WATCH_EVENTS = "mesh.edge.watches.events" "{event}" Counter &[], EDGE,
+        "Changes and problems sent to watchers, first answers not counted";
+    EDGE_WATCH_EVENTS_SKIPPED = "mesh.edge.watches.events.skipped" "{event}" Counter &[], EDGE,
+        "States that slow watchers were not sent because a newer one was there";
+    EDGE_WATCHES_CUT = "mesh.edge.watches.cut" "{watch}" Counter &[], EDGE,
+        "Watches whose client took no byte for 120 s";
     EDGE_READS = "mesh.edge.reads" "{read}" Counter &["source"], EDGE,
         "Reads by where their answer came from: `kept` at the door or `cache`, `shared` with an equal one under way, \
          `service`, or `outdated` while the store is away";

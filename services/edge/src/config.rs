@@ -27,6 +27,9 @@ const IDLE_MS: u64 = 60_000;
 /// Time for the bus in addition to the service's own.
 const BUS_TIME: Duration = Duration::from_millis(250);
 
+/// Default number of watches at the same time (contract W8).
+const DEFAULT_WATCHES: usize = 20_000;
+
 /// A client that reads nothing of its answer for so long is disconnected (contract section 7).
 pub(crate) const STALL_TIMEOUT: Duration = Duration::from_secs(120);
 
@@ -83,6 +86,10 @@ pub(crate) struct Config {
     pub(crate) rate: Option<RateLimit>,
     /// Downloads of one address at the same time; `None` = unlimited.
     pub(crate) exports_per_address: Option<NonZeroUsize>,
+    /// Watches at the same time.
+    pub(crate) watches: usize,
+    /// Watches of one address at the same time; `None` = unlimited.
+    pub(crate) watches_per_address: Option<NonZeroUsize>,
     /// Which requests get an access log line.
     pub(crate) access_log: AccessLogMode,
     pub(crate) limits: Limits,
@@ -150,6 +157,8 @@ impl mesh_chassis::Config for Config {
             proxies: env.or("MESH_EDGE_TRUSTED_PROXIES", TrustedProxies::default()),
             rate: RateLimit::read(env),
             exports_per_address: NonZeroUsize::new(env.or("MESH_EDGE_EXPORTS_PER_ADDRESS", 0)),
+            watches: env.or("MESH_EDGE_WATCHES", DEFAULT_WATCHES),
+            watches_per_address: NonZeroUsize::new(env.or("MESH_EDGE_WATCHES_PER_ADDRESS", 0)),
             access_log: env.or("MESH_EDGE_ACCESS_LOG", AccessLogMode::Off),
             limits: Limits::read(env),
         }

@@ -1,7 +1,10 @@
 //! The gateway actor: takes a request through its stages in the order of contract section 2.3: path and
 //! method, sizes, parameters; then the service answers.
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use actix::{Actor, Context, Handler, Message};
 use bytes::Bytes;
@@ -36,10 +39,11 @@ use crate::{
     metrics::Metrics,
     respond::{answer, download::Download, handling::HandlingNote},
     route::{
-        routes::{RouteMatch, Routes},
+        routes::{RouteMatch, Routes, WATCH},
         status::MeshStatus,
     },
     trace::{RequestId, Trace},
+    watch::{event_stream, http::WatchRequest, registry::Watches},
     wire::unread_body,
 };
 
@@ -86,25 +90,19 @@ pub(crate) struct Gateway {
 
 /// What all requests share.
 pub(crate) struct GatewayState {
-    pub(crate) backend: Backend,
-    status: MeshStatus,
-    routes: Routes,
+    pub(crate) backend: Arc<Backend>,
+    pub(crate) watches: Arc<Watches>,
+    pub(crate) status: MeshStatus,
+    pub(crate) routes: Routes,
     pub(crate) admission: Arc<Admission>,
     pub(crate) config: Arc<Config>,
     pub(crate) metrics: Metrics,
 }
 
 impl Gateway {
-    /// A gateway to the services behind `backend`.
-    pub(crate) fn new(
-        backend: Backend,
-        status: MeshStatus,
-        routes: Routes,
-        admission: Arc<Admission>,
-        config: Arc<Config>,
-        metrics: Metrics,
-    ) -> Self {
-        Self { state: Arc::new(GatewayState { backend, status, routes, admission, config, metrics }) }
+    /// The gateway with these parts.
+    pub(crate) fn new(state: GatewayState) -> Self {
+        Self { state: Arc::new(state) }
     }
 }
 
@@ -210,10 +208,17 @@ impl GatewayState {
                 answer::check_if_match(&head.headers, None)?;
                 Ok(self.status.answer().await)
             }
+            RouteMatch::Watch if is_read => {
+                self.check_rate(head)?;
+                self.watch(head, body, None, trace, note).await
+            }
             RouteMatch::Operation(operation, path)
                 if operation.method == proto_msgs::Method::Get && is_read =>
             {
                 self.check_rate(head)?;
+                if operation.is_watchable() && event_stream::is_wanted(&head.headers) {
+                    return self.watch(head, body, Some((operation, path)), trace, note).await;
+                }
                 self.read(head, body, operation, path, trace, note).await
             }
             RouteMatch::Operation(operation, path)
@@ -278,7 +283,7 @@ impl GatewayState {
     ) -> Result<Response, HttpError> {
         // Before the permit: a slow body holds none.
         body::drain(body, &head.headers, &self.config.limits).await?;
-        let _permit = self.admission.request(&head.client, operation)?;
+        let _permit = self.admission.request(&head.client, &operation.name)?;
         let gzip = answer::accepts_gzip(&head.headers);
         let question = match &head.question {
             Some(question) => {
@@ -293,7 +298,7 @@ impl GatewayState {
                 HttpQuestion { question: Arc::new(question?), ignored }
             }
         };
-        let context = self.call_context(head, operation, trace);
+        let context = self.call_context(head, self.config.limits.answer_time_of(operation), trace);
         if operation.streaming {
             let download = Download {
                 backend: &self.backend,
@@ -301,13 +306,34 @@ impl GatewayState {
                 context: &context,
                 headers: &head.headers,
                 is_head: head.method == Method::HEAD,
-                permit: self.admission.download(&head.client)?,
+                permit: Some(self.admission.download(&head.client)?),
             };
             return download.answer().await;
         }
         let answer = self.backend.read_target(head.target(), &question, &context).await?;
         answer::check_if_match(&head.headers, answer.etag.as_deref())?;
         Ok(answer::respond(&answer, &head.headers))
+    }
+
+    /// Answers a watch: of one read, or of those in the query of `GET /watch`.
+    async fn watch(
+        &self,
+        head: &RequestHead,
+        body: &mut Body<warp::Error>,
+        read: Option<(&'static OperationInfo, &[(&str, String)])>,
+        trace: Option<TraceContext>,
+        note: &mut HandlingNote,
+    ) -> Result<Response, HttpError> {
+        body::drain(body, &head.headers, &self.config.limits).await?;
+        let _permit = self.admission.request(&head.client, read.map_or(WATCH, |(read, _)| &read.name))?;
+        let handling = note.read(&head.headers);
+        let mut request = match read {
+            Some((read, path)) => WatchRequest::one(read, path, head.query(), handling),
+            None => WatchRequest::several(&self.routes, head.query(), handling),
+        };
+        note.ignored = request.ignored.take();
+        let context = self.call_context(head, self.config.limits.answer_time, trace);
+        Ok(request.answer(&self.watches, &head.client, &head.headers, &context).await?)
     }
 
     /// Answers a submission.
@@ -320,11 +346,11 @@ impl GatewayState {
         trace: Option<TraceContext>,
         note: &mut HandlingNote,
     ) -> Result<Response, HttpError> {
-        let _permit = self.admission.request(&head.client, operation)?;
+        let _permit = self.admission.request(&head.client, &operation.name)?;
         let body: Bytes = body::read_whole(body, &head.headers, &self.config.limits).await?;
         self.metrics.received_body(&operation.name, body.len());
         let gzip = answer::accepts_gzip(&head.headers);
-        let context = self.call_context(head, operation, trace);
+        let context = self.call_context(head, self.config.limits.answer_time_of(operation), trace);
         let handling = note.read(&head.headers);
         let decoded = decode::from_http(operation, path, head.query(), &body, gzip, handling);
         note.ignored = decoded.ignored;
@@ -332,16 +358,11 @@ impl GatewayState {
         Ok(answer::respond(&answer, &head.headers))
     }
 
-    fn call_context(
-        &self,
-        head: &RequestHead,
-        operation: &OperationInfo,
-        trace: Option<TraceContext>,
-    ) -> CallContext {
+    fn call_context(&self, head: &RequestHead, within: Duration, trace: Option<TraceContext>) -> CallContext {
         CallContext {
             request_id: head.id.as_str().to_owned(),
             traceparent: trace,
-            deadline: time::Instant::now() + self.config.limits.answer_time_of(operation),
+            deadline: time::Instant::now() + within,
             has_full_time: true,
             connection: Arc::clone(&head.client.connection),
         }

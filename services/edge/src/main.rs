@@ -15,13 +15,14 @@ mod metrics;
 mod respond;
 mod route;
 mod trace;
+mod watch;
 mod wire;
 
 use std::{process::ExitCode, sync::Arc, time::Duration};
 
 use actix::Actor;
 use mesh_chassis::{Failure, LogQueue, Service, Setup};
-use tokio::{sync::watch, time};
+use tokio::{sync, time};
 
 use crate::{
     access_log::AccessLog,
@@ -32,10 +33,11 @@ use crate::{
         heads::ChainHeads,
     },
     config::{AccessLogMode, Config},
-    gateway::Gateway,
+    gateway::{Gateway, GatewayState},
     grpc::standard::Grpc,
     metrics::Metrics,
     route::{pages, routes::Routes, service::HttpService, status::MeshStatus},
+    watch::registry::Watches,
     wire::{listen, server::Server},
 };
 
@@ -66,9 +68,11 @@ async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
     let cache = Arc::new(Cache::new(config.cache_bytes, Arc::clone(&heads)));
     cache::spawn_eviction(&cache);
     setup.bus.register_metrics(&mut setup.registry.borrow_mut());
-    let (stop_waiting, stopping) = watch::channel(false);
+    let (stop_waiting, stopping) = sync::watch::channel(false);
     let backend =
         Backend::new(setup.bus.clone(), Arc::clone(&heads), Arc::clone(&cache), &metrics, &config, stopping);
+    let backend = Arc::new(backend);
+    let watches = Watches::new(Arc::clone(&backend), Arc::clone(&heads), &config, &metrics);
     let routes = Routes::of_contract(pages::all(&config)?);
     let access_log = match config.access_log {
         AccessLogMode::Off => None,
@@ -76,9 +80,16 @@ async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
     };
     let status = MeshStatus::new(setup.bus.clone(), Arc::clone(&heads));
     let admission = Arc::new(Admission::new(&config, &metrics));
-    let gateway =
-        Gateway::new(backend, status, routes, Arc::clone(&admission), Arc::clone(&config), metrics.clone());
-    let gateway = gateway.start();
+    let gateway = GatewayState {
+        backend,
+        watches: Arc::clone(&watches),
+        status,
+        routes,
+        admission: Arc::clone(&admission),
+        config: Arc::clone(&config),
+        metrics: metrics.clone(),
+    };
+    let gateway = Gateway::new(gateway).start();
     let grpc = Grpc::start(gateway.clone(), setup.bus, metrics.clone()).await?;
     let service = HttpService::new(gateway, cache, Arc::clone(&config));
     let server =
@@ -90,6 +101,7 @@ async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
             time::sleep(grace.saturating_sub(SUBMISSION_RESERVE)).await;
             stop_waiting.send_replace(true);
         });
+        watches.drain(grace);
         grpc.stop().await;
         server.drain(grace).await;
     }))

@@ -37,6 +37,16 @@ pub(crate) struct Metrics {
     pub(crate) log_dropped: Counter,
     /// Open connections.
     pub(crate) connections: Gauge<i64, AtomicI64>,
+    /// Open watches.
+    pub(crate) watches: Gauge,
+    /// Distinct questions that are watched.
+    pub(crate) watched_questions: Gauge,
+    /// Events sent to watchers.
+    pub(crate) watch_events: Counter,
+    /// States that a newer one took the place of before a watcher was sent them.
+    pub(crate) watch_events_skipped: Counter,
+    /// Watches that were cut because their client took no byte.
+    pub(crate) watches_cut: Counter,
 }
 
 /// Labels of an HTTP request. Operation: `none` where no route matches; a page has no route of the contract.
@@ -71,6 +81,8 @@ pub(crate) enum LimitKind {
     Rate,
     /// Downloads at the same time.
     Downloads,
+    /// Watches at the same time.
+    Watches,
 }
 
 /// Metrics of an operation for the fast path, without a lookup by labels.
@@ -111,6 +123,11 @@ impl Metrics {
             refused: Family::default(),
             log_dropped: Counter::default(),
             connections: Gauge::default(),
+            watches: Gauge::default(),
+            watched_questions: Gauge::default(),
+            watch_events: Counter::default(),
+            watch_events_skipped: Counter::default(),
+            watches_cut: Counter::default(),
         };
         for source in [
             ReadSource::FastPath,
@@ -128,7 +145,7 @@ impl Metrics {
         registry.add(&list::HTTP_SERVER_ACTIVE_REQUESTS, metrics.active.clone());
         metrics.calls.register(registry, &list::RPC_SERVER_CALL_DURATION);
         registry.add(&list::EDGE_READS, metrics.reads.clone());
-        for limit in [LimitKind::Rate, LimitKind::Downloads] {
+        for limit in [LimitKind::Rate, LimitKind::Downloads, LimitKind::Watches] {
             metrics.limited(limit);
         }
         for reason in ["full", "address", "operation"] {
@@ -141,6 +158,11 @@ impl Metrics {
         registry.add(&list::EDGE_LIMITED, metrics.limited.clone());
         registry.add(&list::EDGE_SHED, metrics.shed.clone());
         registry.add(&list::EDGE_CONNECTIONS, metrics.connections.clone());
+        registry.add(&list::EDGE_WATCHES, metrics.watches.clone());
+        registry.add(&list::EDGE_WATCHED_QUESTIONS, metrics.watched_questions.clone());
+        registry.add(&list::EDGE_WATCH_EVENTS, metrics.watch_events.clone());
+        registry.add(&list::EDGE_WATCH_EVENTS_SKIPPED, metrics.watch_events_skipped.clone());
+        registry.add(&list::EDGE_WATCHES_CUT, metrics.watches_cut.clone());
         metrics
     }
 
@@ -186,6 +208,7 @@ impl Metrics {
         let limit = match kind {
             LimitKind::Rate => "rate",
             LimitKind::Downloads => "exports",
+            LimitKind::Watches => "watches",
         };
         self.limited.get_or_create_owned(&[("limit", limit)])
     }

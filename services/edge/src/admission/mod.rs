@@ -1,8 +1,8 @@
 //! Who is served: the address a client is counted by, its rate, and permits for connections, requests and
 //! downloads.
 
+pub(crate) mod address_limit;
 pub(crate) mod client_address;
-pub(crate) mod download_limit;
 pub(crate) mod fair_semaphore;
 pub(crate) mod head;
 pub(crate) mod open_files;
@@ -13,12 +13,11 @@ use std::{net::IpAddr, sync::Arc};
 
 use http::HeaderMap;
 use mesh_problem::Problem;
-use proto_msgs::OperationInfo;
 
 use crate::{
     admission::{
+        address_limit::{AddressLimit, AddressPermit},
         client_address::{Address, TrustedProxies},
-        download_limit::{DownloadLimit, DownloadPermit},
         fair_semaphore::{FairSemaphore, Owner, Permit, Rejected},
         rate_limiter::{RateLimitStatus, RateLimiter},
     },
@@ -57,7 +56,7 @@ pub(crate) struct Admission {
     rate: Option<RateLimiter>,
     connections: Arc<FairSemaphore>,
     requests: Arc<FairSemaphore>,
-    downloads: DownloadLimit,
+    downloads: AddressLimit,
     metrics: Metrics,
 }
 
@@ -69,7 +68,7 @@ impl Admission {
             rate: config.rate.map(|rate| RateLimiter::new(rate.per_s, rate.burst)),
             connections: FairSemaphore::new(config.limits.connections),
             requests: FairSemaphore::new(config.limits.in_flight),
-            downloads: DownloadLimit::new(config.exports_per_address),
+            downloads: AddressLimit::downloads(config.exports_per_address),
             metrics: metrics.clone(),
         }
     }
@@ -124,9 +123,9 @@ impl Admission {
     pub(crate) fn request(
         &self,
         client: &ClientContext,
-        operation: &'static OperationInfo,
+        operation: &'static str,
     ) -> Result<Permit<2>, Problem> {
-        let owners = [Owner::Address(client.address), Owner::Operation(&operation.name)];
+        let owners = [Owner::Address(client.address), Owner::Operation(operation)];
         self.requests.try_acquire(owners).map_err(|rejected| {
             self.metrics.shed(rejected.reason()).inc();
             Problem::unavailable(match rejected {
@@ -137,11 +136,11 @@ impl Admission {
         })
     }
 
-    /// A permit for a download; `None` when downloads are not limited.
+    /// A permit for a download.
     ///
     /// # Errors
     /// When the address has as many downloads as allowed.
-    pub(crate) fn download(&self, client: &ClientContext) -> Result<Option<DownloadPermit>, Problem> {
+    pub(crate) fn download(&self, client: &ClientContext) -> Result<AddressPermit, Problem> {
         self.downloads.try_acquire(client.address).inspect_err(|_| {
             self.metrics.limited(LimitKind::Downloads).inc();
         })

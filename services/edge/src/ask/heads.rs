@@ -25,6 +25,25 @@ const AWAY_WAIT: Duration = Duration::from_millis(150);
 /// A store is taken as reset to an older block once its announcements have been lower for this long.
 const RESET_AFTER: Duration = Duration::from_secs(2);
 
+/// Which of the two heads an answer changes with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum HeadSource {
+    /// The newest block of the store.
+    Store,
+    /// The newest block of the consensus node.
+    Node,
+}
+
+/// What is known of a head.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct HeadStatus {
+    /// Height of the newest block; 0 = none known.
+    pub(crate) height: u64,
+    /// Whether the last announcement is recent and does not say that the store is away: the next block will
+    /// be announced.
+    pub(crate) is_followed: bool,
+}
+
 /// The newest blocks known.
 #[derive(Debug)]
 pub(crate) struct ChainHeads {
@@ -32,6 +51,10 @@ pub(crate) struct ChainHeads {
     newest: AtomicU64,
     store: watch::Sender<Option<Timed<StoreStatus>>>,
     node: watch::Sender<Option<Timed<NodeStatus>>>,
+    /// Notified when the status of the store's head changes.
+    store_changed: watch::Sender<()>,
+    /// Notified when the status of the node's head changes.
+    node_changed: watch::Sender<()>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -52,7 +75,13 @@ impl<N> Timed<N> {
 
 impl Default for ChainHeads {
     fn default() -> Self {
-        Self { newest: AtomicU64::new(0), store: watch::Sender::new(None), node: watch::Sender::new(None) }
+        Self {
+            newest: AtomicU64::new(0),
+            store: watch::Sender::new(None),
+            node: watch::Sender::new(None),
+            store_changed: watch::Sender::new(()),
+            node_changed: watch::Sender::new(()),
+        }
     }
 }
 
@@ -70,7 +99,7 @@ impl ChainHeads {
             loop {
                 tokio::select! {
                     Some(news) = store.next() => heads.update_store(news, &mut lower_since),
-                    Some(news) = node.next() => drop(heads.node.send_replace(Timed::now(news))),
+                    Some(news) = node.next() => heads.update_node(news),
                     else => return,
                 }
             }
@@ -85,7 +114,33 @@ impl ChainHeads {
 
     /// Records the height of a reply.
     pub(crate) fn observe(&self, height: u64) {
-        self.newest.fetch_max(height, Ordering::AcqRel);
+        if self.newest.fetch_max(height, Ordering::AcqRel) < height {
+            self.store_changed.send_replace(());
+        }
+    }
+
+    /// What is known of a head now.
+    pub(crate) fn status(&self, source: HeadSource) -> HeadStatus {
+        match source {
+            HeadSource::Store => {
+                let latest = *self.store.borrow();
+                let is_followed = latest.is_some_and(|latest| latest.is_current() && latest.news.is_there);
+                HeadStatus { height: self.newest(), is_followed }
+            }
+            HeadSource::Node => {
+                let latest = *self.node.borrow();
+                let height = latest.map_or(0, |latest| latest.news.height);
+                HeadStatus { height, is_followed: latest.is_some_and(|latest| latest.is_current()) }
+            }
+        }
+    }
+
+    /// Tells when the status of a head changes, except that announcements stop.
+    pub(crate) fn changes(&self, source: HeadSource) -> watch::Receiver<()> {
+        match source {
+            HeadSource::Store => self.store_changed.subscribe(),
+            HeadSource::Node => self.node_changed.subscribe(),
+        }
     }
 
     /// Whether the store is away, asked after a failed read.
@@ -124,8 +179,19 @@ impl ChainHeads {
             tracing::warn!(height, newest = self.newest(), "the store was set back");
             *lower_since = None;
             self.newest.store(height, Ordering::Release);
+            self.store_changed.send_replace(());
         }
-        self.store.send_replace(Timed::now(news));
+        let before = self.store.send_replace(Timed::now(news));
+        if before.is_none_or(|before| before.news.is_there != news.is_there) {
+            self.store_changed.send_replace(());
+        }
+    }
+
+    fn update_node(&self, news: NodeStatus) {
+        let before = self.node.send_replace(Timed::now(news));
+        if before.is_none_or(|before| before.news != news) {
+            self.node_changed.send_replace(());
+        }
     }
 }
 
@@ -162,6 +228,29 @@ mod tests {
         lower.replace(Instant::now().checked_sub(RESET_AFTER * 2).unwrap());
         heads.update_store(news(3, true), &mut lower);
         assert_eq!(heads.newest(), 3);
+    }
+
+    #[test]
+    fn a_change_of_a_head_is_told_and_a_repeated_announcement_is_not() {
+        let (heads, mut lower) = (ChainHeads::default(), None);
+        let (mut store, node) = (heads.changes(HeadSource::Store), heads.changes(HeadSource::Node));
+        let mut is_told = |height, is_there| {
+            heads.update_store(news(height, is_there), &mut lower);
+            let is_told = store.has_changed().unwrap();
+            store.borrow_and_update();
+            (is_told, heads.status(HeadSource::Store))
+        };
+        let status = |height, is_followed| HeadStatus { height, is_followed };
+        assert_eq!(is_told(5, true), (true, status(5, true)));
+        assert_eq!(is_told(5, true), (false, status(5, true)));
+        assert_eq!(is_told(5, false), (true, status(5, false)), "the store is away");
+        assert_eq!(is_told(6, true), (true, status(6, true)));
+        heads.observe(7);
+        assert!(store.has_changed().unwrap(), "a reply was newer");
+        assert!(!node.has_changed().unwrap() && !heads.status(HeadSource::Node).is_followed);
+        heads.update_node(NodeStatus { height: 9 });
+        assert!(node.has_changed().unwrap());
+        assert_eq!(heads.status(HeadSource::Node), status(9, true));
     }
 
     #[tokio::test]

@@ -2,6 +2,7 @@
 
 use std::{borrow::Cow, collections::HashMap};
 
+use http::HeaderValue;
 use mesh_problem::{MALFORMED, Problem};
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, ReflectMessage, Value};
 use proto_msgs::{Contract, Format};
@@ -29,6 +30,27 @@ impl<'a> Parameters<'a> {
     /// Adds the parameters that an operation without parameters does not know.
     pub(super) fn add_unknown(&self, unknown: &mut UnknownNames) {
         self.0.iter().filter(|(name, _)| name != PRETTY).for_each(|(name, _)| unknown.push(name));
+    }
+
+    /// The values of the only parameter that is known, and the names of the others (J11).
+    ///
+    /// # Errors
+    /// With strict handling, when there are others.
+    pub(crate) fn only(
+        &self,
+        known: &str,
+        handling: Handling,
+    ) -> Result<(Vec<&str>, Option<HeaderValue>), Problem> {
+        let mut unknown = UnknownNames::default();
+        self.0
+            .iter()
+            .filter(|(name, _)| name != known && name != PRETTY)
+            .for_each(|(name, _)| unknown.push(name));
+        if handling == Handling::Strict && !unknown.is_empty() {
+            return Err(unknown.refusal("a parameter is unknown", &[known.to_owned()]));
+        }
+        let values = self.0.iter().filter(|(name, text)| name == known && !text.is_empty());
+        Ok((values.map(|(_, text)| text.as_ref()).collect(), unknown.header()))
     }
 
     /// Whether the answer is to be indented: `?pretty`, `?pretty=true` (J12).

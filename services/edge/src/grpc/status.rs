@@ -1,29 +1,16 @@
-//! A problem as a gRPC status (contract section 2): its code's number, the first reason as the message, and
-//! all of them as `google.rpc.Status` with the contract's detail objects.
+//! A problem as a gRPC status (contract section 2), with all its reasons as details.
 
 use http::Response;
-use mesh_problem::{Detail, Problem};
-use prost_reflect::{prost::Message, prost_types::Any};
-use proto_msgs::{google::rpc, v2::ErrorDetail};
+use mesh_problem::Problem;
+use prost_reflect::prost::Message;
 use tonic::{Code, Status, body::Body};
 
-use crate::respond::notes::ErrorNumbers;
-
-const DETAIL_TYPE: &str = "type.googleapis.com/api.v2.ErrorDetail";
+use crate::respond::{notes::ErrorNumbers, rpc_status};
 
 /// The status of a problem.
 pub(super) fn status(problem: &Problem) -> Status {
-    let code = i32::from(problem.code.number());
-    let message = problem.details.first().map(|detail| detail.message.clone()).unwrap_or_default();
-    let details = problem.details.iter().map(detail).collect();
-    let rich = rpc::Status { code, message: message.clone(), details };
-    Status::with_details(Code::from(code), message, rich.encode_to_vec().into())
-}
-
-fn detail(detail: &Detail) -> Any {
-    let Detail { number, message, inner } = detail.clone();
-    let detail = ErrorDetail { code: i32::try_from(number).unwrap_or(i32::MAX), message, inner };
-    Any { type_url: DETAIL_TYPE.to_owned(), value: detail.encode_to_vec() }
+    let rich = rpc_status::message(problem);
+    Status::with_details(Code::from(rich.code), rich.message.clone(), rich.encode_to_vec().into())
 }
 
 /// The answer to a call that failed.
@@ -35,6 +22,9 @@ pub(super) fn refused(problem: &Problem) -> Response<Body> {
 
 #[cfg(test)]
 mod tests {
+    use mesh_problem::Detail;
+    use proto_msgs::{google::rpc, v2::ErrorDetail};
+
     use super::*;
 
     #[test]

@@ -18,7 +18,7 @@ use sync_wrapper::SyncStream;
 use warp::reply::{Reply as _, Response};
 
 use crate::{
-    admission::{download_limit::DownloadPermit, head::HttpError},
+    admission::{address_limit::AddressPermit, head::HttpError},
     ask::{
         backend::{Backend, CallContext},
         cache::Question,
@@ -47,7 +47,7 @@ pub(crate) struct Download<'a> {
     pub(crate) headers: &'a HeaderMap,
     pub(crate) is_head: bool,
     /// Held by the body.
-    pub(crate) permit: Option<DownloadPermit>,
+    pub(crate) permit: Option<AddressPermit>,
 }
 
 impl Download<'_> {
@@ -233,7 +233,7 @@ fn bytes_of(
 /// The same bytes in pieces no longer than a frame. Holds the permit until it is dropped.
 fn frames(
     pieces: impl Stream<Item = io::Result<Bytes>> + Send + 'static,
-    permit: Option<DownloadPermit>,
+    permit: Option<AddressPermit>,
 ) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
     let state = (Box::pin(pieces), Bytes::new(), permit);
     stream::unfold(state, |(mut pieces, mut rest, permit)| async move {

@@ -7,3 +7,4 @@ mod gzip;
 pub(crate) mod handling;
 pub(crate) mod notes;
 mod range;
+pub(crate) mod rpc_status;

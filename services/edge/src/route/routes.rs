@@ -25,7 +25,13 @@ pub(crate) enum RouteMatch {
     Page(Arc<Page>),
     /// The status of the mesh, for the console.
     Status,
+    /// Watches of several reads on one stream (W10).
+    Watch,
 }
+
+/// The path of watches, and their name in metrics and logs.
+const WATCH_PATH: &str = "/watch";
+pub(crate) const WATCH: &str = "watch";
 
 impl Routes {
     /// The contract's operations, and these pages.
@@ -46,6 +52,9 @@ impl Routes {
         if path == status::PATH {
             return Some(RouteMatch::Status);
         }
+        if path == WATCH_PATH {
+            return Some(RouteMatch::Watch);
+        }
         let segments: Vec<String> = path
             .strip_prefix('/')?
             .split('/')
@@ -65,6 +74,7 @@ impl RouteMatch {
             Self::Operation(operation, _) => &operation.name,
             Self::Page(page) => page.name,
             Self::Status => status::NAME,
+            Self::Watch => WATCH,
         }
     }
 
@@ -72,7 +82,7 @@ impl RouteMatch {
     pub(crate) fn route(&self, path: &str) -> String {
         match self {
             Self::Operation(operation, _) => operation.template(),
-            Self::Page(_) | Self::Status => path.to_owned(),
+            Self::Page(_) | Self::Status | Self::Watch => path.to_owned(),
         }
     }
 

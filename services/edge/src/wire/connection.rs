@@ -2,6 +2,7 @@
 //! by the request's client context, the gateway.
 
 use std::{
+    pin::pin,
     sync::{
         Arc, OnceLock,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
@@ -10,7 +11,7 @@ use std::{
 };
 
 use mesh_framing::Ambiguity;
-use tokio::time::Instant;
+use tokio::{sync::Notify, time::Instant};
 
 /// The state of one connection.
 #[derive(Debug, Default)]
@@ -28,6 +29,12 @@ pub(crate) struct ConnectionState {
     opened_at: OpenedAt,
     /// When the newest answer was complete, nanoseconds after `opened_at`.
     finished_ns: AtomicU64,
+    /// Whether the client takes no more bytes at present.
+    blocked: AtomicBool,
+    /// Notified when it takes bytes again.
+    unblocked: Notify,
+    /// Whether the connection is closed because its client took no bytes for too long.
+    stalled: AtomicBool,
 }
 
 #[derive(Debug)]
@@ -118,6 +125,32 @@ impl ConnectionState {
     /// Whether a long-lived stream is open: silence is then no sign of a stalled client.
     pub(crate) fn has_long_lived_stream(&self) -> bool {
         self.long_lived.load(Ordering::Relaxed) > 0
+    }
+
+    /// Records whether a write has to wait for the client.
+    pub(super) fn set_blocked(&self, is_blocked: bool) {
+        if self.blocked.swap(is_blocked, Ordering::Relaxed) && !is_blocked {
+            self.unblocked.notify_waiters();
+        }
+    }
+
+    /// Resolves once no write has to wait for the client. Until then an answer that is made later is newer.
+    pub(crate) async fn until_writable(&self) {
+        let mut unblocked = pin!(self.unblocked.notified());
+        while self.blocked.load(Ordering::Relaxed) {
+            unblocked.as_mut().await;
+            unblocked.set(self.unblocked.notified());
+        }
+    }
+
+    /// Records that the connection is closed because its client took no bytes for too long.
+    pub(super) fn set_stalled(&self) {
+        self.stalled.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the connection is closed because its client took no bytes for too long.
+    pub(crate) fn has_stalled(&self) -> bool {
+        self.stalled.load(Ordering::Relaxed)
     }
 
     /// Counts a poll of an answer's body.

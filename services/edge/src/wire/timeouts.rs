@@ -141,11 +141,17 @@ impl<S> TimeoutStream<S> {
         written: Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
         if written.is_ready() {
-            self.write_timer = None;
+            if self.write_timer.take().is_some() {
+                self.state.set_blocked(false);
+            }
             return written;
         }
-        let timer = self.write_timer.get_or_insert_with(|| Box::pin(sleep(self.timeouts.stall)));
+        let timer = self.write_timer.get_or_insert_with(|| {
+            self.state.set_blocked(true);
+            Box::pin(sleep(self.timeouts.stall))
+        });
         ready!(timer.as_mut().poll(context));
+        self.state.set_stalled();
         Poll::Ready(Err(timed_out("the client takes nothing")))
     }
 }

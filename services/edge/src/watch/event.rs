@@ -1,0 +1,137 @@
+//! An event of a watch: a state of an answer, in the bytes that all watchers of its question are sent.
+
+use std::{
+    hash::{DefaultHasher, Hasher},
+    sync::Arc,
+};
+
+use bytes::Bytes;
+use mesh_bus::Format;
+use mesh_problem::Problem;
+use prost_reflect::{prost::Message, prost_types::Any};
+use proto_msgs::{Contract, google::rpc, v2::WatchReply};
+use tokio::time::Instant;
+
+use crate::{
+    ask::cache::Question,
+    respond::{answer::Answer, rpc_status},
+};
+
+/// What an event says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EventKind {
+    /// The answer.
+    Answer,
+    /// Why there is none at present (W5).
+    Problem,
+}
+
+/// A state of an answer.
+#[derive(Debug)]
+pub(crate) struct Event {
+    kind: EventKind,
+    is_text: bool,
+    /// Height of the head when it was read; of a problem, that of the last answer.
+    pub(crate) height: u64,
+    /// When it was asked for.
+    pub(crate) asked_at: Instant,
+    /// Equal for equal bodies.
+    pub(crate) digest: u64,
+    /// Its bytes for a watcher who is told its own height: lines of text, or an encoded `WatchReply`.
+    whole: Bytes,
+    /// Where the part begins that is the same for every height and name.
+    data_at: usize,
+}
+
+/// An event as one watcher gets it.
+#[derive(Debug)]
+pub(crate) struct Emission {
+    pub(crate) event: Arc<Event>,
+    /// Height that the watcher is told: at least the event's, whose answer was still the same there.
+    pub(crate) height: u64,
+}
+
+impl Event {
+    /// The event of an answer that was read at this height.
+    pub(crate) fn of_answer(question: &Question, answer: &Answer, height: u64) -> Self {
+        let event = Self::new(EventKind::Answer, question, height, answer.asked_at, digest(answer));
+        if event.is_text {
+            return event.with_data([&[Bytes::from_static(b"data: ")], &*answer.parts, &[END]].concat());
+        }
+        let mut operations = Contract::get().operations().iter();
+        let operation = operations.find(|operation| operation.name == question.operation);
+        let name = operation.map_or("", |operation| operation.reply.full_name()).to_owned();
+        let time_ns = answer.head.map_or(0, |head| head.time_ns);
+        event.with_data(vec![reply(time_ns, &name, answer.parts.concat())])
+    }
+
+    /// The event of a problem that was met at this time.
+    pub(crate) fn of_problem(question: &Question, problem: &Problem, height: u64, asked_at: Instant) -> Self {
+        let body = problem.to_json();
+        let mut hasher = DefaultHasher::new();
+        hasher.write(&body);
+        // No answer has the digest of a problem.
+        hasher.write_u8(1);
+        let event = Self::new(EventKind::Problem, question, height, asked_at, hasher.finish());
+        if event.is_text {
+            return event.with_data(vec![Bytes::from_static(b"data: "), body.into(), END]);
+        }
+        let status: rpc::Status = rpc_status::message(problem);
+        event.with_data(vec![reply(0, "google.rpc.Status", status.encode_to_vec())])
+    }
+
+    fn new(kind: EventKind, question: &Question, height: u64, asked_at: Instant, digest: u64) -> Self {
+        let is_text = question.encoding.format != Format::Protobuf;
+        Self { kind, is_text, height, asked_at, digest, whole: Bytes::new(), data_at: 0 }
+    }
+
+    fn with_data(self, data: Vec<Bytes>) -> Self {
+        let head = self.head(self.height, None);
+        let data_at = head.len();
+        Self { whole: [vec![head], data].concat().concat().into(), data_at, ..self }
+    }
+
+    /// Whether it says why there is no answer.
+    pub(crate) fn is_problem(&self) -> bool {
+        self.kind == EventKind::Problem
+    }
+
+    /// Its bytes for a watcher who is told this height, in one or two pieces. `index`: of the read on a
+    /// stream with several (W10).
+    pub(crate) fn bytes(&self, height: u64, index: Option<usize>) -> Vec<Bytes> {
+        if height == self.height && index.is_none() {
+            return vec![self.whole.clone()];
+        }
+        vec![self.head(height, index), self.whole.slice(self.data_at..)]
+    }
+
+    fn head(&self, height: u64, index: Option<usize>) -> Bytes {
+        if !self.is_text {
+            // Fields of one message may be encoded in pieces.
+            return WatchReply { height, ..WatchReply::default() }.encode_to_vec().into();
+        }
+        let (id, name) = match self.kind {
+            EventKind::Answer => (format!("id: {height}\n"), "answer"),
+            EventKind::Problem => (String::new(), "problem"),
+        };
+        let index = index.map(|index| format!("-{index}")).unwrap_or_default();
+        format!("{id}event: {name}{index}\n").into()
+    }
+}
+
+/// The end of an event's text.
+const END: Bytes = Bytes::from_static(b"\n\n");
+
+/// An encoded `WatchReply` without its height.
+fn reply(timestamp: i64, name: &str, value: Vec<u8>) -> Bytes {
+    let answer = Any { type_url: format!("type.googleapis.com/{name}"), value };
+    WatchReply { timestamp, answer: Some(answer), ..WatchReply::default() }.encode_to_vec().into()
+}
+
+/// A number that is equal for equal bodies.
+pub(crate) fn digest(answer: &Answer) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    answer.parts.iter().for_each(|part| hasher.write(part));
+    hasher.write_u8(0);
+    hasher.finish()
+}

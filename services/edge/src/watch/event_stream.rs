@@ -1,0 +1,185 @@
+//! Watches over HTTP: the events of one or several watchers as server-sent events (W1, W4, W10, W11).
+
+use std::{io, sync::Arc};
+
+use bytes::Bytes;
+use futures_util::{
+    FutureExt, StreamExt,
+    future::{BoxFuture, select_all},
+    stream,
+};
+use http::{
+    HeaderMap, HeaderName, HeaderValue,
+    header::{ACCEPT, CACHE_CONTROL, CONNECTION, CONTENT_TYPE},
+};
+use sync_wrapper::SyncStream;
+use tokio::time::{Instant, sleep_until};
+use warp::reply::{Reply as _, Response};
+
+use crate::{
+    admission::address_limit::AddressPermit,
+    watch::{event::Emission, registry::Watches, schedule::QUIET_INTERVAL, watcher::Watcher},
+    wire::connection::ConnectionState,
+};
+
+const MEDIA_TYPE: &str = "text/event-stream";
+const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+/// The pause before a client comes back, milliseconds (W1).
+const RETRY: &str = "retry: 1000\n";
+
+/// Whether the client wants events: it accepts them, and does not accept JSON beside them as clients do that
+/// list all they could read.
+pub(crate) fn is_wanted(headers: &HeaderMap) -> bool {
+    let mut accepts = [(MEDIA_TYPE, false), ("application/json", false)];
+    let accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    for range in accepted.flat_map(|value| value.split(',')) {
+        let name = range.split(';').next().unwrap_or_default().trim();
+        for (wanted, is_accepted) in &mut accepts {
+            *is_accepted |= name.eq_ignore_ascii_case(wanted);
+        }
+    }
+    accepts[0].1 && !accepts[1].1
+}
+
+/// The height that a client has, which comes back (W6).
+pub(crate) fn last_id(headers: &HeaderMap) -> Option<u64> {
+    headers.get(LAST_EVENT_ID)?.to_str().ok()?.trim().parse().ok()
+}
+
+/// A stream of events to one client.
+pub(crate) struct EventStream {
+    /// One, or those of `GET /watch`.
+    watchers: Vec<Watcher>,
+    /// Whether events are named by the index of their read.
+    is_indexed: bool,
+    connection: Arc<ConnectionState>,
+    ending: BoxFuture<'static, ()>,
+    has_begun: bool,
+    /// When the client was last sent something.
+    sent_at: Instant,
+    _open: OpenStream,
+}
+
+/// Counts an open stream; holds its permit.
+pub(crate) struct OpenStream {
+    watches: Arc<Watches>,
+    connection: Arc<ConnectionState>,
+    _permit: AddressPermit,
+}
+
+impl OpenStream {
+    /// Counts a stream on this connection.
+    pub(crate) fn new(
+        watches: &Arc<Watches>,
+        connection: &Arc<ConnectionState>,
+        permit: AddressPermit,
+    ) -> Self {
+        watches.metrics().watches.inc();
+        Self { watches: Arc::clone(watches), connection: Arc::clone(connection), _permit: permit }
+    }
+}
+
+impl Drop for OpenStream {
+    fn drop(&mut self) {
+        let metrics = self.watches.metrics();
+        metrics.watches.dec();
+        if self.connection.has_stalled() {
+            metrics.watches_cut.inc();
+        }
+    }
+}
+
+/// What a stream does next.
+enum Step {
+    Event(Option<(usize, Emission)>),
+    NothingNew,
+    End,
+}
+
+impl EventStream {
+    /// A stream with the events of these watchers, of which there is at least one.
+    pub(crate) fn new(watchers: Vec<Watcher>, is_indexed: bool, open: OpenStream) -> Self {
+        Self {
+            watchers,
+            is_indexed,
+            connection: Arc::clone(&open.connection),
+            ending: open.watches.ending().boxed(),
+            has_begun: false,
+            sent_at: Instant::now(),
+            _open: open,
+        }
+    }
+
+    /// The response with these events.
+    pub(crate) fn into_response(self) -> Response {
+        // The connection has no other use after it: a client that comes back must find another edge when
+        // this one stops.
+        let closes = !self.connection.is_http2();
+        let frames = stream::unfold(self, |mut events| async move {
+            let frames = events.next().await?;
+            Some((stream::iter(frames.into_iter().map(Ok::<Bytes, io::Error>)), events))
+        });
+        let mut response = warp::reply::stream(SyncStream::new(frames.flatten())).into_response();
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
+        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store, no-transform"));
+        headers.insert(X_ACCEL_BUFFERING, HeaderValue::from_static("no"));
+        if closes {
+            headers.insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        response
+    }
+
+    /// The next bytes; `None` at the end.
+    async fn next(&mut self) -> Option<Vec<Bytes>> {
+        let first = !std::mem::replace(&mut self.has_begun, true);
+        let step = match first {
+            // The first bytes leave at once (W11).
+            true => select_watcher(&mut self.watchers).now_or_never().map_or(Step::NothingNew, Step::Event),
+            false => self.step().await,
+        };
+        let mut frames = match step {
+            Step::End | Step::Event(None) => return None,
+            Step::NothingNew => {
+                let height = self.watchers.iter().map(Watcher::height).max().unwrap_or_default();
+                vec![format!(": {height}\n\n").into()]
+            }
+            Step::Event(Some((index, Emission { event, height }))) => {
+                event.bytes(height, self.is_indexed.then_some(index))
+            }
+        };
+        if first {
+            frames.insert(0, Bytes::from_static(RETRY.as_bytes()));
+        }
+        self.sent_at = Instant::now();
+        Some(frames)
+    }
+
+    /// Waits for what comes next. An event is taken only once the connection takes bytes: until then a newer
+    /// one may take its place (W3).
+    async fn step(&mut self) -> Step {
+        let Self { watchers, connection, ending, sent_at, .. } = self;
+        let emission = async {
+            connection.until_writable().await;
+            select_watcher(watchers).await
+        };
+        tokio::select! {
+            biased;
+            () = ending => Step::End,
+            emission = emission => Step::Event(emission),
+            () = sleep_until(*sent_at + QUIET_INTERVAL) => Step::NothingNew,
+        }
+    }
+}
+
+/// The next event of any of these watchers, with its index; `None` when one of them ends.
+async fn select_watcher(watchers: &mut [Watcher]) -> Option<(usize, Emission)> {
+    if let [only] = watchers {
+        return Some((0, only.next().await?));
+    }
+    let each = watchers.iter_mut().map(|watcher| watcher.next().boxed());
+    let (emission, index, _) = select_all(each).await;
+    Some((index, emission?))
+}

@@ -1,0 +1,146 @@
+//! Requests to watch over HTTP: of one read by its own path (W1), of several by `GET /watch` (W10).
+
+use std::sync::Arc;
+
+use http::{HeaderMap, HeaderValue};
+use mesh_bus::{Encoding, Format};
+use mesh_problem::{MALFORMED, NOT_MAPPED, Problem};
+use proto_msgs::OperationInfo;
+use warp::reply::Response;
+
+use crate::{
+    admission::ClientContext,
+    ask::{backend::CallContext, cache::Question, heads::HeadSource},
+    decode::{self, Decoded, preferences::Handling, query::Parameters},
+    route::routes::{RouteMatch, Routes},
+    watch::{
+        event_stream::{self, EventStream, OpenStream},
+        registry::Watches,
+    },
+};
+
+/// The parameter with a read's path and query.
+const READ: &str = "read";
+
+/// Most reads on one stream (W10).
+const MAX_READS: usize = 16;
+
+/// A read that is to be watched.
+#[derive(Debug, Clone)]
+pub(crate) struct WatchedRead {
+    pub(crate) question: Arc<Question>,
+    pub(crate) source: HeadSource,
+}
+
+impl WatchedRead {
+    /// A read of this operation.
+    pub(crate) fn new(operation: &OperationInfo, question: Question) -> Self {
+        let source = if operation.follows_node { HeadSource::Node } else { HeadSource::Store };
+        Self { question: Arc::new(question), source }
+    }
+}
+
+/// The reads of a request.
+pub(crate) struct WatchRequest {
+    /// At least one, or the first failure.
+    reads: Result<Vec<WatchedRead>, Problem>,
+    /// Whether events are named by the index of their read.
+    is_indexed: bool,
+    /// The value of `X-Ignored`.
+    pub(crate) ignored: Option<HeaderValue>,
+}
+
+impl WatchRequest {
+    /// A watch of one read.
+    pub(crate) fn one(
+        operation: &'static OperationInfo,
+        path: &[(&str, String)],
+        query: &str,
+        handling: Handling,
+    ) -> Self {
+        let (read, ignored) = decode_read(operation, path, query, handling);
+        Self { reads: read.map(|read| vec![read]), is_indexed: false, ignored }
+    }
+
+    /// A watch of all reads in the query of `GET /watch`.
+    pub(crate) fn several(routes: &Routes, query: &str, handling: Handling) -> Self {
+        let parameters = Parameters::parse(query);
+        let (mut reads, mut ignored) = (Vec::new(), None);
+        let decoded = parameters.only(READ, handling).and_then(|(targets, unknown)| {
+            ignored = unknown;
+            if targets.is_empty() || targets.len() > MAX_READS {
+                let reason = format!("{READ} is given 1 to {MAX_READS} times");
+                return Err(Problem::invalid(MALFORMED, reason));
+            }
+            for (index, target) in targets.iter().enumerate() {
+                let (read, unknown) = decode_target(routes, target, handling);
+                ignored = ignored.take().or(unknown);
+                reads.push(read.map_err(|problem| in_read(index, problem))?);
+            }
+            Ok(())
+        });
+        Self { reads: decoded.map(|()| reads), is_indexed: true, ignored }
+    }
+
+    /// Answers with the events.
+    ///
+    /// # Errors
+    /// What a plain read of them would be refused for, and when there are too many watches.
+    pub(crate) async fn answer(
+        self,
+        watches: &Arc<Watches>,
+        client: &ClientContext,
+        headers: &HeaderMap,
+        context: &CallContext,
+    ) -> Result<Response, Problem> {
+        let reads = self.reads?;
+        let permit = watches.permit(client.address)?;
+        // Of several reads each has its own height (W10).
+        let last_id = event_stream::last_id(headers).filter(|_| !self.is_indexed);
+        let watching = reads.iter().enumerate().map(|(index, read)| async move {
+            let watcher = watches.watch(&read.question, read.source, last_id, context).await;
+            watcher.map_err(|problem| if self.is_indexed { in_read(index, problem) } else { problem })
+        });
+        let watchers = futures_util::future::try_join_all(watching).await?;
+        let open = OpenStream::new(watches, &client.connection, permit);
+        Ok(EventStream::new(watchers, self.is_indexed, open).into_response())
+    }
+}
+
+/// The read of a path and query.
+fn decode_target(
+    routes: &Routes,
+    target: &str,
+    handling: Handling,
+) -> (Result<WatchedRead, Problem>, Option<HeaderValue>) {
+    let (path, query) = target.split_once('?').unwrap_or((target, ""));
+    match routes.find(path) {
+        Some(RouteMatch::Operation(operation, path)) if operation.is_watchable() => {
+            decode_read(operation, &path, query, handling)
+        }
+        Some(_) => (Err(Problem::invalid(MALFORMED, "this cannot be watched")), None),
+        None => (Err(Problem::not_found(NOT_MAPPED, "no such path")), None),
+    }
+}
+
+fn decode_read(
+    operation: &'static OperationInfo,
+    path: &[(&str, String)],
+    query: &str,
+    handling: Handling,
+) -> (Result<WatchedRead, Problem>, Option<HeaderValue>) {
+    let Decoded { question, ignored } = decode::from_http(operation, path, query, &[], false, handling);
+    // On one line (W1), so that `pretty` changes nothing.
+    let encoding = Encoding { format: Format::Json, gzip: false };
+    let read = question.map(|question| WatchedRead::new(operation, Question { encoding, ..question }));
+    (read, ignored)
+}
+
+/// A problem that says which read of a request it is of.
+fn in_read(index: usize, mut problem: Problem) -> Problem {
+    for detail in &mut problem.details {
+        let separator = if detail.inner.is_empty() { "" } else { ": " };
+        detail.inner = format!("{READ} {index}{separator}{}", detail.inner);
+    }
+    problem
+}

@@ -1,0 +1,185 @@
+//! The actor of one distinct question that is watched: looks at the answer, and publishes it when it has
+//! changed (W1, W5, W7). It lives as long as it has a watcher.
+
+use std::{sync::Arc, time::Duration};
+
+use actix::{
+    Actor, ActorContext, AsyncContext, Context, SpawnHandle, StreamHandler, WrapFuture, fut::ActorFutureExt,
+};
+use futures_util::{Stream, stream};
+use mesh_problem::Problem;
+use tokio::{
+    sync::{Notify, futures::Notified, watch},
+    time::Instant,
+};
+
+use crate::{
+    ask::{
+        cache::Question,
+        heads::{HeadSource, HeadStatus},
+    },
+    respond::answer::Answer,
+    watch::{
+        registry::Watches,
+        schedule::{LookResult, Schedule},
+        state::Latest,
+    },
+};
+
+/// How often a live query checks that blocks are still announced, and that somebody watches.
+const CHECK_INTERVAL: Duration = Duration::from_secs(3);
+
+/// A question that is watched, as its watchers see it.
+pub(crate) struct LiveQuery {
+    question: Arc<Question>,
+    source: HeadSource,
+    latest: watch::Sender<Latest>,
+    /// Notified after each look, also when nothing has changed.
+    looked: Notify,
+    watches: Arc<Watches>,
+}
+
+impl LiveQuery {
+    /// Begins to follow a question, from an answer that was read at this height.
+    pub(super) fn start(
+        watches: &Arc<Watches>,
+        question: &Arc<Question>,
+        source: HeadSource,
+        answer: &Answer,
+        height: u64,
+    ) -> Arc<Self> {
+        let query = Arc::new(Self {
+            question: Arc::clone(question),
+            source,
+            latest: watch::Sender::new(Latest::new(question, answer, height)),
+            looked: Notify::new(),
+            watches: Arc::clone(watches),
+        });
+        let schedule = Schedule::new(answer.asked_at, height);
+        Looker { query: Arc::clone(&query), schedule, timer: None }.start();
+        query
+    }
+
+    /// The question.
+    pub(super) fn question(&self) -> &Question {
+        &self.question
+    }
+
+    /// The states from now on; the current one counts as seen.
+    pub(super) fn subscribe(&self) -> watch::Receiver<Latest> {
+        self.latest.subscribe()
+    }
+
+    /// Whether anybody watches.
+    pub(super) fn is_watched(&self) -> bool {
+        self.latest.receiver_count() > 0
+    }
+
+    /// Resolves after the next look.
+    pub(super) fn looked(&self) -> Notified<'_> {
+        self.looked.notified()
+    }
+
+    /// The head that the answer changes with.
+    pub(super) fn head(&self) -> HeadStatus {
+        self.watches.head(self.source)
+    }
+
+    /// Counts an event that is sent, and those that it took the place of.
+    pub(super) fn count_event(&self, skipped: u64) {
+        self.watches.count_event(skipped);
+    }
+
+    /// Publishes an answer that was read at this height, if it has changed.
+    fn publish(&self, answer: &Answer, height: u64) {
+        self.latest.send_if_modified(|latest| latest.publish(&self.question, answer, height));
+        self.looked.notify_waiters();
+    }
+
+    /// Publishes that there is no answer at present.
+    fn publish_problem(&self, problem: &Problem, asked_at: Instant) {
+        self.latest.send_if_modified(|latest| latest.publish_problem(&self.question, problem, asked_at));
+        self.looked.notify_waiters();
+    }
+}
+
+/// The actor that looks.
+struct Looker {
+    query: Arc<LiveQuery>,
+    schedule: Schedule,
+    timer: Option<SpawnHandle>,
+}
+
+/// The head has changed.
+struct HeadChanged;
+
+/// Each change of a head.
+fn head_changes(changes: watch::Receiver<()>) -> impl Stream<Item = HeadChanged> {
+    stream::unfold(changes, |mut changes| async move {
+        changes.changed().await.ok()?;
+        Some((HeadChanged, changes))
+    })
+}
+
+impl Actor for Looker {
+    type Context = Context<Self>;
+
+    fn started(&mut self, context: &mut Self::Context) {
+        context.add_stream(head_changes(self.query.watches.head_changes(self.query.source)));
+        self.look_or_wait(context);
+    }
+}
+
+impl StreamHandler<HeadChanged> for Looker {
+    fn handle(&mut self, _: HeadChanged, context: &mut Self::Context) {
+        self.look_or_wait(context);
+    }
+}
+
+impl Looker {
+    /// Looks if it is time, or waits until it is.
+    fn look_or_wait(&mut self, context: &mut Context<Self>) {
+        if let Some(timer) = self.timer.take() {
+            context.cancel_future(timer);
+        }
+        if self.query.watches.remove_unwatched(&self.query) {
+            return context.stop();
+        }
+        let (now, head) = (Instant::now(), self.query.head());
+        let Some(due) = self.schedule.due(head) else { return };
+        if due > now {
+            let wait = (due - now).min(CHECK_INTERVAL);
+            self.timer = Some(context.run_later(wait, |looker, context| looker.look_or_wait(context)));
+            return;
+        }
+        self.schedule.begin(now, head);
+        let query = Arc::clone(&self.query);
+        let look = async move { query.watches.look(&query.question).await };
+        let ended = look.into_actor(self).map(move |result, looker, context| {
+            looker.end_look(result, now, head);
+            looker.look_or_wait(context);
+        });
+        context.spawn(ended);
+    }
+
+    fn end_look(&mut self, result: Result<Arc<Answer>, Problem>, began_at: Instant, head: HeadStatus) {
+        match result {
+            Ok(answer) => {
+                let at_height = answer.height();
+                let result = if at_height.is_some() { LookResult::AtHeight } else { LookResult::Unknown };
+                self.schedule.end(result);
+                // Announcements of several replicas may cross; they are no new beginning.
+                let height =
+                    at_height.unwrap_or_else(|| head.height.max(self.query.latest.borrow().height()));
+                self.query.publish(&answer, height);
+            }
+            Err(problem) => {
+                let is_second = self.schedule.end(LookResult::Failed);
+                // A single failure may be a replica that has just left; another kind of refusal is an answer.
+                if is_second || !problem.code.is_passing() {
+                    self.query.publish_problem(&problem, began_at);
+                }
+            }
+        }
+    }
+}

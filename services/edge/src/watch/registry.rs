@@ -1,0 +1,177 @@
+//! The live queries of one edge by their questions, the limits on watches, and their end at a shutdown.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use mesh_problem::Problem;
+use parking_lot::Mutex;
+use tokio::{
+    sync::{Semaphore, watch},
+    time::{Instant, sleep_until},
+};
+
+use crate::{
+    admission::{
+        address_limit::{AddressLimit, AddressPermit},
+        client_address::Address,
+    },
+    ask::{
+        backend::{Backend, CallContext},
+        cache::Question,
+        heads::{ChainHeads, HeadSource, HeadStatus},
+    },
+    config::Config,
+    metrics::{LimitKind, Metrics},
+    respond::answer::Answer,
+    watch::{live_query::LiveQuery, watcher::Watcher},
+};
+
+/// Looks at the same time, so that thousands of distinct questions do not stand in front of plain reads.
+const MAX_LOOKS: usize = 64;
+
+/// Longest time over which a shutdown spreads the ends of watches; at most a third of the grace.
+const DRAIN_SPREAD: Duration = Duration::from_secs(3);
+
+/// The watches of one edge.
+pub(crate) struct Watches {
+    backend: Arc<Backend>,
+    heads: Arc<ChainHeads>,
+    queries: Mutex<HashMap<Arc<Question>, Arc<LiveQuery>>>,
+    limit: AddressLimit,
+    looks: Semaphore,
+    answer_time: Duration,
+    metrics: Metrics,
+    /// Set at a shutdown: when the last watch ends.
+    drain: watch::Sender<Option<Instant>>,
+    /// Streams so far.
+    streams: AtomicU64,
+}
+
+impl Watches {
+    /// Watches of what these services answer.
+    pub(crate) fn new(
+        backend: Arc<Backend>,
+        heads: Arc<ChainHeads>,
+        config: &Config,
+        metrics: &Metrics,
+    ) -> Arc<Self> {
+        Arc::new(Self {
+            backend,
+            heads,
+            queries: Mutex::default(),
+            limit: AddressLimit::watches(config.watches, config.watches_per_address),
+            looks: Semaphore::new(MAX_LOOKS),
+            answer_time: config.limits.answer_time,
+            metrics: metrics.clone(),
+            drain: watch::Sender::new(None),
+            streams: AtomicU64::new(0),
+        })
+    }
+
+    /// A permit for one more stream of events.
+    ///
+    /// # Errors
+    /// When the edge, or the address, has as many as allowed.
+    pub(crate) fn permit(&self, address: Address) -> Result<AddressPermit, Problem> {
+        self.limit.try_acquire(address).inspect_err(|_| {
+            self.metrics.limited(LimitKind::Watches).inc();
+        })
+    }
+
+    /// A watcher of a question, which begins with the answer of a plain read.
+    ///
+    /// # Errors
+    /// As [`Backend::read`].
+    pub(crate) async fn watch(
+        self: &Arc<Self>,
+        question: &Arc<Question>,
+        source: HeadSource,
+        last_id: Option<u64>,
+        context: &CallContext,
+    ) -> Result<Watcher, Problem> {
+        let before = self.heads.status(source).height;
+        let answer = self.backend.read(question, context).await?;
+        let height = answer.height().unwrap_or(before);
+        let mut queries = self.queries.lock();
+        let query = match queries.get(question) {
+            Some(query) => Arc::clone(query),
+            None => {
+                let query = LiveQuery::start(self, question, source, &answer, height);
+                queries.insert(Arc::clone(question), Arc::clone(&query));
+                self.metrics.watched_questions.inc();
+                query
+            }
+        };
+        // Under the lock: a query that has a watcher is not removed.
+        Ok(Watcher::new(query, &answer, height, last_id))
+    }
+
+    /// Removes a query that nobody watches. Returns whether it was removed.
+    pub(super) fn remove_unwatched(&self, query: &LiveQuery) -> bool {
+        let mut queries = self.queries.lock();
+        let is_removed = !query.is_watched() && queries.remove(query.question()).is_some();
+        if is_removed {
+            self.metrics.watched_questions.dec();
+        }
+        is_removed
+    }
+
+    /// Reads an answer for a live query.
+    pub(super) async fn look(&self, question: &Arc<Question>) -> Result<Arc<Answer>, Problem> {
+        let _permit = self.looks.acquire().await;
+        let context = CallContext {
+            request_id: nuid::next().to_string(),
+            traceparent: None,
+            deadline: Instant::now() + self.answer_time,
+            has_full_time: true,
+            connection: Arc::default(),
+        };
+        self.backend.read(question, &context).await
+    }
+
+    pub(super) fn head(&self, source: HeadSource) -> HeadStatus {
+        self.heads.status(source)
+    }
+
+    pub(super) fn head_changes(&self, source: HeadSource) -> watch::Receiver<()> {
+        self.heads.changes(source)
+    }
+
+    pub(super) fn count_event(&self, skipped: u64) {
+        self.metrics.watch_events.inc();
+        self.metrics.watch_events_skipped.inc_by(skipped);
+    }
+
+    /// The metrics of the edge.
+    pub(super) fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// Ends all watches, and those that still come, one after the other within a part of the grace, so that
+    /// their clients do not come back elsewhere all at once (W8).
+    pub(crate) fn drain(&self, grace: Duration) {
+        self.drain.send_replace(Some(Instant::now() + DRAIN_SPREAD.min(grace / 3)));
+    }
+
+    /// Resolves when the next stream has to end.
+    pub(crate) fn ending(&self) -> impl Future<Output = ()> + Send + 'static {
+        // Multiples of the golden ratio fill an interval evenly, however many there are.
+        let number = self.streams.fetch_add(1, Ordering::Relaxed);
+        let place = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
+        let mut drain = self.drain.subscribe();
+        async move {
+            let last = match drain.wait_for(Option::is_some).await {
+                Ok(last) => (*last).unwrap_or_else(Instant::now),
+                Err(_) => return,
+            };
+            let left = last.saturating_duration_since(Instant::now());
+            sleep_until(last - left.mul_f64(place as f64 / f64::from(u32::MAX))).await;
+        }
+    }
+}
