@@ -1021,6 +1021,16 @@ export interface components {
              * @description Requests at the same time on one HTTP/2 connection.
              */
             requestsPerConnection: number;
+            /**
+             * Format: uint32
+             * @description Watches at the same time, of all clients; one more gets 429.
+             */
+            watches: number;
+            /**
+             * Format: uint32
+             * @description Watches at the same time of one client address; one more gets 429.
+             */
+            watchesPerAddress: number;
         };
         /** @description How long things may take, milliseconds. */
         TimeLimits: {
