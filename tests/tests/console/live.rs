@@ -129,6 +129,10 @@ async fn the_frame_says_whether_what_is_shown_is_live_behind_or_lost() {
     write_trade(&client, "fe").await;
     until_live(&page, "behind").await;
     page.picture("live-behind").await;
+    let phone = json!({"width": 360, "height": 780, "deviceScaleFactor": 1, "mobile": false});
+    page.call("Emulation.setDeviceMetricsOverride", phone).await;
+    page.until("document.documentElement.scrollWidth <= document.documentElement.clientWidth").await;
+    page.picture("live-behind-phone").await;
     // The height is the node's and goes on.
     until_height(&page, height(&page).await + 5).await;
     store.restore();
@@ -179,4 +183,33 @@ async fn a_gateway_that_refuses_every_watch_is_asked_instead() {
     page.until("document.querySelector('[role=alert]').textContent.includes('150001')").await;
     until_height(&page, height(&page).await + 5).await;
     page.assert_quiet_but_for_failed_answers();
+}
+
+/// Lets the page believe that it is hidden or shown.
+async fn show(page: &Page<'_>, state: &str) {
+    page.eval::<Value>(&format!(
+        "void (Object.defineProperty(document, 'visibilityState', {{ value: '{state}', configurable: true }}),
+            document.dispatchEvent(new Event('visibilitychange')))"
+    ))
+    .await;
+}
+
+#[tokio::test]
+async fn a_hidden_page_has_no_stream_after_a_while_and_is_live_again_when_it_is_shown() {
+    let Some(browser) = Browser::start().await else { return };
+    let console_mesh = ConsoleMesh::over_database(fixture::database().await).await;
+    let client = console_mesh.database.connect().await;
+    let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
+    // Half a minute is long for a test.
+    let hurry = "const plainTimeout = window.setTimeout; window.setTimeout = (call, ms) => plainTimeout(call, Math.min(ms, 2000));";
+    page.call("Page.addScriptToEvaluateOnNewDocument", json!({"source": format!("{RECORD}{hurry}")})).await;
+    page.open("#/explore/trades").await;
+    until_live(&page, "live").await;
+    show(&page, "hidden").await;
+    page.until(&format!("{OPEN_STREAMS} === 0")).await;
+    write_trade(&client, "fe").await;
+    show(&page, "visible").await;
+    until_trade(&page, "fe").await;
+    until_live(&page, "live").await;
+    page.assert_quiet();
 }

@@ -109,7 +109,7 @@ function Pulse() {
   return (
     <span class="pulse" title={`${said}; ${stored}`} data-live={state}>
       <span class={`dot ${state}`} aria-hidden="true" />
-      {state !== "live" && (
+      {(state === "behind" || state === "lost") && (
         <span class="state" aria-hidden="true">
           {state}
         </span>

@@ -31,6 +31,9 @@ const HIDDEN_MS = 30_000;
 /** Without a block for so long, what is shown is not called live. */
 const HEAD_WITHIN_MS = 10_000;
 
+/** After so long without a block another stream is taken, at most once in this time. */
+const SILENT_MS = 30_000;
+
 /** A stream that ends and comes back within this is not called lost: a gateway is replaced so. */
 const BACK_WITHIN_MS = 2500;
 
@@ -234,6 +237,14 @@ async function askFor(topic: Topic): Promise<void> {
   if (topic.isRefused || topic.isFailing !== wasFailing) again();
 }
 
+/** Takes another stream for one that brings nothing: what lies between may have lost it without a word. */
+function renew(): void {
+  if (!shown || next || trying !== 0 || document.visibilityState !== "visible") return;
+  const isSilent = performance.now() - Math.max(headAt, shown.since) > SILENT_MS;
+  const isWell = shown.lostAt === undefined && ![...topics.values()].some((topic) => topic.problem?.isPassing);
+  if (isSilent && isWell) open(wanted());
+}
+
 /** What the dot says, told to whoever shows it when it is another one. */
 function weigh(): void {
   const found = weighed();
@@ -281,9 +292,9 @@ function turn(): void {
 document.addEventListener("visibilitychange", turn);
 // A browser may keep a page that is left, with its connections, of which there are six.
 addEventListener("pagehide", leave);
-addEventListener("pageshow", turn);
+addEventListener("pageshow", (event) => event.persisted && turn());
 // Once a second, so that silence is noticed; nothing is asked for while a stream brings it.
-setInterval(() => (ask(), weigh()), TICK_MS);
+setInterval(() => (ask(), renew(), weigh()), TICK_MS);
 follow(HEAD, HEAD_MS, () => undefined);
 
 /**
