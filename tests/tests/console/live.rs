@@ -25,18 +25,20 @@ const OPEN_STREAMS: &str = "streams.filter(stream => stream.readyState !== Event
 /// The reads of the newest stream, as its address has them.
 const READS: &str = "new URL(streams.at(-1).url).searchParams.getAll('read')";
 
-/// Adds a block with a trade of this id, which is the newest one.
-async fn write_trade(client: &Client, id: &str) {
-    let rows = format!(
-        "BEGIN;
-         INSERT INTO blocks SELECT block_time + interval '1 second', height + 1, repeat('ab', 32)
+/// Statements that add a block with a trade of this id, which is the newest one.
+fn trade_in_block(id: &str) -> String {
+    format!(
+        "INSERT INTO blocks SELECT block_time + interval '1 second', height + 1, repeat('ab', 32)
              FROM blocks ORDER BY height DESC LIMIT 1;
          INSERT INTO trades (synthetic_time, tx_hash, block_time, seq_num, id, market_id, price, size, buyer, seller, aggressor, buy_order, sell_order, type)
              SELECT block.block_time, tx_hash, block.block_time, 0, '{id}', market_id, price, 4242, buyer, seller, aggressor, buy_order, sell_order, type
-             FROM trades, (SELECT max(block_time) AS block_time FROM blocks) AS block ORDER BY synthetic_time DESC LIMIT 1;
-         COMMIT"
-    );
-    client.batch_execute(&rows).await.unwrap();
+             FROM trades, (SELECT max(block_time) AS block_time FROM blocks) AS block ORDER BY synthetic_time DESC LIMIT 1;"
+    )
+}
+
+/// Adds a block with a trade of this id.
+async fn write_trade(client: &Client, id: &str) {
+    client.batch_execute(&format!("BEGIN; {} COMMIT", trade_in_block(id))).await.unwrap();
 }
 
 /// Waits until the frame says this of what is shown, by its dot and in words.
@@ -132,6 +134,8 @@ async fn the_frame_says_whether_what_is_shown_is_live_behind_or_lost() {
     let phone = json!({"width": 360, "height": 780, "deviceScaleFactor": 1, "mobile": false});
     page.call("Emulation.setDeviceMetricsOverride", phone).await;
     page.until("document.documentElement.scrollWidth <= document.documentElement.clientWidth").await;
+    let line = "document.querySelector('.top').scrollWidth <= innerWidth && document.querySelector('.brand').offsetTop < 20";
+    assert!(page.is(line).await, "the head line has room on a phone");
     page.picture("live-behind-phone").await;
     // The height is the node's and goes on.
     until_height(&page, height(&page).await + 5).await;
@@ -183,6 +187,34 @@ async fn a_gateway_that_refuses_every_watch_is_asked_instead() {
     page.until("document.querySelector('[role=alert]').textContent.includes('150001')").await;
     until_height(&page, height(&page).await + 5).await;
     page.assert_quiet_but_for_failed_answers();
+}
+
+#[tokio::test]
+async fn a_candle_comes_with_its_block_and_nothing_is_asked_for() {
+    let Some(browser) = Browser::start().await else { return };
+    let console_mesh = ConsoleMesh::sealed().await;
+    let client = console_mesh.database.connect().await;
+    let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
+    page.call("Page.addScriptToEvaluateOnNewDocument", json!({"source": RECORD})).await;
+    // Of the market that traded last.
+    page.open("#/markets?interval=block").await;
+    page.until("document.querySelector('.candles canvas')").await;
+    // The height, the candles, and the names of markets and assets.
+    page.until(&format!("{READS}.length === 4 && {OPEN_STREAMS} === 1")).await;
+    let count: u64 = page.data(".candles", "count").await.parse().unwrap();
+    let before = requests(&page).len();
+    for (more, id) in [(1, "fe"), (2, "ff")] {
+        write_trade(&client, id).await;
+        page.until_data(".candles", "count", (count + more).to_string()).await;
+        page.until_data(".told [data-name=volume] [data-value]", "value", "4242").await;
+    }
+    assert_eq!(requests(&page)[before..], [""; 0], "nothing is asked for");
+
+    // More candles than are watched come at once: those between are asked for.
+    let blocks: Vec<_> = (0..8).map(|id| trade_in_block(&format!("f{id}"))).collect();
+    client.batch_execute(&format!("BEGIN; {} COMMIT", blocks.concat())).await.unwrap();
+    page.until_data(".candles", "count", (count + 10).to_string()).await;
+    page.assert_quiet();
 }
 
 /// Lets the page believe that it is hidden or shown.
