@@ -184,7 +184,7 @@ async fn watch_events(
         let now = Instant::now();
         let mut rest = 0;
         while let Some(end) = find(&text[rest..], b"\n\n") {
-            if let Some(height) = number_after(&text[rest..rest + end], b"id: ") {
+            if let Some(height) = number_after(&text[rest..rest + end], b"\nid: ") {
                 shared.told.borrow_mut().push((height, now));
                 if let Some(opened) = opened.take() {
                     opened();
@@ -328,7 +328,7 @@ mod tests {
 
     #[test]
     fn the_height_of_an_event_is_its_id() {
-        assert_eq!(number_after(b"retry: 1000\nid: 57\nevent: answer", b"id: "), Some(57));
-        assert_eq!(number_after(b": 57", b"id: "), None);
+        assert_eq!(number_after(b"x-request-id: 1\r\n\r\n1c\r\nid: 57\nevent: answer", b"\nid: "), Some(57));
+        assert_eq!(number_after(b": 57", b"\nid: "), None);
     }
 }
