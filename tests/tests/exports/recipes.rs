@@ -34,9 +34,13 @@ const TOOLS: [(&str, &str, &str); 3] = [
     ),
 ];
 
-/// The code blocks of a language below a heading of the document.
+/// The code blocks of a language below a heading of the recipes.
 fn blocks(heading: &str, language: &str) -> Vec<String> {
-    let document = fs::read_to_string(Path::new(DOCS).join("recipes.md")).unwrap();
+    blocks_of("recipes.md", heading, language)
+}
+
+fn blocks_of(document: &str, heading: &str, language: &str) -> Vec<String> {
+    let document = fs::read_to_string(Path::new(DOCS).join(document)).unwrap();
     let (_, behind) = document.split_once(&format!("\n## {heading}\n")).unwrap();
     let section = behind.split("\n## ").next().unwrap();
     let opening = format!("```{language}\n");
@@ -125,9 +129,31 @@ fn assert_made(tool: &str, made: Value, expected: &Value) {
     }
 }
 
+fn python() -> String {
+    std::env::var("MESH_TEST_PYTHON").unwrap_or_else(|_| "python3".to_owned())
+}
+
+/// Runs what the first ten minutes do with DuckDB: the newest trades of a market, with its name.
+fn first_ten_minutes(folder: &Path, gateway: &str) {
+    const DEMO: [&str; 2] =
+        ["http://127.0.0.1:8080", "54b92e25c8a3bfc9ea331cc9462bfd97dcdfc8f0b8df36c142237dee19c2850b"];
+    let typed = fs::read_to_string(Path::new(DOCS).join("first-ten-minutes.md")).unwrap();
+    let typed = typed.lines().filter_map(|line| line.strip_prefix("$ ")).filter(|line| line.contains(" -o "));
+    for line in typed {
+        let line = line.replace(DEMO[0], gateway).replace(DEMO[1], fixture::MARKET);
+        output(Command::new("sh").args(["-euc", &line]).current_dir(folder));
+    }
+    let script = &blocks_of("first-ten-minutes.md", "The last trades, in DuckDB", "python")[0];
+    let table = output(Command::new(python()).args(["-Xutf8", "-c", script]).current_dir(folder));
+    // A price and a size with the decimals of their market, 5 and 3.
+    for text in ["BTC/USD", "0.0101", "0.012", "SIDE_BUY", "2023-06-20 10:59:59.120456"] {
+        assert!(table.contains(text), "{text}: {table}");
+    }
+}
+
 /// What the recipe of a tool makes; `None` where there is no Python that has it.
 fn in_python(folder: &Path, (tool, language, reading): (&str, &str, &str)) -> Option<Value> {
-    let python = std::env::var("MESH_TEST_PYTHON").unwrap_or_else(|_| "python3".to_owned());
+    let python = python();
     let mut import = Command::new(&python);
     import.arg("-c").arg(match tool {
         "pandas" => "import pandas, pyarrow".to_owned(),
@@ -186,7 +212,8 @@ async fn every_recipe_makes_what_the_gateways_own_tables_hold() {
         client.query_one(include_str!("recipes/expected.sql"), &arguments).await.unwrap().get(0);
     let expected = sorted(expected);
     let folder = tempfile::tempdir().unwrap();
-    download(folder.path(), MeshClient::new(&mesh).url()).await;
+    let mesh_client = MeshClient::new(&mesh);
+    download(folder.path(), mesh_client.url()).await;
     let mut ran = Vec::new();
     if let Some(made) = in_postgres(folder.path()).await {
         assert_made("PostgreSQL", made, &expected);
@@ -196,6 +223,9 @@ async fn every_recipe_makes_what_the_gateways_own_tables_hold() {
         if let Some(made) = in_python(folder.path(), tool) {
             assert_made(tool.0, made, &expected);
             ran.push(tool.0);
+            if tool.0 == "DuckDB" {
+                first_ten_minutes(folder.path(), mesh_client.url());
+            }
         }
     }
     say(&format!("recipes: {} make of the downloads what the tables hold", ran.join(", ")));
