@@ -11,6 +11,7 @@ use mesh_launcher::services::SERVICES;
 pub mod access;
 pub mod cases;
 pub mod client;
+pub mod events;
 pub mod fixture;
 pub mod postgres_copy;
 pub mod problem;

@@ -145,6 +145,18 @@ impl Rpc {
         self.0.stream(called.path(), request).await
     }
 
+    /// Calls any path with a stream of replies.
+    ///
+    /// # Errors
+    /// The status, when it is refused.
+    pub async fn stream_at(
+        &self,
+        path: PathAndQuery,
+        request: Request<Bytes>,
+    ) -> Result<Streaming<Bytes>, Status> {
+        self.0.stream(path, request).await
+    }
+
     /// Calls a download; returns all its messages.
     ///
     /// # Errors

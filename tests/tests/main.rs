@@ -26,3 +26,4 @@ mod request_fuzzing;
 mod telemetry;
 mod transactions;
 mod upgrades;
+mod watch;

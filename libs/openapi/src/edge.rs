@@ -6,7 +6,7 @@ use crate::{
     json::{Json, object},
     operation, parameters,
     refusals::Refusals,
-    schema::{Schemas, Usage},
+    schema::{self, Schemas, Usage},
 };
 
 /// The tag of these pages.
@@ -68,7 +68,12 @@ impl Page {
         let is_kept = self.path != "/health";
         let schema = match self.path {
             "/limits" => schemas.message_named("LimitsReply", Usage::Response),
-            "/openapi.json" => object! { "type" => "object" },
+            "/openapi.json" => {
+                schemas.name("OpenApiDocument", object! {
+                    "description" => "An OpenAPI 3.1 document.", "type" => "object", "additionalProperties" => true,
+                });
+                schema::reference("OpenApiDocument")
+            }
             _ => object! { "type" => "string" },
         };
         let headers = if is_kept { &["ETag", "Cache-Control"][..] } else { &["Cache-Control"] };

@@ -30,7 +30,7 @@ pub(crate) fn named(status: u16, examples: &[Example]) -> Option<Json> {
     (!wanted.is_empty()).then_some(named)
 }
 
-fn snake_case(name: &str) -> String {
+pub(crate) fn snake_case(name: &str) -> String {
     let mut snake = String::new();
     for (at, letter) in name.char_indices() {
         if at > 0 && letter.is_ascii_uppercase() {

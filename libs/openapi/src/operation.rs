@@ -7,7 +7,7 @@ use crate::{
     json::{Json, object},
     notes, parameters,
     refusals::Refusals,
-    schema::{self, Schemas, Usage},
+    schema::{Schemas, Usage},
 };
 
 /// Headers of the response to a read that has a block height (J13).
@@ -38,17 +38,23 @@ pub(crate) fn path(operation: &OperationInfo) -> String {
     segments.collect()
 }
 
+/// What is said of an operation that can be watched. In words alone: generators of clients take an answer with two media
+/// types for the wrong one.
+const WATCHABLE: &str =
+    "\n\nCan be watched: with `Accept: text/event-stream` each event's `data` is this answer.";
+
 /// The path item of an operation: its methods.
 pub(crate) fn path_item(operation: &OperationInfo, schemas: &mut Schemas) -> Json {
     let note = notes::of_operation(&operation.rpc);
     let described = |schemas: &mut Schemas, is_head: bool| {
         let (summary, description) = schemas.comments.titled(&operation.rpc);
+        let watchable = if operation.is_watchable() { WATCHABLE } else { "" };
         let (head, of_head) = if is_head { ("Head", ", the headers alone") } else { ("", "") };
         let named = object! {
             "tags" => vec![operation.workload.as_str()],
             "operationId" => format!("{head}{}", operation.name),
             "summary" => format!("{summary}{of_head}"),
-            "description" => description,
+            "description" => format!("{description}{watchable}").trim(),
         };
         named
             .with_some("parameters", parameters_of(operation, &note, is_head, schemas))
@@ -108,21 +114,17 @@ fn responses(operation: &OperationInfo, note: &OperationNote, is_head: bool, sch
         None => vec![(200, reply(operation, note, schemas))],
         Some(file) => {
             let headers = if file.has_length { &FILE[..] } else { &STREAM[..] };
-            let binary = object! { "schema" => object! { "type" => "string", "format" => "binary" } };
-            let chunks = object! { "schema" => schema::reference("Chunk") }
-                .with_some("examples", examples::named(200, &examples::of(&operation.name).answers));
+            let content = object! { file.content_type.as_str() => object! { "schema" => bytes_of(&file.content_type) } };
             let whole = object! {
                 "description" => "The whole file. With `Accept: application/x-ndjson` its chunks instead, one JSON object \
-                                  on each line.",
+                                  on each line, as the schema `Chunk` says.",
                 "headers" => headers::of(headers),
-                "content" => object! {
-                    file.content_type.as_str() => binary.clone(), "application/x-ndjson" => chunks,
-                },
+                "content" => content.clone(),
             };
             let part = object! {
                 "description" => "The part that `Range` asks for.",
                 "headers" => headers::of(&[headers, &["Content-Range"]].concat()),
-                "content" => object! { file.content_type.as_str() => binary },
+                "content" => content,
             };
             if file.has_length && !is_head {
                 refusals.add_range();
@@ -146,6 +148,12 @@ fn responses(operation: &OperationInfo, note: &OperationNote, is_head: bool, sch
         named.put(&status.to_string(), response);
     }
     named
+}
+
+/// The schema of a file. A file of text is text: some generated clients take it for bytes nowhere else.
+fn bytes_of(content_type: &str) -> Json {
+    let is_text = content_type.starts_with("text/");
+    object! { "type" => "string" }.with_some("format", (!is_text).then_some("binary"))
 }
 
 /// The response of an operation that succeeds.

@@ -9,7 +9,7 @@ use crate::{
     example::Example,
     examples, headers,
     json::{Json, object},
-    parameters,
+    parameters, schema,
 };
 
 /// Status, code, number, condition, and the response's name in the document.
@@ -195,16 +195,13 @@ fn described(status: u16, refusals: &[Refusal], examples: &[Example]) -> Json {
         503 | 504 => &["Retry-After"],
         _ => &[],
     };
-    let number = object! { "properties" => object! { "code" => object! { "enum" => numbers } } };
-    let schema = object! {
-        "$ref" => "#/components/schemas/Error",
-        "properties" => object! {
-            "code" => object! { "enum" => codes }, "details" => object! { "items" => number },
-        },
-    };
+    let schema = schema::reference("Problem");
     let body = object! { "schema" => schema }.with_some("examples", examples::named(status, examples));
     object! {
         "description" => description,
+        // Beside the schema and not within it, because a reference with more members is one that generators refuse.
+        "x-rpc-codes" => codes,
+        "x-application-numbers" => numbers,
         "headers" => headers::of(names),
         "content" => object! { "application/json" => body },
     }

@@ -5,14 +5,22 @@ use proto_msgs::{CANDLE_INTERVALS, Contract, Format, MAX_LIST_LENGTH};
 
 use crate::{
     comments::Comments,
+    examples,
     json::{Json, object},
     notes,
 };
 
 const PACKAGE: &str = "api.v2.";
 
-/// The text of an `int64`.
-const INT64: &str = "^(0|-?[1-9][0-9]{0,18})$";
+/// The text of an integer. How many digits there may be is said by `maxLength`: a comma within a pattern ends it for the
+/// generators that write patterns into Go's struct tags.
+const SIGNED: &str = "^(0|-?[1-9][0-9]*)$";
+const NOT_NEGATIVE: &str = "^(0|[1-9][0-9]*)$";
+/// Characters of the longest `int64` that is not negative, and of the longest `int64` and `uint64`.
+const INT64_DIGITS: u32 = 19;
+const LONG_CHARS: u32 = 20;
+/// Nanoseconds, or a date and a time of day.
+const TIME: &str = "^(0|-?[1-9][0-9]*|[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9:.]+([Zz]|[+-][0-9:]+))$";
 
 /// Where a value is used. Requests accept more forms than responses have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -94,30 +102,22 @@ impl Schemas {
             .with_some("required", (!required.is_empty()).then_some(required))
     }
 
-    /// The schema of a message with a `oneof`.
+    /// The schema of a message that is a `oneof`: an object that has one of its members. Not JSON schema's `oneOf`,
+    /// whose arms have no names: generators invent some, and find out which arm it is by trying all of them.
     fn one_of(&mut self, schema: Json, one_of: &OneofDescriptor, usage: Usage) -> Json {
-        let may_be_empty = notes::may_be_empty(one_of);
-        let mut arms = Vec::new();
+        let mut properties = object! {};
         for field in one_of.fields() {
-            let properties = object! { field.json_name() => self.field(&field, usage) };
-            arms.push(object! { "type" => "object", "properties" => properties }.with_some(
-                "required",
-                (!may_be_empty || one_of.fields().len() > 1).then(|| vec![field.json_name()]),
-            ));
+            properties.put(field.json_name(), self.field(&field, usage));
         }
-        match (arms.pop(), arms.is_empty(), schema) {
-            (Some(Json::Object(only)), true, Json::Object(mut schema)) => {
-                schema.extend(only);
-                Json::Object(schema)
-            }
-            (last, _, schema) => {
-                arms.extend(last);
-                if may_be_empty {
-                    arms.push(object! { "type" => "object", "maxProperties" => 0_u32 });
-                }
-                schema.with("oneOf", arms)
-            }
-        }
+        let is_there = !notes::may_be_empty(one_of);
+        let only = one_of.fields().next().filter(|_| is_there && one_of.fields().len() == 1);
+        let several = one_of.fields().len() > 1;
+        schema
+            .with("type", "object")
+            .with("properties", properties)
+            .with_some("required", only.map(|field| vec![field.json_name().to_owned()]))
+            .with_some("minProperties", (is_there && several).then_some(1_u32))
+            .with_some("maxProperties", several.then_some(1_u32))
     }
 
     /// The schema of a field with its comment.
@@ -131,6 +131,9 @@ impl Schemas {
         match usage {
             // The description of a parameter is outside its schema.
             Usage::Parameter => schema,
+            Usage::RequestBody if matches!(field.kind(), Kind::Int64 | Kind::Uint64) => {
+                schema.with("description", format!("{} A number is taken, too.", self.comments.of(field)))
+            }
             Usage::RequestBody | Usage::Response => schema.with("description", self.comments.of(field)),
         }
     }
@@ -147,45 +150,41 @@ impl Schemas {
                 "type" => "integer", "format" => "uint32", "minimum" => least, "maximum" => u32::MAX,
             },
             Kind::Int64 if rule.format == Format::Time && usage != Usage::Response => time(),
-            Kind::Int64 => {
-                let is_negative = rule.format != Format::NotNegative;
-                long("int64", if is_negative { INT64 } else { "^(0|[1-9][0-9]{0,18})$" }, usage)
-            }
-            Kind::Uint64 => long("uint64", "^(0|[1-9][0-9]{0,19})$", usage),
+            Kind::Int64 if rule.format == Format::NotNegative => long("int64", NOT_NEGATIVE, INT64_DIGITS),
+            Kind::Int64 => long("int64", SIGNED, LONG_CHARS),
+            Kind::Uint64 => long("uint64", NOT_NEGATIVE, LONG_CHARS),
             Kind::Bytes => object! { "type" => "string", "contentEncoding" => "base64" },
-            Kind::Enum(names) if rule.missing.is_some() => self.needed(&names),
-            Kind::Enum(names) => self.enumeration(&names),
+            Kind::Enum(names) => self.enumeration(&names, rule.missing.is_some()),
             Kind::Message(message) => self.message(&message, usage),
             _ => object! { "type" => "string" }
                 .with_some("pattern", pattern(rule.format, usage))
-                .with_some("maxLength", rule.max_chars),
+                .with_some("maxLength", rule.max_chars.or(max_chars(rule.format))),
         }
     }
 
-    /// A reference to an enum's schema.
-    fn enumeration(&mut self, names: &EnumDescriptor) -> Json {
+    /// A reference to an enum's schema, without its unspecified value where that is refused. No enum of the contract
+    /// is used both ways (a test below), so that one name is enough.
+    fn enumeration(&mut self, names: &EnumDescriptor, is_needed: bool) -> Json {
         let name = short(names.full_name());
         if !self.is_named(&name) {
-            let schema = self.enumeration_of(names, |_| true);
+            let schema = self.enumeration_of(names, &name, |number| !is_needed || number != 0);
             self.named.push((name.clone(), schema));
         }
         reference(&name)
     }
 
-    /// The schema of an enum without its unspecified value.
-    fn needed(&self, names: &EnumDescriptor) -> Json {
-        self.enumeration_of(names, |number| number != 0)
-    }
-
-    fn enumeration_of(&self, names: &EnumDescriptor, includes: impl Fn(i32) -> bool) -> Json {
+    fn enumeration_of(&self, names: &EnumDescriptor, title: &str, includes: impl Fn(i32) -> bool) -> Json {
         let mut description = self.comments.of(names).to_owned();
-        let mut listed = Vec::new();
+        let (mut listed, mut constants) = (Vec::new(), Vec::new());
         description.push('\n');
         for value in names.values().filter(|value| includes(value.number())) {
             description.extend(["\n- `", value.name(), "`: ", self.comments.of(&value)]);
             listed.push(value.name().to_owned());
+            constants.push(constant(title, value.name()));
         }
-        object! { "description" => description, "type" => "string", "enum" => listed }
+        object! {
+            "description" => description, "type" => "string", "enum" => listed, "x-enum-varnames" => constants,
+        }
     }
 
     fn is_named(&self, name: &str) -> bool {
@@ -208,6 +207,19 @@ fn short(full_name: &str) -> String {
     full_name.strip_prefix(PACKAGE).unwrap_or(full_name).replace('.', "")
 }
 
+/// The name of an enum's value in a program that declares the values of all enums side by side (Go): it begins with the
+/// enum's name. `TradeType` and `TYPE_DEFAULT` -> `TRADE_TYPE_DEFAULT`. On the wire stays `TYPE_DEFAULT`.
+fn constant(enumeration: &str, value: &str) -> String {
+    let name = examples::snake_case(enumeration).to_uppercase();
+    let mut words: Vec<&str> = name.split('_').collect();
+    // The words with which the enum's name ends and the value's begins stand once.
+    let begins = |words: &[&str]| value.starts_with(&format!("{}_", words.join("_")));
+    let common = (0..words.len()).find(|from| words.get(*from..).is_some_and(begins)).unwrap_or(words.len());
+    words.truncate(common);
+    words.push(value);
+    words.join("_")
+}
+
 /// Whether a `oneof` only represents an optional field.
 fn is_presence(one_of: &OneofDescriptor) -> bool {
     one_of.fields().any(|field| field.field_descriptor_proto().proto3_optional())
@@ -221,23 +233,20 @@ fn is_ruled_out(field: &FieldDescriptor) -> bool {
     })
 }
 
-/// The schema of a 64-bit integer: text; in the body of a request a number is accepted, too (J3).
-fn long(format: &str, pattern: &str, usage: Usage) -> Json {
-    match usage {
-        Usage::RequestBody => {
-            object! { "type" => vec!["string", "integer"], "format" => format, "pattern" => pattern }
-        }
-        Usage::Parameter | Usage::Response => {
-            object! { "type" => "string", "format" => format, "pattern" => pattern }
-        }
-    }
+/// The schema of a 64-bit integer: text. That the body of a request may have a number instead (J3) is said in words,
+/// because a schema with two types is one that generators of clients refuse.
+fn long(format: &str, pattern: &str, max_chars: u32) -> Json {
+    object! { "type" => "string", "format" => format, "pattern" => pattern, "maxLength" => max_chars }
 }
 
-/// The schema of a time in a request: nanoseconds, or RFC 3339 (J8).
+/// The schema of a time in a request: nanoseconds, or RFC 3339 (J8). One text for both, for the same reason.
 fn time() -> Json {
-    let nanoseconds = object! { "format" => "int64", "pattern" => INT64 };
-    let spelled = object! { "format" => "date-time" };
-    object! { "type" => "string", "anyOf" => vec![nanoseconds, spelled] }
+    object! { "type" => "string", "pattern" => TIME }
+}
+
+/// The most characters of a format whose pattern does not say so.
+fn max_chars(format: Format) -> Option<usize> {
+    (format == Format::Asset).then_some(64)
 }
 
 /// The format of a text as a regular expression. Requests may have hex in any case; responses have lower
@@ -249,9 +258,44 @@ fn pattern(format: Format, usage: Usage) -> Option<String> {
         Format::Hex64 => format!("^{hex}{{64}}$"),
         Format::Hex128 => format!("^{hex}{{128}}$"),
         Format::Party | Format::PartyOrZeros => format!("^({hex}{{64}}|network)$"),
-        Format::Asset => "^[A-Za-z0-9_-]{1,64}$".to_owned(),
+        Format::Asset => "^[A-Za-z0-9_-]+$".to_owned(),
         Format::CandleId => format!("^trades_candle_({})_{hex}{{64}}$", CANDLE_INTERVALS.join("|")),
-        Format::Decimal => "^(0|-?[1-9][0-9]*)$".to_owned(),
+        Format::Decimal => SIGNED.to_owned(),
         Format::Address => "^0x[0-9a-fA-F]{40}$".to_owned(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn constants_begin_with_the_name_of_their_enum() {
+        assert_eq!(constant("TradeType", "TYPE_DEFAULT"), "TRADE_TYPE_DEFAULT");
+        assert_eq!(
+            constant("MarketTradingMode", "TRADING_MODE_NO_TRADING"),
+            "MARKET_TRADING_MODE_NO_TRADING"
+        );
+        assert_eq!(constant("Side", "SIDE_BUY"), "SIDE_BUY");
+        assert_eq!(constant("GetTransactionReplyStatus", "PENDING"), "GET_TRANSACTION_REPLY_STATUS_PENDING");
+        assert_eq!(constant("TradeType", "TYPEFACE"), "TRADE_TYPE_TYPEFACE");
+    }
+
+    #[test]
+    fn an_enum_is_needed_wherever_it_is_or_nowhere() {
+        let contract = Contract::get();
+        let mut needed = BTreeMap::new();
+        let messages =
+            contract.pool().all_messages().filter(|message| message.full_name().starts_with(PACKAGE));
+        for field in messages.flat_map(|message| message.fields().collect::<Vec<_>>()) {
+            if let Kind::Enum(names) = field.kind() {
+                let is_needed = contract.rule(&field).missing.is_some();
+                let earlier = needed.insert(names.full_name().to_owned(), is_needed);
+                assert!(earlier.is_none_or(|earlier| earlier == is_needed), "{}", field.full_name());
+            }
+        }
+        assert!(needed.len() > 10, "only {needed:?} were looked at");
+    }
 }

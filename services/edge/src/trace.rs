@@ -3,7 +3,6 @@
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use mesh_chassis::Sampler;
 use mesh_telemetry::{TraceContext, span};
-use proto_msgs::OperationInfo;
 use tracing::Span;
 
 pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -75,11 +74,11 @@ impl Trace {
     }
 
     /// The span of a gRPC call.
-    pub(crate) fn grpc_span(&self, operation: &OperationInfo, id: &RequestId) -> Span {
+    pub(crate) fn grpc_span(&self, path: &str, id: &RequestId) -> Span {
         if !self.is_recorded {
             return Span::none();
         }
-        span::grpc_server(self.parent.as_ref(), operation.rpc().trim_start_matches('/'), id.as_str())
+        span::grpc_server(self.parent.as_ref(), path.trim_start_matches('/'), id.as_str())
     }
 
     /// The context for services where no span is recorded: the trace's id, for their logs.

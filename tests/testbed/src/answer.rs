@@ -27,7 +27,18 @@ impl Answer {
     }
 
     pub(crate) async fn try_to(request: reqwest::RequestBuilder) -> Result<Self, reqwest::Error> {
-        let response = request.send().await?;
+        Self::try_of(request.send().await?).await
+    }
+
+    /// The answer of a response whose body is not read yet.
+    ///
+    /// # Panics
+    /// When the body breaks off.
+    pub async fn of(response: reqwest::Response) -> Self {
+        Self::try_of(response).await.unwrap_or_else(|error| panic!("no answer: {error:?}"))
+    }
+
+    async fn try_of(response: reqwest::Response) -> Result<Self, reqwest::Error> {
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let body = response.bytes().await?;
         secrets::assert_not_in("an answer", &body);

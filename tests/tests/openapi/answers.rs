@@ -105,7 +105,8 @@ fn variants(operation: &Operation<'_>) -> Vec<(&'static str, &'static str)> {
     if operation.json.pointer("/responses/304").is_some() {
         variants.push(("if-none-match", "*"));
     }
-    if operation.json.pointer("/responses/200/content/application~1x-ndjson").is_some() {
+    let whole = &operation.json["responses"]["200"];
+    if whole["headers"].get("Content-Disposition").is_some() && whole.get("content").is_some() {
         variants.push(("accept", "application/x-ndjson"));
     }
     if operation.json.pointer("/responses/206").is_some() {

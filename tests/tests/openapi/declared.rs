@@ -100,10 +100,8 @@ async fn every_message_enum_and_number_of_the_contract_that_a_client_meets_is_de
         assert!(row.method == Method::Get || named(&row.request), "{}", row.request.name());
         let body = &document.operation(&row.name).json["responses"]["400"];
         let body = document.resolve(body).map_or(body, |(_, body)| body);
-        let numbers = body
-            .pointer("/content/application~1json/schema/properties/details/items/properties/code/enum")
-            .and_then(Value::as_array);
-        let numbers: BTreeSet<u64> = numbers.unwrap().iter().filter_map(Value::as_u64).collect();
+        let numbers = body["x-application-numbers"].as_array().unwrap();
+        let numbers: BTreeSet<u64> = numbers.iter().filter_map(Value::as_u64).collect();
         for number in row.request.fields().flat_map(|field| {
             let rule = Contract::get().rule(&field);
             [rule.missing, rule.invalid]
@@ -138,6 +136,12 @@ async fn every_example_is_one() {
             count += 1;
             let mismatch = document.mismatch(&format!("{pointer}/schema"), &example["value"]);
             wrong.extend(mismatch.map(|mismatch| format!("{pointer} {name}: {mismatch}")));
+        }
+        let of_schema = object.get("examples").and_then(Value::as_array);
+        for example in of_schema.into_iter().flatten() {
+            count += 1;
+            let mismatch = document.mismatch(pointer, example);
+            wrong.extend(mismatch.map(|mismatch| format!("{pointer}: {mismatch}")));
         }
         // Examples of headers and parameters are text, whatever their type.
         if let (Some(Value::String(example)), true) = (object.get("example"), object.contains_key("in")) {

@@ -100,18 +100,21 @@ impl Document {
             return (!answer.body.is_empty()).then(|| "there is a body".to_owned());
         };
         let media_type = answer.header("content-type").unwrap_or_default().split(';').next().unwrap();
+        // Chunks of a download are described in words, and as a schema.
+        if media_type == "application/x-ndjson" && response["headers"].get("Content-Disposition").is_some() {
+            let mut lines = answer.text().lines();
+            return lines.find_map(|line| {
+                self.mismatch("/components/schemas/Chunk", &serde_json::from_str(line).unwrap())
+            });
+        }
         if !content.contains_key(media_type) {
             return Some(format!("the media type {media_type} is not listed"));
         }
-        let schema = format!("{pointer}/content/{}/schema", escaped(media_type));
-        match media_type {
-            "application/json" => self.mismatch(&schema, &answer.json()),
-            "application/x-ndjson" => {
-                let mut lines = answer.text().lines();
-                lines.find_map(|line| self.mismatch(&schema, &serde_json::from_str(line).unwrap()))
-            }
-            _ => None,
+        if media_type != "application/json" {
+            return None;
         }
+        let schema = format!("{pointer}/content/{}/schema", escaped(media_type));
+        self.mismatch(&schema, &answer.json()).or_else(|| unlisted_number(response, answer))
     }
 
     /// Why a value does not conform to the schema at this JSON pointer, if it does not.
@@ -135,6 +138,21 @@ impl Document {
         let pointer = value["$ref"].as_str()?.strip_prefix('#')?;
         Some((pointer.to_owned(), self.json.pointer(pointer)?))
     }
+}
+
+/// A code or an application number of a refusal that the response does not list.
+fn unlisted_number(response: &Value, answer: &Answer) -> Option<String> {
+    let lists = |listed: &str, number: &Value| response[listed].as_array().unwrap().contains(number);
+    if answer.status < 400 {
+        return None;
+    }
+    let problem = answer.json();
+    if !lists("x-rpc-codes", &problem["code"]) {
+        return Some(format!("the code {} is not listed", problem["code"]));
+    }
+    let details = problem["details"].as_array().unwrap();
+    let unlisted = details.iter().find(|detail| !lists("x-application-numbers", &detail["code"]))?;
+    Some(format!("the number {} is not listed", unlisted["code"]))
 }
 
 /// Escapes a member's name for a JSON pointer.

@@ -68,7 +68,7 @@ impl Values {
             Some("string") if schema["format"] == "int64" || schema["format"] == "uint64" => {
                 &["0", "1687258799120456000"]
             }
-            Some("string") if schema["anyOf"][1]["format"] == "date-time" => {
+            Some("string") if schema["pattern"].as_str().is_some_and(|pattern| pattern.contains("[Tt ]")) => {
                 &["0", "1687258799120456000", "2023-06-20T10:59:59.120456Z"]
             }
             Some("string") if schema["pattern"].is_null() => &["text"],

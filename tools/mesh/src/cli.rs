@@ -19,6 +19,7 @@ use crate::{
     failure::{Failure, failed},
     terminal,
     tx::args::TxArgs,
+    watch::args::WatchArgs,
 };
 
 /// Runs and drives a mesh on this machine.
@@ -58,6 +59,8 @@ pub(crate) enum Command {
     Export(ExportArgs),
     /// Makes keys and transactions, submits them and says what became of them
     Tx(TxArgs),
+    /// Follows a read and prints each change of its answer
+    Watch(WatchArgs),
     /// Says what is missing or wrong on this machine or in a running mesh, and what to do
     Doctor(DoctorArgs),
     /// Prints the completions of a shell

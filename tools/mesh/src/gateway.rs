@@ -1,7 +1,8 @@
-//! The client of a gateway that `export` and `tx` share: addresses of operations, answers, and their errors.
+//! The client of a gateway that `export`, `tx` and `watch` share: addresses of operations, answers, and their errors.
 
 use std::{fmt, time::Duration};
 
+use bytes::Bytes;
 use mesh_problem::{Problem, sources};
 use proto_msgs::{Contract, Operation};
 use reqwest::{
@@ -13,8 +14,8 @@ use serde::{Serialize, de::DeserializeOwned};
 use crate::failure::{Failure, cannot};
 
 const CONNECT: Duration = Duration::from_secs(10);
-/// Limit of a body that is not a download, bytes.
-const LONGEST_BODY: usize = 64 << 20;
+/// Limit of a body that is not a download, and of an event, bytes.
+pub(crate) const LONGEST_BODY: usize = 64 << 20;
 
 /// With this a gateway refuses a parameter that it does not know instead of answering another question: it may
 /// be older than this program (RFC 7240).
@@ -62,19 +63,24 @@ impl GatewayError {
 }
 
 impl fmt::Display for GatewayError {
-    /// The cause; of a problem, its message with its detail.
+    /// The cause.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let detail = match self {
-            Self::Unanswered(why) | Self::Foreign(why) => return f.write_str(why),
-            Self::Status { status, problem: None, .. } => return write!(f, "HTTP {status}"),
-            Self::Status { problem: Some(problem), .. } => {
-                problem.details.first().cloned().unwrap_or_default()
-            }
-        };
-        match detail.inner.as_str() {
-            "" => f.write_str(&detail.message),
-            inner => write!(f, "{} ({inner})", detail.message),
+        match self {
+            Self::Unanswered(why) | Self::Foreign(why) => f.write_str(why),
+            Self::Status { status, problem: None, .. } => write!(f, "HTTP {status}"),
+            Self::Status { problem: Some(problem), .. } => f.write_str(&reason(problem)),
         }
+    }
+}
+
+impl std::error::Error for GatewayError {}
+
+/// The message of a problem with its detail.
+pub(crate) fn reason(problem: &Problem) -> String {
+    let detail = problem.details.first().cloned().unwrap_or_default();
+    match detail.inner.as_str() {
+        "" => detail.message,
+        inner => format!("{} ({inner})", detail.message),
     }
 }
 
@@ -126,10 +132,7 @@ impl Gateway {
     }
 
     /// The next bytes of a body; `None` at its end.
-    pub(crate) async fn next(
-        &self,
-        response: &mut Response,
-    ) -> Result<Option<impl AsRef<[u8]> + use<>>, GatewayError> {
+    pub(crate) async fn next(&self, response: &mut Response) -> Result<Option<Bytes>, GatewayError> {
         let late = || format!("nothing came for {} s", self.patience.as_secs());
         response.chunk().await.map_err(|error| unanswered(&error, late))
     }
@@ -164,11 +167,10 @@ impl Gateway {
     async fn body(&self, mut response: Response) -> Result<Vec<u8>, GatewayError> {
         let mut body = Vec::new();
         while let Some(piece) = self.next(&mut response).await? {
-            let piece = piece.as_ref();
             if body.len() + piece.len() > LONGEST_BODY {
                 return Err(GatewayError::Foreign("the answer is too long; check --url".to_owned()));
             }
-            body.extend_from_slice(piece);
+            body.extend_from_slice(&piece);
         }
         Ok(body)
     }

@@ -5,6 +5,7 @@ mod cli;
 mod command_line;
 mod control;
 mod doctor;
+mod events;
 mod export;
 pub mod failure;
 mod gateway;
@@ -20,6 +21,7 @@ pub mod terminal;
 mod test;
 mod tx;
 pub mod up;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -67,6 +69,7 @@ async fn command(command: Command) -> Result<(), Failure> {
         Command::History(args) => history::history(&args).await,
         Command::Export(args) => export::export(args).await,
         Command::Tx(args) => tx::tx(args).await,
+        Command::Watch(args) => watch::watch(args).await,
         Command::Doctor(args) => doctor::doctor(&args).await,
         Command::Completions(args) => {
             args.print();

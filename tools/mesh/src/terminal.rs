@@ -1,16 +1,42 @@
 //! Output: results on standard output; for people, on standard error, permanent lines and at a terminal one
 //! line that is overwritten.
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::{
+    io::{self, IsTerminal as _, Write as _},
+    time::Duration,
+};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
+use tokio::time::sleep;
 
 use crate::failure::Failure;
+
+const CLOSED_PERIOD: Duration = Duration::from_millis(200);
 
 /// Writes a line of a command's result to standard output.
 pub(crate) fn print(line: &str) {
     // A closed pipe is no failure: its reader has read enough.
-    let _ = writeln!(io::stdout(), "{line}");
+    let _ = try_print(line);
+}
+
+/// Writes a line of a command's result to standard output, which is flushed.
+pub(crate) fn try_print(line: &str) -> io::Result<()> {
+    let mut output = io::stdout().lock();
+    writeln!(output, "{line}")?;
+    output.flush()
+}
+
+/// Resolves once nobody reads standard output any more, if it is a pipe.
+pub(crate) async fn output_closed() {
+    let is_closed = || {
+        let output = io::stdout();
+        let mut polled = [PollFd::new(&output, PollFlags::empty())];
+        poll(&mut polled, Some(&Timespec::default())).is_ok() && polled[0].revents().contains(PollFlags::ERR)
+    };
+    while !is_closed() {
+        sleep(CLOSED_PERIOD).await;
+    }
 }
 
 /// Writes a command's result to standard output as one line of JSON.

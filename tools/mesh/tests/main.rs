@@ -10,3 +10,4 @@ mod stub;
 mod tx;
 mod up;
 mod usage;
+mod watch;

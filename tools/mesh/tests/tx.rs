@@ -12,6 +12,7 @@ use tempfile::TempDir;
 use crate::{
     command::{Outcome, command, mesh, says},
     stub::{Reply, StubGateway},
+    watch::{body, events, replying},
 };
 
 /// A folder with a key.
@@ -250,6 +251,37 @@ async fn following_ends_with_the_fate_or_with_its_patience() {
     let gateway = answering([taken, fate(&hash, "PENDING", "0")]).await;
     let late = tx(&gateway, &["submit", "--wait", "--patience", "1"], &body).await;
     late.fails(1, &["not in a block after 1 s (it is PENDING)"]);
+}
+
+#[tokio::test]
+async fn a_submission_is_watched_where_the_gateway_has_watches() {
+    let (submission, hash) = signed().await;
+    let json = |(_, value): (u16, Value)| value.to_string();
+    let event = |fate| format!("id: 4\nevent: answer\ndata: {}\n\n", json(fate));
+    let problem = "event: problem\ndata: {}\n\n";
+    let pending = [": 3\n\n", &event(fate(&hash, "PENDING", "0")), problem].concat();
+    let included = event(fate(&hash, "INCLUDED", "12"));
+    let taken = json(reply(true, &hash, 0, ""));
+    let gateway =
+        replying(vec![body(200, &taken), events(&pending, "whole"), events(&included, "open")]).await;
+    let followed = tx(&gateway, &["submit", "--wait"], &submission).await;
+    assert_eq!(followed.done(), format!("included {hash} in block 12\n"));
+    assert_eq!(followed.error, "");
+    let heads = gateway.heads();
+    assert_eq!(
+        lines(&gateway)[1..],
+        [format!("GET /transaction/{hash}"), format!("GET /transaction/{hash}")]
+    );
+    assert!(heads[1..].iter().all(|head| head.contains("\r\naccept: text/event-stream\r\n")), "{heads:?}");
+
+    let waiting = replying(vec![body(200, &taken), events(&pending, "open")]).await;
+    let late = tx(&waiting, &["submit", "--wait", "--patience", "1"], &submission).await;
+    late.fails(1, &["not in a block after 1 s ({})"]);
+
+    let status = json(fate(&hash, "INCLUDED", "12"));
+    let refusing = replying(vec![body(200, &taken), body(429, "{}"), body(200, &status)]).await;
+    tx(&refusing, &["submit", "--wait"], &submission).await.done();
+    assert!(!refusing.heads()[2].contains("event-stream"), "{:?}", refusing.heads());
 }
 
 #[tokio::test]

@@ -40,6 +40,9 @@ async fn wrong_usage_is_one_sentence_and_code_2() {
         ("tx sign --key k --hex 00 --difficulty 257", &["--difficulty"]),
         ("tx submit --type TYPE_FOO", &["TYPE_FOO"]),
         ("tx status AB", &["64 hex digits"]),
+        ("watch", &["PATH"]),
+        ("watch ftp://h/accounts", &["path and query"]),
+        ("watch /accounts --count 0", &["--count"]),
     ] {
         fails(&line.split_whitespace().collect::<Vec<_>>(), 2, parts).await;
     }
@@ -50,8 +53,8 @@ async fn help_and_version_are_no_failures() {
     let help = mesh(&["--help"]).await;
     let text = help.done();
     for command in [
-        "up", "ps", "stop", "start", "restart", "scale", "load", "seal", "history", "export", "tx", "bench",
-        "rig", "test",
+        "up", "ps", "stop", "start", "restart", "scale", "load", "seal", "history", "export", "tx", "watch",
+        "bench", "rig", "test",
     ] {
         assert!(text.contains(&format!("\n  {command} ")), "{text}");
     }
@@ -99,6 +102,6 @@ async fn a_taken_port_is_named() {
 #[tokio::test]
 async fn every_shell_gets_its_completions() {
     for (shell, sign) in [("bash", "complete -F"), ("zsh", "#compdef mesh"), ("fish", "complete -c mesh")] {
-        says(mesh(&["completions", shell]).await.done(), &[sign, "doctor", "from-block"]);
+        says(mesh(&["completions", shell]).await.done(), &[sign, "doctor", "watch", "from-block"]);
     }
 }

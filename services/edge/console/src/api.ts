@@ -75,7 +75,7 @@ export function problemOf(error: unknown, signal?: AbortSignal): Problem {
 export async function refusal(response: Response): Promise<Problem> {
   const id = response.headers.get("x-request-id") ?? "";
   try {
-    const error = (await response.json()) as Schemas["Error"];
+    const error = (await response.json()) as Schemas["Problem"];
     const first = error.details[0];
     const messages = error.details.map((detail) => detail.message).join("; ");
     return new Problem(response.status, first?.code ?? 0, messages || error.message, first?.inner ?? "", id);

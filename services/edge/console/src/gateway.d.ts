@@ -3,6 +3,27 @@ export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /**
+         * @description The tables of the network's history. Existing clients send these numbers: they never change.
+         *
+         *     - `TABLE_BALANCES`: Balances of accounts.
+         *     - `TABLE_CHECKPOINTS`: Checkpoints.
+         *     - `TABLE_DELEGATIONS`: Delegations.
+         *     - `TABLE_LEDGER`: Ledger entries.
+         *     - `TABLE_ORDERS`: Orders.
+         *     - `TABLE_TRADES`: Trades.
+         *     - `TABLE_MARKET_DATA`: Market data.
+         *     - `TABLE_MARGIN_LEVELS`: Margin levels.
+         *     - `TABLE_POSITIONS`: Positions.
+         *     - `TABLE_LIQUIDITY_PROVISIONS`: Liquidity provisions.
+         *     - `TABLE_MARKETS`: Markets.
+         *     - `TABLE_DEPOSITS`: Deposits.
+         *     - `TABLE_WITHDRAWALS`: Withdrawals.
+         *     - `TABLE_BLOCKS`: Blocks.
+         *     - `TABLE_REWARDS`: Rewards.
+         * @enum {string}
+         */
+        Table: "TABLE_BALANCES" | "TABLE_CHECKPOINTS" | "TABLE_DELEGATIONS" | "TABLE_LEDGER" | "TABLE_ORDERS" | "TABLE_TRADES" | "TABLE_MARKET_DATA" | "TABLE_MARGIN_LEVELS" | "TABLE_POSITIONS" | "TABLE_LIQUIDITY_PROVISIONS" | "TABLE_MARKETS" | "TABLE_DEPOSITS" | "TABLE_WITHDRAWALS" | "TABLE_BLOCKS" | "TABLE_REWARDS";
         /** @description The segments held. */
         ListAllNetworkHistorySegmentsReply: {
             /** @description Newest first. */
@@ -203,10 +224,9 @@ export interface components {
         /** @description Where data comes from: exactly one of the two. */
         DataSourceDefinition: {
             /** @description Data signed by somebody outside the network. */
-            external: components["schemas"]["DataSourceDefinitionExternal"];
-        } | {
+            external?: components["schemas"]["DataSourceDefinitionExternal"];
             /** @description Data that the network makes itself. */
-            internal: components["schemas"]["DataSourceDefinitionInternal"];
+            internal?: components["schemas"]["DataSourceDefinitionInternal"];
         };
         /** @description Data from outside the network. */
         DataSourceDefinitionExternal: {
@@ -223,10 +243,9 @@ export interface components {
         /** @description Somebody who signs data. */
         Signer: {
             /** @description A key of this network. */
-            pubKey: components["schemas"]["PubKey"];
-        } | {
+            pubKey?: components["schemas"]["PubKey"];
             /** @description An address on Ethereum. */
-            ethAddress: components["schemas"]["EthAddress"];
+            ethAddress?: components["schemas"]["EthAddress"];
         };
         /** @description A public key. */
         PubKey: {
@@ -811,9 +830,9 @@ export interface components {
             tid?: string;
             /**
              * Format: uint64
-             * @description Nonce that makes the hash small enough.
+             * @description Nonce that makes the hash small enough. A number is taken, too.
              */
-            nonce?: string | number;
+            nonce?: string;
         };
         /**
          * @description What to wait for.
@@ -1002,6 +1021,16 @@ export interface components {
              * @description Requests at the same time on one HTTP/2 connection.
              */
             requestsPerConnection: number;
+            /**
+             * Format: uint32
+             * @description Watches at the same time, of all clients; one more gets 429.
+             */
+            watches: number;
+            /**
+             * Format: uint32
+             * @description Watches at the same time of one client address; one more gets 429.
+             */
+            watchesPerAddress: number;
         };
         /** @description How long things may take, milliseconds. */
         TimeLimits: {
@@ -1051,6 +1080,10 @@ export interface components {
              */
             stalledMs: number;
         };
+        /** @description An OpenAPI 3.1 document. */
+        OpenApiDocument: {
+            [key: string]: unknown;
+        };
         /** @description The detail object of every error. */
         ErrorDetail: {
             /**
@@ -1093,7 +1126,7 @@ export interface components {
             totalRows?: string;
         };
         /** @description What is wrong. Every refusal has this shape. */
-        Error: {
+        Problem: {
             /**
              * Format: int32
              * @description Canonical RPC status code: 3 invalid argument, 4 deadline exceeded, 5 not found, 6 already exists, 8 resource exhausted, 9 failed precondition, 12 unimplemented, 13 internal, 14 unavailable.
@@ -1104,18 +1137,53 @@ export interface components {
             /** @description The reasons. Several when several fields of one transaction are wrong. */
             details: components["schemas"]["ErrorDetail"][];
         };
-        /** @description One line of a download as JSON lines: some bytes of the file, or why it broke off. */
+        /** @description Some bytes of a file. */
+        ChunkResult: {
+            /** @description Media type of the file. */
+            contentType: string;
+            /** @description Bytes of the file. */
+            data: string;
+            /** @description What the file is, in the first chunk; empty in every later one. */
+            extensions: components["schemas"]["ExportInfo"][];
+        };
+        /**
+         * @description One line of a download as JSON lines (`Accept: application/x-ndjson`).
+         * @example {
+         *       "result": {
+         *         "contentType": "application/zip",
+         *         "data": "UEsDBA==",
+         *         "extensions": [
+         *           {
+         *             "@type": "type.googleapis.com/api.v2.ExportInfo",
+         *             "fileName": "testnet-0001-orders-1-3000.zip",
+         *             "chainId": "testnet-0001",
+         *             "table": "TABLE_ORDERS",
+         *             "totalBytes": "1593201",
+         *             "totalRows": "9594"
+         *           }
+         *         ]
+         *       }
+         *     }
+         * @example {
+         *       "error": {
+         *         "code": 13,
+         *         "message": "Internal error",
+         *         "details": [
+         *           {
+         *             "@type": "type.googleapis.com/api.v2.ErrorDetail",
+         *             "code": 240014,
+         *             "message": "a segment of the range cannot be read",
+         *             "inner": ""
+         *           }
+         *         ]
+         *       }
+         *     }
+         */
         Chunk: {
-            result: {
-                /** @description Media type of the file. */
-                contentType: string;
-                /** @description Bytes of the file. */
-                data: string;
-                /** @description What the file is, in the first chunk; empty in every later one. */
-                extensions: components["schemas"]["ExportInfo"][];
-            };
-        } | {
-            error: components["schemas"]["Error"];
+            /** @description The next bytes of the file. */
+            result?: components["schemas"]["ChunkResult"];
+            /** @description Why the download broke off, in its last line. */
+            error?: components["schemas"]["Problem"];
         };
     };
     responses: never;

@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::{
     access_log::record::Record,
     config::AccessLogMode,
-    grpc::protocol,
+    grpc::{protocol, watch},
     route::routes::{RouteMatch, Routes},
 };
 
@@ -69,7 +69,8 @@ impl AccessLog {
     /// The log of these routes; `None` when it is off.
     pub(crate) fn new(mode: AccessLogMode, queue: LogQueue, routes: Routes) -> Option<Arc<Self>> {
         let operations = Contract::get().operations().iter();
-        let methods = operations.map(|operation| (operation.rpc(), operation.name.as_str())).collect();
+        let methods = operations.map(|operation| (operation.rpc(), operation.name.as_str()));
+        let methods = methods.chain([(watch::PATH.to_owned(), watch::NAME)]).collect();
         let is_all = mode == AccessLogMode::All;
         (mode != AccessLogMode::Off).then(|| Arc::new(Self { is_all, queue, routes, methods }))
     }

@@ -233,7 +233,7 @@ mod tests {
     #[test]
     fn a_change_of_a_head_is_told_and_a_repeated_announcement_is_not() {
         let (heads, mut lower) = (ChainHeads::default(), None);
-        let (mut store, mut node) = (heads.changes(HeadSource::Store), heads.changes(HeadSource::Node));
+        let (mut store, node) = (heads.changes(HeadSource::Store), heads.changes(HeadSource::Node));
         let mut is_told = |height, is_there| {
             heads.update_store(news(height, is_there), &mut lower);
             let is_told = store.has_changed().unwrap();

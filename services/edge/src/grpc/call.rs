@@ -1,6 +1,6 @@
-//! A call of an operation: a message in, a reply or a status out.
+//! A call of an operation, or of the watch of one: a message in, replies or a status out.
 
-use std::{convert::Infallible, sync::Arc, time::Instant};
+use std::{collections::HashMap, convert::Infallible, sync::Arc, time::Instant};
 
 use actix::{Context, Handler, Message};
 use bytes::{Bytes, BytesMut};
@@ -24,7 +24,7 @@ use crate::{
     grpc::{
         download,
         protocol::{self, GRPC_ACCEPT_ENCODING, GRPC_ENCODING, MEDIA_TYPE, PREFIX_BYTES},
-        status,
+        status, watch,
     },
     respond::{
         answer::{self, Answer},
@@ -36,9 +36,34 @@ use crate::{
 
 const IDENTITY: HeaderValue = HeaderValue::from_static("identity");
 
-/// A call of an operation.
+/// What is called.
+#[derive(Debug, Clone)]
+pub(crate) enum GrpcMethod {
+    Operation(&'static OperationInfo),
+    /// The watch of one of these operations, by their paths.
+    Watch(Arc<HashMap<String, &'static OperationInfo>>),
+}
+
+impl GrpcMethod {
+    /// The name in metrics.
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Operation(operation) => &operation.name,
+            Self::Watch(_) => watch::NAME,
+        }
+    }
+
+    fn path(&self) -> String {
+        match self {
+            Self::Operation(operation) => operation.rpc(),
+            Self::Watch(_) => watch::PATH.to_owned(),
+        }
+    }
+}
+
+/// A call of a method.
 pub(crate) struct GrpcCall {
-    operation: &'static OperationInfo,
+    method: GrpcMethod,
     headers: HeaderMap,
     body: body::Body<hyper::Error>,
     /// Whether reading the body has begun.
@@ -53,14 +78,14 @@ impl Message for GrpcCall {
 
 impl GrpcCall {
     pub(super) fn new(
-        operation: &'static OperationInfo,
+        method: GrpcMethod,
         request: Request<Incoming>,
         client: ClientContext,
         id: RequestId,
     ) -> Self {
         let (head, body) = request.into_parts();
         let body = Box::pin(body.into_data_stream());
-        Self { operation, headers: head.headers, body, is_read: false, id, client }
+        Self { method, headers: head.headers, body, is_read: false, id, client }
     }
 }
 
@@ -76,7 +101,7 @@ impl Handler<GrpcCall> for Gateway {
 async fn answer(state: &GatewayState, mut call: GrpcCall) -> Response<Body> {
     let started = Instant::now();
     let trace = Trace::of(&call.headers, &state.config.sampling);
-    let span = trace.grpc_span(call.operation, &call.id);
+    let span = trace.grpc_span(&call.method.path(), &call.id);
     let answered = try_answer(state, &mut call, trace.unrecorded()).instrument(span.clone()).await;
     let code = answered.as_ref().map_or_else(|problem| problem.code.number(), |_| 0);
     if answered.is_err() {
@@ -91,7 +116,7 @@ async fn answer(state: &GatewayState, mut call: GrpcCall) -> Response<Body> {
     if let Some(recorded) = span.trace_context() {
         response.extensions_mut().insert(recorded);
     }
-    state.metrics.called(&call.operation.name, code, started.elapsed());
+    state.metrics.called(call.method.name(), code, started.elapsed());
     span.record_attribute("rpc.response.status_code", code_name(code));
     if is_server_fault(code) {
         span.record_failure(code_name(code));
@@ -128,7 +153,7 @@ async fn try_answer(
     if timeout.is_some_and(|timeout| timeout.is_zero()) {
         return Err(late());
     }
-    let _permit = state.admission.request(&call.client, &call.operation.name)?;
+    let _permit = state.admission.request(&call.client, call.method.name())?;
     let replied = reply(state, call, trace, deadline);
     match deadline {
         None => replied.await,
@@ -143,22 +168,35 @@ async fn reply(
     traceparent: Option<TraceContext>,
     deadline: Option<time::Instant>,
 ) -> Result<Response<Body>, Problem> {
-    let (operation, limits) = (call.operation, &state.config.limits);
+    let limits = &state.config.limits;
     let mut whole = BytesMut::new();
     let max = limits.body_bytes.saturating_add(PREFIX_BYTES);
     call.is_read = true;
     let read = body::read(&mut call.body, max, limits, |piece| whole.extend_from_slice(&piece)).await;
     read.map_err(|error| error.problem)?;
     let message = protocol::unframe(whole.freeze(), limits.body_bytes)?;
-    let question = Arc::new(decode::from_grpc(operation, &message)?);
-    let latest = time::Instant::now() + limits.answer_time_of(operation);
-    let context = CallContext {
-        request_id: call.id.as_str().to_owned(),
-        traceparent,
-        deadline: deadline.map_or(latest, |deadline| deadline.min(latest)),
-        has_full_time: deadline.is_none_or(|deadline| deadline >= latest),
-        connection: Arc::clone(&call.client.connection),
+    let context = |within| {
+        let latest = time::Instant::now() + within;
+        CallContext {
+            request_id: call.id.as_str().to_owned(),
+            traceparent,
+            deadline: deadline.map_or(latest, |deadline| deadline.min(latest)),
+            has_full_time: deadline.is_none_or(|deadline| deadline >= latest),
+            connection: Arc::clone(&call.client.connection),
+        }
     };
+    let operation = match &call.method {
+        GrpcMethod::Operation(operation) => *operation,
+        GrpcMethod::Watch(operations) => {
+            let read = watch::read(operations, &message)?;
+            let (client, context) = (&call.client, context(limits.answer_time));
+            let messages =
+                watch::messages(&state.watches, &read, client, &call.headers, deadline, &context).await?;
+            return Ok(respond(messages));
+        }
+    };
+    let question = Arc::new(decode::from_grpc(operation, &message)?);
+    let context = context(limits.answer_time_of(operation));
     if operation.streaming {
         let permit = state.admission.download(&call.client)?;
         let opened = state.backend.open(&question, &context, 0).await?;

@@ -26,6 +26,9 @@ use tonic_health::{
     server::{HealthReporter, HealthService},
 };
 
+/// The service of watches.
+const WATCH_SERVICE: &str = "api.v2.Watch";
+
 /// Interval of the checks.
 const POLL_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -84,7 +87,8 @@ impl Health {
             .operations()
             .iter()
             .map(|operation| (operation.service.as_str(), operation.workload.as_str()))
-            .chain([("", "")])
+            // What the edge answers by itself serves while the edge does.
+            .chain([("", ""), (WATCH_SERVICE, "")])
             .collect();
         for service in workloads.keys() {
             reporter.set_service_status(service, ServingStatus::NotServing).await;

@@ -7,3 +7,4 @@ mod health;
 pub(crate) mod protocol;
 pub(crate) mod standard;
 mod status;
+pub(crate) mod watch;

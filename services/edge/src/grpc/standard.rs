@@ -21,10 +21,10 @@ use crate::{
     },
     gateway::Gateway,
     grpc::{
-        call::GrpcCall,
+        call::{GrpcCall, GrpcMethod},
         health::Health,
         protocol::{GRPC_STATUS, HEALTH},
-        status,
+        status, watch,
     },
     metrics::{LimitKind, Metrics},
     trace::{RequestId, X_REQUEST_ID},
@@ -43,7 +43,7 @@ type StandardService = Box<dyn Fn(Request<Incoming>) -> BoxFuture<'static, Respo
 /// Answers every gRPC request.
 pub(crate) struct Grpc {
     gateway: Addr<Gateway>,
-    operations: HashMap<String, &'static OperationInfo>,
+    operations: Arc<HashMap<String, &'static OperationInfo>>,
     standard: HashMap<&'static str, StandardService>,
     /// Permits for streams of the standard services.
     streams: Arc<FairSemaphore>,
@@ -71,7 +71,8 @@ impl Grpc {
         };
         serve(&mut standard, reflection().build_v1()?.max_decoding_message_size(MAX_MESSAGE));
         serve(&mut standard, reflection().build_v1alpha()?.max_decoding_message_size(MAX_MESSAGE));
-        let operations = Contract::get().operations().iter().map(|row| (row.rpc(), row)).collect();
+        let operations = Contract::get().operations().iter().map(|row| (row.rpc(), row));
+        let operations = Arc::new(operations.collect());
         let streams = FairSemaphore::new(MAX_STREAMS);
         Ok(Arc::new(Self { gateway, operations, standard, streams, health, metrics }))
     }
@@ -82,9 +83,14 @@ impl Grpc {
         request: Request<Incoming>,
         client: ClientContext,
     ) -> Response<Body> {
-        if let Some(operation) = self.operations.get(request.uri().path()) {
+        let path = request.uri().path();
+        let method = match self.operations.get(path) {
+            Some(operation) => Some(GrpcMethod::Operation(operation)),
+            None => (path == watch::PATH).then(|| GrpcMethod::Watch(Arc::clone(&self.operations))),
+        };
+        if let Some(method) = method {
             let id = RequestId::of(request.headers());
-            let call = GrpcCall::new(operation, request, client, id.clone());
+            let call = GrpcCall::new(method, request, client, id.clone());
             return match self.gateway.send(call).await {
                 Ok(response) => response,
                 Err(error) => {

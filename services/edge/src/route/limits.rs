@@ -32,6 +32,8 @@ pub(super) fn in_force(config: &Config) -> LimitsReply {
             requests_in_flight: count(limits.in_flight),
             connections: count(limits.connections),
             requests_per_connection: HTTP2_STREAMS,
+            watches: count(config.watches),
+            watches_per_address: config.watches_per_address.map_or(0, |most| count(most.get())),
         }),
         time: Some(TimeLimits {
             head_ms: milliseconds(limits.head_time),

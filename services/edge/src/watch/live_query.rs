@@ -20,29 +20,14 @@ use crate::{
     },
     respond::answer::Answer,
     watch::{
-        event::{Event, digest},
         registry::Watches,
         schedule::{LookResult, Schedule},
+        state::Latest,
     },
 };
 
 /// How often a live query checks that blocks are still announced, and that somebody watches.
 const CHECK_INTERVAL: Duration = Duration::from_secs(3);
-
-/// What a live query knows of its answer.
-#[derive(Debug, Clone)]
-pub(crate) struct Latest {
-    /// The state.
-    pub(crate) event: Arc<Event>,
-    /// Height at which the last look found it.
-    pub(crate) height: u64,
-    /// Number of the state, counted from 1.
-    pub(crate) number: u64,
-    /// Looks so far.
-    pub(crate) looks: u64,
-    /// How often the heights began anew, because the store was set back.
-    pub(crate) resets: u64,
-}
 
 /// A question that is watched, as its watchers see it.
 pub(crate) struct LiveQuery {
@@ -63,11 +48,10 @@ impl LiveQuery {
         answer: &Answer,
         height: u64,
     ) -> Arc<Self> {
-        let event = Arc::new(Event::of_answer(question, answer, height));
         let query = Arc::new(Self {
             question: Arc::clone(question),
             source,
-            latest: watch::Sender::new(Latest { event, height, number: 1, looks: 1, resets: 0 }),
+            latest: watch::Sender::new(Latest::new(question, answer, height)),
             looked: Notify::new(),
             watches: Arc::clone(watches),
         });
@@ -102,47 +86,20 @@ impl LiveQuery {
     }
 
     /// Counts an event that is sent, and those that it took the place of.
-    pub(super) fn count(&self, skipped: u64) {
+    pub(super) fn count_event(&self, skipped: u64) {
         self.watches.count_event(skipped);
     }
 
     /// Publishes an answer that was read at this height, if it has changed.
     fn publish(&self, answer: &Answer, height: u64) {
-        let digest = digest(answer);
-        let (is_new, is_reset) = {
-            let latest = self.latest.borrow();
-            (latest.event.digest != digest, height < latest.event.height)
-        };
-        let event = (is_new || is_reset).then(|| Arc::new(Event::of_answer(&self.question, answer, height)));
-        self.latest.send_if_modified(|latest| {
-            latest.height = height;
-            latest.looks += 1;
-            latest.resets += u64::from(is_reset);
-            latest.replace(event)
-        });
+        self.latest.send_if_modified(|latest| latest.publish(&self.question, answer, height));
         self.looked.notify_waiters();
     }
 
     /// Publishes that there is no answer at present.
     fn publish_problem(&self, problem: &Problem, asked_at: Instant) {
-        let height = self.latest.borrow().event.height;
-        let event = Arc::new(Event::of_problem(&self.question, problem, height, asked_at));
-        self.latest.send_if_modified(|latest| {
-            latest.looks += 1;
-            let is_new = latest.event.digest != event.digest;
-            latest.replace(is_new.then_some(event))
-        });
+        self.latest.send_if_modified(|latest| latest.publish_problem(&self.question, problem, asked_at));
         self.looked.notify_waiters();
-    }
-}
-
-impl Latest {
-    /// Replaces the state. Returns whether there is a new one.
-    fn replace(&mut self, event: Option<Arc<Event>>) -> bool {
-        let Some(event) = event else { return false };
-        self.event = event;
-        self.number += 1;
-        true
     }
 }
 
@@ -212,7 +169,8 @@ impl Looker {
                 let result = if at_height.is_some() { LookResult::AtHeight } else { LookResult::Unknown };
                 self.schedule.end(result);
                 // Announcements of several replicas may cross; they are no new beginning.
-                let height = at_height.unwrap_or_else(|| head.height.max(self.query.latest.borrow().height));
+                let height =
+                    at_height.unwrap_or_else(|| head.height.max(self.query.latest.borrow().height()));
                 self.query.publish(&answer, height);
             }
             Err(problem) => {

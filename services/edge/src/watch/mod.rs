@@ -3,7 +3,8 @@
 //! A [`live_query`] is the actor of one distinct question. It looks at the answer when the head moves, by the
 //! way of a plain read, and publishes what has changed as an [`event`], made once for all its watchers. A
 //! [`watcher`] is one of those; it has at most one event waiting, the newest. An [`event_stream`] is the body
-//! of an answer with one or several of them. When a question is looked at is decided by [`schedule`].
+//! of an answer with one or several of them. When a question is looked at is decided by [`schedule`], and
+//! what a watcher is sent by [`state`], both without I/O.
 
 pub(crate) mod event;
 pub(crate) mod event_stream;
@@ -11,4 +12,7 @@ pub(crate) mod http;
 pub(crate) mod live_query;
 pub(crate) mod registry;
 pub(crate) mod schedule;
+#[cfg(test)]
+mod simulator;
+pub(crate) mod state;
 pub(crate) mod watcher;

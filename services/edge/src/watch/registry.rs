@@ -160,7 +160,7 @@ impl Watches {
     }
 
     /// Resolves when the next stream has to end.
-    pub(super) fn ending(&self) -> impl Future<Output = ()> + Send + 'static {
+    pub(crate) fn ending(&self) -> impl Future<Output = ()> + Send + 'static {
         // Multiples of the golden ratio fill an interval evenly, however many there are.
         let number = self.streams.fetch_add(1, Ordering::Relaxed);
         let place = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;

@@ -1,14 +1,15 @@
-//! A watcher of one question: which of its states the client has, and which it gets next (W1-W3, W6).
+//! A watcher of one question: waits for the next state that its client is to be sent.
 
 use std::{future::pending, sync::Arc};
 
-use tokio::{sync::watch, time::Instant};
+use tokio::sync::watch;
 
 use crate::{
     respond::answer::Answer,
     watch::{
-        event::{self, Emission, Event},
-        live_query::{Latest, LiveQuery},
+        event::Emission,
+        live_query::LiveQuery,
+        state::{Latest, Next, Progress},
     },
 };
 
@@ -18,62 +19,22 @@ pub(crate) struct Watcher {
     latest: watch::Receiver<Latest>,
     /// The first event, until it is taken.
     first: Option<Emission>,
-    sent: Sent,
-    /// Number of looks when an event was held back because the head had moved.
-    held_at: Option<u64>,
-}
-
-/// What the client was told last.
-#[derive(Debug, Clone, Copy)]
-struct Sent {
-    height: u64,
-    asked_at: Instant,
-    /// `None` for a client that has come back with this height and gets the next state in any case (W6).
-    digest: Option<u64>,
-    /// Number of the published state, to count those that were skipped.
-    number: u64,
-    /// See [`Latest::resets`].
-    resets: u64,
-}
-
-/// What becomes of the latest state.
-enum Next {
-    Send(Emission),
-    /// The client has it.
-    Nothing,
-    /// The head has moved; the next look is awaited.
-    Hold,
-    /// The store was set back: heights never fall on a stream.
-    End,
+    progress: Progress,
 }
 
 impl Watcher {
     /// A watcher who begins with an answer that was read at this height, or has come back with the height
-    /// `last_id` and gets nothing before there is a newer one (W6).
-    pub(crate) fn new(query: Arc<LiveQuery>, answer: &Answer, height: u64, last_id: Option<u64>) -> Self {
+    /// `last_id` (W6).
+    pub(super) fn new(query: Arc<LiveQuery>, answer: &Answer, height: u64, last_id: Option<u64>) -> Self {
         let mut latest = query.subscribe();
-        let (published, number, resets) = {
-            let latest = latest.borrow_and_update();
-            (Arc::clone(&latest.event), latest.number, latest.resets)
-        };
-        let digest = event::digest(answer);
-        let asked_at = answer.asked_at;
-        if let Some(last_id) = last_id.filter(|last_id| *last_id >= height) {
-            let sent = Sent { height: last_id, asked_at, digest: None, number, resets };
-            return Self { query, latest, first: None, sent, held_at: None };
-        }
-        let sent = Sent { height, asked_at, digest: Some(digest), number, resets };
-        let event = if published.digest == digest && published.height <= height {
-            published
-        } else {
-            Arc::new(Event::of_answer(query.question(), answer, height))
-        };
-        Self { query, latest, first: Some(Emission { event, height }), sent, held_at: None }
+        let (progress, first) =
+            Progress::begin(&latest.borrow_and_update(), query.question(), answer, height, last_id);
+        Self { query, latest, first, progress }
     }
 
-    /// The height that the client has been told, or at which nothing had changed.
+    /// The height at which nothing had changed for the client.
     pub(crate) fn height(&self) -> u64 {
-        self.latest.borrow().height.max(self.sent.height)
+        self.latest.borrow().height().max(self.progress.height())
     }
 
     /// The next event for the client; `None` at the end of the stream. Loses nothing when it is dropped.
@@ -82,18 +43,22 @@ impl Watcher {
             return Some(first);
         }
         loop {
-            let query = Arc::clone(&self.query);
-            let looked = query.looked();
-            let held = match self.judge() {
-                Next::Send(emission) => return Some(emission),
+            // Before the state is looked at, so that no look is missed.
+            let looked = self.query.looked();
+            let next = self.progress.next(&self.latest.borrow_and_update(), self.query.head().height);
+            let looked = match next {
+                Next::Send(emission, skipped) => {
+                    self.query.count_event(skipped);
+                    return Some(emission);
+                }
                 Next::End => return None,
-                Next::Nothing => false,
-                Next::Hold => true,
+                Next::Nothing => None,
+                Next::Hold => Some(looked),
             };
             let looked = async {
-                match held {
-                    true => looked.await,
-                    false => pending().await,
+                match looked {
+                    Some(looked) => looked.await,
+                    None => pending().await,
                 }
             };
             tokio::select! {
@@ -101,45 +66,5 @@ impl Watcher {
                 () = looked => {}
             }
         }
-    }
-
-    fn judge(&mut self) -> Next {
-        let latest = self.latest.borrow_and_update();
-        let (event, sent) = (&latest.event, &mut self.sent);
-        if latest.resets != sent.resets {
-            return Next::End;
-        }
-        let has_it = match sent.digest {
-            Some(digest) => digest == event.digest || event.asked_at <= sent.asked_at,
-            None if event.is_problem() => event.asked_at <= sent.asked_at,
-            // It comes back, and the head is above the height that it has: it gets the state of now.
-            None if latest.height > sent.height => false,
-            None => return Next::Hold,
-        };
-        if has_it {
-            return Next::Nothing;
-        }
-        if !event.is_problem() && latest.height < self.query.head().height {
-            // A plain read would be newer now (W2). The event that the next look leaves is sent in any case,
-            // so that nobody waits for ever behind fast blocks.
-            if *self.held_at.get_or_insert(latest.looks) == latest.looks {
-                return Next::Hold;
-            }
-        }
-        self.held_at = None;
-        let height = match sent.digest {
-            None => latest.height,
-            Some(_) => event.height,
-        };
-        self.query.count(latest.number.saturating_sub(sent.number + 1));
-        let height = if event.is_problem() { sent.height } else { height.max(sent.height) };
-        *sent = Sent {
-            height,
-            asked_at: event.asked_at,
-            digest: Some(event.digest),
-            number: latest.number,
-            resets: sent.resets,
-        };
-        Next::Send(Emission { event: Arc::clone(event), height })
     }
 }

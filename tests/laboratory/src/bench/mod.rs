@@ -27,6 +27,8 @@ mod section;
 pub(crate) mod sections;
 mod store;
 mod telemetry_overhead;
+mod watchers;
+mod watching;
 mod withdrawals;
 
 use mesh::{failure::Failure, signals};
@@ -91,6 +93,7 @@ enum Fixture<'a> {
     Reads(Box<reads::Fixture<'a>>),
     Exports(Box<exports::Fixture<'a>>),
     Relay(Box<relay::Fixture<'a>>),
+    Watch(Box<watching::Fixture<'a>>),
     /// It is started by its only section.
     Rest(&'a PrivateMesh),
     /// The section "page" needs no server.
@@ -106,6 +109,7 @@ impl<'a> Fixture<'a> {
             Some(Suite::Exports) => {
                 Self::Exports(Box::new(exports::Fixture::start(mesh, names, args).await?))
             }
+            Some(Suite::Watch) => Self::Watch(Box::new(watching::Fixture::start(mesh, args).await?)),
             Some(Suite::Rest) => Self::Rest(mesh),
             Some(Suite::Relay) => Self::Relay(Box::new(relay::Fixture::start(mesh, args).await?)),
             _ => Self::None,
@@ -136,6 +140,8 @@ impl<'a> Fixture<'a> {
             (SectionName::Scaled, Self::Exports(fixture)) => scaled::measure(fixture).await,
             (SectionName::Submit, Self::Relay(fixture)) => fixture.submit().await,
             (SectionName::SubmitHop, Self::Relay(fixture)) => fixture.hop().await,
+            (SectionName::Watchers, Self::Watch(fixture)) => fixture.watchers().await,
+            (SectionName::WatchBeside, Self::Watch(fixture)) => fixture.beside().await,
             (name, _) => Err(Failure::failed(format!("{name} is of another suite"))),
         }
     }

@@ -12,6 +12,8 @@ pub(crate) enum Suite {
     Exports,
     /// Transactions on their way to the consensus node
     Relay,
+    /// Watches, against polling
+    Watch,
     /// A mesh that nobody uses
     Rest,
     /// All of them, one after the other
@@ -63,6 +65,10 @@ pub(crate) enum SectionName {
     Submit,
     /// What the way through the mesh adds to one submission when nothing else runs
     SubmitHop,
+    /// Ten thousand watchers at a block a second, against the same clients polling
+    Watchers,
+    /// Single rows beside ten thousand watchers
+    WatchBeside,
     /// Processor time and memory of an idle mesh
     Idle,
 }
@@ -124,6 +130,17 @@ impl SectionName {
             Self::Scaled => (Suite::Exports, vec![at_most(1.25, 1.0)]),
             Self::Submit => (Suite::Relay, vec![at_least(0.5, 0.8)]),
             Self::SubmitHop => (Suite::Relay, vec![at_most(0.5, 0.3)]),
+            Self::Watchers => (
+                Suite::Watch,
+                vec![
+                    at_most(250.0, 100.0),
+                    at_most(0.0, 0.0),
+                    at_most(500.0, 300.0),
+                    at_most(16.0, 12.0),
+                    at_most(0.25, 0.2),
+                ],
+            ),
+            Self::WatchBeside => (Suite::Watch, vec![at_most(1.25, 1.1)]),
             Self::Idle => (Suite::Rest, vec![at_most(6.0, 2.5), at_most(90.0, 75.0)]),
         }
     }

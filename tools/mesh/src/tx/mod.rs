@@ -17,12 +17,13 @@ use proto_msgs::{
 };
 use reqwest::Url;
 use serde_json::json;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use self::args::{CheckArgs, KeygenArgs, StatusArgs, SubmitArgs, TxArgs, TxCommand};
 use crate::{
+    events::{Events, SILENCE},
     failure::{Failure, failed},
-    gateway::{Gateway, GatewayError},
+    gateway::{Gateway, GatewayError, foreign, reason},
     signals::{self, run_until_stopped},
     terminal::{self, print, print_json, print_line},
 };
@@ -31,7 +32,7 @@ use crate::{
 const LONGEST_BODY: u64 = 2 << 20;
 /// Timeout of an answer, longer than the gateway waits for a block.
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
-/// Poll interval of a followed transaction.
+/// Pause before the next try of what has not succeeded, or has not been decided.
 const LOOK_AGAIN: Duration = Duration::from_millis(300);
 
 /// Runs the subcommand.
@@ -135,31 +136,91 @@ fn refused(code: u32, data: &str, log: &str) -> Failure {
     failed!("the node refuses it with code {code}: {}", reason.unwrap_or("it says no reason"))
 }
 
-/// Polls a transaction until it is in a block or the time is over. Errors of the gateway are retried.
+/// Watches a transaction until it is in a block or the time is over; asks again and again where the gateway
+/// refuses the watch. Errors of the gateway are retried.
 async fn follow(
     gateway: &Gateway,
     hash: &TxHash,
     args: &SubmitArgs,
     deadline: Instant,
 ) -> Result<(), Failure> {
+    let watching = Gateway::new(&args.url, SILENCE, |client| client)?;
+    let url = status_url(gateway, hash);
     let mut last_seen = "nothing was heard of it".to_owned();
-    while Instant::now() < deadline {
-        match status_of(gateway, hash).await {
-            Ok(reply) if matches!(reply.status(), Status::Included | Status::Refused) => {
-                terminal::clear();
-                return print_outcome(&reply, args.json);
+    let outcome = async {
+        let mut is_watchable = true;
+        loop {
+            match is_watchable {
+                true => match Events::open(&watching, &url, None).await {
+                    Ok(events) => {
+                        if let Some(reply) = watch_fate(events, &url, &mut last_seen).await {
+                            return reply;
+                        }
+                    }
+                    Err(GatewayError::Unanswered(why)) => note(&mut last_seen, why),
+                    Err(_) => {
+                        is_watchable = false;
+                        continue;
+                    }
+                },
+                false => match gateway.get(&url).await {
+                    Ok(reply) if is_final(&reply) => return reply,
+                    Ok(reply) => note(&mut last_seen, seen(&reply)),
+                    Err(error) => note(&mut last_seen, error.to_string()),
+                },
             }
-            Ok(reply) => last_seen = format!("it is {}", reply.status().as_str_name()),
-            Err(error) => last_seen = error.to_string(),
+            sleep(LOOK_AGAIN).await;
         }
-        terminal::overwrite(&format!("waiting for a block: {last_seen}"));
-        sleep(LOOK_AGAIN).await;
-    }
+    };
+    let outcome = timeout_at(deadline, outcome).await;
     terminal::clear();
-    Err(failed!(
-        "not in a block after {} s ({last_seen}); `mesh tx status {hash}` says what becomes of it",
-        args.patience
-    ))
+    match outcome {
+        Ok(reply) => print_outcome(&reply, args.json),
+        Err(_) => Err(failed!(
+            "not in a block after {} s ({last_seen}); `mesh tx status {hash}` says what becomes of it",
+            args.patience
+        )),
+    }
+}
+
+/// The final status of a watched transaction; `None` when the events end before.
+async fn watch_fate(
+    mut events: Events<'_>,
+    url: &str,
+    last_seen: &mut String,
+) -> Option<GetTransactionReply> {
+    loop {
+        match events.next().await {
+            Ok(Some(event)) if event.name == "answer" => match serde_json::from_str(&event.data) {
+                Ok(reply) if is_final(&reply) => return Some(reply),
+                Ok(reply) => note(last_seen, seen(&reply)),
+                Err(_) => note(last_seen, foreign(url).to_string()),
+            },
+            Ok(Some(event)) => {
+                let problem = serde_json::from_str(&event.data);
+                note(last_seen, problem.map_or(event.data, |problem| reason(&problem)));
+            }
+            Ok(None) => return None,
+            Err(error) => {
+                note(last_seen, error.to_string());
+                return None;
+            }
+        }
+    }
+}
+
+fn is_final(reply: &GetTransactionReply) -> bool {
+    matches!(reply.status(), Status::Included | Status::Refused)
+}
+
+fn seen(reply: &GetTransactionReply) -> String {
+    format!("it is {}", reply.status().as_str_name())
+}
+
+/// Shows, and keeps for the end, what was heard of a transaction.
+fn note(last_seen: &mut String, news: String) {
+    terminal::overwrite(&format!("waiting for a block: {news}"));
+    *last_seen = news;
 }
 
 /// Prints the final status of a followed transaction; fails when it was refused.
@@ -228,8 +289,11 @@ fn gateway(url: &Url) -> Result<Gateway, Failure> {
 
 /// The status of a transaction.
 async fn status_of(gateway: &Gateway, hash: &TxHash) -> Result<GetTransactionReply, GatewayError> {
-    let url = gateway.url(GetTransactionRequest::NAME).replace("{hash}", &hash.to_string());
-    gateway.get(&url).await
+    gateway.get(&status_url(gateway, hash)).await
+}
+
+fn status_url(gateway: &Gateway, hash: &TxHash) -> String {
+    gateway.url(GetTransactionRequest::NAME).replace("{hash}", &hash.to_string())
 }
 
 fn unreachable(error: &GatewayError, url: &Url) -> Failure {

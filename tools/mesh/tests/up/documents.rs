@@ -21,8 +21,8 @@ const SEGMENTS: usize = 5;
 
 /// Commands of `mesh` that are run here. The others do not end, or run this test: only their flags are
 /// checked.
-const RUN: [&str; 10] =
-    ["ps", "restart", "scale", "stop", "start", "export", "seal", "history", "migrate", "tx"];
+const RUN: [&str; 11] =
+    ["ps", "restart", "scale", "stop", "start", "export", "seal", "history", "migrate", "tx", "watch"];
 /// Commands of `mesh` that work on a home.
 const AT_HOME: [&str; 6] = ["ps", "restart", "scale", "stop", "start", "seal"];
 /// First words of commands that need servers or programs outside this test; they are not run.
@@ -166,12 +166,19 @@ impl<'a> CommandRunner<'a> {
                     typed.push_str(&format!(" --home {}", home.display()));
                 }
                 Some("export") => typed.push_str(&format!(" --url {}", self.up.http)),
+                Some("watch") => {
+                    typed = typed.replacen("watch", &format!("watch --count 1 --url {}", self.up.http), 1);
+                }
                 // `--url` goes after the subcommand, because the last word may be a redirection.
                 Some("tx") if words[1] != "keygen" => {
                     typed = typed.replacen(&words[1], &format!("{} --url {}", words[1], self.up.http), 1);
                 }
                 _ => {}
             }
+        }
+        // A stream does not end by itself.
+        if command.starts_with("curl -N ") {
+            typed.push_str(" | grep -m 1 '^data: {'");
         }
         typed
     }

@@ -78,16 +78,14 @@ type Option = [string, string];
 
 /** The part of the gateway's document that is read here. */
 interface Document {
-  paths: Record<string, { get: { parameters: { name: string; schema: { enum?: string[] } }[] } } | undefined>;
+  components: { schemas: { Table?: { enum: string[] } } };
 }
 
 /** The tables that can be exported, by label, as the gateway's document lists them. */
 function useTables(): { tables?: Option[]; problem?: Problem } {
   const { data, problem } = useRead<Document>("openapi.json");
   const tables = useMemo(() => {
-    const parameters = data?.paths[`/${EXPORT}`]?.get.parameters;
-    const names = parameters?.find((parameter) => parameter.name === "table")?.schema.enum;
-    const options = names?.map((name): Option => [name, word(name, "TABLE_")]);
+    const options = data?.components.schemas.Table?.enum.map((name): Option => [name, word(name, "TABLE_")]);
     return options?.sort(([, one], [, other]) => (one < other ? -1 : 1));
   }, [data]);
   return { tables, problem };

@@ -111,8 +111,8 @@ export function OracleSpec(props: { id: string }) {
 function Spec(props: { spec: Schemas["DataSourceSpec"] }) {
   const { spec } = props;
   const { data } = spec;
-  const oracle = "external" in data ? data.external.oracle : undefined;
-  const conditions = "internal" in data ? data.internal.time.conditions : [];
+  const oracle = data.external?.oracle;
+  const conditions = data.internal?.time.conditions ?? [];
   return (
     <>
       <Facts
@@ -130,7 +130,7 @@ function Spec(props: { spec: Schemas["DataSourceSpec"] }) {
           <ul class="plain">
             {oracle.signers.map((signer, row) => (
               <li key={row}>
-                <Foreign text={"pubKey" in signer ? signer.pubKey.key : signer.ethAddress.address} />
+                <Foreign text={signer.pubKey?.key ?? signer.ethAddress?.address ?? ""} />
               </li>
             ))}
             {oracle.signers.length === 0 && <li class="dim">none</li>}

@@ -1,0 +1,119 @@
+//! `api.v2.Watch/Watch`: the states of a read as messages, by the rules of watching over HTTP (W9). A silent
+//! stream is kept open by HTTP/2's own pings.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use futures_util::{Stream, future::BoxFuture, stream};
+use http::HeaderMap;
+use mesh_problem::{MALFORMED, Problem};
+use prost_reflect::prost::Message;
+use proto_msgs::{OperationInfo, v2};
+use tokio::time::{Instant, timeout_at};
+
+use crate::{
+    admission::ClientContext,
+    ask::backend::CallContext,
+    decode,
+    watch::{
+        event_stream::{self, OpenStream},
+        http::WatchedRead,
+        registry::Watches,
+        watcher::Watcher,
+    },
+    wire::connection::{ConnectionState, LongLivedStream},
+};
+
+/// The path of the method.
+pub(crate) const PATH: &str = "/api.v2.Watch/Watch";
+
+/// Its name in metrics and logs.
+pub(crate) const NAME: &str = "Watch";
+
+/// How long a stream without a deadline lasts at most. Longer than a client lives.
+const NO_DEADLINE: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
+
+/// The read that a message asks to watch.
+///
+/// # Errors
+/// When there is no such read, or its request is malformed.
+pub(super) fn read(
+    operations: &HashMap<String, &'static OperationInfo>,
+    message: &[u8],
+) -> Result<WatchedRead, Problem> {
+    let malformed = |reason: &str, inner: &str| Err(Problem::invalid(MALFORMED, reason).with_inner(inner));
+    let Ok(v2::WatchRequest { method, request }) = v2::WatchRequest::decode(message) else {
+        return malformed("the message is malformed", "api.v2.WatchRequest");
+    };
+    let path = format!("/{}", method.trim_start_matches('/'));
+    let Some(operation) = operations.get(&path).filter(|operation| operation.is_watchable()) else {
+        return malformed("method is no read, such as api.v2.Query/ListMarkets", &method);
+    };
+    let request = request.unwrap_or_default();
+    let name = request.type_url.rsplit('/').next().unwrap_or_default();
+    if name != operation.request.full_name() && !(name.is_empty() && request.value.is_empty()) {
+        return malformed("request is of another message than the method's", operation.request.full_name());
+    }
+    Ok(WatchedRead::new(operation, decode::from_grpc(operation, &request.value)?))
+}
+
+/// Begins to watch: the encoded messages, until the client's deadline.
+///
+/// # Errors
+/// What a plain call would be refused for, and when there are too many watches.
+pub(super) async fn messages(
+    watches: &Arc<Watches>,
+    read: &WatchedRead,
+    client: &ClientContext,
+    metadata: &HeaderMap,
+    deadline: Option<Instant>,
+    context: &CallContext,
+) -> Result<impl Stream<Item = Result<Vec<Bytes>, Problem>> + Send + 'static, Problem> {
+    let permit = watches.permit(client.address)?;
+    let watcher =
+        watches.watch(&read.question, read.source, event_stream::last_id(metadata), context).await?;
+    let connection = &client.connection;
+    let state = Messages {
+        watcher,
+        ending: Box::pin(watches.ending()),
+        deadline: deadline.unwrap_or_else(|| Instant::now() + NO_DEADLINE),
+        connection: Arc::clone(connection),
+        _guards: (OpenStream::new(watches, connection, permit), connection.mark_long_lived()),
+    };
+    Ok(stream::unfold(Some(state), |state| async {
+        let mut state = state?;
+        let message = state.next().await;
+        let is_over = message.is_err();
+        Some((message, (!is_over).then_some(state)))
+    }))
+}
+
+struct Messages {
+    watcher: Watcher,
+    ending: BoxFuture<'static, ()>,
+    deadline: Instant,
+    connection: Arc<ConnectionState>,
+    _guards: (OpenStream, LongLivedStream),
+}
+
+impl Messages {
+    async fn next(&mut self) -> Result<Vec<Bytes>, Problem> {
+        let Self { watcher, ending, deadline, connection, .. } = self;
+        let emission = async {
+            connection.until_writable().await;
+            watcher.next().await
+        };
+        let next = async {
+            tokio::select! {
+                biased;
+                () = ending => Err(Problem::unavailable("the edge is stopping")),
+                emission = emission => match emission {
+                    Some(emission) => Ok(emission.event.bytes(emission.height, None)),
+                    None => Err(Problem::unavailable("the store was set back to an older block")),
+                },
+            }
+        };
+        let late = || Err(Problem::deadline_exceeded("the time of the call is over"));
+        timeout_at(*deadline, next).await.unwrap_or_else(|_| late())
+    }
+}

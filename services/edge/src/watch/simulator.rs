@@ -1,0 +1,376 @@
+//! A simulated store with blocks, late rows and outages, one live query, and watchers that read slowly and
+//! come back, seed after seed in simulated time. Whatever happens, heights never fall, nothing is older than
+//! what a plain read has shown, and at the end everybody has the state of the store.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use mesh_bus::{Encoding, Format};
+use mesh_problem::Problem;
+use rand::{Rng, SeedableRng, rngs::SmallRng};
+use tokio::time::Instant;
+
+use super::{
+    schedule::{LOOK_INTERVAL, LookResult, QUIET_INTERVAL, Schedule},
+    state::{Latest, Next, Progress},
+};
+use crate::{
+    ask::{
+        cache::{Question, tests::answer},
+        heads::HeadStatus,
+    },
+    respond::answer::Answer,
+};
+
+const SEEDS: u64 = 10_000;
+
+/// Simulated time with faults, and the quiet after it, milliseconds.
+const BUSY_MS: u64 = 30_000;
+const QUIET_MS: u64 = 25_000;
+
+/// The last block, which changes nothing.
+const LAST_BLOCK_MS: u64 = BUSY_MS + 4000;
+
+const WATCHERS: usize = 4;
+
+/// What a read has seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Seen {
+    height: u64,
+    content: u64,
+}
+
+/// A read under way: it sees the store in its middle.
+struct Read {
+    began_ms: u64,
+    head: HeadStatus,
+    sees_ms: u64,
+    ends_ms: u64,
+    seen: Option<Option<Seen>>,
+}
+
+struct Client {
+    progress: Option<Progress>,
+    /// When it takes bytes again.
+    ready_ms: u64,
+    /// What it was told last on any stream.
+    told: Option<Seen>,
+    /// The height it was told last.
+    last_id: Option<u64>,
+    comes_back_ms: u64,
+}
+
+struct World {
+    rng: SmallRng,
+    start: Instant,
+    template: Answer,
+    question: Question,
+    now_ms: u64,
+    store: Seen,
+    is_away: bool,
+    /// The head that the edge knows, and announcements under way.
+    head: HeadStatus,
+    announced: Vec<(u64, HeadStatus)>,
+    next_block_ms: u64,
+    next_late_row_ms: u64,
+    next_outage_ms: u64,
+    next_plain_ms: u64,
+    /// Shortest time between two blocks.
+    block_ms: u64,
+    plain: Option<Read>,
+    look: Option<Read>,
+    looked_ms: u64,
+    schedule: Schedule,
+    latest: Latest,
+    /// The newest that a plain read has shown.
+    shown: Seen,
+    clients: Vec<Client>,
+    events: u64,
+}
+
+impl World {
+    fn new(seed: u64, template: &Answer) -> Self {
+        let mut rng = SmallRng::seed_from_u64(seed);
+        let start = template.asked_at;
+        let encoding = Encoding { format: Format::Json, gzip: false };
+        let question = Question { operation: "ListThings", encoding, message: Bytes::new() };
+        let store = Seen { height: 1, content: 1 };
+        let template = answer_of(template, store, start);
+        let latest = Latest::new(&question, &template, store.height);
+        let block_ms = if rng.random_bool(0.5) { 1000 } else { 60 };
+        let client = || Client { progress: None, ready_ms: 0, told: None, last_id: None, comes_back_ms: 0 };
+        Self {
+            start,
+            question,
+            now_ms: 0,
+            store,
+            is_away: false,
+            head: HeadStatus { height: 1, is_followed: true },
+            announced: Vec::new(),
+            next_block_ms: rng.random_range(1..2000),
+            next_late_row_ms: rng.random_range(1..9000),
+            next_outage_ms: rng.random_range(1..40_000),
+            next_plain_ms: 1,
+            block_ms,
+            plain: None,
+            look: None,
+            looked_ms: 0,
+            schedule: Schedule::new(start, store.height),
+            latest,
+            shown: store,
+            clients: (0..WATCHERS).map(|_| client()).collect(),
+            events: 0,
+            template,
+            rng,
+        }
+    }
+
+    fn at(&self, ms: u64) -> Instant {
+        self.start + Duration::from_millis(ms)
+    }
+
+    fn is_busy(&self) -> bool {
+        self.now_ms < BUSY_MS
+    }
+
+    fn read(&mut self) -> Read {
+        let takes = if self.rng.random_bool(0.9) { 8 } else { 400 };
+        let sees_ms = self.now_ms + self.rng.random_range(1..takes);
+        let ends_ms = sees_ms + self.rng.random_range(1..takes);
+        Read { began_ms: self.now_ms, head: self.head, sees_ms, ends_ms, seen: None }
+    }
+
+    /// When something happens next.
+    fn next_ms(&self) -> u64 {
+        let of_read = |read: &Option<Read>| {
+            read.as_ref().map(|read| if read.seen.is_none() { read.sees_ms } else { read.ends_ms })
+        };
+        let look_due = self.schedule.due(self.head).map(|due| {
+            let due = due.saturating_duration_since(self.start).as_millis();
+            u64::try_from(due).unwrap()
+        });
+        let busy = [self.next_block_ms, self.next_late_row_ms, self.next_outage_ms, self.next_plain_ms];
+        let times = [of_read(&self.plain), of_read(&self.look), look_due.filter(|_| self.look.is_none())];
+        let clients = self.clients.iter().flat_map(|client| [client.ready_ms, client.comes_back_ms]);
+        let all = times.into_iter().flatten().chain(self.announced.iter().map(|(at, _)| *at));
+        all.chain(busy.into_iter().filter(|_| self.is_busy()))
+            .chain(clients)
+            .filter(|at| *at > self.now_ms)
+            .chain([BUSY_MS, LAST_BLOCK_MS].into_iter().filter(|at| *at > self.now_ms))
+            .min()
+            .unwrap_or(self.now_ms + 1)
+    }
+
+    fn run(mut self) -> u64 {
+        while self.now_ms < BUSY_MS + QUIET_MS {
+            self.now_ms = self.next_ms();
+            self.store_changes();
+            self.heads_come();
+            self.reads_go_on();
+            self.live_query_looks();
+            for index in 0..self.clients.len() {
+                self.client_reads(index);
+            }
+        }
+        for client in &self.clients {
+            assert_eq!(
+                client.told.map(|told| told.content),
+                Some(self.store.content),
+                "the last state is told"
+            );
+        }
+        self.events
+    }
+
+    fn store_changes(&mut self) {
+        if self.now_ms == BUSY_MS {
+            self.is_away = false;
+            self.announce();
+            self.clients.iter_mut().for_each(|client| client.ready_ms = client.ready_ms.min(BUSY_MS));
+        }
+        if self.now_ms == LAST_BLOCK_MS {
+            // A client that came back with the height of the newest block waits for one (W6).
+            self.store.height += 1;
+            self.announce();
+        }
+        if !self.is_busy() {
+            return;
+        }
+        if self.now_ms >= self.next_block_ms {
+            self.store.height += 1;
+            self.store.content += u64::from(self.rng.random_bool(0.5));
+            self.next_block_ms = self.now_ms + self.block_ms + self.rng.random_range(0..300);
+            self.announce();
+        }
+        if self.now_ms >= self.next_late_row_ms {
+            self.store.content += 1;
+            self.next_late_row_ms = self.now_ms + self.rng.random_range(1..9000);
+        }
+        if self.now_ms >= self.next_outage_ms {
+            self.is_away = !self.is_away;
+            self.next_outage_ms =
+                self.now_ms + self.rng.random_range(1..if self.is_away { 5000 } else { 40_000 });
+            self.announce();
+        }
+    }
+
+    /// Most announcements come soon; some are late, and some are lost.
+    fn announce(&mut self) {
+        let news = HeadStatus { height: self.store.height, is_followed: !self.is_away };
+        if self.is_busy() && self.rng.random_bool(0.05) {
+            return;
+        }
+        let late = if self.rng.random_bool(0.9) { 5 } else { 300 };
+        self.announced.push((self.now_ms + self.rng.random_range(1..late), news));
+    }
+
+    fn heads_come(&mut self) {
+        let now_ms = self.now_ms;
+        let head = &mut self.head;
+        self.announced.retain(|(at, news)| {
+            if *at <= now_ms {
+                *head = HeadStatus { height: head.height.max(news.height), is_followed: news.is_followed };
+            }
+            *at > now_ms
+        });
+    }
+
+    fn reads_go_on(&mut self) {
+        let seen = (!self.is_away).then_some(self.store);
+        for read in [&mut self.plain, &mut self.look].into_iter().flatten() {
+            if self.now_ms >= read.sees_ms && read.seen.is_none() {
+                read.seen = Some(seen);
+            }
+        }
+        if self.is_busy() && self.now_ms >= self.next_plain_ms && self.plain.is_none() {
+            self.next_plain_ms = self.now_ms + self.rng.random_range(1..400);
+            self.plain = Some(self.read());
+        }
+        if let Some(read) = self.plain.take_if(|read| self.now_ms >= read.ends_ms)
+            && let Some(Some(seen)) = read.seen
+        {
+            self.head.height = self.head.height.max(seen.height);
+            self.shown = self.shown.max(seen);
+        }
+    }
+
+    fn live_query_looks(&mut self) {
+        if let Some(read) = self.look.take_if(|read| self.now_ms >= read.ends_ms) {
+            match read.seen.flatten() {
+                // The backend takes no answer below the head that was known when it was asked.
+                Some(seen) if seen.height >= read.head.height => {
+                    self.head.height = self.head.height.max(seen.height);
+                    self.schedule.end(LookResult::AtHeight);
+                    let answer = answer_of(&self.template, seen, self.at(read.began_ms));
+                    self.latest.publish(&self.question, &answer, seen.height);
+                }
+                _ => {
+                    if self.schedule.end(LookResult::Failed) {
+                        let problem = Problem::unavailable("the store is away");
+                        let asked_at = self.at(read.began_ms);
+                        self.latest.publish_problem(&self.question, &problem, asked_at);
+                    }
+                }
+            }
+        }
+        if self.look.is_some() || self.schedule.due(self.head).is_none_or(|due| due > self.at(self.now_ms)) {
+            return;
+        }
+        let interval = Duration::from_millis(self.now_ms - self.looked_ms);
+        assert!(interval >= LOOK_INTERVAL, "a look {interval:?} after the last one");
+        self.looked_ms = self.now_ms;
+        self.schedule.begin(self.at(self.now_ms), self.head);
+        self.look = Some(self.read());
+    }
+
+    fn client_reads(&mut self, index: usize) {
+        let now_ms = self.now_ms;
+        if self.clients[index].progress.is_none() && now_ms >= self.clients[index].comes_back_ms {
+            self.client_begins(index);
+        }
+        while now_ms >= self.clients[index].ready_ms {
+            let (head, latest, client) = (self.head.height, &self.latest, &mut self.clients[index]);
+            let Some(progress) = &mut client.progress else { return };
+            let held_before = format!("{progress:?}").contains("held_at: Some");
+            let Next::Send(emission, _) = progress.next(latest, head) else { return };
+            if !emission.event.is_problem() {
+                let seen = seen_in(&emission.event.bytes(emission.height, None).concat());
+                assert!(Some(emission.height) >= client.last_id, "heights never fall");
+                // What was held back is sent at the next look, even if blocks come faster than looks.
+                let is_fresh = latest.height() >= self.shown.height || held_before;
+                assert!(is_fresh, "{seen:?} is sent after a plain read has shown {:?}", self.shown);
+                (client.told, client.last_id) = (Some(seen), Some(emission.height));
+                self.events += 1;
+            }
+            self.client_waits(index);
+        }
+    }
+
+    /// A client begins with a plain read, which is answered at once here, or comes back with its last id.
+    fn client_begins(&mut self, index: usize) {
+        if self.is_away || self.store.height < self.head.height {
+            self.clients[index].comes_back_ms = self.now_ms + 1000;
+            return;
+        }
+        let (asked_at, seen) = (self.at(self.now_ms), self.store);
+        self.head.height = self.head.height.max(seen.height);
+        let answer = answer_of(&self.template, seen, asked_at);
+        let client = &mut self.clients[index];
+        let (progress, first) =
+            Progress::begin(&self.latest, &self.question, &answer, seen.height, client.last_id);
+        client.progress = Some(progress);
+        if let Some(first) = first {
+            assert!(Some(first.height) > client.last_id, "nothing is told twice");
+            (client.told, client.last_id) = (Some(seen), Some(first.height));
+        }
+        self.client_waits(index);
+    }
+
+    /// After an event most clients read on; some are slow, and some lose their stream.
+    fn client_waits(&mut self, index: usize) {
+        let (slow, lost) = (self.rng.random_range(1..8000), self.rng.random_range(1000..3000));
+        let fate = if self.is_busy() { self.rng.random_range(0..10) } else { 0 };
+        let client = &mut self.clients[index];
+        client.ready_ms = self.now_ms + if fate == 8 { slow } else { 1 };
+        if fate == 9 {
+            client.progress = None;
+            client.comes_back_ms = self.now_ms + lost;
+        }
+    }
+}
+
+/// An answer whose body is what was seen.
+fn answer_of(template: &Answer, seen: Seen, asked_at: Instant) -> Answer {
+    Answer {
+        head: template.head.map(|head| mesh_bus::Head { height: seen.height, ..head }),
+        etag: None,
+        headers: http::HeaderMap::new(),
+        parts: vec![seen.content.to_string().into()],
+        asked_at,
+        metrics: std::sync::Arc::clone(&template.metrics),
+    }
+}
+
+/// What an event says.
+fn seen_in(text: &[u8]) -> Seen {
+    let text = std::str::from_utf8(text).unwrap();
+    let number = |name: &str| {
+        let (_, rest) = text.split_once(name).unwrap_or(("", "0\n"));
+        rest.lines().next().unwrap().parse().unwrap()
+    };
+    let mut data = text.lines().filter_map(|line| line.strip_prefix("data: "));
+    Seen { height: number("id: "), content: data.next().map_or(0, |data| data.parse().unwrap()) }
+}
+
+#[test]
+fn whatever_happens_a_watch_is_true_and_complete() {
+    let template = answer(1, Instant::now(), 0);
+    let mut events = 0;
+    for seed in 0..SEEDS {
+        let ran =
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| World::new(seed, &template).run()));
+        events += ran.unwrap_or_else(|_| panic!("seed {seed}"));
+    }
+    assert!(events > SEEDS * 20, "the simulation itself must be worth something: {events} events");
+    assert!(QUIET_INTERVAL < Duration::from_millis(QUIET_MS / 2));
+}

@@ -1,0 +1,175 @@
+//! What a live query knows of its answer, and what a watcher has of it. No I/O.
+
+use std::sync::Arc;
+
+use mesh_problem::Problem;
+use tokio::time::Instant;
+
+use crate::{
+    ask::cache::Question,
+    respond::answer::Answer,
+    watch::event::{Emission, Event, digest},
+};
+
+/// The newest state of an answer.
+#[derive(Debug, Clone)]
+pub(crate) struct Latest {
+    event: Arc<Event>,
+    /// Height at which the last look found it.
+    height: u64,
+    /// When the last look asked for it.
+    asked_at: Instant,
+    /// Number of the state, counted from 1.
+    number: u64,
+    /// Looks so far.
+    looks: u64,
+    /// How often the heights began anew, because the store was set back.
+    resets: u64,
+}
+
+impl Latest {
+    /// The state after the first look, at this height.
+    pub(super) fn new(question: &Question, answer: &Answer, height: u64) -> Self {
+        let event = Arc::new(Event::of_answer(question, answer, height));
+        Self { event, height, asked_at: answer.asked_at, number: 1, looks: 1, resets: 0 }
+    }
+
+    /// Height at which the last look found it.
+    pub(super) fn height(&self) -> u64 {
+        self.height
+    }
+
+    /// Records the answer of a look, read at this height. Returns whether there is a new state.
+    pub(super) fn publish(&mut self, question: &Question, answer: &Answer, height: u64) -> bool {
+        let is_reset = height < self.event.height;
+        self.looks += 1;
+        (self.height, self.asked_at) = (height, answer.asked_at);
+        self.resets += u64::from(is_reset);
+        let is_new = is_reset || self.event.digest != digest(answer);
+        is_new && self.replace(Event::of_answer(question, answer, height))
+    }
+
+    /// Records that there is no answer at present. Returns whether that is new.
+    pub(super) fn publish_problem(
+        &mut self,
+        question: &Question,
+        problem: &Problem,
+        asked_at: Instant,
+    ) -> bool {
+        self.looks += 1;
+        let event = Event::of_problem(question, problem, self.event.height, asked_at);
+        event.digest != self.event.digest && self.replace(event)
+    }
+
+    fn replace(&mut self, event: Event) -> bool {
+        self.event = Arc::new(event);
+        self.number += 1;
+        true
+    }
+}
+
+/// What a watcher was sent last, and what it is sent next (W1-W3, W6).
+#[derive(Debug)]
+pub(crate) struct Progress {
+    height: u64,
+    asked_at: Instant,
+    /// `None` for a client that has come back with this height and gets the next state in any case.
+    digest: Option<u64>,
+    /// Number of the state, to count those that were skipped.
+    number: u64,
+    resets: u64,
+    /// Number of looks when an event was held back because the head had moved.
+    held_at: Option<u64>,
+}
+
+/// What a watcher is sent next.
+#[derive(Debug)]
+pub(crate) enum Next {
+    /// An event, in the place of so many others.
+    Send(Emission, u64),
+    /// Nothing: it has the newest state.
+    Nothing,
+    /// The head has moved; the next look is awaited.
+    Hold,
+    /// The store was set back: heights never fall on a stream, so it ends.
+    End,
+}
+
+impl Progress {
+    /// A watcher who begins with an answer that was read at this height, or has come back with the height
+    /// `last_id` and gets nothing before the head is above it (W6). Returns its first event, if any.
+    pub(super) fn begin(
+        latest: &Latest,
+        question: &Question,
+        answer: &Answer,
+        height: u64,
+        last_id: Option<u64>,
+    ) -> (Self, Option<Emission>) {
+        let (number, resets, asked_at) = (latest.number, latest.resets, answer.asked_at);
+        if let Some(height) = last_id.filter(|last_id| *last_id >= height) {
+            return (Self { height, asked_at, digest: None, number, resets, held_at: None }, None);
+        }
+        let digest = digest(answer);
+        let is_shared = latest.event.digest == digest && latest.event.height <= height;
+        let event = match is_shared {
+            true => Arc::clone(&latest.event),
+            false => Arc::new(Event::of_answer(question, answer, height)),
+        };
+        let progress = Self { height, asked_at, digest: Some(digest), number, resets, held_at: None };
+        (progress, Some(Emission { event, height }))
+    }
+
+    /// Whether the last look is certainly newer than what the watcher has: at a newer block, or begun later. A
+    /// client that has come back with the height of the newest block has what that block began with, so that
+    /// only rows that came late are newer.
+    fn is_passed(&self, latest: &Latest) -> bool {
+        match self.digest {
+            Some(_) => (latest.height, latest.asked_at) > (self.height, self.asked_at),
+            None => (latest.height, latest.number) > (self.height, self.number),
+        }
+    }
+
+    /// The height of the last event.
+    pub(super) fn height(&self) -> u64 {
+        self.height
+    }
+
+    /// What the watcher is sent next, while the head is at this height. An event counts as sent.
+    pub(super) fn next(&mut self, latest: &Latest, head: u64) -> Next {
+        let event = &latest.event;
+        if latest.resets != self.resets {
+            return Next::End;
+        }
+        if event.is_problem() {
+            if self.digest == Some(event.digest) || event.asked_at <= self.asked_at {
+                return Next::Nothing;
+            }
+        } else if self.digest == Some(event.digest) {
+            return Next::Nothing;
+        } else if !self.is_passed(latest) {
+            return Next::Hold;
+        }
+        // A plain read would be newer now (W2). What the next look leaves is sent in any case, so that nobody
+        // waits for ever behind fast blocks.
+        if !event.is_problem()
+            && latest.height < head
+            && *self.held_at.get_or_insert(latest.looks) == latest.looks
+        {
+            return Next::Hold;
+        }
+        self.held_at = None;
+        let skipped = latest.number.saturating_sub(self.number + 1);
+        self.number = latest.number;
+        if !event.is_problem() {
+            // The state of now, where it has come back with a height.
+            let height = if self.digest.is_none() { latest.height } else { event.height };
+            self.height = height.max(self.height);
+        }
+        self.asked_at = if event.is_problem() { event.asked_at } else { latest.asked_at };
+        // A client that has come back still gets the state of now after a problem.
+        if self.digest.is_some() || !event.is_problem() {
+            self.digest = Some(event.digest);
+        }
+        Next::Send(Emission { event: Arc::clone(event), height: self.height }, skipped)
+    }
+}

@@ -1,0 +1,116 @@
+// Every operation by openapi-generator's go client, whose package is named openapi.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"path/filepath"
+	"strings"
+
+	gateway "github.com/GIT_USER_ID/GIT_REPO_ID"
+)
+
+func called(name string, isRight bool, err error) {
+	if err != nil || !isRight {
+		log.Fatalf("%s: %v, right: %v", name, err, isRight)
+	}
+	fmt.Println("called", name)
+}
+
+func save(name string, data []byte) {
+	if err := os.WriteFile(filepath.Join(os.Getenv("OUT"), name), data, 0o644); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func main() {
+	configuration := gateway.NewConfiguration()
+	configuration.Servers[0].URL = os.Getenv("GATEWAY")
+	client, ctx := gateway.NewAPIClient(configuration), context.Background()
+	edge, export, info := client.EdgeAPI, client.ExportAPI, client.NodeInfoAPI
+	query, relay := client.QueryAPI, client.TxRelayAPI
+
+	health, _, err := edge.Health(ctx).Execute()
+	called("Health", health != "", err)
+	limits, _, err := edge.Limits(ctx).Execute()
+	called("Limits", limits.Rows.PageDefault > 0, err)
+	document, _, err := edge.OpenApi(ctx).Execute()
+	called("OpenApi", strings.HasPrefix(document["openapi"].(string), "3.1"), err)
+	page, _, err := edge.Docs(ctx).Execute()
+	called("Docs", strings.Contains(page, "<html"), err)
+
+	height, _, err := info.LastBlockHeight(ctx).Execute()
+	called("LastBlockHeight", height.Height != "0", err)
+	node, _, err := info.Info(ctx).Execute()
+	called("Info", node.Version != "", err)
+	_, _, err = info.GetProtocolUpgradeStatus(ctx).Execute()
+	called("GetProtocolUpgradeStatus", true, err)
+	network, _, err := info.GetNetworkLimits(ctx).Execute()
+	called("GetNetworkLimits", network.Limits.GenesisLoaded, err)
+
+	markets, _, err := query.ListMarkets(ctx).PaginationFirst(1).Execute()
+	called("ListMarkets", markets.Markets.Edges[0].Node.State == gateway.MARKET_STATE_ACTIVE, err)
+	_, _, err = query.ListMarkets(ctx).PaginationFirst(1).PaginationAfter(markets.Markets.PageInfo.EndCursor).Execute()
+	called("ListMarkets", true, err)
+	assets, _, err := query.ListAssets(ctx).Status(gateway.ASSET_STATUS_ENABLED).Execute()
+	called("ListAssets", assets.Assets.Edges[0].Node.Symbol != "", err)
+	trades, _, err := query.ListTrades(ctx).MarketId(os.Getenv("MARKET")).PaginationFirst(5).Execute()
+	called("ListTrades", trades.Trades.Edges[4].Node.Size != "0", err)
+	_, _, err = query.ListTrades(ctx).DateRangeStartTimestamp("2020-01-01T00:00:00Z").PaginationFirst(1).Execute()
+	called("ListTrades", true, err)
+	positions, _, err := query.ListPositions(ctx).MarketId(os.Getenv("MARKET")).Execute()
+	called("ListPositions", positions.Positions.Edges[0].Node.OpenVolume != "0", err)
+	accounts, _, err := query.ListAccounts(ctx).Party(os.Getenv("PARTY")).Execute()
+	called("ListAccounts", len(accounts.Accounts) > 0, err)
+	intervals, _, err := query.ListCandleIntervals(ctx).MarketId(os.Getenv("MARKET")).Execute()
+	called("ListCandleIntervals", len(intervals.IntervalToCandleId) > 1, err)
+	candles, _, err := query.ListCandleData(ctx).CandleId(os.Getenv("CANDLE")).PaginationFirst(1).Execute()
+	called("ListCandleData", candles.Candles.Edges[0].Node.High != "0", err)
+	rewards, _, err := query.ListEpochRewardSummaries(ctx).FilterAssetIds([]string{os.Getenv("ASSET"), "VOTE"}).Execute()
+	called("ListEpochRewardSummaries", len(rewards.Summaries.Edges) > 0, err)
+	delegations, _, err := query.ListDelegations(ctx).PaginationFirst(2).Execute()
+	called("ListDelegations", len(delegations.Delegations.Edges) == 2, err)
+	_, _, err = query.ListProtocolUpgradeProposals(ctx).Execute()
+	called("ListProtocolUpgradeProposals", true, err)
+	spec, _, err := query.GetOracleSpec(ctx, os.Getenv("ORACLE_SPEC")).Execute()
+	called("GetOracleSpec", spec.OracleSpec.ExternalDataSourceSpec.Spec.Data.External != nil ||
+		spec.OracleSpec.ExternalDataSourceSpec.Spec.Data.Internal != nil, err)
+	withdrawal, _, err := query.GetWithdrawal(ctx, os.Getenv("WITHDRAWAL")).Execute()
+	called("GetWithdrawal", withdrawal.Withdrawal.Id == os.Getenv("WITHDRAWAL"), err)
+	_, _, err = query.GetWithdrawal(ctx, strings.Repeat("0", 64)).Execute()
+	refused := err.(*gateway.GenericOpenAPIError).Model().(gateway.Problem)
+	called("GetWithdrawal", refused.Details[0].Code == 150001, nil)
+
+	segments, _, err := export.ListAllNetworkHistorySegments(ctx).Execute()
+	called("ListAllNetworkHistorySegments", segments.Segments[0].ToHeight != "", err)
+	from, to := os.Getenv("FROM_BLOCK"), os.Getenv("TO_BLOCK")
+	head, err := export.HeadExportNetworkHistory(ctx).FromBlock(from).ToBlock(to).Table(gateway.TABLE_TRADES).Execute()
+	called("HeadExportNetworkHistory", head.Header.Get("X-Total-Rows") != "0", err)
+	file, _, err := export.ExportNetworkHistory(ctx).FromBlock(from).ToBlock(to).Table(gateway.TABLE_TRADES).Execute()
+	called("ExportNetworkHistory", file != nil, err)
+	history, err := io.ReadAll(file)
+	called("ExportNetworkHistory", len(history) > 0, err)
+	save("history.zip", history)
+	party, asset, until := os.Getenv("PARTY"), os.Getenv("ASSET"), os.Getenv("UNTIL")
+	_, err = export.HeadExportLedgerEntries(ctx).PartyId(party).AssetId(asset).Execute()
+	called("HeadExportLedgerEntries", true, err)
+	ledger, _, err := export.ExportLedgerEntries(ctx).PartyId(party).AssetId(asset).DateRangeEndTimestamp(until).Execute()
+	called("ExportLedgerEntries", ledger != "", err)
+	save("ledger.csv", []byte(ledger))
+
+	var question gateway.CheckTransactionRequest
+	if signed, err := os.ReadFile(os.Getenv("TX")); err != nil || json.Unmarshal(signed, &question) != nil {
+		log.Fatal("no transaction in ", os.Getenv("TX"))
+	}
+	verdict, _, err := relay.CheckTransaction(ctx).CheckTransactionRequest(question).Execute()
+	called("CheckTransaction", verdict.Success, err)
+	submission := gateway.SubmitTransactionRequest{Tx: question.Tx, Type: gateway.SUBMISSION_TYPE_SYNC.Ptr()}
+	reply, _, err := relay.SubmitTransaction(ctx).SubmitTransactionRequest(submission).Execute()
+	called("SubmitTransaction", reply.Success, err)
+	fate, _, err := relay.GetTransaction(ctx, reply.TxHash).Execute()
+	called("GetTransaction", fate.TxHash == reply.TxHash, err)
+}

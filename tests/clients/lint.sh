@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# What validators say of the document, for walk.sh. Only errors make it fail; warnings are shown.
+. "$(dirname "$0")/lib.sh"
+
+LINT=$WORK/tools/lint
+[ -d "$LINT/python" ] || python3 -m venv "$LINT/python"
+"$LINT/python/bin/pip" install -q "openapi-spec-validator==$OPENAPI_SPEC_VALIDATOR"
+[ -d "$LINT/node_modules" ] || npm install --silent --prefix "$LINT" "@stoplight/spectral-cli@$SPECTRAL" "@redocly/cli@$REDOCLY"
+echo 'extends: ["spectral:oas"]' >"$LINT/spectral.yaml"
+"$LINT/python/bin/openapi-spec-validator" "$WORK/openapi.json"
+"$LINT/node_modules/.bin/spectral" lint "$WORK/openapi.json" --ruleset "$LINT/spectral.yaml"
+"$LINT/node_modules/.bin/redocly" lint --format=summary "$WORK/openapi.json"

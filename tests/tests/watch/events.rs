@@ -1,0 +1,209 @@
+//! What the events of a watch are, and when they come (W1, W2, W4, W5, W6, W10, W11).
+
+use std::time::Duration;
+
+use mesh_tests::{
+    cases,
+    client::MeshClient,
+    events::{Event, Events},
+    fixture,
+    problem::assert_problem,
+    proxied::ProxiedServer,
+};
+use proto_msgs::{Contract, Method};
+
+use super::{LIMITS, SOON, start, withdrawal, write_block};
+
+/// Longest time between two signs of life of a stream (W4).
+const SIGN_WITHIN: Duration = Duration::from_secs(15);
+
+async fn open(client: &MeshClient, path: &str) -> Events {
+    Events::open(client, path, &[]).await.unwrap_or_else(|refused| panic!("{path}: {refused:?}"))
+}
+
+#[tokio::test]
+async fn every_case_of_a_read_can_be_watched_and_its_first_event_is_the_plain_answer() {
+    let client = MeshClient::fixture().await;
+    let mut watched = std::collections::BTreeSet::new();
+    for (operation, file) in cases::files() {
+        for case in &file.cases {
+            let request = &case.request;
+            let is_plain = request.method.is_none() && request.headers.is_empty() && !case.sealed;
+            if !is_plain || request.path.contains("pretty") || request.path.contains("export") {
+                continue;
+            }
+            let plain = client.get(&request.path).await;
+            match Events::open(&client, &request.path, &[]).await {
+                Ok(mut events) => {
+                    let first = events.block().await.unwrap();
+                    assert_eq!((first.name.as_str(), first.retry), ("answer", Some(1000)), "{}", case.name);
+                    assert_eq!(first.data, plain.text(), "{operation}: {}", case.name);
+                    if let Some(height) = plain.header("x-block-height") {
+                        assert_eq!(first.id, height.parse().ok(), "{operation}: {}", case.name);
+                    }
+                    watched.insert(operation.clone());
+                }
+                Err(refused) => {
+                    assert_eq!(
+                        (refused.status, refused.text()),
+                        (plain.status, plain.text()),
+                        "{}",
+                        case.name
+                    );
+                }
+            }
+        }
+    }
+    // The fixture has no consensus node.
+    let of_node = ["LastBlockHeight", "GetTransaction"];
+    let operations = Contract::get().operations().iter();
+    let reads = operations.filter(|row| row.method == Method::Get && !row.streaming);
+    for row in reads.filter(|row| !of_node.contains(&row.name.as_str())) {
+        assert!(watched.contains(&cases::file_name(&row.name)), "{} is watched", row.name);
+    }
+}
+
+#[tokio::test]
+async fn an_event_comes_with_the_block_that_changes_the_answer_and_none_with_one_that_does_not() {
+    let (database, _mesh, client) = start(&[]).await;
+    let writer = database.connect().await;
+    let mut events = open(&client, &withdrawal()).await;
+    for (name, value) in
+        [("cache-control", "no-store, no-transform"), ("x-accel-buffering", "no"), ("connection", "close")]
+    {
+        assert_eq!(events.header(name), Some(value));
+    }
+    assert_eq!(events.header("content-encoding"), None);
+    assert_eq!(events.event().await.id, Some(3));
+    write_block(&writer, 4, None).await;
+    let quiet = events.block_within(SOON * 2).await;
+    assert!(quiet.is_err(), "nothing has changed: {quiet:?}");
+    for (height, reference) in [(5, "five"), (6, "six")] {
+        write_block(&writer, height, Some(reference)).await;
+        let event = events.event().await;
+        assert_eq!(event.id, Some(height));
+        assert_eq!(event.json()["withdrawal"]["ref"], reference);
+        assert_eq!(event.data, client.get(&withdrawal()).await.text(), "what a plain read gives");
+    }
+}
+
+#[tokio::test]
+async fn rows_that_come_late_are_told_without_a_new_block_and_a_silent_stream_gives_signs_of_life() {
+    let (database, _mesh, client) = start(&[]).await;
+    let mut events = open(&client, &withdrawal()).await;
+    events.event().await;
+    let late = "UPDATE withdrawals SET ref = 'late'";
+    database.connect().await.batch_execute(late).await.unwrap();
+    let event = events.block_within(SIGN_WITHIN).await.expect("it is looked at").unwrap();
+    assert_eq!((event.id, &event.json()["withdrawal"]["ref"]), (Some(3), &"late".into()));
+    let sign = events.block_within(SIGN_WITHIN).await.expect("a sign of life").unwrap();
+    assert_eq!(sign, Event { comment: Some("3".to_owned()), ..Event::default() });
+}
+
+#[tokio::test]
+async fn a_client_that_comes_back_gets_nothing_before_a_block_that_it_has_not_seen() {
+    let (database, _mesh, client) = start(&[]).await;
+    let writer = database.connect().await;
+    for (last, comes_at_once) in [("2", true), ("3", false), ("4", false), ("x", true)] {
+        let mut events = Events::open(&client, LIMITS, &[("last-event-id", last)]).await.unwrap();
+        let first = events.block().await.unwrap();
+        assert_eq!((first.id == Some(3), first.retry), (comes_at_once, Some(1000)), "{last}: {first:?}");
+        assert_eq!(first.name.is_empty(), !comes_at_once, "{last}: the first bytes leave at once");
+    }
+    let mut events = Events::open(&client, LIMITS, &[("last-event-id", "4")]).await.unwrap();
+    events.block().await.unwrap();
+    write_block(&writer, 4, None).await;
+    let quiet = events.block_within(SOON).await;
+    assert!(quiet.is_err(), "it has seen this one: {quiet:?}");
+    write_block(&writer, 5, None).await;
+    assert_eq!(events.event().await.id, Some(5), "the state of now, although it has not changed");
+}
+
+#[tokio::test]
+async fn a_store_that_is_away_is_one_problem_and_the_stream_goes_on_when_it_is_back() {
+    let database = fixture::database().await;
+    let store = ProxiedServer::start(database.url()).await;
+    let mesh = mesh_testbed::Mesh::configure(&database).without("export");
+    let mesh = mesh.env("MESH_DATABASE_URL", store.url()).start().await;
+    let client = MeshClient::new(&mesh);
+    let (mut events, mut several) =
+        (open(&client, &withdrawal()).await, open(&client, &format!("/watch?read={}", withdrawal())).await);
+    assert_eq!((events.event().await.id, several.event().await.name.as_str()), (Some(3), "answer-0"));
+    store.cut();
+    write_block(&database.connect().await, 4, Some("four")).await;
+    // Until then the last answer is shown to plain reads, too.
+    let problem = events.event().await;
+    assert_eq!((problem.name.as_str(), problem.id), ("problem", None));
+    assert_eq!(problem.json()["code"], 14);
+    assert_eq!(several.event().await.name, "problem-0");
+    let quiet = events.block_within(SOON * 3).await;
+    assert!(quiet.is_err(), "it is told once: {quiet:?}");
+    store.restore();
+    for events in [&mut events, &mut several] {
+        let back = events.event().await;
+        assert_eq!((back.id, &back.json()["withdrawal"]["ref"]), (Some(4), &"four".into()));
+    }
+}
+
+#[tokio::test]
+async fn several_reads_come_on_one_stream_each_under_its_own_name() {
+    let (database, _mesh, client) = start(&[]).await;
+    let read = |path: &str| path.replace('?', "%3F").replace('&', "%26").replace('=', "%3D");
+    let accounts = format!("/accounts?party={}", fixture::PARTY);
+    let path = format!("/watch?read={LIMITS}&read={}&read={}", read(&withdrawal()), read(&accounts));
+    let mut events = Events::open(&client, &path, &[("last-event-id", "99")]).await.unwrap();
+    for (index, path) in [LIMITS, &withdrawal(), &accounts].into_iter().enumerate() {
+        let event = events.event().await;
+        assert_eq!((event.name, event.id), (format!("answer-{index}"), Some(3)), "the last id is ignored");
+        assert_eq!(event.data, client.get(path).await.text());
+    }
+    write_block(&database.connect().await, 4, Some("four")).await;
+    let event = events.event().await;
+    assert_eq!((event.name.as_str(), event.id), ("answer-1", Some(4)));
+}
+
+#[tokio::test]
+async fn a_watch_of_several_reads_is_refused_with_the_read_that_is_wrong() {
+    let client = MeshClient::fixture().await;
+    for (query, status, code, number, inner) in [
+        ("", 400, 3, 10_015, ""),
+        ("?read=", 400, 3, 10_015, ""),
+        ("?read=/nothing", 404, 5, 10_000, "read 0"),
+        ("?read=/api/v2/network/limits&read=/api/v2/withdrawal/xy", 400, 3, 80_005, "read 1: xy"),
+        ("?read=/health", 400, 3, 10_015, "read 0"),
+        ("?read=/watch?read=/accounts", 400, 3, 10_015, "read 0"),
+        ("?read=/transaction", 400, 3, 10_015, "read 0"),
+        ("?read=/api/v2/ledgerentry/export", 400, 3, 10_015, "read 0"),
+    ] {
+        let refused = client.get(&format!("/watch{query}")).await;
+        assert_eq!(assert_problem(&refused, status, code, number).inner, inner, "{query}");
+    }
+    let unknown = format!("/api/v2/withdrawal/{}", fixture::UNKNOWN_ID);
+    let refused = client.get(&format!("/watch?read={unknown}")).await;
+    assert_eq!(assert_problem(&refused, 404, 5, 150_001).inner.split(':').next(), Some("read 0"));
+    let too_many = format!("/watch?{}", "read=/api/v2/info&".repeat(17));
+    assert_problem(&client.get(&too_many).await, 400, 3, 10_015);
+    assert_problem(&client.send("POST", "/watch").await, 405, 12, 10_000);
+    let strict = client.get_with("/watch?read=/api/v2/info&raed=x", "prefer", "handling=strict").await;
+    assert_problem(&strict, 400, 3, 10_015);
+    let mut lenient = open(&client, "/watch?read=/api/v2/info%3Ffoo%3D1").await;
+    assert_eq!(lenient.header("x-ignored"), Some("foo"));
+    assert_eq!(lenient.event().await.name, "answer-0");
+}
+
+#[tokio::test]
+async fn json_is_preferred_by_clients_that_take_both_and_downloads_stay_downloads() {
+    let client = MeshClient::fixture().await;
+    let kind = async |path: &str, accept: &str| {
+        let answer = client.get_with(path, "accept", accept).await;
+        answer.header("content-type").unwrap_or_default().to_owned()
+    };
+    assert_eq!(kind(LIMITS, "application/json, text/event-stream").await, "application/json");
+    assert_eq!(kind(LIMITS, "*/*").await, "application/json");
+    let ledger = format!("/api/v2/ledgerentry/export?partyId={}&assetId={}", fixture::PARTY, fixture::ASSET);
+    assert_eq!(kind(&ledger, "text/event-stream").await, "text/csv");
+    assert_eq!(kind("/health", "text/event-stream").await, "text/plain; charset=utf-8");
+    let head = client.request(reqwest::Method::HEAD, LIMITS).header("accept", "text/event-stream");
+    let head = mesh_testbed::Answer::to(head).await;
+    assert_eq!((head.status, head.header("content-type")), (200, Some("text/event-stream")));
+}

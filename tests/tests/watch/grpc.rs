@@ -1,0 +1,94 @@
+//! Watching over gRPC (W9).
+
+use bytes::Bytes;
+use http::uri::PathAndQuery;
+use mesh_tests::{
+    fixture,
+    rpc::{Call, Rpc, assert_refused},
+};
+use prost_reflect::{prost::Message as _, prost_types::Any};
+use proto_msgs::v2::{GetWithdrawalReply, GetWithdrawalRequest, WatchReply, WatchRequest};
+use tonic::{Code, Request, Status, Streaming};
+
+use super::{start, write_block};
+
+async fn watch(rpc: &Rpc, request: &WatchRequest) -> Result<Streaming<Bytes>, Status> {
+    watch_with(rpc, Request::new(request.encode_to_vec().into())).await
+}
+
+async fn watch_with(rpc: &Rpc, request: Request<Bytes>) -> Result<Streaming<Bytes>, Status> {
+    rpc.stream_at(PathAndQuery::from_static("/api.v2.Watch/Watch"), request).await
+}
+
+fn of_withdrawal() -> WatchRequest {
+    let value = GetWithdrawalRequest { id: fixture::WITHDRAWAL.to_owned() }.encode_to_vec();
+    let type_url = "type.googleapis.com/api.v2.GetWithdrawalRequest".to_owned();
+    WatchRequest { method: "api.v2.Query/GetWithdrawal".to_owned(), request: Some(Any { type_url, value }) }
+}
+
+async fn next(stream: &mut Streaming<Bytes>) -> (WatchReply, GetWithdrawalReply) {
+    let message = stream.message().await.expect("it goes on").expect("it has not ended");
+    let reply = WatchReply::decode(message).unwrap();
+    let answer = reply.answer.clone().unwrap();
+    assert_eq!(answer.type_url, "type.googleapis.com/api.v2.GetWithdrawalReply");
+    let answer = GetWithdrawalReply::decode(answer.value.as_slice()).unwrap();
+    (reply, answer)
+}
+
+#[tokio::test]
+async fn the_states_of_a_read_come_as_messages_with_height_and_time() {
+    let (database, mesh, _client) = start(&[]).await;
+    let writer = database.connect().await;
+    let rpc = Rpc::connect(&mesh).await;
+    let mut stream = watch(&rpc, &of_withdrawal()).await.unwrap();
+    let (first, answer) = next(&mut stream).await;
+    assert_eq!((first.height, first.timestamp.to_string().as_str()), (3, fixture::BLOCK_TIME));
+    let plain = Call::new("GetWithdrawal", &GetWithdrawalRequest { id: fixture::WITHDRAWAL.to_owned() });
+    let plain = rpc.call(&plain);
+    let plain = GetWithdrawalReply::decode(plain.await.unwrap().into_inner()).unwrap();
+    assert_eq!(answer, plain);
+    for height in [4, 5] {
+        write_block(&writer, height, Some(&height.to_string())).await;
+        let (reply, answer) = next(&mut stream).await;
+        assert_eq!((reply.height, answer.withdrawal.unwrap().r#ref), (height, height.to_string()));
+    }
+    let mut back = Request::new(Bytes::from(of_withdrawal().encode_to_vec()));
+    back.metadata_mut().insert("last-event-id", "5".parse().unwrap());
+    let mut back = watch_with(&rpc, back).await.unwrap();
+    write_block(&writer, 6, None).await;
+    assert_eq!(next(&mut back).await.0.height, 6, "nothing before a block that it has not seen");
+    assert!(mesh.service("edge").stop().await.success());
+    let ended = stream.message().await.unwrap_err();
+    assert_eq!((ended.code(), ended.message()), (Code::Unavailable, "the edge is stopping"));
+}
+
+#[tokio::test]
+async fn a_watch_is_refused_as_the_read_is_and_for_what_is_no_read() {
+    let rpc = Rpc::connect(&fixture::mesh().await.mesh).await;
+    let refused = async |change: &dyn Fn(&mut WatchRequest), code, number| {
+        let mut request = of_withdrawal();
+        change(&mut request);
+        let mut stream = match watch(&rpc, &request).await {
+            Ok(stream) => stream,
+            Err(status) => return assert_refused::<()>(Err(status), code, number),
+        };
+        assert_refused(stream.message().await, code, number)
+    };
+    let any = |request: &mut WatchRequest, value: Vec<u8>| request.request.as_mut().unwrap().value = value;
+    let other = |id: &str| GetWithdrawalRequest { id: id.to_owned() }.encode_to_vec();
+    refused(&|request| any(request, other("xy")), 3, 80_005).await;
+    refused(&|request| any(request, other(fixture::UNKNOWN_ID)), 5, 150_001).await;
+    refused(&|request| any(request, vec![0xff]), 3, 10_015).await;
+    refused(&|request| request.request = None, 3, 80_003).await;
+    for method in
+        ["", "api.v2.Query/Nothing", "api.v2.TxRelay/SubmitTransaction", "api.v2.Export/ExportLedgerEntries"]
+    {
+        refused(&|request| request.method = method.to_owned(), 3, 10_015).await;
+    }
+    refused(&|request| request.method = "/api.v2.Query/ListMarkets".to_owned(), 3, 10_015).await;
+    let mut timed = Request::new(Bytes::from(of_withdrawal().encode_to_vec()));
+    timed.set_timeout(std::time::Duration::from_millis(1500));
+    let mut stream = watch_with(&rpc, timed).await.unwrap();
+    next(&mut stream).await;
+    assert_eq!(stream.message().await.unwrap_err().code(), Code::DeadlineExceeded, "the client's own");
+}

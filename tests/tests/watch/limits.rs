@@ -1,0 +1,128 @@
+//! How many watches there may be, and what they cost (W3, W7, W8).
+
+use std::time::Duration;
+
+use mesh_testbed::{Mesh, eventually, http1::Connection};
+use mesh_tests::{
+    client::MeshClient,
+    events::Events,
+    problem::{Problem, assert_problem},
+};
+
+use super::{LIMITS, start, withdrawal, write_block};
+
+async fn watch_for(client: &MeshClient, address: &str, path: &str) -> Result<Events, Problem> {
+    let opened = Events::open(client, path, &[("x-forwarded-for", address)]).await;
+    opened.map_err(|refused| {
+        assert_eq!(refused.header("retry-after"), Some("1"));
+        assert_problem(&refused, 429, 8, 10_000)
+    })
+}
+
+async fn metric(mesh: &Mesh, service: &str, name: &str) -> u64 {
+    let page = mesh.service(service).admin("/metrics").await;
+    let lines = page.text().lines().filter(|line| line.starts_with(name));
+    lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum::<f64>() as u64
+}
+
+#[tokio::test]
+async fn a_watch_above_a_limit_is_refused_until_another_ends() {
+    let (_database, mesh, client) = start(&[
+        ("MESH_EDGE_WATCHES", "3"),
+        ("MESH_EDGE_WATCHES_PER_ADDRESS", "2"),
+        ("MESH_EDGE_TRUSTED_PROXIES", "127.0.0.1"),
+    ])
+    .await;
+    let limits = client.get("/limits").await.json();
+    assert_eq!((&limits["rate"]["watches"], &limits["rate"]["watchesPerAddress"]), (&3.into(), &2.into()));
+    let mut open = Vec::new();
+    for _ in 0..2 {
+        open.push(watch_for(&client, "203.0.113.1", LIMITS).await.unwrap());
+    }
+    let refused = watch_for(&client, "203.0.113.1", LIMITS).await.unwrap_err();
+    assert_eq!(refused.inner, "at most 2 at the same time");
+    assert_eq!(client.get(LIMITS).await.status, 200, "a plain read is no watch");
+    open.push(watch_for(&client, "203.0.113.2", "/watch?read=/api/v2/info").await.unwrap());
+    let refused = watch_for(&client, "203.0.113.3", LIMITS).await.unwrap_err();
+    assert_eq!(refused.inner, "at most 3 at the same time");
+    assert_eq!(metric(&mesh, "edge", "mesh_edge_requests_limited_total{limit=\"watches\"}").await, 2);
+    assert_eq!(metric(&mesh, "edge", "mesh_edge_watches ").await, 3);
+    assert_eq!(metric(&mesh, "edge", "mesh_edge_watches_questions ").await, 2);
+    open.clear();
+    eventually(Duration::from_secs(10), "the watches of clients that have left still count", async || {
+        watch_for(&client, "203.0.113.3", LIMITS).await.is_ok()
+    })
+    .await;
+    eventually(Duration::from_secs(20), "a question that nobody watches is still looked at", async || {
+        metric(&mesh, "edge", "mesh_edge_watches_questions ").await == 0
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_hundred_watchers_of_a_question_cost_one_read_a_block() {
+    let (database, mesh, client) = start(&[]).await;
+    let writer = database.connect().await;
+    let mut watchers = Vec::new();
+    for _ in 0..100 {
+        let mut events = Events::open(&client, &withdrawal(), &[]).await.unwrap();
+        events.event().await;
+        watchers.push(events);
+    }
+    let calls =
+        "rpc_server_call_duration_seconds_count{rpc_system_name=\"mesh\",rpc_method=\"GetWithdrawal\"";
+    let before = metric(&mesh, "query", calls).await;
+    for height in 4..8 {
+        write_block(&writer, height, Some(&height.to_string())).await;
+        for events in &mut watchers {
+            assert_eq!(events.event().await.id, Some(height));
+        }
+    }
+    let reads = metric(&mesh, "query", calls).await - before;
+    assert!((4..=6).contains(&reads), "{reads} reads for 4 blocks");
+    assert_eq!(metric(&mesh, "edge", "mesh_edge_watches_events_total ").await, 400);
+}
+
+/// Inserts trades with these numbers.
+fn trades(first: u64, last: u64) -> String {
+    format!(
+        "INSERT INTO trades (synthetic_time, tx_hash, block_time, seq_num, id, market_id, price, size, buyer, seller, \
+         aggressor, buy_order, sell_order, type) \
+         SELECT '2023-06-20 10:59:59.2+00'::timestamptz + n * interval '1 microsecond', 'aa', \
+         '2023-06-20 10:59:59.2+00', n, repeat(md5(n::text), 2), market_id, price, size, buyer, seller, aggressor, \
+         buy_order, sell_order, type FROM generate_series({first}, {last}) n, \
+         (SELECT * FROM trades WHERE id = repeat('71', 32)) one"
+    )
+}
+
+#[tokio::test]
+async fn a_client_that_reads_slowly_gets_the_newest_state_and_no_heap_of_old_ones() {
+    let (database, mesh, client) = start(&[]).await;
+    let writer = database.connect().await;
+    // A page of some 500 kB a block, so that the buffers of the system are soon full.
+    writer.batch_execute(&trades(1, 1000)).await.unwrap();
+    let path = "/api/v2/trades";
+    let mut slow = Connection::open_narrow(client.url(), 4096).await.unwrap();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n\r\n");
+    slow.send(request.as_bytes()).await.unwrap();
+    let mut quick = Events::open(&client, path, &[]).await.unwrap();
+    quick.event().await;
+    let last = 4 + 24;
+    for height in 4..last {
+        writer.batch_execute(&trades(1000 + height, 1000 + height)).await.unwrap();
+        write_block(&writer, height, None).await;
+        assert_eq!(quick.event().await.id, Some(height), "the other one is unharmed");
+    }
+    let (mut told, mut body) = (Vec::new(), slow.head_then_body().await.unwrap());
+    let newest = format!("id: {}\n", last - 1);
+    while !told.windows(newest.len()).any(|window| window == newest.as_bytes()) {
+        let mut piece = Vec::new();
+        assert!(body.next(&mut piece, 1 << 20).await.unwrap(), "it goes on");
+        told.append(&mut piece);
+    }
+    let told = String::from_utf8(told).unwrap();
+    let ids: Vec<u64> = told.lines().filter_map(|line| line.strip_prefix("id: ")?.parse().ok()).collect();
+    assert!(ids.is_sorted() && ids.len() < 24, "{ids:?}");
+    let skipped = metric(&mesh, "edge", "mesh_edge_watches_events_skipped_total ").await;
+    assert!(skipped > 0 && skipped as usize == 25 - ids.len(), "{skipped} skipped, told {ids:?}");
+}

@@ -1,0 +1,47 @@
+//! Watching (contract section 10): the events of a watch are the answers of plain reads, and come when these
+//! change.
+
+mod ends;
+mod events;
+mod grpc;
+mod limits;
+
+use std::time::Duration;
+
+use mesh_testbed::{Database, Mesh};
+use mesh_tests::fixture;
+use tokio_postgres::Client;
+
+/// A read of the store whose answer changes with [`write_withdrawal`].
+fn withdrawal() -> String {
+    format!("/api/v2/withdrawal/{}", fixture::WITHDRAWAL)
+}
+
+/// A read of the store whose answer does not change.
+const LIMITS: &str = "/api/v2/network/limits";
+
+/// Shorter than the time in which nothing is looked at without a new block.
+const SOON: Duration = Duration::from_millis(800);
+
+/// Adds a block, and in the same transaction a new state of the withdrawal with this reference.
+async fn write_block(client: &Client, height: u64, reference: Option<&str>) {
+    let at = format!("timestamptz '2023-06-20 11:00:00+00' + {height} * interval '1 second'");
+    let mut block = format!("BEGIN; INSERT INTO blocks VALUES ({at}, {height}, '{height:064x}');");
+    if let Some(reference) = reference {
+        block += &format!(
+            "INSERT INTO withdrawals SELECT id, party_id, amount, asset, status, '{reference}', foreign_tx_hash, \
+             created_timestamp, withdrawn_timestamp, ext, '{height:064x}', {at} FROM withdrawals \
+             WHERE id = '{}' ORDER BY block_time DESC LIMIT 1;",
+            fixture::WITHDRAWAL
+        );
+    }
+    client.batch_execute(&(block + "COMMIT")).await.expect("a block fits");
+}
+
+/// A mesh without export over a fixture database of its own.
+async fn start(env: &[(&str, &str)]) -> (Database, Mesh, mesh_tests::client::MeshClient) {
+    fixture::start(|setup| {
+        env.iter().fold(setup.without("export"), |setup, (name, value)| setup.env(*name, *value))
+    })
+    .await
+}

@@ -1,0 +1,213 @@
+//! `mesh watch`: follows a read of the gateway, comes back when the connection is lost, prints each change.
+
+pub(crate) mod args;
+mod changes;
+mod report;
+
+use std::{io, num::NonZeroU64, pin::pin, time::Duration};
+
+use jiff::Timestamp;
+use rand::Rng as _;
+use tokio::{
+    task::spawn_blocking,
+    time::{sleep, timeout},
+};
+
+use self::{
+    args::WatchArgs,
+    report::{Printed, Report},
+};
+use crate::{
+    events::{Event, Events, SILENCE},
+    failure::{Failure, failed},
+    gateway::{Gateway, GatewayError},
+    signals,
+    terminal::{output_closed, print_line, try_print},
+};
+
+/// The pause before a reconnection, until the gateway names one.
+const FIRST_PAUSE: Duration = Duration::from_secs(1);
+/// Upper bound of pauses while the gateway is away.
+const LONGEST_PAUSE: Duration = Duration::from_secs(8);
+/// After this time without an answer it is told that the gateway is away.
+const ANSWER_WITHIN: Duration = Duration::from_secs(3);
+/// Upper bound of the pauses that a gateway wishes for.
+const LONGEST_RETRY: Duration = Duration::from_secs(60);
+
+/// Watches until the count is reached, a stop signal comes or nobody reads the output any more.
+pub(crate) async fn watch(args: WatchArgs) -> Result<(), Failure> {
+    let mut signals = signals::watch()?;
+    let url =
+        args.read.url(&args.url).ok_or_else(|| Failure::usage("PATH makes no URL; write it as for curl"))?;
+    let gateway = Gateway::new(&url, SILENCE, |client| client)?;
+    let mut watch = Watch {
+        gateway: &gateway,
+        url: url.as_str(),
+        report: Report::new(url.as_str(), args.json),
+        left: args.count,
+        pauses: Pauses { first: FIRST_PAUSE, failures: 0 },
+        height: None,
+        has_begun: false,
+        is_lost: false,
+    };
+    tokio::select! {
+        outcome = watch.run() => outcome,
+        () = signals.stop() => Ok(()),
+        () = output_closed() => Ok(()),
+    }
+}
+
+/// A read that is watched.
+struct Watch<'a> {
+    gateway: &'a Gateway,
+    url: &'a str,
+    report: Report,
+    /// Events still to come, if they are counted.
+    left: Option<NonZeroU64>,
+    pauses: Pauses,
+    /// The newest height that was seen.
+    height: Option<u64>,
+    /// Whether the gateway has sent events.
+    has_begun: bool,
+    /// Whether it was told that the gateway is away.
+    is_lost: bool,
+}
+
+/// Why a stream is over.
+enum End {
+    /// The gateway has ended it, as before it stops, or it broke.
+    Lost(Option<GatewayError>),
+    /// Enough was printed.
+    Done,
+}
+
+impl<'a> Watch<'a> {
+    async fn run(&mut self) -> Result<(), Failure> {
+        loop {
+            let end = match self.open().await {
+                Ok(events) => self.print_all(events).await?,
+                Err(error) => End::Lost(Some(error)),
+            };
+            let error = match end {
+                End::Done => return Ok(()),
+                End::Lost(error) => error,
+            };
+            if let Some(error) = &error {
+                self.judge(error)?;
+            }
+            let wish = match error {
+                Some(GatewayError::Status { retry_after, .. }) => retry_after,
+                _ => None,
+            };
+            sleep(self.pauses.next(wish)).await;
+        }
+    }
+
+    /// Opens the stream, and says so when a gateway that has sent events takes long to answer.
+    async fn open(&mut self) -> Result<Events<'a>, GatewayError> {
+        let opening = Events::open(self.gateway, self.url, self.height);
+        let mut opening = pin!(opening);
+        if let Ok(opened) = timeout(ANSWER_WITHIN, &mut opening).await {
+            return opened;
+        }
+        if self.has_begun {
+            self.say_lost("no answer");
+        }
+        opening.await
+    }
+
+    fn say_lost(&mut self, why: &str) {
+        if !std::mem::replace(&mut self.is_lost, true) {
+            print_line(&format!("lost: {why}; coming back by itself"));
+        }
+    }
+
+    /// Fails for an error that does not pass by itself; says it else, once.
+    fn judge(&mut self, error: &GatewayError) -> Result<(), Failure> {
+        match error {
+            GatewayError::Unanswered(_) if !self.has_begun => {
+                Err(failed!("no answer from {} ({error}); start it with `mesh up`, or check --url", self.url))
+            }
+            GatewayError::Foreign(why) => Err(Failure::failed(why)),
+            error if !error.is_temporary() => Err(failed!("refused: {error}")),
+            error => {
+                self.say_lost(&error.to_string());
+                Ok(())
+            }
+        }
+    }
+
+    async fn print_all(&mut self, mut events: Events<'_>) -> Result<End, Failure> {
+        if std::mem::take(&mut self.is_lost) {
+            print_line("back");
+        }
+        (self.has_begun, self.pauses.failures) = (true, 0);
+        loop {
+            let event = events.next().await;
+            self.pauses.first = events.retry.unwrap_or(FIRST_PAUSE).min(LONGEST_RETRY);
+            match event {
+                Ok(Some(event)) => {
+                    self.height = event.height;
+                    if self.print(&event).await? {
+                        return Ok(End::Done);
+                    }
+                }
+                Ok(None) => return Ok(End::Lost(None)),
+                Err(error) => return Ok(End::Lost(Some(error))),
+            }
+        }
+    }
+
+    /// Prints what is new in an event. Returns whether it was the last one.
+    async fn print(&mut self, event: &Event) -> Result<bool, Failure> {
+        let time = Timestamp::now().strftime("%H:%M:%SZ").to_string();
+        let printed = self.report.event(event, &time).map_err(|error| failed!("{error}"))?;
+        let Some(Printed { result, note }) = printed else { return Ok(false) };
+        note.iter().for_each(|note| print_line(note));
+        if let Some(result) = result {
+            // Its reader may be slow, and a signal must be heard meanwhile.
+            match spawn_blocking(move || try_print(&result)).await.unwrap_or_else(|error| Err(error.into())) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(true),
+                Err(error) => return Err(failed!("cannot write to standard output ({error})")),
+            }
+        }
+        let Some(left) = self.left else { return Ok(false) };
+        self.left = NonZeroU64::new(left.get() - 1);
+        Ok(self.left.is_none())
+    }
+}
+
+/// The pauses before reconnections: the gateway's wish at first, then longer ones while it is away.
+struct Pauses {
+    first: Duration,
+    failures: u32,
+}
+
+impl Pauses {
+    fn next(&mut self, wish: Option<Duration>) -> Duration {
+        let doubled = self.first.saturating_mul(1 << self.failures.min(16));
+        self.failures += 1;
+        let pause = doubled.min(LONGEST_PAUSE.max(self.first));
+        let pause = wish.map_or(pause, |wish| pause.max(wish.min(LONGEST_RETRY)));
+        // Jitter: clients that lost a gateway together shall not come back together.
+        pause.mul_f64(rand::rng().random_range(1.0..1.25))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_begin_with_the_gateways_wish_and_grow_to_a_bound() {
+        let mut pauses = Pauses { first: Duration::from_secs(1), failures: 0 };
+        let mut next = |wish| pauses.next(wish).as_secs();
+        assert_eq!([next(None), next(None), next(None)], [1, 2, 4]);
+        for _ in 0..40 {
+            assert!((8..=10).contains(&next(None)));
+        }
+        assert!((20..=25).contains(&next(Some(Duration::from_secs(20)))));
+        assert!((60..=75).contains(&next(Some(Duration::from_secs(1_000_000)))));
+    }
+}
