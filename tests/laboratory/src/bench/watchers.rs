@@ -121,6 +121,7 @@ impl Clients {
         // The last block may be on its way.
         tokio::time::sleep(SETTLE).await;
         shared.stop.set(true);
+        // Watches go on until they are dropped: one that has ended has failed.
         if let Some(ended) = clients.into_iter().find(JoinHandle::is_finished) {
             ended.await.map_err(|error| error.to_string())??;
         }
@@ -205,10 +206,11 @@ async fn poll(
 ) -> std::io::Result<()> {
     let (mut etag, mut opened, mut last) = (String::new(), Some(opened), 0);
     let mut answer = Vec::with_capacity(4096);
-    let mut due = Instant::now() + PERIOD.mul_f64(turn);
+    let mut due = Instant::now();
     while !shared.stop.get() {
         sleep_until(due.into()).await;
-        due += PERIOD;
+        // The first request opens; those that count are spread over the period.
+        due += if opened.is_some() { PERIOD + PERIOD.mul_f64(turn) } else { PERIOD };
         let request = format!("GET {path} HTTP/1.1\r\nHost: bench\r\nIf-None-Match: {etag}\r\n\r\n");
         stream.write_all(request.as_bytes()).await?;
         answer.clear();
