@@ -38,17 +38,23 @@ pub(crate) fn path(operation: &OperationInfo) -> String {
     segments.collect()
 }
 
+/// What is said of an operation that can be watched. In words alone: generators of clients take an answer with two media
+/// types for the wrong one.
+const WATCHABLE: &str =
+    "\n\nCan be watched: with `Accept: text/event-stream` each event's `data` is this answer.";
+
 /// The path item of an operation: its methods.
 pub(crate) fn path_item(operation: &OperationInfo, schemas: &mut Schemas) -> Json {
     let note = notes::of_operation(&operation.rpc);
     let described = |schemas: &mut Schemas, is_head: bool| {
         let (summary, description) = schemas.comments.titled(&operation.rpc);
+        let watchable = if operation.is_watchable() { WATCHABLE } else { "" };
         let (head, of_head) = if is_head { ("Head", ", the headers alone") } else { ("", "") };
         let named = object! {
             "tags" => vec![operation.workload.as_str()],
             "operationId" => format!("{head}{}", operation.name),
             "summary" => format!("{summary}{of_head}"),
-            "description" => description,
+            "description" => format!("{description}{watchable}").trim(),
         };
         named
             .with_some("parameters", parameters_of(operation, &note, is_head, schemas))

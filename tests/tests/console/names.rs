@@ -217,6 +217,11 @@ async fn names_that_are_not_unique_come_with_their_id() {
     page.fill("Market", "BTC/USD a4a4a4a4…a4a4a4").await;
     page.press("Show").await;
     page.until(&format!("location.hash.includes('market={}')", "a4".repeat(32))).await;
+    // So in a link.
+    page.open("#/markets?market=btc/usd").await;
+    page.until_text(".empty", "2 markets match").await;
+    page.open("#/markets?market=%C3%9Cber/%22x%22").await;
+    page.until_text("h2", "ÜBER/\"X\"").await;
     page.assert_quiet();
 }
 

@@ -6,6 +6,7 @@ mod handmade;
 mod history;
 mod ledger;
 mod ranges;
+mod recipes;
 mod stranger;
 mod traps;
 mod versions;

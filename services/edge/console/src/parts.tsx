@@ -148,10 +148,10 @@ export function Foreign(props: { text: string }) {
   );
 }
 
-/** Values under their names. */
-export function Facts(props: { of: [name: string, value: ComponentChildren][] }) {
+/** Values under their names. `isWide`: they are long, such as hashes. */
+export function Facts(props: { of: [name: string, value: ComponentChildren][]; isWide?: boolean }) {
   return (
-    <dl class="facts">
+    <dl class={props.isWide ? "facts wide" : "facts"}>
       {props.of.map(([name, value]) => (
         <div key={name}>
           <dt>{name}</dt>

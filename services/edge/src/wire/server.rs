@@ -1,7 +1,7 @@
 //! The HTTP server: accepts connections, serves their requests with hyper, and closes them in order at a
 //! shutdown.
 
-use std::{convert::Infallible, future::Future, net::IpAddr, pin::pin, sync::Arc, time::Duration};
+use std::{convert::Infallible, future::Future, net::IpAddr, pin::Pin, sync::Arc, time::Duration};
 
 use futures_util::{
     FutureExt,
@@ -222,7 +222,9 @@ impl<S: WarpService> Acceptor<S> {
         let access_log = self.access_log.clone();
         tokio::spawn(async move {
             metrics.connections.inc();
+            // Boxed once: an async function keeps room for each move of what it is given.
             let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
+            let connection = Box::pin(connection);
             if let Err(error) = serve_until_closed(connection, &state, phase).await {
                 tracing::debug!(error, "a connection broke");
                 if let (Some(access_log), Some(error)) = (access_log, error.downcast_ref::<hyper::Error>()) {
@@ -370,11 +372,10 @@ fn log_unreadable_head(access_log: &AccessLog, peer: IpAddr, error: &hyper::Erro
 /// Serves a connection to its end. At a shutdown an HTTP/2 client gets a GOAWAY at once and loses nothing; an
 /// idle HTTP/1 connection stays open until the last moment, since a request could already be on its way.
 async fn serve_until_closed<C: GracefulConnection>(
-    connection: C,
+    mut connection: Pin<Box<C>>,
     state: &ConnectionState,
     mut phase: watch::Receiver<ShutdownPhase>,
 ) -> Result<(), C::Error> {
-    let mut connection = pin!(connection);
     let shutdown = async {
         reached(&mut phase, ShutdownPhase::Draining).await;
         if !state.is_http2() {

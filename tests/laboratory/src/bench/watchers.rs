@@ -121,6 +121,7 @@ impl Clients {
         // The last block may be on its way.
         tokio::time::sleep(SETTLE).await;
         shared.stop.set(true);
+        // Watches go on until they are dropped: one that has ended has failed.
         if let Some(ended) = clients.into_iter().find(JoinHandle::is_finished) {
             ended.await.map_err(|error| error.to_string())??;
         }
@@ -184,7 +185,7 @@ async fn watch_events(
         let now = Instant::now();
         let mut rest = 0;
         while let Some(end) = find(&text[rest..], b"\n\n") {
-            if let Some(height) = number_after(&text[rest..rest + end], b"id: ") {
+            if let Some(height) = number_after(&text[rest..rest + end], b"\nid: ") {
                 shared.told.borrow_mut().push((height, now));
                 if let Some(opened) = opened.take() {
                     opened();
@@ -205,10 +206,11 @@ async fn poll(
 ) -> std::io::Result<()> {
     let (mut etag, mut opened, mut last) = (String::new(), Some(opened), 0);
     let mut answer = Vec::with_capacity(4096);
-    let mut due = Instant::now() + PERIOD.mul_f64(turn);
+    let mut due = Instant::now();
     while !shared.stop.get() {
         sleep_until(due.into()).await;
-        due += PERIOD;
+        // The first request opens; those that count are spread over the period.
+        due += if opened.is_some() { PERIOD + PERIOD.mul_f64(turn) } else { PERIOD };
         let request = format!("GET {path} HTTP/1.1\r\nHost: bench\r\nIf-None-Match: {etag}\r\n\r\n");
         stream.write_all(request.as_bytes()).await?;
         answer.clear();
@@ -328,7 +330,7 @@ mod tests {
 
     #[test]
     fn the_height_of_an_event_is_its_id() {
-        assert_eq!(number_after(b"retry: 1000\nid: 57\nevent: answer", b"id: "), Some(57));
-        assert_eq!(number_after(b": 57", b"id: "), None);
+        assert_eq!(number_after(b"x-request-id: 1\r\n\r\n1c\r\nid: 57\nevent: answer", b"\nid: "), Some(57));
+        assert_eq!(number_after(b": 57", b"\nid: "), None);
     }
 }

@@ -45,16 +45,18 @@ function byState(one: Named<Market>, other: Named<Market>): number {
 
 export function Markets(props: { route: Route }) {
   const { query } = props.route;
-  const given = (query.get("market") ?? "").toLowerCase();
+  const given = query.get("market") ?? "";
   const { known, isRead, problem, isCut } = markets.useAll();
+  // Whoever writes a link knows the market's name.
+  const meant = markets.find(given);
   const newest = useRead<Schemas["ListTradesReply"]>(given ? undefined : "api/v2/trades?pagination.first=1");
   // The market that traded last, or else the first one.
   const isAnswered = isRead && (newest.data !== undefined || newest.problem !== undefined);
   const otherwise = isAnswered ? [...known.values()].sort(byState)[0]?.id : undefined;
-  const market = given || newest.data?.trades.edges[0]?.node.marketId || otherwise || "";
+  const market = given ? (meant.id ?? "").toLowerCase() : (newest.data?.trades.edges[0]?.node.marketId ?? otherwise ?? "");
   const asked = query.get("interval") ?? USUAL;
   const interval = INTERVALS.find(([name]) => name === asked)?.[0] ?? USUAL;
-  const [typed, setTyped] = useTyped(market, market);
+  const [typed, setTyped] = useTyped(market || given, market);
   const submit = (event: Event) => {
     event.preventDefault();
     const { id } = markets.find(typed);
@@ -88,7 +90,7 @@ export function Markets(props: { route: Route }) {
         )}
         {problem && !isRead && !given && <Notice problem={problem} />}
       </section>
-      {market === "" && <Empty>{isAnswered ? "There is no market." : "Loading…"}</Empty>}
+      {market === "" && <Empty>{(given ? isRead && meant.told : isAnswered && "There is no market.") || "Loading…"}</Empty>}
       {market !== "" && <OfMarket key={market} id={market} interval={interval} />}
     </>
   );

@@ -75,6 +75,7 @@ export function Withdrawal(props: { id: string }) {
       id={props.id}
       show={({ withdrawal }) => (
         <Facts
+          isWide
           of={[
             ["Id", <Id id={withdrawal.id} />],
             ["Status", <span data-status={withdrawal.status}>{word(withdrawal.status, "STATUS_")}</span>],
