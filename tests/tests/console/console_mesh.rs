@@ -51,13 +51,17 @@ impl ConsoleMesh {
 
     /// Starts a mesh over a database that has been filled.
     pub(crate) async fn over_database(database: Database) -> Self {
+        Self::with_env(database, &[]).await
+    }
+
+    /// The same with these variables.
+    pub(crate) async fn with_env(database: Database, env: &[(&str, &str)]) -> Self {
         let node = DevNode::configure().every(Duration::from_millis(200)).start().await;
         let mesh = Mesh::configure(&database)
             .env("MESH_NODE_URL", node.url())
             .env("MESH_HISTORY_INTERVAL_BLOCKS", SEGMENT)
-            .env("MESH_RELAY_SIGNATURE_ALGO", "ed25519")
-            .start()
-            .await;
+            .env("MESH_RELAY_SIGNATURE_ALGO", "ed25519");
+        let mesh = env.iter().fold(mesh, |mesh, (name, value)| mesh.env(*name, *value)).start().await;
         let mesh_client = MeshClient::new(&mesh);
         Self { mesh, node, mesh_client, database }
     }

@@ -159,35 +159,56 @@ async fn lists_page_by_cursor_and_show_what_the_api_says() {
     page.assert_quiet();
 }
 
-/// Records what the page reads: address, method and preference.
+/// Records what the page reads, address, method and preference; and what it watches.
 const RECORD: &str = "window.reads = [];
     const plain = window.fetch;
     window.fetch = (address, options = {}) => {
         reads.push([String(address), options.method ?? 'GET', new Headers(options.headers).get('prefer') ?? '']);
         return plain(address, options);
+    };
+    const Plain = window.EventSource;
+    window.EventSource = class extends Plain {
+        constructor(address) {
+            super(address);
+            const watched = new URL(this.url).searchParams.getAll('read');
+            this.addEventListener('open', () => reads.push(...watched.map(read => [read.slice(1), 'WATCH', ''])));
+        }
     };";
 
 #[tokio::test]
-async fn every_read_is_strict() {
+async fn every_read_is_strict_and_nothing_of_a_watch_is_ignored() {
     let Some(browser) = Browser::start().await else { return };
     let console_mesh = ConsoleMesh::demo().await;
     console_mesh.mesh_client.until_first_segment().await;
     let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
     page.call("Page.addScriptToEvaluateOnNewDocument", json!({"source": RECORD})).await;
     for (view, path, method) in [
-        ("#/explore/delegations", "api/v2/delegations", "GET"),
-        ("#/explore/accounts?party=network", "accounts?", "GET"),
+        ("#/explore/delegations", "api/v2/delegations?", "WATCH"),
+        ("#/explore/trades?size=50&order=oldest", "api/v2/trades?", "WATCH"),
+        ("#/explore/accounts?party=network", "accounts?", "WATCH"),
         ("#/markets", "api/v2/candle?", "GET"),
+        ("#/markets", "api/v2/candle?", "WATCH"),
         ("#/export?from=1", "api/v2/networkhistory/export", "HEAD"),
     ] {
         page.open(view).await;
         let is_read = format!("reads.some(read => read[0].startsWith('{path}') && read[1] === '{method}')");
         page.until(&is_read).await;
         let reads: Vec<(String, String, String)> = page.eval("reads").await;
-        // The status of the mesh is no operation of the contract.
-        for (address, _, preference) in reads.iter().filter(|read| read.0 != "console/now") {
+        // The status of the mesh is no operation of the contract; a watch has no headers of its own.
+        for (address, _, preference) in
+            reads.iter().filter(|read| read.0 != "console/now" && read.1 != "WATCH")
+        {
             assert_eq!(preference, "handling=strict", "{view}: {address}");
         }
+    }
+    let responses =
+        page.events("Network.responseReceived").into_iter().map(|event| event["response"].clone());
+    let streams: Vec<_> = responses.filter(|response| response["mimeType"] == "text/event-stream").collect();
+    assert!(streams.len() >= 5, "{streams:?}");
+    for stream in streams {
+        let names: Vec<_> =
+            stream["headers"].as_object().unwrap().keys().map(|name| name.to_lowercase()).collect();
+        assert!(!names.contains(&"x-ignored".to_owned()), "{stream}");
     }
     page.assert_quiet();
 }

@@ -12,6 +12,7 @@ mod downloads;
 mod explore;
 mod hostile_texts;
 mod keyboard;
+mod live;
 mod markets;
 mod names;
 mod now;

@@ -177,10 +177,15 @@ impl<'a> Page<'a> {
         std::fs::write(folder.join(format!("{name}.png")), bytes).unwrap();
     }
 
+    /// All events of a kind that the page has sent.
+    pub(crate) fn events(&self, method: &str) -> Vec<Value> {
+        self.protocol.events(&self.session, method)
+    }
+
     /// What the browser complained about: exceptions, errors and warnings on its console, violations of the
     /// content security policy, and requests to other hosts.
     pub(crate) fn complaints(&self) -> Vec<String> {
-        let of = |method: &str| self.protocol.events(&self.session, method);
+        let of = |method: &str| self.events(method);
         let thrown =
             of("Runtime.exceptionThrown").into_iter().map(|event| event["exceptionDetails"].to_string());
         let messages = of("Runtime.consoleAPICalled").into_iter();

@@ -1,5 +1,5 @@
 // Asking the gateway: answers in the types of its own document, or a Problem that says what its error said.
-import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { components } from "./gateway";
 
 export type Schemas = components["schemas"];
@@ -71,14 +71,18 @@ export function problemOf(error: unknown, signal?: AbortSignal): Problem {
   return new Problem(0, 0, isLate ? "the gateway did not answer in time" : "the gateway cannot be reached", "", "");
 }
 
+/** The Problem that a body tells. */
+export function problemFrom(error: Schemas["Problem"], status: number, id: string): Problem {
+  const first = error.details[0];
+  const messages = error.details.map((detail) => detail.message).join("; ");
+  return new Problem(status, first?.code ?? 0, messages || error.message, first?.inner ?? "", id);
+}
+
 /** The Problem of an answer that is an error. */
 export async function refusal(response: Response): Promise<Problem> {
   const id = response.headers.get("x-request-id") ?? "";
   try {
-    const error = (await response.json()) as Schemas["Problem"];
-    const first = error.details[0];
-    const messages = error.details.map((detail) => detail.message).join("; ");
-    return new Problem(response.status, first?.code ?? 0, messages || error.message, first?.inner ?? "", id);
+    return problemFrom((await response.json()) as Schemas["Problem"], response.status, id);
   } catch {
     return new Problem(response.status, 0, `the gateway answered ${response.status}`, "", id);
   }
@@ -106,23 +110,20 @@ export function post<T>(relative: string, body: string): Promise<T> {
 }
 
 export interface Reading<T> {
-  /** The last answer, also while the next one is awaited. */
+  /** The last answer, also while there is none at present. */
   data?: T;
   problem?: Problem;
   isLoading: boolean;
-  reload: () => void;
 }
 
 /**
- * Reads for as long as a view is shown: at once, again every `everyMs` where given, and again after a passing failure.
- * Nothing is read while `relative` is undefined.
+ * Reads what a view shows and does not change, once; again after a passing failure. Nothing is read while `relative` is
+ * undefined.
  */
-export function useRead<T>(relative: string | undefined, everyMs?: number): Reading<T> {
+export function useRead<T>(relative: string | undefined): Reading<T> {
   const [state, setState] = useState<{ of?: string; data?: T; problem?: Problem; isLoading: boolean }>({
     isLoading: relative !== undefined,
   });
-  const [turn, setTurn] = useState(0);
-  const reload = useCallback(() => setTurn((turn) => turn + 1), []);
   const timer = useRef(0);
   useEffect(() => {
     if (relative === undefined) {
@@ -134,21 +135,20 @@ export function useRead<T>(relative: string | undefined, everyMs?: number): Read
       try {
         const data = await read<T>(relative, gone.signal);
         setState({ of: relative, data, isLoading: false });
-        if (everyMs) timer.current = window.setTimeout(ask, everyMs);
       } catch (error) {
         if (!(error instanceof Problem)) return;
-        setState((last) => ({ ...last, of: relative, problem: error, isLoading: false }));
-        if (error.isPassing || everyMs) timer.current = window.setTimeout(ask, Math.min(everyMs ?? AGAIN_MS, AGAIN_MS));
+        setState({ of: relative, problem: error, isLoading: false });
+        if (error.isPassing) timer.current = window.setTimeout(ask, AGAIN_MS);
       }
     };
-    setState((last) => (last.of === relative ? { ...last, isLoading: true } : { isLoading: true }));
+    setState({ isLoading: true });
     void ask();
     return () => {
       gone.abort();
       clearTimeout(timer.current);
     };
-  }, [relative, everyMs, turn]);
+  }, [relative]);
   // Between two addresses the last answer is that of another question.
   const current = state.of === relative || relative === undefined ? state : { isLoading: true };
-  return { data: current.data, problem: current.problem, isLoading: current.isLoading, reload };
+  return { data: current.data, problem: current.problem, isLoading: current.isLoading };
 }

@@ -60,6 +60,12 @@ export function lag(now: Now | undefined): number | null {
   return behind < 0n ? 0 : Number(behind);
 }
 
+/** The higher one of two heights, of which one may not be known. */
+export function higher(one: string | undefined, other: string | undefined): string | undefined {
+  if (one === undefined || other === undefined) return one ?? other;
+  return BigInt(one) > BigInt(other) ? one : other;
+}
+
 /** Services of which nobody takes requests. */
 export function missing(now: Now | undefined): string[] {
   return (now?.services ?? []).filter((service) => !service.isTaking).map((service) => service.name);

@@ -3,11 +3,13 @@ import "uplot/dist/uPlot.min.css";
 import "./style.css";
 import { render } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import { grouped } from "./format";
-import { lag, missing, useLive } from "./live";
+import type { Schemas } from "./api";
+import { counted, grouped } from "./format";
+import { higher, lag, missing, useLive } from "./live";
 import { copyRaw, showRaw, useRaw } from "./raw";
 import { link, useRoute } from "./route";
 import { choose, useTheme, type Theme } from "./theme";
+import { HEAD, HEAD_MS, useCondition, useWatch } from "./watch";
 import { Explore } from "./views/explore";
 import { Export } from "./views/export";
 import { Markets } from "./views/markets";
@@ -88,26 +90,42 @@ function Frame() {
   );
 }
 
-/** Height and lag at a glance, in every view. */
+/** A lag that is said beside the height, blocks. */
+const LATE = 10;
+
+/** Height and lag at a glance, in every view, and whether what is shown is as new as it can be. */
 function Pulse() {
-  const { now, isReached } = useLive();
-  const behind = lag(now);
-  const height = now?.nodeHeight ?? now?.store?.height;
-  const state = !isReached ? "bad" : behind === null ? "unsure" : behind > 10 ? "unsure" : "good";
-  const said = !isReached
-    ? "The gateway does not answer"
-    : behind === null
-      ? "How far the store is behind is not known"
-      : behind === 0
-        ? "The store is at the newest block"
-        : `The store is ${behind} blocks behind`;
+  const { now } = useLive();
+  const head = useWatch<Schemas["LastBlockHeightReply"]>(HEAD, HEAD_MS);
+  const { state, said } = useCondition();
+  const late = lag(now);
+  const height = higher(head.data?.height, now?.nodeHeight ?? now?.store?.height);
+  const stored =
+    late === null
+      ? "how far the store is behind is not known"
+      : late === 0
+        ? "the store is at the newest block"
+        : `the store is ${counted(late, "block")} behind`;
   return (
-    <span class="pulse" title={said}>
+    <span class="pulse" title={`${said}; ${stored}`} data-live={state}>
       <span class={`dot ${state}`} aria-hidden="true" />
-      <span class="unseen">{said}, block</span>
+      {(state === "behind" || state === "lost") && (
+        <span class="state" aria-hidden="true">
+          {state}
+        </span>
+      )}
+      <span class="unseen" role="status">
+        {said}
+      </span>
+      <span class="unseen">{stored}, block</span>
       <span class="number" data-pulse>
         {height === undefined ? "–" : grouped(height)}
       </span>
+      {late !== null && late > LATE && (
+        <span class="late number" aria-hidden="true">
+          −{grouped(String(late))}
+        </span>
+      )}
     </span>
   );
 }

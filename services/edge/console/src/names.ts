@@ -1,8 +1,9 @@
 // What markets and assets are called and how their figures are scaled: one read of all of them, which
-// everything that is shown shares. Without it, ids are shown as they are.
+// everything that is shown shares, and a watch where they are few. Without it, ids are shown as they are.
 import { useEffect, useState } from "preact/hooks";
 import { Problem, read, target, type Schemas } from "./api";
 import { short, word } from "./format";
+import { watch } from "./watch";
 
 export type Market = Schemas["Market"];
 export type Asset = Schemas["Asset"];
@@ -11,7 +12,10 @@ export type Asset = Schemas["Asset"];
 const PAGES = 5;
 const PAGE = 1000;
 
-/** How often they are read again; how soon when an unknown id is shown; and after a failure. */
+/** So many are watched at most: the figures of markets are in the same answer, which is another one with every block. */
+const WATCHED = 50;
+
+/** How often more of them are read again; how soon when an unknown id is shown; and after a failure. */
 const EVERY_MS = 60_000;
 const SOON_MS = 10_000;
 const AGAIN_MS = 2000;
@@ -76,6 +80,8 @@ export class Register<Row extends { id: string }> {
   private turn = 0;
   private at = -Infinity;
   private isReading = false;
+  /** Ends the watch of all of them. */
+  private leave?: () => void;
 
   constructor(
     readonly one: string,
@@ -147,7 +153,17 @@ export class Register<Row extends { id: string }> {
 
   private schedule(): void {
     clearTimeout(this.timer);
-    if (this.isReading || this.listeners.size === 0 || document.visibilityState !== "visible") return;
+    const isFew = this.isRead && !this.isCut && this.known.size <= WATCHED;
+    if (this.listeners.size === 0 || !isFew) {
+      this.leave?.();
+      this.leave = undefined;
+    }
+    if (this.listeners.size === 0) return;
+    if (isFew) {
+      this.leave ??= watch<never>(this.page(""), EVERY_MS, (answer, problem) => this.told(answer, problem));
+      return;
+    }
+    if (this.isReading || document.visibilityState !== "visible") return;
     const isFailed = this.problem?.isPassing ?? false;
     const pause = isFailed ? AGAIN_MS : this.wanted.size > 0 ? SOON_MS : EVERY_MS;
     this.timer = window.setTimeout(() => void this.read(), Math.max(0, this.at + pause - performance.now()));
@@ -158,9 +174,7 @@ export class Register<Row extends { id: string }> {
     this.at = performance.now();
     const wanted = [...this.wanted];
     try {
-      this.known = this.named(await this.rows());
-      this.isRead = true;
-      this.problem = undefined;
+      this.take(await this.rows());
       for (const id of wanted) {
         this.wanted.delete(id);
         // It is not looked for again before the next turn.
@@ -172,21 +186,45 @@ export class Register<Row extends { id: string }> {
     } finally {
       this.isReading = false;
     }
+    this.tell();
+  }
+
+  /** What the watch of a small register brings. */
+  private told(answer: never | undefined, problem: Problem | undefined): void {
+    if (answer !== undefined && !problem) {
+      const { edges, pageInfo } = this.pageOf(answer);
+      this.isCut = pageInfo.hasNextPage;
+      this.take(edges.map((edge) => edge.node));
+    }
+    this.problem = problem;
+    this.tell();
+  }
+
+  private take(rows: Row[]): void {
+    this.known = this.named(rows);
+    this.isRead = true;
+    this.problem = undefined;
+  }
+
+  private tell(): void {
     this.turn += 1;
     this.schedule();
     this.listeners.forEach((tell) => tell());
+  }
+
+  private page(after: string): string {
+    return target(this.path, [
+      ["pagination.first", String(PAGE)],
+      ["pagination.newestFirst", "false"],
+      ["pagination.after", after],
+    ]);
   }
 
   private async rows(): Promise<Row[]> {
     const rows: Row[] = [];
     let after = "";
     for (let page = 0; page < PAGES; page += 1) {
-      const query: [string, string][] = [
-        ["pagination.first", String(PAGE)],
-        ["pagination.newestFirst", "false"],
-        ["pagination.after", after],
-      ];
-      const { edges, pageInfo } = this.pageOf(await read<never>(target(this.path, query)));
+      const { edges, pageInfo } = this.pageOf(await read<never>(this.page(after)));
       for (const { node } of edges) rows.push(node);
       this.isCut = pageInfo.hasNextPage;
       if (!pageInfo.hasNextPage) break;

@@ -1,18 +1,42 @@
-// The candles of a market as the API has them: the newest page, older ones on asking, and what is new every second.
+// The candles of a market as the API has them: the newest page, older ones on asking, and what is new as it comes.
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { problemOf, read, target, type Problem, type Query, type Schemas } from "./api";
-import type { Candles } from "./candles";
+import { useWatch } from "./watch";
+import type { Candle, Candles } from "./candles";
 
 /** Candles of one page. */
 export const PAGE = 300;
 
-/** How often is looked for newer ones. */
+/** Candles at the end that are watched: as many as may come between two events, and one that is there already. */
+const WATCHED = 5;
+
+/** How often is looked for newer ones where they cannot be watched, and again for the first page after a failure. */
 const EVERY_MS = 1000;
 
 /** Candles that are kept at most; older ones are to be looked at with a longer interval. */
 const KEPT_AT_MOST = 20_000;
 
 type Reply = Schemas["ListCandleDataReply"];
+
+/** Whether nothing is missing between a list and newer candles. */
+function isConnected(list: Candle[], fresh: Candle[]): boolean {
+  const last = list.at(-1);
+  return !last || !fresh[0] || BigInt(fresh[0].start) <= BigInt(last.start);
+}
+
+/** A list with newer candles at its end, of which the first may be there already as they were. */
+function joined(old: Candles, fresh: Candle[]): Candles {
+  const [begin, end, last] = [fresh[0], fresh.at(-1), old.list.at(-1)];
+  if (!begin || !end || (last && BigInt(end.start) < BigInt(last.start))) return old;
+  const place = old.list.findLastIndex((candle) => BigInt(candle.start) < BigInt(begin.start)) + 1;
+  const replaced = old.list.slice(place);
+  const isSame = (candle: Candle, at: number) => {
+    const before = replaced[at];
+    return before?.start === candle.start && before.lastUpdate === candle.lastUpdate && before.volume === candle.volume;
+  };
+  if (replaced.length === fresh.length && fresh.every(isSame)) return old;
+  return { first: old.first, list: [...old.list.slice(0, place), ...fresh] };
+}
 
 /** The candles of one id: the newest page, older ones on asking, and what is new. */
 export function useCandles(candleId: string) {
@@ -29,33 +53,17 @@ export function useCandles(candleId: string) {
     const { signal } = controller;
     let timer = 0;
     const look = async () => {
-      const last = state.current.candles?.list.at(-1);
+      const query: Query = [["candleId", candleId], ["pagination.first", String(PAGE)]];
       try {
-        if (!last) {
-          const query: Query = [["candleId", candleId], ["pagination.first", String(PAGE)]];
-          const { edges, pageInfo } = (await read<Reply>(target("api/v2/candle", query), signal)).candles;
-          setCandles({ first: 0, list: edges.map((edge) => edge.node).reverse() });
-          setOlder({ cursor: pageInfo.hasNextPage ? pageInfo.endCursor : "", isLoading: false });
-        } else if (document.visibilityState === "visible") {
-          const query: Query = [
-            ["candleId", candleId],
-            ["fromTimestamp", last.start],
-            ["pagination.newestFirst", "false"],
-          ];
-          const { edges } = (await read<Reply>(target("api/v2/candle", query), signal)).candles;
-          const fresh = edges.map((edge) => edge.node);
-          const isNew = fresh.length > 1 || fresh[0]?.lastUpdate !== last.lastUpdate || fresh[0]?.volume !== last.volume;
-          // The last one is there again, as it is now.
-          if (fresh.length > 0 && isNew) {
-            setCandles((old) => old && { first: old.first, list: [...old.list.slice(0, -1), ...fresh] });
-          }
-        }
+        const { edges, pageInfo } = (await read<Reply>(target("api/v2/candle", query), signal)).candles;
+        setCandles({ first: 0, list: edges.map((edge) => edge.node).reverse() });
+        setOlder({ cursor: pageInfo.hasNextPage ? pageInfo.endCursor : "", isLoading: false });
         setProblem(undefined);
       } catch (error) {
         if (signal.aborted) return;
         setProblem(problemOf(error));
+        timer = window.setTimeout(look, EVERY_MS);
       }
-      timer = window.setTimeout(look, EVERY_MS);
     };
     void look();
     return () => {
@@ -63,6 +71,36 @@ export function useCandles(candleId: string) {
       clearTimeout(timer);
     };
   }, [candleId]);
+
+  const newest = useWatch<Reply>(
+    target("api/v2/candle", [["candleId", candleId], ["pagination.first", String(WATCHED)]]),
+    EVERY_MS,
+  );
+  const isThere = candles !== undefined;
+  useEffect(() => {
+    const list = state.current.candles?.list;
+    if (!list || !newest.data) return;
+    const fresh = newest.data.candles.edges.map((edge) => edge.node).reverse();
+    if (isConnected(list, fresh)) setCandles((old) => old && joined(old, fresh));
+    else void fill(list.at(-1)!);
+  }, [newest.data, isThere]);
+
+  /** Reads what lies between the last candle and those that are watched: more have come than these. */
+  const fill = async (last: Candle) => {
+    const { signal } = gone.current;
+    const query: Query = [
+      ["candleId", candleId],
+      ["fromTimestamp", last.start],
+      ["pagination.newestFirst", "false"],
+    ];
+    try {
+      const { edges } = (await read<Reply>(target("api/v2/candle", query), signal)).candles;
+      const fresh = edges.map((edge) => edge.node);
+      setCandles((old) => old && joined(old, fresh));
+    } catch {
+      // The next event finds the same gap.
+    }
+  };
 
   const loadOlder = useCallback(async () => {
     const { older, candles } = state.current;
@@ -87,5 +125,5 @@ export function useCandles(candleId: string) {
     }
   }, [candleId]);
 
-  return { candles, problem, hasOlder: older.cursor !== "", isLoadingOlder: older.isLoading, loadOlder };
+  return { candles, problem: problem ?? newest.problem, hasOlder: older.cursor !== "", isLoadingOlder: older.isLoading, loadOlder };
 }

@@ -1,10 +1,13 @@
 // Explore: the lists as tables that page by cursor, and what is found by its id.
-import { useState } from "preact/hooks";
+import type { RefObject } from "preact";
+import { useRef, useState } from "preact/hooks";
 import { address, target, useRead, type Query } from "../api";
 import { grouped, local, nanoseconds, quoted } from "../format";
 import { NameField } from "../named";
 import { Choice, Copy, Empty, Field, Lines, Notice, Select, type Line } from "../parts";
 import { go, link, useTyped, type Route } from "../route";
+import { useStill } from "../still";
+import { useWatch } from "../watch";
 import { LISTS, type Filter, type List, type Page } from "./lists";
 import { OracleSpec, Withdrawal } from "./single";
 
@@ -74,7 +77,14 @@ function Listing(props: { list: List; query: URLSearchParams }) {
   const isFiltered = list.filters.some(({ name }) => values[name] !== "");
   const isAsked = isFiltered || !list.needsFilter;
   const query = asked(list, values);
-  const { data, problem, isLoading } = useRead<never>(isAsked ? target(list.path, query) : undefined);
+  const relative = isAsked ? target(list.path, query) : undefined;
+  // A page that is reached by its cursor stays as it is.
+  const isFirst = !values.after && !values.before;
+  const watched = useWatch<never>(isFirst ? relative : undefined);
+  const once = useRead<never>(isFirst ? undefined : relative);
+  const { problem, isLoading } = isFirst ? watched : once;
+  const table = useRef<HTMLDivElement>(null);
+  const [data, isWaiting] = useStill(isFirst ? watched.data : once.data, relative ?? "", table);
   const page = data === undefined ? undefined : pageOf(list, data);
   const move = (to: Record<string, string>) => go(`explore/${list.name}`, { ...values, after: "", before: "", ...to });
   const submit = (event: Event) => {
@@ -111,7 +121,7 @@ function Listing(props: { list: List; query: URLSearchParams }) {
       {!isAsked && <Empty>{list.needsFilter}</Empty>}
       {problem && <Notice problem={problem} />}
       {isLoading && !page && <Empty>Loading…</Empty>}
-      {page && <Table list={list} page={page} isLoading={isLoading} />}
+      {page && <Table list={list} page={page} isLoading={isLoading} place={table} />}
       {page && list.page && (
         <div class="pager">
           <Select label="Rows" value={values.size || SIZES[0]![0]} of={SIZES} onChoose={(size) => move({ size })} />
@@ -124,6 +134,9 @@ function Listing(props: { list: List; query: URLSearchParams }) {
             ]}
             onChoose={(order) => move({ order })}
           />
+          <span class="dim" role="status" data-waiting={isWaiting}>
+            {isWaiting && "Newer rows wait until nothing here is selected or open."}
+          </span>
           <span class="steps">
             <button type="button" disabled={!page.pageInfo.hasPreviousPage} onClick={() => move({})}>
               First
@@ -193,14 +206,14 @@ function pageOf(list: List, data: never): Page<unknown> {
   return { edges, pageInfo: { startCursor: "", endCursor: "", hasNextPage: false, hasPreviousPage: false } };
 }
 
-function Table(props: { list: List; page: Page<unknown>; isLoading: boolean }) {
+function Table(props: { list: List; page: Page<unknown>; isLoading: boolean; place: RefObject<HTMLDivElement | null> }) {
   const { list, page } = props;
   const [drawn, setDrawn] = useState(DRAWN);
   if (page.edges.length === 0) return <Empty>Nothing is there.</Empty>;
   const edges = list.page ? page.edges : page.edges.slice(0, drawn);
   return (
     <>
-      <div class="scroll" role="region" aria-label={`${list.title}, table`} tabIndex={0}>
+      <div class="scroll" ref={props.place} role="region" aria-label={`${list.title}, table`} tabIndex={0}>
         <table class="stacks" role="table" data-list={list.name} aria-busy={props.isLoading}>
           <thead role="rowgroup">
             <tr role="row">

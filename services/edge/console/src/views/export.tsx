@@ -6,6 +6,7 @@ import { bytes, counted, grouped, quoted, word } from "../format";
 import { Card, Choice, Copy, Empty, Facts, Id, Lines, Notice, Select } from "../parts";
 import { go, link, type Route } from "../route";
 import { Transfer } from "../transfer";
+import { useWatch } from "../watch";
 import { Ledger } from "./ledger";
 import { SegmentMap, type Segment } from "./segments";
 
@@ -37,7 +38,7 @@ export function Export(props: { route: Route }) {
 
 function History(props: { query: URLSearchParams }) {
   const { query } = props;
-  const { data, problem } = useRead<Schemas["ListAllNetworkHistorySegmentsReply"]>("api/v2/networkhistory/segments", EVERY_MS);
+  const { data, problem } = useWatch<Schemas["ListAllNetworkHistorySegmentsReply"]>("api/v2/networkhistory/segments", EVERY_MS);
   const { tables, problem: unlisted } = useTables();
   const segments = useMemo<Segment[]>(
     () =>

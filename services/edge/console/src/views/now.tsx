@@ -1,10 +1,11 @@
 // Now: is it alive, how far behind, who serves, what are the limits.
 import { address, gateway, useRead, type Schemas } from "../api";
 import { age, bytes, counted, grouped, milliseconds, quoted, rough, time } from "../format";
-import { lag, type Live, type Pace, type Service } from "../live";
+import { higher, lag, type Live, type Pace, type Service } from "../live";
 import { Card, Empty, Facts, Id, Lines, Notice } from "../parts";
 import type { Route } from "../route";
 import { Spark } from "../spark";
+import { HEAD, HEAD_MS, useWatch } from "../watch";
 
 export function Now(props: { route: Route; live: Live }) {
   const { live } = props;
@@ -33,7 +34,8 @@ export function Now(props: { route: Route; live: Live }) {
 
 function Height(props: { live: Live }) {
   const { now, times, storeHeights } = props.live;
-  const height = now?.nodeHeight ?? now?.store?.height;
+  const head = useWatch<Schemas["LastBlockHeightReply"]>(HEAD, HEAD_MS);
+  const height = higher(head.data?.height, now?.nodeHeight ?? now?.store?.height);
   const newest = now?.store;
   return (
     <section class="tile" aria-label="Height">
@@ -68,7 +70,7 @@ function Behind(props: { live: Live }) {
 }
 
 function Upgrade() {
-  const { data, problem } = useRead<Schemas["GetProtocolUpgradeStatusReply"]>("api/v2/upgrade/status", 5000);
+  const { data, problem } = useWatch<Schemas["GetProtocolUpgradeStatusReply"]>("api/v2/upgrade/status", 5000);
   return (
     <section class="tile" aria-label="Upgrade">
       <h2>Upgrade</h2>
@@ -90,7 +92,7 @@ function Upgrade() {
 }
 
 function Node() {
-  const { data, problem } = useRead<Schemas["InfoReply"]>("api/v2/info", 10_000);
+  const { data, problem } = useWatch<Schemas["InfoReply"]>("api/v2/info", 10_000);
   return (
     <section class="tile" aria-label="Data node">
       <h2>Data node</h2>
@@ -191,8 +193,8 @@ function ServiceTile(props: { service: Service; paces: Pace[]; times: number[] }
 }
 
 function Network() {
-  const height = useRead<Schemas["LastBlockHeightReply"]>("blockchain/height", 2000);
-  const limits = useRead<Schemas["GetNetworkLimitsReply"]>("api/v2/network/limits", 10_000);
+  const height = useWatch<Schemas["LastBlockHeightReply"]>(HEAD, HEAD_MS);
+  const limits = useWatch<Schemas["GetNetworkLimitsReply"]>("api/v2/network/limits", 10_000);
   const yes = (value: boolean) => (value ? "yes" : "no");
   const chain = height.data;
   const network = limits.data?.limits;

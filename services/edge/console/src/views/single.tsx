@@ -1,10 +1,11 @@
 // What is found by its id: one withdrawal, one oracle spec.
 import type { ComponentChildren } from "preact";
-import { address, useRead, type Reading, type Schemas } from "../api";
+import { address, type Reading, type Schemas } from "../api";
 import { quoted, word } from "../format";
 import { Amount, AssetName } from "../named";
 import { Copy, Empty, Facts, Field, Foreign, Id, Lines, Notice, Time } from "../parts";
 import { go, link, useTyped } from "../route";
+import { useWatch } from "../watch";
 
 const HEX = /^[0-9a-fA-F]{64}$/;
 
@@ -22,7 +23,7 @@ function Single<T>(props: {
   const { kind, title, id } = props;
   const [typed, setTyped] = useTyped(id, id);
   const relative = id === "" ? undefined : `${props.path}/${encodeURIComponent(id)}`;
-  const { data, problem, isLoading }: Reading<T> = useRead<T>(relative);
+  const { data, problem, isLoading }: Reading<T> = useWatch<T>(relative);
   const wrong = typed !== "" && !HEX.test(typed) ? "expected: 64 hex digits" : undefined;
   const submit = (event: Event) => {
     event.preventDefault();

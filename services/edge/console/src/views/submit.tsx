@@ -1,10 +1,11 @@
 // Submit: a transaction that was signed elsewhere is looked at, checked by the node, sent, and followed into a block.
 import { useEffect, useState } from "preact/hooks";
-import { address, gateway, post, Problem, useRead, type Schemas } from "../api";
+import { address, gateway, post, Problem, type Schemas } from "../api";
 import { grouped, quoted, short } from "../format";
 import { Card, Choice, Copy, Empty, Facts, Foreign, Id, Lines, Notice } from "../parts";
 import { go, link, useTyped, type Route } from "../route";
 import { recognise, type Recognised } from "../transaction";
+import { useWatch } from "../watch";
 
 const TYPES = [
   ["TYPE_SYNC", "when checked"],
@@ -15,6 +16,9 @@ const TYPES = [
 type Type = (typeof TYPES)[number][0];
 type Outcome = Schemas["SubmitTransactionReply"];
 type Verdict = Schemas["CheckTransactionReply"];
+
+/** How often is asked for a transaction where it cannot be watched. */
+const EVERY_MS = 1000;
 
 const HASH = /^[0-9a-fA-F]{64}$/;
 
@@ -174,13 +178,16 @@ function Fate(props: { hash: string }) {
   const { hash } = props;
   const [typed, setTyped] = useTyped(hash, hash);
   const isHash = HASH.test(hash);
-  const [isOver, setOver] = useState(false);
-  useEffect(() => setOver(false), [hash]);
+  const [over, setOver] = useState<{ hash: string; told: Told }>();
   const relative = `transaction/${hash}`;
-  const { data, problem } = useRead<Told>(isHash ? relative : undefined, isOver ? undefined : 1000);
+  const isOver = over?.hash === hash;
+  const watched = useWatch<Told>(isHash && !isOver ? relative : undefined, EVERY_MS);
+  // What is in a block stays there: it is watched no more.
+  const data = isOver ? over.told : watched.data;
+  const { problem } = watched;
   useEffect(() => {
-    if (data && (data.status === "INCLUDED" || data.status === "REFUSED")) setOver(true);
-  }, [data]);
+    if (data && (data.status === "INCLUDED" || data.status === "REFUSED")) setOver({ hash, told: data });
+  }, [data?.status]);
   const wrong = typed !== "" && !HASH.test(typed);
   const submit = (event: Event) => {
     event.preventDefault();

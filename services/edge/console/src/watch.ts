@@ -1,0 +1,336 @@
+// What the open page shows is watched on one stream of events (`/watch`), with the height of the chain beside it. Where
+// a stream is refused, its reads are asked again and again instead, until a stream is taken.
+import { useCallback, useEffect, useState } from "preact/hooks";
+import { problemFrom, problemOf, read, type Problem, type Reading, type Schemas } from "./api";
+
+/** The read whose answer is another one with every block. */
+export const HEAD = "blockchain/height";
+
+/** How often it, and a list, is asked for where there is no stream. */
+export const HEAD_MS = 1000;
+const LIST_MS = 2000;
+
+/** Reads of one stream at most; what is beyond them is asked for. */
+const READS = 16;
+
+/** Views that come and go change the reads one after the other: one stream is opened for all of it. */
+const SETTLED_MS = 30;
+
+/** A stream that has not begun by then may be held up: its reads are asked for beside it. */
+const BEGUN_WITHIN_MS = 2500;
+
+/** How often is looked whether something is to be asked for, and what is asked for again after a failure. */
+const TICK_MS = 1000;
+
+/** When a refused stream is tried again: later each time, up to the second. */
+const TRY_MS = [5000, 60_000] as const;
+
+/** A tab that nobody sees is worth a connection for so long. */
+const HIDDEN_MS = 30_000;
+
+/** Without a block for so long, what is shown is not called live. */
+const HEAD_WITHIN_MS = 10_000;
+
+/** After so long without a block another stream is taken, at most once in this time. */
+const SILENT_MS = 30_000;
+
+/** A stream that ends and comes back within this is not called lost: a gateway is replaced so. */
+const BACK_WITHIN_MS = 2500;
+
+/** A read that is watched. */
+interface Topic {
+  relative: string;
+  tells: Set<() => void>;
+  data?: unknown;
+  problem?: Problem;
+  /** How often it is asked for while no stream has it. */
+  everyMs: number;
+  askedAt: number;
+  isAsked: boolean;
+  /** Whether it is refused for what it is, so that asking again is of no use. */
+  isRefused: boolean;
+  /** Whether it had no answer when asked the last time: it would refuse the others on its stream, too. */
+  isFailing: boolean;
+}
+
+/** A stream that is open or opening. */
+interface Stream {
+  source: EventSource;
+  topics: Topic[];
+  /** Those of which nothing has come yet. */
+  missing: Set<Topic>;
+  since: number;
+  /** When it was lost; nothing while it is there. */
+  lostAt?: number;
+}
+
+/** How the page gets to know what is new. */
+export type State = "connecting" | "live" | "behind" | "lost";
+
+export interface Condition {
+  state: State;
+  said: string;
+}
+
+const topics = new Map<string, Topic>();
+const conditionTells = new Set<() => void>();
+
+/** The stream that is shown, and the one that takes its place once its first answers are there. */
+let shown: Stream | undefined;
+let next: Stream | undefined;
+let settling = 0;
+let trying = 0;
+let hiding = 0;
+let refusals = 0;
+let headAt = 0;
+let condition: Condition = { state: "connecting", said: "Connecting" };
+
+/** Watches a read until the function that it returns is called. */
+function follow(relative: string, everyMs: number, tell: () => void): () => void {
+  const topic = topics.get(relative) ?? {
+    relative, everyMs, tells: new Set(), askedAt: -Infinity, isAsked: false, isRefused: false, isFailing: false,
+  };
+  topics.set(relative, topic);
+  topic.tells.add(tell);
+  settle();
+  return () => {
+    topic.tells.delete(tell);
+    settle();
+  };
+}
+
+function settle(): void {
+  clearTimeout(settling);
+  settling = window.setTimeout(arrange, SETTLED_MS);
+}
+
+/** What is to be on the stream. */
+function wanted(): Topic[] {
+  return [...topics.values()].filter((topic) => !topic.isRefused && !topic.isFailing).slice(0, READS);
+}
+
+function isOf(stream: Stream | undefined, list: Topic[]): boolean {
+  return stream?.topics.length === list.length && list.every((topic) => stream.topics.includes(topic));
+}
+
+/** Opens a stream when what is to be watched is on none. */
+function arrange(): void {
+  for (const topic of topics.values()) {
+    if (topic.tells.size === 0) topics.delete(topic.relative);
+  }
+  if (document.visibilityState !== "visible") return;
+  const list = wanted();
+  if (isOf(shown, list)) {
+    close(next);
+    next = undefined;
+  } else if (!isOf(next, list) && list.length > 0 && trying === 0) open(list);
+}
+
+function close(stream: Stream | undefined): void {
+  stream?.source.close();
+}
+
+function open(list: Topic[]): void {
+  close(next);
+  const query = list.map(({ relative }) => `read=${encodeURIComponent(`/${relative}`)}`).join("&");
+  const source = new EventSource(`watch?${query}`);
+  const stream: Stream = { source, topics: list, missing: new Set(list), since: performance.now() };
+  next = stream;
+  list.forEach((topic, index) => {
+    source.addEventListener(`answer-${index}`, (event) => take(stream, topic, { data: JSON.parse((event as MessageEvent<string>).data) }));
+    source.addEventListener(`problem-${index}`, (event) => {
+      const body = JSON.parse((event as MessageEvent<string>).data) as Schemas["Problem"];
+      take(stream, topic, { problem: problemFrom(body, 503, "") });
+    });
+  });
+  source.onopen = () => {
+    stream.lostAt = undefined;
+    headAt = performance.now();
+    weigh();
+  };
+  source.onerror = () => {
+    if (source.readyState === EventSource.CLOSED) refused(stream);
+    else stream.lostAt ??= performance.now();
+    weigh();
+  };
+  weigh();
+}
+
+/** What has come of a read, by a stream or by asking. */
+function take(stream: Stream | undefined, topic: Topic, come: { data?: unknown; problem?: Problem }): void {
+  if (topics.get(topic.relative) !== topic || (stream && stream !== shown && stream !== next)) return;
+  topic.problem = come.problem;
+  if (!come.problem) topic.data = come.data;
+  if (topic.relative === HEAD && !come.problem) headAt = performance.now();
+  if (stream) begun(stream, topic);
+  topic.tells.forEach((tell) => tell());
+  weigh();
+}
+
+/** The first answers of a stream are there: the one before it has done its work. */
+function begun(stream: Stream, topic: Topic): void {
+  stream.missing.delete(topic);
+  if (stream !== next || stream.missing.size > 0) return;
+  close(shown);
+  [shown, next] = [stream, undefined];
+  refusals = 0;
+}
+
+/** A stream is refused for good, or was cut by something that answers in the gateway's place. */
+function refused(stream: Stream): void {
+  if (stream === shown) shown = undefined;
+  if (stream === next) next = undefined;
+  clearTimeout(trying);
+  const pause = Math.min(TRY_MS[0] * 2 ** refusals, TRY_MS[1]);
+  refusals += 1;
+  trying = window.setTimeout(() => {
+    // It may be the stream of this page that leaves no room for another one.
+    if (!isOf(shown, wanted())) {
+      close(shown);
+      shown = undefined;
+    }
+    again();
+  }, pause);
+  ask();
+}
+
+function again(): void {
+  clearTimeout(trying);
+  trying = 0;
+  arrange();
+}
+
+function isCarried(topic: Topic): boolean {
+  if (shown?.topics.includes(topic) && !shown.missing.has(topic)) return true;
+  const isOpening = next?.topics.includes(topic) && performance.now() - next.since < BEGUN_WITHIN_MS;
+  return isOpening || (trying === 0 && !next && wanted().includes(topic));
+}
+
+/** Asks for what no stream has. */
+function ask(): void {
+  if (document.visibilityState !== "visible") return;
+  const now = performance.now();
+  for (const topic of topics.values()) {
+    const pause = topic.problem ? TICK_MS : topic.everyMs;
+    // The clock that calls this is not exact.
+    const isDue = now - topic.askedAt > pause - TICK_MS / 4;
+    if (isDue && !topic.isAsked && !topic.isRefused && !isCarried(topic)) void askFor(topic);
+  }
+}
+
+async function askFor(topic: Topic): Promise<void> {
+  [topic.isAsked, topic.askedAt] = [true, performance.now()];
+  const wasFailing = topic.isFailing;
+  try {
+    const data = await read<unknown>(topic.relative);
+    topic.isFailing = false;
+    if (!isCarried(topic)) take(undefined, topic, { data });
+  } catch (error) {
+    const problem = problemOf(error);
+    topic.isRefused = !problem.isPassing;
+    topic.isFailing = problem.status >= 502;
+    if (topic.isRefused || !isCarried(topic)) take(undefined, topic, { problem });
+  } finally {
+    topic.isAsked = false;
+  }
+  // A read without an answer refuses the others on its stream: these go on without it, and it comes back to them.
+  if (topic.isRefused || topic.isFailing !== wasFailing) again();
+}
+
+/** Takes another stream for one that brings nothing: what lies between may have lost it without a word. */
+function renew(): void {
+  if (!shown || next || trying !== 0 || document.visibilityState !== "visible") return;
+  const isSilent = performance.now() - Math.max(headAt, shown.since) > SILENT_MS;
+  const isWell = shown.lostAt === undefined && ![...topics.values()].some((topic) => topic.problem?.isPassing);
+  if (isSilent && isWell) open(wanted());
+}
+
+/** What the dot says, told to whoever shows it when it is another one. */
+function weigh(): void {
+  const found = weighed();
+  if (found.state === condition.state && found.said === condition.said) return;
+  condition = found;
+  conditionTells.forEach((tell) => tell());
+}
+
+function weighed(): Condition {
+  const now = performance.now();
+  const stream = shown ?? next;
+  const isAway = [...topics.values()].some((topic) => topic.problem?.status === 0);
+  const isLost = stream?.lostAt !== undefined && now - stream.lostAt > BACK_WITHIN_MS;
+  if (isLost || isAway) return { state: "lost", said: "Lost: the gateway does not answer" };
+  const unanswered = [...topics.values()].find((topic) => topic.problem?.isPassing);
+  if (unanswered) return { state: "behind", said: `Behind: ${unanswered.problem!.message}` };
+  if (!shown && refusals > 0) return { state: "behind", said: "Behind: live updates are refused, asking again and again" };
+  if (!shown) return { state: "connecting", said: "Connecting" };
+  if (now - headAt > HEAD_WITHIN_MS) return { state: "behind", said: "Behind: no new block comes" };
+  return { state: "live", said: "Live" };
+}
+
+/** Ends all streams, until the page is shown again. */
+function leave(): void {
+  clearTimeout(trying);
+  trying = 0;
+  close(shown);
+  close(next);
+  [shown, next] = [undefined, undefined];
+  weigh();
+}
+
+/** The page is hidden, or shown again. */
+function turn(): void {
+  clearTimeout(hiding);
+  if (document.visibilityState === "visible") {
+    headAt = performance.now();
+    again();
+    ask();
+    return;
+  }
+  hiding = window.setTimeout(leave, HIDDEN_MS);
+}
+
+document.addEventListener("visibilitychange", turn);
+// A browser may keep a page that is left, with its connections, of which there are six.
+addEventListener("pagehide", leave);
+addEventListener("pageshow", (event) => event.persisted && turn());
+// Once a second, so that silence is noticed; nothing is asked for while a stream brings it.
+setInterval(() => (ask(), renew(), weigh()), TICK_MS);
+follow(HEAD, HEAD_MS, () => undefined);
+
+/**
+ * Watches a read for as long as a view is shown; nothing while `relative` is undefined. Where it cannot be watched it is asked
+ * for every `everyMs`.
+ */
+export function useWatch<T>(relative: string | undefined, everyMs = LIST_MS): Reading<T> {
+  const [, setTurn] = useState(0);
+  const tell = useCallback(() => setTurn((turn) => turn + 1), []);
+  useEffect(() => {
+    if (relative === undefined) return undefined;
+    const leave = follow(relative, everyMs, tell);
+    tell();
+    return leave;
+  }, [relative]);
+  const topic = relative === undefined ? undefined : topics.get(relative);
+  const isLoading = relative !== undefined && topic?.data === undefined && topic?.problem === undefined;
+  return { data: topic?.data as T | undefined, problem: topic?.problem, isLoading };
+}
+
+/** Watches a read outside of a view: `tell` gets each answer, or why there is none. */
+export function watch<T>(relative: string, everyMs: number, tell: (data: T | undefined, problem?: Problem) => void): () => void {
+  return follow(relative, everyMs, () => {
+    const topic = topics.get(relative);
+    if (topic) tell(topic.data as T | undefined, topic.problem);
+  });
+}
+
+/** How the page gets to know what is new. */
+export function useCondition(): Condition {
+  const [, setTurn] = useState(0);
+  useEffect(() => {
+    const tell = () => setTurn((turn) => turn + 1);
+    conditionTells.add(tell);
+    tell();
+    return () => void conditionTells.delete(tell);
+  }, []);
+  return condition;
+}

@@ -1,0 +1,247 @@
+//! What a page shows is watched on one stream: nothing is asked again while there is one, and the frame says whether what is
+//! shown is live, behind or lost.
+
+use mesh_tests::{events::Events, fixture, proxied::ProxiedServer};
+use serde_json::{Value, json};
+use tokio_postgres::Client;
+
+use crate::console::{
+    browser::Browser,
+    console_mesh::{ConsoleMesh, ungrouped},
+    explore::cursors,
+    page::Page,
+};
+
+/// Remembers the streams that the page opens.
+const RECORD: &str = "window.streams = [];
+    const Plain = window.EventSource;
+    window.EventSource = class extends Plain {
+        constructor(address) { super(address); streams.push(this); }
+    };";
+
+/// The number of streams that are not closed.
+const OPEN_STREAMS: &str = "streams.filter(stream => stream.readyState !== EventSource.CLOSED).length";
+
+/// The reads of the newest stream, as its address has them.
+const READS: &str = "new URL(streams.at(-1).url).searchParams.getAll('read')";
+
+/// Statements that add a block with a trade of this id, which is the newest one.
+fn trade_in_block(id: &str) -> String {
+    format!(
+        "INSERT INTO blocks SELECT block_time + interval '1 second', height + 1, repeat('ab', 32)
+             FROM blocks ORDER BY height DESC LIMIT 1;
+         INSERT INTO trades (synthetic_time, tx_hash, block_time, seq_num, id, market_id, price, size, buyer, seller, aggressor, buy_order, sell_order, type)
+             SELECT block.block_time, tx_hash, block.block_time, 0, '{id}', market_id, price, 4242, buyer, seller, aggressor, buy_order, sell_order, type
+             FROM trades, (SELECT max(block_time) AS block_time FROM blocks) AS block ORDER BY synthetic_time DESC LIMIT 1;"
+    )
+}
+
+/// Adds a block with a trade of this id.
+async fn write_trade(client: &Client, id: &str) {
+    client.batch_execute(&format!("BEGIN; {} COMMIT", trade_in_block(id))).await.unwrap();
+}
+
+/// Waits until the frame says this of what is shown, by its dot and in words.
+async fn until_live(page: &Page<'_>, state: &str) {
+    page.until_data(".pulse", "live", state).await;
+    let said: String =
+        page.eval("document.querySelector('.pulse [role=status]').textContent.toLowerCase()").await;
+    assert!(said.starts_with(state), "{said}");
+}
+
+async fn until_trade(page: &Page<'_>, id: &str) {
+    page.until(&format!("document.querySelector('td[data-name=Id] [data-value]').dataset.value === '{id}'"))
+        .await;
+}
+
+async fn height(page: &Page<'_>) -> u64 {
+    let shown: String = page.eval("document.querySelector('[data-pulse]').textContent").await;
+    ungrouped(&shown).parse().unwrap()
+}
+
+async fn until_height(page: &Page<'_>, least: u64) {
+    let shown = "Number(document.querySelector('[data-pulse]').textContent.replaceAll('\\u202f', ''))";
+    page.until(&format!("{shown} >= {least}")).await;
+}
+
+/// Addresses that the page has requested, but for the status of the mesh, which is no operation of the contract.
+fn requests(page: &Page<'_>) -> Vec<String> {
+    let addresses = page.events("Network.requestWillBeSent").into_iter();
+    let addresses = addresses.map(|event| event["request"]["url"].as_str().unwrap().to_owned());
+    addresses.filter(|address| !address.ends_with("/console/now")).collect()
+}
+
+#[tokio::test]
+async fn blocks_and_rows_come_by_one_stream_and_wait_for_who_selects_text() {
+    let Some(browser) = Browser::start().await else { return };
+    let console_mesh = ConsoleMesh::sealed().await;
+    let client = console_mesh.database.connect().await;
+    let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
+    page.call("Page.addScriptToEvaluateOnNewDocument", json!({"source": RECORD})).await;
+    page.open("#/explore/trades").await;
+    // The height, the list, and the names of the few markets.
+    page.until(&format!("{READS}.length === 3 && {OPEN_STREAMS} === 1")).await;
+    until_live(&page, "live").await;
+    let before = requests(&page).len();
+    let first = height(&page).await;
+    for id in ["fe", "ff"] {
+        write_trade(&client, id).await;
+        until_trade(&page, id).await;
+    }
+    until_height(&page, first + 10).await;
+    assert_eq!(requests(&page)[before..], [""; 0], "nothing is asked for");
+
+    // Rows stand still while text of them is selected.
+    page.eval::<Value>("void getSelection().selectAllChildren(document.querySelector('td[data-name=Id]'))")
+        .await;
+    let shown = cursors(&page).await;
+    write_trade(&client, "f1").await;
+    page.until_data("[data-waiting]", "waiting", "true").await;
+    assert_eq!(cursors(&page).await, shown);
+    page.eval::<Value>("void getSelection().removeAllRanges()").await;
+    until_trade(&page, "f1").await;
+
+    // Another view, another stream; a later page of a list needs none.
+    page.press("Positions").await;
+    page.until("document.querySelector('table[data-list=positions] tbody tr')").await;
+    page.until(&format!(
+        "{READS}.some(read => read.startsWith('/api/v2/positions')) && {OPEN_STREAMS} === 1"
+    ))
+    .await;
+    page.press("Trades").await;
+    page.press("Next").await;
+    page.until(&format!("!{READS}.some(read => read.startsWith('/api/v2/trades')) && {OPEN_STREAMS} === 1"))
+        .await;
+    until_live(&page, "live").await;
+    page.assert_quiet();
+}
+
+#[tokio::test]
+async fn the_frame_says_whether_what_is_shown_is_live_behind_or_lost() {
+    let Some(browser) = Browser::start().await else { return };
+    let database = fixture::database().await;
+    let store = ProxiedServer::start(database.url()).await;
+    let env = [("MESH_DATABASE_URL", store.url())];
+    let mut console_mesh = ConsoleMesh::with_env(database, &env).await;
+    let client = console_mesh.database.connect().await;
+    let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
+    page.open("#/explore/trades").await;
+    until_live(&page, "live").await;
+    store.cut();
+    write_trade(&client, "fe").await;
+    until_live(&page, "behind").await;
+    page.picture("live-behind").await;
+    let phone = json!({"width": 360, "height": 780, "deviceScaleFactor": 1, "mobile": false});
+    page.call("Emulation.setDeviceMetricsOverride", phone).await;
+    page.until("document.documentElement.scrollWidth <= document.documentElement.clientWidth").await;
+    let line = "document.querySelector('.top').scrollWidth <= innerWidth && document.querySelector('.brand').offsetTop < 20";
+    assert!(page.is(line).await, "the head line has room on a phone");
+    page.picture("live-behind-phone").await;
+    // The height is the node's and goes on.
+    until_height(&page, height(&page).await + 5).await;
+    store.restore();
+    until_live(&page, "live").await;
+    until_trade(&page, "fe").await;
+
+    console_mesh.mesh.service("edge").kill().await;
+    until_live(&page, "lost").await;
+    page.picture("live-lost").await;
+    console_mesh.mesh.service_mut("edge").restart().await;
+    until_live(&page, "live").await;
+    write_trade(&client, "ff").await;
+    until_trade(&page, "ff").await;
+    page.assert_quiet_but_for_failed_answers();
+}
+
+#[tokio::test]
+async fn without_room_for_a_stream_the_page_asks_until_there_is_some() {
+    let Some(browser) = Browser::start().await else { return };
+    let database = fixture::database().await;
+    let console_mesh = ConsoleMesh::with_env(database, &[("MESH_EDGE_WATCHES", "1")]).await;
+    let client = console_mesh.database.connect().await;
+    let other = Events::open(&console_mesh.mesh_client, "/api/v2/info", &[]).await.unwrap();
+    let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
+    page.open("#/explore/trades").await;
+    until_live(&page, "behind").await;
+    write_trade(&client, "fe").await;
+    until_trade(&page, "fe").await;
+    until_height(&page, height(&page).await + 5).await;
+    drop(other);
+    until_live(&page, "live").await;
+    write_trade(&client, "ff").await;
+    until_trade(&page, "ff").await;
+    page.assert_quiet_but_for_failed_answers();
+}
+
+#[tokio::test]
+async fn a_gateway_that_refuses_every_watch_is_asked_instead() {
+    let Some(browser) = Browser::start().await else { return };
+    let console_mesh = ConsoleMesh::with_env(fixture::database().await, &[("MESH_EDGE_WATCHES", "0")]).await;
+    let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
+    page.open("").await;
+    page.until("document.querySelector('[data-chain]')").await;
+    until_live(&page, "behind").await;
+    until_height(&page, height(&page).await + 5).await;
+    // One read that is refused for what it is does not hold up the others.
+    page.open(&format!("#/explore/withdrawal/{}", fixture::UNKNOWN_ID)).await;
+    page.until("document.querySelector('[role=alert]').textContent.includes('150001')").await;
+    until_height(&page, height(&page).await + 5).await;
+    page.assert_quiet_but_for_failed_answers();
+}
+
+#[tokio::test]
+async fn a_candle_comes_with_its_block_and_nothing_is_asked_for() {
+    let Some(browser) = Browser::start().await else { return };
+    let console_mesh = ConsoleMesh::sealed().await;
+    let client = console_mesh.database.connect().await;
+    let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
+    page.call("Page.addScriptToEvaluateOnNewDocument", json!({"source": RECORD})).await;
+    // Of the market that traded last.
+    page.open("#/markets?interval=block").await;
+    page.until("document.querySelector('.candles canvas')").await;
+    // The height, the candles, and the names of markets and assets.
+    page.until(&format!("{READS}.length === 4 && {OPEN_STREAMS} === 1")).await;
+    let count: u64 = page.data(".candles", "count").await.parse().unwrap();
+    let before = requests(&page).len();
+    for (more, id) in [(1, "fe"), (2, "ff")] {
+        write_trade(&client, id).await;
+        page.until_data(".candles", "count", (count + more).to_string()).await;
+        page.until_data(".told [data-name=volume] [data-value]", "value", "4242").await;
+    }
+    assert_eq!(requests(&page)[before..], [""; 0], "nothing is asked for");
+
+    // More candles than are watched come at once: those between are asked for.
+    let blocks: Vec<_> = (0..8).map(|id| trade_in_block(&format!("f{id}"))).collect();
+    client.batch_execute(&format!("BEGIN; {} COMMIT", blocks.concat())).await.unwrap();
+    page.until_data(".candles", "count", (count + 10).to_string()).await;
+    page.assert_quiet();
+}
+
+/// Lets the page believe that it is hidden or shown.
+async fn show(page: &Page<'_>, state: &str) {
+    page.eval::<Value>(&format!(
+        "void (Object.defineProperty(document, 'visibilityState', {{ value: '{state}', configurable: true }}),
+            document.dispatchEvent(new Event('visibilitychange')))"
+    ))
+    .await;
+}
+
+#[tokio::test]
+async fn a_hidden_page_has_no_stream_after_a_while_and_is_live_again_when_it_is_shown() {
+    let Some(browser) = Browser::start().await else { return };
+    let console_mesh = ConsoleMesh::over_database(fixture::database().await).await;
+    let client = console_mesh.database.connect().await;
+    let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
+    // Half a minute is long for a test.
+    let hurry = "const plainTimeout = window.setTimeout; window.setTimeout = (call, ms) => plainTimeout(call, Math.min(ms, 2000));";
+    page.call("Page.addScriptToEvaluateOnNewDocument", json!({"source": format!("{RECORD}{hurry}")})).await;
+    page.open("#/explore/trades").await;
+    until_live(&page, "live").await;
+    show(&page, "hidden").await;
+    page.until(&format!("{OPEN_STREAMS} === 0")).await;
+    write_trade(&client, "fe").await;
+    show(&page, "visible").await;
+    until_trade(&page, "fe").await;
+    until_live(&page, "live").await;
+    page.assert_quiet();
+}
