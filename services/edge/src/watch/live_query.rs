@@ -1,13 +1,14 @@
 //! The actor of one distinct question that is watched: looks at the answer, and publishes it when it has
 //! changed (W1, W5, W7). It lives as long as it has a watcher.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashMap, future::poll_fn, sync::Arc, task::Poll, time::Duration};
 
 use actix::{
     Actor, ActorContext, AsyncContext, Context, SpawnHandle, StreamHandler, WrapFuture, fut::ActorFutureExt,
 };
-use futures_util::{Stream, stream};
+use futures_util::{Stream, stream, task::AtomicWaker};
 use mesh_problem::Problem;
+use parking_lot::{Mutex, MutexGuard};
 use tokio::{
     sync::{Notify, futures::Notified, watch},
     time::Instant,
@@ -20,6 +21,7 @@ use crate::{
     },
     respond::answer::Answer,
     watch::{
+        delivery::Pending,
         registry::Watches,
         schedule::{LookResult, Schedule},
         state::Latest,
@@ -33,10 +35,50 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(3);
 pub(crate) struct LiveQuery {
     question: Arc<Question>,
     source: HeadSource,
-    latest: watch::Sender<Latest>,
+    latest: Mutex<Latest>,
     /// Notified after each look, also when nothing has changed.
     looked: Notify,
+    watchers: Mutex<Watchers>,
+    pending: Pending,
     watches: Arc<Watches>,
+}
+
+/// The watchers of a question.
+#[derive(Default)]
+struct Watchers {
+    wakers: HashMap<u64, Arc<AtomicWaker>>,
+    /// Watchers so far.
+    count: u64,
+}
+
+/// A watcher's place at its question, until it is dropped: wakes the watcher when the state has changed.
+pub(super) struct Subscription {
+    query: Arc<LiveQuery>,
+    number: u64,
+    waker: Arc<AtomicWaker>,
+}
+
+impl Subscription {
+    /// The question.
+    pub(super) fn query(&self) -> &Arc<LiveQuery> {
+        &self.query
+    }
+
+    /// Resolves once there is another state than the one with this number.
+    pub(super) async fn changed(&self, number: u64) {
+        poll_fn(|context| {
+            // Before the look at the state, so that no change is missed.
+            self.waker.register(context.waker());
+            if self.query.latest.lock().number() == number { Poll::Pending } else { Poll::Ready(()) }
+        })
+        .await;
+    }
+}
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        self.query.watchers.lock().wakers.remove(&self.number);
+    }
 }
 
 impl LiveQuery {
@@ -51,8 +93,10 @@ impl LiveQuery {
         let query = Arc::new(Self {
             question: Arc::clone(question),
             source,
-            latest: watch::Sender::new(Latest::new(question, answer, height)),
+            latest: Mutex::new(Latest::new(question, answer, height)),
             looked: Notify::new(),
+            watchers: Mutex::default(),
+            pending: Pending::default(),
             watches: Arc::clone(watches),
         });
         let schedule = Schedule::new(answer.asked_at, height);
@@ -65,14 +109,33 @@ impl LiveQuery {
         &self.question
     }
 
-    /// The states from now on; the current one counts as seen.
-    pub(super) fn subscribe(&self) -> watch::Receiver<Latest> {
-        self.latest.subscribe()
+    /// A place for a watcher.
+    pub(super) fn subscribe(self: &Arc<Self>) -> Subscription {
+        let (mut watchers, waker) = (self.watchers.lock(), Arc::new(AtomicWaker::new()));
+        watchers.count += 1;
+        let number = watchers.count;
+        watchers.wakers.insert(number, Arc::clone(&waker));
+        Subscription { query: Arc::clone(self), number, waker }
     }
 
     /// Whether anybody watches.
     pub(super) fn is_watched(&self) -> bool {
-        self.latest.receiver_count() > 0
+        !self.watchers.lock().wakers.is_empty()
+    }
+
+    /// The wakers of all watchers.
+    pub(super) fn wakers(&self) -> Vec<Arc<AtomicWaker>> {
+        self.watchers.lock().wakers.values().cloned().collect()
+    }
+
+    /// Whether its watchers are about to be woken.
+    pub(super) fn pending(&self) -> &Pending {
+        &self.pending
+    }
+
+    /// The newest state.
+    pub(super) fn latest(&self) -> MutexGuard<'_, Latest> {
+        self.latest.lock()
     }
 
     /// Resolves after the next look.
@@ -91,14 +154,21 @@ impl LiveQuery {
     }
 
     /// Publishes an answer that was read at this height, if it has changed.
-    fn publish(&self, answer: &Answer, height: u64) {
-        self.latest.send_if_modified(|latest| latest.publish(&self.question, answer, height));
-        self.looked.notify_waiters();
+    fn publish(self: &Arc<Self>, answer: &Answer, height: u64) {
+        let is_new = self.latest.lock().publish(&self.question, answer, height);
+        self.tell(is_new);
     }
 
     /// Publishes that there is no answer at present.
-    fn publish_problem(&self, problem: &Problem, asked_at: Instant) {
-        self.latest.send_if_modified(|latest| latest.publish_problem(&self.question, problem, asked_at));
+    fn publish_problem(self: &Arc<Self>, problem: &Problem, asked_at: Instant) {
+        let is_new = self.latest.lock().publish_problem(&self.question, problem, asked_at);
+        self.tell(is_new);
+    }
+
+    fn tell(self: &Arc<Self>, is_new: bool) {
+        if is_new {
+            self.watches.deliver(self);
+        }
         self.looked.notify_waiters();
     }
 }
@@ -169,8 +239,7 @@ impl Looker {
                 let result = if at_height.is_some() { LookResult::AtHeight } else { LookResult::Unknown };
                 self.schedule.end(result);
                 // Announcements of several replicas may cross; they are no new beginning.
-                let height =
-                    at_height.unwrap_or_else(|| head.height.max(self.query.latest.borrow().height()));
+                let height = at_height.unwrap_or_else(|| head.height.max(self.query.latest().height()));
                 self.query.publish(&answer, height);
             }
             Err(problem) => {

@@ -29,7 +29,7 @@ use crate::{
     config::Config,
     metrics::{LimitKind, Metrics},
     respond::answer::Answer,
-    watch::{live_query::LiveQuery, watcher::Watcher},
+    watch::{delivery::Delivery, live_query::LiveQuery, watcher::Watcher},
 };
 
 /// Looks at the same time, so that thousands of distinct questions do not stand in front of plain reads.
@@ -45,6 +45,7 @@ pub(crate) struct Watches {
     queries: Mutex<HashMap<Arc<Question>, Arc<LiveQuery>>>,
     limit: AddressLimit,
     looks: Semaphore,
+    delivery: Delivery,
     answer_time: Duration,
     metrics: Metrics,
     /// Set at a shutdown: when the last watch ends.
@@ -67,6 +68,7 @@ impl Watches {
             queries: Mutex::default(),
             limit: AddressLimit::watches(config.watches, config.watches_per_address),
             looks: Semaphore::new(MAX_LOOKS),
+            delivery: Delivery::start(),
             answer_time: config.limits.answer_time,
             metrics: metrics.clone(),
             drain: watch::Sender::new(None),
@@ -109,7 +111,7 @@ impl Watches {
             }
         };
         // Under the lock: a query that has a watcher is not removed.
-        Ok(Watcher::new(query, &answer, height, last_id))
+        Ok(Watcher::new(&query, &answer, height, last_id))
     }
 
     /// Removes a query that nobody watches. Returns whether it was removed.
@@ -133,6 +135,11 @@ impl Watches {
             connection: Arc::default(),
         };
         self.backend.read(question, &context).await
+    }
+
+    /// Wakes the watchers of a query whose state has changed.
+    pub(super) fn deliver(&self, query: &Arc<LiveQuery>) {
+        self.delivery.push(query);
     }
 
     pub(super) fn head(&self, source: HeadSource) -> HeadStatus {

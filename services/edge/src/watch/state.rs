@@ -34,6 +34,11 @@ impl Latest {
         Self { event, height, asked_at: answer.asked_at, number: 1, looks: 1, resets: 0 }
     }
 
+    /// Number of the state, counted from 1.
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
     /// Height at which the last look found it.
     pub(super) fn height(&self) -> u64 {
         self.height

@@ -2,21 +2,18 @@
 
 use std::{future::pending, sync::Arc};
 
-use tokio::sync::watch;
-
 use crate::{
     respond::answer::Answer,
     watch::{
         event::Emission,
-        live_query::LiveQuery,
-        state::{Latest, Next, Progress},
+        live_query::{LiveQuery, Subscription},
+        state::{Next, Progress},
     },
 };
 
 /// A watcher of one question.
 pub(crate) struct Watcher {
-    query: Arc<LiveQuery>,
-    latest: watch::Receiver<Latest>,
+    subscription: Subscription,
     /// The first event, until it is taken.
     first: Option<Emission>,
     progress: Progress,
@@ -25,16 +22,15 @@ pub(crate) struct Watcher {
 impl Watcher {
     /// A watcher who begins with an answer that was read at this height, or has come back with the height
     /// `last_id` (W6).
-    pub(super) fn new(query: Arc<LiveQuery>, answer: &Answer, height: u64, last_id: Option<u64>) -> Self {
-        let mut latest = query.subscribe();
-        let (progress, first) =
-            Progress::begin(&latest.borrow_and_update(), query.question(), answer, height, last_id);
-        Self { query, latest, first, progress }
+    pub(super) fn new(query: &Arc<LiveQuery>, answer: &Answer, height: u64, last_id: Option<u64>) -> Self {
+        let subscription = query.subscribe();
+        let (progress, first) = Progress::begin(&query.latest(), query.question(), answer, height, last_id);
+        Self { subscription, first, progress }
     }
 
     /// The height at which nothing had changed for the client.
     pub(crate) fn height(&self) -> u64 {
-        self.latest.borrow().height().max(self.progress.height())
+        self.subscription.query().latest().height().max(self.progress.height())
     }
 
     /// The next event for the client; `None` at the end of the stream. Loses nothing when it is dropped.
@@ -42,13 +38,18 @@ impl Watcher {
         if let Some(first) = self.first.take() {
             return Some(first);
         }
+        let Self { subscription, progress, .. } = self;
+        let query = subscription.query();
         loop {
             // Before the state is looked at, so that no look is missed.
-            let looked = self.query.looked();
-            let next = self.progress.next(&self.latest.borrow_and_update(), self.query.head().height);
+            let looked = query.looked();
+            let (next, number) = {
+                let latest = query.latest();
+                (progress.next(&latest, query.head().height), latest.number())
+            };
             let looked = match next {
                 Next::Send(emission, skipped) => {
-                    self.query.count_event(skipped);
+                    query.count_event(skipped);
                     return Some(emission);
                 }
                 Next::End => return None,
@@ -62,7 +63,7 @@ impl Watcher {
                 }
             };
             tokio::select! {
-                changed = self.latest.changed() => changed.ok()?,
+                () = subscription.changed(number) => {}
                 () = looked => {}
             }
         }
