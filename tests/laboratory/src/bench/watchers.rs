@@ -185,7 +185,7 @@ async fn watch_events(
         let now = Instant::now();
         let mut rest = 0;
         while let Some(end) = find(&text[rest..], b"\n\n") {
-            if let Some(height) = number_after(&text[rest..rest + end], b"\nid: ") {
+            if let Some(height) = event_id(&text[rest..rest + end]) {
                 shared.told.borrow_mut().push((height, now));
                 if let Some(opened) = opened.take() {
                     opened();
@@ -243,8 +243,11 @@ fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
     text.windows(wanted.len()).position(|window| window == wanted)
 }
 
-fn number_after(text: &[u8], name: &[u8]) -> Option<u64> {
-    let digits = &text[find(text, name)? + name.len()..];
+/// The height that an event has for its id. Its lines may stand behind a head or the length of a chunk.
+fn event_id(text: &[u8]) -> Option<u64> {
+    const ID: &[u8] = b"id: ";
+    let at = if text.starts_with(ID) { 0 } else { find(text, b"\nid: ")? + 1 };
+    let digits = &text[at + ID.len()..];
     let end = digits.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(digits.len());
     std::str::from_utf8(&digits[..end]).ok()?.parse().ok()
 }
@@ -330,7 +333,8 @@ mod tests {
 
     #[test]
     fn the_height_of_an_event_is_its_id() {
-        assert_eq!(number_after(b"x-request-id: 1\r\n\r\n1c\r\nid: 57\nevent: answer", b"\nid: "), Some(57));
-        assert_eq!(number_after(b": 57", b"\nid: "), None);
+        assert_eq!(event_id(b"x-request-id: 1\r\n\r\n1c\r\nid: 57\nevent: answer"), Some(57));
+        assert_eq!(event_id(b"id: 57\nevent: answer"), Some(57));
+        assert_eq!(event_id(b": 57"), None);
     }
 }
