@@ -23,7 +23,6 @@ use tokio::{
 use super::{
     cost::MeasuredProcess,
     meter::{LOAD, Meter, Round},
-    section::quantile,
 };
 use crate::private::Servers;
 
@@ -37,7 +36,7 @@ const OPEN_TIMEOUT: Duration = Duration::from_secs(60);
 const SETTLE: Duration = Duration::from_secs(3);
 /// The time between two blocks, and between two requests of a polling client.
 const PERIOD: Duration = Duration::from_secs(1);
-/// Changes the newest version of each of the first withdrawals, as many as there are questions.
+/// Changes withdrawals.
 const CHANGE: &str = "UPDATE withdrawals SET ref = $1::text WHERE id = ANY($2)";
 
 /// How the clients learn of changes.
@@ -72,6 +71,15 @@ pub(super) struct Seen {
 
 /// A height, and when a client saw it.
 type Told = (u64, Instant);
+
+/// A block.
+#[derive(Clone, Copy)]
+struct Block {
+    height: u64,
+    committed_at: Instant,
+    /// Questions whose answers it changes.
+    changes: usize,
+}
 
 #[derive(Default)]
 struct Shared {
@@ -128,7 +136,8 @@ impl Clients {
         let told = shared.told.take();
         let written = blocks.written(begun, ended - PERIOD);
         let delays_ms = delays_ms(&written, &told);
-        let missed = (written.len() * self.count).saturating_sub(delays_ms.len());
+        let changes: usize = written.iter().map(|block| block.changes).sum();
+        let missed = (changes * self.count / self.paths.len()).saturating_sub(delays_ms.len());
         let amount = if self.manner == Manner::Watch { told.len() as u64 } else { requests };
         let round = Round { amount, took_ms: Vec::new(), spent, own_us: vec![(LOAD, load_us)] };
         Ok(Seen { round, delays_ms, missed, edge_kib })
@@ -253,32 +262,28 @@ fn event_id(text: &[u8]) -> Option<u64> {
 }
 
 /// Milliseconds from each block's COMMIT to each time that a client was told it.
-fn delays_ms(written: &[Told], told: &[Told]) -> Vec<f64> {
-    let committed: std::collections::HashMap<u64, Instant> = written.iter().copied().collect();
+fn delays_ms(written: &[Block], told: &[Told]) -> Vec<f64> {
+    let committed: std::collections::HashMap<u64, Instant> =
+        written.iter().map(|block| (block.height, block.committed_at)).collect();
     let delay =
         |(height, at): &Told| Some(at.saturating_duration_since(*committed.get(height)?).as_secs_f64() * 1e3);
     told.iter().filter_map(delay).collect()
 }
 
-/// The quantile of delays.
-pub(super) fn delay_ms(delays: &[f64], share: f64) -> f64 {
-    quantile(delays, share)
-}
-
-/// Blocks that are written once a second, each with a change of every question, until they are dropped.
+/// Blocks that are written once a second, each with changes of some questions, until they are dropped.
 pub(super) struct Blocks {
-    written: watch::Receiver<Vec<Told>>,
+    written: watch::Receiver<Vec<Block>>,
     writing: JoinHandle<()>,
 }
 
 impl Blocks {
-    /// Begins to write.
+    /// Begins to write; each block changes so many of these questions, one after the other.
     ///
     /// # Errors
     /// When the database cannot be reached.
-    pub(super) async fn write(servers: &Servers, paths: &[String]) -> Result<Self, Failure> {
+    pub(super) async fn write(servers: &Servers, paths: &[String], changes: usize) -> Result<Self, Failure> {
         let mut database = servers.connect("").await?;
-        let ids: Vec<String> =
+        let mut ids: Vec<String> =
             paths.iter().filter_map(|path| Some(path.rsplit_once('/')?.1.to_owned())).collect();
         let (sender, written) = watch::channel(Vec::new());
         let mut ticks = interval(PERIOD);
@@ -289,12 +294,15 @@ impl Blocks {
                 let block = async {
                     let transaction = database.transaction().await?;
                     let height: i64 = transaction.query_one(NEXT_BLOCK, &[]).await?.get(0);
-                    transaction.execute(CHANGE, &[&height.to_string(), &ids]).await?;
+                    transaction.execute(CHANGE, &[&height.to_string(), &&ids[..changes]]).await?;
                     transaction.commit().await?;
-                    Ok::<u64, tokio_postgres::Error>(height.unsigned_abs())
+                    let height = height.unsigned_abs();
+                    Ok::<_, tokio_postgres::Error>(Block { height, committed_at: Instant::now(), changes })
                 };
-                match block.await {
-                    Ok(height) => sender.send_modify(|written| written.push((height, Instant::now()))),
+                let block = block.await;
+                ids.rotate_left(changes);
+                match block {
+                    Ok(block) => sender.send_modify(|written| written.push(block)),
                     Err(error) => return tracing_failure(&cannot("write a block", &error)),
                 }
             }
@@ -303,8 +311,9 @@ impl Blocks {
     }
 
     /// Those that were committed between two moments.
-    fn written(&self, from: Instant, to: Instant) -> Vec<Told> {
-        self.written.borrow().iter().filter(|(_, at)| *at >= from && *at <= to).copied().collect()
+    fn written(&self, from: Instant, to: Instant) -> Vec<Block> {
+        let is_between = |block: &&Block| (from..=to).contains(&block.committed_at);
+        self.written.borrow().iter().filter(is_between).copied().collect()
     }
 }
 
@@ -326,8 +335,9 @@ mod tests {
     fn a_delay_counts_from_the_commit_of_the_block_that_is_told() {
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
-        let delays =
-            delays_ms(&[(5, at(10)), (6, at(20))], &[(4, at(11)), (5, at(14)), (6, at(20)), (5, at(30))]);
+        let block = |height, ms| Block { height, committed_at: at(ms), changes: 1 };
+        let told = [(4, at(11)), (5, at(14)), (6, at(20)), (5, at(30))];
+        let delays = delays_ms(&[block(5, 10), block(6, 20)], &told);
         assert_eq!(delays.iter().map(|ms| ms.round()).collect::<Vec<_>>(), [4.0, 0.0, 20.0]);
     }
 
