@@ -112,6 +112,10 @@ async fn take_ready<B: Body<Data = Bytes> + Unpin>(body: &mut B, pieces: &mut Ve
 
 /// Writes all pieces, and leaves none.
 async fn write_all<S: AsyncWrite + Unpin>(socket: &mut S, pieces: &mut Vec<Bytes>) -> io::Result<()> {
+    if let [only] = &pieces[..] {
+        socket.write_all(only).await?;
+        pieces.clear();
+    }
     while !pieces.is_empty() {
         let slices: Vec<IoSlice<'_>> = pieces.iter().map(|piece| IoSlice::new(piece)).collect();
         let mut written = socket.write_vectored(&slices).await?;
