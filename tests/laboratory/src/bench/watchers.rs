@@ -6,12 +6,14 @@ use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
     rc::Rc,
     sync::Arc,
+    thread,
     time::{Duration, Instant},
 };
 
 use mesh::failure::{Failure, cannot};
 use mesh_node::NEXT_BLOCK;
 use mesh_testbed::http1::Head;
+use rustix::process::nice;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpSocket, TcpStream},
@@ -32,6 +34,8 @@ const PER_ADDRESS: usize = 500;
 const OPENED_AT_ONCE: usize = 64;
 /// Longest time until all connections are open and have their first answer.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(60);
+/// How much less the clients' thread weighs than others.
+const CLIENTS_NICE: i32 = 10;
 /// Time after the connections are open before anything counts.
 const SETTLE: Duration = Duration::from_secs(3);
 /// The time between two blocks, and between two requests of a polling client.
@@ -91,14 +95,21 @@ struct Shared {
 }
 
 impl Clients {
-    /// Runs the clients on the current thread while `blocks` are written elsewhere.
+    /// Runs the clients on a thread of their own while `blocks` are written elsewhere. Clients are on other
+    /// machines, so the thread leaves the processors to who else wants them.
     ///
     /// # Errors
     /// When a connection breaks.
     pub(super) fn run(&self, watched: &[MeasuredProcess], blocks: &Blocks) -> Result<Seen, String> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| format!("cannot start the clients: {error}"))?;
-        LocalSet::new().block_on(&runtime, self.round(watched, blocks))
+        let run = || {
+            nice(CLIENTS_NICE).map_err(|error| format!("cannot lower a priority: {error}"))?;
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let runtime = runtime.map_err(|error| format!("cannot start the clients: {error}"))?;
+            LocalSet::new().block_on(&runtime, self.round(watched, blocks))
+        };
+        thread::scope(|scope| {
+            scope.spawn(run).join().map_err(|_| "the clients panicked".to_owned()).flatten()
+        })
     }
 
     async fn round(&self, watched: &[MeasuredProcess], blocks: &Blocks) -> Result<Seen, String> {
