@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use mesh_testbed::http1::Connection;
 use mesh_tests::{
     cases,
     client::MeshClient,
@@ -98,6 +99,39 @@ async fn rows_that_come_late_are_told_without_a_new_block_and_a_silent_stream_gi
     assert_eq!((event.id, &event.json()["withdrawal"]["ref"]), (Some(3), &"late".into()));
     let sign = events.block_within(SIGN_WITHIN).await.expect("a sign of life").unwrap();
     assert_eq!(sign, Event { comment: Some("3".to_owned()), ..Event::default() });
+}
+
+#[tokio::test]
+async fn a_watch_comes_behind_the_answers_before_it_and_a_head_has_no_events() {
+    let client = MeshClient::fixture().await;
+    let request = |method: &str, path: &str, version: &str, more: &str| {
+        format!("{method} {path} HTTP/{version}\r\nHost: x\r\n{more}\r\n")
+    };
+    let wanted = "Accept: text/event-stream\r\n";
+    let mut connection = Connection::open(client.url()).await.unwrap();
+    let before = request("GET", "/api/v2/trades", "1.1", "") + &request("HEAD", LIMITS, "1.1", wanted);
+    connection.send((before + &request("GET", LIMITS, "1.1", wanted)).as_bytes()).await.unwrap();
+    let plain = connection.answer(false).await.unwrap().expect("the plain answer");
+    assert!(plain.body.starts_with(b"{\"trades\""));
+    let head = connection.answer(true).await.unwrap().expect("the head alone");
+    assert_eq!((head.status, head.header("content-type")), (200, Some("text/event-stream")));
+
+    let mut connection = Connection::open(client.url()).await.unwrap();
+    let before = request("GET", "/api/v2/trades", "1.1", "");
+    connection.send((before + &request("GET", LIMITS, "1.1", wanted)).as_bytes()).await.unwrap();
+    assert_eq!(connection.answer(false).await.unwrap().map(|answer| answer.body), Some(plain.body));
+    let mut old = Connection::open(client.url()).await.unwrap();
+    old.send(request("GET", LIMITS, "1.0", wanted).as_bytes()).await.unwrap();
+    for connection in [connection, old] {
+        let mut events = connection.head_then_body().await.unwrap();
+        let mut told = Vec::new();
+        while !told.ends_with(b"\n\n") {
+            let mut piece = Vec::new();
+            assert!(events.next(&mut piece, 1 << 20).await.unwrap(), "it goes on");
+            told.append(&mut piece);
+        }
+        assert!(told.starts_with(b"retry: 1000\nid: 3\nevent: answer\ndata: {"), "{}", told.escape_ascii());
+    }
 }
 
 #[tokio::test]

@@ -146,3 +146,71 @@ fn encode_head(head: &Parts) -> Bytes {
     bytes.extend_from_slice(b"\r\n");
     bytes.into()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{convert::Infallible, time::Duration};
+
+    use futures_util::stream;
+    use http_body_util::StreamBody;
+    use hyper::body::Frame;
+    use tokio::{
+        io::{DuplexStream, duplex},
+        sync::mpsc,
+        task::JoinHandle,
+        time::timeout,
+    };
+
+    use super::*;
+
+    type Pieces = mpsc::UnboundedSender<&'static str>;
+
+    /// An answer whose body is what is sent, written to a connection that holds this many bytes.
+    fn write(bytes: usize) -> (Pieces, DuplexStream, JoinHandle<io::Result<()>>) {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        let pieces = stream::unfold(receiver, |mut receiver: mpsc::UnboundedReceiver<_>| async {
+            let piece = receiver.recv().await?;
+            Some((Ok::<_, Infallible>(Frame::data(Bytes::from(piece))), receiver))
+        });
+        let body = StreamBody::new(Box::pin(pieces));
+        let answer = Response::builder().header("x-one", "1").body(body).unwrap();
+        let (client, server) = duplex(bytes);
+        (sender, client, tokio::spawn(write_answer(server, answer)))
+    }
+
+    async fn ends(writing: JoinHandle<io::Result<()>>) -> io::Result<()> {
+        timeout(Duration::from_secs(20), writing).await.expect("it ends").unwrap()
+    }
+
+    #[tokio::test]
+    async fn an_answer_is_written_as_it_comes_and_its_end_is_that_of_the_connection() {
+        for bytes in [1, 7, 4096] {
+            let (sender, mut client, writing) = write(bytes);
+            for piece in ["one", "", "two"] {
+                sender.send(piece).unwrap();
+            }
+            let mut read = vec![0; 19];
+            client.read_exact(&mut read).await.unwrap();
+            assert_eq!(read, b"HTTP/1.1 200 OK\r\nda");
+            client.write_all(b"G").await.unwrap();
+            sender.send("three").unwrap();
+            drop(sender);
+            let mut rest = String::new();
+            client.read_to_string(&mut rest).await.unwrap();
+            assert!(rest.starts_with("te: ") && rest.contains(" GMT\r\n"), "{rest}");
+            assert!(rest.ends_with("\r\nx-one: 1\r\n\r\nonetwothree"), "{rest}");
+            ends(writing).await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn a_client_that_leaves_ends_it() {
+        let (_sender, client, writing) = write(4096);
+        drop(client);
+        ends(writing).await.unwrap();
+        let (sender, client, writing) = write(7);
+        sender.send("more than is taken").unwrap();
+        drop(client);
+        ends(writing).await.unwrap_err();
+    }
+}
