@@ -1,44 +1,36 @@
-//! Clients of the suite "watch": thousands of connections on one thread, each with a watch or polling, and the
-//! blocks that change what they see.
+//! Clients of the suite "watch": thousands of connections on one thread, each with a watch or polling.
 
 use std::{
     cell::{Cell, RefCell},
-    net::{IpAddr, Ipv4Addr, SocketAddr},
+    net::SocketAddr,
     rc::Rc,
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use mesh::failure::{Failure, cannot};
-use mesh_node::NEXT_BLOCK;
 use mesh_testbed::http1::Head;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::{TcpSocket, TcpStream},
-    sync::{Notify, watch},
+    net::TcpStream,
+    sync::Notify,
     task::{JoinHandle, LocalSet, spawn_local},
-    time::{MissedTickBehavior, interval, sleep_until, timeout},
+    time::{sleep_until, timeout},
 };
 
 use super::{
     cost::MeasuredProcess,
     meter::{LOAD, Meter, Round},
-    section::quantile,
 };
-use crate::private::Servers;
+use crate::watches::{
+    OPENED_AT_ONCE, Told,
+    blocks::{Blocks, PERIOD, delays},
+    connect, watch_request,
+};
 
-/// Connections of one local address, far below the share of the edge's connections that one may hold.
-const PER_ADDRESS: usize = 500;
-/// Connections that are opened at the same time.
-const OPENED_AT_ONCE: usize = 64;
 /// Longest time until all connections are open and have their first answer.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time after the connections are open before anything counts.
 const SETTLE: Duration = Duration::from_secs(3);
-/// The time between two blocks, and between two requests of a polling client.
-const PERIOD: Duration = Duration::from_secs(1);
-/// Changes the newest version of each of the first withdrawals, as many as there are questions.
-const CHANGE: &str = "UPDATE withdrawals SET ref = $1::text WHERE id = ANY($2)";
 
 /// How the clients learn of changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,9 +61,6 @@ pub(super) struct Seen {
     /// Resident memory of the edge with all clients connected, KiB.
     pub(super) edge_kib: Option<u64>,
 }
-
-/// A height, and when a client saw it.
-type Told = (u64, Instant);
 
 #[derive(Default)]
 struct Shared {
@@ -127,7 +116,8 @@ impl Clients {
         }
         let told = shared.told.take();
         let written = blocks.written(begun, ended - PERIOD);
-        let delays_ms = delays_ms(&written, &told);
+        let delays_ms: Vec<f64> =
+            delays(&written, &told).iter().map(|delay| delay.as_secs_f64() * 1e3).collect();
         let missed = (written.len() * self.count).saturating_sub(delays_ms.len());
         let amount = if self.manner == Manner::Watch { told.len() as u64 } else { requests };
         let round = Round { amount, took_ms: Vec::new(), spent, own_us: vec![(LOAD, load_us)] };
@@ -142,7 +132,7 @@ impl Clients {
     ) -> Result<(), String> {
         let permit = permits.acquire_owned().await;
         let lost = |error: std::io::Error| format!("a client lost its connection: {error}");
-        let mut stream = connect(self.edge, index / PER_ADDRESS).await.map_err(lost)?;
+        let mut stream = connect(self.edge, index, None).await.map_err(lost)?;
         let path = &self.paths[index % self.paths.len()];
         let opened = || {
             drop(permit);
@@ -160,23 +150,13 @@ impl Clients {
     }
 }
 
-async fn connect(edge: SocketAddr, number: usize) -> std::io::Result<TcpStream> {
-    let socket = TcpSocket::new_v4()?;
-    let last = u8::try_from(number + 2).unwrap_or(u8::MAX);
-    socket.bind(SocketAddr::from((IpAddr::V4(Ipv4Addr::new(127, 0, 0, last)), 0)))?;
-    let stream = socket.connect(edge).await?;
-    stream.set_nodelay(true)?;
-    Ok(stream)
-}
-
 async fn watch_events(
     stream: &mut TcpStream,
     path: &str,
     shared: &Shared,
     opened: impl FnOnce(),
 ) -> std::io::Result<()> {
-    let request = format!("GET {path} HTTP/1.1\r\nHost: bench\r\nAccept: text/event-stream\r\n\r\n");
-    stream.write_all(request.as_bytes()).await?;
+    stream.write_all(watch_request(path, None).as_bytes()).await?;
     let (mut text, mut opened) = (Vec::with_capacity(2048), Some(opened));
     loop {
         if stream.read_buf(&mut text).await? == 0 {
@@ -249,84 +229,9 @@ fn number_after(text: &[u8], name: &[u8]) -> Option<u64> {
     std::str::from_utf8(&digits[..end]).ok()?.parse().ok()
 }
 
-/// Milliseconds from each block's COMMIT to each time that a client was told it.
-fn delays_ms(written: &[Told], told: &[Told]) -> Vec<f64> {
-    let committed: std::collections::HashMap<u64, Instant> = written.iter().copied().collect();
-    let delay =
-        |(height, at): &Told| Some(at.saturating_duration_since(*committed.get(height)?).as_secs_f64() * 1e3);
-    told.iter().filter_map(delay).collect()
-}
-
-/// The quantile of delays.
-pub(super) fn delay_ms(delays: &[f64], share: f64) -> f64 {
-    quantile(delays, share)
-}
-
-/// Blocks that are written once a second, each with a change of every question, until they are dropped.
-pub(super) struct Blocks {
-    written: watch::Receiver<Vec<Told>>,
-    writing: JoinHandle<()>,
-}
-
-impl Blocks {
-    /// Begins to write.
-    ///
-    /// # Errors
-    /// When the database cannot be reached.
-    pub(super) async fn write(servers: &Servers, paths: &[String]) -> Result<Self, Failure> {
-        let mut database = servers.connect("").await?;
-        let ids: Vec<String> =
-            paths.iter().filter_map(|path| Some(path.rsplit_once('/')?.1.to_owned())).collect();
-        let (sender, written) = watch::channel(Vec::new());
-        let mut ticks = interval(PERIOD);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let writing = tokio::spawn(async move {
-            loop {
-                ticks.tick().await;
-                let block = async {
-                    let transaction = database.transaction().await?;
-                    let height: i64 = transaction.query_one(NEXT_BLOCK, &[]).await?.get(0);
-                    transaction.execute(CHANGE, &[&height.to_string(), &ids]).await?;
-                    transaction.commit().await?;
-                    Ok::<u64, tokio_postgres::Error>(height.unsigned_abs())
-                };
-                match block.await {
-                    Ok(height) => sender.send_modify(|written| written.push((height, Instant::now()))),
-                    Err(error) => return tracing_failure(&cannot("write a block", &error)),
-                }
-            }
-        });
-        Ok(Self { written, writing })
-    }
-
-    /// Those that were committed between two moments.
-    fn written(&self, from: Instant, to: Instant) -> Vec<Told> {
-        self.written.borrow().iter().filter(|(_, at)| *at >= from && *at <= to).copied().collect()
-    }
-}
-
-impl Drop for Blocks {
-    fn drop(&mut self) {
-        self.writing.abort();
-    }
-}
-
-fn tracing_failure(failure: &Failure) {
-    mesh::terminal::print_line(&failure.to_string());
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_delay_counts_from_the_commit_of_the_block_that_is_told() {
-        let start = Instant::now();
-        let at = |ms| start + Duration::from_millis(ms);
-        let delays =
-            delays_ms(&[(5, at(10)), (6, at(20))], &[(4, at(11)), (5, at(14)), (6, at(20)), (5, at(30))]);
-        assert_eq!(delays.iter().map(|ms| ms.round()).collect::<Vec<_>>(), [4.0, 0.0, 20.0]);
-    }
 
     #[test]
     fn the_height_of_an_event_is_its_id() {

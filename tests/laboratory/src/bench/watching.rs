@@ -15,18 +15,21 @@ use super::{
     cost::{self, MeasuredProcess},
     load::Load,
     meter::Spent,
-    section::{Line, Section},
+    section::{Line, Section, quantile},
     sections::SectionName,
-    watchers::{Blocks, Clients, Manner, Seen, delay_ms},
+    watchers::{Clients, Manner, Seen},
     withdrawals,
 };
 use crate::{
     bench::args::BenchArgs,
     private::{Edges, Layout, PrivateMesh, Servers},
+    watches::blocks::{Blocks, Changes},
 };
 
 const WATCHERS: usize = 10_000;
 const QUESTIONS: u64 = 100;
+/// Changes the withdrawals that are watched.
+const CHANGE: &str = "UPDATE withdrawals SET ref = $1::text WHERE id = ANY($2)";
 /// Least length of a round, so that it has many blocks.
 const LEAST_LENGTH: Duration = Duration::from_secs(20);
 /// Connections that read beside the watchers, and the time between two reads of one.
@@ -58,6 +61,14 @@ impl<'a> Fixture<'a> {
         Clients { manner, edge, count: WATCHERS, paths, length: self.length }
     }
 
+    /// Begins to write blocks that change every question.
+    async fn blocks(&self) -> Result<Blocks, Failure> {
+        let ids: Vec<String> =
+            self.paths.iter().filter_map(|path| Some(path.rsplit_once('/')?.1.to_owned())).collect();
+        let ids = Box::new(move |_| ids.clone());
+        Blocks::write(&self.servers, Changes { statement: CHANGE, ids }).await
+    }
+
     fn watched(&self) -> Vec<MeasuredProcess> {
         self.mesh.watch(&["edge", "query", "node-info", NATS, "postgres"])
     }
@@ -66,7 +77,7 @@ impl<'a> Fixture<'a> {
         let watched = self.watched();
         let edge = watched.iter().find(|process| process.name == "edge").map(|edge| edge.pid);
         let before_kib = edge.and_then(cost::memory_kib);
-        let blocks = Blocks::write(&self.servers, &self.paths).await?;
+        let blocks = self.blocks().await?;
         let before = self.statements().await?;
         let clients = self.clients(manner);
         let (seen, blocks) =
@@ -95,7 +106,7 @@ impl<'a> Fixture<'a> {
         let title = format!("watchers: {WATCHERS} clients, {QUESTIONS} questions, a block a second");
         let lines = [watching.line("watch"), polling.line("poll with If-None-Match")];
         let found = [
-            ("from COMMIT to a watcher, p99 ms".to_owned(), delay_ms(&watching.seen.delays_ms, 0.99)),
+            ("from COMMIT to a watcher, p99 ms".to_owned(), quantile(&watching.seen.delays_ms, 0.99)),
             ("changes that a watcher missed".to_owned(), watching.seen.missed as f64),
             ("edge, CPU ms a second".to_owned(), watching.edge_ms()),
             ("edge, KiB a watcher".to_owned(), watching.kib_each()),
@@ -112,7 +123,7 @@ impl<'a> Fixture<'a> {
             ..Load::paths(self.edges.cached, paths.to_vec(), READERS, self.length)
         };
         print_line("single rows alone, and then beside watchers");
-        let blocks = Blocks::write(&self.servers, &self.paths).await?;
+        let blocks = self.blocks().await?;
         let (alone, watched) = (load.clone(), self.watched());
         let alone = run_blocking(move || alone.run(&watched)).await?;
         let clients =
@@ -134,7 +145,7 @@ impl<'a> Fixture<'a> {
         };
         let title = format!("watch-beside: {} reads a second beside {WATCHERS} watchers", READERS * 50);
         let lines = [line("alone", &alone), line("beside watchers", &beside)];
-        let note = format!("watchers meanwhile: p99 {:.0} ms\n", delay_ms(&seen.delays_ms, 0.99));
+        let note = format!("watchers meanwhile: p99 {:.0} ms\n", quantile(&seen.delays_ms, 0.99));
         let found =
             [("p99 beside watchers / alone".to_owned(), beside.quantile_ms(0.99) / alone.quantile_ms(0.99))];
         Ok(Section::new(SectionName::WatchBeside, &title, &lines, &note, &found))
@@ -175,8 +186,8 @@ impl Side {
         let delays = &self.seen.delays_ms;
         Line::new("clients", name)
             .value(("a second", "aSecond"), 0, self.seen.round.rate())
-            .value(("p50 ms", "p50Ms"), 1, delay_ms(delays, 0.5))
-            .value(("p99 ms", "p99Ms"), 1, delay_ms(delays, 0.99))
+            .value(("p50 ms", "p50Ms"), 1, quantile(delays, 0.5))
+            .value(("p99 ms", "p99Ms"), 1, quantile(delays, 0.99))
             .value(("edge ms/s", "edgeMsPerSecond"), 1, self.edge_ms())
             .value(("mesh ms/s", "meshMsPerSecond"), 1, self.mesh_ms())
             .value(("KiB each", "kibEach"), 1, self.kib_each())
