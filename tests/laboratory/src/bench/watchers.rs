@@ -23,7 +23,7 @@ use super::{
 };
 use crate::watches::{
     OPENED_AT_ONCE, Told,
-    blocks::{Blocks, PERIOD, delays},
+    blocks::{Blocks, delays},
     connect, watch_request,
 };
 
@@ -31,6 +31,9 @@ use crate::watches::{
 const OPEN_TIMEOUT: Duration = Duration::from_secs(60);
 /// Time after the connections are open before anything counts.
 const SETTLE: Duration = Duration::from_secs(3);
+
+/// The time between two blocks, and between two requests of a polling client.
+pub(super) const PERIOD: Duration = Duration::from_secs(1);
 
 /// How the clients learn of changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

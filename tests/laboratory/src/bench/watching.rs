@@ -17,7 +17,7 @@ use super::{
     meter::Spent,
     section::{Line, Section, quantile},
     sections::SectionName,
-    watchers::{Clients, Manner, Seen},
+    watchers::{Clients, Manner, PERIOD, Seen},
     withdrawals,
 };
 use crate::{
@@ -66,7 +66,7 @@ impl<'a> Fixture<'a> {
         let ids: Vec<String> =
             self.paths.iter().filter_map(|path| Some(path.rsplit_once('/')?.1.to_owned())).collect();
         let ids = Box::new(move |_| ids.clone());
-        Blocks::write(&self.servers, Changes { statement: CHANGE, ids }).await
+        Blocks::write(&self.servers, Changes { period: PERIOD, statement: CHANGE, ids }).await
     }
 
     fn watched(&self) -> Vec<MeasuredProcess> {

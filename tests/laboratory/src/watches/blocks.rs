@@ -1,4 +1,4 @@
-//! Blocks that are written once a second, each with changes of what is watched.
+//! Blocks that are written at an even pace, each with changes of what is watched.
 
 use std::{
     collections::HashMap,
@@ -16,18 +16,17 @@ use tokio::{
 use super::Told;
 use crate::private::Servers;
 
-/// The time between two blocks.
-pub(crate) const PERIOD: Duration = Duration::from_secs(1);
-
 /// What blocks change.
 pub(crate) struct Changes {
+    /// The time between two blocks.
+    pub(crate) period: Duration,
     /// The statement that changes rows: `$1` is the new text, the block's height, `$2` the rows' ids.
     pub(crate) statement: &'static str,
     /// The ids of the rows that change with the block of a height.
     pub(crate) ids: Box<dyn Fn(u64) -> Vec<String> + Send + Sync>,
 }
 
-/// Blocks that are written once a second, until they are dropped.
+/// Blocks that are written until they are dropped.
 pub(crate) struct Blocks {
     written: watch::Receiver<Vec<Told>>,
     writing: JoinHandle<()>,
@@ -41,7 +40,7 @@ impl Blocks {
     pub(crate) async fn write(servers: &Servers, changes: Changes) -> Result<Self, Failure> {
         let mut database = servers.connect("").await?;
         let (sender, written) = watch::channel(Vec::new());
-        let mut ticks = interval(PERIOD);
+        let mut ticks = interval(changes.period);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let writing = tokio::spawn(async move {
             loop {
