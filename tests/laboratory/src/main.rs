@@ -7,6 +7,7 @@ mod private_node;
 mod rig;
 mod synthetic;
 mod table;
+mod watches;
 
 use std::process::ExitCode;
 

@@ -80,6 +80,19 @@ fn reads_go_on_while_others_attack() {
     }
 }
 
+/// Without the end of those who never read, which the contract allows for minutes.
+#[test]
+fn watches_at_their_limits_harm_nobody() {
+    let (figures, stdout) = play(&["watches", "--seed", "1", "--short", "--slack", "4"]);
+    let played = figures["runs"][0]["phases"].as_array().unwrap();
+    let watches: Vec<_> = played.iter().map(|phase| phase["watches"].as_u64().unwrap()).collect();
+    assert_eq!(watches, [70, 60, 200], "{stdout}");
+    for phase in played {
+        assert!(phase["events"].as_u64().unwrap() >= 20, "{phase}");
+        assert!(phase["bars"].as_array().unwrap().len() >= 9, "{phase}");
+    }
+}
+
 #[test]
 fn every_transaction_has_one_result_while_relays_and_the_node_are_killed() {
     let (figures, stdout) = play(&["fates", "--seed", "1", "--short"]);

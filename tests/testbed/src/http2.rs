@@ -19,6 +19,14 @@ pub const SETTINGS: u8 = 4;
 /// Type of the frame after which no new stream is served.
 pub const GOAWAY: u8 = 7;
 const PING: u8 = 6;
+const WINDOW_UPDATE: u8 = 8;
+
+/// The greatest flow-control window.
+const MAX_WINDOW: u32 = (1 << 31) - 1;
+/// The window of a connection before its first update.
+const FIRST_WINDOW: u32 = 65_535;
+/// The payload of SETTINGS in which every stream gets the greatest window.
+const WIDE_STREAMS: [u8; 6] = [0, 4, 0x7f, 0xff, 0xff, 0xff];
 
 /// The flag of the last frame of a request or a response, which may be its head.
 pub const END_STREAM: u8 = 1;
@@ -28,8 +36,10 @@ const ACK: u8 = 1;
 
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// The HPACK name of the `:authority` field: an index into the static table.
+/// HPACK names of fields: indices into the static table.
 pub const AUTHORITY: &[u8] = b"\x01";
+/// The name `accept`.
+pub const ACCEPT: &[u8] = b"\x0f\x04";
 const PATH: &[u8] = b"\x04";
 /// `:method: GET` and `:scheme: http`, by HPACK's static table.
 const GET: &[u8] = b"\x82\x86";
@@ -112,6 +122,18 @@ impl Connection {
         Ok(connection)
     }
 
+    /// Begins HTTP/2 on an open connection whose flow control never holds the server back, unless it sends
+    /// two gigabytes.
+    ///
+    /// # Errors
+    /// When the server has closed.
+    pub async fn wide(stream: TcpStream) -> io::Result<Self> {
+        let mut connection = Self::over(stream, &WIDE_STREAMS).await?;
+        let payload = (MAX_WINDOW - FIRST_WINDOW).to_be_bytes().to_vec();
+        connection.send(&Frame { kind: WINDOW_UPDATE, flags: 0, stream: 0, payload }).await?;
+        Ok(connection)
+    }
+
     /// Sends a frame.
     ///
     /// # Errors
@@ -134,14 +156,25 @@ impl Connection {
     /// As [`Self::frame`].
     pub async fn next(&mut self, kind: u8) -> io::Result<Frame> {
         loop {
-            let frame = self.frame().await?;
-            if frame.kind == PING && frame.flags & ACK == 0 {
-                // Fails when the server has closed; frames that it sent before can still be read.
-                let _ = self.send(&Frame { flags: ACK, ..frame.clone() }).await;
-            }
+            let frame = self.frame_after_pings().await?;
             if frame.kind == kind {
                 return Ok(frame);
             }
+        }
+    }
+
+    /// The next frame that is no ping to be answered; those are.
+    ///
+    /// # Errors
+    /// As [`Self::frame`].
+    pub async fn frame_after_pings(&mut self) -> io::Result<Frame> {
+        loop {
+            let frame = self.frame().await?;
+            if frame.kind != PING || frame.flags & ACK != 0 {
+                return Ok(frame);
+            }
+            // Fails when the server has closed; frames that it sent before can still be read.
+            let _ = self.send(&Frame { flags: ACK, ..frame }).await;
         }
     }
 

@@ -1,47 +1,43 @@
-//! Clients of the suite "watch": thousands of connections on one thread, each with a watch or polling, and the
-//! blocks that change what they see.
+//! Clients of the suite "watch": thousands of connections on one thread, each with a watch or polling.
 
 use std::{
     cell::{Cell, RefCell},
-    net::{IpAddr, Ipv4Addr, SocketAddr},
+    net::SocketAddr,
     rc::Rc,
     sync::Arc,
     thread,
     time::{Duration, Instant},
 };
 
-use mesh::failure::{Failure, cannot};
-use mesh_node::NEXT_BLOCK;
 use mesh_testbed::http1::Head;
 use rustix::process::nice;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::{TcpSocket, TcpStream},
-    sync::{Notify, watch},
+    net::TcpStream,
+    sync::Notify,
     task::{JoinHandle, LocalSet, spawn_local},
-    time::{MissedTickBehavior, interval, sleep_until, timeout},
+    time::{sleep_until, timeout},
 };
 
 use super::{
     cost::MeasuredProcess,
     meter::{LOAD, Meter, Round},
 };
-use crate::private::Servers;
+use crate::watches::{
+    OPENED_AT_ONCE, Told,
+    blocks::{Blocks, delays},
+    connect, watch_request,
+};
 
-/// Connections of one local address, far below the share of the edge's connections that one may hold.
-const PER_ADDRESS: usize = 500;
-/// Connections that are opened at the same time.
-const OPENED_AT_ONCE: usize = 64;
 /// Longest time until all connections are open and have their first answer.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(60);
 /// How much less the clients' thread weighs than others.
 const CLIENTS_NICE: i32 = 10;
 /// Time after the connections are open before anything counts.
 const SETTLE: Duration = Duration::from_secs(3);
+
 /// The time between two blocks, and between two requests of a polling client.
-const PERIOD: Duration = Duration::from_secs(1);
-/// Changes withdrawals.
-const CHANGE: &str = "UPDATE withdrawals SET ref = $1::text WHERE id = ANY($2)";
+pub(super) const PERIOD: Duration = Duration::from_secs(1);
 
 /// How the clients learn of changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +55,8 @@ pub(super) struct Clients {
     pub(super) edge: SocketAddr,
     pub(super) count: usize,
     pub(super) paths: Arc<[String]>,
+    /// Paths whose answers change with each block.
+    pub(super) changes: usize,
     pub(super) length: Duration,
 }
 
@@ -71,18 +69,6 @@ pub(super) struct Seen {
     pub(super) missed: usize,
     /// Resident memory of the edge with all clients connected, KiB.
     pub(super) edge_kib: Option<u64>,
-}
-
-/// A height, and when a client saw it.
-type Told = (u64, Instant);
-
-/// A block.
-#[derive(Clone, Copy)]
-struct Block {
-    height: u64,
-    committed_at: Instant,
-    /// Questions whose answers it changes.
-    changes: usize,
 }
 
 #[derive(Default)]
@@ -146,9 +132,10 @@ impl Clients {
         }
         let told = shared.told.take();
         let written = blocks.written(begun, ended - PERIOD);
-        let delays_ms = delays_ms(&written, &told);
-        let changes: usize = written.iter().map(|block| block.changes).sum();
-        let missed = (changes * self.count / self.paths.len()).saturating_sub(delays_ms.len());
+        let delays_ms: Vec<f64> =
+            delays(&written, &told).iter().map(|delay| delay.as_secs_f64() * 1e3).collect();
+        let told_of = written.len() * self.changes * self.count / self.paths.len();
+        let missed = told_of.saturating_sub(delays_ms.len());
         let amount = if self.manner == Manner::Watch { told.len() as u64 } else { requests };
         let round = Round { amount, took_ms: Vec::new(), spent, own_us: vec![(LOAD, load_us)] };
         Ok(Seen { round, delays_ms, missed, edge_kib })
@@ -162,7 +149,7 @@ impl Clients {
     ) -> Result<(), String> {
         let permit = permits.acquire_owned().await;
         let lost = |error: std::io::Error| format!("a client lost its connection: {error}");
-        let mut stream = connect(self.edge, index / PER_ADDRESS).await.map_err(lost)?;
+        let mut stream = connect(self.edge, index, None).await.map_err(lost)?;
         let path = &self.paths[index % self.paths.len()];
         let opened = || {
             drop(permit);
@@ -180,23 +167,13 @@ impl Clients {
     }
 }
 
-async fn connect(edge: SocketAddr, number: usize) -> std::io::Result<TcpStream> {
-    let socket = TcpSocket::new_v4()?;
-    let last = u8::try_from(number + 2).unwrap_or(u8::MAX);
-    socket.bind(SocketAddr::from((IpAddr::V4(Ipv4Addr::new(127, 0, 0, last)), 0)))?;
-    let stream = socket.connect(edge).await?;
-    stream.set_nodelay(true)?;
-    Ok(stream)
-}
-
 async fn watch_events(
     stream: &mut TcpStream,
     path: &str,
     shared: &Shared,
     opened: impl FnOnce(),
 ) -> std::io::Result<()> {
-    let request = format!("GET {path} HTTP/1.1\r\nHost: bench\r\nAccept: text/event-stream\r\n\r\n");
-    stream.write_all(request.as_bytes()).await?;
+    stream.write_all(watch_request(path, None).as_bytes()).await?;
     let (mut text, mut opened) = (Vec::with_capacity(2048), Some(opened));
     loop {
         if stream.read_buf(&mut text).await? == 0 {
@@ -272,85 +249,9 @@ fn event_id(text: &[u8]) -> Option<u64> {
     std::str::from_utf8(&digits[..end]).ok()?.parse().ok()
 }
 
-/// Milliseconds from each block's COMMIT to each time that a client was told it.
-fn delays_ms(written: &[Block], told: &[Told]) -> Vec<f64> {
-    let committed: std::collections::HashMap<u64, Instant> =
-        written.iter().map(|block| (block.height, block.committed_at)).collect();
-    let delay =
-        |(height, at): &Told| Some(at.saturating_duration_since(*committed.get(height)?).as_secs_f64() * 1e3);
-    told.iter().filter_map(delay).collect()
-}
-
-/// Blocks that are written once a second, each with changes of some questions, until they are dropped.
-pub(super) struct Blocks {
-    written: watch::Receiver<Vec<Block>>,
-    writing: JoinHandle<()>,
-}
-
-impl Blocks {
-    /// Begins to write; each block changes so many of these questions, one after the other.
-    ///
-    /// # Errors
-    /// When the database cannot be reached.
-    pub(super) async fn write(servers: &Servers, paths: &[String], changes: usize) -> Result<Self, Failure> {
-        let mut database = servers.connect("").await?;
-        let mut ids: Vec<String> =
-            paths.iter().filter_map(|path| Some(path.rsplit_once('/')?.1.to_owned())).collect();
-        let (sender, written) = watch::channel(Vec::new());
-        let mut ticks = interval(PERIOD);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let writing = tokio::spawn(async move {
-            loop {
-                ticks.tick().await;
-                let block = async {
-                    let transaction = database.transaction().await?;
-                    let height: i64 = transaction.query_one(NEXT_BLOCK, &[]).await?.get(0);
-                    transaction.execute(CHANGE, &[&height.to_string(), &&ids[..changes]]).await?;
-                    transaction.commit().await?;
-                    let height = height.unsigned_abs();
-                    Ok::<_, tokio_postgres::Error>(Block { height, committed_at: Instant::now(), changes })
-                };
-                let block = block.await;
-                ids.rotate_left(changes);
-                match block {
-                    Ok(block) => sender.send_modify(|written| written.push(block)),
-                    Err(error) => return tracing_failure(&cannot("write a block", &error)),
-                }
-            }
-        });
-        Ok(Self { written, writing })
-    }
-
-    /// Those that were committed between two moments.
-    fn written(&self, from: Instant, to: Instant) -> Vec<Block> {
-        let is_between = |block: &&Block| (from..=to).contains(&block.committed_at);
-        self.written.borrow().iter().filter(is_between).copied().collect()
-    }
-}
-
-impl Drop for Blocks {
-    fn drop(&mut self) {
-        self.writing.abort();
-    }
-}
-
-fn tracing_failure(failure: &Failure) {
-    mesh::terminal::print_line(&failure.to_string());
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_delay_counts_from_the_commit_of_the_block_that_is_told() {
-        let start = Instant::now();
-        let at = |ms| start + Duration::from_millis(ms);
-        let block = |height, ms| Block { height, committed_at: at(ms), changes: 1 };
-        let told = [(4, at(11)), (5, at(14)), (6, at(20)), (5, at(30))];
-        let delays = delays_ms(&[block(5, 10), block(6, 20)], &told);
-        assert_eq!(delays.iter().map(|ms| ms.round()).collect::<Vec<_>>(), [4.0, 0.0, 20.0]);
-    }
 
     #[test]
     fn the_height_of_an_event_is_its_id() {

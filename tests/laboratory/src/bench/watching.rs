@@ -17,12 +17,13 @@ use super::{
     meter::Spent,
     section::{Line, Section, quantile},
     sections::SectionName,
-    watchers::{Blocks, Clients, Manner, Seen},
+    watchers::{Clients, Manner, PERIOD, Seen},
     withdrawals,
 };
 use crate::{
     bench::args::BenchArgs,
     private::{Edges, Layout, PrivateMesh, Servers},
+    watches::blocks::{Blocks, Changes},
 };
 
 const WATCHERS: usize = 10_000;
@@ -30,6 +31,8 @@ const QUESTIONS: u64 = 100;
 /// Questions of which a block changes the answer where it does not change all. On the recorded network no list
 /// of the contract changes with more than 6 of 100 blocks.
 const FEW: usize = 6;
+/// Changes the withdrawals that are watched.
+const CHANGE: &str = "UPDATE withdrawals SET ref = $1::text WHERE id = ANY($2)";
 /// Least length of a round, so that it has many blocks.
 const LEAST_LENGTH: Duration = Duration::from_secs(20);
 /// Connections that read beside the watchers, and the time between two reads of one.
@@ -56,9 +59,20 @@ impl<'a> Fixture<'a> {
         Ok(Self { mesh, servers, edges, paths, length })
     }
 
-    fn clients(&self, manner: Manner) -> Clients {
+    fn clients(&self, manner: Manner, changes: usize) -> Clients {
         let (edge, paths) = (self.edges.cached, Arc::clone(&self.paths));
-        Clients { manner, edge, count: WATCHERS, paths, length: self.length }
+        Clients { manner, edge, count: WATCHERS, paths, changes, length: self.length }
+    }
+
+    /// Begins to write blocks, each of which changes the answers to so many questions, one after the other.
+    async fn blocks(&self, changes: usize) -> Result<Blocks, Failure> {
+        let all: Vec<String> =
+            self.paths.iter().filter_map(|path| Some(path.rsplit_once('/')?.1.to_owned())).collect();
+        let ids = Box::new(move |height: u64| {
+            let first = height as usize * changes % all.len();
+            all.iter().cycle().skip(first).take(changes).cloned().collect()
+        });
+        Blocks::write(&self.servers, Changes { period: PERIOD, statement: CHANGE, ids }).await
     }
 
     fn watched(&self) -> Vec<MeasuredProcess> {
@@ -69,9 +83,9 @@ impl<'a> Fixture<'a> {
         let watched = self.watched();
         let edge = watched.iter().find(|process| process.name == "edge").map(|edge| edge.pid);
         let before_kib = edge.and_then(cost::memory_kib);
-        let blocks = Blocks::write(&self.servers, &self.paths, changes).await?;
+        let blocks = self.blocks(changes).await?;
         let before = self.statements().await?;
-        let clients = self.clients(manner);
+        let clients = self.clients(manner, changes);
         let (seen, blocks) =
             run_blocking(move || clients.run(&watched, &blocks).map(|seen| (seen, blocks))).await?;
         drop(blocks);
@@ -131,11 +145,13 @@ impl<'a> Fixture<'a> {
             ..Load::paths(self.edges.cached, paths.to_vec(), READERS, self.length)
         };
         print_line("single rows alone, and then beside watchers");
-        let blocks = Blocks::write(&self.servers, &self.paths, self.paths.len()).await?;
+        let blocks = self.blocks(self.paths.len()).await?;
         let (alone, watched) = (load.clone(), self.watched());
         let alone = run_blocking(move || alone.run(&watched)).await?;
-        let clients =
-            Clients { length: self.length + Duration::from_secs(15), ..self.clients(Manner::Watch) };
+        let clients = Clients {
+            length: self.length + Duration::from_secs(15),
+            ..self.clients(Manner::Watch, self.paths.len())
+        };
         let watched = self.watched();
         let watching = run_blocking(move || clients.run(&watched, &blocks).map(|seen| (seen, blocks)));
         let (beside, reading) = (load, self.watched());

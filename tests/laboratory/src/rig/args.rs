@@ -33,6 +33,8 @@ pub(crate) enum Drill {
     Truth(TruthArgs),
     /// Simulated streams meet every fault there is, a seed each
     Streams(StreamsArgs),
+    /// Watches at their limits: some that are never read, as many as an edge takes, an edge that ends
+    Watches(WatchesArgs),
 }
 
 /// Options of a drill on a private mesh.
@@ -263,4 +265,26 @@ pub(crate) struct StreamsArgs {
     /// Write the figures into this file, too
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
+}
+
+/// Options of `rig watches`.
+#[derive(Debug, Args)]
+pub(crate) struct WatchesArgs {
+    /// How it is played.
+    #[command(flatten)]
+    pub(crate) play: PlayArgs,
+    /// Only this, repeatable [default: all]
+    #[arg(long, value_enum, value_name = "NAME")]
+    pub(crate) phase: Vec<WatchesPhase>,
+}
+
+/// A phase of `rig watches`. The first and the last keep their places.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WatchesPhase {
+    /// Watchers that never read, beside others
+    Stalled,
+    /// As many watches as an edge takes, and one more
+    Full,
+    /// An edge ends while thousands watch
+    Drain,
 }

@@ -20,6 +20,7 @@ mod rolling;
 mod streams;
 mod traffic;
 mod truth;
+mod watches;
 
 use std::path::Path;
 
@@ -46,6 +47,7 @@ pub(crate) async fn rig(args: &RigArgs) -> Result<(), Failure> {
         Drill::Rolling(args) => rolling::drill(args).await,
         Drill::Truth(args) => truth::drill(args).await,
         Drill::Streams(args) => streams::drill(args).await,
+        Drill::Watches(args) => watches::drill(args).await,
     }
 }
 

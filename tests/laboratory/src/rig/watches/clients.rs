@@ -1,0 +1,115 @@
+//! Many clients, and what they saw.
+
+use std::{
+    net::SocketAddr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use mesh::failure::Failure;
+use mesh_testbed::poll;
+use parking_lot::Mutex;
+use tokio::{
+    sync::Semaphore,
+    task::{AbortHandle, JoinSet},
+};
+
+use super::{OPEN_WITHIN, client::Client, figures::Report};
+use crate::watches::{OPENED_AT_ONCE, Told};
+
+/// What clients saw.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    /// Heights that were told, and when.
+    pub(super) told: Vec<Told>,
+    /// Clients that have had their first event.
+    pub(super) open: usize,
+    /// Length of the longest event.
+    pub(super) longest_event: usize,
+    /// Answers at the height of one that the same client had been told.
+    pub(super) same_height: usize,
+    /// Answers at a lower height than one that the same client had been told.
+    pub(super) older: usize,
+    /// Answers told again on one stream.
+    pub(super) same_answer: usize,
+    /// Answers that a client had and that began its next stream at a greater height.
+    pub(super) begun_again: usize,
+    /// Events that told of a problem.
+    pub(super) problems: usize,
+    /// Streams that came to their end.
+    pub(super) ended: usize,
+    /// The time from each end to the first bytes of the client's next stream.
+    pub(super) back: Vec<Duration>,
+    /// Attempts to connect at which nobody was there.
+    pub(super) unconnected: usize,
+    /// Why streams broke, and what came in the place of streams.
+    pub(super) failures: Vec<String>,
+}
+
+/// Clients that watch, until they are dropped.
+pub(super) struct Clients {
+    /// Aborts them when it is dropped.
+    _tasks: JoinSet<()>,
+    open: Vec<AbortHandle>,
+    seen: Arc<Mutex<Seen>>,
+}
+
+impl Clients {
+    /// Connects so many clients, each with one of the paths, to the first of these edges, and waits until each
+    /// has its first event.
+    ///
+    /// # Errors
+    /// When not all have one in time.
+    pub(super) async fn open(edges: &[SocketAddr], paths: &[String], count: usize) -> Result<Self, Failure> {
+        let (seen, turns) = (Arc::<Mutex<Seen>>::default(), Arc::new(Semaphore::new(OPENED_AT_ONCE)));
+        let mut tasks = JoinSet::new();
+        let open = (0..count).map(|number| {
+            let client = Client::new(&paths[number % paths.len()], number, &seen);
+            tasks.spawn(client.run(edges.to_vec(), Arc::clone(&turns)))
+        });
+        let clients = Self { open: open.collect(), _tasks: tasks, seen };
+        let are_open = async || {
+            let (open, why) = clients.look(|seen| (seen.open, seen.failures.first().cloned()));
+            let why = || why.map(|why| format!("; {why}")).unwrap_or_default();
+            if open == count {
+                return Ok(());
+            }
+            Err(Failure::failed(format!("only {open} of {count} watchers are connected{}", why())))
+        };
+        poll(OPEN_WITHIN, are_open).await?;
+        Ok(clients)
+    }
+
+    /// Looks at what they saw.
+    pub(super) fn look<T>(&self, look: impl FnOnce(&Seen) -> T) -> T {
+        look(&self.seen.lock())
+    }
+
+    /// What was told from then on.
+    pub(super) fn told_since(&self, from: Instant) -> Vec<Told> {
+        self.look(|seen| seen.told.iter().filter(|(_, at)| *at >= from).copied().collect())
+    }
+
+    /// Disconnects one of them.
+    pub(super) fn close_one(&mut self) {
+        self.open.pop().iter().for_each(AbortHandle::abort);
+    }
+
+    /// Adds the conditions that every client may rely on.
+    pub(super) fn judge(&self, report: &mut Report) {
+        self.look(|seen| {
+            let failures = seen.failures.len();
+            let none = |what: &str, count: usize| (format!("{what}: {count}, at most 0"), count == 0);
+            for (what, holds) in [
+                none("streams that broke or did not begin", failures),
+                none("heights told twice", seen.same_height),
+                none("older states told", seen.older),
+                none("answers told twice on a stream", seen.same_answer),
+                none("problems told", seen.problems),
+            ] {
+                report.bar(what, holds);
+            }
+            report.messages.extend(seen.failures.iter().cloned());
+        });
+    }
+}

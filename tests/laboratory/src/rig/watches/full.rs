@@ -1,0 +1,114 @@
+//! An edge with as many watches as it takes: the next one is refused, and taken when another one has gone.
+
+use std::{
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
+
+use mesh::failure::{Failure, cannot};
+use mesh_testbed::{
+    http1::{Connection, RawAnswer},
+    poll,
+};
+use tokio::time::sleep;
+
+use super::{
+    Fixture, SETTLE, SHORT_ROWS,
+    clients::Clients,
+    edge::EdgeState,
+    figures::{Delays, Figures, Report},
+    http2_client::Http2Clients,
+};
+use crate::watches::{connect, watch_request};
+
+const EDGE: &str = "edge-full";
+/// The edge's limit: its default, and that of the short form.
+const WATCHES: usize = 20_000;
+const WATCHES_SHORT: usize = 60;
+/// Watches over HTTP/1.1; the others are over HTTP/2, since an edge takes fewer connections than watches.
+const OVER_HTTP1: usize = 500;
+const OVER_HTTP1_SHORT: usize = 20;
+/// Watches on one connection of HTTP/2.
+const ON_A_CONNECTION: usize = 100;
+const ON_A_CONNECTION_SHORT: usize = 20;
+/// Most memory of the edge for a watch, KiB: about what one over HTTP/1.1 costs.
+const KIB_EACH: f64 = 32.0;
+/// How soon the edge takes another watch when one is closed.
+const CLOSED_WITHIN: Duration = Duration::from_secs(5);
+
+/// Runs the phase.
+pub(super) async fn run(fixture: &Fixture<'_>) -> Result<Report, Failure> {
+    let play = fixture.play;
+    let count = play.either(WATCHES, WATCHES_SHORT);
+    let over_http1 = play.either(OVER_HTTP1, OVER_HTTP1_SHORT);
+    let limit = play.run.short.then(|| ("MESH_EDGE_WATCHES".to_owned(), count.to_string()));
+    let edge = fixture.edge(EDGE, limit.into_iter().collect()).await?;
+    let paths = fixture.changing_paths(SHORT_ROWS);
+    let blocks = fixture.blocks().await?;
+    let empty = EdgeState::read(fixture.mesh, EDGE).await?;
+    let mut http1 = Clients::open(&[edge], &paths, over_http1).await?;
+    let each = play.either(ON_A_CONNECTION, ON_A_CONNECTION_SHORT);
+    let http2 = Http2Clients::open(edge, &paths, count - over_http1, each).await?;
+    let full = EdgeState::with_watches(fixture.mesh, EDGE, count, CLOSED_WITHIN).await?;
+    let (refused, _) = ask(edge, &paths[0], count).await?;
+
+    sleep(fixture.warm_up()).await;
+    let (from, before) = (Instant::now(), EdgeState::read(fixture.mesh, EDGE).await?);
+    sleep(fixture.steady()).await;
+    let (to, after) = (Instant::now(), EdgeState::read(fixture.mesh, EDGE).await?);
+    sleep(SETTLE).await;
+    let told = [http1.told_since(from), http2.told_since(from)].concat();
+
+    http1.close_one();
+    let taken = poll(play.bound(CLOSED_WITHIN), async || match ask(edge, &paths[0], count).await {
+        Ok((answer, connection)) if answer.status == 200 => Ok(connection),
+        Ok((answer, _)) => Err(format!("{} after another one was closed", answer.status)),
+        Err(failure) => Err(failure.to_string()),
+    })
+    .await;
+    // As long as that one is open there is no place again.
+    let (refused_again, _) = ask(edge, &paths[0], count).await?;
+
+    let mut report = Report::new(
+        "full",
+        Figures {
+            watches: full.watches,
+            told: Delays::of(&blocks, from, to, &told, count),
+            kib_each: after.kib_each(&empty, count),
+            cpu_ms: after.cpu_ms_a_second(&before),
+        },
+    );
+    refusal_holds(&mut report, &format!("watch {} is refused", count + 1), &refused);
+    report.bar("another one is taken when one is closed", taken.is_ok());
+    refusal_holds(&mut report, "the next one is refused again", &refused_again);
+    http1.judge(&mut report);
+    let failures = http2.failures();
+    report
+        .bar(format!("connections of HTTP/2 that broke: {}, at most 0", failures.len()), failures.is_empty());
+    report.messages.extend(failures.into_iter().chain(taken.as_ref().err().cloned()));
+    fixture.none_is_missed(&mut report);
+    if !play.run.short {
+        let kib = report.figures.kib_each;
+        report.bar(format!("memory of a watch: {kib:.1} KiB, at most {KIB_EACH} KiB"), kib <= KIB_EACH);
+    }
+    drop((http1, http2, taken));
+    fixture.mesh.stop_all(EDGE).await?;
+    Ok(report)
+}
+
+/// Asks for one more watch; returns the answer, whose body is empty, and its connection.
+async fn ask(edge: SocketAddr, path: &str, number: usize) -> Result<(RawAnswer, Connection), Failure> {
+    let asked = async {
+        let mut connection = Connection::over(connect(edge, number, None).await?);
+        connection.send(watch_request(path, None).as_bytes()).await?;
+        let (answer, _) = connection.head().await?.ok_or(std::io::ErrorKind::UnexpectedEof)?;
+        Ok::<_, std::io::Error>((answer, connection))
+    };
+    asked.await.map_err(|error| cannot("ask for one more watch", &error))
+}
+
+fn refusal_holds(report: &mut Report, what: &str, answer: &RawAnswer) {
+    let retry_after = answer.header("retry-after");
+    let told = format!("{}, Retry-After {}", answer.status, retry_after.unwrap_or("missing"));
+    report.bar(format!("{what}: {told}"), answer.status == 429 && retry_after.is_some());
+}

@@ -1,0 +1,152 @@
+//! Watchers that never read, beside others that do.
+
+use std::{
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
+
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use mesh::failure::{Failure, cannot};
+use tokio::{
+    io::AsyncWriteExt as _,
+    net::TcpStream,
+    time::{interval, sleep},
+};
+
+use super::{
+    Fixture, LONG_ROWS, OPEN_WITHIN, SETTLE,
+    clients::Clients,
+    edge::EdgeState,
+    figures::{Delays, Figures, Report},
+};
+use crate::{
+    rig::report::in_ms,
+    watches::{OPENED_AT_ONCE, connect, watch_request},
+};
+
+const EDGE: &str = "edge-stalled";
+/// Watchers that read, and that do not.
+const READERS: usize = 100;
+const READERS_SHORT: usize = 20;
+const STALLED: usize = 1000;
+const STALLED_SHORT: usize = 50;
+/// Receive buffer of one that does not read.
+const NARROW_BYTES: u32 = 4096;
+/// The edge cuts a client that takes nothing for so long (contract W3).
+const STALL: Duration = Duration::from_secs(120);
+/// What the system takes for a client before the edge has to wait: some events, one with each block.
+const LATER: Duration = Duration::from_secs(10);
+/// Most memory of the edge for a watch beside its event: its connection and the buffers of HTTP.
+const CONNECTION_BYTES: u64 = 32 << 10;
+/// Greatest p99 of the others, as a multiple of the one before; below a time it is always accepted.
+const P99_TIMES: u32 = 2;
+const NO_TIME: Duration = Duration::from_millis(100);
+/// How often the edge is asked.
+const ASK_INTERVAL: Duration = Duration::from_millis(500);
+
+/// Runs the phase.
+pub(super) async fn run(fixture: &Fixture<'_>) -> Result<Report, Failure> {
+    let play = fixture.play;
+    let (count, readers) = (play.either(STALLED, STALLED_SHORT), play.either(READERS, READERS_SHORT));
+    let mut paths = fixture.changing_paths(LONG_ROWS);
+    // Those who do not read watch what the others do, so that no answer more is cached.
+    paths.truncate(readers);
+    let edge = fixture.edge(EDGE, Vec::new()).await?;
+    let blocks = fixture.blocks().await?;
+    let clients = Clients::open(&[edge], &paths, readers).await?;
+    sleep(fixture.warm_up()).await;
+    let steady = {
+        let from = Instant::now();
+        sleep(fixture.steady()).await;
+        let to = Instant::now();
+        sleep(SETTLE).await;
+        Delays::of(&blocks, from, to, &clients.told_since(from), readers)
+    };
+
+    let before = EdgeState::read(fixture.mesh, EDGE).await?;
+    let begun = Instant::now();
+    let stalled = open_stalled(edge, &paths, readers, count).await?;
+    let open = EdgeState::with_watches(fixture.mesh, EDGE, readers + count, OPEN_WITHIN).await?;
+    let opening = open.at - begun;
+    let length = play.either(opening + STALL + LATER, SETTLE);
+    let states = states_until(fixture, begun + length, count).await?;
+    let to = Instant::now();
+    sleep(SETTLE).await;
+    let told = Delays::of(&blocks, begun, to, &clients.told_since(begun), readers);
+
+    let last = *states.last().unwrap_or(&open);
+    let greatest = states.iter().max_by_key(|state| state.memory).copied().unwrap_or(open);
+    let (kib_each, cpu_ms) = (greatest.kib_each(&before, count), last.cpu_ms_a_second(&before));
+    let mut report = Report::new("stalled", Figures { watches: open.watches, told, kib_each, cpu_ms });
+    let event = clients.look(|seen| seen.longest_event) as u64;
+    let bound = count as u64 * (event + CONNECTION_BYTES);
+    let growth = greatest.memory.saturating_sub(before.memory);
+    report.bar(
+        format!(
+            "memory for those who do not read: {} KiB, at most {} KiB ({count} events of {event} bytes and 32 KiB)",
+            growth >> 10,
+            bound >> 10
+        ),
+        growth <= bound,
+    );
+    clients.judge(&mut report);
+    let ended = clients.look(|seen| seen.ended);
+    report.bar(format!("watchers who read and whose stream ended: {ended}, at most 0"), ended == 0);
+    fixture.none_is_missed(&mut report);
+    let slowest = play.bound((steady.p99 * P99_TIMES).max(NO_TIME));
+    let what = format!("p99 of those who read, {} before", in_ms(steady.p99));
+    report.bar_at_most(&what, told.p99, slowest);
+    match play.run.short {
+        true => report.bar("nobody is cut so soon", last.cut == 0),
+        false => all_are_cut(&mut report, &states, begun, opening, count),
+    }
+    report.notes.push(format!(
+        "memory: {} MiB before, at most {} MiB, {} MiB at the end",
+        before.memory >> 20,
+        greatest.memory >> 20,
+        last.memory >> 20
+    ));
+    drop((clients, stalled));
+    fixture.mesh.stop_all(EDGE).await?;
+    Ok(report)
+}
+
+/// Opens watches of which nothing is ever read.
+async fn open_stalled(
+    edge: SocketAddr,
+    paths: &[String],
+    first: usize,
+    count: usize,
+) -> Result<Vec<TcpStream>, Failure> {
+    let opening = (first..first + count).map(async |number| {
+        let mut stream = connect(edge, number, Some(NARROW_BYTES)).await?;
+        stream.write_all(watch_request(&paths[number % paths.len()], None).as_bytes()).await?;
+        Ok::<_, std::io::Error>(stream)
+    });
+    let opened = stream::iter(opening).buffer_unordered(OPENED_AT_ONCE).try_collect().await;
+    opened.map_err(|error| cannot("open a watch", &error))
+}
+
+/// The states of the edge until all have been cut, or this moment.
+async fn states_until(fixture: &Fixture<'_>, end: Instant, count: usize) -> Result<Vec<EdgeState>, Failure> {
+    let (mut states, mut ticks) = (Vec::new(), interval(ASK_INTERVAL));
+    while Instant::now() < end && states.last().is_none_or(|state: &EdgeState| state.cut < count) {
+        ticks.tick().await;
+        states.push(EdgeState::read(fixture.mesh, EDGE).await?);
+    }
+    Ok(states)
+}
+
+/// Adds the conditions on when those who do not read are cut: they were opened one after the other.
+fn all_are_cut(report: &mut Report, states: &[EdgeState], begun: Instant, opening: Duration, count: usize) {
+    let cut = states.last().map_or(0, |state| state.cut);
+    report.bar(format!("watches that were cut and counted: {cut} of {count}"), cut == count);
+    let at = |least: usize| states.iter().find(|state| state.cut >= least).map(|state| state.at - begun);
+    let (first, last) = (at(1).unwrap_or_default(), at(count).unwrap_or(Duration::MAX));
+    report.bar(
+        format!("the first one is cut after {}, at least {}", in_ms(first), in_ms(STALL)),
+        first >= STALL,
+    );
+    report.bar_at_most("the last one is cut", last, opening + STALL + LATER);
+    report.notes.push(format!("all were open after {}", in_ms(opening)));
+}
