@@ -14,6 +14,9 @@ use super::{start, withdrawal, write_block};
 /// Long for an event, and more than the longest time between two signs of life (W4).
 const WITHIN: Duration = Duration::from_secs(20);
 
+/// The end of an answer, which no other line follows before the client has it.
+const EVENT_END: &str = "}\n\n";
+
 /// What has come once it ends with this.
 async fn read_until(stream: &mut TcpStream, end: &str) -> String {
     let mut text = String::new();
@@ -42,12 +45,12 @@ async fn a_proxy_that_forwards_complete_lines_holds_nothing_back() {
     // As many proxies ask. An answer in chunks would end each of them in a line, whatever is in it.
     let request = format!("GET {} HTTP/1.0\r\nAccept: text/event-stream\r\n\r\n", withdrawal());
     stream.write_all(request.as_bytes()).await.unwrap();
-    let head = read_until(&mut stream, "\n\n").await;
+    let head = read_until(&mut stream, EVENT_END).await;
     assert!(head.starts_with("HTTP/1.") && head.contains("\nid: 3\nevent: answer\ndata: {"), "{head}");
     assert!(!head.contains("chunked"), "{head}");
     for (height, reference) in [(4, "four"), (5, "five")] {
         write_block(&writer, height, Some(reference)).await;
-        let event = read_until(&mut stream, "\n\n").await;
+        let event = read_until(&mut stream, EVENT_END).await;
         assert!(event.starts_with(&format!("id: {height}\n")) && event.contains(reference), "{event}");
     }
     write_block(&writer, 6, None).await;
