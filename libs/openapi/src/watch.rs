@@ -11,14 +11,16 @@ use crate::{
 
 pub(crate) const PATH: &str = "/watch";
 
-const DESCRIPTION: &str = "Server-sent events: `answer-0` has in `data` the answer of the first `read` on one line, `answer-1` that of the second, \
-     and so on; `id` is the block's height. Each comes at once, and again whenever the answer differs. `problem-0`, `problem-1` … \
-     bring the error of a read that has no answer at present. A comment `: HEIGHT` comes at least every 15 s.\n\n\
-     **The answer does not end**: read it as a stream, line by line; a call that waits for the whole body never returns. Made for \
-     browsers, which have few connections for a host; one read alone can be watched at its own path with \
-     `Accept: text/event-stream`.\n\n\
-     `/limits` says how many streams there may be (`rate.watches`, `rate.watchesPerAddress`); one more is 429. A client that \
-     takes no byte for 120 s is cut. The first read that is refused refuses them all, and `inner` says which one it is.";
+const DESCRIPTION: &str = "Server-sent events: `answer-0` has in `data` the answer of the first `read` on one line, `answer-1` \
+     that of the second, and so on; `id` is the block's height. Each comes at once, and again whenever \
+     the answer differs. `problem-0`, `problem-1` … bring the error of a read that has no answer at \
+     present. A comment `: HEIGHT` comes at least every 15 s.\n\n\
+     **The answer does not end**: read it as a stream, line by line; a call that waits for the whole body \
+     never returns. Made for browsers, which have few connections for a host; one read alone can be \
+     watched at its own path with `Accept: text/event-stream`.\n\n\
+     `/limits` says how many streams there may be (`rate.watches`, `rate.watchesPerAddress`); one more is \
+     429. A client that takes no byte for 120 s is cut. The first read that is refused refuses them all, \
+     and `inner` says which one it is.";
 
 const OF_A_READ: &str =
     "A read is refused, as it is at its own path; or there are no reads, or more than 16.";

@@ -1,5 +1,5 @@
-// "Watch" beside "Execute": the read that a visitor has filled in comes again each time its answer changes. One is watched
-// at a time, since a browser has few connections for a host.
+// "Watch" beside "Execute": the read that a visitor has filled in comes again each time its answer changes. One is
+// watched at a time, since a browser has few connections for a host.
 
 /** Events that are shown, and characters of each: an answer may have a thousand rows. */
 const MAX_EVENTS = 20;
@@ -10,7 +10,8 @@ const RETRY_MS = 5000;
 
 /** Most reads on one stream of `/watch`, whose events are named by their index. */
 const MAX_READS = 16;
-const NAMES = ["answer", "problem"].flatMap((name) => [name, ...Array.from({ length: MAX_READS }, (_, index) => `${name}-${index}`)]);
+const INDEXES = Array.from({ length: MAX_READS }, (_, index) => `-${index}`);
+const NAMES = ["answer", "problem"].flatMap((name) => ["", ...INDEXES].map((index) => name + index));
 
 /** What is watched, or was the last. */
 let watch;
@@ -49,7 +50,8 @@ function takeEvent({ type, lastEventId, data }) {
   if (name === "problem") watch.problems.set(index, reasonOf(JSON.parse(data)));
   else watch.problems.delete(index);
   const [reason] = watch.problems.values();
-  const event = { type, height: name === "answer" ? lastEventId : "", data, at: new Date(), key: (watch.events[0]?.key ?? 0) + 1 };
+  const height = name === "answer" ? lastEventId : "";
+  const event = { type, height, data, at: new Date(), key: (watch.events[0]?.key ?? 0) + 1 };
   const events = [event, ...watch.events].slice(0, MAX_EVENTS);
   change({ events, ...(reason ? { state: "behind", said: `Behind: ${reason}` } : { state: "live", said: "Live" }) });
 }
@@ -85,7 +87,8 @@ async function explainRefusal(refused) {
 
 function shownData(data) {
   const text = JSON.stringify(JSON.parse(data), null, 2);
-  return text.length > MAX_CHARACTERS ? `${text.slice(0, MAX_CHARACTERS)}\n… ${text.length - MAX_CHARACTERS} characters more` : text;
+  const left = text.length - MAX_CHARACTERS;
+  return left > 0 ? `${text.slice(0, MAX_CHARACTERS)}\n… ${left} characters more` : text;
 }
 
 // A browser may keep a page that is left, with its connections.
@@ -118,7 +121,8 @@ function WatchPlugin({ React }) {
       });
       startWatch(path, url);
     };
-    return h("button", { type: "button", className: "btn watch-button", onClick: isRunning ? stopWatch : start }, isRunning ? "Stop watching" : "Watch");
+    const [onClick, label] = isRunning ? [stopWatch, "Stop watching"] : [start, "Watch"];
+    return h("button", { type: "button", className: "btn watch-button", onClick }, label);
   }
 
   function WatchEvents({ path }) {
@@ -140,7 +144,8 @@ function WatchPlugin({ React }) {
         const { operation } = props;
         // A request that is answered by a stream without end is never done executing.
         const isStream = operation.hasIn(["responses", "200", "content", "text/event-stream"]);
-        const button = (operation.get("x-watchable") || isStream) && h(WatchButton, { ...props, fn: system.fn });
+        const isWatchable = operation.get("x-watchable") || isStream;
+        const button = isWatchable && h(WatchButton, { ...props, fn: system.fn });
         return h(React.Fragment, null, !isStream && h(Execute, props), button);
       },
       responses: (Responses) => (props) =>
