@@ -27,6 +27,7 @@ tsc_driver() {
 # A program in Go of a driver: go_driver DRIVER
 go_driver() {
   cp "$DRIVERS/$1" main.go
+  cp "$DRIVERS/report.go" .
   go mod tidy
   go vet ./...
   go build -o walk .
@@ -38,7 +39,7 @@ compile_python() {
   venv/bin/pip install -q ./client
   venv/bin/python -m compileall -q client/openapi_client
 }
-call_python() { venv/bin/python "$DRIVERS/python.py"; }
+call_python() { venv/bin/python -B "$DRIVERS/python.py"; }
 
 generate_go() { generator go; }
 compile_go() {
@@ -91,4 +92,4 @@ compile_openapi-python-client() {
   venv/bin/pip install -q ./tradewind-client
   venv/bin/python -m compileall -q tradewind-client
 }
-call_openapi-python-client() { venv/bin/python "$DRIVERS/openapi-python-client.py"; }
+call_openapi-python-client() { venv/bin/python -B "$DRIVERS/openapi-python-client.py"; }

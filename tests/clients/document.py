@@ -2,7 +2,8 @@
 """What the walk reads out of the document.
 
 document.py values FILE        the examples of its parameters, as exports of a shell
-document.py missing FILE LOG   operations that a driver did not call; LOG has a line "called NAME" for each that it did
+document.py missing FILE LOG   operations that a driver left out; LOG has a line "called NAME" for each that it called, and
+                               "skipped NAME: WHY" for what its client cannot call
 """
 
 import json
@@ -40,7 +41,7 @@ def values(file):
 
 def missing(file, log):
     with open(log, encoding="utf-8") as lines:
-        called = {line.split()[1] for line in lines if line.startswith("called ")}
+        called = {line.split()[1].rstrip(":") for line in lines if line.startswith(("called ", "skipped "))}
     print(*sorted(operations(file).keys() - called - NOT_CALLED))
 
 

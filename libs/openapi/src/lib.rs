@@ -16,6 +16,7 @@ mod operation;
 mod parameters;
 mod refusals;
 mod schema;
+mod watch;
 
 use proto_msgs::Contract;
 use serde::{Serialize, Serializer};
@@ -42,6 +43,7 @@ impl Document {
         for (path, item) in edge::path_items(&mut schemas) {
             paths.put(path, item);
         }
+        paths.put(watch::PATH, watch::path_item());
         let tags = tags(&schemas);
         name_others(&mut schemas);
         Self(object! {

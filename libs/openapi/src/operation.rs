@@ -57,6 +57,8 @@ pub(crate) fn path_item(operation: &OperationInfo, schemas: &mut Schemas) -> Jso
             "description" => format!("{description}{watchable}").trim(),
         };
         named
+            // For the page that shows the document.
+            .with_some("x-watchable", operation.is_watchable().then_some(true))
             .with_some("parameters", parameters_of(operation, &note, is_head, schemas))
             .with_some("requestBody", request_body(operation, schemas))
             .with("responses", responses(operation, &note, is_head, schemas))

@@ -85,6 +85,20 @@ impl Refusals {
         self.add(416, Code::InvalidArgument, NOT_MAPPED, "the file has no such bytes");
     }
 
+    /// Adds the error of a path that there is not, which a parameter names.
+    pub(crate) fn add_not_found(&mut self) {
+        self.add(404, Code::NotFound, NOT_MAPPED, "there is no such path");
+    }
+
+    /// Adds those of another operation.
+    pub(crate) fn merge(&mut self, other: Self) {
+        for (status, refusals) in other.0 {
+            for Refusal { code, number, when } in refusals {
+                self.add(status, code, number, &when);
+            }
+        }
+    }
+
     /// Adds the error of a malformed parameter that every operation has.
     pub(crate) fn add_malformed(&mut self) {
         self.add_everywhere(&EVERYWHERE[..1]);

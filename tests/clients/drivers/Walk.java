@@ -32,11 +32,18 @@ public class Walk {
         relay(new TxRelayApi(client));
     }
 
-    private static void edge(EdgeApi edge) throws ApiException {
+    private static void edge(EdgeApi edge) throws Exception {
         called("Health", !edge.health().isEmpty());
         called("Limits", edge.limits(null, null).getRows().getPageDefault() > 0);
         called("OpenApi", edge.openApi(null, null).get("openapi").toString().startsWith("3.1"));
         called("Docs", edge.docs(null).contains("<html"));
+        try (var events = edge.watchCall(List.of("/api/v2/info", "/api/v2/network/limits"), null, null).execute()) {
+            String line = events.body().source().readUtf8Line();
+            while (!line.startsWith("event: ")) {
+                line = events.body().source().readUtf8Line();
+            }
+            called("Watch", line.equals("event: answer-0"));
+        }
     }
 
     private static void info(NodeInfoApi info) throws ApiException {

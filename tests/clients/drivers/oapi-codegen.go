@@ -2,29 +2,15 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
-	"fmt"
 	"log"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"walk/gateway"
 )
-
-func called(name string, isRight bool, err error) {
-	if err != nil || !isRight {
-		log.Fatalf("%s: %v, right: %v", name, err, isRight)
-	}
-	fmt.Println("called", name)
-}
-
-func save(name string, data []byte) {
-	if err := os.WriteFile(filepath.Join(os.Getenv("OUT"), name), data, 0o644); err != nil {
-		log.Fatal(err)
-	}
-}
 
 func to[T any](value T) *T { return &value }
 
@@ -44,6 +30,14 @@ func main() {
 	called("OpenApi", strings.HasPrefix((*document.JSON200)["openapi"].(string), "3.1"), err)
 	page, err := client.DocsWithResponse(ctx, nil)
 	called("Docs", strings.Contains(string(page.Body), "<html"), err)
+	events, err := client.Watch(ctx, &gateway.WatchParams{Read: []string{"/api/v2/info", "/api/v2/network/limits"}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	lines := bufio.NewScanner(events.Body)
+	for lines.Scan() && !strings.HasPrefix(lines.Text(), "event: ") {
+	}
+	called("Watch", lines.Text() == "event: answer-0", events.Body.Close())
 
 	height, err := client.LastBlockHeightWithResponse(ctx, nil)
 	called("LastBlockHeight", height.JSON200.Height != "0", err)

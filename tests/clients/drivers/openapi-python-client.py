@@ -2,6 +2,7 @@
 import json
 import os
 
+from report import called, save
 from tradewind_client import Client, models
 from tradewind_client.api.edge import docs, health, limits, open_api
 from tradewind_client.api.export import (
@@ -19,21 +20,11 @@ from tradewind_client.api.tx_relay import check_transaction, get_transaction, su
 env = os.environ
 client = Client(base_url=env["GATEWAY"], timeout=60)
 
-
-def called(name, is_right=True):
-    assert is_right, f"{name}: not what was expected"
-    print("called", name, flush=True)
-
-
-def save(name, data):
-    with open(os.path.join(env["OUT"], name), "wb") as file:
-        file.write(data)
-
-
 called("Health", len(health.sync(client=client)) > 0)
 called("Limits", limits.sync(client=client).rows.page_default > 0)
 called("OpenApi", open_api.sync(client=client)["openapi"].startswith("3.1"))
 called("Docs", "<html" in docs.sync(client=client))
+print("skipped Watch: the client reads an answer to its end before it returns")
 
 called("LastBlockHeight", int(last_block_height.sync(client=client).height) > 0)
 called("Info", info.sync(client=client).version != "")

@@ -21,6 +21,11 @@ called("Health", (await data(client.GET("/health", { parseAs: "text" }))) !== ""
 called("Limits", (await data(client.GET("/limits"))).rows.pageDefault > 0);
 called("OpenApi", String((await data(client.GET("/openapi.json"))).openapi).startsWith("3.1"));
 called("Docs", (await data(client.GET("/docs", { parseAs: "text" }))).includes("<html"));
+const read = ["/api/v2/info", "/api/v2/network/limits"];
+const events = await data(client.GET("/watch", { params: { query: { read } }, parseAs: "stream" }));
+const reader = events!.pipeThrough(new TextDecoderStream()).getReader();
+called("Watch", (await reader.read()).value!.includes("event: answer-0\n"));
+await reader.cancel();
 
 called("LastBlockHeight", BigInt((await data(client.GET("/blockchain/height"))).height) > 0n);
 called("Info", (await data(client.GET("/api/v2/info"))).version !== "");

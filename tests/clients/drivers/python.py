@@ -2,20 +2,9 @@
 import os
 
 import openapi_client as gateway
+from report import called, save
 
 env = os.environ
-
-
-def called(name, is_right=True):
-    assert is_right, f"{name}: not what was expected"
-    print("called", name, flush=True)
-
-
-def save(name, data):
-    with open(os.path.join(env["OUT"], name), "wb") as file:
-        file.write(data)
-
-
 client = gateway.ApiClient(gateway.Configuration(host=env["GATEWAY"]))
 edge, export, info = gateway.EdgeApi(client), gateway.ExportApi(client), gateway.NodeInfoApi(client)
 query, relay = gateway.QueryApi(client), gateway.TxRelayApi(client)
@@ -24,6 +13,9 @@ called("Health", len(edge.health()) > 0)
 called("Limits", edge.limits().rows.page_default > 0)
 called("OpenApi", edge.open_api()["openapi"].startswith("3.1"))
 called("Docs", "<html" in edge.docs())
+events = edge.watch_without_preload_content(read=["/api/v2/info", "/api/v2/network/limits"])
+called("Watch", b"event: answer-0\n" in (events.readline() for _ in range(9)))
+events.close()
 
 called("LastBlockHeight", int(info.last_block_height().height) > 0)
 called("Info", info.info().version != "")

@@ -19,6 +19,10 @@ async function main(): Promise<void> {
   called("Limits", (await edge.limits()).rows.pageDefault > 0);
   called("OpenApi", String((await edge.openApi()).openapi).startsWith("3.1"));
   called("Docs", (await edge.docs()).includes("<html"));
+  const events = (await edge.watchRaw({ read: ["/api/v2/info", "/api/v2/network/limits"] })).raw.body!;
+  const reader = events.pipeThrough(new TextDecoderStream()).getReader();
+  called("Watch", (await reader.read()).value!.includes("event: answer-0\n"));
+  await reader.cancel();
 
   called("LastBlockHeight", BigInt((await info.lastBlockHeight()).height) > 0n);
   called("Info", (await info.info()).version !== "");

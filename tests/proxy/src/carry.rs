@@ -144,7 +144,8 @@ async fn pump(
         .map(|_| ())
 }
 
-/// Reads pieces and sets their delivery times.
+/// Reads pieces and sets their delivery times. What is no complete line is held back where these alone are
+/// forwarded.
 async fn read_pieces(
     from: ReadHalf<'_>,
     pieces: mpsc::Sender<Piece>,
@@ -152,20 +153,26 @@ async fn read_pieces(
     mut random: SmallRng,
 ) -> io::Result<()> {
     let mut last = Instant::now();
+    let mut held = BytesMut::new();
     loop {
         let Ok(queue_slot) = pieces.reserve().await else { return Ok(()) };
         wait_while_stalled(&mut line).await?;
         from.readable().await?;
         let mut piece = BytesMut::with_capacity(PIECE_BYTES);
-        match from.try_read_buf(&mut piece) {
-            Ok(0) => return Ok(()),
-            Ok(_) => {}
+        let ended = match from.try_read_buf(&mut piece) {
+            Ok(count) => count == 0,
             Err(error) if error.kind() == ErrorKind::WouldBlock => continue,
             Err(error) => return Err(error),
-        }
-        let Line { delay, jitter, .. } = *line.borrow();
+        };
+        held.unsplit(piece);
+        let Line { delay, jitter, by_lines, .. } = *line.borrow();
+        let after_last_line = || held.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let complete = if by_lines && !ended { after_last_line() } else { held.len() };
         last = last.max(Instant::now() + delay + jitter.mul_f64(random.random()));
-        queue_slot.send((last, piece));
+        queue_slot.send((last, held.split_to(complete)));
+        if ended {
+            return Ok(());
+        }
     }
 }
 

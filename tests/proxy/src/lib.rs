@@ -45,6 +45,9 @@ pub struct Line {
     /// Nothing is forwarded: connections are accepted but not connected, open ones stay open, and senders
     /// block as soon as the system's buffers are full.
     pub stalls: bool,
+    /// Only complete lines are forwarded; what comes after the last line feed waits for the next one, or for
+    /// the end.
+    pub by_lines: bool,
     /// New connections are reset at once.
     pub refuses: bool,
 }

@@ -91,6 +91,7 @@ async fn bytes_pass_unchanged_whatever_the_line_does() {
                 jitter: ms(&mut random, 10),
                 bytes_per_s: random.random_bool(0.3).then(|| NonZeroU32::new(4_000_000).unwrap()),
                 stalls: random.random_bool(0.2),
+                by_lines: random.random_bool(0.2),
                 refuses: false,
             });
         }
@@ -116,6 +117,21 @@ async fn a_delay_applies_to_both_directions_and_to_open_connections() {
     client.write_u8(2).await.unwrap();
     assert_eq!(byte(&mut client).await, 2);
     assert!(begun.elapsed() >= 2 * delay, "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn a_line_that_is_not_complete_waits_for_its_end() {
+    let (listener, proxy) = listener_and_proxy().await;
+    proxy.set(Line { by_lines: true, ..Line::default() });
+    let (mut client, mut server) = connected(&listener, &proxy).await;
+    client.write_all(b"a\nb").await.unwrap();
+    assert_eq!((byte(&mut server).await, byte(&mut server).await), (b'a', b'\n'));
+    assert!(is_silent(&mut server).await);
+    client.write_all(b"c\nd").await.unwrap();
+    client.shutdown().await.unwrap();
+    let mut rest = String::new();
+    timeout(TIME_LIMIT, server.read_to_string(&mut rest)).await.unwrap().unwrap();
+    assert_eq!(rest, "bc\nd");
 }
 
 #[tokio::test]

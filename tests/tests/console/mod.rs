@@ -8,6 +8,7 @@ mod access;
 mod browser;
 mod built;
 mod console_mesh;
+mod docs;
 mod downloads;
 mod explore;
 mod hostile_texts;

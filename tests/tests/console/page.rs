@@ -168,8 +168,19 @@ impl<'a> Page<'a> {
 
     /// Saves a screenshot of the whole page.
     pub(crate) async fn picture(&self, name: &str) {
+        self.save_picture(name, true).await;
+    }
+
+    /// Saves a screenshot of an element and what is around it, for a page that is very long.
+    pub(crate) async fn picture_around(&self, selector: &str, name: &str) {
+        let scroll = format!("void document.querySelector({}).scrollIntoView()", json!(selector));
+        self.eval::<Value>(&scroll).await;
+        self.save_picture(name, false).await;
+    }
+
+    async fn save_picture(&self, name: &str, is_whole: bool) {
         let shot = self
-            .call("Page.captureScreenshot", json!({"captureBeyondViewport": true, "format": "png"}))
+            .call("Page.captureScreenshot", json!({"captureBeyondViewport": is_whole, "format": "png"}))
             .await;
         let folder = screens();
         std::fs::create_dir_all(&folder).unwrap();

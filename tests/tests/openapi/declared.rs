@@ -10,8 +10,13 @@ use serde_json::Value;
 use crate::openapi::document::{Document, escaped};
 
 /// Operations that the edge answers itself.
-const EDGE_OPERATIONS: [(&str, &str); 4] =
-    [("/health", "Health"), ("/limits", "Limits"), ("/openapi.json", "OpenApi"), ("/docs", "Docs")];
+const EDGE_OPERATIONS: [(&str, &str); 5] = [
+    ("/health", "Health"),
+    ("/limits", "Limits"),
+    ("/openapi.json", "OpenApi"),
+    ("/docs", "Docs"),
+    ("/watch", "Watch"),
+];
 
 fn path(operation: &OperationInfo) -> String {
     let segments = operation.path.iter().map(|segment| match segment {
@@ -43,6 +48,10 @@ async fn the_document_has_every_operation_of_the_contract_and_nothing_else() {
         .map(|operation| (operation.method.clone(), operation.path.to_owned(), operation.id.to_owned()))
         .collect();
     assert_eq!(declared, expected);
+    let watchable = operations.iter().filter(|operation| operation.json["x-watchable"] == true);
+    let watchable: BTreeSet<&str> = watchable.map(|operation| operation.id).collect();
+    let rows = Contract::get().operations().iter().filter(|row| row.is_watchable());
+    assert_eq!(watchable, rows.map(|row| row.name.as_str()).collect(), "the page offers to watch these");
     let ids: BTreeSet<&str> = operations.iter().map(|operation| operation.id).collect();
     assert_eq!(ids.len(), operations.len(), "an id is there twice");
     for operation in &operations {

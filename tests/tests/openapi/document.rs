@@ -39,6 +39,13 @@ pub(crate) struct Parameter<'a> {
     pub(crate) json: &'a Value,
 }
 
+impl Operation<'_> {
+    /// Whether it is answered by a stream of events, which does not end.
+    pub(crate) fn is_stream(&self) -> bool {
+        self.json.pointer("/responses/200/content/text~1event-stream").is_some()
+    }
+}
+
 impl Document {
     /// Gets the document from a gateway.
     pub(crate) async fn fetch(mesh_client: &MeshClient) -> Self {

@@ -54,7 +54,7 @@ async fn everything_that_the_page_loads_comes_from_the_gateway() {
             assert!(!text.contains(reference) || name.ends_with("bundle.js"), "{name} has {reference}");
         }
     }
-    for own in ["/docs", "/docs/page.js", "/docs/page.css"] {
+    for own in ["/docs", "/docs/watch.js", "/docs/page.js", "/docs/page.css"] {
         assert!(!mesh_client.get(own).await.text().contains("//www"), "{own}");
         assert!(!mesh_client.get(own).await.text().contains("http"), "{own}");
     }

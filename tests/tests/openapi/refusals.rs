@@ -1,7 +1,8 @@
 //! Refusals conform to the document: every parameter malformed and left out, sizes, bodies, stopped services.
 
 use mesh_testbed::Answer;
-use mesh_tests::{client::MeshClient, fixture};
+use mesh_tests::{client::MeshClient, events::Events, fixture};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
 use crate::openapi::{
@@ -27,8 +28,9 @@ async fn invalid_parameters_are_refused_as_documented() {
     let document = Document::fetch(&mesh_client).await;
     let values = Values::read(&fixture::database().await).await;
     let mut complaints = Vec::new();
-    let mut refused = 0;
-    for operation in document.operations().into_iter().filter(|operation| operation.method != "POST") {
+    let (mut refused, mut watches_refused) = (0, 0);
+    let is_plain = |operation: &Operation<'_>| operation.method != "POST" && !operation.is_stream();
+    for operation in document.operations().into_iter().filter(is_plain) {
         let base = values.targets(&document, &operation).swap_remove(0);
         let mut targets = vec![operation.path.to_owned(), format!("{base}{}pretty=maybe", joint(&base))];
         for parameter in document.parameters(&operation) {
@@ -51,6 +53,12 @@ async fn invalid_parameters_are_refused_as_documented() {
             let complaint = document.complaint(&operation, &answer);
             let shown = &target[..target.len().min(200)];
             complaints.extend(complaint.map(|complaint| format!("{shown}: {complaint}: {answer:?}")));
+            let watch = format!("/watch?read={}", utf8_percent_encode(&target, NON_ALPHANUMERIC));
+            if let Err(refusal) = Events::open(&mesh_client, &watch, &[]).await {
+                watches_refused += 1;
+                let complaint = document.complaint(&document.operation("Watch"), &refusal);
+                complaints.extend(complaint.map(|complaint| format!("{watch}: {complaint}: {refusal:?}")));
+            }
         }
         let large = mesh_client
             .request(operation.method.parse().unwrap(), &base)
@@ -62,6 +70,7 @@ async fn invalid_parameters_are_refused_as_documented() {
     }
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
     assert!(refused > 200, "only {refused} requests were refused");
+    assert!(watches_refused > 200, "only {watches_refused} watches were refused");
 }
 
 fn joint(target: &str) -> char {
@@ -110,8 +119,8 @@ fn stopped_services_are_reported_as_documented() {
         for operation in document.operations().into_iter().filter(|operation| operation.method != "POST") {
             let target = values.targets(&document, &operation).swap_remove(0);
             let answer = Answer::to(mesh_client.request(operation.method.parse().unwrap(), &target)).await;
-            let is_of_the_edge = operation.json["tags"][0] == "edge";
-            assert_eq!(answer.status, if is_of_the_edge { 200 } else { 503 }, "{target}: {answer:?}");
+            let is_page = operation.json["tags"][0] == "edge" && !operation.is_stream();
+            assert_eq!(answer.status, if is_page { 200 } else { 503 }, "{target}: {answer:?}");
             let complaint = document.complaint(&operation, &answer);
             complaints.extend(complaint.map(|complaint| format!("{target}: {complaint}: {answer:?}")));
         }

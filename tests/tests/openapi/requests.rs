@@ -53,8 +53,12 @@ impl Values {
         if let Some(known_values) = known_values {
             return known_values.clone();
         }
-        if let Some(example) = parameter.json["example"].as_str() {
-            return vec![example.to_owned()];
+        match &parameter.json["example"] {
+            Value::String(example) => return vec![example.clone()],
+            Value::Array(examples) => {
+                return examples.iter().map(|example| example.as_str().unwrap().to_owned()).collect();
+            }
+            _ => {}
         }
         let schema = &parameter.json["schema"];
         let schema = schema.get("items").unwrap_or(schema);

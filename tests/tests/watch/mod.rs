@@ -5,6 +5,7 @@ mod ends;
 mod events;
 mod grpc;
 mod limits;
+mod proxies;
 
 use std::time::Duration;
 
@@ -24,7 +25,7 @@ const LIMITS: &str = "/api/v2/network/limits";
 const SOON: Duration = Duration::from_millis(800);
 
 /// Adds a block, and in the same transaction a new state of the withdrawal with this reference.
-async fn write_block(client: &Client, height: u64, reference: Option<&str>) {
+pub(crate) async fn write_block(client: &Client, height: u64, reference: Option<&str>) {
     let at = format!("timestamptz '2023-06-20 11:00:00+00' + {height} * interval '1 second'");
     let mut block = format!("BEGIN; INSERT INTO blocks VALUES ({at}, {height}, '{height:064x}');");
     if let Some(reference) = reference {
@@ -39,7 +40,7 @@ async fn write_block(client: &Client, height: u64, reference: Option<&str>) {
 }
 
 /// A mesh without export over a fixture database of its own.
-async fn start(env: &[(&str, &str)]) -> (Database, Mesh, mesh_tests::client::MeshClient) {
+pub(crate) async fn start(env: &[(&str, &str)]) -> (Database, Mesh, mesh_tests::client::MeshClient) {
     fixture::start(|setup| {
         env.iter().fold(setup.without("export"), |setup, (name, value)| setup.env(*name, *value))
     })

@@ -1,4 +1,9 @@
 // Shows the document of this very gateway. Nothing is asked of another host: no validator, no fonts, no proxy.
+const dark = matchMedia("(prefers-color-scheme: dark)");
+const followScheme = () => document.documentElement.classList.toggle("dark-mode", dark.matches);
+dark.addEventListener("change", followScheme);
+followScheme();
+
 SwaggerUIBundle({
   url: "openapi.json",
   dom_id: "#page",
@@ -9,4 +14,5 @@ SwaggerUIBundle({
   tryItOutEnabled: true,
   validatorUrl: null,
   presets: [SwaggerUIBundle.presets.apis],
+  plugins: [WatchPlugin],
 });

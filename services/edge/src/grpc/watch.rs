@@ -1,7 +1,7 @@
 //! `api.v2.Watch/Watch`: the states of a read as messages, by the rules of watching over HTTP (W9). A silent
 //! stream is kept open by HTTP/2's own pings.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{collections::HashMap, future, sync::Arc};
 
 use bytes::Bytes;
 use futures_util::{Stream, future::BoxFuture, stream};
@@ -9,7 +9,7 @@ use http::HeaderMap;
 use mesh_problem::{MALFORMED, Problem};
 use prost_reflect::prost::Message;
 use proto_msgs::{OperationInfo, v2};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::{Instant, sleep_until};
 
 use crate::{
     admission::ClientContext,
@@ -29,9 +29,6 @@ pub(crate) const PATH: &str = "/api.v2.Watch/Watch";
 
 /// Its name in metrics and logs.
 pub(crate) const NAME: &str = "Watch";
-
-/// How long a stream without a deadline lasts at most. Longer than a client lives.
-const NO_DEADLINE: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
 /// The read that a message asks to watch.
 ///
@@ -57,7 +54,7 @@ pub(super) fn read(
     Ok(WatchedRead::new(operation, decode::from_grpc(operation, &request.value)?))
 }
 
-/// Begins to watch: the encoded messages, until the client's deadline.
+/// Begins to watch: the encoded messages, until the client's deadline when it has set one.
 ///
 /// # Errors
 /// What a plain call would be refused for, and when there are too many watches.
@@ -76,7 +73,7 @@ pub(super) async fn messages(
     let state = Messages {
         watcher,
         ending: Box::pin(watches.ending()),
-        deadline: deadline.unwrap_or_else(|| Instant::now() + NO_DEADLINE),
+        deadline,
         connection: Arc::clone(connection),
         _guards: (OpenStream::new(watches, connection, permit), connection.mark_long_lived()),
     };
@@ -91,7 +88,7 @@ pub(super) async fn messages(
 struct Messages {
     watcher: Watcher,
     ending: BoxFuture<'static, ()>,
-    deadline: Instant,
+    deadline: Option<Instant>,
     connection: Arc<ConnectionState>,
     _guards: (OpenStream, LongLivedStream),
 }
@@ -103,17 +100,20 @@ impl Messages {
             connection.until_writable().await;
             watcher.next().await
         };
-        let next = async {
-            tokio::select! {
-                biased;
-                () = ending => Err(Problem::unavailable("the edge is stopping")),
-                emission = emission => match emission {
-                    Some(emission) => Ok(emission.event.bytes(emission.height, None)),
-                    None => Err(Problem::unavailable("the store was set back to an older block")),
-                },
+        let late = async {
+            match *deadline {
+                Some(deadline) => sleep_until(deadline).await,
+                None => future::pending().await,
             }
         };
-        let late = || Err(Problem::deadline_exceeded("the time of the call is over"));
-        timeout_at(*deadline, next).await.unwrap_or_else(|_| late())
+        tokio::select! {
+            biased;
+            () = ending => Err(Problem::unavailable("the edge is stopping")),
+            emission = emission => match emission {
+                Some(emission) => Ok(emission.event.bytes(emission.height, None)),
+                None => Err(Problem::unavailable("the store was set back to an older block")),
+            },
+            () = late => Err(Problem::deadline_exceeded("the time of the call is over")),
+        }
     }
 }

@@ -36,6 +36,7 @@ pub(crate) fn all(config: &Config) -> io::Result<Pages> {
         ("/openapi.json", Page::json("openapi", &Document::of_contract())?),
         ("/docs", Page { policy: Some(POLICY), ..docs }),
         ("/docs/page.css", Page::plain("docs", STYLE, include_bytes!("../../assets/docs/page.css"))?),
+        ("/docs/watch.js", Page::plain("docs", SCRIPT, include_bytes!("../../assets/docs/watch.js"))?),
         ("/docs/page.js", Page::plain("docs", SCRIPT, include_bytes!("../../assets/docs/page.js"))?),
         (
             "/docs/swagger-ui.css",

@@ -1,0 +1,103 @@
+//! `/docs` in a browser: what a visitor has filled in can be watched.
+
+use mesh_tests::fixture;
+use serde_json::{Value, json};
+
+use crate::{
+    console::{browser::Browser, page::Page},
+    watch::{start, write_block},
+};
+
+const BUTTON: &str = ".opblock.is-open .watch-button";
+
+/// The newest event as it is shown.
+const NEWEST: &str = "document.querySelector('.watch details').textContent";
+
+/// Types into the field of a parameter of the open operation.
+async fn fill_parameter(page: &Page<'_>, name: &str, text: &str) {
+    let field = format!("document.querySelector('.opblock.is-open tr[data-param-name={name}] input')");
+    page.until(&field).await;
+    let set = "Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, 'value').set";
+    // The viewer takes what is typed over after a pause, and at once when the field is left.
+    let events = "new Event('input', { bubbles: true }), new FocusEvent('focusout', { bubbles: true })";
+    let script = format!(
+        "void ({set}.call({field}, {}), [{events}].forEach((event) => {field}.dispatchEvent(event)))",
+        json!(text)
+    );
+    page.eval::<Value>(&script).await;
+}
+
+async fn until_state(page: &Page<'_>, state: &str) {
+    page.until_data(".watch", "watch", state).await;
+}
+
+#[tokio::test]
+async fn a_visitor_watches_a_read_as_it_is_filled_in() {
+    let Some(browser) = Browser::start().await else { return };
+    let (database, mut mesh, client) = start(&[]).await;
+    let writer = database.connect().await;
+    let page = browser.page(client.url(), 1280, 1000).await;
+    page.open("docs#/query/GetWithdrawal").await;
+    fill_parameter(&page, "id", "xy").await;
+    page.click(BUTTON).await;
+    // The viewer knows by itself that this is no id.
+    page.until("document.querySelector('.opblock.is-open .validation-errors')").await;
+    fill_parameter(&page, "id", fixture::UNKNOWN_ID).await;
+    page.click(BUTTON).await;
+    page.until("document.querySelector('.watch').textContent.includes('Refused: no such withdrawal')").await;
+    fill_parameter(&page, "id", fixture::WITHDRAWAL).await;
+    page.click(BUTTON).await;
+    until_state(&page, "live").await;
+    page.until(&format!("{NEWEST}.includes('block 3')")).await;
+    write_block(&writer, 4, Some("four")).await;
+    page.until(&format!("{NEWEST}.includes('block 4') && {NEWEST}.includes('\"ref\": \"four\"')")).await;
+    assert!(page.is("document.querySelectorAll('.watch details').length === 2").await);
+    for theme in ["light", "dark"] {
+        let preference = json!({"features": [{"name": "prefers-color-scheme", "value": theme}]});
+        page.call("Emulation.setEmulatedMedia", preference).await;
+        page.picture_around(".opblock.is-open .execute-wrapper", &format!("docs-watch-{theme}")).await;
+    }
+
+    mesh.service("query").kill().await;
+    // The page shows the last answer until the store has a block that the gateway cannot read.
+    write_block(&writer, 5, Some("five")).await;
+    until_state(&page, "behind").await;
+    page.until(&format!("{NEWEST}.startsWith('problem')")).await;
+    mesh.service_mut("query").restart().await;
+    page.until(&format!("{NEWEST}.includes('\"ref\": \"five\"')")).await;
+    until_state(&page, "live").await;
+    mesh.service("edge").kill().await;
+    until_state(&page, "lost").await;
+    mesh.service_mut("edge").restart().await;
+    write_block(&writer, 6, Some("six")).await;
+    page.until(&format!("{NEWEST}.includes('\"ref\": \"six\"')")).await;
+    until_state(&page, "live").await;
+
+    page.press("Stop watching").await;
+    until_state(&page, "stopped").await;
+    page.until_text(BUTTON, "Watch").await;
+    page.assert_quiet_but_for_failed_answers();
+}
+
+#[tokio::test]
+async fn a_visitor_watches_several_reads_and_is_not_offered_to_wait_for_the_end() {
+    let Some(browser) = Browser::start().await else { return };
+    let (_database, _mesh, client) = start(&[]).await;
+    let page = browser.page(client.url(), 390, 844).await;
+    page.open("docs#/edge/Watch").await;
+    page.click(BUTTON).await;
+    until_state(&page, "live").await;
+    let shown = "[...document.querySelectorAll('.watch summary b')].map(name => name.textContent)";
+    page.until(&format!("{shown}.includes('answer-0') && {shown}.includes('answer-1')")).await;
+    assert!(page.is("!document.querySelector('.opblock.is-open .execute')").await);
+    page.picture_around(".opblock.is-open .execute-wrapper", "docs-watch-narrow").await;
+    assert!(page.is("document.documentElement.scrollWidth <= innerWidth").await, "it is too wide");
+    // Another one takes its place.
+    page.open("docs#/node-info/Info").await;
+    page.click(BUTTON).await;
+    until_state(&page, "live").await;
+    page.open("docs#/tx-relay/SubmitTransaction").await;
+    page.until("document.querySelector('.opblock.is-open .execute')").await;
+    assert!(page.is(&format!("!document.querySelector('{BUTTON}')")).await, "no read");
+    page.assert_quiet();
+}
