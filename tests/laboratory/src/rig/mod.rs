@@ -20,6 +20,7 @@ mod rolling;
 mod streams;
 mod traffic;
 mod truth;
+mod watches;
 
 use std::path::Path;
 
