@@ -4,7 +4,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -22,8 +22,8 @@ use crate::private::Servers;
 const PACE: Duration = Duration::from_millis(200);
 /// Time limit of a statement.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
-/// Greater than any version before.
-const FIRST: u64 = 1_000_000;
+/// The next version: greater than any before, those of an earlier run on the same store included.
+static NEXT: AtomicU64 = AtomicU64::new(1_000_000);
 const CHANGE: &str = "UPDATE withdrawals SET ref = $1::bigint::text WHERE id = $2";
 
 /// How long after a change a plain read may still give what was before (contract J13).
@@ -87,12 +87,12 @@ pub(crate) fn version(body: &[u8]) -> Option<u64> {
 async fn run(shared: Arc<Shared>, url: String, paths: Vec<Arc<str>>) {
     let (mut client, mut ticks) = (None, interval(PACE));
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    for (number, path) in (FIRST..).zip(paths.iter().cycle()) {
+    for path in paths.iter().cycle() {
         ticks.tick().await;
         if shared.is_over.load(Ordering::Relaxed) {
             return;
         }
-        let begun = Instant::now();
+        let (begun, number) = (Instant::now(), NEXT.fetch_add(1, Ordering::Relaxed));
         let changed = timeout(ANSWER_WITHIN, change(&url, &mut client, number, path)).await;
         if !matches!(changed, Ok(Ok(()))) {
             client = None;

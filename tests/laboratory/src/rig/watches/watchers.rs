@@ -191,7 +191,9 @@ impl Shared {
         paths.sort_unstable();
         paths.dedup();
         for path in paths {
+            self.state.lock().counts.0 += 1;
             let plain = connection.get(&path).await.map_err(unanswered)?.raw;
+            self.state.lock().counts.1 += 1;
             let number = (plain.status == 200).then(|| (self.number)(&plain.body)).flatten();
             let state = self.state.lock();
             open.retain(|(client, read)| match &state.last[*client][*read] {
