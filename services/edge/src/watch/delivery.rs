@@ -52,6 +52,7 @@ async fn deliver(mut changed: UnboundedReceiver<Arc<LiveQuery>>) {
         for handful in wakers.chunks(HANDFUL) {
             handful.iter().for_each(|waker| waker.wake());
             yield_now().await;
+            std::thread::yield_now();
         }
     }
 }

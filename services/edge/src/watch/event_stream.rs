@@ -19,7 +19,7 @@ use warp::reply::{Reply as _, Response};
 use crate::{
     admission::address_limit::AddressPermit,
     watch::{event::Emission, registry::Watches, schedule::QUIET_INTERVAL, watcher::Watcher},
-    wire::connection::ConnectionState,
+    wire::{connection::ConnectionState, endless::Endless},
 };
 
 const MEDIA_TYPE: &str = "text/event-stream";
@@ -128,6 +128,7 @@ impl EventStream {
         headers.insert(X_ACCEL_BUFFERING, HeaderValue::from_static("no"));
         if closes {
             headers.insert(CONNECTION, HeaderValue::from_static("close"));
+            response.extensions_mut().insert(Endless);
         }
         response
     }

@@ -99,7 +99,7 @@ impl LiveQuery {
             pending: Pending::default(),
             watches: Arc::clone(watches),
         });
-        let schedule = Schedule::new(answer.asked_at, height);
+        let schedule = Schedule::new(answer.asked_at, height, LookResult::of(answer));
         Looker { query: Arc::clone(&query), schedule, timer: None }.start();
         query
     }
@@ -180,6 +180,12 @@ struct Looker {
     timer: Option<SpawnHandle>,
 }
 
+impl LookResult {
+    fn of(answer: &Answer) -> Self {
+        if answer.height().is_some() { Self::AtHeight } else { Self::Unknown }
+    }
+}
+
 /// The head has changed.
 struct HeadChanged;
 
@@ -235,11 +241,9 @@ impl Looker {
     fn end_look(&mut self, result: Result<Arc<Answer>, Problem>, began_at: Instant, head: HeadStatus) {
         match result {
             Ok(answer) => {
-                let at_height = answer.height();
-                let result = if at_height.is_some() { LookResult::AtHeight } else { LookResult::Unknown };
-                self.schedule.end(result);
+                self.schedule.end(LookResult::of(&answer));
                 // Announcements of several replicas may cross; they are no new beginning.
-                let height = at_height.unwrap_or_else(|| head.height.max(self.query.latest().height()));
+                let height = answer.height().unwrap_or_else(|| head.height.max(self.query.latest().height()));
                 self.query.publish(&answer, height);
             }
             Err(problem) => {

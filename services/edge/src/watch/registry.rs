@@ -33,7 +33,7 @@ use crate::{
 };
 
 /// Looks at the same time, so that thousands of distinct questions do not stand in front of plain reads.
-const MAX_LOOKS: usize = 64;
+const MAX_LOOKS: usize = 8;
 
 /// Longest time over which a shutdown spreads the ends of watches; at most a third of the grace.
 const DRAIN_SPREAD: Duration = Duration::from_secs(3);

@@ -11,7 +11,7 @@ use rand::{Rng, SeedableRng, rngs::SmallRng};
 use tokio::time::Instant;
 
 use super::{
-    schedule::{LOOK_INTERVAL, LookResult, QUIET_INTERVAL, Schedule},
+    schedule::{LOOK_INTERVAL, LOOK_TOLERANCE, LookResult, QUIET_INTERVAL, Schedule},
     state::{Latest, Next, Progress},
 };
 use crate::{
@@ -80,6 +80,7 @@ struct World {
     plain: Option<Read>,
     look: Option<Read>,
     looked_ms: u64,
+    looks: u32,
     schedule: Schedule,
     latest: Latest,
     /// The newest that a plain read has shown.
@@ -115,7 +116,8 @@ impl World {
             plain: None,
             look: None,
             looked_ms: 0,
-            schedule: Schedule::new(start, store.height),
+            schedule: Schedule::new(start, store.height, LookResult::AtHeight),
+            looks: 0,
             latest,
             shown: store,
             clients: (0..WATCHERS).map(|_| client()).collect(),
@@ -276,8 +278,11 @@ impl World {
         if self.look.is_some() || self.schedule.due(self.head).is_none_or(|due| due > self.at(self.now_ms)) {
             return;
         }
-        let interval = Duration::from_millis(self.now_ms - self.looked_ms);
-        assert!(interval >= LOOK_INTERVAL, "a look {interval:?} after the last one");
+        let (interval, now) =
+            (Duration::from_millis(self.now_ms - self.looked_ms), Duration::from_millis(self.now_ms));
+        let is_early = self.looks > 0 && interval < LOOK_INTERVAL - LOOK_TOLERANCE;
+        assert!(!is_early && LOOK_INTERVAL * self.looks <= now + LOOK_TOLERANCE, "a look after {interval:?}");
+        self.looks += 1;
         self.looked_ms = self.now_ms;
         self.schedule.begin(self.at(self.now_ms), self.head);
         self.look = Some(self.read());

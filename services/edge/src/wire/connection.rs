@@ -134,10 +134,15 @@ impl ConnectionState {
         }
     }
 
+    /// Whether the client takes no more bytes at present.
+    pub(super) fn is_blocked(&self) -> bool {
+        self.blocked.load(Ordering::Relaxed)
+    }
+
     /// Resolves once no write has to wait for the client. Until then an answer that is made later is newer.
     pub(crate) async fn until_writable(&self) {
         let mut unblocked = pin!(self.unblocked.notified());
-        while self.blocked.load(Ordering::Relaxed) {
+        while self.is_blocked() {
             unblocked.as_mut().await;
             unblocked.set(self.unblocked.notified());
         }

@@ -1,6 +1,8 @@
 //! Sockets and connections: listening, accepting, message boundaries, timeouts, hyper.
 
 pub(crate) mod connection;
+pub(crate) mod endless;
+mod lent_socket;
 pub(crate) mod listen;
 pub(crate) mod server;
 mod strict_http1;

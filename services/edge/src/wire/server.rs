@@ -1,7 +1,7 @@
 //! The HTTP server: accepts connections, serves their requests with hyper, and closes them in order at a
 //! shutdown.
 
-use std::{convert::Infallible, future::Future, net::IpAddr, pin::Pin, sync::Arc, time::Duration};
+use std::{error::Error, future::Future, net::IpAddr, pin::Pin, sync::Arc, time::Duration};
 
 use futures_util::{
     FutureExt,
@@ -35,6 +35,8 @@ use crate::{
     route::service::{FastPath, HttpService, WarpService},
     wire::{
         connection::{ConnectionState, InFlightRequest},
+        endless::{Endless, WithoutHyper, write_answer},
+        lent_socket::SocketOwner,
         strict_http1::StrictHttp1,
         timeouts::{TimeoutStream, Timeouts},
         tracked_body::TrackedBody,
@@ -214,7 +216,8 @@ impl<S: WarpService> Acceptor<S> {
         let _ = stream.set_nodelay(true);
         let state = Arc::new(ConnectionState::default());
         let timeouts = Timeouts { head: self.limits.head_time, idle: self.limits.idle, stall: STALL_TIMEOUT };
-        let stream = StrictHttp1::new(stream, Arc::clone(&state));
+        let owner = Arc::new(SocketOwner::default());
+        let stream = StrictHttp1::new(owner.lend(stream), Arc::clone(&state));
         let stream = TimeoutStream::new(stream, Arc::clone(&state), timeouts);
         let (acceptor, connection) = (self.clone(), Arc::clone(&state));
         let service = service_fn(move |request| acceptor.answer(request, peer, &connection));
@@ -225,10 +228,15 @@ impl<S: WarpService> Acceptor<S> {
             // Boxed once: an async function keeps room for each move of what it is given.
             let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
             let connection = Box::pin(connection);
-            if let Err(error) = serve_until_closed(connection, &state, phase).await {
-                tracing::debug!(error, "a connection broke");
-                if let (Some(access_log), Some(error)) = (access_log, error.downcast_ref::<hyper::Error>()) {
-                    log_unreadable_head(&access_log, peer, error, &state);
+            if let Err(error) = serve_until_closed(connection, &state, phase.clone()).await {
+                match (WithoutHyper::<Answer>::take(&*error), owner.take()) {
+                    (Some(answer), Some(socket)) => {
+                        let socket = TimeoutStream::new(socket, state, timeouts);
+                        if let Err(error) = write_answer(socket, answer).await {
+                            tracing::debug!(%error, "an endless answer broke");
+                        }
+                    }
+                    _ => log_broken(&*error, peer, &state, access_log.as_deref()),
                 }
             }
             metrics.connections.dec();
@@ -242,7 +250,7 @@ impl<S: WarpService> Acceptor<S> {
         request: Request<Incoming>,
         peer: IpAddr,
         connection: &Arc<ConnectionState>,
-    ) -> impl Future<Output = Result<Answer, Infallible>> + Send + 'static + use<S> {
+    ) -> impl Future<Output = Result<Answer, WithoutHyper<Answer>>> + Send + 'static + use<S> {
         let client = self.admission.identify(connection, peer, request.headers());
         let record = self
             .access_log
@@ -276,10 +284,19 @@ impl<S: WarpService> Acceptor<S> {
             })));
         }
         let answered = self.service.call_warp(request, client, question);
-        let phase = self.phase.clone();
+        let (phase, connection) = (self.phase.clone(), Arc::clone(connection));
         // Boxed, since the future of the filter is large and would be moved with every answer of the fast
         // path.
-        Either::Right(Either::Right(Box::pin(async move { Ok(exchange.finish(answered.await?, &phase)) })))
+        Either::Right(Either::Right(Box::pin(async move {
+            let Ok(response) = answered.await;
+            let is_http1 = exchange.is_http1;
+            let answer = exchange.finish(response, &phase);
+            // What hyper has not written of an earlier answer would be lost.
+            if is_http1 && Endless::is(&answer) && !connection.is_blocked() {
+                return Err(WithoutHyper::new(answer));
+            }
+            Ok(answer)
+        })))
     }
 }
 
@@ -353,8 +370,15 @@ impl Exchange {
     }
 }
 
-/// Logs a head that hyper refused; the answer had neither id nor body.
-fn log_unreadable_head(access_log: &AccessLog, peer: IpAddr, error: &hyper::Error, state: &ConnectionState) {
+/// Logs why a connection broke; in the access log if hyper refused a head: the answer had neither id nor body.
+fn log_broken(
+    error: &(dyn Error + Send + Sync + 'static),
+    peer: IpAddr,
+    state: &ConnectionState,
+    access_log: Option<&AccessLog>,
+) {
+    tracing::debug!(error = error.to_string(), "a connection broke");
+    let (Some(access_log), Some(error)) = (access_log, error.downcast_ref::<hyper::Error>()) else { return };
     if !error.is_parse() {
         return;
     }

@@ -140,7 +140,8 @@ impl<'a> Fixture<'a> {
             (SectionName::Scaled, Self::Exports(fixture)) => scaled::measure(fixture).await,
             (SectionName::Submit, Self::Relay(fixture)) => fixture.submit().await,
             (SectionName::SubmitHop, Self::Relay(fixture)) => fixture.hop().await,
-            (SectionName::Watchers, Self::Watch(fixture)) => fixture.watchers().await,
+            (SectionName::Watchers, Self::Watch(fixture)) => fixture.busy().await,
+            (SectionName::WatchQuiet, Self::Watch(fixture)) => fixture.quiet().await,
             (SectionName::WatchBeside, Self::Watch(fixture)) => fixture.beside().await,
             (name, _) => Err(Failure::failed(format!("{name} is of another suite"))),
         }

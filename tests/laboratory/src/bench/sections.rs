@@ -67,6 +67,8 @@ pub(crate) enum SectionName {
     SubmitHop,
     /// Ten thousand watchers at a block a second, against the same clients polling
     Watchers,
+    /// The same where a block changes few of the answers
+    WatchQuiet,
     /// Single rows beside ten thousand watchers
     WatchBeside,
     /// Processor time and memory of an idle mesh
@@ -137,9 +139,10 @@ impl SectionName {
                     at_most(0.0, 0.0),
                     at_most(500.0, 300.0),
                     at_most(16.0, 12.0),
-                    at_most(0.25, 0.2),
+                    at_most(1.0, 0.25),
                 ],
             ),
+            Self::WatchQuiet => (Suite::Watch, vec![at_most(0.0, 0.0), at_most(0.25, 0.2)]),
             Self::WatchBeside => (Suite::Watch, vec![at_most(1.25, 1.1)]),
             Self::Idle => (Suite::Rest, vec![at_most(6.0, 2.5), at_most(90.0, 75.0)]),
         }

@@ -6,12 +6,14 @@ use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
     rc::Rc,
     sync::Arc,
+    thread,
     time::{Duration, Instant},
 };
 
 use mesh::failure::{Failure, cannot};
 use mesh_node::NEXT_BLOCK;
 use mesh_testbed::http1::Head;
+use rustix::process::nice;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::{TcpSocket, TcpStream},
@@ -23,7 +25,6 @@ use tokio::{
 use super::{
     cost::MeasuredProcess,
     meter::{LOAD, Meter, Round},
-    section::quantile,
 };
 use crate::private::Servers;
 
@@ -33,11 +34,13 @@ const PER_ADDRESS: usize = 500;
 const OPENED_AT_ONCE: usize = 64;
 /// Longest time until all connections are open and have their first answer.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(60);
+/// How much less the clients' thread weighs than others.
+const CLIENTS_NICE: i32 = 10;
 /// Time after the connections are open before anything counts.
 const SETTLE: Duration = Duration::from_secs(3);
 /// The time between two blocks, and between two requests of a polling client.
 const PERIOD: Duration = Duration::from_secs(1);
-/// Changes the newest version of each of the first withdrawals, as many as there are questions.
+/// Changes withdrawals.
 const CHANGE: &str = "UPDATE withdrawals SET ref = $1::text WHERE id = ANY($2)";
 
 /// How the clients learn of changes.
@@ -73,6 +76,15 @@ pub(super) struct Seen {
 /// A height, and when a client saw it.
 type Told = (u64, Instant);
 
+/// A block.
+#[derive(Clone, Copy)]
+struct Block {
+    height: u64,
+    committed_at: Instant,
+    /// Questions whose answers it changes.
+    changes: usize,
+}
+
 #[derive(Default)]
 struct Shared {
     open: Cell<usize>,
@@ -83,14 +95,21 @@ struct Shared {
 }
 
 impl Clients {
-    /// Runs the clients on the current thread while `blocks` are written elsewhere.
+    /// Runs the clients on a thread of their own while `blocks` are written elsewhere. Clients are on other
+    /// machines, so the thread leaves the processors to who else wants them.
     ///
     /// # Errors
     /// When a connection breaks.
     pub(super) fn run(&self, watched: &[MeasuredProcess], blocks: &Blocks) -> Result<Seen, String> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| format!("cannot start the clients: {error}"))?;
-        LocalSet::new().block_on(&runtime, self.round(watched, blocks))
+        let run = || {
+            nice(CLIENTS_NICE).map_err(|error| format!("cannot lower a priority: {error}"))?;
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let runtime = runtime.map_err(|error| format!("cannot start the clients: {error}"))?;
+            LocalSet::new().block_on(&runtime, self.round(watched, blocks))
+        };
+        thread::scope(|scope| {
+            scope.spawn(run).join().map_err(|_| "the clients panicked".to_owned()).flatten()
+        })
     }
 
     async fn round(&self, watched: &[MeasuredProcess], blocks: &Blocks) -> Result<Seen, String> {
@@ -128,7 +147,8 @@ impl Clients {
         let told = shared.told.take();
         let written = blocks.written(begun, ended - PERIOD);
         let delays_ms = delays_ms(&written, &told);
-        let missed = (written.len() * self.count).saturating_sub(delays_ms.len());
+        let changes: usize = written.iter().map(|block| block.changes).sum();
+        let missed = (changes * self.count / self.paths.len()).saturating_sub(delays_ms.len());
         let amount = if self.manner == Manner::Watch { told.len() as u64 } else { requests };
         let round = Round { amount, took_ms: Vec::new(), spent, own_us: vec![(LOAD, load_us)] };
         Ok(Seen { round, delays_ms, missed, edge_kib })
@@ -185,7 +205,7 @@ async fn watch_events(
         let now = Instant::now();
         let mut rest = 0;
         while let Some(end) = find(&text[rest..], b"\n\n") {
-            if let Some(height) = number_after(&text[rest..rest + end], b"\nid: ") {
+            if let Some(height) = event_id(&text[rest..rest + end]) {
                 shared.told.borrow_mut().push((height, now));
                 if let Some(opened) = opened.take() {
                     opened();
@@ -243,39 +263,38 @@ fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
     text.windows(wanted.len()).position(|window| window == wanted)
 }
 
-fn number_after(text: &[u8], name: &[u8]) -> Option<u64> {
-    let digits = &text[find(text, name)? + name.len()..];
+/// The height that an event has for its id. Its lines may stand behind a head or the length of a chunk.
+fn event_id(text: &[u8]) -> Option<u64> {
+    const ID: &[u8] = b"id: ";
+    let at = if text.starts_with(ID) { 0 } else { find(text, b"\nid: ")? + 1 };
+    let digits = &text[at + ID.len()..];
     let end = digits.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(digits.len());
     std::str::from_utf8(&digits[..end]).ok()?.parse().ok()
 }
 
 /// Milliseconds from each block's COMMIT to each time that a client was told it.
-fn delays_ms(written: &[Told], told: &[Told]) -> Vec<f64> {
-    let committed: std::collections::HashMap<u64, Instant> = written.iter().copied().collect();
+fn delays_ms(written: &[Block], told: &[Told]) -> Vec<f64> {
+    let committed: std::collections::HashMap<u64, Instant> =
+        written.iter().map(|block| (block.height, block.committed_at)).collect();
     let delay =
         |(height, at): &Told| Some(at.saturating_duration_since(*committed.get(height)?).as_secs_f64() * 1e3);
     told.iter().filter_map(delay).collect()
 }
 
-/// The quantile of delays.
-pub(super) fn delay_ms(delays: &[f64], share: f64) -> f64 {
-    quantile(delays, share)
-}
-
-/// Blocks that are written once a second, each with a change of every question, until they are dropped.
+/// Blocks that are written once a second, each with changes of some questions, until they are dropped.
 pub(super) struct Blocks {
-    written: watch::Receiver<Vec<Told>>,
+    written: watch::Receiver<Vec<Block>>,
     writing: JoinHandle<()>,
 }
 
 impl Blocks {
-    /// Begins to write.
+    /// Begins to write; each block changes so many of these questions, one after the other.
     ///
     /// # Errors
     /// When the database cannot be reached.
-    pub(super) async fn write(servers: &Servers, paths: &[String]) -> Result<Self, Failure> {
+    pub(super) async fn write(servers: &Servers, paths: &[String], changes: usize) -> Result<Self, Failure> {
         let mut database = servers.connect("").await?;
-        let ids: Vec<String> =
+        let mut ids: Vec<String> =
             paths.iter().filter_map(|path| Some(path.rsplit_once('/')?.1.to_owned())).collect();
         let (sender, written) = watch::channel(Vec::new());
         let mut ticks = interval(PERIOD);
@@ -286,12 +305,15 @@ impl Blocks {
                 let block = async {
                     let transaction = database.transaction().await?;
                     let height: i64 = transaction.query_one(NEXT_BLOCK, &[]).await?.get(0);
-                    transaction.execute(CHANGE, &[&height.to_string(), &ids]).await?;
+                    transaction.execute(CHANGE, &[&height.to_string(), &&ids[..changes]]).await?;
                     transaction.commit().await?;
-                    Ok::<u64, tokio_postgres::Error>(height.unsigned_abs())
+                    let height = height.unsigned_abs();
+                    Ok::<_, tokio_postgres::Error>(Block { height, committed_at: Instant::now(), changes })
                 };
-                match block.await {
-                    Ok(height) => sender.send_modify(|written| written.push((height, Instant::now()))),
+                let block = block.await;
+                ids.rotate_left(changes);
+                match block {
+                    Ok(block) => sender.send_modify(|written| written.push(block)),
                     Err(error) => return tracing_failure(&cannot("write a block", &error)),
                 }
             }
@@ -300,8 +322,9 @@ impl Blocks {
     }
 
     /// Those that were committed between two moments.
-    fn written(&self, from: Instant, to: Instant) -> Vec<Told> {
-        self.written.borrow().iter().filter(|(_, at)| *at >= from && *at <= to).copied().collect()
+    fn written(&self, from: Instant, to: Instant) -> Vec<Block> {
+        let is_between = |block: &&Block| (from..=to).contains(&block.committed_at);
+        self.written.borrow().iter().filter(is_between).copied().collect()
     }
 }
 
@@ -323,14 +346,16 @@ mod tests {
     fn a_delay_counts_from_the_commit_of_the_block_that_is_told() {
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
-        let delays =
-            delays_ms(&[(5, at(10)), (6, at(20))], &[(4, at(11)), (5, at(14)), (6, at(20)), (5, at(30))]);
+        let block = |height, ms| Block { height, committed_at: at(ms), changes: 1 };
+        let told = [(4, at(11)), (5, at(14)), (6, at(20)), (5, at(30))];
+        let delays = delays_ms(&[block(5, 10), block(6, 20)], &told);
         assert_eq!(delays.iter().map(|ms| ms.round()).collect::<Vec<_>>(), [4.0, 0.0, 20.0]);
     }
 
     #[test]
     fn the_height_of_an_event_is_its_id() {
-        assert_eq!(number_after(b"x-request-id: 1\r\n\r\n1c\r\nid: 57\nevent: answer", b"\nid: "), Some(57));
-        assert_eq!(number_after(b": 57", b"\nid: "), None);
+        assert_eq!(event_id(b"x-request-id: 1\r\n\r\n1c\r\nid: 57\nevent: answer"), Some(57));
+        assert_eq!(event_id(b"id: 57\nevent: answer"), Some(57));
+        assert_eq!(event_id(b": 57"), None);
     }
 }

@@ -15,9 +15,9 @@ use super::{
     cost::{self, MeasuredProcess},
     load::Load,
     meter::Spent,
-    section::{Line, Section},
+    section::{Line, Section, quantile},
     sections::SectionName,
-    watchers::{Blocks, Clients, Manner, Seen, delay_ms},
+    watchers::{Blocks, Clients, Manner, Seen},
     withdrawals,
 };
 use crate::{
@@ -27,6 +27,9 @@ use crate::{
 
 const WATCHERS: usize = 10_000;
 const QUESTIONS: u64 = 100;
+/// Questions of which a block changes the answer where it does not change all. On the recorded network no list
+/// of the contract changes with more than 6 of 100 blocks.
+const FEW: usize = 6;
 /// Least length of a round, so that it has many blocks.
 const LEAST_LENGTH: Duration = Duration::from_secs(20);
 /// Connections that read beside the watchers, and the time between two reads of one.
@@ -62,11 +65,11 @@ impl<'a> Fixture<'a> {
         self.mesh.watch(&["edge", "query", "node-info", NATS, "postgres"])
     }
 
-    async fn run(&self, manner: Manner) -> Result<Side, Failure> {
+    async fn run(&self, manner: Manner, changes: usize) -> Result<Side, Failure> {
         let watched = self.watched();
         let edge = watched.iter().find(|process| process.name == "edge").map(|edge| edge.pid);
         let before_kib = edge.and_then(cost::memory_kib);
-        let blocks = Blocks::write(&self.servers, &self.paths).await?;
+        let blocks = Blocks::write(&self.servers, &self.paths, changes).await?;
         let before = self.statements().await?;
         let clients = self.clients(manner);
         let (seen, blocks) =
@@ -84,24 +87,40 @@ impl<'a> Fixture<'a> {
         Ok(row.map_err(|error| cannot("count transactions", &error))?.get(0))
     }
 
-    /// Watchers, against the same clients polling.
-    pub(super) async fn watchers(&self) -> Result<Section, Failure> {
-        print_line(&format!(
-            "{WATCHERS} watchers of {QUESTIONS} questions, all of which change every second"
-        ));
-        let watching = self.run(Manner::Watch).await?;
-        print_line("the same clients polling");
-        let polling = self.run(Manner::Poll).await?;
-        let title = format!("watchers: {WATCHERS} clients, {QUESTIONS} questions, a block a second");
-        let lines = [watching.line("watch"), polling.line("poll with If-None-Match")];
+    /// Watchers all of whose answers change with each block, against the same clients polling.
+    pub(super) async fn busy(&self) -> Result<Section, Failure> {
+        let (watching, polling) = self.against_polling(self.paths.len()).await?;
         let found = [
-            ("from COMMIT to a watcher, p99 ms".to_owned(), delay_ms(&watching.seen.delays_ms, 0.99)),
+            ("from COMMIT to a watcher, p99 ms".to_owned(), quantile(&watching.seen.delays_ms, 0.99)),
             ("changes that a watcher missed".to_owned(), watching.seen.missed as f64),
             ("edge, CPU ms a second".to_owned(), watching.edge_ms()),
             ("edge, KiB a watcher".to_owned(), watching.kib_each()),
-            ("CPU of the mesh, watching / polling".to_owned(), watching.mesh_ms() / polling.mesh_ms()),
+            ratio(&watching, &polling),
         ];
-        Ok(Section::new(SectionName::Watchers, &title, &lines, "", &found))
+        let title =
+            format!("watchers: {WATCHERS} clients, {QUESTIONS} questions, a block a second changes all");
+        Ok(section(SectionName::Watchers, &title, [&watching, &polling], &found))
+    }
+
+    /// Watchers few of whose answers change with each block, against the same clients polling.
+    pub(super) async fn quiet(&self) -> Result<Section, Failure> {
+        let (watching, polling) = self.against_polling(FEW).await?;
+        let found = [
+            ("changes that a watcher missed".to_owned(), watching.seen.missed as f64),
+            ratio(&watching, &polling),
+        ];
+        let title =
+            format!("watch-quiet: {WATCHERS} clients, {QUESTIONS} questions, a block a second changes {FEW}");
+        Ok(section(SectionName::WatchQuiet, &title, [&watching, &polling], &found))
+    }
+
+    async fn against_polling(&self, changes: usize) -> Result<(Side, Side), Failure> {
+        print_line(&format!(
+            "{WATCHERS} watchers of {QUESTIONS} questions, of which {changes} change every second"
+        ));
+        let watching = self.run(Manner::Watch, changes).await?;
+        print_line("the same clients polling");
+        Ok((watching, self.run(Manner::Poll, changes).await?))
     }
 
     /// Single rows alone, and beside watchers.
@@ -112,7 +131,7 @@ impl<'a> Fixture<'a> {
             ..Load::paths(self.edges.cached, paths.to_vec(), READERS, self.length)
         };
         print_line("single rows alone, and then beside watchers");
-        let blocks = Blocks::write(&self.servers, &self.paths).await?;
+        let blocks = Blocks::write(&self.servers, &self.paths, self.paths.len()).await?;
         let (alone, watched) = (load.clone(), self.watched());
         let alone = run_blocking(move || alone.run(&watched)).await?;
         let clients =
@@ -134,11 +153,22 @@ impl<'a> Fixture<'a> {
         };
         let title = format!("watch-beside: {} reads a second beside {WATCHERS} watchers", READERS * 50);
         let lines = [line("alone", &alone), line("beside watchers", &beside)];
-        let note = format!("watchers meanwhile: p99 {:.0} ms\n", delay_ms(&seen.delays_ms, 0.99));
+        let note = format!("watchers meanwhile: p99 {:.0} ms\n", quantile(&seen.delays_ms, 0.99));
         let found =
             [("p99 beside watchers / alone".to_owned(), beside.quantile_ms(0.99) / alone.quantile_ms(0.99))];
         Ok(Section::new(SectionName::WatchBeside, &title, &lines, &note, &found))
     }
+}
+
+/// What watching costs the mesh of what polling does.
+fn ratio(watching: &Side, polling: &Side) -> (String, f64) {
+    ("CPU of the mesh, watching / polling".to_owned(), watching.mesh_ms() / polling.mesh_ms())
+}
+
+fn section(name: SectionName, title: &str, sides: [&Side; 2], found: &[(String, f64)]) -> Section {
+    let [watching, polling] = sides;
+    let lines = [watching.line("watch"), polling.line("poll with If-None-Match")];
+    Section::new(name, title, &lines, "", found)
 }
 
 /// A run of all clients.
@@ -175,8 +205,8 @@ impl Side {
         let delays = &self.seen.delays_ms;
         Line::new("clients", name)
             .value(("a second", "aSecond"), 0, self.seen.round.rate())
-            .value(("p50 ms", "p50Ms"), 1, delay_ms(delays, 0.5))
-            .value(("p99 ms", "p99Ms"), 1, delay_ms(delays, 0.99))
+            .value(("p50 ms", "p50Ms"), 1, quantile(delays, 0.5))
+            .value(("p99 ms", "p99Ms"), 1, quantile(delays, 0.99))
             .value(("edge ms/s", "edgeMsPerSecond"), 1, self.edge_ms())
             .value(("mesh ms/s", "meshMsPerSecond"), 1, self.mesh_ms())
             .value(("KiB each", "kibEach"), 1, self.kib_each())

@@ -1,0 +1,90 @@
+//! A socket that its owner lends to hyper, and gets back when hyper drops it.
+
+use std::{
+    io,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
+
+use parking_lot::Mutex;
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::TcpStream,
+};
+
+/// Where a lent socket comes back to.
+#[derive(Debug, Default)]
+pub(super) struct SocketOwner(Mutex<Option<TcpStream>>);
+
+impl SocketOwner {
+    /// Lends a socket.
+    pub(super) fn lend(self: &Arc<Self>, socket: TcpStream) -> LentSocket {
+        LentSocket { socket: Some(socket), owner: Arc::clone(self) }
+    }
+
+    /// The socket, once it is back.
+    pub(super) fn take(&self) -> Option<TcpStream> {
+        self.0.lock().take()
+    }
+}
+
+/// A socket that goes back to its owner when it is dropped.
+#[derive(Debug)]
+pub(super) struct LentSocket {
+    /// Present until it is dropped.
+    socket: Option<TcpStream>,
+    owner: Arc<SocketOwner>,
+}
+
+impl LentSocket {
+    fn socket(&mut self) -> io::Result<Pin<&mut TcpStream>> {
+        self.socket.as_mut().map(Pin::new).ok_or_else(|| io::ErrorKind::NotConnected.into())
+    }
+}
+
+impl Drop for LentSocket {
+    fn drop(&mut self) {
+        *self.owner.0.lock() = self.socket.take();
+    }
+}
+
+impl AsyncRead for LentSocket {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.socket()?.poll_read(context, into)
+    }
+}
+
+impl AsyncWrite for LentSocket {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.socket()?.poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.socket()?.poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.socket()?.poll_shutdown(context)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.socket()?.poll_write_vectored(context, slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.socket.as_ref().is_some_and(AsyncWrite::is_write_vectored)
+    }
+}
