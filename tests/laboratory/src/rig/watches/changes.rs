@@ -130,9 +130,8 @@ mod tests {
     fn a_change_is_seen_a_little_later() {
         let at = |ms| Duration::from_millis(ms);
         let begun = Instant::now();
-        let made = Change { path: "/a".into(), when: (begun + at(1000), begun + at(1100)) };
-        let changed =
-            |path, from, to| may_have_changed(&[made.clone()], path, begun + at(from), begun + at(to));
+        let made = [Change { path: "/a".into(), when: (begun + at(1000), begun + at(1100)) }];
+        let changed = |path, from, to| may_have_changed(&made, path, begun + at(from), begun + at(to));
         assert!(changed("/a", 0, 1000) && changed("/a", 2500, 3000) && changed("/a", 1050, 1060));
         assert!(!changed("/a", 0, 999) && !changed("/a", 2601, 3000) && !changed("/b", 0, 2000));
         assert_eq!(version(br#"{"withdrawal":{"id":"a","ref":"1000007","txHash":""}}"#), Some(1_000_007));

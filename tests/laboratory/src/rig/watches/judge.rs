@@ -183,7 +183,8 @@ mod tests {
 
     #[test]
     fn a_stream_shows_new_states_at_heights_that_do_not_fall() {
-        let found = |streams: &[(Option<u64>, &[(u64, usize)])], changed| {
+        type Streams<'a> = &'a [(Option<u64>, &'a [(u64, usize)])];
+        let found = |streams: Streams<'_>, changed| {
             let streams = streams.iter().map(|(last, told)| stream(*last, told)).collect();
             record(streams).contradictions(|_, _, _| changed).len()
         };

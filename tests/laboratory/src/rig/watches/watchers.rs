@@ -210,8 +210,8 @@ impl Shared {
         let state = self.state.lock();
         let text = |(client, read): &(usize, usize)| {
             let (path, last) = (&self.watches[*client].reads[*read], &state.last[*client][*read]);
-            let streams = state.streams.iter().filter(|stream| stream.client == *client);
-            let end = streams.last().and_then(|stream| stream.end.as_ref());
+            let mut streams = state.streams.iter().filter(|stream| stream.client == *client);
+            let end = streams.next_back().and_then(|stream| stream.end.as_ref());
             format!(
                 "client {client} of {path} was told {last:?} last, and a plain read gives another answer; {end:?}"
             )
