@@ -20,7 +20,7 @@ mod rolling;
 mod streams;
 mod traffic;
 mod truth;
-mod watches;
+mod watching;
 
 use std::path::Path;
 

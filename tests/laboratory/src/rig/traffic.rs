@@ -16,7 +16,7 @@ use super::{
     },
     environment::Environment,
     report::{self, Report},
-    watches::traffic::{WatchResults, WatchTraffic},
+    watching::traffic::{WatchResults, WatchTraffic},
 };
 use crate::rig::args::TrafficArgs;
 

@@ -42,7 +42,7 @@ use super::{
         schedule::{Blockage, Fault, Link, LinkEnd, ScheduledFault, Target},
     },
     seed,
-    watches::watchers::Watchers,
+    watching::watchers::Watchers,
 };
 use crate::{
     metrics,

@@ -6,7 +6,7 @@ use super::{AGE, LIMITS, blocks_store, history::History, judge::AGE_AWAY, may_ca
 use crate::rig::{
     clients::samples::Report,
     faults::explanation::{FailedRequest, FailureKind, FaultSpan, is_explained},
-    watches::{
+    watching::{
         judge::BACK_WITHIN,
         watchers::{MAX_READS, State, Watch, WatchRecord},
     },
