@@ -105,7 +105,7 @@ fn every_transaction_has_one_result_while_relays_and_the_node_are_killed() {
 
 #[test]
 fn a_rolling_restart_fails_no_request() {
-    let traffic = ["--rate", "20", "--downloads", "10", "--submissions", "10"];
+    let traffic = ["--rate", "20", "--downloads", "10", "--submissions", "10", "--watchers", "40"];
     let (figures, stdout) =
         play(&[&["rolling", "--seed", "1", "--short", "--rounds", "1"], &traffic[..]].concat());
     let phases = figures["runs"][0]["phases"].as_array().unwrap();
@@ -113,19 +113,20 @@ fn a_rolling_restart_fails_no_request() {
     let all = &phases[phases.len() - 1];
     let count = |name: &str| all[name].as_u64().unwrap();
     assert!(count("reads") > 100 && count("downloads") > 10 && count("broken") > 0, "{stdout}");
-    assert_eq!(all["bars"].as_array().unwrap().len(), 8, "{stdout}");
+    assert_eq!(all["bars"].as_array().unwrap().len(), 11, "{stdout}");
 }
 
 #[test]
 fn random_faults_cause_no_wrong_answer() {
-    let traffic = ["--rate", "20", "--downloads", "10", "--submissions", "10"];
+    let traffic = ["--rate", "20", "--downloads", "10", "--submissions", "10", "--watchers", "40"];
     let (figures, stdout) =
         play(&[&["chaos", "--seed", "1", "--short", "--slack", "2"], &traffic[..]].concat());
     let run = &figures["runs"][0];
     let count = |name: &str| run["found"][name].as_u64().unwrap();
     assert_eq!((count("actsDone"), run["acts"].as_array().unwrap().len()), (6, 6), "{stdout}");
     assert!(count("reads") > 100 && count("wholeFiles") > 5 && count("submissions") > 20, "{stdout}");
-    assert_eq!(run["found"]["bars"].as_array().unwrap().len(), 10, "{stdout}");
+    assert!(count("streams") >= 40 && count("events") > 100, "{stdout}");
+    assert_eq!(run["found"]["bars"].as_array().unwrap().len(), 12, "{stdout}");
 }
 
 /// Without a seed, so that each run meets other faults; the title of a failed run names the seed.
@@ -136,7 +137,7 @@ fn every_answer_under_faults_is_what_the_store_held() {
     let count = |name: &str| run[name].as_u64().unwrap();
     assert!(count("faults") >= 1 && count("states") > 20, "{stdout}");
     assert!(run["found"]["requests"].as_u64().unwrap() > 500, "{stdout}");
-    assert_eq!(run["found"]["bars"].as_array().unwrap().len(), 6, "{stdout}");
+    assert_eq!(run["found"]["bars"].as_array().unwrap().len(), 9, "{stdout}");
 }
 
 #[test]

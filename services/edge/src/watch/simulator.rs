@@ -31,6 +31,9 @@ const QUIET_MS: u64 = 25_000;
 /// The last block, which changes nothing.
 const LAST_BLOCK_MS: u64 = BUSY_MS + 4000;
 
+/// How long the backend shows what is cached while the store is away, milliseconds.
+const STALE_MS: u64 = 10_000;
+
 const WATCHERS: usize = 4;
 
 /// What a read has seen.
@@ -78,6 +81,8 @@ struct World {
     /// Shortest time between two blocks.
     block_ms: u64,
     plain: Option<Read>,
+    /// What the edge's cache has, and when it was asked for.
+    cached: Option<(Seen, u64)>,
     look: Option<Read>,
     looked_ms: u64,
     looks: u32,
@@ -114,6 +119,7 @@ impl World {
             next_plain_ms: 1,
             block_ms,
             plain: None,
+            cached: None,
             look: None,
             looked_ms: 0,
             schedule: Schedule::new(start, store.height, LookResult::AtHeight),
@@ -252,21 +258,40 @@ impl World {
             && let Some(Some(seen)) = read.seen
         {
             self.head.height = self.head.height.max(seen.height);
+            self.cache(seen, read.began_ms);
             self.shown = self.shown.max(seen);
         }
     }
 
+    /// Stores what is not older than the head that is known by now, as the cache does.
+    fn cache(&mut self, seen: Seen, began_ms: u64) {
+        let is_older =
+            self.cached.is_some_and(|(other, began)| (seen.height, began_ms) < (other.height, began));
+        if seen.height >= self.head.height && !is_older {
+            self.cached = Some((seen, began_ms));
+        }
+    }
+
+    /// What the backend shows of the cache while the store is away: nothing below the height of the last look.
+    fn stale(&self) -> Option<(Seen, u64)> {
+        self.cached.filter(|(seen, began_ms)| {
+            self.is_away && seen.height >= self.latest.height() && self.now_ms - began_ms < STALE_MS
+        })
+    }
+
     fn live_query_looks(&mut self) {
         if let Some(read) = self.look.take_if(|read| self.now_ms >= read.ends_ms) {
-            match read.seen.flatten() {
-                // The backend takes no answer below the head that was known when it was asked.
-                Some(seen) if seen.height >= read.head.height => {
+            // The backend takes no answer below the head that was known when it was asked.
+            let found = read.seen.flatten().filter(|seen| seen.height >= read.head.height);
+            match found.map(|seen| (seen, read.began_ms)).or_else(|| self.stale()) {
+                Some((seen, began_ms)) => {
                     self.head.height = self.head.height.max(seen.height);
                     self.schedule.end(LookResult::AtHeight);
-                    let answer = answer_of(&self.template, seen, self.at(read.began_ms));
+                    let answer = answer_of(&self.template, seen, self.at(began_ms));
                     self.latest.publish(&self.question, &answer, seen.height);
+                    self.cache(seen, began_ms);
                 }
-                _ => {
+                None => {
                     if self.schedule.end(LookResult::Failed) {
                         let problem = Problem::unavailable("the store is away");
                         let asked_at = self.at(read.began_ms);
@@ -297,7 +322,9 @@ impl World {
             let (head, latest, client) = (self.head.height, &self.latest, &mut self.clients[index]);
             let Some(progress) = &mut client.progress else { return };
             let held_before = format!("{progress:?}").contains("held_at: Some");
-            let Next::Send(emission, _) = progress.next(latest, head) else { return };
+            let next = progress.next(latest, head);
+            assert!(!matches!(next, Next::End), "the store is never set back");
+            let Next::Send(emission, _) = next else { return };
             if !emission.event.is_problem() {
                 let seen = seen_in(&emission.event.bytes(emission.height, None).concat());
                 assert!(Some(emission.height) >= client.last_id, "heights never fall");

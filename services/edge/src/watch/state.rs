@@ -46,8 +46,13 @@ impl Latest {
 
     /// Records the answer of a look, read at this height. Returns whether there is a new state.
     pub(super) fn publish(&mut self, question: &Question, answer: &Answer, height: u64) -> bool {
-        let is_reset = height < self.event.height;
         self.looks += 1;
+        // While the store is away, the backend may show an answer that was asked for before the last look's: that
+        // one is not cached if the head had moved before it came.
+        if answer.asked_at < self.asked_at && height <= self.height {
+            return false;
+        }
+        let is_reset = height < self.event.height;
         (self.height, self.asked_at) = (height, answer.asked_at);
         self.resets += u64::from(is_reset);
         let is_new = is_reset || self.event.digest != digest(answer);

@@ -237,6 +237,9 @@ pub(crate) struct TrafficArgs {
     /// Submissions a second, about
     #[arg(long, value_name = "S", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=200))]
     pub(crate) submissions: u32,
+    /// Clients that watch, each with a stream of events
+    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(5..=10_000))]
+    pub(crate) watchers: u32,
 }
 
 /// Options of `rig truth`.

@@ -21,6 +21,7 @@ mod streams;
 mod traffic;
 mod truth;
 mod watches;
+mod watching;
 
 use std::path::Path;
 

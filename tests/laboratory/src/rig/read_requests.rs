@@ -96,6 +96,15 @@ impl ReadRequests {
         self.points.iter().take(10).chain(lists).chain(&self.node[1..2]).cloned().collect()
     }
 
+    /// Paths to watch: of single rows that a drill may change, as many as asked for, and of others of every kind.
+    pub(crate) fn watched(&self, changing: usize) -> (Vec<Arc<str>>, Vec<Arc<str>>) {
+        let path = |request: &ReadRequest| Arc::clone(&request.path);
+        let mut points = self.points.iter().map(path);
+        let changing: Vec<Arc<str>> = points.by_ref().take(changing).collect();
+        let lists = self.lists.iter().step_by(self.lists.len().div_ceil(20).max(1));
+        (changing, points.take(10).chain(lists.chain(&self.node).map(path)).collect())
+    }
+
     /// The request classes of the load. Random single rows and lists of many sizes mostly miss the edge's
     /// cache; requests to node-info go to the edge `uncached`.
     pub(crate) fn mix(self, edge: SocketAddr, uncached: SocketAddr) -> Vec<RequestClass> {

@@ -16,6 +16,7 @@ use super::{
     },
     environment::Environment,
     report::{self, Report},
+    watching::traffic::{WatchResults, WatchTraffic},
 };
 use crate::rig::args::TrafficArgs;
 
@@ -46,9 +47,10 @@ pub(super) struct Traffic {
     pub(super) load: Load,
     pub(super) downloaders: Downloaders,
     pub(super) submitters: Submitters,
+    pub(super) watches: WatchTraffic,
 }
 
-/// The reads and downloads of a run that is over.
+/// The reads, downloads and watches of a run that is over.
 pub(super) struct FinishedTraffic {
     pub(super) load: Load,
     /// When the load ended, on its clock.
@@ -56,6 +58,7 @@ pub(super) struct FinishedTraffic {
     /// All attempts to download a file.
     pub(super) attempts: Vec<DownloadResult>,
     pub(super) files: FileCounts,
+    pub(super) watches: WatchResults,
 }
 
 impl FinishedTraffic {
@@ -64,7 +67,8 @@ impl FinishedTraffic {
         let (reads, read_answers) = self.load.counts();
         let answered = self.attempts.iter().filter(|attempt| attempt.is_answered).count() as u64;
         let (sent, answers) = submissions.counts;
-        (reads + self.attempts.len() as u64 + sent, read_answers + answered + answers)
+        let (watches, streams) = self.watches.record.counts;
+        (reads + self.attempts.len() as u64 + sent + watches, read_answers + answered + answers + streams)
     }
 }
 
@@ -117,7 +121,7 @@ pub(super) fn none_is_outdated<F: report::Figures>(
 }
 
 impl Traffic {
-    /// Starts reads and downloads. Submissions start when the caller awaits [`Submitters::submit`].
+    /// Starts reads, downloads and watches. Submissions start when the caller awaits [`Submitters::submit`].
     pub(super) fn start(
         environment: &Environment<'_>,
         edge: SocketAddr,
@@ -125,7 +129,7 @@ impl Traffic {
         paces: Paces,
         seed: u64,
     ) -> Result<Self, Failure> {
-        let TrafficArgs { rate, downloads, submissions } = args;
+        let TrafficArgs { rate, downloads, submissions, watchers } = args;
         let clients = u64::from(submissions) * TURN.as_millis() as u64 / 1000;
         let plan = submitters::Plan { submissions: 0, clients: clients.max(1), pause: PAUSE };
         let submitters = Submitters::new(edge, plan, seed)?;
@@ -136,7 +140,8 @@ impl Traffic {
         ];
         let downloaders = Downloaders::start(edge, &kinds, seed);
         let load = Load::start(environment.read_requests.clone().mix(edge, edge), rate, seed)?;
-        Ok(Self { load, downloaders, submitters })
+        let watches = WatchTraffic::start(environment, edge, watchers as usize);
+        Ok(Self { load, downloaders, submitters, watches })
     }
 
     /// Waits at least this long, then until reads are fast and successful, at most [`WARM_WITHIN`] more: a
@@ -159,16 +164,20 @@ impl Traffic {
     }
 
     /// Lets requests in progress finish, and ends all clients but the submitters, which must be over.
-    pub(super) async fn finish(self) -> (FinishedTraffic, Submitters) {
-        let Self { load, downloaders, submitters } = self;
+    pub(super) async fn finish(self) -> Result<(FinishedTraffic, Submitters), Failure> {
+        let Self { load, downloaders, submitters, watches } = self;
+        let watches = watches.end().await?;
         let end = load.finish().await;
         let (attempts, files) = downloaders.end(FINISH_WITHIN).await;
-        (FinishedTraffic { load, end, attempts, files }, submitters)
+        Ok((FinishedTraffic { load, end, attempts, files, watches }, submitters))
     }
 
     /// Number of answers that clients received so far.
     pub(super) fn answers(&self) -> u64 {
-        self.load.counts().1 + self.submitters.counts().1 + self.downloaders.counts().1
+        self.load.counts().1
+            + self.submitters.counts().1
+            + self.downloaders.counts().1
+            + self.watches.counts().1
     }
 }
 

@@ -30,7 +30,7 @@ pub(super) fn figures(
     submissions: &SubmissionResults,
     misses: &[FailedRequest],
 ) -> Vec<Column> {
-    let FinishedTraffic { load, end, attempts, files } = traffic;
+    let FinishedTraffic { load, end, attempts, files, watches } = traffic;
     let reads = samples::Figures::of(&load.samples(Duration::ZERO, *end), Duration::ZERO, *end);
     let missed = |kinds: &[RequestKind]| misses.iter().filter(|miss| kinds.contains(&miss.kind)).count();
     vec![
@@ -44,12 +44,15 @@ pub(super) fn figures(
         Column::count("whole files", "wholeFiles", files.whole),
         Column::count("submissions", "submissions", submissions.counts.0),
         Column::count("missed", "submissionsMissed", missed(&[RequestKind::Submission])),
+        Column::count("streams", "streams", watches.record.streams.len()),
+        Column::count("events", "events", watches.record.answers()),
+        Column::count("missed", "streamsMissed", missed(&[RequestKind::Watch])),
     ]
 }
 
 /// All failed requests.
 pub(super) fn misses(traffic: &FinishedTraffic, indefinite: &[IndefiniteSubmission]) -> Vec<FailedRequest> {
-    let FinishedTraffic { load, attempts, .. } = traffic;
+    let FinishedTraffic { load, attempts, watches, .. } = traffic;
     let reads = failed_reads(load).into_iter();
     let downloads = attempts.iter().filter_map(|attempt| {
         let failure = match &attempt.outcome {
@@ -81,7 +84,7 @@ pub(super) fn misses(traffic: &FinishedTraffic, indefinite: &[IndefiniteSubmissi
         let message = format!("{:?} {}", indefinite.outcome, indefinite.message);
         FailedRequest { kind: RequestKind::Submission, failure, when: indefinite.when, message }
     });
-    reads.chain(downloads).chain(submissions).collect()
+    reads.chain(downloads).chain(submissions).chain(watches.misses()).collect()
 }
 
 /// Adds the bars that no read, download or submission got a false answer.

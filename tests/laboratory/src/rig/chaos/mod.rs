@@ -126,7 +126,7 @@ async fn play(
     // The resource usage that is read afterwards is that of a warm mesh.
     let warming_up = traffic(!seed)?;
     warming_up.submit_during(0, warming_up.warm_up(plan.warm_up)).await;
-    warming_up.finish().await;
+    warming_up.finish().await?;
     let before = ResourceUsage::read(environment.mesh).await;
     let counted = RefCell::new(EdgeRequestCount::begin(environment.mesh).await);
     let schedule = plan.faults.draw(&mut SmallRng::seed_from_u64(seed));
@@ -143,7 +143,7 @@ async fn play(
         (done, is_ready)
     };
     let (done, is_ready) = traffic.submit_during(seed, injecting).await;
-    let (traffic, submitters) = traffic.finish().await;
+    let (traffic, submitters) = traffic.finish().await?;
     let counted = counted.into_inner();
     let all_counted = counted.sum(environment.mesh).await;
     let submissions = check_submissions(environment, submitters).await?;
@@ -154,6 +154,8 @@ async fn play(
     let mut report = Report::new(format!("seed {seed}"), figures);
     figures::true_answers(&mut report, &traffic, &submissions);
     none_is_outdated(&traffic.load, &heads, BLUR, &mut report);
+    traffic.watches.are_true(&mut report);
+    traffic.watches.describe_absences(&mut report);
     figures::explained(&mut report, &misses, &spans, plan.after);
     files_are_whole(&traffic.files, &mut report);
     report.bar("every replica serves when all is mended", is_ready);

@@ -12,6 +12,8 @@ use crate::rig::clients::{load::Load, samples::ReadResult};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestKind {
     Read,
+    /// A stream of events, or the request for one.
+    Watch,
     Submission,
     /// A download of the sealed history.
     History,
@@ -26,6 +28,8 @@ pub(crate) enum FailureKind {
     Refused,
     /// The connection broke, or a transfer ended with an error.
     Broken,
+    /// A stream ended regularly, which only its edge's stop may cause.
+    Ended,
     /// Anything else, which no fault explains.
     Other,
 }
@@ -84,6 +88,9 @@ pub(crate) fn asked_after(miss: &FailedRequest, spans: &[FaultSpan]) -> Option<D
 
 /// Whether a fault can cause this failure of this kind of request.
 fn can(fault: Fault, kind: RequestKind, failure: FailureKind) -> bool {
+    if failure == FailureKind::Ended {
+        return matches!(fault, Fault::Stop(Target { name: "edge", .. }) | Fault::Restart("edge"));
+    }
     let is_download = matches!(kind, RequestKind::History | RequestKind::Ledger);
     // Only an edge or the link to it can break a client's connection; a download also breaks when it cannot
     // continue.
@@ -115,10 +122,10 @@ fn can(fault: Fault, kind: RequestKind, failure: FailureKind) -> bool {
 fn concerns(target: Target, kind: RequestKind) -> bool {
     match target.name {
         "edge" | NATS => true,
-        "query" | "node-info" => kind == RequestKind::Read,
+        "query" | "node-info" => matches!(kind, RequestKind::Read | RequestKind::Watch),
         "tx-relay" => kind == RequestKind::Submission,
         "export" => matches!(kind, RequestKind::History | RequestKind::Ledger),
-        DEVNODE => matches!(kind, RequestKind::Submission | RequestKind::Read),
+        DEVNODE => matches!(kind, RequestKind::Submission | RequestKind::Read | RequestKind::Watch),
         _ => false,
     }
 }
@@ -164,6 +171,10 @@ mod tests {
         let cut = [FaultSpan { fault: Fault::Cut(clients, Cut::Reset), when: (at(10), at(10)) }];
         assert!(is_explained(&miss(RequestKind::Submission, FailureKind::Broken, 9, 10), &cut, after));
         let database = [FaultSpan { fault: Fault::Restart(POSTGRES), when: (at(10), at(10)) }];
+        let stop =
+            [FaultSpan { fault: Fault::Stop(Target { name: "edge", replica: 0 }), when: (at(10), at(12)) }];
+        let ended = miss(RequestKind::Watch, FailureKind::Ended, 11, 11);
+        assert!(is_explained(&ended, &stop, after) && !is_explained(&ended, &cut, after));
         assert!(is_explained(&miss(RequestKind::Ledger, FailureKind::Broken, 9, 10), &database, after));
         assert!(!is_explained(&miss(RequestKind::History, FailureKind::Broken, 9, 10), &database, after));
     }

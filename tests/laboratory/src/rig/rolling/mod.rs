@@ -1,7 +1,7 @@
 //! `mesh rig rolling`: repeated rolling restarts of every service, without a failed request.
 //!
 //! Both replicas of each service, edges included, are replaced one after the other while clients read,
-//! download and submit. A download that takes longer than an edge's grace period breaks when its edge
+//! download, submit and watch. A download that takes longer than an edge's grace period breaks when its edge
 //! restarts, and its client resumes it.
 
 mod figures;
@@ -26,6 +26,7 @@ use super::{
     },
     engine::{Run, on_private_mesh, repeat},
     environment::{Environment, REPLICAS},
+    faults::{explanation::FaultSpan, schedule::Fault},
     seed,
     traffic::{
         FinishedTraffic, Paces, SubmissionResults, Traffic, check_submissions, files_are_whole,
@@ -86,7 +87,7 @@ async fn play(
     let traffic = Traffic::start(environment, environment.edge, args.traffic, paces, seed)?;
     let reports = traffic.submit_during(seed, rounds(environment, args, &traffic, seed)).await;
     let mut reports = reports?;
-    let (FinishedTraffic { load, end, attempts, files }, submitters) = traffic.finish().await;
+    let (FinishedTraffic { load, end, attempts, files, watches }, submitters) = traffic.finish().await?;
     let fates = check_submissions(environment, submitters).await?;
     for report in &mut reports {
         report.figures.count(&attempts, &fates.indefinite);
@@ -105,6 +106,8 @@ async fn play(
     submissions_hold(&mut all, &fates);
     downloads_hold(&mut all, &attempts, grace);
     files_are_whole(&files, &mut all);
+    watches.are_true(&mut all);
+    watches.go_on(&mut all, &edge_restarts(&reports));
     latency_holds(&mut all, &load.samples(begun, rolled), &load.samples(rolled, end), args);
     // Without a restart of edges no download breaks.
     if args.service.is_empty() || args.service.iter().any(|name| name == "edge") {
@@ -112,6 +115,13 @@ async fn play(
     }
     reports.push(all);
     Ok(reports)
+}
+
+/// The restarts of the edges.
+fn edge_restarts(reports: &[Report]) -> Vec<FaultSpan> {
+    let edges = reports.iter().filter(|report| report.name.ends_with(" edge"));
+    let span = |when| FaultSpan { fault: Fault::Restart("edge"), when };
+    edges.filter_map(|report| report.figures.when.map(span)).collect()
 }
 
 /// Measures a period without restarts, and then the replacement of every service in each round.

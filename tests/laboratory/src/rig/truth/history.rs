@@ -113,6 +113,49 @@ impl History {
         Ok(state.ends.map_or(Duration::ZERO, |ends| sent.saturating_duration_since(ends)))
     }
 
+    /// The place of the state that an event tells, not before the state at place `from`, and how long before
+    /// `at` its answer had ceased to be the store's.
+    ///
+    /// # Errors
+    /// When no state of this height has the content, or only one before that place, or not yet at that time.
+    pub(super) fn told(
+        &self,
+        (question, height, content): (usize, u64, Content),
+        from: usize,
+        at: Instant,
+    ) -> Result<(usize, Duration), String> {
+        let states = self.states.lock();
+        let first = states.partition_point(|state| state.height < height);
+        let after = states.partition_point(|state| state.height <= height);
+        let is_equal = |place: &usize| states[*place].answers[question] == content;
+        let Some(place) = (first.max(from)..after).find(is_equal) else {
+            return Err(match (first..after).find(is_equal) {
+                Some(place) => {
+                    format!("state {place} of the store after state {from}: {}", self.text(content))
+                }
+                None => format!("not what the store had at height {height}: {}", self.text(content)),
+            });
+        };
+        if states[place].begins > at {
+            return Err(format!("it is of height {height} before that was committed"));
+        }
+        // The answer may be that of later states, too.
+        let last = states[..].partition_point(|state| state.begins <= at);
+        let ends = (place..last).rfind(is_equal).map_or(states[place].ends, |last| states[last].ends);
+        Ok((place, ends.map_or(Duration::ZERO, |ends| at.saturating_duration_since(ends))))
+    }
+
+    /// Whether the answer to a question was the same from one moment to another.
+    pub(super) fn is_unchanged(&self, question: usize, from: Instant, to: Instant) -> bool {
+        let states = self.states.lock();
+        let mut answers = states
+            .iter()
+            .filter(|state| state.begins <= to && state.ends.is_none_or(|ends| ends >= from))
+            .map(|state| state.answers[question]);
+        let first = answers.next();
+        answers.all(|answer| Some(answer) == first)
+    }
+
     /// The text of a content.
     fn text(&self, content: Content) -> String {
         let contents = self.contents.lock();
@@ -155,5 +198,17 @@ mod tests {
         assert!(of(1, contents[1], later, later).is_err(), "content of another height");
         assert!(of(3, contents[3], later, later).is_err(), "a height that the store never had");
         assert!(of(1, contents[0], begun, begun).is_err(), "before the commit");
+        let told =
+            |height, content, from| history.told((question, height, content), from, later).map(|told| told.0);
+        assert_eq!((told(1, contents[0], 0), told(2, contents[1], 0)), (Ok(0), Ok(1)));
+        assert_eq!((told(2, contents[2], 2), told(2, contents[3], 2)), (Ok(2), Ok(3)));
+        assert!(told(2, contents[1], 3).is_err(), "a state before one that was told");
+        assert!(told(1, contents[1], 0).is_err() && told(3, contents[3], 0).is_err(), "another height");
+        assert!(history.told((question, 1, contents[0]), 0, begun).is_err(), "before the commit");
+        let age = |content| history.told((question, 2, content), 0, later).unwrap().1;
+        assert!(age(contents[3]) == Duration::ZERO && age(contents[1]) >= Duration::from_secs(4));
+        assert!(
+            history.is_unchanged(question, later, later) && !history.is_unchanged(question, begun, later)
+        );
     }
 }

@@ -22,7 +22,7 @@ use crate::rig::clients::request::{Judge, ReadRequest};
 
 /// Greatest age of an answer while the store is reachable, and while it is unreachable.
 pub(super) const AGE: Duration = Duration::from_secs(1);
-const AGE_AWAY: Duration = Duration::from_secs(10);
+pub(super) const AGE_AWAY: Duration = Duration::from_secs(10);
 const GZIP: &str = "Accept-Encoding: gzip\r\n";
 
 /// What all judges of a run have observed.

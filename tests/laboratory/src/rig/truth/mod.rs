@@ -3,12 +3,14 @@
 //! A writer commits blocks and late rows whose answers are known from a model of the store, while clients read
 //! in every encoding and revalidate what they have, and processes and links fail one after the other. Every
 //! answer must equal that of a state with its height, and be at most a second old (ten during an outage of the
-//! store); heights never decrease on one connection.
+//! store); heights never decrease on one connection. Watchers of every question are told such states, in their
+//! order, and end with the last one.
 
 mod history;
 mod judge;
 mod rows;
 mod store_model;
+mod watched;
 mod writer;
 
 use std::{
@@ -40,6 +42,7 @@ use super::{
         schedule::{Blockage, Fault, Link, LinkEnd, ScheduledFault, Target},
     },
     seed,
+    watching::watchers::Watchers,
 };
 use crate::{
     metrics,
@@ -66,6 +69,8 @@ const BUS_AWAY_MS: std::ops::Range<u64> = 300..3000;
 const STORE_AWAY_MS: std::ops::Range<u64> = 500..4500;
 /// How long a replica is frozen.
 const FROZEN: Duration = Duration::from_secs(1);
+/// How long after the last block all watchers may take to have its state.
+const DELIVERED_WITHIN: Duration = Duration::from_secs(15);
 /// How long all replicas may take to be ready at the end.
 const READY_WITHIN: Duration = Duration::from_secs(30);
 /// The path that `node-info` answers, of which there is one replica.
@@ -101,6 +106,9 @@ async fn run(mesh: &PrivateMesh, args: &TruthArgs, seed: u64) -> Result<Run<Figu
 
     let observations = Observations::new(Arc::clone(&history));
     let loads = Loads::start(edge, &observations, args.rate, seed)?;
+    let numbering = Arc::clone(&history);
+    let number = Arc::new(move |body: &[u8]| numbering.content(body.to_vec()));
+    let watchers = Watchers::start(edge, watched::watches(&history), number);
     let (injector, is_over) = (FaultInjector::new(mesh).with_links(&links), Cell::new(false));
     let injecting = async {
         injector.run_until(schedule(seed), 1, sleep(length)).await;
@@ -112,11 +120,15 @@ async fn run(mesh: &PrivateMesh, args: &TruthArgs, seed: u64) -> Result<Run<Figu
     let samples = loads.finish().await;
     let names: Vec<&str> = SERVICES.iter().map(|service| service.name).filter(|name| runs(name)).collect();
     let is_ready = mesh.until_serving(&names, READY_WITHIN).await;
+    let differences = watchers.differences(DELIVERED_WITHIN).await;
+    let record = watchers.end().await;
     let faults = injector.injected();
     let spans: Vec<FaultSpan> = faults.iter().map(|fault| fault.span).collect();
     let end = samples.iter().map(|sample| sample.due).max().unwrap_or_default();
     let mut report = Report::new(format!("seed {seed}"), Figures::of(&samples, Duration::ZERO, end));
     answers_hold(&mut report, &loads, &observations, &spans, AFTER * args.play.slack);
+    let allowed = (AFTER * args.play.slack, args.play.slack);
+    watched::watches_hold(&mut report, &history, &record, &differences, &spans, allowed);
     let broken = faults.iter().filter(|fault| !fault.is_repaired).count();
     report.bar(
         format!("faults that were not repaired: {broken} of {}, at most 0", faults.len()),

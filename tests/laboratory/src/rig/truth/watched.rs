@@ -1,0 +1,133 @@
+//! Judges what watchers were told by the history of the store.
+
+use std::{sync::Arc, time::Duration};
+
+use super::{AGE, LIMITS, blocks_store, history::History, judge::AGE_AWAY, may_cause};
+use crate::rig::{
+    clients::samples::Report,
+    faults::explanation::{FailedRequest, FailureKind, FaultSpan, is_explained},
+    watching::{
+        judge::BACK_WITHIN,
+        watchers::{MAX_READS, State, Watch, WatchRecord},
+    },
+};
+
+/// Time from an answer's leaving the store to its reading by the client that watches.
+const ON_ITS_WAY: Duration = Duration::from_millis(500);
+
+/// Clients that watch every question on streams of their own, and on streams of several, twice each.
+pub(super) fn watches(history: &History) -> Vec<Watch> {
+    let reads: Vec<Arc<str>> =
+        history.questions.iter().map(|question| question.path.as_str().into()).collect();
+    let alone = reads.iter().map(|read| Watch { reads: vec![Arc::clone(read)] });
+    let together = reads.chunks(MAX_READS).map(|reads| Watch { reads: reads.to_vec() });
+    let each: Vec<Watch> = alone.chain(together).collect();
+    [each.clone(), each].concat()
+}
+
+/// Adds the bars about watchers.
+pub(super) fn watches_hold(
+    report: &mut Report,
+    history: &History,
+    record: &WatchRecord,
+    differences: &[String],
+    spans: &[FaultSpan],
+    (after, slack): (Duration, u32),
+) {
+    let (wrong, old, longest) = judge(history, record, spans, after, slack);
+    let told = record.answers();
+    report.bar(
+        format!(
+            "states told to {} watchers that the store never held, or held before one told before, or too old: {} of \
+             {told}, at most 0",
+            record.watches.len(),
+            wrong.len() + old.len()
+        ),
+        wrong.is_empty() && old.is_empty() && told > 0,
+    );
+    report.bar(
+        format!("watchers that end with another answer than a plain read: {}, at most 0", differences.len()),
+        differences.is_empty(),
+    );
+    let unexplained = unexplained(record, spans, after);
+    report.bar(
+        format!(
+            "streams that ended, were refused or away for more than {BACK_WITHIN:?}, and problems told, that no fault \
+             explains: {} of {}, at most 0",
+            unexplained.len(),
+            record.streams.len()
+        ),
+        unexplained.is_empty(),
+    );
+    let problems = record.problems().len();
+    report.notes.push(format!(
+        "{told} states and {problems} problems told on {} streams; the oldest while the store was there by {longest:?}",
+        record.streams.len()
+    ));
+    report
+        .messages
+        .extend(wrong.into_iter().chain(old).chain(differences.iter().cloned()).chain(unexplained));
+}
+
+/// What was told that is wrong, what was told too late, and how old the oldest was while the store was there.
+fn judge(
+    history: &History,
+    record: &WatchRecord,
+    spans: &[FaultSpan],
+    after: Duration,
+    slack: u32,
+) -> (Vec<String>, Vec<String>, Duration) {
+    let question_of = |path: &str| history.questions.iter().position(|question| question.path == path);
+    let may_have_changed = |path: &str, from: tokio::time::Instant, to: tokio::time::Instant| {
+        // Another edge may have had the answer that was before.
+        let from = from.checked_sub(AGE + ON_ITS_WAY).unwrap_or(from);
+        question_of(path).is_none_or(|question| !history.is_unchanged(question, from.into(), to.into()))
+    };
+    let (mut wrong, mut old) = (record.contradictions(may_have_changed), Vec::new());
+    let mut longest = Duration::ZERO;
+    let outages: Vec<&FaultSpan> = spans.iter().filter(|span| blocks_store(span.fault)).collect();
+    for stream in &record.streams {
+        let reads = &record.watches[stream.client].reads;
+        let mut places = vec![0; reads.len()];
+        for told in &stream.told {
+            let State::Answer { height, content } = told.what else { continue };
+            let path = &reads[told.read];
+            let Some(question) = question_of(path) else { continue };
+            let from = places[told.read];
+            match history.told((question, height, content), from, told.at.into()) {
+                Err(what) => wrong.push(format!("{path} to client {}: {what}", stream.client)),
+                Ok((place, age)) => {
+                    places[told.read] = place;
+                    let is_away =
+                        outages.iter().any(|span| span.when.0 <= told.at && told.at <= span.when.1 + after);
+                    let most = if is_away { AGE_AWAY } else { AGE } + ON_ITS_WAY * slack;
+                    longest = if is_away { longest } else { longest.max(age) };
+                    if age > most {
+                        old.push(format!(
+                            "{path} to client {}: block {height}, too old by {age:?}",
+                            stream.client
+                        ));
+                    }
+                }
+            }
+        }
+    }
+    (wrong, old, longest)
+}
+
+fn unexplained(record: &WatchRecord, spans: &[FaultSpan], after: Duration) -> Vec<String> {
+    let absences = record.absences();
+    let long = absences.iter().filter(|absence| absence.length() > BACK_WITHIN);
+    let long: Vec<FailedRequest> = long.map(|absence| absence.failed()).collect();
+    let misses = [record.failed(), record.problems(), long].concat();
+    let is_unexplained = |miss: &&FailedRequest| {
+        let is_limits = miss.message.contains(LIMITS);
+        let causes = spans.iter().filter(|span| match miss.failure {
+            // Only the stop of their edge ends streams regularly.
+            FailureKind::Ended => true,
+            failure => may_cause(span.fault, failure, is_limits),
+        });
+        !is_explained(miss, &causes.copied().collect::<Vec<_>>(), after)
+    };
+    misses.iter().filter(is_unexplained).map(|miss| format!("{:?}: {}", miss.failure, miss.message)).collect()
+}

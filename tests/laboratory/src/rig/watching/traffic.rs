@@ -1,0 +1,186 @@
+//! The watchers of the drills of the whole mesh: of rows that change meanwhile, of rows and lists that do not,
+//! and of what node and relay answer; most watch one read, some several on one stream.
+
+use std::{collections::HashMap, net::SocketAddr, sync::Arc, time::Duration};
+
+use mesh::failure::Failure;
+use parking_lot::Mutex;
+
+use super::{
+    changes::{self, Changes},
+    judge::BACK_WITHIN,
+    watchers::{State, Watch, WatchRecord, Watchers},
+};
+use crate::rig::{
+    environment::Environment,
+    faults::explanation::{FailedRequest, FaultSpan, is_explained},
+    report::{self, Report, in_ms},
+};
+
+/// Rows that change.
+const CHANGING: usize = 20;
+/// One of this many clients watches several reads, and how many.
+const SEVERAL_ONE_OF: usize = 5;
+const SEVERAL: usize = 4;
+/// How long after the last change all clients may take to have the state of now: a look at what changed without
+/// a block comes after ten seconds at the latest, and a client that lost its stream comes back.
+const DELIVERED_WITHIN: Duration = Duration::from_secs(20);
+
+/// Clients that watch while rows change.
+pub(crate) struct WatchTraffic {
+    watchers: Watchers,
+    changes: Changes,
+    contents: Arc<Contents>,
+}
+
+/// What was found when it is over.
+pub(crate) struct WatchResults {
+    pub(crate) record: WatchRecord,
+    /// Where a client's last state is not what a plain read gives.
+    differences: Vec<String>,
+    /// Further contradictions.
+    contradictions: Vec<String>,
+    changes: usize,
+}
+
+/// Numbers of bodies, and the versions in them.
+#[derive(Default)]
+struct Contents {
+    numbers: Mutex<HashMap<Vec<u8>, usize>>,
+    versions: Mutex<Vec<Option<u64>>>,
+}
+
+impl Contents {
+    fn number(&self, body: &[u8]) -> usize {
+        let mut numbers = self.numbers.lock();
+        if let Some(number) = numbers.get(body) {
+            return *number;
+        }
+        let mut versions = self.versions.lock();
+        versions.push(changes::version(body));
+        numbers.insert(body.to_vec(), versions.len() - 1);
+        versions.len() - 1
+    }
+}
+
+impl WatchTraffic {
+    /// Starts this many clients.
+    pub(crate) fn start(environment: &Environment<'_>, edge: SocketAddr, clients: usize) -> Self {
+        let (changing, mut reads) = environment.read_requests.watched(CHANGING);
+        reads.splice(0..0, changing.clone());
+        let read = |number: usize| Arc::clone(&reads[number % reads.len()]);
+        let watches = (0..clients).map(|client| match client % SEVERAL_ONE_OF {
+            0 => Watch { reads: (0..SEVERAL).map(|other| read(client * 7 + other * 11)).collect() },
+            _ => Watch { reads: vec![read(client)] },
+        });
+        let contents = Arc::<Contents>::default();
+        let numbering = Arc::clone(&contents);
+        let watchers =
+            Watchers::start(edge, watches.collect(), Arc::new(move |body| Some(numbering.number(body))));
+        Self { watchers, changes: Changes::start(&environment.servers, changing), contents }
+    }
+
+    /// Numbers of requests sent and of answers received so far.
+    pub(crate) fn counts(&self) -> (u64, u64) {
+        self.watchers.counts()
+    }
+
+    /// Ends the changes, waits until every client has the state of now, and ends the clients.
+    pub(crate) async fn end(self) -> Result<WatchResults, Failure> {
+        let Self { watchers, changes, contents } = self;
+        let changes = changes.end().await?;
+        let differences = watchers.differences(DELIVERED_WITHIN).await;
+        let record = watchers.end().await;
+        let mut contradictions =
+            record.contradictions(|path, from, to| changes::may_have_changed(&changes, path, from, to));
+        contradictions.extend(older_versions(&record, &contents.versions.lock()));
+        Ok(WatchResults { record, differences, contradictions, changes: changes.len() })
+    }
+}
+
+/// Where a client was told a version that is older than one told before: on one stream, or at a greater height.
+fn older_versions(record: &WatchRecord, versions: &[Option<u64>]) -> Vec<String> {
+    let mut found = Vec::new();
+    for (client, streams) in record.by_client() {
+        let reads = &record.watches[client].reads;
+        let mut newest: Vec<(u64, u64)> = vec![(0, 0); reads.len()];
+        for stream in streams {
+            let mut newest_here = vec![0; reads.len()];
+            for told in &stream.told {
+                let State::Answer { height, content } = told.what else { continue };
+                let Some(version) = versions[content] else { continue };
+                let (at, before) = newest[told.read];
+                if version < newest_here[told.read] || version < before && height > at {
+                    found.push(format!(
+                        "version {version} at height {height} after version {before} at height {at} to client {client} ({})",
+                        reads[told.read]
+                    ));
+                }
+                newest_here[told.read] = version;
+                newest[told.read] = newest[told.read].max((height, version));
+            }
+        }
+    }
+    found
+}
+
+impl WatchResults {
+    /// Adds the bars that hold in every drill: what was told is not contradictory, and in the end it is what a
+    /// plain read gives.
+    pub(crate) fn are_true<F: report::Figures>(&self, report: &mut Report<F>) {
+        let Self { record, differences, contradictions, changes } = self;
+        let events = record.answers();
+        report.bar(
+            format!(
+                "states told to {} watchers while {changes} rows changed that fall back or are told again: {} of {events}, \
+                 at most 0",
+                record.watches.len(),
+                contradictions.len()
+            ),
+            contradictions.is_empty() && events > 0,
+        );
+        report.bar(
+            format!(
+                "watchers that end with another answer than a plain read: {}, at most 0",
+                differences.len()
+            ),
+            differences.is_empty(),
+        );
+        report.messages.extend(contradictions.iter().chain(differences).cloned());
+    }
+
+    /// What a fault has to explain: streams that ended, attempts that failed, problems that were told, and
+    /// clients that were without a stream for too long.
+    pub(crate) fn misses(&self) -> Vec<FailedRequest> {
+        let absences = self.record.absences();
+        let long = absences.iter().filter(|absence| absence.length() > BACK_WITHIN);
+        let long: Vec<FailedRequest> = long.map(|absence| absence.failed()).collect();
+        [self.record.failed(), self.record.problems(), long].concat()
+    }
+
+    /// Adds the bars of a drill in which edges stop in order: every client is soon back, and told no problem.
+    pub(crate) fn go_on<F: report::Figures>(&self, report: &mut Report<F>, restarts: &[FaultSpan]) {
+        let misses = self.misses();
+        let unexplained: Vec<&FailedRequest> =
+            misses.iter().filter(|miss| !is_explained(miss, restarts, Duration::ZERO)).collect();
+        let ended = misses.len() - unexplained.len();
+        report.bar(
+            format!(
+                "streams of watchers that broke, were refused, or were not back within {BACK_WITHIN:?}, and problems \
+                 told: {}, at most 0; streams that ended with their edge: {ended}",
+                unexplained.len()
+            ),
+            unexplained.is_empty(),
+        );
+        report
+            .messages
+            .extend(unexplained.iter().map(|miss| format!("{:?}: {}", miss.failure, miss.message)));
+        self.describe_absences(report);
+    }
+
+    /// Adds a note of how long clients were without a stream.
+    pub(crate) fn describe_absences<F: report::Figures>(&self, report: &mut Report<F>) {
+        let longest = self.record.absences().iter().map(|absence| absence.length()).max().unwrap_or_default();
+        report.notes.push(format!("the longest time without a stream: {}", in_ms(longest)));
+    }
+}
