@@ -88,7 +88,8 @@ fn watches_at_their_limits_harm_nobody() {
     let watches: Vec<_> = played.iter().map(|phase| phase["watches"].as_u64().unwrap()).collect();
     assert_eq!(watches, [70, 60, 200], "{stdout}");
     for phase in played {
-        assert!(phase["events"].as_u64().unwrap() >= 20, "{phase}");
+        // The short form of the last one is over before the next block.
+        assert!(phase["phase"] == "drain" || phase["events"].as_u64().unwrap() >= 20, "{phase}");
         assert!(phase["bars"].as_array().unwrap().len() >= 9, "{phase}");
     }
 }

@@ -1,6 +1,6 @@
 //! Watches over HTTP: the events of one or several watchers as server-sent events (W1, W4, W10, W11).
 
-use std::{io, sync::Arc};
+use std::{io, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures_util::{
@@ -18,7 +18,7 @@ use warp::reply::{Reply as _, Response};
 
 use crate::{
     admission::address_limit::AddressPermit,
-    watch::{event::Emission, registry::Watches, schedule::QUIET_INTERVAL, watcher::Watcher},
+    watch::{event::Emission, registry::Watches, watcher::Watcher},
     wire::{connection::ConnectionState, endless::Endless},
 };
 
@@ -28,6 +28,9 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// The pause before a client comes back, milliseconds (W1).
 const RETRY: &str = "retry: 1000\n";
+
+/// Silence before a sign of life (W4), longer than the time between two looks: it says that nothing has changed.
+const SIGN_INTERVAL: Duration = Duration::from_secs(12);
 
 /// Whether the client wants events: it accepts them, and does not accept JSON beside them as clients do that
 /// list all they could read.
@@ -170,7 +173,7 @@ impl EventStream {
             biased;
             () = ending => Step::End,
             emission = emission => Step::Event(emission),
-            () = sleep_until(*sent_at + QUIET_INTERVAL) => Step::NothingNew,
+            () = sleep_until(*sent_at + SIGN_INTERVAL) => Step::NothingNew,
         }
     }
 }

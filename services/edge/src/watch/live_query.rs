@@ -93,7 +93,7 @@ impl LiveQuery {
         let query = Arc::new(Self {
             question: Arc::clone(question),
             source,
-            latest: Mutex::new(Latest::new(question, answer, height)),
+            latest: Mutex::new(Latest::new(question, answer, height, Instant::now())),
             looked: Notify::new(),
             watchers: Mutex::default(),
             pending: Pending::default(),
@@ -155,7 +155,7 @@ impl LiveQuery {
 
     /// Publishes an answer that was read at this height, if it has changed.
     fn publish(self: &Arc<Self>, answer: &Answer, height: u64) {
-        let is_new = self.latest.lock().publish(&self.question, answer, height);
+        let is_new = self.latest.lock().publish(&self.question, answer, height, Instant::now());
         self.tell(is_new);
     }
 

@@ -102,7 +102,7 @@ impl World {
         let question = Question { operation: "ListThings", encoding, message: Bytes::new() };
         let store = Seen { height: 1, content: 1 };
         let template = answer_of(template, store, start);
-        let latest = Latest::new(&question, &template, store.height);
+        let latest = Latest::new(&question, &template, store.height, start);
         let block_ms = if rng.random_bool(0.5) { 1000 } else { 60 };
         let client = || Client { progress: None, ready_ms: 0, told: None, last_id: None, comes_back_ms: 0 };
         Self {
@@ -288,7 +288,8 @@ impl World {
                     self.head.height = self.head.height.max(seen.height);
                     self.schedule.end(LookResult::AtHeight);
                     let answer = answer_of(&self.template, seen, self.at(began_ms));
-                    self.latest.publish(&self.question, &answer, seen.height);
+                    let now = self.at(self.now_ms);
+                    self.latest.publish(&self.question, &answer, seen.height, now);
                     self.cache(seen, began_ms);
                 }
                 None => {
@@ -349,7 +350,7 @@ impl World {
         let answer = answer_of(&self.template, seen, asked_at);
         let client = &mut self.clients[index];
         let (progress, first) =
-            Progress::begin(&self.latest, &self.question, &answer, seen.height, client.last_id);
+            Progress::begin(&self.latest, &self.question, &answer, seen.height, client.last_id, asked_at);
         client.progress = Some(progress);
         if let Some(first) = first {
             assert!(Some(first.height) > client.last_id, "nothing is told twice");

@@ -19,6 +19,8 @@ pub(crate) struct Latest {
     height: u64,
     /// When the last look asked for it.
     asked_at: Instant,
+    /// When it came.
+    came_at: Instant,
     /// Number of the state, counted from 1.
     number: u64,
     /// Looks so far.
@@ -29,9 +31,10 @@ pub(crate) struct Latest {
 
 impl Latest {
     /// The state after the first look, at this height.
-    pub(super) fn new(question: &Question, answer: &Answer, height: u64) -> Self {
+    pub(super) fn new(question: &Question, answer: &Answer, height: u64, now: Instant) -> Self {
         let event = Arc::new(Event::of_answer(question, answer, height));
-        Self { event, height, asked_at: answer.asked_at, number: 1, looks: 1, resets: 0 }
+        let asked_at = answer.asked_at;
+        Self { event, height, asked_at, came_at: now, number: 1, looks: 1, resets: 0 }
     }
 
     /// Number of the state, counted from 1.
@@ -45,15 +48,21 @@ impl Latest {
     }
 
     /// Records the answer of a look, read at this height. Returns whether there is a new state.
-    pub(super) fn publish(&mut self, question: &Question, answer: &Answer, height: u64) -> bool {
+    pub(super) fn publish(
+        &mut self,
+        question: &Question,
+        answer: &Answer,
+        height: u64,
+        now: Instant,
+    ) -> bool {
         self.looks += 1;
-        // While the store is away, the backend may show an answer that was asked for before the last look's: that
-        // one is not cached if the head had moved before it came.
-        if answer.asked_at < self.asked_at && height <= self.height {
+        // One that was asked for before the last one came, by a plain read, may have seen the store before it:
+        // rows that come late change an answer at the same height.
+        if height <= self.height && answer.asked_at <= self.came_at {
             return false;
         }
         let is_reset = height < self.event.height;
-        (self.height, self.asked_at) = (height, answer.asked_at);
+        (self.height, self.asked_at, self.came_at) = (height, answer.asked_at, now);
         self.resets += u64::from(is_reset);
         let is_new = is_reset || self.event.digest != digest(answer);
         is_new && self.replace(Event::of_answer(question, answer, height))
@@ -114,8 +123,10 @@ impl Progress {
         answer: &Answer,
         height: u64,
         last_id: Option<u64>,
+        now: Instant,
     ) -> (Self, Option<Emission>) {
-        let (number, resets, asked_at) = (latest.number, latest.resets, answer.asked_at);
+        // Only what is asked for from now on is certainly newer.
+        let (number, resets, asked_at) = (latest.number, latest.resets, now);
         if let Some(height) = last_id.filter(|last_id| *last_id >= height) {
             return (Self { height, asked_at, digest: None, number, resets, held_at: None }, None);
         }

@@ -2,6 +2,8 @@
 
 use std::{future::pending, sync::Arc};
 
+use tokio::time::Instant;
+
 use crate::{
     respond::answer::Answer,
     watch::{
@@ -24,7 +26,8 @@ impl Watcher {
     /// `last_id` (W6).
     pub(super) fn new(query: &Arc<LiveQuery>, answer: &Answer, height: u64, last_id: Option<u64>) -> Self {
         let subscription = query.subscribe();
-        let (progress, first) = Progress::begin(&query.latest(), query.question(), answer, height, last_id);
+        let (progress, first) =
+            Progress::begin(&query.latest(), query.question(), answer, height, last_id, Instant::now());
         Self { subscription, first, progress }
     }
 

@@ -1,7 +1,7 @@
 //! Answers without an end over HTTP/1, written to the socket itself. A watch is the last answer of its
 //! connection and stays open for hours, mostly silent. hyper would keep two buffers for it, which is more than
-//! all that a watch needs; so it gives the connection back, and the end of the connection is that of the
-//! answer (RFC 9112, 6.3).
+//! all that a watch needs; so it gives the connection back. The answer comes in chunks, so that a client sees
+//! whether it has ended or was broken off; to HTTP/1.0 its end is that of the connection (RFC 9112, 6.3).
 
 use std::{
     error::Error,
@@ -11,7 +11,7 @@ use std::{
 
 use bytes::{Buf, Bytes};
 use futures_util::FutureExt;
-use http::{Response, response::Parts};
+use http::{Response, Version, response::Parts};
 use http_body_util::BodyExt;
 use hyper::body::Body;
 use jiff::{Timestamp, fmt::rfc2822::DateTimePrinter};
@@ -70,11 +70,12 @@ where
     S: AsyncRead + AsyncWrite + Unpin,
     B: Body<Data = Bytes> + Unpin,
 {
-    let (mut pieces, mut body) = {
+    let is_chunked = answer.version() == Version::HTTP_11;
+    let (mut head, mut body) = {
         let (head, body) = answer.into_parts();
-        (vec![encode_head(&head)], body)
+        (Some(encode_head(&head, is_chunked)), body)
     };
-    let mut is_silent = true;
+    let (mut pieces, mut is_silent) = (Vec::new(), true);
     loop {
         let mut unread = [0; 64];
         let has_ended = tokio::select! {
@@ -89,6 +90,10 @@ where
                 }
             },
         };
+        if is_chunked {
+            frame(&mut pieces, has_ended);
+        }
+        pieces.splice(..0, head.take());
         write_all(&mut socket, &mut pieces).await?;
         if has_ended {
             return socket.shutdown().await;
@@ -110,12 +115,18 @@ async fn take_ready<B: Body<Data = Bytes> + Unpin>(body: &mut B, pieces: &mut Ve
     }
 }
 
+/// Makes one chunk of all pieces, and adds the last chunk at the end (RFC 9112, 7.1).
+fn frame(pieces: &mut Vec<Bytes>, has_ended: bool) {
+    let length: usize = pieces.iter().map(Bytes::len).sum();
+    if length > 0 {
+        pieces.insert(0, format!("{length:x}\r\n").into());
+        pieces.push(Bytes::from_static(b"\r\n"));
+    }
+    pieces.extend(has_ended.then_some(Bytes::from_static(b"0\r\n\r\n")));
+}
+
 /// Writes all pieces, and leaves none.
 async fn write_all<S: AsyncWrite + Unpin>(socket: &mut S, pieces: &mut Vec<Bytes>) -> io::Result<()> {
-    if let [only] = &pieces[..] {
-        socket.write_all(only).await?;
-        pieces.clear();
-    }
     while !pieces.is_empty() {
         let slices: Vec<IoSlice<'_>> = pieces.iter().map(|piece| IoSlice::new(piece)).collect();
         let mut written = socket.write_vectored(&slices).await?;
@@ -133,10 +144,11 @@ async fn write_all<S: AsyncWrite + Unpin>(socket: &mut S, pieces: &mut Vec<Bytes
 }
 
 /// The status line and the headers of an answer.
-fn encode_head(head: &Parts) -> Bytes {
+fn encode_head(head: &Parts, is_chunked: bool) -> Bytes {
     let reason = head.status.canonical_reason().unwrap_or_default();
     let date = DateTimePrinter::new().timestamp_to_rfc9110_string(&Timestamp::now()).unwrap_or_default();
-    let first = format!("HTTP/1.1 {} {reason}\r\ndate: {date}\r\n", head.status.as_u16());
+    let coding = if is_chunked { "transfer-encoding: chunked\r\n" } else { "" };
+    let first = format!("HTTP/1.1 {} {reason}\r\ndate: {date}\r\n{coding}", head.status.as_u16());
     let mut bytes = first.into_bytes();
     for (name, value) in &head.headers {
         for part in [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"] {
@@ -166,14 +178,14 @@ mod tests {
     type Pieces = mpsc::UnboundedSender<&'static str>;
 
     /// An answer whose body is what is sent, written to a connection that holds this many bytes.
-    fn write(bytes: usize) -> (Pieces, DuplexStream, JoinHandle<io::Result<()>>) {
+    fn write(bytes: usize, version: Version) -> (Pieces, DuplexStream, JoinHandle<io::Result<()>>) {
         let (sender, receiver) = mpsc::unbounded_channel();
         let pieces = stream::unfold(receiver, |mut receiver: mpsc::UnboundedReceiver<_>| async {
             let piece = receiver.recv().await?;
             Some((Ok::<_, Infallible>(Frame::data(Bytes::from(piece))), receiver))
         });
         let body = StreamBody::new(Box::pin(pieces));
-        let answer = Response::builder().header("x-one", "1").body(body).unwrap();
+        let answer = Response::builder().version(version).header("x-one", "1").body(body).unwrap();
         let (client, server) = duplex(bytes);
         (sender, client, tokio::spawn(write_answer(server, answer)))
     }
@@ -183,32 +195,40 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_answer_is_written_as_it_comes_and_its_end_is_that_of_the_connection() {
-        for bytes in [1, 7, 4096] {
-            let (sender, mut client, writing) = write(bytes);
+    async fn an_answer_is_written_as_it_comes_and_its_end_is_seen() {
+        for (bytes, version) in [(1, Version::HTTP_11), (7, Version::HTTP_10), (4096, Version::HTTP_11)] {
+            let (sender, mut client, writing) = write(bytes, version);
             for piece in ["one", "", "two"] {
                 sender.send(piece).unwrap();
             }
-            let mut read = vec![0; 19];
-            client.read_exact(&mut read).await.unwrap();
-            assert_eq!(read, b"HTTP/1.1 200 OK\r\nda");
+            let mut text = String::new();
+            while !text.ends_with("two") {
+                text.push(char::from(client.read_u8().await.unwrap()));
+            }
             client.write_all(b"G").await.unwrap();
             sender.send("three").unwrap();
             drop(sender);
-            let mut rest = String::new();
-            client.read_to_string(&mut rest).await.unwrap();
-            assert!(rest.starts_with("te: ") && rest.contains(" GMT\r\n"), "{rest}");
-            assert!(rest.ends_with("\r\nx-one: 1\r\n\r\nonetwothree"), "{rest}");
+            client.read_to_string(&mut text).await.unwrap();
             ends(writing).await.unwrap();
+            let (head, body) = text.split_once("\r\n\r\n").unwrap();
+            assert!(
+                head.starts_with("HTTP/1.1 200 OK\r\ndate: ") && head.ends_with("\r\nx-one: 1"),
+                "{head}"
+            );
+            match version {
+                Version::HTTP_10 => assert_eq!(body, "onetwothree"),
+                _ => assert_eq!(body, "6\r\nonetwo\r\n5\r\nthree\r\n0\r\n\r\n"),
+            }
+            assert_eq!(head.contains("\r\ntransfer-encoding: chunked\r\n"), version == Version::HTTP_11);
         }
     }
 
     #[tokio::test]
     async fn a_client_that_leaves_ends_it() {
-        let (_sender, client, writing) = write(4096);
+        let (_sender, client, writing) = write(4096, Version::HTTP_11);
         drop(client);
         ends(writing).await.unwrap();
-        let (sender, client, writing) = write(7);
+        let (sender, client, writing) = write(7, Version::HTTP_11);
         sender.send("more than is taken").unwrap();
         drop(client);
         ends(writing).await.unwrap_err();

@@ -283,6 +283,7 @@ impl<S: WarpService> Acceptor<S> {
                 Ok(exchange.track(response.map(EitherBody::Right)))
             })));
         }
+        let version = request.version();
         let answered = self.service.call_warp(request, client, question);
         let (phase, connection) = (self.phase.clone(), Arc::clone(connection));
         // Boxed, since the future of the filter is large and would be moved with every answer of the fast
@@ -290,9 +291,10 @@ impl<S: WarpService> Acceptor<S> {
         Either::Right(Either::Right(Box::pin(async move {
             let Ok(response) = answered.await;
             let is_http1 = exchange.is_http1;
-            let answer = exchange.finish(response, &phase);
+            let mut answer = exchange.finish(response, &phase);
             // What hyper has not written of an earlier answer would be lost.
             if is_http1 && Endless::is(&answer) && !connection.is_blocked() {
+                *answer.version_mut() = version;
                 return Err(WithoutHyper::new(answer));
             }
             Ok(answer)

@@ -232,7 +232,10 @@ impl Connection {
                 // Without reserved capacity the buffer would grow by a few bytes, and only those would be read.
                 piece.reserve(most);
                 if self.stream.read_buf(&mut piece.limit(most)).await? == 0 {
-                    return Err(io::ErrorKind::UnexpectedEof.into());
+                    return match framing {
+                        Body::UntilClose => Ok(false),
+                        Body::Length(_) | Body::Chunked(_) => Err(io::ErrorKind::UnexpectedEof.into()),
+                    };
                 }
             } else {
                 piece.append(&mut self.unread);
