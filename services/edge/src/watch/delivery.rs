@@ -1,12 +1,15 @@
-//! Wakes the watchers of what has changed, a few at a time: between two handfuls everything else on the edge's
-//! thread has its turn, so that a plain read does not stand behind ten thousand events.
+//! Wakes the watchers of what has changed, a few at a time. Between two handfuls everything else on the edge's
+//! thread has its turn, and other processes have the processor, so that a plain read does not stand behind ten
+//! thousand events.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
 };
 
-use futures_util::task::AtomicWaker;
 use tokio::{
     sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
     task::yield_now,
@@ -48,11 +51,10 @@ async fn deliver(mut changed: UnboundedReceiver<Arc<LiveQuery>>) {
     while let Some(query) = changed.recv().await {
         // What changes from here on is delivered once more.
         query.pending().0.store(false, Ordering::Release);
-        let wakers: Vec<Arc<AtomicWaker>> = query.wakers();
-        for handful in wakers.chunks(HANDFUL) {
+        for handful in query.wakers().chunks(HANDFUL) {
             handful.iter().for_each(|waker| waker.wake());
             yield_now().await;
-            std::thread::yield_now();
+            thread::yield_now();
         }
     }
 }

@@ -91,6 +91,7 @@ impl Latest {
 #[derive(Debug)]
 pub(crate) struct Progress {
     height: u64,
+    /// At the same height, what was asked for later is newer.
     asked_at: Instant,
     /// `None` for a client that has come back with this height and gets the next state in any case.
     digest: Option<u64>,
@@ -140,7 +141,7 @@ impl Progress {
         (progress, Some(Emission { event, height }))
     }
 
-    /// Whether the last look is certainly newer than what the watcher has: at a newer block, or begun later. A
+    /// Whether the last look is certainly newer than what the watcher has: at a newer block, or asked for later. A
     /// client that has come back with the height of the newest block has what that block began with, so that
     /// only rows that came late are newer.
     fn is_passed(&self, latest: &Latest) -> bool {

@@ -31,7 +31,7 @@ const OVER_HTTP1_SHORT: usize = 20;
 /// Watches on one connection of HTTP/2.
 const ON_A_CONNECTION: usize = 100;
 const ON_A_CONNECTION_SHORT: usize = 20;
-/// Most memory of the edge for a watch, KiB: about what one over HTTP/1.1 costs.
+/// Most memory of the edge for a watch with its share of a connection, KiB.
 const KIB_EACH: f64 = 32.0;
 /// How soon the edge takes another watch when one is closed.
 const CLOSED_WITHIN: Duration = Duration::from_secs(5);
