@@ -230,8 +230,7 @@ impl Looker {
         }
         self.schedule.begin(now, head);
         let query = Arc::clone(&self.query);
-        let last_height = query.latest().height();
-        let look = async move { query.watches.look(&query.question, last_height).await };
+        let look = async move { query.watches.look(&query.question).await };
         let ended = look.into_actor(self).map(move |result, looker, context| {
             looker.end_look(result, now, head);
             looker.look_or_wait(context);

@@ -30,7 +30,6 @@ use crate::{
     metrics::{LimitKind, Metrics},
     respond::answer::Answer,
     watch::{delivery::Delivery, live_query::LiveQuery, watcher::Watcher},
-    wire::connection::ConnectionState,
 };
 
 /// Looks at the same time, so that thousands of distinct questions do not stand in front of plain reads.
@@ -125,22 +124,15 @@ impl Watches {
         is_removed
     }
 
-    /// Reads an answer for a live query. While the store is away, one below the height of the last look is not
-    /// shown again: watchers have seen newer.
-    pub(super) async fn look(
-        &self,
-        question: &Arc<Question>,
-        last_height: u64,
-    ) -> Result<Arc<Answer>, Problem> {
+    /// Reads an answer for a live query.
+    pub(super) async fn look(&self, question: &Arc<Question>) -> Result<Arc<Answer>, Problem> {
         let _permit = self.looks.acquire().await;
-        let connection = Arc::<ConnectionState>::default();
-        connection.raise_min_height(last_height);
         let context = CallContext {
             request_id: nuid::next().to_string(),
             traceparent: None,
             deadline: Instant::now() + self.answer_time,
             has_full_time: true,
-            connection,
+            connection: Arc::default(),
         };
         self.backend.read(question, &context).await
     }

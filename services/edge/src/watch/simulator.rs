@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     ask::{
-        cache::{Question, tests::answer},
+        cache::{FRESH, Question, tests::answer},
         heads::HeadStatus,
     },
     respond::answer::Answer,
@@ -44,6 +44,7 @@ struct Seen {
 }
 
 /// A read under way: it sees the store in its middle.
+#[derive(Clone)]
 struct Read {
     began_ms: u64,
     head: HeadStatus,
@@ -54,6 +55,8 @@ struct Read {
 
 struct Client {
     progress: Option<Progress>,
+    /// The read that a stream begins with.
+    opening: Option<Read>,
     /// When it takes bytes again.
     ready_ms: u64,
     /// What it was told last on any stream.
@@ -104,7 +107,14 @@ impl World {
         let template = answer_of(template, store, start);
         let latest = Latest::new(&question, &template, store.height, start);
         let block_ms = if rng.random_bool(0.5) { 1000 } else { 60 };
-        let client = || Client { progress: None, ready_ms: 0, told: None, last_id: None, comes_back_ms: 0 };
+        let client = || Client {
+            progress: None,
+            opening: None,
+            ready_ms: 0,
+            told: None,
+            last_id: None,
+            comes_back_ms: 0,
+        };
         Self {
             start,
             question,
@@ -148,6 +158,21 @@ impl World {
         Read { began_ms: self.now_ms, head: self.head, sees_ms, ends_ms, seen: None }
     }
 
+    /// A read as the backend makes it: out of the cache while that is fresh, or one that is under way already.
+    fn shared_read(&mut self) -> Read {
+        let (now_ms, head) = (self.now_ms, self.head);
+        let is_fresh = |(seen, began_ms): &(Seen, u64)| {
+            seen.height == head.height && now_ms - began_ms < FRESH.as_millis() as u64
+        };
+        if let Some((seen, began_ms)) = self.cached.filter(is_fresh) {
+            return Read { began_ms, head, sees_ms: now_ms, ends_ms: now_ms + 1, seen: Some(Some(seen)) };
+        }
+        match &self.plain {
+            Some(read) => Read { head, ..read.clone() },
+            None => self.read(),
+        }
+    }
+
     /// When something happens next.
     fn next_ms(&self) -> u64 {
         let of_read = |read: &Option<Read>| {
@@ -159,9 +184,11 @@ impl World {
         });
         let busy = [self.next_block_ms, self.next_late_row_ms, self.next_outage_ms, self.next_plain_ms];
         let times = [of_read(&self.plain), of_read(&self.look), look_due.filter(|_| self.look.is_none())];
+        let openings = self.clients.iter().filter_map(|client| of_read(&client.opening));
         let clients = self.clients.iter().flat_map(|client| [client.ready_ms, client.comes_back_ms]);
         let all = times.into_iter().flatten().chain(self.announced.iter().map(|(at, _)| *at));
         all.chain(busy.into_iter().filter(|_| self.is_busy()))
+            .chain(openings)
             .chain(clients)
             .filter(|at| *at > self.now_ms)
             .chain([BUSY_MS, LAST_BLOCK_MS].into_iter().filter(|at| *at > self.now_ms))
@@ -245,7 +272,8 @@ impl World {
 
     fn reads_go_on(&mut self) {
         let seen = (!self.is_away).then_some(self.store);
-        for read in [&mut self.plain, &mut self.look].into_iter().flatten() {
+        let openings = self.clients.iter_mut().map(|client| &mut client.opening);
+        for read in [&mut self.plain, &mut self.look].into_iter().chain(openings).flatten() {
             if self.now_ms >= read.sees_ms && read.seen.is_none() {
                 read.seen = Some(seen);
             }
@@ -254,13 +282,18 @@ impl World {
             self.next_plain_ms = self.now_ms + self.rng.random_range(1..400);
             self.plain = Some(self.read());
         }
-        if let Some(read) = self.plain.take_if(|read| self.now_ms >= read.ends_ms)
-            && let Some(Some(seen)) = read.seen
-        {
-            self.head.height = self.head.height.max(seen.height);
-            self.cache(seen, read.began_ms);
-            self.shown = self.shown.max(seen);
+        if let Some(read) = self.plain.take_if(|read| self.now_ms >= read.ends_ms) {
+            self.plain_read_ends(&read);
         }
+    }
+
+    /// What a client is shown, if the backend takes the answer: not below the head that was known when it was asked.
+    fn plain_read_ends(&mut self, read: &Read) -> Option<Seen> {
+        let seen = read.seen.flatten().filter(|seen| seen.height >= read.head.height)?;
+        self.head.height = self.head.height.max(seen.height);
+        self.cache(seen, read.began_ms);
+        self.shown = self.shown.max(seen);
+        Some(seen)
     }
 
     /// Stores what is not older than the head that is known by now, as the cache does.
@@ -272,11 +305,9 @@ impl World {
         }
     }
 
-    /// What the backend shows of the cache while the store is away: nothing below the height of the last look.
+    /// What the backend shows of the cache while the store is away, which may be older than the last look.
     fn stale(&self) -> Option<(Seen, u64)> {
-        self.cached.filter(|(seen, began_ms)| {
-            self.is_away && seen.height >= self.latest.height() && self.now_ms - began_ms < STALE_MS
-        })
+        self.cached.filter(|(_, began_ms)| self.is_away && self.now_ms - began_ms < STALE_MS)
     }
 
     fn live_query_looks(&mut self) {
@@ -311,7 +342,7 @@ impl World {
         self.looks += 1;
         self.looked_ms = self.now_ms;
         self.schedule.begin(self.at(self.now_ms), self.head);
-        self.look = Some(self.read());
+        self.look = Some(self.shared_read());
     }
 
     fn client_reads(&mut self, index: usize) {
@@ -329,6 +360,7 @@ impl World {
             if !emission.event.is_problem() {
                 let seen = seen_in(&emission.event.bytes(emission.height, None).concat());
                 assert!(Some(emission.height) >= client.last_id, "heights never fall");
+                assert!(Some(seen.content) >= client.told.map(|told| told.content), "a state is never older");
                 // What was held back is sent at the next look, even if blocks come faster than looks.
                 let is_fresh = latest.height() >= self.shown.height || held_before;
                 assert!(is_fresh, "{seen:?} is sent after a plain read has shown {:?}", self.shown);
@@ -339,18 +371,25 @@ impl World {
         }
     }
 
-    /// A client begins with a plain read, which is answered at once here, or comes back with its last id.
+    /// A client begins with a plain read, or comes back with its last id.
     fn client_begins(&mut self, index: usize) {
-        if self.is_away || self.store.height < self.head.height {
-            self.clients[index].comes_back_ms = self.now_ms + 1000;
+        let Some(read) = &self.clients[index].opening else {
+            self.clients[index].opening = Some(self.shared_read());
+            return;
+        };
+        if self.now_ms < read.ends_ms {
             return;
         }
-        let (asked_at, seen) = (self.at(self.now_ms), self.store);
-        self.head.height = self.head.height.max(seen.height);
-        let answer = answer_of(&self.template, seen, asked_at);
+        let read = self.clients[index].opening.take().unwrap();
+        let Some(seen) = self.plain_read_ends(&read) else {
+            self.clients[index].comes_back_ms = self.now_ms + 1000;
+            return;
+        };
+        let now = self.at(self.now_ms);
+        let answer = answer_of(&self.template, seen, self.at(read.began_ms));
         let client = &mut self.clients[index];
         let (progress, first) =
-            Progress::begin(&self.latest, &self.question, &answer, seen.height, client.last_id, asked_at);
+            Progress::begin(&self.latest, &self.question, &answer, seen.height, client.last_id, now);
         client.progress = Some(progress);
         if let Some(first) = first {
             assert!(Some(first.height) > client.last_id, "nothing is told twice");

@@ -56,8 +56,8 @@ impl Latest {
         now: Instant,
     ) -> bool {
         self.looks += 1;
-        // One that was asked for before the last one came, by a plain read, may have seen the store before it:
-        // rows that come late change an answer at the same height.
+        // One that was asked for before the last one came, by a plain read or before the store went away, may
+        // have seen the store before it: rows that come late change an answer at the same height.
         if height <= self.height && answer.asked_at <= self.came_at {
             return false;
         }
