@@ -1,78 +1,87 @@
-//! The blocks of lines of a stream of events, wherever its bytes are split.
+//! The events of a stream, as a strict client reads them: what the contract does not name is an error.
 
-use std::{
-    hash::{DefaultHasher, Hasher as _},
-    str,
-    time::Duration,
-};
+use std::time::Duration;
 
-/// The bytes of a stream that are not yet a whole block of lines.
-#[derive(Default)]
-pub(crate) struct EventParser {
-    text: Vec<u8>,
-    /// No block ends before this position.
-    searched: usize,
-}
+use bytes::Bytes;
 
-/// A block of lines. Only sizes and digests of data stay: clients are many.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct EventBlock {
-    /// The id, which only answers have.
+/// An event.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Event {
+    /// The read that it is of, on a stream of several.
+    pub(crate) read: usize,
+    /// The height of an answer; `None` for a problem.
     pub(crate) height: Option<u64>,
-    /// Whether it says why there is no answer.
-    pub(crate) is_problem: bool,
-    /// Equal for equal data.
-    pub(crate) digest: u64,
-    /// The pause before a client comes back.
+    /// The body.
+    pub(crate) data: Bytes,
+}
+
+/// Splits the bytes of a stream into events.
+#[derive(Default)]
+pub(crate) struct EventReader {
+    unread: Vec<u8>,
+    /// Whether events are named by the index of their read.
+    is_indexed: bool,
+    /// The pause that the edge asks for before the client comes back.
     pub(crate) retry: Option<Duration>,
-    /// Length of the whole block.
-    pub(crate) bytes: usize,
 }
 
-impl EventParser {
-    /// Adds the next bytes of the stream.
+impl EventReader {
+    /// A reader of a stream of this many reads.
+    pub(crate) fn new(reads: usize) -> Self {
+        Self { is_indexed: reads > 1, ..Self::default() }
+    }
+
+    /// Adds received bytes.
     pub(crate) fn push(&mut self, piece: &[u8]) {
-        self.text.extend_from_slice(piece);
+        self.unread.extend_from_slice(piece);
     }
 
-    /// The next whole block.
-    pub(crate) fn next_block(&mut self) -> Option<EventBlock> {
-        let unsearched = &self.text[self.searched..];
-        let Some(end) = unsearched.windows(2).position(|two| two == b"\n\n") else {
-            self.searched = self.text.len().saturating_sub(1);
-            return None;
-        };
-        let end = self.searched + end;
-        let block = EventBlock::parse(&self.text[..end]);
-        self.text.drain(..end + 2);
-        self.searched = 0;
-        Some(block)
+    /// Whether an event has come in part.
+    pub(crate) fn is_torn(&self) -> bool {
+        !self.unread.is_empty()
     }
 
-    /// Whether no block has begun.
-    pub(crate) fn is_between_blocks(&self) -> bool {
-        self.text.is_empty()
-    }
-}
-
-impl EventBlock {
-    fn parse(lines: &[u8]) -> Self {
-        let mut block = Self { bytes: lines.len() + 2, ..Self::default() };
-        let mut hasher = DefaultHasher::new();
-        for line in lines.split(|byte| *byte == b'\n') {
-            let number = |value: &[u8]| str::from_utf8(value).ok()?.parse::<u64>().ok();
-            if let Some(value) = line.strip_prefix(b"id: ") {
-                block.height = number(value);
-            } else if let Some(value) = line.strip_prefix(b"retry: ") {
-                block.retry = number(value).map(Duration::from_millis);
-            } else if let Some(value) = line.strip_prefix(b"event: ") {
-                block.is_problem = value == b"problem";
-            } else if let Some(value) = line.strip_prefix(b"data: ") {
-                hasher.write(value);
+    /// The next event that has come as a whole.
+    ///
+    /// # Errors
+    /// When the lines are not those of an event or a sign of life.
+    pub(crate) fn next(&mut self) -> Result<Option<Event>, String> {
+        while let Some(end) = self.unread.windows(2).position(|pair| pair == b"\n\n") {
+            let block: Vec<u8> = self.unread.drain(..end + 2).collect();
+            let text = std::str::from_utf8(&block[..end]).map_err(|error| error.to_string())?;
+            let event = self.parse(text).ok_or_else(|| format!("these lines are no event: {text}"))?;
+            if event.is_some() {
+                return Ok(event);
             }
         }
-        block.digest = hasher.finish();
-        block
+        Ok(None)
+    }
+
+    /// The event of a block of lines, if they are one; `None` when they are malformed.
+    fn parse(&mut self, text: &str) -> Option<Option<Event>> {
+        let (mut id, mut name, mut data, mut comment) = (None, None, None, None);
+        for line in text.lines() {
+            let (field, value) = line.split_once(": ")?;
+            match field {
+                "" => comment = Some(value.parse::<u64>().ok()?),
+                "retry" => self.retry = Some(Duration::from_millis(value.parse().ok()?)),
+                "id" => id = Some(value.parse::<u64>().ok()?),
+                "event" => name = Some(value),
+                "data" if data.is_none() => data = Some(value),
+                _ => return None,
+            }
+        }
+        let Some(name) = name else {
+            return (comment.is_some() && id.is_none() && data.is_none()).then_some(None);
+        };
+        let (kind, read) = match name.split_once('-') {
+            Some((kind, read)) if self.is_indexed => (kind, read.parse().ok()?),
+            None if !self.is_indexed => (name, 0),
+            _ => return None,
+        };
+        let is_known = matches!((kind, id), ("answer", Some(_)) | ("problem", None));
+        let data = Bytes::copy_from_slice(data?.as_bytes());
+        is_known.then_some(Some(Event { read, height: id, data }))
     }
 }
 
@@ -80,28 +89,42 @@ impl EventBlock {
 mod tests {
     use super::*;
 
-    #[test]
-    fn blocks_are_the_same_wherever_their_bytes_are_split() {
-        let text = b"retry: 1000\nid: 57\nevent: answer\ndata: {}\n\n: 58\n\nevent: problem\ndata: {\"a\":1}\n\nid: 59";
-        let found = |length: usize| {
-            let (mut parser, mut blocks) = (EventParser::default(), Vec::new());
-            for piece in text.chunks(length) {
-                parser.push(piece);
-                blocks.extend(std::iter::from_fn(|| parser.next_block()));
+    fn events(reads: usize, text: &str) -> Result<Vec<Event>, String> {
+        let (mut reader, mut events) = (EventReader::new(reads), Vec::new());
+        for piece in text.as_bytes().chunks(5) {
+            reader.push(piece);
+            while let Some(event) = reader.next()? {
+                events.push(event);
             }
-            (blocks, parser.is_between_blocks())
-        };
-        let (blocks, is_between) = found(text.len());
-        let [first, comment, problem] = blocks[..] else { panic!("{blocks:?}") };
-        assert_eq!(
-            (first.height, first.retry, first.is_problem),
-            (Some(57), Some(Duration::from_secs(1)), false)
-        );
-        assert_eq!((comment.height, comment.bytes, comment.is_problem), (None, 6, false));
-        assert_eq!((problem.height, problem.is_problem, is_between), (None, true, false));
-        assert_ne!(problem.digest, first.digest);
-        for length in 1..20 {
-            assert_eq!(found(length), (blocks.clone(), false), "{length}");
         }
+        if reader.is_torn() { Err("torn".to_owned()) } else { Ok(events) }
+    }
+
+    #[test]
+    fn only_what_the_contract_names_is_an_event() {
+        let event = |read, height, data: &'static str| Event { read, height, data: data.into() };
+        let one = "retry: 1000\n: 4\n\nid: 5\nevent: answer\ndata: {\"a\":\": 1\"}\n\n: 6\n\nevent: problem\ndata: {}\n\n";
+        assert_eq!(events(1, one), Ok(vec![event(0, Some(5), "{\"a\":\": 1\"}"), event(0, None, "{}")]));
+        let two = "id: 5\nevent: answer-0\ndata: 1\n\nevent: problem-1\ndata: 2\n\n";
+        assert_eq!(events(2, two), Ok(vec![event(0, Some(5), "1"), event(1, None, "2")]));
+        for malformed in [
+            two,
+            "event: answer\ndata: 1\n\n",
+            "id: 1\nevent: problem\ndata: 1\n\n",
+            "id: 1\nevent: answer\n\n",
+            "id: 1\nevent: answer\ndata: 1\ndata: 2\n\n",
+            "id: 1\n\n",
+            "id: x\nevent: answer\ndata: 1\n\n",
+            "id: 1\nevent: answer\ndata: 1\n",
+            "name: 1\n\n",
+        ] {
+            events(1, malformed).unwrap_err();
+        }
+        let mut reader = EventReader::new(1);
+        reader.push(one.as_bytes());
+        assert_eq!(
+            (reader.next().unwrap().unwrap().height, reader.retry),
+            (Some(5), Some(Duration::from_secs(1)))
+        );
     }
 }

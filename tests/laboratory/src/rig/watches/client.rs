@@ -2,6 +2,7 @@
 //! back after the pause that the gateway asks for, with the height that it has.
 
 use std::{
+    hash::{DefaultHasher, Hasher as _},
     net::SocketAddr,
     sync::Arc,
     time::{Duration, Instant},
@@ -17,7 +18,7 @@ use tokio::{
 use super::clients::Seen;
 use crate::watches::{
     connect,
-    events::{EventBlock, EventParser},
+    events::{Event, EventReader},
     watch_request,
 };
 
@@ -121,28 +122,36 @@ impl Client {
             Ok(Err(outcome)) => return outcome,
             Err(_) => return Outcome::Failed(format!("no answer in {SILENCE:?}")),
         };
-        let (mut turn, mut parser, mut piece) = (turn, EventParser::default(), Vec::new());
+        let (mut turn, mut events, mut piece) = (turn, EventReader::new(1), Vec::new());
         let mut is_first = true;
         loop {
             match timeout(SILENCE, stream.next(&mut piece, PIECE_BYTES)).await {
                 Ok(Ok(true)) => {}
-                Ok(Ok(false)) if parser.is_between_blocks() => return Outcome::Ended,
-                Ok(Ok(false)) => return Outcome::Failed("a stream ended within an event".to_owned()),
+                Ok(Ok(false)) if events.is_torn() => {
+                    return Outcome::Failed("a stream ended within an event".to_owned());
+                }
+                Ok(Ok(false)) => return Outcome::Ended,
                 Ok(Err(error)) => return Outcome::Failed(format!("a stream broke: {error}")),
                 Err(_) => return Outcome::Failed(format!("nothing came in {SILENCE:?}")),
             }
-            parser.push(&piece);
+            events.push(&piece);
             let now = Instant::now();
             if let Some(ended) = self.ended.take() {
                 self.seen.lock().back.push(now - ended);
             }
-            while let Some(block) = parser.next_block() {
-                self.retry = block.retry.unwrap_or(self.retry);
-                if self.take(block, now, is_first) {
-                    is_first = false;
-                    turn.take();
+            loop {
+                match events.next() {
+                    Ok(Some(event)) => {
+                        if self.take(&event, now, is_first) {
+                            is_first = false;
+                            turn.take();
+                        }
+                    }
+                    Ok(None) => break,
+                    Err(why) => return Outcome::Failed(why),
                 }
             }
+            self.retry = events.retry.unwrap_or(self.retry);
         }
     }
 
@@ -160,13 +169,15 @@ impl Client {
         }
     }
 
-    /// Takes note of a block of lines. Returns whether it is an answer.
-    fn take(&mut self, block: EventBlock, now: Instant, is_first: bool) -> bool {
+    /// Takes note of an event. Returns whether it is an answer.
+    fn take(&mut self, event: &Event, now: Instant, is_first: bool) -> bool {
         let mut seen = self.seen.lock();
-        seen.problems += usize::from(block.is_problem);
-        seen.longest_event = seen.longest_event.max(block.bytes);
-        let Some(height) = block.height else { return false };
-        let answer = Answer { height, digest: block.digest };
+        seen.problems += usize::from(event.height.is_none());
+        seen.longest_event = seen.longest_event.max(event.data.len());
+        let Some(height) = event.height else { return false };
+        let mut digest = DefaultHasher::new();
+        digest.write(&event.data);
+        let answer = Answer { height, digest: digest.finish() };
         match Verdict::of(self.last, answer, is_first) {
             Verdict::New => {}
             Verdict::Older => seen.older += 1,

@@ -24,7 +24,7 @@ pub(super) struct Seen {
     pub(super) told: Vec<Told>,
     /// Clients that have had their first event.
     pub(super) open: usize,
-    /// Length of the longest event.
+    /// Bytes of the longest answer or problem.
     pub(super) longest_event: usize,
     /// Answers at the height of one that the same client had been told.
     pub(super) same_height: usize,

@@ -53,7 +53,7 @@ pub(super) async fn run(fixture: &Fixture<'_>) -> Result<Report, Failure> {
     sleep(fixture.steady() / 2).await;
     let (to, after) = (Instant::now(), EdgeState::read(fixture.mesh, OTHER).await?);
     sleep(SETTLE).await;
-    let told = Delays::of(&blocks, from, to, &clients.told_since(from), 0);
+    let told = Delays::of(&blocks, from, to, &clients.told_since(from), Fixture::told_of_a_block(count));
     let (kib_each, cpu_ms) = (after.kib_each(&empty, count), after.cpu_ms_a_second(&before));
     let mut report = Report::new("drain", Figures { watches: after.watches, told, kib_each, cpu_ms });
     let ended = clients.look(|seen| seen.ended);
@@ -66,6 +66,7 @@ pub(super) async fn run(fixture: &Fixture<'_>) -> Result<Report, Failure> {
     report.bar_at_most("the last one is back", longest, play.bound(BACK_WITHIN));
     report.bar_at_most("the edge has ended", stopped, Duration::from_secs(GRACE_S));
     clients.judge(&mut report);
+    fixture.none_is_missed(&mut report);
     clients.look(|seen| {
         let p50 = in_ms(quantile(back, 0.5));
         report.notes.push(format!("half were back within {p50}, {} attempts met no edge", seen.unconnected));

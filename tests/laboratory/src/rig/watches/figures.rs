@@ -43,7 +43,7 @@ pub(super) struct Delays {
 }
 
 impl Delays {
-    /// Those of the blocks of a period, each of which so many watchers must be told.
+    /// Those of the blocks of a period, each of which so many watchers must be told of.
     pub(super) fn of(blocks: &Blocks, from: Instant, to: Instant, told: &[Told], watchers: usize) -> Self {
         let written = blocks.written(from, to);
         let delays = delays(&written, told);

@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use tokio::task::JoinSet;
 
 use super::OPEN_WITHIN;
-use crate::watches::{Told, connect, events::EventParser};
+use crate::watches::{Told, connect, events::EventReader};
 
 /// What the clients saw.
 #[derive(Debug, Default)]
@@ -92,7 +92,7 @@ async fn watch(
         let fields = [(AUTHORITY, "laboratory"), (ACCEPT, "text/event-stream")];
         connection.send(&Frame::request(stream, &get_request(&paths[number % paths.len()], &fields))).await?;
     }
-    let mut streams: HashMap<u32, (EventParser, bool)> = HashMap::new();
+    let mut streams: HashMap<u32, (EventReader, bool)> = HashMap::new();
     loop {
         let frame = connection.frame_after_pings().await?;
         match frame.kind {
@@ -102,10 +102,10 @@ async fn watch(
             _ => continue,
         }
         let now = Instant::now();
-        let (parser, is_open) = streams.entry(frame.stream).or_default();
-        parser.push(&frame.payload);
-        while let Some(block) = parser.next_block() {
-            let Some(height) = block.height else { continue };
+        let (events, is_open) = streams.entry(frame.stream).or_default();
+        events.push(&frame.payload);
+        while let Some(event) = events.next().map_err(std::io::Error::other)? {
+            let Some(height) = event.height else { continue };
             let mut seen = seen.lock();
             seen.told.push((height, now));
             seen.open += usize::from(!std::mem::replace(is_open, true));

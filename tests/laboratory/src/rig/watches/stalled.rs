@@ -83,7 +83,7 @@ pub(super) async fn run(fixture: &Fixture<'_>) -> Result<Report, Failure> {
     let growth = greatest.memory.saturating_sub(before.memory);
     report.bar(
         format!(
-            "memory for those who do not read: {} KiB, at most {} KiB ({count} events of {event} bytes and 32 KiB)",
+            "memory for those who do not read: {} KiB, at most {} KiB ({count} answers of {event} bytes and 32 KiB)",
             growth >> 10,
             bound >> 10
         ),

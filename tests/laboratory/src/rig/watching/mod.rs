@@ -5,7 +5,6 @@
 //! that knows these judges them, too. [`changes`] are rows that change while they are watched.
 
 pub(crate) mod changes;
-pub(crate) mod events;
 pub(crate) mod judge;
 pub(crate) mod traffic;
 pub(crate) mod watchers;

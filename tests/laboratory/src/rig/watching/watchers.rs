@@ -13,8 +13,13 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use super::events::{Event, EventReader};
-use crate::rig::clients::{connection::Connection, download_results::Refusal};
+use crate::{
+    rig::clients::{connection::Connection, download_results::Refusal},
+    watches::{
+        events::{Event, EventReader},
+        watch_request,
+    },
+};
 
 /// Longest silence of a stream: a sign of life comes every 15 s (W4), later when its edge is frozen.
 const SILENCE: Duration = Duration::from_secs(21);
@@ -254,11 +259,7 @@ impl Shared {
         events: &mut EventReader,
     ) -> Result<StreamEnd, StreamEnd> {
         let broken = |error: std::io::Error| StreamEnd::Broken(error.to_string());
-        let last_id = last_height.map(|height| format!("Last-Event-ID: {height}\r\n")).unwrap_or_default();
-        let request = format!(
-            "GET {} HTTP/1.1\r\nHost: rig\r\nAccept: text/event-stream\r\n{last_id}\r\n",
-            self.watches[client].path()
-        );
+        let request = watch_request(&self.watches[client].path(), last_height);
         let opening = async {
             let mut connection = Http::over(Dial::default().connect(self.edge).await?);
             self.state.lock().counts.0 += 1;
