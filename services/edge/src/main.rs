@@ -93,7 +93,7 @@ async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
     let grpc = Grpc::start(gateway.clone(), setup.bus, metrics.clone()).await?;
     let service = HttpService::new(gateway, cache, Arc::clone(&config));
     let server =
-        Server::start(listeners, service, &grpc, &admission, &config, &metrics, access_log.as_ref(), ready);
+        Server::start(listeners, service, &grpc, &admission, &config, &metrics, access_log.as_ref(), ready)?;
     let lag = config.lag;
     let is_ready = move || std::future::ready(lag.check(heads.node(), heads.store()));
     Ok(Service::new(is_ready, move |grace: Duration| async move {

@@ -1,13 +1,9 @@
 //! Wakes the watchers of what has changed, a few at a time. Between two handfuls everything else on the edge's
-//! thread has its turn, and other processes have the processor, so that a plain read does not stand behind ten
-//! thousand events.
+//! thread has its turn, so that a plain read does not stand behind ten thousand events over HTTP/2.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
-    thread,
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
 };
 
 use tokio::{
@@ -54,7 +50,6 @@ async fn deliver(mut changed: UnboundedReceiver<Arc<LiveQuery>>) {
         for handful in query.wakers().chunks(HANDFUL) {
             handful.iter().for_each(|waker| waker.wake());
             yield_now().await;
-            thread::yield_now();
         }
     }
 }

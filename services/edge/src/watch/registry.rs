@@ -12,7 +12,7 @@ use std::{
 use mesh_problem::Problem;
 use parking_lot::Mutex;
 use tokio::{
-    sync::{Semaphore, watch},
+    sync::watch,
     time::{Instant, sleep_until},
 };
 
@@ -29,11 +29,8 @@ use crate::{
     config::Config,
     metrics::{LimitKind, Metrics},
     respond::answer::Answer,
-    watch::{delivery::Delivery, live_query::LiveQuery, watcher::Watcher},
+    watch::{delivery::Delivery, live_query::LiveQuery, look_queue::LookQueue, watcher::Watcher},
 };
-
-/// Looks at the same time, so that thousands of distinct questions do not stand in front of plain reads.
-const MAX_LOOKS: usize = 8;
 
 /// Longest time over which a shutdown spreads the ends of watches; at most a third of the grace.
 const DRAIN_SPREAD: Duration = Duration::from_secs(3);
@@ -44,7 +41,7 @@ pub(crate) struct Watches {
     heads: Arc<ChainHeads>,
     queries: Mutex<HashMap<Arc<Question>, Arc<LiveQuery>>>,
     limit: AddressLimit,
-    looks: Semaphore,
+    looks: LookQueue,
     delivery: Delivery,
     answer_time: Duration,
     metrics: Metrics,
@@ -67,7 +64,7 @@ impl Watches {
             heads,
             queries: Mutex::default(),
             limit: AddressLimit::watches(config.watches, config.watches_per_address),
-            looks: Semaphore::new(MAX_LOOKS),
+            looks: LookQueue::default(),
             delivery: Delivery::start(),
             answer_time: config.limits.answer_time,
             metrics: metrics.clone(),
@@ -126,7 +123,7 @@ impl Watches {
 
     /// Reads an answer for a live query.
     pub(super) async fn look(&self, question: &Arc<Question>) -> Result<Arc<Answer>, Problem> {
-        let _permit = self.looks.acquire().await;
+        let _place = self.looks.place().await;
         let context = CallContext {
             request_id: nuid::next().to_string(),
             traceparent: None,

@@ -7,6 +7,7 @@ use std::{
     error::Error,
     fmt,
     io::{self, IoSlice},
+    thread,
 };
 
 use bytes::{Buf, Bytes};
@@ -95,6 +96,8 @@ where
         }
         pieces.splice(..0, head.take());
         write_all(&mut socket, &mut pieces).await?;
+        // Whoever was woken meanwhile may have the processor, without waiting for a time slice to end.
+        thread::yield_now();
         if has_ended {
             return socket.shutdown().await;
         }

@@ -9,3 +9,4 @@ mod strict_http1;
 mod timeouts;
 mod tracked_body;
 pub(crate) mod unread_body;
+mod writer_thread;

@@ -1,7 +1,7 @@
 //! The HTTP server: accepts connections, serves their requests with hyper, and closes them in order at a
 //! shutdown.
 
-use std::{error::Error, future::Future, net::IpAddr, pin::Pin, sync::Arc, time::Duration};
+use std::{error::Error, future::Future, io, net::IpAddr, pin::Pin, sync::Arc, time::Duration};
 
 use futures_util::{
     FutureExt,
@@ -41,6 +41,7 @@ use crate::{
         timeouts::{TimeoutStream, Timeouts},
         tracked_body::TrackedBody,
         unread_body,
+        writer_thread::WriterThread,
     },
 };
 
@@ -92,6 +93,9 @@ pub(crate) struct Server {
 
 impl Server {
     /// Accepts on all listeners once `ready` resolves, until drained.
+    ///
+    /// # Errors
+    /// When the system gives no thread.
     #[expect(clippy::too_many_arguments, reason = "each is a part of the process that is made once, in main")]
     pub(crate) fn start<S: WarpService>(
         listeners: Vec<TcpListener>,
@@ -102,7 +106,7 @@ impl Server {
         metrics: &Metrics,
         access_log: Option<&Arc<AccessLog>>,
         ready: impl Future<Output = ()> + Send + 'static,
-    ) -> Self {
+    ) -> io::Result<Self> {
         let ready = ready.boxed().shared();
         let (sender, phase) = watch::channel(ShutdownPhase::Running);
         let acceptor = Acceptor {
@@ -115,6 +119,7 @@ impl Server {
             metrics: metrics.clone(),
             access_log: access_log.cloned(),
             phase,
+            writer: WriterThread::start()?,
         };
         for listener in listeners {
             let (acceptor, ready) = (acceptor.clone(), ready.clone());
@@ -123,7 +128,7 @@ impl Server {
                 acceptor.accept(listener).await;
             });
         }
-        Self { phase: sender }
+        Ok(Self { phase: sender })
     }
 
     /// Stops accepting, serves open connections for a moment, each next answer being its connection's last,
@@ -162,6 +167,19 @@ fn builder(limits: &Limits) -> auto::Builder<TokioExecutor> {
     builder
 }
 
+/// Counts an open connection, holds its permit, and keeps a shutdown waiting.
+struct OpenConnection {
+    metrics: Metrics,
+    phase: watch::Receiver<ShutdownPhase>,
+    _permit: ConnectionPermit,
+}
+
+impl Drop for OpenConnection {
+    fn drop(&mut self) {
+        self.metrics.connections.dec();
+    }
+}
+
 /// Accepts and serves connections.
 struct Acceptor<S> {
     service: Arc<HttpService<S>>,
@@ -173,6 +191,7 @@ struct Acceptor<S> {
     metrics: Metrics,
     access_log: Option<Arc<AccessLog>>,
     phase: watch::Receiver<ShutdownPhase>,
+    writer: WriterThread,
 }
 
 impl<S> Clone for Acceptor<S> {
@@ -187,6 +206,7 @@ impl<S> Clone for Acceptor<S> {
             metrics: self.metrics.clone(),
             access_log: self.access_log.clone(),
             phase: self.phase.clone(),
+            writer: self.writer.clone(),
         }
     }
 }
@@ -221,27 +241,30 @@ impl<S: WarpService> Acceptor<S> {
         let stream = TimeoutStream::new(stream, Arc::clone(&state), timeouts);
         let (acceptor, connection) = (self.clone(), Arc::clone(&state));
         let service = service_fn(move |request| acceptor.answer(request, peer, &connection));
-        let (builder, metrics, phase) = (Arc::clone(&self.builder), self.metrics.clone(), self.phase.clone());
-        let access_log = self.access_log.clone();
+        let (builder, writer) = (Arc::clone(&self.builder), self.writer.clone());
+        let (open, access_log) = (self.open_connection(permit), self.access_log.clone());
         tokio::spawn(async move {
-            metrics.connections.inc();
             // Boxed once: an async function keeps room for each move of what it is given.
             let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
             let connection = Box::pin(connection);
-            if let Err(error) = serve_until_closed(connection, &state, phase.clone()).await {
+            if let Err(error) = serve_until_closed(connection, &state, open.phase.clone()).await {
                 match (WithoutHyper::<Answer>::take(&*error), owner.take()) {
-                    (Some(answer), Some(socket)) => {
+                    (Some(answer), Some(socket)) => writer.spawn(async move {
                         let socket = TimeoutStream::new(socket, state, timeouts);
                         if let Err(error) = write_answer(socket, answer).await {
                             tracing::debug!(%error, "an endless answer broke");
                         }
-                    }
+                        drop(open);
+                    }),
                     _ => log_broken(&*error, peer, &state, access_log.as_deref()),
                 }
             }
-            metrics.connections.dec();
-            drop(permit);
         });
+    }
+
+    fn open_connection(&self, permit: ConnectionPermit) -> OpenConnection {
+        self.metrics.connections.inc();
+        OpenConnection { metrics: self.metrics.clone(), phase: self.phase.clone(), _permit: permit }
     }
 
     /// Answers a request: from the cache, over gRPC, or by warp.
