@@ -53,6 +53,13 @@ struct Read {
     seen: Option<Option<Seen>>,
 }
 
+impl Read {
+    /// What the backend answers: nothing below the head that was known when it was asked.
+    fn answered(&self) -> Option<Seen> {
+        self.seen.flatten().filter(|seen| seen.height >= self.head.height)
+    }
+}
+
 struct Client {
     progress: Option<Progress>,
     /// The read that a stream begins with.
@@ -287,9 +294,9 @@ impl World {
         }
     }
 
-    /// What a client is shown, if the backend takes the answer: not below the head that was known when it was asked.
+    /// What a client is shown.
     fn plain_read_ends(&mut self, read: &Read) -> Option<Seen> {
-        let seen = read.seen.flatten().filter(|seen| seen.height >= read.head.height)?;
+        let seen = read.answered()?;
         self.head.height = self.head.height.max(seen.height);
         self.cache(seen, read.began_ms);
         self.shown = self.shown.max(seen);
@@ -312,9 +319,7 @@ impl World {
 
     fn live_query_looks(&mut self) {
         if let Some(read) = self.look.take_if(|read| self.now_ms >= read.ends_ms) {
-            // The backend takes no answer below the head that was known when it was asked.
-            let found = read.seen.flatten().filter(|seen| seen.height >= read.head.height);
-            match found.map(|seen| (seen, read.began_ms)).or_else(|| self.stale()) {
+            match read.answered().map(|seen| (seen, read.began_ms)).or_else(|| self.stale()) {
                 Some((seen, began_ms)) => {
                     self.head.height = self.head.height.max(seen.height);
                     self.schedule.end(LookResult::AtHeight);
