@@ -6,12 +6,13 @@ use tokio::time::Instant;
 
 use crate::ask::heads::HeadStatus;
 
-/// Least time between two looks, on average.
+/// Least time between two looks.
 pub(crate) const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How much earlier a look may begin after those before it. Blocks that come a second apart, as precisely as
-/// networks are, would otherwise be looked at later and later.
-pub(crate) const LOOK_TOLERANCE: Duration = Duration::from_millis(100);
+/// Least time between two looks if a single block has come since: networks have a block a second, though not to
+/// the millisecond. A look that is late for its block, by load or because of when the watch began, is thus
+/// followed by looks that are less and less so.
+pub(crate) const BLOCK_INTERVAL: Duration = Duration::from_millis(900);
 
 /// Longest time between two looks. Rows that are written late change an answer without a new head, and what
 /// tells that nothing has changed (W4) should have looked.
@@ -20,10 +21,10 @@ pub(crate) const QUIET_INTERVAL: Duration = Duration::from_secs(10);
 /// The looks of one live query.
 #[derive(Debug)]
 pub(crate) struct Schedule {
-    /// When the last look began.
+    /// When the last look began, or a client asked for what the schedule begins with.
     looked_at: Instant,
-    /// When the next one may begin; `LOOK_TOLERANCE` earlier at most.
-    next_at: Instant,
+    /// Whether there was no look yet.
+    is_new: bool,
     /// The head's height then.
     height: u64,
     is_looking: bool,
@@ -48,9 +49,14 @@ impl Schedule {
     /// A schedule that begins with what a client read, asked for then, at this height of the head: the next
     /// block is looked at as soon as it comes.
     pub(crate) fn new(asked_at: Instant, height: u64, result: LookResult) -> Self {
-        let is_provisional = result != LookResult::AtHeight;
-        let next_at = if is_provisional { asked_at + LOOK_INTERVAL } else { asked_at };
-        Self { looked_at: asked_at, next_at, height, is_looking: false, has_failed: false, is_provisional }
+        Self {
+            looked_at: asked_at,
+            is_new: true,
+            height,
+            is_looking: false,
+            has_failed: false,
+            is_provisional: result != LookResult::AtHeight,
+        }
     }
 
     /// When to look next, if the head stays as it is; `None` during a look.
@@ -59,16 +65,24 @@ impl Schedule {
             return None;
         }
         // A head that falls was set back.
-        let is_due =
-            self.has_failed || self.is_provisional || !head.is_followed || head.height != self.height;
-        Some(if is_due { self.next_at - LOOK_TOLERANCE } else { self.looked_at + QUIET_INTERVAL })
+        let has_moved = head.height != self.height;
+        let is_due = has_moved || self.has_failed || self.is_provisional || !head.is_followed;
+        let wait = if !is_due {
+            QUIET_INTERVAL
+        } else if has_moved && self.is_new {
+            Duration::ZERO
+        } else if head.height == self.height + 1 {
+            BLOCK_INTERVAL
+        } else {
+            LOOK_INTERVAL
+        };
+        Some(self.looked_at + wait)
     }
 
     /// Begins a look.
     pub(crate) fn begin(&mut self, now: Instant, head: HeadStatus) {
         self.is_provisional = head.height != self.height;
-        self.next_at = self.next_at.max(now) + LOOK_INTERVAL;
-        (self.looked_at, self.height, self.is_looking) = (now, head.height, true);
+        (self.looked_at, self.is_new, self.height, self.is_looking) = (now, false, head.height, true);
     }
 
     /// Ends a look. Returns whether it is the second one in a row that failed.
@@ -85,15 +99,15 @@ impl Schedule {
 mod tests {
     use super::*;
 
-    /// Delays from each head to its look, with heads that come this many milliseconds apart.
-    fn delays(head_ms: impl Iterator<Item = u64>) -> Vec<u64> {
-        let start = Instant::now();
-        let mut schedule = Schedule::new(start, 1, LookResult::AtHeight);
-        let (mut delays, mut now) = (Vec::new(), start);
-        for (height, ms) in (2..).zip(head_ms) {
+    /// Delays from each head to its look, in milliseconds, with heads that come this long after each other. The
+    /// look at the first one comes `late_ms` after it could.
+    fn delays(mut schedule: Schedule, late_ms: u64, head_ms: impl IntoIterator<Item = u64>) -> Vec<u64> {
+        let (mut now, mut late) = (schedule.looked_at, Duration::from_millis(late_ms));
+        let (mut head, mut delays) = (HeadStatus { height: schedule.height, is_followed: true }, Vec::new());
+        for ms in head_ms {
             now += Duration::from_millis(ms);
-            let head = HeadStatus { height, is_followed: true };
-            let due = schedule.due(head).expect("no look is under way").max(now);
+            head.height += 1;
+            let due = schedule.due(head).expect("no look is under way").max(now) + std::mem::take(&mut late);
             schedule.begin(due, head);
             schedule.end(LookResult::AtHeight);
             delays.push((due - now).as_millis() as u64);
@@ -101,16 +115,39 @@ mod tests {
         delays
     }
 
+    fn opened() -> Schedule {
+        Schedule::new(Instant::now(), 1, LookResult::AtHeight)
+    }
+
     #[test]
     fn blocks_a_second_apart_are_looked_at_as_they_come_whenever_the_watch_began() {
         for first in [5, 400, 995] {
-            assert!(
-                delays([first].into_iter().chain([1000; 100])).iter().all(|delay| *delay == 0),
-                "{first}"
-            );
+            let delays = delays(opened(), 0, [first].into_iter().chain([1000; 100]));
+            assert!(delays.iter().all(|delay| *delay == 0), "{first}: {delays:?}");
         }
         let uneven = (0..1000).map(|block| 1000 + [30, -40, 10, 0][block % 4]).map(|ms: i64| ms as u64);
-        assert!(delays(uneven).iter().all(|delay| *delay == 0));
+        assert!(delays(opened(), 0, uneven).iter().all(|delay| *delay == 0));
+    }
+
+    /// Such as one that waited, and one before the first block was announced.
+    #[test]
+    fn a_look_out_of_step_is_followed_by_looks_in_step() {
+        let in_step = |delays: Vec<u64>| {
+            assert!(delays.is_sorted_by(|before, after| after <= before), "{delays:?}");
+            assert!(delays[10..].iter().all(|delay| *delay == 0), "{delays:?}");
+            delays[0]
+        };
+        for late in [50, 150, 500, 950] {
+            assert_eq!(in_step(delays(opened(), late, [1000; 30])), late);
+        }
+        for until_first in [100, 500, 899] {
+            let mut schedule = opened();
+            let unknown = HeadStatus { height: 1, is_followed: false };
+            schedule.begin(schedule.due(unknown).expect("no look is under way"), unknown);
+            schedule.end(LookResult::AtHeight);
+            let delays = delays(schedule, 0, [until_first].into_iter().chain([1000; 30]));
+            assert_eq!(in_step(delays), 900 - until_first);
+        }
     }
 
     #[test]
@@ -127,7 +164,7 @@ mod tests {
                 looks.push(ms);
             }
         }
-        assert!(looks.len() <= 21, "{looks:?}");
-        assert!(looks.is_sorted_by(|before, after| after - before >= 900), "{looks:?}");
+        assert_eq!(looks.len(), 20, "{looks:?}");
+        assert!(looks.is_sorted_by(|before, after| after - before >= 1000), "{looks:?}");
     }
 }

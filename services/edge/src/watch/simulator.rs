@@ -11,7 +11,7 @@ use rand::{Rng, SeedableRng, rngs::SmallRng};
 use tokio::time::Instant;
 
 use super::{
-    schedule::{LOOK_INTERVAL, LOOK_TOLERANCE, LookResult, QUIET_INTERVAL, Schedule},
+    schedule::{BLOCK_INTERVAL, LookResult, QUIET_INTERVAL, Schedule},
     state::{Latest, Next, Progress},
 };
 use crate::{
@@ -94,8 +94,7 @@ struct World {
     /// What the edge's cache has, and when it was asked for.
     cached: Option<(Seen, u64)>,
     look: Option<Read>,
-    looked_ms: u64,
-    looks: u32,
+    looked_ms: Option<u64>,
     schedule: Schedule,
     latest: Latest,
     /// The newest that a plain read has shown.
@@ -138,9 +137,8 @@ impl World {
             plain: None,
             cached: None,
             look: None,
-            looked_ms: 0,
+            looked_ms: None,
             schedule: Schedule::new(start, store.height, LookResult::AtHeight),
-            looks: 0,
             latest,
             shown: store,
             clients: (0..WATCHERS).map(|_| client()).collect(),
@@ -340,12 +338,8 @@ impl World {
         if self.look.is_some() || self.schedule.due(self.head).is_none_or(|due| due > self.at(self.now_ms)) {
             return;
         }
-        let (interval, now) =
-            (Duration::from_millis(self.now_ms - self.looked_ms), Duration::from_millis(self.now_ms));
-        let is_early = self.looks > 0 && interval < LOOK_INTERVAL - LOOK_TOLERANCE;
-        assert!(!is_early && LOOK_INTERVAL * self.looks <= now + LOOK_TOLERANCE, "a look after {interval:?}");
-        self.looks += 1;
-        self.looked_ms = self.now_ms;
+        let interval = self.looked_ms.replace(self.now_ms).map(|ms| Duration::from_millis(self.now_ms - ms));
+        assert!(interval.is_none_or(|interval| interval >= BLOCK_INTERVAL), "a look after {interval:?}");
         self.schedule.begin(self.at(self.now_ms), self.head);
         self.look = Some(self.shared_read());
     }

@@ -56,7 +56,10 @@ impl Http2Clients {
             if open == count {
                 return Ok(());
             }
-            let reason = format!("only {open} of {count} watches over HTTP/2 are open; {failures:?}");
+            let (broken, first) = (failures.len(), failures.first());
+            let reason = format!(
+                "only {open} of {count} watches over HTTP/2 are open, {broken} connections broke: {first:?}"
+            );
             Err(Failure::failed(reason))
         };
         poll(OPEN_WITHIN, are_open).await?;
@@ -97,7 +100,10 @@ async fn watch(
         let frame = connection.frame_after_pings().await?;
         match frame.kind {
             RST_STREAM | GOAWAY => return Err(std::io::Error::other("a watch was taken back")),
-            DATA if frame.flags & END_STREAM != 0 => return Err(std::io::Error::other("a watch has ended")),
+            DATA if frame.flags & END_STREAM != 0 => {
+                let last = String::from_utf8_lossy(&frame.payload);
+                return Err(std::io::Error::other(format!("a watch has ended: {last}")));
+            }
             DATA => {}
             _ => continue,
         }
