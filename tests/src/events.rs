@@ -17,6 +17,8 @@ const WITHIN: Duration = Duration::from_secs(20);
 pub struct Event {
     /// The id, if it has one.
     pub id: Option<u64>,
+    /// Whether it takes back the ids before it: an id without a value.
+    pub takes_id_back: bool,
     /// The name, empty in a block that is no event.
     pub name: String,
     /// The data.
@@ -43,7 +45,7 @@ impl Event {
             let value = value.strip_prefix(' ').unwrap_or(value);
             match field {
                 "" => event.comment = Some(value.to_owned()),
-                "id" => event.id = value.parse().ok(),
+                "id" => (event.id, event.takes_id_back) = (value.parse().ok(), value.is_empty()),
                 "event" => value.clone_into(&mut event.name),
                 "data" => event.data.push_str(value),
                 "retry" => event.retry = value.parse().ok(),

@@ -333,7 +333,10 @@ impl GatewayState {
         };
         note.ignored = request.ignored.take();
         let context = self.call_context(head, self.config.limits.answer_time, trace);
-        Ok(request.answer(&self.watches, &head.client, &head.headers, &context).await?)
+        let response = request.answer(&self.watches, &head.client, &head.headers, &context).await?;
+        // Events have no tag.
+        answer::check_if_match(&head.headers, None)?;
+        Ok(response)
     }
 
     /// Answers a submission.

@@ -221,6 +221,25 @@ async fn a_client_that_disconnects_before_its_answer_is_logged() {
 }
 
 #[tokio::test]
+async fn a_watch_that_its_client_leaves_is_no_error() {
+    let watch_and_leave = async |mesh: &Mesh, id: &str| {
+        let mut connection = Connection::open(&mesh.url()).await.unwrap();
+        let head = "GET /api/v2/network/limits HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n";
+        connection.send(format!("{head}X-Request-Id: {id}\r\n\r\n").as_bytes()).await.unwrap();
+        connection.head_then_body().await.unwrap().next(&mut Vec::new(), 1).await.unwrap();
+    };
+    let (_, all) = logging_all().await;
+    watch_and_leave(all, "watched-1").await;
+    let line = line(all, "watched-1").await;
+    assert_eq!(values_of(&line, ["status", "ended"]), [json!(200), json!("left")], "{line}");
+    let (_, errors) = logging_errors().await;
+    watch_and_leave(errors, "watched-2").await;
+    let refused = MeshClient::new(errors).get("/nowhere").await;
+    self::line(errors, refused.header("x-request-id").unwrap()).await;
+    assert!(!errors.service("edge").log().contains("watched-2"));
+}
+
+#[tokio::test]
 async fn the_access_log_is_off_by_default() {
     let disabled = start("off").await;
     let (_database, default_mesh, _) = fixture::start(|setup| setup).await;

@@ -144,6 +144,8 @@ async fn a_client_that_comes_back_gets_nothing_before_a_block_that_it_has_not_se
         assert_eq!((first.id == Some(3), first.retry), (comes_at_once, Some(1000)), "{last}: {first:?}");
         assert_eq!(first.name.is_empty(), !comes_at_once, "{last}: the first bytes leave at once");
     }
+    let refused = Events::open(&client, LIMITS, &[("if-match", "\"x\"")]).await.unwrap_err();
+    assert_eq!(refused.status, 412, "as the plain read");
     let mut events = Events::open(&client, LIMITS, &[("last-event-id", "4")]).await.unwrap();
     events.block().await.unwrap();
     write_block(&writer, 4, None).await;
@@ -177,6 +179,37 @@ async fn a_store_that_is_away_is_one_problem_and_the_stream_goes_on_when_it_is_b
         let back = events.event().await;
         assert_eq!((back.id, &back.json()["withdrawal"]["ref"]), (Some(4), &"four".into()));
     }
+}
+
+/// As a test network that begins anew.
+#[tokio::test]
+async fn a_store_that_was_set_back_ends_watches_and_their_clients_forget_its_heights() {
+    let (database, _mesh, client) = start(&[]).await;
+    let writer = database.connect().await;
+    let mut early = open(&client, LIMITS).await;
+    early.event().await;
+    for height in [4, 5] {
+        write_block(&writer, height, None).await;
+    }
+    let mut late = Events::open(&client, LIMITS, &[("last-event-id", "5")]).await.unwrap();
+    late.block().await.unwrap();
+    // Higher than the last event of `early`, lower than what `late` has.
+    let set_back = "DELETE FROM blocks WHERE height > 4;
+        UPDATE last_block SET (block_time, height, hash) = (SELECT block_time, height, hash FROM blocks WHERE height = 4)";
+    writer.batch_execute(set_back).await.unwrap();
+    for mut events in [early, late] {
+        let last = loop {
+            let block = events.block().await.expect("the id is taken back before the end");
+            if block.comment.is_none() {
+                break block;
+            }
+        };
+        assert_eq!(last, Event { takes_id_back: true, ..Event::default() });
+        assert_eq!(events.block().await, None);
+    }
+    write_block(&writer, 5, Some("five")).await;
+    let mut back = open(&client, &withdrawal()).await;
+    assert!(back.event().await.id <= Some(5));
 }
 
 #[tokio::test]

@@ -47,16 +47,22 @@ async fn the_states_of_a_read_come_as_messages_with_height_and_time() {
     let plain = rpc.call(&plain);
     let plain = GetWithdrawalReply::decode(plain.await.unwrap().into_inner()).unwrap();
     assert_eq!(answer, plain);
+    let mut last = first;
     for height in [4, 5] {
         write_block(&writer, height, Some(&height.to_string())).await;
         let (reply, answer) = next(&mut stream).await;
         assert_eq!((reply.height, answer.withdrawal.unwrap().r#ref), (height, height.to_string()));
+        last = reply;
     }
     let mut back = Request::new(Bytes::from(of_withdrawal().encode_to_vec()));
     back.metadata_mut().insert("last-event-id", "5".parse().unwrap());
     let mut back = watch_with(&rpc, back).await.unwrap();
     write_block(&writer, 6, None).await;
-    assert_eq!(next(&mut back).await.0.height, 6, "nothing before a block that it has not seen");
+    let (reply, _) = next(&mut back).await;
+    assert_eq!(reply.height, 6, "nothing before a block that it has not seen");
+    let mut another = watch(&rpc, &of_withdrawal()).await.unwrap();
+    assert_eq!(next(&mut another).await.0, reply, "the time is that of the height, not of the change");
+    assert_ne!(reply.timestamp, last.timestamp);
     assert!(mesh.service("edge").stop().await.success());
     let ended = stream.message().await.unwrap_err();
     assert_eq!((ended.code(), ended.message()), (Code::Unavailable, "the edge is stopping"));

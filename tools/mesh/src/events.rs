@@ -33,7 +33,8 @@ pub(crate) struct Events<'a> {
     blocks: Pin<Box<dyn Stream<Item = Result<Sse, Error>> + 'a>>,
     /// Bytes since the last event.
     unread: Rc<Cell<usize>>,
-    height: Option<u64>,
+    /// The newest height that the gateway has named, to go on from.
+    pub(crate) height: Option<u64>,
     /// The gateway's wish for the pause before a reconnection.
     pub(crate) retry: Option<Duration>,
 }
@@ -84,7 +85,12 @@ impl<'a> Events<'a> {
             })?;
             self.unread.set(0);
             self.retry = block.retry.map(Duration::from_millis).or(self.retry);
-            self.height = block.id.and_then(|id| id.parse().ok()).or(self.height);
+            match block.id.as_deref() {
+                // The store was set back: its heights begin anew.
+                Some("") => self.height = None,
+                Some(id) => self.height = id.parse().ok().or(self.height),
+                None => {}
+            }
             if let Some(data) = block.data.filter(|data| !data.is_empty()) {
                 let name = block.event.unwrap_or_default();
                 return Ok(Some(Event { name, height: self.height, data }));
@@ -119,15 +125,16 @@ mod tests {
     async fn events_are_the_same_wherever_their_bytes_are_split() {
         let text = "\u{feff}retry: 1000\n: 4\n\nid: 5\nevent: answer\ndata: {\"a\":\"\u{e9}\"}\n\n\
             event:problem\ndata: 1\ndata\ndata:2\nretry: soon\nid: 6\0\nfoo\n\nid: 7\n\nevent: answer\n\ndata: x\n\n\
-            data: cut off";
-        let event = |name: &str, height, data: &str| Event {
-            name: name.to_owned(),
-            height: Some(height),
-            data: data.to_owned(),
-        };
+            id:\n\ndata: y\n\ndata: cut off";
+        let all = [
+            ("answer", Some(5), "{\"a\":\"\u{e9}\"}"),
+            ("problem", Some(5), "1\n\n2"),
+            ("", Some(7), "x"),
+            ("", None, "y"),
+        ];
         let all =
-            vec![event("answer", 5, "{\"a\":\"\u{e9}\"}"), event("problem", 5, "1\n\n2"), event("", 7, "x")];
-        let expected = (all, Some(Duration::from_secs(1)));
+            all.map(|(name, height, data)| Event { name: name.to_owned(), height, data: data.to_owned() });
+        let expected = (all.to_vec(), Some(Duration::from_secs(1)));
         for line_end in ["\n", "\r\n", "\r"] {
             let text = text.replace('\n', line_end);
             for first in 0..=text.len() {

@@ -262,26 +262,39 @@ async fn a_submission_is_watched_where_the_gateway_has_watches() {
     let pending = [": 3\n\n", &event(fate(&hash, "PENDING", "0")), problem].concat();
     let included = event(fate(&hash, "INCLUDED", "12"));
     let taken = json(reply(true, &hash, 0, ""));
-    let gateway =
-        replying(vec![body(200, &taken), events(&pending, "whole"), events(&included, "open")]).await;
+    let asked = json(fate(&hash, "PENDING", "0"));
+    let are_watches = |gateway: &StubGateway| {
+        let heads = gateway.heads();
+        heads[1..].iter().map(|head| head.contains("\r\naccept: text/event-stream\r\n")).collect::<Vec<_>>()
+    };
+    let gateway = replying(vec![
+        body(200, &taken),
+        events(&pending, "whole"),
+        body(200, &asked),
+        body(429, "{}"),
+        body(503, "{}"),
+        events(&included, "open"),
+    ])
+    .await;
     let followed = tx(&gateway, &["submit", "--wait"], &submission).await;
     assert_eq!(followed.done(), format!("included {hash} in block 12\n"));
     assert_eq!(followed.error, "");
-    let heads = gateway.heads();
-    assert_eq!(
-        lines(&gateway)[1..],
-        [format!("GET /transaction/{hash}"), format!("GET /transaction/{hash}")]
-    );
-    assert!(heads[1..].iter().all(|head| head.contains("\r\naccept: text/event-stream\r\n")), "{heads:?}");
+    assert!(lines(&gateway)[1..].iter().all(|line| *line == format!("GET /transaction/{hash}")));
+    assert_eq!(are_watches(&gateway), [true, false, true, false, true], "asked once after each watch");
 
     let waiting = replying(vec![body(200, &taken), events(&pending, "open")]).await;
     let late = tx(&waiting, &["submit", "--wait", "--patience", "1"], &submission).await;
     late.fails(1, &["not in a block after 1 s ({})"]);
 
     let status = json(fate(&hash, "INCLUDED", "12"));
-    let refusing = replying(vec![body(200, &taken), body(429, "{}"), body(200, &status)]).await;
-    tx(&refusing, &["submit", "--wait"], &submission).await.done();
-    assert!(!refusing.heads()[2].contains("event-stream"), "{:?}", refusing.heads());
+    let without =
+        replying(vec![body(200, &taken), body(404, "{}"), body(200, &asked), body(200, &status)]).await;
+    tx(&without, &["submit", "--wait"], &submission).await.done();
+    assert_eq!(are_watches(&without), [true, false, false], "a gateway without watches");
+    // As behind a proxy that holds events back.
+    let silent = replying(vec![body(200, &taken), events("", "open"), body(200, &status)]).await;
+    tx(&silent, &["submit", "--wait", "--patience", "20"], &submission).await.done();
+    assert_eq!(are_watches(&silent), [true, false]);
 }
 
 #[tokio::test]

@@ -227,8 +227,9 @@ async function askFor(topic: Topic): Promise<void> {
     if (!isCarried(topic)) take(undefined, topic, { data });
   } catch (error) {
     const problem = problemOf(error);
-    topic.isRefused = !problem.isPassing;
-    topic.isFailing = problem.status >= 502;
+    // Only the gateway itself refuses a read for good, and with a number: a proxy answers in its place while it restarts.
+    topic.isRefused = problem.status < 500 && problem.number !== 0 && !problem.isPassing;
+    topic.isFailing = problem.status >= 500;
     if (topic.isRefused || !isCarried(topic)) take(undefined, topic, { problem });
   } finally {
     topic.isAsked = false;

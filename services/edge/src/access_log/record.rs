@@ -9,10 +9,14 @@ use mesh_telemetry::TraceContext;
 
 use crate::{
     access_log::{AccessLog, Line},
-    grpc::protocol::{GRPC_STATUS, is_grpc},
+    grpc::{
+        protocol::{GRPC_STATUS, is_grpc},
+        watch,
+    },
     metrics::known_method,
     respond::notes::{ErrorNumbers, StreamFailure},
     trace::{self, RequestId, X_REQUEST_ID},
+    watch::event_stream,
     wire::connection::InFlightRequest,
 };
 
@@ -32,6 +36,8 @@ pub(crate) struct Record {
     numbers: Vec<u32>,
     because: Option<String>,
     failure: Option<StreamFailure>,
+    /// Whether it is a watch, which the client leaves as a rule.
+    is_watch: bool,
     /// Length of the body, where it is known.
     length: Option<u64>,
     /// Bytes that were passed to hyper.
@@ -73,6 +79,7 @@ impl Record {
             numbers: Vec::new(),
             because: None,
             failure: None,
+            is_watch: false,
             length: None,
             bytes: 0,
             ended: Ended::Left,
@@ -83,6 +90,7 @@ impl Record {
     pub(crate) fn set_head<B: Body>(&mut self, response: &Response<B>, request: &InFlightRequest) {
         let (headers, extensions) = (response.headers(), response.extensions());
         self.status = Some(response.status());
+        self.is_watch = self.uri.path() == watch::PATH || event_stream::is_in(headers);
         self.grpc_status = grpc_status(headers);
         if let Some(id) = headers.get(X_REQUEST_ID) {
             self.id = RequestId::of_answer(id.clone());
@@ -137,7 +145,8 @@ impl Record {
     }
 
     fn is_error(&self) -> bool {
-        self.ended != Ended::Whole
+        self.ended == Ended::Broken
+            || (self.ended == Ended::Left && !self.is_watch)
             || self.status.is_none_or(|status| status.as_u16() >= 400)
             || self.grpc_status.is_some_and(|code| code != 0)
     }

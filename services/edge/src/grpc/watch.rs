@@ -110,7 +110,7 @@ impl Messages {
             biased;
             () = ending => Err(Problem::unavailable("the edge is stopping")),
             emission = emission => match emission {
-                Some(emission) => Ok(emission.event.bytes(emission.height, None)),
+                Some(emission) => Ok(emission.bytes(None)),
                 None => Err(Problem::unavailable("the store was set back to an older block")),
             },
             () = late => Err(Problem::deadline_exceeded("the time of the call is over")),

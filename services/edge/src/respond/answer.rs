@@ -40,7 +40,8 @@ const EXPOSED: HeaderValue = HeaderValue::from_static(
      X-Ignored, Preference-Applied",
 );
 const ALLOWED_HEADERS: HeaderValue = HeaderValue::from_static(
-    "Accept, Content-Type, If-None-Match, If-Range, Range, X-Request-Id, traceparent, tracestate, If-Match, Prefer",
+    "Accept, Content-Type, If-None-Match, If-Range, Range, X-Request-Id, traceparent, tracestate, If-Match, Prefer, \
+     Last-Event-ID",
 );
 
 /// Says which block of the store was the newest one when it was read (J13).

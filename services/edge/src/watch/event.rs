@@ -33,6 +33,8 @@ pub(crate) struct Event {
     is_text: bool,
     /// Height of the head when it was read; of a problem, that of the last answer.
     pub(crate) height: u64,
+    /// Time of that block, nanoseconds since the Unix epoch; 0 if the answer does not tell, and of a problem.
+    pub(crate) time_ns: i64,
     /// When it was asked for.
     pub(crate) asked_at: Instant,
     /// Equal for equal bodies.
@@ -49,20 +51,33 @@ pub(crate) struct Emission {
     pub(crate) event: Arc<Event>,
     /// Height that the watcher is told: at least the event's, whose answer was still the same there.
     pub(crate) height: u64,
+    /// Time of that block, as of an event.
+    pub(crate) time_ns: i64,
+}
+
+impl Emission {
+    /// Its bytes, in one or two pieces. `index`: of the read on a stream with several (W10).
+    pub(crate) fn bytes(&self, index: Option<usize>) -> Vec<Bytes> {
+        let Self { event, height, time_ns } = self;
+        if *height == event.height && index.is_none() {
+            return vec![event.whole.clone()];
+        }
+        vec![event.head(*height, *time_ns, index), event.whole.slice(event.data_at..)]
+    }
 }
 
 impl Event {
     /// The event of an answer that was read at this height.
     pub(crate) fn of_answer(question: &Question, answer: &Answer, height: u64) -> Self {
-        let event = Self::new(EventKind::Answer, question, height, answer.asked_at, digest(answer));
+        let head = (height, time_ns(answer));
+        let event = Self::new(EventKind::Answer, question, head, answer.asked_at, digest(answer));
         if event.is_text {
             return event.with_data([&[Bytes::from_static(b"data: ")], &*answer.parts, &[END]].concat());
         }
         let mut operations = Contract::get().operations().iter();
         let operation = operations.find(|operation| operation.name == question.operation);
         let name = operation.map_or("", |operation| operation.reply.full_name()).to_owned();
-        let time_ns = answer.head.map_or(0, |head| head.time_ns);
-        event.with_data(vec![reply(time_ns, &name, answer.parts.concat())])
+        event.with_data(vec![reply(&name, answer.parts.concat())])
     }
 
     /// The event of a problem that was met at this time.
@@ -72,21 +87,27 @@ impl Event {
         hasher.write(&body);
         // No answer has the digest of a problem.
         hasher.write_u8(1);
-        let event = Self::new(EventKind::Problem, question, height, asked_at, hasher.finish());
+        let event = Self::new(EventKind::Problem, question, (height, 0), asked_at, hasher.finish());
         if event.is_text {
             return event.with_data(vec![Bytes::from_static(b"data: "), body.into(), END]);
         }
         let status: rpc::Status = rpc_status::message(problem);
-        event.with_data(vec![reply(0, "google.rpc.Status", status.encode_to_vec())])
+        event.with_data(vec![reply("google.rpc.Status", status.encode_to_vec())])
     }
 
-    fn new(kind: EventKind, question: &Question, height: u64, asked_at: Instant, digest: u64) -> Self {
+    fn new(
+        kind: EventKind,
+        question: &Question,
+        (height, time_ns): (u64, i64),
+        asked_at: Instant,
+        digest: u64,
+    ) -> Self {
         let is_text = question.encoding.format != Format::Protobuf;
-        Self { kind, is_text, height, asked_at, digest, whole: Bytes::new(), data_at: 0 }
+        Self { kind, is_text, height, time_ns, asked_at, digest, whole: Bytes::new(), data_at: 0 }
     }
 
     fn with_data(self, data: Vec<Bytes>) -> Self {
-        let head = self.head(self.height, None);
+        let head = self.head(self.height, self.time_ns, None);
         let data_at = head.len();
         Self { whole: [vec![head], data].concat().concat().into(), data_at, ..self }
     }
@@ -96,19 +117,11 @@ impl Event {
         self.kind == EventKind::Problem
     }
 
-    /// Its bytes for a watcher who is told this height, in one or two pieces. `index`: of the read on a
-    /// stream with several (W10).
-    pub(crate) fn bytes(&self, height: u64, index: Option<usize>) -> Vec<Bytes> {
-        if height == self.height && index.is_none() {
-            return vec![self.whole.clone()];
-        }
-        vec![self.head(height, index), self.whole.slice(self.data_at..)]
-    }
-
-    fn head(&self, height: u64, index: Option<usize>) -> Bytes {
+    /// The part before the data, for a watcher who is told this block.
+    fn head(&self, height: u64, time_ns: i64, index: Option<usize>) -> Bytes {
         if !self.is_text {
             // Fields of one message may be encoded in pieces.
-            return WatchReply { height, ..WatchReply::default() }.encode_to_vec().into();
+            return WatchReply { height, timestamp: time_ns, answer: None }.encode_to_vec().into();
         }
         let (id, name) = match self.kind {
             EventKind::Answer => (format!("id: {height}\n"), "answer"),
@@ -122,10 +135,15 @@ impl Event {
 /// The end of an event's text.
 const END: Bytes = Bytes::from_static(b"\n\n");
 
-/// An encoded `WatchReply` without its height.
-fn reply(timestamp: i64, name: &str, value: Vec<u8>) -> Bytes {
+/// An encoded `WatchReply` without its block.
+fn reply(name: &str, value: Vec<u8>) -> Bytes {
     let answer = Any { type_url: format!("type.googleapis.com/{name}"), value };
-    WatchReply { timestamp, answer: Some(answer), ..WatchReply::default() }.encode_to_vec().into()
+    WatchReply { answer: Some(answer), ..WatchReply::default() }.encode_to_vec().into()
+}
+
+/// Time of the block at which an answer was read, nanoseconds since the Unix epoch; 0 if it does not tell.
+pub(crate) fn time_ns(answer: &Answer) -> i64 {
+    answer.head.map_or(0, |head| head.time_ns)
 }
 
 /// A number that is equal for equal bodies.

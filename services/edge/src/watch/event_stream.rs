@@ -29,6 +29,10 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// The pause before a client comes back, milliseconds (W1).
 const RETRY: &str = "retry: 1000\n";
 
+/// Ends a stream whose store was set back: the client forgets the height that it has, which the store may not
+/// reach for long, and comes back without one.
+const NO_ID: &[u8] = b"id:\n\n";
+
 /// Silence before a sign of life (W4), longer than the time between two looks: it says that nothing has changed.
 const SIGN_INTERVAL: Duration = Duration::from_secs(12);
 
@@ -51,6 +55,11 @@ pub(crate) fn last_id(headers: &HeaderMap) -> Option<u64> {
     headers.get(LAST_EVENT_ID)?.to_str().ok()?.trim().parse().ok()
 }
 
+/// Whether the body of an answer with these headers is a stream of events.
+pub(crate) fn is_in(headers: &HeaderMap) -> bool {
+    headers.get(CONTENT_TYPE).is_some_and(|media_type| media_type == MEDIA_TYPE)
+}
+
 /// A stream of events to one client.
 pub(crate) struct EventStream {
     /// One, or those of `GET /watch`.
@@ -60,6 +69,10 @@ pub(crate) struct EventStream {
     connection: Arc<ConnectionState>,
     ending: BoxFuture<'static, ()>,
     has_begun: bool,
+    is_over: bool,
+    /// Index of the watcher that is asked first: the one after the last that had an event, so that each has its turn
+    /// with a client that takes few of them.
+    turn: usize,
     /// When the client was last sent something.
     sent_at: Instant,
     _open: OpenStream,
@@ -110,6 +123,8 @@ impl EventStream {
             connection: Arc::clone(&open.connection),
             ending: open.watches.ending().boxed(),
             has_begun: false,
+            is_over: false,
+            turn: 0,
             sent_at: Instant::now(),
             _open: open,
         }
@@ -138,20 +153,31 @@ impl EventStream {
 
     /// The next bytes; `None` at the end.
     async fn next(&mut self) -> Option<Vec<Bytes>> {
+        if self.is_over {
+            return None;
+        }
         let first = !std::mem::replace(&mut self.has_begun, true);
         let step = match first {
             // The first bytes leave at once (W11).
-            true => select_watcher(&mut self.watchers).now_or_never().map_or(Step::NothingNew, Step::Event),
+            true => {
+                let step = select_watcher(&mut self.watchers, self.turn).now_or_never();
+                step.map_or(Step::NothingNew, Step::Event)
+            }
             false => self.step().await,
         };
         let mut frames = match step {
-            Step::End | Step::Event(None) => return None,
+            Step::End => return None,
+            Step::Event(None) => {
+                self.is_over = true;
+                vec![Bytes::from_static(NO_ID)]
+            }
             Step::NothingNew => {
                 let height = self.watchers.iter().map(Watcher::height).max().unwrap_or_default();
                 vec![format!(": {height}\n\n").into()]
             }
-            Step::Event(Some((index, Emission { event, height }))) => {
-                event.bytes(height, self.is_indexed.then_some(index))
+            Step::Event(Some((index, emission))) => {
+                self.turn = (index + 1) % self.watchers.len();
+                emission.bytes(self.is_indexed.then_some(index))
             }
         };
         if first {
@@ -164,10 +190,10 @@ impl EventStream {
     /// Waits for what comes next. An event is taken only once the connection takes bytes: until then a newer
     /// one may take its place (W3).
     async fn step(&mut self) -> Step {
-        let Self { watchers, connection, ending, sent_at, .. } = self;
+        let Self { watchers, connection, ending, turn, sent_at, .. } = self;
         let emission = async {
             connection.until_writable().await;
-            select_watcher(watchers).await
+            select_watcher(watchers, *turn).await
         };
         tokio::select! {
             biased;
@@ -178,12 +204,14 @@ impl EventStream {
     }
 }
 
-/// The next event of any of these watchers, with its index; `None` when one of them ends.
-async fn select_watcher(watchers: &mut [Watcher]) -> Option<(usize, Emission)> {
+/// The next event of any of these watchers, asked from this index on, with its index; `None` when one of them ends.
+async fn select_watcher(watchers: &mut [Watcher], turn: usize) -> Option<(usize, Emission)> {
     if let [only] = watchers {
         return Some((0, only.next().await?));
     }
-    let each = watchers.iter_mut().map(|watcher| watcher.next().boxed());
-    let (emission, index, _) = select_all(each).await;
-    Some((index, emission?))
+    let count = watchers.len();
+    let (before, after) = watchers.split_at_mut(turn);
+    let each = after.iter_mut().chain(before).map(|watcher| watcher.next().boxed());
+    let (emission, position, _) = select_all(each).await;
+    Some(((turn + position) % count, emission?))
 }

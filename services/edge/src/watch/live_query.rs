@@ -100,7 +100,7 @@ impl LiveQuery {
             watches: Arc::clone(watches),
         });
         let schedule = Schedule::new(answer.asked_at, height, LookResult::of(answer));
-        Looker { query: Arc::clone(&query), schedule, timer: None }.start();
+        Looker { query: Arc::clone(&query), schedule, is_set_back: false, timer: None }.start();
         query
     }
 
@@ -153,9 +153,11 @@ impl LiveQuery {
         self.watches.count_event(skipped);
     }
 
-    /// Publishes an answer that was read at this height, if it has changed.
-    fn publish(self: &Arc<Self>, answer: &Answer, height: u64) {
-        let is_new = self.latest.lock().publish(&self.question, answer, height, Instant::now());
+    /// Publishes an answer that was read at this height, if it has changed or is the first one of a store that was
+    /// set back.
+    fn publish(self: &Arc<Self>, answer: &Answer, height: u64, is_set_back: bool) {
+        let now = Instant::now();
+        let is_new = self.latest.lock().publish(&self.question, answer, height, now, is_set_back);
         self.tell(is_new);
     }
 
@@ -177,6 +179,8 @@ impl LiveQuery {
 struct Looker {
     query: Arc<LiveQuery>,
     schedule: Schedule,
+    /// Whether the store was set back after the last answer.
+    is_set_back: bool,
     timer: Option<SpawnHandle>,
 }
 
@@ -228,6 +232,9 @@ impl Looker {
             self.timer = Some(context.run_later(wait, |looker, context| looker.look_or_wait(context)));
             return;
         }
+        // Announcements of a node's head by several replicas may cross.
+        let may_fall = self.query.source == HeadSource::Store;
+        self.is_set_back |= may_fall && head.height < self.schedule.height();
         self.schedule.begin(now, head);
         let query = Arc::clone(&self.query);
         let look = async move { query.watches.look(&query.question).await };
@@ -242,14 +249,16 @@ impl Looker {
         match result {
             Ok(answer) => {
                 self.schedule.end(LookResult::of(&answer));
-                // Announcements of several replicas may cross; they are no new beginning.
-                let height = answer.height().unwrap_or_else(|| head.height.max(self.query.latest().height()));
-                self.query.publish(&answer, height);
+                let is_set_back = std::mem::take(&mut self.is_set_back);
+                let least = if is_set_back { 0 } else { self.query.latest().height() };
+                let height = answer.height().unwrap_or_else(|| head.height.max(least));
+                self.query.publish(&answer, height, is_set_back);
             }
             Err(problem) => {
-                let is_second = self.schedule.end(LookResult::Failed);
                 // A single failure may be a replica that has just left; another kind of refusal is an answer.
-                if is_second || !problem.code.is_passing() {
+                let is_answer = !problem.code.is_passing();
+                let result = if is_answer { LookResult::Unknown } else { LookResult::Failed };
+                if self.schedule.end(result) || is_answer {
                     self.query.publish_problem(&problem, began_at);
                 }
             }

@@ -1,4 +1,4 @@
-//! Spreads the looks that a block asks for, a few at a time. All at once would stand in front of plain reads, and
+//! Spreads the looks at a workload that a block asks for, a few at a time. All at once would stand in front of plain reads, and
 //! ten thousand watchers are sent their events in a tenth of a second at best.
 
 use std::{

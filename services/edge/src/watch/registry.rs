@@ -11,6 +11,7 @@ use std::{
 
 use mesh_problem::Problem;
 use parking_lot::Mutex;
+use proto_msgs::{Contract, OperationInfo};
 use tokio::{
     sync::watch,
     time::{Instant, sleep_until},
@@ -41,7 +42,8 @@ pub(crate) struct Watches {
     heads: Arc<ChainHeads>,
     queries: Mutex<HashMap<Arc<Question>, Arc<LiveQuery>>>,
     limit: AddressLimit,
-    looks: LookQueue,
+    /// By operation; those of a workload share one, so that a workload that hangs holds up no other's looks.
+    looks: HashMap<&'static str, Arc<LookQueue>>,
     delivery: Delivery,
     answer_time: Duration,
     metrics: Metrics,
@@ -64,7 +66,7 @@ impl Watches {
             heads,
             queries: Mutex::default(),
             limit: AddressLimit::watches(config.watches, config.watches_per_address),
-            looks: LookQueue::default(),
+            looks: look_queues(),
             delivery: Delivery::start(),
             answer_time: config.limits.answer_time,
             metrics: metrics.clone(),
@@ -123,7 +125,10 @@ impl Watches {
 
     /// Reads an answer for a live query.
     pub(super) async fn look(&self, question: &Arc<Question>) -> Result<Arc<Answer>, Problem> {
-        let _place = self.looks.place().await;
+        let _place = match self.looks.get(question.operation) {
+            Some(looks) => looks.place().await,
+            None => None,
+        };
         let context = CallContext {
             request_id: nuid::next().to_string(),
             traceparent: None,
@@ -178,4 +183,14 @@ impl Watches {
             sleep_until(last - left.mul_f64(place as f64 / f64::from(u32::MAX))).await;
         }
     }
+}
+
+/// The queues of looks by operation.
+fn look_queues() -> HashMap<&'static str, Arc<LookQueue>> {
+    let mut of_workloads = HashMap::<_, Arc<LookQueue>>::new();
+    let queue_of = |operation: &'static OperationInfo| {
+        let queue = of_workloads.entry(operation.workload.as_str()).or_default();
+        (operation.name.as_str(), Arc::clone(queue))
+    };
+    Contract::get().operations().iter().map(queue_of).collect()
 }

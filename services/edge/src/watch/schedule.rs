@@ -39,7 +39,7 @@ pub(crate) struct Schedule {
 pub(crate) enum LookResult {
     /// The answer says at which height it was read, which is that of the head.
     AtHeight,
-    /// The answer does not say so.
+    /// The answer, or a refusal in its place, does not say so.
     Unknown,
     /// There is no answer at present.
     Failed,
@@ -77,6 +77,11 @@ impl Schedule {
             LOOK_INTERVAL
         };
         Some(self.looked_at + wait)
+    }
+
+    /// The head's height at the last look.
+    pub(crate) fn height(&self) -> u64 {
+        self.height
     }
 
     /// Begins a look.

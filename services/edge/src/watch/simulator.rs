@@ -323,7 +323,7 @@ impl World {
                     self.schedule.end(LookResult::AtHeight);
                     let answer = answer_of(&self.template, seen, self.at(began_ms));
                     let now = self.at(self.now_ms);
-                    self.latest.publish(&self.question, &answer, seen.height, now);
+                    self.latest.publish(&self.question, &answer, seen.height, now, false);
                     self.cache(seen, began_ms);
                 }
                 None => {
@@ -357,7 +357,7 @@ impl World {
             assert!(!matches!(next, Next::End), "the store is never set back");
             let Next::Send(emission, _) = next else { return };
             if !emission.event.is_problem() {
-                let seen = seen_in(&emission.event.bytes(emission.height, None).concat());
+                let seen = seen_in(&emission.bytes(None).concat());
                 assert!(Some(emission.height) >= client.last_id, "heights never fall");
                 assert!(Some(seen.content) >= client.told.map(|told| told.content), "a state is never older");
                 // What was held back is sent at the next look, even if blocks come faster than looks.

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use crate::{
     ask::cache::Question,
     respond::answer::Answer,
-    watch::event::{Emission, Event, digest},
+    watch::event::{Emission, Event, digest, time_ns},
 };
 
 /// The newest state of an answer.
@@ -17,6 +17,8 @@ pub(crate) struct Latest {
     event: Arc<Event>,
     /// Height at which the last look found it.
     height: u64,
+    /// Time of that block, nanoseconds since the Unix epoch; 0 if the answer does not tell.
+    time_ns: i64,
     /// When the last look asked for it.
     asked_at: Instant,
     /// When it came.
@@ -34,7 +36,8 @@ impl Latest {
     pub(super) fn new(question: &Question, answer: &Answer, height: u64, now: Instant) -> Self {
         let event = Arc::new(Event::of_answer(question, answer, height));
         let asked_at = answer.asked_at;
-        Self { event, height, asked_at, came_at: now, number: 1, looks: 1, resets: 0 }
+        let time_ns = time_ns(answer);
+        Self { event, height, time_ns, asked_at, came_at: now, number: 1, looks: 1, resets: 0 }
     }
 
     /// Number of the state, counted from 1.
@@ -47,22 +50,25 @@ impl Latest {
         self.height
     }
 
-    /// Records the answer of a look, read at this height. Returns whether there is a new state.
+    /// Records the answer of a look, read at this height; `is_set_back`: the first one of a store that was set
+    /// back. Returns whether there is a new state.
     pub(super) fn publish(
         &mut self,
         question: &Question,
         answer: &Answer,
         height: u64,
         now: Instant,
+        is_set_back: bool,
     ) -> bool {
         self.looks += 1;
         // One that was asked for before the last one came, by a plain read or before the store went away, may
         // have seen the store before it: rows that come late change an answer at the same height.
-        if height <= self.height && answer.asked_at <= self.came_at {
+        if height <= self.height && answer.asked_at <= self.came_at && !is_set_back {
             return false;
         }
-        let is_reset = height < self.event.height;
+        let is_reset = is_set_back || height < self.event.height;
         (self.height, self.asked_at, self.came_at) = (height, answer.asked_at, now);
+        self.time_ns = time_ns(answer);
         self.resets += u64::from(is_reset);
         let is_new = is_reset || self.event.digest != digest(answer);
         is_new && self.replace(Event::of_answer(question, answer, height))
@@ -138,7 +144,7 @@ impl Progress {
             false => Arc::new(Event::of_answer(question, answer, height)),
         };
         let progress = Self { height, asked_at, digest: Some(digest), number, resets, held_at: None };
-        (progress, Some(Emission { event, height }))
+        (progress, Some(Emission { event, height, time_ns: time_ns(answer) }))
     }
 
     /// Whether the last look is certainly newer than what the watcher has: at a newer block, or asked for later. A
@@ -164,10 +170,10 @@ impl Progress {
         }
         if event.is_problem() {
             if self.digest == Some(event.digest) || event.asked_at <= self.asked_at {
-                return Next::Nothing;
+                return self.nothing();
             }
         } else if self.digest == Some(event.digest) {
-            return Next::Nothing;
+            return self.nothing();
         } else if !self.is_passed(latest) {
             return Next::Hold;
         }
@@ -182,16 +188,25 @@ impl Progress {
         self.held_at = None;
         let skipped = latest.number.saturating_sub(self.number + 1);
         self.number = latest.number;
+        let mut time_ns = 0;
         if !event.is_problem() {
-            // The state of now, where it has come back with a height.
-            let height = if self.digest.is_none() { latest.height } else { event.height };
-            self.height = height.max(self.height);
+            // The state of now, where it has come back with a height or had another state at the event's.
+            let is_now = self.digest.is_none() || event.height < self.height;
+            let (height, time) =
+                if is_now { (latest.height, latest.time_ns) } else { (event.height, event.time_ns) };
+            (self.height, time_ns) = (height.max(self.height), time);
         }
         self.asked_at = if event.is_problem() { event.asked_at } else { latest.asked_at };
         // A client that has come back still gets the state of now after a problem.
         if self.digest.is_some() || !event.is_problem() {
             self.digest = Some(event.digest);
         }
-        Next::Send(Emission { event: Arc::clone(event), height: self.height }, skipped)
+        Next::Send(Emission { event: Arc::clone(event), height: self.height, time_ns }, skipped)
+    }
+
+    /// Nothing to send, so that nothing is held back any more.
+    fn nothing(&mut self) -> Next {
+        self.held_at = None;
+        Next::Nothing
     }
 }

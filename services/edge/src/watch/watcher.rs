@@ -16,7 +16,7 @@ use crate::{
 /// A watcher of one question.
 pub(crate) struct Watcher {
     subscription: Subscription,
-    /// The first event, until it is taken.
+    /// The first event, until it is taken, or a newer one in its place.
     first: Option<Emission>,
     progress: Progress,
 }
@@ -38,9 +38,7 @@ impl Watcher {
 
     /// The next event for the client; `None` at the end of the stream. Loses nothing when it is dropped.
     pub(crate) async fn next(&mut self) -> Option<Emission> {
-        if let Some(first) = self.first.take() {
-            return Some(first);
-        }
+        let first = self.first.take();
         let Self { subscription, progress, .. } = self;
         let query = subscription.query();
         loop {
@@ -56,6 +54,7 @@ impl Watcher {
                     return Some(emission);
                 }
                 Next::End => return None,
+                Next::Nothing | Next::Hold if first.is_some() => return first,
                 Next::Nothing => None,
                 Next::Hold => Some(looked),
             };

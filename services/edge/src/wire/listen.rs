@@ -1,13 +1,13 @@
 //! The listening sockets: inherited from the parent process (so that replicas share them and a restart loses
 //! no connection), else bound here.
 
-use std::io;
+use std::{io, time::Duration};
 
 use listenfd::ListenFd;
 use socket2::SockRef;
 use tokio::net::TcpListener;
 
-use crate::config::Config;
+use crate::config::{Config, STALL_TIMEOUT};
 
 /// Length of the accept queue, as far as the system allows (`net.core.somaxconn`). A client whose connection
 /// finds it full tries again after 1, 2 and 4 s.
@@ -17,6 +17,11 @@ const BACKLOG: i32 = 4096;
 /// takes megabytes for a client that reads nothing.
 #[cfg(target_os = "linux")]
 const UNSENT_BYTES: u32 = 128 << 10;
+
+/// `TCP_USER_TIMEOUT`: how long data may be on its way to a client that confirms none of it, as one whose machine has
+/// lost its power. The kernel would try for a quarter of an hour; the edge's own limit comes first where it applies.
+#[cfg(target_os = "linux")]
+const UNCONFIRMED: Duration = STALL_TIMEOUT.saturating_add(Duration::from_secs(30));
 
 /// Opens every listening socket.
 ///
@@ -43,18 +48,21 @@ pub(crate) fn listeners(config: &Config) -> io::Result<Vec<TcpListener>> {
     Ok(listeners)
 }
 
-/// Sets the accept queue's length, also of an inherited socket, and the bound on unsent data.
+/// Sets the accept queue's length, also of an inherited socket, and the bounds on data that is not taken.
 fn configure(listener: &std::net::TcpListener) -> io::Result<()> {
     let socket = SockRef::from(listener);
-    // Accepted connections inherit it.
+    // Accepted connections inherit them.
     #[cfg(target_os = "linux")]
-    socket.set_tcp_notsent_lowat(UNSENT_BYTES)?;
+    {
+        socket.set_tcp_notsent_lowat(UNSENT_BYTES)?;
+        socket.set_tcp_user_timeout(Some(UNCONFIRMED))?;
+    }
     socket.listen(BACKLOG)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{net::TcpStream, time::Duration};
+    use std::net::TcpStream;
 
     use super::*;
 
@@ -86,6 +94,7 @@ mod tests {
         configure(&listener).unwrap();
         client.connect(&listener.local_addr().unwrap().into()).unwrap();
         let (mut connection, _) = listener.accept().unwrap();
+        assert_eq!(SockRef::from(&connection).tcp_user_timeout().unwrap(), Some(UNCONFIRMED));
         connection.set_nonblocking(true).unwrap();
         let (mut taken, answer) = (0, vec![0; 64 * 1024]);
         while let Ok(bytes) = connection.write(&answer) {

@@ -144,7 +144,7 @@ impl<S> TimeoutStream<S> {
             if self.write_timer.take().is_some() {
                 self.state.set_blocked(false);
             }
-            return written;
+            return written.map_err(|error| self.noted(error));
         }
         let timer = self.write_timer.get_or_insert_with(|| {
             self.state.set_blocked(true);
@@ -153,6 +153,14 @@ impl<S> TimeoutStream<S> {
         ready!(timer.as_mut().poll(context));
         self.state.set_stalled();
         Poll::Ready(Err(timed_out("the client takes nothing")))
+    }
+
+    /// An error of the connection, after taking note that the client is gone if the kernel has given it up.
+    fn noted(&self, error: io::Error) -> io::Error {
+        if error.kind() == io::ErrorKind::TimedOut {
+            self.state.set_stalled();
+        }
+        error
     }
 }
 
@@ -167,9 +175,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for TimeoutStream<S> {
         into: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        if Pin::new(&mut this.stream).poll_read(context, into)?.is_ready() {
+        if let Poll::Ready(read) = Pin::new(&mut this.stream).poll_read(context, into) {
             this.after_read();
-            return Poll::Ready(Ok(()));
+            return Poll::Ready(read.map_err(|error| this.noted(error)));
         }
         this.poll_read_timeout(context).map(Err)
     }

@@ -17,11 +17,11 @@ use proto_msgs::{
 };
 use reqwest::Url;
 use serde_json::json;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use self::args::{CheckArgs, KeygenArgs, StatusArgs, SubmitArgs, TxArgs, TxCommand};
 use crate::{
-    events::{Events, SILENCE},
+    events::{Event, Events, SILENCE},
     failure::{Failure, failed},
     gateway::{Gateway, GatewayError, foreign, reason},
     signals::{self, run_until_stopped},
@@ -34,6 +34,8 @@ const LONGEST_BODY: u64 = 2 << 20;
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 /// Pause before the next try of what has not succeeded, or has not been decided.
 const LOOK_AGAIN: Duration = Duration::from_millis(300);
+/// A watch begins with an event at once, unless a proxy holds events back.
+const BEGUN_WITHIN: Duration = Duration::from_secs(3);
 
 /// Runs the subcommand.
 pub(crate) async fn tx(args: TxArgs) -> Result<(), Failure> {
@@ -136,8 +138,8 @@ fn refused(code: u32, data: &str, log: &str) -> Failure {
     failed!("the node refuses it with code {code}: {}", reason.unwrap_or("it says no reason"))
 }
 
-/// Watches a transaction until it is in a block or the time is over; asks again and again where the gateway
-/// refuses the watch. Errors of the gateway are retried.
+/// Watches a transaction until it is in a block or the time is over. After each watch that ends or brings nothing it
+/// asks once, and again and again where the gateway has no watches. Errors of the gateway are retried.
 async fn follow(
     gateway: &Gateway,
     hash: &TxHash,
@@ -150,24 +152,20 @@ async fn follow(
     let outcome = async {
         let mut is_watchable = true;
         loop {
-            match is_watchable {
-                true => match Events::open(&watching, &url, None).await {
-                    Ok(events) => {
-                        if let Some(reply) = watch_fate(events, &url, &mut last_seen).await {
-                            return reply;
-                        }
+            if is_watchable {
+                match watch_fate(&watching, &url, &mut last_seen).await {
+                    Ok(Some(reply)) => return reply,
+                    Ok(None) => {}
+                    Err(error) => {
+                        is_watchable = error.is_temporary();
+                        note(&mut last_seen, error.to_string());
                     }
-                    Err(GatewayError::Unanswered(why)) => note(&mut last_seen, why),
-                    Err(_) => {
-                        is_watchable = false;
-                        continue;
-                    }
-                },
-                false => match gateway.get(&url).await {
-                    Ok(reply) if is_final(&reply) => return reply,
-                    Ok(reply) => note(&mut last_seen, seen(&reply)),
-                    Err(error) => note(&mut last_seen, error.to_string()),
-                },
+                }
+            }
+            match gateway.get(&url).await {
+                Ok(reply) if is_final(&reply) => return reply,
+                Ok(reply) => note(&mut last_seen, seen(&reply)),
+                Err(error) => note(&mut last_seen, error.to_string()),
             }
             sleep(LOOK_AGAIN).await;
         }
@@ -183,30 +181,30 @@ async fn follow(
     }
 }
 
-/// The final status of a watched transaction; `None` when the events end before.
+/// The final status of a transaction by its events; `None` when they end before, or none comes soon.
 async fn watch_fate(
-    mut events: Events<'_>,
+    gateway: &Gateway,
     url: &str,
     last_seen: &mut String,
-) -> Option<GetTransactionReply> {
-    loop {
-        match events.next().await {
-            Ok(Some(event)) if event.name == "answer" => match serde_json::from_str(&event.data) {
-                Ok(reply) if is_final(&reply) => return Some(reply),
+) -> Result<Option<GetTransactionReply>, GatewayError> {
+    let begun = async {
+        let mut events = Events::open(gateway, url, None).await?;
+        Ok((events.next().await?, events))
+    };
+    let Ok(begun) = timeout(BEGUN_WITHIN, begun).await else { return Ok(None) };
+    let (mut event, mut events) = begun?;
+    while let Some(Event { name, data, .. }) = event {
+        match name.as_str() {
+            "answer" => match serde_json::from_str(&data) {
+                Ok(reply) if is_final(&reply) => return Ok(Some(reply)),
                 Ok(reply) => note(last_seen, seen(&reply)),
-                Err(_) => note(last_seen, foreign(url).to_string()),
+                Err(_) => return Err(foreign(url)),
             },
-            Ok(Some(event)) => {
-                let problem = serde_json::from_str(&event.data);
-                note(last_seen, problem.map_or(event.data, |problem| reason(&problem)));
-            }
-            Ok(None) => return None,
-            Err(error) => {
-                note(last_seen, error.to_string());
-                return None;
-            }
+            _ => note(last_seen, serde_json::from_str(&data).map_or(data, |problem| reason(&problem))),
         }
+        event = events.next().await?;
     }
+    Ok(None)
 }
 
 fn is_final(reply: &GetTransactionReply) -> bool {

@@ -145,9 +145,9 @@ impl<'a> Watch<'a> {
         loop {
             let event = events.next().await;
             self.pauses.first = events.retry.unwrap_or(FIRST_PAUSE).min(LONGEST_RETRY);
+            self.height = events.height;
             match event {
                 Ok(Some(event)) => {
-                    self.height = event.height;
                     if self.print(&event).await? {
                         return Ok(End::Done);
                     }
