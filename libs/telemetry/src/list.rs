@@ -89,7 +89,7 @@ metrics! {
     EDGE_WATCHES = "mesh.edge.watches" "{watch}" Gauge &[], EDGE,
         "Open watches";
     EDGE_WATCHED_QUESTIONS = "mesh.edge.watches.questions" "{question}" Gauge &[], EDGE,
-        "Distinct questions that are watched: each is looked at once for a new block";
+        "Distinct questions that are watched: each is looked at with a new block, about once a second at most";
     EDGE_WATCH_EVENTS = "mesh.edge.watches.events" "{event}" Counter &[], EDGE,
         "Changes and problems sent to watchers, first answers not counted";
     EDGE_WATCH_EVENTS_SKIPPED = "mesh.edge.watches.events.skipped" "{event}" Counter &[], EDGE,
@@ -100,8 +100,8 @@ metrics! {
         "Reads by where their answer came from: `kept` at the door or `cache`, `shared` with an equal one under way, \
          `service`, or `outdated` while the store is away";
     EDGE_LIMITED = "mesh.edge.requests.limited" "{request}" Counter &["limit"], EDGE,
-        "Requests refused with 429 because of what else comes from their address: too many a second (`rate`), or too \
-         many downloads (`exports`)";
+        "Requests refused with 429 because of what else comes from their address: too many a second (`rate`), too \
+         many downloads (`exports`), or too many watches (`watches`), also of all addresses";
     EDGE_SHED = "mesh.edge.requests.shed" "{request}" Counter &["reason"], EDGE,
         "Requests turned away with 503 because too many are being answered: in all (`full`), or more than their share by \
          their `address` or their `operation`";

@@ -43,7 +43,10 @@ use crate::{
         status::MeshStatus,
     },
     trace::{RequestId, Trace},
-    watch::{event_stream, http::WatchRequest, registry::Watches},
+    watch::{
+        http::{WatchRequest, wants_events},
+        registry::Watches,
+    },
     wire::unread_body,
 };
 
@@ -216,7 +219,7 @@ impl GatewayState {
                 if operation.method == proto_msgs::Method::Get && is_read =>
             {
                 self.check_rate(head)?;
-                if operation.is_watchable() && event_stream::is_wanted(&head.headers) {
+                if operation.is_watchable() && wants_events(&head.headers) {
                     return self.watch(head, body, Some((operation, path)), trace, note).await;
                 }
                 self.read(head, body, operation, path, trace, note).await

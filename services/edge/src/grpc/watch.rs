@@ -16,9 +16,8 @@ use crate::{
     ask::backend::CallContext,
     decode,
     watch::{
-        event_stream::{self, OpenStream},
-        http::WatchedRead,
-        registry::Watches,
+        http::{WatchedRead, last_id},
+        registry::{OpenStream, Watches},
         watcher::Watcher,
     },
     wire::connection::{ConnectionState, LongLivedStream},
@@ -67,15 +66,15 @@ pub(super) async fn messages(
     context: &CallContext,
 ) -> Result<impl Stream<Item = Result<Vec<Bytes>, Problem>> + Send + 'static, Problem> {
     let permit = watches.permit(client.address)?;
-    let watcher =
-        watches.watch(&read.question, read.source, event_stream::last_id(metadata), context).await?;
+    let watcher = watches.watch(&read.question, read.source, last_id(metadata), context).await?;
     let connection = &client.connection;
+    let open = OpenStream::new(watches, connection, permit);
     let state = Messages {
         watcher,
-        ending: Box::pin(watches.ending()),
+        ending: Box::pin(open.ending()),
         deadline,
         connection: Arc::clone(connection),
-        _guards: (OpenStream::new(watches, connection, permit), connection.mark_long_lived()),
+        _guards: (open, connection.mark_long_lived()),
     };
     Ok(stream::unfold(Some(state), |state| async {
         let mut state = state?;

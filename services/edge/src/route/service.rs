@@ -24,7 +24,7 @@ use crate::{
     gateway::{Gateway, HttpRequest, RequestHead},
     respond::{answer, handling},
     trace::{RequestId, TRACEPARENT},
-    watch::event_stream,
+    watch::http::wants_events,
 };
 
 /// What warp makes of a filter.
@@ -94,7 +94,7 @@ impl<S: WarpService> HttpService<S> {
         let has_body = headers.contains_key(CONTENT_LENGTH) || headers.contains_key(TRANSFER_ENCODING);
         // A client that sends a trace context wants its request traced.
         let is_traced = span::is_enabled() && headers.contains_key(TRACEPARENT);
-        let has_rare_header = is_traced || headers.contains_key(IF_MATCH) || event_stream::is_wanted(headers);
+        let has_rare_header = is_traced || headers.contains_key(IF_MATCH) || wants_events(headers);
         let is_slow = has_body || has_rare_header || request.method() != Method::GET || client.is_over_rate();
         let is_valid = || head::check_size(target.len(), headers, &self.config.limits).is_ok();
         let Some(answer) = cached.answer.filter(|_| !is_slow && is_valid()) else {

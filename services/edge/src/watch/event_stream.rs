@@ -10,21 +10,19 @@ use futures_util::{
 };
 use http::{
     HeaderMap, HeaderName, HeaderValue,
-    header::{ACCEPT, CACHE_CONTROL, CONNECTION, CONTENT_TYPE},
+    header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE},
 };
 use sync_wrapper::SyncStream;
 use tokio::time::{Instant, sleep_until};
 use warp::reply::{Reply as _, Response};
 
 use crate::{
-    admission::address_limit::AddressPermit,
-    watch::{event::Emission, registry::Watches, watcher::Watcher},
+    watch::{event::Emission, registry::OpenStream, watcher::Watcher},
     wire::{connection::ConnectionState, endless::Endless},
 };
 
-const MEDIA_TYPE: &str = "text/event-stream";
+pub(super) const MEDIA_TYPE: &str = "text/event-stream";
 const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
-const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// The pause before a client comes back, milliseconds (W1).
 const RETRY: &str = "retry: 1000\n";
@@ -35,25 +33,6 @@ const NO_ID: &[u8] = b"id:\n\n";
 
 /// Silence before a sign of life (W4), longer than the time between two looks: it says that nothing has changed.
 const SIGN_INTERVAL: Duration = Duration::from_secs(12);
-
-/// Whether the client wants events: it accepts them, and does not accept JSON beside them as clients do that
-/// list all they could read.
-pub(crate) fn is_wanted(headers: &HeaderMap) -> bool {
-    let mut accepts = [(MEDIA_TYPE, false), ("application/json", false)];
-    let accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    for range in accepted.flat_map(|value| value.split(',')) {
-        let name = range.split(';').next().unwrap_or_default().trim();
-        for (wanted, is_accepted) in &mut accepts {
-            *is_accepted |= name.eq_ignore_ascii_case(wanted);
-        }
-    }
-    accepts[0].1 && !accepts[1].1
-}
-
-/// The height that a client has, which comes back (W6).
-pub(crate) fn last_id(headers: &HeaderMap) -> Option<u64> {
-    headers.get(LAST_EVENT_ID)?.to_str().ok()?.trim().parse().ok()
-}
 
 /// Whether the body of an answer with these headers is a stream of events.
 pub(crate) fn is_in(headers: &HeaderMap) -> bool {
@@ -78,35 +57,6 @@ pub(crate) struct EventStream {
     _open: OpenStream,
 }
 
-/// Counts an open stream; holds its permit.
-pub(crate) struct OpenStream {
-    watches: Arc<Watches>,
-    connection: Arc<ConnectionState>,
-    _permit: AddressPermit,
-}
-
-impl OpenStream {
-    /// Counts a stream on this connection.
-    pub(crate) fn new(
-        watches: &Arc<Watches>,
-        connection: &Arc<ConnectionState>,
-        permit: AddressPermit,
-    ) -> Self {
-        watches.metrics().watches.inc();
-        Self { watches: Arc::clone(watches), connection: Arc::clone(connection), _permit: permit }
-    }
-}
-
-impl Drop for OpenStream {
-    fn drop(&mut self) {
-        let metrics = self.watches.metrics();
-        metrics.watches.dec();
-        if self.connection.has_stalled() {
-            metrics.watches_cut.inc();
-        }
-    }
-}
-
 /// What a stream does next.
 enum Step {
     Event(Option<(usize, Emission)>),
@@ -120,8 +70,8 @@ impl EventStream {
         Self {
             watchers,
             is_indexed,
-            connection: Arc::clone(&open.connection),
-            ending: open.watches.ending().boxed(),
+            connection: Arc::clone(open.connection()),
+            ending: open.ending().boxed(),
             has_begun: false,
             is_over: false,
             turn: 0,

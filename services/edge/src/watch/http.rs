@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue, header::ACCEPT};
 use mesh_bus::{Encoding, Format};
 use mesh_problem::{MALFORMED, NOT_MAPPED, Problem};
 use proto_msgs::OperationInfo;
@@ -14,8 +14,8 @@ use crate::{
     decode::{self, Decoded, preferences::Handling, query::Parameters},
     route::routes::{RouteMatch, Routes},
     watch::{
-        event_stream::{self, EventStream, OpenStream},
-        registry::Watches,
+        event_stream::{EventStream, MEDIA_TYPE},
+        registry::{OpenStream, Watches},
     },
 };
 
@@ -24,6 +24,27 @@ const READ: &str = "read";
 
 /// Most reads on one stream (W10).
 const MAX_READS: usize = 16;
+
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+/// Whether the client wants events: it accepts them, and does not accept JSON beside them as clients do that
+/// list all they could read.
+pub(crate) fn wants_events(headers: &HeaderMap) -> bool {
+    let mut accepts = [(MEDIA_TYPE, false), ("application/json", false)];
+    let accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    for range in accepted.flat_map(|value| value.split(',')) {
+        let name = range.split(';').next().unwrap_or_default().trim();
+        for (wanted, is_accepted) in &mut accepts {
+            *is_accepted |= name.eq_ignore_ascii_case(wanted);
+        }
+    }
+    accepts[0].1 && !accepts[1].1
+}
+
+/// The height that a client has, which comes back (W6).
+pub(crate) fn last_id(headers: &HeaderMap) -> Option<u64> {
+    headers.get(LAST_EVENT_ID)?.to_str().ok()?.trim().parse().ok()
+}
 
 /// A read that is to be watched.
 #[derive(Debug, Clone)]
@@ -96,7 +117,7 @@ impl WatchRequest {
         let reads = self.reads?;
         let permit = watches.permit(client.address)?;
         // Of several reads each has its own height (W10).
-        let last_id = event_stream::last_id(headers).filter(|_| !self.is_indexed);
+        let last_id = last_id(headers).filter(|_| !self.is_indexed);
         let watching = reads.iter().enumerate().map(|(index, read)| async move {
             let watcher = watches.watch(&read.question, read.source, last_id, context).await;
             watcher.map_err(|problem| if self.is_indexed { in_read(index, problem) } else { problem })

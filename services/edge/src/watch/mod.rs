@@ -11,11 +11,11 @@ mod delivery;
 pub(crate) mod event;
 pub(crate) mod event_stream;
 pub(crate) mod http;
-pub(crate) mod live_query;
+mod live_query;
 mod look_queue;
 pub(crate) mod registry;
-pub(crate) mod schedule;
+mod schedule;
 #[cfg(test)]
 mod simulator;
-pub(crate) mod state;
+mod state;
 pub(crate) mod watcher;

@@ -31,6 +31,7 @@ use crate::{
     metrics::{LimitKind, Metrics},
     respond::answer::Answer,
     watch::{delivery::Delivery, live_query::LiveQuery, look_queue::LookQueue, watcher::Watcher},
+    wire::connection::ConnectionState,
 };
 
 /// Longest time over which a shutdown spreads the ends of watches; at most a third of the grace.
@@ -157,11 +158,6 @@ impl Watches {
         self.metrics.watch_events_skipped.inc_by(skipped);
     }
 
-    /// The metrics of the edge.
-    pub(super) fn metrics(&self) -> &Metrics {
-        &self.metrics
-    }
-
     /// Ends all watches, and those that still come, one after the other within a part of the grace, so that
     /// their clients do not come back elsewhere all at once (W8).
     pub(crate) fn drain(&self, grace: Duration) {
@@ -169,7 +165,7 @@ impl Watches {
     }
 
     /// Resolves when the next stream has to end.
-    pub(crate) fn ending(&self) -> impl Future<Output = ()> + Send + 'static {
+    fn ending(&self) -> impl Future<Output = ()> + Send + 'static + use<> {
         // Multiples of the golden ratio fill an interval evenly, however many there are.
         let number = self.streams.fetch_add(1, Ordering::Relaxed);
         let place = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
@@ -181,6 +177,45 @@ impl Watches {
             };
             let left = last.saturating_duration_since(Instant::now());
             sleep_until(last - left.mul_f64(place as f64 / f64::from(u32::MAX))).await;
+        }
+    }
+}
+
+/// Counts an open stream; holds its permit.
+pub(crate) struct OpenStream {
+    watches: Arc<Watches>,
+    connection: Arc<ConnectionState>,
+    _permit: AddressPermit,
+}
+
+impl OpenStream {
+    /// Counts a stream on this connection.
+    pub(crate) fn new(
+        watches: &Arc<Watches>,
+        connection: &Arc<ConnectionState>,
+        permit: AddressPermit,
+    ) -> Self {
+        watches.metrics.watches.inc();
+        Self { watches: Arc::clone(watches), connection: Arc::clone(connection), _permit: permit }
+    }
+
+    /// The connection that the stream is on.
+    pub(crate) fn connection(&self) -> &Arc<ConnectionState> {
+        &self.connection
+    }
+
+    /// Resolves when the stream has to end.
+    pub(crate) fn ending(&self) -> impl Future<Output = ()> + Send + 'static + use<> {
+        self.watches.ending()
+    }
+}
+
+impl Drop for OpenStream {
+    fn drop(&mut self) {
+        let metrics = &self.watches.metrics;
+        metrics.watches.dec();
+        if self.connection.has_stalled() {
+            metrics.watches_cut.inc();
         }
     }
 }

@@ -210,3 +210,100 @@ impl Progress {
         Next::Nothing
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use bytes::Bytes;
+    use mesh_bus::{Encoding, Format, Head};
+
+    use super::*;
+    use crate::ask::cache::tests::answer;
+
+    /// A question that is looked at by hand, once a second.
+    struct Looks {
+        question: Question,
+        template: Answer,
+        latest: Latest,
+        now: Instant,
+    }
+
+    impl Looks {
+        fn new() -> Self {
+            let encoding = Encoding { format: Format::Json, gzip: false };
+            let question = Question { operation: "ListThings", encoding, message: Bytes::new() };
+            let (now, template) = (Instant::now(), answer(1, Instant::now(), 0));
+            let first = said(&template, "a", 1, now);
+            let latest = Latest::new(&question, &first, 1, now);
+            Self { question, template, latest, now }
+        }
+
+        /// A watcher who begins with the newest state.
+        fn watcher(&self) -> Progress {
+            let Latest { event, height, .. } = &self.latest;
+            let newest = Answer { parts: vec![data(event)], ..said(&self.template, "", *height, self.now) };
+            Progress::begin(&self.latest, &self.question, &newest, *height, None, self.now).0
+        }
+
+        fn look(&mut self, text: &'static str, height: u64, is_set_back: bool) {
+            self.now += Duration::from_secs(1);
+            let answer = said(&self.template, text, height, self.now);
+            self.latest.publish(&self.question, &answer, height, self.now, is_set_back);
+        }
+    }
+
+    fn said(template: &Answer, text: &'static str, height: u64, asked_at: Instant) -> Answer {
+        Answer {
+            head: Some(Head { height, time_ns: height as i64 * 10 }),
+            etag: None,
+            headers: http::HeaderMap::new(),
+            parts: vec![text.into()],
+            asked_at,
+            metrics: Arc::clone(&template.metrics),
+        }
+    }
+
+    fn data(event: &Arc<Event>) -> Bytes {
+        let emission = Emission { event: Arc::clone(event), height: event.height, time_ns: event.time_ns };
+        let text = String::from_utf8(emission.bytes(None).concat()).unwrap();
+        text.lines().find_map(|line| line.strip_prefix("data: ")).unwrap().to_owned().into()
+    }
+
+    /// The data, height and time of what comes next; else what is done.
+    fn next(progress: &mut Progress, looks: &Looks, head: u64) -> Result<(Bytes, u64, i64), String> {
+        match progress.next(&looks.latest, head) {
+            Next::Send(emission, _) => Ok((data(&emission.event), emission.height, emission.time_ns)),
+            other => Err(format!("{other:?}")),
+        }
+    }
+
+    #[test]
+    fn each_overtaken_state_is_held_until_the_next_look() {
+        let mut looks = Looks::new();
+        let mut watcher = looks.watcher();
+        looks.look("b", 2, false);
+        assert_eq!(next(&mut watcher, &looks, 3), Err("Hold".to_owned()));
+        looks.look("a", 3, false);
+        assert_eq!(next(&mut watcher, &looks, 3), Err("Nothing".to_owned()), "it has that one");
+        looks.look("c", 4, false);
+        assert_eq!(next(&mut watcher, &looks, 5), Err("Hold".to_owned()), "held anew");
+        looks.look("c", 5, false);
+        assert_eq!(next(&mut watcher, &looks, 6), Ok(("c".into(), 4, 40)), "once");
+    }
+
+    #[test]
+    fn a_store_that_is_set_back_ends_all_watches_of_before() {
+        let mut looks = Looks::new();
+        let mut early = looks.watcher();
+        looks.look("a", 9, false);
+        let mut late = looks.watcher();
+        looks.look("a", 5, true);
+        for watcher in [&mut early, &mut late] {
+            assert_eq!(next(watcher, &looks, 5), Err("End".to_owned()));
+        }
+        let mut new = looks.watcher();
+        looks.look("b", 6, false);
+        assert_eq!(next(&mut new, &looks, 6), Ok(("b".into(), 6, 60)));
+    }
+}
