@@ -122,7 +122,7 @@ impl Clients {
         tokio::time::sleep(self.length).await;
         let load_us = super::cost::thread_cpu_us() - own;
         let (spent, ended) = (meter.stop(load_us), Instant::now());
-        let requests = shared.requests.get();
+        let (events, requests) = (shared.told.borrow().len() as u64, shared.requests.get());
         // The last block may be on its way.
         tokio::time::sleep(SETTLE).await;
         shared.stop.set(true);
@@ -136,7 +136,7 @@ impl Clients {
             delays(&written, &told).iter().map(|delay| delay.as_secs_f64() * 1e3).collect();
         let told_of = written.len() * self.changes * self.count / self.paths.len();
         let missed = told_of.saturating_sub(delays_ms.len());
-        let amount = if self.manner == Manner::Watch { told.len() as u64 } else { requests };
+        let amount = if self.manner == Manner::Watch { events } else { requests };
         let round = Round { amount, took_ms: Vec::new(), spent, own_us: vec![(LOAD, load_us)] };
         Ok(Seen { round, delays_ms, missed, edge_kib })
     }
