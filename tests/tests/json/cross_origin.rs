@@ -7,7 +7,8 @@ use mesh_tests::{cases, client::MeshClient, fixture};
 use proto_msgs::{Contract, Method as Kind, Segment};
 use reqwest::Method;
 
-const ALLOWED_HEADERS: &str = "Accept, Content-Type, If-None-Match, If-Range, Range, X-Request-Id, traceparent, tracestate, If-Match, Prefer";
+const ALLOWED_HEADERS: &str = "Accept, Content-Type, If-None-Match, If-Range, Range, X-Request-Id, traceparent, tracestate, If-Match, Prefer, \
+     Last-Event-ID";
 const EXPOSED_HEADERS: &str = "ETag, Content-Length, Content-Range, Content-Disposition, Accept-Ranges, Repr-Digest, \
     RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Retry-After, X-Block-Height, X-Block-Timestamp, \
     X-Request-Id, X-Total-Rows, X-Ignored, Preference-Applied";
