@@ -3,7 +3,7 @@
 
 use std::{net::Ipv4Addr, time::Duration};
 
-use mesh_testbed::{Mesh, http1::Connection};
+use mesh_testbed::{Mesh, http1::Connection, poll};
 use mesh_tests::{
     access::{line, line_with, lines},
     client::MeshClient,
@@ -234,6 +234,12 @@ async fn a_watch_that_its_client_leaves_is_no_error() {
     assert_eq!(values_of(&line, ["status", "ended"]), [json!(200), json!("left")], "{line}");
     let (_, errors) = logging_errors().await;
     watch_and_leave(errors, "watched-2").await;
+    let is_over = async || {
+        let page = errors.service("edge").admin("/metrics").await;
+        let open = page.text().lines().find(|line| line.starts_with("mesh_edge_watches ")).map(str::to_owned);
+        if open.as_ref().is_some_and(|open| open.ends_with(" 0")) { Ok(()) } else { Err(open) }
+    };
+    poll(TIME_LIMIT, is_over).await.expect("the watch is over");
     let refused = MeshClient::new(errors).get("/nowhere").await;
     self::line(errors, refused.header("x-request-id").unwrap()).await;
     assert!(!errors.service("edge").log().contains("watched-2"));

@@ -200,7 +200,8 @@ async fn a_store_that_was_set_back_ends_watches_and_their_clients_forget_its_hei
     for mut events in [early, late] {
         let last = loop {
             let block = events.block().await.expect("the id is taken back before the end");
-            if block.comment.is_none() {
+            // Until the lower head is believed, a look finds the store behind.
+            if block.comment.is_none() && block.name != "problem" {
                 break block;
             }
         };
@@ -209,7 +210,13 @@ async fn a_store_that_was_set_back_ends_watches_and_their_clients_forget_its_hei
     }
     write_block(&writer, 5, Some("five")).await;
     let mut back = open(&client, &withdrawal()).await;
-    assert!(back.event().await.id <= Some(5));
+    let told = loop {
+        let event = back.event().await;
+        if event.id == Some(5) {
+            break event;
+        }
+    };
+    assert_eq!(told.json()["withdrawal"]["ref"], "five");
 }
 
 #[tokio::test]

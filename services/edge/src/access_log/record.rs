@@ -10,8 +10,8 @@ use mesh_telemetry::TraceContext;
 use crate::{
     access_log::{AccessLog, Line},
     grpc::{
+        self,
         protocol::{GRPC_STATUS, is_grpc},
-        watch,
     },
     metrics::known_method,
     respond::notes::{ErrorNumbers, StreamFailure},
@@ -90,7 +90,7 @@ impl Record {
     pub(crate) fn set_head<B: Body>(&mut self, response: &Response<B>, request: &InFlightRequest) {
         let (headers, extensions) = (response.headers(), response.extensions());
         self.status = Some(response.status());
-        self.is_watch = self.uri.path() == watch::PATH || event_stream::is_in(headers);
+        self.is_watch = self.uri.path() == grpc::watch::PATH || event_stream::is_in(headers);
         self.grpc_status = grpc_status(headers);
         if let Some(id) = headers.get(X_REQUEST_ID) {
             self.id = RequestId::of_answer(id.clone());

@@ -155,6 +155,11 @@ impl Answer {
         self.head.map(|head| head.height)
     }
 
+    /// Time of that block, nanoseconds since the Unix epoch; 0 if it is not known.
+    pub(crate) fn time_ns(&self) -> i64 {
+        self.head.map_or(0, |head| head.time_ns)
+    }
+
     /// Length of the body.
     pub(crate) fn bytes(&self) -> usize {
         self.parts.iter().map(Bytes::len).sum()

@@ -69,7 +69,7 @@ impl Emission {
 impl Event {
     /// The event of an answer that was read at this height.
     pub(crate) fn of_answer(question: &Question, answer: &Answer, height: u64) -> Self {
-        let head = (height, time_ns(answer));
+        let head = (height, answer.time_ns());
         let event = Self::new(EventKind::Answer, question, head, answer.asked_at, digest(answer));
         if event.is_text {
             return event.with_data([&[Bytes::from_static(b"data: ")], &*answer.parts, &[END]].concat());
@@ -139,11 +139,6 @@ const END: Bytes = Bytes::from_static(b"\n\n");
 fn reply(name: &str, value: Vec<u8>) -> Bytes {
     let answer = Any { type_url: format!("type.googleapis.com/{name}"), value };
     WatchReply { answer: Some(answer), ..WatchReply::default() }.encode_to_vec().into()
-}
-
-/// Time of the block at which an answer was read, nanoseconds since the Unix epoch; 0 if it does not tell.
-pub(crate) fn time_ns(answer: &Answer) -> i64 {
-    answer.head.map_or(0, |head| head.time_ns)
 }
 
 /// A number that is equal for equal bodies.

@@ -1,5 +1,5 @@
-//! Spreads the looks at a workload that a block asks for, a few at a time. All at once would stand in front of plain reads, and
-//! ten thousand watchers are sent their events in a tenth of a second at best.
+//! Spreads the looks at a workload that a block asks for, a few at a time. All at once would stand in front of
+//! plain reads, and ten thousand watchers are sent their events in a tenth of a second at best.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering},

@@ -1,4 +1,5 @@
-//! When a live query looks at its answer (W1): for each new head, once a second at most. No I/O and no clock.
+//! When a live query looks at its answer (W1): for each new head, about once a second at most. No I/O and no
+//! clock.
 
 use std::time::Duration;
 
@@ -23,10 +24,10 @@ pub(crate) const QUIET_INTERVAL: Duration = Duration::from_secs(10);
 pub(crate) struct Schedule {
     /// When the last look began, or a client asked for what the schedule begins with.
     looked_at: Instant,
-    /// Whether there was no look yet.
-    is_new: bool,
     /// The head's height then.
     height: u64,
+    /// Whether there was no look yet.
+    is_new: bool,
     is_looking: bool,
     /// Whether the last look failed.
     has_failed: bool,

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 use crate::{
     ask::cache::Question,
     respond::answer::Answer,
-    watch::event::{Emission, Event, digest, time_ns},
+    watch::event::{Emission, Event, digest},
 };
 
 /// The newest state of an answer.
@@ -35,8 +35,7 @@ impl Latest {
     /// The state after the first look, at this height.
     pub(super) fn new(question: &Question, answer: &Answer, height: u64, now: Instant) -> Self {
         let event = Arc::new(Event::of_answer(question, answer, height));
-        let asked_at = answer.asked_at;
-        let time_ns = time_ns(answer);
+        let (asked_at, time_ns) = (answer.asked_at, answer.time_ns());
         Self { event, height, time_ns, asked_at, came_at: now, number: 1, looks: 1, resets: 0 }
     }
 
@@ -67,8 +66,8 @@ impl Latest {
             return false;
         }
         let is_reset = is_set_back || height < self.event.height;
-        (self.height, self.asked_at, self.came_at) = (height, answer.asked_at, now);
-        self.time_ns = time_ns(answer);
+        (self.height, self.time_ns) = (height, answer.time_ns());
+        (self.asked_at, self.came_at) = (answer.asked_at, now);
         self.resets += u64::from(is_reset);
         let is_new = is_reset || self.event.digest != digest(answer);
         is_new && self.replace(Event::of_answer(question, answer, height))
@@ -144,7 +143,7 @@ impl Progress {
             false => Arc::new(Event::of_answer(question, answer, height)),
         };
         let progress = Self { height, asked_at, digest: Some(digest), number, resets, held_at: None };
-        (progress, Some(Emission { event, height, time_ns: time_ns(answer) }))
+        (progress, Some(Emission { event, height, time_ns: answer.time_ns() }))
     }
 
     /// Whether the last look is certainly newer than what the watcher has: at a newer block, or asked for later. A
@@ -192,9 +191,8 @@ impl Progress {
         if !event.is_problem() {
             // The state of now, where it has come back with a height or had another state at the event's.
             let is_now = self.digest.is_none() || event.height < self.height;
-            let (height, time) =
+            (self.height, time_ns) =
                 if is_now { (latest.height, latest.time_ns) } else { (event.height, event.time_ns) };
-            (self.height, time_ns) = (height.max(self.height), time);
         }
         self.asked_at = if event.is_problem() { event.asked_at } else { latest.asked_at };
         // A client that has come back still gets the state of now after a problem.

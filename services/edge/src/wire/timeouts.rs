@@ -176,8 +176,9 @@ impl<S: AsyncRead + Unpin> AsyncRead for TimeoutStream<S> {
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
         if let Poll::Ready(read) = Pin::new(&mut this.stream).poll_read(context, into) {
+            read.map_err(|error| this.noted(error))?;
             this.after_read();
-            return Poll::Ready(read.map_err(|error| this.noted(error)));
+            return Poll::Ready(Ok(()));
         }
         this.poll_read_timeout(context).map(Err)
     }
