@@ -34,9 +34,18 @@ pub(crate) struct Relay {
     pub(crate) rules: Rules,
     submitter: Rc<Submitter>,
     results: ResultCache,
-    in_flight: HashMap<TxHash, InFlight>,
+    in_flight: HashMap<FlightKey, InFlight>,
     metrics: Metrics,
     max_requests: usize,
+}
+
+/// Names a submission in flight. A transaction has at most two: one that the node is asked about, and one
+/// that the node has accepted and that is looked up in the blocks until it is in one. A check does not join
+/// the latter: the node answers it at once.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct FlightKey {
+    hash: TxHash,
+    is_lookup: bool,
 }
 
 /// A submission in flight.
@@ -76,7 +85,10 @@ impl Relay {
             self.metrics.count_submission(required, OutcomeLabel::Cached);
             return Step::Done(reply.clone());
         }
-        if let Some(InFlight { finality, pending }) = self.in_flight.get(&hash) {
+        let is_lookup = required == Finality::Commit && state.is_some_and(SubmissionState::is_accepted);
+        let key = FlightKey { hash, is_lookup };
+        let asked = self.in_flight.get(&FlightKey { hash, is_lookup: false });
+        if let Some(InFlight { finality, pending }) = asked.or_else(|| self.in_flight.get(&key)) {
             self.metrics.count_submission(required, OutcomeLabel::Shared);
             return Step::Wait { pending: pending.clone(), is_enough: *finality >= required };
         }
@@ -86,7 +98,7 @@ impl Relay {
         let earlier = state.cloned().unwrap_or_default();
         let (sender, pending) = oneshot::channel();
         let pending = pending.shared();
-        self.in_flight.insert(hash, InFlight { finality: required, pending: pending.clone() });
+        self.in_flight.insert(key, InFlight { finality: required, pending: pending.clone() });
         let (submitter, relay) = (Rc::clone(&self.submitter), context.address());
         // Traced as a part of the request that started it.
         let span = submission.span.clone();
@@ -96,15 +108,16 @@ impl Relay {
         let submitting = async move {
             let outcome = submitter.submit(&submission, &earlier).await;
             // Fails only when the actor has stopped: then there is no cache to update.
-            let _ = relay.send(Finish { hash, required, outcome, sender }).await;
+            let _ = relay.send(Finish { key, required, outcome, sender }).await;
         };
         actix::spawn(submitting.instrument(span));
         Step::Wait { pending, is_enough: true }
     }
 
     /// Caches the outcome of a submission and sends it to its callers.
-    fn finish(&mut self, Finish { hash, required, outcome, sender }: Finish) {
-        self.in_flight.remove(&hash);
+    fn finish(&mut self, Finish { key, required, outcome, sender }: Finish) {
+        let FlightKey { hash, .. } = key;
+        self.in_flight.remove(&key);
         let label = OutcomeLabel::from_result(&outcome.result);
         self.metrics.count_submission(required, label);
         tracing::debug!(%hash, kind = required.name(), outcome = label.name(), "a submission is settled");
@@ -158,7 +171,7 @@ impl Handler<Begin> for Relay {
 
 /// Reports the outcome of a submission to the relay.
 struct Finish {
-    hash: TxHash,
+    key: FlightKey,
     required: Finality,
     outcome: Outcome,
     sender: oneshot::Sender<Outcome>,

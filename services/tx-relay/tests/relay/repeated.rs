@@ -6,12 +6,17 @@ use futures_util::future::join_all;
 use mesh_testbed::{NodeKind, on_both_nodes};
 use mesh_transaction::TxHash;
 use proto_msgs::v2::{SubmissionType::*, SubmitTransactionReply, get_transaction_reply::Status};
+use tokio::time::timeout;
 
 use crate::fixture::{Fixture, Setup, accepted, already};
+
+/// How long a relay waits for a block (contract 5.3).
+const COMMIT_WAIT: Duration = Duration::from_secs(15);
 
 on_both_nodes!(
     equal_submissions_in_flight_share_one_broadcast,
     a_weaker_repeat_gets_the_answer_and_a_stronger_one_goes_on,
+    a_check_is_not_held_up_by_one_who_waits_for_a_block,
     another_replica_gives_the_same_answer,
     a_repeat_after_all_caches_are_lost_is_not_a_refusal,
 );
@@ -52,6 +57,23 @@ async fn a_weaker_repeat_gets_the_answer_and_a_stronger_one_goes_on(kind: NodeKi
         assert_eq!(fixture.submit(&tx, kind).await.unwrap(), executed);
     }
     assert_eq!(fixture.broadcasts(&tx), broadcasts);
+}
+
+async fn a_check_is_not_held_up_by_one_who_waits_for_a_block(kind: NodeKind) {
+    // Neither node makes a block, so that a commit waits until it is late.
+    let fixture = Fixture::start(Setup::new(kind)).await;
+    let (good, bad) = (fixture.transaction("good").await, fixture.refused("bad").await);
+    for tx in [&good, &bad] {
+        assert_eq!(fixture.submit(tx, TypeAsync).await.unwrap(), accepted(tx));
+        let commit = timeout(Duration::from_millis(300), fixture.submit(tx, TypeCommit)).await;
+        commit.expect_err("it is answered without a block");
+    }
+    let replies = async { tokio::join!(fixture.sync(&good), fixture.sync(&bad)) };
+    let (good_reply, bad_reply) = timeout(COMMIT_WAIT / 2, replies).await.expect("they wait for a block");
+    assert_eq!(good_reply.unwrap(), already(&good));
+    assert_eq!(bad_reply.unwrap().code, 89);
+    // The refusal is known from then on, also to those who wait for a block.
+    assert_eq!(fixture.submit(&bad, TypeCommit).await.unwrap().code, 89);
 }
 
 async fn another_replica_gives_the_same_answer(kind: NodeKind) {
