@@ -297,6 +297,7 @@ impl GatewayState {
                 let handling = note.read(&head.headers);
                 let Decoded { question, ignored } =
                     decode::from_http(operation, path, head.query(), &[], gzip, handling);
+                let ignored = ignored.header();
                 note.ignored.clone_from(&ignored);
                 HttpQuestion { question: Arc::new(question?), ignored }
             }
@@ -330,11 +331,11 @@ impl GatewayState {
         body::drain(body, &head.headers, &self.config.limits).await?;
         let _permit = self.admission.request(&head.client, read.map_or(WATCH, |(read, _)| &read.name))?;
         let handling = note.read(&head.headers);
-        let mut request = match read {
+        let request = match read {
             Some((read, path)) => WatchRequest::one(read, path, head.query(), handling),
             None => WatchRequest::several(&self.routes, head.query(), handling),
         };
-        note.ignored = request.ignored.take();
+        note.ignored = request.ignored.header();
         let context = self.call_context(head, self.config.limits.answer_time, trace);
         let response = request.answer(&self.watches, &head.client, &head.headers, &context).await?;
         // Events have no tag.
@@ -359,7 +360,7 @@ impl GatewayState {
         let context = self.call_context(head, self.config.limits.answer_time_of(operation), trace);
         let handling = note.read(&head.headers);
         let decoded = decode::from_http(operation, path, head.query(), &body, gzip, handling);
-        note.ignored = decoded.ignored;
+        note.ignored = decoded.ignored.header();
         let answer = self.backend.submit(&decoded.question?, &context).await?;
         Ok(answer::respond(&answer, &head.headers))
     }

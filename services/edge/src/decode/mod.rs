@@ -10,11 +10,10 @@ pub(crate) mod preferences;
 mod protobuf;
 pub(crate) mod query;
 mod time;
-mod unknown_names;
+pub(crate) mod unknown_names;
 mod value;
 
 use bytes::Bytes;
-use http::HeaderValue;
 use mesh_bus::{Encoding, Format};
 use mesh_problem::{MALFORMED, Problem};
 use prost_reflect::{DynamicMessage, ReflectMessage, prost::Message};
@@ -30,8 +29,8 @@ pub(crate) struct Decoded {
     /// What the service is asked, or the first failure in the order of contract section 2.3: syntax of each
     /// parameter, then unknown ones where they are refused, then required ones.
     pub(crate) question: Result<Question, Problem>,
-    /// The value of `X-Ignored`: the names that were ignored (J11), also of a request that is refused.
-    pub(crate) ignored: Option<HeaderValue>,
+    /// The names that were ignored (J11), also of a request that is refused.
+    pub(crate) ignored: UnknownNames,
 }
 
 /// Decodes an HTTP request. Equal requests have equal messages, byte by byte.
@@ -63,10 +62,11 @@ pub(crate) fn from_http(
         let encoding = Encoding { format, gzip };
         Ok(Question { operation: &operation.name, encoding, message: message.encode_to_vec().into() })
     });
-    let ignored = match handling {
-        Handling::Lenient => in_query.and(in_body).header(),
-        Handling::Strict => None,
-    };
+    let mut ignored = UnknownNames::default();
+    if handling == Handling::Lenient {
+        ignored.append(in_query);
+        ignored.append(in_body);
+    }
     Decoded { question, ignored }
 }
 

@@ -2,7 +2,6 @@
 
 use std::{borrow::Cow, collections::HashMap};
 
-use http::HeaderValue;
 use mesh_problem::{MALFORMED, Problem};
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, ReflectMessage, Value};
 use proto_msgs::{Contract, Format};
@@ -36,11 +35,7 @@ impl<'a> Parameters<'a> {
     ///
     /// # Errors
     /// With strict handling, when there are others.
-    pub(crate) fn only(
-        &self,
-        known: &str,
-        handling: Handling,
-    ) -> Result<(Vec<&str>, Option<HeaderValue>), Problem> {
+    pub(crate) fn only(&self, known: &str, handling: Handling) -> Result<(Vec<&str>, UnknownNames), Problem> {
         let mut unknown = UnknownNames::default();
         self.0
             .iter()
@@ -50,7 +45,7 @@ impl<'a> Parameters<'a> {
             return Err(unknown.refusal("a parameter is unknown", &[known.to_owned()]));
         }
         let values = self.0.iter().filter(|(name, text)| name == known && !text.is_empty());
-        Ok((values.map(|(_, text)| text.as_ref()).collect(), unknown.header()))
+        Ok((values.map(|(_, text)| text.as_ref()).collect(), unknown))
     }
 
     /// Whether the answer is to be indented: `?pretty`, `?pretty=true` (J12).

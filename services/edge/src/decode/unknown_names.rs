@@ -25,7 +25,7 @@ const ESCAPED: &AsciiSet = &CONTROLS.add(b' ').add(b',').add(b'"').add(b'%').add
 
 /// Distinct unknown names in the order of the request, as they are told.
 #[derive(Debug, Default)]
-pub(super) struct UnknownNames {
+pub(crate) struct UnknownNames {
     names: Vec<String>,
     /// Whether there are more than are told.
     is_cut: bool,
@@ -44,10 +44,9 @@ impl UnknownNames {
         self.push_printable(printable(name));
     }
 
-    /// These names and others.
-    pub(super) fn and(mut self, others: Self) -> Self {
+    /// Adds other names.
+    pub(crate) fn append(&mut self, others: Self) {
         others.names.into_iter().for_each(|name| self.push_printable(name));
-        self
     }
 
     fn push_printable(&mut self, name: String) {
@@ -61,7 +60,7 @@ impl UnknownNames {
     }
 
     /// The value of `X-Ignored`, if any name is unknown.
-    pub(super) fn header(&self) -> Option<HeaderValue> {
+    pub(crate) fn header(&self) -> Option<HeaderValue> {
         (!self.is_empty()).then(|| HeaderValue::try_from(self.names.join(", ")).ok())?
     }
 

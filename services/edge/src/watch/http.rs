@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use http::{HeaderMap, HeaderName, HeaderValue, header::ACCEPT};
+use http::{HeaderMap, HeaderName, header::ACCEPT};
 use mesh_bus::{Encoding, Format};
 use mesh_problem::{MALFORMED, NOT_MAPPED, Problem};
 use proto_msgs::OperationInfo;
@@ -11,7 +11,7 @@ use warp::reply::Response;
 use crate::{
     admission::ClientContext,
     ask::{backend::CallContext, cache::Question, heads::HeadSource},
-    decode::{self, Decoded, preferences::Handling, query::Parameters},
+    decode::{self, Decoded, preferences::Handling, query::Parameters, unknown_names::UnknownNames},
     route::routes::{RouteMatch, Routes},
     watch::{
         event_stream::{EventStream, MEDIA_TYPE},
@@ -67,8 +67,8 @@ pub(crate) struct WatchRequest {
     reads: Result<Vec<WatchedRead>, Problem>,
     /// Whether events are named by the index of their read.
     is_indexed: bool,
-    /// The value of `X-Ignored`.
-    pub(crate) ignored: Option<HeaderValue>,
+    /// The unknown names of all reads, which are ignored (J11).
+    pub(crate) ignored: UnknownNames,
 }
 
 impl WatchRequest {
@@ -86,7 +86,7 @@ impl WatchRequest {
     /// A watch of all reads in the query of `GET /watch`.
     pub(crate) fn several(routes: &Routes, query: &str, handling: Handling) -> Self {
         let parameters = Parameters::parse(query);
-        let (mut reads, mut ignored) = (Vec::new(), None);
+        let (mut reads, mut ignored) = (Vec::new(), UnknownNames::default());
         let decoded = parameters.only(READ, handling).and_then(|(targets, unknown)| {
             ignored = unknown;
             if targets.is_empty() || targets.len() > MAX_READS {
@@ -95,7 +95,7 @@ impl WatchRequest {
             }
             for (index, target) in targets.iter().enumerate() {
                 let (read, unknown) = decode_target(routes, target, handling);
-                ignored = ignored.take().or(unknown);
+                ignored.append(unknown);
                 reads.push(read.map_err(|problem| in_read(index, problem))?);
             }
             Ok(())
@@ -133,14 +133,14 @@ fn decode_target(
     routes: &Routes,
     target: &str,
     handling: Handling,
-) -> (Result<WatchedRead, Problem>, Option<HeaderValue>) {
+) -> (Result<WatchedRead, Problem>, UnknownNames) {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     match routes.find(path) {
         Some(RouteMatch::Operation(operation, path)) if operation.is_watchable() => {
             decode_read(operation, &path, query, handling)
         }
-        Some(_) => (Err(Problem::invalid(MALFORMED, "this cannot be watched")), None),
-        None => (Err(Problem::not_found(NOT_MAPPED, "no such path")), None),
+        Some(_) => (Err(Problem::invalid(MALFORMED, "this cannot be watched")), UnknownNames::default()),
+        None => (Err(Problem::not_found(NOT_MAPPED, "no such path")), UnknownNames::default()),
     }
 }
 
@@ -149,7 +149,7 @@ fn decode_read(
     path: &[(&str, String)],
     query: &str,
     handling: Handling,
-) -> (Result<WatchedRead, Problem>, Option<HeaderValue>) {
+) -> (Result<WatchedRead, Problem>, UnknownNames) {
     let Decoded { question, ignored } = decode::from_http(operation, path, query, &[], false, handling);
     // On one line (W1), so that `pretty` changes nothing.
     let encoding = Encoding { format: Format::Json, gzip: false };
