@@ -189,10 +189,8 @@ impl Progress {
         self.number = latest.number;
         let mut time_ns = 0;
         if !event.is_problem() {
-            // The state of now, where it has come back with a height or had another state at the event's.
-            let is_now = self.digest.is_none() || event.height < self.height;
-            (self.height, time_ns) =
-                if is_now { (latest.height, latest.time_ns) } else { (event.height, event.time_ns) };
+            // It is still the state there, and not older than what the watcher had.
+            (self.height, time_ns) = (latest.height, latest.time_ns);
         }
         self.asked_at = if event.is_problem() { event.asked_at } else { latest.asked_at };
         // A client that has come back still gets the state of now after a problem.
@@ -287,7 +285,7 @@ mod tests {
         looks.look("c", 4, false);
         assert_eq!(next(&mut watcher, &looks, 5), Err("Hold".to_owned()), "held anew");
         looks.look("c", 5, false);
-        assert_eq!(next(&mut watcher, &looks, 6), Ok(("c".into(), 4, 40)), "once");
+        assert_eq!(next(&mut watcher, &looks, 6), Ok(("c".into(), 5, 50)), "once");
     }
 
     #[test]
