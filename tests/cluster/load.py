@@ -5,6 +5,9 @@ when failures began and ended, and how long answers took.
 Three of four requests are reads, one is a whole download of sealed history, whose length, CRC-32 of every member and digest
 must be right; with --grpc beside them calls by curl over HTTP/2. Any status but 200 and any broken connection is a failure.
 A request is given 30 s. Without --kept each request has a connection of its own.
+
+Beside them some watch the height and come back as a browser does. A stream that breaks off, is refused, tells a problem or a
+height below the last one is a failure; one that ends is none.
 """
 
 import argparse
@@ -24,9 +27,11 @@ READS = [
     "/api/v2/network/limits",
 ]
 DOWNLOAD = "/api/v2/networkhistory/export?fromBlock={begin}&toBlock={end}&table={table}"
+HEIGHT = "/blockchain/height"
 SEGMENTS = "/api/v2/networkhistory/segments"
 TABLES = ["TABLE_TRADES", "TABLE_ORDERS", "TABLE_LEDGER", "TABLE_BLOCKS"]
 PATIENCE_S = 30
+RETRY_S = 1  # a stream may say something else
 
 
 class Load:
@@ -42,6 +47,7 @@ class Load:
         self.digests = {}
         self.bytes = 0
         self.spans = []
+        self.longest_silence = 0
 
     def connect(self):
         return http.client.HTTPConnection(self.options.host, self.options.port, timeout=PATIENCE_S)
@@ -128,9 +134,55 @@ class Load:
             self.note("grpc", "GetNetworkLimits", began, fault)
             time.sleep(max(0, 1 - (time.monotonic() - began)))
 
+    def watch(self):
+        """Follows the height; comes back, where it was, when a stream is over."""
+        state = {"last": None, "heard": time.monotonic(), "retry": RETRY_S}
+        while not self.is_over():
+            began, connection = time.monotonic(), self.connect()
+            wish = {"Accept": "text/event-stream"} | ({"Last-Event-ID": str(state["last"])} if state["last"] else {})
+            try:
+                connection.request("GET", HEIGHT, headers=wish)
+                answer = connection.getresponse()
+                fault = None if answer.status == 200 else f"{answer.status} {answer.read(120)!r}"
+                if not fault:
+                    self.follow(answer, state)
+            except (OSError, http.client.HTTPException) as error:
+                fault = repr(error)
+            connection.close()
+            if not self.is_over():
+                self.note("watch", HEIGHT, began, fault)
+            time.sleep(state["retry"])
+
+    def follow(self, answer, state):
+        """Reads one stream to its end, and notes what is wrong with its events."""
+        rest = b""
+        # Unlike readline it tells an end from a broken connection.
+        while not self.is_over() and (piece := answer.read1()):
+            *lines, rest = (rest + piece).split(b"\n")
+            for line in lines:
+                name, _, value = line.decode().partition(": ")
+                if name == "retry":
+                    state["retry"] = int(value) / 1000
+                elif name == "event" and value == "problem":
+                    self.note("watch", HEIGHT, time.monotonic(), "a problem")
+                elif name == "id":
+                    self.hear(int(value), state)
+
+    def hear(self, height, state):
+        """A watcher was told a height."""
+        now, last = time.monotonic(), state["last"]
+        if last and height < last:
+            self.note("watch", HEIGHT, now, f"{height} after {last}")
+        with self.lock:
+            self.longest_silence = max(self.longest_silence, now - state["heard"])
+        state["last"], state["heard"] = height, now
+
     def run(self):
         self.learn()
         self.begin = time.monotonic()
+        # They are not waited for: a stream that is silent has no end.
+        for _ in range(self.options.watchers):
+            threading.Thread(target=self.watch, daemon=True).start()
         threads = [threading.Thread(target=self.work, args=(one,)) for one in range(self.options.workers)]
         if self.options.grpc:
             threads.append(threading.Thread(target=self.call))
@@ -153,6 +205,7 @@ class Load:
             "seconds": round(time.monotonic() - self.begin, 1), "megabytes": round(self.bytes / 1e6, 1),
             "p50": quantile(one, 0.5), "p99": quantile(one, 0.99), "max": quantile(one, 1),
             "download_p50": quantile({"download"}, 0.5), "download_p99": quantile({"download"}, 0.99),
+            "longest_silence": round(self.longest_silence, 1),
             "first_failure": round(min((one[0] for one in self.failures), default=0), 2),
             "last_failure": round(max((one[1] for one in self.failures), default=0), 2),
             "slowest_failures": [
@@ -172,6 +225,7 @@ def main():
     parser.add_argument("--only", choices=["read", "download"])
     parser.add_argument("--rate", type=float, default=40, help="requests a second")
     parser.add_argument("--workers", type=int, default=16)
+    parser.add_argument("--watchers", type=int, default=8)
     parser.add_argument("--until", help="end when this file is there")
     parser.add_argument("--ready", help="make this file when the first requests are under way")
     parser.add_argument("--seconds", type=float, default=600, help="end after so long in any case")

@@ -9,7 +9,7 @@ import json
 import sys
 import time
 
-HEAD = "| Step | Event | Took, s | Failed | Failures lasted, s | p50 / p99 of reads, ms | Seen |\n|---|---|---|---|---|---|---|"
+HEAD = "| Step | Event | Took, s | Failed | Failures lasted, s | p50 / p99 of reads, ms | Watchers' longest silence, s | Seen |\n|---|---|---|---|---|---|---|---|"
 
 
 def note(file, step, event, report, took, remark=""):
@@ -24,12 +24,13 @@ def note(file, step, event, report, took, remark=""):
 
 def row(line):
     load = line.get("load")
-    cells = [line["step"], line["event"], line["took"], "", "", "", line["remark"]]
+    cells = [line["step"], line["event"], line["took"], "", "", "", "", line["remark"]]
     if load:
         lasted = load["last_failure"] - load["first_failure"]
         cells[3] = f"{load['failed']} of {load['requests']}"
         cells[4] = f"{lasted:.1f}" if load["failed"] else ""
         cells[5] = f"{load['p50'] * 1000:.0f} / {load['p99'] * 1000:.0f}"
+        cells[6] = f"{load['longest_silence']:.1f}"
     return "| " + " | ".join(cells) + " |"
 
 
