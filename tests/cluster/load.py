@@ -47,6 +47,7 @@ class Load:
         self.digests = {}
         self.bytes = 0
         self.spans = []
+        self.watchers = [{"last": None, "heard": 0, "retry": RETRY_S} for _ in range(options.watchers)]
         self.longest_silence = 0
 
     def connect(self):
@@ -134,9 +135,8 @@ class Load:
             self.note("grpc", "GetNetworkLimits", began, fault)
             time.sleep(max(0, 1 - (time.monotonic() - began)))
 
-    def watch(self):
+    def watch(self, state):
         """Follows the height; comes back, where it was, when a stream is over."""
-        state = {"last": None, "heard": time.monotonic(), "retry": RETRY_S}
         while not self.is_over():
             began, connection = time.monotonic(), self.connect()
             wish = {"Accept": "text/event-stream"} | ({"Last-Event-ID": str(state["last"])} if state["last"] else {})
@@ -170,19 +170,25 @@ class Load:
 
     def hear(self, height, state):
         """A watcher was told a height."""
-        now, last = time.monotonic(), state["last"]
-        if last and height < last:
-            self.note("watch", HEIGHT, now, f"{height} after {last}")
+        if state["last"] and height < state["last"]:
+            self.note("watch", HEIGHT, time.monotonic(), f"{height} after {state['last']}")
+        state["last"] = height
+        self.end_silence(state)
+
+    def end_silence(self, state):
+        """Notes how long a watcher was told nothing; it is told something now, or the load is over."""
         with self.lock:
+            now = time.monotonic()
             self.longest_silence = max(self.longest_silence, now - state["heard"])
-        state["last"], state["heard"] = height, now
+            state["heard"] = now
 
     def run(self):
         self.learn()
         self.begin = time.monotonic()
         # They are not waited for: a stream that is silent has no end.
-        for _ in range(self.options.watchers):
-            threading.Thread(target=self.watch, daemon=True).start()
+        for state in self.watchers:
+            state["heard"] = self.begin
+            threading.Thread(target=self.watch, args=(state,), daemon=True).start()
         threads = [threading.Thread(target=self.work, args=(one,)) for one in range(self.options.workers)]
         if self.options.grpc:
             threads.append(threading.Thread(target=self.call))
@@ -193,6 +199,8 @@ class Load:
                 pass
         for thread in threads:
             thread.join()
+        for state in self.watchers:
+            self.end_silence(state)
 
     def report(self):
         def quantile(kinds, share):

@@ -189,7 +189,7 @@ impl Progress {
         self.number = latest.number;
         let mut time_ns = 0;
         if !event.is_problem() {
-            // It is still the state there, and not older than what the watcher had.
+            // The last look found that it still is the answer there.
             (self.height, time_ns) = (latest.height, latest.time_ns);
         }
         self.asked_at = if event.is_problem() { event.asked_at } else { latest.asked_at };

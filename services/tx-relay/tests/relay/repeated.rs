@@ -5,13 +5,13 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use mesh_testbed::{NodeKind, on_both_nodes};
 use mesh_transaction::TxHash;
-use proto_msgs::v2::{SubmissionType::*, SubmitTransactionReply, get_transaction_reply::Status};
+use proto_msgs::{
+    COMMIT_MS,
+    v2::{SubmissionType::*, SubmitTransactionReply, get_transaction_reply::Status},
+};
 use tokio::time::timeout;
 
 use crate::fixture::{Fixture, Setup, accepted, already};
-
-/// How long a relay waits for a block (contract 5.3).
-const COMMIT_WAIT: Duration = Duration::from_secs(15);
 
 on_both_nodes!(
     equal_submissions_in_flight_share_one_broadcast,
@@ -69,7 +69,8 @@ async fn a_check_is_not_held_up_by_one_who_waits_for_a_block(kind: NodeKind) {
         commit.expect_err("it is answered without a block");
     }
     let replies = async { tokio::join!(fixture.sync(&good), fixture.sync(&bad)) };
-    let (good_reply, bad_reply) = timeout(COMMIT_WAIT / 2, replies).await.expect("they wait for a block");
+    let commit_wait = Duration::from_millis(COMMIT_MS.into());
+    let (good_reply, bad_reply) = timeout(commit_wait / 2, replies).await.expect("they wait for a block");
     assert_eq!(good_reply.unwrap(), already(&good));
     assert_eq!(bad_reply.unwrap().code, 89);
     // The refusal is known from then on, also to those who wait for a block.
