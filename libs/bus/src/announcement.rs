@@ -57,6 +57,9 @@ impl Announcement for SegmentStatus {
     const TOPIC: &'static str = "history.segments";
 }
 
+/// The topic on which the replicas of `tx-relay` share the results of submissions.
+pub const RELAY_RESULTS: &str = "relay.results";
+
 /// The announcements of a topic.
 pub type AnnouncementStream<A> = Pin<Box<dyn Stream<Item = A> + Send>>;
 

@@ -110,7 +110,10 @@ impl Dispatcher {
     }
 
     fn is_full(&self, operation: &OperationHandler) -> bool {
-        self.load.now() >= self.limits.in_flight || operation.in_flight.get() >= self.limits.per_operation
+        let is_full = || {
+            self.load.now() >= self.limits.in_flight || operation.in_flight.get() >= self.limits.per_operation
+        };
+        operation.is_limited && is_full()
     }
 
     fn finish(

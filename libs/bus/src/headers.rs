@@ -27,6 +27,8 @@ pub(crate) const OVERLOADED: HeaderName = HeaderName::from_static("Mesh-Overload
 pub(crate) const ERROR: HeaderName = HeaderName::from_static("Nats-Service-Error");
 /// The service convention's error number.
 pub(crate) const ERROR_CODE: HeaderName = HeaderName::from_static("Nats-Service-Error-Code");
+/// Of a problem: seconds after which to try again.
+const RETRY_AFTER: HeaderName = HeaderName::from_static("Retry-After");
 /// Of a pull: see [`crate::stream::wire`].
 pub(crate) const PULL: HeaderName = HeaderName::from_static("Mesh-Pull");
 /// Of a chunk: see [`crate::stream::wire`].
@@ -162,16 +164,21 @@ pub(crate) fn now_ms() -> u64 {
 pub(crate) fn write_problem(headers: &mut HeaderMap, problem: &Problem) {
     headers.insert(ERROR, problem.code.name());
     headers.insert(ERROR_CODE, problem.code.number().to_string());
+    if let Some(seconds) = problem.retry_after_s {
+        headers.insert(RETRY_AFTER, seconds.to_string());
+    }
 }
 
 /// The problem of an error reply: its body, or one made of the headers when the body is no problem.
 pub(crate) fn read_problem(headers: &HeaderMap, body: &[u8]) -> Option<Problem> {
     headers.get(ERROR)?;
     let number = headers.get(ERROR_CODE).and_then(|value| value.as_str().parse().ok());
-    Some(serde_json::from_slice(body).unwrap_or_else(|_| {
+    let problem: Problem = serde_json::from_slice(body).unwrap_or_else(|_| {
         let code = Code::from_number(number.unwrap_or(2));
         Problem::new(code, mesh_problem::NOT_MAPPED, "the service failed without saying why")
-    }))
+    });
+    let retry_after = headers.get(RETRY_AFTER).and_then(|value| value.as_str().parse().ok());
+    Some(problem.retry_after(retry_after))
 }
 
 #[cfg(test)]

@@ -36,10 +36,11 @@ mod survey;
 mod target;
 
 pub use announcement::{
-    ANNOUNCE_INTERVAL, Announcement, AnnouncementStream, NodeStatus, SegmentStatus, StoreStatus,
+    ANNOUNCE_INTERVAL, Announcement, AnnouncementStream, NodeStatus, RELAY_RESULTS, SegmentStatus,
+    StoreStatus,
 };
 pub use answer::{Answer, AnswerFuture, AnswerResult, Ask, CancelOnDrop, Head, RequestScope};
-pub use ask::{AskOptions, Reply};
+pub use ask::{AskOptions, FromEach, Reply};
 pub use config::{BusConfig, Credentials};
 pub use connection::Bus;
 pub use encoding::{Encoding, Format};

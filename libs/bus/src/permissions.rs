@@ -8,7 +8,7 @@ use proto_msgs::Contract;
 
 pub use crate::subjects::inbox_prefix;
 use crate::{
-    announcement::{Announcement, NodeStatus, SegmentStatus, StoreStatus},
+    announcement::{Announcement, NodeStatus, RELAY_RESULTS, SegmentStatus, StoreStatus},
     subjects::{HEARTBEATS, PROBE, SERVICE_VERBS, WAKE},
 };
 
@@ -19,11 +19,16 @@ pub const EDGE: &str = "edge";
 pub const OPERATOR: &str = "operator";
 
 /// Topics of announcements, the users that publish each, and those that subscribe to it.
-const TOPICS: [(&str, &[&str], &[&str]); 3] = [
+const TOPICS: [(&str, &[&str], &[&str]); 4] = [
+    (RELAY_RESULTS, &["tx-relay"], &["tx-relay"]),
     (StoreStatus::TOPIC, &["node-info"], &[EDGE]),
     (NodeStatus::TOPIC, &["node-info"], &[EDGE, "query", "node-info"]),
     (SegmentStatus::TOPIC, &["export"], &["export"]),
 ];
+
+/// Operations that the replicas of a workload request from each other by name, with their workloads. No client
+/// can request them.
+const PEER_OPERATIONS: [(&str, &str); 1] = [("tx-relay", "RecallTransactions")];
 
 /// A user of the bus and what it may do. Subjects may have wildcards. A subject followed by a space and a
 /// queue group may be subscribed to only as a member of that group.
@@ -88,7 +93,8 @@ fn edge(prefix: &str) -> User {
 }
 
 fn worker(prefix: &str, workload: &str) -> User {
-    let own = operations(workload).map(|operation| format!("{prefix}.{workload}.{operation}"));
+    let own = operations(workload).chain(peer_operations(workload));
+    let own = own.map(|operation| format!("{prefix}.{workload}.{operation}"));
     // A draining replica sends markers to its own subscription.
     let mut publish: Vec<String> = own.clone().collect();
     publish.push(format!("{prefix}.{workload}.{PROBE}.*"));
@@ -113,6 +119,13 @@ fn worker(prefix: &str, workload: &str) -> User {
     }
     subscribe.extend(topics_of(prefix, workload));
     subscribe.push(format!("{}.>", inbox_prefix(workload)));
+    if peer_operations(workload).next().is_some() {
+        publish.extend(peer_operations(workload).map(|name| format!("{prefix}.{workload}.{name}.*")));
+        publish.push(format!("{prefix}.cancel.{workload}"));
+        publish.push(format!("{prefix}.events.{WAKE}"));
+        publish.push(format!("{}.*.{workload}.>", inbox_prefix(workload)));
+        subscribe.push(format!("{prefix}.events.{HEARTBEATS}.*"));
+    }
     User { name: workload.to_owned(), publish, subscribe }
 }
 
@@ -142,6 +155,10 @@ fn ask_subjects(prefix: &str) -> Vec<String> {
 fn topics_of(prefix: &str, user: &str) -> impl Iterator<Item = String> {
     let topics = TOPICS.iter().filter(move |(_, _, subscribers)| subscribers.contains(&user));
     topics.map(move |(topic, ..)| format!("{prefix}.events.{topic}"))
+}
+
+fn peer_operations(workload: &str) -> impl Iterator<Item = &'static str> + Clone {
+    PEER_OPERATIONS.iter().filter(move |(of, _)| *of == workload).map(|(_, name)| *name)
 }
 
 fn operations(workload: &str) -> impl Iterator<Item = &'static str> + Clone {

@@ -44,6 +44,8 @@ pub(crate) struct OperationHandler {
     pub(crate) run: OperationFn,
     /// Its requests in flight.
     pub(crate) in_flight: Cell<usize>,
+    /// Whether the limits of requests hold for it.
+    pub(crate) is_limited: bool,
 }
 
 /// The operations that an actor answers.
@@ -75,7 +77,25 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
 
     /// Adds one operation.
     #[must_use]
-    pub fn on<R: Operation>(mut self) -> Self
+    pub fn on<R: Operation>(self) -> Self
+    where
+        A: Handler<Ask<R>>,
+    {
+        self.with::<R>(true)
+    }
+
+    /// Adds an operation that replicas of the same workload request from each other, outside the limits: if
+    /// requests that wait for a peer's answer had taken all places, that answer would be refused. The actor
+    /// answers it from memory.
+    #[must_use]
+    pub fn on_peers<R: Operation>(self) -> Self
+    where
+        A: Handler<Ask<R>>,
+    {
+        self.with::<R>(false)
+    }
+
+    fn with<R: Operation>(mut self, is_limited: bool) -> Self
     where
         A: Handler<Ask<R>>,
     {
@@ -101,12 +121,12 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
                 Ok(Some(Rendered::compressed(body, encoding, answer.head, digest).await))
             })
         });
-        self.add(R::NAME, run);
+        self.add(R::NAME, run, is_limited);
         self
     }
 
-    pub(crate) fn add(&mut self, name: &'static str, run: OperationFn) {
+    pub(crate) fn add(&mut self, name: &'static str, run: OperationFn, is_limited: bool) {
         self.metrics.show(name);
-        self.operations.push(Rc::new(OperationHandler { name, run, in_flight: Cell::new(0) }));
+        self.operations.push(Rc::new(OperationHandler { name, run, in_flight: Cell::new(0), is_limited }));
     }
 }

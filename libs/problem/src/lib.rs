@@ -37,6 +37,8 @@ pub enum Code {
     NotFound = 5,
     /// The object exists already.
     AlreadyExists = 6,
+    /// A server behind the gateway does not allow it.
+    PermissionDenied = 7,
     /// A limit was reached. The client should slow down.
     ResourceExhausted = 8,
     /// The request does not fit the state, for example an unpaged listing over its cap.
@@ -63,6 +65,7 @@ impl Code {
             4 => Self::DeadlineExceeded,
             5 => Self::NotFound,
             6 => Self::AlreadyExists,
+            7 => Self::PermissionDenied,
             8 => Self::ResourceExhausted,
             9 => Self::FailedPrecondition,
             12 => Self::Unimplemented,
@@ -81,6 +84,7 @@ impl Code {
             Self::DeadlineExceeded => "DeadlineExceeded",
             Self::NotFound => "NotFound",
             Self::AlreadyExists => "AlreadyExists",
+            Self::PermissionDenied => "PermissionDenied",
             Self::ResourceExhausted => "ResourceExhausted",
             Self::FailedPrecondition => "FailedPrecondition",
             Self::Unimplemented => "Unimplemented",
@@ -98,6 +102,7 @@ impl Code {
             Self::DeadlineExceeded => StatusCode::GATEWAY_TIMEOUT,
             Self::NotFound => StatusCode::NOT_FOUND,
             Self::AlreadyExists => StatusCode::CONFLICT,
+            Self::PermissionDenied => StatusCode::FORBIDDEN,
             Self::ResourceExhausted => StatusCode::TOO_MANY_REQUESTS,
             Self::Unimplemented => StatusCode::NOT_IMPLEMENTED,
             Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
@@ -121,6 +126,8 @@ pub struct Problem {
     pub details: Vec<Detail>,
     /// The cause, for the log of the service; not sent to clients.
     pub cause: Option<Box<str>>,
+    /// Seconds after which to try again, when a server behind the gateway named them; no part of the body.
+    pub retry_after_s: Option<u32>,
 }
 
 /// One reason.
@@ -143,6 +150,7 @@ impl Problem {
             code,
             details: vec![Detail { number, message: message.into(), inner: String::new() }],
             cause: None,
+            retry_after_s: None,
         }
     }
 
@@ -184,6 +192,13 @@ impl Problem {
     #[must_use]
     pub fn caused_by(mut self, cause: impl Into<Box<str>>) -> Self {
         self.cause = Some(cause.into());
+        self
+    }
+
+    /// Adds the seconds after which to try again.
+    #[must_use]
+    pub fn retry_after(mut self, seconds: Option<u32>) -> Self {
+        self.retry_after_s = seconds;
         self
     }
 
@@ -248,6 +263,7 @@ impl From<Body> for Problem {
             code: Code::from_number(body.code),
             details: body.details.into_iter().map(|typed| typed.detail).collect(),
             cause: None,
+            retry_after_s: None,
         }
     }
 }
@@ -281,6 +297,7 @@ mod tests {
             (4, 504),
             (5, 404),
             (6, 409),
+            (7, 403),
             (8, 429),
             (9, 400),
             (12, 501),

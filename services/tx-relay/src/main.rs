@@ -5,6 +5,7 @@ mod config;
 mod metrics;
 mod node;
 mod ops;
+mod peers;
 mod relay;
 mod request;
 mod result_cache;
@@ -27,6 +28,7 @@ use crate::{
     config::Config,
     metrics::Metrics,
     node::{COMMIT_TIMEOUT, Nodes},
+    peers::Peers,
     relay::Relay,
     submission::Submission,
 };
@@ -49,11 +51,12 @@ async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
     let metrics = Metrics::register(&mut setup.registry.borrow_mut());
     let nodes = Nodes::new(nodes, &metrics);
     let condition = watch_nodes(nodes.clone(), metrics.clone());
-    let relay = Relay::new(nodes, rules, signatures, (in_flight, commits), metrics).start();
+    let peers = Peers::new(setup.bus.clone());
+    let relay = Relay::new(nodes, peers.clone(), rules, signatures, (in_flight, commits), metrics).start();
     let limits = Limits { in_flight, per_operation: in_flight, timeout: longest_deadline() };
-    let router = ops::router(setup.bus, relay, limits, &mut setup.registry.borrow_mut());
+    let router = ops::router(setup.bus, relay.clone(), limits, &mut setup.registry.borrow_mut());
     // Requests are served without a node, too: they are answered with `unavailable`.
-    let serving = router.serve(std::future::ready(()));
+    let serving = router.serve(peers.join(relay));
     Ok(Service::on_bus(serving, move || {
         let condition = *condition.borrow();
         std::future::ready(match condition {

@@ -19,6 +19,7 @@ use crate::{
     config::{Rules, Signatures},
     metrics::{Metrics, OutcomeLabel},
     node::Nodes,
+    peers::Peers,
     result_cache::{Finality, ResultCache, SubmissionState},
     submission::{Outcome, Submission, Submitter},
 };
@@ -33,7 +34,10 @@ pub(crate) struct Relay {
     pub(crate) signatures: Option<Rc<Signatures>>,
     pub(crate) rules: Rules,
     submitter: Rc<Submitter>,
+    pub(crate) peers: Peers,
     results: ResultCache,
+    /// States that clients were told and that no submission of this replica found out.
+    told: ResultCache,
     in_flight: HashMap<FlightKey, InFlight>,
     metrics: Metrics,
     max_requests: usize,
@@ -59,6 +63,7 @@ type PendingOutcome = Shared<oneshot::Receiver<Outcome>>;
 impl Relay {
     pub(crate) fn new(
         nodes: Nodes,
+        peers: Peers,
         rules: Rules,
         signatures: Option<Signatures>,
         (max_requests, commits): (usize, usize),
@@ -70,7 +75,9 @@ impl Relay {
             nodes,
             signatures: signatures.map(Rc::new),
             rules,
+            peers,
             results: ResultCache::new(rules.result_ttl, rules.max_results),
+            told: ResultCache::new(rules.result_ttl, rules.max_results),
             in_flight: HashMap::new(),
             metrics,
             max_requests,
@@ -99,7 +106,7 @@ impl Relay {
         let (sender, pending) = oneshot::channel();
         let pending = pending.shared();
         self.in_flight.insert(key, InFlight { finality: required, pending: pending.clone() });
-        let (submitter, relay) = (Rc::clone(&self.submitter), context.address());
+        let (submitter, peers, relay) = (Rc::clone(&self.submitter), self.peers.clone(), context.address());
         // Traced as a part of the request that started it.
         let span = submission.span.clone();
         // A task, so that it ends although all callers leave: its outcome must be cached, since the
@@ -107,11 +114,28 @@ impl Relay {
         // futures whenever one of them wakes.
         let submitting = async move {
             let outcome = submitter.submit(&submission, &earlier).await;
+            if outcome.state != SubmissionState::default() {
+                // Before the client is answered: the others know it when the client asks them.
+                peers.share(&submission.hash, &outcome.state).await;
+            }
             // Fails only when the actor has stopped: then there is no cache to update.
             let _ = relay.send(Finish { key, required, outcome, sender }).await;
         };
         actix::spawn(submitting.instrument(span));
         Step::Wait { pending, is_enough: true }
+    }
+
+    /// What this replica knows of a transaction.
+    pub(crate) fn state(&self, hash: &TxHash) -> SubmissionState {
+        let now = Instant::now();
+        let mut state = self.results.get(hash, now).cloned().unwrap_or_default();
+        state.merge(self.told.get(hash, now).cloned().unwrap_or_default());
+        state
+    }
+
+    /// What this replica knows of all submissions, the newest first.
+    pub(crate) fn newest_results(&self) -> impl Iterator<Item = (&TxHash, &SubmissionState)> {
+        self.results.newest(Instant::now())
     }
 
     /// Caches the outcome of a submission and sends it to its callers.
@@ -134,8 +158,9 @@ impl Actor for Relay {
     type Context = Context<Self>;
 
     fn started(&mut self, context: &mut Self::Context) {
-        // Each request sends three messages: the request itself, `Begin` and `Finish`.
-        context.set_mailbox_capacity(self.max_requests * 3);
+        // Each request sends at most four messages: a submission itself, `Begin` and `Finish`; a status itself,
+        // two `GetState` and `Told`.
+        context.set_mailbox_capacity(self.max_requests * 4);
     }
 }
 
@@ -189,18 +214,52 @@ impl Handler<Finish> for Relay {
     }
 }
 
-/// Asks the relay for the cached state of a transaction.
+/// Asks the relay for what this replica knows of a transaction.
 pub(crate) struct GetState(pub(crate) TxHash);
 
 impl Message for GetState {
-    type Result = Option<SubmissionState>;
+    type Result = SubmissionState;
 }
 
 impl Handler<GetState> for Relay {
     type Result = MessageResult<GetState>;
 
     fn handle(&mut self, GetState(hash): GetState, _: &mut Context<Self>) -> Self::Result {
-        MessageResult(self.results.get(&hash, Instant::now()).cloned())
+        MessageResult(self.state(&hash))
+    }
+}
+
+/// Reports the state that a client is told of a transaction.
+pub(crate) struct Told(pub(crate) TxHash, pub(crate) SubmissionState);
+
+impl Message for Told {
+    type Result = ();
+}
+
+impl Handler<Told> for Relay {
+    type Result = ();
+
+    fn handle(&mut self, Told(hash, state): Told, _: &mut Context<Self>) {
+        // Not among the results, which a client that asks for many old transactions would evict.
+        self.told.learn(hash, state, Instant::now());
+    }
+}
+
+/// Reports what another replica knows.
+pub(crate) struct Learn(pub(crate) Vec<(TxHash, SubmissionState)>);
+
+impl Message for Learn {
+    type Result = ();
+}
+
+impl Handler<Learn> for Relay {
+    type Result = ();
+
+    fn handle(&mut self, Learn(states): Learn, _: &mut Context<Self>) {
+        for (hash, state) in states {
+            self.results.learn(hash, state, Instant::now());
+        }
+        self.metrics.set_cached_results(self.results.len());
     }
 }
 

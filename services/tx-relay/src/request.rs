@@ -112,7 +112,7 @@ fn detail(field: &str, what: &str, value: &str) -> Detail {
 }
 
 fn invalid(details: Vec<Detail>) -> Problem {
-    Problem { code: Code::InvalidArgument, details, cause: None }
+    Problem { code: Code::InvalidArgument, details, cause: None, retry_after_s: None }
 }
 
 #[cfg(test)]

@@ -13,15 +13,16 @@ use tokio::time::Instant;
 /// Most bytes of texts from nodes in the cache; beyond that the oldest results are evicted early.
 const MAX_TEXT_BYTES: usize = 64 << 20;
 
-/// How far a transaction had come when the node answered. A later step implies the earlier ones.
+/// How far a transaction had come when the node answered. A later step implies the earlier ones. The numbers
+/// are those that replicas exchange.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Finality {
     /// The node has received it.
-    Async,
+    Async = 1,
     /// The node has checked it.
-    Sync,
+    Sync = 2,
     /// It was executed in a block.
-    Commit,
+    Commit = 3,
 }
 
 impl Finality {
@@ -68,13 +69,18 @@ impl SubmissionState {
         self.answer.as_ref().is_some_and(|(_, reply)| reply.success)
     }
 
-    /// Merges a later state. A less final answer changes nothing.
-    fn merge(&mut self, later: Self) {
-        self.may_have_arrived |= later.may_have_arrived;
-        let finality = |state: &Self| state.answer.as_ref().map(|(finality, _)| *finality);
-        if finality(&later) >= finality(self) && later.answer.is_some() {
-            self.answer = later.answer;
+    /// Merges another state of the same transaction. The result does not depend on the order in which states
+    /// are merged, so that replicas that know the same answers agree: the more final answer counts, and of two
+    /// checks the one that accepted, since that transaction may be in a block later.
+    pub(crate) fn merge(&mut self, other: Self) {
+        self.may_have_arrived |= other.may_have_arrived;
+        if other.rank() > self.rank() {
+            self.answer = other.answer;
         }
+    }
+
+    fn rank(&self) -> Option<(Finality, bool)> {
+        self.answer.as_ref().map(|(finality, reply)| (*finality, reply.success))
     }
 
     fn text_bytes(&self) -> usize {
@@ -128,6 +134,25 @@ impl ResultCache {
             let Some((since, hash)) = self.order.pop_front() else { return };
             self.evict(&hash, since);
         }
+    }
+
+    /// Like [`Self::insert`], for the state that another replica knows: nothing is changed by what is known.
+    pub(crate) fn learn(&mut self, hash: TxHash, state: SubmissionState, now: Instant) {
+        let known = self.get(&hash, now).cloned().unwrap_or_default();
+        let mut merged = known.clone();
+        merged.merge(state);
+        if merged != known {
+            self.insert(hash, merged, now);
+        }
+    }
+
+    /// All states that have not expired, the newest first.
+    pub(crate) fn newest(&self, now: Instant) -> impl Iterator<Item = (&TxHash, &SubmissionState)> {
+        let is_current = |(since, hash): &&(Instant, TxHash)| {
+            self.entries.get(hash).is_some_and(|entry| entry.since == *since)
+        };
+        let current = self.order.iter().rev().filter(is_current);
+        current.filter_map(move |(_, hash)| Some((hash, self.get(hash, now)?)))
     }
 
     /// Number of entries.
@@ -186,6 +211,34 @@ mod tests {
                 .answer_to(Finality::Async)
                 .is_none()
         );
+    }
+
+    #[test]
+    fn merged_states_do_not_depend_on_their_order() {
+        let refused = |finality| SubmissionState {
+            answer: Some((finality, SubmitTransactionReply { code: 7, ..SubmitTransactionReply::default() })),
+            may_have_arrived: false,
+        };
+        let rising = [
+            SubmissionState::default(),
+            accepted(Finality::Async, ""),
+            refused(Finality::Sync),
+            accepted(Finality::Sync, ""),
+            refused(Finality::Commit),
+        ];
+        for (index, weaker) in rising.iter().enumerate() {
+            for stronger in &rising[index..] {
+                for (first, second) in [(weaker, stronger), (stronger, weaker)] {
+                    let mut results = ResultCache::new(Duration::from_secs(600), 10);
+                    let now = Instant::now();
+                    results.learn(hash(1), first.clone(), now);
+                    results.learn(hash(1), second.clone(), now + Duration::from_nanos(1));
+                    assert_eq!(results.get(&hash(1), now).cloned().unwrap_or_default(), *stronger);
+                    let known: Vec<_> = results.newest(now).map(|(hash, _)| *hash).collect();
+                    assert_eq!(known, if index == 0 && stronger == weaker { vec![] } else { vec![hash(1)] });
+                }
+            }
+        }
     }
 
     #[test]

@@ -99,12 +99,12 @@ impl Attempt<'_> {
                     true => self.ambiguous(),
                     false => self.already(Finality::Async),
                 },
-                Err(failed) => self.failed(failed),
+                Err(failed) => self.failed(failed).await,
             },
             Finality::Sync | Finality::Commit => match nodes.broadcast_sync(self.tx).await {
                 Ok(result) => self.checked(result).await,
                 Err(CallError::Refused(Refusal::InCache)) => self.resolve_cached().await,
-                Err(failed) => self.failed(failed),
+                Err(failed) => self.failed(failed).await,
             },
         }
     }
@@ -131,7 +131,7 @@ impl Attempt<'_> {
                 }
             }
             Err(CallError::Refused(Refusal::NoBlockYet)) => self.no_block_yet(),
-            Err(failed) => self.failed(failed),
+            Err(failed) => self.failed(failed).await,
         }
     }
 
@@ -156,7 +156,7 @@ impl Attempt<'_> {
             match self.submitter.nodes.broadcast_sync(self.tx).await {
                 Ok(result) => return self.checked(result).await,
                 Err(CallError::Refused(Refusal::InCache)) => {}
-                Err(failed) => return self.failed(failed),
+                Err(failed) => return self.failed(failed).await,
             }
         }
         self.already(Finality::Sync)
@@ -248,19 +248,24 @@ impl Attempt<'_> {
         Problem::new(Code::DeadlineExceeded, NODE, what).with_inner(self.hash.to_string())
     }
 
-    fn failed(&self, failed: CallError) -> Outcome {
-        match failed {
-            CallError::Late => Outcome::unknown(
-                self.late("the node did not answer in time; the fate of the transaction is unknown"),
-            ),
-            CallError::Broken(why) => Outcome::unknown(
-                self.late("the node broke off; the fate of the transaction is unknown").caused_by(why),
-            ),
-            CallError::Refused(Refusal::Other(text)) => {
-                Outcome::unknown(problem(CallError::Refused(Refusal::Other(text))))
+    /// The outcome after a failed call. Only after a refusal that is known to come before the check, or when no
+    /// byte was sent, the transaction was not taken.
+    async fn failed(&self, failed: CallError) -> Outcome {
+        let (what, cause) = match failed {
+            CallError::Late => ("the node did not answer in time", String::new()),
+            CallError::Broken(why) => {
+                ("the connection to the node was lost, or it gave no answer of a node", why)
             }
-            failed => Outcome::failed(problem(failed)),
-        }
+            CallError::Refused(Refusal::Invalid(hash, result)) if hash == self.hash => {
+                return self.refused(result).await;
+            }
+            CallError::Refused(refusal) if !refusal.is_before_check() => {
+                ("the node reported an error after it received the transaction", format!("{refusal:?}"))
+            }
+            not_taken => return Outcome::failed(problem(not_taken)),
+        };
+        let what = format!("{what}; the outcome of the transaction is unknown");
+        Outcome::unknown(self.late(&what).caused_by(cause))
     }
 }
 
@@ -292,28 +297,40 @@ fn accepted(data: String, log: String) -> SubmitTransactionReply {
 
 /// The problem for a client when a call to the node failed.
 pub(crate) fn problem(failed: CallError) -> Problem {
-    let refused = |code, message| Problem::new(code, REFUSED, message);
-    match failed {
+    let refusal = match failed {
         CallError::NotSent(why) => {
-            Problem::new(Code::Unavailable, NODE, "the consensus node cannot be reached").caused_by(why)
+            return Problem::new(Code::Unavailable, NODE, "the consensus node cannot be reached")
+                .caused_by(why);
         }
-        CallError::Late => Problem::new(Code::DeadlineExceeded, NODE, "the node did not answer in time"),
+        CallError::Late => {
+            return Problem::new(Code::DeadlineExceeded, NODE, "the node did not answer in time");
+        }
         CallError::Broken(why) => {
-            Problem::new(Code::DeadlineExceeded, NODE, "the node broke off").caused_by(why)
+            let what = "the connection to the node was lost, or it gave no answer of a node";
+            return Problem::new(Code::DeadlineExceeded, NODE, what).caused_by(why);
         }
-        CallError::Refused(refusal) => match refusal {
-            Refusal::InCache => refused(Code::AlreadyExists, "the node has seen this transaction before"),
-            Refusal::Full => refused(Code::ResourceExhausted, "the node's mempool is full"),
-            Refusal::TooLarge => refused(Code::InvalidArgument, "the transaction is too large for the node"),
-            Refusal::CatchingUp => refused(Code::Unavailable, "the node is catching up"),
-            Refusal::NoBlockYet => refused(
-                Code::DeadlineExceeded,
-                "the transaction is in no block so far; it may still be included",
-            ),
-            Refusal::NotFound => refused(Code::Internal, "the node knows no such transaction"),
-            Refusal::Other(text) => {
-                refused(Code::Internal, "the node could not take the transaction").caused_by(text)
-            }
-        },
-    }
+        CallError::Refused(refusal) => refusal,
+    };
+    let (code, what) = match &refusal {
+        Refusal::Full => (Code::ResourceExhausted, "the node's mempool is full"),
+        Refusal::TooManyWaiting => {
+            (Code::ResourceExhausted, "too many transactions wait for a block at the node")
+        }
+        Refusal::Throttled(_) => (Code::ResourceExhausted, "a proxy of the node limits the rate of requests"),
+        Refusal::Forbidden => (Code::PermissionDenied, "a proxy of the node does not allow the request"),
+        Refusal::TooLarge => (Code::InvalidArgument, "the transaction is too large for the node"),
+        Refusal::CatchingUp => (Code::Unavailable, "the node is catching up"),
+        Refusal::InCache => (Code::AlreadyExists, "the node has seen this transaction before"),
+        Refusal::NoBlockYet => {
+            (Code::DeadlineExceeded, "the transaction is in no block so far; it may still be included")
+        }
+        Refusal::NotFound => (Code::Internal, "the node knows no such transaction"),
+        Refusal::NoIndex => (Code::Internal, "the node keeps no transaction index"),
+        Refusal::Invalid(..) | Refusal::Other(_) => (Code::Internal, "the node could not answer the request"),
+    };
+    let retry_after = match refusal {
+        Refusal::Throttled(seconds) => seconds,
+        _ => None,
+    };
+    Problem::new(code, REFUSED, what).retry_after(retry_after).caused_by(format!("{refusal:?}"))
 }

@@ -2,6 +2,7 @@
 //! deadline.
 
 mod attempt;
+mod each;
 mod request;
 mod retry;
 mod types;
@@ -17,7 +18,10 @@ use tokio::time::Instant;
 use tracing::Instrument;
 
 use self::request::Request;
-pub use self::types::{AskOptions, Reply};
+pub use self::{
+    each::FromEach,
+    types::{AskOptions, Reply},
+};
 use crate::{answer::Answer, connection::Bus, encoding::Encoding, hedge::HedgeDelay, target::Target};
 
 impl Bus {
@@ -93,19 +97,27 @@ impl Bus {
         request: &R,
         timeout: Duration,
     ) -> Result<Answer<R::Reply>, Problem> {
-        let options = AskOptions {
-            encoding: Encoding::default(),
-            timeout,
-            request_id: nuid::next().to_string(),
-            traceparent: None,
-            repeatable: true,
-        };
+        let options = typed(timeout);
         let target = self.target(R::WORKLOAD, R::NAME);
         let reply = self.ask(&target, request.encode_to_vec().into(), &options).await?;
-        let whole: Vec<u8> = reply.parts.concat();
-        let message = prost::Message::decode(whole.as_slice()).map_err(|error| {
-            Problem::internal(NOT_MAPPED, "the reply does not decode").caused_by(error.to_string())
-        })?;
-        Ok(Answer { reply: message, head: reply.head })
+        let head = reply.head;
+        Ok(Answer { reply: decode(&reply)?, head })
     }
+}
+
+/// The options of a request that is no client's.
+fn typed(timeout: Duration) -> AskOptions {
+    AskOptions {
+        encoding: Encoding::default(),
+        timeout,
+        request_id: nuid::next().to_string(),
+        traceparent: None,
+        repeatable: true,
+    }
+}
+
+fn decode<M: prost::Message + Default>(reply: &Reply) -> Result<M, Problem> {
+    M::decode(reply.parts.concat().as_slice()).map_err(|error| {
+        Problem::internal(NOT_MAPPED, "the reply does not decode").caused_by(error.to_string())
+    })
 }

@@ -62,7 +62,7 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
                 Ok(None)
             })
         });
-        self.add(R::NAME, run);
+        self.add(R::NAME, run, true);
         self.has_streams = true;
         self
     }

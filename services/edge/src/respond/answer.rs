@@ -264,7 +264,7 @@ pub(crate) fn refusal(status: StatusCode, problem: &Problem) -> Response {
     headers.insert(VARY, HeaderValue::from_static("Accept-Encoding"));
     let is_limited = status == StatusCode::TOO_MANY_REQUESTS;
     if is_limited || problem.code.is_passing() && status.is_server_error() {
-        headers.insert(RETRY_AFTER, RETRY_AFTER_S);
+        headers.insert(RETRY_AFTER, problem.retry_after_s.map_or(RETRY_AFTER_S, HeaderValue::from));
     }
     response
 }

@@ -3,6 +3,8 @@
 //! Calls go to the first node of the list that takes a connection. A submission moves on to the next node
 //! only while no byte of it has left (contract 5.3). A node that took no connection is skipped for a moment.
 
+mod errors;
+mod mempool;
 mod reply;
 mod rpc;
 
@@ -20,13 +22,15 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio::time::Instant;
 
-use self::{
-    reply::{BroadcastReply, CommitReply, ExecTxResult, StatusReply, TxReply},
-    rpc::Rpc,
-};
 pub(crate) use self::{
-    reply::{CheckResult, IncludedTx, Refusal, TxResult},
+    errors::Refusal,
+    reply::{CheckResult, IncludedTx, TxResult},
     rpc::CallError,
+};
+use self::{
+    mempool::{MAX_WAITING, Mempool},
+    reply::{BroadcastReply, CommitReply, ExecTxResult, StatusReply, TxReply, UnconfirmedTxsReply},
+    rpc::Rpc,
 };
 use crate::{condition::Condition, metrics::Metrics};
 
@@ -52,6 +56,7 @@ struct Inner {
     commits: Rpc,
     nodes: Vec<Node>,
     chain: RefCell<Option<Rc<str>>>,
+    mempool: Mempool,
 }
 
 struct Node {
@@ -67,7 +72,13 @@ impl Nodes {
         let nodes =
             nodes.map(|url| Node { url, skipped: Cell::new(None), catching_up: Cell::new(false) }).collect();
         let rpc = || Rpc::new(metrics.clone());
-        Self(Rc::new(Inner { rpc: rpc(), commits: rpc(), nodes, chain: RefCell::default() }))
+        Self(Rc::new(Inner {
+            rpc: rpc(),
+            commits: rpc(),
+            nodes,
+            chain: RefCell::default(),
+            mempool: Mempool::default(),
+        }))
     }
 
     /// Submits a transaction without waiting for its check.
@@ -109,6 +120,17 @@ impl Nodes {
             Err(CallError::Refused(Refusal::NotFound)) => Ok(None),
             Err(error) => Err(error),
         }
+    }
+
+    /// Whether a transaction is among the first of the mempool, as of a moment ago.
+    pub(crate) async fn is_waiting(&self, hash: &TxHash) -> Result<bool, CallError> {
+        let read = async || {
+            // CometBFT reads a number of this kind from text only.
+            let parameters = json!({"limit": MAX_WAITING.to_string()});
+            let call = |url| self.0.rpc.call(url, "unconfirmed_txs", parameters.clone(), LOOKUP_TIMEOUT);
+            self.call_first(call).await.map(UnconfirmedTxsReply::hashes)
+        };
+        self.0.mempool.contains(hash, read).await
     }
 
     /// The id of the chain, read once.

@@ -1,77 +1,21 @@
-//! The replies of a node (CometBFT's JSON-RPC), and the classification of its error texts (contract 5.3).
+//! The replies of a node (CometBFT's JSON-RPC).
 
-use std::fmt;
+use std::{collections::HashSet, fmt};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use mesh_transaction::TxHash;
 use serde::{
     Deserialize, Deserializer,
     de::{Error, Visitor},
 };
+
+use super::errors::RpcError;
 
 /// The JSON-RPC envelope of a reply.
 #[derive(Debug, Deserialize)]
 pub(super) struct Envelope<T> {
     pub(super) result: Option<T>,
     pub(super) error: Option<RpcError>,
-}
-
-/// A JSON-RPC error. CometBFT gives all errors the same number, so only the text is used.
-#[derive(Debug, Clone, Deserialize)]
-pub(super) struct RpcError {
-    #[serde(default)]
-    message: String,
-    #[serde(default)]
-    data: String,
-}
-
-/// The prefix of CometBFT's reason when a commit is refused, in lower case.
-const COMMIT_PREFIX: &str = "error on broadcasttxcommit: ";
-
-/// Beginnings of the errors of a full mempool. The second is from CometBFT 0.38 while it rechecks the mempool
-/// after a block and does not know whether there is room.
-const FULL_MEMPOOL: [&str; 2] = ["mempool is full", "mempool is still rechecking"];
-
-/// Why a node refused a call, or a transaction without checking it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Refusal {
-    /// The transaction is in the node's cache.
-    InCache,
-    /// Its mempool is full.
-    Full,
-    /// The transaction is too large for it.
-    TooLarge,
-    /// The node is catching up with the chain.
-    CatchingUp,
-    /// The transaction passed the check and was in no block so far.
-    NoBlockYet,
-    /// No block of the node has the transaction.
-    NotFound,
-    /// Any other reason: the node's text.
-    Other(String),
-}
-
-impl RpcError {
-    /// Classifies the error by its text (5.3).
-    pub(super) fn classify(self) -> Refusal {
-        let text = if self.data.is_empty() { self.message } else { self.data };
-        let lower = text.to_ascii_lowercase();
-        let lower = lower.strip_prefix(COMMIT_PREFIX).unwrap_or(&lower);
-        if lower.contains("tx already exists in cache") {
-            Refusal::InCache
-        } else if FULL_MEMPOOL.iter().any(|start| lower.starts_with(start)) {
-            Refusal::Full
-        } else if lower.starts_with("tx too large") || lower.contains("request body too large") {
-            Refusal::TooLarge
-        } else if lower.contains("catching up") {
-            Refusal::CatchingUp
-        } else if lower.contains("timed out waiting for tx") {
-            Refusal::NoBlockYet
-        } else if lower.starts_with("tx (") && lower.ends_with("not found") {
-            Refusal::NotFound
-        } else {
-            Refusal::Other(text)
-        }
-    }
 }
 
 /// The result of a check or an execution.
@@ -162,6 +106,20 @@ pub(super) struct TxReply {
     pub(super) tx_result: ExecTxResult,
 }
 
+/// The answer to `unconfirmed_txs`.
+#[derive(Debug, Deserialize)]
+pub(super) struct UnconfirmedTxsReply {
+    /// `null` when there are none.
+    txs: Option<Vec<String>>,
+}
+
+impl UnconfirmedTxsReply {
+    pub(super) fn hashes(self) -> HashSet<TxHash> {
+        let encoded = self.txs.unwrap_or_default();
+        encoded.iter().filter_map(|tx| STANDARD.decode(tx).ok()).map(|tx| TxHash::of(&tx)).collect()
+    }
+}
+
 /// A transaction in a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct IncludedTx {
@@ -187,7 +145,7 @@ pub(super) struct SyncInfo {
 }
 
 /// UTF-8 text as it is, anything else as hex (5.3).
-fn text(bytes: Vec<u8>) -> String {
+pub(super) fn text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| hex::encode(error.as_bytes()))
 }
 
@@ -228,30 +186,6 @@ fn number_or_text<'de, D: Deserializer<'de>>(json: D) -> Result<i64, D::Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn meaning(data: &str) -> Refusal {
-        RpcError { message: "Internal error".to_owned(), data: data.to_owned() }.classify()
-    }
-
-    #[test]
-    fn the_text_of_an_error_decides() {
-        assert_eq!(meaning("tx already exists in cache"), Refusal::InCache);
-        assert_eq!(meaning("Broadcast failed: Tx Already Exists In Cache"), Refusal::InCache);
-        assert_eq!(meaning("mempool is full: number of txs 5000 (max: 5000)"), Refusal::Full);
-        assert_eq!(
-            meaning("mempool is still rechecking after a new committed block, so it is considered as full"),
-            Refusal::Full
-        );
-        assert_eq!(meaning("error on broadcastTxCommit: mempool is full: number of txs 1"), Refusal::Full);
-        assert_eq!(meaning("Tx too large. Max size is 1048576, but got 1048577"), Refusal::TooLarge);
-        assert_eq!(meaning("error reading request body: http: request body too large"), Refusal::TooLarge);
-        assert_eq!(meaning("endpoint is closed while node is catching up"), Refusal::CatchingUp);
-        assert_eq!(meaning("timed out waiting for tx to be included in a block"), Refusal::NoBlockYet);
-        assert_eq!(meaning("tx (AB) not found"), Refusal::NotFound);
-        assert_eq!(meaning("not so: mempool is full"), Refusal::Other("not so: mempool is full".to_owned()));
-        let bare = RpcError { message: "catching up".to_owned(), data: String::new() };
-        assert_eq!(bare.classify(), Refusal::CatchingUp);
-    }
 
     #[test]
     fn data_is_hex_at_the_top_and_base64_inside_and_shown_as_text_when_it_is_text() {

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
-use http::{Request, Uri, header::CONTENT_TYPE};
+use http::{
+    HeaderMap, Request, StatusCode, Uri,
+    header::{CONTENT_TYPE, RETRY_AFTER},
+};
 use http_body_util::{BodyExt, Full};
 use hyper_util::{
     client::legacy::{self, Client, connect::HttpConnector},
@@ -17,7 +20,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 use tracing::Instrument;
 
-use super::reply::{Envelope, Refusal};
+use super::{errors::Refusal, reply::Envelope};
 use crate::metrics::Metrics;
 
 /// A node that does not take a connection in this time is away.
@@ -125,10 +128,11 @@ impl Rpc {
         if !kind.is_empty() {
             span.record_failure(kind);
         }
-        read(&response?)
+        let Response { proxy, body } = response?;
+        read(&body, proxy)
     }
 
-    async fn exchange(&self, node: &Uri, request: String) -> Result<Vec<u8>, CallError> {
+    async fn exchange(&self, node: &Uri, request: String) -> Result<Response, CallError> {
         let mut call = Request::post(node.clone()).header(CONTENT_TYPE, "application/json");
         if let Some(trace) = span::current_context() {
             call = call.header("traceparent", trace.traceparent());
@@ -137,8 +141,8 @@ impl Rpc {
             }
         }
         let call = call.body(Full::from(request)).map_err(|error| CallError::NotSent(error.to_string()))?;
-        let response = self.client.request(call).await;
-        let mut body = response.map_err(|error| failed(&error))?.into_body();
+        let response = self.client.request(call).await.map_err(|error| failed(&error))?;
+        let (head, mut body) = response.into_parts();
         let mut answer = Vec::new();
         while let Some(frame) = body.frame().await {
             // Trailers are ignored.
@@ -146,8 +150,34 @@ impl Rpc {
                 append(&mut answer, &piece)?;
             }
         }
-        Ok(answer)
+        Ok(Response { proxy: refusal_of_proxy(head.status, &head.headers), body: answer })
     }
+}
+
+/// A whole response.
+struct Response {
+    /// What the status means when a proxy in front of the node gave it.
+    proxy: Option<Refusal>,
+    body: Vec<u8>,
+}
+
+/// The statuses that a node never gives, and after which the call has not reached it.
+fn refusal_of_proxy(status: StatusCode, headers: &HeaderMap) -> Option<Refusal> {
+    match status {
+        StatusCode::TOO_MANY_REQUESTS => Some(Refusal::Throttled(retry_after(headers))),
+        StatusCode::FORBIDDEN => Some(Refusal::Forbidden),
+        _ => None,
+    }
+}
+
+/// The seconds of a `Retry-After`, which may be a date; at least one.
+fn retry_after(headers: &HeaderMap) -> Option<u32> {
+    let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
+    let seconds = value.parse::<u32>().ok().or_else(|| {
+        let until = jiff::fmt::rfc2822::parse(value).ok()?.timestamp();
+        u32::try_from(until.as_second() - jiff::Timestamp::now().as_second()).ok()
+    });
+    seconds.map(|seconds| seconds.max(1))
 }
 
 /// Appends a piece of a reply.
@@ -159,15 +189,20 @@ fn append(answer: &mut Vec<u8>, piece: &Bytes) -> Result<(), CallError> {
     Ok(())
 }
 
-/// Reads a reply. A node answers errors with status 500 and a JSON-RPC body, so only the body counts; any
-/// other body comes from a proxy in front of the node.
-fn read<'de, T: Deserialize<'de>>(answer: &'de [u8]) -> Result<T, CallError> {
-    let envelope: Envelope<T> = serde_json::from_slice(answer)
-        .map_err(|error| CallError::Broken(format!("that is no answer of a node: {error}")))?;
-    match (envelope.result, envelope.error) {
-        (_, Some(fault)) => Err(CallError::Refused(fault.classify())),
-        (Some(result), None) => Ok(result),
-        (None, None) => Err(CallError::Broken("the answer has no result".to_owned())),
+/// Reads a reply. A node answers errors with status 500 and a JSON-RPC body, so the body counts; any other body
+/// comes from a proxy in front of the node. `proxy`: what the status means if a proxy gave it.
+fn read<'de, T: Deserialize<'de>>(answer: &'de [u8], proxy: Option<Refusal>) -> Result<T, CallError> {
+    let envelope = serde_json::from_slice::<Envelope<T>>(answer);
+    if let Ok(Envelope { result: Some(result), error: None }) = envelope {
+        return Ok(result);
+    }
+    if let Some(refusal) = proxy {
+        return Err(CallError::Refused(refusal));
+    }
+    match envelope {
+        Ok(Envelope { error: Some(error), .. }) => Err(CallError::Refused(error.classify())),
+        Ok(_) => Err(CallError::Broken("the answer has no result".to_owned())),
+        Err(error) => Err(CallError::Broken(format!("that is no answer of a node: {error}"))),
     }
 }
 
@@ -188,14 +223,44 @@ mod tests {
     use crate::node::reply::BroadcastReply;
 
     #[test]
-    fn the_body_decides() {
-        let refused = read::<BroadcastReply>(
-            br#"{"jsonrpc":"2.0","id":0,"error":{"code":-32603,"message":"Internal error","data":"mempool is full"}}"#,
-        );
-        assert!(matches!(refused, Err(CallError::Refused(Refusal::Full))), "{refused:?}");
-        for none in [&b"<html>"[..], b"{}", br#"{"result":null}"#, br#"{"result":7}"#, b""] {
-            assert!(matches!(read::<BroadcastReply>(none), Err(CallError::Broken(_))));
+    fn the_body_decides_unless_a_proxy_refused() {
+        let read = |body: &'static [u8], status: u16| {
+            let headers = HeaderMap::from_iter([(RETRY_AFTER, "7".parse().unwrap())]);
+            read::<BroadcastReply>(body, refusal_of_proxy(StatusCode::from_u16(status).unwrap(), &headers))
+        };
+        let full: &[u8] =
+            br#"{"jsonrpc":"2.0","id":0,"error":{"code":-32603,"message":"Internal error","data":"mempool is full"}}"#;
+        let none: [&[u8]; 7] = [
+            b"<html>",
+            b"{}",
+            br#"{"result":null}"#,
+            br#"{"result":7}"#,
+            b"",
+            b"[]",
+            br#"{"error":"mempool is full"}"#,
+        ];
+        for body in none {
+            for status in [200, 301, 401, 404, 500, 502, 503, 504] {
+                assert!(matches!(read(body, status), Err(CallError::Broken(_))), "{status}");
+            }
         }
-        assert!(read::<BroadcastReply>(br#"{"result":{"code":0,"hash":"A"},"error":null}"#).is_ok());
+        for body in none.into_iter().chain([full]) {
+            let throttled = read(body, 429).unwrap_err();
+            assert!(matches!(throttled, CallError::Refused(Refusal::Throttled(Some(7)))), "{throttled:?}");
+            assert!(matches!(read(body, 403).unwrap_err(), CallError::Refused(Refusal::Forbidden)));
+        }
+        assert!(matches!(read(full, 500).unwrap_err(), CallError::Refused(Refusal::Full)));
+        assert!(read(br#"{"result":{"code":0,"hash":"A"},"error":null}"#, 200).is_ok());
+    }
+
+    #[test]
+    fn a_time_to_try_again_may_be_a_date() {
+        let seconds =
+            |value: &str| retry_after(&HeaderMap::from_iter([(RETRY_AFTER, value.parse().unwrap())]));
+        assert_eq!((seconds("12"), seconds("0"), seconds("soon")), (Some(12), Some(1), None));
+        let soon = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(90);
+        let date = soon.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
+        assert!(seconds(&date).is_some_and(|seconds| (88..=90).contains(&seconds)), "{date}");
+        assert_eq!(seconds("Wed, 21 Oct 2015 07:28:00 GMT"), None);
     }
 }

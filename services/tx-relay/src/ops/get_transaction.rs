@@ -1,21 +1,26 @@
-//! GetTransaction: the state of a transaction by its hash, from the node's blocks or else this replica's
-//! result cache.
+//! GetTransaction: the state of a transaction by its hash. Sources are this replica's memory, the node's index,
+//! the memory of every other replica, and the node's mempool.
 
-use actix::{AsyncContext, Context, Handler};
+use actix::{Addr, AsyncContext, Context, Handler};
 use mesh_bus::{AnswerFuture, Ask};
-use mesh_problem::{MALFORMED, Problem};
+use mesh_problem::{Code, MALFORMED, Problem};
 use mesh_transaction::TxHash;
-use proto_msgs::v2::{
-    GetTransactionReply, GetTransactionRequest, SubmitTransactionReply, get_transaction_reply::Status,
+use proto_msgs::{
+    numbers::get_transaction::NODE,
+    v2::{GetTransactionReply, GetTransactionRequest, SubmitTransactionReply, get_transaction_reply::Status},
 };
 
 use crate::{
     Relay,
-    node::{CallError, IncludedTx},
-    relay::GetState,
-    result_cache::SubmissionState,
+    node::{CallError, IncludedTx, Nodes, Refusal},
+    peers::Peers,
+    relay::{GetState, Told},
+    result_cache::{Finality, SubmissionState},
     submission,
 };
+
+/// The log when the node cannot say whether a block has the transaction.
+const NO_INDEX: &str = "the node keeps no transaction index: blocks cannot be searched for the transaction";
 
 impl Handler<Ask<GetTransactionRequest>> for Relay {
     type Result = AnswerFuture<GetTransactionReply>;
@@ -25,40 +30,112 @@ impl Handler<Ask<GetTransactionRequest>> for Relay {
         Ask(request, scope): Ask<GetTransactionRequest>,
         context: &mut Context<Self>,
     ) -> Self::Result {
-        let (nodes, relay) = (self.nodes.clone(), context.address());
+        let search =
+            Search { nodes: self.nodes.clone(), peers: self.peers.clone(), relay: context.address() };
         scope.run(async move {
             let hash = request
                 .hash
                 .parse::<TxHash>()
                 .map_err(|_| Problem::invalid(MALFORMED, "hash must be 64 hex digits"))?;
-            let found = nodes.find(&hash).await;
-            let cached = relay.send(GetState(hash)).await;
-            let cached = cached.map_err(|_| Problem::unavailable("the relay is stopping"))?;
-            let (status, reply) = match (found, cached) {
-                (Ok(Some(included)), _) => (Status::Included, from_block(included)),
-                // The node answers, but keeps no transaction index.
-                (Ok(None) | Err(CallError::Refused(_)), cached) => from_cache(cached.unwrap_or_default()),
-                (Err(_), Some(cached)) => from_cache(cached),
-                (Err(failed), None) => return Err(submission::problem(failed)),
-            };
-            let SubmitTransactionReply { height, code, log, .. } = reply;
-            let reply =
-                GetTransactionReply { tx_hash: hash.to_string(), status: status.into(), height, code, log };
-            Ok(reply.into())
+            let Found { state, has_no_index } = search.find(&hash).await?;
+            let (status, SubmitTransactionReply { height, code, mut log, .. }) = reply(state);
+            if has_no_index && log.is_empty() && status != Status::Included {
+                NO_INDEX.clone_into(&mut log);
+            }
+            let tx_hash = hash.to_string();
+            Ok(GetTransactionReply { tx_hash, status: status.into(), height, code, log }.into())
         })
     }
 }
 
-fn from_block(included: IncludedTx) -> SubmitTransactionReply {
-    let IncludedTx { height, result } = included;
-    SubmitTransactionReply { height, code: result.code, log: result.log, ..SubmitTransactionReply::default() }
+/// Where the state of a transaction is looked for.
+struct Search {
+    nodes: Nodes,
+    peers: Peers,
+    relay: Addr<Relay>,
 }
 
-/// The reply from a cached state. The log of a refusal without one is its data, which contains the reason.
-fn from_cache(state: SubmissionState) -> (Status, SubmitTransactionReply) {
+/// The state of a transaction.
+struct Found {
+    state: SubmissionState,
+    /// Whether the node keeps no transaction index.
+    has_no_index: bool,
+}
+
+impl Search {
+    /// Looks in all sources until a block has the transaction. What a client is told is kept, so that no later
+    /// answer falls behind it: between mempool and index a node does not know a transaction for a moment.
+    async fn find(&self, hash: &TxHash) -> Result<Found, Problem> {
+        let mut state = self.relay.send(GetState(*hash)).await.map_err(stopping)?;
+        if is_included(&state) {
+            return Ok(Found { state, has_no_index: false });
+        }
+        let (indexed, recalled) = tokio::join!(self.nodes.find(hash), self.peers.recall(hash));
+        state.merge(recalled.state);
+        let mut indexed = indexed;
+        if !is_accepted(&state) && !matches!(indexed, Ok(Some(_))) && self.is_waiting(hash).await {
+            state
+                .merge(known(Finality::Sync, SubmitTransactionReply { success: true, ..Default::default() }));
+        } else if state.answer.is_none() && matches!(indexed, Ok(None)) {
+            // It may have moved from the mempool into a block meanwhile.
+            indexed = self.nodes.find(hash).await;
+        }
+        let has_no_index = match indexed {
+            Ok(Some(included)) => {
+                state.merge(known(Finality::Commit, from_block(included)));
+                false
+            }
+            Ok(None) => false,
+            Err(CallError::Refused(Refusal::NoIndex)) => true,
+            Err(failed) if state.answer.is_none() => return Err(submission::problem(failed)),
+            Err(_) => false,
+        };
+        if state.answer.is_none() && recalled.is_partial {
+            let what = "a replica of the relay does not answer: it may know the transaction";
+            return Err(Problem::new(Code::Unavailable, NODE, what));
+        }
+        if state.answer.is_some() {
+            self.relay.send(Told(*hash, state.clone())).await.map_err(stopping)?;
+        }
+        Ok(Found { state, has_no_index })
+    }
+
+    /// Whether the transaction is in the node's mempool, as far as the node says.
+    async fn is_waiting(&self, hash: &TxHash) -> bool {
+        let is_waiting = self.nodes.is_waiting(hash).await;
+        is_waiting
+            .inspect_err(|error| tracing::debug!(?error, "cannot read the node's mempool"))
+            .unwrap_or(false)
+    }
+}
+
+fn stopping(_: actix::MailboxError) -> Problem {
+    Problem::unavailable("the relay is stopping")
+}
+
+fn known(finality: Finality, reply: SubmitTransactionReply) -> SubmissionState {
+    SubmissionState { answer: Some((finality, reply)), may_have_arrived: false }
+}
+
+fn is_included(state: &SubmissionState) -> bool {
+    state.answer.as_ref().is_some_and(|(finality, _)| *finality == Finality::Commit)
+}
+
+fn is_accepted(state: &SubmissionState) -> bool {
+    state.answer.as_ref().is_some_and(|(_, reply)| reply.success)
+}
+
+fn from_block(included: IncludedTx) -> SubmitTransactionReply {
+    let IncludedTx { height, result } = included;
+    let success = result.code == 0;
+    SubmitTransactionReply { success, height, code: result.code, log: result.log, ..Default::default() }
+}
+
+/// The reply from a state. The log of a refusal without one is its data, which contains the reason.
+fn reply(state: SubmissionState) -> (Status, SubmitTransactionReply) {
     match state.answer {
         None => (Status::Unknown, SubmitTransactionReply::default()),
-        Some((_, reply)) if reply.height > 0 => (Status::Included, reply),
+        Some((Finality::Commit, reply)) => (Status::Included, reply),
         Some((_, reply)) if reply.success => (Status::Pending, reply),
         Some((_, mut reply)) => {
             if reply.log.is_empty() {

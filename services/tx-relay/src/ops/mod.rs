@@ -16,7 +16,7 @@ use proto_msgs::v2::{
     SubmitRawTransactionRequest, SubmitTransactionRequest,
 };
 
-use crate::{Relay, node::Nodes, submission};
+use crate::{Relay, node::Nodes, peers::RecallTransactions, submission};
 
 /// Every operation of the workload.
 pub(crate) fn router(bus: Bus, relay: Addr<Relay>, limits: Limits, registry: &mut Registry) -> Router<Relay> {
@@ -26,6 +26,7 @@ pub(crate) fn router(bus: Bus, relay: Addr<Relay>, limits: Limits, registry: &mu
         .on::<GetTransactionRequest>()
         .on::<SubmitRawTransactionRequest>()
         .on::<SubmitTransactionRequest>()
+        .on_peers::<RecallTransactions>()
 }
 
 /// The node's dry check of an encoded transaction.

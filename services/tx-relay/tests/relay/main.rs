@@ -4,6 +4,8 @@
 
 mod accepted;
 mod fixture;
+mod node_errors;
 mod refused;
 mod repeated;
+mod replicas;
 mod unknown;

@@ -16,6 +16,12 @@ const READY_WITHIN: Duration = Duration::from_secs(30);
 /// The users that send requests.
 const ASKERS: [&str; 2] = [EDGE, OPERATOR];
 
+/// The workload whose replicas request from each other.
+const RELAY: &str = "tx-relay";
+
+/// The users that listen for replicas.
+const LISTENERS: [&str; 3] = [EDGE, OPERATOR, RELAY];
+
 /// A subject, and the users that may publish and subscribe to it.
 #[derive(Debug)]
 struct Row {
@@ -74,8 +80,10 @@ fn of_workloads(table: &mut Table) {
             table.add(format!("mesh.{workload}.{too_much}"), &[], &[]);
             table.add_queue(format!("mesh.{workload}.{too_much}"), Some(workload), &[], &[]);
         }
-        table.add(format!("mesh.cancel.{workload}"), &ASKERS, &[workload]);
-        table.add(format!("mesh.events.replicas.{workload}"), &[workload], &ASKERS);
+        // The replicas of the relay request from each other, too.
+        let askers = if workload == RELAY { &[EDGE, OPERATOR, RELAY][..] } else { &ASKERS };
+        table.add(format!("mesh.cancel.{workload}"), askers, &[workload]);
+        table.add(format!("mesh.events.replicas.{workload}"), &[workload], &LISTENERS);
         for verb in ["PING", "INFO", "STATS"] {
             // The edge lists the replicas.
             let askers = if verb == "STATS" { &ASKERS[..] } else { &[OPERATOR] };
@@ -99,10 +107,14 @@ fn table() -> Table {
     table.add("mesh.events.head.node", &["node-info"], &[EDGE, OPERATOR, "query", "node-info"]);
     table.add("mesh.events.history.segments", &["export"], &[OPERATOR, "export"]);
     let woken: Vec<_> = workloads.iter().copied().chain([OPERATOR]).collect();
-    table.add("mesh.events.wake", &ASKERS, &woken);
+    table.add("mesh.events.wake", &LISTENERS, &woken);
+    table.add("mesh.events.relay.results", &[RELAY], &[OPERATOR, RELAY]);
+    table.add("mesh.tx-relay.RecallTransactions", &[RELAY], &[]);
+    table.add_queue("mesh.tx-relay.RecallTransactions", Some(RELAY), &[RELAY], &[RELAY]);
+    table.add("mesh.tx-relay.RecallTransactions.R1", &[RELAY], &[RELAY]);
     table.add("mesh.events.replicas", &[], &[OPERATOR]);
     for subject in ["edge", "*", ">"] {
-        table.add(format!("mesh.events.replicas.{subject}"), &[], &ASKERS);
+        table.add(format!("mesh.events.replicas.{subject}"), &[], &LISTENERS);
     }
     table.add("mesh.events.whatever", &[], &[OPERATOR]);
     table.add("mesh.events.>", &[], &[OPERATOR]);
@@ -131,6 +143,7 @@ fn inboxes(table: &mut Table, workloads: &[&str]) {
         for workload in workloads.iter().copied() {
             let answers = match name {
                 EDGE => &[workload][..],
+                RELAY if workload == RELAY => &[RELAY],
                 _ => to_operator,
             };
             table.add(format!("{inbox}.nuid.{workload}.7"), answers, &[name]);

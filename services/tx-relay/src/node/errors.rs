@@ -1,0 +1,314 @@
+//! What is known of a transaction after each error of a node. CometBFT gives all its errors the same number, so
+//! only their texts tell them apart. A transaction counts as not taken after the errors of this table alone:
+//! after any other error it may have reached the mempool (contract 5.3).
+
+use mesh_transaction::TxHash;
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::reply::{TxResult, text};
+
+/// Why a node, or a proxy in front of it, refused a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// The transaction is in the node's cache.
+    InCache,
+    /// The mempool is full.
+    Full,
+    /// Too many calls wait for a block.
+    TooManyWaiting,
+    /// The transaction is too large for the node.
+    TooLarge,
+    /// The node is catching up with the chain.
+    CatchingUp,
+    /// A proxy limits the rate of calls; the seconds that it named.
+    Throttled(Option<u32>),
+    /// A proxy does not allow the call.
+    Forbidden,
+    /// The check refused the transaction of this hash. CometBFT 1.x reports this as an error.
+    Invalid(TxHash, TxResult),
+    /// The transaction passed the check and was in no block so far.
+    NoBlockYet,
+    /// No block of the node has the transaction.
+    NotFound,
+    /// The node keeps no transaction index.
+    NoIndex,
+    /// Any other reason: the node's text. After a broadcast the outcome is open.
+    Other(String),
+}
+
+impl Refusal {
+    /// Whether the transaction of the call was not taken.
+    pub(crate) fn is_before_check(&self) -> bool {
+        match self {
+            Self::Full
+            | Self::TooManyWaiting
+            | Self::TooLarge
+            | Self::CatchingUp
+            | Self::Throttled(_)
+            | Self::Forbidden => true,
+            Self::InCache
+            | Self::Invalid(..)
+            | Self::NoBlockYet
+            | Self::NotFound
+            | Self::NoIndex
+            | Self::Other(_) => false,
+        }
+    }
+}
+
+/// One error that is known.
+struct KnownError {
+    /// Parts of its text in this order, in lower case.
+    parts: &'static [&'static str],
+    /// `None`: the outcome is open whatever else the text says.
+    refusal: Option<Refusal>,
+    /// The versions of CometBFT that have it.
+    #[cfg_attr(not(test), expect(dead_code, reason = "documentation"))]
+    versions: &'static str,
+}
+
+const fn known(
+    parts: &'static [&'static str],
+    refusal: Option<Refusal>,
+    versions: &'static str,
+) -> KnownError {
+    KnownError { parts, refusal, versions }
+}
+
+/// Every version.
+const ALL: &str = "0.37, 0.38, 1.x";
+
+/// The known errors. The first one that fits counts, so those that leave the outcome open come first: a text may
+/// contain another one.
+static KNOWN: [KnownError; 14] = [
+    known(&["broadcast confirmation not received"], None, ALL),
+    known(&["sub was canceled"], None, ALL),
+    known(&["already in mempool"], None, "1.x"),
+    known(&[" is invalid: code="], None, "1.x"),
+    known(&["timed out waiting for tx"], Some(Refusal::NoBlockYet), ALL),
+    known(&["tx already exists in cache"], Some(Refusal::InCache), ALL),
+    known(&["mempool is full"], Some(Refusal::Full), ALL),
+    known(&["is still rechecking"], Some(Refusal::Full), "0.38, 1.x"),
+    known(&["lane ", "is full"], Some(Refusal::Full), "after 1.0"),
+    known(&["max_subscription_clients"], Some(Refusal::TooManyWaiting), ALL),
+    known(&["max_subscriptions_per_client"], Some(Refusal::TooManyWaiting), ALL),
+    known(&["tx too large"], Some(Refusal::TooLarge), ALL),
+    known(&["http: request body too large"], Some(Refusal::TooLarge), ALL),
+    known(&["catching up"], Some(Refusal::CatchingUp), "1.x"),
+];
+
+/// The known errors of the transaction index.
+static KNOWN_OF_INDEX: [KnownError; 2] = [
+    known(&["transaction indexing is disabled"], Some(Refusal::NoIndex), ALL),
+    known(&["tx (", ") not found"], Some(Refusal::NotFound), ALL),
+];
+
+impl KnownError {
+    fn fits(&self, text: &str) -> bool {
+        let mut rest = text;
+        self.parts.iter().all(|part| match rest.split_once(part) {
+            Some((_, after)) => {
+                rest = after;
+                true
+            }
+            None => false,
+        })
+    }
+}
+
+/// A JSON-RPC error.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct RpcError {
+    #[serde(default)]
+    message: Value,
+    #[serde(default)]
+    data: Value,
+}
+
+impl RpcError {
+    /// Classifies the error by its text: that of `data`, or of `message` when `data` is no text.
+    pub(super) fn classify(self) -> Refusal {
+        let text = match (self.data, self.message) {
+            (Value::String(data), _) if !data.is_empty() => data,
+            (_, Value::String(message)) => message,
+            (data, message) => format!("{message} {data}"),
+        };
+        if let Some((hash, result)) = invalid(&text) {
+            return Refusal::Invalid(hash, result);
+        }
+        let lower = text.to_ascii_lowercase();
+        let known = KNOWN.iter().chain(&KNOWN_OF_INDEX).find(|known| known.fits(&lower));
+        known.and_then(|known| known.refusal.clone()).unwrap_or(Refusal::Other(text))
+    }
+}
+
+/// The result of a check in the error of CometBFT 1.x: `tx <hash> is invalid: code=<number>, data=<hex>,
+/// log='<text>', codespace='<text>'`.
+fn invalid(text_of_error: &str) -> Option<(TxHash, TxResult)> {
+    let (before, rest) = text_of_error.split_once(" is invalid: code=")?;
+    let hash = before.rsplit_once("tx ")?.1.parse().ok()?;
+    let (code, rest) = rest.split_once(", data=")?;
+    let (data, rest) = rest.split_once(", log='")?;
+    let (log, _) = rest.rsplit_once("', codespace='")?;
+    let code = code.parse().ok().filter(|code| *code != 0)?;
+    Some((hash, TxResult { code, data: text(hex::decode(data).ok()?), log: log.to_owned() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{env, fs};
+
+    use rand::{Rng as _, SeedableRng as _, rngs::SmallRng, seq::IndexedRandom as _};
+
+    use super::*;
+
+    /// The texts of the errors that a broadcast can end with, from the sources of CometBFT 0.37.15, 0.38.19 and
+    /// 1.0.1, and what is known after each; `None`: the outcome is open.
+    const TEXTS: [(&str, Option<Refusal>); 31] = [
+        ("tx already exists in cache", Some(Refusal::InCache)),
+        ("mempool is full: number of txs 1 (max: 1), total txs bytes 9 (max: 9)", Some(Refusal::Full)),
+        (
+            "mempool is still rechecking after a new committed block, so it is considered as full",
+            Some(Refusal::Full),
+        ),
+        (
+            "broadcast error on transaction validation: mempool is full: number of txs 1 (max: 1)",
+            Some(Refusal::Full),
+        ),
+        ("lane default is full: number of txs 1 (max: 1)", Some(Refusal::Full)),
+        ("Tx too large. Max size is 1048576, but got 1048577", Some(Refusal::TooLarge)),
+        ("error reading request body: http: request body too large", Some(Refusal::TooLarge)),
+        ("endpoint is closed while node is catching up", Some(Refusal::CatchingUp)),
+        ("max_subscription_clients 100 reached", Some(Refusal::TooManyWaiting)),
+        ("max_subscriptions_per_client 5 reached", Some(Refusal::TooManyWaiting)),
+        ("timed out waiting for tx to be included in a block", Some(Refusal::NoBlockYet)),
+        ("broadcast confirmation not received: context canceled", None),
+        ("broadcast confirmation not received: mempool is full", None),
+        ("deliverTxSub was canceled (reason: CometBFT exited)", None),
+        ("txSub was canceled (reason: out of capacity)", None),
+        ("failed to subscribe to tx: already subscribed", None),
+        ("failed to subscribe to tx: service is shutting down", None),
+        ("transaction already in mempool, not adding it again", None),
+        ("tx already received from the same sender", None),
+        ("rechecking has finished; discard late recheck response", None),
+        ("transaction not found in mempool", None),
+        ("tx pre check: tx size is too big: 9, max: 1", None),
+        ("tx size is too big: 9, max: 1", None),
+        ("gas wanted 9 is greater than max gas 1", None),
+        ("appConn mempool: EOF", None),
+        ("flush appConn mempool: EOF", None),
+        ("tx AB is invalid: code=1, data=, log='mempool is full', codespace=''", None),
+        ("error converting json params to arguments: illegal base64 data", None),
+        ("error marshaling response: unexpected", None),
+        ("the mempool is disabled", None),
+        ("", None),
+    ];
+
+    fn meaning(data: &str) -> Refusal {
+        RpcError { message: Value::from("Internal error"), data: Value::from(data) }.classify()
+    }
+
+    fn is_open(refusal: &Refusal) -> bool {
+        matches!(refusal, Refusal::Other(_) | Refusal::NotFound | Refusal::NoIndex)
+    }
+
+    #[test]
+    fn every_error_of_a_node_has_its_meaning() {
+        for (text, expected) in &TEXTS {
+            for text in
+                [(*text).to_owned(), format!("error on broadcastTxCommit: {text}"), text.to_uppercase()]
+            {
+                let found = meaning(&text);
+                match expected {
+                    Some(expected) => assert_eq!(found, *expected, "{text}"),
+                    None => assert!(is_open(&found), "{text}: {found:?}"),
+                }
+            }
+        }
+        assert_eq!(meaning("tx (AB) not found"), Refusal::NotFound);
+        assert_eq!(meaning("transaction indexing is disabled"), Refusal::NoIndex);
+    }
+
+    #[test]
+    fn the_text_is_that_of_the_message_when_data_is_none() {
+        for error in [
+            r#"{"message":"mempool is full"}"#,
+            r#"{"message":"mempool is full","data":null}"#,
+            r#"{"message":"mempool is full","data":""}"#,
+            r#"{"message":"mempool is full","data":{"a":1}}"#,
+        ] {
+            let error: RpcError = serde_json::from_str(error).unwrap();
+            assert_eq!(error.classify(), Refusal::Full);
+        }
+        let other: RpcError = serde_json::from_str(r#"{"message":7,"code":-32603}"#).unwrap();
+        assert!(is_open(&other.classify()));
+    }
+
+    #[test]
+    fn a_refused_check_is_read_from_its_error() {
+        let hash = TxHash::of(b"a");
+        let log = "it's 'so', codespace='x";
+        let text = format!(
+            "broadcast error on transaction validation: tx {hash} is invalid: code=89, data=6E6F, log='{log}', codespace='sdk'"
+        );
+        let result = TxResult { code: 89, data: "no".to_owned(), log: log.to_owned() };
+        assert_eq!(meaning(&text), Refusal::Invalid(hash, result));
+    }
+
+    /// Texts of words that stand near each other in the table, in any order.
+    #[test]
+    fn an_invented_text_never_means_that_the_transaction_was_not_taken() {
+        let words: Vec<&str> = TEXTS.iter().flat_map(|(text, _)| text.split(' ')).collect();
+        let mut random = SmallRng::seed_from_u64(34);
+        let mut invented = 0;
+        while invented < 10_000 {
+            let count = random.random_range(1..8);
+            let text: Vec<&str> = (0..count).filter_map(|_| words.choose(&mut random).copied()).collect();
+            let text = text.join(" ").to_lowercase();
+            if KNOWN.iter().any(|known| known.fits(&text)) {
+                continue;
+            }
+            invented += 1;
+            assert!(is_open(&meaning(&text)), "{text}");
+        }
+    }
+
+    const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/errors.md");
+    const BEGIN: &str =
+        "<!-- errors of the node: made from its table, MESH_UPDATE=1 cargo test -p tx-relay -->\n";
+    const END: &str = "<!-- end of the errors of the node -->";
+
+    fn table() -> String {
+        let mut table = String::from(
+            "| the node's text contains | CometBFT | the transaction | answer |\n|---|---|---|---|\n",
+        );
+        for KnownError { parts, refusal, versions } in &KNOWN {
+            let (fate, answer) = match refusal {
+                None if parts[0].contains("invalid") => ("was refused by the check", "200, `success` false"),
+                None => ("outcome open", "504 / 90001"),
+                Some(Refusal::NoBlockYet) => ("was accepted; in no block so far", "504 / 90001"),
+                Some(Refusal::InCache) => ("was received before", "that of before, or 409 / 90002"),
+                Some(Refusal::TooLarge) => ("was not taken", "400 / 90002"),
+                Some(Refusal::CatchingUp) => ("was not taken", "503 / 90002"),
+                Some(_) => ("was not taken", "429 / 90002"),
+            };
+            let parts: Vec<String> = parts.iter().map(|part| format!("`{}`", part.trim())).collect();
+            let text = parts.join(" … ");
+            table.push_str(&format!("| {text} | {versions} | {fate} | {answer} |\n"));
+        }
+        table
+    }
+
+    #[test]
+    fn the_documented_errors_are_those_of_the_table() {
+        let document = fs::read_to_string(DOCUMENT).unwrap();
+        let (before, rest) = document.split_once(BEGIN).unwrap();
+        let (_, after) = rest.split_once(END).unwrap();
+        let made = format!("{before}{BEGIN}{}{END}{after}", table());
+        if env::var_os("MESH_UPDATE").is_some() {
+            return fs::write(DOCUMENT, made).unwrap();
+        }
+        assert!(document == made, "docs/errors.md differs: MESH_UPDATE=1 cargo test -p tx-relay");
+    }
+}

@@ -1,0 +1,123 @@
+//! Several relays answer as one about a transaction, also while one of them is frozen, killed, stopped, or new.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use mesh_problem::Code;
+use mesh_testbed::{NodeKind, Signal, eventually, on_both_nodes};
+use mesh_transaction::TxHash;
+use proto_msgs::v2::{GetTransactionRequest, SubmissionType::*, get_transaction_reply::Status};
+
+use serde_json::json;
+
+use crate::fixture::{Fixture, SOON, Setup, already};
+
+on_both_nodes!(
+    all_relays_report_what_one_of_them_knows,
+    what_the_mempool_has_is_pending,
+    no_relay_falls_behind_a_reported_block,
+);
+
+fn setup(kind: NodeKind, relays: usize) -> Setup {
+    Setup { relays, ..Setup::new(kind) }
+}
+
+/// The states that the relays report, asked often enough to reach each of them.
+async fn reported(fixture: &Fixture, tx: &[u8]) -> BTreeSet<i32> {
+    let mut reported = BTreeSet::new();
+    for _ in 0..20 {
+        reported.insert(fixture.status(tx).await.into());
+    }
+    reported
+}
+
+fn only(status: Status) -> BTreeSet<i32> {
+    BTreeSet::from([status.into()])
+}
+
+async fn all_relays_report_what_one_of_them_knows(kind: NodeKind) {
+    let mut fixture = Fixture::start(setup(kind, 3)).await;
+    let (good, bad) = (fixture.transaction("good").await, fixture.refused("bad").await);
+    assert!(fixture.sync(&good).await.unwrap().success);
+    assert_eq!(fixture.sync(&bad).await.unwrap().code, 89);
+    assert_eq!(reported(&fixture, &good).await, only(Status::Pending));
+    assert_eq!(reported(&fixture, &bad).await, only(Status::Refused));
+    // Each answers a repeat like the first one.
+    let broadcasts = fixture.broadcasts(&bad);
+    for _ in 0..9 {
+        assert_eq!(fixture.sync(&bad).await.unwrap().code, 89);
+    }
+    assert_eq!(fixture.broadcasts(&bad), broadcasts);
+    // One after the other is replaced by a new one.
+    for _ in 0..3 {
+        fixture.relays.remove(0).kill().await;
+        fixture.start_relay(&[]).await;
+        assert_eq!(reported(&fixture, &good).await, only(Status::Pending));
+        assert_eq!(reported(&fixture, &bad).await, only(Status::Refused));
+    }
+    fixture.relays[0].stop().await;
+    assert_eq!(reported(&fixture, &bad).await, only(Status::Refused));
+}
+
+/// Transactions that did not come through a relay.
+async fn what_the_mempool_has_is_pending(kind: NodeKind) {
+    let fixture = Fixture::start(setup(kind, 2)).await;
+    let tx = fixture.transaction("order").await;
+    assert_eq!(reported(&fixture, &tx).await, only(Status::Unknown));
+    fixture.node.call("broadcast_tx_sync", json!({"tx": STANDARD.encode(&tx)})).await;
+    let is_pending = async || fixture.status(&tx).await == Status::Pending;
+    eventually(SOON, "the mempool is not seen", is_pending).await;
+    assert_eq!(reported(&fixture, &tx).await, only(Status::Pending));
+    assert_eq!(fixture.sync(&tx).await.unwrap(), already(&tx));
+}
+
+async fn no_relay_falls_behind_a_reported_block(kind: NodeKind) {
+    let mut fixture = Fixture::start(Setup { relays: 2, ..Setup::with_blocks(kind) }).await;
+    fixture.start_blocks();
+    // CometBFT writes its index after the answer to a commit.
+    for number in 0..20 {
+        let tx = fixture.transaction(&number.to_string()).await;
+        let height = fixture.submit(&tx, TypeCommit).await.unwrap().height;
+        for _ in 0..6 {
+            let reply = fixture.get_transaction(&tx).await;
+            assert_eq!((reply.status(), reply.height), (Status::Included, height));
+        }
+    }
+}
+
+/// The development node alone: its mempool can be lost.
+#[tokio::test]
+async fn an_unknown_transaction_is_not_reported_while_a_relay_that_may_know_it_is_frozen() {
+    let mut fixture = Fixture::start(setup(NodeKind::Development, 2)).await;
+    let (known, never) = (fixture.transaction("known").await, fixture.transaction("never").await);
+    assert!(fixture.sync(&known).await.unwrap().success);
+    fixture.node.kill().await;
+    fixture.node.restart().await;
+    fixture.await_readiness(200).await;
+    fixture.relays[0].signal(Signal::STOP);
+    let request = GetTransactionRequest { hash: TxHash::of(&never).to_string() };
+    let is_refused = async || match fixture.ask(&request).await {
+        Ok(reply) => {
+            assert_eq!(reply.status(), Status::Unknown);
+            false
+        }
+        Err(problem) => problem.code == Code::Unavailable && problem.number() == 90_001,
+    };
+    eventually(SOON, "the frozen relay is not missed", is_refused).await;
+    for _ in 0..10 {
+        assert_eq!(fixture.status(&known).await, Status::Pending);
+        assert!(fixture.ask(&request).await.is_err());
+    }
+    fixture.relays[0].signal(Signal::CONT);
+    let is_unknown =
+        async || fixture.ask(&request).await.is_ok_and(|reply| reply.status() == Status::Unknown);
+    eventually(SOON, "the relay is not heard again", is_unknown).await;
+    assert_eq!(reported(&fixture, &known).await, only(Status::Pending));
+    // A relay that is gone is not waited for.
+    fixture.relays[0].kill().await;
+    tokio::time::timeout(Duration::from_secs(5), async {
+        eventually(SOON, "the relay is still waited for", is_unknown).await;
+    })
+    .await
+    .unwrap();
+}
