@@ -7,6 +7,7 @@ pub(crate) mod download;
 pub(crate) mod download_results;
 pub(crate) mod downloaders;
 pub(crate) mod files;
+pub(crate) mod followers;
 pub(crate) mod heads;
 pub(crate) mod load;
 pub(crate) mod memory;

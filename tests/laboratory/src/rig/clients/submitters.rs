@@ -13,6 +13,7 @@ use reqwest::Client;
 use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
 
+use super::followers::Followers;
 use crate::private_node::TransactionFactory;
 
 /// A repeated submission is of one of the last so many transactions.
@@ -106,6 +107,7 @@ pub(crate) struct Submitters {
     url: String,
     plan: Plan,
     factory: TransactionFactory,
+    followers: Option<Followers>,
     state: RefCell<State>,
 }
 
@@ -130,8 +132,20 @@ impl Submitters {
             url: format!("http://{edge}/transaction"),
             plan,
             factory: TransactionFactory::new(seed),
+            followers: None,
             state: RefCell::default(),
         })
+    }
+
+    /// Each client follows its transaction after each submission.
+    pub(crate) fn following(self, edge: SocketAddr) -> Self {
+        let followers = Some(Followers::new(self.client.clone(), edge));
+        Self { followers, ..self }
+    }
+
+    /// What the clients found that followed their transactions.
+    pub(crate) fn followers(&self) -> Option<&Followers> {
+        self.followers.as_ref()
     }
 
     /// Submits at least the planned number, and until `is_enough` returns true.
@@ -146,7 +160,7 @@ impl Submitters {
                 let disconnect_after =
                     leaves.then(|| Duration::from_millis(random.random_range(LEAVES_WITHIN_MS)));
                 let begun = Instant::now();
-                let is_bad = tx.pow.is_none();
+                let (hash, is_bad) = (TxHash::of(&encode(&tx)), tx.pow.is_none());
                 let (mut outcome, message) = self.submit_one(tx, kind, disconnect_after).await;
                 {
                     let mut state = self.state.borrow_mut();
@@ -157,7 +171,10 @@ impl Submitters {
                         let (when, outcome) = ((begun, Instant::now()), outcome.clone());
                         state.indefinite.push(IndefiniteSubmission { when, outcome, message });
                     }
-                    state.outcomes.entry(which).or_default().push(outcome);
+                    state.outcomes.entry(which).or_default().push(outcome.clone());
+                }
+                if let Some(followers) = &self.followers {
+                    followers.follow(hash, &outcome).await;
                 }
                 sleep(self.plan.pause.mul_f64(random.random())).await;
             }

@@ -1,8 +1,9 @@
-//! `mesh rig fates`: every transaction has one final result, also when the node and relays are killed.
+//! `mesh rig fates`: every transaction has one final result, also when the node and relays fail.
 //!
-//! Clients submit transactions through two relays, many of them repeatedly and with different submission
-//! types, while the node and the relays are killed. Afterwards all answers about each transaction are
-//! compared with the node's blocks, the relays' logs, and the status that the gateway then reports.
+//! Clients submit transactions through two or three relays, many of them repeatedly and with different submission
+//! types, and follow each until its state is final, while the node is killed and relays are killed, frozen and
+//! stopped. Afterwards all answers about each transaction are compared with the node's blocks, the relays' logs,
+//! and the status that the gateway then reports.
 
 mod relay_log;
 
@@ -27,6 +28,7 @@ use relay_log::RelayLog;
 use super::{
     clients::{
         consistency::{CheckedTransaction, Contradiction, check},
+        followers::Followers,
         node::Node,
         submitters::{self, SubmissionOutcome, Submitters},
     },
@@ -47,31 +49,37 @@ use crate::{
 type Report = report::Report<Vec<Column>>;
 
 const RELAY: &str = "tx-relay";
-const RELAYS: u32 = 2;
-/// Least number of kills of the node, and of relays.
-const KILLS: usize = 2;
+/// Least number of faults of the node, and of relays.
+const FAULTS: usize = 2;
+/// How long a relay is frozen.
+const FROZEN_FOR: Duration = Duration::from_millis(1500);
 /// Time between two blocks, milliseconds.
 const BLOCK_MS: &str = "300";
-/// How long node and relays may take to be ready after their last kill.
+/// How long node and relays may take to be ready after their last fault.
 const BACK_WITHIN: Duration = Duration::from_secs(60);
 
-/// Load and kill intervals of a run.
+/// The number of relays of a run: two for an even seed, three for an odd one.
+fn relays(seed: u64) -> u32 {
+    if seed.is_multiple_of(2) { 2 } else { 3 }
+}
+
+/// Load and fault intervals of a run.
 #[derive(Clone, Copy, Debug)]
 struct Plan {
     submitting: submitters::Plan,
     node_killed_every: Duration,
-    relay_killed_every: Duration,
+    relay_faulty_every: Duration,
 }
 
 const PLAN: Plan = Plan {
     submitting: submitters::Plan { submissions: 10_000, clients: 100, pause: Duration::from_millis(600) },
     node_killed_every: Duration::from_secs(5),
-    relay_killed_every: Duration::from_secs(7),
+    relay_faulty_every: Duration::from_secs(7),
 };
 const PLAN_SHORT: Plan = Plan {
     submitting: submitters::Plan { submissions: 240, clients: 20, pause: Duration::from_millis(200) },
     node_killed_every: Duration::from_secs(2),
-    relay_killed_every: Duration::from_millis(1400),
+    relay_faulty_every: Duration::from_millis(1400),
 };
 
 /// Runs the drill.
@@ -79,20 +87,22 @@ const PLAN_SHORT: Plan = Plan {
 /// # Errors
 /// When a bar does not hold, or the drill cannot be run.
 pub(super) async fn drill(args: &RunArgs) -> Result<(), Failure> {
-    on_private_mesh(RESTARTED_SOON, async |mesh| {
-        let first = seed(args.seed);
-        let plan = if args.short { PLAN_SHORT } else { PLAN };
-        let fixture = Fixture::start(mesh, plan).await?;
-        let Plan { submitting, node_killed_every: node, relay_killed_every: relay } = plan;
-        let clients = submitting.clients;
-        let title =
-            format!("fates: {clients} clients, the node killed every {node:?}, a relay every {relay:?}");
-        repeat("fates", args, first, async |seed| {
-            print_line(&format!("playing seed {seed}"));
-            let report = fixture.play(seed).await?;
-            Ok(Run { title: title.clone(), json: report.json(), reports: vec![report] })
+    let first = seed(args.seed);
+    let plan = if args.short { PLAN_SHORT } else { PLAN };
+    let Plan { submitting, node_killed_every: node, relay_faulty_every: relay } = plan;
+    let clients = submitting.clients;
+    repeat("fates", args, first, async |seed| {
+        print_line(&format!("playing seed {seed}"));
+        let relays = relays(seed);
+        let report = on_private_mesh(RESTARTED_SOON, async |mesh| {
+            Fixture::start(mesh, plan, relays).await?.play(seed).await
         })
-        .await
+        .await?;
+        let title = format!(
+            "fates: {clients} clients, {relays} relays, the node killed every {node:?}, a relay killed, frozen or \
+             stopped every {relay:?}"
+        );
+        Ok(Run { title, json: report.json(), reports: vec![report] })
     })
     .await
 }
@@ -105,17 +115,18 @@ struct Fixture<'a> {
     /// The file to which the node writes each broadcast call.
     calls: PathBuf,
     plan: Plan,
+    relays: u32,
 }
 
 impl<'a> Fixture<'a> {
     /// Starts servers, node and services.
-    async fn start(mesh: &'a PrivateMesh, plan: Plan) -> Result<Self, Failure> {
+    async fn start(mesh: &'a PrivateMesh, plan: Plan, relays: u32) -> Result<Self, Failure> {
         let servers = mesh.start_servers().await?;
         let calls = mesh.home.node().join("calls");
         let calls_text = calls.to_string_lossy();
         let variables = [("MESH_DEVNODE_BLOCK_MS", BLOCK_MS), ("MESH_DEVNODE_BROADCASTS", &calls_text)];
         let node = mesh.start_node(&servers, &variables).await?;
-        let replicas = [("query", 0), ("export", 0), (UNCACHED_EDGE, 0), (RELAY, RELAYS)];
+        let replicas = [("query", 0), ("export", 0), (UNCACHED_EDGE, 0), (RELAY, relays)];
         let layout = Layout {
             replicas: &replicas,
             // At this level relays log each transaction that they send.
@@ -124,39 +135,53 @@ impl<'a> Fixture<'a> {
             ..Layout::default()
         };
         let edge = mesh.start_services(&servers, &layout).await?.cached;
-        Ok(Self { mesh, edge, node, calls, plan })
+        Ok(Self { mesh, edge, node, calls, plan, relays })
     }
 
     /// Runs the drill once.
     async fn play(&self, seed: u64) -> Result<Report, Failure> {
-        let submitters = Submitters::new(self.edge, self.plan.submitting, seed)?;
+        let submitters = Submitters::new(self.edge, self.plan.submitting, seed)?.following(self.edge);
         let injectors = [FaultInjector::new(self.mesh), FaultInjector::new(self.mesh)];
         // A fast machine may need more submissions than planned until the kills are done.
-        let is_enough = || injectors.iter().all(|injector| injector.injected().len() >= KILLS);
+        let is_enough = || injectors.iter().all(|injector| injector.injected().len() >= FAULTS);
         let submitting = submitters.submit(seed, is_enough).boxed_local().shared();
         let mut random = SmallRng::seed_from_u64(seed);
-        let mut relay = || Target { name: RELAY, replica: random.random_range(0..RELAYS) };
-        let node_kills = repeated(self.plan.node_killed_every, || Fault::Kill(NODE));
-        let relay_kills = repeated(self.plan.relay_killed_every, || Fault::Kill(relay()));
+        let node_faults = repeated(self.plan.node_killed_every, || Fault::Kill(NODE));
+        let relay_faults = repeated(self.plan.relay_faulty_every, || {
+            let relay = Target { name: RELAY, replica: random.random_range(0..self.relays) };
+            match random.random_range(0..3) {
+                0 => Fault::Kill(relay),
+                1 => Fault::Stop(relay),
+                _ => Fault::Freeze(relay, FROZEN_FOR),
+            }
+        });
         tokio::join!(
-            injectors[0].run_until(node_kills, 1, submitting.clone()),
-            injectors[1].run_until(relay_kills, 1, submitting),
+            injectors[0].run_until(node_faults, 1, submitting.clone()),
+            injectors[1].run_until(relay_faults, 1, submitting),
         );
         if !self.mesh.until_serving(&[DEVNODE, RELAY], BACK_WITHIN).await {
             return Err(Failure::failed(format!("node and relays do not serve within {BACK_WITHIN:?}")));
         }
         let node = Node::idle(self.node.address()).await?;
+        let followed = submitters.followers().map(Followers::found).unwrap_or_default();
         let checked = check(self.edge, &node, submitters.submitted()).await?;
         let sent = self.sent(&checked)?;
         let calls = received(&self.calls).map_err(|error| cannot("read the node's record", &error))?;
         let mut report = reported(seed, &checked, &sent, &calls);
-        let kills =
+        let faults =
             injectors.map(|injector| injector.injected().iter().filter(|fault| fault.is_repaired).count());
-        let [node, relay] = kills;
+        let [node, relay] = faults;
         report.bar(
-            format!("the node killed {node} times, relays {relay} times, at least {KILLS} each"),
-            kills.iter().all(|kills| *kills >= KILLS),
+            format!("faults of the node {node}, of relays {relay}, at least {FAULTS} each"),
+            faults.iter().all(|faults| *faults >= FAULTS),
         );
+        let (states, unanswered, backwards) = followed;
+        report.bar(
+            format!("steps backwards among {states} states that clients received: {}", backwards.len()),
+            backwards.is_empty(),
+        );
+        report.notes.push(format!("reads of a state without an answer: {unanswered}"));
+        report.messages.extend(backwards);
         Ok(report)
     }
 
@@ -164,7 +189,7 @@ impl<'a> Fixture<'a> {
     fn sent(&self, checked: &[CheckedTransaction]) -> Result<RelayLog, Failure> {
         let of: HashSet<TxHash> = checked.iter().map(|checked| checked.submitted.hash).collect();
         let mut sent = RelayLog::default();
-        for replica in 0..RELAYS {
+        for replica in 0..self.relays {
             let log = std::fs::read(self.mesh.home.log(RELAY, replica));
             let log = log.map_err(|error| cannot("read a relay's log", &error))?;
             sent.read(&String::from_utf8_lossy(&log), &of);
