@@ -39,7 +39,7 @@ pub use mesh_proxy::{Cut, Line, Proxy};
 pub use network::Network;
 pub use node::{Node, NodeKind};
 pub use node_setup::NodeSetup;
-pub use servers::{NatsServer, PostgresServer, nats, postgres};
+pub use servers::{NatsServer, PostgresServer, enterable_folder, nats, postgres};
 pub use service::{Service, ServiceSetup};
 pub use tls::certify;
 pub use tls_front::TlsFront;

@@ -12,7 +12,7 @@ use std::{
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
-use crate::write_private;
+use crate::{folder, write_private};
 
 /// The default name of the folder.
 pub const DEFAULT_HOME: &str = ".mesh";
@@ -108,15 +108,20 @@ impl Home {
         Self::at(base.join(DEFAULT_HOME))
     }
 
-    /// Creates the folders that every mesh needs.
+    /// Creates the folders that every mesh needs, and corrects the mode of the one with the control socket.
     ///
     /// # Errors
     /// One of them cannot be made.
     pub fn create(&self) -> Result<(), HomeError> {
-        for folder in [self.root.clone(), self.node(), self.logs(), self.run()] {
-            fs::create_dir_all(&folder).map_err(|source| unusable(&folder, source))?;
+        // PostgreSQL of a mesh that root starts runs as another user, below this folder.
+        let is_root = rustix::process::geteuid().is_root();
+        let create_root = if is_root { folder::create_enterable } else { folder::create };
+        create_root(&self.root).map_err(|source| unusable(&self.root, source))?;
+        for folder in [self.node(), self.logs()] {
+            folder::create(&folder).map_err(|source| unusable(&folder, source))?;
         }
-        Ok(())
+        // Who can connect to the control socket can read every secret of the mesh.
+        folder::create_private(&self.run()).map_err(|source| unusable(&self.run(), source))
     }
 
     /// Locks the home for this process; fails when another launcher has it.
