@@ -1,9 +1,16 @@
 #!/bin/sh
-# Makes the passwords that docker-compose.yml hands to each block as files; those that are there stay.
+# Makes the passwords that docker-compose.yml hands to each block as files, and makes mounted files readable.
+# Existing passwords stay.
 set -eu
 cd "$(dirname "$0")"
 umask 077
+# The users of the containers read these files of the checkout, which a strict umask made private.
+for mounted in collector.yaml prometheus.yaml grafana ../k8s/base/nats ../k8s/components/postgres/roles.sh \
+    ../k8s/telemetry; do
+    if [ -e "$mounted" ]; then chmod -R a+rX "$mounted"; fi
+done
 mkdir -p secrets
+chmod 700 secrets
 cd secrets
 # The folder keeps others away; the files are read by whatever user a container has.
 word() { od -An -N24 -tx1 /dev/urandom | tr -d ' \n'; }

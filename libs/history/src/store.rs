@@ -5,6 +5,7 @@ use std::{
     collections::HashMap,
     fmt,
     future::Future,
+    net::IpAddr,
     ops::Range,
     path::{Path as FilePath, PathBuf},
     sync::Arc,
@@ -14,7 +15,12 @@ use std::{
 use bytes::Bytes;
 use futures_util::{StreamExt, TryStreamExt, stream};
 use mesh_telemetry::span::{self, SpanExt};
-use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt, local::LocalFileSystem, path::Path};
+use object_store::{
+    ClientConfigKey, ObjectMeta, ObjectStore, ObjectStoreExt,
+    aws::{AmazonS3Builder, AmazonS3ConfigKey, S3ConditionalPut, S3CopyIfNotExists},
+    local::LocalFileSystem,
+    path::Path,
+};
 use parking_lot::Mutex;
 use tracing::Instrument;
 
@@ -319,14 +325,29 @@ impl fmt::Debug for SegmentStore {
     }
 }
 
+/// Keeps an endpoint on this machine out of the proxies of the environment, which could not reach it. An
+/// explicit proxy replaces those; this one is used for no host that the client calls.
+fn reach_this_machine_directly(builder: AmazonS3Builder) -> AmazonS3Builder {
+    const PROXY: AmazonS3ConfigKey = AmazonS3ConfigKey::Client(ClientConfigKey::ProxyUrl);
+    const DIRECT: AmazonS3ConfigKey = AmazonS3ConfigKey::Client(ClientConfigKey::ProxyExcludes);
+    let Some(endpoint) = builder.get_config_value(&AmazonS3ConfigKey::Endpoint) else { return builder };
+    let url = reqwest::Url::parse(&endpoint).ok();
+    let host = url.as_ref().and_then(reqwest::Url::host_str).unwrap_or_default();
+    let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
+    let is_here = address.map_or(host == "localhost", |address| address.is_loopback());
+    if !is_here || builder.get_config_value(&PROXY).is_some() {
+        return builder;
+    }
+    builder.with_config(PROXY, endpoint).with_config(DIRECT, "localhost,127.0.0.0/8,::1")
+}
+
 /// A bucket, with a prefix in it. Conditional puts keep publishing create-only.
 fn s3(url: &str, bucket: &str, deadlines: Deadlines) -> object_store::Result<SegmentStore> {
-    use object_store::aws::{AmazonS3Builder, S3ConditionalPut, S3CopyIfNotExists};
-    let objects = AmazonS3Builder::from_env()
+    let builder = AmazonS3Builder::from_env()
         .with_url(url)
         .with_conditional_put(S3ConditionalPut::ETagMatch)
-        .with_copy_if_not_exists(S3CopyIfNotExists::Multipart)
-        .build()?;
+        .with_copy_if_not_exists(S3CopyIfNotExists::Multipart);
+    let objects = reach_this_machine_directly(builder).build()?;
     let prefix = bucket.split_once('/').map_or("", |(_, prefix)| prefix);
     Ok(SegmentStore::from_objects(Arc::new(objects), Path::parse(prefix)?, deadlines))
 }

@@ -1,15 +1,12 @@
 //! Configuration of the `node-info` workload; the table is in its README.
 
-use mesh_chassis::{Database, Env, LagLimit};
+use mesh_chassis::{Database, Env, LagLimit, NodeUrl};
 use mesh_store::StoreConfig;
-use reqwest::Url;
-
-use crate::node;
 
 /// The configuration.
 pub(crate) struct Config {
     pub(crate) store: StoreConfig,
-    pub(crate) node: Option<Url>,
+    pub(crate) node: Option<NodeUrl>,
     pub(crate) lag: LagLimit,
     pub(crate) in_flight: usize,
 }
@@ -17,7 +14,7 @@ pub(crate) struct Config {
 impl mesh_chassis::Config for Config {
     fn read(env: &mut Env) -> Self {
         let database = Database::read(env);
-        let node = env.optional("MESH_NODE_URL").map(|text| node::address(&text)).transpose();
+        let node = env.optional("MESH_NODE_URL").map(|text| text.parse()).transpose();
         Self {
             store: StoreConfig {
                 url: database.url,
@@ -27,7 +24,7 @@ impl mesh_chassis::Config for Config {
                 list_connections: 1,
                 name: "mesh node-info".to_owned(),
             },
-            node: node.unwrap_or_else(|mistake| {
+            node: node.unwrap_or_else(|mistake: String| {
                 env.mistake(format!("MESH_NODE_URL cannot be read: {mistake}"));
                 None
             }),

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use mesh_chassis::Failure;
-use reqwest::{Client, Url};
+use mesh_chassis::{Failure, NodeUrl};
+use reqwest::{Client, header::AUTHORIZATION};
 use serde::Deserialize;
 use tokio::{
     sync::watch,
@@ -100,26 +100,14 @@ pub(crate) struct Observation {
     pub(crate) at: Instant,
 }
 
-/// Parses the address of a node's RPC.
-///
-/// # Errors
-/// The text is no URL, or not one with `http` and a host.
-pub(crate) fn address(text: &str) -> Result<Url, String> {
-    let url: Url = text.parse().map_err(|error| format!("it is no URL: {error}"))?;
-    match (url.scheme(), url.host()) {
-        ("http", Some(_)) => Ok(url),
-        _ => Err("write it as http://host:port".to_owned()),
-    }
-}
-
 /// Follows a node. Must be called inside an actix system.
 ///
 /// # Errors
 /// The HTTP client cannot be built.
-pub(crate) fn follow(node: &Url) -> Result<watch::Receiver<Observation>, Failure> {
-    let status = endpoint(node, "status");
-    let mut blocks = Subscription::open(&endpoint(node, "websocket"));
-    let client = Client::builder().timeout(RESPONSE_TIMEOUT).no_proxy().tls_certs_only([]).build()?;
+pub(crate) fn follow(node: &NodeUrl) -> Result<watch::Receiver<Observation>, Failure> {
+    let status = node.endpoint("status").to_string();
+    let mut blocks = Subscription::open(node)?;
+    let client = client(node)?;
     let (sender, observation) = watch::channel(Observation { state: NodeState::Away, at: Instant::now() });
     actix::spawn(async move {
         let mut known = None;
@@ -148,16 +136,20 @@ pub(crate) fn follow(node: &Url) -> Result<watch::Receiver<Observation>, Failure
     Ok(observation)
 }
 
-/// The URL of a path of the node's RPC.
-fn endpoint(node: &Url, path: &str) -> Url {
-    let mut url = node.clone();
-    url.set_path(&format!("{}/{path}", node.path().trim_end_matches('/')));
-    url
+/// The client of a node. It uses no proxy: the services reach their servers directly.
+fn client(node: &NodeUrl) -> Result<Client, Failure> {
+    let client = Client::builder().timeout(RESPONSE_TIMEOUT).no_proxy();
+    // The system's certificates are read for `https` only.
+    let client = if node.is_tls() { client } else { client.tls_certs_only([]) };
+    let authorization = node.authorization().map(|value| (AUTHORIZATION, value.clone()));
+    Ok(client.default_headers(authorization.into_iter().collect()).build()?)
 }
 
-async fn read_status(client: &Client, status: &Url) -> Result<NodeState, Failure> {
-    let answer = client.get(status.clone()).send().await?.error_for_status()?;
-    let StatusReply { result: Status { node_info, sync_info } } = answer.json().await?;
+async fn read_status(client: &Client, status: &str) -> Result<NodeState, Failure> {
+    let read = async { client.get(status).send().await?.error_for_status()?.json().await };
+    // The URL may have a key in its path.
+    let StatusReply { result: Status { node_info, sync_info } } =
+        read.await.map_err(reqwest::Error::without_url)?;
     let height = sync_info.latest_block_height.parse()?;
     Ok(match sync_info.catching_up || height == 0 {
         true => NodeState::CatchingUp { height },
@@ -167,23 +159,4 @@ async fn read_status(client: &Client, status: &Url) -> Result<NodeState, Failure
             chain_id: node_info.network,
         }),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_an_http_address_is_accepted() {
-        for good in ["http://node:26657", "http://127.0.0.1:26657/", "http://node/rpc"] {
-            assert!(address(good).is_ok(), "{good}");
-        }
-        for bad in ["node:26657", "https://node", "tcp://node:26657", "http://", ""] {
-            assert!(address(bad).is_err(), "{bad}");
-        }
-        assert_eq!(
-            endpoint(&address("http://node/rpc/").unwrap(), "status").as_str(),
-            "http://node/rpc/status"
-        );
-    }
 }

@@ -4,14 +4,20 @@
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
-use reqwest::Url;
+use mesh_chassis::{Failure, NodeUrl};
 use tokio::{
     sync::watch,
     time::{sleep, timeout},
 };
 use tokio_tungstenite::{
     connect_async_with_config,
-    tungstenite::{Message, protocol::WebSocketConfig},
+    tungstenite::{
+        Message,
+        client::IntoClientRequest,
+        handshake::client::Request,
+        http::{Uri, header::AUTHORIZATION},
+        protocol::WebSocketConfig,
+    },
 };
 
 /// Longest time for connecting.
@@ -35,17 +41,18 @@ pub(crate) struct Subscription(watch::Receiver<bool>);
 impl Subscription {
     /// Subscribes, and again whenever the connection breaks, until it is dropped. Must be called inside an
     /// actix system.
-    pub(crate) fn open(websocket: &Url) -> Self {
-        let mut url = websocket.clone();
-        // Changing http to ws cannot fail.
-        let _ = url.set_scheme("ws");
+    ///
+    /// # Errors
+    /// The address cannot be that of a websocket.
+    pub(crate) fn open(node: &NodeUrl) -> Result<Self, Failure> {
+        let request = handshake(node)?;
         let (sender, events) = watch::channel(false);
         actix::spawn(async move {
             tokio::select! {
                 () = sender.closed() => {}
                 () = async {
                     loop {
-                        if let Err(error) = listen(url.as_str(), &sender).await {
+                        if let Err(error) = listen(request.clone(), &sender).await {
                             tracing::debug!(error = error.as_ref(), "no subscription to the consensus node");
                         }
                         // The node may have ended, too.
@@ -55,7 +62,7 @@ impl Subscription {
                 } => {}
             }
         });
-        Self(events)
+        Ok(Self(events))
     }
 
     /// Whether the node sends events.
@@ -72,11 +79,21 @@ impl Subscription {
     }
 }
 
-async fn listen(url: &str, sender: &watch::Sender<bool>) -> Result<(), mesh_chassis::Failure> {
+/// The request that opens a node's websocket.
+fn handshake(node: &NodeUrl) -> Result<Request, Failure> {
+    let mut parts = node.endpoint("websocket").into_parts();
+    parts.scheme = Some(if node.is_tls() { "wss" } else { "ws" }.parse()?);
+    let mut request = Uri::from_parts(parts)?.into_client_request()?;
+    let authorization = node.authorization().map(|value| (AUTHORIZATION, value.clone()));
+    request.headers_mut().extend(authorization);
+    Ok(request)
+}
+
+async fn listen(request: Request, sender: &watch::Sender<bool>) -> Result<(), Failure> {
     let limits = WebSocketConfig::default()
         .max_message_size(Some(MAX_EVENT_BYTES))
         .max_frame_size(Some(MAX_EVENT_BYTES));
-    let connecting = connect_async_with_config(url, Some(limits), true);
+    let connecting = connect_async_with_config(request, Some(limits), true);
     let (mut socket, _) = timeout(CONNECT_TIMEOUT, connecting).await??;
     timeout(CONNECT_TIMEOUT, socket.send(Message::text(SUBSCRIBE))).await??;
     while let Some(message) = timeout(IDLE_TIMEOUT, socket.next()).await? {

@@ -8,7 +8,7 @@ use futures_util::StreamExt;
 use mesh_bus::{
     ANNOUNCE_INTERVAL, AnnouncementStream, Bus, Head, NodeStatus, StoreStatus, permissions::OPERATOR,
 };
-use mesh_testbed::{Database, DevNode, Service, ServiceSetup, nats};
+use mesh_testbed::{Database, DevNode, Service, ServiceSetup, TlsFront, eventually, nats};
 use tokio::time::timeout;
 use tokio_postgres::Client;
 
@@ -145,6 +145,32 @@ async fn the_head_of_the_node_is_announced_and_a_store_far_behind_it_makes_servi
     assert_eq!(metric(&node_info, "mesh_node_state").await, Some(0));
     let text = node_info.log();
     assert_eq!(text.matches("does not answer").count(), 1, "reported once: {text}");
+}
+
+#[tokio::test]
+async fn a_hosted_node_is_followed_over_tls_with_its_password() {
+    let (database, node, folder) =
+        (Database::fresh().await, DevNode::start().await, tempfile::tempdir().unwrap());
+    make_blocks(&node, 3).await;
+    let front = TlsFront::start(&node.url(), folder.path()).await;
+    let service = node_info(&database)
+        .env("MESH_NODE_URL", format!("https://reader:canary%2Fword@{}", front.address))
+        .env("SSL_CERT_FILE", front.ca.to_string_lossy())
+        // The node is reached directly.
+        .env("https_proxy", "http://127.0.0.1:9")
+        .start()
+        .await;
+    eventually(SOON, "the height is not read", async || {
+        metric(&service, "mesh_node_height").await == Some(3)
+    })
+    .await;
+    let authorization = |text: &str| text.matches(" Basic cmVhZGVyOmNhbmFyeS93b3Jk\r\n").count();
+    eventually(SOON, "status and subscription do not carry the password", async || {
+        let received = front.received();
+        received.contains("GET /websocket ") && authorization(&received) >= 2
+    })
+    .await;
+    assert!(!service.log().contains("canary"), "{}", service.log());
 }
 
 #[tokio::test]

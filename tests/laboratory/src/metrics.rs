@@ -7,7 +7,12 @@ use tokio::time::timeout;
 
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
-static CLIENT: LazyLock<reqwest::Client> = LazyLock::new(reqwest::Client::new);
+static CLIENT: LazyLock<reqwest::Client> = LazyLock::new(local_client);
+
+/// A client for processes of this machine, which no proxy of the environment can reach.
+pub(crate) fn local_client() -> reqwest::Client {
+    reqwest::Client::builder().no_proxy().build().unwrap_or_default()
+}
 
 /// The metrics page of a process; `None` when it has no admin port or does not answer in five seconds.
 pub(crate) async fn fetch(row: &Row) -> Option<String> {

@@ -1,9 +1,7 @@
 //! A private mesh for one benchmark or drill: its own servers and services, in a temporary folder.
 
 use std::{
-    fs::Permissions,
     net::{IpAddr, Ipv4Addr, SocketAddr},
-    os::unix::fs::PermissionsExt as _,
     path::PathBuf,
     sync::Arc,
     time::Duration,
@@ -19,6 +17,7 @@ use mesh_launcher::{
     bus::Bus,
     database::Database,
     home::Home,
+    let_enter,
     services::{self, ServiceEnvironment, Sockets},
     supervisor::{Group, Supervisor},
 };
@@ -91,10 +90,10 @@ impl PrivateMesh {
 
     /// Like [`PrivateMesh::new`], with a given rule for restarting processes that end.
     pub(crate) fn with_restart_rule(rule: RestartRule) -> Result<Self, Failure> {
-        // PostgreSQL may run as another user, who needs access to the folder.
-        let readable = Permissions::from_mode(0o755);
-        let folder = tempfile::Builder::new().prefix("mesh-private-").permissions(readable).tempdir();
+        let folder = tempfile::Builder::new().prefix("mesh-private-").tempdir();
         let folder = folder.map_err(|error| cannot("make a temporary folder", &error))?;
+        // PostgreSQL may run as another user, who needs access to the folder.
+        let_enter(folder.path()).map_err(|error| cannot("open a temporary folder", &error))?;
         let home = Home::at(folder.path()).map_err(|error| cannot("use a temporary folder", &error))?;
         home.create().map_err(|error| Failure::failed(error.to_string()))?;
         let supervisor = Supervisor::new(rule).map_err(|error| cannot("watch processes", &error))?;

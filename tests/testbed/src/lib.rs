@@ -25,6 +25,7 @@ mod secrets;
 mod servers;
 mod service;
 mod tls;
+mod tls_front;
 
 pub use answer::{Answer, http_client};
 pub use collector::{Collector, Manner, Taken, TakenSpan};
@@ -38,9 +39,10 @@ pub use mesh_proxy::{Cut, Line, Proxy};
 pub use network::Network;
 pub use node::{Node, NodeKind};
 pub use node_setup::NodeSetup;
-pub use servers::{NatsServer, PostgresServer, nats, postgres};
+pub use servers::{NatsServer, PostgresServer, enterable_folder, nats, postgres};
 pub use service::{Service, ServiceSetup};
 pub use tls::certify;
+pub use tls_front::TlsFront;
 
 /// A short text of letters and digits that no other test has.
 fn unique() -> String {

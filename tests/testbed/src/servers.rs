@@ -9,7 +9,6 @@
 use std::{
     env,
     fs::{self, File},
-    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     sync::OnceLock,
     time::Duration,
@@ -22,6 +21,7 @@ use mesh_launcher::{
     servers::{self, Durability, Nats, NatsSettings, Postgres, ServerError},
 };
 use rustix::fs::{FlockOperation, flock};
+use tempfile::TempDir;
 use tokio::sync::OnceCell;
 
 use crate::tls;
@@ -139,11 +139,20 @@ pub(crate) fn folder() -> &'static Path {
     path
 }
 
-/// Makes a folder that other users may enter, since PostgreSQL started by root runs as one of them, and locks
-/// it.
+/// A temporary folder that other users may enter, since PostgreSQL started by root runs as one of them.
+pub fn enterable_folder() -> TempDir {
+    let make = || {
+        let folder = tempfile::tempdir()?;
+        mesh_launcher::let_enter(folder.path())?;
+        std::io::Result::Ok(folder)
+    };
+    make().unwrap_or_else(|error| panic!("no folder for a test: {error}"))
+}
+
+/// Makes a folder that other users may enter, and locks it.
 fn make_folder(root: &Path) -> std::io::Result<(PathBuf, File)> {
-    let readable = fs::Permissions::from_mode(0o755);
-    let folder = tempfile::Builder::new().prefix(FOLDER_PREFIX).permissions(readable).tempdir_in(root)?;
+    let folder = tempfile::Builder::new().prefix(FOLDER_PREFIX).tempdir_in(root)?;
+    mesh_launcher::let_enter(folder.path())?;
     let lock = File::create(folder.path().join(LOCK))?;
     flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
     Ok((folder.keep(), lock))

@@ -2,7 +2,9 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs,
+    fs::{self, Permissions},
+    os::unix::fs::PermissionsExt as _,
+    path::Path,
     process::Command,
 };
 
@@ -188,6 +190,38 @@ fn the_generated_passwords_are_those_of_the_users() {
         let variable = format!("NATS_{}_PASSWORD={password}\n", user.replace('-', "_").to_uppercase());
         assert!(generated_files["nats.env"].contains(&variable), "{user}");
     }
+}
+
+/// Containers run as other users than the one who cloned the repository, perhaps under umask 077.
+#[test]
+fn the_script_makes_every_mounted_file_readable_and_the_passwords_private() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let compose = compose();
+    let volumes = blocks(&compose).into_values().filter_map(|block| block["volumes"].as_array().cloned());
+    let mounted = volumes.flatten().filter_map(|volume| {
+        let (file, _) = volume.as_str()?.strip_prefix("./")?.split_once(':')?;
+        Some(at(file))
+    });
+    let mounted: Vec<_> = mounted.collect();
+    assert!(mounted.len() > 5, "{mounted:?}");
+    fs::create_dir_all(at("compose/secrets")).unwrap();
+    fs::set_permissions(at("compose/secrets"), Permissions::from_mode(0o755)).unwrap();
+    fs::copy(path("compose/secrets.sh"), at("compose/secrets.sh")).unwrap();
+    for file in &mounted {
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, "").unwrap();
+        fs::set_permissions(file, Permissions::from_mode(0o600)).unwrap();
+    }
+    assert!(Command::new("sh").arg(at("compose/secrets.sh")).status().unwrap().success());
+    for file in mounted {
+        assert_eq!(mode(&file) & 0o444, 0o444, "{}", file.display());
+    }
+    assert_eq!(mode(&at("compose/secrets")), 0o700);
+}
+
+fn mode(file: &Path) -> u32 {
+    fs::metadata(file).unwrap().permissions().mode() & 0o777
 }
 
 fn texts_of_secrets() -> BTreeMap<String, String> {

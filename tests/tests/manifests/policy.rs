@@ -34,6 +34,23 @@ fn every_pod_is_restricted() {
     }
 }
 
+/// Alertmanager shows a link only for an absolute address; the overlay sets its first part in one place.
+#[test]
+fn the_overlay_sets_where_runbooks_are() {
+    for overlay in overlays().iter().filter(|overlay| overlay.name == "production") {
+        let rules = overlay.find("PrometheusRule", "mesh").unwrap();
+        let rules: Vec<_> =
+            parts(rules, "/spec/groups").iter().flat_map(|group| parts(group, "/rules")).collect();
+        assert!(rules.len() > 10, "{rules:?}");
+        for rule in rules {
+            let anchor = text(rule, "/alert").to_ascii_lowercase();
+            let url = format!("https://docs.example.org/operations/alerts.md#{anchor}");
+            assert_eq!(text(rule, "/annotations/runbook_url"), url);
+        }
+        assert!(overlay.of_kind("ConfigMap").all(|map| !text(map, "/metadata/name").starts_with("runbooks")));
+    }
+}
+
 /// The violated rules.
 #[derive(Default)]
 struct Faults(Vec<String>);

@@ -2,7 +2,7 @@
 //! answer, over a Unix socket in the home.
 //!
 //! Comes in: requests of the command line. Goes out: the supervisor's answers. Access to the socket is
-//! limited by the permissions of the home.
+//! limited by the mode of the socket's folder, which only its owner may enter.
 
 pub(crate) mod protocol;
 

@@ -6,13 +6,14 @@
 use std::{
     fs::{self, File, OpenOptions},
     io,
+    net::{IpAddr, SocketAddr},
     path::{Path, PathBuf},
 };
 
 use rustix::fs::{FlockOperation, flock};
 use serde::{Deserialize, Serialize};
 
-use crate::write_private;
+use crate::{folder, write_private};
 
 /// The default name of the folder.
 pub const DEFAULT_HOME: &str = ".mesh";
@@ -66,6 +67,24 @@ pub struct SavedState {
     pub data: Option<Data>,
     /// Whether the filling is complete; false after an interrupted run.
     pub complete: bool,
+    /// The ports of the edge at the last start; `None` before, and from an older release.
+    #[serde(default)]
+    pub ports: Option<Ports>,
+}
+
+/// The ports of the edge of a mesh: as they were requested, and as they were opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ports {
+    /// The address on which both were requested.
+    pub host: IpAddr,
+    /// The requested port of HTTP; 0 for any.
+    pub port: u16,
+    /// The requested port of gRPC; 0 for any.
+    pub grpc_port: u16,
+    /// The address of HTTP.
+    pub http: SocketAddr,
+    /// The address of gRPC.
+    pub grpc: SocketAddr,
 }
 
 /// The folder of one mesh.
@@ -108,15 +127,20 @@ impl Home {
         Self::at(base.join(DEFAULT_HOME))
     }
 
-    /// Creates the folders that every mesh needs.
+    /// Creates the folders that every mesh needs, and corrects the mode of the one with the control socket.
     ///
     /// # Errors
     /// One of them cannot be made.
     pub fn create(&self) -> Result<(), HomeError> {
-        for folder in [self.root.clone(), self.node(), self.logs(), self.run()] {
-            fs::create_dir_all(&folder).map_err(|source| unusable(&folder, source))?;
+        // PostgreSQL of a mesh that root starts runs as another user, below this folder.
+        let is_root = rustix::process::geteuid().is_root();
+        let create_root = if is_root { folder::create_enterable } else { folder::create };
+        create_root(&self.root).map_err(|source| unusable(&self.root, source))?;
+        for folder in [self.node(), self.logs()] {
+            folder::create(&folder).map_err(|source| unusable(&folder, source))?;
         }
-        Ok(())
+        // Who can connect to the control socket can read every secret of the mesh.
+        folder::create_private(&self.run()).map_err(|source| unusable(&self.run(), source))
     }
 
     /// Locks the home for this process; fails when another launcher has it.
@@ -261,9 +285,18 @@ mod tests {
             database: None,
             data: Some(Data::Demo { settings: serde_json::json!({"seed": 7}) }),
             complete: true,
+            ports: Some(Ports {
+                host: IpAddr::from([127, 0, 0, 1]),
+                port: 0,
+                grpc_port: 9090,
+                http: ([127, 0, 0, 1], 40123).into(),
+                grpc: ([127, 0, 0, 1], 9090).into(),
+            }),
         };
         home.save_state(&state).unwrap();
         assert_eq!(home.saved_state().unwrap(), state);
+        fs::write(home.state_file(), r#"{"database":"x","data":null,"complete":true}"#).unwrap();
+        assert_eq!(home.saved_state().unwrap().ports, None, "the file of an older release");
     }
 
     #[test]

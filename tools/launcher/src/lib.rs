@@ -8,6 +8,7 @@
 pub mod bus;
 pub mod control;
 pub mod database;
+mod folder;
 pub mod home;
 mod managed_process;
 pub mod open_files;
@@ -22,6 +23,7 @@ pub mod services;
 pub mod supervisor;
 pub mod workspace;
 
+pub use folder::let_enter;
 pub use managed_process::ReplicaSpec;
 pub use private_file::write_private;
 pub use ready::{Probe, Ready, local_client};

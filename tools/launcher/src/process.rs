@@ -22,6 +22,8 @@ pub use rustix::process::Signal;
 use rustix::process::{Pid, WaitId, WaitIdOptions};
 use tokio::sync::watch;
 
+use crate::folder;
+
 mod fork;
 
 /// The variables that a child keeps when its environment is cleared.
@@ -114,7 +116,7 @@ impl ProcessSpec {
 
     fn open_log(&self) -> io::Result<File> {
         if let Some(folder) = self.log.parent() {
-            std::fs::create_dir_all(folder)?;
+            folder::create(folder)?;
         }
         OpenOptions::new().create(true).append(true).open(&self.log)
     }

@@ -98,14 +98,19 @@ impl HomeArgs {
     }
 }
 
+/// The port for HTTP when none is given.
+pub(crate) const HTTP_PORT: u16 = 8080;
+/// The port for gRPC when none is given.
+pub(crate) const GRPC_PORT: u16 = 9090;
+
 /// Where the edge is to answer.
 #[derive(Debug, Args)]
 pub(crate) struct PortArgs {
     /// Port for HTTP; 0 takes a free one
-    #[arg(long, default_value_t = 8080)]
+    #[arg(long, default_value_t = HTTP_PORT)]
     pub(crate) port: u16,
     /// Port for gRPC; 0 takes a free one
-    #[arg(long, default_value_t = 9090)]
+    #[arg(long, default_value_t = GRPC_PORT)]
     pub(crate) grpc_port: u16,
     /// Address on which both ports are opened
     #[arg(long, default_value = "127.0.0.1")]
@@ -245,8 +250,15 @@ pub(crate) struct LoadArgs {
 pub(crate) struct DoctorArgs {
     #[command(flatten)]
     pub(crate) home: HomeArgs,
-    #[command(flatten)]
-    pub(crate) ports: PortArgs,
+    /// Port for HTTP [default: that of the mesh in the home, now or at its last start, else 8080]
+    #[arg(long, value_name = "N")]
+    pub(crate) port: Option<u16>,
+    /// Port for gRPC [default: that of the mesh in the home, now or at its last start, else 9090]
+    #[arg(long, value_name = "N")]
+    pub(crate) grpc_port: Option<u16>,
+    /// Address of both ports [default: that of the mesh in the home, else 127.0.0.1]
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) host: Option<IpAddr>,
     /// A database that the mesh is to use, or does [default: that of the mesh that runs]
     #[arg(long, value_name = "URL")]
     pub(crate) postgres: Option<String>,

@@ -52,7 +52,7 @@ impl<'a> Events<'a> {
         let media_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         if !media_type.unwrap_or_default().starts_with(EVENT_STREAM) {
             let why = "answers without events: only reads can be watched, and an older gateway watches none";
-            return Err(GatewayError::Foreign(format!("{url} {why}")));
+            return Err(GatewayError::Foreign(gateway.through_proxy(format!("{url} {why}"))));
         }
         Ok(Self::of_bytes(body(gateway, response), last_height))
     }

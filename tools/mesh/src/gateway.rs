@@ -11,7 +11,10 @@ use reqwest::{
 };
 use serde::{Serialize, de::DeserializeOwned};
 
-use crate::failure::{Failure, cannot};
+use crate::{
+    failure::{Failure, cannot},
+    proxy::{ProxyAddress, is_this_machine},
+};
 
 const CONNECT: Duration = Duration::from_secs(10);
 /// Limit of a body that is not a download, and of an event, bytes.
@@ -35,6 +38,8 @@ pub(crate) enum GatewayError {
         retry_after: Option<Duration>,
         /// Its body, when that is a gateway's.
         problem: Option<Problem>,
+        /// The proxy that the request went through, which may have answered in place of the gateway.
+        proxy: Option<ProxyAddress>,
     },
     /// The answer is none of a gateway.
     Foreign(String),
@@ -67,7 +72,10 @@ impl fmt::Display for GatewayError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unanswered(why) | Self::Foreign(why) => f.write_str(why),
-            Self::Status { status, problem: None, .. } => write!(f, "HTTP {status}"),
+            Self::Status { status, problem: None, proxy: None, .. } => write!(f, "HTTP {status}"),
+            Self::Status { status, problem: None, proxy: Some(proxy), .. } => {
+                write!(f, "HTTP {status}, through {proxy}")
+            }
             Self::Status { problem: Some(problem), .. } => f.write_str(&reason(problem)),
         }
     }
@@ -90,6 +98,7 @@ pub(crate) struct Gateway {
     client: Client,
     base: String,
     patience: Duration,
+    proxy: Option<ProxyAddress>,
 }
 
 impl Gateway {
@@ -99,12 +108,15 @@ impl Gateway {
         patience: Duration,
         configure: impl FnOnce(ClientBuilder) -> ClientBuilder,
     ) -> Result<Self, Failure> {
-        let client = Client::builder();
+        let (client, proxy) = match is_this_machine(base) {
+            true => (Client::builder().no_proxy(), None),
+            false => (Client::builder(), ProxyAddress::of(base)),
+        };
         // The system's certificates are read for `https` only.
         let client = if base.scheme() == "https" { client } else { client.tls_certs_only([]) };
         let client = client.connect_timeout(CONNECT).read_timeout(patience);
         let client = configure(client).build().map_err(|error| cannot("make requests", &error))?;
-        Ok(Self { client, base: base.as_str().trim_end_matches('/').to_owned(), patience })
+        Ok(Self { client, base: base.as_str().trim_end_matches('/').to_owned(), patience, proxy })
     }
 
     /// The URL of an operation.
@@ -134,7 +146,7 @@ impl Gateway {
     /// The next bytes of a body; `None` at its end.
     pub(crate) async fn next(&self, response: &mut Response) -> Result<Option<Bytes>, GatewayError> {
         let late = || format!("nothing came for {} s", self.patience.as_secs());
-        response.chunk().await.map_err(|error| unanswered(&error, late))
+        response.chunk().await.map_err(|error| self.unanswered(&error, late))
     }
 
     fn read(&self, url: &str) -> RequestBuilder {
@@ -148,12 +160,12 @@ impl Gateway {
         url: &str,
     ) -> Result<R, GatewayError> {
         let body = self.body(self.send(request).await?).await?;
-        serde_json::from_slice(&body).map_err(|_| foreign(url))
+        serde_json::from_slice(&body).map_err(|_| self.foreign(url))
     }
 
     async fn send(&self, request: RequestBuilder) -> Result<Response, GatewayError> {
         let late = || format!("no answer for {} s", self.patience.as_secs());
-        let response = request.send().await.map_err(|error| unanswered(&error, late))?;
+        let response = request.send().await.map_err(|error| self.unanswered(&error, late))?;
         let status = response.status();
         if status.is_success() {
             return Ok(response);
@@ -161,7 +173,29 @@ impl Gateway {
         let after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
         let body = self.body(response).await.ok();
         let problem = body.and_then(|body| serde_json::from_slice(&body).ok());
-        Err(GatewayError::Status { status, retry_after: after.map(Duration::from_secs), problem })
+        let (retry_after, proxy) = (after.map(Duration::from_secs), self.proxy.clone());
+        Err(GatewayError::Status { status, retry_after, problem, proxy })
+    }
+
+    /// Names the timeout, else the innermost cause: that of the system or the protocol; and the proxy.
+    fn unanswered(&self, error: &reqwest::Error, late: impl FnOnce() -> String) -> GatewayError {
+        let is_late = error.is_timeout() && !error.is_connect();
+        let root = || sources(error).last().map_or_else(|| error.to_string(), ToString::to_string);
+        let why = if is_late { late() } else { root() };
+        GatewayError::Unanswered(self.through_proxy(why))
+    }
+
+    fn foreign(&self, url: &str) -> GatewayError {
+        let what = self.through_proxy("no gateway does".to_owned());
+        GatewayError::Foreign(format!("{url} answers what {what}; check --url"))
+    }
+
+    /// Adds the proxy to the cause of an error.
+    pub(crate) fn through_proxy(&self, why: String) -> String {
+        match &self.proxy {
+            Some(proxy) => format!("{why}, through {proxy}"),
+            None => why,
+        }
     }
 
     async fn body(&self, mut response: Response) -> Result<Vec<u8>, GatewayError> {
@@ -185,13 +219,6 @@ pub(crate) fn foreign(url: &str) -> GatewayError {
 fn path_of(operation: &str) -> String {
     let mut operations = Contract::get().operations().iter();
     operations.find(|row| row.name == operation).map(|row| row.template()).unwrap_or_default()
-}
-
-/// Names the timeout, else the innermost cause: that of the system or the protocol.
-fn unanswered(error: &reqwest::Error, late: impl FnOnce() -> String) -> GatewayError {
-    let is_late = error.is_timeout() && !error.is_connect();
-    let root = || sources(error).last().map_or_else(|| error.to_string(), ToString::to_string);
-    GatewayError::Unanswered(if is_late { late() } else { root() })
 }
 
 #[cfg(test)]

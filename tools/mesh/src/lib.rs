@@ -15,6 +15,7 @@ mod load;
 mod migrate;
 pub mod processes;
 pub mod programs;
+mod proxy;
 mod seal;
 pub mod signals;
 pub mod terminal;

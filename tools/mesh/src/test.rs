@@ -8,15 +8,14 @@ mod searched;
 
 use std::{
     env,
-    fs::Permissions,
     num::NonZeroUsize,
-    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
 use mesh_bus::permissions;
 use mesh_launcher::{
+    let_enter,
     process::Process,
     process_group,
     servers::{
@@ -158,13 +157,14 @@ fn skipped(root: &Path, without_cometbft: Option<String>) -> Vec<String> {
 
 /// A temporary folder that the database's system user can enter, too; removed on drop.
 fn temporary_folder() -> Result<TempDir, Failure> {
-    tempfile::Builder::new()
-        .prefix("mesh-test-")
-        .permissions(Permissions::from_mode(0o755))
-        .tempdir()
-        .map_err(|error| {
-            failed!("cannot make a temporary folder ({error}); set TMPDIR to a place that can be written")
-        })
+    let make = || {
+        let folder = tempfile::Builder::new().prefix("mesh-test-").tempdir()?;
+        let_enter(folder.path())?;
+        std::io::Result::Ok(folder)
+    };
+    make().map_err(|error| {
+        failed!("cannot make a temporary folder ({error}); set TMPDIR to a place that can be written")
+    })
 }
 
 /// The servers that all tests of a run share.

@@ -3,12 +3,15 @@
 use std::{fs, net::TcpListener, os::unix::fs::symlink, path::PathBuf};
 
 use mesh_bus::Credentials;
-use mesh_testbed::{Database, nats};
+use mesh_testbed::{Database, DevNode, TlsFront, nats};
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::Command;
 
-use crate::command::{Outcome, command, says};
+use crate::{
+    command::{Outcome, command, says},
+    watch::{body, replying},
+};
 
 /// A home of its own, and the arguments of the doctor.
 struct Case {
@@ -81,7 +84,46 @@ async fn nats_url() -> String {
 async fn a_taken_port_is_named_with_who_has_it() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port().to_string();
-    Case::at_port(&port).names("port", &[&port, "taken", &std::process::id().to_string()]).await;
+    let pid = std::process::id().to_string();
+    Case::at_port(&port).names("port", &[&port, "taken", &pid]).await;
+
+    // Without options the ports are those of the home's last start. What has one now may be another mesh.
+    let mut case = Case::new();
+    case.args = ["doctor", "--json"].map(str::to_owned).to_vec();
+    fs::create_dir(&case.home).unwrap();
+    let ports = format!(
+        r#"{{"host":"127.0.0.1","port":{port},"grpc_port":0,"http":"127.0.0.1:{port}","grpc":"127.0.0.1:1"}}"#
+    );
+    let saved = format!(r#"{{"database":null,"data":null,"complete":false,"ports":{ports}}}"#);
+    fs::write(case.home.join("mesh.json"), saved).unwrap();
+    case.names("port", &[&port, "taken", &pid]).await;
+    let (findings, _) = case.diagnose().await;
+    let found: Vec<_> = findings.iter().filter(|finding| finding["check"] == "port").collect();
+    let next = found[0]["next"].as_str().unwrap();
+    assert!(next.starts_with("start this mesh on another port") && found[1]["state"] == "fine", "{found:?}");
+}
+
+#[tokio::test]
+async fn a_node_without_an_index_of_transactions_is_named() {
+    let status = r#"{"jsonrpc":"2.0","id":-1,"result":{"node_info":{"network":"c","other":{"tx_index":"off","rpc_address":""}},
+        "sync_info":{"latest_block_height":"7","catching_up":false}}}"#;
+    let node = replying(vec![body(200, status), body(200, status)]).await;
+    let case = Case::new().with("--node", &node.url);
+    case.names("node", &["block 7", "transaction indexing is off"]).await;
+    assert!(case.diagnose().await.1, "submissions work");
+}
+
+#[tokio::test]
+async fn a_hosted_node_is_checked_over_tls_with_its_password() {
+    let (node, certificates, case) = (DevNode::start().await, tempfile::tempdir().unwrap(), Case::new());
+    node.block().await;
+    let front = TlsFront::start(&node.url(), certificates.path()).await;
+    let mut doctor = command(&["doctor", "--json", "--port", "0", "--grpc-port", "0", "--node"]);
+    doctor.arg(format!("https://reader:canary@{}", front.address)).arg("--home").arg(&case.home);
+    let outcome = Outcome::of(doctor.env("SSL_CERT_FILE", &front.ca), b"").await;
+    says(outcome.done(), &["at block "]);
+    says(&front.received(), &["GET /status ", "Basic cmVhZGVyOmNhbmFyeQ=="]);
+    assert!(!outcome.text().contains("canary"), "{outcome:?}");
 }
 
 #[tokio::test]

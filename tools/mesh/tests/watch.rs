@@ -1,6 +1,6 @@
 //! `mesh watch` from the command line: against a real mesh, and against a gateway that comes and goes.
 
-use std::{collections::VecDeque, process::Stdio, time::Duration};
+use std::{collections::VecDeque, net::TcpListener, process::Stdio, time::Duration};
 
 use mesh_testbed::{Database, Mesh};
 use rustix::process::{Pid, Signal, kill_process};
@@ -64,6 +64,29 @@ async fn ends_quietly(mut child: Child) {
     let mut error = String::new();
     child.stderr.take().unwrap().read_to_string(&mut error).await.unwrap();
     assert_eq!(error, "");
+}
+
+#[tokio::test]
+async fn this_machine_is_reached_directly_and_an_error_of_a_proxy_names_it() {
+    let answer = events(&event(7, "answer", "{}"), "whole");
+    let (gateway, proxy) = (replying(vec![answer]).await, replying(vec![]).await);
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let watch = async |url: &str, proxy: &str| {
+        let mut command = command(&["watch", "/blockchain/height", "--count", "1", "--url", url]);
+        for name in ["http_proxy", "HTTPS_PROXY", "ALL_PROXY"] {
+            command.env(name, proxy);
+        }
+        Outcome::of(command.env_remove("NO_PROXY").env_remove("no_proxy"), b"").await
+    };
+    watch(&gateway.url, &format!("http://{closed}")).await.done();
+    // No host has these names; the proxy is asked for them.
+    for url in ["http://gateway.invalid", "https://gateway.invalid"] {
+        let failed = watch(url, &format!("http://user:canary@{closed}")).await;
+        failed.fails(1, &["refused", &format!("the proxy http://{closed}")]);
+        assert!(!failed.error.contains("canary"), "{}", failed.error);
+    }
+    watch("http://gateway.invalid", &proxy.url).await.fails(1, &["HTTP 404", "the proxy http://127.0.0.1:"]);
+    says(&proxy.heads()[0], &["GET http://gateway.invalid/blockchain/height "]);
 }
 
 #[tokio::test]

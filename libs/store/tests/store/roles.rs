@@ -1,14 +1,14 @@
 //! The rights of the service users in a database: they may read all of it, and write only what is granted to
 //! them.
 
-use std::{fs::Permissions, os::unix::fs::PermissionsExt, time::Duration};
+use std::time::Duration;
 
 use mesh_launcher::servers::{Durability, Postgres, find_postgres, start};
 use mesh_store::{
     migrate::migrate,
     roles::{USERS, create_logins},
 };
-use mesh_testbed::Database;
+use mesh_testbed::{Database, enterable_folder};
 use tokio_postgres::{Client, NoTls, error::SqlState};
 
 const READY_WITHIN: Duration = Duration::from_secs(60);
@@ -175,8 +175,7 @@ async fn logins_without_the_password_are_refused() {
 /// are shared by all databases of a server.
 #[tokio::test]
 async fn an_owner_who_is_no_superuser_grants_the_same() {
-    let readable = Permissions::from_mode(0o755);
-    let home = tempfile::Builder::new().permissions(readable).tempdir().unwrap();
+    let home = enterable_folder();
     let (folder, log) = (home.path().join("postgres"), home.path().join("postgres.log"));
     let server =
         Postgres::prepare(&find_postgres().unwrap(), &folder, &log, Durability::Throwaway).await.unwrap();

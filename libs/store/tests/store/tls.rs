@@ -12,7 +12,7 @@ use mesh_launcher::{
     servers::{Durability, Postgres, find_postgres, start},
 };
 use mesh_store::{Store, StoreConfig, migrate::migrate};
-use mesh_testbed::certify;
+use mesh_testbed::{certify, enterable_folder};
 use tokio::time::timeout;
 
 const READY_WITHIN: Duration = Duration::from_secs(60);
@@ -53,8 +53,7 @@ fn open(url: &str) -> Store {
 
 #[tokio::test]
 async fn a_connection_with_tls_is_made_to_the_right_server_or_not_at_all() {
-    let readable = Permissions::from_mode(0o755);
-    let home = tempfile::Builder::new().permissions(readable).tempdir().unwrap();
+    let home = enterable_folder();
     let (server, process) = server(home.path()).await;
     let ca = |folder: &str| home.path().join(folder).join("ca.pem").display().to_string();
     let url = format!("{}?sslmode=verify-full&sslrootcert={}", server.url(), ca("tls"));

@@ -7,6 +7,10 @@ use bytes::Bytes;
 use mesh_bus::{AskOptions, Bus, Encoding, PullOptions, permissions::EDGE};
 use mesh_testbed::{Service, eventually, nats, retry};
 use proto_msgs::v2::{ExportNetworkHistoryRequest, ListAllNetworkHistorySegmentsRequest, Table};
+use tokio::{
+    io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
+    net::TcpListener,
+};
 
 use crate::fixture::Fixture;
 
@@ -97,4 +101,38 @@ async fn segments_are_sealed_as_blocks_come_and_stay_when_the_database_goes() {
     await_ends(&bus, &[30, 20, 10]).await;
     assert!(download(&bus, 20).await == before, "another replica, without a database, gives the same bytes");
     assert!(late.stop().await.success());
+}
+
+/// An object store without objects, until the test ends.
+async fn empty_bucket() -> String {
+    const EMPTY: &str = "<ListBucketResult><IsTruncated>false</IsTruncated></ListBucketResult>";
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let reply =
+        format!("HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{EMPTY}", EMPTY.len());
+    tokio::spawn(async move {
+        while let Ok((client, _)) = listener.accept().await {
+            let mut client = BufReader::new(client);
+            let mut head = String::new();
+            while !head.ends_with("\r\n\r\n") && client.read_line(&mut head).await.unwrap() > 0 {}
+            client.write_all(reply.as_bytes()).await.unwrap();
+        }
+    });
+    format!("http://{address}")
+}
+
+#[tokio::test]
+async fn an_object_store_on_this_machine_is_reached_without_a_proxy() {
+    let fixture = Fixture::blocks(0).await;
+    let setup = Service::configure("export")
+        .program(env!("CARGO_BIN_EXE_export"))
+        .database(&fixture.database)
+        .env("MESH_BUS_PREFIX", fixture.database.name())
+        .env("MESH_HISTORY_URL", "s3://bucket/history")
+        .env("AWS_ENDPOINT_URL", empty_bucket().await)
+        .env("AWS_ALLOW_HTTP", "true")
+        .env("AWS_ACCESS_KEY_ID", "key")
+        .env("AWS_SECRET_ACCESS_KEY", "secret");
+    // It is ready when it has listed the bucket.
+    setup.env("http_proxy", "http://127.0.0.1:9").start().await;
 }

@@ -13,6 +13,7 @@ use mesh_launcher::{
 use super::{baseline, cost::MeasuredProcess};
 use crate::{
     bench::args::Baseline,
+    metrics,
     private::{PrivateMesh, Servers, sockets},
 };
 
@@ -39,7 +40,7 @@ impl PrivateMesh {
             spec = spec.env(baseline::REPEATED_URL, format!("http://{source}{path}"));
         }
         spec.sockets = sockets.inherited;
-        let (client, url) = (reqwest::Client::new(), format!("http://{address}{path}"));
+        let (client, url) = (metrics::local_client(), format!("http://{address}{path}"));
         let ready = Ready::probe(move || {
             let asked = client.get(&url).send();
             async move { asked.await.is_ok_and(|answer| answer.status().is_success()) }

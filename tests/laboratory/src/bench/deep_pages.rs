@@ -18,7 +18,7 @@ use super::{
     reads::Fixture,
     section::{Line, Section, quantile, rounded},
 };
-use crate::private::Servers;
+use crate::{metrics, private::Servers};
 
 const ROWS: u64 = 1_000_000;
 const PAGE: u64 = 100;
@@ -48,7 +48,7 @@ pub(super) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
     let Fixture { servers, runs, .. } = fixture;
     fill(servers).await?;
     let list = format!("http://{}/api/v2/delegations", fixture.edges.uncached);
-    let client = Http { client: reqwest::Client::new(), list };
+    let client = Http { client: metrics::local_client(), list };
     print_line(&format!("timing {runs} requests of each page"));
     let mut orders = Vec::new();
     for newest_first in [true, false] {

@@ -1,24 +1,26 @@
 //! The small files of a private server: its port, its secrets, the end of its log.
 
 use std::{
-    fs,
+    fs::{self, Permissions},
     io::{Read, Seek, SeekFrom},
     net::{Ipv4Addr, TcpListener},
+    os::unix::fs::PermissionsExt as _,
     path::Path,
 };
 
 use rand::Rng;
 
 use super::ServerError;
+use crate::folder;
 
 /// Ports that are tried first. They are below the ephemeral range, so that no outgoing connection takes the
 /// port of a server during its restart.
 const PRIVATE_PORTS: std::ops::Range<u16> = 20_000..32_000;
 const PORT_ATTEMPTS: usize = 64;
 
-/// Creates a folder and its parents.
+/// Creates a folder and its parents, writable by their owner only.
 pub(super) fn make_folder(path: &Path) -> Result<(), ServerError> {
-    fs::create_dir_all(path).map_err(ServerError::file(path))
+    folder::create(path).map_err(ServerError::file(path))
 }
 
 /// Returns the port stored in `file` when it is still free, or chooses a free one and stores it.
@@ -53,7 +55,7 @@ pub fn free_port() -> std::io::Result<u16> {
 
 /// Returns the secret stored in `file`, or makes one and stores it, readable by the owner only.
 pub(super) fn persistent_secret(file: &Path) -> Result<String, ServerError> {
-    let stored = fs::read_to_string(file).map(|text| text.trim().to_owned()).unwrap_or_default();
+    let stored = read_secret(file)?;
     if !stored.is_empty() {
         return Ok(stored);
     }
@@ -65,8 +67,8 @@ pub(super) fn persistent_secret(file: &Path) -> Result<String, ServerError> {
 /// Returns the password in the one line `user:password` of `file`, or makes one and stores it, readable by
 /// the owner only.
 pub(super) fn persistent_credentials(file: &Path, user: &str) -> Result<String, ServerError> {
-    let stored = fs::read_to_string(file).unwrap_or_default();
-    match stored.trim().split_once(':') {
+    let stored = read_secret(file)?;
+    match stored.split_once(':') {
         Some((name, password)) if name == user && !password.is_empty() => Ok(password.to_owned()),
         _ => {
             let password = make_secret();
@@ -74,6 +76,17 @@ pub(super) fn persistent_credentials(file: &Path, user: &str) -> Result<String, 
             Ok(password)
         }
     }
+}
+
+/// The trimmed text of a file, empty when there is none. A file that others may use, after a copy of the home
+/// for example, becomes private again.
+fn read_secret(file: &Path) -> Result<String, ServerError> {
+    let Ok(text) = fs::read_to_string(file) else { return Ok(String::new()) };
+    let mode = fs::metadata(file).map_err(ServerError::file(file))?.permissions().mode();
+    if mode & 0o077 != 0 {
+        fs::set_permissions(file, Permissions::from_mode(0o600)).map_err(ServerError::file(file))?;
+    }
+    Ok(text.trim().to_owned())
 }
 
 fn make_secret() -> String {
@@ -101,8 +114,6 @@ pub(super) fn tail(log: &Path, bytes: u64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
 
     #[test]
@@ -123,6 +134,7 @@ mod tests {
         let file = folder.path().join("password");
         let secret = persistent_secret(&file).unwrap();
         assert_eq!(secret.len(), 32);
+        fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
         assert_eq!(persistent_secret(&file).unwrap(), secret);
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
         assert_ne!(persistent_secret(&folder.path().join("other")).unwrap(), secret);

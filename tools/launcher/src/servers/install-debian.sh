@@ -4,6 +4,8 @@
 # the first is turned off for the time of the installation by a file that postgresql-common reads, the second by
 # policy-rc.d, which every maintainer script asks before it starts a service.
 set -eu
+# Other users read what is installed, whatever the umask of the caller.
+umask 022
 export DEBIAN_FRONTEND=noninteractive
 
 no_cluster=/etc/postgresql-common/createcluster.d/mesh-no-cluster.conf

@@ -26,6 +26,9 @@ use owner::Owner;
 /// The owner of the data and the database that the mesh uses.
 const NAME: &str = "mesh";
 
+/// The operator's own settings, in the folder of the data; included last.
+const OPERATOR_SETTINGS: &str = "local.conf";
+
 /// Whether the data must survive a crash of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Durability {
@@ -201,7 +204,11 @@ impl Postgres {
         let file = self.data.join("postgresql.conf");
         files::write_private(&file, &settings(self.port, durability))?;
         match &self.owner {
-            Some(owner) => owner.take(&file),
+            Some(owner) => {
+                owner.take(&file)?;
+                // The operator may have written it as root, for root only.
+                owner.take_from_root(&self.data.join(OPERATOR_SETTINGS))
+            }
             None => Ok(()),
         }
     }
@@ -213,7 +220,7 @@ fn settings(port: u16, durability: Durability) -> String {
         Durability::Throwaway => "shared_buffers = 64MB\nfsync = off\nfull_page_writes = off\n",
     };
     format!(
-        "# Written anew at every start of the mesh; own settings belong in local.conf.\n\
+        "# Written anew at every start of the mesh; own settings belong in {OPERATOR_SETTINGS}.\n\
          listen_addresses = '127.0.0.1'\n\
          port = {port}\n\
          unix_socket_directories = ''\n\
@@ -228,7 +235,7 @@ fn settings(port: u16, durability: Durability) -> String {
          log_line_prefix = '%m [%p] %q%a '\n\
          lc_messages = 'C'\n\
          {by_durability}\
-         include_if_exists = 'local.conf'\n"
+         include_if_exists = '{OPERATOR_SETTINGS}'\n"
     )
 }
 
@@ -239,10 +246,9 @@ fn version_of(data: &Path) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
     use crate::{
+        let_enter,
         process::Process,
         servers::{find_postgres, start},
     };
@@ -275,8 +281,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_private_server_keeps_its_port_and_data_over_kills_and_stale_lock_files() {
-        let readable = fs::Permissions::from_mode(0o755);
-        let home = tempfile::Builder::new().permissions(readable).tempdir().unwrap();
+        let home = tempfile::tempdir().unwrap();
+        let_enter(home.path()).unwrap();
         let first = prepare(&home).await;
         let process = run(&first).await;
         let shown = ask(&first, "SELECT current_database() || ' ' || current_user || ' ' || pg_encoding_to_char(encoding) || ' ' || datcollate || ' ' || current_setting('timezone') || ' ' || current_setting('fsync') FROM pg_database WHERE datname = 'mesh'").await;
@@ -309,8 +315,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_server_left_over_from_a_killed_launcher_is_stopped() {
-        let readable = fs::Permissions::from_mode(0o755);
-        let home = tempfile::Builder::new().permissions(readable).tempdir().unwrap();
+        let home = tempfile::tempdir().unwrap();
+        let_enter(home.path()).unwrap();
         let first = prepare(&home).await;
         let left_over = run(&first).await;
         let second = prepare(&home).await;
@@ -324,7 +330,7 @@ mod tests {
         let folder = home.path().join("postgres");
         fs::create_dir_all(folder.join("data")).unwrap();
         fs::write(folder.join("data/PG_VERSION"), "1000\n").unwrap();
-        fs::set_permissions(home.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let_enter(home.path()).unwrap();
         let programs = find_postgres().unwrap();
         let log = home.path().join("log");
         let refused = Postgres::prepare(&programs, &folder, &log, Durability::Durable).await.unwrap_err();

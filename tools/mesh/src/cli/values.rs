@@ -2,6 +2,7 @@
 
 use std::str::FromStr;
 
+use mesh_chassis::NodeUrl;
 use mesh_launcher::{MOST_REPLICAS, services};
 
 use crate::processes::{APPLICATION, COMETBFT, DEVNODE, NATS, POSTGRES};
@@ -62,10 +63,7 @@ pub(crate) fn variable(text: &str) -> Result<(String, String), String> {
 
 /// Checks the address of a node's RPC.
 pub(crate) fn node_url(text: &str) -> Result<String, String> {
-    match reqwest::Url::parse(text) {
-        Ok(url) if url.scheme() == "http" && url.has_host() => Ok(text.to_owned()),
-        _ => Err("write it as http://host:port".to_owned()),
-    }
+    text.parse::<NodeUrl>().map(|_| text.to_owned())
 }
 
 /// Checks the name of a process.

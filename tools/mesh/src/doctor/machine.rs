@@ -23,9 +23,10 @@ const DISK_AT_LEAST: u64 = 500 << 20;
 /// Free bytes below which there is a warning.
 const DISK_ENOUGH: u64 = 5 << 30;
 
-/// The database server.
-pub(super) fn postgres() -> Checked {
-    of_postgres(find_postgres().map(|found| (found.major, found.postgres)))
+/// The database server: of the version that made the home's data, else the newest.
+pub(super) fn postgres(home: &Home) -> Checked {
+    let found = Postgres::made_by(&home.postgres()).and_then(find_postgres_version).or_else(find_postgres);
+    of_postgres(found.map(|found| (found.major, found.postgres)))
 }
 
 fn of_postgres(found: Option<(u32, PathBuf)>) -> Checked {
@@ -127,12 +128,8 @@ fn data(home: &Home) -> Result<(), Fault> {
 
 /// Whether sealed history can be written.
 pub(super) fn segments(home: &Home, running: &Running) -> Checked {
-    let folder = match running.variable("MESH_HISTORY_URL") {
-        Some(url) if url.contains("://") && !url.starts_with("file://") => {
-            return Ok("in an object store that is not on this machine".to_owned());
-        }
-        Some(place) => PathBuf::from(place.trim_start_matches("file://")).join("segments"),
-        None => home.segments(),
+    let Some(folder) = segment_folder(home, running) else {
+        return Ok("in an object store that is not on this machine".to_owned());
     };
     match tempfile::NamedTempFile::new_in(existing(&folder)) {
         Ok(_) => Ok(format!("{} can be written", folder.display())),
@@ -143,15 +140,33 @@ pub(super) fn segments(home: &Home, running: &Running) -> Checked {
     }
 }
 
-/// Free space on the disk of the home.
-pub(super) fn disk(home: &Home) -> Checked {
-    let folder = existing(home.root());
-    match rustix::fs::statvfs(&folder) {
-        Ok(found) => of_disk(&folder, found.f_bavail.saturating_mul(found.f_frsize)),
-        Err(error) => {
-            Err(Fault::warning(format!("{} does not say ({error})", folder.display()), "look at `df`"))
+/// The folder of the segments of the running mesh, else of the home; `None` for an object store.
+fn segment_folder(home: &Home, running: &Running) -> Option<PathBuf> {
+    match running.variable("MESH_HISTORY_URL") {
+        Some(url) if url.contains("://") && !url.starts_with("file://") => None,
+        Some(place) => Some(PathBuf::from(place.trim_start_matches("file://")).join("segments")),
+        None => Some(home.segments()),
+    }
+}
+
+/// Free space on the disk of the home, or on those of its database and segments where they have less.
+pub(super) fn disk(home: &Home, running: &Running) -> Checked {
+    // The database of a home that its user cannot reach is elsewhere.
+    let database = std::fs::canonicalize(home.postgres()).ok();
+    let folders = [Some(home.root().to_owned()), database, segment_folder(home, running)];
+    let mut least: Option<(PathBuf, u64)> = None;
+    for folder in folders.into_iter().flatten() {
+        let folder = existing(&folder);
+        let found = rustix::fs::statvfs(&folder).map_err(|error| {
+            Fault::warning(format!("{} does not say ({error})", folder.display()), "look at `df`")
+        })?;
+        let free = found.f_bavail.saturating_mul(found.f_frsize);
+        if least.as_ref().is_none_or(|(_, least)| free < *least) {
+            least = Some((folder, free));
         }
     }
+    let (folder, free) = least.unwrap_or_default();
+    of_disk(&folder, free)
 }
 
 fn of_disk(folder: &Path, free: u64) -> Checked {

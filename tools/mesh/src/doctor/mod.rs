@@ -1,22 +1,23 @@
 //! `mesh doctor`: what is missing or wrong on this machine or in a running mesh, and what to do.
 //!
-//! Comes in: a home, ports, and the addresses of servers that are not the mesh's own. Goes out: one finding
-//! per check. It starts nothing, changes nothing, and every wait ends within seconds.
+//! It looks at the mesh that runs in the home, else at what its last start has saved, and at servers that are
+//! named. It starts nothing, changes nothing, and every wait ends within seconds.
 
 mod finding;
 mod machine;
 mod ports;
 mod servers;
 
-use finding::{Finding, State, render};
+use finding::{Checked, Fault, Finding, State, render};
 use mesh_launcher::{
     control::{Answer, ControlError, Request, Row, ask},
-    home::Home,
+    home::{Home, SavedState},
 };
 
 use crate::{
-    cli::{DoctorArgs, PortArgs},
+    cli::DoctorArgs,
     failure::{Failure, as_typed, failed},
+    processes::{NATS, POSTGRES},
     terminal::{print, print_json},
 };
 
@@ -24,17 +25,20 @@ use crate::{
 pub(crate) async fn doctor(args: &DoctorArgs) -> Result<(), Failure> {
     let home = args.home.home()?;
     let running = Running::query(&home).await;
+    // The check of the home names a file that cannot be read.
+    let saved = home.saved_state().ok();
+    let needs = Needs::of(args, &running, saved.as_ref());
     let mut findings = vec![
-        Finding::of("postgres", machine::postgres()),
-        Finding::of("nats-server", machine::nats_server()),
+        Finding::of("postgres", needs.postgres(machine::postgres(&home))),
+        Finding::of("nats-server", needs.nats(machine::nats_server())),
         Finding::of("cometbft", Ok(machine::cometbft())),
         Finding::of("home", machine::home(&home, &running)),
         Finding::of("segments", machine::segments(&home, &running)),
-        Finding::of("disk", machine::disk(&home)),
+        Finding::of("disk", machine::disk(&home, &running)),
     ];
-    let PortArgs { host, port, grpc_port } = args.ports;
-    findings.extend([port, grpc_port].map(|port| Finding::of("port", ports::free(host, port, &running))));
-    findings.extend(servers::check_all(args, &running).await);
+    let last = saved.as_ref().and_then(|saved| saved.ports);
+    findings.extend(ports::check(args, last, &running).map(|checked| Finding::of("port", checked)));
+    findings.extend(servers::check_all(args, &running, saved.as_ref()).await);
     if args.json {
         print_json(&findings)?;
     } else {
@@ -84,4 +88,35 @@ impl Running {
     fn variable(&self, name: &str) -> Option<&str> {
         self.variables.iter().rev().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
     }
+}
+
+/// Which private servers a mesh of this home needs: none that it was given.
+struct Needs {
+    postgres: bool,
+    nats: bool,
+}
+
+impl Needs {
+    fn of(args: &DoctorArgs, running: &Running, saved: Option<&SavedState>) -> Self {
+        let runs = |name: &str| running.rows.iter().any(|row| row.service == name);
+        let has_other_database = saved.is_some_and(|saved| saved.database.is_some());
+        Self {
+            postgres: args.postgres.is_none()
+                && if running.is_there() { runs(POSTGRES) } else { !has_other_database },
+            nats: args.nats.is_none() && (!running.is_there() || runs(NATS)),
+        }
+    }
+
+    fn postgres(&self, found: Checked) -> Checked {
+        found.or_else(|fault| unless_needed(fault, self.postgres))
+    }
+
+    fn nats(&self, found: Checked) -> Checked {
+        found.or_else(|fault| unless_needed(fault, self.nats))
+    }
+}
+
+/// A missing program of this machine is a fault only where a private server needs it.
+fn unless_needed(fault: Fault, is_needed: bool) -> Checked {
+    if is_needed { Err(fault) } else { Ok("not needed: the mesh uses a server that it was given".to_owned()) }
 }

@@ -1,19 +1,51 @@
-//! Checks that the ports of the edge are free, and names the processes that listen on them.
+//! Checks the ports of the edge: those that the mesh of the home serves, or that its next start would open.
 
 use std::{
     collections::BTreeSet,
     fs, io,
-    net::{IpAddr, TcpListener},
+    net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream},
+    time::Duration,
 };
+
+use mesh_launcher::home::Ports;
 
 use super::{
     Running,
     finding::{Checked, Fault},
 };
+use crate::cli::{DoctorArgs, GRPC_PORT, HTTP_PORT};
 
-/// Checks one port that `mesh up` would open.
-pub(super) fn free(host: IpAddr, port: u16, running: &Running) -> Checked {
+/// Timeout of a connection to a port of this machine.
+const WITHIN: Duration = Duration::from_secs(2);
+
+/// Checks both ports. `last` are those of the home's last start, which are in use while its mesh runs.
+pub(super) fn check(args: &DoctorArgs, last: Option<Ports>, running: &Running) -> [Checked; 2] {
+    let host = args.host.or(last.map(|last| last.host)).unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    let one = |given: Option<u16>, opened: Option<SocketAddr>, requested: u16| match (given, opened) {
+        (None, Some(opened)) if running.is_there() && args.host.is_none() => served(opened),
+        (given, _) => free(host, given.unwrap_or(requested), running),
+    };
+    [
+        one(args.port, last.map(|last| last.http), last.map_or(HTTP_PORT, |last| last.port)),
+        one(args.grpc_port, last.map(|last| last.grpc), last.map_or(GRPC_PORT, |last| last.grpc_port)),
+    ]
+}
+
+/// Checks a port that the running mesh has opened.
+fn served(address: SocketAddr) -> Checked {
+    match TcpStream::connect_timeout(&address, WITHIN) {
+        Ok(_) => Ok(format!("{address} is served by the mesh that runs")),
+        Err(error) => Err(Fault::wrong(
+            format!("{address} of the mesh that runs takes no connection ({error})"),
+            "end the `mesh up` of this home and start it again",
+        )),
+    }
+}
+
+/// Checks a port that `mesh up` would open.
+fn free(host: IpAddr, port: u16, running: &Running) -> Checked {
     let error = match TcpListener::bind((host, port)) {
+        Ok(_) if port == 0 => return Ok(format!("any free one of {host}")),
         Ok(_) => return Ok(format!("{host}:{port} is free")),
         Err(error) => error,
     };
@@ -26,10 +58,10 @@ pub(super) fn free(host: IpAddr, port: u16, running: &Running) -> Checked {
         return Ok(format!("{host}:{port} is served by the mesh that runs"));
     }
     let names: Vec<String> = holders.iter().map(|pid| format!("process {pid}{}", name_of(*pid))).collect();
-    let names = if names.is_empty() { "a process of somebody else".to_owned() } else { names.join(", ") };
+    let names = if names.is_empty() { "a process of another user".to_owned() } else { names.join(", ") };
     Err(Fault::wrong(
         format!("{host}:{port} is taken by {names}"),
-        "stop that, or give another port with --port and --grpc-port",
+        "start this mesh on another port with --port and --grpc-port (0 takes a free one)",
     ))
 }
 

@@ -9,10 +9,11 @@ use std::{
 
 use async_nats::ConnectErrorKind;
 use mesh_bus::Credentials;
-use mesh_launcher::{control::Row, local_client, servers::OLDEST_NATS};
+use mesh_chassis::NodeUrl;
+use mesh_launcher::{control::Row, home::SavedState, local_client, servers::OLDEST_NATS};
 use mesh_problem::error_chain;
 use mesh_store::{error::StoreError, migrate};
-use reqwest::header::DATE;
+use reqwest::header::{AUTHORIZATION, DATE};
 use serde_json::Value;
 use tokio::time::timeout;
 use tokio_postgres::{Client, error::SqlState};
@@ -22,10 +23,7 @@ use super::{
     finding::{Checked, Fault, Finding},
     machine::version,
 };
-use crate::{
-    cli::{DoctorArgs, node_url},
-    up::backing::parts_of_bus,
-};
+use crate::{cli::DoctorArgs, up::backing::parts_of_bus};
 
 /// Timeout of one answer.
 const WITHIN: Duration = Duration::from_secs(5);
@@ -48,7 +46,11 @@ struct Heads {
 }
 
 /// Checks every server that was named or that the running mesh uses.
-pub(super) async fn check_all(args: &DoctorArgs, running: &Running) -> Vec<Finding> {
+pub(super) async fn check_all(
+    args: &DoctorArgs,
+    running: &Running,
+    saved: Option<&SavedState>,
+) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut heads = Heads::default();
     if let Some(url) = args.postgres.as_deref().or(running.variable("MESH_DATABASE_URL")) {
@@ -59,10 +61,16 @@ pub(super) async fn check_all(args: &DoctorArgs, running: &Running) -> Vec<Findi
                 findings.push(Finding::of("schema", schema(&client, &mut heads).await));
             }
         }
+    } else if let Some(address) = saved.and_then(|saved| saved.database.as_ref()) {
+        let says = format!("not checked: this home uses the database at {address}");
+        let unchecked = Fault::warning(says, "give its address with --postgres to check it");
+        findings.push(Finding::of("database", Err(unchecked)));
     }
     if let Some(url) = args.nats.as_deref().or(running.variable("MESH_BUS_URL")) {
-        let credentials = running.variable("MESH_BUS_CREDENTIALS").map(PathBuf::from);
-        findings.push(Finding::of("bus", bus(url, credentials.filter(|_| args.nats.is_none())).await));
+        // Those of the running mesh are for its own bus.
+        let file = |name| running.variable(name).filter(|_| args.nats.is_none()).map(PathBuf::from);
+        let (credentials, ca) = (file("MESH_BUS_CREDENTIALS"), file("MESH_BUS_TLS_CA"));
+        findings.push(Finding::of("bus", bus(url, credentials, ca).await));
     }
     if let Some(url) = args.node.as_deref().or(running.variable("MESH_NODE_URL")) {
         findings.push(Finding::of("node", node(url, &mut heads).await));
@@ -154,7 +162,7 @@ async fn read_heads(
 }
 
 /// Checks that a bus server accepts the credentials in its address, or in a file, and its version.
-async fn bus(url: &str, file: Option<PathBuf>) -> Checked {
+async fn bus(url: &str, file: Option<PathBuf>, ca: Option<PathBuf>) -> Checked {
     let (scheme, user, address) = parts_of_bus(url);
     let credentials = match file {
         None => user.map(|user| {
@@ -168,6 +176,7 @@ async fn bus(url: &str, file: Option<PathBuf>) -> Checked {
     };
     let options =
         async_nats::ConnectOptions::new().name("mesh doctor").connection_timeout(WITHIN).max_reconnects(1);
+    let options = ca.into_iter().fold(options, async_nats::ConnectOptions::add_root_certificates);
     let options = match credentials {
         None => options,
         Some(Credentials::Password { user, password }) => options.user_and_password(user, password),
@@ -205,15 +214,19 @@ async fn node(url: &str, heads: &mut Heads) -> Checked {
         Fault::wrong(format!("it is unreachable ({why})"), "start it, or correct the address of its RPC")
     };
     // Services may have several addresses; they prefer the first.
-    let url = node_url(url.split(',').next().unwrap_or(url).trim()).map_err(away)?;
+    let node: NodeUrl = url.split(',').next().unwrap_or(url).trim().parse().map_err(away)?;
     let request = async {
-        let get = local_client()?.get(format!("{}/status", url.trim_end_matches('/')));
-        let answer = get.timeout(WITHIN).send().await?;
+        let mut get = node_client(&node)?.get(node.endpoint("status").to_string());
+        if let Some(value) = node.authorization() {
+            get = get.header(AUTHORIZATION, value);
+        }
+        let answer = get.timeout(WITHIN).send().await?.error_for_status()?;
         let date = answer.headers().get(DATE).and_then(|date| date.to_str().ok()?.parse().ok());
         let clock = date.and_then(|date: String| seconds_of_http(&date));
         Ok::<_, reqwest::Error>((clock, answer.json::<Value>().await?))
     };
-    let (clock, answer) = request.await.map_err(|error| away(error_chain(&error)))?;
+    // The address may have a key in its path.
+    let (clock, answer) = request.await.map_err(|error| away(error_chain(&error.without_url())))?;
     heads.clocks.extend(clock.map(|clock| ("the node", clock - now())));
     let sync = &answer["result"]["sync_info"];
     let height = sync["latest_block_height"].as_str().and_then(|height| height.parse::<i64>().ok());
@@ -223,7 +236,20 @@ async fn node(url: &str, heads: &mut Heads) -> Checked {
         return Err(Fault::warning(format!("it is catching up, at block {height}"), next));
     }
     heads.node = Some(height);
+    if answer["result"]["node_info"]["other"]["tx_index"] == "off" {
+        return Err(Fault::warning(
+            format!("at block {height}; its transaction indexing is off, so it finds no transaction by hash"),
+            "set `indexer = \"kv\"` below `[tx_index]` in the node's config.toml and restart it",
+        ));
+    }
     Ok(format!("at block {height}"))
+}
+
+/// The client of a node, which uses no proxy, as that of the services.
+fn node_client(node: &NodeUrl) -> Result<reqwest::Client, reqwest::Error> {
+    let client = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
+    // The system's certificates are read for `https` only.
+    if node.is_tls() { client } else { client.tls_certs_only([]) }.build()
 }
 
 /// Seconds since 1970 of a `Date` header, which has a resolution of one second.

@@ -125,7 +125,8 @@ impl Store<'_> {
     }
 
     fn save(&self, data: Data, complete: bool) -> Result<(), Failure> {
-        let state = SavedState { database: self.database.clone(), data: Some(data), complete };
+        let (database, data) = (self.database.clone(), Some(data));
+        let state = SavedState { database, data, complete, ..self.home.saved_state()? };
         Ok(self.home.save_state(&state)?)
     }
 }

@@ -21,7 +21,7 @@ use mesh_launcher::{
     bus::Bus,
     control::ControlSocket,
     database::Database,
-    home::Home,
+    home::{Home, Ports, SavedState},
     open_files,
     services::{SERVICES, ServiceEnvironment, Sockets},
     supervisor::{Group, Supervisor},
@@ -56,6 +56,8 @@ pub(crate) async fn up(args: UpArgs) -> Result<(), Failure> {
     open_files::raise();
     let PortArgs { host, port, grpc_port } = args.ports;
     let sockets = Sockets::bind(host, port, grpc_port).map_err(|(address, error)| taken(address, &error))?;
+    let ports = Ports { host, port, grpc_port, http: sockets.http, grpc: sockets.grpc };
+    home.save_state(&SavedState { ports: Some(ports), ..home.saved_state()? })?;
     let supervisor = backing::supervisor()?;
     let control = ControlSocket::bind(&home)?;
     let control = tokio::spawn(control.serve(supervisor.clone()));

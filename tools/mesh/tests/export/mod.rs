@@ -1,13 +1,11 @@
 //! `mesh export` against a real mesh, and against one whose answers are spoilt on the way.
 
-mod behind_tls;
 mod faulty;
 
 use std::{ffi::OsString, fs, path::Path, process::Stdio, time::Duration};
 
-use behind_tls::behind_tls;
 use faulty::{Fault, faulty};
-use mesh_testbed::{Database, Mesh, eventually, http_client};
+use mesh_testbed::{Database, Mesh, TlsFront, eventually, http_client};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use tokio::{process::Command, sync::OnceCell, time::timeout};
@@ -116,9 +114,10 @@ impl Folder {
 async fn a_gateway_behind_tls_is_trusted_by_the_certificates_of_the_system() {
     let (gateway, folder) = (mesh().await, Folder::new());
     let certificates = tempfile::tempdir().unwrap();
-    let (url, authority) = behind_tls(gateway, certificates.path()).await;
+    let front = TlsFront::start(gateway, certificates.path()).await;
+    let url = format!("https://{}", front.address);
     let mut export = folder.command(&url, ["1", "4"], &[]);
-    Outcome::of(export.env("SSL_CERT_FILE", authority), b"").await.done();
+    Outcome::of(export.env("SSL_CERT_FILE", &front.ca), b"").await.done();
     assert!(fs::read(folder.path(NAME)).unwrap() == plain(1, 4).await);
 
     let stranger = tempfile::tempdir().unwrap();

@@ -1,14 +1,14 @@
 //! The programs of the mesh in a folder of their own, and a mesh that they run.
 
 use std::{
-    os::unix::fs::{PermissionsExt as _, symlink},
+    os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::Stdio,
     time::Duration,
 };
 
 use mesh_launcher::{control::Row, services::SERVICES};
-use mesh_testbed::{eventually, http_client, retry};
+use mesh_testbed::{enterable_folder, eventually, http_client, retry};
 use mesh_transaction::{TxHash, encode};
 use proto_msgs::v2::CheckTransactionRequest;
 use rustix::process::{Pid, Signal, kill_process};
@@ -27,13 +27,13 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
 /// A folder with the programs of the mesh, as if they were installed, and a home.
 pub(crate) struct Installed {
     pub(crate) folder: TempDir,
+    umask: Option<&'static str>,
 }
 
 impl Installed {
     pub(crate) fn new() -> Self {
         // When root runs this, the database belongs to another user, who must be able to enter the folder.
-        let open = std::fs::Permissions::from_mode(0o755);
-        let folder = tempfile::Builder::new().prefix("mesh-up-").permissions(open).tempdir().unwrap();
+        let folder = enterable_folder();
         let mesh = Path::new(env!("CARGO_BIN_EXE_mesh"));
         // Copied by another program: with the files open for writing in this process, a child forked by
         // another test could inherit them, and running them would fail with ETXTBSY.
@@ -44,11 +44,24 @@ impl Installed {
             assert!(built.exists(), "there is no {}: run `cargo build --workspace` first", built.display());
             symlink(built, folder.path().join(service.name)).unwrap();
         }
-        Self { folder }
+        Self { folder, umask: None }
+    }
+
+    /// Its programs get this umask.
+    pub(crate) fn with_umask(umask: &'static str) -> Self {
+        Self { umask: Some(umask), ..Self::new() }
     }
 
     pub(crate) fn mesh(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(self.folder.path().join("mesh"));
+        let program = self.folder.path().join("mesh");
+        let mut command = match self.umask {
+            None => Command::new(program),
+            Some(umask) => {
+                let mut shell = Command::new("/bin/sh");
+                shell.args(["-c", "umask \"$0\" && exec \"$@\"", umask]).arg(program);
+                shell
+            }
+        };
         command.args(args).arg("--home").arg(self.home());
         command
     }

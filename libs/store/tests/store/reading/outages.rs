@@ -12,7 +12,7 @@ use mesh_launcher::{
     servers::{self, Durability, Postgres},
 };
 use mesh_store::{ReadError, Store};
-use mesh_testbed::retry;
+use mesh_testbed::{enterable_folder, retry};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use tokio::time::timeout;
@@ -32,8 +32,7 @@ struct OwnServer {
 
 impl OwnServer {
     async fn start() -> Self {
-        let readable = fs::Permissions::from_mode(0o755);
-        let folder = tempfile::Builder::new().permissions(readable).tempdir().unwrap();
+        let folder = enterable_folder();
         let programs = servers::find_postgres().expect("PostgreSQL is on this machine");
         let (data, log) = (folder.path().join("postgres"), folder.path().join("log"));
         let server = Postgres::prepare(&programs, &data, &log, Durability::Throwaway).await.unwrap();

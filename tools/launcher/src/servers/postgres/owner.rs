@@ -4,7 +4,7 @@
 use std::{
     fs, io,
     os::unix::{
-        fs::{MetadataExt, chown, symlink},
+        fs::{MetadataExt, PermissionsExt as _, chown, lchown, symlink},
         process::CommandExt,
     },
     path::{Path, PathBuf},
@@ -14,6 +14,7 @@ use std::{
 use sha2::{Digest, Sha256};
 
 use super::{ServerError, files};
+use crate::folder::{self, let_enter};
 
 /// The folder for data whose own folder cannot be reached by its user.
 const REACHABLE: &str = "/var/lib/mesh-postgres";
@@ -38,12 +39,35 @@ impl Owner {
         chown(path, Some(self.uid), Some(self.gid)).map_err(ServerError::file(path))
     }
 
+    /// Changes the owner of root's file at a path in a folder of this user, where it may be missing or a link.
+    pub(super) fn take_from_root(&self, path: &Path) -> Result<(), ServerError> {
+        match fs::symlink_metadata(path) {
+            Ok(found) if found.is_file() && found.uid() == 0 => {
+                lchown(path, Some(self.uid), Some(self.gid)).map_err(ServerError::file(path))
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn take_all(&self, folder: &Path) -> io::Result<()> {
-        std::os::unix::fs::lchown(folder, Some(self.uid), Some(self.gid))?;
+        lchown(folder, Some(self.uid), Some(self.gid))?;
         if fs::symlink_metadata(folder)?.is_dir() {
             for entry in fs::read_dir(folder)? {
                 self.take_all(&entry?.path())?;
             }
+        }
+        Ok(())
+    }
+
+    /// Corrects the owner and the mode of existing data, as a copy of a home by root may have changed them.
+    fn correct(&self, data: &Path) -> Result<(), ServerError> {
+        let Ok(found) = fs::metadata(data) else { return Ok(()) };
+        if found.uid() != self.uid {
+            self.take_all(data).map_err(ServerError::file(data))?;
+        }
+        // PostgreSQL refuses data that others may use.
+        if found.permissions().mode() & 0o027 != 0 {
+            fs::set_permissions(data, fs::Permissions::from_mode(0o700)).map_err(ServerError::file(data))?;
         }
         Ok(())
     }
@@ -69,17 +93,34 @@ fn settle_in(folder: &Path, reachable: &Path) -> Result<(PathBuf, Option<Owner>)
     if fs::symlink_metadata(folder).is_ok_and(|found| found.is_symlink()) && !folder.exists() {
         fs::remove_file(folder).map_err(ServerError::file(folder))?;
     }
-    files::make_folder(folder)?;
+    folder::create_enterable(folder).map_err(ServerError::file(folder))?;
     let mut real = fs::canonicalize(folder).map_err(ServerError::file(folder))?;
     let owner = owner_of(&real.join("data"))?;
+    // An earlier start, under another umask, may have left these two. Without success the data moves.
+    let _ = let_enter(&real);
+    if real.starts_with(reachable) {
+        create_reachable(reachable).map_err(ServerError::file(reachable))?;
+    }
     if !owner.can_enter(&real) {
         real = move_within_reach(folder, &real, reachable)?;
     }
-    let data = real.join("data");
-    if fs::metadata(&data).is_ok_and(|found| found.uid() != owner.uid) {
-        owner.take_all(&data).map_err(ServerError::file(&data))?;
+    if !owner.can_enter(&real) {
+        return Err(ServerError::file(&real)(io::Error::new(
+            io::ErrorKind::PermissionDenied,
+            format!(
+                "the system user of PostgreSQL (uid {}) cannot enter it: allow that for each folder of this path (`chmod o+x`)",
+                owner.uid
+            ),
+        )));
     }
+    owner.correct(&real.join("data"))?;
     Ok((real, Some(owner)))
+}
+
+/// Creates the folder for data of unreachable homes, or corrects its mode.
+fn create_reachable(reachable: &Path) -> io::Result<()> {
+    folder::create_enterable(reachable)?;
+    fs::set_permissions(reachable, fs::Permissions::from_mode(0o755))
 }
 
 /// The owner of existing data when that is an ordinary user, else the first of [`USERS`] that exists.
@@ -113,7 +154,7 @@ fn move_within_reach(folder: &Path, real: &Path, reachable: &Path) -> Result<Pat
     let target = reachable.join(&name);
     let aside = reachable.join(format!("{name}.old"));
     let act = || {
-        fs::create_dir_all(reachable)?;
+        create_reachable(reachable)?;
         if target.exists() {
             if aside.exists() {
                 fs::remove_dir_all(&aside)?;
@@ -143,8 +184,6 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
 
     fn folder_with_mode(mode: u32) -> tempfile::TempDir {
@@ -180,7 +219,17 @@ mod tests {
         assert_eq!(fs::read_to_string(folder.join("data/base/1")).unwrap(), "kept");
         let taken = fs::metadata(real.join("data/base/1")).unwrap();
         assert_eq!(Some((taken.uid(), taken.gid())), owner.as_ref().map(Owner::ids));
-        assert_eq!(settle_in(&folder, reachable.path()).unwrap(), (real.clone(), owner));
+
+        // Folders as an earlier release left them under umask 077, and a copy of the data by root.
+        for left in [reachable.path(), &real] {
+            fs::set_permissions(left, fs::Permissions::from_mode(0o700)).unwrap();
+        }
+        let data = real.join("data");
+        fs::set_permissions(&data, fs::Permissions::from_mode(0o755)).unwrap();
+        chown(&data, Some(0), Some(0)).unwrap();
+        assert_eq!(settle_in(&folder, reachable.path()).unwrap(), (real.clone(), owner.clone()));
+        let found = fs::metadata(&data).unwrap();
+        assert_eq!((found.uid(), found.permissions().mode() & 0o777), (owner.unwrap().uid, 0o700));
 
         // The home was removed and is created again: its old data is not reused.
         fs::remove_file(&folder).unwrap();
@@ -188,6 +237,17 @@ mod tests {
         assert_eq!(fresh, real);
         assert!(!fresh.join("data").exists());
         assert!(real.with_extension("old").join("data/base/1").exists());
+    }
+
+    #[test]
+    fn a_path_that_stays_closed_is_named() {
+        if !is_root() {
+            return;
+        }
+        let (home, closed) = (folder_with_mode(0o700), folder_with_mode(0o700));
+        let refused = settle_in(&home.path().join("postgres"), &closed.path().join("reachable")).unwrap_err();
+        let text = refused.to_string();
+        assert!(text.contains("cannot enter it") && text.contains("chmod o+x"), "{text}");
     }
 
     #[test]

@@ -1,0 +1,86 @@
+//! The HTTP proxy between this program and a gateway, as the environment names it (`http_proxy`, `https_proxy`,
+//! `all_proxy` and `no_proxy`, also in upper case). A gateway of this machine is always reached directly.
+
+use std::{fmt, net::IpAddr};
+
+use hyper_util::client::proxy::matcher::Matcher;
+use reqwest::Url;
+
+/// The address of a proxy, without its credentials.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ProxyAddress(String);
+
+impl ProxyAddress {
+    /// The proxy that the client chooses for a URL; `None` for a direct connection.
+    pub(crate) fn of(url: &Url) -> Option<Self> {
+        Self::among(&Matcher::from_system(), url)
+    }
+
+    fn among(proxies: &Matcher, url: &Url) -> Option<Self> {
+        let proxy = proxies.intercept(&url.as_str().parse().ok()?)?;
+        let (scheme, authority) = (proxy.uri().scheme_str()?, proxy.uri().authority()?.as_str());
+        let address = authority.rsplit_once('@').map_or(authority, |(_, address)| address);
+        Some(Self(format!("{scheme}://{address}")))
+    }
+}
+
+impl fmt::Display for ProxyAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the proxy {} (named by the environment; NO_PROXY exempts hosts)", self.0)
+    }
+}
+
+/// Whether the host of a URL is this machine, which no proxy can reach.
+pub(crate) fn is_this_machine(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']).trim_end_matches('.');
+    match host.parse::<IpAddr>() {
+        Ok(address) => {
+            let address = address.to_canonical();
+            address.is_loopback() || address.is_unspecified()
+        }
+        Err(_) => host == "localhost" || host.ends_with(".localhost"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_machine_is_known_by_every_spelling() {
+        for host in [
+            "127.0.0.1",
+            "127.9.9.9",
+            "127.1",
+            "2130706433",
+            "[::1]",
+            "[::ffff:127.0.0.1]",
+            "0.0.0.0",
+            "[::]",
+            "localhost",
+            "LOCALHOST.",
+            "mesh.localhost",
+        ] {
+            assert!(is_this_machine(&format!("http://{host}:8080/x").parse().unwrap()), "{host}");
+        }
+        for host in
+            ["128.0.0.1", "10.0.0.1", "[fe80::1]", "example.org", "localhost.example.org", "notlocalhost"]
+        {
+            assert!(!is_this_machine(&format!("https://{host}/").parse().unwrap()), "{host}");
+        }
+    }
+
+    #[test]
+    fn a_proxy_is_shown_without_its_password() {
+        let proxies =
+            Matcher::builder().all("http://user:canary@proxy.example:3128").no("inside.example").build();
+        let of =
+            |url: &str| ProxyAddress::among(&proxies, &url.parse().unwrap()).map(|proxy| proxy.to_string());
+        let shown = of("https://gateway.example/x").unwrap();
+        assert!(
+            shown.starts_with("the proxy http://proxy.example:3128 (") && !shown.contains("canary"),
+            "{shown}"
+        );
+        assert_eq!(of("http://inside.example:8080/"), None);
+    }
+}
