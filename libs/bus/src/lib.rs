@@ -40,7 +40,7 @@ pub use announcement::{
     StoreStatus,
 };
 pub use answer::{Answer, AnswerFuture, AnswerResult, Ask, CancelOnDrop, Head, RequestScope};
-pub use ask::{AskOptions, FromEach, Reply};
+pub use ask::{AskOptions, FromOthers, Reply};
 pub use config::{BusConfig, Credentials};
 pub use connection::Bus;
 pub use encoding::{Encoding, Format};

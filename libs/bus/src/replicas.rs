@@ -156,13 +156,13 @@ impl ReplicaGroup {
         candidates.get(turn % candidates.len().max(1)).map(|member| Arc::clone(&member.id))
     }
 
-    /// The replicas that are alive and take requests, and the number of those that are silent but not known to
-    /// be gone. A draining replica is neither.
-    pub(crate) fn taking(&self, now: Instant) -> (Vec<Arc<str>>, usize) {
+    /// The replicas but `own` that are alive and take requests, and the number of those that are silent but not
+    /// known to be gone. A draining replica is neither.
+    pub(crate) fn others_taking(&self, own: &str, now: Instant) -> (Vec<Arc<str>>, usize) {
         let members = self.members.lock();
         let (alive, silent): (Vec<&Member>, Vec<&Member>) = members
             .iter()
-            .filter(|member| member.is_taking)
+            .filter(|member| member.is_taking && *member.id != *own)
             .partition(|member| member.is_alive(&self.activity, now));
         (alive.into_iter().map(|member| Arc::clone(&member.id)).collect(), silent.len())
     }

@@ -20,6 +20,7 @@ use crate::{
     load::Load,
     metrics::RequestMetrics,
     reply::Rendered,
+    stats::Stats,
 };
 
 /// Limits of a service.
@@ -56,6 +57,7 @@ pub struct Router<A: Actor> {
     pub(crate) workload: &'static str,
     pub(crate) metrics: RequestMetrics,
     pub(crate) load: Rc<Load>,
+    pub(crate) stats: Rc<Stats>,
     pub(crate) operations: Vec<Rc<OperationHandler>>,
     /// Whether some of them are streams.
     pub(crate) has_streams: bool,
@@ -72,7 +74,23 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
     ) -> Self {
         let load = Rc::new(Load::new(Instant::now()));
         let metrics = RequestMetrics::register(registry, &load);
-        Self { bus, actor, limits, workload, metrics, load, operations: Vec::new(), has_streams: false }
+        let stats = Rc::new(Stats::new(&bus.shared.config, workload));
+        Self {
+            bus,
+            actor,
+            limits,
+            workload,
+            metrics,
+            load,
+            stats,
+            operations: Vec::new(),
+            has_streams: false,
+        }
+    }
+
+    /// The name of the replica, new with every start.
+    pub fn id(&self) -> &str {
+        self.stats.id()
     }
 
     /// Adds one operation.

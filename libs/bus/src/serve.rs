@@ -27,7 +27,7 @@ use crate::{
     error::BusError,
     replicas::Heartbeat,
     router::{OperationHandler, Router},
-    stats::{self, Stats},
+    stats,
     subjects::{self, PROBE, WAKE},
 };
 
@@ -92,7 +92,7 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
             }
         };
         let dispatcher = Rc::new(Dispatcher {
-            stats: Rc::new(Stats::new(&self.bus.shared.config, self.workload)),
+            stats: self.stats,
             bus: self.bus,
             limits: self.limits,
             metrics: self.metrics,

@@ -28,7 +28,7 @@ pub use page_limits::PageLimits;
 pub use run::{Config, Failure, Service, Setup, run};
 pub use sampling::Sampler;
 pub use stop_signals::StopSignals;
-pub use tls::install_tls_provider;
+pub use tls::{client_tls, install_tls_provider};
 
 /// mimalloc, because a request makes many short-lived small allocations; the system's allocator took an
 /// eighth of the time. Without transparent huge pages, in which an idle service occupied 8 to 25 MiB of heap

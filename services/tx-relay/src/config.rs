@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use http::Uri;
-use mesh_chassis::Env;
+use mesh_chassis::{Env, NodeUrl};
 
 /// The configuration.
 pub(crate) struct Config {
-    pub(crate) nodes: Vec<Uri>,
+    pub(crate) nodes: Vec<NodeUrl>,
     pub(crate) rules: Rules,
     pub(crate) signatures: Option<Signatures>,
     pub(crate) in_flight: usize,
@@ -54,23 +53,16 @@ impl mesh_chassis::Config for Config {
     }
 }
 
-fn nodes(env: &mut Env) -> Vec<Uri> {
+fn nodes(env: &mut Env) -> Vec<NodeUrl> {
     let text = env.required("MESH_NODE_URL");
     let mut nodes = Vec::new();
     for address in text.split(',').map(str::trim).filter(|address| !address.is_empty()) {
-        match address.parse::<Uri>() {
-            Ok(url) if is_node(&url) => nodes.push(url),
-            _ => {
-                let form = "write it as http://host:port, several with commas";
-                env.mistake(format!("MESH_NODE_URL cannot be read: {form}"));
+        match address.parse() {
+            Ok(url) => nodes.push(url),
+            Err(mistake) => {
+                env.mistake(format!("MESH_NODE_URL cannot be read: {mistake}, several with commas"));
             }
         }
     }
     nodes
-}
-
-/// Whether it is an `http` URL with a host and without credentials, which would not be sent.
-fn is_node(url: &Uri) -> bool {
-    let host = url.authority().filter(|authority| !authority.as_str().contains('@'));
-    url.scheme_str() == Some("http") && host.is_some_and(|host| !host.host().is_empty())
 }

@@ -49,14 +49,15 @@ fn main() -> ExitCode {
 async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
     let Config { nodes, rules, signatures, in_flight, commits } = setup.config;
     let metrics = Metrics::register(&mut setup.registry.borrow_mut());
-    let nodes = Nodes::new(nodes, &metrics);
+    let nodes = Nodes::new(nodes, &metrics)?;
     let condition = watch_nodes(nodes.clone(), metrics.clone());
     let peers = Peers::new(setup.bus.clone());
     let relay = Relay::new(nodes, peers.clone(), rules, signatures, (in_flight, commits), metrics).start();
     let limits = Limits { in_flight, per_operation: in_flight, timeout: longest_deadline() };
     let router = ops::router(setup.bus, relay.clone(), limits, &mut setup.registry.borrow_mut());
     // Requests are served without a node, too: they are answered with `unavailable`.
-    let serving = router.serve(peers.join(relay));
+    let joined = peers.join(relay, router.id().to_owned());
+    let serving = router.serve(joined);
     Ok(Service::on_bus(serving, move || {
         let condition = *condition.borrow();
         std::future::ready(match condition {

@@ -1,11 +1,11 @@
 //! What the replicas of the relay share, so that they answer as one: each result of a submission is announced to
 //! all of them, and a replica that does not know a transaction to be in a block asks the others.
 
-use std::time::Duration;
+use std::{cell::OnceCell, rc::Rc, time::Duration};
 
 use actix::{Addr, Context, Handler};
 use futures_util::StreamExt;
-use mesh_bus::{Announcement, AnswerFuture, Ask, Bus, FromEach, RELAY_RESULTS};
+use mesh_bus::{Announcement, AnswerFuture, Ask, Bus, FromOthers, RELAY_RESULTS};
 use mesh_transaction::TxHash;
 use proto_msgs::{Operation, v2::SubmitTransactionReply};
 use serde::{Deserialize, Serialize};
@@ -98,9 +98,11 @@ impl RelayResults {
 #[derive(Clone)]
 pub(crate) struct Peers {
     bus: Bus,
+    /// The name of this replica.
+    own: Rc<OnceCell<String>>,
 }
 
-/// What all replicas know of a transaction.
+/// What the other replicas know of a transaction.
 pub(crate) struct Recalled {
     pub(crate) state: SubmissionState,
     /// Whether a replica may be there that did not answer.
@@ -109,7 +111,7 @@ pub(crate) struct Recalled {
 
 impl Peers {
     pub(crate) fn new(bus: Bus) -> Self {
-        Self { bus }
+        Self { bus, own: Rc::default() }
     }
 
     /// Announces a result to the other replicas.
@@ -123,10 +125,10 @@ impl Peers {
         self.bus.announce(&RelayResults { results: vec![result] }).await;
     }
 
-    /// Asks every replica what it knows of a transaction.
+    /// Asks every other replica what it knows of a transaction.
     pub(crate) async fn recall(&self, hash: &TxHash) -> Recalled {
         let request = RecallTransactions { hash: hash.to_string() };
-        let FromEach { replies, is_partial } = self.bus.ask_each(&request, RECALL_TIMEOUT).await;
+        let FromOthers { replies, is_partial } = self.ask_others(&request, RECALL_TIMEOUT).await;
         let mut state = SubmissionState::default();
         for (of, known) in replies.into_iter().flat_map(RelayResults::into_states) {
             if of == *hash {
@@ -136,9 +138,15 @@ impl Peers {
         Recalled { state, is_partial }
     }
 
-    /// Starts to take the results of the other replicas, and learns those of before. Resolves when this replica
-    /// may answer.
-    pub(crate) async fn join(self, relay: Addr<Relay>) {
+    async fn ask_others(&self, request: &RecallTransactions, limit: Duration) -> FromOthers<RelayResults> {
+        let own = self.own.get().map_or("", String::as_str);
+        self.bus.ask_others(own, request, limit).await
+    }
+
+    /// Starts to take the results of the other replicas, and learns those of before. Resolves when this replica,
+    /// whose name is `own`, may answer.
+    pub(crate) async fn join(self, relay: Addr<Relay>, own: String) {
+        let _ = self.own.set(own);
         let learned = relay.clone();
         match self.bus.subscribe::<RelayResults>().await {
             Ok(mut results) => {
@@ -153,7 +161,7 @@ impl Peers {
             Err(error) => tracing::error!(%error, "cannot subscribe to the results of other replicas"),
         }
         self.bus.until_replicas_are_known().await;
-        let known = self.bus.ask_each(&RecallTransactions::default(), RECALL_ALL_TIMEOUT).await;
+        let known = self.ask_others(&RecallTransactions::default(), RECALL_ALL_TIMEOUT).await;
         for results in known.replies {
             // Fails only when the relay has stopped.
             let _ = relay.send(Learn(results.into_states())).await;

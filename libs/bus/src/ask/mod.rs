@@ -2,7 +2,7 @@
 //! deadline.
 
 mod attempt;
-mod each;
+mod others;
 mod request;
 mod retry;
 mod types;
@@ -19,7 +19,7 @@ use tracing::Instrument;
 
 use self::request::Request;
 pub use self::{
-    each::FromEach,
+    others::FromOthers,
     types::{AskOptions, Reply},
 };
 use crate::{answer::Answer, connection::Bus, encoding::Encoding, hedge::HedgeDelay, target::Target};

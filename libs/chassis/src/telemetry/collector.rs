@@ -23,8 +23,9 @@ use hyper_util::{
 };
 use mesh_problem::error_chain;
 use opentelemetry_http::{HttpClient, HttpError};
-use rustls::{ClientConfig, RootCertStore, crypto::ring};
 use tokio::{runtime::Handle, time::timeout};
+
+use crate::tls::client_tls;
 
 /// Longest response that is read, bytes.
 const MAX_RESPONSE_BYTES: usize = 64 << 10;
@@ -44,15 +45,7 @@ pub(super) struct Collector {
 impl Collector {
     /// `within` is the timeout of one request; `with_tls` is needed for an `https` endpoint.
     pub(super) fn new(runtime: Handle, within: Duration, with_tls: bool) -> io::Result<Self> {
-        let mut roots = RootCertStore::empty();
-        if with_tls {
-            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        }
-        let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .map_err(io::Error::other)?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+        let tls = client_tls(with_tls).map_err(io::Error::other)?;
         let connector =
             HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1().build();
         let client = Client::builder(TokioExecutor::new())

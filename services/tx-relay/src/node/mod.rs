@@ -15,7 +15,7 @@ use std::{
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use http::Uri;
+use mesh_chassis::{Failure, NodeUrl};
 use mesh_transaction::TxHash;
 use proto_msgs::{COMMIT_MS, NODE_CALL_MS};
 use serde::de::DeserializeOwned;
@@ -60,25 +60,28 @@ struct Inner {
 }
 
 struct Node {
-    url: Uri,
+    url: NodeUrl,
     /// Until when the node is skipped, and the length of that pause.
     skipped: Cell<Option<(Instant, Duration)>>,
     catching_up: Cell<bool>,
 }
 
 impl Nodes {
-    pub(crate) fn new(urls: Vec<Uri>, metrics: &Metrics) -> Self {
+    /// # Errors
+    /// When no client can be made.
+    pub(crate) fn new(urls: Vec<NodeUrl>, metrics: &Metrics) -> Result<Self, Failure> {
+        let with_tls = urls.iter().any(NodeUrl::is_tls);
         let nodes = urls.into_iter();
         let nodes =
             nodes.map(|url| Node { url, skipped: Cell::new(None), catching_up: Cell::new(false) }).collect();
-        let rpc = || Rpc::new(metrics.clone());
-        Self(Rc::new(Inner {
-            rpc: rpc(),
-            commits: rpc(),
+        let rpc = || Rpc::new(metrics.clone(), with_tls);
+        Ok(Self(Rc::new(Inner {
+            rpc: rpc()?,
+            commits: rpc()?,
             nodes,
             chain: RefCell::default(),
             mempool: Mempool::default(),
-        }))
+        })))
     }
 
     /// Submits a transaction without waiting for its check.
@@ -166,7 +169,7 @@ impl Nodes {
     }
 
     /// Calls the first node that takes a connection; nodes that are catching up are tried last.
-    async fn call_first<'a, T, F>(&'a self, call: impl Fn(&'a Uri) -> F) -> Result<T, CallError>
+    async fn call_first<'a, T, F>(&'a self, call: impl Fn(&'a NodeUrl) -> F) -> Result<T, CallError>
     where
         F: Future<Output = Result<T, CallError>>,
     {

@@ -5,14 +5,16 @@ use std::time::Duration;
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use http::{
-    HeaderMap, Request, StatusCode, Uri,
-    header::{CONTENT_TYPE, RETRY_AFTER},
+    HeaderMap, Request, StatusCode,
+    header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER},
 };
 use http_body_util::{BodyExt, Full};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::{
     client::legacy::{self, Client, connect::HttpConnector},
     rt::{TokioExecutor, TokioTimer},
 };
+use mesh_chassis::{Failure, NodeUrl, client_tls};
 use mesh_problem::error_chain;
 use mesh_telemetry::span::{self, SpanExt};
 use serde::{Deserialize, de::DeserializeOwned};
@@ -64,28 +66,38 @@ impl CallError {
 /// Calls nodes over pooled connections.
 #[derive(Debug, Clone)]
 pub(super) struct Rpc {
-    client: Client<HttpConnector, Full<Bytes>>,
+    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
     metrics: Metrics,
 }
 
 impl Rpc {
-    pub(super) fn new(metrics: Metrics) -> Self {
+    /// `with_tls`: whether a node needs TLS.
+    ///
+    /// # Errors
+    /// When TLS cannot be configured.
+    pub(super) fn new(metrics: Metrics, with_tls: bool) -> Result<Self, Failure> {
         let mut connector = HttpConnector::new();
         connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
         connector.set_nodelay(true);
+        connector.enforce_http(false);
+        let connector = HttpsConnectorBuilder::new()
+            .with_tls_config(client_tls(with_tls)?)
+            .https_or_http()
+            .enable_http1()
+            .wrap_connector(connector);
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(IDLE_TIMEOUT)
             // A request that a closing connection may have delivered is not sent again.
             .retry_canceled_requests(false)
             .build(connector);
-        Self { client, metrics }
+        Ok(Self { client, metrics })
     }
 
     /// Calls a method with a transaction's bytes.
     pub(super) async fn with_tx<T: DeserializeOwned>(
         &self,
-        node: &Uri,
+        node: &NodeUrl,
         method: &'static str,
         tx: &[u8],
         deadline: Duration,
@@ -103,7 +115,7 @@ impl Rpc {
     /// Calls a method with parameters.
     pub(super) async fn call<T: DeserializeOwned>(
         &self,
-        node: &Uri,
+        node: &NodeUrl,
         method: &'static str,
         parameters: Value,
         deadline: Duration,
@@ -114,17 +126,17 @@ impl Rpc {
 
     async fn post<T: DeserializeOwned>(
         &self,
-        node: &Uri,
+        node: &NodeUrl,
         method: &'static str,
         request: String,
         deadline: Duration,
     ) -> Result<T, CallError> {
-        let span = span::http_client(node.host().unwrap_or_default(), node.port_u16(), method);
+        let span = span::http_client(node.uri().host().unwrap_or_default(), node.uri().port_u16(), method);
         let started = Instant::now();
         let result = timeout(deadline, self.exchange(node, request)).instrument(span.clone()).await;
         let response = result.unwrap_or(Err(CallError::Late));
         let kind = response.as_ref().err().map_or("", CallError::kind);
-        self.metrics.record_call(node, method, kind, started.elapsed());
+        self.metrics.record_call(node.uri(), method, kind, started.elapsed());
         if !kind.is_empty() {
             span.record_failure(kind);
         }
@@ -132,8 +144,11 @@ impl Rpc {
         read(&body, proxy)
     }
 
-    async fn exchange(&self, node: &Uri, request: String) -> Result<Response, CallError> {
-        let mut call = Request::post(node.clone()).header(CONTENT_TYPE, "application/json");
+    async fn exchange(&self, node: &NodeUrl, request: String) -> Result<Response, CallError> {
+        let mut call = Request::post(node.uri().clone()).header(CONTENT_TYPE, "application/json");
+        if let Some(authorization) = node.authorization() {
+            call = call.header(AUTHORIZATION, authorization);
+        }
         if let Some(trace) = span::current_context() {
             call = call.header("traceparent", trace.traceparent());
             if let Some(state) = trace.tracestate() {

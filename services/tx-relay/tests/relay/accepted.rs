@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use mesh_problem::Code;
-use mesh_testbed::{NodeKind, on_both_nodes};
+use mesh_testbed::{NodeKind, TlsFront, on_both_nodes};
 use mesh_transaction::{TxHash, encode};
 use proto_msgs::v2::{
     CheckRawTransactionRequest, CheckTransactionReply, CheckTransactionRequest, SubmissionType::*,
@@ -15,6 +15,7 @@ on_both_nodes!(
     each_type_returns_the_result_of_its_step,
     a_request_with_fields_is_encoded_as_the_chain_hashes_it,
     a_submission_that_was_not_sent_goes_to_the_next_node,
+    a_hosted_node_is_reached_over_tls_with_its_password,
     signatures_are_checked_when_that_is_configured,
 );
 
@@ -67,6 +68,20 @@ async fn a_submission_that_was_not_sent_goes_to_the_next_node(kind: NodeKind) {
     let tx = fixture.transaction("order").await;
     assert_eq!(fixture.sync(&tx).await.unwrap(), accepted(&tx));
     fixture.assert_broadcasts(&tx, 1);
+}
+
+async fn a_hosted_node_is_reached_over_tls_with_its_password(kind: NodeKind) {
+    let mut fixture = Fixture::start(Setup { relays: 0, ..Setup::new(kind) }).await;
+    let folder = tempfile::tempdir().unwrap();
+    let front = TlsFront::start(&fixture.node.url(), folder.path()).await;
+    let url = format!("https://reader:canary%2Fword@{}/", front.address);
+    let ca = front.ca.to_string_lossy().into_owned();
+    fixture.start_relay(&[("MESH_NODE_URL", url), ("SSL_CERT_FILE", ca)]).await;
+    fixture.await_readiness(200).await;
+    let tx = fixture.transaction("order").await;
+    assert_eq!(fixture.sync(&tx).await.unwrap(), accepted(&tx));
+    assert!(front.received().contains(" Basic cmVhZGVyOmNhbmFyeS93b3Jk\r\n"));
+    assert!(!fixture.relays[0].log().contains("canary"));
 }
 
 async fn signatures_are_checked_when_that_is_configured(kind: NodeKind) {

@@ -147,7 +147,13 @@ impl Fixture {
     }
 
     pub(crate) async fn get_transaction(&self, tx: &[u8]) -> GetTransactionReply {
-        self.ask(&GetTransactionRequest { hash: TxHash::of(tx).to_string() }).await.unwrap()
+        self.read_transaction(tx).await.unwrap()
+    }
+
+    /// As the edge reads: hedged, so that another relay answers for a frozen one.
+    pub(crate) async fn read_transaction(&self, tx: &[u8]) -> Result<GetTransactionReply, Problem> {
+        let request = GetTransactionRequest { hash: TxHash::of(tx).to_string() };
+        Ok(self.bus.ask_typed(&request, SOON).await?.reply)
     }
 
     pub(crate) async fn status(&self, tx: &[u8]) -> Status {

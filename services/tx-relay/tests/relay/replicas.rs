@@ -5,8 +5,7 @@ use std::{collections::BTreeSet, time::Duration};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use mesh_problem::Code;
 use mesh_testbed::{NodeKind, Signal, eventually, on_both_nodes};
-use mesh_transaction::TxHash;
-use proto_msgs::v2::{GetTransactionRequest, SubmissionType::*, get_transaction_reply::Status};
+use proto_msgs::v2::{SubmissionType::*, get_transaction_reply::Status};
 
 use serde_json::json;
 
@@ -95,8 +94,7 @@ async fn an_unknown_transaction_is_not_reported_while_a_relay_that_may_know_it_i
     fixture.node.restart().await;
     fixture.await_readiness(200).await;
     fixture.relays[0].signal(Signal::STOP);
-    let request = GetTransactionRequest { hash: TxHash::of(&never).to_string() };
-    let is_refused = async || match fixture.ask(&request).await {
+    let is_refused = async || match fixture.read_transaction(&never).await {
         Ok(reply) => {
             assert_eq!(reply.status(), Status::Unknown);
             false
@@ -106,11 +104,11 @@ async fn an_unknown_transaction_is_not_reported_while_a_relay_that_may_know_it_i
     eventually(SOON, "the frozen relay is not missed", is_refused).await;
     for _ in 0..10 {
         assert_eq!(fixture.status(&known).await, Status::Pending);
-        assert!(fixture.ask(&request).await.is_err());
+        assert!(fixture.read_transaction(&never).await.is_err());
     }
     fixture.relays[0].signal(Signal::CONT);
     let is_unknown =
-        async || fixture.ask(&request).await.is_ok_and(|reply| reply.status() == Status::Unknown);
+        async || fixture.read_transaction(&never).await.is_ok_and(|reply| reply.status() == Status::Unknown);
     eventually(SOON, "the relay is not heard again", is_unknown).await;
     assert_eq!(reported(&fixture, &known).await, only(Status::Pending));
     // A relay that is gone is not waited for.

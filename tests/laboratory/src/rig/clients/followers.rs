@@ -152,7 +152,9 @@ impl Followers {
         let mut received = self.received.borrow_mut();
         let known = received.entry(hash).or_insert(state);
         if known.is_final() && state.is_final() && *known != state {
-            self.backwards.borrow_mut().push(format!("{hash}: {what} said {state:?}, another answer {known:?}"));
+            self.backwards
+                .borrow_mut()
+                .push(format!("{hash}: {what} said {state:?}, another answer {known:?}"));
         }
         if known.is_backwards(state) {
             *known = state;
@@ -179,8 +181,13 @@ mod tests {
             (Pending, Refused),
             (Included, Included),
         ];
-        let backwards =
-            [(Pending, Unknown), (Included, Unknown), (Included, Pending), (Refused, Included), (Refused, Pending)];
+        let backwards = [
+            (Pending, Unknown),
+            (Included, Unknown),
+            (Included, Pending),
+            (Refused, Included),
+            (Refused, Pending),
+        ];
         assert!(forwards.iter().all(|(earlier, state)| !state.is_backwards(*earlier)));
         assert!(backwards.iter().all(|(earlier, state)| state.is_backwards(*earlier)));
     }

@@ -1,4 +1,4 @@
-//! Requests to every replica of a workload by name, for answers that rest on the memory of each.
+//! Requests to every other replica of a workload by name, for answers that rest on the memory of each.
 
 use std::{sync::Arc, time::Duration};
 
@@ -10,9 +10,9 @@ use tokio::time::{Instant, sleep, timeout_at};
 use super::{attempt::AttemptResult, decode, request::Request, typed};
 use crate::{activity::SILENCE, connection::Bus};
 
-/// The replies of the replicas of a workload.
+/// The replies of the other replicas of a workload.
 #[derive(Debug)]
-pub struct FromEach<T> {
+pub struct FromOthers<T> {
     /// The replies, in no order.
     pub replies: Vec<T>,
     /// Whether a replica may be there that did not reply: it is silent, busy, or late.
@@ -20,14 +20,19 @@ pub struct FromEach<T> {
 }
 
 impl Bus {
-    /// Sends a request to every live replica of a workload and waits for all replies, for `limit` at most. A
-    /// replica that is known to be gone or that is draining is left out; a silent one is not waited for. Replicas
-    /// are known from [`Bus::until_replicas_are_known`] on.
-    pub async fn ask_each<R: Operation>(&self, request: &R, limit: Duration) -> FromEach<R::Reply> {
+    /// Sends a request to every live replica of a workload but `own` and waits for all replies, for `limit` at
+    /// most. A replica that is known to be gone or that is draining is left out; a silent one is not waited for.
+    /// Replicas are known from [`Bus::until_replicas_are_known`] on.
+    pub async fn ask_others<R: Operation>(
+        &self,
+        own: &str,
+        request: &R,
+        limit: Duration,
+    ) -> FromOthers<R::Reply> {
         let target = self.target(R::WORKLOAD, R::NAME);
         let (payload, options) = (Bytes::from(request.encode_to_vec()), typed(limit));
         let deadline = Instant::now() + limit;
-        let (alive, silent) = target.group.taking(Instant::now());
+        let (alive, silent) = target.group.others_taking(own, Instant::now());
         let asked = alive.into_iter().map(async |replica: Arc<str>| {
             let request = Request {
                 bus: self,
@@ -45,7 +50,7 @@ impl Bus {
             }
         });
         let results: Vec<Result<R::Reply, ()>> = join_all(asked).await;
-        FromEach {
+        FromOthers {
             is_partial: silent > 0 || results.iter().any(Result::is_err),
             replies: results.into_iter().flatten().collect(),
         }
