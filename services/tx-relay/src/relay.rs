@@ -21,7 +21,7 @@ use crate::{
     node::Nodes,
     peers::Peers,
     result_cache::{Finality, ResultCache, SubmissionState},
-    submission::{Outcome, Submission, Submitter},
+    submission::{self, Outcome, Submission, Submitter},
 };
 
 /// Most submissions in flight per allowed request. More than one, because a submission continues when its
@@ -273,7 +273,7 @@ pub(crate) async fn submit(
         match relay.send(Begin(submission.clone())).await.map_err(stopped)? {
             Step::Done(reply) => return Ok(reply),
             Step::Wait { pending, is_enough } => {
-                let outcome = pending.await.map_err(|_| Problem::unavailable("the relay is stopping"))?;
+                let outcome = pending.await.map_err(|_| submission::abandoned(&submission.hash))?;
                 // A failure is also the result for callers that wait for a later step.
                 if is_enough || outcome.result.is_err() {
                     return outcome.result;

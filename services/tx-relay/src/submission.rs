@@ -245,7 +245,7 @@ impl Attempt<'_> {
     }
 
     fn late(&self, what: &str) -> Problem {
-        Problem::new(Code::DeadlineExceeded, NODE, what).with_inner(self.hash.to_string())
+        late(&self.hash, what)
     }
 
     /// The outcome after a failed call. Only after a refusal that is known to come before the check, or when no
@@ -293,6 +293,16 @@ impl Outcome {
 
 fn accepted(data: String, log: String) -> SubmitTransactionReply {
     SubmitTransactionReply { success: true, data, log, ..SubmitTransactionReply::default() }
+}
+
+/// The problem of a submission whose outcome is open.
+fn late(hash: &TxHash, what: &str) -> Problem {
+    Problem::new(Code::DeadlineExceeded, NODE, what).with_inner(hash.to_string())
+}
+
+/// The problem of a submission that was in flight when the relay stopped.
+pub(crate) fn abandoned(hash: &TxHash) -> Problem {
+    late(hash, "the relay stopped; the outcome of the transaction is unknown")
 }
 
 /// The problem for a client when a call to the node failed.

@@ -46,14 +46,15 @@ pub(crate) enum GatewayError {
 }
 
 impl GatewayError {
-    /// Whether the gateway has certainly not done what was requested: what it refuses, and a 503 of its own.
+    /// Whether the gateway has certainly not done what was requested: a refusal or 503 with a body of its own, or
+    /// a status with which a proxy refuses before it forwards. Any other answer leaves that open.
     pub(crate) fn is_refusal(&self) -> bool {
         match self {
-            Self::Unanswered(_) => false,
-            Self::Status { status, problem, .. } => {
-                status.is_client_error() || (*status == StatusCode::SERVICE_UNAVAILABLE && problem.is_some())
+            Self::Status { status, problem: Some(_), .. } => {
+                status.is_client_error() || *status == StatusCode::SERVICE_UNAVAILABLE
             }
-            Self::Foreign(_) => true,
+            Self::Status { status, problem: None, .. } => matches!(status.as_u16(), 403 | 407 | 429),
+            Self::Unanswered(_) | Self::Foreign(_) => false,
         }
     }
 
