@@ -232,6 +232,24 @@ mod tests {
     use super::*;
 
     #[test]
+    fn only_known_answers_mean_that_nothing_was_done() {
+        let is_refusal = |status: u16, has_body: bool| {
+            let problem = has_body.then(|| Problem::unavailable("busy"));
+            let status = StatusCode::from_u16(status).unwrap();
+            GatewayError::Status { status, retry_after: None, problem, proxy: None }.is_refusal()
+        };
+        assert!([400, 404, 408, 413, 429, 503].into_iter().all(|status| is_refusal(status, true)));
+        assert!([403, 407, 429].into_iter().all(|status| is_refusal(status, false)));
+        assert!([500, 502, 504].into_iter().all(|status| !is_refusal(status, true)));
+        assert!(
+            [302, 400, 404, 408, 499, 502, 503, 504].into_iter().all(|status| !is_refusal(status, false))
+        );
+        for open in [GatewayError::Unanswered(String::new()), GatewayError::Foreign(String::new())] {
+            assert!(!open.is_refusal());
+        }
+    }
+
+    #[test]
     fn paths_are_the_contracts() {
         assert_eq!(path_of(ExportNetworkHistoryRequest::NAME), "/api/v2/networkhistory/export");
         assert_eq!(path_of(ListAllNetworkHistorySegmentsRequest::NAME), "/api/v2/networkhistory/segments");
