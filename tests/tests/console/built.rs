@@ -95,3 +95,40 @@ async fn the_types_are_those_of_the_document() {
     let is_same = fs::read(types).unwrap() == fs::read(console().join("src/gateway.d.ts")).unwrap();
     assert!(is_same, "the contract has changed: `npm run types` in services/edge/console, see its README");
 }
+
+/// The `curl` lines of a source with its expressions replaced: addresses by `url`, the rest by a word.
+fn curl_lines(source: &str, url: &str) -> Vec<String> {
+    let mut lines = Vec::new();
+    for text in source.split("`curl ").skip(1) {
+        let (mut line, mut rest) = ("curl -s ".to_owned(), text);
+        while let Some(end) = rest.find(['`', '$']).filter(|end| rest[*end..].starts_with("${")) {
+            line += &rest[..end];
+            let mut depth = 0;
+            let closes = |(at, letter): (usize, char)| {
+                depth += i32::from(letter == '{') - i32::from(letter == '}');
+                (depth == 0 && letter == '}').then_some(at)
+            };
+            let length = rest[end..].char_indices().find_map(closes).unwrap();
+            line += if rest[end..end + length].contains("address(") { url } else { "name" };
+            rest = &rest[end + length + 1..];
+        }
+        lines.push(line + &rest[..rest.find('`').unwrap()]);
+    }
+    lines
+}
+
+#[tokio::test]
+async fn curl_accepts_every_line_that_the_console_shows() {
+    let url = format!("'{}/blockchain/height'", MeshClient::fixture().await.url());
+    let mut lines = Vec::new();
+    for view in fs::read_dir(console().join("src/views")).unwrap() {
+        lines.extend(curl_lines(&fs::read_to_string(view.unwrap().path()).unwrap(), &url));
+    }
+    assert!(lines.len() >= 8, "{lines:#?}");
+    for line in lines {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("tx.json"), "{}").unwrap();
+        let curl = Command::new("sh").args(["-c", &line]).current_dir(&folder).output().unwrap();
+        assert!(curl.status.success(), "{line}: {}", String::from_utf8_lossy(&curl.stderr));
+    }
+}

@@ -1,9 +1,9 @@
 //! Files that only their owner may read.
 
 use std::{
-    fs::{self, OpenOptions},
+    fs::{self, OpenOptions, Permissions},
     io::{self, Write as _},
-    os::unix::fs::OpenOptionsExt as _,
+    os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _},
     path::Path,
 };
 
@@ -22,6 +22,8 @@ pub fn write_private(file: &Path, text: &[u8]) -> io::Result<()> {
         _ => {}
     }
     let mut open = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&fresh)?;
+    // The umask may have taken rights from the owner.
+    open.set_permissions(Permissions::from_mode(0o600))?;
     open.write_all(text)?;
     open.sync_all()?;
     fs::rename(&fresh, file)

@@ -80,7 +80,7 @@ impl<'a> Events<'a> {
             let block = block.map_err(|error| match error {
                 Error::Body(cause) => cause
                     .downcast::<GatewayError>()
-                    .map_or_else(|cause| GatewayError::Unanswered(cause.to_string()), |error| *error),
+                    .map_or_else(|cause| GatewayError::broken(cause.to_string()), |error| *error),
                 error => GatewayError::Foreign(format!("the events cannot be read ({error}); check --url")),
             })?;
             self.unread.set(0);
@@ -154,8 +154,8 @@ mod tests {
         let endless = stream::repeat_with(|| Ok(&[b'x'; 1 << 20][..]));
         let error = Events::of_bytes(endless, None).next().await.unwrap_err();
         assert!(matches!(&error, GatewayError::Foreign(why) if why.contains("too long")), "{error}");
-        let broken = stream::iter([Err::<&[u8], _>(GatewayError::Unanswered("reset".to_owned()))]);
+        let broken = stream::iter([Err::<&[u8], _>(GatewayError::broken("reset"))]);
         let error = Events::of_bytes(broken, None).next().await.unwrap_err();
-        assert!(matches!(&error, GatewayError::Unanswered(why) if why == "reset"), "{error}");
+        assert!(matches!(&error, GatewayError::Unanswered { why, .. } if why == "reset"), "{error}");
     }
 }

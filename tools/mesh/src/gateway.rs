@@ -29,7 +29,12 @@ const STRICT: (HeaderName, HeaderValue) =
 #[derive(Debug)]
 pub(crate) enum GatewayError {
     /// There is no answer, or a broken one.
-    Unanswered(String),
+    Unanswered {
+        /// The cause.
+        why: String,
+        /// The proxy that the request went through.
+        proxy: Option<ProxyAddress>,
+    },
     /// An error answer.
     Status {
         /// Its status.
@@ -54,14 +59,29 @@ impl GatewayError {
                 status.is_client_error() || *status == StatusCode::SERVICE_UNAVAILABLE
             }
             Self::Status { status, problem: None, .. } => matches!(status.as_u16(), 403 | 407 | 429),
-            Self::Unanswered(_) | Self::Foreign(_) => false,
+            Self::Unanswered { .. } | Self::Foreign(_) => false,
+        }
+    }
+
+    /// An answer that is broken, for this reason.
+    pub(crate) fn broken(why: impl Into<String>) -> Self {
+        Self::Unanswered { why: why.into(), proxy: None }
+    }
+
+    /// What to do about a gateway that gave no answer.
+    pub(crate) fn advice(&self) -> &'static str {
+        match self {
+            Self::Unanswered { proxy: Some(_), .. } | Self::Status { proxy: Some(_), .. } => {
+                "check the proxy of the environment, or add the host to NO_PROXY"
+            }
+            _ => "start it with `mesh up`, or check --url",
         }
     }
 
     /// Whether the same request may succeed later.
     pub(crate) fn is_temporary(&self) -> bool {
         match self {
-            Self::Unanswered(_) => true,
+            Self::Unanswered { .. } => true,
             Self::Status { status, .. } => matches!(status.as_u16(), 408 | 429 | 502..=504),
             Self::Foreign(_) => false,
         }
@@ -72,7 +92,8 @@ impl fmt::Display for GatewayError {
     /// The cause.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Unanswered(why) | Self::Foreign(why) => f.write_str(why),
+            Self::Unanswered { why, proxy: Some(proxy) } => write!(f, "{why}, through {proxy}"),
+            Self::Unanswered { why, proxy: None } | Self::Foreign(why) => f.write_str(why),
             Self::Status { status, problem: None, proxy: None, .. } => write!(f, "HTTP {status}"),
             Self::Status { status, problem: None, proxy: Some(proxy), .. } => {
                 write!(f, "HTTP {status}, through {proxy}")
@@ -183,7 +204,7 @@ impl Gateway {
         let is_late = error.is_timeout() && !error.is_connect();
         let root = || sources(error).last().map_or_else(|| error.to_string(), ToString::to_string);
         let why = if is_late { late() } else { root() };
-        GatewayError::Unanswered(self.through_proxy(why))
+        GatewayError::Unanswered { why, proxy: self.proxy.clone() }
     }
 
     fn foreign(&self, url: &str) -> GatewayError {
@@ -244,7 +265,7 @@ mod tests {
         assert!(
             [302, 400, 404, 408, 499, 502, 503, 504].into_iter().all(|status| !is_refusal(status, false))
         );
-        for open in [GatewayError::Unanswered(String::new()), GatewayError::Foreign(String::new())] {
+        for open in [GatewayError::broken(""), GatewayError::Foreign(String::new())] {
             assert!(!open.is_refusal());
         }
     }

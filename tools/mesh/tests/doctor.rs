@@ -140,7 +140,7 @@ async fn an_old_nats_server_is_named() {
 }
 
 #[tokio::test]
-async fn wrong_credentials_are_named_for_the_database_and_for_the_bus() {
+async fn wrong_credentials_are_named_for_each_server() {
     let database = Database::fresh().await;
     let (before, after) = database.url().rsplit_once('@').unwrap();
     let (user, _) = before.rsplit_once(':').unwrap();
@@ -148,6 +148,8 @@ async fn wrong_credentials_are_named_for_the_database_and_for_the_bus() {
     case.names("database", &["wrong credentials"]).await;
     let url = nats().await.url().replacen("://", "://operator:wrong@", 1);
     Case::new().with("--nats", &url).names("bus", &["wrong credentials"]).await;
+    let node = replying(vec![body(401, "{}")]).await;
+    Case::new().with("--node", &node.url).names("node", &["wrong credentials", "401"]).await;
 }
 
 #[tokio::test]

@@ -21,8 +21,10 @@ const WITHIN: Duration = Duration::from_secs(2);
 /// Checks both ports. `last` are those of the home's last start, which are in use while its mesh runs.
 pub(super) fn check(args: &DoctorArgs, last: Option<Ports>, running: &Running) -> [Checked; 2] {
     let host = args.host.or(last.map(|last| last.host)).unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
+    let runs = (running.is_there() || running.silent.is_some()) && args.host.is_none();
     let one = |given: Option<u16>, opened: Option<SocketAddr>, requested: u16| match (given, opened) {
-        (None, Some(opened)) if running.is_there() && args.host.is_none() => served(opened),
+        (None, Some(opened)) if runs => served(opened),
+        (None, None) if runs => Ok("unknown: the mesh that runs is of an older release".to_owned()),
         (given, _) => free(host, given.unwrap_or(requested), running),
     };
     [

@@ -220,13 +220,19 @@ async fn node(url: &str, heads: &mut Heads) -> Checked {
         if let Some(value) = node.authorization() {
             get = get.header(AUTHORIZATION, value);
         }
-        let answer = get.timeout(WITHIN).send().await?.error_for_status()?;
+        let answer = get.timeout(WITHIN).send().await?;
         let date = answer.headers().get(DATE).and_then(|date| date.to_str().ok()?.parse().ok());
         let clock = date.and_then(|date: String| seconds_of_http(&date));
-        Ok::<_, reqwest::Error>((clock, answer.json::<Value>().await?))
+        Ok::<_, reqwest::Error>((answer.status(), clock, answer.bytes().await?))
     };
     // The address may have a key in its path.
-    let (clock, answer) = request.await.map_err(|error| away(error_chain(&error.without_url())))?;
+    let (status, clock, body) = request.await.map_err(|error| away(error_chain(&error.without_url())))?;
+    if matches!(status.as_u16(), 401 | 403) {
+        let says = format!("wrong credentials: it answers HTTP {status}");
+        return Err(Fault::wrong(says, "correct user and password, or the key, in its address"));
+    }
+    let answer: Value = serde_json::from_slice(&body)
+        .map_err(|_| away(format!("what answers there is no consensus node: HTTP {status}")))?;
     heads.clocks.extend(clock.map(|clock| ("the node", clock - now())));
     let sync = &answer["result"]["sync_info"];
     let height = sync["latest_block_height"].as_str().and_then(|height| height.parse::<i64>().ok());

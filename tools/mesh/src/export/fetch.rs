@@ -144,7 +144,7 @@ impl Fetch {
         sink: &mut Sink,
         info: &mut FileInfo,
     ) -> Result<Option<GatewayError>, Failure> {
-        let incomplete = |why: &str| Ok(Some(GatewayError::Unanswered(why.to_owned())));
+        let incomplete = |why: &str| Ok(Some(GatewayError::broken(why)));
         if answer.info != *info {
             *info = answer.info.clone();
             self.restart(sink, info, "the file has changed at the gateway")?;
@@ -208,7 +208,8 @@ impl Fetch {
         let Some(pause) = self.retry.pause(retry_after) else {
             let most = self.retry.most();
             return Err(failed!(
-                "gave up after {most} fruitless tries in a row ({error}); see that the gateway runs, or name it with --url"
+                "gave up after {most} fruitless tries in a row ({error}); {}",
+                error.advice()
             ));
         };
         self.note(&format!("{error}; trying again in {:.1} s", pause.as_secs_f64()));

@@ -297,6 +297,6 @@ fn status_url(gateway: &Gateway, hash: &TxHash) -> String {
 fn unreachable(error: &GatewayError, url: &Url) -> Failure {
     Failure::failed(match error.is_refusal() {
         true => format!("refused: {error}"),
-        false => format!("no answer from {url} ({error}); start it with `mesh up`, or check --url"),
+        false => format!("no answer from {url} ({error}); {}", error.advice()),
     })
 }

@@ -71,7 +71,15 @@ pub async fn start_postgres(
     env: &[(String, String)],
 ) -> Result<Database, Failure> {
     let log = home.log(POSTGRES, 0);
-    let server = Postgres::prepare(programs, &home.postgres(), &log, Durability::Durable).await?;
+    let folder = home.postgres();
+    let was_elsewhere = folder.is_symlink();
+    let server = Postgres::prepare(programs, &folder, &log, Durability::Durable).await?;
+    if let (false, Ok(elsewhere)) = (was_elsewhere, std::fs::read_link(&folder)) {
+        let (folder, elsewhere) = (folder.display(), elsewhere.display());
+        print_line(&format!(
+            "the database is in {elsewhere}: PostgreSQL's system user cannot enter {folder}, which is a link to it"
+        ));
+    }
     let (database, spec) = (server.database(&roles::USERS)?, server.spec());
     let ready = Ready::probe(move || {
         let server = server.clone();

@@ -125,8 +125,8 @@ impl<'a> Watch<'a> {
     /// Fails for an error that does not pass by itself; says it else, once.
     fn judge(&mut self, error: &GatewayError) -> Result<(), Failure> {
         match error {
-            GatewayError::Unanswered(_) if !self.has_begun => {
-                Err(failed!("no answer from {} ({error}); start it with `mesh up`, or check --url", self.url))
+            GatewayError::Unanswered { .. } if !self.has_begun => {
+                Err(failed!("no answer from {} ({error}); {}", self.url, error.advice()))
             }
             GatewayError::Foreign(why) => Err(Failure::failed(why)),
             error if !error.is_temporary() => Err(failed!("refused: {error}")),

@@ -111,6 +111,7 @@ function Chosen(props: {
   const { file, problem } = useHead(relative);
   const held = segments.reduce((sum, segment) => sum + segment.to - segment.from + 1n, 0n);
   const short = table.replace("TABLE_", "").toLowerCase();
+  const name = file?.name || `${short}.zip`;
   const ends = (edge: "fromHeight" | "toHeight", rows: Segment[], base: number) =>
     rows.map((segment, row) => [String(base + row), grouped(segment[edge])] as [string, string]);
   return (
@@ -155,10 +156,10 @@ function Chosen(props: {
             ["Segment", <Id id={to.historySegmentId} />],
           ]}
         />
-        <Transfer key={relative} url={relative} fileName={file?.name ?? `${short}.zip`} isReady={file !== undefined} isResumable />
+        <Transfer key={relative} url={relative} fileName={name} isReady={file !== undefined} isResumable />
         <Lines
           of={[
-            { name: "curl", text: `curl -OJ -C - ${quoted(address(relative))}` },
+            { name: "curl", text: `curl -C - -o ${quoted(name)} ${quoted(address(relative))}` },
             {
               name: "mesh",
               text: `mesh export ${short} --from-block ${from.fromHeight} --to-block ${to.toHeight} --url ${quoted(gateway())}`,
