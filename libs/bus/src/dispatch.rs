@@ -110,7 +110,8 @@ impl Dispatcher {
     }
 
     fn is_full(&self, operation: &OperationHandler) -> bool {
-        self.load.now() >= self.limits.in_flight || operation.in_flight.get() >= self.limits.per_operation
+        let (all, own) = (self.load.now(), operation.in_flight.get());
+        own >= self.limits.per_operation || all >= self.limits.in_flight && own >= self.limits.reserved()
     }
 
     fn finish(

@@ -25,13 +25,21 @@ use crate::{
 /// Limits of a service.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Requests in flight; one more is answered `ResourceExhausted` at once.
+    /// Requests in flight; one more is answered `ResourceExhausted` at once, unless its operation has fewer
+    /// than an eighth of them.
     pub in_flight: usize,
-    /// Most of them for one operation. Less than `in_flight`, so that a slow operation does not block the
-    /// others.
+    /// Most of them for one operation.
     pub per_operation: usize,
     /// Longest time for one request, also when its deadline is later.
     pub timeout: Duration,
+}
+
+impl Limits {
+    /// Requests of an operation that are taken although others fill the service: slow operations do not block
+    /// the rest.
+    pub(crate) fn reserved(&self) -> usize {
+        (self.in_flight / 8).max(1)
+    }
 }
 
 /// The function of an operation; returns `None` when it has sent its reply itself.

@@ -48,7 +48,7 @@ impl Store {
     ) -> Result<ListPage, ReadError> {
         let statement = list.statement(window, filters);
         let parameters: Vec<_> = statement.parameters.iter().map(|value| value as _).collect();
-        let mut rows = self.list_in_share_of(list.name, statement.sql, &parameters).await?.into_iter();
+        let mut rows = self.list(list.name, statement.sql, &parameters).await?.into_iter();
         let (head, behind) = match rows.next() {
             Some(row) => (head_of(&row)?, row.try_get("behind")?),
             None => (None, false),

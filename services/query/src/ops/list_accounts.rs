@@ -55,7 +55,7 @@ impl Handler<Ask<ListAccountsRequest>> for Query {
                 (None, Some(_)) => &STATEMENTS.market,
                 (Some(_), Some(_)) => &STATEMENTS.both,
             };
-            let rows = store.list(sql, &parameters).await.map_err(failed)?;
+            let rows = store.list("account", sql, &parameters).await.map_err(failed)?;
             if rows.len() > max_accounts {
                 let problem =
                     Problem::new(Code::FailedPrecondition, ACCOUNTS, "too many accounts, ask with a filter");

@@ -339,7 +339,7 @@ async fn list(
     sql: &'static str,
     parameters: &[Parameter<'_>],
 ) -> Result<Vec<Row>, Problem> {
-    let rows = store.list(sql, parameters).await.map_err(|error| error.problem(LEDGER))?;
+    let rows = store.list("ledger", sql, parameters).await.map_err(|error| error.problem(LEDGER))?;
     let head = rows.first().map(head_of).transpose().map_err(|error| error.problem(LEDGER))?;
     let head = head.flatten().map(|(_, time_ns)| TimeUs::at_or_before_ns(time_ns));
     if head < bound {
