@@ -95,14 +95,15 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
                 let request = R::decode(message.payload).map_err(|error| {
                     Problem::invalid(MALFORMED, "the request does not decode").caused_by(error.to_string())
                 })?;
-                let answer = match actor.send(Ask(request, RequestScope::queued(&mailbox))).await {
-                    Ok(answer) => answer?,
-                    Err(error) => {
-                        let problem =
-                            Problem::internal(NOT_MAPPED, "the service could not finish this request");
-                        return Err(problem.caused_by(error.to_string()));
-                    }
-                };
+                let answer =
+                    match actor.send(Ask(request, RequestScope::queued(&mailbox, encoding.format))).await {
+                        Ok(answer) => answer?,
+                        Err(error) => {
+                            let problem =
+                                Problem::internal(NOT_MAPPED, "the service could not finish this request");
+                            return Err(problem.caused_by(error.to_string()));
+                        }
+                    };
                 let body = encoding.render(&answer.reply)?;
                 // Only replies with a head are compared with earlier ones.
                 let digest = answer.head.and_then(|_| encoding.digest(&answer.reply, &body));

@@ -116,6 +116,7 @@ impl Store {
         registry.add(&list::DB_CLIENT_CONNECTION_PENDING, metrics.pending.clone());
         registry.add(&list::DB_CLIENT_CONNECTION_MAX, metrics.most.clone());
         registry.add(&list::DB_CLIENT_CONNECTION_COUNT, metrics.open.clone());
+        self.servers.unreadable.register(registry);
         registry.on_scrape(move || {
             for pool in Pool::ALL {
                 metrics.set_connections(pool, store.connections(pool));

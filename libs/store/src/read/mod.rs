@@ -17,8 +17,10 @@ mod lists;
 mod metrics;
 mod pipeline;
 mod points;
+mod row_reader;
 mod server;
 mod slot;
+mod unreadable;
 mod watchdog;
 
 use std::{
@@ -32,10 +34,12 @@ pub use head_watch::StoreState;
 pub use lists::LIST_SETTINGS;
 use mesh_telemetry::span::{self, SpanExt};
 use metrics::{Metrics, Pool};
+pub use row_reader::RowReader;
 use server::{Server, Size};
 use tokio::sync::watch::Receiver;
 use tokio_postgres::{Row, types::ToSql};
 use tracing::Instrument;
+pub use unreadable::Unreadable;
 
 use crate::{TimeUs, address::Address};
 
@@ -73,6 +77,7 @@ struct Servers {
     primary: Server,
     replica: Option<Server>,
     metrics: Metrics,
+    unreadable: Unreadable,
 }
 
 /// A bound parameter.
@@ -98,7 +103,9 @@ impl Store {
             }
         };
         let (primary, replica) = servers;
-        Ok(Self { servers: Arc::new(Servers { primary, replica, metrics }) })
+        Ok(Self {
+            servers: Arc::new(Servers { primary, replica, metrics, unreadable: Unreadable::default() }),
+        })
     }
 
     /// Runs a statement that returns exactly one row, over a connection that only this statement uses. For
@@ -172,6 +179,11 @@ impl Store {
             span.record_failure(error.kind());
         }
         result
+    }
+
+    /// Where readers note values that have no form in an answer.
+    pub fn unreadable(&self) -> &Unreadable {
+        &self.servers.unreadable
     }
 
     /// The primary's head, and whether the primary answers.
