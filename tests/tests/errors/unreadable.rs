@@ -41,7 +41,8 @@ const VALUES: &str = r#"
     UPDATE trades SET size = -size, price = 'NaN', type = 77, aggressor = 77;
     UPDATE positions_current SET distressed_status = 'NEW', realised_pnl = 'NaN', pending_realised_pnl = 'Infinity',
         pending_unrealised_pnl = 'NaN', loss_socialisation_amount = '-Infinity';
-    UPDATE ledger SET quantity = 'NaN', type = 'TRANSFER_TYPE_NEW';
+    INSERT INTO ledger VALUES ('2023-06-20 10:00:00.000001+00', '3', '1', 'NaN', 'tx', '2023-06-20 10:00:00+00',
+        '2023-06-20 10:00:00+00', 1, 2, 'TRANSFER_TYPE_NEW');
     UPDATE network_parameters_current SET value = 'many';
 "#;
 

@@ -11,15 +11,19 @@ use serde_json::{Map, Value};
 type Object = Map<String, Value>;
 
 /// Reads JSON; gives what has no form to `note`.
-pub(super) struct JsonReader<N>(N);
+pub(super) struct JsonReader<'a>(&'a dyn Fn(&Value));
 
-impl<N: Fn(&Value)> JsonReader<N> {
-    pub(super) fn new(note: N) -> Self {
+impl<'a> JsonReader<'a> {
+    pub(super) fn new(note: &'a dyn Fn(&Value)) -> Self {
         Self(note)
     }
 
     /// The elements of a list; those that are no objects, or that `read` cannot show, are left out.
-    pub(super) fn list<T>(&self, list: &Value, read: impl Fn(&Self, &Object) -> Option<T>) -> Vec<T> {
+    pub(super) fn list<T>(
+        &self,
+        list: &Value,
+        read: impl Fn(&JsonReader<'_>, &Object) -> Option<T>,
+    ) -> Vec<T> {
         match list {
             Value::Null => Vec::new(),
             Value::Array(items) => {
@@ -82,7 +86,7 @@ impl<N: Fn(&Value)> JsonReader<N> {
     }
 }
 
-pub(super) fn signer<N: Fn(&Value)>(json: &JsonReader<N>, signer: &Object) -> Option<Signer> {
+pub(super) fn signer(json: &JsonReader<'_>, signer: &Object) -> Option<Signer> {
     let kind = |names: [&str; 2]| names.iter().find_map(|name| signer.get(*name)?.as_object());
     let kind = match (kind(["pubKey", "pub_key"]), kind(["ethAddress", "eth_address"])) {
         (Some(key), _) => Kind::PubKey(PubKey { key: json.text(key, "key") }),
@@ -93,7 +97,7 @@ pub(super) fn signer<N: Fn(&Value)>(json: &JsonReader<N>, signer: &Object) -> Op
 }
 
 /// A filter without a key has one of no name.
-pub(super) fn filter<N: Fn(&Value)>(json: &JsonReader<N>, filter: &Object) -> Option<Filter> {
+pub(super) fn filter(json: &JsonReader<'_>, filter: &Object) -> Option<Filter> {
     let none = Object::new();
     let stored = filter.get("key").unwrap_or(&Value::Null);
     let key = json.known(stored, stored.as_object()).unwrap_or(&none);
@@ -107,7 +111,7 @@ pub(super) fn filter<N: Fn(&Value)>(json: &JsonReader<N>, filter: &Object) -> Op
     Some(Filter { key: Some(key), conditions })
 }
 
-pub(super) fn condition<N: Fn(&Value)>(json: &JsonReader<N>, condition: &Object) -> Option<Condition> {
+pub(super) fn condition(json: &JsonReader<'_>, condition: &Object) -> Option<Condition> {
     Some(Condition {
         operator: json.number(condition, "operator", Operator::from_str_name),
         value: json.text(condition, "value"),
@@ -125,11 +129,11 @@ mod tests {
     /// What `read` makes of stored JSON, as JSON, and what it noted.
     fn read<T: serde::Serialize>(
         stored: &Value,
-        read: impl Fn(&JsonReader<&dyn Fn(&Value)>, &Object) -> Option<T>,
+        read: impl Fn(&JsonReader<'_>, &Object) -> Option<T>,
     ) -> (Value, Vec<String>) {
         let noted = RefCell::new(Vec::new());
         let note = |value: &Value| noted.borrow_mut().push(value.to_string());
-        let shown = JsonReader::new(&note as &dyn Fn(&Value)).list(stored, read);
+        let shown = JsonReader::new(&note).list(stored, read);
         (serde_json::to_value(shown).unwrap(), noted.into_inner())
     }
 

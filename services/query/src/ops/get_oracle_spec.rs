@@ -59,10 +59,10 @@ fn spec(row: &RowReader<'_>) -> Result<Option<DataSourceSpec>, ReadError> {
 
 /// Internal time source when `internal_conditions` is not NULL, external otherwise (DATA_MODEL 3.1).
 fn definition(row: &RowReader<'_>) -> Result<DataSourceDefinition, ReadError> {
-    let json = |column| JsonReader::new(move |value: &Value| row.note(column, value));
+    let note = |column| move |value: &Value| row.note(column, value);
     let source_type = match row.get::<Option<Value>>("internal_conditions")? {
         Some(conditions) => {
-            let conditions = json("internal_conditions").list(&conditions, condition);
+            let conditions = JsonReader::new(&note("internal_conditions")).list(&conditions, condition);
             let time = DataSourceSpecConfigurationTime { conditions };
             let source_type = Some(data_source_definition_internal::SourceType::Time(time));
             data_source_definition::SourceType::Internal(DataSourceDefinitionInternal { source_type })
@@ -70,8 +70,8 @@ fn definition(row: &RowReader<'_>) -> Result<DataSourceDefinition, ReadError> {
         None => {
             let stored = |column| Ok::<_, ReadError>(row.get::<Option<Value>>(column)?.unwrap_or_default());
             let oracle = DataSourceSpecConfiguration {
-                signers: json("signers").list(&stored("signers")?, signer),
-                filters: json("filters").list(&stored("filters")?, filter),
+                signers: JsonReader::new(&note("signers")).list(&stored("signers")?, signer),
+                filters: JsonReader::new(&note("filters")).list(&stored("filters")?, filter),
             };
             let source_type = Some(data_source_definition_external::SourceType::Oracle(oracle));
             data_source_definition::SourceType::External(DataSourceDefinitionExternal { source_type })
