@@ -42,7 +42,7 @@ INSERT INTO positions (market_id, party_id, open_volume, realised_pnl, unrealise
     pending_unrealised_pnl, pending_average_entry_price, pending_average_entry_market_price, loss_socialisation_amount,
     distressed_status) VALUES
 (repeat('a1', 32), repeat('b1', 32), 10, 0, 0, 1000, 1000, 0, 0, '', '2023-06-20 10:00:00+00', 10, 0, 0, 1000, 1000, 0, 'POSITION_STATUS_UNSPECIFIED'),
-(repeat('a1', 32), repeat('b1', 32), -9223372036854775807, -0.5000000000000000, 123456789012345678901234567, 995.25, 995, 0, 0, 'aa', '2023-06-20 10:00:01+00', 8, 1, 1, 1, 1, 0, 'POSITION_STATUS_UNSPECIFIED'),
+(repeat('a1', 32), repeat('b1', 32), -9223372036854775807, -0.5000000000000000, 123456789012345678901234567, 995.25, 995, 0, 0, 'aa', '2023-06-20 10:00:01+00', 8, -0.5, 123456789012345678901234567.49, 1, 996.5, -2.5, 'POSITION_STATUS_DISTRESSED'),
 (repeat('a2', 32), repeat('b1', 32), 0, 7, 0, 0, 0, 0, 0, '', '2023-06-20 10:00:00+00', 0, 7, 0, 0, 0, 0, 'POSITION_STATUS_UNSPECIFIED'),
 (repeat('a1', 32), 'network', 3, 0, 0, 990, 990, 0, 0, '', '2023-06-20 10:00:01+00', 3, 0, 0, 990, 990, 0, 'POSITION_STATUS_CLOSED_OUT');
 

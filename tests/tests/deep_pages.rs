@@ -4,7 +4,7 @@
 use std::fmt;
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use mesh_query::{CANDLES, DELEGATIONS, MARKETS, POSITIONS, SUMMARIES, TRADES};
+use mesh_query::{ACCOUNTS, CANDLES, DELEGATIONS, MARKETS, POSITIONS, SUMMARIES, TRADES};
 use mesh_store::{KeyKind, LIST_SETTINGS, List, PageRequest, PageSizes, Statement, TimeUs, Value, Window};
 use mesh_testbed::Database;
 use serde_json::{Value as Json, json};
@@ -89,6 +89,7 @@ impl Filtered<'_> {
         let texts = self.list.key.iter().map(|column| match column.kind {
             KeyKind::Time => format!("(extract(epoch FROM {0}) * 1000000000)::int8::text", column.name),
             KeyKind::Integer | KeyKind::Text => format!("{}::text", column.name),
+            KeyKind::Party => format!("coalesce(nullif(substr({}, 2), ''), 'network')", column.name),
         });
         let (keys, texts) = (keys.join(", "), texts.collect::<Vec<_>>().join(", "));
         let query = format!(
@@ -349,7 +350,7 @@ async fn trades_cost_the_same_at_any_depth() {
 async fn positions_cost_the_same_at_any_depth() {
     let database = Database::fresh().await;
     let rows = "SELECT lpad(to_hex(n / 1000), 64, '0'), lpad(to_hex(n % 1000), 64, '0'), n, 1, 2, 3,
-            timestamptz '2023-01-01 00:00:00+00'
+            timestamptz '2023-01-01 00:00:00+00', n, 1, 2, 3, 4, 'POSITION_STATUS_UNSPECIFIED'
         FROM (SELECT step * 618033 % 1000000 AS n FROM generate_series(0, 999999::int8) AS step) AS numbers";
     fill(&database.connect().await, "positions_current", rows).await;
     let list = |name, filters: [Option<Value>; 2], rows, total| Filtered {
@@ -402,4 +403,40 @@ async fn markets_cost_the_same_at_any_depth() {
         list("in a state", [text("STATE_ACTIVE"), None], "true", 20_000),
     ];
     assert_flat(&database, &lists, &[]).await;
+}
+
+/// Twenty accounts of each of a hundred parties in a hundred markets, each with a balance.
+#[tokio::test]
+async fn accounts_cost_the_same_at_any_depth() {
+    let database = Database::fresh().await;
+    let client = database.connect().await;
+    let numbers =
+        "FROM (SELECT step * 61803 % 200000 AS n FROM generate_series(0, 199999::int8) AS step) AS numbers";
+    let time = "timestamptz '2023-01-01 00:00:00+00'";
+    let rows = format!(
+        "SELECT 'account' || n, CASE n / 2000 WHEN 7 THEN 'network' ELSE lpad(to_hex(n / 2000), 64, '0') END, 'ASSET',
+            lpad(to_hex(n / 20 % 100), 64, '0'), n % 20, 'tx', {time} {numbers}"
+    );
+    fill(&client, "accounts", &rows).await;
+    fill(&client, "current_balances", &format!("SELECT 'account' || n, 'tx', {time}, n {numbers}")).await;
+    let list = |name, filters: [Option<Value>; 2], rows, total| Filtered {
+        name,
+        list: &ACCOUNTS,
+        filters: filters.into(),
+        table: "accounts_with_balances",
+        rows,
+        total,
+    };
+    let party = |end: &str| Some(Value::party(&format!("{end:0>64}")));
+    let lists = [
+        list("all", [None, None], "true", 200_000),
+        list("in a market", [None, Some(id("2a"))], "market = lpad('2a', 64, '0')", 2_000),
+        list("of a party", [party("2a"), None], "party = lpad('2a', 64, '0')", 2_000),
+    ];
+    let empty = [
+        list("of no party", [party("none"), None], "", 0),
+        list("in no market", [None, text("none")], "", 0),
+        list("of a party in no market", [party("2a"), text("none")], "", 0),
+    ];
+    assert_flat(&database, &lists, &empty).await;
 }

@@ -13,23 +13,31 @@ use prometheus_client::metrics::gauge::Gauge;
 use proto_msgs::Operation;
 use tracing::{Instrument, Span};
 
+use crate::encoding::Format;
+
 /// A request of the contract as a message to an actor.
 #[derive(Debug)]
 pub struct Ask<R>(pub R, pub RequestScope);
 
-/// The trace of a message to an actor. Until its work [runs](Self::run), the message counts in the gauge of
-/// the mailbox.
+/// The trace of a message to an actor and the form of its answer. Until its work [runs](Self::run), the message
+/// counts in the gauge of the mailbox.
 #[derive(Debug)]
 pub struct RequestScope {
     span: Span,
     mailbox: Option<Gauge>,
+    format: Format,
 }
 
 impl RequestScope {
     /// The scope of a message in the current trace, counted in `mailbox` until it runs.
-    pub(crate) fn queued(mailbox: &Gauge) -> Self {
+    pub(crate) fn queued(mailbox: &Gauge, format: Format) -> Self {
         mailbox.inc();
-        Self { span: span::current(), mailbox: Some(mailbox.clone()) }
+        Self { span: span::current(), mailbox: Some(mailbox.clone()), format }
+    }
+
+    /// The form of the answer; protobuf for clients of gRPC.
+    pub fn format(&self) -> Format {
+        self.format
     }
 
     /// Runs the work of the message in the trace of its request.
@@ -41,9 +49,9 @@ impl RequestScope {
 }
 
 impl Default for RequestScope {
-    /// A scope without trace and mailbox, e.g. for tests.
+    /// A scope without trace and mailbox, e.g. for tests, of an answer in JSON.
     fn default() -> Self {
-        Self { span: Span::none(), mailbox: None }
+        Self { span: Span::none(), mailbox: None, format: Format::Json }
     }
 }
 

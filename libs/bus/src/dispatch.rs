@@ -110,10 +110,9 @@ impl Dispatcher {
     }
 
     fn is_full(&self, operation: &OperationHandler) -> bool {
-        let is_full = || {
-            self.load.now() >= self.limits.in_flight || operation.in_flight.get() >= self.limits.per_operation
-        };
-        operation.is_limited && is_full()
+        let (all, own) = (self.load.now(), operation.in_flight.get());
+        let is_full = own >= self.limits.per_operation || all >= self.limits.in_flight && own >= self.limits.reserved();
+        operation.is_limited && is_full
     }
 
     fn finish(

@@ -26,13 +26,21 @@ use crate::{
 /// Limits of a service.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Requests in flight; one more is answered `ResourceExhausted` at once.
+    /// Requests in flight; one more is answered `ResourceExhausted` at once, unless its operation has fewer
+    /// than an eighth of them.
     pub in_flight: usize,
-    /// Most of them for one operation. Less than `in_flight`, so that a slow operation does not block the
-    /// others.
+    /// Most of them for one operation.
     pub per_operation: usize,
     /// Longest time for one request, also when its deadline is later.
     pub timeout: Duration,
+}
+
+impl Limits {
+    /// Requests of an operation that are taken although others fill the service: slow operations do not block
+    /// the rest.
+    pub(crate) fn reserved(&self) -> usize {
+        (self.in_flight / 8).max(1)
+    }
 }
 
 /// The function of an operation; returns `None` when it has sent its reply itself.
@@ -125,14 +133,15 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
                 let request = R::decode(message.payload).map_err(|error| {
                     Problem::invalid(MALFORMED, "the request does not decode").caused_by(error.to_string())
                 })?;
-                let answer = match actor.send(Ask(request, RequestScope::queued(&mailbox))).await {
-                    Ok(answer) => answer?,
-                    Err(error) => {
-                        let problem =
-                            Problem::internal(NOT_MAPPED, "the service could not finish this request");
-                        return Err(problem.caused_by(error.to_string()));
-                    }
-                };
+                let answer =
+                    match actor.send(Ask(request, RequestScope::queued(&mailbox, encoding.format))).await {
+                        Ok(answer) => answer?,
+                        Err(error) => {
+                            let problem =
+                                Problem::internal(NOT_MAPPED, "the service could not finish this request");
+                            return Err(problem.caused_by(error.to_string()));
+                        }
+                    };
                 let body = encoding.render(&answer.reply)?;
                 // Only replies with a head are compared with earlier ones.
                 let digest = answer.head.and_then(|_| encoding.digest(&answer.reply, &body));

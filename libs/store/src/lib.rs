@@ -23,7 +23,9 @@ pub use address::AddressError;
 pub use list::{
     Filter, KeyColumn, KeyKind, List, ListPage, PageEdge, PageRequest, PageSizes, Statement, Value, Window,
 };
-pub use read::{LIST_SETTINGS, Parameter, ReadError, Store, StoreConfig, StoreState, head_of};
+pub use read::{
+    LIST_SETTINGS, Parameter, ReadError, RowReader, Store, StoreConfig, StoreState, Unreadable, head_of,
+};
 pub use seal::{Copy, SealSession, Snapshot};
 pub use session::{connect, reach};
 pub use time::{TimeRange, TimeUs};

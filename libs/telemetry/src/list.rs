@@ -145,6 +145,8 @@ metrics! {
         "Open connections to the database by state";
     DB_CLIENT_CONNECTION_MAX = "db.client.connection.max" "{connection}" Gauge POOL, READING,
         "Most connections that may be open";
+    ROWS_UNREADABLE = "mesh.rows.unreadable" "{value}" Counter &[], READING,
+        "Stored values that have no form in an answer, each counted once a process: the log names table and key";
     STORE_HEIGHT = "mesh.store.height" "{block}" Gauge &[], NODE_INFO,
         "Height of the store's newest block, 0 without one";
     STORE_IS_THERE = "mesh.store.is_there" "{store}" Gauge &[], NODE_INFO,

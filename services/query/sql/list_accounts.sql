@@ -6,7 +6,7 @@ SELECT head.height AS head_height, head.block_time AS head_time, account.*
 FROM (VALUES (1)) AS always
 LEFT JOIN last_block AS head ON true
 LEFT JOIN (
-    SELECT coalesce(party_id, '') AS party, coalesce(market_id, '') AS market, asset_id AS asset,
+    SELECT id, coalesce(party_id, '') AS party, coalesce(market_id, '') AS market, asset_id AS asset,
         coalesce(type, 0) AS type, coalesce(balance, 0)::text AS balance
     FROM accounts
     LEFT JOIN current_balances ON current_balances.account_id = accounts.id

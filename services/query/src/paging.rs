@@ -1,10 +1,13 @@
 //! The operations with paged lists: pagination and filters of a request in, nodes with their cursors and page
 //! info out.
 
+use std::pin::Pin;
+
 use actix::{Context, Handler};
-use mesh_bus::{Answer, AnswerFuture, Ask};
+use mesh_bus::{Answer, AnswerFuture, AnswerResult, Ask, Format};
 use mesh_problem::Problem;
-use mesh_store::{List, PageRequest, ReadError, Row, Value, Window};
+use mesh_store::{List, PageRequest, PageSizes, ReadError, RowReader, Store, Value, Window};
+use prost::Message;
 use proto_msgs::{
     Operation,
     v2::{PageInfo, Pagination},
@@ -12,15 +15,24 @@ use proto_msgs::{
 
 use crate::Query;
 
+/// Most bytes of an answer's rows in protobuf (P5): clients of gRPC accept messages of 4 MiB.
+pub(crate) const MAX_BYTES: usize = 3 << 20;
+
+/// Most bytes of tags and lengths of an edge.
+const EDGE_OVERHEAD: usize = 12;
+
 /// A request of the contract that is answered by a page of a list.
 pub(crate) trait PagedList: Operation {
     /// What is listed.
-    type Node;
+    type Node: Message;
 
     /// The application number of a read that fails.
     const FAILED: u32;
     /// The list of the store.
     const LIST: &'static List;
+
+    /// Whether pages are in the order of the key whatever the request says.
+    const HAS_FIXED_ORDER: bool = false;
 
     /// Which page is asked for (contract section 3).
     fn pagination(&self) -> Option<&Pagination>;
@@ -29,36 +41,56 @@ pub(crate) trait PagedList: Operation {
     fn filters(self) -> Result<Vec<Option<Value>>, Problem>;
 
     /// Reads a node from a row.
-    fn node(row: &Row) -> Result<Self::Node, ReadError>;
+    fn node(row: &RowReader<'_>) -> Result<Self::Node, ReadError>;
 
     /// The reply with these nodes and their cursors, in display order.
     fn reply(nodes: Vec<(Self::Node, String)>, page_info: Option<PageInfo>) -> Self::Reply;
+
+    /// The read of a request without pagination, for a list that is then answered whole.
+    fn unpaged(&self, _: &Query, _: Format) -> Option<Unpaged<Self::Reply>> {
+        None
+    }
 }
+
+/// The read of a list that is answered whole.
+pub(crate) type Unpaged<R> = Pin<Box<dyn Future<Output = AnswerResult<R>>>>;
 
 impl<R: PagedList> Handler<Ask<R>> for Query {
     type Result = AnswerFuture<R::Reply>;
 
     fn handle(&mut self, Ask(request, scope): Ask<R>, _: &mut Context<Self>) -> Self::Result {
-        let (store, sizes) = (self.store.clone(), self.sizes);
-        scope.run(async move {
-            let page = request.pagination().map_or_else(PageRequest::default, page_request);
-            let window = Window::read(R::LIST, page, sizes)?;
-            let filters = request.filters()?;
-            let failed = |error: ReadError| error.problem(R::FAILED);
-            let page = store.page(R::LIST, &window, filters).await.map_err(failed)?;
-            let nodes = page.edges.into_iter().map(|edge| Ok((R::node(&edge.row)?, edge.cursor)));
-            let nodes: Vec<_> = nodes.collect::<Result<_, ReadError>>().map_err(failed)?;
-            let cursor =
-                |edge: Option<&(R::Node, String)>| edge.map(|(_, cursor)| cursor.clone()).unwrap_or_default();
-            let info = PageInfo {
-                start_cursor: cursor(nodes.first()),
-                end_cursor: cursor(nodes.last()),
-                has_next_page: page.has_next_page,
-                has_previous_page: page.has_previous_page,
-            };
-            Ok(Answer::at(page.head, R::reply(nodes, Some(info))))
-        })
+        if let Some(unpaged) = request.unpaged(self, scope.format()) {
+            return scope.run(unpaged);
+        }
+        scope.run(page(self.store.clone(), self.sizes, request))
     }
+}
+
+async fn page<R: PagedList>(store: Store, sizes: PageSizes, request: R) -> AnswerResult<R::Reply> {
+    let mut page = request.pagination().map_or_else(PageRequest::default, page_request);
+    if R::HAS_FIXED_ORDER {
+        page.newest_first = Some(false);
+    }
+    let window = Window::read(R::LIST, page, sizes)?;
+    let filters = request.filters()?;
+    let failed = |error: ReadError| error.problem(R::FAILED);
+    let page = store.page(R::LIST, &window, filters).await.map_err(failed)?;
+    let nodes = page.edges.into_iter().map(|edge| {
+        let row = RowReader::of_list(&edge.row, R::LIST, store.unreadable());
+        Ok((R::node(&row)?, edge.cursor))
+    });
+    let mut nodes: Vec<_> = nodes.collect::<Result<_, ReadError>>().map_err(failed)?;
+    let bytes = |(node, cursor): &(R::Node, String)| node.encoded_len() + cursor.len() + EDGE_OVERHEAD;
+    let [is_cut_behind, is_cut_ahead] = window.cut(&mut nodes, MAX_BYTES, bytes);
+    let cursor =
+        |edge: Option<&(R::Node, String)>| edge.map(|(_, cursor)| cursor.clone()).unwrap_or_default();
+    let info = PageInfo {
+        start_cursor: cursor(nodes.first()),
+        end_cursor: cursor(nodes.last()),
+        has_next_page: page.has_next_page || is_cut_behind,
+        has_previous_page: page.has_previous_page || is_cut_ahead,
+    };
+    Ok(Answer::at(page.head, R::reply(nodes, Some(info))))
 }
 
 fn page_request(pagination: &Pagination) -> PageRequest<'_> {

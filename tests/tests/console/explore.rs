@@ -18,13 +18,14 @@ pub(crate) const TRADES: [(&str, &str); 7] = [
     ("Buyer", "buyer"),
     ("Seller", "seller"),
 ];
-pub(crate) const POSITIONS: [(&str, &str); 7] = [
+pub(crate) const POSITIONS: [(&str, &str); 8] = [
     ("Party", "partyId"),
     ("Market", "marketId"),
     ("Volume", "openVolume"),
     ("Average entry price", "averageEntryPrice"),
     ("Realised", "realisedPnl"),
     ("Unrealised", "unrealisedPnl"),
+    ("Shared loss", "lossSocialisationAmount"),
     ("Updated", "updatedAt"),
 ];
 

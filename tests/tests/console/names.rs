@@ -108,10 +108,10 @@ async fn figures_are_scaled_exactly_and_raw_on_request_and_copied_raw() {
     page.picture("names-trades").await;
 
     page.open(&format!("#/explore/positions?partyId={PARTY}")).await;
-    until_shown(&page, "Volume", &["0", "-9223372036854775.807"]).await;
-    // Of an asset with 6 decimals, in which the average price is counted, too.
-    until_shown(&page, "Average entry price", &["0 X", "0.00099525 USD"]).await;
-    until_shown(&page, "Realised", &["7 VOTE", "-0.0000005 tUSD"]).await;
+    until_shown(&page, "Volume", &["0", "0.008"]).await;
+    until_shown(&page, "Settled volume", &["0", "-9223372036854775.807"]).await;
+    until_shown(&page, "Average entry price", &["0 X", "0.00997 USD"]).await;
+    until_shown(&page, "Realised", &["7 VOTE", "-0.000001 tUSD"]).await;
     until_shown(&page, "Unrealised", &["0 VOTE", "123456789012345678901.234567 tUSD"]).await;
 
     page.open("#/explore/markets").await;

@@ -29,7 +29,7 @@ async fn every_view_shows_the_recorded_network() {
     page.picture("recorded-trades").await;
     walk(&console_mesh, &page, "positions", "/api/v2/positions", "positions", &POSITIONS).await;
     // All markets have the same code, so that their ids stand beside it; a price of 976 is 97600000 with the 5
-    // decimals of the market, and 976000000000000000000 with the 18 of the asset.
+    // decimals of the market.
     let code = "CRYPTO:MESH CORE SYS TEST";
     page.until(&format!("[...document.querySelectorAll('td[data-name=Market] .name')].every(of => of.querySelector('bdi').textContent === '{code}' && of.querySelector('.id'))")).await;
     page.until_text("td[data-name='Average entry price'] .number", "976.00000").await;

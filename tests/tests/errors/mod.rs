@@ -5,3 +5,4 @@ mod bodies;
 mod failures;
 mod head;
 mod order;
+mod unreadable;

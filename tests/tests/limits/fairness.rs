@@ -90,6 +90,37 @@ async fn a_slow_operation_leaves_permits_for_the_others() {
 }
 
 #[tokio::test]
+async fn operations_that_wait_for_locks_fill_no_service() {
+    let (database, mesh, mesh_client) = fixture::start(|setup| {
+        setup.env("MESH_QUERY_IN_FLIGHT", "4").env("MESH_QUERY_LIST_CONNECTIONS", "1")
+    })
+    .await;
+    let (delegations, withdrawals) = tokio::join!(
+        TableLock::acquire(&database, "delegations_current"),
+        TableLock::acquire(&database, "withdrawals")
+    );
+    let withdrawal = |at| format!("/api/v2/withdrawal/{at:064}");
+    let blocked = (0..8).flat_map(|at| [blocked_path(at), withdrawal(at)]).map(|path| {
+        let mesh_client = mesh_client.clone();
+        tokio::spawn(async move { mesh_client.get(&path).await })
+    });
+    let blocked: Vec<_> = blocked.collect();
+    eventually(TIME_LIMIT, "they do not fill it", async || {
+        let page = mesh.service("query").admin("/metrics").await;
+        page.text().contains("\nmesh_requests_in_flight 4\n")
+    })
+    .await;
+    for path in ["/accounts", "/api/v2/markets", &format!("/api/v2/oracle/spec/{}", fixture::ORACLE_SPEC)] {
+        let answer = timeout(Duration::from_secs(2), mesh_client.get(path)).await;
+        assert_eq!(answer.expect("it waits").status, 200, "{path}");
+    }
+    assert_eq!(mesh.service("query").admin("/readyz").await.status, 200);
+    delegations.release().await;
+    withdrawals.release().await;
+    blocked.iter().for_each(JoinHandle::abort);
+}
+
+#[tokio::test]
 async fn one_client_leaves_permits_for_the_others() {
     let (database, mesh, mesh_client) = fixture::start(small_limits).await;
     let greedy = "203.0.113.9";

@@ -442,12 +442,21 @@ fn positions(random: &mut SmallRng) -> (String, Vec<View>) {
         }
         let (volume, profit) = (random.random::<i64>(), format!("{}.5000", random.random_range(-9..9)));
         let held = format!("'{market}', '{party}', {volume}, {profit}, 0, 12345678901234567890, 0, 0, 0");
-        let pending = "0, 0, 0, 0, 0, 0, 'POSITION_STATUS_UNSPECIFIED'";
+        let (now, paid) = (random.random::<i64>(), random.random_range(-9..9));
+        let pending =
+            format!("{now}, {paid}.5, 0, 0, 12345678901234567890, 0, 'POSITION_STATUS_UNSPECIFIED'");
         values.push(format!("({held}, 'tx', {}, {pending})", timestamp(block)));
         let node = json!({
-            "marketId": market, "partyId": party, "openVolume": volume.to_string(), "realisedPnl": profit,
+            "marketId": market, "partyId": party, "openVolume": now.to_string(),
+            // Half away from zero.
+            "realisedPnl": (if paid < 0 { paid - 1 } else { paid + 1 }).to_string(),
             "unrealisedPnl": "0", "averageEntryPrice": "12345678901234567890",
-            "updatedAt": (block * 1_000).to_string(),
+            "updatedAt": (block * 1_000).to_string(), "lossSocialisationAmount": "0",
+            "status": "POSITION_STATUS_UNSPECIFIED",
+            "settled": {
+                "openVolume": volume.to_string(), "realisedPnl": profit, "unrealisedPnl": "0",
+                "averageEntryPrice": "12345678901234567890",
+            },
         });
         let newest = latest.entry((party.clone(), market)).or_default();
         if newest.0 < block {

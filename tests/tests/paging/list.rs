@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 /// A market that only numbered rows have.
 pub(crate) const MARKET: &str = "00000000000000000000000000000000000000000000000000000000000000aa";
-const PARTY: &str = "00000000000000000000000000000000000000000000000000000000000000bb";
+pub(crate) const PARTY: &str = "00000000000000000000000000000000000000000000000000000000000000bb";
 const NODE: &str = "00000000000000000000000000000000000000000000000000000000000000cc";
 
 /// Distance of numbered candles, and start of the first one since the Unix epoch, seconds.
@@ -183,8 +183,12 @@ impl List {
                 "timestamp": key[0].to_string(),
             }),
             Self::Positions => json!({
-                "marketId": MARKET, "partyId": key[0].to_string(), "openVolume": "1", "realisedPnl": "2",
-                "unrealisedPnl": "3.5", "averageEntryPrice": "4", "updatedAt": "1687255200000000000",
+                "marketId": MARKET, "partyId": key[0].to_string(), "openVolume": "6", "realisedPnl": "7",
+                "unrealisedPnl": "-9", "averageEntryPrice": "10", "updatedAt": "1687255200000000000",
+                "lossSocialisationAmount": "11", "status": "POSITION_STATUS_DISTRESSED",
+                "settled": {
+                    "openVolume": "1", "realisedPnl": "2", "unrealisedPnl": "3.5", "averageEntryPrice": "4",
+                },
             }),
         };
         Row { key, node }
@@ -239,7 +243,7 @@ impl List {
                 let rows = values(&|n| {
                     let own =
                         format!("'{MARKET}', '{}', 1, 2, 3.5, 4, 0, 0, 0, 'tx', {time}", numbered_id(n));
-                    format!("{own}, 0, 0, 0, 0, 0, 0, 'POSITION_STATUS_UNSPECIFIED'")
+                    format!("{own}, 6, 7.49, -8.5, 0, 9.5, 11, 'POSITION_STATUS_DISTRESSED'")
                 });
                 format!("INSERT INTO positions VALUES {rows}")
             }

@@ -1,5 +1,7 @@
 //! Cursor pages of all lists from outside (contract sections 3 and 9, invariant I5).
 
+mod accounts;
+mod bytes;
 mod changes;
 mod cursors;
 mod data;

@@ -15,6 +15,14 @@ use crate::{
 
 const PATH: &str = "/api/v2/positions";
 
+/// A decimal number as a whole one, half away from zero.
+fn rounded(number: &str) -> String {
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, "0"));
+    let (sign, digits) = if let Some(digits) = whole.strip_prefix('-') { (-1, digits) } else { (1, whole) };
+    let digits: i128 = digits.parse().expect("a number");
+    (sign * (digits + i128::from(fraction.as_bytes()[0] >= b'5'))).to_string()
+}
+
 fn all(recording: &Recording) -> View {
     let table = recording.table("positions");
     let newest =
@@ -22,10 +30,18 @@ fn all(recording: &Recording) -> View {
     let rows = newest.into_iter().map(|((party, market), row)| Row {
         key: vec![text(party), text(market)],
         node: json!({
-            "marketId": market, "partyId": party, "openVolume": row.text("open_volume"),
-            "realisedPnl": row.text("realised_pnl"), "unrealisedPnl": row.text("unrealised_pnl"),
-            "averageEntryPrice": row.text("average_entry_price"),
+            "marketId": market, "partyId": party, "openVolume": row.text("pending_open_volume"),
+            "realisedPnl": rounded(row.text("pending_realised_pnl")),
+            "unrealisedPnl": rounded(row.text("pending_unrealised_pnl")),
+            "averageEntryPrice": rounded(row.text("pending_average_entry_market_price")),
+            "lossSocialisationAmount": rounded(row.text("loss_socialisation_amount")),
+            "status": row.text("distressed_status"),
             "updatedAt": row.ns("block_time").to_string(),
+            "settled": {
+                "openVolume": row.text("open_volume"), "realisedPnl": row.text("realised_pnl"),
+                "unrealisedPnl": row.text("unrealised_pnl"),
+                "averageEntryPrice": row.text("average_entry_price"),
+            },
         }),
     });
     View { list: List::Positions, path: PATH.to_owned(), rows: rows.collect() }

@@ -17,6 +17,7 @@ use super::{
 };
 use crate::{
     answer::RequestScope,
+    encoding::Format,
     headers::{CHUNK, FROM_BYTE, PULL},
     reply::Rendered,
     router::{OperationFn, Router},
@@ -42,7 +43,11 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
                     let from_byte = word(FROM_BYTE).map_or(Ok(0), str::parse);
                     let from_byte = from_byte.map_err(|_| malformed("the first byte is not a number"))?;
                     let opened = actor
-                        .send(Open { request, from_byte, scope: RequestScope::queued(&mailbox) })
+                        .send(Open {
+                            request,
+                            from_byte,
+                            scope: RequestScope::queued(&mailbox, Format::Protobuf),
+                        })
                         .await
                         .map_err(|error| unfinished(&error))??;
                     if opened.first.len() > MAX_POSITION_BYTES {
@@ -54,7 +59,12 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
                 let reply_to = message.reply.ok_or_else(|| malformed("a pull needs a reply subject"))?;
                 let PullHeader { position, budget, .. } = pull.clone();
                 let chunks = actor
-                    .send(Pull { request, position, budget, scope: RequestScope::queued(&mailbox) })
+                    .send(Pull {
+                        request,
+                        position,
+                        budget,
+                        scope: RequestScope::queued(&mailbox, Format::Protobuf),
+                    })
                     .await
                     .map_err(|error| unfinished(&error))??;
                 let connection = bus.chunk_connection().await.map_err(|error| unfinished(&error))?;

@@ -61,6 +61,7 @@ pub(super) fn decode(list: &List, text: &str, descending: bool) -> Result<Vec<Va
     let values = cursor.k.into_iter().zip(list.key);
     let values = values.map(|(value, column)| match column.kind {
         KeyKind::Text => Some(Value::Text(value)),
+        KeyKind::Party => Some(Value::party(&value)),
         KeyKind::Integer => value.parse().ok().map(Value::Integer),
         KeyKind::Time => {
             let ns = value.parse().ok()?;

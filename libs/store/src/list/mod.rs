@@ -55,6 +55,8 @@ pub enum KeyKind {
     Text,
     /// `timestamptz`; nanoseconds in cursors.
     Time,
+    /// A party in the form of [`Value::party`], which sorts `network` before all others; the party in cursors.
+    Party,
 }
 
 impl KeyKind {

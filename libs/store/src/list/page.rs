@@ -48,7 +48,7 @@ impl Store {
     ) -> Result<ListPage, ReadError> {
         let statement = list.statement(window, filters);
         let parameters: Vec<_> = statement.parameters.iter().map(|value| value as _).collect();
-        let mut rows = self.list_in_share_of(list.name, statement.sql, &parameters).await?.into_iter();
+        let mut rows = self.list(list.name, statement.sql, &parameters).await?.into_iter();
         let (head, behind) = match rows.next() {
             Some(row) => (head_of(&row)?, row.try_get("behind")?),
             None => (None, false),
@@ -77,7 +77,7 @@ impl List {
         Ok(ListPage { edges, has_next_page, has_previous_page, head })
     }
 
-    fn key_texts(&self, row: &Row) -> Result<Vec<String>, ReadError> {
+    pub(crate) fn key_texts(&self, row: &Row) -> Result<Vec<String>, ReadError> {
         let texts = (0..self.key.len())
             .map(|number| Ok(self.key_value(row, number)?.map_or_else(String::new, KeyValue::into_text)));
         texts.collect()
@@ -96,6 +96,7 @@ impl List {
         Ok(match self.key[number].kind {
             KeyKind::Integer => row.try_get::<_, Option<i64>>(index)?.map(KeyValue::Integer),
             KeyKind::Text => row.try_get::<_, Option<&str>>(index)?.map(KeyValue::Text),
+            KeyKind::Party => row.try_get::<_, Option<&str>>(index)?.map(KeyValue::Party),
             KeyKind::Time => row.try_get::<_, Option<TimeUs>>(index)?.map(KeyValue::Time),
         })
     }
@@ -106,15 +107,17 @@ impl List {
 enum KeyValue<'a> {
     Integer(i64),
     Text(&'a str),
+    Party(&'a str),
     Time(TimeUs),
 }
 
 impl KeyValue<'_> {
-    /// As in cursors: times in nanoseconds.
+    /// As in cursors.
     fn into_text(self) -> String {
         match self {
             Self::Integer(value) => value.to_string(),
             Self::Text(value) => value.to_owned(),
+            Self::Party(form) => Value::party_of(form).to_owned(),
             Self::Time(value) => value.ns().to_string(),
         }
     }

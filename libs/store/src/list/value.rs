@@ -18,7 +18,20 @@ pub enum Value {
     Texts(Vec<String>),
 }
 
+/// The party of the network's own accounts.
+const NETWORK: &str = "network";
+
 impl Value {
+    /// The form in which parties are compared where `network` comes first: it is empty, others have a mark.
+    pub fn party(party: &str) -> Self {
+        Self::Text(if party == NETWORK { String::new() } else { format!("+{party}") })
+    }
+
+    /// The party of that form.
+    pub(super) fn party_of(form: &str) -> &str {
+        form.strip_prefix('+').unwrap_or(NETWORK)
+    }
+
     /// The value as a literal of SQL, for `EXPLAIN … EXECUTE`, which takes no parameters.
     pub fn to_literal(&self) -> String {
         let quoted = |text: &str| format!("'{}'", text.replace('\'', "''"));

@@ -104,6 +104,27 @@ impl Window {
         }
         (rows, if self.forward { [more, behind] } else { [behind, more] })
     }
+
+    /// Cuts a page to the rows at the start of its walk that have so many bytes in all, one at least. Returns
+    /// whether rows that follow and that precede the page were removed.
+    pub fn cut<R>(&self, rows: &mut Vec<R>, most: usize, bytes: impl Fn(&R) -> usize) -> [bool; 2] {
+        let mut sum = 0;
+        let mut fits = |row: &&R| {
+            sum += bytes(row);
+            sum <= most
+        };
+        let fitting = match self.forward {
+            true => rows.iter().take_while(&mut fits).count(),
+            false => rows.iter().rev().take_while(&mut fits).count(),
+        };
+        let removed = rows.len().saturating_sub(fitting.max(1));
+        if self.forward {
+            rows.truncate(rows.len() - removed);
+        } else {
+            rows.drain(..removed);
+        }
+        [self.forward && removed > 0, !self.forward && removed > 0]
+    }
 }
 
 #[cfg(test)]
@@ -213,6 +234,22 @@ mod tests {
             refused(PageRequest { after: Some(cursor), ..none });
             refused(PageRequest { before: Some(cursor), ..none });
         }
+    }
+
+    #[test]
+    fn a_page_is_cut_at_the_end_of_its_walk() {
+        let first = read(PageRequest { first: Some(9), ..Default::default() }).unwrap();
+        let last = read(PageRequest { last: Some(9), ..Default::default() }).unwrap();
+        let cut = |window: &Window, sizes: &[usize]| {
+            let mut rows = sizes.to_vec();
+            (window.cut(&mut rows, 10, |size| *size), rows)
+        };
+        assert_eq!(cut(&first, &[4, 6, 1]), ([true, false], vec![4, 6]));
+        assert_eq!(cut(&last, &[4, 6, 1]), ([false, true], vec![6, 1]));
+        assert_eq!(cut(&first, &[4, 6]), ([false, false], vec![4, 6]));
+        assert_eq!(cut(&first, &[11, 1]), ([true, false], vec![11]), "one at least");
+        assert_eq!(cut(&last, &[1, 11]), ([false, true], vec![11]), "one at least");
+        assert_eq!(cut(&first, &[]), ([false, false], vec![]));
     }
 
     #[test]

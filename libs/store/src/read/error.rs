@@ -24,6 +24,9 @@ pub enum ReadError {
     /// The statement took too long.
     #[error("the statement took too long")]
     Late,
+    /// The statement waited for a lock for longer than its session allows.
+    #[error("a table is locked")]
+    Locked,
     /// The statement failed.
     #[error("the statement failed")]
     Failed(#[source] tokio_postgres::Error),
@@ -38,7 +41,7 @@ impl ReadError {
         let problem = match self {
             Self::Away(_) => Problem::unavailable("the database is away"),
             Self::Busy => Problem::unavailable("the database is busy"),
-            Self::Late => Problem::deadline_exceeded("the database did not answer in time"),
+            Self::Late | Self::Locked => Problem::deadline_exceeded("the database did not answer in time"),
             Self::Configuration(_) | Self::Pool(_) | Self::Failed(_) | Self::Unreadable(_) => {
                 Problem::internal(number, "the query failed")
             }
@@ -52,7 +55,7 @@ impl ReadError {
             Self::Configuration(_) | Self::Pool(_) => "configuration",
             Self::Away(_) => "away",
             Self::Busy => "busy",
-            Self::Late => "timeout",
+            Self::Late | Self::Locked => "timeout",
             Self::Failed(_) => "failed",
             Self::Unreadable(_) => "unreadable",
         }
@@ -70,6 +73,7 @@ impl From<tokio_postgres::Error> for ReadError {
     fn from(error: tokio_postgres::Error) -> Self {
         match error.code() {
             Some(&SqlState::QUERY_CANCELED) => Self::Late,
+            Some(&SqlState::LOCK_NOT_AVAILABLE) => Self::Locked,
             Some(code) if means_away(code) => Self::Away(Some(error.into())),
             Some(_) => Self::Failed(error),
             // An error without a code is the driver's: the connection broke or cannot be made, or a value

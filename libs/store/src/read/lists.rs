@@ -1,25 +1,32 @@
 //! List reads: a pooled connection per statement, cancelled when its caller goes away.
+//!
+//! A statement that waits for a table lock gives its connection back after [`LOCK_TIMEOUT`]. From then on one
+//! read of that list waits for the lock on a connection of its own and the others in memory, so that a locked
+//! table takes no connection from other lists.
 
 use std::{
     collections::HashMap,
-    sync::Arc,
-    time::{Duration, Instant},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::Duration,
 };
 
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, QueueMode, RecyclingMethod, Runtime};
 use parking_lot::Mutex;
 use tokio::{
-    sync::{OwnedSemaphorePermit, Semaphore},
-    time::timeout,
+    sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit},
+    time::{Instant, timeout, timeout_at},
 };
-use tokio_postgres::Row;
+use tokio_postgres::{Config, Row};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::{
     Parameter, ReadError,
     backoff::CONNECT_TIMEOUT,
+    lane::CANCEL_TIMEOUT,
     metrics::{self, Connections, Metrics},
-    points::CANCEL_TIMEOUT,
 };
 use crate::address::Address;
 
@@ -29,20 +36,51 @@ use crate::address::Address;
 pub const LIST_SETTINGS: &str =
     "-c plan_cache_mode=force_generic_plan -c enable_sort=off -c max_parallel_workers_per_gather=0";
 
+/// Longest wait of a statement for a lock. While a list is being found locked, it holds its share of the
+/// connections for this long.
+const LOCK_TIMEOUT: Duration = Duration::from_millis(50);
+
+/// Most lists that wait for a lock at the same time, each with one connection. More than there are.
+const MAX_LOCKED_LISTS: usize = 64;
+
 /// The connections for lists. Cloning shares them.
 #[derive(Clone)]
 pub(super) struct ListPool {
     pool: Pool,
+    /// Connections without a lock timeout, closed after use.
+    waiting: Pool,
     /// For the connections that carry cancel requests.
     tls: MakeRustlsConnect,
     /// Most connections that one list may use, so that a slow one does not take all of them.
     share: usize,
-    shares: Arc<Mutex<HashMap<&'static str, Arc<Semaphore>>>>,
+    lists: Arc<Mutex<HashMap<&'static str, Arc<ListState>>>>,
     read_timeout: Duration,
     /// Longest wait for a free connection: half of the time for a read, so that the statement has the other
     /// half. Waiting reads are served in the order of their arrival.
     acquire_timeout: Duration,
     metrics: Metrics,
+}
+
+/// What the reads of one list share.
+struct ListState {
+    /// A permit for each connection that it may use.
+    share: Arc<Semaphore>,
+    /// Whether its last statement waited for a lock in vain.
+    is_locked: AtomicBool,
+    /// The turn to wait for the lock on a connection.
+    turn: Semaphore,
+}
+
+impl ListState {
+    /// Waits for the turn to wait for the lock. `None` when the list is not locked, or no longer.
+    async fn turn(&self, until: Instant) -> Result<Option<SemaphorePermit<'_>>, ReadError> {
+        if !self.is_locked.load(Relaxed) {
+            return Ok(None);
+        }
+        let turn = timeout_at(until, self.turn.acquire()).await;
+        let turn = turn.ok().and_then(Result::ok).ok_or(ReadError::Late)?;
+        Ok(self.is_locked.load(Relaxed).then_some(turn))
+    }
 }
 
 impl ListPool {
@@ -52,24 +90,25 @@ impl ListPool {
         read_timeout: Duration,
         metrics: Metrics,
     ) -> Result<Self, ReadError> {
-        config.options(format!("{} {LIST_SETTINGS}", config.get_options().unwrap_or_default()));
         let acquire_timeout = read_timeout / 2;
-        let manager = Manager::from_config(
-            config,
-            tls.clone(),
-            ManagerConfig { recycling_method: RecyclingMethod::Fast },
-        );
-        let pool = Pool::builder(manager)
-            .max_size(connections)
-            .wait_timeout(Some(acquire_timeout))
-            .create_timeout(Some(CONNECT_TIMEOUT))
-            .runtime(Runtime::Tokio1)
-            // The connection used last: while there are few reads, few sessions serve them and stay in the
-            // processor's caches.
-            .queue_mode(QueueMode::Lifo)
-            .build()?;
+        let pool = |config: &Config, size| {
+            let recycled = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+            Pool::builder(Manager::from_config(config.clone(), tls.clone(), recycled))
+                .max_size(size)
+                .wait_timeout(Some(acquire_timeout))
+                .create_timeout(Some(CONNECT_TIMEOUT))
+                .runtime(Runtime::Tokio1)
+                // The connection used last: while there are few reads, few sessions serve them and stay in the
+                // processor's caches.
+                .queue_mode(QueueMode::Lifo)
+                .build()
+        };
+        let settings = format!("{} {LIST_SETTINGS}", config.get_options().unwrap_or_default());
+        let waiting = pool(config.options(&settings), MAX_LOCKED_LISTS)?;
+        let settings = format!("{settings} -c lock_timeout={}", LOCK_TIMEOUT.as_millis());
+        let pool = pool(config.options(settings), connections)?;
         let share = share(connections);
-        Ok(Self { pool, tls, share, shares: Arc::default(), read_timeout, acquire_timeout, metrics })
+        Ok(Self { pool, waiting, tls, share, lists: Arc::default(), read_timeout, acquire_timeout, metrics })
     }
 
     pub(super) fn connections(&self) -> Connections {
@@ -85,24 +124,47 @@ impl ListPool {
         sql: &'static str,
         parameters: &[Parameter<'_>],
     ) -> Result<Vec<Row>, ReadError> {
-        let started = Instant::now();
-        let connection = self.connection(list).await;
-        self.metrics.waited(metrics::Pool::Lists, connection.is_err(), started.elapsed());
-        let (connection, _share) = connection?;
-        let mut running = Running { connection: Some(connection), tls: self.tls.clone() };
-        let result = timeout(self.read_timeout, running.query(sql, parameters)).await;
-        let result = result.map_err(|_| ReadError::Late)?;
-        running.connection.take();
-        result
+        let until = Instant::now() + self.read_timeout;
+        let state = self.state(list);
+        loop {
+            if let Some(_turn) = state.turn(until).await? {
+                let running = self.running(self.waiting.get().await?);
+                let (result, connection) = running.rows(until, sql, parameters).await;
+                connection.map(Object::take);
+                state.is_locked.store(matches!(result, Err(ReadError::Late)), Relaxed);
+                return result;
+            }
+            let started = Instant::now();
+            let connection = self.connection(&state).await;
+            self.metrics.waited(metrics::Pool::Lists, connection.is_err(), started.elapsed());
+            let (connection, _share) = connection?;
+            if state.is_locked.load(Relaxed) {
+                continue;
+            }
+            let running = self.running(connection);
+            match running.rows(Instant::now() + self.read_timeout, sql, parameters).await {
+                (Err(ReadError::Locked), _) => state.is_locked.store(true, Relaxed),
+                (result, _) => return result,
+            }
+        }
+    }
+
+    fn running(&self, connection: Object) -> Running {
+        Running { connection: Some(connection), tls: self.tls.clone() }
+    }
+
+    fn state(&self, list: &'static str) -> Arc<ListState> {
+        let new = || ListState {
+            share: Arc::new(Semaphore::new(self.share)),
+            is_locked: AtomicBool::new(false),
+            turn: Semaphore::new(1),
+        };
+        Arc::clone(self.lists.lock().entry(list).or_insert_with(|| Arc::new(new())))
     }
 
     /// A connection and its permit from the list's share.
-    async fn connection(&self, list: &'static str) -> Result<(Object, OwnedSemaphorePermit), ReadError> {
-        let share = {
-            let mut shares = self.shares.lock();
-            Arc::clone(shares.entry(list).or_insert_with(|| Arc::new(Semaphore::new(self.share))))
-        };
-        let permit = timeout(self.acquire_timeout, share.acquire_owned()).await;
+    async fn connection(&self, state: &ListState) -> Result<(Object, OwnedSemaphorePermit), ReadError> {
+        let permit = timeout(self.acquire_timeout, Arc::clone(&state.share).acquire_owned()).await;
         let permit = permit.ok().and_then(Result::ok).ok_or(ReadError::Busy)?;
         Ok((self.pool.get().await?, permit))
     }
@@ -121,6 +183,19 @@ struct Running {
 }
 
 impl Running {
+    /// Runs a statement, and returns the connection when the statement has ended.
+    async fn rows(
+        mut self,
+        until: Instant,
+        sql: &'static str,
+        parameters: &[Parameter<'_>],
+    ) -> (Result<Vec<Row>, ReadError>, Option<Object>) {
+        match timeout_at(until, self.query(sql, parameters)).await {
+            Ok(result) => (result, self.connection.take()),
+            Err(_) => (Err(ReadError::Late), None),
+        }
+    }
+
     async fn query(&self, sql: &'static str, parameters: &[Parameter<'_>]) -> Result<Vec<Row>, ReadError> {
         let connection = self.connection.as_ref().ok_or(ReadError::Away(None))?;
         let statement = connection.prepare_cached(sql).await?;

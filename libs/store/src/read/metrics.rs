@@ -1,6 +1,6 @@
 //! Metrics of reading: statements and connections.
 
-use std::time::Duration;
+use std::{iter::Sum, time::Duration};
 
 use mesh_telemetry::{LabeledFamily, Registry, list, seconds_histogram};
 use prometheus_client::metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram};
@@ -10,7 +10,7 @@ use super::{ReadError, Store};
 /// The kind of connection that a statement runs on.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Pool {
-    /// The shared connections.
+    /// The pipelined connections.
     Points,
     /// A pooled connection of its own.
     Lists,
@@ -116,6 +116,7 @@ impl Store {
         registry.add(&list::DB_CLIENT_CONNECTION_PENDING, metrics.pending.clone());
         registry.add(&list::DB_CLIENT_CONNECTION_MAX, metrics.most.clone());
         registry.add(&list::DB_CLIENT_CONNECTION_COUNT, metrics.open.clone());
+        self.servers.unreadable.register(registry);
         registry.on_scrape(move || {
             for pool in Pool::ALL {
                 metrics.set_connections(pool, store.connections(pool));
@@ -126,9 +127,13 @@ impl Store {
     /// The connections to all servers together.
     fn connections(&self, pool: Pool) -> Connections {
         let servers = &*self.servers;
-        let all =
-            std::iter::once(&servers.primary).chain(&servers.replica).map(|server| server.connections(pool));
-        all.fold(Connections::default(), |sum, one| Connections {
+        std::iter::once(&servers.primary).chain(&servers.replica).map(|server| server.connections(pool)).sum()
+    }
+}
+
+impl Sum for Connections {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |sum, one| Self {
             used: sum.used + one.used,
             idle: sum.idle + one.idle,
             pending: sum.pending + one.pending,

@@ -1,8 +1,9 @@
 //! Reading: the two ways into PostgreSQL (design D7b).
 //!
-//! A [`Store`] runs `.sql` files. Single-statement point reads share a few pipelined connections; lists take
-//! a pooled connection of their own, so that a slow statement never delays a fast one. Every session is
-//! read-only, in UTC, with a statement timeout. A statement is cancelled when its caller is dropped.
+//! A [`Store`] runs `.sql` files. Point reads of one statement share a few pipelined connections, which no other
+//! statement uses; lists take a pooled connection, of which each list has a share. So no read waits behind
+//! another operation's lock. Every session is read-only, in UTC, with a statement timeout. A statement is
+//! cancelled when its caller is dropped.
 //!
 //! Reads may use a replica. Its answer is used only when it is not behind the primary; otherwise, and when
 //! the replica fails, the primary is read.
@@ -11,12 +12,15 @@ mod activity;
 mod backoff;
 mod error;
 mod head_watch;
+mod lane;
 mod lists;
 mod metrics;
 mod pipeline;
 mod points;
+mod row_reader;
 mod server;
 mod slot;
+mod unreadable;
 mod watchdog;
 
 use std::{
@@ -30,10 +34,12 @@ pub use head_watch::StoreState;
 pub use lists::LIST_SETTINGS;
 use mesh_telemetry::span::{self, SpanExt};
 use metrics::{Metrics, Pool};
+pub use row_reader::RowReader;
 use server::{Server, Size};
 use tokio::sync::watch::Receiver;
 use tokio_postgres::{Row, types::ToSql};
 use tracing::Instrument;
+pub use unreadable::Unreadable;
 
 use crate::{TimeUs, address::Address};
 
@@ -53,7 +59,7 @@ pub struct StoreConfig {
     pub replica_url: Option<String>,
     /// Longest time for one statement.
     pub query_timeout: Duration,
-    /// Pipelined connections for point reads.
+    /// Most pipelined connections of one point statement.
     pub point_connections: usize,
     /// Most pooled connections for lists.
     pub list_connections: usize,
@@ -71,6 +77,7 @@ struct Servers {
     primary: Server,
     replica: Option<Server>,
     metrics: Metrics,
+    unreadable: Unreadable,
 }
 
 /// A bound parameter.
@@ -96,11 +103,13 @@ impl Store {
             }
         };
         let (primary, replica) = servers;
-        Ok(Self { servers: Arc::new(Servers { primary, replica, metrics }) })
+        Ok(Self {
+            servers: Arc::new(Servers { primary, replica, metrics, unreadable: Unreadable::default() }),
+        })
     }
 
-    /// Runs a statement that returns exactly one row, over a shared connection. For statements that are
-    /// always fast. When dropped, it is cancelled by the watchdog after a moment.
+    /// Runs a statement that returns exactly one row, over a connection that only this statement uses. For
+    /// statements that are always fast. When dropped, it is cancelled by the watchdog after a moment.
     ///
     /// # Errors
     /// See [`ReadError`]. [`ReadError::Away`] as soon as the primary is not there.
@@ -123,16 +132,12 @@ impl Store {
     }
 
     /// Runs a statement that returns rows, over a pooled connection. Cancelled when dropped. It is planned once
-    /// per connection, for all values.
+    /// per connection, for all values. Statements of one `list` (of one operation) together use at most its
+    /// share of the connections.
     ///
     /// # Errors
     /// See [`ReadError`]. [`ReadError::Away`] as soon as the primary is not there.
-    pub async fn list(&self, sql: &'static str, parameters: &[Parameter<'_>]) -> Result<Vec<Row>, ReadError> {
-        self.list_in_share_of(sql, sql, parameters).await
-    }
-
-    /// Like [`Store::list`]; statements of one `list` together use at most its share of the connections.
-    pub(crate) async fn list_in_share_of(
+    pub async fn list(
         &self,
         list: &'static str,
         sql: &'static str,
@@ -174,6 +179,11 @@ impl Store {
             span.record_failure(error.kind());
         }
         result
+    }
+
+    /// Where readers note values that have no form in an answer.
+    pub fn unreadable(&self) -> &Unreadable {
+        &self.servers.unreadable
     }
 
     /// The primary's head, and whether the primary answers.

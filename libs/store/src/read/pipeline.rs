@@ -1,10 +1,9 @@
-//! One connection on which point statements are pipelined, and its progress.
+//! One connection on which one statement is pipelined, and its progress.
 //!
 //! The server answers in the order of sending, so three numbers describe the progress: the newest statement
 //! sent, the newest answered, and the newest whose caller was dropped before its answer.
 
 use std::{
-    collections::HashMap,
     future::Future,
     sync::{
         Arc,
@@ -18,13 +17,10 @@ use tokio_postgres::{Client, Row, Statement, error::SqlState};
 
 use super::{Parameter, ReadError};
 
-/// Address and length of a statement's text. Texts are static, so this identifies them without comparing
-/// bytes.
-type StatementKey = (usize, usize);
-
 pub(super) struct Pipeline {
     client: Client,
-    prepared: Mutex<HashMap<StatementKey, Statement>>,
+    sql: &'static str,
+    prepared: Mutex<Option<Statement>>,
     sent: AtomicU64,
     answered: AtomicU64,
     abandoned: AtomicU64,
@@ -65,9 +61,10 @@ impl CloseSignal {
 }
 
 impl Pipeline {
-    pub(super) fn new(client: Client, close: Arc<CloseSignal>) -> Self {
+    pub(super) fn new(client: Client, sql: &'static str, close: Arc<CloseSignal>) -> Self {
         Self {
             client,
+            sql,
             prepared: Mutex::default(),
             sent: AtomicU64::new(0),
             answered: AtomicU64::new(0),
@@ -114,29 +111,25 @@ impl Pipeline {
         let _ = self.wait(self.client.check_connection()).await;
     }
 
-    /// Runs a statement that returns exactly one row; prepares it at its first use.
-    pub(super) async fn one(
-        &self,
-        sql: &'static str,
-        parameters: &[Parameter<'_>],
-    ) -> Result<Row, ReadError> {
-        let statement = self.statement(sql).await?;
+    /// Runs the statement, which returns exactly one row; prepares it at its first use.
+    pub(super) async fn one(&self, parameters: &[Parameter<'_>]) -> Result<Row, ReadError> {
+        let statement = self.statement().await?;
         match self.wait(self.client.query_one(&statement, parameters)).await {
             Err(error) if is_stale(&error) => {
-                self.prepared.lock().remove(&statement_key(sql));
-                let statement = self.statement(sql).await?;
+                *self.prepared.lock() = None;
+                let statement = self.statement().await?;
                 Ok(self.wait(self.client.query_one(&statement, parameters)).await?)
             }
             result => Ok(result?),
         }
     }
 
-    async fn statement(&self, sql: &'static str) -> Result<Statement, ReadError> {
-        if let Some(statement) = self.prepared.lock().get(&statement_key(sql)) {
+    async fn statement(&self) -> Result<Statement, ReadError> {
+        if let Some(statement) = &*self.prepared.lock() {
             return Ok(statement.clone());
         }
-        let statement = self.wait(self.client.prepare(sql)).await?;
-        self.prepared.lock().insert(statement_key(sql), statement.clone());
+        let statement = self.wait(self.client.prepare(self.sql)).await?;
+        *self.prepared.lock() = Some(statement.clone());
         Ok(statement)
     }
 
@@ -161,10 +154,6 @@ impl Drop for InFlight<'_> {
         let newest = if self.is_answered { &self.pipeline.answered } else { &self.pipeline.abandoned };
         newest.fetch_max(self.number, Relaxed);
     }
-}
-
-fn statement_key(sql: &'static str) -> StatementKey {
-    (sql.as_ptr().addr(), sql.len())
 }
 
 /// Whether a migration has made a prepared statement invalid.

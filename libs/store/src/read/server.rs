@@ -1,4 +1,4 @@
-//! One PostgreSQL server: its two connection pools, and the watch of its head.
+//! One PostgreSQL server: the connections of its point reads and of its lists, and the watch of its head.
 
 use std::{sync::Arc, time::Duration};
 
@@ -19,7 +19,7 @@ use crate::address::Address;
 /// server or a connection is frozen.
 const TIMEOUT_MARGIN: Duration = Duration::from_millis(500);
 
-/// Most connections per pool. There is one more, which watches the head.
+/// Most connections of one point statement, and of all lists. There is one more, which watches the head.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Size {
     pub(super) points: usize,
@@ -51,7 +51,8 @@ impl Server {
         let lists = ListPool::open(session.clone(), size.lists.max(1), read_timeout, metrics)?;
         let activity = Arc::<ReadActivity>::default();
         let state = watch_server(watching_session(session), source, Arc::clone(&activity));
-        let points = PointPool::open(session, size.points.max(1), read_timeout, state.clone(), &activity);
+        let (session, watched, active) = (session.clone(), state.clone(), Arc::clone(&activity));
+        let points = PointPool::new(session, size.points.max(1), read_timeout, watched, active);
         Ok(Self { points, lists, activity, state })
     }
 

@@ -55,7 +55,8 @@ const RECOMPUTED: [(&str, &str, &str); 8] = [
         "positions",
         "positions_current",
         "SELECT DISTINCT ON (party_id, market_id) party_id, market_id, open_volume, realised_pnl, unrealised_pnl,
-             average_entry_price, block_time
+             average_entry_price, block_time, pending_open_volume, pending_realised_pnl, pending_unrealised_pnl,
+             pending_average_entry_market_price, loss_socialisation_amount, distressed_status
          FROM positions ORDER BY party_id, market_id, block_time DESC",
     ),
 ];
@@ -98,7 +99,7 @@ fn row(table: &str, random: &mut SmallRng) -> ((u32, u32, u32), String) {
             )
         }
         "positions" => {
-            let pending = "0, 0, 0, 0, 0, 0, 'POSITION_STATUS_UNSPECIFIED'";
+            let pending = format!("{value}, 1.5, {value}.25, 5, 6, 7, 'POSITION_STATUS_DISTRESSED'");
             let held = format!("{value}, {value}.5, 0, 1, 2, 3, 4");
             ((height, a, b), format!("('market{b}', 'party{a}', {held}, 'tx', {time}, {pending})"))
         }

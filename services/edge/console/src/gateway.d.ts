@@ -372,10 +372,12 @@ export interface components {
             /** @description Ethereum address that receives, `0x` and 40 hex digits. */
             receiverAddress: string;
         };
-        /** @description All matching accounts. */
+        /** @description The matching accounts: all of them, or a page. */
         ListAccountsReply: {
             /** @description Sorted by party (`network` first), market, asset and type number. */
             accounts: components["schemas"]["AccountBalance"][];
+            /** @description Where the page lies; left out when the request asks for no page. */
+            pageInfo?: components["schemas"]["PageInfo"];
         };
         /** @description An account and what is on it. */
         AccountBalance: {
@@ -760,7 +762,7 @@ export interface components {
             /** @description Its position in the list. */
             cursor: string;
         };
-        /** @description What a party holds in a market. Profits and the price are decimal numbers in the smallest units, with a fraction where there is one. */
+        /** @description What a party holds in a market now, trades since the last settlement included. Profits and the price are whole numbers, rounded half away from zero. */
         Position: {
             /** @description Market. */
             marketId: string;
@@ -771,17 +773,47 @@ export interface components {
              * @description Size in the market's smallest unit; negative = sold.
              */
             openVolume: string;
-            /** @description Profit of what was closed, in the settlement asset; negative = loss. */
+            /** @description Profit of what was closed, in the settlement asset's smallest unit; negative = loss. */
             realisedPnl: string;
-            /** @description Profit of what is open at the mark price, in the settlement asset; negative = loss. */
+            /** @description Profit of what is open at the mark price, in the settlement asset's smallest unit; negative = loss. */
             unrealisedPnl: string;
-            /** @description Average price of what is open, in the settlement asset. */
+            /** @description Average price of what is open, in the market's smallest unit of price. */
             averageEntryPrice: string;
             /**
              * Format: int64
              * @description Time of the block that changed it last, nanoseconds since the Unix epoch.
              */
             updatedAt: string;
+            /** @description Losses of others that this party took over, in the settlement asset's smallest unit; negative = what it received. */
+            lossSocialisationAmount: string;
+            /** @description Whether the network acted on it because of a margin that did not suffice. */
+            status: components["schemas"]["PositionStatus"];
+            /** @description The position at the last settlement. */
+            settled: components["schemas"]["SettledPosition"];
+        };
+        /**
+         * @description What the network did with a position whose margin did not suffice.
+         *
+         *     - `POSITION_STATUS_UNSPECIFIED`: Nothing.
+         *     - `POSITION_STATUS_ORDERS_CLOSED`: It cancelled the party's orders.
+         *     - `POSITION_STATUS_CLOSED_OUT`: It closed the position out.
+         *     - `POSITION_STATUS_DISTRESSED`: It will close the position out as soon as it can.
+         * @enum {string}
+         */
+        PositionStatus: "POSITION_STATUS_UNSPECIFIED" | "POSITION_STATUS_ORDERS_CLOSED" | "POSITION_STATUS_CLOSED_OUT" | "POSITION_STATUS_DISTRESSED";
+        /** @description A position at the last settlement, as it is stored: with a fraction where there is one. */
+        SettledPosition: {
+            /**
+             * Format: int64
+             * @description Size in the market's smallest unit; negative = sold.
+             */
+            openVolume: string;
+            /** @description Profit of what was closed, in the settlement asset's smallest unit; negative = loss. */
+            realisedPnl: string;
+            /** @description Profit of what was open at the mark price, in the settlement asset's smallest unit; negative = loss. */
+            unrealisedPnl: string;
+            /** @description Average price of what was open, in the settlement asset's smallest unit. */
+            averageEntryPrice: string;
         };
         /** @description A transaction and how long to wait. */
         SubmitTransactionRequest: {

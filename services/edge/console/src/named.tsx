@@ -10,9 +10,6 @@ const QUOTE = 12;
 /** Names to choose from at a time. */
 const OFFERED = 100;
 
-/** Decimals of an average price beyond those of the market. */
-const FINER = 4;
-
 /** What something is called; its id where it has no name, or where that is not known. */
 function Name(props: { id: string; of?: Named<Market | Asset>; href?: string }) {
   const { id, of, href } = props;
@@ -78,15 +75,6 @@ export function Price(props: { value: string; market: Market | undefined }) {
 /** A size or a volume of a market. */
 export function Size(props: { value: string; market: Market | undefined }) {
   return <Figure value={props.value} scale={sizeScale(props.market)} />;
-}
-
-/** An average price, which is in the smallest unit of the asset that a market settles in. */
-export function AveragePrice(props: { value: string; market: Market | undefined }) {
-  const { value, market } = props;
-  const amount = amountScale(assets.use(market?.settlementAsset ?? ""));
-  const price = priceScale(market);
-  const scale = amount && price && { ...price, places: amount.places, most: (price.least ?? 0) + FINER };
-  return <Figure value={value} scale={scale} />;
 }
 
 /** A market or an asset, by its name or its id. `value` is an id, or what is typed until it is one. */

@@ -2,12 +2,12 @@
 //! instant (contract 4.8). The block is the consensus node's, the parameters are the store's; without a node
 //! both are the store's.
 
-use std::{fmt::Debug, ops::RangeInclusive, str::FromStr, time::Duration};
+use std::{ops::RangeInclusive, str::FromStr, time::Duration};
 
 use actix::{Context, Handler};
 use mesh_bus::{AnswerFuture, Ask};
 use mesh_problem::{Code, Problem};
-use mesh_store::{ReadError, Row, head_of};
+use mesh_store::{ReadError, Row, Unreadable, head_of};
 use proto_msgs::{
     numbers::last_block_height::NODE,
     v2::{LastBlockHeightReply, LastBlockHeightRequest},
@@ -68,7 +68,7 @@ impl Handler<Ask<LastBlockHeightRequest>> for NodeInfo {
                 (block, read_at) = (now, Instant::now());
                 row = store.point(include_str!("../../sql/last_block_height.sql"), &[]).await?;
             }
-            let (store_height, reply) = reply(&row, block)?
+            let (store_height, reply) = reply(&row, block, store.unreadable())?
                 .ok_or_else(|| Problem::new(Code::Unavailable, NODE, "no block is known yet"))?;
             *cache.borrow_mut() = Some(CachedReply { reply: reply.clone(), store: store_height, read_at });
             Ok(reply.into())
@@ -87,7 +87,11 @@ fn newest(observation: &crate::node::Observation) -> Result<Block, Problem> {
 }
 
 /// The reply and the store's height; `None` while no block is known.
-fn reply(row: &Row, block: Option<Block>) -> Result<Option<(Option<u64>, LastBlockHeightReply)>, ReadError> {
+fn reply(
+    row: &Row,
+    block: Option<Block>,
+    unreadable: &Unreadable,
+) -> Result<Option<(Option<u64>, LastBlockHeightReply)>, ReadError> {
     let store_height = head_of(row)?.map(|(height, _)| height);
     let block = match (block, store_height) {
         (Some(block), _) => block,
@@ -101,20 +105,23 @@ fn reply(row: &Row, block: Option<Block>) -> Result<Option<(Option<u64>, LastBlo
         height: block.height,
         hash: block.hash,
         spam_pow_hash_function: text("hash_function")?.unwrap_or_else(|| HASH_FUNCTION.to_owned()),
-        spam_pow_difficulty: parameter("spam.pow.difficulty", text("difficulty")?, 0..=256, 15),
+        spam_pow_difficulty: parameter(unreadable, "spam.pow.difficulty", text("difficulty")?, 0..=256, 15),
         spam_pow_number_of_past_blocks: parameter(
+            unreadable,
             "spam.pow.numberOfPastBlocks",
             text("past_blocks")?,
             5..=500,
             100,
         ),
         spam_pow_number_of_tx_per_block: parameter(
+            unreadable,
             "spam.pow.numberOfTxPerBlock",
             text("tx_per_block")?,
             1..=u32::MAX,
             2,
         ),
         spam_pow_increasing_difficulty: parameter(
+            unreadable,
             "spam.pow.increaseDifficulty",
             text("increasing")?,
             0..=1,
@@ -126,20 +133,18 @@ fn reply(row: &Row, block: Option<Block>) -> Result<Option<(Option<u64>, LastBlo
 }
 
 /// A stored parameter, or its default when it is absent or outside its range (contract 4.8).
-fn parameter<T>(key: &str, stored: Option<String>, range: RangeInclusive<T>, default: T) -> T
-where
-    T: FromStr + PartialOrd + Debug,
-{
+fn parameter<T: FromStr + PartialOrd>(
+    unreadable: &Unreadable,
+    key: &str,
+    stored: Option<String>,
+    range: RangeInclusive<T>,
+    default: T,
+) -> T {
     let Some(stored) = stored else { return default };
     match stored.trim().parse() {
         Ok(value) if range.contains(&value) => value,
         _ => {
-            tracing::warn!(
-                key,
-                stored,
-                ?default,
-                "a network parameter is out of range, its default is shown"
-            );
+            unreadable.note("network_parameters_current", key, "value", stored);
             default
         }
     }
@@ -151,7 +156,9 @@ mod tests {
 
     #[test]
     fn a_parameter_outside_its_range_shows_its_default() {
-        let difficulty = |stored: Option<&str>| parameter("d", stored.map(str::to_owned), 0..=256_u32, 15);
+        let unreadable = Unreadable::default();
+        let difficulty =
+            |stored: Option<&str>| parameter(&unreadable, "d", stored.map(str::to_owned), 0..=256_u32, 15);
         assert_eq!(difficulty(None), 15);
         assert_eq!(difficulty(Some("256")), 256);
         assert_eq!(difficulty(Some("257")), 15);

@@ -3,7 +3,7 @@
 use actix::{Context, Handler};
 use mesh_bus::{Answer, AnswerFuture, Ask};
 use mesh_problem::Problem;
-use mesh_store::{ReadError, Row, TimeUs, head_of};
+use mesh_store::{ReadError, RowReader, head_of};
 use proto_msgs::{
     numbers::get_withdrawal::WITHDRAWAL,
     v2::{
@@ -30,7 +30,8 @@ impl Handler<Ask<GetWithdrawalRequest>> for Query {
                 .point(include_str!("../../sql/get_withdrawal.sql"), &[&request.id])
                 .await
                 .map_err(failed)?;
-            let withdrawal = withdrawal(&row).map_err(failed)?;
+            let withdrawal =
+                withdrawal(&RowReader::new(&row, "withdrawals", "id", store.unreadable())).map_err(failed)?;
             let withdrawal = withdrawal
                 .ok_or_else(|| Problem::not_found(WITHDRAWAL, "no such withdrawal").with_inner(request.id))?;
             let head = head_of(&row).map_err(failed)?;
@@ -39,27 +40,30 @@ impl Handler<Ask<GetWithdrawalRequest>> for Query {
     }
 }
 
-fn withdrawal(row: &Row) -> Result<Option<Withdrawal>, ReadError> {
-    let Some(id) = row.try_get::<_, Option<String>>("id")? else { return Ok(None) };
-    let status: &str = row.try_get("status")?;
+fn withdrawal(row: &RowReader<'_>) -> Result<Option<Withdrawal>, ReadError> {
+    let Some(id) = row.get::<Option<String>>("id")? else { return Ok(None) };
     Ok(Some(Withdrawal {
         id,
-        party_id: row.try_get("party_id")?,
-        amount: row.try_get::<_, Option<String>>("amount")?.unwrap_or_else(|| "0".to_owned()),
-        asset: row.try_get("asset")?,
-        status: Status::from_str_name(status).unwrap_or_default().into(),
-        r#ref: row.try_get("ref")?,
-        tx_hash: row.try_get("foreign_tx_hash")?,
-        created_timestamp: row.try_get::<_, TimeUs>("created_timestamp")?.ns(),
-        withdrawn_timestamp: row.try_get::<_, TimeUs>("withdrawn_timestamp")?.ns(),
-        ext: Some(ext(&row.try_get("ext")?)),
+        party_id: row.get("party_id")?,
+        amount: row.whole("amount")?.unwrap_or_else(|| "0".to_owned()),
+        asset: row.get("asset")?,
+        status: row.named("status", Status::from_str_name)?.into(),
+        r#ref: row.get("ref")?,
+        tx_hash: row.get("foreign_tx_hash")?,
+        created_timestamp: row.ns("created_timestamp")?,
+        withdrawn_timestamp: row.ns("withdrawn_timestamp")?,
+        ext: Some(ext(row)?),
     }))
 }
 
-/// `{"erc20":{"receiverAddress":"0x…"}}` or anything else, which is shown as `{}` (DATA_MODEL 3.1).
-fn ext(stored: &Value) -> WithdrawExt {
+/// `{"erc20":{"receiverAddress":"0x…"}}`, or `{}` (DATA_MODEL 3.1).
+fn ext(row: &RowReader<'_>) -> Result<WithdrawExt, ReadError> {
+    let stored: Value = row.get("ext")?;
     let receiver = stored.pointer("/erc20/receiverAddress").and_then(Value::as_str);
+    if receiver.is_none() && stored.as_object().is_none_or(|ext| !ext.is_empty()) {
+        row.note("ext", &stored);
+    }
     let erc20 =
         |address: &str| withdraw_ext::Ext::Erc20(Erc20WithdrawExt { receiver_address: address.to_owned() });
-    WithdrawExt { ext: receiver.map(erc20) }
+    Ok(WithdrawExt { ext: receiver.map(erc20) })
 }

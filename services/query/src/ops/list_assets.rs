@@ -1,7 +1,7 @@
 //! ListAssets: the latest version of each asset.
 
 use mesh_problem::Problem;
-use mesh_store::{Filter, KeyKind, List, ReadError, Row, Value};
+use mesh_store::{Filter, KeyKind, List, ReadError, RowReader, Value};
 use proto_msgs::{
     numbers::list_assets::ASSETS as FAILED,
     v2::{
@@ -20,7 +20,7 @@ pub static ASSETS: List = List {
         "name",
         "symbol",
         "coalesce(decimals, 0) AS decimals",
-        "coalesce(quantum::text, '') AS quantum",
+        "quantum::text AS quantum",
         "status::text AS status",
         "coalesce(erc20_contract, '') AS erc20_contract",
     ],
@@ -47,16 +47,15 @@ impl PagedList for ListAssetsRequest {
         Ok(vec![status])
     }
 
-    fn node(row: &Row) -> Result<Asset, ReadError> {
-        let status: &str = row.try_get("status")?;
+    fn node(row: &RowReader<'_>) -> Result<Asset, ReadError> {
         Ok(Asset {
-            id: row.try_get("id")?,
-            name: row.try_get("name")?,
-            symbol: row.try_get("symbol")?,
-            decimals: row.try_get("decimals")?,
-            quantum: row.try_get("quantum")?,
-            status: Status::from_str_name(status).unwrap_or_default().into(),
-            erc20_contract: row.try_get("erc20_contract")?,
+            id: row.get("id")?,
+            name: row.get("name")?,
+            symbol: row.get("symbol")?,
+            decimals: row.get("decimals")?,
+            quantum: row.decimal("quantum")?.unwrap_or_default(),
+            status: row.named("status", Status::from_str_name)?.into(),
+            erc20_contract: row.get("erc20_contract")?,
         })
     }
 

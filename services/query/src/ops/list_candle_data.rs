@@ -1,7 +1,7 @@
 //! ListCandleData: candles of one market and interval.
 
 use mesh_problem::Problem;
-use mesh_store::{Filter, KeyKind, List, ReadError, Row, TimeRange, TimeUs, Value};
+use mesh_store::{Filter, KeyKind, List, ReadError, RowReader, TimeRange, Value};
 use proto_msgs::{
     numbers::list_candle_data::{CANDLE_ID_INVALID, CANDLES as FAILED, TIMES},
     v2::{Candle, CandleEdge, CandlePage, ListCandleDataReply, ListCandleDataRequest, PageInfo, Pagination},
@@ -46,16 +46,15 @@ impl PagedList for ListCandleDataRequest {
         Ok(vec![interval, market, range.first().map(Value::Time), range.last().map(Value::Time)])
     }
 
-    fn node(row: &Row) -> Result<Candle, ReadError> {
-        let volume: &str = row.try_get("volume")?;
+    fn node(row: &RowReader<'_>) -> Result<Candle, ReadError> {
         Ok(Candle {
-            start: row.try_get::<_, TimeUs>("period_start")?.ns(),
-            last_update: row.try_get::<_, TimeUs>("last_update_in_period")?.ns(),
-            high: row.try_get("high")?,
-            low: row.try_get("low")?,
-            open: row.try_get("open")?,
-            close: row.try_get("close")?,
-            volume: volume.parse().map_err(|_| ReadError::Unreadable(format!("volume {volume}")))?,
+            start: row.ns("period_start")?,
+            last_update: row.ns("last_update_in_period")?,
+            high: row.whole("high")?.unwrap_or_default(),
+            low: row.whole("low")?.unwrap_or_default(),
+            open: row.whole("open")?.unwrap_or_default(),
+            close: row.whole("close")?.unwrap_or_default(),
+            volume: row.unsigned_text("volume")?,
         })
     }
 

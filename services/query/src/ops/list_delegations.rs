@@ -1,7 +1,7 @@
 //! ListDelegations: the latest amount per party, node and epoch.
 
 use mesh_problem::Problem;
-use mesh_store::{Filter, KeyKind, List, ReadError, Row, Value};
+use mesh_store::{Filter, KeyKind, List, ReadError, RowReader, Value};
 use proto_msgs::{
     numbers::list_delegations::DELEGATIONS as FAILED,
     v2::{
@@ -45,12 +45,12 @@ impl PagedList for ListDelegationsRequest {
         ])
     }
 
-    fn node(row: &Row) -> Result<Delegation, ReadError> {
+    fn node(row: &RowReader<'_>) -> Result<Delegation, ReadError> {
         Ok(Delegation {
-            party: row.try_get("party_id")?,
-            node_id: row.try_get("node_id")?,
-            amount: row.try_get("amount")?,
-            epoch_seq: row.try_get::<_, i64>("epoch_id")?.to_string(),
+            party: row.get("party_id")?,
+            node_id: row.get("node_id")?,
+            amount: row.whole("amount")?.unwrap_or_default(),
+            epoch_seq: row.get::<i64>("epoch_id")?.to_string(),
         })
     }
 

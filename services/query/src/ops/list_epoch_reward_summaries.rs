@@ -1,7 +1,7 @@
 //! ListEpochRewardSummaries: rewards summed over parties per epoch, market, asset and reward type.
 
 use mesh_problem::Problem;
-use mesh_store::{Filter, KeyKind, List, ReadError, Row, Value};
+use mesh_store::{Filter, KeyKind, List, ReadError, RowReader, Value};
 use proto_msgs::{
     numbers::list_epoch_reward_summaries::{FILTER, SUMMARIES as FAILED},
     v2::{
@@ -49,14 +49,13 @@ impl PagedList for ListEpochRewardSummariesRequest {
         ])
     }
 
-    fn node(row: &Row) -> Result<EpochRewardSummary, ReadError> {
-        let epoch: i64 = row.try_get("epoch_id")?;
+    fn node(row: &RowReader<'_>) -> Result<EpochRewardSummary, ReadError> {
         Ok(EpochRewardSummary {
-            epoch: u64::try_from(epoch).map_err(|_| ReadError::Unreadable(format!("epoch {epoch}")))?,
-            asset_id: row.try_get("asset_id")?,
-            market_id: row.try_get("market_id")?,
-            reward_type: row.try_get("reward_type")?,
-            amount: row.try_get("amount")?,
+            epoch: row.unsigned("epoch_id")?,
+            asset_id: row.get("asset_id")?,
+            market_id: row.get("market_id")?,
+            reward_type: row.get("reward_type")?,
+            amount: row.whole("amount")?.unwrap_or_default(),
         })
     }
 

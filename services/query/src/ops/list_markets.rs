@@ -1,7 +1,7 @@
 //! ListMarkets: the latest definition of each market with its newest prices.
 
 use mesh_problem::Problem;
-use mesh_store::{Filter, KeyKind, List, ReadError, Row, Value};
+use mesh_store::{Filter, KeyKind, List, ReadError, RowReader, Value};
 use proto_msgs::{
     numbers::list_markets::MARKETS as FAILED,
     v2::{
@@ -27,10 +27,10 @@ pub static MARKETS: List = List {
         "trading_mode::text AS trading_mode",
         "state::text AS state",
         "opened_at_ns",
-        "coalesce(mark_price::text, '') AS mark_price",
-        "coalesce(best_bid_price::text, '') AS best_bid_price",
-        "coalesce(best_offer_price::text, '') AS best_offer_price",
-        "coalesce(open_interest::text, '') AS open_interest",
+        "mark_price::text AS mark_price",
+        "best_bid_price::text AS best_bid_price",
+        "best_offer_price::text AS best_offer_price",
+        "open_interest::text AS open_interest",
     ],
     is_grouped: false,
     filters: &[Filter::Matches("state = $::text::market_state_type"), Filter::Equal("settlement_asset")],
@@ -55,24 +55,22 @@ impl PagedList for ListMarketsRequest {
         Ok(vec![state, self.settlement_asset.map(Value::Text)])
     }
 
-    fn node(row: &Row) -> Result<Market, ReadError> {
-        let (trading_mode, state): (Option<&str>, Option<&str>) =
-            (row.try_get("trading_mode")?, row.try_get("state")?);
+    fn node(row: &RowReader<'_>) -> Result<Market, ReadError> {
         Ok(Market {
-            id: row.try_get("id")?,
-            code: row.try_get("code")?,
-            name: row.try_get("name")?,
-            quote_name: row.try_get("quote_name")?,
-            settlement_asset: row.try_get("settlement_asset")?,
-            decimal_places: row.try_get("decimal_places")?,
-            position_decimal_places: row.try_get("position_decimal_places")?,
-            trading_mode: trading_mode.and_then(MarketTradingMode::from_str_name).unwrap_or_default().into(),
-            state: state.and_then(MarketState::from_str_name).unwrap_or_default().into(),
-            opened_at: row.try_get("opened_at_ns")?,
-            mark_price: row.try_get("mark_price")?,
-            best_bid_price: row.try_get("best_bid_price")?,
-            best_offer_price: row.try_get("best_offer_price")?,
-            open_interest: row.try_get("open_interest")?,
+            id: row.get("id")?,
+            code: row.get("code")?,
+            name: row.get("name")?,
+            quote_name: row.get("quote_name")?,
+            settlement_asset: row.get("settlement_asset")?,
+            decimal_places: row.get("decimal_places")?,
+            position_decimal_places: row.get("position_decimal_places")?,
+            trading_mode: row.named("trading_mode", MarketTradingMode::from_str_name)?.into(),
+            state: row.named("state", MarketState::from_str_name)?.into(),
+            opened_at: row.get("opened_at_ns")?,
+            mark_price: row.whole("mark_price")?.unwrap_or_default(),
+            best_bid_price: row.whole("best_bid_price")?.unwrap_or_default(),
+            best_offer_price: row.whole("best_offer_price")?.unwrap_or_default(),
+            open_interest: row.whole("open_interest")?.unwrap_or_default(),
         })
     }
 

@@ -1,11 +1,12 @@
-//! ListPositions: the latest position of each party in each market.
+//! ListPositions: what each party holds in each market now, and what it held at the last settlement.
 
 use mesh_problem::Problem;
-use mesh_store::{Filter, KeyKind, List, ReadError, Row, TimeUs, Value};
+use mesh_store::{Filter, KeyKind, List, ReadError, RowReader, Value};
 use proto_msgs::{
     numbers::list_positions::POSITIONS as FAILED,
     v2::{
         ListPositionsReply, ListPositionsRequest, PageInfo, Pagination, Position, PositionEdge, PositionPage,
+        SettledPosition, position::Status,
     },
 };
 
@@ -17,6 +18,13 @@ pub static POSITIONS: List = List {
     table: "positions_current",
     key: &[KeyKind::Text.column("party_id"), KeyKind::Text.column("market_id")],
     columns: &[
+        "pending_open_volume",
+        // PostgreSQL rounds a half away from zero.
+        "round(pending_realised_pnl)::text AS pending_realised_pnl",
+        "round(pending_unrealised_pnl)::text AS pending_unrealised_pnl",
+        "round(pending_average_entry_market_price)::text AS pending_average_entry_market_price",
+        "round(loss_socialisation_amount)::text AS loss_socialisation_amount",
+        "distressed_status::text AS distressed_status",
         "open_volume",
         "realised_pnl::text AS realised_pnl",
         "unrealised_pnl::text AS unrealised_pnl",
@@ -42,15 +50,25 @@ impl PagedList for ListPositionsRequest {
         Ok(vec![self.party_id.map(Value::Text), self.market_id.map(Value::Text)])
     }
 
-    fn node(row: &Row) -> Result<Position, ReadError> {
+    fn node(row: &RowReader<'_>) -> Result<Position, ReadError> {
+        let decimal = |column| Ok::<_, ReadError>(row.decimal(column)?.unwrap_or_default());
+        let settled = SettledPosition {
+            open_volume: row.get("open_volume")?,
+            realised_pnl: decimal("realised_pnl")?,
+            unrealised_pnl: decimal("unrealised_pnl")?,
+            average_entry_price: decimal("average_entry_price")?,
+        };
         Ok(Position {
-            market_id: row.try_get("market_id")?,
-            party_id: row.try_get("party_id")?,
-            open_volume: row.try_get("open_volume")?,
-            realised_pnl: row.try_get("realised_pnl")?,
-            unrealised_pnl: row.try_get("unrealised_pnl")?,
-            average_entry_price: row.try_get("average_entry_price")?,
-            updated_at: row.try_get::<_, TimeUs>("block_time")?.ns(),
+            market_id: row.get("market_id")?,
+            party_id: row.get("party_id")?,
+            open_volume: row.get("pending_open_volume")?,
+            realised_pnl: decimal("pending_realised_pnl")?,
+            unrealised_pnl: decimal("pending_unrealised_pnl")?,
+            average_entry_price: decimal("pending_average_entry_market_price")?,
+            updated_at: row.ns("block_time")?,
+            loss_socialisation_amount: decimal("loss_socialisation_amount")?,
+            status: row.named("distressed_status", Status::from_str_name)?.into(),
+            settled: Some(settled),
         })
     }
 

@@ -1,7 +1,7 @@
 //! ListProtocolUpgradeProposals: the latest state of each proposal, by status and approver.
 
 use mesh_problem::Problem;
-use mesh_store::{Filter, KeyKind, List, ReadError, Row, Value};
+use mesh_store::{Filter, KeyKind, List, ReadError, RowReader, Value};
 use proto_msgs::{
     numbers::list_protocol_upgrade_proposals::PROPOSALS as FAILED,
     v2::{
@@ -18,7 +18,8 @@ pub static PROPOSALS: List = List {
     name: "pup",
     table: "protocol_upgrade_proposals_current",
     key: &[KeyKind::Integer.column("upgrade_block_height"), KeyKind::Text.column("network_release_tag")],
-    columns: &["approvers", "status::text AS status"],
+    // An array of several dimensions becomes one.
+    columns: &["ARRAY(SELECT unnest(approvers)) AS approvers", "status::text AS status"],
     is_grouped: false,
     filters: &[
         Filter::Matches("status = $::text::protocol_upgrade_proposal_status"),
@@ -46,14 +47,12 @@ impl PagedList for ListProtocolUpgradeProposalsRequest {
         Ok(vec![status.map(Value::Text), approver.map(Value::Text)])
     }
 
-    fn node(row: &Row) -> Result<ProtocolUpgradeProposal, ReadError> {
-        let (height, status): (i64, &str) = (row.try_get("upgrade_block_height")?, row.try_get("status")?);
+    fn node(row: &RowReader<'_>) -> Result<ProtocolUpgradeProposal, ReadError> {
         Ok(ProtocolUpgradeProposal {
-            upgrade_block_height: u64::try_from(height)
-                .map_err(|_| ReadError::Unreadable(format!("upgrade_block_height {height}")))?,
-            network_release_tag: row.try_get("network_release_tag")?,
-            approvers: row.try_get("approvers")?,
-            status: Status::from_str_name(status).unwrap_or_default().into(),
+            upgrade_block_height: row.unsigned("upgrade_block_height")?,
+            network_release_tag: row.get("network_release_tag")?,
+            approvers: row.texts("approvers")?,
+            status: row.named("status", Status::from_str_name)?.into(),
         })
     }
 

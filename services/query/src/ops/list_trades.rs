@@ -1,7 +1,7 @@
 //! ListTrades: trades by market and by party on either side.
 
 use mesh_problem::Problem;
-use mesh_store::{Filter, KeyKind, List, ReadError, Row, TimeRange, TimeUs, Value};
+use mesh_store::{Filter, KeyKind, List, ReadError, RowReader, TimeRange, Value};
 use proto_msgs::{
     numbers::list_trades::{DATE_RANGE, TRADES as FAILED},
     v2::{
@@ -24,10 +24,10 @@ pub static TRADES: List = List {
         "size",
         "buyer",
         "seller",
-        "aggressor",
+        "aggressor::int4 AS aggressor",
         "buy_order",
         "sell_order",
-        "type",
+        "type::int4 AS type",
     ],
     is_grouped: false,
     filters: &[
@@ -60,22 +60,19 @@ impl PagedList for ListTradesRequest {
         ])
     }
 
-    fn node(row: &Row) -> Result<Trade, ReadError> {
-        let size: i64 = row.try_get("size")?;
-        let (aggressor, kind): (Option<i16>, i16) = (row.try_get("aggressor")?, row.try_get("type")?);
-        let aggressor = Side::try_from(i32::from(aggressor.unwrap_or_default())).unwrap_or_default();
+    fn node(row: &RowReader<'_>) -> Result<Trade, ReadError> {
         Ok(Trade {
-            id: row.try_get("id")?,
-            market_id: row.try_get("market_id")?,
-            price: row.try_get("price")?,
-            size: u64::try_from(size).map_err(|_| ReadError::Unreadable(format!("size {size}")))?,
-            buyer: row.try_get("buyer")?,
-            seller: row.try_get("seller")?,
-            aggressor: aggressor.into(),
-            buy_order: row.try_get("buy_order")?,
-            sell_order: row.try_get("sell_order")?,
-            r#type: Type::try_from(i32::from(kind)).unwrap_or_default().into(),
-            timestamp: row.try_get::<_, TimeUs>("synthetic_time")?.ns(),
+            id: row.get("id")?,
+            market_id: row.get("market_id")?,
+            price: row.whole("price")?.unwrap_or_default(),
+            size: row.unsigned("size")?,
+            buyer: row.get("buyer")?,
+            seller: row.get("seller")?,
+            aggressor: row.numbered::<Side>("aggressor")?.into(),
+            buy_order: row.get("buy_order")?,
+            sell_order: row.get("sell_order")?,
+            r#type: row.numbered::<Type>("type")?.into(),
+            timestamp: row.ns("synthetic_time")?,
         })
     }
 

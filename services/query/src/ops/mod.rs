@@ -1,5 +1,6 @@
 //! One file per operation, and the one row that each needs.
 
+mod data_source;
 mod get_oracle_spec;
 mod get_withdrawal;
 mod list_accounts;
@@ -14,6 +15,7 @@ mod list_protocol_upgrade_proposals;
 mod list_trades;
 
 use actix::Addr;
+pub use list_accounts::ACCOUNTS;
 pub use list_assets::ASSETS;
 pub use list_candle_data::CANDLES;
 pub use list_delegations::DELEGATIONS;

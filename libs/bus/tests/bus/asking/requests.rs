@@ -85,7 +85,7 @@ fn one_operation_may_not_have_all_places() {
     actix::System::new().block_on(async {
         let prefix = nuid::next();
         let bus = connect(&prefix).await;
-        let limits = Limits { in_flight: 4, per_operation: 2, timeout: TEST_TIMEOUT };
+        let limits = Limits { in_flight: 2, per_operation: 2, timeout: TEST_TIMEOUT };
         let (script, serving) = limited_replica(&prefix, limits).await;
         let _serving = serving;
         let waiting = request("wait");

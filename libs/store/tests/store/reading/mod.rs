@@ -2,6 +2,7 @@
 
 mod abandoned;
 mod head_watch;
+mod locked;
 mod outages;
 mod replica;
 

@@ -65,7 +65,7 @@ async fn point(store: &Store) -> Result<(), ReadError> {
 }
 
 async fn list(store: &Store) -> Result<(), ReadError> {
-    store.list("SELECT 1", &[]).await.map(drop)
+    store.list("one", "SELECT 1", &[]).await.map(drop)
 }
 
 /// Waits until both kinds of reads work, over all connections at the same time.

@@ -29,7 +29,7 @@ fn with_replica(primary: &Database, replica: &str) -> StoreConfig {
 /// The names of the databases that answer a point read and a list read.
 async fn answered_by(store: &Store) -> [String; 2] {
     let point = store.point(WHO, &[]).await.unwrap_or_else(|error| panic!("{error:?}"));
-    let list = store.list(WHO, &[]).await.unwrap_or_else(|error| panic!("{error:?}"));
+    let list = store.list("who", WHO, &[]).await.unwrap_or_else(|error| panic!("{error:?}"));
     [point.get("name"), list[0].get("name")]
 }
 

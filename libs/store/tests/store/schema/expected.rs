@@ -167,6 +167,8 @@ accounts
     primary key (id)
     unique (party_id, asset_id, market_id, type)
     index (market_id)
+    index (expression, expression, asset_id, expression)
+    index (expression, expression, asset_id, expression)
 current_balances
     primary key (account_id)
 delegations_current

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import type { Schemas } from "../api";
 import { counted, word } from "../format";
-import { Amount, AssetName, AveragePrice, MarketName, Price, Size } from "../named";
+import { Amount, AssetName, MarketName, Price, Size } from "../named";
 import { assets, markets, type AnyRegister, type Asset, type Market } from "../names";
 import { Figure, Foreign, Id, Time } from "../parts";
 import { link } from "../route";
@@ -172,10 +172,13 @@ const trades: List<Schemas["Trade"]> = {
   page: (answer: Schemas["ListTradesReply"]) => answer.trades,
 };
 
+const POSITION_STATUS = "POSITION_STATUS_";
+
 const positions: List<Schemas["Position"]> = {
   name: "positions",
   title: "Positions",
-  about: "What each party holds in each market; a volume below zero is sold.",
+  about:
+    "What each party holds in each market now, trades since the last settlement included; a volume below zero is sold.",
   path: "api/v2/positions",
   method: "api.v2.Query/ListPositions",
   filters: [{ name: "partyId", label: "Party", form: PARTY, hint: PARTY_HINT }, byMarket("marketId")],
@@ -183,9 +186,14 @@ const positions: List<Schemas["Position"]> = {
     { name: "Party", cell: (row) => ofParty(row.partyId) },
     { name: "Market", cell: (row) => <MarketName id={row.marketId} /> },
     inMarket("Volume", (row, market) => <Size value={row.openVolume} market={market} />),
-    inMarket("Average entry price", (row, market) => <AveragePrice value={row.averageEntryPrice} market={market} />),
+    inMarket("Average entry price", (row, market) => <Price value={row.averageEntryPrice} market={market} />),
     inMarket("Realised", (row, market) => <Amount value={row.realisedPnl} asset={market?.settlementAsset ?? ""} />),
     inMarket("Unrealised", (row, market) => <Amount value={row.unrealisedPnl} asset={market?.settlementAsset ?? ""} />),
+    inMarket("Shared loss", (row, market) => (
+      <Amount value={row.lossSocialisationAmount} asset={market?.settlementAsset ?? ""} />
+    )),
+    inMarket("Settled volume", (row, market) => <Size value={row.settled.openVolume} market={market} />),
+    { name: "Status", cell: (row) => (row.status === POSITION_STATUS + "UNSPECIFIED" ? "" : word(row.status, POSITION_STATUS)) },
     { name: "Updated", cell: (row) => <Time ns={row.updatedAt} /> },
   ],
   page: (answer: Schemas["ListPositionsReply"]) => answer.positions,

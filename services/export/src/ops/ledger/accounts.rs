@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use mesh_store::{ReadError, Row};
+use mesh_store::{ReadError, Row, RowReader, Unreadable};
 use proto_msgs::v2::AccountType;
 use quick_cache::sync::Cache;
 
@@ -22,15 +22,16 @@ pub(crate) struct Account {
 
 impl Account {
     /// The account of a row with its id; `None` when the row holds none.
-    fn read(row: &Row) -> Result<Option<(String, Self)>, ReadError> {
-        let Some(id) = row.try_get("id")? else { return Ok(None) };
-        let (market, party): (Option<&str>, Option<&str>) =
-            (row.try_get("market_id")?, row.try_get("party_id")?);
+    fn read(row: &RowReader<'_>) -> Result<Option<(String, Self)>, ReadError> {
+        let Some(id) = row.get("id")? else { return Ok(None) };
+        let (market, party): (Option<&str>, Option<&str>) = (row.get("market_id")?, row.get("party_id")?);
+        let has_type = row.get::<Option<i32>>("type")?.is_some();
+        let kind: AccountType = row.numbered("type")?;
         let mut fields = Vec::with_capacity(160);
         write_text(&mut fields, market);
         write_text(&mut fields, party);
-        write_text(&mut fields, type_name(row.try_get("type")?));
-        Ok(Some((id, Self { party: party.map(str::to_owned), asset: row.try_get("asset_id")?, fields })))
+        write_text(&mut fields, has_type.then(|| type_name(kind)));
+        Ok(Some((id, Self { party: party.map(str::to_owned), asset: row.get("asset_id")?, fields })))
     }
 }
 
@@ -76,10 +77,15 @@ impl AccountLookup {
     ///
     /// # Errors
     /// When the rows do not hold what their statement promises.
-    pub(crate) fn add_rows(&mut self, rows: &[Row]) -> Result<Vec<String>, ReadError> {
+    pub(crate) fn add_rows(
+        &mut self,
+        rows: &[Row],
+        unreadable: &Unreadable,
+    ) -> Result<Vec<String>, ReadError> {
         let mut ids = Vec::new();
         for row in rows {
-            let Some((id, account)) = Account::read(row)? else { continue };
+            let row = RowReader::new(row, "accounts", "id", unreadable);
+            let Some((id, account)) = Account::read(&row)? else { continue };
             let account = Arc::new(account);
             self.cache.accounts.insert(id.clone(), Arc::clone(&account));
             self.known.insert(id.clone(), Some(account));
@@ -97,14 +103,9 @@ impl AccountLookup {
 }
 
 /// The name of a type without its prefix (L4).
-fn type_name(number: Option<i32>) -> Option<&'static str> {
-    let number = number?;
-    let known = AccountType::try_from(number).unwrap_or_else(|_| {
-        tracing::warn!(number, "an account has an unknown type");
-        AccountType::Unspecified
-    });
-    let name = known.as_str_name();
-    Some(name.strip_prefix("ACCOUNT_TYPE_").unwrap_or(name))
+fn type_name(kind: AccountType) -> &'static str {
+    let name = kind.as_str_name();
+    name.strip_prefix("ACCOUNT_TYPE_").unwrap_or(name)
 }
 
 #[cfg(test)]
@@ -113,8 +114,7 @@ mod tests {
 
     #[test]
     fn a_type_is_a_name_without_its_prefix() {
-        assert_eq!(type_name(Some(3)), Some("MARGIN"));
-        assert_eq!(type_name(Some(99)), Some("UNSPECIFIED"));
-        assert_eq!(type_name(None), None);
+        assert_eq!(type_name(AccountType::Margin), "MARGIN");
+        assert_eq!(type_name(AccountType::Unspecified), "UNSPECIFIED");
     }
 }

@@ -32,7 +32,7 @@ impl Writer {
     ) -> Result<(), ReadError> {
         if self.written != Some(block_time) {
             self.time.clear();
-            write_time(&mut self.time, block_time)?;
+            write_time(&mut self.time, block_time);
             self.written = Some(block_time);
         }
         out.extend_from_slice(&self.time);
@@ -59,11 +59,11 @@ fn is_of(account: &Account, party: &str) -> bool {
     account.party.as_deref() == Some(party)
 }
 
-/// A whole number with the other sign; zero has none.
+/// A whole number with the other sign; zero and NaN have none.
 fn write_negated(out: &mut Vec<u8>, number: &str) {
     match number.strip_prefix('-') {
         Some(positive) => out.extend_from_slice(positive.as_bytes()),
-        None if number == "0" => out.push(b'0'),
+        None if matches!(number, "0" | "NaN") => out.extend_from_slice(number.as_bytes()),
         None => {
             out.push(b'-');
             out.extend_from_slice(number.as_bytes());
@@ -71,9 +71,10 @@ fn write_negated(out: &mut Vec<u8>, number: &str) {
     }
 }
 
-fn write_time(out: &mut Vec<u8>, time: TimeUs) -> Result<(), ReadError> {
-    let unreadable = |_| ReadError::Unreadable(format!("a time {} microseconds from 1970", time.0));
-    let at = Timestamp::from_microsecond(time.0).map_err(unreadable)?;
+/// Writes a time; one that is out of reach (years below -9999 and above 9999) as the nearest.
+fn write_time(out: &mut Vec<u8>, time: TimeUs) {
+    let time = TimeUs(time.0.clamp(Timestamp::MIN.as_microsecond(), Timestamp::MAX.as_microsecond()));
+    let at = Timestamp::from_microsecond(time.0).unwrap_or_default();
     let at: DateTime = TimeZone::UTC.to_datetime(at);
     // Four digits of the year are enough: no block is older than year 0 or newer than 9999.
     let text = format!(
@@ -91,7 +92,6 @@ fn write_time(out: &mut Vec<u8>, time: TimeUs) -> Result<(), ReadError> {
         out.extend_from_slice(format!(".{micros:06}").trim_end_matches('0').as_bytes());
     }
     out.extend_from_slice(b"+00");
-    Ok(())
 }
 
 #[cfg(test)]
@@ -100,7 +100,7 @@ mod tests {
 
     fn time(us: i64) -> String {
         let mut out = Vec::new();
-        write_time(&mut out, TimeUs(us)).unwrap();
+        write_time(&mut out, TimeUs(us));
         String::from_utf8(out).unwrap()
     }
 
@@ -109,12 +109,13 @@ mod tests {
         assert_eq!(time(1_687_257_080_120_456), "2023-06-20 10:31:20.120456+00");
         assert_eq!(time(1_687_257_080_120_000), "2023-06-20 10:31:20.12+00");
         assert_eq!(time(1_687_257_080_000_000), "2023-06-20 10:31:20+00");
+        assert_eq!(time(i64::MAX), "9999-12-30 22:00:00.999999+00", "as `infinity` is read");
         assert_eq!(time(-1), "1969-12-31 23:59:59.999999+00");
     }
 
     #[test]
     fn a_number_changes_its_sign_and_zero_has_none() {
-        for (number, negated) in [("5", "-5"), ("-5", "5"), ("0", "0")] {
+        for (number, negated) in [("5", "-5"), ("-5", "5"), ("0", "0"), ("NaN", "NaN")] {
             let mut out = Vec::new();
             write_negated(&mut out, number);
             assert_eq!(String::from_utf8(out).unwrap(), negated);

@@ -240,7 +240,10 @@ impl Walk {
             let sql = include_str!("../../../sql/ledger_accounts_of.sql");
             let parameters: &[Parameter<'_>] = &[&self.filter.party, &self.filter.asset];
             let rows = list(&self.store, self.position.bound, sql, parameters).await?;
-            let ids = self.accounts.add_rows(&rows).map_err(|error| error.problem(LEDGER))?;
+            let ids = self
+                .accounts
+                .add_rows(&rows, self.store.unreadable())
+                .map_err(|error| error.problem(LEDGER))?;
             self.entries = Some(Entries::new(ids, self.position.after));
             return Ok(());
         };
@@ -308,7 +311,7 @@ impl Walk {
         missing.dedup();
         let sql = include_str!("../../../sql/ledger_accounts_named.sql");
         let stored = list(&self.store, self.position.bound, sql, &[&missing]).await?;
-        self.accounts.add_rows(&stored).map_err(unreadable)?;
+        self.accounts.add_rows(&stored, self.store.unreadable()).map_err(unreadable)?;
         self.accounts.mark_absent(missing);
         Ok(self.find_accounts(rows).map_err(unreadable)?.0)
     }
@@ -339,7 +342,7 @@ async fn list(
     sql: &'static str,
     parameters: &[Parameter<'_>],
 ) -> Result<Vec<Row>, Problem> {
-    let rows = store.list(sql, parameters).await.map_err(|error| error.problem(LEDGER))?;
+    let rows = store.list("ledger", sql, parameters).await.map_err(|error| error.problem(LEDGER))?;
     let head = rows.first().map(head_of).transpose().map_err(|error| error.problem(LEDGER))?;
     let head = head.flatten().map(|(_, time_ns)| TimeUs::at_or_before_ns(time_ns));
     if head < bound {

@@ -1,0 +1,81 @@
+//! The size of answers in bytes (P5, 4.9): clients of gRPC accept messages of 4 MiB.
+
+use mesh_testbed::{Database, Mesh};
+use mesh_tests::{
+    client::MeshClient,
+    rpc::{Call, Rpc, assert_refused},
+};
+
+use crate::paging::{
+    list::List,
+    page::{PageRequest, View},
+};
+
+/// A thousand proposals of a hundred approvers each: 6.66 MB of protobuf.
+const PROPOSALS: &str = "INSERT INTO protocol_upgrade_proposals
+    SELECT n, 'v1', ARRAY(SELECT lpad(to_hex(1000 * n + key), 64, '0') FROM generate_series(1, 100) AS key),
+        'PROTOCOL_UPGRADE_PROPOSAL_STATUS_PENDING', 'tx', '2023-01-01 00:00:00+00'
+    FROM generate_series(1, 1000) AS n";
+
+/// 3 MiB of rows in protobuf, and what one more row has.
+const ROWS: std::ops::RangeInclusive<usize> = 465..=476;
+
+#[tokio::test]
+async fn a_page_is_cut_at_3_mib_in_either_direction() {
+    let database = Database::fresh().await;
+    database.connect().await.batch_execute(PROPOSALS).await.unwrap();
+    let mesh = Mesh::start(&database).await;
+    let (mesh_client, rpc) = (MeshClient::new(&mesh), Rpc::connect(&mesh).await);
+    let view = View::new(List::Proposals, "", Vec::new());
+    for is_forward in [true, false] {
+        let ask = || if is_forward { PageRequest::first(1000) } else { PageRequest::last(1000) };
+        let (mut walked, mut next, mut pages) = (Vec::new(), ask(), 0);
+        loop {
+            let page = view.answer(&mesh_client, &next).await;
+            pages += 1;
+            let called = Call::from_path(&format!("{}{}", view.path, next.query())).unwrap();
+            rpc.call(&called).await.expect("a client of gRPC takes it");
+            let mut heights: Vec<_> =
+                page.nodes().map(|node| node["upgradeBlockHeight"].as_str().unwrap().to_owned()).collect();
+            let (has_more, has_less) = if is_forward {
+                (page.has_next, page.has_previous)
+            } else {
+                (page.has_previous, page.has_next)
+            };
+            assert_eq!(has_less, pages > 1);
+            let cursor = if is_forward { &page.end } else { &page.start };
+            next = ask().cursor(cursor);
+            if has_more {
+                assert!(ROWS.contains(&heights.len()), "{} rows", heights.len());
+            }
+            if is_forward {
+                walked.append(&mut heights);
+            } else {
+                heights.append(&mut walked);
+                walked = heights;
+            }
+            if !has_more {
+                break;
+            }
+        }
+        let all: Vec<_> = (1..=1000).rev().map(|height: i32| height.to_string()).collect();
+        assert_eq!((walked, pages), (all, 3), "forward: {is_forward}");
+    }
+}
+
+#[tokio::test]
+async fn all_accounts_above_3_mib_are_refused_over_grpc_and_can_be_paged() {
+    let database = Database::fresh().await;
+    let accounts = "INSERT INTO accounts (id, party_id, asset_id, market_id, type, tx_hash, block_time)
+        SELECT n::text, lpad(to_hex(n), 64, '0'), repeat('f', 64), repeat('e', 64), 3, 'tx', '2023-01-01 00:00:00+00'
+        FROM generate_series(1, 20000) AS n";
+    database.connect().await.batch_execute(accounts).await.unwrap();
+    let mesh = Mesh::start(&database).await;
+    let rpc = Rpc::connect(&mesh).await;
+    let call = async |path: &str| rpc.call(&Call::from_path(path).unwrap()).await;
+    assert_refused(call("/accounts").await, 9, 80_006);
+    assert!(call("/accounts?pagination.first=5000").await.is_ok());
+    assert!(call(&format!("/accounts?party={:064x}", 7)).await.is_ok());
+    let whole = MeshClient::new(&mesh).get("/accounts").await;
+    assert_eq!(whole.json()["accounts"].as_array().unwrap().len(), 20_000, "over HTTP");
+}
