@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// The table of 2.1: code, name, HTTP statuses, whether `Retry-After` is present.
 const CODES: [(i64, &str, &[u16], bool); 10] = [
-    (3, "InvalidArgument", &[400, 414, 431], false),
+    (3, "InvalidArgument", &[400, 414, 415, 416, 431], false),
     (4, "DeadlineExceeded", &[504], true),
     (4, "DeadlineExceeded", &[408], false),
     (5, "NotFound", &[404], false),
@@ -73,6 +73,9 @@ pub fn read(answer: &impl HttpAnswer) -> Result<Problem, String> {
     }
     if header("x-request-id").is_none_or(|id| id.is_empty()) {
         return Err("there is no X-Request-Id".to_owned());
+    }
+    if header("cache-control") != Some("no-store") {
+        return Err(format!("Cache-Control is {:?}", header("cache-control")));
     }
     let body: Value =
         serde_json::from_slice(answer.body()).map_err(|error| format!("the body is not JSON: {error}"))?;

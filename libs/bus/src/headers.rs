@@ -92,13 +92,14 @@ pub(crate) fn ask(encoding: Encoding, left: Duration, request_id: &str) -> Strin
     format!("{} {} {} {request_id}", encoding.as_str(), left.as_millis(), now_ms())
 }
 
-/// The `Mesh-Reply` header of a reply, e.g. `height=5 time=1700000000000000000 digest=77 gzip part=0/2`.
+/// The `Mesh-Reply` header of a reply, e.g.
+/// `height=5 time=1700000000000000000 content=00ff… gzip part=0/2`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ReplyHeader {
     /// The store when the reply was read: height and time of the block, nanoseconds since the Unix epoch.
     pub(crate) head: Option<Head>,
-    /// A checksum of the content, the same for all JSON forms.
-    pub(crate) digest: Option<u32>,
+    /// A digest of the content, the same for all JSON forms.
+    pub(crate) digest: Option<u128>,
     /// Whether the reply is compressed.
     pub(crate) gzipped: bool,
     /// Index of this message in the reply, from 0.
@@ -116,12 +117,12 @@ impl Default for ReplyHeader {
 impl ReplyHeader {
     /// The header's value; `None` when it would be empty.
     pub(crate) fn write(&self) -> Option<String> {
-        let mut text = String::with_capacity(80);
+        let mut text = String::with_capacity(112);
         if let Some(Head { height, time_ns }) = self.head {
             let _ = write!(text, "height={height} time={time_ns} ");
         }
         if let Some(digest) = self.digest {
-            let _ = write!(text, "digest={digest} ");
+            let _ = write!(text, "content={digest:032x} ");
         }
         if self.gzipped {
             text.push_str("gzip ");
@@ -141,7 +142,7 @@ impl ReplyHeader {
             match word.split_once('=') {
                 Some(("height", value)) => height = value.parse().ok(),
                 Some(("time", value)) => time_ns = value.parse().ok(),
-                Some(("digest", value)) => read.digest = value.parse().ok(),
+                Some(("content", value)) => read.digest = u128::from_str_radix(value, 16).ok(),
                 Some(("part", value)) => {
                     let part_of = value.split_once('/');
                     let part_of = part_of.and_then(|(part, parts)| part.parse().ok().zip(parts.parse().ok()));
@@ -224,7 +225,7 @@ mod tests {
         for header in [
             ReplyHeader::default(),
             ReplyHeader { head, ..ReplyHeader::default() },
-            ReplyHeader { head, digest: Some(u32::MAX), gzipped: true, part: 1, parts: 3 },
+            ReplyHeader { head, digest: Some(u128::MAX - 1), gzipped: true, part: 1, parts: 3 },
         ] {
             let mut headers = HeaderMap::new();
             if let Some(text) = header.write() {
@@ -233,7 +234,7 @@ mod tests {
             assert_eq!(ReplyHeader::read(&headers), header);
         }
         let mut headers = HeaderMap::new();
-        headers.insert(REPLY, "height=x part=1 what=ever  gzip");
+        headers.insert(REPLY, "height=x part=1 what=ever digest=77 content=x  gzip");
         assert_eq!(ReplyHeader::read(&headers), ReplyHeader { gzipped: true, ..ReplyHeader::default() });
     }
 }

@@ -23,7 +23,7 @@ pub(crate) struct Rendered {
     body: Bytes,
     gzipped: bool,
     head: Option<Head>,
-    digest: Option<u32>,
+    digest: Option<u128>,
 }
 
 impl Rendered {
@@ -37,7 +37,7 @@ impl Rendered {
         body: Vec<u8>,
         encoding: Encoding,
         head: Option<Head>,
-        digest: Option<u32>,
+        digest: Option<u128>,
     ) -> Self {
         let (body, gzipped) = compress(body, encoding).await;
         Self { body, gzipped, head, digest }

@@ -9,7 +9,7 @@ const ALL: [(&str, &str, &str); 18] = [
     (
         "Cache-Control",
         "string",
-        "How long the answer may be kept. `no-cache`: as long as it is asked for again by its tag.",
+        "How long the answer may be kept. `no-cache`: as long as it is asked for again by its tag. Errors: `no-store`.",
     ),
     ("Content-Disposition", "string", "The name under which to save the file."),
     ("Content-Length", "string", "Length of the body, bytes."),
@@ -21,7 +21,7 @@ const ALL: [(&str, &str, &str); 18] = [
     (
         "ETag",
         "string",
-        "Tag of the answer, for `If-None-Match`. A strong one (without `W/`) names the very bytes, for `If-Range` and `If-Match`.",
+        "Tag of the content, for `If-None-Match`. A strong one (without `W/`) names the very bytes, for `If-Range` and `If-Match`.",
     ),
     ("Preference-Applied", "string", "`handling=strict` when the request asked for that by `Prefer`."),
     ("RateLimit-Limit", "string", "Requests that may come at once."),
@@ -64,6 +64,11 @@ pub(crate) fn shared() -> Json {
 /// The headers of a response of an operation: these, and those of every response.
 pub(crate) fn of(names: &[&str]) -> Json {
     references(names.iter().chain(&["X-Request-Id", "X-Ignored", "Preference-Applied"]))
+}
+
+/// The headers of an error: these, and those of every error.
+pub(crate) fn of_error(names: &[&str]) -> Json {
+    of(&[names, &["Cache-Control"]].concat())
 }
 
 /// The headers of a page that the edge answers by itself: these, and those of every page.

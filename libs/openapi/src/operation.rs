@@ -187,6 +187,6 @@ pub(crate) fn unchanged(headers: Json) -> Json {
 fn without_body(status: u16, response: Json) -> Json {
     match response {
         Json::Object(members) if status < 400 => Json::Object(members).without("content"),
-        _ => object! { "description" => "As for GET, without a body.", "headers" => headers::of(&[]) },
+        _ => object! { "description" => "As for GET, without a body.", "headers" => headers::of_error(&[]) },
     }
 }

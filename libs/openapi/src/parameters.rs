@@ -95,7 +95,8 @@ pub(crate) fn shared() -> Json {
         ),
         "If-None-Match" => header(
             "If-None-Match",
-            "The `ETag` of an earlier answer: when nothing has changed since, the answer is 304 without a body.",
+            "The `ETag` of an earlier answer: when the answer is still the same, whatever blocks have come since, the response \
+             is 304 without a body.",
         ),
         "If-Range" => header(
             "If-Range",

@@ -35,6 +35,15 @@ static EVERYWHERE: [Row; 10] = [
     (504, Code::DeadlineExceeded, NOT_MAPPED, "a service or the database did not answer in time", "Late"),
 ];
 
+/// Errors of every operation that takes a body.
+static OF_POSTS: [Row; 1] = [(
+    415,
+    Code::InvalidArgument,
+    NOT_MAPPED,
+    "the media type is gRPC-Web, or gRPC with another codec than protobuf or over HTTP/1.1; so on every path",
+    "NotSpoken",
+)];
+
 /// Errors of every read and page.
 static OF_READS: [Row; 1] = [(
     412,
@@ -63,6 +72,8 @@ impl Refusals {
         if operation.method == Method::Get {
             refusals.add_parameters(operation);
             refusals.add_everywhere(&OF_READS);
+        } else {
+            refusals.add_everywhere(&OF_POSTS);
         }
         for refusal in &note.refusals {
             let code = Code::from_number(u8::try_from(refusal.code).unwrap_or_default());
@@ -162,7 +173,7 @@ impl Refusals {
 pub(crate) fn shared() -> Json {
     let mut named = object! {};
     let mut refusals = Refusals::default();
-    refusals.add_everywhere(EVERYWHERE.iter().chain(&OF_READS));
+    refusals.add_everywhere(EVERYWHERE.iter().chain(&OF_READS).chain(&OF_POSTS));
     for (status, refusals) in &refusals.0 {
         if let Some(name) = shared_name(*status, refusals) {
             named.put(name, described(*status, refusals, &[]));
@@ -173,7 +184,8 @@ pub(crate) fn shared() -> Json {
 
 /// The name of a response that is the same for all operations.
 fn shared_name(status: u16, refusals: &[Refusal]) -> Option<&'static str> {
-    let rows: Vec<_> = EVERYWHERE.iter().chain(&OF_READS).filter(|row| row.0 == status).collect();
+    let rows = EVERYWHERE.iter().chain(&OF_READS).chain(&OF_POSTS);
+    let rows: Vec<_> = rows.filter(|row| row.0 == status).collect();
     let is_same = rows.len() == refusals.len()
         && rows.iter().all(|row| refusals.iter().any(|own| (own.code, own.number) == (row.1, row.2)));
     if is_same { rows.first().map(|row| row.4) } else { None }
@@ -188,6 +200,7 @@ fn described(status: u16, refusals: &[Refusal], examples: &[Example]) -> Json {
         409 => "It is there already.",
         412 => "It is not what was meant.",
         413 | 414 | 431 => "The request is too large.",
+        415 => "The form of the request is not spoken here.",
         416 => "The file is shorter.",
         429 => "Slow down.",
         501 => "Not here.",
@@ -216,7 +229,7 @@ fn described(status: u16, refusals: &[Refusal], examples: &[Example]) -> Json {
         // Beside the schema and not within it, because a reference with more members is one that generators refuse.
         "x-rpc-codes" => codes,
         "x-application-numbers" => numbers,
-        "headers" => headers::of(names),
+        "headers" => headers::of_error(names),
         "content" => object! { "application/json" => body },
     }
 }

@@ -32,12 +32,13 @@ use crate::{
     },
     config::Config,
     decode::{
-        self, Decoded,
+        self, Decoded, accept,
         body::{self, Body},
+        percent::PathField,
     },
-    grpc::protocol::is_grpc,
+    grpc::protocol::GrpcKind,
     metrics::Metrics,
-    respond::{answer, download::Download, handling::HandlingNote},
+    respond::{answer, download::Download, gzip, handling::HandlingNote},
     route::{
         routes::{RouteMatch, Routes, WATCH},
         status::MeshStatus,
@@ -146,6 +147,9 @@ impl GatewayState {
             Ok(response) => response,
             Err(error) => answer::error(&error),
         };
+        if accept::accepts_gzip_alone(&head.headers) {
+            response = gzip::compress_whole(response).await;
+        }
         if head.method == Method::HEAD {
             response = answer::without_body(response);
         }
@@ -182,21 +186,17 @@ impl GatewayState {
         note: &mut HandlingNote,
     ) -> Result<Response, HttpError> {
         check_size(head.target().len(), &head.headers, &self.config.limits)?;
-        if is_grpc(&head.method, &head.headers) {
-            return Err(HttpError {
-                status: StatusCode::UNSUPPORTED_MEDIA_TYPE,
-                problem: Problem::new(Code::InvalidArgument, NOT_MAPPED, "gRPC is spoken over HTTP/2"),
-                allow: None,
-            });
+        if let Some(kind) = GrpcKind::of_request(&head.method, &head.headers) {
+            return Err(kind.refusal());
         }
         if head.method == Method::OPTIONS && head.uri.path() == "*" {
-            return Ok(answer::preflight(ALL_METHODS));
+            return Ok(answer::preflight(ALL_METHODS, &head.headers, &self.config));
         }
         let Some(matched) = matched else {
             return Err(Problem::not_found(NOT_MAPPED, "no such path").into());
         };
         if head.method == Method::OPTIONS {
-            return Ok(answer::preflight(matched.allow()));
+            return Ok(answer::preflight(matched.allow(), &head.headers, &self.config));
         }
         let is_read = matches!(head.method, Method::GET | Method::HEAD);
         match matched {
@@ -280,14 +280,14 @@ impl GatewayState {
         head: &RequestHead,
         body: &mut Body<warp::Error>,
         operation: &'static OperationInfo,
-        path: &[(&str, String)],
+        path: &[PathField],
         trace: Option<TraceContext>,
         note: &mut HandlingNote,
     ) -> Result<Response, HttpError> {
         // Before the permit: a slow body holds none.
         body::drain(body, &head.headers, &self.config.limits).await?;
         let _permit = self.admission.request(&head.client, &operation.name)?;
-        let gzip = answer::accepts_gzip(&head.headers);
+        let gzip = accept::accepts_gzip(&head.headers);
         let question = match &head.question {
             Some(question) => {
                 note.ignored.clone_from(&question.ignored);
@@ -324,7 +324,7 @@ impl GatewayState {
         &self,
         head: &RequestHead,
         body: &mut Body<warp::Error>,
-        read: Option<(&'static OperationInfo, &[(&str, String)])>,
+        read: Option<(&'static OperationInfo, &[PathField])>,
         trace: Option<TraceContext>,
         note: &mut HandlingNote,
     ) -> Result<Response, HttpError> {
@@ -349,14 +349,14 @@ impl GatewayState {
         head: &RequestHead,
         body: &mut Body<warp::Error>,
         operation: &'static OperationInfo,
-        path: &[(&str, String)],
+        path: &[PathField],
         trace: Option<TraceContext>,
         note: &mut HandlingNote,
     ) -> Result<Response, HttpError> {
         let _permit = self.admission.request(&head.client, &operation.name)?;
         let body: Bytes = body::read_whole(body, &head.headers, &self.config.limits).await?;
         self.metrics.received_body(&operation.name, body.len());
-        let gzip = answer::accepts_gzip(&head.headers);
+        let gzip = accept::accepts_gzip(&head.headers);
         let context = self.call_context(head, self.config.limits.answer_time_of(operation), trace);
         let handling = note.read(&head.headers);
         let decoded = decode::from_http(operation, path, head.query(), &body, gzip, handling);

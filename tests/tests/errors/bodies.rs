@@ -8,8 +8,12 @@ use reqwest::Method;
 async fn a_body_that_is_not_utf_8_or_deeply_nested_is_malformed() {
     let mesh = MeshClient::fixture().await;
     for path in ["/transaction", "/transaction/check", "/transaction/raw", "/transaction/raw/check"] {
-        let request = mesh.request(Method::POST, path).body(b"{\"tx\":\"\xff\"}".to_vec());
-        assert_problem(&Answer::to(request).await, 400, 3, 10015);
+        for body in
+            [&b"{\"tx\":\"\xff\"}"[..], b"{\"x\":\"\xff\"}", b"{\"\xff\":1}", b"{\"x\":{\"y\":[\"\xc3\"]}}"]
+        {
+            let request = mesh.request(Method::POST, path).body(body.to_vec());
+            assert_problem(&Answer::to(request).await, 400, 3, 10015);
+        }
         let deep = format!("{}{}", "{\"x\":".repeat(100_000), "}".repeat(100_000));
         assert_problem(&mesh.post(path, &deep).await, 400, 3, 10015);
     }

@@ -44,7 +44,7 @@ async fn a_download_holds_what_postgresql_prints_and_says_so_in_advance() {
     assert_eq!(header("accept-ranges"), "bytes");
     assert_eq!(header("x-total-rows"), "4");
     assert_eq!(header("vary"), "Accept");
-    assert_eq!(header("cache-control"), "public, max-age=3600, immutable");
+    assert_eq!(header("cache-control"), "public, max-age=3600", "another network may be at this URL one day");
     assert!(header("etag").starts_with('"'), "it is strong");
     assert_eq!(header("repr-digest"), digest(&answer.body));
     assert!(answer.header("content-encoding").is_none(), "a ZIP is not packed again");
@@ -117,6 +117,67 @@ async fn ranges_of_a_download_are_parts_of_the_whole() {
     {
         assert_eq!(head.header(name), whole.header(name), "{name}");
     }
+}
+
+#[tokio::test]
+async fn a_download_whose_request_names_the_chain_is_immutable() {
+    const IMMUTABLE: &str = "public, max-age=31536000, immutable";
+    let mesh_client = MeshClient::sealed_fixture().await;
+    let plain = mesh_client.get(DELEGATIONS).await;
+    let etag = plain.header("etag").unwrap();
+    for (chain, cache_control) in [
+        ("&chainId=testnet-0001", IMMUTABLE),
+        ("&chain_id=testnet-0001", IMMUTABLE),
+        ("&chainId=", "public, max-age=3600"),
+    ] {
+        let path = format!("{DELEGATIONS}{chain}");
+        for (headers, status) in [
+            (&[][..], 200),
+            (&[("range", "bytes=0-9")], 206),
+            (&[("range", "bytes=5-"), ("if-range", etag)], 206),
+            (&[("if-none-match", etag)], 304),
+        ] {
+            for method in [Method::GET, Method::HEAD] {
+                let request = mesh_client.request(method.clone(), &path);
+                let answer = Answer::to(
+                    headers.iter().fold(request, |request, (name, value)| request.header(*name, *value)),
+                );
+                let answer = answer.await;
+                let status = if method == Method::HEAD && status == 206 { 200 } else { status };
+                assert_eq!(answer.status, status, "{path} {headers:?}: {answer:?}");
+                assert_eq!(
+                    answer.header("cache-control"),
+                    Some(cache_control),
+                    "{method} {path} {headers:?}"
+                );
+                assert_eq!(answer.header("etag"), Some(etag), "the same file");
+                if method == Method::GET && status == 200 {
+                    assert_eq!(
+                        (&answer.body, answer.header("repr-digest")),
+                        (&plain.body, plain.header("repr-digest"))
+                    );
+                }
+            }
+        }
+        let chunks = get(&mesh_client, &path, &[("accept", "application/x-ndjson")]).await;
+        assert_eq!((chunks.status, chunks.header("cache-control")), (200, Some("no-store")));
+    }
+}
+
+#[tokio::test]
+async fn a_download_of_another_chain_is_refused() {
+    let mesh_client = MeshClient::sealed_fixture().await;
+    for chain in ["testnet-0002", "TESTNET-0001", "testnet-0001%20", "testnet", "*"] {
+        for path in [DELEGATIONS.to_owned(), DELEGATIONS.replace("toBlock=3", "toBlock=999")] {
+            let refused = mesh_client.get(&format!("{path}&chainId={chain}")).await;
+            let problem = assert_problem(&refused, 400, 3, 10_048);
+            assert_eq!(problem.inner, "the chain is testnet-0001");
+        }
+    }
+    let twice = mesh_client.get(&format!("{DELEGATIONS}&chainId=testnet-0001&chain_id=testnet-0001")).await;
+    assert_problem(&twice, 400, 3, 10_015);
+    let missing = DELEGATIONS.replace("toBlock=3", "toBlock=999");
+    assert_problem(&mesh_client.get(&format!("{missing}&chainId=testnet-0001")).await, 404, 5, 240_013);
 }
 
 #[tokio::test]

@@ -1,15 +1,17 @@
 //! Freshness: J13 and the caching part of J15.
 
-use std::time::{Duration, Instant};
+use std::{collections::BTreeSet, time::Duration};
 
-use mesh_testbed::{Answer, retry};
+use mesh_testbed::{Answer, Mesh, retry};
 use mesh_tests::{
     cases,
     client::MeshClient,
     fixture::{self, BLOCK_TIME, HEIGHT, MARKET, UNKNOWN_ID},
     problem::assert_problem,
+    say,
 };
 use reqwest::Method;
+use tokio_postgres::Client;
 
 /// The operations whose answers carry the newest block (J13).
 const FRESH: [&str; 12] = [
@@ -161,28 +163,98 @@ async fn j13_if_none_match_hides_no_error() {
     }
 }
 
+/// Adds a block, and in the same transaction a proposal when `changes`.
+async fn write_block(writer: &Client, height: u64, changes: bool) {
+    let at = format!("timestamptz '2023-06-20 11:00:00+00' + {height} * interval '1 second'");
+    let mut block = format!("BEGIN; INSERT INTO blocks VALUES ({at}, {height}, '{height:064x}');");
+    if changes {
+        block += &format!(
+            "INSERT INTO protocol_upgrade_proposals VALUES ({}, 'v9', '{{}}', \
+             'PROTOCOL_UPGRADE_PROPOSAL_STATUS_PENDING', '{height:064x}', {at});",
+            height + 1000
+        );
+    }
+    writer.batch_execute(&(block + "COMMIT")).await.expect("a block fits");
+}
+
+/// The first answer of this height to a client that has the answer with this tag.
+async fn poll(mesh: &MeshClient, method: &Method, path: &str, tag: &str, height: u64) -> Answer {
+    // An answer may come from the cache for up to a second.
+    retry(Duration::from_secs(2), async || {
+        let request = mesh.request(method.clone(), path).header("if-none-match", tag);
+        let answer = Answer::to(request).await;
+        let is_new = answer.header("x-block-height") == Some(&height.to_string());
+        if is_new { Ok(answer) } else { Err(format!("{path} is not of block {height}: {answer:?}")) }
+    })
+    .await
+}
+
 #[tokio::test]
-async fn j13_a_new_block_makes_a_new_tag() {
+async fn j13_a_block_that_changes_nothing_keeps_the_tag_and_its_304_names_the_block() {
     let (database, mesh, _) = fixture::start(|setup| setup).await;
     let mesh = MeshClient::new(&mesh);
     let mut before = Vec::new();
     for path in fresh() {
         before.push((etag(&mesh.get(&path).await), path));
     }
-    let block = "INSERT INTO blocks (block_time, height, hash) VALUES ('2023-06-20 11:00:00+00', 4, repeat('0b', 32))";
-    database.connect().await.batch_execute(block).await.expect("a block fits");
-    // An answer may come from the cache for up to a second.
-    let deadline = Instant::now() + Duration::from_secs(2);
+    write_block(&database.connect().await, 4, false).await;
     for (tag, path) in before {
-        let answer = retry(deadline.saturating_duration_since(Instant::now()), async || {
-            let answer = mesh.get_with(&path, "if-none-match", &tag).await;
-            if answer.status == 304 { Err(format!("{path} is not modified")) } else { Ok(answer) }
-        })
-        .await;
-        assert_eq!(answer.status, 200, "{path}");
-        assert_ne!(etag(&answer), tag, "{path}");
-        assert_eq!(answer.header("x-block-height"), Some("4"), "{path}");
-        assert_eq!(answer.header("x-block-timestamp"), Some("1687258800000000000"), "{path}");
+        for method in [Method::GET, Method::HEAD] {
+            let answer = poll(&mesh, &method, &path, &tag, 4).await;
+            assert_eq!((answer.status, answer.body.len()), (304, 0), "{method} {path}: {answer:?}");
+            assert_eq!(etag(&answer), tag, "{path}");
+            assert_eq!(answer.header("x-block-timestamp"), Some("1687258804000000000"), "{path}");
+        }
+        let whole = mesh.get(&path).await;
+        assert_eq!((whole.status, etag(&whole)), (200, tag), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn j13_a_poller_of_a_list_that_changes_with_every_tenth_block_gets_304_nine_times_in_ten() {
+    const PATH: &str = "/api/v2/upgrade/proposals";
+    let (database, mesh, _) = fixture::start(|setup| setup.without("export")).await;
+    let (writer, mesh) = (database.connect().await, MeshClient::new(&mesh));
+    let (mut tag, mut unchanged, mut tags) = (etag(&mesh.get(PATH).await), 0, BTreeSet::new());
+    for height in 4..104 {
+        write_block(&writer, height, height % 10 == 0).await;
+        let answer = poll(&mesh, &Method::GET, PATH, &tag, height).await;
+        assert_eq!(answer.status == 304, height % 10 != 0, "block {height}: {answer:?}");
+        unchanged += u32::from(answer.status == 304);
+        tag = etag(&answer);
+        tags.insert(tag.clone());
+    }
+    say(&format!("100 blocks, {unchanged} of 100 polls were 304"));
+    assert_eq!((unchanged, tags.len()), (90, 11), "as many tags as contents");
+}
+
+#[tokio::test]
+async fn j13_a_row_that_comes_late_makes_a_new_tag_at_the_same_height() {
+    let (database, mesh, _) = fixture::start(|setup| setup.without("export")).await;
+    let (mesh, path) = (MeshClient::new(&mesh), format!("/api/v2/withdrawal/{}", fixture::WITHDRAWAL));
+    let before = etag(&mesh.get(&path).await);
+    database
+        .connect()
+        .await
+        .batch_execute("UPDATE withdrawals SET ref = 'late'")
+        .await
+        .expect("a row changes");
+    let after = retry(Duration::from_secs(2), async || {
+        let answer = mesh.get_with(&path, "if-none-match", &before).await;
+        if answer.status == 200 { Ok(answer) } else { Err(format!("{answer:?}")) }
+    })
+    .await;
+    assert_eq!(after.header("x-block-height"), Some(HEIGHT));
+    assert_ne!(etag(&after), before);
+}
+
+#[tokio::test]
+async fn j13_the_tag_is_the_same_from_every_replica() {
+    let (database, one, _) = fixture::start(|setup| setup.without("export")).await;
+    let other = Mesh::configure(&database).without("export").start().await;
+    let (one, other) = (MeshClient::new(&one), MeshClient::new(&other));
+    for path in fresh() {
+        assert_eq!(etag(&one.get(&path).await), etag(&other.get(&path).await), "{path}");
     }
 }
 

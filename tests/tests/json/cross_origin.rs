@@ -7,8 +7,8 @@ use mesh_tests::{cases, client::MeshClient, fixture};
 use proto_msgs::{Contract, Method as Kind, Segment};
 use reqwest::Method;
 
-const ALLOWED_HEADERS: &str = "Accept, Content-Type, If-None-Match, If-Range, Range, X-Request-Id, traceparent, tracestate, If-Match, Prefer, \
-     Last-Event-ID";
+const ALLOWED_HEADERS: &str = "Accept, Authorization, Cache-Control, Content-Type, If-Match, If-None-Match, If-Range, \
+    Last-Event-ID, Pragma, Prefer, Range, X-Api-Key, X-Request-Id, X-Requested-With, traceparent, tracestate";
 const EXPOSED_HEADERS: &str = "ETag, Content-Length, Content-Range, Content-Disposition, Accept-Ranges, Repr-Digest, \
     RateLimit-Limit, RateLimit-Remaining, RateLimit-Reset, Retry-After, X-Block-Height, X-Block-Timestamp, \
     X-Request-Id, X-Total-Rows, X-Ignored, Preference-Applied";
@@ -80,6 +80,30 @@ async fn j14_answers_and_errors_may_be_read_by_pages_of_any_origin() {
         let answer = mesh.get_with(path, "origin", "https://somewhere.example").await;
         assert_eq!(answer.header("access-control-allow-origin"), Some("*"), "{path}");
         assert_eq!(answer.header("access-control-expose-headers"), Some(EXPOSED_HEADERS), "{path}");
+    }
+}
+
+/// A page of a public site asks for a gateway in its visitor's own network.
+#[tokio::test]
+async fn j14_a_preflight_for_a_private_network_is_allowed() {
+    let database = fixture::database().await;
+    let chosen =
+        Mesh::configure(&database).env("MESH_EDGE_CORS_ORIGINS", "https://one.example").start().await;
+    let (open, chosen) = (MeshClient::fixture().await, MeshClient::new(&chosen));
+    for (mesh, origin, asked, allowed) in [
+        (&open, "https://one.example", Some("true"), Some("true")),
+        (&open, "https://one.example", Some("false"), None),
+        (&open, "https://one.example", None, None),
+        (&chosen, "https://one.example", Some("true"), Some("true")),
+        (&chosen, "https://two.example", Some("true"), None),
+    ] {
+        let mut request = mesh.request(Method::OPTIONS, "/accounts").header("origin", origin);
+        if let Some(asked) = asked {
+            request = request.header("access-control-request-private-network", asked);
+        }
+        let answer = Answer::to(request).await;
+        assert_eq!(answer.status, 204, "{answer:?}");
+        assert_eq!(answer.header("access-control-allow-private-network"), allowed, "{origin}, {asked:?}");
     }
 }
 

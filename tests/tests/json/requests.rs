@@ -72,8 +72,31 @@ async fn j3_integers_of_a_body_are_taken_as_text_or_number() {
         r#"{"tx":{"pow":{"nonce":"18446744073709551615"},"signature":{"version":1}}}"#,
         r#"{"tx":{"pow":{"nonce":18446744073709551615},"signature":{"version":"1"}}}"#,
         r#"{"tx":{"pow":{"nonce":1e3},"signature":{"version":1.0}}}"#,
+        r#"{"tx":{"pow":{"nonce":1e19},"signature":{"version":10E-1}}}"#,
+        r#"{"tx":{"pow":{"nonce":1.8446744073709551615e19},"signature":{"version":0.1e+1}}}"#,
+        r#"{"tx":{"pow":{"nonce":18446744073709551615.000},"signature":{"version":-0.0e99}}}"#,
     ];
     assert_accepted(&mesh, "/transaction", &bodies).await;
+    for nonce in [
+        "1e20",
+        "2e19",
+        "18446744073709551616",
+        "1.8446744073709551616e19",
+        "1.84467440737095516151e19",
+        "1e-1",
+        "9007199254740993.5",
+        "-1",
+        "-1e3",
+        "1e999999999999",
+        "1e-999999999999",
+        "\"1e3\"",
+        "true",
+        "{}",
+        "[1]",
+    ] {
+        let body = format!(r#"{{"tx":{{"pow":{{"nonce":{nonce}}}}}}}"#);
+        assert_problem(&mesh.post("/transaction", &body).await, 400, 3, 10015);
+    }
 }
 
 #[tokio::test]
@@ -144,6 +167,54 @@ async fn j11_unknown_parameters_and_fields_are_ignored() {
     assert_same(&mesh, &["/api/v2/delegations".to_owned(), format!("/api/v2/delegations?{strange}")]).await;
     let body = r#"{"foo":{"bar":[1,"x",null,{"type":"TYPE_FOO"}]},"foo":1,"tx":{"more":1e999},"Type":"x"}"#;
     assert_accepted(&mesh, "/transaction", &[body, "{}"]).await;
+}
+
+#[tokio::test]
+async fn a_parameter_that_is_not_utf_8_is_refused_with_its_number() {
+    let mesh = MeshClient::fixture().await;
+    for (path, number) in [
+        ("/api/v2/upgrade/proposals?approvedBy=%FF", 10_015),
+        ("/api/v2/upgrade/proposals?approved_by=a%c3", 10_015),
+        ("/api/v2/upgrade/proposals?approvedBy=%ED%A0%80", 10_015),
+        ("/api/v2/upgrade/proposals?approvedBy=%C0%80", 10_015),
+        ("/api/v2/upgrade/proposals?status=%FF", 10_015),
+        ("/accounts?party=%FF", 10_013),
+        ("/accounts?market=%ff", 10_011),
+        ("/api/v2/candle?candleId=%FF", 10_041),
+        ("/api/v2/delegations?pagination.first=%FF", 10_028),
+        ("/api/v2/delegations?pagination.after=%FF", 10_028),
+        ("/api/v2/rewards/epoch/summaries?filter.assetIds=VOTE&filter.assetIds=%FF", 10_029),
+        ("/api/v2/ledgerentry/export?dateRange.startTimestamp=%FF", 10_044),
+        ("/api/v2/networkhistory/export?fromBlock=%FF", 240_011),
+        ("/api/v2/withdrawal/%FF", 80_005),
+        ("/api/v2/oracle/spec/a%80", 10_043),
+        ("/transaction/%FF", 10_015),
+        ("/accounts?pretty=%FF", 10_015),
+        ("/openapi.json?pretty=%FF", 10_015),
+        ("/accounts?%FF=1", 10_015),
+        ("/accounts?party%FF=1", 10_015),
+        ("/transaction/check?%FF=1", 10_015),
+        ("/watch?read=%FF", 10_015),
+        ("/watch?%FF&read=/accounts", 10_015),
+        ("/watch?read=/api/v2/upgrade/proposals%3FapprovedBy=%25FF", 10_015),
+        ("/watch?read=/api/v2/withdrawal/%25FF", 80_005),
+    ] {
+        let answer = if path.starts_with("/transaction/check") {
+            mesh.post(path, "{}").await
+        } else {
+            mesh.get(path).await
+        };
+        assert_problem(&answer, 400, 3, number);
+    }
+    for path in [
+        "/api/v2/upgrade/proposals?approvedBy=%C3%A4%F0%9F%92%B0",
+        "/api/v2/upgrade/proposals?approvedBy=100%",
+        "/api/v2/upgrade/proposals?approvedBy=%EF%BF%BD+%zz%2",
+        "/%61ccounts",
+    ] {
+        assert_eq!(mesh.get(path).await.status, 200, "{path}");
+    }
+    assert_problem(&mesh.get("/%FFaccounts").await, 404, 5, 10_000);
 }
 
 #[tokio::test]

@@ -100,8 +100,12 @@ fn a_table_asked_for_by_number_is_the_one_that_the_contract_numbers_so() {
             let file = format!("attachment; filename=\"testnet-001-{table}-1-5000.zip\"");
             assert_eq!(numbered.header("content-disposition"), Some(&*file), "table={number}");
             assert!(numbered.body == named.body, "table={number}");
-            let request =
-                ExportNetworkHistoryRequest { from_block: Some(1), to_block: Some(5000), table: number };
+            let request = ExportNetworkHistoryRequest {
+                from_block: Some(1),
+                to_block: Some(5000),
+                table: number,
+                ..Default::default()
+            };
             let operation = Call::from_path(&path("TABLE_TRADES")).unwrap().operation;
             let called = Call { operation, message: request.encode_to_vec().into() };
             let messages = recording.rpc.download(&called).await.unwrap();

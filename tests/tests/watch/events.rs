@@ -138,21 +138,48 @@ async fn a_watch_comes_behind_the_answers_before_it_and_a_head_has_no_events() {
 async fn a_client_that_comes_back_gets_nothing_before_a_block_that_it_has_not_seen() {
     let (database, _mesh, client) = start(&[]).await;
     let writer = database.connect().await;
-    for (last, comes_at_once) in [("2", true), ("3", false), ("4", false), ("x", true)] {
+    for (last, comes_at_once) in [
+        ("2", true),
+        ("3", false),
+        (" 3 ", false),
+        // Above the head: the network was reset.
+        ("4", true),
+        ("99999999", true),
+        ("9223372036854775808", true),
+        ("18446744073709551615", true),
+        ("18446744073709551616", true),
+        ("-3", true),
+        ("+3", true),
+        ("x", true),
+        ("", true),
+    ] {
         let mut events = Events::open(&client, LIMITS, &[("last-event-id", last)]).await.unwrap();
         let first = events.block().await.unwrap();
         assert_eq!((first.id == Some(3), first.retry), (comes_at_once, Some(1000)), "{last}: {first:?}");
         assert_eq!(first.name.is_empty(), !comes_at_once, "{last}: the first bytes leave at once");
+        if !comes_at_once {
+            assert_eq!(first.comment.as_deref(), Some("3"), "{last}: the height of the head");
+        }
     }
     let refused = Events::open(&client, LIMITS, &[("if-match", "\"x\"")]).await.unwrap_err();
     assert_eq!(refused.status, 412, "as the plain read");
-    let mut events = Events::open(&client, LIMITS, &[("last-event-id", "4")]).await.unwrap();
+    let mut events = Events::open(&client, LIMITS, &[("last-event-id", "3")]).await.unwrap();
     events.block().await.unwrap();
     write_block(&writer, 4, None).await;
-    let quiet = events.block_within(SOON).await;
-    assert!(quiet.is_err(), "it has seen this one: {quiet:?}");
-    write_block(&writer, 5, None).await;
-    assert_eq!(events.event().await.id, Some(5), "the state of now, although it has not changed");
+    assert_eq!(events.event().await.id, Some(4), "the state of now, although it has not changed");
+}
+
+#[tokio::test]
+async fn a_client_with_an_id_above_the_head_is_shown_the_real_height_and_every_change() {
+    let (database, _mesh, client) = start(&[]).await;
+    let writer = database.connect().await;
+    let mut events = Events::open(&client, &withdrawal(), &[("last-event-id", "99999999")]).await.unwrap();
+    assert_eq!(events.event().await.id, Some(3));
+    write_block(&writer, 4, Some("four")).await;
+    let event = events.event().await;
+    assert_eq!((event.id, &event.json()["withdrawal"]["ref"]), (Some(4), &"four".into()));
+    let sign = events.block_within(SIGN_WITHIN).await.expect("a sign of life").unwrap();
+    assert_eq!(sign, Event { comment: Some("4".to_owned()), ..Event::default() });
 }
 
 #[tokio::test]
@@ -208,6 +235,9 @@ async fn a_store_that_was_set_back_ends_watches_and_their_clients_forget_its_hei
         assert_eq!(last, Event { takes_id_back: true, ..Event::default() });
         assert_eq!(events.block().await, None);
     }
+    // A client that keeps its id all the same.
+    let mut stubborn = Events::open(&client, LIMITS, &[("last-event-id", "5")]).await.unwrap();
+    assert_eq!(stubborn.event().await.id, Some(4), "the state of now");
     write_block(&writer, 5, Some("five")).await;
     let mut back = open(&client, &withdrawal()).await;
     let told = loop {
@@ -270,15 +300,42 @@ async fn a_watch_of_several_reads_is_refused_with_the_read_that_is_wrong() {
 async fn json_is_preferred_by_clients_that_take_both_and_downloads_stay_downloads() {
     let client = MeshClient::fixture().await;
     let kind = async |path: &str, accept: &str| {
-        let answer = client.get_with(path, "accept", accept).await;
+        let request = client.request(reqwest::Method::HEAD, path);
+        let lines = accept.split('|');
+        let answer =
+            mesh_testbed::Answer::to(lines.fold(request, |request, line| request.header("accept", line)));
+        let answer = answer.await;
+        assert_eq!(answer.status, 200, "{accept}: {answer:?}");
         answer.header("content-type").unwrap_or_default().to_owned()
     };
-    assert_eq!(kind(LIMITS, "application/json, text/event-stream").await, "application/json");
-    assert_eq!(kind(LIMITS, "*/*").await, "application/json");
+    for accept in [
+        "application/json, text/event-stream",
+        "*/*",
+        "text/event-stream;q=0, */*",
+        "text/event-stream; Q=0.000",
+        "text/event-stream\t;\tq = 0",
+        "text/event-stream;charset=\"a,b\";q=0|*/*",
+        "text/*",
+        "*/*;q=0",
+        "application/json;q=0",
+        "text/event-stream|application/json",
+        "x/y",
+        "",
+    ] {
+        assert_eq!(kind(LIMITS, accept).await, "application/json", "{accept}");
+    }
+    for accept in [
+        "text/event-stream",
+        "Text/Event-Stream;q=0.5, */*;q=0",
+        "text/event-stream, application/json;q=0",
+        "application/json;Q=0.0|text/event-stream",
+    ] {
+        assert_eq!(kind(LIMITS, accept).await, "text/event-stream", "{accept}");
+    }
     let ledger = format!("/api/v2/ledgerentry/export?partyId={}&assetId={}", fixture::PARTY, fixture::ASSET);
-    assert_eq!(kind(&ledger, "text/event-stream").await, "text/csv");
+    for accept in ["text/event-stream", "application/x-ndjson;q=0, */*", "application/x-ndjson; Q=0.0"] {
+        assert_eq!(kind(&ledger, accept).await, "text/csv", "{accept}");
+    }
+    assert_eq!(kind(&ledger, "text/csv;q=0|application/x-ndjson;q=0.1").await, "application/x-ndjson");
     assert_eq!(kind("/health", "text/event-stream").await, "text/plain; charset=utf-8");
-    let head = client.request(reqwest::Method::HEAD, LIMITS).header("accept", "text/event-stream");
-    let head = mesh_testbed::Answer::to(head).await;
-    assert_eq!((head.status, head.header("content-type")), (200, Some("text/event-stream")));
 }

@@ -60,6 +60,12 @@ async fn the_states_of_a_read_come_as_messages_with_height_and_time() {
     write_block(&writer, 6, None).await;
     let (reply, _) = next(&mut back).await;
     assert_eq!(reply.height, 6, "nothing before a block that it has not seen");
+    for last in ["7", "18446744073709551615", "-6", "x"] {
+        let mut ahead = Request::new(Bytes::from(of_withdrawal().encode_to_vec()));
+        ahead.metadata_mut().insert("last-event-id", last.parse().unwrap());
+        let mut ahead = watch_with(&rpc, ahead).await.unwrap();
+        assert_eq!(next(&mut ahead).await.0, reply, "{last} counts as none");
+    }
     let mut another = watch(&rpc, &of_withdrawal()).await.unwrap();
     assert_eq!(next(&mut another).await.0, reply, "the time is that of the height, not of the change");
     assert_ne!(reply.timestamp, last.timestamp);

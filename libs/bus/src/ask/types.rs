@@ -31,8 +31,8 @@ pub struct Reply {
     pub gzipped: bool,
     /// The newest block at the time of the read.
     pub head: Option<Head>,
-    /// A checksum of the content, the same for all its JSON forms. Set for JSON with a head.
-    pub digest: Option<u32>,
+    /// A digest of the content, the same for all its JSON forms. Set for JSON with a head.
+    pub digest: Option<u128>,
 }
 
 impl Reply {

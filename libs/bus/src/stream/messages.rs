@@ -52,6 +52,9 @@ pub struct OpenReply {
     /// The newest block of what is exported, when the store decides that at the opening.
     #[prost(message, optional, tag = "7")]
     pub head: Option<Head>,
+    /// Whether the same request can never give another file: it names the chain.
+    #[prost(bool, tag = "8")]
+    pub is_permanent: bool,
 }
 
 /// Pulls a few chunks. The same position always gives the same bytes (S4).

@@ -61,7 +61,7 @@ impl Rejector {
         let id = nuid::next();
         let mut answer = format!(
             "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
-         retry-after: 1\r\nx-request-id: {id}\r\nconnection: close\r\n\r\n",
+         retry-after: 1\r\ncache-control: no-store\r\nx-request-id: {id}\r\nconnection: close\r\n\r\n",
             body.len(),
         )
         .into_bytes();

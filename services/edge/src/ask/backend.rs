@@ -161,8 +161,24 @@ impl Backend {
                 self.metrics.read(ReadSource::Cache).inc();
                 answer
             }
-            None => self.call_until_current(question, context).await?,
+            None => return self.read_uncached(question, context).await,
         };
+        if let Some(height) = answer.height() {
+            context.connection.raise_min_height(height);
+        }
+        Ok(answer)
+    }
+
+    /// Answers a read by a call, whatever the cache has.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub(crate) async fn read_uncached(
+        &self,
+        question: &Arc<Question>,
+        context: &CallContext,
+    ) -> Result<Arc<Answer>, Problem> {
+        let answer = self.call_until_current(question, context).await?;
         if let Some(height) = answer.height() {
             context.connection.raise_min_height(height);
         }
@@ -249,8 +265,10 @@ impl Backend {
             ));
             if let Some(height) = answer.height() {
                 handle.has_height.store(true, Ordering::Relaxed);
-                heads.observe(height);
-                cache.insert(&question, &answer);
+                if !heads.was_set_back_since(asked_at) {
+                    heads.observe(height);
+                    cache.insert(&question, &answer);
+                }
             }
             Ok(answer)
         };

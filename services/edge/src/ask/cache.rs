@@ -160,21 +160,28 @@ impl Cache {
     }
 
     /// The last answer to a question, for while the store is away; none below a height that the client has
-    /// seen.
+    /// seen, and none of a store that was set back since.
     pub(crate) fn stale(&self, question: &Question, min_height: u64) -> Option<Arc<Answer>> {
         let answer = self.tables.as_ref()?.answers.get(question)?;
         let may_be_shown = answer.height() >= Some(min_height) && answer.asked_at.elapsed() < STALE;
-        may_be_shown.then_some(answer)
+        (may_be_shown && !self.heads.was_set_back_since(answer.asked_at)).then_some(answer)
     }
 
     /// Stores an answer that has a block height, unless a newer one is stored or known to exist.
     pub(crate) fn insert(&self, question: &Arc<Question>, answer: &Arc<Answer>) {
         if let Some(tables) = &self.tables
             && answer.height() >= Some(self.heads.newest())
-            && !tables.answers.get(question).is_some_and(|stored| is_newer(&stored, answer))
+            && !tables.answers.get(question).is_some_and(|stored| self.is_newer(&stored, answer))
         {
             tables.answers.insert(Arc::clone(question), Arc::clone(answer));
         }
+    }
+
+    /// Whether a stored answer was certainly read later than another one, or at a newer block, of the store as it
+    /// is.
+    fn is_newer(&self, stored: &Answer, other: &Answer) -> bool {
+        (stored.height(), stored.asked_at) > (other.height(), other.asked_at)
+            && !self.heads.was_set_back_since(stored.asked_at)
     }
 
     /// Stores the question and the last answer of a target.
@@ -206,11 +213,6 @@ pub(crate) fn spawn_eviction(cache: &Arc<Cache>) {
             cache.evict_expired(Instant::now());
         }
     });
-}
-
-/// Whether an answer was certainly read later than another one, or at a newer block.
-fn is_newer(stored: &Answer, other: &Answer) -> bool {
-    (stored.height(), stored.asked_at) > (other.height(), other.asked_at)
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ use std::{
 use futures_util::StreamExt;
 use mesh_bus::{ANNOUNCE_INTERVAL, Bus, BusError, NodeStatus, StoreStatus};
 use mesh_chassis::LagLimit;
+use parking_lot::Mutex;
 use tokio::{
     sync::watch,
     time::{Instant, timeout},
@@ -22,8 +23,29 @@ const NEWS_VALID_FOR: Duration = ANNOUNCE_INTERVAL.saturating_mul(3);
 /// How long a failed read waits for the announcement that the store is away, which may follow the failure.
 const AWAY_WAIT: Duration = Duration::from_millis(150);
 
-/// A store is taken as reset to an older block once its announcements have been lower for this long.
+/// A head is taken as reset to an older block once its announcements have been lower for this long.
 const RESET_AFTER: Duration = Duration::from_secs(2);
+
+/// Tells a head that was reset from announcements that are late, or of a replica that is behind.
+#[derive(Debug, Default)]
+struct ResetDetector {
+    lower_since: Option<Instant>,
+}
+
+impl ResetDetector {
+    /// Whether the head, of which `newest` is known, was reset to the height of this announcement.
+    fn is_reset(&mut self, height: u64, newest: u64) -> bool {
+        if height >= newest {
+            self.lower_since = None;
+            return false;
+        }
+        let is_reset = self.lower_since.get_or_insert_with(Instant::now).elapsed() > RESET_AFTER;
+        if is_reset {
+            self.lower_since = None;
+        }
+        is_reset
+    }
+}
 
 /// Which of the two heads an answer changes with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -42,6 +64,8 @@ pub(crate) struct HeadStatus {
     /// Whether the last announcement is recent and does not say that the store is away: the next block will
     /// be announced.
     pub(crate) is_followed: bool,
+    /// How often it was set back to an older block so far.
+    pub(crate) resets: u64,
 }
 
 /// The newest blocks known.
@@ -49,6 +73,11 @@ pub(crate) struct HeadStatus {
 pub(crate) struct ChainHeads {
     /// Height of the newest block of the store, by announcements and replies.
     newest: AtomicU64,
+    /// When the store was last found to be set back.
+    set_back_at: Mutex<Option<Instant>>,
+    /// How often the two were set back.
+    store_resets: AtomicU64,
+    node_resets: AtomicU64,
     store: watch::Sender<Option<Timed<StoreStatus>>>,
     node: watch::Sender<Option<Timed<NodeStatus>>>,
     /// Notified when the status of the store's head changes.
@@ -77,6 +106,9 @@ impl Default for ChainHeads {
     fn default() -> Self {
         Self {
             newest: AtomicU64::new(0),
+            set_back_at: Mutex::default(),
+            store_resets: AtomicU64::new(0),
+            node_resets: AtomicU64::new(0),
             store: watch::Sender::new(None),
             node: watch::Sender::new(None),
             store_changed: watch::Sender::new(()),
@@ -95,11 +127,11 @@ impl ChainHeads {
             (bus.subscribe::<StoreStatus>().await?, bus.subscribe::<NodeStatus>().await?);
         let heads = Arc::clone(self);
         tokio::spawn(async move {
-            let mut lower_since = None;
+            let (mut of_store, mut of_node) = (ResetDetector::default(), ResetDetector::default());
             loop {
                 tokio::select! {
-                    Some(news) = store.next() => heads.update_store(news, &mut lower_since),
-                    Some(news) = node.next() => heads.update_node(news),
+                    Some(news) = store.next() => heads.update_store(news, &mut of_store),
+                    Some(news) = node.next() => heads.update_node(news, &mut of_node),
                     else => return,
                 }
             }
@@ -110,6 +142,11 @@ impl ChainHeads {
     /// Height of the store's newest block, as far as known; 0 = none.
     pub(crate) fn newest(&self) -> u64 {
         self.newest.load(Ordering::Acquire)
+    }
+
+    /// Whether the store was set back after this time: what was read before is not of its blocks.
+    pub(crate) fn was_set_back_since(&self, at: Instant) -> bool {
+        self.set_back_at.lock().is_some_and(|set_back_at| at <= set_back_at)
     }
 
     /// Records the height of a reply.
@@ -125,12 +162,20 @@ impl ChainHeads {
             HeadSource::Store => {
                 let latest = *self.store.borrow();
                 let is_followed = latest.is_some_and(|latest| latest.is_current() && latest.news.is_there);
-                HeadStatus { height: self.newest(), is_followed }
+                HeadStatus {
+                    height: self.newest(),
+                    is_followed,
+                    resets: self.store_resets.load(Ordering::Acquire),
+                }
             }
             HeadSource::Node => {
                 let latest = *self.node.borrow();
                 let height = latest.map_or(0, |latest| latest.news.height);
-                HeadStatus { height, is_followed: latest.is_some_and(|latest| latest.is_current()) }
+                HeadStatus {
+                    height,
+                    is_followed: latest.is_some_and(|latest| latest.is_current()),
+                    resets: self.node_resets.load(Ordering::Acquire),
+                }
             }
         }
     }
@@ -170,16 +215,19 @@ impl ChainHeads {
         Some(latest.news)
     }
 
-    fn update_store(&self, news: StoreStatus, lower_since: &mut Option<Instant>) {
+    fn update_store(&self, news: StoreStatus, detector: &mut ResetDetector) {
         let height = news.head.map_or(0, |head| head.height);
-        if height >= self.newest() || !news.is_there {
-            *lower_since = None;
+        if !news.is_there {
+            *detector = ResetDetector::default();
             self.observe(height);
-        } else if lower_since.get_or_insert_with(Instant::now).elapsed() > RESET_AFTER {
+        } else if detector.is_reset(height, self.newest()) {
             tracing::warn!(height, newest = self.newest(), "the store was set back");
-            *lower_since = None;
+            *self.set_back_at.lock() = Some(Instant::now());
+            self.store_resets.fetch_add(1, Ordering::AcqRel);
             self.newest.store(height, Ordering::Release);
             self.store_changed.send_replace(());
+        } else {
+            self.observe(height);
         }
         let before = self.store.send_replace(Timed::now(news));
         if before.is_none_or(|before| before.news.is_there != news.is_there) {
@@ -187,7 +235,18 @@ impl ChainHeads {
         }
     }
 
-    fn update_node(&self, news: NodeStatus) {
+    /// Of several replicas' announcements the highest counts.
+    fn update_node(&self, news: NodeStatus, detector: &mut ResetDetector) {
+        let newest = self.node.borrow().map_or(0, |latest| latest.news.height);
+        let height = match detector.is_reset(news.height, newest) {
+            true => {
+                tracing::warn!(height = news.height, newest, "the node was set back");
+                self.node_resets.fetch_add(1, Ordering::AcqRel);
+                news.height
+            }
+            false => news.height.max(newest),
+        };
+        let news = NodeStatus { height };
         let before = self.node.send_replace(Timed::now(news));
         if before.is_none_or(|before| before.news != news) {
             self.node_changed.send_replace(());
@@ -207,40 +266,62 @@ mod tests {
 
     #[test]
     fn the_newest_block_is_the_highest_announced_or_replied() {
-        let (heads, mut lower) = (ChainHeads::default(), None);
-        heads.update_store(news(5, true), &mut lower);
+        let (heads, mut detector) = (ChainHeads::default(), ResetDetector::default());
+        heads.update_store(news(5, true), &mut detector);
         heads.observe(7);
-        heads.update_store(news(6, true), &mut lower);
+        heads.update_store(news(6, true), &mut detector);
         assert_eq!(heads.newest(), 7);
-        heads.update_store(news(8, true), &mut lower);
-        assert_eq!((heads.newest(), lower), (8, None));
+        heads.update_store(news(8, true), &mut detector);
+        assert_eq!((heads.newest(), detector.lower_since), (8, None));
+    }
+
+    /// A detector to which announcements were lower for long.
+    fn after_long() -> ResetDetector {
+        ResetDetector { lower_since: Some(Instant::now().checked_sub(RESET_AFTER * 2).unwrap()) }
     }
 
     #[test]
     fn a_store_that_was_reset_is_believed_after_a_while() {
-        let (heads, mut lower) = (ChainHeads::default(), None);
+        let (heads, mut detector) = (ChainHeads::default(), after_long());
         heads.observe(7);
-        lower.replace(Instant::now().checked_sub(RESET_AFTER * 2).unwrap());
-        heads.update_store(news(3, false), &mut lower);
+        heads.update_store(news(3, false), &mut detector);
         assert_eq!(heads.newest(), 7, "a store that is away is not believed");
-        heads.update_store(news(3, true), &mut lower);
+        heads.update_store(news(3, true), &mut detector);
         assert_eq!(heads.newest(), 7, "it may be a late announcement");
-        lower.replace(Instant::now().checked_sub(RESET_AFTER * 2).unwrap());
-        heads.update_store(news(3, true), &mut lower);
+        let before = Instant::now();
+        assert!(!heads.was_set_back_since(before));
+        heads.update_store(news(3, true), &mut after_long());
         assert_eq!(heads.newest(), 3);
+        assert!(heads.was_set_back_since(before) && !heads.was_set_back_since(Instant::now() + RESET_AFTER));
+    }
+
+    #[test]
+    fn of_several_nodes_the_highest_counts_until_all_have_been_lower_for_a_while() {
+        let (heads, mut detector) = (ChainHeads::default(), ResetDetector::default());
+        let announced = |height, detector: &mut ResetDetector| {
+            heads.update_node(NodeStatus { height }, detector);
+            heads.status(HeadSource::Node).height
+        };
+        assert_eq!(announced(7, &mut detector), 7);
+        assert_eq!(announced(6, &mut detector), 7, "late, or of a node that is behind");
+        assert!(detector.lower_since.is_some());
+        assert_eq!(announced(7, &mut detector), 7);
+        assert_eq!(detector.lower_since, None, "one that is behind for long does not count");
+        assert_eq!(announced(3, &mut after_long()), 3);
+        assert_eq!(announced(4, &mut detector), 4);
     }
 
     #[test]
     fn a_change_of_a_head_is_told_and_a_repeated_announcement_is_not() {
-        let (heads, mut lower) = (ChainHeads::default(), None);
+        let (heads, mut detector) = (ChainHeads::default(), ResetDetector::default());
         let (mut store, node) = (heads.changes(HeadSource::Store), heads.changes(HeadSource::Node));
         let mut is_told = |height, is_there| {
-            heads.update_store(news(height, is_there), &mut lower);
+            heads.update_store(news(height, is_there), &mut detector);
             let is_told = store.has_changed().unwrap();
             store.borrow_and_update();
             (is_told, heads.status(HeadSource::Store))
         };
-        let status = |height, is_followed| HeadStatus { height, is_followed };
+        let status = |height, is_followed| HeadStatus { height, is_followed, resets: 0 };
         assert_eq!(is_told(5, true), (true, status(5, true)));
         assert_eq!(is_told(5, true), (false, status(5, true)));
         assert_eq!(is_told(5, false), (true, status(5, false)), "the store is away");
@@ -248,7 +329,7 @@ mod tests {
         heads.observe(7);
         assert!(store.has_changed().unwrap(), "a reply was newer");
         assert!(!node.has_changed().unwrap() && !heads.status(HeadSource::Node).is_followed);
-        heads.update_node(NodeStatus { height: 9 });
+        heads.update_node(NodeStatus { height: 9 }, &mut ResetDetector::default());
         assert!(node.has_changed().unwrap());
         assert_eq!(heads.status(HeadSource::Node), status(9, true));
     }
@@ -261,9 +342,9 @@ mod tests {
             let heads = Arc::clone(&heads);
             async move { heads.is_store_away().await }
         });
-        heads.update_store(news(3, true), &mut None);
+        heads.update_store(news(3, true), &mut ResetDetector::default());
         tokio::task::yield_now().await;
-        heads.update_store(news(3, false), &mut None);
+        heads.update_store(news(3, false), &mut ResetDetector::default());
         assert!(waiting.await.unwrap());
     }
 }

@@ -2,7 +2,7 @@
 //! text or number, enums by name or number, any base64; a key given twice and an unknown enum name are
 //! refused, unknown keys collected (J2-J6, J11).
 
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, fmt, str};
 
 use mesh_problem::{MALFORMED, Problem};
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, ReflectMessage, Value};
@@ -10,6 +10,7 @@ use serde::{
     Deserialize,
     de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor},
 };
+use serde_json::value::RawValue;
 
 use crate::decode::{
     field_path::{FieldPath, path_text},
@@ -26,10 +27,11 @@ pub(super) fn fill(
     body: &[u8],
     unknown: &mut UnknownNames,
 ) -> Result<(), Problem> {
-    let malformed = |error: serde_json::Error| {
-        Problem::invalid(MALFORMED, "the body is malformed").with_inner(error.to_string())
-    };
-    let mut json = serde_json::Deserializer::from_slice(body);
+    let malformed = |error: String| Problem::invalid(MALFORMED, "the body is malformed").with_inner(error);
+    // Also what is ignored is UTF-8 (RFC 8259, 8.1).
+    let body = str::from_utf8(body).map_err(|error| malformed(error.to_string()))?;
+    let malformed = |error: serde_json::Error| malformed(error.to_string());
+    let mut json = serde_json::Deserializer::from_str(body);
     let mut place = Place { path: FieldPath::new(), unknown };
     let read = Message { descriptor: message.descriptor(), place: &mut place };
     *message = read.deserialize(&mut json).map_err(malformed)?;
@@ -129,11 +131,37 @@ impl<'de> DeserializeSeed<'de> for Field<'_, '_> {
     type Value = Option<Value>;
 
     fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<Option<Value>, D::Error> {
-        json.deserialize_any(self)
+        match self.field.kind() {
+            // A number is read as it is written: a double would round it.
+            Kind::Int32 | Kind::Int64 | Kind::Uint32 | Kind::Uint64 | Kind::Enum(_)
+                if !self.field.is_list() =>
+            {
+                self.integer(<&RawValue>::deserialize(json)?.get())
+            }
+            _ => json.deserialize_any(self),
+        }
     }
 }
 
 impl Field<'_, '_> {
+    /// The value of an integer or enum, from its JSON.
+    fn integer<E: Error>(&self, json: &str) -> Result<Option<Value>, E> {
+        match json.as_bytes().first() {
+            Some(b'n') => Ok(None),
+            Some(b'"') => {
+                let Key(text) = serde_json::from_str(json).map_err(E::custom)?;
+                self.text(&text)
+            }
+            Some(b'-' | b'0'..=b'9') => match whole_number(json) {
+                Some(digits) => self.text(&digits),
+                None => Err(self.wrong("a fraction or a number of this size")),
+            },
+            Some(b'{') => Err(self.wrong("an object")),
+            Some(b'[') => Err(self.wrong("a list")),
+            _ => Err(self.wrong("a boolean")),
+        }
+    }
+
     fn text<E: Error>(&self, text: &str) -> Result<Option<Value>, E> {
         match value::parse(&self.field.kind(), text) {
             Ok(value) => Ok(Some(value)),
@@ -172,18 +200,16 @@ impl<'de> Visitor<'de> for Field<'_, '_> {
         }
     }
 
-    fn visit_i64<E: Error>(self, number: i64) -> Result<Self::Value, E> {
-        self.number(&number.to_string())
+    fn visit_i64<E: Error>(self, _: i64) -> Result<Self::Value, E> {
+        Err(self.wrong("a number"))
     }
 
-    fn visit_u64<E: Error>(self, number: u64) -> Result<Self::Value, E> {
-        self.number(&number.to_string())
+    fn visit_u64<E: Error>(self, _: u64) -> Result<Self::Value, E> {
+        Err(self.wrong("a number"))
     }
 
-    fn visit_f64<E: Error>(self, number: f64) -> Result<Self::Value, E> {
-        // JSON has one kind of number: 1e3 is an integer, as long as a double holds it exactly.
-        let exact = number.fract() == 0.0 && number.abs() <= 9_007_199_254_740_992.0;
-        if exact { self.number(&format!("{number:.0}")) } else { Err(self.wrong("a fraction")) }
+    fn visit_f64<E: Error>(self, _: f64) -> Result<Self::Value, E> {
+        Err(self.wrong("a number"))
     }
 
     fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
@@ -201,14 +227,25 @@ impl<'de> Visitor<'de> for Field<'_, '_> {
     }
 }
 
-impl Field<'_, '_> {
-    fn number<E: Error>(self, digits: &str) -> Result<Option<Value>, E> {
-        match self.field.kind() {
-            Kind::String | Kind::Bytes | Kind::Bool | Kind::Message(_) => Err(self.wrong("a number")),
-            _ if self.field.is_list() => Err(self.wrong("a number")),
-            _ => self.text(digits),
-        }
+/// Most zeros that are written out behind the digits of a number: 64 bits hold none with more.
+const MAX_ZEROS: i64 = 20;
+
+/// The plain digits of a JSON number that is whole, in whatever form it is written (`1e3`, `10.0`); `None` for a
+/// fraction, and for a number beyond 64 bits by its exponent alone.
+fn whole_number(json: &str) -> Option<String> {
+    let (sign, number) = json.strip_prefix('-').map_or(("", json), |number| ("-", number));
+    let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
+    let (integer, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = [integer, fraction].concat();
+    let digits = digits.trim_start_matches('0');
+    let significant = digits.trim_end_matches('0');
+    if significant.is_empty() {
+        return Some("0".to_owned());
     }
+    let moved = i64::try_from(digits.len() - significant.len()).ok()? - i64::try_from(fraction.len()).ok()?;
+    let zeros =
+        exponent.parse::<i64>().ok()?.checked_add(moved).filter(|zeros| (0..=MAX_ZEROS).contains(zeros));
+    Some(format!("{sign}{significant}{}", "0".repeat(usize::try_from(zeros?).ok()?)))
 }
 
 #[cfg(test)]
@@ -247,6 +284,31 @@ mod tests {
     }
 
     #[test]
+    fn a_whole_number_is_one_in_every_form_and_never_rounded() {
+        for (json, expected) in [
+            ("0", "0"),
+            ("-0.00e-7", "0"),
+            ("7", "7"),
+            ("-70", "-70"),
+            ("1e3", "1000"),
+            ("1E+19", "10000000000000000000"),
+            ("10.0", "10"),
+            ("1200e-2", "12"),
+            ("0.012e5", "1200"),
+            ("9007199254740993.0", "9007199254740993"),
+            ("1.8446744073709551615e19", "18446744073709551615"),
+            ("184467440737095516150e-1", "18446744073709551615"),
+        ] {
+            assert_eq!(whole_number(json).as_deref(), Some(expected), "{json}");
+        }
+        for json in
+            ["0.5", "1e-1", "9007199254740993.5", "1e21", "1e99999999999999999999", "1e-9223372036854775808"]
+        {
+            assert_eq!(whole_number(json), None, "{json}");
+        }
+    }
+
+    #[test]
     fn malformed_bodies_are_refused() {
         for body in [
             "",
@@ -264,6 +326,11 @@ mod tests {
             r#"{"tx":{"inputData":5}}"#,
             r#"{"tx":{"pow":{"nonce":-1}}}"#,
             r#"{"tx":{"pow":{"nonce":1.5}}}"#,
+            r#"{"tx":{"pow":{"nonce":18446744073709551616}}}"#,
+            r#"{"tx":{"pow":{"nonce":[]}}}"#,
+            r#"{"tx":{"pow":{"nonce":{}}}}"#,
+            r#"{"tx":{"pow":{"nonce":01}}}"#,
+            r#"{"tx":{"pow":{"tid":7}}}"#,
             r#"{"tx":[]}"#,
             r#"{"tx":"x"}"#,
         ] {

@@ -2,10 +2,13 @@
 //! protobuf message become the request message, by reflection and checked by the contract's rules (J2-J6,
 //! J11, section 2.3).
 
+pub(crate) mod accept;
 pub(crate) mod body;
 mod field_path;
 mod json;
 mod known_names;
+mod list_header;
+pub(crate) mod percent;
 pub(crate) mod preferences;
 mod protobuf;
 pub(crate) mod query;
@@ -21,7 +24,7 @@ use proto_msgs::{Contract, Method, OperationInfo};
 
 use crate::{
     ask::cache::Question,
-    decode::{preferences::Handling, query::Parameters, unknown_names::UnknownNames},
+    decode::{percent::PathField, preferences::Handling, query::Parameters, unknown_names::UnknownNames},
 };
 
 /// An HTTP request, decoded.
@@ -36,14 +39,17 @@ pub(crate) struct Decoded {
 /// Decodes an HTTP request. Equal requests have equal messages, byte by byte.
 pub(crate) fn from_http(
     operation: &'static OperationInfo,
-    path: &[(&str, String)],
+    path: &[PathField],
     query: &str,
     body: &[u8],
     gzip: bool,
     handling: Handling,
 ) -> Decoded {
     let mut message = DynamicMessage::new(operation.request.clone());
-    let parameters = Parameters::parse(query);
+    let parameters = match Parameters::parse(query) {
+        Ok(parameters) => parameters,
+        Err(problem) => return Decoded { question: Err(problem), ignored: UnknownNames::default() },
+    };
     let (mut in_query, mut in_body) = (UnknownNames::default(), UnknownNames::default());
     let filled = match operation.method {
         Method::Get => query::fill(&mut message, path, &parameters, handling, &mut in_query),

@@ -1,8 +1,8 @@
 //! `Prefer` (RFC 7240): whether a request with unknown names is refused (J11). Other preferences are ignored.
 
-use std::borrow::Cow;
-
 use http::{HeaderMap, HeaderName};
+
+use crate::decode::list_header::{lines, pieces, unquoted};
 
 pub(crate) const PREFER: HeaderName = HeaderName::from_static("prefer");
 
@@ -19,7 +19,7 @@ pub(crate) enum Handling {
 impl Handling {
     /// The preference of the headers. Of several ones the first counts (RFC 7240, 2).
     pub(crate) fn of_headers(headers: &HeaderMap) -> Self {
-        let mut preferences = headers.get_all(PREFER).iter().flat_map(|value| pieces(value.as_bytes(), b','));
+        let mut preferences = lines(headers, &PREFER).flat_map(|line| pieces(line, b','));
         preferences.find_map(Self::of_preference).unwrap_or_default()
     }
 
@@ -37,29 +37,6 @@ impl Handling {
         let is_strict = unquoted(value.trim_ascii()).eq_ignore_ascii_case(b"strict");
         Some(if is_strict { Self::Strict } else { Self::Lenient })
     }
-}
-
-/// The pieces of a list; a delimiter in a quoted text is none. A quote without its end quotes the rest.
-fn pieces(list: &[u8], delimiter: u8) -> impl Iterator<Item = &[u8]> {
-    let (mut is_quoted, mut is_escaped) = (false, false);
-    list.split(move |byte| {
-        let is_literal = is_escaped;
-        is_escaped = is_quoted && !is_literal && *byte == b'\\';
-        is_quoted ^= *byte == b'"' && !is_literal;
-        *byte == delimiter && !is_quoted
-    })
-}
-
-/// A word without its quotes and escapes.
-fn unquoted(word: &[u8]) -> Cow<'_, [u8]> {
-    let inside = word.strip_prefix(b"\"").and_then(|word| word.strip_suffix(b"\""));
-    let Some(inside) = inside else { return Cow::Borrowed(word) };
-    let mut is_escaped = false;
-    let is_kept = |byte: &u8| {
-        is_escaped = *byte == b'\\' && !is_escaped;
-        !is_escaped
-    };
-    Cow::Owned(inside.iter().copied().filter(is_kept).collect())
 }
 
 #[cfg(test)]

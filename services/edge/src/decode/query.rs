@@ -8,6 +8,7 @@ use proto_msgs::{Contract, Format};
 
 use crate::decode::{
     field_path::{self, FieldPath},
+    percent::{NotUtf8, PathField, Text, decode_form},
     preferences::Handling,
     time,
     unknown_names::UnknownNames,
@@ -17,13 +18,25 @@ use crate::decode::{
 /// The parameter that every operation has beside the fields of its request (J12).
 pub(super) const PRETTY: &str = "pretty";
 
-/// The parameters of a query string, percent-decoded, in their order.
-pub(crate) struct Parameters<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
+/// The parameters of a query string, percent-decoded, in their order. A value may not be UTF-8.
+pub(crate) struct Parameters<'a>(Vec<(Cow<'a, str>, Text<'a>)>);
 
 impl<'a> Parameters<'a> {
-    /// Parses a query string, which cannot fail.
-    pub(crate) fn parse(query: &'a str) -> Self {
-        Self(form_urlencoded::parse(query.as_bytes()).collect())
+    /// Parses a query string.
+    ///
+    /// # Errors
+    /// When a name is not UTF-8.
+    pub(crate) fn parse(query: &'a str) -> Result<Self, Problem> {
+        let pairs = query.split('&').filter(|pair| !pair.is_empty());
+        let parse = |pair: &'a str| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            let name = decode_form(name).map_err(|NotUtf8(name)| {
+                let problem = Problem::invalid(MALFORMED, "the name of a parameter is not UTF-8");
+                problem.with_inner(field_path::quote(&name))
+            })?;
+            Ok((name, decode_form(value)))
+        };
+        pairs.map(parse).collect::<Result<_, _>>().map(Self)
     }
 
     /// Adds the parameters that an operation without parameters does not know.
@@ -44,8 +57,13 @@ impl<'a> Parameters<'a> {
         if handling == Handling::Strict && !unknown.is_empty() {
             return Err(unknown.refusal("a parameter is unknown", &[known.to_owned()]));
         }
-        let values = self.0.iter().filter(|(name, text)| name == known && !text.is_empty());
-        Ok((values.map(|(_, text)| text.as_ref()).collect(), unknown))
+        let values = self.0.iter().filter(|(name, text)| name == known && !is_empty(text));
+        let not_utf8 = |NotUtf8(text): &NotUtf8| {
+            let problem = Problem::invalid(MALFORMED, format!("{known} is not UTF-8"));
+            problem.with_inner(field_path::quote(text))
+        };
+        let values = values.map(|(_, text)| text.as_deref().map_err(not_utf8));
+        Ok((values.collect::<Result<_, _>>()?, unknown))
     }
 
     /// Whether the answer is to be indented: `?pretty`, `?pretty=true` (J12).
@@ -58,11 +76,11 @@ impl<'a> Parameters<'a> {
         if given.next().is_some() {
             return Err(given_twice(PRETTY));
         }
-        match text.as_ref() {
+        match text.as_deref().unwrap_or_else(|NotUtf8(text)| text) {
             "" | "true" | "1" => Ok(true),
             "false" | "0" => Ok(false),
-            _ => Err(Problem::invalid(MALFORMED, "pretty must be true, false, 1 or 0")
-                .with_inner(field_path::quote(text))),
+            other => Err(Problem::invalid(MALFORMED, "pretty must be true, false, 1 or 0")
+                .with_inner(field_path::quote(other))),
         }
     }
 }
@@ -74,14 +92,14 @@ impl<'a> Parameters<'a> {
 /// hardly in nanoseconds.
 pub(super) fn fill(
     message: &mut DynamicMessage,
-    path: &[(&str, String)],
+    path: &[PathField],
     parameters: &Parameters<'_>,
     handling: Handling,
     unknown: &mut UnknownNames,
 ) -> Result<(), Problem> {
     let descriptor = message.descriptor();
     let groups = group(&descriptor, path, parameters, unknown);
-    for (name, text) in path.iter().filter(|(_, text)| !text.is_empty()) {
+    for (name, text) in path.iter().filter(|(_, text)| !is_empty(text)) {
         let path: FieldPath = descriptor.get_field_by_name(name).into_iter().collect();
         let value = parse_value(&path, text, handling)?;
         set(message, &path, value);
@@ -100,16 +118,21 @@ pub(super) fn fill(
     Ok(())
 }
 
+/// Whether a text is there and empty.
+fn is_empty(text: &Text<'_>) -> bool {
+    text.as_ref().is_ok_and(|text| text.is_empty())
+}
+
 /// The texts of each known parameter, in order of appearance. Empty texts are dropped: an empty optional
 /// parameter counts as absent. A singular parameter given twice, in either spelling, is refused. A field of
 /// the path is no parameter of the query.
 fn group<'a>(
     descriptor: &MessageDescriptor,
-    path_fields: &[(&str, String)],
+    path_fields: &[PathField],
     parameters: &'a Parameters<'_>,
     unknown: &mut UnknownNames,
-) -> Result<Vec<(FieldPath, Vec<&'a str>)>, Problem> {
-    let mut groups: Vec<(FieldPath, Vec<&str>)> = Vec::new();
+) -> Result<Vec<(FieldPath, Vec<&'a Text<'a>>)>, Problem> {
+    let mut groups: Vec<(FieldPath, Vec<&Text<'_>>)> = Vec::new();
     let mut indexes: HashMap<Vec<u32>, usize> = HashMap::new();
     let mut twice = None;
     for (name, text) in &parameters.0 {
@@ -131,7 +154,7 @@ fn group<'a>(
         } else if !groups[index].0.last().is_some_and(FieldDescriptor::is_list) {
             twice.get_or_insert(index);
         }
-        if !text.is_empty() {
+        if !is_empty(text) {
             groups[index].1.push(text);
         }
     }
@@ -159,8 +182,9 @@ fn find_field(descriptor: &MessageDescriptor, name: &str) -> Option<FieldPath> {
     (inside.is_none()).then_some(path)
 }
 
-fn parse_value(path: &[FieldDescriptor], text: &str, handling: Handling) -> Result<Value, Problem> {
+fn parse_value(path: &[FieldDescriptor], text: &Text<'_>, handling: Handling) -> Result<Value, Problem> {
     let Some(field) = path.last() else { return Err(Problem::invalid(MALFORMED, "no such parameter")) };
+    let text = text.as_deref().map_err(|NotUtf8(text)| field_path::malformed(path, "UTF-8", text))?;
     let rule = Contract::get().rule(field);
     let parsed = match rule.format {
         Format::Time if handling == Handling::Strict && time::is_too_early(text) => {
@@ -207,7 +231,7 @@ mod tests {
     fn filled<M: Message + Default>(name: &str, query: &str) -> Result<M, Problem> {
         let descriptor = Contract::get().pool().get_message_by_name(&format!("api.v2.{name}")).unwrap();
         let mut message = DynamicMessage::new(descriptor);
-        let parameters = Parameters::parse(query);
+        let parameters = Parameters::parse(query)?;
         fill(&mut message, &[], &parameters, Handling::Lenient, &mut UnknownNames::default())?;
         Ok(M::decode(message.encode_to_vec().as_slice()).unwrap())
     }
@@ -252,6 +276,21 @@ mod tests {
     }
 
     #[test]
+    fn a_text_that_is_not_utf_8_is_malformed_unless_its_parameter_is_unknown() {
+        assert_eq!(refused("partyId=%FF"), 10_013);
+        assert_eq!(refused("pagination.after=%FF"), 10_028);
+        assert_eq!(refused("epochId=%FF"), 10_036);
+        assert_eq!(refused("%FF=1"), MALFORMED);
+        assert!(delegations("unknown=%FF&=%FF&&+").is_ok());
+        let descriptor = Contract::get().pool().get_message_by_name("api.v2.GetWithdrawalRequest").unwrap();
+        let path = [("id", crate::decode::percent::decode_segment("%FF"))];
+        let parameters = Parameters::parse("").unwrap();
+        let mut message = DynamicMessage::new(descriptor);
+        let filled = fill(&mut message, &path, &parameters, Handling::Lenient, &mut UnknownNames::default());
+        assert_eq!(filled.unwrap_err().number(), 80_005);
+    }
+
+    #[test]
     fn lists_repeat_drop_empty_elements_and_have_a_limit() {
         let list =
             |query: &str| filled::<ListEpochRewardSummariesRequest>("ListEpochRewardSummariesRequest", query);
@@ -267,9 +306,11 @@ mod tests {
         for (query, expected) in
             [("", false), ("pretty", true), ("a=1&pretty=true", true), ("pretty=0", false)]
         {
-            assert_eq!(Parameters::parse(query).pretty(), Ok(expected), "{query}");
+            assert_eq!(Parameters::parse(query).unwrap().pretty(), Ok(expected), "{query}");
         }
-        assert_eq!(Parameters::parse("pretty=x").pretty().unwrap_err().number(), MALFORMED);
-        assert_eq!(Parameters::parse("pretty&pretty").pretty().unwrap_err().number(), MALFORMED);
+        for query in ["pretty=x", "pretty=%FF", "pretty&pretty"] {
+            let parameters = Parameters::parse(query).unwrap();
+            assert_eq!(parameters.pretty().unwrap_err().number(), MALFORMED, "{query}");
+        }
     }
 }

@@ -7,10 +7,9 @@ use futures_util::{StreamExt, stream};
 use http::{
     HeaderMap, HeaderName, HeaderValue, StatusCode,
     header::{
-        ACCEPT_ENCODING, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
-        ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ALLOW,
-        CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH, ORIGIN,
-        RETRY_AFTER, VARY,
+        ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+        ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ALLOW, CACHE_CONTROL, CONTENT_ENCODING,
+        CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH, ORIGIN, RETRY_AFTER, VARY,
     },
 };
 use mesh_bus::{Head, Reply};
@@ -40,9 +39,13 @@ const EXPOSED: HeaderValue = HeaderValue::from_static(
      X-Ignored, Preference-Applied",
 );
 const ALLOWED_HEADERS: HeaderValue = HeaderValue::from_static(
-    "Accept, Content-Type, If-None-Match, If-Range, Range, X-Request-Id, traceparent, tracestate, If-Match, Prefer, \
-     Last-Event-ID",
+    "Accept, Authorization, Cache-Control, Content-Type, If-Match, If-None-Match, If-Range, Last-Event-ID, Pragma, \
+     Prefer, Range, X-Api-Key, X-Request-Id, X-Requested-With, traceparent, tracestate",
 );
+
+/// A page of a public site asks by these whether it may call a gateway in its visitor's own network.
+const REQUEST_PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-control-request-private-network");
+const ALLOW_PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-control-allow-private-network");
 
 /// Says which block of the store was the newest one when it was read (J13).
 pub(crate) fn describe_head(headers: &mut HeaderMap, head: &Head) {
@@ -50,15 +53,15 @@ pub(crate) fn describe_head(headers: &mut HeaderMap, head: &Head) {
     headers.insert(X_BLOCK_TIMESTAMP, head.time_ns.into());
 }
 
-/// A weak entity tag of operation, request and height (J13), and of the content, since rows that are written
-/// late change an answer without a new block. The same for every encoding of the answer.
-fn etag(operation: &str, message: &[u8], head: Head, digest: u32) -> String {
+/// A weak entity tag of operation, request and content (J13): a block that does not change the answer keeps it.
+/// The same for every encoding of the answer and from every replica.
+fn etag(operation: &str, message: &[u8], digest: u128) -> String {
     let request = Sha256::new().chain_update(operation).chain_update([0]).chain_update(message).finalize();
-    let mut tag = format!("W/\"{}-", head.height);
+    let mut tag = "W/\"".to_owned();
     for byte in &request[..8] {
         let _ = write!(tag, "{byte:02x}");
     }
-    let _ = write!(tag, "-{digest:08x}\"");
+    let _ = write!(tag, "-{digest:032x}\"");
     tag
 }
 
@@ -96,26 +99,6 @@ pub(crate) fn is_unchanged(headers: &HeaderMap, etag: &str) -> bool {
 /// An entity tag without its `W/`.
 fn opaque(tag: &str) -> &str {
     tag.strip_prefix("W/").unwrap_or(tag)
-}
-
-/// Whether the client accepts gzip.
-pub(crate) fn accepts_gzip(headers: &HeaderMap) -> bool {
-    let values = headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
-    let mut any = None;
-    for coding in values.flat_map(|value| value.split(',')) {
-        let mut parts = coding.split(';').map(str::trim);
-        let name = parts.next().unwrap_or_default();
-        let refused = parts
-            .filter_map(|parameter| parameter.strip_prefix("q="))
-            .any(|quality| quality.parse::<f32>().is_ok_and(|quality| quality <= 0.0));
-        if name.eq_ignore_ascii_case("gzip") {
-            return !refused;
-        }
-        if name == "*" {
-            any = Some(!refused);
-        }
-    }
-    any.unwrap_or(false)
 }
 
 /// Headers that [`finish`] sets, for every cached answer to begin with: the map of a response then has room
@@ -160,6 +143,11 @@ impl Answer {
         self.head.map_or(0, |head| head.time_ns)
     }
 
+    /// Whether the body is compressed.
+    pub(crate) fn is_gzipped(&self) -> bool {
+        self.headers.contains_key(CONTENT_ENCODING)
+    }
+
     /// Length of the body.
     pub(crate) fn bytes(&self) -> usize {
         self.parts.iter().map(Bytes::len).sum()
@@ -172,8 +160,7 @@ impl Answer {
         message: &[u8],
         metrics: Arc<OperationMetrics>,
     ) -> Self {
-        let digest = reply.digest.unwrap_or_default();
-        let etag = reply.head.map(|head| etag(operation, message, head, digest));
+        let etag = reply.head.and(reply.digest).map(|digest| etag(operation, message, digest));
         let mut headers = base_headers.clone();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(CONTENT_LENGTH, reply.len().into());
@@ -270,7 +257,7 @@ pub(crate) fn refusal(status: StatusCode, problem: &Problem) -> Response {
 }
 
 /// The answer to `OPTIONS` (J14).
-pub(crate) fn preflight(methods: &'static str) -> Response {
+pub(crate) fn preflight(methods: &'static str, request: &HeaderMap, config: &Config) -> Response {
     let mut response = Response::default();
     *response.status_mut() = StatusCode::NO_CONTENT;
     let headers = response.headers_mut();
@@ -278,6 +265,10 @@ pub(crate) fn preflight(methods: &'static str) -> Response {
     headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(methods));
     headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, ALLOWED_HEADERS);
     headers.insert(ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("7200"));
+    let is_private = request.get(REQUEST_PRIVATE_NETWORK).is_some_and(|asked| asked == "true");
+    if is_private && allowed_origin(config, request).is_some() {
+        headers.insert(ALLOW_PRIVATE_NETWORK, HeaderValue::from_static("true"));
+    }
     response
 }
 
@@ -285,7 +276,7 @@ pub(crate) fn preflight(methods: &'static str) -> Response {
 pub(crate) fn finish(response: &mut Response, id: RequestId, config: &Config, request: &HeaderMap) {
     let headers = response.headers_mut();
     headers.insert(X_REQUEST_ID, id.into_value());
-    let is_open = config.cors_origins.iter().any(|origin| origin == "*");
+    let is_open = is_open(config);
     // A cached answer has these already: see `base_headers`.
     if !headers.contains_key(ACCESS_CONTROL_EXPOSE_HEADERS) {
         headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
@@ -297,11 +288,23 @@ pub(crate) fn finish(response: &mut Response, id: RequestId, config: &Config, re
         return;
     }
     headers.append(VARY, HeaderValue::from_static("Origin"));
-    let origin =
-        request.get(ORIGIN).filter(|origin| config.cors_origins.iter().any(|allowed| *origin == allowed));
-    if let Some(origin) = origin {
-        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
+    if let Some(origin) = allowed_origin(config, request) {
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     }
+}
+
+/// Whether pages of every origin may read answers.
+fn is_open(config: &Config) -> bool {
+    config.cors_origins.iter().any(|origin| origin == "*")
+}
+
+/// The value of `Access-Control-Allow-Origin`, when the page that asks may read the answer.
+fn allowed_origin(config: &Config, request: &HeaderMap) -> Option<HeaderValue> {
+    if is_open(config) {
+        return Some(HeaderValue::from_static("*"));
+    }
+    let origin = request.get(ORIGIN)?;
+    config.cors_origins.iter().any(|allowed| *origin == allowed).then(|| origin.clone())
 }
 
 /// Drops the body of an answer and keeps its length.
@@ -324,32 +327,15 @@ mod tests {
     }
 
     #[test]
-    fn gzip_is_accepted_by_the_header_and_its_qualities() {
-        for (value, accepts) in [
-            ("gzip", true),
-            ("br, GZIP;q=0.5", true),
-            ("*", true),
-            ("gzip;q=0", false),
-            ("*, gzip;q=0.0", false),
-            ("*;q=0", false),
-            ("br", false),
-            ("", false),
-        ] {
-            assert_eq!(accepts_gzip(&headers(ACCEPT_ENCODING, value)), accepts, "{value}");
-        }
-    }
-
-    #[test]
-    fn a_tag_depends_on_operation_request_height_and_content() {
-        let head = |height| Head { height, time_ns: 0 };
-        let tag = etag("A", b"x", head(1), 7);
-        assert_eq!(tag, etag("A", b"x", head(1), 7));
+    fn a_tag_depends_on_operation_request_and_content() {
+        let tag = etag("A", b"x", 7);
+        assert_eq!(tag, etag("A", b"x", 7));
         for other in [
-            etag("B", b"x", head(1), 7),
-            etag("A", b"y", head(1), 7),
-            etag("A", b"x", head(2), 7),
-            etag("Ax", b"", head(1), 7),
-            etag("A", b"x", head(1), 8),
+            etag("B", b"x", 7),
+            etag("A", b"y", 7),
+            etag("Ax", b"", 7),
+            etag("A", b"x", 8),
+            etag("A", b"x", 7 | 1 << 64),
         ] {
             assert_ne!(tag, other);
         }

@@ -8,8 +8,8 @@ use futures_util::{Stream, StreamExt, stream};
 use http::{
     HeaderMap, HeaderName, HeaderValue, StatusCode,
     header::{
-        ACCEPT, ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LENGTH,
-        CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_RANGE, VARY,
+        ACCEPT_RANGES, CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE,
+        CONTENT_TYPE, ETAG, IF_RANGE, VARY,
     },
 };
 use mesh_bus::{OpenReply, PullStream};
@@ -23,6 +23,7 @@ use crate::{
         backend::{Backend, CallContext},
         cache::Question,
     },
+    decode::accept::{accepts_gzip, accepts_type},
     respond::{
         answer,
         chunk_form::{self, NDJSON},
@@ -53,7 +54,7 @@ pub(crate) struct Download<'a> {
 impl Download<'_> {
     /// Answers with the file, a part of it, or its chunks as JSON.
     pub(crate) async fn answer(mut self) -> Result<Response, HttpError> {
-        if accepts_chunks(self.headers) {
+        if accepts_type(self.headers, NDJSON) {
             return self.chunks().await;
         }
         let requested = RequestedRange::of_headers(self.headers).filter(|_| !self.is_head);
@@ -81,7 +82,7 @@ impl Download<'_> {
         if let Some(length) = range.as_ref().map(|range| range.end - range.start).or(length) {
             headers.insert(CONTENT_LENGTH, length.into());
         }
-        let is_gzipped = range.is_none() && length.is_none() && answer::accepts_gzip(self.headers);
+        let is_gzipped = range.is_none() && length.is_none() && accepts_gzip(self.headers);
         if is_gzipped {
             headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         }
@@ -173,7 +174,11 @@ impl Download<'_> {
         let cache_control = match etag {
             Some(etag) => {
                 headers.insert(ETAG, text(etag.to_owned()));
-                "public, max-age=3600, immutable"
+                match opened.is_permanent {
+                    true => "public, max-age=31536000, immutable",
+                    // A network that was reset gives other bytes at the same URL.
+                    false => "public, max-age=3600",
+                }
             }
             None => "no-cache",
         };
@@ -186,14 +191,6 @@ impl Download<'_> {
 fn digest(crc32c: u32) -> String {
     use base64::Engine as _;
     format!("crc32c=:{}:", base64::engine::general_purpose::STANDARD.encode(crc32c.to_be_bytes()))
-}
-
-/// Whether the client accepts the chunk form (X11).
-fn accepts_chunks(headers: &HeaderMap) -> bool {
-    let accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    accepted
-        .flat_map(|value| value.split(','))
-        .any(|kind| kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case(NDJSON)))
 }
 
 /// A header value; file names come from the services and are plain ASCII.
@@ -251,17 +248,6 @@ fn frames(
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn accepts(value: &'static str) -> bool {
-        accepts_chunks(&HeaderMap::from_iter([(ACCEPT, HeaderValue::from_static(value))]))
-    }
-
-    #[test]
-    fn the_chunk_form_is_given_on_request_only() {
-        assert!(accepts("application/x-ndjson") && accepts("text/csv, Application/X-NDJSON;q=0.9"));
-        assert!(!accepts("application/json") && !accepts("*/*") && !accepts("application/x-ndjsonx"));
-        assert!(!accepts_chunks(&HeaderMap::new()));
-    }
 
     #[test]
     fn a_digest_is_encoded_most_significant_byte_first() {

@@ -1,11 +1,36 @@
-//! Gzip of downloads whose length is not known in advance (contract J15).
+//! Gzip at the edge: of downloads whose length is not known in advance (contract J15), and of short answers for
+//! clients that take no plain form.
 
 use std::io::{self, Write};
 
 use bytes::Bytes;
 use flate2::{Compression, write::GzEncoder};
 use futures_util::{Stream, StreamExt, stream};
+use http::{
+    HeaderValue,
+    header::{CONTENT_ENCODING, CONTENT_LENGTH},
+};
+use http_body_util::{BodyExt, Collected};
+use hyper::body::Body;
 use tokio::task::spawn_blocking;
+use warp::reply::Response;
+
+/// Compresses a body that is all there, for a client that takes no plain one. Downloads, which come in pieces,
+/// are left as they are.
+pub(crate) async fn compress_whole(response: Response) -> Response {
+    let length = Body::size_hint(response.body()).exact().filter(|length| *length > 0);
+    if length.is_none() || response.headers().contains_key(CONTENT_ENCODING) {
+        return response;
+    }
+    let (mut head, body) = response.into_parts();
+    let plain = body.collect().await.map(Collected::to_bytes).unwrap_or_default();
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    // Writing into memory does not fail.
+    let body = encoder.write_all(&plain).and_then(|()| encoder.finish()).unwrap_or_default();
+    head.headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    head.headers.insert(CONTENT_LENGTH, body.len().into());
+    Response::from_parts(head, body.into())
+}
 
 /// Compresses a stream on blocking threads. A failure of the input leaves the gzip stream without its end.
 pub(crate) fn compress(

@@ -3,7 +3,7 @@
 pub(crate) mod answer;
 mod chunk_form;
 pub(crate) mod download;
-mod gzip;
+pub(crate) mod gzip;
 pub(crate) mod handling;
 pub(crate) mod notes;
 mod range;

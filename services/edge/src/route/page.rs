@@ -18,7 +18,11 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 use warp::reply::Response;
 
-use crate::{admission::head::HttpError, decode::query::Parameters, respond::answer};
+use crate::{
+    admission::head::HttpError,
+    decode::{accept, query::Parameters},
+    respond::answer,
+};
 
 /// Shorter bodies are not compressed (J15), bytes.
 const MIN_GZIPPED: usize = 1 << 10;
@@ -90,10 +94,10 @@ impl Page {
     /// When `?pretty` is malformed, or `If-Match` does not match.
     pub(crate) fn answer(&self, query: &str, request: &HeaderMap) -> Result<Response, HttpError> {
         let content = match &self.pretty {
-            Some(pretty) if Parameters::parse(query).pretty()? => pretty,
+            Some(pretty) if Parameters::parse(query)?.pretty()? => pretty,
             _ => &self.content,
         };
-        let gzipped = content.gzipped.clone().filter(|_| answer::accepts_gzip(request));
+        let gzipped = content.gzipped.clone().filter(|_| accept::accepts_gzip(request));
         let is_cacheable = self.caching != Caching::NoStore;
         answer::check_if_match(request, is_cacheable.then_some(self.etag.as_str()))?;
         let is_unchanged = is_cacheable && answer::is_unchanged(request, &self.etag);

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use percent_encoding::percent_decode_str;
 use proto_msgs::{Contract, Method, OperationInfo, Segment};
 
-use crate::route::{page::Page, pages::Pages, status};
+use crate::{
+    decode::percent::{PathField, Text, decode_segment},
+    route::{page::Page, pages::Pages, status},
+};
 
 /// All routes, fixed paths before patterns.
 #[derive(Debug, Clone)]
@@ -20,7 +22,7 @@ pub(crate) struct Routes {
 #[derive(Debug, Clone)]
 pub(crate) enum RouteMatch {
     /// An operation, and the values of its path's fields.
-    Operation(&'static OperationInfo, Vec<(&'static str, String)>),
+    Operation(&'static OperationInfo, Vec<PathField>),
     /// A page of the edge.
     Page(Arc<Page>),
     /// The status of the mesh, for the console.
@@ -55,11 +57,7 @@ impl Routes {
         if path == WATCH_PATH {
             return Some(RouteMatch::Watch);
         }
-        let segments: Vec<String> = path
-            .strip_prefix('/')?
-            .split('/')
-            .map(|text| percent_decode_str(text).decode_utf8_lossy().into_owned())
-            .collect();
+        let segments: Vec<Text<'_>> = path.strip_prefix('/')?.split('/').map(decode_segment).collect();
         self.order.iter().find_map(|index| {
             let operation = &self.operations[*index];
             match_fields(&operation.path, &segments).map(|fields| RouteMatch::Operation(operation, fields))
@@ -96,16 +94,18 @@ impl RouteMatch {
 }
 
 /// The values of a path's fields, if the path matches.
-fn match_fields<'a>(pattern: &'a [Segment], segments: &[String]) -> Option<Vec<(&'a str, String)>> {
+fn match_fields(pattern: &'static [Segment], segments: &[Text<'_>]) -> Option<Vec<PathField>> {
     if pattern.len() != segments.len() {
         return None;
     }
     let mut fields = Vec::new();
     for (expected, given) in pattern.iter().zip(segments) {
         match expected {
-            Segment::Fixed(text) if text == given => {}
+            Segment::Fixed(text) if given.as_deref() == Ok(text) => {}
             Segment::Fixed(_) => return None,
-            Segment::Field(name) => fields.push((name.as_str(), given.clone())),
+            Segment::Field(name) => {
+                fields.push((name.as_str(), given.clone().map(|text| text.into_owned().into())))
+            }
         }
     }
     Some(fields)
@@ -159,6 +159,6 @@ mod tests {
         let Some(RouteMatch::Operation(_, fields)) = routes().find("/api/v2/withdrawal/a%2Fb%20") else {
             panic!("no match")
         };
-        assert_eq!(fields, [("id", "a/b ".to_owned())]);
+        assert_eq!(fields, [("id", Ok("a/b ".into()))]);
     }
 }

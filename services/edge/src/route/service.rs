@@ -20,9 +20,12 @@ use crate::{
     admission::{ClientContext, head},
     ask::cache::{Cache, HttpQuestion},
     config::Config,
-    decode::preferences::PREFER,
+    decode::{accept, preferences::PREFER},
     gateway::{Gateway, HttpRequest, RequestHead},
-    respond::{answer, handling},
+    respond::{
+        answer::{self, Answer},
+        handling,
+    },
     trace::{RequestId, TRACEPARENT},
     watch::http::wants_events,
 };
@@ -88,7 +91,7 @@ impl<S: WarpService> HttpService<S> {
             return FastPath::Miss(None);
         };
         let started = Instant::now();
-        let Some(cached) = self.cache.get_by_target(target, answer::accepts_gzip(headers), started) else {
+        let Some(cached) = self.cache.get_by_target(target, accept::accepts_gzip(headers), started) else {
             return FastPath::Miss(None);
         };
         let has_body = headers.contains_key(CONTENT_LENGTH) || headers.contains_key(TRANSFER_ENCODING);
@@ -97,7 +100,9 @@ impl<S: WarpService> HttpService<S> {
         let has_rare_header = is_traced || headers.contains_key(IF_MATCH) || wants_events(headers);
         let is_slow = has_body || has_rare_header || request.method() != Method::GET || client.is_over_rate();
         let is_valid = || head::check_size(target.len(), headers, &self.config.limits).is_ok();
-        let Some(answer) = cached.answer.filter(|_| !is_slow && is_valid()) else {
+        let is_accepted = |answer: &Answer| answer.is_gzipped() || !accept::accepts_gzip_alone(headers);
+        let Some(answer) = cached.answer.filter(|answer| !is_slow && is_valid() && is_accepted(answer))
+        else {
             return FastPath::Miss(Some(cached.question));
         };
         let mut response = answer::respond(&answer, headers);

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use http::{HeaderMap, HeaderName, header::ACCEPT};
+use http::{HeaderMap, HeaderName};
 use mesh_bus::{Encoding, Format};
 use mesh_problem::{MALFORMED, NOT_MAPPED, Problem};
 use proto_msgs::OperationInfo;
@@ -11,7 +11,10 @@ use warp::reply::Response;
 use crate::{
     admission::ClientContext,
     ask::{backend::CallContext, cache::Question, heads::HeadSource},
-    decode::{self, Decoded, preferences::Handling, query::Parameters, unknown_names::UnknownNames},
+    decode::{
+        self, Decoded, accept::accepts_type, percent::PathField, preferences::Handling, query::Parameters,
+        unknown_names::UnknownNames,
+    },
     route::routes::{RouteMatch, Routes},
     watch::{
         event_stream::{EventStream, MEDIA_TYPE},
@@ -30,20 +33,14 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 /// Whether the client wants events: it accepts them, and does not accept JSON beside them as clients do that
 /// list all they could read.
 pub(crate) fn wants_events(headers: &HeaderMap) -> bool {
-    let mut accepts = [(MEDIA_TYPE, false), ("application/json", false)];
-    let accepted = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
-    for range in accepted.flat_map(|value| value.split(',')) {
-        let name = range.split(';').next().unwrap_or_default().trim();
-        for (wanted, is_accepted) in &mut accepts {
-            *is_accepted |= name.eq_ignore_ascii_case(wanted);
-        }
-    }
-    accepts[0].1 && !accepts[1].1
+    accepts_type(headers, MEDIA_TYPE) && !accepts_type(headers, "application/json")
 }
 
-/// The height that a client has, which comes back (W6).
+/// The height that a client has, which comes back (W6). What is no height counts as none.
 pub(crate) fn last_id(headers: &HeaderMap) -> Option<u64> {
-    headers.get(LAST_EVENT_ID)?.to_str().ok()?.trim().parse().ok()
+    let text = headers.get(LAST_EVENT_ID)?.to_str().ok()?.trim();
+    let is_plain = text.bytes().all(|digit| digit.is_ascii_digit());
+    text.parse().ok().filter(|_| is_plain)
 }
 
 /// A read that is to be watched.
@@ -75,7 +72,7 @@ impl WatchRequest {
     /// A watch of one read.
     pub(crate) fn one(
         operation: &'static OperationInfo,
-        path: &[(&str, String)],
+        path: &[PathField],
         query: &str,
         handling: Handling,
     ) -> Self {
@@ -85,9 +82,9 @@ impl WatchRequest {
 
     /// A watch of all reads in the query of `GET /watch`.
     pub(crate) fn several(routes: &Routes, query: &str, handling: Handling) -> Self {
-        let parameters = Parameters::parse(query);
         let (mut reads, mut ignored) = (Vec::new(), UnknownNames::default());
-        let decoded = parameters.only(READ, handling).and_then(|(targets, unknown)| {
+        let decoded = Parameters::parse(query).and_then(|parameters| {
+            let (targets, unknown) = parameters.only(READ, handling)?;
             ignored = unknown;
             if targets.is_empty() || targets.len() > MAX_READS {
                 let reason = format!("{READ} is given 1 to {MAX_READS} times");
@@ -146,7 +143,7 @@ fn decode_target(
 
 fn decode_read(
     operation: &'static OperationInfo,
-    path: &[(&str, String)],
+    path: &[PathField],
     query: &str,
     handling: Handling,
 ) -> (Result<WatchedRead, Problem>, UnknownNames) {

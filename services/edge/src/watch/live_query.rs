@@ -82,25 +82,26 @@ impl Drop for Subscription {
 }
 
 impl LiveQuery {
-    /// Begins to follow a question, from an answer that was read at this height.
+    /// Begins to follow a question, from an answer that was read at this height, of a head that had been set back
+    /// so often.
     pub(super) fn start(
         watches: &Arc<Watches>,
         question: &Arc<Question>,
         source: HeadSource,
         answer: &Answer,
-        height: u64,
+        (height, resets): (u64, u64),
     ) -> Arc<Self> {
         let query = Arc::new(Self {
             question: Arc::clone(question),
             source,
-            latest: Mutex::new(Latest::new(question, answer, height, Instant::now())),
+            latest: Mutex::new(Latest::new(question, answer, height, resets, Instant::now())),
             looked: Notify::new(),
             watchers: Mutex::default(),
             pending: Pending::default(),
             watches: Arc::clone(watches),
         });
-        let schedule = Schedule::new(answer.asked_at, height, LookResult::of(answer));
-        Looker { query: Arc::clone(&query), schedule, is_set_back: false, timer: None }.start();
+        let schedule = Schedule::new(answer.asked_at, (height, resets), LookResult::of(answer));
+        Looker { query: Arc::clone(&query), schedule, timer: None }.start();
         query
     }
 
@@ -153,11 +154,11 @@ impl LiveQuery {
         self.watches.count_event(skipped);
     }
 
-    /// Publishes an answer that was read at this height, if it has changed or is the first one of a store that was
+    /// Publishes an answer that was read at this height, if it has changed or is the first one since the head was
     /// set back.
-    fn publish(self: &Arc<Self>, answer: &Answer, height: u64, is_set_back: bool) {
+    fn publish(self: &Arc<Self>, answer: &Answer, height: u64, resets: u64) {
         let now = Instant::now();
-        let is_new = self.latest.lock().publish(&self.question, answer, height, now, is_set_back);
+        let is_new = self.latest.lock().publish(&self.question, answer, height, resets, now);
         self.tell(is_new);
     }
 
@@ -179,8 +180,6 @@ impl LiveQuery {
 struct Looker {
     query: Arc<LiveQuery>,
     schedule: Schedule,
-    /// Whether the store was set back after the last answer.
-    is_set_back: bool,
     timer: Option<SpawnHandle>,
 }
 
@@ -232,9 +231,6 @@ impl Looker {
             self.timer = Some(context.run_later(wait, |looker, context| looker.look_or_wait(context)));
             return;
         }
-        // Announcements of a node's head by several replicas may cross.
-        let may_fall = self.query.source == HeadSource::Store;
-        self.is_set_back |= may_fall && head.height < self.schedule.height();
         self.schedule.begin(now, head);
         let query = Arc::clone(&self.query);
         let look = async move { query.watches.look(&query.question).await };
@@ -249,10 +245,8 @@ impl Looker {
         match result {
             Ok(answer) => {
                 self.schedule.end(LookResult::of(&answer));
-                let is_set_back = std::mem::take(&mut self.is_set_back);
-                let least = if is_set_back { 0 } else { self.query.latest().height() };
-                let height = answer.height().unwrap_or_else(|| head.height.max(least));
-                self.query.publish(&answer, height, is_set_back);
+                let height = answer.height().unwrap_or(head.height);
+                self.query.publish(&answer, height, head.resets);
             }
             Err(problem) => {
                 // A single failure may be a replica that has just left; another kind of refusal is an answer.

@@ -97,21 +97,26 @@ impl Watches {
         last_id: Option<u64>,
         context: &CallContext,
     ) -> Result<Watcher, Problem> {
-        let before = self.heads.status(source).height;
-        let answer = self.backend.read(question, context).await?;
-        let height = answer.height().unwrap_or(before);
+        let mut before = self.heads.status(source);
+        let mut answer = self.backend.read(question, context).await?;
+        if last_id > Some(self.heads.status(source).height) && last_id > answer.height() {
+            // Either of a network that was reset, or of a block that was announced to another edge alone so far.
+            before = self.heads.status(source);
+            answer = self.backend.read_uncached(question, context).await?;
+        }
+        let height = answer.height().unwrap_or(before.height);
         let mut queries = self.queries.lock();
         let query = match queries.get(question) {
             Some(query) => Arc::clone(query),
             None => {
-                let query = LiveQuery::start(self, question, source, &answer, height);
+                let query = LiveQuery::start(self, question, source, &answer, (height, before.resets));
                 queries.insert(Arc::clone(question), Arc::clone(&query));
                 self.metrics.watched_questions.inc();
                 query
             }
         };
         // Under the lock: a query that has a watcher is not removed.
-        Ok(Watcher::new(&query, &answer, height, last_id))
+        Ok(Watcher::new(&query, &answer, (height, before.resets), last_id))
     }
 
     /// Removes a query that nobody watches. Returns whether it was removed.

@@ -24,8 +24,9 @@ pub(crate) const QUIET_INTERVAL: Duration = Duration::from_secs(10);
 pub(crate) struct Schedule {
     /// When the last look began, or a client asked for what the schedule begins with.
     looked_at: Instant,
-    /// The head's height then.
+    /// The head's height then, and how often it had been set back.
     height: u64,
+    resets: u64,
     /// Whether there was no look yet.
     is_new: bool,
     is_looking: bool,
@@ -49,11 +50,12 @@ pub(crate) enum LookResult {
 impl Schedule {
     /// A schedule that begins with what a client read, asked for then, at this height of the head: the next
     /// block is looked at as soon as it comes.
-    pub(crate) fn new(asked_at: Instant, height: u64, result: LookResult) -> Self {
+    pub(crate) fn new(asked_at: Instant, (height, resets): (u64, u64), result: LookResult) -> Self {
         Self {
             looked_at: asked_at,
             is_new: true,
             height,
+            resets,
             is_looking: false,
             has_failed: false,
             is_provisional: result != LookResult::AtHeight,
@@ -65,8 +67,7 @@ impl Schedule {
         if self.is_looking {
             return None;
         }
-        // A head that falls was set back.
-        let has_moved = head.height != self.height;
+        let has_moved = (head.height, head.resets) != (self.height, self.resets);
         let is_due = has_moved || self.has_failed || self.is_provisional || !head.is_followed;
         let wait = if !is_due {
             QUIET_INTERVAL
@@ -80,15 +81,11 @@ impl Schedule {
         Some(self.looked_at + wait)
     }
 
-    /// The head's height at the last look.
-    pub(crate) fn height(&self) -> u64 {
-        self.height
-    }
-
     /// Begins a look.
     pub(crate) fn begin(&mut self, now: Instant, head: HeadStatus) {
         self.is_provisional = head.height != self.height;
-        (self.looked_at, self.is_new, self.height, self.is_looking) = (now, false, head.height, true);
+        (self.looked_at, self.is_new, self.is_looking) = (now, false, true);
+        (self.height, self.resets) = (head.height, head.resets);
     }
 
     /// Ends a look. Returns whether it is the second one in a row that failed.
@@ -109,7 +106,8 @@ mod tests {
     /// look at the first one comes `late_ms` after it could.
     fn delays(mut schedule: Schedule, late_ms: u64, head_ms: impl IntoIterator<Item = u64>) -> Vec<u64> {
         let (mut now, mut late) = (schedule.looked_at, Duration::from_millis(late_ms));
-        let (mut head, mut delays) = (HeadStatus { height: schedule.height, is_followed: true }, Vec::new());
+        let (mut head, mut delays) =
+            (HeadStatus { height: schedule.height, is_followed: true, resets: 0 }, Vec::new());
         for ms in head_ms {
             now += Duration::from_millis(ms);
             head.height += 1;
@@ -122,7 +120,7 @@ mod tests {
     }
 
     fn opened() -> Schedule {
-        Schedule::new(Instant::now(), 1, LookResult::AtHeight)
+        Schedule::new(Instant::now(), (1, 0), LookResult::AtHeight)
     }
 
     #[test]
@@ -148,7 +146,7 @@ mod tests {
         }
         for until_first in [100, 500, 899] {
             let mut schedule = opened();
-            let unknown = HeadStatus { height: 1, is_followed: false };
+            let unknown = HeadStatus { height: 1, is_followed: false, resets: 0 };
             schedule.begin(schedule.due(unknown).expect("no look is under way"), unknown);
             schedule.end(LookResult::AtHeight);
             let delays = delays(schedule, 0, [until_first].into_iter().chain([1000; 30]));
@@ -159,11 +157,13 @@ mod tests {
     #[test]
     fn faster_blocks_are_looked_at_once_a_second() {
         let start = Instant::now();
-        let mut schedule = Schedule::new(start, 1, LookResult::AtHeight);
+        let mut schedule = Schedule::new(start, (1, 0), LookResult::AtHeight);
         let mut looks = Vec::new();
         for ms in 0..20_000 {
-            let (now, head) =
-                (start + Duration::from_millis(ms), HeadStatus { height: ms / 50, is_followed: true });
+            let (now, head) = (
+                start + Duration::from_millis(ms),
+                HeadStatus { height: ms / 50, is_followed: true, resets: 0 },
+            );
             if schedule.due(head).is_some_and(|due| due <= now) {
                 schedule.begin(now, head);
                 schedule.end(LookResult::AtHeight);

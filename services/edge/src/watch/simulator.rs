@@ -1,6 +1,7 @@
-//! A simulated store with blocks, late rows and outages, one live query, and watchers that read slowly and
-//! come back, seed after seed in simulated time. Whatever happens, heights never fall, nothing is older than
-//! what a plain read has shown, and at the end everybody has the state of the store.
+//! A simulated store with blocks, late rows and outages, which may be set back to an older block, one live query,
+//! and watchers that read slowly and come back, seed after seed in simulated time. Whatever happens, heights never
+//! fall on a stream, nothing is older than what a plain read has shown, no watcher is shown a height that the
+//! store does not have, and at the end everybody has the state of the store.
 
 use std::time::Duration;
 
@@ -36,6 +37,9 @@ const STALE_MS: u64 = 10_000;
 
 const WATCHERS: usize = 4;
 
+/// Shortest and longest time until the edge believes that the store was set back, milliseconds.
+const BELIEVED_MS: std::ops::Range<u64> = 2000..3000;
+
 /// What a read has seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Seen {
@@ -70,6 +74,8 @@ struct Client {
     told: Option<Seen>,
     /// The height it was told last.
     last_id: Option<u64>,
+    /// Whether that was before the store was set back.
+    has_old_id: bool,
     comes_back_ms: u64,
 }
 
@@ -81,6 +87,9 @@ struct World {
     now_ms: u64,
     store: Seen,
     is_away: bool,
+    /// When the store is set back, in some runs, and when the edge believes it.
+    set_back_ms: Option<u64>,
+    believed_ms: Option<u64>,
     /// The head that the edge knows, and announcements under way.
     head: HeadStatus,
     announced: Vec<(u64, HeadStatus)>,
@@ -111,14 +120,16 @@ impl World {
         let question = Question { operation: "ListThings", encoding, message: Bytes::new() };
         let store = Seen { height: 1, content: 1 };
         let template = answer_of(template, store, start);
-        let latest = Latest::new(&question, &template, store.height, start);
+        let latest = Latest::new(&question, &template, store.height, 0, start);
         let block_ms = if rng.random_bool(0.5) { 1000 } else { 60 };
+        let set_back_ms = rng.random_bool(0.3).then(|| rng.random_range(1..BUSY_MS));
         let client = || Client {
             progress: None,
             opening: None,
             ready_ms: 0,
             told: None,
             last_id: None,
+            has_old_id: false,
             comes_back_ms: 0,
         };
         Self {
@@ -127,7 +138,9 @@ impl World {
             now_ms: 0,
             store,
             is_away: false,
-            head: HeadStatus { height: 1, is_followed: true },
+            set_back_ms,
+            believed_ms: None,
+            head: HeadStatus { height: 1, is_followed: true, resets: 0 },
             announced: Vec::new(),
             next_block_ms: rng.random_range(1..2000),
             next_late_row_ms: rng.random_range(1..9000),
@@ -138,7 +151,7 @@ impl World {
             cached: None,
             look: None,
             looked_ms: None,
-            schedule: Schedule::new(start, store.height, LookResult::AtHeight),
+            schedule: Schedule::new(start, (store.height, 0), LookResult::AtHeight),
             latest,
             shown: store,
             clients: (0..WATCHERS).map(|_| client()).collect(),
@@ -193,6 +206,8 @@ impl World {
         let clients = self.clients.iter().flat_map(|client| [client.ready_ms, client.comes_back_ms]);
         let all = times.into_iter().flatten().chain(self.announced.iter().map(|(at, _)| *at));
         all.chain(busy.into_iter().filter(|_| self.is_busy()))
+            .chain(self.set_back_ms)
+            .chain(self.believed_ms)
             .chain(openings)
             .chain(clients)
             .filter(|at| *at > self.now_ms)
@@ -222,7 +237,24 @@ impl World {
         self.events
     }
 
+    /// As a test network that begins anew: its answer is another one, at a lower height.
+    fn is_set_back_to_an_older_block(&mut self) {
+        if self.set_back_ms.take_if(|at| *at <= self.now_ms).is_some() {
+            self.store.height = self.rng.random_range(1..=self.store.height);
+            self.store.content += 1;
+            self.believed_ms = Some(self.now_ms + self.rng.random_range(BELIEVED_MS));
+        }
+        if self.believed_ms.take_if(|at| *at <= self.now_ms).is_some() {
+            let resets = self.head.resets + 1;
+            self.head = HeadStatus { height: self.store.height, is_followed: !self.is_away, resets };
+            self.cached = None;
+            self.shown = Seen { height: 0, content: 0 };
+            self.clients.iter_mut().for_each(|client| client.has_old_id = true);
+        }
+    }
+
     fn store_changes(&mut self) {
+        self.is_set_back_to_an_older_block();
         if self.now_ms == BUSY_MS {
             self.is_away = false;
             self.announce();
@@ -256,7 +288,7 @@ impl World {
 
     /// Most announcements come soon; some are late, and some are lost.
     fn announce(&mut self) {
-        let news = HeadStatus { height: self.store.height, is_followed: !self.is_away };
+        let news = HeadStatus { height: self.store.height, is_followed: !self.is_away, resets: 0 };
         if self.is_busy() && self.rng.random_bool(0.05) {
             return;
         }
@@ -269,7 +301,11 @@ impl World {
         let head = &mut self.head;
         self.announced.retain(|(at, news)| {
             if *at <= now_ms {
-                *head = HeadStatus { height: head.height.max(news.height), is_followed: news.is_followed };
+                *head = HeadStatus {
+                    height: head.height.max(news.height),
+                    is_followed: news.is_followed,
+                    ..*head
+                };
             }
             *at > now_ms
         });
@@ -323,7 +359,8 @@ impl World {
                     self.schedule.end(LookResult::AtHeight);
                     let answer = answer_of(&self.template, seen, self.at(began_ms));
                     let now = self.at(self.now_ms);
-                    self.latest.publish(&self.question, &answer, seen.height, now, false);
+                    let resets = read.head.resets;
+                    self.latest.publish(&self.question, &answer, seen.height, resets, now);
                     self.cache(seen, began_ms);
                 }
                 None => {
@@ -350,18 +387,23 @@ impl World {
             self.client_begins(index);
         }
         while now_ms >= self.clients[index].ready_ms {
-            let (head, latest, client) = (self.head.height, &self.latest, &mut self.clients[index]);
+            let (head, latest, client) = (self.head, &self.latest, &mut self.clients[index]);
             let Some(progress) = &mut client.progress else { return };
             let held_before = format!("{progress:?}").contains("held_at: Some");
             let next = progress.next(latest, head);
-            assert!(!matches!(next, Next::End), "the store is never set back");
+            let shown = progress.height(latest, head);
+            assert!(shown <= head.height, "a sign of life shows {shown} and the head is {head:?}");
+            if matches!(next, Next::End) {
+                assert!(head.resets > 0, "the store was never set back");
+                return self.stream_ends(index);
+            }
             let Next::Send(emission, _) = next else { return };
             if !emission.event.is_problem() {
                 let seen = seen_in(&emission.bytes(None).concat());
                 assert!(Some(emission.height) >= client.last_id, "heights never fall");
                 assert!(Some(seen.content) >= client.told.map(|told| told.content), "a state is never older");
                 // What was held back is sent at the next look, even if blocks come faster than looks.
-                let is_fresh = latest.height() >= self.shown.height || held_before;
+                let is_fresh = emission.height >= self.shown.height || held_before;
                 assert!(is_fresh, "{seen:?} is sent after a plain read has shown {:?}", self.shown);
                 (client.told, client.last_id) = (Some(seen), Some(emission.height));
                 self.events += 1;
@@ -386,15 +428,30 @@ impl World {
         };
         let now = self.at(self.now_ms);
         let answer = answer_of(&self.template, seen, self.at(read.began_ms));
+        let is_of_before = read.head.resets != self.head.resets;
+        let head = HeadStatus { resets: read.head.resets, ..self.head };
         let client = &mut self.clients[index];
+        // One of before that the store has reached again cannot be told from its own.
+        let last_id = client.last_id.filter(|last_id| !client.has_old_id || *last_id > head.height);
         let (progress, first) =
-            Progress::begin(&self.latest, &self.question, &answer, seen.height, client.last_id, now);
+            Progress::begin(&self.latest, &self.question, &answer, seen.height, head, last_id, now);
         client.progress = Some(progress);
+        let is_above = last_id.is_some_and(|last_id| last_id > head.height);
+        assert!(!is_above || first.is_some(), "an id above the head counts as none");
         if let Some(first) = first {
-            assert!(Some(first.height) > client.last_id, "nothing is told twice");
+            assert!(is_above || Some(first.height) > last_id, "nothing is told twice");
             (client.told, client.last_id) = (Some(seen), Some(first.height));
+            client.has_old_id = is_of_before;
         }
         self.client_waits(index);
+    }
+
+    /// A stream that ends because the store was set back takes the ids back that it gave; not every client heeds it.
+    fn stream_ends(&mut self, index: usize) {
+        let keeps_id = self.rng.random_bool(0.5);
+        let client = &mut self.clients[index];
+        (client.progress, client.comes_back_ms) = (None, self.now_ms + 1000);
+        client.last_id = client.last_id.filter(|_| keeps_id);
     }
 
     /// After an event most clients read on; some are slow, and some lose their stream.

@@ -6,7 +6,7 @@ use mesh_problem::Problem;
 use tokio::time::Instant;
 
 use crate::{
-    ask::cache::Question,
+    ask::{cache::Question, heads::HeadStatus},
     respond::answer::Answer,
     watch::event::{Emission, Event, digest},
 };
@@ -27,16 +27,16 @@ pub(crate) struct Latest {
     number: u64,
     /// Looks so far.
     looks: u64,
-    /// How often the heights began anew, because the store was set back.
+    /// How often the head had been set back when the last look asked.
     resets: u64,
 }
 
 impl Latest {
     /// The state after the first look, at this height.
-    pub(super) fn new(question: &Question, answer: &Answer, height: u64, now: Instant) -> Self {
+    pub(super) fn new(question: &Question, answer: &Answer, height: u64, resets: u64, now: Instant) -> Self {
         let event = Arc::new(Event::of_answer(question, answer, height));
         let (asked_at, time_ns) = (answer.asked_at, answer.time_ns());
-        Self { event, height, time_ns, asked_at, came_at: now, number: 1, looks: 1, resets: 0 }
+        Self { event, height, time_ns, asked_at, came_at: now, number: 1, looks: 1, resets }
     }
 
     /// Number of the state, counted from 1.
@@ -44,31 +44,32 @@ impl Latest {
         self.number
     }
 
-    /// Height at which the last look found it.
-    pub(super) fn height(&self) -> u64 {
-        self.height
+    /// Whether it is of this head, and not of before that was set back.
+    pub(super) fn is_of(&self, head: HeadStatus) -> bool {
+        self.resets == head.resets
     }
 
-    /// Records the answer of a look, read at this height; `is_set_back`: the first one of a store that was set
-    /// back. Returns whether there is a new state.
+    /// Records the answer of a look, read at this height; `resets`: how often the head had been set back when it
+    /// was asked for. Returns whether there is a new state.
     pub(super) fn publish(
         &mut self,
         question: &Question,
         answer: &Answer,
         height: u64,
+        resets: u64,
         now: Instant,
-        is_set_back: bool,
     ) -> bool {
         self.looks += 1;
+        let is_reset = resets != self.resets;
         // One that was asked for before the last one came, by a plain read or before the store went away, may
         // have seen the store before it: rows that come late change an answer at the same height.
-        if height <= self.height && answer.asked_at <= self.came_at && !is_set_back {
+        let is_older = height < self.height || height == self.height && answer.asked_at <= self.came_at;
+        if is_older && !is_reset {
             return false;
         }
-        let is_reset = is_set_back || height < self.event.height;
         (self.height, self.time_ns) = (height, answer.time_ns());
         (self.asked_at, self.came_at) = (answer.asked_at, now);
-        self.resets += u64::from(is_reset);
+        self.resets = resets;
         let is_new = is_reset || self.event.digest != digest(answer);
         is_new && self.replace(Event::of_answer(question, answer, height))
     }
@@ -122,22 +123,26 @@ pub(crate) enum Next {
 
 impl Progress {
     /// A watcher who begins with an answer that was read at this height, or has come back with the height
-    /// `last_id` and gets nothing before the head is above it (W6). Returns its first event, if any.
+    /// `last_id` and gets nothing before the head is above it. One above the head is of a network that was reset
+    /// and counts as none (W6). Returns its first event, if any.
     pub(super) fn begin(
         latest: &Latest,
         question: &Question,
         answer: &Answer,
         height: u64,
+        head: HeadStatus,
         last_id: Option<u64>,
         now: Instant,
     ) -> (Self, Option<Emission>) {
         // Only what is asked for from now on is certainly newer.
-        let (number, resets, asked_at) = (latest.number, latest.resets, now);
-        if let Some(height) = last_id.filter(|last_id| *last_id >= height) {
+        let (number, resets, asked_at) = (latest.number, head.resets, now);
+        let looked = if latest.is_of(head) { latest.height } else { 0 };
+        let newest = height.max(head.height).max(looked);
+        if let Some(height) = last_id.filter(|last_id| (height..=newest).contains(last_id)) {
             return (Self { height, asked_at, digest: None, number, resets, held_at: None }, None);
         }
         let digest = digest(answer);
-        let is_shared = latest.event.digest == digest && latest.event.height <= height;
+        let is_shared = latest.is_of(head) && latest.event.digest == digest && latest.event.height <= height;
         let event = match is_shared {
             true => Arc::clone(&latest.event),
             false => Arc::new(Event::of_answer(question, answer, height)),
@@ -156,16 +161,23 @@ impl Progress {
         }
     }
 
-    /// The height of the last event.
-    pub(super) fn height(&self) -> u64 {
-        self.height
+    /// The height at which nothing had changed for the watcher: of the last event or of the last look.
+    pub(super) fn height(&self, latest: &Latest, head: HeadStatus) -> u64 {
+        match (self.resets == head.resets, latest.is_of(head)) {
+            (true, true) => self.height.max(latest.height),
+            (true, false) => self.height,
+            (false, _) => head.height,
+        }
     }
 
-    /// What the watcher is sent next, while the head is at this height. An event counts as sent.
-    pub(super) fn next(&mut self, latest: &Latest, head: u64) -> Next {
+    /// What the watcher is sent next, while the head is this one. An event counts as sent.
+    pub(super) fn next(&mut self, latest: &Latest, head: HeadStatus) -> Next {
         let event = &latest.event;
-        if latest.resets != self.resets {
+        if self.resets != head.resets {
             return Next::End;
+        }
+        if !latest.is_of(head) {
+            return Next::Hold;
         }
         if event.is_problem() {
             if self.digest == Some(event.digest) || event.asked_at <= self.asked_at {
@@ -179,7 +191,7 @@ impl Progress {
         // A plain read would be newer now (W2). What the next look leaves is sent in any case, so that nobody
         // waits for ever behind fast blocks.
         if !event.is_problem()
-            && latest.height < head
+            && latest.height < head.height
             && *self.held_at.get_or_insert(latest.looks) == latest.looks
         {
             return Next::Hold;
@@ -231,7 +243,7 @@ mod tests {
             let question = Question { operation: "ListThings", encoding, message: Bytes::new() };
             let (now, template) = (Instant::now(), answer(1, Instant::now(), 0));
             let first = said(&template, "a", 1, now);
-            let latest = Latest::new(&question, &first, 1, now);
+            let latest = Latest::new(&question, &first, 1, 0, now);
             Self { question, template, latest, now }
         }
 
@@ -239,13 +251,15 @@ mod tests {
         fn watcher(&self) -> Progress {
             let Latest { event, height, .. } = &self.latest;
             let newest = Answer { parts: vec![data(event)], ..said(&self.template, "", *height, self.now) };
-            Progress::begin(&self.latest, &self.question, &newest, *height, None, self.now).0
+            let head = HeadStatus { height: *height, is_followed: true, resets: self.latest.resets };
+            Progress::begin(&self.latest, &self.question, &newest, *height, head, None, self.now).0
         }
 
         fn look(&mut self, text: &'static str, height: u64, is_set_back: bool) {
             self.now += Duration::from_secs(1);
             let answer = said(&self.template, text, height, self.now);
-            self.latest.publish(&self.question, &answer, height, self.now, is_set_back);
+            let resets = self.latest.resets + u64::from(is_set_back);
+            self.latest.publish(&self.question, &answer, height, resets, self.now);
         }
     }
 
@@ -268,6 +282,7 @@ mod tests {
 
     /// The data, height and time of what comes next; else what is done.
     fn next(progress: &mut Progress, looks: &Looks, head: u64) -> Result<(Bytes, u64, i64), String> {
+        let head = HeadStatus { height: head, is_followed: true, resets: looks.latest.resets };
         match progress.next(&looks.latest, head) {
             Next::Send(emission, _) => Ok((data(&emission.event), emission.height, emission.time_ns)),
             other => Err(format!("{other:?}")),
@@ -299,7 +314,55 @@ mod tests {
             assert_eq!(next(watcher, &looks, 5), Err("End".to_owned()));
         }
         let mut new = looks.watcher();
+        assert_eq!(next(&mut new, &looks, 5), Err("Nothing".to_owned()));
         looks.look("b", 6, false);
         assert_eq!(next(&mut new, &looks, 6), Ok(("b".into(), 6, 60)));
+    }
+
+    #[test]
+    fn an_id_above_the_head_counts_as_none() {
+        let mut looks = Looks::new();
+        looks.look("b", 4, false);
+        let answer = said(&looks.template, "b", 4, looks.now);
+        for (head, resets, last_id, is_told) in [
+            (4, 0, 3, true),
+            (4, 0, 4, false),
+            (4, 0, 5, true),
+            (6, 0, 5, false),
+            (6, 0, 6, false),
+            (6, 0, 7, true),
+            (4, 0, u64::MAX, true),
+            (4, 1, 5, true),
+        ] {
+            let head = HeadStatus { height: head, is_followed: true, resets };
+            let Looks { latest, question, now, .. } = &looks;
+            let (mut progress, first) =
+                Progress::begin(latest, question, &answer, 4, head, Some(last_id), *now);
+            assert_eq!(first.is_some(), is_told, "{last_id} at {head:?}");
+            assert!(progress.height(latest, head) <= head.height, "{last_id} at {head:?}");
+            let is_held = matches!(progress.next(latest, head), Next::Hold);
+            assert_eq!(
+                is_held,
+                !is_told || resets > 0,
+                "the last look is of before, or has nothing newer: {last_id}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_stream_shows_the_real_head_and_nothing_of_before_while_no_look_has_found_that_it_was_set_back() {
+        let mut looks = Looks::new();
+        looks.look("b", 9, false);
+        let (mut before, head) = (looks.watcher(), HeadStatus { height: 5, is_followed: true, resets: 1 });
+        assert_eq!(before.height(&looks.latest, head), 5);
+        assert!(matches!(before.next(&looks.latest, head), Next::End));
+        let answer = said(&looks.template, "c", 5, looks.now);
+        let begun = Progress::begin(&looks.latest, &looks.question, &answer, 5, head, None, looks.now);
+        let (mut new, first) = begun;
+        assert_eq!(first.map(|first| first.height), Some(5));
+        assert_eq!(new.height(&looks.latest, head), 5);
+        assert!(matches!(new.next(&looks.latest, head), Next::Hold));
+        looks.look("d", 6, true);
+        assert_eq!(next(&mut new, &looks, 6), Ok(("d".into(), 6, 60)));
     }
 }

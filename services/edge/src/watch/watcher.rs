@@ -5,6 +5,7 @@ use std::{future::pending, sync::Arc};
 use tokio::time::Instant;
 
 use crate::{
+    ask::heads::HeadStatus,
     respond::answer::Answer,
     watch::{
         event::Emission,
@@ -22,18 +23,25 @@ pub(crate) struct Watcher {
 }
 
 impl Watcher {
-    /// A watcher who begins with an answer that was read at this height, or has come back with the height
-    /// `last_id` (W6).
-    pub(super) fn new(query: &Arc<LiveQuery>, answer: &Answer, height: u64, last_id: Option<u64>) -> Self {
+    /// A watcher who begins with an answer that was read at this height, of a head that had been set back so often,
+    /// or has come back with the height `last_id` (W6).
+    pub(super) fn new(
+        query: &Arc<LiveQuery>,
+        answer: &Answer,
+        (height, resets): (u64, u64),
+        last_id: Option<u64>,
+    ) -> Self {
         let subscription = query.subscribe();
+        let (head, now) = (HeadStatus { resets, ..query.head() }, Instant::now());
         let (progress, first) =
-            Progress::begin(&query.latest(), query.question(), answer, height, last_id, Instant::now());
+            Progress::begin(&query.latest(), query.question(), answer, height, head, last_id, now);
         Self { subscription, first, progress }
     }
 
     /// The height at which nothing had changed for the client.
     pub(crate) fn height(&self) -> u64 {
-        self.subscription.query().latest().height().max(self.progress.height())
+        let query = self.subscription.query();
+        self.progress.height(&query.latest(), query.head())
     }
 
     /// The next event for the client; `None` at the end of the stream. Loses nothing when it is dropped.
@@ -46,7 +54,7 @@ impl Watcher {
             let looked = query.looked();
             let (next, number) = {
                 let latest = query.latest();
-                (progress.next(&latest, query.head().height), latest.number())
+                (progress.next(&latest, query.head()), latest.number())
             };
             let looked = match next {
                 Next::Send(emission, skipped) => {

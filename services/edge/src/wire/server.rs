@@ -7,7 +7,10 @@ use futures_util::{
     FutureExt,
     future::{Either, ready},
 };
-use http::{HeaderValue, Request, StatusCode, Version, header::CONNECTION};
+use http::{
+    HeaderValue, Request, StatusCode, Version,
+    header::{CACHE_CONTROL, CONNECTION},
+};
 use http_body_util::{BodyExt, Either as EitherBody};
 use hyper::{body::Incoming, service::service_fn};
 use hyper_util::{
@@ -75,6 +78,9 @@ mod http2 {
 /// The gRPC status of a call that was over a limit.
 const GRPC_STATUS: &str = "grpc-status";
 const RESOURCE_EXHAUSTED: &str = "8";
+
+/// `Cache-Control` of every error.
+const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 enum ShutdownPhase {
@@ -386,8 +392,17 @@ impl Exchange {
         rate.write_headers(response.headers_mut(), is_refused);
     }
 
-    /// Keeps the request in flight until its answer's body is dropped, and has the access log record it.
-    fn track<B: hyper::body::Body>(mut self, response: http::Response<B>) -> http::Response<TrackedBody<B>> {
+    /// Keeps the request in flight until its answer's body is dropped, and has the access log record it. Every
+    /// answer comes here last: an error, over gRPC a status without messages, is stored by no cache.
+    fn track<B: hyper::body::Body>(
+        mut self,
+        mut response: http::Response<B>,
+    ) -> http::Response<TrackedBody<B>> {
+        let status = response.status();
+        let headers = response.headers_mut();
+        if status.is_client_error() || status.is_server_error() || headers.contains_key(GRPC_STATUS) {
+            headers.insert(CACHE_CONTROL, NO_STORE);
+        }
         if let Some(record) = &mut self.record {
             record.set_head(&response, &self.request);
         }

@@ -72,6 +72,7 @@ impl Handler<Open<ExportLedgerEntriesRequest>> for Export {
                 from_byte: 0,
                 content_type: "text/csv".to_owned(),
                 etag: String::new(),
+                is_permanent: false,
                 crc32c: None,
                 head,
             })

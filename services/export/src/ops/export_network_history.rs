@@ -12,7 +12,7 @@ use mesh_bus::{CancelOnDrop, Chunks, MAX_POSITIONS_AHEAD, Open, OpenReply, Piece
 use mesh_history::{HistoryError, Layout, LayoutError, SegmentList};
 use mesh_problem::{Code, MALFORMED, Problem, error_chain};
 use proto_msgs::{
-    numbers::export_network_history::{BOUNDARY, HEIGHTS, MISSING, TABLE_MISSING, UNREADABLE},
+    numbers::export_network_history::{BOUNDARY, HEIGHTS, MISSING, OTHER_CHAIN, TABLE_MISSING, UNREADABLE},
     v2::{ExportInfo, ExportNetworkHistoryRequest, Table},
 };
 
@@ -66,7 +66,9 @@ impl Handler<Open<ExportNetworkHistoryRequest>> for Export {
             let lay_out = |listing: &Listing| {
                 let list = listing.segments.as_ref().ok_or_else(|| unavailable("nothing was listed yet"))?;
                 let layout = layouts.borrow_mut().get_or_make(list, selection.key());
-                layout.map_err(|error| layout_problem(&error, &selection, list))
+                let layout = layout.map_err(|error| layout_problem(&error, &selection, list));
+                check_chain(named_chain(&request), layout.as_deref().ok(), list)?;
+                layout
             };
             let layout = match lay_out(&listing) {
                 Ok(layout) => layout,
@@ -90,6 +92,7 @@ impl Handler<Open<ExportNetworkHistoryRequest>> for Export {
                 etag: layout.fingerprint.clone(),
                 crc32c: Some(layout.crc32c),
                 head: None,
+                is_permanent: named_chain(&request).is_some(),
             })
         })
     }
@@ -148,6 +151,24 @@ impl Handler<Pull<ExportNetworkHistoryRequest>> for Export {
             let pieces = split(&layout, offset, &bytes, chunk);
             Ok(Chunks { next_positions, pieces: stream::iter(pieces).boxed() })
         })
+    }
+}
+
+/// The chain that a request names; an empty name is none.
+fn named_chain(request: &ExportNetworkHistoryRequest) -> Option<&str> {
+    request.chain_id.as_deref().filter(|chain| !chain.is_empty())
+}
+
+/// Refuses a request that names another chain than the one of its segments; where no segments cover its range,
+/// than the one of the newest.
+fn check_chain(named: Option<&str>, layout: Option<&Layout>, list: &SegmentList) -> Result<(), Problem> {
+    let newest = || list.segments.last().map(|segment| segment.chain_id.as_str());
+    match (named, layout.map(|layout| layout.chain_id.as_str()).or_else(newest)) {
+        (Some(named), Some(held)) if named != held => {
+            let problem = Problem::invalid(OTHER_CHAIN, "the history is of another chain");
+            Err(problem.with_inner(format!("the chain is {held}")))
+        }
+        _ => Ok(()),
     }
 }
 

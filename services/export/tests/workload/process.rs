@@ -54,8 +54,12 @@ async fn await_height(replica: &Service, height: u64) {
 }
 
 async fn download(bus: &Bus, to: i64) -> Vec<u8> {
-    let request =
-        ExportNetworkHistoryRequest { from_block: Some(1), to_block: Some(to), table: Table::Blocks.into() };
+    let request = ExportNetworkHistoryRequest {
+        from_block: Some(1),
+        to_block: Some(to),
+        table: Table::Blocks.into(),
+        ..Default::default()
+    };
     let request = Bytes::from(prost::Message::encode_to_vec(&request));
     let target = std::sync::Arc::new(bus.target("export", "ExportNetworkHistory"));
     let options = AskOptions {

@@ -15,7 +15,12 @@ use crate::fixture::{Fixture, Whole, Worker, copied};
 const WINDOW: PullBudget = PullBudget { chunks: 8, bytes: 4 << 20 };
 
 fn history(table: Table, from: i64, to: i64) -> ExportNetworkHistoryRequest {
-    ExportNetworkHistoryRequest { from_block: Some(from), to_block: Some(to), table: table.into() }
+    ExportNetworkHistoryRequest {
+        from_block: Some(from),
+        to_block: Some(to),
+        table: table.into(),
+        ..Default::default()
+    }
 }
 
 #[actix::test]
@@ -68,7 +73,12 @@ async fn what_cannot_be_exported_is_refused_with_its_number_and_the_heights_near
     sealing.run(Until::Complete).await.unwrap();
     let worker = fixture.export(&sealing.segments).await;
     let blocks = |from, to| history(Table::Blocks, from, to);
-    let absent = |from_block, to_block| ExportNetworkHistoryRequest { from_block, to_block, table: 2 };
+    let absent = |from_block, to_block| ExportNetworkHistoryRequest {
+        from_block,
+        to_block,
+        table: 2,
+        ..Default::default()
+    };
     for (request, code, number, inner) in [
         (history(Table::Unspecified, 1, 10), Code::InvalidArgument, 240_010, ""),
         (absent(None, Some(10)), Code::InvalidArgument, 240_011, ""),

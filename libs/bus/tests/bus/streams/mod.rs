@@ -104,6 +104,7 @@ impl Handler<Open<ExportLedgerEntriesRequest>> for Exporter {
             etag: String::new(),
             crc32c: None,
             head: None,
+            is_permanent: false,
         })
     }
 }

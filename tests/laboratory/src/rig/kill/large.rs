@@ -144,8 +144,12 @@ async fn download(
                     LargeTable::Orders => Table::Orders,
                 };
                 let to_block = Some(last.cast_signed());
-                let request =
-                    ExportNetworkHistoryRequest { from_block: Some(1), to_block, table: table.into() };
+                let request = ExportNetworkHistoryRequest {
+                    from_block: Some(1),
+                    to_block,
+                    table: table.into(),
+                    ..Default::default()
+                };
                 transfer.open(Download::open_grpc(fixture.edge, GRPC_METHOD, &request), 200).await?
             }
         };
