@@ -98,3 +98,36 @@ async fn segments_are_sealed_as_blocks_come_and_stay_when_the_database_goes() {
     assert!(download(&bus, 20).await == before, "another replica, without a database, gives the same bytes");
     assert!(late.stop().await.success());
 }
+
+#[actix::test]
+async fn a_gap_is_not_sealed_and_what_is_sealed_is_served_beside_files_of_another_chain() {
+    let fixture = Fixture::blocks(10).await;
+    let segments = fixture.folder.path().join("segments");
+    std::fs::create_dir(&segments).unwrap();
+    std::fs::write(segments.join("other-0002-1-1-10.zip"), "").unwrap();
+    fixture.write_blocks(12..=20).await;
+    let (export, bus) = tokio::join!(start(&fixture), connect(&fixture));
+    let refused = async |value: u8| {
+        let expected = format!("mesh_seal_refused {value}");
+        eventually(SOON, &expected, async || {
+            export.admin("/metrics").await.text().lines().any(|line| line == expected)
+        })
+        .await;
+    };
+    refused(1).await;
+    await_ends(&bus, &[10]).await;
+    assert!(!download(&bus, 10).await.is_empty());
+    assert_eq!(export.admin("/readyz").await.status, 200);
+    assert!(
+        export
+            .admin("/metrics")
+            .await
+            .text()
+            .lines()
+            .any(|line| line == "mesh_history_segments_unreadable 0")
+    );
+    fixture.write_blocks(11..=11).await;
+    await_ends(&bus, &[20, 10]).await;
+    refused(0).await;
+    assert!(export.stop().await.success());
+}
