@@ -285,8 +285,11 @@ mod tests {
             let lengths = held.segments.iter().map(|segment| segment.length);
             assert_eq!(lengths.sum::<u64>(), written.files + more.files);
             for segment in &held.segments {
-                let verified = store.verify(&segment.name).await.unwrap();
-                let member = verified.history(table.name()).unwrap();
+                let member = segment.history(table.name()).unwrap();
+                // Its end checks the hash. The whole segment is not verified: the times of its rows are not
+                // those of its heights.
+                let mut text = store.text(segment, member);
+                while text.next().await.unwrap().is_some() {}
                 assert_eq!(member.rows, 2000);
                 assert_eq!(member.index.header.plain + member.index.rows.plain, written.plain / 3);
                 // About half of the bytes are hashes, so the compression ratio is near one half.
