@@ -195,3 +195,48 @@ impl RecordReader {
         self.is_open = false;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markers_are_quoted_and_records_counted_whatever_the_pieces() {
+        for (text, sent, records) in [
+            ("a\n\\.\nb\n", "a\n\"\\.\"\nb\n", 2),
+            ("a\r\n\\.\r\n\\.\r\n", "a\r\n\"\\.\"\r\n\"\\.\"\r\n", 2),
+            ("a\r\\.\rb", "a\r\"\\.\"\rb", 2),
+            ("a\n\\.", "a\n\"\\.\"", 1),
+            ("a\n\\", "a\n\\", 1),
+            ("a\n\\.x\n\\\n.\n", "a\n\\.x\n\\\n.\n", 3),
+            ("\"\n\\.\n\"\n\"\n\\.\n\"\"\"\n", "\"\n\\.\n\"\n\"\n\\.\n\"\"\"\n", 1),
+            ("\\.\nb\n", "\\.\nb\n", 1),
+            ("a\n\n", "a\n\n", 1),
+            ("a\r\n", "a\r\n", 0),
+            ("a", "a", 0),
+            ("", "", 0),
+        ] {
+            for length in 1..=text.len().max(1) {
+                let (mut reader, mut out) = (RecordReader::new(true), Vec::new());
+                for piece in text.as_bytes().chunks(length) {
+                    out.extend(reader.read(Bytes::copy_from_slice(piece)).unwrap());
+                }
+                let (rest, counted) = reader.finish().unwrap();
+                assert_eq!([out.concat(), rest.to_vec()].concat(), sent.as_bytes(), "{text:?} by {length}");
+                assert_eq!(counted, records, "{text:?} by {length}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_fault_of_blocks_is_named_with_the_line_on_which_its_record_begins() {
+        let text = "block_time,hash,height\n2024-01-01 00:00:00+00,\"a\n\n\",1\n2024-01-01 00:00:01+00,b,3\n";
+        for length in 1..text.len() {
+            let columns = ["block_time", "hash", "height"].map(str::to_owned);
+            let mut reader = RecordReader::new(true).watch_blocks(&columns, BlockSequence::default());
+            let mut pieces = text.as_bytes().chunks(length).map(Bytes::copy_from_slice);
+            let bad = pieces.find_map(|piece| reader.read(piece).err()).unwrap();
+            assert_eq!((bad.line, bad.fault), (5, BlockFault::Missing { from: 2, to: 2 }));
+        }
+    }
+}

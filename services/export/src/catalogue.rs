@@ -16,7 +16,10 @@ use futures_util::StreamExt;
 use mesh_bus::{Bus, SegmentStatus};
 use mesh_history::{HistoryError, SegmentList, SegmentName, SegmentStore, Unreadable};
 use mesh_store::Store;
-use tokio::sync::{oneshot, watch};
+use tokio::{
+    sync::{oneshot, watch},
+    time::timeout,
+};
 
 use crate::metrics::Metrics;
 
@@ -24,6 +27,9 @@ use crate::metrics::Metrics;
 const PAUSE_FACTOR: u32 = 20;
 /// … and no longer than this.
 const MAX_PAUSE: Duration = Duration::from_secs(30);
+
+/// Deadline for reading the chain of the database.
+const CHAIN_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Pause after a listing with segments of several chains, while the database has not named its own.
 const UNNAMED_PAUSE: Duration = Duration::from_secs(1);
@@ -41,7 +47,7 @@ pub struct Listing {
 pub struct Catalogue {
     segments: SegmentStore,
     store: Store,
-    /// The chain of the database, once it is known.
+    /// The chain of the database, as last read.
     chain_id: Option<String>,
     /// Files of other chains in the last listing.
     others: Vec<SegmentName>,
@@ -101,9 +107,10 @@ impl Catalogue {
         let callers = std::mem::take(&mut self.waiting);
         let (segments, store, known) = (self.segments.clone(), self.store.clone(), self.chain_id.clone());
         let listed = async move {
-            let list = segments.list().await?;
-            let chain_id = if known.is_some() { known } else { stored_chain(&store).await };
-            Ok((list, chain_id))
+            // The listing does not wait for a database that hangs.
+            let chain_id = timeout(CHAIN_TIMEOUT, stored_chain(&store));
+            let (list, chain_id) = tokio::join!(segments.list(), chain_id);
+            Ok((list?, chain_id.ok().flatten().or(known)))
         };
         let listed = listed.into_actor(self);
         context.spawn(listed.map(move |list, catalogue, context| {
@@ -122,7 +129,8 @@ impl Catalogue {
                 let _ = caller.send(catalogue.listing.borrow().clone());
             }
             let is_assumed = catalogue.chain_id.is_none() && !catalogue.others.is_empty();
-            let pause = if is_assumed { UNNAMED_PAUSE } else { pause(catalogue.period, took) };
+            let period = if is_assumed { UNNAMED_PAUSE.min(catalogue.period) } else { catalogue.period };
+            let pause = pause(period, took);
             catalogue.next = Some(context.run_later(pause, |catalogue, context| catalogue.list(context)));
             if !catalogue.waiting.is_empty() {
                 catalogue.list(context);
