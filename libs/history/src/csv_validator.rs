@@ -3,7 +3,7 @@
 
 use memchr::{memchr, memchr3};
 
-use crate::csv::CsvError;
+use crate::{block_rows::BlockRows, csv::CsvError};
 
 /// Checks text against the rules; its state between pieces is a few bytes.
 #[derive(Debug, Default)]
@@ -17,6 +17,7 @@ pub(crate) struct CsvValidator {
     /// The byte before the piece.
     last: u8,
     utf8: Utf8Validator,
+    rows: Option<BlockRows>,
 }
 
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -31,6 +32,16 @@ enum State {
 }
 
 impl CsvValidator {
+    /// Passes the values of the rows that follow to this check, too.
+    pub(crate) fn watch(&mut self, rows: Option<BlockRows>) {
+        self.rows = rows;
+    }
+
+    /// The check of the rows.
+    pub(crate) fn take_rows(&mut self) -> Option<BlockRows> {
+        self.rows.take()
+    }
+
     /// Checks the next piece of the text.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<(), CsvError> {
         self.utf8.write(bytes)?;
@@ -38,13 +49,14 @@ impl CsvValidator {
         while let Some(&byte) = bytes.get(at) {
             let rest = &bytes[at..];
             at += match (self.state, byte) {
-                (State::Quoted, _) => match memchr(b'"', rest) {
-                    Some(quote) => {
+                (State::Quoted, _) => {
+                    let quote = memchr(b'"', rest);
+                    self.take_value(&rest[..quote.unwrap_or(rest.len())]);
+                    if quote.is_some() {
                         self.state = State::Quote;
-                        quote + 1
                     }
-                    None => rest.len(),
-                },
+                    quote.map_or(rest.len(), |quote| quote + 1)
+                }
                 (State::Start | State::Quote, b'"') => {
                     self.state = State::Quoted;
                     1
@@ -61,7 +73,9 @@ impl CsvValidator {
                 }
                 (State::Start | State::Plain, byte) if byte != b'"' => {
                     self.state = State::Plain;
-                    memchr3(b'"', b',', b'\n', rest).unwrap_or(rest.len())
+                    let length = memchr3(b'"', b',', b'\n', rest).unwrap_or(rest.len());
+                    self.take_value(&rest[..length]);
+                    length
                 }
                 _ => return Err(CsvError::StrayQuote),
             };
@@ -96,7 +110,16 @@ impl CsvValidator {
         }
         self.commas = 0;
         self.state = State::Start;
+        if let Some(rows) = &mut self.rows {
+            rows.end_row();
+        }
         Ok(())
+    }
+
+    fn take_value(&mut self, piece: &[u8]) {
+        if let Some(rows) = &mut self.rows {
+            rows.take(self.commas, piece);
+        }
     }
 }
 

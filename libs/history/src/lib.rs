@@ -13,6 +13,7 @@
 //!   checks the hash chain alone, [`SegmentStore::text`] returns a member's plain text.
 
 mod assemble;
+mod block_rows;
 mod chain;
 mod crc;
 mod csv;

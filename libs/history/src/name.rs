@@ -40,6 +40,11 @@ impl SegmentName {
         SegmentName { height_from, height_to, version, chain: plain(chain_id) }
     }
 
+    /// Whether it names a segment of this chain.
+    pub fn is_of(&self, chain_id: &str) -> bool {
+        self.chain == plain(chain_id)
+    }
+
     /// Reads an object's file name; `None` when it is no segment's.
     pub fn parse(name: &str) -> Option<SegmentName> {
         let mut words = name.strip_suffix(".zip")?.rsplitn(4, '-');

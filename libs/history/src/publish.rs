@@ -51,7 +51,10 @@ impl SegmentStore {
     ///
     /// [`HistoryError::Exists`] when there is a segment of this name; the file or the object store fails.
     pub async fn publish(&self, name: &SegmentName, file: NamedTempFile) -> Result<(), HistoryError> {
-        self.sweep().await?;
+        // Best effort: remains cost space only.
+        if let Err(error) = self.sweep().await {
+            tracing::warn!(error = &error as &dyn std::error::Error, "the remains of dead writers stay");
+        }
         match &self.folder {
             None => self.upload(name, file.path()).await,
             Some(folder) => self.rename(name, file, folder.clone()).await,

@@ -1,7 +1,7 @@
 //! An open segment: the contents of its `metadata.json` and `layout.json` in a form that is small enough to
 //! have thousands of them in memory.
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
     csv::{RecordSplitter, fields},
@@ -157,5 +157,28 @@ impl SegmentList {
         segments.sort_by(|a, b| a.name.cmp(&b.name));
         unreadable.sort_by(|a, b| a.name.cmp(&b.name));
         SegmentList { segments, unreadable }
+    }
+
+    /// The segments of one chain, and the names of the others: these do not count (DATA_MODEL 7).
+    #[must_use]
+    pub fn of_chain(self, chain_id: &str) -> (SegmentList, Vec<SegmentName>) {
+        let (segments, others): (Vec<_>, Vec<_>) =
+            self.segments.into_iter().partition(|segment| segment.name.is_of(chain_id));
+        let (unreadable, unreadable_others): (Vec<_>, Vec<_>) =
+            self.unreadable.into_iter().partition(|unreadable| unreadable.name.is_of(chain_id));
+        let others = others.iter().map(|segment| segment.name.clone());
+        let others = others.chain(unreadable_others.into_iter().map(|other| other.name)).collect();
+        (SegmentList { segments, unreadable }, others)
+    }
+
+    /// The chain that has most of the readable segments, for readers without a database; of several the first
+    /// by id.
+    pub fn main_chain(&self) -> Option<String> {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for segment in &self.segments {
+            *counts.entry(&segment.chain_id).or_default() += 1;
+        }
+        let most = counts.values().max()?;
+        counts.iter().find(|(_, count)| *count == most).map(|(chain_id, _)| (*chain_id).to_owned())
     }
 }

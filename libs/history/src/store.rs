@@ -5,6 +5,7 @@ use std::{
     collections::HashMap,
     fmt,
     future::Future,
+    io,
     net::IpAddr,
     ops::Range,
     path::{Path as FilePath, PathBuf},
@@ -13,7 +14,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use futures_util::{StreamExt, TryStreamExt, stream};
+use futures_util::{StreamExt, stream};
 use mesh_telemetry::span::{self, SpanExt};
 use object_store::{
     ClientConfigKey, ObjectMeta, ObjectStore, ObjectStoreExt,
@@ -64,8 +65,10 @@ pub struct SegmentStore {
     /// The folder of the segments.
     folder_path: Path,
     pub(crate) deadlines: Deadlines,
-    /// The folder when the objects are files.
+    /// The root when the objects are files and may be published.
     pub(crate) folder: Option<PathBuf>,
+    /// The folder of the segments when the objects are files.
+    directory: Option<PathBuf>,
     open: Arc<Mutex<OpenSegments>>,
 }
 
@@ -75,8 +78,10 @@ type OpenSegments = HashMap<SegmentName, (ObjectVersion, Arc<Segment>)>;
 /// Length and time of an object: differs when it was replaced or cut.
 type ObjectVersion = (u64, SystemTime);
 
-fn object_version(meta: &ObjectMeta) -> ObjectVersion {
-    (meta.size, meta.last_modified.into())
+/// An object in the folder of the segments.
+struct Found {
+    name: String,
+    version: ObjectVersion,
 }
 
 impl SegmentStore {
@@ -97,13 +102,23 @@ impl SegmentStore {
         std::fs::create_dir_all(folder).map_err(|error| failed(error.to_string()))?;
         let objects = LocalFileSystem::new_with_prefix(folder).map_err(|error| failed(error.to_string()))?;
         let store = SegmentStore::from_objects(Arc::new(objects), Path::default(), deadlines);
-        Ok(SegmentStore { folder: Some(folder.into()), ..store })
+        let directory = Some(FilePath::new(folder).join(SEGMENTS));
+        Ok(SegmentStore { folder: Some(folder.into()), directory, ..store })
     }
 
     /// A store over any object store, below `root` in it.
     pub fn from_objects(objects: Arc<dyn ObjectStore>, root: Path, deadlines: Deadlines) -> SegmentStore {
         let segments = root.clone().join(SEGMENTS);
-        SegmentStore { objects, root, folder_path: segments, deadlines, folder: None, open: Arc::default() }
+        let (folder, directory) = (None, None);
+        SegmentStore {
+            objects,
+            root,
+            folder_path: segments,
+            deadlines,
+            folder,
+            directory,
+            open: Arc::default(),
+        }
     }
 
     /// Opens the segments of a folder for reading: those in its `segments/`, or else those in the folder
@@ -122,11 +137,11 @@ impl SegmentStore {
         let objects =
             LocalFileSystem::new_with_prefix(directory).map_err(|error| failed(error.to_string()))?;
         let store = SegmentStore::from_objects(Arc::new(objects), Path::default(), deadlines);
-        Ok(SegmentStore { folder_path: Path::default(), ..store })
+        Ok(SegmentStore { folder_path: Path::default(), directory: Some(directory.to_owned()), ..store })
     }
 
-    /// Lists the store and opens the segments that are not open yet. Objects that are not named as segments
-    /// are ignored.
+    /// Lists the store and opens the segments that are not open yet. Objects that are not named as segments,
+    /// and subfolders, are ignored.
     ///
     /// # Errors
     ///
@@ -134,15 +149,11 @@ impl SegmentStore {
     /// [`SegmentList::unreadable`].
     pub async fn list(&self) -> Result<SegmentList, HistoryError> {
         let objects = self.list_objects().await?;
-        let named = |meta: ObjectMeta| {
-            let name = meta.location.filename().and_then(SegmentName::parse)?;
-            // Objects in subfolders are ignored.
-            (self.path(&name) == meta.location).then_some((name, meta))
-        };
-        let found: HashMap<SegmentName, ObjectMeta> = objects.into_iter().filter_map(named).collect();
-        self.evict(|name, stamped| found.get(name).is_some_and(|meta| object_version(meta) == *stamped));
+        let named = |found: Found| Some((SegmentName::parse(&found.name)?, found.version));
+        let found: HashMap<SegmentName, ObjectVersion> = objects.into_iter().filter_map(named).collect();
+        self.evict(|name, version| found.get(name) == Some(version));
         let mut opened = stream::iter(found)
-            .map(async |(name, meta)| (self.open_listed(&name, &meta).await, name))
+            .map(async |(name, version)| (self.open_listed(&name, version).await, name))
             .buffer_unordered(OPENED_AT_ONCE);
         let (mut segments, mut unreadable) = (Vec::new(), Vec::new());
         while let Some((opened, name)) = opened.next().await {
@@ -159,21 +170,32 @@ impl SegmentStore {
 
     /// The names of the ZIP files that are not names of segments, sorted.
     pub(crate) async fn list_misnamed(&self) -> Result<Vec<String>, HistoryError> {
-        let objects = self.list_objects().await?;
-        let misnamed = |meta: ObjectMeta| {
-            let name = meta.location.filename()?;
-            let is_here = self.folder_path.clone().join(name) == meta.location;
-            (is_here && name.ends_with(".zip") && SegmentName::parse(name).is_none()).then(|| name.to_owned())
-        };
-        let mut names: Vec<String> = objects.into_iter().filter_map(misnamed).collect();
+        let names = self.list_objects().await?.into_iter().map(|found| found.name);
+        let mut names: Vec<String> =
+            names.filter(|name| name.ends_with(".zip") && SegmentName::parse(name).is_none()).collect();
         names.sort();
         Ok(names)
     }
 
-    /// Every object of the folder, and of the folders in it.
-    async fn list_objects(&self) -> Result<Vec<ObjectMeta>, HistoryError> {
-        let objects = self.objects.list(Some(&self.folder_path)).try_collect();
-        self.within(&self.folder_path, self.deadlines.call, objects).await.or_else(none_yet)
+    /// Every object of the folder, without those of the folders in it.
+    async fn list_objects(&self) -> Result<Vec<Found>, HistoryError> {
+        let after = self.deadlines.call;
+        let Some(directory) = self.directory.clone() else {
+            let listed = self.objects.list_with_delimiter(Some(&self.folder_path));
+            let listed = self.within(&self.folder_path, after, listed).await?;
+            let found = |meta: ObjectMeta| {
+                let version = (meta.size, meta.last_modified.into());
+                meta.location.filename().map(|name| Found { name: name.to_owned(), version })
+            };
+            return Ok(listed.objects.into_iter().filter_map(found).collect());
+        };
+        // Read here, because the object store fails at a single name that is not UTF-8.
+        let object = directory.display().to_string();
+        let files = tokio::task::spawn_blocking(move || list_files(&directory));
+        let Ok(files) = tokio::time::timeout(after, files).await else {
+            return Err(HistoryError::Late { object, after });
+        };
+        files.map_err(io::Error::other).flatten().map_err(HistoryError::io("listing the folder of segments"))
     }
 
     /// Reads a segment's metadata, columns included.
@@ -222,13 +244,17 @@ impl SegmentStore {
         Ok(())
     }
 
-    async fn open_listed(&self, name: &SegmentName, meta: &ObjectMeta) -> Result<Arc<Segment>, HistoryError> {
+    async fn open_listed(
+        &self,
+        name: &SegmentName,
+        version: ObjectVersion,
+    ) -> Result<Arc<Segment>, HistoryError> {
         if let Some((_, segment)) = self.open.lock().get(name) {
             return Ok(segment.clone());
         }
-        let segment = Arc::new(self.read_segment(name, meta.size).await?.0);
+        let segment = Arc::new(self.read_segment(name, version.0).await?.0);
         let mut open = self.open.lock();
-        open.insert(name.clone(), (object_version(meta), segment.clone()));
+        open.insert(name.clone(), (version, segment.clone()));
         Ok(segment)
     }
 
@@ -311,12 +337,24 @@ impl SegmentStore {
     }
 }
 
-/// An empty list when the store's folder does not exist.
-fn none_yet(error: HistoryError) -> Result<Vec<ObjectMeta>, HistoryError> {
-    match error {
-        HistoryError::Gone { .. } => Ok(Vec::new()),
-        error => Err(error),
+/// The files of a folder; none when it does not exist. Files whose names are not UTF-8 are no segments.
+fn list_files(directory: &FilePath) -> io::Result<Vec<Found>> {
+    let mut files = Vec::new();
+    let entries = match std::fs::read_dir(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(files),
+        entries => entries?,
+    };
+    for entry in entries {
+        let entry = entry?;
+        // Removed since, or a link to nothing.
+        let Ok(meta) = std::fs::metadata(entry.path()) else { continue };
+        if let Ok(name) = entry.file_name().into_string()
+            && meta.is_file()
+        {
+            files.push(Found { name, version: (meta.len(), meta.modified()?) });
+        }
     }
+    Ok(files)
 }
 
 impl fmt::Debug for SegmentStore {

@@ -13,6 +13,7 @@ use bytes::Bytes;
 use flate2::{Decompress, FlushDecompress, Status};
 
 use crate::{
+    block_rows::BlockRows,
     csv::CsvError,
     csv_validator::CsvValidator,
     digest::{Digest, Sha256},
@@ -62,6 +63,7 @@ struct PartInflater {
 struct TextChecks {
     sha256: Sha256,
     header: Vec<u8>,
+    is_behind_header: bool,
     rules: CsvValidator,
     /// The first violation of the CSV dialect. A wrong hash or checksum is reported instead, because it
     /// locates damage more precisely.
@@ -146,6 +148,10 @@ impl Verifier {
             }
             Check::Part { member, rows, inflate } => {
                 let text = self.member.get_or_insert_default();
+                if *rows && !mem::replace(&mut text.is_behind_header, true) {
+                    let member = &self.segment.members[*member];
+                    text.rules.watch(BlockRows::of(&self.segment, member, &text.header));
+                }
                 let taken = inflate.take(bytes, |plain| text.take(plain, *rows));
                 let name = &self.segment.members[*member].index.name;
                 (taken.map_err(|error| format!("{name}: {error}"))?, inflate.stored_left == 0)
@@ -255,10 +261,11 @@ impl TextChecks {
         }
     }
 
-    fn check(self, member: &crate::segment::Member) -> Result<(), String> {
+    fn check(mut self, member: &crate::segment::Member) -> Result<(), String> {
         if self.sha256.finish() != member.sha256 {
             return Err("its hash is not the metadata's".to_owned());
         }
+        let block_rows = self.rules.take_rows();
         let records = match self.broken {
             Some(broken) => Err(broken),
             None => self.rules.finish(),
@@ -267,7 +274,8 @@ impl TextChecks {
         if rows != member.rows {
             return Err(format!("{rows} rows, not {}", member.rows));
         }
-        member.check_header(&self.header)
+        member.check_header(&self.header)?;
+        block_rows.map_or(Ok(()), BlockRows::finish)
     }
 }
 

@@ -1,4 +1,4 @@
-//! Verification of a whole history: every byte of every segment, and the chain that they form.
+//! Verification of a whole history: every byte of every segment, its blocks, and the chain that they form.
 
 use std::sync::Arc;
 
@@ -13,26 +13,38 @@ use crate::{
 /// The result of a verification.
 #[derive(Debug)]
 pub struct Verification {
-    /// All faults, by rising height; those of objects with other names come last.
+    /// All faults, by rising height.
     pub faults: Vec<Fault>,
     /// The segments without faults of their own.
     pub sound: Vec<Arc<Segment>>,
     /// Whether the first segment has a previous one that is not in the store.
     pub begins_late: bool,
+    /// ZIP files that were not verified, sorted: segments of other chains, and files that are not named as
+    /// segments.
+    pub others: Vec<String>,
 }
 
 impl SegmentStore {
-    /// Verifies all segments and their chain. `progress` is called before each segment is read, with its
-    /// name, its number from 1, and the number of segments.
+    /// Verifies all segments of a chain, by default of the one with most segments, and how they follow each
+    /// other. `progress` is called before each segment is read, with its name, its number from 1, and the
+    /// number of segments.
     ///
     /// # Errors
     ///
     /// The object store fails or is late. Damage to single segments is among the faults.
     pub async fn verify_all(
         &self,
+        chain_id: Option<&str>,
         mut progress: impl FnMut(&SegmentName, usize, usize),
     ) -> Result<Verification, HistoryError> {
-        let SegmentList { segments, unreadable } = &self.list().await?;
+        let list = self.list().await?;
+        // Without a readable segment every file counts.
+        let chain_id = chain_id.map(str::to_owned).or_else(|| list.main_chain());
+        let of_chain = |list: SegmentList| match &chain_id {
+            Some(chain_id) => list.of_chain(chain_id),
+            None => (list, Vec::new()),
+        };
+        let (SegmentList { segments, unreadable }, others) = &of_chain(list);
         let mut faults = Vec::new();
         for unreadable in unreadable {
             faults.push((unreadable.name.clone(), fault(&unreadable.name, &unreadable.error)?));
@@ -49,21 +61,21 @@ impl SegmentStore {
                 Err(error) => faults.push((segment.name.clone(), fault(&segment.name, &error)?)),
             }
         }
-        let list = self.list().await?;
+        let (list, _) = of_chain(self.list().await?);
         for fault in list.chain_faults() {
             let name = SegmentName::parse(&fault.object);
             faults.extend(name.map(|name| (name, fault)));
         }
         faults.sort_by(|(a, _), (b, _)| a.cmp(b));
-        let mut faults: Vec<Fault> = faults.into_iter().map(|(_, fault)| fault).collect();
-        for name in self.list_misnamed().await? {
-            faults.push(Fault::of(name, "it is not named as a segment"));
-        }
+        let faults = faults.into_iter().map(|(_, fault)| fault).collect();
         let begins_late = list.segments.first().is_some_and(|first| {
             let is_first = list.unreadable.iter().all(|other| other.name > first.name);
             is_first && first.previous_id.is_some()
         });
-        Ok(Verification { faults, sound, begins_late })
+        let mut others: Vec<String> = others.iter().map(ToString::to_string).collect();
+        others.extend(self.list_misnamed().await?);
+        others.sort();
+        Ok(Verification { faults, sound, begins_late, others })
     }
 }
 

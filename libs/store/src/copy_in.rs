@@ -1,4 +1,8 @@
-//! Copies CSV text into a table with COPY, and turns PostgreSQL's errors about rows into readable ones.
+//! The one way rows come into the tables as text: COPY, with the checks that readers rely on (DATA_MODEL
+//! W1), and PostgreSQL's errors about rows made readable.
+//!
+//! Every record that is read must become a row, and blocks must follow each other. What a value may be, NaN
+//! and times outside of 1678 to 2261 among it, the tables' own constraints say.
 
 use std::pin::pin;
 
@@ -6,28 +10,82 @@ use bytes::Bytes;
 use futures_util::{SinkExt, Stream, StreamExt};
 use tokio_postgres::{CopyInSink, Error, Transaction, error::SqlState};
 
-use crate::error::StoreError;
+use crate::{
+    blocks::{BlockSequence, first_fault},
+    error::StoreError,
+    records::{BadRecord, RecordReader},
+};
 
 /// Prefix of the names of staging tables and of their columns that the target does not have.
 pub(crate) const STAGING: &str = "mesh_load_";
 
-/// Copies text with a header into the columns of a table, both given as SQL, and returns the number of rows.
-/// `file` is the name of the text in errors.
+/// The table whose rows are the blocks.
+pub(crate) const BLOCKS: &str = "blocks";
+
+/// A CSV text that is copied into a relation.
+pub(crate) struct CsvText<'a> {
+    /// The name of the text in errors.
+    pub(crate) file: &'a str,
+    /// The relation, as SQL.
+    pub(crate) relation: &'a str,
+    /// The relation's columns in the order of the text, as SQL.
+    pub(crate) columns: &'a [String],
+    /// The text's names of its columns, in its order.
+    pub(crate) names: &'a [String],
+    /// Whether the text begins with a header.
+    pub(crate) has_header: bool,
+    /// The block that the text's blocks continue, when the text holds blocks.
+    pub(crate) blocks: Option<BlockSequence>,
+}
+
+/// Copies a text and returns the number of rows.
 pub(crate) async fn copy_in(
     transaction: &Transaction<'_>,
-    file: &str,
-    table: &str,
-    columns: &[String],
+    source: CsvText<'_>,
     text: impl Stream<Item = Result<Bytes, StoreError>>,
 ) -> Result<u64, StoreError> {
-    let statement = format!("COPY {table} ({}) FROM STDIN (FORMAT csv, HEADER true)", columns.join(", "));
+    let CsvText { file, relation, columns, names, has_header, blocks } = source;
+    let statement =
+        format!("COPY {relation} ({}) FROM STDIN (FORMAT csv, HEADER {has_header})", columns.join(", "));
+    let mut reader = RecordReader::new(has_header);
+    if let Some(sequence) = blocks {
+        reader = reader.watch_blocks(names, sequence);
+    }
+    let refused = |BadRecord { line, fault }| StoreError::BadFile {
+        file: file.to_owned(),
+        place: Some(format!("line {line}")),
+        reason: fault.to_string(),
+    };
     let sink: CopyInSink<Bytes> =
         transaction.copy_in(&statement).await.map_err(|error| bad_row(file, error))?;
     let (mut sink, mut text) = (pin!(sink), pin!(text));
     while let Some(piece) = text.next().await {
-        sink.send(piece?).await.map_err(|error| bad_row(file, error))?;
+        for piece in reader.read(piece?).map_err(refused)? {
+            sink.send(piece).await.map_err(|error| bad_row(file, error))?;
+        }
     }
-    sink.finish().await.map_err(|error| bad_row(file, error))
+    let (rest, records) = reader.finish().map_err(refused)?;
+    if !rest.is_empty() {
+        sink.send(rest).await.map_err(|error| bad_row(file, error))?;
+    }
+    let rows = sink.finish().await.map_err(|error| bad_row(file, error))?;
+    check_count(file, records, rows)?;
+    if reader.is_unsure()
+        && let Some(fault) = first_fault(transaction, relation, None).await?
+    {
+        let place = Some(format!("height {}", fault.height()));
+        return Err(StoreError::BadFile { file: file.to_owned(), place, reason: fault.to_string() });
+    }
+    Ok(rows)
+}
+
+/// Refuses a text of which the database has stored more or fewer rows than were read.
+pub(crate) fn check_count(file: &str, read: u64, stored: u64) -> Result<(), StoreError> {
+    if read == stored {
+        return Ok(());
+    }
+    let reason = format!("the database stored {stored} of its {read} rows");
+    Err(StoreError::BadFile { file: file.to_owned(), place: None, reason })
 }
 
 /// The error of a COPY: a row that does not fit, or a failure of the server.
@@ -40,7 +98,10 @@ pub(crate) fn bad_row(file: &str, error: Error) -> StoreError {
         return StoreError::Database { step: "copying a file into its table", source: error };
     }
     let message = cause.message().replace(STAGING, "");
+    let constraint = cause.constraint().unwrap_or_default();
     let reason = match cause.detail() {
+        _ if constraint.ends_with("_times_check") => "a time is outside of 1678 to 2261".to_owned(),
+        _ if constraint.ends_with("_numbers_check") => "a number is NaN or infinite".to_owned(),
         // "Key (height)=(5) already exists." Other details repeat the whole row.
         Some(detail) if *cause.code() == SqlState::UNIQUE_VIOLATION => {
             format!("{message}, {}", detail.trim_end_matches('.'))

@@ -13,7 +13,8 @@ pub use member::{MemberText, Scope, Taken};
 use tokio_postgres::{Client, Transaction, error::SqlState};
 
 use crate::{
-    copy_in::quoted,
+    blocks::first_fault,
+    copy_in::{BLOCKS, quoted},
     error::StoreError,
     migrate::{self, SchemaState},
     seal::{SETTINGS, within},
@@ -66,6 +67,21 @@ pub struct SegmentImport<'a> {
     /// The staged blocks and their number. Inserted last, so that the head appears together with all other
     /// rows.
     blocks: Option<(Staging, u64)>,
+}
+
+/// The chain id of the database at `url`, which may lack the schema or have none.
+///
+/// # Errors
+/// When no server answers, or a statement fails.
+pub async fn stored_chain(url: &str) -> Result<Option<String>, StoreError> {
+    const STEP: &str = "reading the chain's id";
+    let client = session::connect_with(url, "mesh import", SETTINGS).await?;
+    let exists = within(STEP, client.query_one("SELECT to_regclass('chain') IS NOT NULL", &[])).await?;
+    if !exists.get::<_, bool>(0) {
+        return Ok(None);
+    }
+    let row = within(STEP, client.query_opt("SELECT id FROM chain", &[])).await?;
+    Ok(row.map(|row| row.get(0)))
 }
 
 impl ImportSession {
@@ -152,10 +168,28 @@ impl SegmentImport<'_> {
     /// The blocks disagree, or the connection is lost; then no row of the segment is stored.
     pub async fn commit(mut self) -> Result<(), StoreError> {
         if let Some((staging, rows)) = self.blocks.take() {
-            self.insert("blocks", Scope::Span, &staging, rows).await?;
+            self.insert(BLOCKS, Scope::Span, &staging, rows).await?;
         }
+        self.check_sequence().await?;
         let committed = self.transaction.commit().await;
         committed.map_err(StoreError::in_step("committing a segment"))
+    }
+
+    /// Checks that the database has every block of the span, and that they join to its blocks below and above.
+    async fn check_sequence(&self) -> Result<(), StoreError> {
+        const STEP: &str = "reading the blocks around a segment";
+        let (low, high) = self.span.heights;
+        let sql = "SELECT EXISTS (SELECT FROM blocks WHERE height < $1), EXISTS (SELECT FROM blocks WHERE height > $2)";
+        let around = within(STEP, self.transaction.query_one(sql, &[&low, &high])).await?;
+        let joined = (low - i64::from(around.get::<_, bool>(0)), high + i64::from(around.get::<_, bool>(1)));
+        match first_fault(&self.transaction, BLOCKS, Some(joined)).await? {
+            None => Ok(()),
+            Some(fault) => Err(StoreError::BadFile {
+                file: format!("{BLOCKS} of {}", self.span.segment),
+                place: Some(format!("height {}", fault.height())),
+                reason: fault.to_string(),
+            }),
+        }
     }
 
     fn disagrees(&self, what: impl Into<String>) -> StoreError {

@@ -5,6 +5,7 @@
 //! they read, and interpret the rows.
 
 mod address;
+mod blocks;
 mod copy_in;
 pub mod error;
 pub mod import;
@@ -12,12 +13,14 @@ mod list;
 pub mod load;
 pub mod migrate;
 mod read;
+mod records;
 pub mod roles;
 mod seal;
 mod session;
 mod staging;
 mod tables;
 mod time;
+mod write;
 
 pub use address::AddressError;
 pub use list::{
@@ -30,3 +33,4 @@ pub use seal::{Copy, SealSession, Snapshot};
 pub use session::{connect, reach};
 pub use time::{TimeRange, TimeUs};
 pub use tokio_postgres::Row;
+pub use write::BlockWriter;

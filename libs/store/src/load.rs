@@ -16,10 +16,10 @@ use folder::Source;
 use tokio_postgres::{Transaction, error::SqlState};
 
 use crate::{
-    copy_in::quoted,
+    copy_in::{BLOCKS, quoted},
     error::StoreError,
     migrate, session,
-    tables::{DERIVED, catalog},
+    tables::{Catalog, DERIVED, UNSEALED, catalog, primary_keys},
 };
 
 /// The report of a load.
@@ -72,7 +72,7 @@ impl fmt::Display for SkipReason {
 }
 
 /// Loads the CSV files of `dir` into the migrated database at `url`. Refuses, and changes nothing, when a
-/// table to load is not empty or any row does not fit.
+/// table to load is not empty, any row does not fit, or the rows are not what readers rely on (DATA_MODEL W1).
 ///
 /// `progress` is called before each table with its number from 1, the number of tables, and its name.
 ///
@@ -101,7 +101,7 @@ pub async fn load_folder(
         .map_err(StoreError::in_step("beginning the load"))?;
     let catalog = catalog(&transaction).await?;
     let (sources, skipped_files) = folder::find_sources(dir, &catalog).await?;
-    lock_empty_tables(&transaction, &sources).await?;
+    lock_empty_tables(&transaction, &sources, &catalog).await?;
 
     let mut tables = Vec::with_capacity(sources.len());
     for (index, source) in sources.iter().enumerate() {
@@ -121,14 +121,30 @@ pub async fn load_folder(
         .batch_execute(&format!("ANALYZE {}", filled.join(", ")))
         .await
         .map_err(StoreError::in_step("analysing the loaded tables"))?;
+    check_block_times(&transaction, &sources, &catalog).await?;
     transaction.commit().await.map_err(StoreError::in_step("committing the load"))?;
     Ok(LoadReport { tables, skipped_files })
 }
 
-/// Locks the tables to load against other writers and checks that they are empty.
-async fn lock_empty_tables(transaction: &Transaction<'_>, sources: &[Source]) -> Result<(), StoreError> {
+/// Whether a table's rows belong to blocks and come with them.
+fn comes_with_blocks(table: &str, catalog: &Catalog) -> bool {
+    let columns = catalog.get(table).map_or(&[][..], Vec::as_slice);
+    columns.iter().any(|column| column == "block_time") && !UNSEALED.contains(&table)
+}
+
+/// Locks the tables to load against other writers and checks that they are empty. So must `blocks` be, because
+/// rows are never added to stored blocks.
+async fn lock_empty_tables(
+    transaction: &Transaction<'_>,
+    sources: &[Source],
+    catalog: &Catalog,
+) -> Result<(), StoreError> {
     let mut tables: Vec<&str> = sources.iter().map(|source| source.table.as_str()).collect();
+    if tables.iter().any(|table| comes_with_blocks(table, catalog)) {
+        tables.push(BLOCKS);
+    }
     tables.sort_unstable();
+    tables.dedup();
     let list: Vec<String> = tables.iter().map(|table| quoted(table)).collect();
     transaction
         .batch_execute(&format!("LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE", list.join(", ")))
@@ -148,4 +164,38 @@ async fn lock_empty_tables(transaction: &Transaction<'_>, sources: &[Source]) ->
         }
     }
     if filled.is_empty() { Ok(()) } else { Err(StoreError::NotEmpty { tables: filled }) }
+}
+
+/// Refuses rows whose block was not loaded with them. Rows from before the oldest block are accepted: a network
+/// that continues from a snapshot has state from before its blocks.
+async fn check_block_times(
+    transaction: &Transaction<'_>,
+    sources: &[Source],
+    catalog: &Catalog,
+) -> Result<(), StoreError> {
+    let keys = primary_keys(transaction).await?;
+    for Source { table, file, .. } in sources {
+        if table == BLOCKS || !comes_with_blocks(table, catalog) {
+            continue;
+        }
+        let key: Vec<String> = keys.get(table).into_iter().flatten().map(|column| quoted(column)).collect();
+        let sql = format!(
+            "SELECT concat_ws(', ', {key}), block_time::text FROM {table} AS loaded
+             WHERE block_time > (SELECT min(block_time) FROM {BLOCKS})
+                AND NOT EXISTS (SELECT FROM {BLOCKS} WHERE {BLOCKS}.block_time = loaded.block_time)
+             LIMIT 1",
+            key = if key.is_empty() { "NULL".to_owned() } else { key.join(", ") },
+            table = quoted(table),
+        );
+        let row = transaction.query_opt(&sql, &[]).await;
+        let row = row.map_err(StoreError::in_step("looking for rows without a block"))?;
+        if let Some(row) = row {
+            return Err(StoreError::BadFile {
+                file: file.clone(),
+                place: Some(format!("key ({})", row.get::<_, String>(0))),
+                reason: format!("there is no block of its time {}", row.get::<_, String>(1)),
+            });
+        }
+    }
+    Ok(())
 }

@@ -12,10 +12,13 @@ use tokio::time::timeout;
 use tokio_postgres::{Client, IsolationLevel, Row, Transaction};
 
 use crate::{
+    blocks,
+    copy_in::BLOCKS,
     error::StoreError,
     migrate::{self, SchemaState},
     read::Parameter,
     session, tables,
+    time::TimeUs,
 };
 
 /// Length of the pieces of text, bytes. The driver returns single rows, which are joined.
@@ -53,6 +56,16 @@ impl SealSession {
         Ok(within("taking a lock", query).await?.get(0))
     }
 
+    /// The chain's id, when the database has one.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn chain_id(&self) -> Result<Option<String>, StoreError> {
+        let row =
+            within("reading the chain's id", self.client.query_opt("SELECT id FROM chain", &[])).await?;
+        Ok(row.map(|row| row.get(0)))
+    }
+
     /// Runs a statement that changes rows; returns their number.
     ///
     /// # Errors
@@ -84,6 +97,26 @@ impl Snapshot<'_> {
     /// When the statement fails.
     pub async fn one(&self, sql: &'static str, parameters: &[Parameter<'_>]) -> Result<Row, StoreError> {
         within("reading a snapshot", self.transaction.query_one(sql, parameters)).await
+    }
+
+    /// What is wrong with the blocks of these heights, whose first and last times are `times`: one is missing,
+    /// is not later than the one before it, or another block is from between their times.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn fault_of_blocks(
+        &self,
+        (from, to): (i64, i64),
+        times: (TimeUs, TimeUs),
+    ) -> Result<Option<String>, StoreError> {
+        if let Some(fault) = blocks::first_fault(&self.transaction, BLOCKS, Some((from, to))).await? {
+            return Ok(Some(fault.to_string()));
+        }
+        let sql = "SELECT min(height) FROM blocks
+            WHERE block_time >= $1 AND block_time <= $2 AND NOT (height >= $3 AND height <= $4)";
+        let row = self.one(sql, &[&times.0, &times.1, &from, &to]).await?;
+        let other: Option<i64> = row.get(0);
+        Ok(other.map(|height| format!("block {height} is from between their times")))
     }
 
     /// The schema state in the snapshot.

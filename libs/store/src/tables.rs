@@ -19,6 +19,9 @@ pub(crate) const DERIVED: [&str; 9] = [
     "trades_candle",
 ];
 
+/// Tables with rows of blocks that are in no segment: these may be loaded at any time.
+pub(crate) const UNSEALED: [&str; 1] = ["assets"];
+
 /// The columns of each table that can be loaded, by table.
 pub(crate) type Catalog = BTreeMap<String, Vec<String>>;
 

@@ -167,6 +167,8 @@ metrics! {
         "Time to seal a segment here";
     HISTORY_SEAL_FAILURES = "mesh.history.seal.failures" "{failure}" Counter &[], EXPORT,
         "Times that sealing failed here";
+    SEAL_REFUSED = "mesh.seal.refused" "{span}" Gauge &[], EXPORT,
+        "Whether the next span is not sealed because its blocks have a gap or their times do not rise: 1 or 0";
     EXPORT_PULLED = "mesh.export.pulled" "By" Counter &["operation"], EXPORT,
         "Bytes given to pulls, by operation";
     RELAY_SUBMISSIONS = "mesh.relay.submissions" "{submission}" Counter &["type", "outcome"], RELAY,

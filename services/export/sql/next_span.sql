@@ -2,8 +2,8 @@
 -- $1: end of the last segment, -1 without one. $2: interval in blocks. $3: whether the span ends at the newest block.
 -- Sets, for the rest of the transaction, the bounds that the statements of history/ and currentstate/ read: COPY
 -- takes no parameters. An upgrade ends a span at its own block when it is approved by the rows of that block or of earlier
--- ones. Rows of later blocks do not count, so that sealing late, or from imported rows, gives the same spans. Where a
--- gap swallowed the upgrade's block, the rows of the blocks below it count. Leans on the index of heights; proposals are few.
+-- ones. Rows of later blocks do not count, so that sealing late, or from imported rows, gives the same spans. That no height is
+-- missing is checked before a span is sealed. Leans on the index of heights; proposals are few.
 WITH first AS (
     SELECT height, block_time FROM blocks WHERE height > $1::int8 ORDER BY height LIMIT 1
 ), head AS (

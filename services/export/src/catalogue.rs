@@ -1,4 +1,5 @@
-//! The catalogue of stored segments. Listed from the object store alone, so that it works without a database.
+//! The catalogue of the chain's stored segments. Listed from the object store alone, so that it works without a
+//! database; until the database has named its chain, the one with most segments is assumed.
 //!
 //! Listed every period (a large store less often), when a sealer announces a new segment, and on request.
 
@@ -13,8 +14,12 @@ use actix::{
 };
 use futures_util::StreamExt;
 use mesh_bus::{Bus, SegmentStatus};
-use mesh_history::{HistoryError, SegmentList, SegmentStore, Unreadable};
-use tokio::sync::{oneshot, watch};
+use mesh_history::{HistoryError, SegmentList, SegmentName, SegmentStore, Unreadable};
+use mesh_store::Store;
+use tokio::{
+    sync::{oneshot, watch},
+    time::timeout,
+};
 
 use crate::metrics::Metrics;
 
@@ -22,6 +27,12 @@ use crate::metrics::Metrics;
 const PAUSE_FACTOR: u32 = 20;
 /// … and no longer than this.
 const MAX_PAUSE: Duration = Duration::from_secs(30);
+
+/// Deadline for reading the chain of the database.
+const CHAIN_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Pause after a listing with segments of several chains, while the database has not named its own.
+const UNNAMED_PAUSE: Duration = Duration::from_secs(1);
 
 /// The last listing.
 #[derive(Debug, Clone, Default)]
@@ -35,6 +46,11 @@ pub struct Listing {
 /// Lists the segments.
 pub struct Catalogue {
     segments: SegmentStore,
+    store: Store,
+    /// The chain of the database, as last read.
+    chain_id: Option<String>,
+    /// Files of other chains in the last listing.
+    others: Vec<SegmentName>,
     period: Duration,
     listing: watch::Sender<Listing>,
     metrics: Metrics,
@@ -54,16 +70,29 @@ impl Message for Refresh {
 }
 
 impl Catalogue {
-    /// Lists this store every `period`, and when another replica announces a segment on the bus. Sends the
-    /// result to `listing`.
+    /// Lists the segments of the chain of `store` every `period`, and when another replica announces a segment
+    /// on the bus. Sends the result to `listing`.
     pub fn new(
         segments: SegmentStore,
+        store: Store,
         period: Duration,
         bus: Option<Bus>,
         listing: watch::Sender<Listing>,
         metrics: Metrics,
     ) -> Self {
-        Self { segments, period, listing, metrics, bus, is_listing: false, next: None, waiting: Vec::new() }
+        Self {
+            segments,
+            store,
+            chain_id: None,
+            others: Vec::new(),
+            period,
+            listing,
+            metrics,
+            bus,
+            is_listing: false,
+            next: None,
+            waiting: Vec::new(),
+        }
     }
 
     fn list(&mut self, context: &mut Context<Self>) {
@@ -76,25 +105,49 @@ impl Catalogue {
         }
         let began = Instant::now();
         let callers = std::mem::take(&mut self.waiting);
-        let segments = self.segments.clone();
-        let listed = async move { segments.list().await }.into_actor(self);
+        let (segments, store, known) = (self.segments.clone(), self.store.clone(), self.chain_id.clone());
+        let listed = async move {
+            // The listing does not wait for a database that hangs.
+            let chain_id = timeout(CHAIN_TIMEOUT, stored_chain(&store));
+            let (list, chain_id) = tokio::join!(segments.list(), chain_id);
+            Ok((list?, chain_id.ok().flatten().or(known)))
+        };
+        let listed = listed.into_actor(self);
         context.spawn(listed.map(move |list, catalogue, context| {
             catalogue.is_listing = false;
             let took = if list.is_ok() { began.elapsed() } else { Duration::ZERO };
             match list {
-                Ok(list) => catalogue.take(list),
+                Ok((list, chain_id)) => {
+                    catalogue.chain_id = chain_id;
+                    let list = catalogue.of_chain(list);
+                    catalogue.take(list);
+                }
                 Err(error) => catalogue.fail(&error),
             }
             for caller in callers {
                 // Fails only when the caller has gone.
                 let _ = caller.send(catalogue.listing.borrow().clone());
             }
-            let pause = pause(catalogue.period, took);
+            let is_assumed = catalogue.chain_id.is_none() && !catalogue.others.is_empty();
+            let period = if is_assumed { UNNAMED_PAUSE.min(catalogue.period) } else { catalogue.period };
+            let pause = pause(period, took);
             catalogue.next = Some(context.run_later(pause, |catalogue, context| catalogue.list(context)));
             if !catalogue.waiting.is_empty() {
                 catalogue.list(context);
             }
         }));
+    }
+
+    /// The segments that count: files of other chains may lie in the same folder.
+    fn of_chain(&mut self, list: SegmentList) -> SegmentList {
+        let Some(chain_id) = self.chain_id.clone().or_else(|| list.main_chain()) else { return list };
+        let (list, others) = list.of_chain(&chain_id);
+        if others != self.others && !others.is_empty() {
+            let files = others.len();
+            tracing::warn!(files, first = %others[0], chain_id, "files of other chains are ignored");
+        }
+        self.others = others;
+        list
     }
 
     fn take(&self, list: SegmentList) {
@@ -129,6 +182,15 @@ impl Catalogue {
         let failure = Some(error.to_string().into());
         self.listing.send_modify(|listing| listing.failure = failure);
     }
+}
+
+/// The chain of the database, when it answers and has one.
+async fn stored_chain(store: &Store) -> Option<String> {
+    if !store.state().is_there {
+        return None;
+    }
+    let row = store.point("SELECT (SELECT id FROM chain) AS id", &[]).await.ok()?;
+    row.try_get::<_, Option<String>>("id").ok()?.filter(|id| !id.is_empty())
 }
 
 /// The pause after a listing that took `took`.

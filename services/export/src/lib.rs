@@ -93,8 +93,9 @@ async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
 
     let (sender, listing) = watch::channel(Listing::default());
     let catalogue = {
-        let (segments, bus, metrics) = (segments.clone(), setup.bus.clone(), metrics.clone());
-        Supervisor::start(move |_| Catalogue::new(segments, refresh, Some(bus), sender, metrics))
+        let (segments, store) = (segments.clone(), store.clone());
+        let (bus, metrics) = (setup.bus.clone(), metrics.clone());
+        Supervisor::start(move |_| Catalogue::new(segments, store, refresh, Some(bus), sender, metrics))
     };
     let sealing = Sealing {
         database_url: store_config.url,

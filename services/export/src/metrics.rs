@@ -18,6 +18,7 @@ pub struct Metrics {
     newest: Gauge,
     sealing: Histogram,
     failures: Counter,
+    refused: Gauge,
     pulled: Family<[(&'static str, &'static str); 1], Counter>,
 }
 
@@ -37,6 +38,7 @@ impl Metrics {
             newest: Gauge::default(),
             sealing: Histogram::new(exponential_buckets(0.05, 2.0, 14)),
             failures: Counter::default(),
+            refused: Gauge::default(),
             pulled: Family::default(),
         };
         for operation in ["ExportLedgerEntries", "ExportNetworkHistory"] {
@@ -47,6 +49,7 @@ impl Metrics {
         registry.add(&list::HISTORY_HEIGHT, metrics.newest.clone());
         registry.add(&list::HISTORY_SEAL_DURATION, metrics.sealing.clone());
         registry.add(&list::HISTORY_SEAL_FAILURES, metrics.failures.clone());
+        registry.add(&list::SEAL_REFUSED, metrics.refused.clone());
         registry.add(&list::EXPORT_PULLED, metrics.pulled.clone());
         metrics
     }
@@ -63,6 +66,10 @@ impl Metrics {
 
     pub(crate) fn seal_failed(&self) {
         self.failures.inc();
+    }
+
+    pub(crate) fn set_seal_refused(&self, is_refused: bool) {
+        self.refused.set(i64::from(is_refused));
     }
 
     /// The counter of an operation's pulled bytes.

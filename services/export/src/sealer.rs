@@ -39,6 +39,8 @@ pub(crate) struct Sealer {
     checks_again: bool,
     failures: u32,
     not_before: Option<Instant>,
+    /// The last refusal, which is logged once.
+    refused: Option<String>,
 }
 
 /// A change that may complete a span.
@@ -63,6 +65,7 @@ impl Sealer {
             checks_again: false,
             failures: 0,
             not_before: None,
+            refused: None,
         }
     }
 
@@ -91,15 +94,23 @@ impl Sealer {
             Ok(sealed) => {
                 self.failures = 0;
                 self.not_before = None;
-                if let Sealed::Here(names) = sealed
-                    && let Some(newest) = names.last()
-                {
-                    self.catalogue.do_send(Refresh);
-                    self.announce(SegmentStatus { height_to: newest.height_to }, context);
+                // Another replica with the lock reports its own refusals.
+                if let Sealed::Here(names) = sealed {
+                    self.set_refused(None);
+                    if let Some(newest) = names.last() {
+                        self.catalogue.do_send(Refresh);
+                        self.announce(SegmentStatus { height_to: newest.height_to }, context);
+                    }
                 }
             }
             // The store reports that the database is away.
             Err(SealError::Read(_)) => self.pause(PAUSE_WHILE_AWAY, context),
+            Err(error @ SealError::Refused { .. }) => {
+                // Segments of the spans before it may be new.
+                self.catalogue.do_send(Refresh);
+                self.set_refused(Some(error.to_string()));
+                self.pause(CHECK_INTERVAL, context);
+            }
             Err(error) => {
                 let pause = MIN_PAUSE.saturating_mul(1 << self.failures.min(10)).min(MAX_PAUSE);
                 self.failures = self.failures.saturating_add(1);
@@ -111,6 +122,14 @@ impl Sealer {
         if std::mem::take(&mut self.checks_again) {
             self.check(context);
         }
+    }
+
+    fn set_refused(&mut self, refused: Option<String>) {
+        self.sealing.metrics.set_seal_refused(refused.is_some());
+        if let Some(refused) = refused.as_ref().filter(|_| refused != self.refused) {
+            tracing::error!("{refused}; the history stays as it is until the blocks are repaired");
+        }
+        self.refused = refused;
     }
 
     fn pause(&mut self, pause: Duration, context: &mut Context<Self>) {

@@ -74,7 +74,7 @@ async fn database() -> Database {
         "INSERT INTO checkpoints SELECT E'hash,block_hash\\n' || n, '', n, '', block_time, n
             FROM generate_series(1, 9) AS n JOIN blocks ON height = n * 4"
             .to_owned(),
-        r#"INSERT INTO withdrawals SELECT id, 'p', 1.50, '', 'STATUS_OPEN', E'\\N', '', '-infinity', 'infinity',
+        r#"INSERT INTO withdrawals SELECT id, 'p', 1.50, '', 'STATUS_OPEN', E'\\N', '', '1678-01-01', '2261-12-31 23:59:59.999999+00',
             jsonb_build_object('é"', E'a\r\n"b"', 'null', NULL), '', block_time
             FROM unnest('{é,Z,a,_,ab,"a b",A,"",文}'::text[]) WITH ORDINALITY AS ids (id, n)
             JOIN blocks ON height = 30 + (n * 7) % 10"#

@@ -16,9 +16,9 @@ pub enum DemoError {
     /// Another session feeds the same store.
     #[error("another process already writes the demo network into this store")]
     Busy,
-    /// No connection to the database.
+    /// No connection to the database, or blocks that it did not take.
     #[error(transparent)]
-    Unreachable(#[from] StoreError),
+    Store(#[from] StoreError),
     /// The database refused or broke off a step.
     #[error("the database failed while {step}")]
     Database {
@@ -46,12 +46,14 @@ pub enum DemoError {
 }
 
 impl DemoError {
-    /// Whether a retry can help: the server is unreachable, or another session still has the lock.
+    /// Whether a retry can help: the server is unreachable, another session still has the lock, or the block
+    /// does not follow a store that was set back meanwhile.
     #[must_use]
     pub fn is_passing(&self) -> bool {
         match self {
-            DemoError::Busy | DemoError::Silent => true,
-            DemoError::Database { source, .. } | DemoError::Unreachable(StoreError::Connect { source }) => {
+            DemoError::Busy | DemoError::Silent | DemoError::Store(StoreError::BadFile { .. }) => true,
+            DemoError::Database { source, .. }
+            | DemoError::Store(StoreError::Connect { source } | StoreError::Database { source, .. }) => {
                 passes(source)
             }
             _ => false,

@@ -1,10 +1,6 @@
-//! A connection to the store: reads its newest block, and writes blocks by `COPY`, all rows of a block in one
-//! transaction.
+//! A connection to the store: reads its newest block, and writes blocks, all rows of a block in one transaction.
 
-use std::pin::pin;
-
-use bytes::Bytes;
-use futures_util::SinkExt;
+use mesh_store::BlockWriter;
 use tokio_postgres::Client;
 
 use crate::{
@@ -15,9 +11,6 @@ use crate::{
 
 /// Key of the advisory lock that excludes a second feeder.
 const LOCK: i64 = 0x6465_6d6f_6665_6564;
-
-/// Size of one `COPY` message, bytes.
-const CHUNK: usize = 256 * 1024;
 
 /// A stored block.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,18 +74,11 @@ impl Session {
 
     /// Writes the rows of one or more whole blocks in one transaction.
     pub(crate) async fn write(&mut self, rows: &Rows) -> Result<(), DemoError> {
-        let transaction = self.client.transaction().await.step("beginning a transaction")?;
+        let writer = BlockWriter::begin(&mut self.client).await?;
         for table in rows.tables() {
-            let columns = mesh_store::migrate::columns(table).join(", ");
-            let sql = format!("COPY {table} ({columns}) FROM STDIN (FORMAT csv)");
-            let sink = transaction.copy_in::<_, Bytes>(&sql).await.step("beginning to copy rows")?;
-            let mut sink = pin!(sink);
-            for chunk in rows.text(table).as_bytes().chunks(CHUNK) {
-                sink.feed(Bytes::copy_from_slice(chunk)).await.step("copying rows")?;
-            }
-            sink.finish().await.step("copying rows")?;
+            writer.write(table, rows.count(table), rows.text(table)).await?;
         }
-        transaction.commit().await.step("committing")
+        Ok(writer.commit().await?)
     }
 
     /// Runs ANALYZE on the tables after a bulk load.

@@ -9,6 +9,7 @@ use std::{
 
 use futures_util::TryStreamExt as _;
 use mesh_demo::{Plan, write_history};
+use mesh_history::{Deadlines, SegmentStore, Span, StagedMember, assemble};
 use mesh_store::load::load_folder;
 use mesh_testbed::Database;
 use serde_json::Value;
@@ -287,6 +288,108 @@ async fn verification_names_what_is_wrong_and_with_which_segment() {
     let empty = tempfile::tempdir().unwrap();
     verify(&empty).await.fails(1, &["no segment"]);
     mesh(&["history", "verify", "/nonexistent"]).await.fails(1, &["no such folder"]);
+}
+
+/// A segment as older releases sealed it over a gap: without one of its blocks.
+async fn without_block(folder: &Path, name: &str, height: &str) {
+    let store = SegmentStore::open_folder(folder, Deadlines::default()).unwrap();
+    let list = store.list().await.unwrap();
+    let segment = list.segments.iter().find(|segment| segment.name.to_string() == name).unwrap();
+    let mut members = Vec::new();
+    for member in &segment.members {
+        let mut staged = StagedMember::new(&member.index.name, 2, folder).unwrap();
+        let (mut reader, mut text) = (store.text(segment, member), Vec::new());
+        while let Some(piece) = reader.next().await.unwrap() {
+            text.extend_from_slice(&piece);
+        }
+        for line in text.split_inclusive(|byte| *byte == b'\n') {
+            let is_block = member.index.name == "history/blocks.csv";
+            if !is_block || std::str::from_utf8(line).unwrap().split(',').nth(1) != Some(height) {
+                staged.write(line).unwrap();
+            }
+        }
+        members.push(staged.finish().unwrap());
+    }
+    let span = Span {
+        chain_id: segment.chain_id.clone(),
+        database_version: segment.database_version,
+        height_from: segment.height_from,
+        height_to: segment.height_to,
+        block_time_from: segment.block_time_from,
+        block_time_to: segment.block_time_to,
+        previous_id: segment.previous_id,
+    };
+    assemble(&span, members, &mut fs::File::create(folder.join(name)).unwrap()).unwrap();
+}
+
+#[tokio::test]
+async fn a_gap_that_an_older_release_has_sealed_is_found_and_not_imported() {
+    let source = Source::new(40, 20).await;
+    let names: Vec<String> = ids(source.folder.path()).await.into_iter().map(|(name, _)| name).collect();
+    let folder = source.copy();
+    let last = names.last().unwrap();
+    without_block(folder.path(), last, "39").await;
+    let path = folder.path().to_str().unwrap();
+    let found = mesh(&["history", "verify", path]).await;
+    names_first(&found, &format!("{last}: history/blocks.csv: height 39 is missing, 40 comes in its place"));
+    let database = Database::empty().await;
+    let refused = mesh(&["history", "import", path, "--postgres", database.url()]).await;
+    refused.fails(
+        1,
+        &["of 3 segments are in the database", &format!("blocks of {last}, line"), "height 39 is missing"],
+    );
+    let head = "SELECT max(height) FROM blocks";
+    assert!(database.connect().await.query_one(head, &[]).await.unwrap().get::<_, i64>(0) < 39);
+}
+
+#[tokio::test]
+async fn files_of_another_chain_are_named_and_do_not_count() {
+    let (source, database) = (Source::new(24, 20).await, Database::empty().await);
+    let folder = source.copy();
+    for name in ["other-0002-1-1-10.zip", "notes.zip"] {
+        fs::write(folder.path().join(name), "").unwrap();
+    }
+    let path = folder.path().to_str().unwrap();
+    let verified = mesh(&["history", "verify", path]).await;
+    says(verified.done(), &["3 segments from height 1 to 24", "sound"]);
+    says(&verified.error, &["notes.zip, other-0002-1-1-10.zip"]);
+    let other = mesh(&["history", "verify", path, "--chain", "other-0002"]).await;
+    assert_eq!(other.code, Some(1));
+    says(&other.error, &["1 thing is"]);
+    let imported = mesh(&["history", "import", path, "--postgres", database.url()]).await;
+    says(imported.done(), &["from 3 of 3 segments"]);
+    says(&imported.error, &["ignored other-0002-1-1-10.zip"]);
+    assert!(contents(&database).await == contents(&source.database).await);
+}
+
+#[tokio::test]
+async fn what_readers_rely_on_is_checked_by_load_and_seal() {
+    let block = |height: u64| format!("2023-01-18 01:00:0{height}+00,{height},0{height}\n");
+    let blocks = |rows: &[String]| format!("block_time,height,hash\n{}", rows.concat());
+    let gap = blocks(&[block(1), block(2), block(4)]);
+    for (content, reason) in [
+        (&gap, "blocks.csv, line 4: height 3 is missing"),
+        (&blocks(&[block(1), "\\.\n".to_owned(), block(2)]), "blocks.csv, line 3"),
+    ] {
+        let (database, folder) = (Database::empty().await, tempfile::tempdir().unwrap());
+        fs::write(folder.path().join("blocks.csv"), content).unwrap();
+        let refused = mesh(&["load", folder.path().to_str().unwrap(), "--postgres", database.url()]).await;
+        assert_eq!(refused.code, Some(1));
+        says(&refused.error, &["nothing was loaded", reason]);
+        let rows = database.connect().await.query_one("SELECT count(*) FROM blocks", &[]).await.unwrap();
+        assert_eq!(rows.get::<_, i64>(0), 0);
+    }
+    // A writer that checks nothing.
+    let (database, folder) = (Database::fresh().await, tempfile::tempdir().unwrap());
+    let foreign = "INSERT INTO chain (id) VALUES ('c-1'); INSERT INTO blocks
+        SELECT timestamptz '2023-01-18 01:00:00+00' + height * interval '1 s', height, height::text
+        FROM unnest(ARRAY[1, 2, 3, 4, 5, 7, 8]) AS height";
+    database.connect().await.batch_execute(foreign).await.unwrap();
+    let folder = folder.path().to_str().unwrap();
+    let seal = ["seal", "--postgres", database.url(), "--history", folder, "--interval", "4"];
+    let refused = mesh(&seal).await;
+    refused.fails(1, &["blocks 5 to 8 cannot be sealed: height 6 is missing"]);
+    assert_eq!(ids(Path::new(folder)).await.len(), 1, "1-4 is sealed");
 }
 
 #[tokio::test]

@@ -18,7 +18,7 @@ pub(crate) fn plan(from: u64) -> Plan {
 
 /// The faults that a verification finds, as text.
 pub(crate) async fn faults(store: &SegmentStore) -> Vec<String> {
-    let verified = store.verify_all(|_, _, _| {}).await.unwrap();
+    let verified = store.verify_all(None, |_, _, _| {}).await.unwrap();
     verified.faults.iter().map(ToString::to_string).collect()
 }
 
@@ -74,36 +74,64 @@ async fn a_whole_history_has_no_fault_wherever_it_lies() {
     let history = History::of(&[plan(1), plan(11), plan(21)]).await;
     let mut progress = Vec::new();
     let verified =
-        history.store.verify_all(|name, number, all| progress.push((name.height_from, number, all)));
+        history.store.verify_all(None, |name, number, all| progress.push((name.height_from, number, all)));
     let verified = verified.await.unwrap();
     assert_eq!((verified.sound.len(), verified.faults.len(), verified.begins_late), (3, 0, false));
     assert_eq!(progress, [(1, 1, 3), (11, 2, 3), (21, 3, 3)]);
     // The parent folder, or the folder of segments itself.
     for folder in [history.folder.path().to_owned(), history.folder.path().join("segments")] {
         let store = SegmentStore::open_folder(&folder, Deadlines::default()).unwrap();
-        assert_eq!(store.verify_all(|_, _, _| {}).await.unwrap().sound.len(), 3);
+        assert_eq!(store.verify_all(None, |_, _, _| {}).await.unwrap().sound.len(), 3);
     }
     SegmentStore::open_folder(&history.folder.path().join("none"), Deadlines::default()).unwrap_err();
     assert!(!history.folder.path().join("none").exists());
 
     fs::remove_file(history.path(&verified.sound[0].name)).unwrap();
-    let verified = history.store.verify_all(|_, _, _| {}).await.unwrap();
+    let verified = history.store.verify_all(None, |_, _, _| {}).await.unwrap();
     assert_eq!((verified.sound.len(), verified.faults.len(), verified.begins_late), (2, 0, true));
 }
 
 #[tokio::test]
-async fn text_that_breaks_the_rules_is_found_although_its_hash_is_right() {
-    for (text, what) in [
-        ("id,note\n1,2\n3\n", "record 2 has 1 fields, not 2"),
-        ("id,note\n1,\"2\"x\n", "a quote stands where none may"),
-        ("id,note\n1,2\r\n", "a record ends with a carriage return"),
+async fn text_that_breaks_the_rules_or_is_not_of_its_span_is_found_although_its_hash_is_right() {
+    const BLOCKS: &str = "block_time,height,hash\n";
+    let of = |blocks: &[(&str, u64)]| {
+        let mut text = BLOCKS.to_owned();
+        for (second, height) in blocks {
+            text.push_str(&format!("2023-06-20 10:30:{second}+00,{height},\"a,\n\"\n"));
+        }
+        text
+    };
+    // The blocks 1 to 4 are those of the seconds 1 to 4.
+    let whole = of(&[("01", 1), ("02", 2), ("02.5", 3), ("04", 4)]);
+    let row = |time: &str| format!("id,block_time\n1,{time}\n");
+    for (table, text, what) in [
+        ("trades", "id,note\n1,2\n3\n".to_owned(), "record 2 has 1 fields, not 2"),
+        ("trades", "id,note\n1,\"2\"x\n".to_owned(), "a quote stands where none may"),
+        ("trades", "id,note\n1,2\r\n".to_owned(), "a record ends with a carriage return"),
+        ("blocks", whole, ""),
+        ("blocks", of(&[("01", 1), ("02", 2), ("04", 4)]), "height 3 is missing, 4 comes in its place"),
+        ("blocks", of(&[("02", 2), ("03", 3), ("04", 4)]), "height 1 is missing, 2 comes in its place"),
+        ("blocks", of(&[("01", 1), ("02", 2), ("04", 3)]), "height 4 is missing, the rows end before it"),
+        ("blocks", of(&[]), "height 1 is missing, the rows end before it"),
+        ("blocks", of(&[("01", 1), ("02", 2), ("03", 3), ("04", 4), ("04", 5)]), "height 5 is outside"),
+        ("blocks", of(&[("01", 1), ("03", 2), ("02", 3), ("04", 4)]), "the time of height 3 is wrong"),
+        ("blocks", of(&[("01", 1), ("02", 2), ("02", 3), ("04", 4)]), "the time of height 3 is wrong"),
+        ("blocks", of(&[("01.5", 1), ("02", 2), ("03", 3), ("04", 4)]), "the time of height 1 is wrong"),
+        ("blocks", of(&[("01", 1), ("02", 2), ("03", 3), ("03.5", 4)]), "the last block is not of 2023"),
+        ("blocks", of(&[("01", 1), ("02", 2), ("03", 3), ("05", 4)]), "a row of 2023-06-20 10:30:05+00 is"),
+        ("trades", row("2023-06-20 10:30:01+00"), ""),
+        ("trades", row("\"2023-06-20 10:30:04+00\""), ""),
+        ("trades", row("2023-06-20 10:30:00.999999+00"), "a row of 2023-06-20 10:30:00.999999+00 is outside"),
+        ("trades", row("2023-06-20 10:30:04.000001+00"), "a row of 2023-06-20 10:30:04.000001+00 is outside"),
+        ("trades", row("infinity"), "a row of infinity is outside"),
     ] {
         let history = History::new();
-        let plan = Plan::new(1, 1, 9).with("trades", text);
+        let plan = Plan::new(1, 1, 4).with(table, text);
         let (file, name, _) = file(history.folder.path(), &plan, None);
         history.store.publish(&name, file).await.unwrap();
         let found = faults(&history.store).await;
-        assert_eq!(found.len(), 1, "{found:?}");
-        assert!(found[0].starts_with(&format!("{name}: history/trades.csv: {what}")), "{found:?}");
+        assert_eq!(found.len(), usize::from(!what.is_empty()), "{what}: {found:?}");
+        let starts = |found: &String| found.starts_with(&format!("{name}: history/{table}.csv: {what}"));
+        assert!(found.iter().all(starts), "{what}: {found:?}");
     }
 }

@@ -6,15 +6,13 @@ use sha2::{Digest, Sha256};
 
 use super::SegmentImport;
 use crate::{
-    copy_in::{bad_row, copy_in, quoted},
+    blocks::BlockSequence,
+    copy_in::{BLOCKS, CsvText, bad_row, copy_in, quoted},
     error::StoreError,
     seal::{Copy, within},
     staging::Staging,
     tables::DERIVED,
 };
-
-/// The table whose newest row is the head.
-const BLOCKS: &str = "blocks";
 
 /// The table of the chain id, which is compared when a segment begins.
 const CHAIN: &str = "chain";
@@ -100,11 +98,20 @@ impl SegmentImport<'_> {
         if stored == rows && (rows == 0 || self.is_stored(member, columns).await?) {
             return Ok(Taken::There);
         }
-        let staging = Staging::make(&self.transaction, table, header, columns, "INCLUDING DEFAULTS").await?;
+        let like = "INCLUDING DEFAULTS INCLUDING CONSTRAINTS";
+        let staging = Staging::make(&self.transaction, table, header, columns, like).await?;
         let file = format!("{table} of {}", self.span.segment);
         let text =
             text.map(|piece| piece.map_err(|source| StoreError::Text { member: file.clone(), source }));
-        let staged = copy_in(&self.transaction, &file, &staging.name, &staging.columns, text).await?;
+        let copied = CsvText {
+            file: &file,
+            relation: &staging.name,
+            columns: &staging.columns,
+            names: header,
+            has_header: true,
+            blocks: (table == BLOCKS).then(BlockSequence::default),
+        };
+        let staged = copy_in(&self.transaction, copied, text).await?;
         if staged != rows {
             return Err(self.disagrees(format!("{table} has {staged} rows, its metadata says {rows}")));
         }

@@ -13,7 +13,8 @@ use tokio_postgres::Transaction;
 
 use super::folder::Source;
 use crate::{
-    copy_in::{bad_row, copy_in, quoted},
+    blocks::BlockSequence,
+    copy_in::{BLOCKS, CsvText, bad_row, check_count, copy_in, quoted},
     error::StoreError,
     staging::Staging,
     tables::Catalog,
@@ -29,18 +30,29 @@ pub(super) async fn copy_file(
     catalog: &Catalog,
 ) -> Result<u64, StoreError> {
     let target = quoted(&source.table);
+    let text = pieces(&source.path);
+    let file = &source.file[..];
+    let copied = |relation, columns| CsvText {
+        file,
+        relation,
+        columns,
+        names: &source.header,
+        has_header: true,
+        blocks: (source.table == BLOCKS).then(BlockSequence::default),
+    };
     if source.unknown(catalog).is_empty() {
         let columns: Vec<String> = source.header.iter().map(|name| quoted(name)).collect();
-        return copy_in(transaction, &source.file, &target, &columns, pieces(&source.path)).await;
+        return copy_in(transaction, copied(&target, &columns), text).await;
     }
     let columns = catalog.get(&source.table).map_or(&[][..], Vec::as_slice);
     let staging = Staging::make(transaction, &source.table, &source.header, columns, "INCLUDING ALL").await?;
-    copy_in(transaction, &source.file, &staging.name, &staging.columns, pieces(&source.path)).await?;
+    let staged = copy_in(transaction, copied(&staging.name, &staging.columns), text).await?;
     let known = staging.list();
     let rows = transaction
         .execute(&format!("INSERT INTO {target} ({known}) SELECT {known} FROM {}", staging.name), &[])
         .await
-        .map_err(|error| bad_row(&source.file, error))?;
+        .map_err(|error| bad_row(file, error))?;
+    check_count(file, staged, rows)?;
     staging.drop(transaction).await?;
     Ok(rows)
 }

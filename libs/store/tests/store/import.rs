@@ -149,6 +149,11 @@ async fn whatever_goes_wrong_leaves_nothing_of_the_segment() {
             "balances of test-1-1-2.zip cannot be read",
         ),
         ("account_id,block_time,tx_hash,balance\na,2024-01-01 00:00:01+00,t,x\n", "line 2, column balance"),
+        ("account_id,block_time,tx_hash,balance\n\\.\n", "line 2: missing data"),
+        (
+            "account_id,block_time,tx_hash,balance\na,2024-01-01 00:00:01+00,t,NaN\n",
+            "balances of test-1-1-2.zip, line 2: a number is NaN or infinite",
+        ),
         (
             "account_id,block_time,tx_hash,balance\na,2024-01-01 00:00:03+00,t,5\n",
             "balances holds 0 rows where the segment has 1",
@@ -176,10 +181,9 @@ async fn whatever_goes_wrong_leaves_nothing_of_the_segment() {
 }
 
 #[tokio::test]
-async fn blocks_that_differ_or_that_the_segment_has_not_are_named() {
+async fn blocks_that_differ_are_named() {
     let other_hash = BLOCKS.replace("bb", "cc");
     let other_time = BLOCKS.replace("00:00:02", "00:00:01.5");
-    let fewer = BLOCKS.split_inclusive('\n').take(2).collect::<String>();
     for (stored, height) in [(&other_hash, 2), (&other_time, 2)] {
         let database = Database::fresh().await;
         let mut session = ImportSession::open(database.url()).await.unwrap();
@@ -187,12 +191,58 @@ async fn blocks_that_differ_or_that_the_segment_has_not_are_named() {
         let error = import(&mut session, &[("blocks", Scope::Span, BLOCKS)]).await.unwrap_err();
         assert!(error.to_string().ends_with(&format!("it holds another block {height}")), "{error}");
     }
-    let database = Database::fresh().await;
-    let mut session = ImportSession::open(database.url()).await.unwrap();
-    import(&mut session, &[("blocks", Scope::Span, &fewer)]).await.unwrap();
-    assert_eq!(import(&mut session, &[("blocks", Scope::Span, BLOCKS)]).await.unwrap(), [new(1)]);
-    let error = import(&mut session, &[("blocks", Scope::Span, &fewer)]).await.unwrap_err();
-    assert!(error.to_string().ends_with("it holds another block 2"), "{error}");
+}
+
+/// A statement that changes the stored blocks before a segment comes, the segment's blocks, and the refusal.
+const UNSOUND: [(&str, &str, &str); 8] = [
+    ("", "2024-01-01 00:00:01+00,1,aa\n", "blocks of test-1-1-2.zip, height 3: height 2 is missing"),
+    ("", "2024-01-01 00:00:02+00,2,bb\n", "blocks of test-1-1-2.zip, height 2: height 1 is missing"),
+    (
+        "",
+        "2024-01-01 00:00:02+00,1,aa\n2024-01-01 00:00:01+00,2,bb\n",
+        "blocks of test-1-1-2.zip, line 3: block 2 is not later than block 1",
+    ),
+    (
+        "",
+        "2024-01-01 00:00:01+00,1,aa\n2024-01-01 00:00:02+00,3,bb\n",
+        "blocks of test-1-1-2.zip, line 3: height 2 is missing",
+    ),
+    // In an order, and with times, that only the database can compare.
+    (
+        "",
+        "2024-01-01 00:00:01+00,2,bb\n2024-01-01T01:00:02+01,1,aa\n",
+        "blocks of test-1-1-2.zip, height 2: block 2 is not later than block 1",
+    ),
+    (
+        "INSERT INTO blocks VALUES ('2024-01-01 00:00:00+00', -1, 'zz')",
+        "2024-01-01 00:00:01+00,1,aa\n2024-01-01 00:00:02+00,2,bb\n",
+        "blocks of test-1-1-2.zip, height 1: height 0 is missing",
+    ),
+    (
+        "INSERT INTO blocks VALUES ('2024-01-01 00:00:05+00', 0, 'zz')",
+        "2024-01-01 00:00:01+00,1,aa\n2024-01-01 00:00:02+00,2,bb\n",
+        "blocks of test-1-1-2.zip, height 1: block 1 is not later than block 0",
+    ),
+    (
+        "INSERT INTO blocks VALUES ('2024-01-01 00:00:05+00', 4, 'zz')",
+        "2024-01-01 00:00:01+00,1,aa\n2024-01-01 00:00:02+00,2,bb\n",
+        "blocks of test-1-1-2.zip, height 4: height 3 is missing",
+    ),
+];
+
+#[tokio::test]
+async fn blocks_with_a_gap_or_a_time_that_does_not_rise_are_refused() {
+    for (stored, blocks, message) in UNSOUND {
+        let database = Database::fresh().await;
+        let client = database.connect().await;
+        client.batch_execute(stored).await.unwrap();
+        let before = text(&client, "SELECT count(*)::text FROM blocks").await;
+        let mut session = ImportSession::open(database.url()).await.unwrap();
+        let blocks = format!("block_time,height,hash\n{blocks}");
+        let error = import(&mut session, &[("blocks", Scope::Span, &blocks)]).await.unwrap_err();
+        assert_eq!(error.to_string(), message);
+        assert_eq!(text(&client, "SELECT count(*)::text FROM blocks").await, before);
+    }
 }
 
 #[tokio::test]

@@ -8,6 +8,7 @@ use mesh_store::{
     load::{LoadReport, SkipReason, load_folder},
 };
 use mesh_testbed::Database;
+use rand::{Rng, SeedableRng, rngs::SmallRng};
 use tempfile::TempDir;
 use tokio_postgres::Client;
 
@@ -190,12 +191,235 @@ async fn a_row_that_does_not_fit_is_named_with_file_and_line_and_nothing_stays()
             "block_time,height,hash\n2024-01-01 00:00:00+00,1\n",
             "blocks.csv, line 2: missing data for column \"hash\"",
         ),
+        // A line `\.` ends the text for PostgreSQL before 18, which then reports success.
+        (
+            "blocks.csv",
+            "block_time,height,hash\n2024-01-01 00:00:00+00,1,aa\n\\.\n2024-01-01 00:00:01+00,2,bb\n",
+            "blocks.csv, line 3, column block_time: invalid input syntax for type timestamp with time zone: \"\\.\"",
+        ),
+        (
+            "blocks.csv",
+            "block_time,height,hash,extra\r\n\\.\r\n2024-01-01 00:00:01+00,2,bb,\r\n",
+            "blocks.csv, line 2, column block_time: invalid input syntax for type timestamp with time zone: \"\\.\"",
+        ),
+        (
+            "blocks.csv",
+            "block_time,height,hash\n2024-01-01 00:00:00+00,1,\"a\na\"\n2024-01-01 00:00:01+00,2,bb\n2024-01-01 00:00:03+00,4,dd",
+            "blocks.csv, line 5: height 3 is missing",
+        ),
+        (
+            "blocks.csv",
+            "hash,height,extra,block_time\naa,1,,2024-01-01T00:00:00Z\nff,6,,2024-01-01T00:00:01Z\n",
+            "blocks.csv, line 3: heights 2 to 5 are missing",
+        ),
+        (
+            "blocks.csv",
+            "block_time,height,hash\n2024-01-01 00:00:01.5+00,1,aa\n\"2024-01-01 00:00:01+00\",2,bb\n",
+            "blocks.csv, line 3: block 2 is not later than block 1",
+        ),
+        (
+            "blocks.csv",
+            "block_time,height,hash\n2024-01-01T00:00:01Z,1,aa\n2024-01-01T01:00:00+01,2,bb\n",
+            "blocks.csv, height 2: block 2 is not later than block 1",
+        ),
+        (
+            "blocks.csv",
+            "block_time,height,hash\n2024-01-01 00:00:04+00,4,dd\n2024-01-01 00:00:01+00,1,aa\n2024-01-01 00:00:02+00,2,bb\n",
+            "blocks.csv, height 4: height 3 is missing",
+        ),
+        (
+            "blocks.csv",
+            "block_time,height,hash\n2024-01-01 00:00:00+00,1,aa\n2262-01-01 00:00:00+00,2,bb\n",
+            "blocks.csv, line 3: a time is outside of 1678 to 2261",
+        ),
         ("blocks.csv", "height,height\n", "blocks.csv, line 1: the header names column \"height\" twice"),
         ("blocks.csv", "", "blocks.csv, line 1: the file is empty, a header with column names was expected"),
         ("blocks.csv", "1,2,3\n", "blocks.csv, line 1: none of its columns is a column of table blocks"),
     ] {
         assert_eq!(refusal(&[good, (file, content)]).await, message);
     }
+}
+
+#[tokio::test]
+async fn no_number_is_stored_that_is_none_and_no_time_that_does_not_fit() {
+    let database = Database::fresh().await;
+    let client = database.connect().await;
+    let sql = "SELECT attrelid::regclass::text, attname::text, base, attndims > 0 FROM pg_attribute
+        JOIN pg_type ON pg_type.oid = atttypid
+        CROSS JOIN LATERAL format_type(CASE typtype WHEN 'd' THEN typbasetype ELSE atttypid END, NULL) AS base
+        WHERE attrelid IN (SELECT oid FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace)
+            AND attnum > 0 AND NOT attisdropped
+            AND base IN ('numeric', 'double precision', 'real', 'timestamp with time zone')";
+    let derived = |table: &str| {
+        table.ends_with("_current") || ["current_balances", "last_block", "trades_candle"].contains(&table)
+    };
+    let mut checked = 0;
+    for row in client.query(sql, &[]).await.unwrap() {
+        let (table, column, kind): (String, String, String) = (row.get(0), row.get(1), row.get(2));
+        if derived(&table) || table == "refinery_schema_history" {
+            continue;
+        }
+        let (wrong, right): (&[&str], &[&str]) = if kind == "timestamp with time zone" {
+            (
+                &[
+                    "infinity",
+                    "-infinity",
+                    "0001-01-01 00:00:00+00",
+                    "1677-12-31 23:59:59+00",
+                    "2262-01-01 00:00:00+00",
+                ],
+                &["1678-01-01 00:00:00+00", "2261-12-31 23:59:59.999999+00", "1754-08-30 22:43:41.128654+00"],
+            )
+        } else {
+            (&["NaN", "Infinity", "-Infinity"], &["-1", "0"])
+        };
+        // A table with nothing but the checks of this one.
+        let table = table.trim_matches('"');
+        let like = format!(
+            "DROP TABLE IF EXISTS pg_temp.probe; CREATE TEMP TABLE probe (LIKE public.{table} INCLUDING CONSTRAINTS);
+             DO $$ DECLARE other text; BEGIN
+                FOR other IN SELECT attname FROM pg_attribute WHERE attrelid = 'pg_temp.probe'::regclass AND attnum > 0
+                LOOP EXECUTE format('ALTER TABLE pg_temp.probe ALTER %I DROP NOT NULL', other); END LOOP; END $$"
+        );
+        client.batch_execute(&like).await.unwrap();
+        let insert = |value: &str| format!("INSERT INTO pg_temp.probe (\"{column}\") VALUES ('{value}')");
+        for value in right {
+            client.batch_execute(&insert(value)).await.unwrap();
+        }
+        for value in wrong {
+            let refused = client.batch_execute(&insert(value)).await;
+            assert!(refused.is_err(), "{table}.{column} takes {value}");
+        }
+        checked += 1;
+    }
+    assert!(checked > 100, "only {checked} columns");
+}
+
+/// Positions with one value in place of a profit, or of the time.
+fn positions(profit: &str, time: &str) -> String {
+    let columns = "market_id,party_id,open_volume,realised_pnl,unrealised_pnl,average_entry_price,average_entry_market_price,loss,\
+        adjustment,tx_hash,block_time,pending_open_volume,pending_realised_pnl,pending_unrealised_pnl,pending_average_entry_price,\
+        pending_average_entry_market_price,loss_socialisation_amount,distressed_status";
+    let row = |profit: &str, time: &str| {
+        format!("m,p,1,{profit},0,0,0,0,0,t,{time},0,0,0,0,0,0,POSITION_STATUS_UNSPECIFIED\n")
+    };
+    format!("{columns}\n{}{}", row("1.5", "2024-01-01 00:00:00+00"), row(profit, time))
+}
+
+#[tokio::test]
+async fn a_value_that_readers_cannot_show_and_a_row_without_a_block_are_refused() {
+    let second = "2024-01-01 00:00:01.5+00";
+    for (profit, time, reason) in [
+        ("NaN", second, "line 3: a number is NaN or infinite"),
+        ("-inf", second, "line 3: a number is NaN or infinite"),
+        ("1", "infinity", "line 3: a time is outside of 1678 to 2261"),
+        ("1", "0001-01-01 00:00:00+00", "line 3: a time is outside of 1678 to 2261"),
+        ("1", "2300-01-01 00:00:00+00", "line 3: a time is outside of 1678 to 2261"),
+        (
+            "1",
+            "2024-01-01 00:00:01+00",
+            "key (2024-01-01 00:00:01+00, p, m): there is no block of its time 2024-01-01 00:00:01+00",
+        ),
+        (
+            "1",
+            "2024-01-01 00:00:09+00",
+            "key (2024-01-01 00:00:09+00, p, m): there is no block of its time 2024-01-01 00:00:09+00",
+        ),
+    ] {
+        let message = refusal(&[("blocks.csv", BLOCKS), ("positions.csv", &positions(profit, time))]).await;
+        assert_eq!(message, format!("positions.csv, {reason}"));
+    }
+    // From before the oldest block, as after a start from a snapshot.
+    let database = Database::fresh().await;
+    let older = positions("1", "2023-01-01 00:00:00+00");
+    load(&database, &[("blocks.csv", BLOCKS), ("positions.csv", &older)]).await.unwrap();
+}
+
+/// A table of one column that takes any text, in each of the forms that a marker of the end may have.
+#[tokio::test]
+async fn every_record_becomes_a_row_whatever_it_looks_like() {
+    const MARKERS: [&str; 12] = [
+        "id\n\\.\nb\n",
+        "id\na\n\\.\n",
+        "id\na\n\\.",
+        "id\r\n\\.\r\nb\r\n",
+        "id\r\\.\rb\r",
+        "id\r\\.",
+        "id\n\"\\.\"\nb\n",
+        "id\n\\.x\n\\\n",
+        "id\n\\.\n\\.\n",
+        "id\n\"a\n\\.\nb\"\nc\n",
+        "id\r\n\"a\r\n\\.\r\nb\"\r\nc",
+        "\"id\n\"\n\\.\n",
+    ];
+    let database = Database::fresh().await;
+    let client = database.connect().await;
+    client.batch_execute("CREATE TABLE lines (id text, \"id\n\" text)").await.unwrap();
+    for content in MARKERS {
+        let report = load(&database, &[("lines.csv", content)]).await.unwrap();
+        let plain = |line: &str| line.trim_matches('"').replace("\r\n", "\n");
+        let expected: Vec<String> = records(content).iter().map(|line| plain(line)).collect();
+        assert_eq!(report.tables[0].rows, expected.len() as u64, "{content:?}");
+        let stored = "SELECT coalesce(id, \"id\n\") FROM lines ORDER BY ctid";
+        let stored = client.query(stored, &[]).await.unwrap();
+        let stored: Vec<String> = stored.iter().map(|row| plain(row.get(0))).collect();
+        assert_eq!(stored, expected, "{content:?}");
+        client.batch_execute("TRUNCATE lines").await.unwrap();
+    }
+}
+
+/// The records of a text after its header, by another reader: the line ends outside of quotes.
+fn records(content: &str) -> Vec<String> {
+    let (mut records, mut quoted) = (vec![String::new()], false);
+    for letter in content.replace("\r\n", "\n").chars() {
+        quoted ^= letter == '"';
+        match letter {
+            '\n' | '\r' if !quoted => records.push(String::new()),
+            letter => records.last_mut().unwrap().push(letter),
+        }
+    }
+    if records.last().is_some_and(String::is_empty) {
+        records.pop();
+    }
+    records.split_off(1)
+}
+
+#[tokio::test]
+async fn records_of_any_form_are_counted_as_postgresql_counts_them() {
+    let mut random = SmallRng::seed_from_u64(34);
+    let database = Database::fresh().await;
+    let client = database.connect().await;
+    client.batch_execute("CREATE TABLE lines (id text, note text)").await.unwrap();
+    let pieces = ["a", "", "\\", ".", "\\.", "\"\"", "\"x\ny\"", "\"\\.\"", "\"\n\\.\n\"", "\"a\"\"b\"", "é"];
+    for _ in 0..60 {
+        let end = ["\n", "\r\n", "\r"][random.random_range(0..3)];
+        let (mut content, rows) = (format!("id,note{end}"), random.random_range(1..40));
+        for row in 0..rows {
+            for field in 0..2 {
+                content.push_str(if field == 0 { "" } else { "," });
+                (0..random.random_range(0..3))
+                    .for_each(|_| content.push_str(pieces[random.random_range(0..pieces.len())]));
+            }
+            content.push_str(if row + 1 == rows && random.random_bool(0.3) { "" } else { end });
+        }
+        // Long enough that pieces of the file begin anywhere.
+        let padding = format!("{}{}", "x".repeat(random.random_range(262_100..262_150)), end);
+        let content = content.replacen(end, &format!("{end}p,{padding}"), 1);
+        let report = load(&database, &[("lines.csv", &content)]).await.unwrap();
+        assert_eq!(report.tables[0].rows, rows + 1, "{:?}", content.replace(&padding, ""));
+        client.batch_execute("TRUNCATE lines").await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn rows_are_not_added_to_stored_blocks() {
+    let database = Database::fresh().await;
+    load(&database, &[("blocks.csv", BLOCKS)]).await.unwrap();
+    let balances = "account_id,block_time,tx_hash,balance\na,2024-01-01 00:00:00+00,t,5\n";
+    let error = load(&database, &[("balances.csv", balances)]).await.unwrap_err();
+    assert_eq!(error.to_string(), "a load needs empty tables, but there are rows in blocks");
+    // Assets are in no segment, so segments that are imported bring none.
+    load(&database, &[("assets.csv", "id\n")]).await.unwrap();
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use std::{path::PathBuf, time::Instant};
 use file::SegmentFile;
 pub use members::history_statement;
 use mesh_history::{HistoryError, Segment, SegmentList, SegmentName, SegmentStore, Span};
-use mesh_store::{ReadError, Row, SealSession, Store, TimeUs, error::StoreError};
+use mesh_store::{ReadError, Row, SealSession, Snapshot, Store, TimeUs, error::StoreError};
 
 use crate::metrics::Metrics;
 
@@ -60,6 +60,16 @@ pub enum SealError {
     /// The stored rows cannot be sealed.
     #[error("{0}")]
     Unfit(String),
+    /// The blocks of the next span have a gap, or their times do not rise. Writers must repair them.
+    #[error("blocks {from} to {to} cannot be sealed: {fault}")]
+    Refused {
+        /// First height of the span.
+        from: i64,
+        /// Last height of the span.
+        to: i64,
+        /// What is wrong.
+        fault: String,
+    },
 }
 
 /// The result of a run.
@@ -146,13 +156,19 @@ impl Sealing {
         if !session.try_lock(SEAL_LOCK).await? {
             return Ok(Sealed::Elsewhere);
         }
+        // First, because it does not depend on what can be sealed.
+        session.execute(include_str!("../../sql/clear_upgrade_flag.sql"), &[]).await?;
+        let chain_id = session.chain_id().await?;
         let mut sealed = Vec::new();
         loop {
             // Listed under the lock, so that the list contains the segments of other writers.
             let list = self.segments.list().await?;
+            let list = match &chain_id {
+                Some(chain_id) => list.of_chain(chain_id).0,
+                None => list,
+            };
             let Some(name) = self.seal_next(&mut session, &list, until, published).await? else {
                 let last = newest_end(&list);
-                session.execute(include_str!("../../sql/clear_upgrade_flag.sql"), &[]).await?;
                 session.execute(include_str!("../../sql/set_upgrade_flag.sql"), &[&last]).await?;
                 self.remove_old(&list).await?;
                 return Ok(Sealed::Here(sealed));
@@ -178,6 +194,7 @@ impl Sealing {
         };
         let chain_id = chain_id.filter(|id| !id.is_empty());
         let chain_id = chain_id.ok_or_else(|| SealError::Unfit("the database names no chain".to_owned()))?;
+        check_blocks(&snapshot, span, last).await?;
         let version = snapshot.schema().await?.exportable;
         let span = describe(span, chain_id, version, list)?;
 
@@ -234,8 +251,22 @@ fn newest_end(list: &SegmentList) -> i64 {
     newest.and_then(|height| i64::try_from(height).ok()).unwrap_or(-1)
 }
 
+/// Refuses a span that lacks blocks, begins behind a gap, or whose times do not rise (W1): what is sealed is
+/// never replaced.
+async fn check_blocks(
+    snapshot: &Snapshot<'_>,
+    (first, to, time_from, time_to): (i64, i64, TimeUs, TimeUs),
+    last: i64,
+) -> Result<(), SealError> {
+    let from = if last < 0 { first } else { last + 1 };
+    match snapshot.fault_of_blocks((from, to), (time_from, time_to)).await? {
+        None => Ok(()),
+        Some(fault) => Err(SealError::Refused { from, to, fault }),
+    }
+}
+
 fn describe(
-    (from, to, time_from, time_to): (i64, i64, TimeUs, TimeUs),
+    (span_from, span_to, time_from, time_to): (i64, i64, TimeUs, TimeUs),
     chain_id: String,
     version: i32,
     list: &SegmentList,
@@ -244,23 +275,25 @@ fn describe(
     let height = |height: i64| u64::try_from(height).map_err(|_| unfit(format!("there is a block {height}")));
     let time =
         |time: TimeUs| u64::try_from(time.ns()).map_err(|_| unfit("a block is older than 1970".to_owned()));
-    let (from, to) = (height(from)?, height(to)?);
-    if let Some(other) = list.segments.iter().find(|segment| segment.chain_id != chain_id) {
-        return Err(unfit(format!("{} is of another chain than the database's {chain_id}", other.name)));
-    }
+    let (from, to) = (height(span_from)?, height(span_to)?);
     let before = |name: &SegmentName| name.height_to.checked_add(1) == Some(from);
     if let Some(broken) = list.unreadable.iter().find(|unreadable| before(&unreadable.name)) {
         return Err(unfit(format!("{}, which comes before, cannot be read", broken.name)));
     }
     let previous: Option<&Segment> =
         list.segments.iter().find(|segment| before(&segment.name)).map(std::ops::Deref::deref);
+    let (block_time_from, block_time_to) = (time(time_from)?, time(time_to)?);
+    if let Some(previous) = previous.filter(|previous| block_time_from <= previous.block_time_to) {
+        let fault = format!("block {from} is not later than the last one of {}", previous.name);
+        return Err(SealError::Refused { from: span_from, to: span_to, fault });
+    }
     Ok(Span {
         chain_id,
         database_version: u32::try_from(version).unwrap_or(0).max(1),
         height_from: from,
         height_to: to,
-        block_time_from: time(time_from)?,
-        block_time_to: time(time_to)?,
+        block_time_from,
+        block_time_to,
         previous_id: previous.map(|segment| segment.id),
     })
 }

@@ -92,10 +92,11 @@ impl Fixture {
         let metrics = Metrics::register(&mut Registry::default());
         let (sender, listing) = watch::channel(Listing::default());
         let period = Duration::from_secs(3600);
-        let catalogue = Catalogue::new(segments.clone(), period, None, sender, metrics.clone()).start();
-        catalogue.send(Refresh).await.unwrap();
         let store = self.store();
         store.until_ready().await;
+        let (held, readers) = (segments.clone(), store.clone());
+        let catalogue = Catalogue::new(held, readers, period, None, sender, metrics.clone()).start();
+        catalogue.send(Refresh).await.unwrap();
         let export = Export::new(store, segments.clone(), listing, catalogue.clone(), metrics, 16).start();
         Worker { export, catalogue }
     }

@@ -140,3 +140,36 @@ async fn an_object_store_on_this_machine_is_reached_without_a_proxy() {
     // It is ready when it has listed the bucket.
     setup.env("http_proxy", "http://127.0.0.1:9").start().await;
 }
+
+#[actix::test]
+async fn a_gap_is_not_sealed_and_what_is_sealed_is_served_beside_files_of_another_chain() {
+    let fixture = Fixture::blocks(10).await;
+    let segments = fixture.folder.path().join("segments");
+    std::fs::create_dir(&segments).unwrap();
+    std::fs::write(segments.join("other-0002-1-1-10.zip"), "").unwrap();
+    fixture.write_blocks(12..=20).await;
+    let (export, bus) = tokio::join!(start(&fixture), connect(&fixture));
+    let refused = async |value: u8| {
+        let expected = format!("mesh_seal_refused {value}");
+        eventually(SOON, &expected, async || {
+            export.admin("/metrics").await.text().lines().any(|line| line == expected)
+        })
+        .await;
+    };
+    refused(1).await;
+    await_ends(&bus, &[10]).await;
+    assert!(!download(&bus, 10).await.is_empty());
+    assert_eq!(export.admin("/readyz").await.status, 200);
+    assert!(
+        export
+            .admin("/metrics")
+            .await
+            .text()
+            .lines()
+            .any(|line| line == "mesh_history_segments_unreadable 0")
+    );
+    fixture.write_blocks(11..=11).await;
+    await_ends(&bus, &[20, 10]).await;
+    refused(0).await;
+    assert!(export.stop().await.success());
+}

@@ -67,10 +67,11 @@ async fn any_replica_gives_the_same_bytes_from_any_position_also_without_the_dat
 
 #[actix::test]
 async fn what_cannot_be_exported_is_refused_with_its_number_and_the_heights_nearby() {
-    let fixture = Fixture::blocks(30).await;
-    fixture.write_blocks(41..=50).await;
+    let fixture = Fixture::blocks(50).await;
     let sealing = fixture.sealing(10);
     sealing.run(Until::Complete).await.unwrap();
+    let removed = sealing.segments.list().await.unwrap().segments[3].name.clone();
+    sealing.segments.delete(&removed).await.unwrap();
     let worker = fixture.export(&sealing.segments).await;
     let blocks = |from, to| history(Table::Blocks, from, to);
     let absent = |from_block, to_block| ExportNetworkHistoryRequest {
@@ -98,7 +99,7 @@ async fn what_cannot_be_exported_is_refused_with_its_number_and_the_heights_near
         let actual = (problem.code, problem.number(), problem.details[0].inner.as_str());
         assert_eq!(actual, (code, number, inner), "{request:?}");
     }
-    // Nothing was stored from 31 to 40, and the segment 41-50 begins there.
+    // The segment 31-40 was removed.
     let held = worker.catalogue.send(Refresh).await.unwrap().segments.unwrap();
     let spans: Vec<_> =
         held.segments.iter().map(|segment| (segment.height_from, segment.height_to)).collect();

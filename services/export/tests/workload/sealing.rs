@@ -172,30 +172,80 @@ async fn what_is_older_than_the_retention_is_removed() {
 }
 
 #[actix::test]
-async fn a_history_that_begins_late_or_has_a_gap_is_sealed_around_it() {
+async fn a_history_that_begins_late_is_sealed_from_its_first_block() {
     let fixture = Fixture::blocks(0).await;
     fixture.write_blocks(5..=12).await;
-    fixture.write_blocks(25..=30).await;
     let sealing = fixture.sealing(10);
-    assert_eq!(
-        sealed_names(sealing.run(Until::Complete).await.unwrap()),
-        spans(&[(5, 10), (11, 20), (25, 30)])
-    );
-    let held = sealing.segments.list().await.unwrap();
-    assert_eq!(held.segments[2].previous_id, None, "nothing lies directly before it");
+    assert_eq!(sealed_names(sealing.run(Until::Complete).await.unwrap()), spans(&[(5, 10)]));
+    assert_eq!(sealed_names(sealing.run(Until::Newest).await.unwrap()), spans(&[(11, 12)]));
 }
 
 #[actix::test]
-async fn a_store_that_holds_another_chain_is_left_alone() {
-    let fixture = Fixture::blocks(10).await;
-    let sealing = fixture.sealing(10);
+async fn a_span_with_a_gap_or_times_that_do_not_rise_is_refused_until_it_is_repaired() {
+    for (spoil, fault) in [
+        ("DELETE FROM blocks WHERE height = 15", "height 15 is missing"),
+        ("DELETE FROM blocks WHERE height IN (11, 12)", "heights 11 to 12 are missing"),
+        ("DELETE FROM blocks WHERE height IN (18, 20)", "height 18 is missing"),
+        ("DELETE FROM blocks WHERE height BETWEEN 20 AND 24", "height 20 is missing"),
+        (
+            "UPDATE blocks SET block_time = block_time - interval '2.5 s' WHERE height = 16",
+            "block 16 is not later than block 15",
+        ),
+        (
+            "UPDATE blocks SET block_time = block_time - interval '2.5 s' WHERE height = 21",
+            "block 21 is from between their times",
+        ),
+        (
+            "DELETE FROM blocks WHERE height <= 10; UPDATE blocks SET block_time = '2024-01-01' WHERE height = 11",
+            "block 11 is not later than the last one of test-1-1-1-10.zip",
+        ),
+    ] {
+        let fixture = Fixture::blocks(30).await;
+        let client = fixture.database.connect().await;
+        client
+            .batch_execute("CREATE TABLE whole AS TABLE blocks; DELETE FROM blocks WHERE height > 10")
+            .await
+            .unwrap();
+        let sealing = fixture.sealing(10);
+        sealing.run(Until::Complete).await.unwrap();
+        client.batch_execute("INSERT INTO blocks SELECT * FROM whole WHERE height > 10").await.unwrap();
+        client.batch_execute(spoil).await.unwrap();
+        for until in [Until::Complete, Until::Newest] {
+            let error = sealing.run(until).await.unwrap_err();
+            assert_eq!(error.to_string(), format!("blocks 11 to 20 cannot be sealed: {fault}"));
+        }
+        assert_eq!(sealing.segments.list().await.unwrap().segments.len(), 1, "1-10 is sealed");
+        client.batch_execute("TRUNCATE blocks; INSERT INTO blocks TABLE whole").await.unwrap();
+        let sealed = sealed_names(sealing.run(Until::Complete).await.unwrap());
+        assert_eq!(sealed, spans(&[(11, 20), (21, 30)]), "{fault}");
+    }
+}
+
+#[actix::test]
+async fn files_of_another_chain_do_not_count() {
+    let fixture = Fixture::blocks(20).await;
+    let mut sealing = fixture.sealing(10);
     sealing.run(Until::Complete).await.unwrap();
-    fixture.database.connect().await.batch_execute("UPDATE chain SET id = 'other'").await.unwrap();
-    fixture.write_blocks(11..=20).await;
-    let error = sealing.run(Until::Complete).await.unwrap_err();
-    assert!(error.to_string().contains("another chain"), "{error}");
-    let name = SegmentName::new("test-1", 1, 1, 10);
-    assert_eq!(sealing.segments.list().await.unwrap().segments[0].name, name);
+    let client = fixture.database.connect().await;
+    client.batch_execute("UPDATE chain SET id = 'other'").await.unwrap();
+    fixture.write_blocks(21..=40).await;
+    let mut folders = std::fs::read_dir(fixture.folder.path()).unwrap().map(|entry| entry.unwrap().path());
+    let root = folders.find(|folder| *folder != fixture.scratch()).unwrap();
+    std::fs::write(root.join("segments/third-1-41-50.zip"), "").unwrap();
+    sealing.rules = Rules { retention_blocks: 15, ..sealing.rules };
+    let sealed = sealed_names(sealing.run(Until::Complete).await.unwrap());
+    assert_eq!(sealed, spans(&[(1, 10), (11, 20), (21, 30), (31, 40)]), "from its own first block");
+    let (mut own, mut others) = sealing.segments.list().await.unwrap().of_chain("other");
+    others.sort();
+    let name = |chain, from, to| SegmentName::new(chain, 1, from, to);
+    assert_eq!(others, [name("test-1", 1, 10), name("test-1", 11, 20), name("third", 41, 50)], "they stay");
+    let own: Vec<_> =
+        own.segments.drain(..).map(|segment| (segment.name.clone(), segment.previous_id)).collect();
+    assert_eq!(own.len(), 2, "the retention is that of the chain: {own:?}");
+
+    let worker = fixture.export(&sealing.segments).await;
+    let listing = worker.catalogue.send(mesh_export::Refresh).await.unwrap().segments.unwrap();
+    assert_eq!((listing.segments.len(), listing.unreadable.len()), (2, 0));
 }
 
 #[actix::test]

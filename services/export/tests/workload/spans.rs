@@ -32,7 +32,7 @@ struct Proposal {
     status: &'static str,
 }
 
-/// A chain: its heights with gaps, and its proposals in the order of writing.
+/// A chain: its heights, and its proposals in the order of writing.
 #[derive(Debug)]
 struct Chain {
     interval: u64,
@@ -46,8 +46,7 @@ impl Chain {
         let interval = random.random_range(4..=12);
         let mut blocks: Vec<u64> = vec![random.random_range(1..=3)];
         while blocks.len() < 36 {
-            let gap = if random.random_bool(0.06) { random.random_range(1..=6) } else { 0 };
-            blocks.push(blocks[blocks.len() - 1] + 1 + gap);
+            blocks.push(blocks[blocks.len() - 1] + 1);
         }
         let mut proposals = Vec::new();
         for &written_at in &blocks {

@@ -39,7 +39,7 @@ pub(crate) struct HistoryArgs {
 /// What to do with sealed history.
 #[derive(Debug, Subcommand)]
 pub(crate) enum HistoryCommand {
-    /// Checks every byte of every segment, and the chain that they form
+    /// Checks every byte of every segment, that each has all blocks of its span, and the chain that they form
     Verify(VerifyArgs),
     /// Loads segments into a database, all or those that it lacks
     Import(ImportArgs),
@@ -51,6 +51,9 @@ pub(crate) struct VerifyArgs {
     /// A home, or the folder of the segments
     #[arg(value_name = "DIR")]
     pub(crate) folder: PathBuf,
+    /// The chain whose segments are verified [default: the one with most of them]; files of others are named
+    #[arg(long, value_name = "ID")]
+    pub(crate) chain: Option<String>,
     /// Print a JSON object
     #[arg(long)]
     pub(crate) json: bool,

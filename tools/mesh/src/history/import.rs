@@ -4,11 +4,11 @@
 use std::collections::BTreeSet;
 
 use futures_util::stream;
-use mesh_history::{Deadlines, Segment, SegmentList, SegmentStore};
+use mesh_history::{Deadlines, Segment, SegmentList, SegmentName, SegmentStore};
 use mesh_problem::error_chain;
 use mesh_store::{
     TimeUs,
-    import::{ImportSession, ImportSpan, MemberText, Scope, Stored, Taken},
+    import::{ImportSession, ImportSpan, MemberText, Scope, Stored, Taken, stored_chain},
 };
 use serde_json::json;
 
@@ -25,13 +25,16 @@ use crate::{
 pub(crate) async fn import(args: &ImportArgs) -> Result<(), Failure> {
     let segments = SegmentStore::open_folder(&args.folder, Deadlines::default())?;
     let list = segments.list().await?;
-    check_chain(&list).map_err(|what| refused(&what))?;
     reach_postgres(&args.postgres).await?;
+    let (list, others) = of_database(list, stored_chain(&args.postgres).await?);
+    check_chain(&list).map_err(|what| refused(&what))?;
     migrate(&args.postgres, args.history.as_deref().map(|root| variables(&args.postgres, root))).await?;
     let mut session = ImportSession::open(&args.postgres).await?;
     check_fit(&session.stored().await?, &list).map_err(|what| refused(&what))?;
 
-    let (mut imported, mut notes) = (Vec::new(), BTreeSet::new());
+    let mut imported = Vec::new();
+    let mut notes: BTreeSet<String> =
+        others.iter().map(|name| format!("ignored {name}: it is of another chain")).collect();
     let all = list.segments.len();
     for (number, segment) in (1..).zip(&list.segments) {
         terminal::overwrite(&format!("importing {number} of {all}: {}", segment.name));
@@ -61,6 +64,15 @@ pub(crate) async fn import(args: &ImportArgs) -> Result<(), Failure> {
 
 fn refused(what: &str) -> Failure {
     failed!("nothing was imported: {what}")
+}
+
+/// The segments of the database's chain, or when it has none of the chain with most segments; and the others.
+fn of_database(list: SegmentList, stored: Option<String>) -> (SegmentList, Vec<SegmentName>) {
+    let is_held = |chain_id: &String| list.segments.iter().any(|segment| segment.chain_id == *chain_id);
+    match stored.filter(is_held).or_else(|| list.main_chain()) {
+        Some(chain_id) => list.of_chain(&chain_id),
+        None => (list, Vec::new()),
+    }
 }
 
 /// Refuses segments that do not form a complete chain.

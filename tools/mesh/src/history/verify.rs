@@ -13,7 +13,7 @@ use crate::{
 /// Verifies a folder of segments.
 pub(crate) async fn verify(args: &VerifyArgs) -> Result<(), Failure> {
     let segments = SegmentStore::open_folder(&args.folder, Deadlines::default())?;
-    let verified = segments.verify_all(|name, number, all| {
+    let verified = segments.verify_all(args.chain.as_deref(), |name, number, all| {
         terminal::overwrite(&format!("verifying {number} of {all}: {name}"));
     });
     let verified = verified.await;
@@ -23,6 +23,12 @@ pub(crate) async fn verify(args: &VerifyArgs) -> Result<(), Failure> {
         print_json(&as_json(&verified))?;
     } else {
         verified.faults.iter().for_each(|fault| print(&fault.to_string()));
+    }
+    if !verified.others.is_empty() {
+        print_line(&format!(
+            "not verified, because they are no segments of this chain: {}",
+            verified.others.join(", ")
+        ));
     }
     if !verified.faults.is_empty() {
         return Err(failed!(
@@ -60,6 +66,7 @@ fn as_json(verified: &Verification) -> serde_json::Value {
         "sound": verified.sound.iter().map(|segment| SegmentRow::of(segment)).collect::<Vec<_>>(),
         "faults": faults.collect::<Vec<_>>(),
         "beginsLate": verified.begins_late,
+        "others": verified.others,
     })
 }
 
