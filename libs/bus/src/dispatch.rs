@@ -111,7 +111,8 @@ impl Dispatcher {
 
     fn is_full(&self, operation: &OperationHandler) -> bool {
         let (all, own) = (self.load.now(), operation.in_flight.get());
-        let is_full = own >= self.limits.per_operation || all >= self.limits.in_flight && own >= self.limits.reserved();
+        let is_full =
+            own >= self.limits.per_operation || all >= self.limits.in_flight && own >= self.limits.reserved();
         operation.is_limited && is_full
     }
 
