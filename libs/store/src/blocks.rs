@@ -75,6 +75,11 @@ impl BlockSequence {
         Self { height, time: time.unwrap_or_default().into_bytes(), ..Self::default() }
     }
 
+    /// Whether every height was above the one before it.
+    pub(crate) fn is_ordered(&self) -> bool {
+        !self.is_unordered
+    }
+
     /// Whether the database must check the stored rows.
     pub(crate) fn is_unsure(&self) -> bool {
         self.is_unordered || self.is_untimed

@@ -11,7 +11,7 @@ use futures_util::{SinkExt, Stream, StreamExt};
 use tokio_postgres::{CopyInSink, Error, Transaction, error::SqlState};
 
 use crate::{
-    blocks::{BlockSequence, first_fault},
+    blocks::{BlockFault, BlockSequence, first_fault},
     error::StoreError,
     records::{BadRecord, RecordReader},
 };
@@ -51,30 +51,32 @@ pub(crate) async fn copy_in(
     if let Some(sequence) = blocks {
         reader = reader.watch_blocks(names, sequence);
     }
-    let refused = |BadRecord { line, fault }| StoreError::BadFile {
+    let refused = |place: String, fault: BlockFault| StoreError::BadFile {
         file: file.to_owned(),
-        place: Some(format!("line {line}")),
+        place: Some(place),
         reason: fault.to_string(),
     };
     let sink: CopyInSink<Bytes> =
         transaction.copy_in(&statement).await.map_err(|error| bad_row(file, error))?;
     let (mut sink, mut text) = (pin!(sink), pin!(text));
     while let Some(piece) = text.next().await {
-        for piece in reader.read(piece?).map_err(refused)? {
+        for piece in reader.read(piece?) {
             sink.send(piece).await.map_err(|error| bad_row(file, error))?;
         }
     }
-    let (rest, records) = reader.finish().map_err(refused)?;
+    let (rest, records) = reader.finish();
     if !rest.is_empty() {
         sink.send(rest).await.map_err(|error| bad_row(file, error))?;
     }
     let rows = sink.finish().await.map_err(|error| bad_row(file, error))?;
     check_count(file, records, rows)?;
+    if let Some(BadRecord { line, fault }) = reader.take_fault() {
+        return Err(refused(format!("line {line}"), fault));
+    }
     if reader.is_unsure()
         && let Some(fault) = first_fault(transaction, relation, None).await?
     {
-        let place = Some(format!("height {}", fault.height()));
-        return Err(StoreError::BadFile { file: file.to_owned(), place, reason: fault.to_string() });
+        return Err(refused(format!("height {}", fault.height()), fault));
     }
     Ok(rows)
 }

@@ -32,6 +32,9 @@ pub(crate) struct RecordReader {
     records: u64,
     column: usize,
     blocks: Option<WatchedBlocks>,
+    /// The first fault of blocks. It counts when heights only rise: in another order a later block may close a
+    /// gap.
+    bad: Option<BadRecord>,
 }
 
 /// The columns of `blocks` that are checked, with their values in the current record.
@@ -62,6 +65,7 @@ impl RecordReader {
             records: 0,
             column: 0,
             blocks: None,
+            bad: None,
         }
     }
 
@@ -74,7 +78,7 @@ impl RecordReader {
     }
 
     /// Reads the next piece; returns what to send to the server for it.
-    pub(crate) fn read(&mut self, piece: Bytes) -> Result<Vec<Bytes>, BadRecord> {
+    pub(crate) fn read(&mut self, piece: Bytes) -> Vec<Bytes> {
         let piece = match std::mem::take(&mut self.held) {
             held if held.is_empty() => piece,
             held => [held, piece].concat().into(),
@@ -98,23 +102,29 @@ impl RecordReader {
                     _ => {}
                 }
             }
-            at += self.step(rest)?;
+            at += self.step(rest);
         }
         out.push(piece.slice(sent..at));
         out.retain(|piece| !piece.is_empty());
-        Ok(out)
+        out
     }
 
     /// Ends the text; returns what is left to send and the number of records after the header.
-    pub(crate) fn finish(&mut self) -> Result<(Bytes, u64), BadRecord> {
+    pub(crate) fn finish(&mut self) -> (Bytes, u64) {
         let held = std::mem::take(&mut self.held);
         // The beginning of a marker is an ordinary value.
         self.take_value(&held);
         let rest = if &held[..] == br"\." { Bytes::from_static(QUOTED_MARKER) } else { held };
         if self.is_open && self.end.is_some() {
-            self.end_record()?;
+            self.end_record();
         }
-        Ok((rest, self.records))
+        (rest, self.records)
+    }
+
+    /// The first fault of the blocks, when they came by rising height.
+    pub(crate) fn take_fault(&mut self) -> Option<BadRecord> {
+        let is_ordered = self.blocks.as_ref().is_some_and(|blocks| blocks.sequence.is_ordered());
+        self.bad.take().filter(|_| is_ordered)
     }
 
     /// Whether the rows of `blocks` came in an order or a form that leaves the check to the database.
@@ -127,11 +137,11 @@ impl RecordReader {
     }
 
     /// Reads up to the next byte that means something; returns the number of bytes.
-    fn step(&mut self, rest: &[u8]) -> Result<usize, BadRecord> {
+    fn step(&mut self, rest: &[u8]) -> usize {
         if std::mem::take(&mut self.after_cr) {
             let is_pair = rest[0] == b'\n';
             self.end = Some(if is_pair { b'\n' } else { b'\r' });
-            return Ok(usize::from(is_pair));
+            return usize::from(is_pair);
         }
         let found = match self.end {
             _ if self.quoted => memchr(b'"', rest),
@@ -141,7 +151,7 @@ impl RecordReader {
         };
         let value = &rest[..found.unwrap_or(rest.len())];
         self.take_value(value);
-        let Some(found) = found else { return Ok(rest.len()) };
+        let Some(found) = found else { return rest.len() };
         match rest[found] {
             b'"' => {
                 self.is_open = true;
@@ -156,9 +166,9 @@ impl RecordReader {
                 self.end = Some(b'\n');
                 self.begin_record();
             }
-            _ => self.end_record()?,
+            _ => self.end_record(),
         }
-        Ok(found + 1)
+        found + 1
     }
 
     fn take_value(&mut self, value: &[u8]) {
@@ -175,17 +185,17 @@ impl RecordReader {
         }
     }
 
-    fn end_record(&mut self) -> Result<(), BadRecord> {
+    fn end_record(&mut self) {
         self.records += 1;
         if let Some(blocks) = &mut self.blocks {
             let [height, time] = &mut blocks.values;
-            let checked = blocks.sequence.check(height, time);
+            if let Err(fault) = blocks.sequence.check(height, time) {
+                self.bad.get_or_insert(BadRecord { line: self.record_line, fault });
+            }
             height.clear();
             time.clear();
-            checked.map_err(|fault| BadRecord { line: self.record_line, fault })?;
         }
         self.begin_record();
-        Ok(())
     }
 
     fn begin_record(&mut self) {
@@ -219,9 +229,9 @@ mod tests {
             for length in 1..=text.len().max(1) {
                 let (mut reader, mut out) = (RecordReader::new(true), Vec::new());
                 for piece in text.as_bytes().chunks(length) {
-                    out.extend(reader.read(Bytes::copy_from_slice(piece)).unwrap());
+                    out.extend(reader.read(Bytes::copy_from_slice(piece)));
                 }
-                let (rest, counted) = reader.finish().unwrap();
+                let (rest, counted) = reader.finish();
                 assert_eq!([out.concat(), rest.to_vec()].concat(), sent.as_bytes(), "{text:?} by {length}");
                 assert_eq!(counted, records, "{text:?} by {length}");
             }
@@ -234,8 +244,10 @@ mod tests {
         for length in 1..text.len() {
             let columns = ["block_time", "hash", "height"].map(str::to_owned);
             let mut reader = RecordReader::new(true).watch_blocks(&columns, BlockSequence::default());
-            let mut pieces = text.as_bytes().chunks(length).map(Bytes::copy_from_slice);
-            let bad = pieces.find_map(|piece| reader.read(piece).err()).unwrap();
+            let pieces = text.as_bytes().chunks(length).map(Bytes::copy_from_slice);
+            pieces.for_each(|piece| drop(reader.read(piece)));
+            reader.finish();
+            let bad = reader.take_fault().unwrap();
             assert_eq!((bad.line, bad.fault), (5, BlockFault::Missing { from: 2, to: 2 }));
         }
     }

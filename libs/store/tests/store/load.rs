@@ -412,6 +412,16 @@ async fn records_of_any_form_are_counted_as_postgresql_counts_them() {
 }
 
 #[tokio::test]
+async fn blocks_may_come_in_any_order() {
+    let row = |height: u8| format!("2024-01-01 00:00:0{height}+00,{height},{height}\n");
+    for order in [[1, 3, 2, 4], [4, 1, 2, 3], [4, 3, 2, 1]] {
+        let content = format!("block_time,height,hash\n{}", order.map(row).concat());
+        let report = load(&Database::fresh().await, &[("blocks.csv", &content)]).await.unwrap();
+        assert_eq!(report.tables[0].rows, 4);
+    }
+}
+
+#[tokio::test]
 async fn rows_are_not_added_to_stored_blocks() {
     let database = Database::fresh().await;
     load(&database, &[("blocks.csv", BLOCKS)]).await.unwrap();
