@@ -153,9 +153,14 @@ async fn j11_strict_requests_with_unknown_names_are_refused_with_the_nearest_kno
         ("/accounts?partyId=x".to_owned(), "partyId: did you mean party?"),
         (
             "/accounts?foo=1&PARTY=x".to_owned(),
-            "PARTY: did you mean party?; foo (known: party, market, pretty)",
+            "PARTY: did you mean party?; foo (known: party, market, pagination.first, pagination.after, \
+             pagination.last, pagination.before, pagination.newestFirst, pretty)",
         ),
-        ("/accounts?=1".to_owned(), "\"\" (known: party, market, pretty)"),
+        (
+            "/accounts?=1".to_owned(),
+            "\"\" (known: party, market, pagination.first, pagination.after, pagination.last, pagination.before, \
+             pagination.newestFirst, pretty)",
+        ),
         ("/api/v2/delegations?first=1".to_owned(), "first: did you mean pagination.first?"),
         (format!("{candles}&from=1"), "from: did you mean fromTimestamp?"),
         (format!("/api/v2/withdrawal/{WITHDRAWAL}?id=x"), "id (known: pretty)"),

@@ -55,7 +55,8 @@ const FILL: [&str; 8] = [
     FROM generate_series(0, 99999) AS n,
         LATERAL (SELECT timestamptz '2024-01-01 00:00:00+00' + n * interval '1 second' AS time) AS times",
     "INSERT INTO positions_current
-    SELECT lpad(to_hex(n % 100), 64, '0'), lpad(to_hex(n / 100), 64, '0'), n, n, n, n, timestamptz '2023-01-01 00:00:00+00'
+    SELECT lpad(to_hex(n % 100), 64, '0'), lpad(to_hex(n / 100), 64, '0'), n, n, n, n, timestamptz '2023-01-01 00:00:00+00',
+        n, n, n, n, n, 'POSITION_STATUS_UNSPECIFIED'
     FROM generate_series(0, 99999) AS n",
     "INSERT INTO markets_current
     SELECT lpad(to_hex(n), 64, '0'), 'code', 'name', 'quote', 'asset', 1, 2, 'TRADING_MODE_CONTINUOUS', 'STATE_ACTIVE', n,
@@ -217,8 +218,10 @@ pub(super) async fn lists(fixture: &Fixture<'_>) -> Result<Section, Failure> {
             statement: statement(&POSITIONS, vec![text(), None], None)?,
             parameters: &[ID, "101"],
             greatest: 99,
-            plain: "SELECT party_id, market_id, open_volume, realised_pnl::text, unrealised_pnl::text, average_entry_price::text,
-                    block_time
+            plain: "SELECT party_id, market_id, pending_open_volume, round(pending_realised_pnl)::text,
+                    round(pending_unrealised_pnl)::text, round(pending_average_entry_market_price)::text,
+                    round(loss_socialisation_amount)::text, distressed_status::text, open_volume, realised_pnl::text,
+                    unrealised_pnl::text, average_entry_price::text, block_time
                 FROM positions_current WHERE party_id = lpad(to_hex(:n::int), 64, '0') ORDER BY market_id DESC LIMIT 101",
         },
     ];
