@@ -10,7 +10,7 @@ use mesh_tests::{
     rpc::{Call, Rpc, assert_refused},
 };
 use reqwest::Method;
-use tonic::{Request, metadata::MetadataValue};
+use tonic::{Request, client::GrpcService, metadata::MetadataValue};
 
 /// A valid call, the basis of the invalid ones.
 fn accounts() -> Call {
@@ -100,7 +100,7 @@ async fn an_invalid_timeout_is_refused_and_a_zero_timeout_has_expired() {
 }
 
 #[tokio::test]
-async fn grpc_over_http_1_is_refused_and_grpc_web_is_not_supported() {
+async fn grpc_over_http_1_grpc_web_and_other_codecs_are_refused_as_media_types() {
     let mesh_client = MeshClient::fixture().await;
     let post = |path: &'static str, kind: &'static str| {
         let request = mesh_client.request(Method::POST, path).header("content-type", kind);
@@ -110,5 +110,16 @@ async fn grpc_over_http_1_is_refused_and_grpc_web_is_not_supported() {
     assert_eq!(answer.status, 415, "{answer:?}");
     let answer = post("/transaction", "application/grpc+proto").await;
     assert_eq!(answer.status, 415, "{answer:?}");
-    assert_problem(&post("/api.v2.Query/ListAccounts", "application/grpc-web").await, 404, 5, 10_000);
+    assert_problem(&post("/api.v2.Query/ListAccounts", "application/grpc-web").await, 415, 3, 10_000);
+    // Over HTTP/2 as well, where gRPC itself is answered.
+    let (mut connection, origin) = rpc().await.connection();
+    for kind in ["application/grpc-web+proto", "application/grpc+json"] {
+        let request = http::Request::post(format!("{origin}api.v2.Query/ListAccounts"));
+        let request = request.header("content-type", kind).body(tonic::body::Body::empty()).unwrap();
+        let answer = GrpcService::call(&mut connection, request).await.expect("an answer");
+        assert_eq!(answer.status(), 415, "{kind}");
+        for (name, value) in [("access-control-allow-origin", "*"), ("cache-control", "no-store")] {
+            assert_eq!(answer.headers().get(name).unwrap(), value, "{kind}");
+        }
+    }
 }

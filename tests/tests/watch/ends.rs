@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use mesh_tests::events::Events;
+use mesh_testbed::{DevNode, Mesh, Service};
+use mesh_tests::{client::MeshClient, events::Events, fixture};
 
 use super::{LIMITS, start, withdrawal, write_block};
 
@@ -54,4 +55,39 @@ async fn a_watch_survives_that_the_services_behind_it_are_replaced() {
             assert_eq!(event.name, "problem", "{event:?}");
         }
     }
+}
+
+/// As a test network that begins anew: its node is at a lower block.
+#[tokio::test]
+async fn a_node_that_was_set_back_ends_watches_and_their_clients_begin_at_its_height() {
+    const INFO: &str = "/api/v2/info";
+    let (before, after) = tokio::join!(DevNode::start(), DevNode::start());
+    for _ in 0..5 {
+        before.block().await;
+    }
+    let (database, prefix) = (fixture::database().await, format!("set-back-{}", std::process::id()));
+    let mesh = ["export", "query", "tx-relay"]
+        .into_iter()
+        .fold(Mesh::configure(&database), |mesh, name| mesh.without(name));
+    let mesh = mesh.env("MESH_BUS_PREFIX", &prefix).env("MESH_NODE_URL", before.url()).start().await;
+    let client = MeshClient::new(&mesh);
+    let mut events = Events::open(&client, INFO, &[]).await.unwrap();
+    while events.event().await.id != Some(6) {
+        events = Events::open(&client, INFO, &[]).await.unwrap();
+    }
+    let mut ahead = Events::open(&client, INFO, &[("last-event-id", "7")]).await.unwrap();
+    assert_eq!(ahead.event().await.id, Some(6), "it counts as none");
+    mesh.service("node-info").kill().await;
+    let other = Service::configure("node-info").database(&database).env("MESH_BUS_PREFIX", &prefix);
+    let _other = other.env("MESH_NODE_URL", after.url()).start().await;
+    loop {
+        let block = events.block().await.expect("the id is taken back before the end");
+        if block.takes_id_back {
+            break;
+        }
+        assert!(block.comment.is_some() || block.name == "problem", "{block:?}");
+    }
+    assert_eq!(events.block().await, None);
+    let mut back = Events::open(&client, INFO, &[("last-event-id", "6")]).await.unwrap();
+    assert_eq!(back.event().await.id, Some(1), "the state of now");
 }

@@ -60,13 +60,13 @@ mod tests {
 
     use super::*;
 
-    fn headers(name: HeaderName, lines: &[&'static str]) -> HeaderMap {
+    fn headers(name: &HeaderName, lines: &[&'static str]) -> HeaderMap {
         lines.iter().map(|line| (name.clone(), HeaderValue::from_static(line))).collect()
     }
 
     #[test]
     fn a_form_is_accepted_by_its_name_unless_its_quality_is_zero() {
-        let accepts = |lines| accepts_type(&headers(ACCEPT, lines), "text/event-stream");
+        let accepts = |lines| accepts_type(&headers(&ACCEPT, lines), "text/event-stream");
         for lines in [
             &["text/event-stream"][..],
             &["*/*", "Text/Event-Stream ; Q=0.001"],
@@ -114,7 +114,7 @@ mod tests {
             (&["gzip, *;q=0, identity;q=0.1"], true, false),
             (&["*", "identity;Q=0.000"], true, true),
         ] {
-            let headers = headers(ACCEPT_ENCODING, lines);
+            let headers = headers(&ACCEPT_ENCODING, lines);
             assert_eq!((accepts_gzip(&headers), accepts_gzip_alone(&headers)), (gzip, alone), "{lines:?}");
         }
     }

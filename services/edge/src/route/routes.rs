@@ -104,7 +104,8 @@ fn match_fields(pattern: &'static [Segment], segments: &[Text<'_>]) -> Option<Ve
             Segment::Fixed(text) if given.as_deref() == Ok(text) => {}
             Segment::Fixed(_) => return None,
             Segment::Field(name) => {
-                fields.push((name.as_str(), given.clone().map(|text| text.into_owned().into())))
+                let value = given.clone().map(|text| text.into_owned().into());
+                fields.push((name.as_str(), value));
             }
         }
     }
