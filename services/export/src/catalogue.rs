@@ -41,6 +41,16 @@ pub struct Listing {
     pub segments: Option<Arc<SegmentList>>,
     /// Why the newest listing failed, if it did.
     pub failure: Option<Arc<str>>,
+    /// Last height of the segment that a replica has announced and that is looked for; otherwise 0.
+    pub announced: u64,
+}
+
+impl Listing {
+    /// Whether another replica may show a segment that this listing lacks.
+    pub fn is_behind(&self) -> bool {
+        let newest = self.segments.as_ref().and_then(|list| list.segments.last());
+        self.announced > newest.map_or(0, |segment| segment.height_to)
+    }
 }
 
 /// Lists the segments.
@@ -170,7 +180,8 @@ impl Catalogue {
                     "a segment cannot be read"
                 );
             }
-            *listing = Listing { segments: Some(Arc::new(list)), failure: None };
+            *listing =
+                Listing { segments: Some(Arc::new(list)), failure: None, announced: listing.announced };
             true
         });
     }
@@ -207,10 +218,24 @@ impl Actor for Catalogue {
         self.list(context);
         let Some(bus) = self.bus.clone() else { return };
         let myself = context.address();
+        let listing = self.listing.clone();
         let refreshing = async move {
-            match bus.subscribe::<SegmentStatus>().await {
-                Ok(mut news) => while news.next().await.is_some() && myself.send(Refresh).await.is_ok() {},
-                Err(error) => tracing::error!(%error, "news of segments cannot be heard"),
+            let mut news = match bus.subscribe::<SegmentStatus>().await {
+                Ok(news) => news,
+                Err(error) => return tracing::error!(%error, "news of segments cannot be heard"),
+            };
+            while let Some(SegmentStatus { height_to }) = news.next().await {
+                let announce = |announced| {
+                    listing.send_if_modified(|listing| {
+                        listing.announced = announced;
+                        false
+                    })
+                };
+                announce(height_to);
+                if myself.send(Refresh).await.is_err() {
+                    return;
+                }
+                announce(0);
             }
         };
         context.spawn(refreshing.into_actor(self));

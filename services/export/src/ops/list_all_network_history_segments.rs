@@ -10,7 +10,7 @@ use proto_msgs::{
     v2::{HistorySegment, ListAllNetworkHistorySegmentsReply, ListAllNetworkHistorySegmentsRequest},
 };
 
-use crate::{Export, Listing};
+use crate::{Export, Listing, Refresh};
 
 impl Handler<Ask<ListAllNetworkHistorySegmentsRequest>> for Export {
     type Result = AnswerFuture<ListAllNetworkHistorySegmentsReply>;
@@ -20,11 +20,17 @@ impl Handler<Ask<ListAllNetworkHistorySegmentsRequest>> for Export {
         Ask(_, scope): Ask<ListAllNetworkHistorySegmentsRequest>,
         _: &mut Context<Self>,
     ) -> Self::Result {
-        let Listing { segments, failure } = self.listing.borrow().clone();
+        let (listing, catalogue) = (self.listing.borrow().clone(), self.catalogue.clone());
         scope.run(async move {
             let failed = |cause: &str| {
                 Problem::internal(SEGMENTS, "the segments cannot be listed").caused_by(cause.to_owned())
             };
+            let listing = match listing.is_behind() {
+                // The replica that sealed the segment shows it already.
+                true => catalogue.send(Refresh).await.map_err(|error| failed(&error.to_string()))?,
+                false => listing,
+            };
+            let Listing { segments, failure, .. } = listing;
             if let Some(failure) = failure {
                 return Err(failed(&failure));
             }
