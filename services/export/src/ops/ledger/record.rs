@@ -73,8 +73,8 @@ fn write_negated(out: &mut Vec<u8>, number: &str) {
 
 /// Writes a time; one that is out of reach (years below -9999 and above 9999) as the nearest.
 fn write_time(out: &mut Vec<u8>, time: TimeUs) {
-    let time = TimeUs(time.0.clamp(Timestamp::MIN.as_microsecond(), Timestamp::MAX.as_microsecond()));
-    let at = Timestamp::from_microsecond(time.0).unwrap_or_default();
+    let nearest = if time.0 < 0 { Timestamp::MIN } else { Timestamp::MAX };
+    let at = Timestamp::from_microsecond(time.0).unwrap_or(nearest);
     let at: DateTime = TimeZone::UTC.to_datetime(at);
     // Four digits of the year are enough: no block is older than year 0 or newer than 9999.
     let text = format!(
@@ -87,7 +87,7 @@ fn write_time(out: &mut Vec<u8>, time: TimeUs) {
         at.second()
     );
     out.extend_from_slice(text.as_bytes());
-    let micros = time.0.rem_euclid(1_000_000);
+    let micros = at.subsec_nanosecond() / 1000;
     if micros != 0 {
         out.extend_from_slice(format!(".{micros:06}").trim_end_matches('0').as_bytes());
     }
