@@ -19,7 +19,7 @@ use crate::{
     copy_in::{BLOCKS, quoted},
     error::StoreError,
     migrate, session,
-    tables::{Catalog, DERIVED, UNSEALED, catalog, primary_keys},
+    tables::{Catalog, DERIVED, UNSEALED, catalog},
 };
 
 /// The report of a load.
@@ -121,7 +121,6 @@ pub async fn load_folder(
         .batch_execute(&format!("ANALYZE {}", filled.join(", ")))
         .await
         .map_err(StoreError::in_step("analysing the loaded tables"))?;
-    check_block_times(&transaction, &sources, &catalog).await?;
     transaction.commit().await.map_err(StoreError::in_step("committing the load"))?;
     Ok(LoadReport { tables, skipped_files })
 }
@@ -164,38 +163,4 @@ async fn lock_empty_tables(
         }
     }
     if filled.is_empty() { Ok(()) } else { Err(StoreError::NotEmpty { tables: filled }) }
-}
-
-/// Refuses rows whose block was not loaded with them. Rows from before the oldest block are accepted: a network
-/// that continues from a snapshot has state from before its blocks.
-async fn check_block_times(
-    transaction: &Transaction<'_>,
-    sources: &[Source],
-    catalog: &Catalog,
-) -> Result<(), StoreError> {
-    let keys = primary_keys(transaction).await?;
-    for Source { table, file, .. } in sources {
-        if table == BLOCKS || !comes_with_blocks(table, catalog) {
-            continue;
-        }
-        let key: Vec<String> = keys.get(table).into_iter().flatten().map(|column| quoted(column)).collect();
-        let sql = format!(
-            "SELECT concat_ws(', ', {key}), block_time::text FROM {table} AS loaded
-             WHERE block_time > (SELECT min(block_time) FROM {BLOCKS})
-                AND NOT EXISTS (SELECT FROM {BLOCKS} WHERE {BLOCKS}.block_time = loaded.block_time)
-             LIMIT 1",
-            key = if key.is_empty() { "NULL".to_owned() } else { key.join(", ") },
-            table = quoted(table),
-        );
-        let row = transaction.query_opt(&sql, &[]).await;
-        let row = row.map_err(StoreError::in_step("looking for rows without a block"))?;
-        if let Some(row) = row {
-            return Err(StoreError::BadFile {
-                file: file.clone(),
-                place: Some(format!("key ({})", row.get::<_, String>(0))),
-                reason: format!("there is no block of its time {}", row.get::<_, String>(1)),
-            });
-        }
-    }
-    Ok(())
 }

@@ -308,7 +308,7 @@ fn positions(profit: &str, time: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_value_that_readers_cannot_show_and_a_row_without_a_block_are_refused() {
+async fn a_value_that_readers_cannot_show_is_refused() {
     let second = "2024-01-01 00:00:01.5+00";
     for (profit, time, reason) in [
         ("NaN", second, "line 3: a number is NaN or infinite"),
@@ -316,24 +316,10 @@ async fn a_value_that_readers_cannot_show_and_a_row_without_a_block_are_refused(
         ("1", "infinity", "line 3: a time is outside of 1678 to 2261"),
         ("1", "0001-01-01 00:00:00+00", "line 3: a time is outside of 1678 to 2261"),
         ("1", "2300-01-01 00:00:00+00", "line 3: a time is outside of 1678 to 2261"),
-        (
-            "1",
-            "2024-01-01 00:00:01+00",
-            "key (2024-01-01 00:00:01+00, p, m): there is no block of its time 2024-01-01 00:00:01+00",
-        ),
-        (
-            "1",
-            "2024-01-01 00:00:09+00",
-            "key (2024-01-01 00:00:09+00, p, m): there is no block of its time 2024-01-01 00:00:09+00",
-        ),
     ] {
         let message = refusal(&[("blocks.csv", BLOCKS), ("positions.csv", &positions(profit, time))]).await;
         assert_eq!(message, format!("positions.csv, {reason}"));
     }
-    // From before the oldest block, as after a start from a snapshot.
-    let database = Database::fresh().await;
-    let older = positions("1", "2023-01-01 00:00:00+00");
-    load(&database, &[("blocks.csv", BLOCKS), ("positions.csv", &older)]).await.unwrap();
 }
 
 #[tokio::test]

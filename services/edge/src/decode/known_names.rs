@@ -57,7 +57,19 @@ mod tests {
 
     #[test]
     fn a_query_knows_the_fields_that_are_not_in_the_path() {
-        assert_eq!(of_query(operation("ListAccounts")), ["party", "market", "pretty"]);
+        assert_eq!(
+            of_query(operation("ListAccounts")),
+            [
+                "party",
+                "market",
+                "pagination.first",
+                "pagination.after",
+                "pagination.last",
+                "pagination.before",
+                "pagination.newestFirst",
+                "pretty"
+            ]
+        );
         assert_eq!(of_query(operation("GetWithdrawal")), ["pretty"]);
         assert_eq!(of_query(operation("CheckTransaction")), ["pretty"]);
         let ledger = of_query(operation("ExportLedgerEntries"));
