@@ -113,7 +113,7 @@ impl Dispatcher {
         let (all, own) = (self.load.now(), operation.in_flight.get());
         let is_full =
             own >= self.limits.per_operation || all >= self.limits.in_flight && own >= self.limits.reserved();
-        operation.is_limited && is_full
+        !operation.is_for_peers && is_full
     }
 
     fn finish(

@@ -93,8 +93,7 @@ fn edge(prefix: &str) -> User {
 }
 
 fn worker(prefix: &str, workload: &str) -> User {
-    let own = operations(workload).chain(peer_operations(workload));
-    let own = own.map(|operation| format!("{prefix}.{workload}.{operation}"));
+    let own = operations(workload).map(|operation| format!("{prefix}.{workload}.{operation}"));
     // A draining replica sends markers to its own subscription.
     let mut publish: Vec<String> = own.clone().collect();
     publish.push(format!("{prefix}.{workload}.{PROBE}.*"));

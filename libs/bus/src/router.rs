@@ -53,8 +53,9 @@ pub(crate) struct OperationHandler {
     pub(crate) run: OperationFn,
     /// Its requests in flight.
     pub(crate) in_flight: Cell<usize>,
-    /// Whether the limits of requests hold for it.
-    pub(crate) is_limited: bool,
+    /// Whether replicas of the same workload request it from each other by name: it is in no queue group, is not
+    /// listed by the service convention, and is outside the limits.
+    pub(crate) is_for_peers: bool,
 }
 
 /// The operations that an actor answers.
@@ -107,7 +108,7 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
     where
         A: Handler<Ask<R>>,
     {
-        self.with::<R>(true)
+        self.with::<R>(false)
     }
 
     /// Adds an operation that replicas of the same workload request from each other, outside the limits: if
@@ -118,10 +119,10 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
     where
         A: Handler<Ask<R>>,
     {
-        self.with::<R>(false)
+        self.with::<R>(true)
     }
 
-    fn with<R: Operation>(mut self, is_limited: bool) -> Self
+    fn with<R: Operation>(mut self, is_for_peers: bool) -> Self
     where
         A: Handler<Ask<R>>,
     {
@@ -148,12 +149,12 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
                 Ok(Some(Rendered::compressed(body, encoding, answer.head, digest).await))
             })
         });
-        self.add(R::NAME, run, is_limited);
+        self.add(R::NAME, run, is_for_peers);
         self
     }
 
-    pub(crate) fn add(&mut self, name: &'static str, run: OperationFn, is_limited: bool) {
+    pub(crate) fn add(&mut self, name: &'static str, run: OperationFn, is_for_peers: bool) {
         self.metrics.show(name);
-        self.operations.push(Rc::new(OperationHandler { name, run, in_flight: Cell::new(0), is_limited }));
+        self.operations.push(Rc::new(OperationHandler { name, run, in_flight: Cell::new(0), is_for_peers }));
     }
 }

@@ -154,7 +154,7 @@ async fn subscribe(
     let canceled = client.subscribe(bus.cancel_subject(workload)).await.map_err(BusError::closed)?;
     actix::spawn(cancel_requests(Rc::clone(dispatcher), canceled));
     let mut readers = Vec::new();
-    for operation in &operations {
+    for operation in operations.iter().filter(|operation| !operation.is_for_peers) {
         let subject = bus.subject(workload, operation.name);
         let requests = client.queue_subscribe(subject.clone(), workload.to_owned()).await;
         let requests = requests.map_err(BusError::closed)?;

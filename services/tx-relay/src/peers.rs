@@ -143,7 +143,7 @@ impl Peers {
         self.bus.ask_others(own, request, limit).await
     }
 
-    /// Starts to take the results of the other replicas, and learns those of before. Resolves when this replica,
+    /// Starts to take the results of the other replicas, and learns their earlier ones. Resolves when this replica,
     /// whose name is `own`, may answer.
     pub(crate) async fn join(self, relay: Addr<Relay>, own: String) {
         let _ = self.own.set(own);

@@ -36,8 +36,8 @@ pub(crate) struct Relay {
     submitter: Rc<Submitter>,
     pub(crate) peers: Peers,
     results: ResultCache,
-    /// States that clients were told and that no submission of this replica found out.
-    told: ResultCache,
+    /// States that clients received and that no submission of this replica found.
+    reported: ResultCache,
     in_flight: HashMap<FlightKey, InFlight>,
     metrics: Metrics,
     max_requests: usize,
@@ -77,7 +77,7 @@ impl Relay {
             rules,
             peers,
             results: ResultCache::new(rules.result_ttl, rules.max_results),
-            told: ResultCache::new(rules.result_ttl, rules.max_results),
+            reported: ResultCache::new(rules.result_ttl, rules.max_results),
             in_flight: HashMap::new(),
             metrics,
             max_requests,
@@ -129,7 +129,7 @@ impl Relay {
     pub(crate) fn state(&self, hash: &TxHash) -> SubmissionState {
         let now = Instant::now();
         let mut state = self.results.get(hash, now).cloned().unwrap_or_default();
-        state.merge(self.told.get(hash, now).cloned().unwrap_or_default());
+        state.merge(self.reported.get(hash, now).cloned().unwrap_or_default());
         state
     }
 
@@ -159,7 +159,7 @@ impl Actor for Relay {
 
     fn started(&mut self, context: &mut Self::Context) {
         // Each request sends at most four messages: a submission itself, `Begin` and `Finish`; a status itself,
-        // two `GetState` and `Told`.
+        // two `GetState` and `Reported`.
         context.set_mailbox_capacity(self.max_requests * 4);
     }
 }
@@ -229,19 +229,19 @@ impl Handler<GetState> for Relay {
     }
 }
 
-/// Reports the state that a client is told of a transaction.
-pub(crate) struct Told(pub(crate) TxHash, pub(crate) SubmissionState);
+/// Caches the state of a transaction that a client receives.
+pub(crate) struct Reported(pub(crate) TxHash, pub(crate) SubmissionState);
 
-impl Message for Told {
+impl Message for Reported {
     type Result = ();
 }
 
-impl Handler<Told> for Relay {
+impl Handler<Reported> for Relay {
     type Result = ();
 
-    fn handle(&mut self, Told(hash, state): Told, _: &mut Context<Self>) {
+    fn handle(&mut self, Reported(hash, state): Reported, _: &mut Context<Self>) {
         // Not among the results, which a client that asks for many old transactions would evict.
-        self.told.learn(hash, state, Instant::now());
+        self.reported.learn(hash, state, Instant::now());
     }
 }
 

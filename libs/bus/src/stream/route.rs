@@ -72,7 +72,7 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
                 Ok(None)
             })
         });
-        self.add(R::NAME, run, true);
+        self.add(R::NAME, run, false);
         self.has_streams = true;
         self
     }

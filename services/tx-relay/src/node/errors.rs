@@ -1,5 +1,5 @@
 //! What is known of a transaction after each error of a node. CometBFT gives all its errors the same number, so
-//! only their texts tell them apart. A transaction counts as not taken after the errors of this table alone:
+//! they differ in their texts alone. A transaction counts as not taken after the errors of this table alone:
 //! after any other error it may have reached the mempool (contract 5.3).
 
 use mesh_transaction::TxHash;
@@ -61,7 +61,7 @@ impl Refusal {
 struct KnownError {
     /// Parts of its text in this order, in lower case.
     parts: &'static [&'static str],
-    /// `None`: the outcome is open whatever else the text says.
+    /// `None`: the outcome is open, also when the text contains another error.
     refusal: Option<Refusal>,
     /// The versions of CometBFT that have it.
     #[cfg_attr(not(test), expect(dead_code, reason = "documentation"))]
@@ -165,7 +165,7 @@ mod tests {
 
     /// The texts of the errors that a broadcast can end with, from the sources of CometBFT 0.37.15, 0.38.19 and
     /// 1.0.1, and what is known after each; `None`: the outcome is open.
-    const TEXTS: [(&str, Option<Refusal>); 31] = [
+    const TEXTS: [(&str, Option<Refusal>); 41] = [
         ("tx already exists in cache", Some(Refusal::InCache)),
         ("mempool is full: number of txs 1 (max: 1), total txs bytes 9 (max: 9)", Some(Refusal::Full)),
         (
@@ -201,7 +201,17 @@ mod tests {
         ("tx AB is invalid: code=1, data=, log='mempool is full', codespace=''", None),
         ("error converting json params to arguments: illegal base64 data", None),
         ("error marshaling response: unexpected", None),
-        ("the mempool is disabled", None),
+        ("error unmarshaling request: unexpected end of JSON input", None),
+        ("batch request exceeds maximum (10) allowed number of requests", None),
+        ("path /x is invalid", None),
+        ("not allowed with `nop` mempool", None),
+        ("gas wanted -1 is negative", None),
+        ("invalid transaction found", None),
+        ("CheckTx request for tx AB failed: EOF", None),
+        ("unexpected response *types.Response_Echo when no call was made", None),
+        ("read message: EOF", None),
+        ("write to buffer: EOF", None),
+        ("flush buffer: EOF", None),
         ("", None),
     ];
 
@@ -288,7 +298,7 @@ mod tests {
                 None if parts[0].contains("invalid") => ("was refused by the check", "200, `success` false"),
                 None => ("outcome open", "504 / 90001"),
                 Some(Refusal::NoBlockYet) => ("was accepted; in no block so far", "504 / 90001"),
-                Some(Refusal::InCache) => ("was received before", "that of before, or 409 / 90002"),
+                Some(Refusal::InCache) => ("was received before", "the earlier answer, or 409 / 90002"),
                 Some(Refusal::TooLarge) => ("was not taken", "400 / 90002"),
                 Some(Refusal::CatchingUp) => ("was not taken", "503 / 90002"),
                 Some(_) => ("was not taken", "429 / 90002"),

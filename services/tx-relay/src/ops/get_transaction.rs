@@ -14,7 +14,7 @@ use crate::{
     Relay,
     node::{CallError, IncludedTx, Nodes, Refusal},
     peers::Peers,
-    relay::{GetState, Told},
+    relay::{GetState, Reported},
     result_cache::{Finality, SubmissionState},
     submission,
 };
@@ -63,8 +63,8 @@ struct Found {
 }
 
 impl Search {
-    /// Looks in all sources until a block has the transaction. What a client is told is kept, so that no later
-    /// answer falls behind it: between mempool and index a node does not know a transaction for a moment.
+    /// Looks in all sources until a block has the transaction. The state that a client receives is cached, so that no later
+    /// answer is earlier: between mempool and index a node does not know a transaction for a moment.
     async fn find(&self, hash: &TxHash) -> Result<Found, Problem> {
         let mut state = self.relay.send(GetState(*hash)).await.map_err(stopping)?;
         if is_included(&state) {
@@ -95,7 +95,7 @@ impl Search {
             return Err(Problem::new(Code::Unavailable, NODE, what));
         }
         if state.answer.is_some() {
-            self.relay.send(Told(*hash, state.clone())).await.map_err(stopping)?;
+            self.relay.send(Reported(*hash, state.clone())).await.map_err(stopping)?;
         }
         Ok(Found { state, has_no_index })
     }

@@ -65,7 +65,7 @@ async fn what_is_not_known_to_be_refused_is_open() {
         };
         (0..count).map(|_| word()).collect::<Vec<_>>().join("-")
     };
-    let mut answers: Vec<(u16, String)> = (0..300).map(|_| (500, error(&words()))).collect();
+    let mut answers: Vec<(u16, String)> = (0..1000).map(|_| (500, error(&words()))).collect();
     for status in [200, 301, 400, 401, 404, 500, 502, 503, 504] {
         answers.push((status, "<html>bad gateway</html>".to_owned()));
         answers.push((status, error("broadcast confirmation not received: context canceled")));

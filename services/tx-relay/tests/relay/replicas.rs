@@ -109,7 +109,7 @@ async fn an_unknown_transaction_is_not_reported_while_a_relay_that_may_know_it_i
     fixture.relays[0].signal(Signal::CONT);
     let is_unknown =
         async || fixture.read_transaction(&never).await.is_ok_and(|reply| reply.status() == Status::Unknown);
-    eventually(SOON, "the relay is not heard again", is_unknown).await;
+    eventually(SOON, "the relay does not answer again", is_unknown).await;
     assert_eq!(reported(&fixture, &known).await, only(Status::Pending));
     // A relay that is gone is not waited for.
     fixture.relays[0].kill().await;

@@ -109,8 +109,7 @@ fn table() -> Table {
     let woken: Vec<_> = workloads.iter().copied().chain([OPERATOR]).collect();
     table.add("mesh.events.wake", &LISTENERS, &woken);
     table.add("mesh.events.relay.results", &[RELAY], &[OPERATOR, RELAY]);
-    table.add("mesh.tx-relay.RecallTransactions", &[RELAY], &[]);
-    table.add_queue("mesh.tx-relay.RecallTransactions", Some(RELAY), &[RELAY], &[RELAY]);
+    table.add("mesh.tx-relay.RecallTransactions", &[], &[]);
     table.add("mesh.tx-relay.RecallTransactions.R1", &[RELAY], &[RELAY]);
     table.add("mesh.events.replicas", &[], &[OPERATOR]);
     for subject in ["edge", "*", ">"] {
