@@ -222,7 +222,7 @@ impl Actor for Catalogue {
         let refreshing = async move {
             let mut news = match bus.subscribe::<SegmentStatus>().await {
                 Ok(news) => news,
-                Err(error) => return tracing::error!(%error, "news of segments cannot be heard"),
+                Err(error) => return tracing::error!(%error, "cannot subscribe to announcements of segments"),
             };
             while let Some(SegmentStatus { height_to }) = news.next().await {
                 let announce = |announced| {

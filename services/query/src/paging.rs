@@ -31,7 +31,7 @@ pub(crate) trait PagedList: Operation {
     /// The list of the store.
     const LIST: &'static List;
 
-    /// Whether pages are in the order of the key whatever the request says.
+    /// Whether pages are always in the order of the key; the request cannot reverse it.
     const HAS_FIXED_ORDER: bool = false;
 
     /// Which page is asked for (contract section 3).

@@ -57,7 +57,7 @@ async fn a_watch_survives_that_the_services_behind_it_are_replaced() {
     }
 }
 
-/// As a test network that begins anew: its node is at a lower block.
+/// A test network that was reset: its node is at a lower block.
 #[tokio::test]
 async fn a_node_that_was_set_back_ends_watches_and_their_clients_begin_at_its_height() {
     const INFO: &str = "/api/v2/info";

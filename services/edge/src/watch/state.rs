@@ -44,7 +44,7 @@ impl Latest {
         self.number
     }
 
-    /// Whether it is of this head, and not of before that was set back.
+    /// Whether it is of this head, and not of one that was replaced by a set-back.
     pub(super) fn is_of(&self, head: HeadStatus) -> bool {
         self.resets == head.resets
     }

@@ -24,7 +24,7 @@ pub(crate) struct Watcher {
 
 impl Watcher {
     /// A watcher who begins with an answer that was read at this height, of a head that had been set back so often,
-    /// or has come back with the height `last_id` (W6).
+    /// or has reconnected with the height `last_id` (W6).
     pub(super) fn new(
         query: &Arc<LiveQuery>,
         answer: &Answer,

@@ -4,7 +4,7 @@
 # the first is turned off for the time of the installation by a file that postgresql-common reads, the second by
 # policy-rc.d, which every maintainer script asks before it starts a service.
 set -eu
-# Other users read what is installed, whatever the umask of the caller.
+# Other users must be able to read what is installed; the caller's umask does not apply.
 umask 022
 export DEBIAN_FRONTEND=noninteractive
 

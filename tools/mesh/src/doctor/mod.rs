@@ -1,6 +1,6 @@
 //! `mesh doctor`: what is missing or wrong on this machine or in a running mesh, and what to do.
 //!
-//! It looks at the mesh that runs in the home, else at what its last start has saved, and at servers that are
+//! It checks the mesh that runs in the home, else what its last start has saved, and servers that are
 //! named. It starts nothing, changes nothing, and every wait ends within seconds.
 
 mod finding;
