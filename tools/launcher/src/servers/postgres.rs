@@ -216,8 +216,11 @@ impl Postgres {
 
 fn settings(port: u16, durability: Durability) -> String {
     let by_durability = match durability {
-        Durability::Durable => "shared_buffers = 256MB\nmax_wal_size = 2GB\n",
-        Durability::Throwaway => "shared_buffers = 64MB\nfsync = off\nfull_page_writes = off\n",
+        Durability::Durable => "max_connections = 200\nshared_buffers = 256MB\nmax_wal_size = 2GB\n",
+        // One throwaway server serves the meshes of all tests that run in parallel.
+        Durability::Throwaway => {
+            "max_connections = 600\nshared_buffers = 64MB\nfsync = off\nfull_page_writes = off\n"
+        }
     };
     format!(
         "# Written anew at every start of the mesh; own settings belong in {OPERATOR_SETTINGS}.\n\
@@ -226,7 +229,6 @@ fn settings(port: u16, durability: Durability) -> String {
          unix_socket_directories = ''\n\
          ssl = off\n\
          password_encryption = 'scram-sha-256'\n\
-         max_connections = 200\n\
          jit = off\n\
          timezone = 'UTC'\n\
          log_timezone = 'UTC'\n\
