@@ -44,8 +44,7 @@ fn complete(env: &mut Env, name: &str, url: String) -> String {
             return url;
         }
     };
-    let password =
-        utf8_percent_encode(password.trim_end_matches(['\r', '\n']), NON_ALPHANUMERIC).to_string();
+    let password = utf8_percent_encode(password.trim_end_matches(['\r', '\n']), NON_ALPHANUMERIC).to_string();
     with_password(&url, &password).unwrap_or_else(|mistake| {
         // A missing address has been reported already.
         if !url.is_empty() {

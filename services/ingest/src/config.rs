@@ -4,11 +4,7 @@ use std::collections::BTreeSet;
 
 use mesh_chassis::{Database, Env, LagLimit, NodeUrl, Sampler};
 
-use crate::{
-    decode::EVENT_PREFIX,
-    node::MAX_REPLY_BYTES,
-    order::Settings,
-};
+use crate::{decode::EVENT_PREFIX, node::MAX_REPLY_BYTES, order::Settings};
 
 /// The configuration.
 pub(crate) struct Config {

@@ -166,8 +166,7 @@ impl Ingest {
             }
             self.logged = halt.cloned();
         }
-        *self.standing.borrow_mut() =
-            Standing { state: self.order.check(), heights: self.order.heights() };
+        *self.standing.borrow_mut() = Standing { state: self.order.check(), heights: self.order.heights() };
     }
 
     fn request_status(&mut self, context: &mut Context<Self>) {
@@ -208,7 +207,7 @@ impl Ingest {
                     }
                     Event::Fetched(height, ticket, link)
                 }
-                Err(error) => Event::NotFetched(height, ticket, not_fetched(height, error)),
+                Err(error) => Event::NotFetched(height, ticket, not_fetched(height, &error)),
             };
             ingest.on(event, context);
         }));
@@ -297,7 +296,9 @@ impl Ingest {
             return self.order.on(event, self.began.elapsed());
         };
         let last = last.height;
-        let Some(Held { span, content: Content::Decoded(first), .. }) = self.blocks.get(&from) else { return };
+        let Some(Held { span, content: Content::Decoded(first), .. }) = self.blocks.get(&from) else {
+            return;
+        };
         let (session, url) = (self.session.take(), Rc::clone(&self.database_url));
         let (chain_id, before) = (first.chain_id.clone(), self.head.clone());
         let step = span::block_step(span, "commit");
@@ -363,8 +364,8 @@ impl StoreOutcome {
     }
 }
 
-fn not_fetched(height: u64, error: FetchError) -> NotFetched {
-    match &error {
+fn not_fetched(height: u64, error: &FetchError) -> NotFetched {
+    match error {
         FetchError::TooHigh => NotFetched::TooHigh,
         FetchError::NoResultsYet => NotFetched::NoResultsYet,
         FetchError::Unavailable(_) => {

@@ -52,4 +52,3 @@ impl mesh_chassis::Config for Config {
         }
     }
 }
-

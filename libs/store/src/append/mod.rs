@@ -1,8 +1,8 @@
 //! Appends blocks with all their rows behind the newest stored one, for `ingest`. The head of the store is its
 //! own cursor: a transaction locks it, compares it with the block that is continued, and moves it.
 
-mod head;
 mod fault;
+mod head;
 mod table;
 mod text;
 
@@ -13,8 +13,8 @@ use futures_util::SinkExt;
 use tokio_postgres::{Client, CopyInSink, Transaction, error::SqlState};
 
 pub use self::{
-    head::{StoredChain, StoredHead},
     fault::RowFault,
+    head::{StoredChain, StoredHead},
     table::{Column, ColumnKind, Table, table, tables},
     text::CopyText,
 };

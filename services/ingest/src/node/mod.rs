@@ -222,9 +222,8 @@ impl Nodes {
             request = request.header(AUTHORIZATION, authorization.clone());
         }
         // The address may have a key in its path.
-        let failed = |error: reqwest::Error| {
-            FetchError::Unavailable(mesh_problem::error_chain(&error.without_url()))
-        };
+        let failed =
+            |error: reqwest::Error| FetchError::Unavailable(mesh_problem::error_chain(&error.without_url()));
         let mut response = request.send().await.map_err(failed)?;
         let mut text = Vec::new();
         while let Some(piece) = response.chunk().await.map_err(failed)? {

@@ -277,7 +277,12 @@ impl Order {
                 };
                 let has_later = self.node.as_ref().is_some_and(|node| node.latest > height);
                 if has_later && now >= since + RESULTS_PATIENCE {
-                    failed(height, Reason::NoResults, "the node has the block without its results".to_owned(), now)
+                    failed(
+                        height,
+                        Reason::NoResults,
+                        "the node has the block without its results".to_owned(),
+                        now,
+                    )
                 } else {
                     Slot::Wanted { at: now + RESULTS_RETRY, without_results_since: Some(since) }
                 }
@@ -411,9 +416,8 @@ impl Order {
         let (mut rows, mut before) = (0, None::<&Link>);
         for (height, slot) in self.slots.range(from..) {
             let Slot::Ready { link, rows: more } = slot else { break };
-            let follows = before.is_none_or(|before| {
-                before.hash == link.parent && before.chain_id == link.chain_id
-            });
+            let follows =
+                before.is_none_or(|before| before.hash == link.parent && before.chain_id == link.chain_id);
             let fits = to.is_none() || rows + more <= self.rows && !self.is_single;
             if *height != to.map_or(from, |to: u64| to + 1) || !follows || !fits {
                 break;

@@ -139,7 +139,8 @@ impl World {
             let delay = self.random.random_range(1..30);
             self.start(index, delay, Some(action));
         }
-        let deadline = self.replicas[index].order.deadline(now).map_or(200, |due| (due - now).as_millis() as u64);
+        let deadline =
+            self.replicas[index].order.deadline(now).map_or(200, |due| (due - now).as_millis() as u64);
         self.start(index, deadline.clamp(1, 200), None);
     }
 
@@ -150,7 +151,13 @@ impl World {
         if action.is_none() && self.running.len() > 200 {
             return;
         }
-        self.running.push(Reverse(Running { at: self.now + delay, number: self.number, replica, life, action }));
+        self.running.push(Reverse(Running {
+            at: self.now + delay,
+            number: self.number,
+            replica,
+            life,
+            action,
+        }));
     }
 
     fn is_away(&self, what: usize) -> bool {
@@ -181,7 +188,9 @@ impl World {
                 Event::NotDecoded(first, second, NotDecoded::Never(Reason::Decode, text()))
             }
             2 => Event::Decoded(first, second, self.random.random_range(0..900)),
-            _ => self.store(index, first, second, (first..=second).any(|height| is_wrong(self, height, true))),
+            _ => {
+                self.store(index, first, second, (first..=second).any(|height| is_wrong(self, height, true)))
+            }
         })
     }
 
@@ -219,7 +228,8 @@ impl World {
                 let life = self.replicas[index].life + 1;
                 // What it was storing may still be applied.
                 let running = std::mem::take(&mut self.running).into_iter();
-                let (own, others): (Vec<_>, Vec<_>) = running.partition(|Reverse(running)| running.replica == index);
+                let (own, others): (Vec<_>, Vec<_>) =
+                    running.partition(|Reverse(running)| running.replica == index);
                 self.running = others.into();
                 for Reverse(Running { action, .. }) in own {
                     if let Some((3, from, to)) = action.filter(|_| self.random.random()) {
