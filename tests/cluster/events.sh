@@ -79,6 +79,17 @@ YAML
   kubectl_mesh rollout status deployment --timeout=15m
 }
 
+# whole STEP: each height is in the store once, and blocks are still written. The steps define `sql`.
+whole() {
+  local line
+  until_true 60 blocks_follow
+  line=$(sql "SELECT count(*) || ' blocks, ' || max(height) - min(height) + 1 - count(*) || ' missing' FROM blocks")
+  [[ $line == *", 0 missing" ]] || die "$1: $line"
+  seen "$1" "every height is stored once" "" "$line"
+}
+newest() { sql "SELECT max(height) FROM blocks"; }
+blocks_follow() { local before; before=$(newest) && sleep 3 && [ "$(newest)" -gt "$before" ]; }
+
 common_events() {
   local step=$1 one
   during "$step" "nothing" sleep 10

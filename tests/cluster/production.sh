@@ -52,6 +52,8 @@ fail_over() {
 }
 is_another_primary() { [ "$(primary)" != "$1" ]; }
 
+sql() { kubectl_mesh exec "$(primary)" --container postgres -- psql --dbname=mesh --no-align --tuples-only --command "$1"; }
+
 events() {
   address
   common_events production
@@ -61,6 +63,7 @@ events() {
   during production "one NATS server of three deleted by force" delete_nats --grace-period 0 --force
   during production "NATS rolled" restart statefulset nats
   during production "every pod evicted" evict_all
+  whole production
 }
 delete_nats() { kubectl_mesh delete pod nats-1 "$@"; kubectl_mesh rollout status statefulset/nats --timeout 5m; }
 
