@@ -39,8 +39,8 @@ def account(owner, denom):
 
 
 def asset_listed(e, _):
-    yield "assets", {"id": e["denom"], "name": e["denom"], "symbol": e["denom"], "decimals": str(e["decimals"]), "quantum": "1",
-                     "lifetime_limit": "0", "withdraw_threshold": "0", "status": "STATUS_ENABLED"}
+    yield "assets", {"id": e["denom"], "name": e["denom"], "symbol": e["denom"], "decimals": str(e["decimals"]),
+                     "quantum": "1", "lifetime_limit": "0", "withdraw_threshold": "0", "status": "STATUS_ENABLED"}
 
 
 def market_created(e, _):
@@ -69,8 +69,8 @@ def balance(e, _):
 
 
 def fill(e, _):
-    yield "trades", {"id": sha256("fill/" + e["id"]), "market_id": market(e["market"]), "price": e["price"], "size": e["size"],
-                     "buyer": party(e["buyer"]), "seller": party(e["seller"]), "buy_order": "", "sell_order": "",
+    yield "trades", {"id": sha256("fill/" + e["id"]), "market_id": market(e["market"]), "price": e["price"],
+                     "size": e["size"], "buyer": party(e["buyer"]), "seller": party(e["seller"]), "buy_order": "", "sell_order": "",
                      "aggressor": "1" if e["taker"] == "buyer" else "2", "type": "1"}
 
 
@@ -98,14 +98,14 @@ LAST_OF_BLOCK = {"balances": ("account_id",), "positions": ("party_id", "market_
 
 def events(block, results):
     """The events that took effect, in order, each with the hash of its transaction."""
-    block_events = results.get("finalize_block_events") or []
-    begin = [event for event in block_events if {"mode": "BeginBlock"}.items() <= attributes(event).items()]
-    yield from ((event, None) for event in begin)
+    of_block = results.get("finalize_block_events") or []
+    is_begin = [attributes(event).get("mode") == "BeginBlock" for event in of_block]
+    yield from ((event, None) for event, begin in zip(of_block, is_begin) if begin)
     for tx, result in zip(block["block"]["data"]["txs"] or [], results["txs_results"] or [], strict=True):
         if result["code"] == 0:
             tx_hash = hashlib.sha256(base64.b64decode(tx)).hexdigest()
             yield from ((event, tx_hash) for event in result["events"] or [])
-    yield from ((event, None) for event in block_events if event not in begin)
+    yield from ((event, None) for event, begin in zip(of_block, is_begin) if not begin)
 
 
 def attributes(event):
@@ -142,6 +142,10 @@ async def answer(request):
     await request.respond(gzip.compress(json.dumps({"rows": rows}).encode(), 1))
 
 
+async def report(error):
+    print(f"decoder: bus: {error}", file=sys.stderr, flush=True)
+
+
 async def serve():
     import nats
     import nats.micro
@@ -153,7 +157,7 @@ async def serve():
     client = await nats.connect(
         os.environ.get("MESH_BUS_URL", "nats://127.0.0.1:4222").split(","), name="decoder", user=user, password=password,
         tls=ssl.create_default_context(cafile=authority) if authority else None,
-        max_reconnect_attempts=-1, reconnect_time_wait=0.5, ping_interval=5)
+        error_cb=report, max_reconnect_attempts=-1, reconnect_time_wait=0.5, ping_interval=5)
     service = await nats.micro.add_service(client, name="decoder", version="1.0.0", description="dex-chain")
     subject = os.environ.get("MESH_BUS_PREFIX", "mesh") + ".decode.Block"
     await service.add_endpoint(name="Block", subject=subject, handler=answer)
@@ -162,7 +166,7 @@ async def serve():
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     print("decoder: serving " + subject, flush=True)
     await stop.wait()
-    await client.drain()  # answers what it has taken
+    await (client.drain() if client.is_connected else client.close())  # drain: answers what it has taken
 
 
 if __name__ == "__main__":
