@@ -137,7 +137,7 @@ async def answer(request):
     from nats.micro.request import ServiceError
     try:
         rows = decode(json.loads(gzip.decompress(request.data)))
-    except Exception as error:  # whatever it is, the operator reads it in the log of ingest and on its /readyz
+    except Exception as error:  # the operator reads it in the log of ingest and on its /readyz
         raise ServiceError("500", " ".join(f"{type(error).__name__}: {error}".split())[:300])
     await request.respond(gzip.compress(json.dumps({"rows": rows}).encode(), 1))
 
