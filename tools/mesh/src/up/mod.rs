@@ -18,13 +18,15 @@ use std::{
 
 use mesh_devnode::ReservedPort;
 use mesh_launcher::{
+    Ready, ReplicaSpec,
     bus::Bus,
     control::ControlSocket,
     database::Database,
     home::{Home, Ports, SavedState},
     open_files,
-    services::{SERVICES, ServiceEnvironment, Sockets},
-    supervisor::{Group, Supervisor},
+    process::ProcessSpec,
+    services::{INGEST, SERVICES, Service, ServiceEnvironment, Sockets},
+    supervisor::{Group, Supervisor, Tier},
 };
 use mesh_node::{CometbftNode, devnode_group, watch_cometbft};
 
@@ -32,7 +34,7 @@ use crate::{
     cli::{Consensus, PortArgs, UpArgs},
     failure::{Failure, failed},
     migrate::migrate,
-    processes::{APPLICATION, COMETBFT, DEVNODE},
+    processes::{APPLICATION, COMETBFT, DECODER, DEVNODE},
     programs,
     seal::{seal_complete, variables},
     signals,
@@ -151,7 +153,7 @@ impl Mesh {
         self.start_services(backing)?;
         self.start_node(&database_url, &data).await?;
         let own_node = self.node.names().iter().copied();
-        let names: Vec<&str> = SERVICES.iter().map(|service| service.name).chain(own_node).collect();
+        let names: Vec<&str> = self.running().map(|service| service.name).chain(own_node).collect();
         self.supervisor
             .ready(&names, SERVICES_READY_WITHIN)
             .await
@@ -193,7 +195,19 @@ impl Mesh {
         Ok(Backing { database, bus })
     }
 
+    /// The services of this mesh.
+    fn running(&self) -> impl Iterator<Item = &'static Service> {
+        let stores_blocks = self.args.stores_blocks();
+        SERVICES.iter().filter(move |service| stores_blocks || service.name != INGEST)
+    }
+
     fn start_services(&self, backing: Backing) -> Result<(), Failure> {
+        let mut env = Vec::new();
+        if let Some(command) = &self.args.decoder {
+            env.push(("MESH_INGEST_DECODER".to_owned(), "nats".to_owned()));
+            self.add(self.decoder(command, &backing.bus), 1)?;
+        }
+        env.extend(self.args.env.clone());
         let around = Arc::new(ServiceEnvironment {
             home: self.home.clone(),
             binaries: self.services.clone(),
@@ -201,14 +215,23 @@ impl Mesh {
             database: backing.database,
             node_url: Some(self.node.url()),
             sockets: self.sockets.clone(),
-            env: self.args.env.clone(),
+            env,
         });
-        for service in SERVICES {
+        for service in self.running() {
             let count = self.args.replicas.iter().rfind(|count| count.service == service.name);
             let replicas = count.map_or(1, |count| count.replicas);
             self.add(around.group(service), replicas)?;
         }
         Ok(())
+    }
+
+    /// A decoder's process: a command of the shell, which finds the bus by its variables.
+    fn decoder(&self, command: &str, bus: &Bus) -> Group {
+        let mut spec = ProcessSpec::new(format!("{DECODER}-0"), "/bin/sh", self.home.log(DECODER, 0));
+        spec = spec.arg("-c").arg(command);
+        spec.env.extend(bus.variables(DECODER));
+        spec.env.extend(self.args.env.clone());
+        Group::single(DECODER, Tier::Service, ReplicaSpec { spec, ready: Ready::Spawned })
     }
 
     /// Starts the node, unless it runs already.
@@ -236,7 +259,8 @@ impl Mesh {
 
 /// What an empty database is filled with, from the options.
 fn initial_data(args: &UpArgs) -> data::InitialData<'_> {
-    data::InitialData { postgres: args.postgres.as_deref(), load: args.load.as_deref(), demo: &args.demo }
+    let (postgres, load) = (args.postgres.as_deref(), args.load.as_deref());
+    data::InitialData { postgres, load, is_followed: args.node.is_some(), demo: &args.demo }
 }
 
 /// The first token of the subjects of services with these variables.
