@@ -154,7 +154,7 @@ pub(crate) struct UpArgs {
     /// What decides blocks
     #[arg(long, value_enum, value_name = "NODE", default_value_t = Consensus::Devnode, conflicts_with = "node")]
     pub(crate) consensus: Consensus,
-    /// Run this command as a decoder, which turns the node's blocks into rows over the bus
+    /// Run this command, without a shell, as a decoder, which turns the node's blocks into rows over the bus
     #[arg(long, value_name = "COMMAND")]
     pub(crate) decoder: Option<String>,
     /// Store the blocks of `--node` above the rows of `--load`, too

@@ -205,7 +205,7 @@ impl Mesh {
         let mut env = Vec::new();
         if let Some(command) = &self.args.decoder {
             env.push(("MESH_INGEST_DECODER".to_owned(), "nats".to_owned()));
-            self.add(self.decoder(command, &backing.bus), 1)?;
+            self.add(self.decoder(command, &backing.bus)?, 1)?;
         }
         env.extend(self.args.env.clone());
         let around = Arc::new(ServiceEnvironment {
@@ -225,13 +225,16 @@ impl Mesh {
         Ok(())
     }
 
-    /// A decoder's process: a command of the shell, which finds the bus by its variables.
-    fn decoder(&self, command: &str, bus: &Bus) -> Group {
-        let mut spec = ProcessSpec::new(format!("{DECODER}-0"), "/bin/sh", self.home.log(DECODER, 0));
-        spec = spec.arg("-c").arg(command);
+    /// A decoder's process, which finds the bus by its variables. The command is run without a shell, so that
+    /// signals reach the decoder itself.
+    fn decoder(&self, command: &str, bus: &Bus) -> Result<Group, Failure> {
+        let words = shlex::split(command).filter(|words| !words.is_empty());
+        let words = words.ok_or_else(|| Failure::usage(format!("--decoder {command:?} is no command")))?;
+        let mut spec = ProcessSpec::new(format!("{DECODER}-0"), &words[0], self.home.log(DECODER, 0));
+        spec = words[1..].iter().fold(spec, ProcessSpec::arg);
         spec.env.extend(bus.variables(DECODER));
         spec.env.extend(self.args.env.clone());
-        Group::single(DECODER, Tier::Service, ReplicaSpec { spec, ready: Ready::Spawned })
+        Ok(Group::single(DECODER, Tier::Service, ReplicaSpec { spec, ready: Ready::Spawned }))
     }
 
     /// Starts the node, unless it runs already.
