@@ -195,7 +195,12 @@ impl Client<'_> {
             return Ok(());
         }
         // No event for a height that the chain has not, nor when the file cannot be read.
-        let Ok(Some(block)) = self.chain.block_with_txs(height).await else { return Ok(()) };
+        let Ok(Some(block)) = self.chain.block(height).await else { return Ok(()) };
+        let has_results = self.subscriptions.iter().any(|subscription| subscription.event == Event::Block);
+        let Ok((results, events)) = (if has_results { block.results() } else { Ok(Default::default()) })
+        else {
+            return Ok(());
+        };
         let chain_id = &self.chain.settings().network.chain_id;
         let messages: Vec<Message> = self
             .subscriptions
@@ -203,7 +208,7 @@ impl Client<'_> {
             .map(|subscription| {
                 let Subscription { id, query, event } = subscription;
                 let data = match event {
-                    Event::Block => answers::new_block(chain_id, &block),
+                    Event::Block => answers::new_block(chain_id, &block, &results, &events),
                     Event::Header => answers::new_block_header(chain_id, &block),
                 };
                 let result = json!({"query": query, "data": data, "events": {"tm.event": [event.name()]}});
