@@ -42,5 +42,5 @@ pub use events::RowEvent;
 pub use history::{Written, write_history};
 pub use moment::Moment;
 pub use plan::{CHAIN_ID, MIN_BLOCK_GAP_US, Plan};
-pub use rows::Rows;
+pub use rows::{Rows, parse_csv};
 pub use simulator::Simulator;

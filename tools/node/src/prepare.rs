@@ -110,7 +110,7 @@ mod tests {
     #[tokio::test]
     async fn a_chain_is_continued_by_a_store_with_its_blocks_and_else_set_aside() {
         let folder = tempfile::tempdir().unwrap();
-        let home = Home::at(folder.path());
+        let home = Home::at(folder.path()).unwrap();
         home.create().unwrap();
         let (file, aside) = (devnode_file(&home), home.node().join("blocks.other"));
         let database = Database::fresh().await;
