@@ -1,8 +1,9 @@
 //! Crashes: committed blocks are still there, others are finalized again, and the app hash is the same.
 
+use mesh_transaction::SpamRules;
 use tendermint_proto::v0_38::abci::response::Value as ResponseValue;
 
-use super::fixture::{Fixture, hash_of, rules, transaction};
+use super::fixture::{Fixture, hash_of, rules, transaction, transaction_of};
 use crate::node::demo::{FAUCET, base};
 
 #[tokio::test]
@@ -80,7 +81,9 @@ async fn an_impossible_request_is_an_exception_and_changes_nothing() {
 async fn blocks_of_the_demo_network_are_the_same_after_a_crash_and_continue_the_base() {
     // Block 57 of this history sets numberOfTxPerBlock to 2, block 100 stores the network's state.
     for first in [57, 100] {
-        let mut base = base(first - 1, rules());
+        // Work of so many bits is not valid for another block by accident.
+        let transaction = |height, party, input: &str| transaction_of(12, height, party, input);
+        let mut base = base(first - 1, SpamRules { difficulty: 12, ..rules() });
         base.recent[0].hash = hex::encode(hash_of(first - 1));
         let mut fixture = Fixture::after(&base).await;
         assert_eq!(fixture.info().await.0, 0, "CometBFT begins the chain");
@@ -92,9 +95,9 @@ async fn blocks_of_the_demo_network_are_the_same_after_a_crash_and_continue_the_
         assert_eq!(finalized, fixture.finalize(first, &txs).await, "the node repeats it");
         assert_eq!(
             finalized.tx_results.iter().map(|result| result.events.len()).collect::<Vec<_>>(),
-            [6, 0, 5]
+            [4, 0, 5]
         );
-        assert!(finalized.events.iter().any(|event| event.r#type == "mesh.market_data"));
+        assert!(!finalized.events.is_empty());
         let mut fixture = fixture.crash().await;
         assert_eq!(fixture.finalize(first, &txs).await, finalized);
         fixture.commit().await;

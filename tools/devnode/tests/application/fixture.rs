@@ -179,9 +179,14 @@ fn time_of(height: u64) -> Option<Timestamp> {
 
 /// A valid transaction of a party with its proof of work on a block.
 pub(crate) fn transaction(height: u64, party: u8, input: &str) -> Bytes {
+    transaction_of(rules().difficulty, height, party, input)
+}
+
+/// The same with work of these bits.
+pub(crate) fn transaction_of(bits: u32, height: u64, party: u8, input: &str) -> Bytes {
     let tid = format!("tid of {party} {input}");
     let puzzle = Puzzle::new("", &hex::encode(hash_of(height)), &tid);
-    let nonce = search(&puzzle, rules().difficulty, &SearchControl::default()).unwrap();
+    let nonce = search(&puzzle, bits, &SearchControl::default()).unwrap();
     with_work(party, input, tid, nonce)
 }
 

@@ -28,6 +28,8 @@ pub(crate) struct Fixture {
     pub(crate) folder: TempDir,
     pub(crate) node: DevNode,
     settings: Settings,
+    /// Bits of the proof of work of transactions.
+    bits: u32,
 }
 
 impl Fixture {
@@ -58,18 +60,19 @@ impl Fixture {
         change(&mut settings);
         let anywhere = SocketAddr::from(([127, 0, 0, 1], 0));
         ChainFile::create(&settings.file, &base).unwrap();
+        let bits = base.rules.difficulty;
         let node = DevNode::start(settings.clone(), anywhere).await.unwrap();
-        Self { folder, node, settings }
+        Self { folder, node, settings, bits }
     }
 
     /// Kills the node and starts it again on its port.
     pub(crate) async fn restart(self, between: impl FnOnce(&std::path::Path)) -> Self {
-        let Self { folder, node, settings } = self;
+        let Self { folder, node, settings, bits } = self;
         let address = node.address();
         drop(node);
         between(&settings.file);
         let node = DevNode::start(settings.clone(), address).await.unwrap();
-        Self { folder, node, settings }
+        Self { folder, node, settings, bits }
     }
 
     /// Waits until a transaction waits for a block.
@@ -96,7 +99,7 @@ impl Fixture {
     pub(crate) fn transaction_on(&self, block_hash: &str, party: u8, input: &str) -> Bytes {
         let tid = format!("tid of {party} {input}");
         let puzzle = Puzzle::new("", block_hash, &tid);
-        let nonce = search(&puzzle, rules().difficulty, &SearchControl::default()).unwrap();
+        let nonce = search(&puzzle, self.bits, &SearchControl::default()).unwrap();
         Bytes::from(encode(&signed(party, input, Some(ProofOfWork { tid, nonce }))))
     }
 

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mesh_devnode::Checks;
-use mesh_transaction::{Puzzle, SearchControl, SpamRules, encode, search};
+use mesh_transaction::{SpamRules, encode};
 use proto_msgs::v2::ProofOfWork;
 use serde_json::json;
 
@@ -76,11 +76,9 @@ async fn a_tid_is_used_once_and_a_quota_bars() {
 /// with work on the oldest block of the window.
 async fn with_oldest_work() -> (Fixture, Bytes) {
     let fixture = Fixture::under(SpamRules { difficulty: 12, ..rules() }).await;
-    let puzzle = Puzzle::new("", &fixture.node.chain().newest().unwrap().hash, "old");
-    let nonce = search(&puzzle, 12, &SearchControl::default()).unwrap();
+    let tx = fixture.transaction(1, "old");
     fixture.blocks(4).await;
-    let tx = encode(&signed(1, "old", Some(ProofOfWork { tid: "old".into(), nonce })));
-    (fixture, Bytes::from(tx))
+    (fixture, tx)
 }
 
 #[tokio::test]
