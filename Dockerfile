@@ -1,4 +1,4 @@
-# One image for each workload (--target edge, query, tx-relay, node-info, export), one for the command line (mesh), and one
+# One image for each workload (--target edge, query, tx-relay, node-info, export, ingest), one for the command line (mesh), and one
 # for a consensus node to develop against (node). Each holds its program, the libraries that it needs, and nothing else.
 
 ARG RUST=1.95
@@ -14,9 +14,9 @@ ARG MESH_COMMIT=unknown
 RUN --mount=type=cache,target=/usr/local/cargo/registry --mount=type=cache,target=/target,sharing=locked \
     find . -name '*.rs' -exec touch {} + \
     && cargo build --release --locked \
-    --bin edge --bin query --bin tx-relay --bin node-info --bin export --bin mesh \
+    --bin edge --bin query --bin tx-relay --bin node-info --bin export --bin ingest --bin mesh \
     && mkdir /programs \
-    && cd /target/release && cp edge query tx-relay node-info export mesh /programs
+    && cd /target/release && cp edge query tx-relay node-info export ingest mesh /programs
 
 # What every program finds: the C library, certificates, a user, and a folder of its own.
 FROM rust:${RUST}-slim-bookworm AS found
@@ -61,6 +61,11 @@ FROM runtime AS export
 COPY --from=build /programs/export /usr/local/bin/export
 EXPOSE 9100
 ENTRYPOINT ["export"]
+
+FROM runtime AS ingest
+COPY --from=build /programs/ingest /usr/local/bin/ingest
+EXPOSE 9100
+ENTRYPOINT ["ingest"]
 
 FROM golang:1.26-bookworm AS cometbft
 RUN CGO_ENABLED=0 go install github.com/cometbft/cometbft/cmd/cometbft@v0.38.19

@@ -15,7 +15,7 @@ cd secrets
 # The folder keeps others away; the files are read by whatever user a container has.
 word() { od -An -N24 -tx1 /dev/urandom | tr -d ' \n'; }
 once() { [ -e "$1" ] || { printf '%s\n' "$2" >"$1.new" && chmod 444 "$1.new" && mv "$1.new" "$1"; }; }
-for user in edge query tx-relay export node-info operator; do
+for user in edge query tx-relay export node-info ingest decoder operator; do
     # A letter in front: the bus server takes a word of digits for a number.
     once "bus-$user" "$user:p$(word)"
 done
@@ -23,8 +23,9 @@ once postgres-owner "$(word)"
 once postgres-query "$(word)"
 once postgres-node-info "$(word)"
 once postgres-export "$(word)"
+once postgres-ingest "$(word)"
 # The bus server reads the same passwords from its environment.
-for user in edge query tx-relay export node-info operator; do
+for user in edge query tx-relay export node-info ingest decoder operator; do
     name=$(printf %s "$user" | tr 'a-z-' 'A-Z_')
     printf 'NATS_%s_PASSWORD=%s\n' "$name" "$(cut -d: -f2 "bus-$user")"
 done >nats.env

@@ -3,6 +3,7 @@
 --
 -- query, node-info   read every table
 -- export             reads every table, and keeps the upgrade flag
+-- ingest             reads every table, and inserts the rows of blocks
 --
 -- They are named like the services that log in as them: CREATE ROLE query LOGIN PASSWORD '…'
 DO $grants$
@@ -11,7 +12,7 @@ DECLARE
     ours regclass;
     is_used boolean := false;
 BEGIN
-    FOR reader IN SELECT rolname FROM pg_roles WHERE rolname IN ('query', 'node-info', 'export') ORDER BY 1 LOOP
+    FOR reader IN SELECT rolname FROM pg_roles WHERE rolname IN ('query', 'node-info', 'export', 'ingest') ORDER BY 1 LOOP
         is_used := true;
         EXECUTE format('GRANT CONNECT ON DATABASE %I TO %I', current_database(), reader);
         EXECUTE format('GRANT USAGE ON SCHEMA public TO %I', reader);
@@ -25,6 +26,12 @@ BEGIN
         EXECUTE format('ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT ON TABLES TO %I', reader);
         IF reader = 'export' THEN
             EXECUTE format('GRANT INSERT, UPDATE ON node_state TO %I', reader);
+        ELSIF reader = 'ingest' THEN
+            EXECUTE format(
+                'GRANT INSERT ON accounts, assets, balances, blocks, chain, checkpoints, delegations, deposits, epochs, '
+                'ledger, liquidity_provisions, margin_levels, market_data, markets, network_limits, network_parameters, '
+                'oracle_specs, orders, positions, protocol_upgrade_proposals, rewards, trades, withdrawals TO %I', reader);
+            EXECUTE format('GRANT EXECUTE ON FUNCTION lock_head() TO %I', reader);
         END IF;
     END LOOP;
     IF NOT is_used THEN

@@ -25,12 +25,19 @@ up() {
   until_true 120 sealed
 }
 
+# shellcheck disable=SC2016 # the pod's shell reads the password
+sql() {
+  kubectl_mesh exec postgres-0 -- sh -c 'PGPASSWORD=$(cat /run/secrets/postgres-owner) exec psql --username=mesh \
+    --dbname=mesh --no-align --tuples-only --command "$0"' "$1"
+}
+
 events() {
   address
   common_events dev
   during dev "postgres restarted" restart statefulset postgres
   during dev "nats restarted" restart statefulset nats
   during dev "every pod evicted" evict_all
+  whole dev
 }
 
 if [ $# -gt 0 ]; then "$1"; else up; events; fi

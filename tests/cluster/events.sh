@@ -14,7 +14,7 @@ sealed() { inside curl --silent --fail --max-time 5 "http://${LOAD[0]}/api/v2/ne
 
 two_of_each() {
   local one
-  for one in edge query export node-info tx-relay; do
+  for one in edge query export node-info tx-relay ingest; do
     [ "$(kubectl_mesh get deployment "$one" --output 'jsonpath={.status.readyReplicas}')" -ge 2 ] || return 1
   done
 }
@@ -79,16 +79,30 @@ YAML
   kubectl_mesh rollout status deployment --timeout=15m
 }
 
+# whole STEP: each height is in the store once, and blocks are still written. The steps define `sql`.
+whole() {
+  local line
+  until_true 60 blocks_follow
+  line=$(sql "SELECT count(*) || ' blocks, ' || max(height) - min(height) + 1 - count(*) || ' missing' FROM blocks")
+  [[ $line == *", 0 missing" ]] || die "$1: $line"
+  seen "$1" "every height is stored once" "" "$line"
+}
+newest() { sql "SELECT max(height) FROM blocks"; }
+blocks_follow() { local before; before=$(newest) && sleep 3 && [ "$(newest)" -gt "$before" ]; }
+
 common_events() {
   local step=$1 one
   during "$step" "nothing" sleep 10
-  for one in query export node-info tx-relay; do during "$step" "pod of $one deleted" delete "$one"; done
+  for one in query export node-info tx-relay ingest; do during "$step" "pod of $one deleted" delete "$one"; done
   during "$step" "pod of export deleted by force" delete export --grace-period 0 --force
+  # Either of them may be the one that writes.
+  for _ in 1 2; do during "$step" "pod of ingest deleted by force" delete ingest --grace-period 0 --force; done
+  during "$step" "the consensus node restarted" restart statefulset node
   LOAD+=(--kept)
   during "$step" "pod of edge deleted, connections kept" delete edge
   during "$step" "edge rolled, connections kept" roll edge
   address
   during "$step" "edge rolled" roll edge
-  during "$step" "the other four rolled together" roll query export node-info tx-relay
+  during "$step" "the other five rolled together" roll query export node-info tx-relay ingest
   during "$step" "the documented release" release
 }

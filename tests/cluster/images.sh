@@ -3,7 +3,7 @@
 # the manifests start it. images.sh [build|again|start]; all without a word.
 . "$(dirname "$0")/lib.sh"
 
-TARGETS=(edge query tx-relay node-info export mesh node)
+TARGETS=(edge query tx-relay node-info export ingest mesh node)
 
 # build_all LOG: every target; the layers are shared.
 build_all() {

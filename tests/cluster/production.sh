@@ -13,13 +13,13 @@ secret() { kubectl_mesh create secret generic "$@" --dry-run=client --output yam
 secrets() {
   local user variables=() word
   kubectl_in apply --server-side --filename "$WALK/tree/k8s/base/namespace.yaml" >>"$WALK/log/production.log"
-  for user in edge query tx-relay node-info export operator; do
+  for user in edge query tx-relay node-info export ingest decoder operator; do
     word=p$(openssl rand -hex 12)
     [ $user = operator ] || secret "bus-$user" "--from-literal=credentials=$user:$word"
     variables+=("--from-literal=NATS_$(tr a-z- A-Z_ <<<"$user")_PASSWORD=$word")
   done
   secret nats-passwords "${variables[@]}"
-  for user in owner query node-info export; do
+  for user in owner query node-info export ingest; do
     word=$user; [ $user != owner ] || word=mesh
     secret "postgres-$user" --type kubernetes.io/basic-auth "--from-literal=username=$word" "--from-literal=password=$(openssl rand -hex 12)"
   done
@@ -52,6 +52,8 @@ fail_over() {
 }
 is_another_primary() { [ "$(primary)" != "$1" ]; }
 
+sql() { kubectl_mesh exec "$(primary)" --container postgres -- psql --dbname=mesh --no-align --tuples-only --command "$1"; }
+
 events() {
   address
   common_events production
@@ -61,6 +63,7 @@ events() {
   during production "one NATS server of three deleted by force" delete_nats --grace-period 0 --force
   during production "NATS rolled" restart statefulset nats
   during production "every pod evicted" evict_all
+  whole production
 }
 delete_nats() { kubectl_mesh delete pod nats-1 "$@"; kubectl_mesh rollout status statefulset/nats --timeout 5m; }
 

@@ -29,6 +29,7 @@ mod replicas;
 mod reply;
 mod router;
 mod serve;
+mod service_call;
 mod stats;
 pub mod stream;
 mod subjects;
@@ -47,6 +48,7 @@ pub use encoding::{Encoding, Format};
 pub use error::BusError;
 pub use router::{Limits, Router};
 pub use serve::{Readiness, ServiceHandle};
+pub use service_call::ServiceCallError;
 pub use stream::{
     Chunks, MAX_CHUNK_BYTES, MAX_POSITION_BYTES, MAX_POSITIONS_AHEAD, Open, OpenReply, Piece, Position, Pull,
     PullBudget, PullLimits, PullOptions, PullStream, Totals,

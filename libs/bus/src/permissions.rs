@@ -18,11 +18,20 @@ pub const EDGE: &str = "edge";
 /// The user of the command line, of monitoring and of the mesh tests.
 pub const OPERATOR: &str = "operator";
 
+/// The user of the workload that writes the store. It answers no operation.
+pub const INGEST: &str = "ingest";
+
+/// The user of decoders, which turn blocks into rows.
+pub const DECODER: &str = "decoder";
+
+/// The token of a decoder's subjects.
+const DECODE: &str = "decode";
+
 /// Topics of announcements, the users that publish each, and those that subscribe to it.
 const TOPICS: [(&str, &[&str], &[&str]); 4] = [
     (RELAY_RESULTS, &["tx-relay"], &["tx-relay"]),
     (StoreStatus::TOPIC, &["node-info"], &[EDGE]),
-    (NodeStatus::TOPIC, &["node-info"], &[EDGE, "query", "node-info"]),
+    (NodeStatus::TOPIC, &["node-info"], &[EDGE, "query", "node-info", INGEST]),
     (SegmentStatus::TOPIC, &["export"], &["export"]),
 ];
 
@@ -57,7 +66,7 @@ pub fn workloads() -> Vec<&'static str> {
 pub fn users(prefix: &str) -> Vec<User> {
     let mut users = vec![edge(prefix)];
     users.extend(workloads().into_iter().map(|workload| worker(prefix, workload)));
-    users.push(operator(prefix));
+    users.extend([ingest(prefix), decoder(prefix), operator(prefix)]);
     users
 }
 
@@ -126,6 +135,23 @@ fn worker(prefix: &str, workload: &str) -> User {
         subscribe.push(format!("{prefix}.events.{HEARTBEATS}.*"));
     }
     User { name: workload.to_owned(), publish, subscribe }
+}
+
+fn ingest(prefix: &str) -> User {
+    let mut subscribe: Vec<String> = topics_of(prefix, INGEST).collect();
+    subscribe.push(format!("{}.>", inbox_prefix(INGEST)));
+    User { name: INGEST.to_owned(), publish: vec![format!("{prefix}.{DECODE}.Block")], subscribe }
+}
+
+fn decoder(prefix: &str) -> User {
+    let publish = [INGEST, OPERATOR].map(|user| format!("{}.>", inbox_prefix(user))).into();
+    let mut subscribe = vec![format!("{prefix}.{DECODE}.>")];
+    for verb in SERVICE_VERBS {
+        subscribe.extend(
+            ["", &format!(".{DECODER}"), &format!(".{DECODER}.*")].map(|of| format!("$SRV.{verb}{of}")),
+        );
+    }
+    User { name: DECODER.to_owned(), publish, subscribe }
 }
 
 fn operator(prefix: &str) -> User {

@@ -22,29 +22,36 @@ impl Database {
     /// Reads `MESH_DATABASE_URL`, which is required, and `MESH_DATABASE_REPLICA_URL`. The password in the
     /// file `MESH_DATABASE_PASSWORD_FILE`, when it is set, is added to both.
     pub fn read(env: &mut Env) -> Self {
-        let (url, replica_url) =
-            (env.required("MESH_DATABASE_URL"), env.optional("MESH_DATABASE_REPLICA_URL"));
-        let Some(file) = env.optional(PASSWORD_FILE) else { return Self { url, replica_url } };
-        let password = fs::read_to_string(file).unwrap_or_else(|error| {
-            env.mistake(format!("{PASSWORD_FILE} cannot be read: {error}"));
-            String::new()
-        });
-        let password =
-            utf8_percent_encode(password.trim_end_matches(['\r', '\n']), NON_ALPHANUMERIC).to_string();
-        let mut whole = |name: &str, url: String| {
-            with_password(&url, &password).unwrap_or_else(|mistake| {
-                // A missing address has been reported already.
-                if !url.is_empty() {
-                    env.mistake(format!("{name} {mistake}"));
-                }
-                url
-            })
-        };
-        Self {
-            url: whole("MESH_DATABASE_URL", url),
-            replica_url: replica_url.map(|url| whole("MESH_DATABASE_REPLICA_URL", url)),
-        }
+        let url = Self::read_primary(env);
+        let replica_url = env.optional("MESH_DATABASE_REPLICA_URL");
+        Self { url, replica_url: replica_url.map(|url| complete(env, "MESH_DATABASE_REPLICA_URL", url)) }
     }
+
+    /// Reads the address of the primary alone, for services that write.
+    pub fn read_primary(env: &mut Env) -> String {
+        let url = env.required("MESH_DATABASE_URL");
+        complete(env, "MESH_DATABASE_URL", url)
+    }
+}
+
+/// Adds the password of the file, if there is one, to the address in a variable.
+fn complete(env: &mut Env, name: &str, url: String) -> String {
+    let Some(file) = env.optional(PASSWORD_FILE) else { return url };
+    let password = match fs::read_to_string(file) {
+        Ok(password) => password,
+        Err(error) => {
+            env.mistake(format!("{PASSWORD_FILE} cannot be read: {error}"));
+            return url;
+        }
+    };
+    let password = utf8_percent_encode(password.trim_end_matches(['\r', '\n']), NON_ALPHANUMERIC).to_string();
+    with_password(&url, &password).unwrap_or_else(|mistake| {
+        // A missing address has been reported already.
+        if !url.is_empty() {
+            env.mistake(format!("{name} {mistake}"));
+        }
+        url
+    })
 }
 
 /// Adds a percent-encoded password to an address. Errors do not contain the address.

@@ -6,6 +6,8 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{HeaderValue, Uri, uri::PathAndQuery};
 use percent_encoding::percent_decode_str;
 
+use crate::Env;
+
 /// The accepted form. No error contains the address, which may have a password.
 const FORM: &str = "write it as http://host:port or https://user:password@host";
 
@@ -42,6 +44,24 @@ impl NodeUrl {
         let mut parts = self.uri.clone().into_parts();
         parts.path_and_query = format!("{base}/{path}{query}").parse::<PathAndQuery>().ok();
         Uri::from_parts(parts).unwrap_or_else(|_| self.uri.clone())
+    }
+}
+
+impl NodeUrl {
+    /// Reads `MESH_NODE_URL`, which is required: one address or several, separated by commas.
+    pub fn read_list(env: &mut Env) -> Vec<Self> {
+        let text = env.required("MESH_NODE_URL");
+        let addresses = text.split(',').map(str::trim).filter(|address| !address.is_empty());
+        let mut nodes = Vec::new();
+        for address in addresses {
+            match address.parse() {
+                Ok(url) => nodes.push(url),
+                Err(mistake) => {
+                    env.mistake(format!("MESH_NODE_URL cannot be read: {mistake}, several with commas"));
+                }
+            }
+        }
+        nodes
     }
 }
 

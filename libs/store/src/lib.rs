@@ -1,10 +1,11 @@
-//! PostgreSQL for the mesh: migrations and bulk loading for writers, `.sql` files and paged lists for
+//! PostgreSQL for the mesh: migrations, bulk loading and appending of blocks for writers, `.sql` files and paged lists for
 //! readers, snapshots and COPY for sealing, and the import of segments.
 //!
 //! The only crate that uses the database driver. Tables appear only in `migrations/`; the services say which
 //! they read, and interpret the rows.
 
 mod address;
+pub mod append;
 mod blocks;
 mod copy_in;
 pub mod error;

@@ -57,20 +57,20 @@ impl SchemaState {
 /// Columns of a table in the order in which this build's migrations declare them; empty for an unknown table.
 #[must_use]
 pub fn columns(table: &str) -> Vec<String> {
+    let names = declarations(table).filter_map(|line| line.split_whitespace().next());
+    names.map(|name| name.trim_matches('"').to_owned()).collect()
+}
+
+/// The lines that declare the columns of a table.
+pub(crate) fn declarations(table: &str) -> impl Iterator<Item = &'static str> {
     static SCRIPTS: LazyLock<String> = LazyLock::new(|| {
         let runner = embedded::migrations::runner();
         runner.get_migrations().iter().filter_map(|migration| migration.sql()).collect()
     });
-    let Some((_, declaration)) = SCRIPTS.split_once(&format!("CREATE TABLE {table} (\n")) else {
-        return Vec::new();
-    };
-    let lines = declaration.lines().take_while(|line| !line.starts_with(')'));
-    let names = lines.filter_map(|line| Some(line.split_whitespace().next()?.trim_matches('"')));
+    let declaration = SCRIPTS.split_once(&format!("CREATE TABLE {table} (\n")).map_or("", |(_, rest)| rest);
+    let lines = declaration.lines().take_while(|line| !line.starts_with(')')).map(str::trim_start);
     // Constraints begin with a key word in capitals, comments with dashes.
-    names
-        .filter(|name| name.starts_with(|first: char| first.is_ascii_lowercase()))
-        .map(str::to_owned)
-        .collect()
+    lines.filter(|line| line.trim_start_matches('"').starts_with(|first: char| first.is_ascii_lowercase()))
 }
 
 /// The result of [`migrate`].

@@ -1,4 +1,4 @@
-//! The service users of a database: one for each service that reads it, with the service's name. Their rights
+//! The service users of a database: one for each service that uses it, with the service's name. Their rights
 //! are in `grants.sql`.
 
 use tokio_postgres::Client;
@@ -6,7 +6,7 @@ use tokio_postgres::Client;
 use crate::{error::StoreError, session};
 
 /// The users that have grants.
-pub const USERS: [&str; 3] = ["query", "node-info", "export"];
+pub const USERS: [&str; 4] = ["query", "node-info", "export", "ingest"];
 
 const GRANTS: &str = include_str!("../grants.sql");
 

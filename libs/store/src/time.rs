@@ -1,6 +1,9 @@
 //! Times of the database (whole microseconds) and of the API (nanoseconds), and their conversion.
 
+use std::fmt;
+
 use bytes::BytesMut;
+use jiff::Timestamp;
 use mesh_problem::Problem;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, accepts, to_sql_checked};
 
@@ -25,6 +28,14 @@ impl TimeUs {
     /// Nanoseconds since the Unix epoch; times that do not fit (before 1677, after 2262) at the nearest end.
     pub fn ns(self) -> i64 {
         self.0.saturating_mul(1000)
+    }
+}
+
+impl fmt::Display for TimeUs {
+    /// As PostgreSQL prints a `timestamptz` in UTC: `2023-06-20 10:31:20.120456+00`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let time = Timestamp::from_microsecond(self.0).map_err(|_| fmt::Error)?;
+        write!(f, "{}+00", time.strftime("%Y-%m-%d %H:%M:%S%.f"))
     }
 }
 

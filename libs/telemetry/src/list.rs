@@ -36,13 +36,15 @@ pub enum Kind {
 }
 
 /// Every workload.
-pub const ALL_WORKLOADS: &[&str] = &["edge", "query", "export", "node-info", "tx-relay"];
+pub const ALL_WORKLOADS: &[&str] = &["edge", "query", "export", "node-info", "tx-relay", "ingest"];
 const EDGE: &[&str] = &["edge"];
+const CALLED: &[&str] = &["edge", "query", "export", "node-info", "tx-relay"];
 const ANSWERING: &[&str] = &["query", "export", "node-info", "tx-relay"];
 const READING: &[&str] = &["query", "export", "node-info"];
 const EXPORT: &[&str] = &["export"];
 const NODE_INFO: &[&str] = &["node-info"];
 const RELAY: &[&str] = &["tx-relay"];
+const INGEST: &[&str] = &["ingest"];
 
 /// Labels of one call.
 const CALL: &[&str] = &["rpc.system.name", "rpc.method", "rpc.response.status_code"];
@@ -78,7 +80,7 @@ metrics! {
         "Length of request bodies that were read for an operation";
     HTTP_SERVER_ACTIVE_REQUESTS = "http.server.active_requests" "{request}" Gauge &[], EDGE,
         "Requests that wait for their answer to begin; answers from memory at the door do not count";
-    RPC_SERVER_CALL_DURATION = "rpc.server.call.duration" "s" Histogram CALL, ALL_WORKLOADS,
+    RPC_SERVER_CALL_DURATION = "rpc.server.call.duration" "s" Histogram CALL, CALLED,
         "Time to answer a call, by operation and code: gRPC at the edge, asks on the bus (`mesh`) at the services";
     RPC_SERVER_RESPONSE_SIZE = "rpc.server.response.size" "By" Histogram &["rpc.method"], ANSWERING,
         "Length of replies on the bus, chunks of downloads not counted";
@@ -177,6 +179,16 @@ metrics! {
         "Transactions whose fate is remembered";
     RELAY_NODE = "mesh.relay.node" "{state}" Gauge &[], RELAY,
         "How the consensus node is: 2 takes transactions, 1 catches up, 0 is away";
+    INGEST_HEIGHT = "mesh.ingest.height" "" Gauge &[], INGEST,
+        "Height of the newest stored block, 0 without one";
+    INGEST_LAG = "mesh.ingest.lag.blocks" "" Gauge &[], INGEST,
+        "Blocks of the consensus node that are not stored";
+    INGEST_ROWS = "mesh.ingest.rows" "{row}" Counter &["table"], INGEST,
+        "Rows stored here, by table";
+    INGEST_BLOCK_DURATION = "mesh.ingest.block.duration" "s" Histogram &[], INGEST,
+        "Time from a block's arrival to the commit of its rows";
+    INGEST_HALTED = "mesh.ingest.halted" "{halt}" Gauge &["reason"], INGEST,
+        "Whether nothing is stored until something is corrected, by reason: 1 or 0";
     HTTP_CLIENT_REQUEST_DURATION = "http.client.request.duration" "s" Histogram
         &["http.request.method", "server.address", "server.port", "rpc.method", "error.type"], RELAY,
         "Time of a call to the consensus node; `error.type` is empty when there was an answer";

@@ -170,6 +170,22 @@ pub fn http_client(host: &str, port: Option<u16>, rpc_method: &str) -> Span {
     )
 }
 
+/// The way of a block from the consensus node into the store, the first span of its trace.
+pub fn block(height: u64) -> Span {
+    if !is_enabled() {
+        return Span::none();
+    }
+    info_span!(target: TARGET, parent: None, "block", otel.name = "block", mesh.block.height = height)
+}
+
+/// A step of that way.
+pub fn block_step(block: &Span, step: &'static str) -> Span {
+    if block.is_none() {
+        return Span::none();
+    }
+    info_span!(target: TARGET, parent: block, "step", otel.name = step)
+}
+
 /// Operations on a span, which have no effect on one that is not recorded.
 pub trait SpanExt {
     /// Records an attribute.

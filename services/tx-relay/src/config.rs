@@ -39,7 +39,7 @@ impl mesh_chassis::Config for Config {
         let algorithm = env.or("MESH_RELAY_SIGNATURE_ALGO", "ed25519".to_owned());
         let verifies = env.flag("MESH_RELAY_VERIFY_SIGNATURE", false);
         Self {
-            nodes: nodes(env),
+            nodes: NodeUrl::read_list(env),
             rules: Rules {
                 allow_commit: env.flag("MESH_RELAY_ALLOW_COMMIT", true),
                 node_keeps_refused: env.flag("MESH_RELAY_NODE_KEEPS_REFUSED", false),
@@ -51,18 +51,4 @@ impl mesh_chassis::Config for Config {
             commits: env.positive("MESH_RELAY_COMMITS", 64),
         }
     }
-}
-
-fn nodes(env: &mut Env) -> Vec<NodeUrl> {
-    let text = env.required("MESH_NODE_URL");
-    let mut nodes = Vec::new();
-    for address in text.split(',').map(str::trim).filter(|address| !address.is_empty()) {
-        match address.parse() {
-            Ok(url) => nodes.push(url),
-            Err(mistake) => {
-                env.mistake(format!("MESH_NODE_URL cannot be read: {mistake}, several with commas"));
-            }
-        }
-    }
-    nodes
 }

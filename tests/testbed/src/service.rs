@@ -86,6 +86,13 @@ impl ServiceSetup {
 
     /// Starts it and waits until it is ready; panics with the end of its log when it is not.
     pub async fn start(self) -> Service {
+        let service = self.start_unready().await;
+        await_ready(&service.spec, &service.process, &service.admin_file, &service.client, true).await;
+        service
+    }
+
+    /// Starts it and waits until it answers, ready or not.
+    pub async fn start_unready(self) -> Service {
         let run = format!("{}-{}", self.name, unique());
         let folder = servers::folder();
         let admin_file = folder.join(format!("{run}.admin"));
@@ -119,7 +126,7 @@ impl ServiceSetup {
             secrets::register(name, value);
         }
         let client = http_client();
-        let (process, admin) = start(&spec, &admin_file, &client).await;
+        let (process, admin) = start(&spec, &admin_file, &client, false).await;
         Service { spec, process, admin, admin_file, client }
     }
 }
@@ -207,7 +214,7 @@ impl Service {
     /// Kills it if it still runs, starts it again and waits until it is ready.
     pub async fn restart(&mut self) {
         self.kill().await;
-        (self.process, self.admin) = start(&self.spec, &self.admin_file, &self.client).await;
+        (self.process, self.admin) = start(&self.spec, &self.admin_file, &self.client, true).await;
     }
 }
 
@@ -233,11 +240,28 @@ fn binary_of(name: &str) -> PathBuf {
     folder.join(name)
 }
 
-async fn start(spec: &ProcessSpec, admin_file: &Path, client: &reqwest::Client) -> (Process, String) {
+async fn start(
+    spec: &ProcessSpec,
+    admin_file: &Path,
+    client: &reqwest::Client,
+    until_ready: bool,
+) -> (Process, String) {
     // The file of an earlier start, if any.
     let _ = fs::remove_file(admin_file);
     let process = Process::spawn(spec)
         .unwrap_or_else(|error| panic!("cannot start {}: {error}", spec.program.display()));
+    let admin = await_ready(spec, &process, admin_file, client, until_ready).await;
+    (process, admin)
+}
+
+/// Waits until a process answers on its admin port, as ready if that is awaited; returns the port's address.
+async fn await_ready(
+    spec: &ProcessSpec,
+    process: &Process,
+    admin_file: &Path,
+    client: &reqwest::Client,
+    until_ready: bool,
+) -> String {
     let deadline = Instant::now() + READY_WITHIN;
     let (mut last_state, mut pace) = ("it told no admin address".to_owned(), interval(POLL_PAUSE));
     while Instant::now() < deadline {
@@ -248,7 +272,7 @@ async fn start(spec: &ProcessSpec, admin_file: &Path, client: &reqwest::Client) 
         if let Ok(address) = fs::read_to_string(admin_file) {
             let admin = format!("http://{}", address.trim());
             match Answer::try_to(client.get(format!("{admin}/readyz"))).await {
-                Ok(answer) if answer.status == 200 => return (process, admin),
+                Ok(answer) if answer.status == 200 || !until_ready => return admin,
                 Ok(answer) => last_state = format!("{answer:?}"),
                 Err(error) => last_state = format!("{error:?}"),
             }

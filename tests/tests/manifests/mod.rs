@@ -17,7 +17,7 @@ mod variables;
 use std::path::PathBuf;
 
 /// The services.
-const SERVICES: [&str; 5] = ["edge", "query", "tx-relay", "node-info", "export"];
+const SERVICES: [&str; 6] = ["edge", "query", "tx-relay", "node-info", "export", "ingest"];
 
 /// The path of a file of the repository.
 fn path(name: &str) -> PathBuf {

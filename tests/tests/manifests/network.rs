@@ -44,10 +44,14 @@ const PAIRS: &str = "
     export -> nats:4222
     export -> postgres:5432
     export -> collector:4318
+    ingest -> nats:4222
+    ingest -> postgres:5432
+    ingest -> collector:4318
     migrate -> postgres:5432
     writer -> postgres:5432
     tx-relay -> anywhere:26657
     node-info -> anywhere:26657
+    ingest -> anywhere:26657
     collector -> monitoring:4318
 ";
 
@@ -58,6 +62,7 @@ const DEV: &str = "
     node -> postgres:5432
     tx-relay -> node:26657
     node-info -> node:26657
+    ingest -> node:26657
 ";
 
 const PRODUCTION: &str = "
@@ -69,6 +74,7 @@ const PRODUCTION: &str = "
     monitoring -> tx-relay:9100
     monitoring -> node-info:9100
     monitoring -> export:9100
+    monitoring -> ingest:9100
     nats -> nats:6222
     postgres -> postgres:5432
     postgres -> postgres:8000

@@ -12,6 +12,9 @@ use crate::manifests::{
 /// The bus server reads passwords from its environment, since it has no other way.
 const MAY_HAVE_SECRETS_AS_VARIABLES: &str = "nats";
 
+/// One replica writes and a second one stands by: more would do nothing.
+const WITHOUT_AUTOSCALER: &str = "ingest";
+
 /// Most time of the chassis after MESH_STOP_GRACE_S for its last telemetry and its exit, seconds.
 const AFTER_GRACE_S: u64 = 5;
 
@@ -151,7 +154,10 @@ fn a_service_starts_stops_scales_and_spreads_as_it_can() {
 fn faults_of_service(overlay: &Overlay, name: &str) -> Vec<String> {
     let mut faults = Faults::default();
     let deployment = overlay.find("Deployment", name).unwrap();
-    faults.must(deployment["spec"].get("replicas").is_none(), "the autoscaler alone says how many");
+    faults.must(
+        (name == WITHOUT_AUTOSCALER) == deployment["spec"].get("replicas").is_some(),
+        "the autoscaler alone says how many",
+    );
     faults.must(
         deployment["spec"]["strategy"]["rollingUpdate"] == json!({"maxSurge": 1, "maxUnavailable": 0}),
         "a new one first",
@@ -184,7 +190,8 @@ fn faults_of_scaling(overlay: &Overlay, name: &str) -> Vec<String> {
     let scales = |scaler: &&Value| scaler["spec"]["scaleTargetRef"]["name"] == name;
     let by_hpa: Vec<_> = overlay.of_kind("HorizontalPodAutoscaler").filter(scales).collect();
     let by_keda: Vec<_> = overlay.of_kind("ScaledObject").filter(scales).collect();
-    faults.must(by_hpa.len() + by_keda.len() == 1, "one autoscaler");
+    let autoscalers = usize::from(name != WITHOUT_AUTOSCALER);
+    faults.must(by_hpa.len() + by_keda.len() == autoscalers, "one autoscaler");
     for behavior in by_hpa.iter().map(|scaler| &scaler["spec"]["behavior"]).chain(
         by_keda.iter().map(|scaler| &scaler["spec"]["advanced"]["horizontalPodAutoscalerConfig"]["behavior"]),
     ) {
@@ -195,7 +202,8 @@ fn faults_of_scaling(overlay: &Overlay, name: &str) -> Vec<String> {
         faults.must(behavior["scaleDown"]["stabilizationWindowSeconds"] == 300, "not down at once");
     }
     if overlay.name == "production" {
-        let least = by_hpa.iter().map(|scaler| &scaler["spec"]["minReplicas"]);
+        let fixed = overlay.find("Deployment", name).and_then(|one| one["spec"].get("replicas"));
+        let least = by_hpa.iter().map(|scaler| &scaler["spec"]["minReplicas"]).chain(fixed);
         let mut least = least.chain(by_keda.iter().map(|scaler| &scaler["spec"]["minReplicaCount"]));
         faults.must(least.all(|least| least.as_u64().is_some_and(|least| least >= 2)), "two at least");
     }

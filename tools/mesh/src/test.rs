@@ -3,6 +3,7 @@
 //! Comes in: the checkout. Goes out: the output of cargo, with a heading and the duration of each step. The
 //! tests share one private PostgreSQL and one private nats-server, which exist for the run only.
 
+mod decoder;
 mod deny;
 mod searched;
 
@@ -58,10 +59,14 @@ async fn steps(root: &Path) -> Result<(), Failure> {
     let postgres = find_or_install_postgres(&log, &print_line).await?;
     let nats = find_or_install_nats(&log, &print_line).await?;
     let cometbft = find_or_install_cometbft(root, print_line).await;
+    let python = decoder::find_or_install_python(root, &log).await;
 
     step(root, "formatting", &["fmt", "--all", "--check"], &[]).await?;
     let lints = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
     step(root, "lints", &lints, &[]).await?;
+    if let Ok(python) = &python {
+        decoder::test(root, python).await?;
+    }
     step(root, "services and tests", &["build", "--workspace", "--bins", "--tests"], &[]).await?;
 
     let servers = Servers::start(folder.path(), &postgres, &nats).await?;
@@ -69,6 +74,9 @@ async fn steps(root: &Path) -> Result<(), Failure> {
     variables.push(("RUST_TEST_THREADS".to_owned(), test_threads().to_string()));
     if let Ok(program) = &cometbft {
         variables.push(on_path(program));
+    }
+    if let Ok(python) = &python {
+        variables.push((decoder::PYTHON_VARIABLE.to_owned(), python.to_string_lossy().into_owned()));
     }
     // Continues after a failure, so that one run names all failing tests.
     let tests = ["test", "--workspace", "--no-fail-fast"];
@@ -83,7 +91,7 @@ async fn steps(root: &Path) -> Result<(), Failure> {
     let strict = [("RUSTDOCFLAGS".to_owned(), "-D warnings".to_owned())];
     step(root, "documentation", &["doc", "--workspace", "--no-deps"], &strict).await?;
     let unchecked = deny::check(root).await?;
-    for skipped in skipped(root, cometbft.err()).into_iter().chain(unchecked) {
+    for skipped in skipped(root, cometbft.err(), python.err()).into_iter().chain(unchecked) {
         print_line(&format!("==> skipped: {skipped}"));
     }
     Ok(())
@@ -146,9 +154,10 @@ fn seconds(begun: Instant) -> String {
 }
 
 /// What this run leaves out because this machine lacks it.
-fn skipped(root: &Path, without_cometbft: Option<String>) -> Vec<String> {
+fn skipped(root: &Path, without_cometbft: Option<String>, without_python: Option<String>) -> Vec<String> {
     let mut skipped = Vec::new();
     skipped.extend(without_cometbft.map(|why| format!("the tests with CometBFT, because {why}")));
+    skipped.extend(without_python.map(|why| format!("the tests of the decoder in Python, because {why}")));
     if !root.join(REAL_DATA).is_dir() {
         skipped.push(format!("the comparisons with real data, because {REAL_DATA} is not there"));
     }

@@ -34,7 +34,7 @@ pub async fn find_or_install_postgres(
         return Ok(found);
     }
     progress("installing PostgreSQL");
-    let failure = install("postgresql", log).await.err();
+    let failure = install_debian_package("postgresql", log).await.err();
     find_postgres()
         .ok_or_else(|| missing(&format!("PostgreSQL {OLDEST_POSTGRES} or later"), "postgresql", failure))
 }
@@ -51,7 +51,7 @@ pub async fn find_or_install_nats(
         return Ok(found);
     }
     progress("installing nats-server");
-    let failure = install("nats-server", log).await.err();
+    let failure = install_debian_package("nats-server", log).await.err();
     find_nats().ok_or_else(|| missing("nats-server", "nats-server", failure))
 }
 
@@ -65,8 +65,11 @@ fn missing(what: &str, package: &str, failure: Option<String>) -> ServerError {
     ))
 }
 
-/// Installs one package. The error is the reason, as a clause.
-async fn install(package: &'static str, log: &Path) -> Result<(), String> {
+/// Installs one Debian package; the output of the package manager goes to `log`.
+///
+/// # Errors
+/// The reason why it cannot be installed, as a clause.
+pub async fn install_debian_package(package: &'static str, log: &Path) -> Result<(), String> {
     let log = log.to_owned();
     tokio::task::spawn_blocking(move || install_now(package, &log)).await.map_err(|gone| gone.to_string())?
 }

@@ -29,7 +29,7 @@ pub use find::{
     OLDEST_NATS, OLDEST_POSTGRES, PostgresPrograms, find_cometbft, find_nats, find_postgres,
     find_postgres_version,
 };
-pub use install::{find_or_install_nats, find_or_install_postgres};
+pub use install::{find_or_install_nats, find_or_install_postgres, install_debian_package};
 pub use install_cometbft::find_or_install_cometbft;
 pub use nats::{Nats, NatsSettings, NatsTls, nats_greeting};
 pub use postgres::{Durability, Postgres};

@@ -1,0 +1,167 @@
+//! Appends blocks with all their rows behind the newest stored one, for `ingest`. The head of the store is its
+//! own cursor: a transaction locks it, compares it with the block that is continued, and moves it.
+
+mod fault;
+mod head;
+mod table;
+mod text;
+
+use std::{collections::BTreeMap, pin::pin};
+
+use bytes::Bytes;
+use futures_util::SinkExt;
+use tokio_postgres::{Client, CopyInSink, Transaction, error::SqlState};
+
+pub use self::{
+    fault::RowFault,
+    head::{StoredChain, StoredHead},
+    table::{Column, ColumnKind, Table, table, tables},
+    text::CopyText,
+};
+use crate::{copy_in::BLOCKS, error::StoreError, session, time::TimeUs};
+
+/// Name of the sessions in `pg_stat_activity`.
+const SESSION_NAME: &str = "mesh ingest";
+
+/// A session that waits for the lock of the head longer than this is refused it. Statements end after half a
+/// minute. The server closes a session that stays silent inside a transaction for 4 s.
+const SETTINGS: &str = "-c lock_timeout=1000 -c statement_timeout=30000 -c jit=off \
+     -c idle_in_transaction_session_timeout=4000 -c timezone=UTC -c datestyle=ISO";
+
+/// Ends the sessions of this user that hold the head and do not send.
+const END_SILENT: &str = include_str!("../../sql/end_silent_sessions.sql");
+
+/// Bytes sent to the server at a time.
+const PIECE: usize = 256 << 10;
+
+/// A block that is to be stored.
+#[derive(Debug, Clone)]
+pub struct NewBlock {
+    /// Its height.
+    pub height: u64,
+    /// Its hash, lower-case hex.
+    pub hash: String,
+    /// Its time.
+    pub time: TimeUs,
+    /// Its rows by table.
+    pub rows: BTreeMap<&'static str, CopyText>,
+}
+
+/// Why blocks were not stored. In each case none of them is, unless the connection was lost during the commit.
+#[derive(Debug, thiserror::Error)]
+pub enum AppendError {
+    /// The head of the store is not the block that they continue.
+    #[error("the store has another newest block")]
+    Moved,
+    /// Another session holds the head. If it was silent, it has been ended.
+    #[error("another session is appending blocks")]
+    Busy,
+    /// PostgreSQL refused a row.
+    #[error("{0}")]
+    Refused(RowFault),
+    /// The server cannot be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+/// A session that appends blocks.
+#[derive(Debug)]
+pub struct Appender {
+    client: Client,
+}
+
+impl Appender {
+    /// Connects to the database at `url`.
+    ///
+    /// # Errors
+    /// When the URL does not parse, no server answers, or it refuses the connection.
+    pub async fn connect(url: &str) -> Result<Self, StoreError> {
+        Ok(Self { client: session::connect_with(url, SESSION_NAME, SETTINGS).await? })
+    }
+
+    /// Reads the chain's name and the newest block.
+    ///
+    /// # Errors
+    /// The server cannot be used.
+    pub async fn chain(&self) -> Result<StoredChain, StoreError> {
+        head::read(&self.client).await
+    }
+
+    /// Stores `blocks` of the chain `chain_id` behind `head`, all of them or none.
+    ///
+    /// # Errors
+    /// See [`AppendError`].
+    pub async fn append(
+        &mut self,
+        chain_id: &str,
+        head: Option<&StoredHead>,
+        blocks: &[NewBlock],
+    ) -> Result<(), AppendError> {
+        let outcome = self.try_append(chain_id, head, blocks).await;
+        if matches!(outcome, Err(AppendError::Busy)) {
+            let ended = self.client.execute(END_SILENT, &[]).await;
+            ended.map_err(StoreError::in_step("ending silent sessions"))?;
+        }
+        outcome
+    }
+
+    async fn try_append(
+        &mut self,
+        chain_id: &str,
+        head: Option<&StoredHead>,
+        blocks: &[NewBlock],
+    ) -> Result<(), AppendError> {
+        let transaction =
+            self.client.transaction().await.map_err(StoreError::in_step("beginning a transaction"))?;
+        let locked = transaction.query_opt("SELECT height, hash FROM lock_head()", &[]).await;
+        let locked = locked.map_err(|error| match error.code() {
+            Some(&SqlState::LOCK_NOT_AVAILABLE) => AppendError::Busy,
+            _ => StoreError::in_step("locking the newest block")(error).into(),
+        })?;
+        let found = locked.map(|row| (row.get::<_, i64>(0).unsigned_abs(), row.get::<_, String>(1)));
+        if found != head.map(|head| (head.height, head.hash.clone())) {
+            return Err(AppendError::Moved);
+        }
+        let name = "INSERT INTO chain (id) VALUES ($1) ON CONFLICT DO NOTHING";
+        transaction.execute(name, &[&chain_id]).await.map_err(StoreError::in_step("naming the chain"))?;
+        for table in tables() {
+            let texts = blocks.iter().filter_map(|block| block.rows.get(table.name)).collect::<Vec<_>>();
+            if !texts.is_empty() {
+                copy(&transaction, table.name, &table.column_names(), &texts).await?;
+            }
+        }
+        let mut heads = CopyText::default();
+        for NewBlock { height, hash, time, .. } in blocks {
+            heads.cell(Some(&time.to_string()));
+            heads.cell(Some(&height.to_string()));
+            heads.cell(Some(hash));
+            heads.end_row();
+        }
+        copy(&transaction, BLOCKS, "block_time, height, hash", &[&heads]).await?;
+        transaction.commit().await.map_err(StoreError::in_step("committing blocks"))?;
+        Ok(())
+    }
+}
+
+async fn copy(
+    transaction: &Transaction<'_>,
+    table: &str,
+    columns: &str,
+    texts: &[&CopyText],
+) -> Result<(), AppendError> {
+    let refused = |error| match RowFault::read(table, columns, texts, &error) {
+        Some(row) => AppendError::Refused(row),
+        None => StoreError::Database { step: "copying rows", source: error }.into(),
+    };
+    let statement = format!("COPY {table} ({columns}) FROM STDIN");
+    let sink: CopyInSink<Bytes> = transaction.copy_in(&statement).await.map_err(refused)?;
+    let mut sink = pin!(sink);
+    for text in texts {
+        for piece in text.bytes().chunks(PIECE) {
+            sink.send(Bytes::copy_from_slice(piece)).await.map_err(refused)?;
+        }
+    }
+    let rows: u64 = texts.iter().map(|text| text.rows()).sum();
+    let stored = sink.finish().await.map_err(refused)?;
+    Ok(crate::copy_in::check_count(table, rows, stored)?)
+}

@@ -1,0 +1,168 @@
+//! A block on its way: as it was fetched, as rows, and as what is stored.
+
+use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
+
+use mesh_store::{
+    TimeUs,
+    append::{CopyText, NewBlock, RowFault, StoredHead, Table},
+};
+use serde_json::value::RawValue;
+
+/// The transaction hash of rows that no transaction has caused.
+pub const NO_TX_HASH: &str = "0000000000000000000000000000000000000000000000000000000000000000";
+
+/// The tables whose rows have a time of their own, with that column.
+const TIMED: [(&str, &str); 3] =
+    [("ledger", "ledger_entry_time"), ("market_data", "synthetic_time"), ("trades", "synthetic_time")];
+
+/// A block as the node serves it.
+#[derive(Debug)]
+pub struct FetchedBlock {
+    /// Its height.
+    pub height: u64,
+    /// Its hash, lower-case hex.
+    pub hash: String,
+    /// The hash of the block before it; empty in the first block of a chain.
+    pub parent: String,
+    /// The name of its chain.
+    pub chain_id: String,
+    /// The time of its header, as the node writes it.
+    pub time_text: String,
+    /// The same, cut to microseconds.
+    pub time: TimeUs,
+    /// The result of `block`.
+    pub block: Box<RawValue>,
+    /// The result of `block_results`.
+    pub results: Box<RawValue>,
+}
+
+impl FetchedBlock {
+    /// The bytes that it occupies.
+    pub fn bytes(&self) -> usize {
+        self.block.get().len() + self.results.get().len()
+    }
+}
+
+/// A row as a decoder states it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// Its table.
+    pub table: &'static Table,
+    /// A cell for each column of the table.
+    pub cells: Vec<Cell>,
+    /// The hash of its transaction where the row states none; absent for a block's own rows.
+    pub tx_hash: Option<Arc<str>>,
+}
+
+/// The value of a column.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Cell {
+    /// Not stated: the column's default, or what is filled in.
+    Absent,
+    /// NULL.
+    Null,
+    /// A text in PostgreSQL's form.
+    Text(String),
+}
+
+impl Row {
+    /// A row without values.
+    pub fn new(table: &'static Table) -> Self {
+        Self { table, cells: vec![Cell::Absent; table.columns.len()], tx_hash: None }
+    }
+
+    fn fault(&self, column: &str, value: &str, message: &str) -> RowFault {
+        RowFault::new(self.table.name, Some(column), Some(value), message)
+    }
+}
+
+/// A block whose rows are known.
+#[derive(Debug, Clone)]
+pub struct DecodedBlock {
+    /// The name of its chain.
+    pub chain_id: String,
+    /// Its height.
+    pub height: u64,
+    /// Its hash, lower-case hex.
+    pub hash: String,
+    /// The time of its header, cut to microseconds.
+    pub time: TimeUs,
+    /// Its rows in order.
+    pub rows: Vec<Row>,
+}
+
+impl DecodedBlock {
+    /// A block with the rows that a decoder made of it.
+    pub fn new(block: &FetchedBlock, rows: Vec<Row>) -> Self {
+        let FetchedBlock { chain_id, height, hash, time, .. } = block;
+        Self { chain_id: chain_id.clone(), height: *height, hash: hash.clone(), time: *time, rows }
+    }
+
+    /// Fills in what the rows do not state (N7) and returns the block as it is stored behind `before`, and
+    /// the head that it makes. The time is later than every time of the block before (N4).
+    ///
+    /// A row's time counts as filled in when it has that form, also when the row states it. So the rule can be
+    /// applied to stored rows, and a writer that starts again gives the same times.
+    ///
+    /// # Errors
+    /// A row states another block time than the block's.
+    pub fn prepare(&self, before: Option<&StoredHead>) -> Result<(NewBlock, StoredHead), RowFault> {
+        let earliest = before.map_or(self.time, |before| TimeUs(before.latest_time.0 + 1));
+        let time = self.time.max(earliest);
+        let time_text = time.to_string();
+        let mut latest_time = time;
+        let mut rows = BTreeMap::<&'static str, CopyText>::new();
+        let mut totals = BTreeMap::<&'static str, i64>::new();
+        for row in &self.rows {
+            *totals.entry(row.table.name).or_default() += 1;
+        }
+        let mut sequence = 0_i64;
+        for row in &self.rows {
+            let text = rows.entry(row.table.name).or_default();
+            let position = text.rows().cast_signed();
+            let timed = TIMED.iter().find(|(table, _)| *table == row.table.name).map(|(_, column)| *column);
+            let mut has_sequence = false;
+            for (cell, column) in row.cells.iter().zip(&row.table.columns) {
+                has_sequence |= column.name == "seq_num";
+                let stated = match cell {
+                    Cell::Null => None,
+                    Cell::Text(text) => Some(Cow::Borrowed(text.as_str())),
+                    Cell::Absent => match column.name.as_str() {
+                        "block_time" => Some(Cow::Borrowed(time_text.as_str())),
+                        "tx_hash" => Some(Cow::Borrowed(row.tx_hash.as_deref().unwrap_or(NO_TX_HASH))),
+                        "seq_num" => Some(Cow::Owned(sequence.to_string())),
+                        name if timed == Some(name) => {
+                            Some(Cow::Owned(TimeUs(time.0 + position).to_string()))
+                        }
+                        _ => column.default.as_deref().map(Cow::Borrowed),
+                    },
+                };
+                if column.name == "block_time" && !matches!(cell, Cell::Absent) {
+                    let stated = stated.as_deref().unwrap_or("NULL");
+                    if parse_time(stated) != Some(time) {
+                        let message = format!("the block's time is {time_text}; leave it out");
+                        return Err(row.fault("block_time", stated, &message));
+                    }
+                }
+                if timed == Some(column.name.as_str())
+                    && let Some(row_time) = stated.as_deref().and_then(parse_time)
+                    && (time.0..time.0 + totals[row.table.name]).contains(&row_time.0)
+                {
+                    latest_time = latest_time.max(row_time);
+                }
+                text.cell(stated.as_deref());
+            }
+            sequence += i64::from(has_sequence);
+            text.end_row();
+        }
+        let (height, hash) = (self.height, self.hash.clone());
+        let head = StoredHead { height, hash: hash.clone(), time, latest_time };
+        Ok((NewBlock { height, hash, time, rows }, head))
+    }
+}
+
+/// Reads a time as PostgreSQL writes it.
+fn parse_time(text: &str) -> Option<TimeUs> {
+    let time: jiff::Timestamp = text.trim().parse().ok()?;
+    Some(TimeUs(time.as_microsecond()))
+}

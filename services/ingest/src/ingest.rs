@@ -1,0 +1,416 @@
+//! The actor that executes the actions of the order of work: it asks the node, the decoder and the store.
+
+use std::{
+    cell::RefCell,
+    collections::{BTreeMap, BTreeSet},
+    rc::Rc,
+    time::{Duration, Instant},
+};
+
+use actix::{Actor, ActorFutureExt, AsyncContext, Context, SpawnHandle, StreamHandler, WrapFuture};
+use mesh_bus::NodeStatus;
+use mesh_chassis::Sampler;
+use mesh_problem::error_chain;
+use mesh_store::{
+    append::{AppendError, Appender, NewBlock, StoredHead},
+    error::StoreError,
+};
+use mesh_telemetry::span;
+use tokio::time::timeout;
+use tracing::{Instrument, Span};
+
+use crate::{
+    block::{DecodedBlock, FetchedBlock},
+    decode::{DecodeError, Decoder},
+    metrics::Metrics,
+    node::{FetchError, Nodes},
+    order::{Action, Event, Halt, Head, Link, NotDecoded, NotFetched, NotStored, Order, Reason, Ticket},
+};
+
+/// Pause between two requests for the node's status.
+const STATUS_PAUSE: Duration = Duration::from_secs(1);
+
+/// Deadline of a connection to the database and of a read.
+const READ_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Deadline of a transaction, longer than the server's own limit of a statement.
+const STORE_TIMEOUT: Duration = Duration::from_secs(35);
+
+/// Where the work stands, for the readiness check.
+#[derive(Debug, Clone)]
+pub(crate) struct Standing {
+    /// Whether blocks are stored as they come, else why not.
+    pub(crate) state: Result<(), String>,
+    /// The heights of the store and of the node.
+    pub(crate) heights: (Option<u64>, Option<u64>),
+}
+
+/// What the actor needs.
+pub(crate) struct Parts {
+    pub(crate) order: Order,
+    pub(crate) database_url: String,
+    pub(crate) nodes: Nodes,
+    pub(crate) decoder: Decoder,
+    pub(crate) skip: BTreeSet<u64>,
+    pub(crate) sampling: Sampler,
+    pub(crate) metrics: Metrics,
+    pub(crate) standing: Rc<RefCell<Standing>>,
+}
+
+/// Brings the blocks of a chain into the store.
+pub(crate) struct Ingest {
+    order: Order,
+    began: Instant,
+    database_url: Rc<str>,
+    nodes: Rc<Nodes>,
+    decoder: Rc<Decoder>,
+    skip: BTreeSet<u64>,
+    sampling: Sampler,
+    metrics: Metrics,
+    standing: Rc<RefCell<Standing>>,
+    /// The session, unless it is in use.
+    session: Option<Appender>,
+    /// The newest stored block.
+    head: Option<StoredHead>,
+    blocks: BTreeMap<u64, Held>,
+    has_status_request: bool,
+    wake_up: Option<SpawnHandle>,
+    logged: Option<Halt>,
+}
+
+/// A block between the node and the store.
+struct Held {
+    fetched_at: Instant,
+    span: Span,
+    content: Content,
+}
+
+#[derive(Clone)]
+enum Content {
+    Fetched(Rc<FetchedBlock>),
+    Decoded(Rc<DecodedBlock>),
+}
+
+/// The result of an action on the store.
+struct StoreOutcome {
+    session: Option<Appender>,
+    event: Event,
+    /// The newest block, when it is known.
+    head: Option<Option<StoredHead>>,
+    blocks: Vec<NewBlock>,
+}
+
+impl Ingest {
+    pub(crate) fn new(parts: Parts) -> Self {
+        let Parts { order, database_url, nodes, decoder, skip, sampling, metrics, standing } = parts;
+        Self {
+            order,
+            began: Instant::now(),
+            database_url: database_url.into(),
+            nodes: Rc::new(nodes),
+            decoder: Rc::new(decoder),
+            skip,
+            sampling,
+            metrics,
+            standing,
+            session: None,
+            head: None,
+            blocks: BTreeMap::new(),
+            has_status_request: false,
+            wake_up: None,
+            logged: None,
+        }
+    }
+
+    /// Hands an event to the order of work and starts what follows from it.
+    fn on(&mut self, event: Event, context: &mut Context<Self>) {
+        let now = self.began.elapsed();
+        self.order.on(event, now);
+        self.advance(context);
+    }
+
+    /// Starts all actions that there are, and waits for the next ones.
+    fn advance(&mut self, context: &mut Context<Self>) {
+        let now = self.began.elapsed();
+        while let Some(action) = self.order.next(now) {
+            match action {
+                Action::ReadStore => self.read_store(context),
+                Action::Fetch(height, ticket) => self.fetch(height, ticket, context),
+                Action::Decode(height, ticket) => self.decode(height, ticket, context),
+                Action::Store(from, to) => self.store(from, to, context),
+            }
+        }
+        self.blocks.retain(|height, _| self.order.holds(*height));
+        if let Some(before) = self.wake_up.take() {
+            context.cancel_future(before);
+        }
+        if let Some(deadline) = self.order.deadline(now) {
+            self.wake_up = Some(context.run_later(deadline - now, |ingest, context| {
+                ingest.wake_up = None;
+                ingest.advance(context);
+            }));
+        }
+        self.show();
+    }
+
+    fn show(&mut self) {
+        self.metrics.show(&self.order);
+        let halt = self.order.halt();
+        if halt != self.logged.as_ref() {
+            match halt {
+                Some(halt) => {
+                    let Halt { height, reason, text } = halt;
+                    tracing::error!(height, reason = reason.name(), "halted: {text}");
+                }
+                None => tracing::info!("the halt is over"),
+            }
+            self.logged = halt.cloned();
+        }
+        *self.standing.borrow_mut() = Standing { state: self.order.check(), heights: self.order.heights() };
+    }
+
+    fn request_status(&mut self, context: &mut Context<Self>) {
+        if std::mem::replace(&mut self.has_status_request, true) {
+            return;
+        }
+        let nodes = Rc::clone(&self.nodes);
+        let request = async move { nodes.status().await }.into_actor(self);
+        context.spawn(request.map(|status, ingest, context| {
+            ingest.has_status_request = false;
+            let event = match status {
+                Ok(status) => Event::Node(status.chain_id, status.earliest, status.latest),
+                Err(error) => Event::NodeUnavailable(error.to_string()),
+            };
+            ingest.on(event, context);
+        }));
+    }
+
+    fn fetch(&mut self, height: u64, ticket: Ticket, context: &mut Context<Self>) {
+        let span = match span::is_enabled() && self.sampling.should_sample(None) {
+            true => span::block(height),
+            false => Span::none(),
+        };
+        let (nodes, step) = (Rc::clone(&self.nodes), span::block_step(&span, "fetch"));
+        let fetching = async move { nodes.fetch(height).await }.instrument(step).into_actor(self);
+        context.spawn(fetching.map(move |fetched, ingest, context| {
+            let event = match fetched {
+                Ok(block) => {
+                    let link = Link {
+                        chain_id: block.chain_id.clone(),
+                        hash: block.hash.clone(),
+                        parent: block.parent.clone(),
+                        bytes: block.bytes(),
+                    };
+                    if ingest.order.expects(height, ticket) {
+                        let (fetched_at, content) = (Instant::now(), Content::Fetched(Rc::new(block)));
+                        ingest.blocks.insert(height, Held { fetched_at, span, content });
+                    }
+                    Event::Fetched(height, ticket, link)
+                }
+                Err(error) => Event::NotFetched(height, ticket, not_fetched(height, &error)),
+            };
+            ingest.on(event, context);
+        }));
+    }
+
+    fn decode(&mut self, height: u64, ticket: Ticket, context: &mut Context<Self>) {
+        let Some(Held { content: Content::Fetched(block), span, .. }) = self.blocks.get(&height) else {
+            return;
+        };
+        let is_skipped = self.skip.contains(&height);
+        if is_skipped {
+            tracing::warn!(height, "the block is stored without rows, as MESH_INGEST_SKIP says");
+        }
+        let (block, decoder) = (Rc::clone(block), Rc::clone(&self.decoder));
+        let step = span::block_step(span, "decode");
+        let decoding = async move {
+            let rows = if is_skipped { Ok(Vec::new()) } else { decoder.decode(&block).await };
+            rows.map(|rows| DecodedBlock::new(&block, rows))
+        };
+        context.spawn(decoding.instrument(step).into_actor(self).map(move |decoded, ingest, context| {
+            let event = match decoded {
+                Ok(block) => {
+                    let rows = block.rows.len();
+                    if ingest.order.expects(height, ticket)
+                        && let Some(held) = ingest.blocks.get_mut(&height)
+                    {
+                        held.content = Content::Decoded(Rc::new(block));
+                    }
+                    Event::Decoded(height, ticket, rows)
+                }
+                Err(error) => Event::NotDecoded(height, ticket, not_decoded(error)),
+            };
+            ingest.on(event, context);
+        }));
+    }
+
+    fn read_store(&mut self, context: &mut Context<Self>) {
+        let (session, url) = (self.session.take(), Rc::clone(&self.database_url));
+        let reading = async move {
+            let read = async {
+                let session = match session {
+                    Some(session) => session,
+                    None => Appender::connect(&url).await?,
+                };
+                let chain = session.chain().await?;
+                Ok::<_, StoreError>((session, chain))
+            };
+            let error = match timeout(READ_TIMEOUT, read).await {
+                Ok(Ok((session, chain))) => {
+                    let head = chain.head.as_ref();
+                    let head = head.map(|head| Head { height: head.height, hash: head.hash.clone() });
+                    return StoreOutcome {
+                        session: Some(session),
+                        event: Event::Store(chain.chain_id, head),
+                        head: Some(chain.head),
+                        blocks: Vec::new(),
+                    };
+                }
+                Ok(Err(error)) => error_chain(&error),
+                Err(_) => format!("no reply within {} s", READ_TIMEOUT.as_secs()),
+            };
+            StoreOutcome::without_session(Event::StoreUnavailable(error))
+        };
+        context.spawn(reading.into_actor(self).map(Self::on_store_outcome));
+    }
+
+    fn store(&mut self, from: u64, to: u64, context: &mut Context<Self>) {
+        let mut prepared = Vec::new();
+        let mut head = self.head.clone();
+        let mut fault = None;
+        for (_, held) in self.blocks.range(from..=to) {
+            let Content::Decoded(block) = &held.content else { break };
+            match block.prepare(head.as_ref()) {
+                Ok((block, after)) => {
+                    prepared.push(block);
+                    head = Some(after);
+                }
+                Err(error) => {
+                    fault = Some(error.to_string());
+                    break;
+                }
+            }
+        }
+        let Some(last) = prepared.last() else {
+            let event = Event::NotStored(NotStored::Unfit(fault.unwrap_or_default()));
+            return self.order.on(event, self.began.elapsed());
+        };
+        let last = last.height;
+        let Some(Held { span, content: Content::Decoded(first), .. }) = self.blocks.get(&from) else {
+            return;
+        };
+        let (session, url) = (self.session.take(), Rc::clone(&self.database_url));
+        let (chain_id, before) = (first.chain_id.clone(), self.head.clone());
+        let step = span::block_step(span, "commit");
+        let storing = async move {
+            let begun = Instant::now();
+            let work = async {
+                let mut session = match session {
+                    Some(session) => session,
+                    None => Appender::connect(&url).await?,
+                };
+                let appended = session.append(&chain_id, before.as_ref(), &prepared).await;
+                match appended {
+                    Ok(()) => Ok((session, None)),
+                    Err(AppendError::Store(error)) => Err(error),
+                    Err(error) => Ok((session, Some(error))),
+                }
+            };
+            let outcome = timeout(STORE_TIMEOUT, work).await;
+            let error = match outcome {
+                Ok(Ok((session, None))) => {
+                    let (session, event) = (Some(session), Event::Stored(last, begun.elapsed()));
+                    return StoreOutcome { session, event, head: Some(head), blocks: prepared };
+                }
+                Ok(Ok((session, Some(error)))) => {
+                    let error = match error {
+                        AppendError::Moved => NotStored::Moved,
+                        AppendError::Busy => NotStored::Busy,
+                        error => NotStored::Refused(error.to_string()),
+                    };
+                    let (session, event) = (Some(session), Event::NotStored(error));
+                    return StoreOutcome { session, event, head: None, blocks: Vec::new() };
+                }
+                Ok(Err(error)) => error_chain(&error),
+                Err(_) => format!("no reply within {} s", STORE_TIMEOUT.as_secs()),
+            };
+            StoreOutcome::without_session(Event::NotStored(NotStored::Unavailable(error)))
+        };
+        context.spawn(storing.instrument(step).into_actor(self).map(Self::on_store_outcome));
+    }
+
+    fn on_store_outcome(outcome: StoreOutcome, ingest: &mut Self, context: &mut Context<Self>) {
+        let StoreOutcome { session, event, head, blocks } = outcome;
+        ingest.session = session;
+        if let Some(head) = head {
+            ingest.head = head;
+        }
+        if let Event::StoreUnavailable(error) | Event::NotStored(NotStored::Unavailable(error)) = &event {
+            tracing::warn!(error, "the database is unavailable");
+        }
+        for block in &blocks {
+            if let Some(held) = ingest.blocks.get(&block.height) {
+                ingest.metrics.block_duration.observe(held.fetched_at.elapsed().as_secs_f64());
+            }
+        }
+        ingest.metrics.stored(&blocks);
+        ingest.on(event, context);
+    }
+}
+
+impl StoreOutcome {
+    fn without_session(event: Event) -> Self {
+        Self { session: None, event, head: None, blocks: Vec::new() }
+    }
+}
+
+fn not_fetched(height: u64, error: &FetchError) -> NotFetched {
+    match error {
+        FetchError::TooHigh => NotFetched::TooHigh,
+        FetchError::NoResultsYet => NotFetched::NoResultsYet,
+        FetchError::Unavailable(_) => {
+            tracing::debug!(height, %error, "a block was not fetched");
+            NotFetched::Unavailable
+        }
+        FetchError::Pruned { lowest } => {
+            let last = lowest.saturating_sub(1);
+            let text = format!(
+                "missing blocks {height}-{last}; import segments, or name a node that has them in MESH_NODE_URL"
+            );
+            NotFetched::Never(Reason::Pruned, text)
+        }
+        FetchError::KeepsNoResults => {
+            let text = format!("{error}; set discard_abci_responses = false, or name another node");
+            NotFetched::Never(Reason::NoResults, text)
+        }
+        FetchError::TooLarge => NotFetched::Never(Reason::TooLarge, error.to_string()),
+    }
+}
+
+fn not_decoded(error: DecodeError) -> NotDecoded {
+    match error {
+        DecodeError::Unavailable(text) => NotDecoded::Unavailable(text),
+        DecodeError::TooLarge { .. } => NotDecoded::Never(Reason::TooLarge, error.to_string()),
+        error => NotDecoded::Never(Reason::Decode, error.to_string()),
+    }
+}
+
+impl Actor for Ingest {
+    type Context = Context<Self>;
+
+    fn started(&mut self, context: &mut Self::Context) {
+        self.request_status(context);
+        context.run_interval(STATUS_PAUSE, |ingest, context| ingest.request_status(context));
+        self.advance(context);
+    }
+}
+
+impl StreamHandler<NodeStatus> for Ingest {
+    fn handle(&mut self, NodeStatus { height }: NodeStatus, context: &mut Self::Context) {
+        self.on(Event::Announced(height), context);
+    }
+
+    fn finished(&mut self, _: &mut Self::Context) {
+        // Without announcements the status is what brings new blocks.
+    }
+}

@@ -1,0 +1,67 @@
+//! The `ingest` workload: follows a consensus node by height and writes the rows of its blocks into the store.
+//!
+//! A library, so that the command line can decode and check blocks with the same code.
+
+mod block;
+mod config;
+mod decode;
+mod ingest;
+mod metrics;
+pub mod node;
+pub mod order;
+
+use std::{cell::RefCell, process::ExitCode, rc::Rc};
+
+use actix::{Actor, AsyncContext};
+pub use block::{Cell, DecodedBlock, FetchedBlock, NO_TX_HASH, Row};
+pub use decode::{DecodeError, Decoder, EVENT_PREFIX, StatedRow};
+use mesh_bus::NodeStatus;
+use mesh_chassis::{Failure, Service, Setup};
+
+use crate::{
+    config::{Config, DecoderKind},
+    ingest::{Ingest, Parts, Standing},
+    metrics::Metrics,
+    node::Nodes,
+    order::Order,
+};
+
+/// Runs the workload until SIGTERM or SIGINT.
+pub fn main() -> ExitCode {
+    mesh_chassis::run("ingest", env!("CARGO_PKG_VERSION"), start)
+}
+
+async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
+    let Config { database_url, nodes, lag, decoder, order, skip, sampling } = setup.config;
+    let bus = setup.bus;
+    let decoder = match decoder {
+        DecoderKind::Events(prefix) => Decoder::Events(prefix),
+        DecoderKind::Nats => Decoder::Service(bus.clone()),
+    };
+    let metrics = Metrics::register(&mut setup.registry.borrow_mut());
+    let order = Order::new(order);
+    let standing = Standing { state: order.check(), heights: order.heights() };
+    let standing = Rc::new(RefCell::new(standing));
+    let nodes = Nodes::new(nodes)?;
+    let parts = Parts {
+        order,
+        database_url,
+        nodes,
+        decoder,
+        skip,
+        sampling,
+        metrics,
+        standing: Rc::clone(&standing),
+    };
+    let announcements = bus.subscribe::<NodeStatus>().await?;
+    Ingest::create(|context| {
+        context.add_stream(announcements);
+        Ingest::new(parts)
+    });
+    let ready = move || {
+        let Standing { state, heights: (store, node) } = standing.borrow().clone();
+        std::future::ready(state.and_then(|()| lag.check(node, store)))
+    };
+    // A transaction that is under way is rolled back and repeated by the next process.
+    Ok(Service::new(ready, |_| std::future::ready(())))
+}

@@ -1,0 +1,7 @@
+//! The `ingest` program.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    mesh_ingest::main()
+}

@@ -1,0 +1,54 @@
+//! Metrics of the work.
+
+use mesh_store::append::NewBlock;
+use mesh_telemetry::{LabeledFamily, Registry, list, seconds_histogram};
+use prometheus_client::metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram};
+
+use crate::order::{Order, Reason};
+
+#[derive(Debug, Clone)]
+pub(crate) struct Metrics {
+    height: Gauge,
+    lag: Gauge,
+    rows: LabeledFamily<1, Counter>,
+    pub(crate) block_duration: Histogram,
+    halted: LabeledFamily<1, Gauge>,
+}
+
+impl Metrics {
+    pub(crate) fn register(registry: &mut Registry) -> Self {
+        let metrics = Self {
+            height: Gauge::default(),
+            lag: Gauge::default(),
+            rows: Family::new_with_constructor(Counter::default),
+            block_duration: seconds_histogram(),
+            halted: Family::new_with_constructor(Gauge::default),
+        };
+        registry.add(&list::INGEST_HEIGHT, metrics.height.clone());
+        registry.add(&list::INGEST_LAG, metrics.lag.clone());
+        registry.add(&list::INGEST_ROWS, metrics.rows.clone());
+        registry.add(&list::INGEST_BLOCK_DURATION, metrics.block_duration.clone());
+        registry.add(&list::INGEST_HALTED, metrics.halted.clone());
+        metrics
+    }
+
+    /// Shows where the work stands. Heights that are not known stay as they were.
+    pub(crate) fn show(&self, order: &Order) {
+        if let (Some(store), node) = order.heights() {
+            self.height.set(store.cast_signed());
+            if let Some(node) = node {
+                self.lag.set(node.saturating_sub(store).cast_signed());
+            }
+        }
+        for reason in Reason::ALL {
+            let is_halted = order.halt().is_some_and(|halt| halt.reason == reason);
+            self.halted.get_or_create(&[("reason", reason.name())]).set(is_halted.into());
+        }
+    }
+
+    pub(crate) fn stored(&self, blocks: &[NewBlock]) {
+        for (table, rows) in blocks.iter().flat_map(|block| &block.rows) {
+            self.rows.get_or_create(&[("table", *table)]).inc_by(rows.rows());
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! The consensus nodes: status, and blocks with their results, always by height. The first node of the list
+//! that has what is requested serves it.
+
+pub(crate) mod wire;
+
+use std::{cell::Cell, time::Duration};
+
+use mesh_chassis::{Failure, NodeUrl};
+use reqwest::{Client, header::AUTHORIZATION};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tokio::time::{Instant, timeout};
+
+use self::wire::{BlockResult, Reply, Status};
+use crate::block::FetchedBlock;
+
+/// Longest reply that is read.
+pub const MAX_REPLY_BYTES: usize = 64 << 20;
+
+/// Deadline of a request for a status.
+const STATUS_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Deadline of a request for a block or its results, which may be large.
+const BLOCK_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How long a node that did not answer is tried after the others.
+const SKIP_PAUSE: Duration = Duration::from_secs(2);
+
+/// What a node says of its chain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NodeStatus {
+    /// The name of the network.
+    pub chain_id: String,
+    /// The height of the oldest block that it has; 1 when it does not say.
+    pub earliest: u64,
+    /// The height of its newest block; 0 before the first.
+    pub latest: u64,
+}
+
+/// Why a node does not serve a block.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FetchError {
+    /// The block is above the newest one.
+    #[error("the node has no block of that height so far")]
+    TooHigh,
+    /// The block has no results so far.
+    #[error("the node has no results of the block so far")]
+    NoResultsYet,
+    /// The node has removed the block; the oldest that it has is above it.
+    #[error("the node's oldest block is {lowest}")]
+    Pruned {
+        /// The height of its oldest block.
+        lowest: u64,
+    },
+    /// The node is configured to keep no results.
+    #[error("the node keeps no results of blocks")]
+    KeepsNoResults,
+    /// A reply is longer than [`MAX_REPLY_BYTES`].
+    #[error("the node's reply has more than {MAX_REPLY_BYTES} bytes")]
+    TooLarge,
+    /// No reply, or one that is no reply to the request.
+    #[error("the node does not answer: {0}")]
+    Unavailable(String),
+}
+
+impl FetchError {
+    /// Reads an error of the node's.
+    fn read(text: &str) -> Self {
+        if text.contains("must be less than or equal to the current blockchain height") {
+            return Self::TooHigh;
+        }
+        if text.contains("could not find results") {
+            return Self::NoResultsYet;
+        }
+        if text.contains("not persisting") {
+            return Self::KeepsNoResults;
+        }
+        let lowest = text.split_once("lowest height is ").map(|(_, rest)| rest);
+        let digits = |rest: &str| rest.chars().take_while(char::is_ascii_digit).collect::<String>();
+        match lowest.and_then(|rest| digits(rest).parse().ok()) {
+            Some(lowest) => Self::Pruned { lowest },
+            None => Self::Unavailable(text.to_owned()),
+        }
+    }
+
+    /// How much the error of one node says beside those of the others; the greatest counts.
+    fn weight(&self) -> u8 {
+        match self {
+            Self::Unavailable(_) => 0,
+            Self::TooHigh => 1,
+            Self::Pruned { .. } => 2,
+            Self::KeepsNoResults => 3,
+            Self::NoResultsYet => 4,
+            Self::TooLarge => 5,
+        }
+    }
+}
+
+/// The consensus nodes.
+#[derive(Debug)]
+pub struct Nodes {
+    client: Client,
+    nodes: Vec<Node>,
+}
+
+#[derive(Debug)]
+struct Node {
+    url: NodeUrl,
+    /// Until when it is tried after the others.
+    skipped: Cell<Option<Instant>>,
+}
+
+impl Nodes {
+    /// The nodes at these addresses, in the order in which they are tried.
+    ///
+    /// # Errors
+    /// The HTTP client cannot be built.
+    pub fn new(urls: Vec<NodeUrl>) -> Result<Self, Failure> {
+        // The services reach their servers directly, without a proxy.
+        let client = Client::builder().no_proxy().pool_idle_timeout(Duration::from_secs(30));
+        // The system's certificates are read for `https` only.
+        let is_tls = urls.iter().any(NodeUrl::is_tls);
+        let client = if is_tls { client } else { client.tls_certs_only([]) };
+        let nodes = urls.into_iter().map(|url| Node { url, skipped: Cell::default() }).collect();
+        Ok(Self { client: client.build()?, nodes })
+    }
+
+    /// Calls one node after the other until one succeeds. Fails with the error that says most.
+    async fn first<'a, T, F>(&'a self, call: impl Fn(&'a NodeUrl) -> F) -> Result<T, FetchError>
+    where
+        F: Future<Output = Result<T, FetchError>>,
+    {
+        let now = Instant::now();
+        let is_skipped = |node: &&Node| node.skipped.get().is_some_and(|until| until > now);
+        let (skipped, in_order): (Vec<_>, Vec<_>) = self.nodes.iter().partition(is_skipped);
+        let mut error = FetchError::Unavailable("no address is configured".to_owned());
+        for node in in_order.into_iter().chain(skipped) {
+            match call(&node.url).await {
+                Ok(reply) => {
+                    node.skipped.set(None);
+                    return Ok(reply);
+                }
+                Err(next) => {
+                    let is_silent = matches!(next, FetchError::Unavailable(_));
+                    node.skipped.set(is_silent.then(|| Instant::now() + SKIP_PAUSE));
+                    if next.weight() >= error.weight() {
+                        error = next;
+                    }
+                }
+            }
+        }
+        Err(error)
+    }
+
+    /// The status of the first node that answers.
+    ///
+    /// # Errors
+    /// None answers.
+    pub async fn status(&self) -> Result<NodeStatus, FetchError> {
+        self.first(|url| {
+            self.call(url, "status", STATUS_TIMEOUT, |text| {
+                let Status { node_info, sync_info } = parse(text)?;
+                let latest = sync_info.latest_block_height.parse().map_err(|_| unreadable("status"))?;
+                let earliest = sync_info.earliest_block_height.parse().unwrap_or(0).max(1);
+                Ok(NodeStatus { chain_id: node_info.network, earliest, latest })
+            })
+        })
+        .await
+    }
+
+    /// A block with its results.
+    ///
+    /// # Errors
+    /// No node has it.
+    pub async fn fetch(&self, height: u64) -> Result<FetchedBlock, FetchError> {
+        self.first(|url| self.fetch_from(url, height)).await
+    }
+
+    async fn fetch_from(&self, url: &NodeUrl, height: u64) -> Result<FetchedBlock, FetchError> {
+        let (block, results) = (format!("block?height={height}"), format!("block_results?height={height}"));
+        let raw = |text: &RawValue| Ok(text.to_owned());
+        let block = self.call(url, &block, BLOCK_TIMEOUT, raw);
+        let results = self.call(url, &results, BLOCK_TIMEOUT, raw);
+        let (block, results) = tokio::join!(block, results);
+        let block = FetchedBlock::read(block?, results?)?;
+        if block.height != height {
+            return Err(FetchError::Unavailable(format!("it sent block {} for {height}", block.height)));
+        }
+        Ok(block)
+    }
+
+    async fn call<T>(
+        &self,
+        url: &NodeUrl,
+        path: &str,
+        limit: Duration,
+        read: impl FnOnce(&RawValue) -> Result<T, FetchError>,
+    ) -> Result<T, FetchError> {
+        let text = match timeout(limit, self.get(url, path)).await {
+            Ok(text) => text?,
+            Err(_) => return Err(FetchError::Unavailable(format!("no reply within {} s", limit.as_secs()))),
+        };
+        // An error is in the body, whatever the status of HTTP.
+        let Reply { result, error } = serde_json::from_slice(&text).map_err(|_| unreadable(path))?;
+        match (result, error) {
+            (_, Some(error)) if error.data.is_empty() => Err(FetchError::read(&error.message)),
+            (_, Some(error)) => Err(FetchError::read(&error.data)),
+            (Some(result), None) => read(result),
+            (None, None) => Err(unreadable(path)),
+        }
+    }
+
+    async fn get(&self, url: &NodeUrl, path: &str) -> Result<Vec<u8>, FetchError> {
+        let (path, query) = path.split_once('?').unwrap_or((path, ""));
+        let mut address = url.endpoint(path).to_string();
+        if !query.is_empty() {
+            address.push(if address.contains('?') { '&' } else { '?' });
+            address.push_str(query);
+        }
+        let mut request = self.client.get(address);
+        if let Some(authorization) = url.authorization() {
+            request = request.header(AUTHORIZATION, authorization.clone());
+        }
+        // The address may have a key in its path.
+        let failed =
+            |error: reqwest::Error| FetchError::Unavailable(mesh_problem::error_chain(&error.without_url()));
+        let mut response = request.send().await.map_err(failed)?;
+        let mut text = Vec::new();
+        while let Some(piece) = response.chunk().await.map_err(failed)? {
+            if text.len() + piece.len() > MAX_REPLY_BYTES {
+                return Err(FetchError::TooLarge);
+            }
+            text.extend_from_slice(&piece);
+        }
+        Ok(text)
+    }
+}
+
+fn parse<'a, T: Deserialize<'a>>(text: &'a RawValue) -> Result<T, FetchError> {
+    serde_json::from_str(text.get()).map_err(|error| FetchError::Unavailable(format!("its reply: {error}")))
+}
+
+fn unreadable(path: &str) -> FetchError {
+    FetchError::Unavailable(format!("its reply to {path} is none of a consensus node"))
+}
+
+/// Reads what is needed of a block from the node's results.
+impl FetchedBlock {
+    /// # Errors
+    /// The texts are not those of a block and its results, or the node has no such block.
+    pub fn read(block: Box<RawValue>, results: Box<RawValue>) -> Result<Self, FetchError> {
+        let parsed: BlockResult<'_> = parse(&block)?;
+        let Some(content) = parsed.block.filter(|_| !parsed.block_id.hash.is_empty()) else {
+            return Err(FetchError::TooHigh);
+        };
+        let header = content.header;
+        let (Ok(height), Ok(time)) = (header.height.parse(), header.time.parse::<jiff::Timestamp>()) else {
+            return Err(unreadable("block"));
+        };
+        let parent = header.last_block_id.map(|id| id.hash.to_ascii_lowercase());
+        Ok(Self {
+            height,
+            hash: parsed.block_id.hash.to_ascii_lowercase(),
+            parent: parent.unwrap_or_default(),
+            chain_id: header.chain_id.into_owned(),
+            time_text: header.time.into_owned(),
+            time: mesh_store::TimeUs(time.as_nanosecond().div_euclid(1000) as i64),
+            block,
+            results,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_of_the_versions_of_the_node_are_told_apart() {
+        for (text, expected) in [
+            ("height 7 must be less than or equal to the current blockchain height 6", FetchError::TooHigh),
+            ("height 3 is not available, lowest height is 10", FetchError::Pruned { lowest: 10 }),
+            ("could not find results for height #5", FetchError::NoResultsYet),
+            ("node is not persisting abci responses", FetchError::KeepsNoResults),
+            ("node is not persisting finalize block responses", FetchError::KeepsNoResults),
+            ("x", FetchError::Unavailable("x".to_owned())),
+        ] {
+            assert_eq!(FetchError::read(text), expected, "{text}");
+        }
+    }
+}

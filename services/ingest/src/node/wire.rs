@@ -1,0 +1,122 @@
+//! The replies of a consensus node, as far as they are read: CometBFT 0.37, 0.38 and 1.x.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// A reply of the RPC.
+#[derive(Debug, Deserialize)]
+pub(super) struct Reply<'a> {
+    #[serde(borrow)]
+    pub(super) result: Option<&'a RawValue>,
+    pub(super) error: Option<RpcError>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct RpcError {
+    pub(super) message: String,
+    pub(super) data: String,
+}
+
+/// The result of `status`.
+#[derive(Debug, Deserialize)]
+pub(super) struct Status {
+    pub(super) node_info: NodeInfo,
+    pub(super) sync_info: SyncInfo,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct NodeInfo {
+    pub(super) network: String,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct SyncInfo {
+    pub(super) latest_block_height: String,
+    /// Absent in replies of some proxies.
+    #[serde(default)]
+    pub(super) earliest_block_height: String,
+}
+
+/// The result of `block`.
+#[derive(Debug, Deserialize)]
+pub(crate) struct BlockResult<'a> {
+    #[serde(borrow)]
+    pub(crate) block_id: BlockId<'a>,
+    #[serde(borrow)]
+    pub(crate) block: Option<Block<'a>>,
+}
+
+/// The id of a block; the hash is empty where there is no block.
+#[derive(Debug, Default, Deserialize)]
+pub(crate) struct BlockId<'a> {
+    #[serde(borrow, default)]
+    pub(crate) hash: Cow<'a, str>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Block<'a> {
+    #[serde(borrow)]
+    pub(crate) header: Header<'a>,
+    #[serde(borrow)]
+    pub(crate) data: Data<'a>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Header<'a> {
+    #[serde(borrow)]
+    pub(crate) chain_id: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(crate) height: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(crate) time: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(crate) last_block_id: Option<BlockId<'a>>,
+}
+
+/// The transactions, base64.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Data<'a> {
+    #[serde(borrow)]
+    pub(crate) txs: Option<Vec<Cow<'a, str>>>,
+}
+
+/// The result of `block_results`. 0.37 has events of the beginning and the end of a block, later versions those
+/// of the whole block.
+#[derive(Debug, Deserialize)]
+pub(crate) struct BlockResults<'a> {
+    #[serde(borrow)]
+    pub(crate) txs_results: Option<Vec<TxResult<'a>>>,
+    #[serde(borrow)]
+    pub(crate) begin_block_events: Option<Vec<Event<'a>>>,
+    #[serde(borrow)]
+    pub(crate) end_block_events: Option<Vec<Event<'a>>>,
+    #[serde(borrow)]
+    pub(crate) finalize_block_events: Option<Vec<Event<'a>>>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct TxResult<'a> {
+    #[serde(default)]
+    pub(crate) code: u32,
+    #[serde(borrow)]
+    pub(crate) events: Option<Vec<Event<'a>>>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Event<'a> {
+    #[serde(rename = "type", borrow)]
+    pub(crate) kind: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(crate) attributes: Option<Vec<Attribute<'a>>>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Attribute<'a> {
+    #[serde(borrow)]
+    pub(crate) key: Cow<'a, str>,
+    #[serde(borrow)]
+    pub(crate) value: Option<Cow<'a, str>>,
+}

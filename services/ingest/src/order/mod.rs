@@ -1,0 +1,513 @@
+//! The order of the work as a state machine without I/O: events go in by [`Order::on`], actions come out of
+//! [`Order::next`]. It has no clock: times are arguments, counted from its beginning.
+//!
+//! The newest stored block is the only cursor. A replica that did not store the last block is a standby: it
+//! takes over when the store stands still for [`PATIENCE`] although the node has more. Two replicas that store
+//! at the same time do no harm, because the store refuses blocks that do not continue its head.
+
+#[cfg(test)]
+mod simulator;
+mod slot;
+mod types;
+
+use std::{collections::BTreeMap, time::Duration};
+
+use self::slot::Slot;
+pub use self::types::{
+    Action, Event, Halt, Head, Link, NotDecoded, NotFetched, NotStored, Reason, Settings, Ticket,
+};
+
+/// How long a standby sees the store stand still before it takes over.
+pub const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Pause between two reads of the store by a standby that is not behind.
+const LOOK_PAUSE: Duration = Duration::from_secs(2);
+
+/// Pause before a step that halts the work is tried again.
+const HALT_RETRY: Duration = Duration::from_secs(5);
+
+/// Pause before results that are not there yet are requested again.
+const RESULTS_RETRY: Duration = Duration::from_millis(50);
+
+/// A node without results of a block below its newest one for this long keeps none.
+const RESULTS_PATIENCE: Duration = Duration::from_secs(5);
+
+/// Pause before a server that did not answer is tried again.
+const SERVER_RETRY: Duration = Duration::from_millis(500);
+
+/// Pause before the store is tried again after another session held its head.
+const BUSY_RETRY: Duration = Duration::from_millis(50);
+
+/// Fewest and most rows that one transaction aims at.
+const ROWS: [usize; 2] = [1_000, 50_000];
+
+/// The time that one transaction aims at.
+const TRANSACTION_TIME: Duration = Duration::from_secs(1);
+
+/// Most blocks that are worked on.
+const MAX_SLOTS: usize = 1_024;
+
+/// The node, as it was last seen.
+#[derive(Debug)]
+struct Node {
+    chain_id: String,
+    earliest: u64,
+    latest: u64,
+}
+
+/// The store, as it was last seen.
+#[derive(Debug, PartialEq, Eq)]
+struct Store {
+    chain_id: Option<String>,
+    head: Option<Head>,
+}
+
+/// Whose turn it is to store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    /// This replica's.
+    Own,
+    /// Another's; the store is read at this time.
+    Other { look_at: Duration },
+}
+
+/// What is being done with the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum StoreWork {
+    None,
+    Reading,
+    /// Blocks of these heights are being stored.
+    Storing(u64, u64),
+}
+
+/// The state machine of one replica.
+#[derive(Debug)]
+pub struct Order {
+    settings: Settings,
+    store: Option<Store>,
+    store_work: StoreWork,
+    /// Before this time nothing is done with the store.
+    store_retry: Duration,
+    node: Option<Node>,
+    turn: Turn,
+    slots: BTreeMap<u64, Slot>,
+    next_ticket: Ticket,
+    /// A transaction of several blocks was refused: they are stored one by one until the block is found.
+    is_single: bool,
+    /// Most rows of the next transaction.
+    rows: usize,
+    /// The greatest block of late, bytes.
+    usual_bytes: usize,
+    halt: Option<Halt>,
+    /// Why the store, the node, a decoder cannot be used.
+    errors: [Option<String>; 3],
+}
+
+/// Indexes into [`Order::errors`].
+const STORE: usize = 0;
+const NODE: usize = 1;
+const DECODER: usize = 2;
+
+impl Order {
+    /// The work of a replica that knows nothing so far.
+    pub fn new(settings: Settings) -> Self {
+        Self {
+            settings,
+            store: None,
+            store_work: StoreWork::None,
+            store_retry: Duration::ZERO,
+            node: None,
+            turn: Turn::Other { look_at: Duration::ZERO },
+            slots: BTreeMap::new(),
+            next_ticket: 0,
+            is_single: false,
+            rows: ROWS[0],
+            usual_bytes: 0,
+            halt: None,
+            errors: [const { None }; 3],
+        }
+    }
+
+    /// The halt, when nothing is written until something is mended.
+    pub fn halt(&self) -> Option<&Halt> {
+        self.halt.as_ref()
+    }
+
+    /// The heights of the newest stored block (0 without one) and of the node's newest block.
+    pub fn heights(&self) -> (Option<u64>, Option<u64>) {
+        let store = self.store.as_ref().map(Store::height);
+        (store, self.node.as_ref().map(|node| node.latest))
+    }
+
+    /// Whether a block's content is still needed.
+    pub fn holds(&self, height: u64) -> bool {
+        self.slots.get(&height).is_some_and(|slot| slot.link().is_some())
+    }
+
+    /// Whether an action on a block is still wanted.
+    pub fn expects(&self, height: u64, wanted: Ticket) -> bool {
+        match self.slots.get(&height) {
+            Some(Slot::Fetching { ticket, .. } | Slot::Decoding { ticket, .. }) => *ticket == wanted,
+            _ => false,
+        }
+    }
+
+    /// Whether blocks are stored as they come.
+    ///
+    /// # Errors
+    /// The halt, or what is waited for.
+    pub fn check(&self) -> Result<(), String> {
+        if let Some(halt) = &self.halt {
+            return Err(halt.to_string());
+        }
+        let why = |index: usize| self.errors[index].as_deref().unwrap_or("not reached so far");
+        let Some(store) = &self.store else {
+            return Err(format!("the database is unavailable: {}", why(STORE)));
+        };
+        let Some(node) = &self.node else {
+            return Err(format!("the consensus node is unavailable: {}", why(NODE)));
+        };
+        if store.height() > node.latest {
+            let (latest, height) = (node.latest, store.height());
+            return Err(format!("the consensus node is at block {latest}, the store at {height}"));
+        }
+        match &self.errors[DECODER] {
+            Some(error) => Err(error.clone()),
+            None => Ok(()),
+        }
+    }
+
+    /// Handles an event.
+    pub fn on(&mut self, event: Event, now: Duration) {
+        match event {
+            Event::Store(chain_id, head) => self.on_store(Store { chain_id, head }, now),
+            Event::StoreUnavailable(error) => self.lose_store(error, now),
+            Event::Node(chain_id, earliest, latest) => {
+                self.errors[NODE] = None;
+                let before = self.node.replace(Node { chain_id, earliest, latest });
+                self.watch_for_standstill(before.map_or(0, |node| node.latest), now);
+            }
+            Event::NodeUnavailable(error) => {
+                self.errors[NODE] = Some(error);
+                self.node = None;
+            }
+            Event::Announced(height) => {
+                let Some(node) = &mut self.node else { return };
+                let before = node.latest;
+                node.latest = before.max(height);
+                self.watch_for_standstill(before, now);
+            }
+            Event::Fetched(height, ticket, link) if self.expects(height, ticket) => {
+                self.usual_bytes = link.bytes.max(self.usual_bytes / 2);
+                self.slots.insert(height, Slot::Fetched { link, at: now });
+            }
+            Event::NotFetched(height, ticket, error) if self.expects(height, ticket) => {
+                self.on_not_fetched(height, error, now);
+            }
+            Event::Decoded(height, ticket, rows) if self.expects(height, ticket) => {
+                self.errors[DECODER] = None;
+                if let Some(link) = self.slots.remove(&height).as_ref().and_then(Slot::link) {
+                    self.slots.insert(height, Slot::Ready { link: link.clone(), rows });
+                }
+            }
+            Event::NotDecoded(height, ticket, error) if self.expects(height, ticket) => {
+                self.on_not_decoded(height, error, now);
+            }
+            Event::Stored(height, time) => self.on_stored(height, time, now),
+            Event::NotStored(error) => self.on_not_stored(error, now),
+            // Of actions whose results are not needed any more.
+            Event::Fetched(..) | Event::NotFetched(..) | Event::Decoded(..) | Event::NotDecoded(..) => {}
+        }
+        self.update_halt(now);
+    }
+
+    /// A standby reads the store a moment after the node has a new block.
+    fn watch_for_standstill(&mut self, before: u64, now: Duration) {
+        let height = self.store.as_ref().map_or(0, Store::height);
+        let latest = self.node.as_ref().map_or(0, |node| node.latest);
+        if let Turn::Other { look_at } = &mut self.turn
+            && before <= height
+            && height < latest
+        {
+            *look_at = now + PATIENCE;
+        }
+    }
+
+    fn on_store(&mut self, store: Store, now: Duration) {
+        self.store_work = StoreWork::None;
+        self.errors[STORE] = None;
+        let stands_still = self.store.as_ref() == Some(&store);
+        let is_behind = self.node.as_ref().is_some_and(|node| node.latest > store.height());
+        // When the stored block is not the one that was fetched, those above it do not follow it either.
+        let same = store.head.as_ref().is_some_and(|head| {
+            let link = self.slots.get(&head.height).and_then(Slot::link);
+            link.is_none_or(|link| link.hash == head.hash)
+        });
+        self.slots = if same { self.slots.split_off(&(store.height() + 1)) } else { BTreeMap::new() };
+        self.store = Some(store);
+        match &mut self.turn {
+            Turn::Own => {}
+            turn if stands_still && is_behind => *turn = Turn::Own,
+            Turn::Other { look_at } => *look_at = now + if is_behind { PATIENCE } else { LOOK_PAUSE },
+        }
+    }
+
+    fn lose_store(&mut self, error: String, now: Duration) {
+        self.store_work = StoreWork::None;
+        self.errors[STORE] = Some(error);
+        self.store = None;
+        self.store_retry = now + SERVER_RETRY;
+    }
+
+    fn on_not_fetched(&mut self, height: u64, error: NotFetched, now: Duration) {
+        let slot = match error {
+            NotFetched::TooHigh => {
+                // A false announcement, or another node's; the next status says how far this one is.
+                self.slots.remove(&height);
+                if let Some(node) = &mut self.node {
+                    node.latest = node.latest.min(height.saturating_sub(1));
+                }
+                return;
+            }
+            NotFetched::Unavailable => Slot::Wanted { at: now + SERVER_RETRY, without_results_since: None },
+            NotFetched::NoResultsYet => {
+                let since = match self.slots.get(&height) {
+                    Some(Slot::Fetching { without_results_since: Some(since), .. }) => *since,
+                    _ => now,
+                };
+                let has_later = self.node.as_ref().is_some_and(|node| node.latest > height);
+                if has_later && now >= since + RESULTS_PATIENCE {
+                    failed(
+                        height,
+                        Reason::NoResults,
+                        "the node has the block without its results".to_owned(),
+                        now,
+                    )
+                } else {
+                    Slot::Wanted { at: now + RESULTS_RETRY, without_results_since: Some(since) }
+                }
+            }
+            NotFetched::Never(reason, text) => failed(height, reason, text, now),
+        };
+        self.slots.insert(height, slot);
+    }
+
+    fn on_not_decoded(&mut self, height: u64, error: NotDecoded, now: Duration) {
+        let slot = match error {
+            NotDecoded::Never(reason, text) => {
+                self.errors[DECODER] = None;
+                failed(height, reason, text, now)
+            }
+            NotDecoded::Unavailable(error) => {
+                self.errors[DECODER] = Some(error);
+                let Some(link) = self.slots.get(&height).and_then(Slot::link) else { return };
+                Slot::Fetched { link: link.clone(), at: now + SERVER_RETRY }
+            }
+        };
+        self.slots.insert(height, slot);
+    }
+
+    fn on_stored(&mut self, height: u64, time: Duration, now: Duration) {
+        let link = self.slots.get(&height).and_then(Slot::link).cloned();
+        let (StoreWork::Storing(from, _), Some(link), Some(store)) =
+            (self.store_work, link, self.store.as_mut())
+        else {
+            return self.lose_store("not reached so far".to_owned(), now);
+        };
+        self.store_work = StoreWork::None;
+        store.head = Some(Head { height, hash: link.hash });
+        store.chain_id = Some(link.chain_id);
+        let rows: usize = self.slots.range(from..=height).map(|(_, slot)| slot.rows()).sum();
+        // Small transactions do not show how many rows fit into the time.
+        if rows >= self.rows / 2 {
+            let fit = rows as f64 * TRANSACTION_TIME.as_secs_f64() / time.as_secs_f64().max(0.001);
+            self.rows = (fit as usize).clamp(self.rows / 2, self.rows * 2).clamp(ROWS[0], ROWS[1]);
+        }
+        self.slots = self.slots.split_off(&(height + 1));
+        self.turn = Turn::Own;
+    }
+
+    fn on_not_stored(&mut self, error: NotStored, now: Duration) {
+        let work = std::mem::replace(&mut self.store_work, StoreWork::None);
+        let StoreWork::Storing(from, to) = work else { return };
+        match error {
+            NotStored::Moved => self.turn = Turn::Other { look_at: now },
+            NotStored::Busy => self.store_retry = now + BUSY_RETRY,
+            NotStored::Unavailable(error) => self.lose_store(error, now),
+            NotStored::Unfit(text) => {
+                self.slots.insert(from, failed(from, Reason::Decode, text, now));
+            }
+            NotStored::Refused(_) if from < to => self.is_single = true,
+            NotStored::Refused(text) => {
+                self.is_single = false;
+                self.slots.insert(from, failed(from, Reason::Refused, text, now));
+            }
+        }
+    }
+
+    /// Checks whether the next block continues the store. A halt lasts until its block is stored.
+    fn update_halt(&mut self, now: Duration) {
+        let Some(next) = self.next_height() else { return };
+        let link = self.slots.get(&next).and_then(Slot::link);
+        if let Some((reason, text)) = link.and_then(|link| self.fault(next, link))
+            && self.store_work == StoreWork::None
+        {
+            self.slots.insert(next, failed(next, reason, text, now));
+        }
+        self.halt = match (self.other_chain(), self.slots.get(&next)) {
+            (Some(text), _) => Some(Halt { height: next, reason: Reason::OtherChain, text }),
+            (None, Some(Slot::Failed { halt, .. })) => Some(halt.clone()),
+            _ => self.halt.take().filter(|halt| halt.height == next && halt.reason != Reason::OtherChain),
+        };
+    }
+
+    /// What is wrong when the node has another chain than the store.
+    fn other_chain(&self) -> Option<String> {
+        let (node, store) = (&self.node.as_ref()?.chain_id, self.store.as_ref()?.chain_id.as_ref()?);
+        (node != store).then(|| format!("the node's chain is {node:?}, the store's is {store:?}"))
+    }
+
+    /// Why a block does not continue the store.
+    fn fault(&self, height: u64, link: &Link) -> Option<(Reason, String)> {
+        let store = self.store.as_ref()?;
+        let Link { chain_id, parent, .. } = link;
+        if let Some(known) = store.chain_id.as_ref().filter(|known| *known != chain_id) {
+            let text = format!("the block's chain is {chain_id:?}, the store's is {known:?}");
+            return Some((Reason::OtherChain, text));
+        }
+        let Head { hash, .. } = store.head.as_ref()?;
+        let is_first = parent.is_empty() && self.settings.after_hash.as_ref() == Some(hash);
+        if parent == hash || is_first {
+            return None;
+        }
+        let before = height - 1;
+        let parent = if parent.is_empty() { "no block" } else { parent };
+        Some((Reason::Forked, format!("it follows {parent}, the store's block {before} is {hash}")))
+    }
+
+    /// The next height to store.
+    fn next_height(&self) -> Option<u64> {
+        let store = self.store.as_ref()?;
+        match &store.head {
+            Some(head) => Some(head.height + 1),
+            None => Some(self.settings.from.unwrap_or(self.node.as_ref()?.earliest)),
+        }
+    }
+
+    /// The next action, if there is one now.
+    pub fn next(&mut self, now: Duration) -> Option<Action> {
+        self.next_of_store(now).or_else(|| self.next_of_block(now))
+    }
+
+    fn next_of_store(&mut self, now: Duration) -> Option<Action> {
+        if self.store_work != StoreWork::None || now < self.store_retry {
+            return None;
+        }
+        let is_due = matches!(self.turn, Turn::Other { look_at } if look_at <= now);
+        if self.store.is_none() || is_due {
+            self.store_work = StoreWork::Reading;
+            return Some(Action::ReadStore);
+        }
+        if self.turn != Turn::Own {
+            return None;
+        }
+        let from = self.next_height()?;
+        let mut to = None;
+        let (mut rows, mut before) = (0, None::<&Link>);
+        for (height, slot) in self.slots.range(from..) {
+            let Slot::Ready { link, rows: more } = slot else { break };
+            let follows =
+                before.is_none_or(|before| before.hash == link.parent && before.chain_id == link.chain_id);
+            let fits = to.is_none() || rows + more <= self.rows && !self.is_single;
+            if *height != to.map_or(from, |to: u64| to + 1) || !follows || !fits {
+                break;
+            }
+            (to, rows, before) = (Some(*height), rows + more, Some(link));
+        }
+        let to = to?;
+        self.store_work = StoreWork::Storing(from, to);
+        Some(Action::Store(from, to))
+    }
+
+    fn next_of_block(&mut self, now: Duration) -> Option<Action> {
+        if self.turn != Turn::Own || self.other_chain().is_some() {
+            return None;
+        }
+        let (next, latest) = (self.next_height()?, self.node.as_ref()?.latest);
+        let most = self.settings.fetch_ahead;
+        let (mut fetching, mut decoding, mut held, mut first_due) = (0, 0, 0, None);
+        for (height, slot) in &self.slots {
+            fetching += usize::from(matches!(slot, Slot::Fetching { .. }));
+            decoding += usize::from(matches!(slot, Slot::Decoding { .. }));
+            held += slot.link().map_or(0, |link| link.bytes);
+            if first_due.is_none() && slot.due().is_some_and(|due| due <= now) {
+                let is_fetched = matches!(slot, Slot::Fetched { .. });
+                let is_free = if is_fetched { decoding < most } else { fetching < most };
+                first_due = is_free.then_some(*height);
+            }
+        }
+        if let Some(height) = first_due
+            && let Some(action) = self.start(height, fetching < most, decoding < most)
+        {
+            return Some(action);
+        }
+        // The next block is fetched whatever is held.
+        let height = self.slots.last_key_value().map_or(next, |(height, _)| height + 1).max(next);
+        let has_room = held + (fetching + 1) * self.usual_bytes <= self.settings.held_bytes
+            && self.slots.len() < MAX_SLOTS;
+        if height > latest || fetching >= most || !has_room && height != next {
+            return None;
+        }
+        self.slots.insert(height, Slot::Wanted { at: now, without_results_since: None });
+        self.start(height, true, true)
+    }
+
+    /// Starts the next action on a block.
+    fn start(&mut self, height: u64, may_fetch: bool, may_decode: bool) -> Option<Action> {
+        let ticket = self.next_ticket;
+        let slot = self.slots.get_mut(&height)?;
+        let action = match slot {
+            Slot::Fetched { link, .. } if may_decode => {
+                *slot = Slot::Decoding { ticket, link: link.clone() };
+                Action::Decode(height, ticket)
+            }
+            Slot::Wanted { without_results_since, .. } if may_fetch => {
+                *slot = Slot::Fetching { ticket, without_results_since: *without_results_since };
+                Action::Fetch(height, ticket)
+            }
+            Slot::Failed { halt, .. } if may_fetch => {
+                let is_elsewhere = matches!(halt.reason, Reason::Forked | Reason::OtherChain);
+                *slot = Slot::Fetching { ticket, without_results_since: None };
+                if is_elsewhere {
+                    // The blocks above it are those of the other chain.
+                    self.slots.split_off(&(height + 1));
+                }
+                Action::Fetch(height, ticket)
+            }
+            _ => return None,
+        };
+        self.next_ticket += 1;
+        Some(action)
+    }
+
+    /// When there may be an action that there is not `now`, without another event.
+    pub fn deadline(&self, now: Duration) -> Option<Duration> {
+        let of_store = (self.store_work == StoreWork::None).then_some(match self.turn {
+            Turn::Other { look_at } if self.store.is_some() => look_at.max(self.store_retry),
+            _ => self.store_retry,
+        });
+        let of_blocks = self.slots.values().filter_map(Slot::due);
+        of_store.into_iter().chain(of_blocks).filter(|due| *due > now).min()
+    }
+}
+
+impl Store {
+    /// The height of the newest block; 0 without one.
+    fn height(&self) -> u64 {
+        self.head.as_ref().map_or(0, |head| head.height)
+    }
+}
+
+fn failed(height: u64, reason: Reason, text: String, now: Duration) -> Slot {
+    Slot::Failed { halt: Halt { height, reason, text }, until: now + HALT_RETRY }
+}

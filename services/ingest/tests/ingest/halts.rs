@@ -1,0 +1,155 @@
+//! What halts the work: it is named, nothing of it is written, and it ends when the cause is corrected (N9,
+//! N10).
+
+use mesh_testbed::{Database, eventually};
+use serde_json::Value;
+
+use crate::{
+    SOON,
+    chain::{Chain, Version, event, hash, trade},
+    configure, stored, text,
+};
+
+/// A cause of a halt at block 4, its correction, the reason and a part of its text.
+type Cause = (fn(&Chain), fn(&Chain), &'static str, &'static str);
+
+fn with_events(chain: &Chain, events: Vec<Value>) {
+    chain.change(4, |block| block.end = events);
+}
+
+const CAUSES: [Cause; 9] = [
+    (
+        |chain| with_events(chain, vec![trade(1, "1"), event("mesh.nothing", &[])]),
+        |chain| with_events(chain, Vec::new()),
+        "decode",
+        "table nothing: there is no such table",
+    ),
+    (
+        |chain| with_events(chain, vec![event("mesh.epochs", &[("id", "1"), ("colour", "red")])]),
+        |chain| with_events(chain, Vec::new()),
+        "decode",
+        "table epochs, column colour, value \"red\": there is no such column",
+    ),
+    (
+        |chain| with_events(chain, vec![event("mesh.epochs", &[("id", "1"), ("id", "2")])]),
+        |chain| with_events(chain, Vec::new()),
+        "decode",
+        "table epochs, column id, value \"2\": the column is given twice",
+    ),
+    (
+        |chain| with_events(chain, vec![event("mesh.epochs", &[("block_time", "2026-01-01 00:00:00+00")])]),
+        |chain| with_events(chain, Vec::new()),
+        "decode",
+        "table epochs, column block_time",
+    ),
+    (
+        |chain| with_events(chain, vec![trade(1, "1"), trade(2, &"x".repeat(70))]),
+        |chain| with_events(chain, vec![trade(1, "1")]),
+        "refused",
+        "table trades, column price, value \"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…\": invalid input syntax",
+    ),
+    (
+        |chain| with_events(chain, vec![event("mesh.network_parameters", &[("key", "a")])]),
+        |chain| with_events(chain, Vec::new()),
+        "refused",
+        "table network_parameters, column value: null value in column",
+    ),
+    (
+        |chain| chain.change(4, |block| block.parent = "f".repeat(64)),
+        |chain| chain.change(4, |block| block.parent = hash(3)),
+        "forked",
+        "the store's block 3 is 000",
+    ),
+    (
+        |chain| chain.state.lock().keeps_results = false,
+        |chain| chain.state.lock().keeps_results = true,
+        "no_results",
+        "discard_abci_responses",
+    ),
+    (
+        |chain| chain.state.lock().lowest = 6,
+        |chain| chain.state.lock().lowest = 1,
+        "pruned",
+        "missing blocks 4-5; import segments",
+    ),
+];
+
+#[tokio::test]
+async fn a_halt_names_its_cause_writes_nothing_and_ends_with_the_cause() {
+    futures_util::future::join_all(CAUSES.map(async |(cause, correct, reason, words)| {
+        let (database, chain) = (Database::fresh().await, Chain::start(Version::V038).await);
+        (0..3).for_each(|_| _ = chain.add(Vec::new()));
+        let service = configure(&database, &chain).start().await;
+        let client = database.connect().await;
+        stored(&client, 3).await;
+        // The blocks appear together with what is wrong with them.
+        let hidden = chain.hidden();
+        (0..3).for_each(|_| _ = hidden.add(Vec::new()));
+        cause(&hidden);
+        std::mem::swap(&mut *chain.state.lock(), &mut *hidden.state.lock());
+        let unready = service.await_readiness(503, SOON).await;
+        assert!(unready.contains(&format!("halted at block 4: {reason}: ")), "{unready}");
+        assert!(unready.contains(words), "{words:?} is not in {unready}");
+        assert_eq!(text(&client, "SELECT max(height)::text FROM blocks").await, "3");
+        assert_eq!(text(&client, "SELECT (count(*))::text FROM trades").await, "0");
+        let metric = format!("mesh_ingest_halted{{reason=\"{reason}\"}} 1");
+        let metrics = service.admin("/metrics").await;
+        assert!(metrics.text().contains(&metric), "{metric} is not in {}", metrics.text());
+        correct(&chain);
+        stored(&client, 6).await;
+        service.await_readiness(200, SOON).await;
+        assert!(service.log().contains(reason), "{}", service.log());
+    }))
+    .await;
+}
+
+#[tokio::test]
+async fn another_chain_halts_and_a_node_that_is_behind_is_waited_for() {
+    let (database, chain) = (Database::fresh().await, Chain::start(Version::V038).await);
+    (0..3).for_each(|_| _ = chain.add(Vec::new()));
+    let service = configure(&database, &chain).start().await;
+    let client = database.connect().await;
+    stored(&client, 3).await;
+    chain.state.lock().chain_id = "net-2".to_owned();
+    let unready = service.await_readiness(503, SOON).await;
+    assert!(unready.contains("other_chain: the node's chain is \"net-2\""), "{unready}");
+    chain.state.lock().chain_id = "net-1".to_owned();
+    service.await_readiness(200, SOON).await;
+    let all = chain.state.lock().blocks.clone();
+    chain.state.lock().blocks.retain(|height, _| *height < 2);
+    let unready = service.await_readiness(503, SOON).await;
+    assert!(unready.contains("at block 1, the store at 3"), "{unready}");
+    chain.state.lock().blocks = all;
+    chain.add(Vec::new());
+    stored(&client, 4).await;
+    service.await_readiness(200, SOON).await;
+}
+
+#[tokio::test]
+async fn a_new_chain_continues_a_store_only_behind_the_hash_that_is_named() {
+    let (database, chain) = (Database::fresh().await, Chain::start(Version::V038).await);
+    (0..4).for_each(|_| _ = chain.add(Vec::new()));
+    chain.change(3, |block| block.parent = String::new());
+    let service = configure(&database, &chain).start_unready().await;
+    let client = database.connect().await;
+    eventually(SOON, "no halt at block 3", async || {
+        service.admin("/readyz").await.text().contains("halted at block 3: forked: it follows no block")
+    })
+    .await;
+    service.stop().await;
+    let _service = configure(&database, &chain).env("MESH_INGEST_AFTER_HASH", hash(2)).start().await;
+    stored(&client, 4).await;
+}
+
+#[tokio::test]
+async fn a_skipped_block_is_stored_without_rows() {
+    let (database, chain) = (Database::fresh().await, Chain::start(Version::V038).await);
+    chain.add(vec![trade(1, "1")]);
+    chain.add(vec![trade(2, "x")]);
+    chain.add(vec![trade(3, "3")]);
+    let service = configure(&database, &chain).env("MESH_INGEST_SKIP", "2").start().await;
+    let client = database.connect().await;
+    stored(&client, 3).await;
+    assert_eq!(text(&client, "SELECT count(*)::text FROM trades").await, "2");
+    assert!(service.log().contains("MESH_INGEST_SKIP"), "{}", service.log());
+}
