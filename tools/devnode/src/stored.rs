@@ -165,7 +165,7 @@ pub(crate) fn deflate(bytes: &[u8]) -> io::Result<Bytes> {
     if bytes.is_empty() {
         return Ok(Bytes::new());
     }
-    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::fast());
+    let mut encoder = DeflateEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(bytes)?;
     encoder.finish().map(Bytes::from)
 }

@@ -56,6 +56,7 @@ pub const SERVICES: &[Service] = &[
     Service { name: "node-info", tier: Tier::Service, needs: &[Need::Bus, Need::Database, Need::NodeIfAny] },
     Service { name: "tx-relay", tier: Tier::Service, needs: &[Need::Bus, Need::Node] },
     Service { name: "export", tier: Tier::Service, needs: &[Need::Bus, Need::Database, Need::History] },
+    Service { name: "ingest", tier: Tier::Service, needs: &[Need::Bus, Need::Database, Need::Node] },
 ];
 
 /// The services that can run: some need a consensus node.
