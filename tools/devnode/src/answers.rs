@@ -164,24 +164,6 @@ pub(crate) fn block_results(height: u64, results: &[ExecTxResult], events: &[Eve
     })
 }
 
-/// The event for subscribers of `tm.event='NewBlock'`.
-pub(crate) fn new_block(
-    chain_id: &str,
-    stored: &StoredBlock,
-    results: &[ExecTxResult],
-    events: &[Event],
-) -> Value {
-    let mut value = block(chain_id, stored);
-    value["result_finalize_block"] = json!({
-        "events": events,
-        "tx_results": results.iter().map(result).collect::<Vec<_>>(),
-        "validator_updates": [],
-        "consensus_param_updates": null,
-        "app_hash": "",
-    });
-    json!({"type": "tendermint/event/NewBlock", "value": value})
-}
-
 /// The event for subscribers of `tm.event='NewBlockHeader'`.
 pub(crate) fn new_block_header(chain_id: &str, stored: &StoredBlock) -> Value {
     json!({"type": "tendermint/event/NewBlockHeader", "value": {"header": header(chain_id, stored)}})
@@ -208,11 +190,6 @@ fn header(chain_id: &str, stored: &StoredBlock) -> Value {
         "evidence_hash": EMPTY,
         "proposer_address": validator(chain_id),
     })
-}
-
-/// `net_info`: a node without peers.
-pub(crate) fn net_info() -> Value {
-    json!({"listening": true, "listeners": [], "n_peers": "0", "peers": []})
 }
 
 fn id_of(hash: &str) -> Value {

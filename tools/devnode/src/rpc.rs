@@ -18,7 +18,6 @@ const GREATEST_PAGE: i64 = 100;
 const METHODS: &[(&str, &[&str])] = &[
     ("health", &[]),
     ("status", &[]),
-    ("net_info", &[]),
     ("broadcast_tx_async", &["tx"]),
     ("broadcast_tx_sync", &["tx"]),
     ("broadcast_tx_commit", &["tx"]),
@@ -63,7 +62,6 @@ pub(crate) async fn call(
     match method {
         "health" => Ok(json!({})),
         "status" => Ok(status(chain, address)),
-        "net_info" => Ok(answers::net_info()),
         "broadcast_tx_async" => {
             // The result of the check is not part of this answer.
             let (hash, _) = broadcast(chain, method, params).await?;

@@ -301,7 +301,7 @@ async fn a_submission_is_watched_where_the_gateway_has_watches() {
 async fn commands_of_the_demo_network_are_signed_and_submitted() {
     let folder = KeyFolder::new().await;
     let key = folder.key();
-    let signing = ["--key", key.to_str().unwrap(), "--tx-version", "2", "--no-pow"];
+    let signing = ["--key", key.to_str().unwrap(), "--tx-version", "2", "--no-pow", "--json"];
     for (args, input) in [
         (&["faucet", "--asset", "VOTE"][..], r#"{"faucet":{"asset":"VOTE"}}"#),
         (
