@@ -2,7 +2,6 @@
 
 use std::future::ready;
 
-use base64::{Engine as _, engine::general_purpose::STANDARD};
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use tokio::{net::TcpStream, time::timeout};
