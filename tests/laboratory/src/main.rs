@@ -1,6 +1,7 @@
 //! The laboratory: benchmarks and long drills of the mesh. `mesh bench` and `mesh rig` start it.
 
 mod bench;
+mod empty_blocks;
 mod metrics;
 mod private;
 mod private_node;

@@ -208,6 +208,7 @@ impl PrivateMesh {
             database: servers.database.clone(),
             node_url: layout.node_url.clone(),
             sockets: sockets()?,
+            service_env: Vec::new(),
             env: layout.env.clone(),
         })
     }

@@ -125,8 +125,21 @@ pub struct ServiceEnvironment {
     pub node_url: Option<String>,
     /// The sockets of the edge.
     pub sockets: Sockets,
-    /// Further variables for every process.
+    /// Further variables of single services.
+    pub service_env: Vec<ServiceVariable>,
+    /// Further variables for every process, which precede all others.
     pub env: Vec<(String, String)>,
+}
+
+/// A variable of one service.
+#[derive(Clone, Debug)]
+pub struct ServiceVariable {
+    /// The name of the service.
+    pub service: &'static str,
+    /// The name of the variable.
+    pub name: &'static str,
+    /// Its value.
+    pub value: String,
 }
 
 impl ServiceEnvironment {
@@ -170,6 +183,9 @@ impl ServiceEnvironment {
                 }
                 Need::Sockets => spec.sockets.clone_from(&self.sockets.inherited),
             }
+        }
+        for variable in self.service_env.iter().filter(|variable| variable.service == service.name) {
+            spec = spec.env(variable.name, &variable.value);
         }
         for (name, value) in &self.env {
             spec = spec.env(name, value);
