@@ -49,6 +49,9 @@ pub struct Service {
     pub needs: &'static [Need],
 }
 
+/// The service that writes the store, which a mesh may have or not.
+pub const INGEST: &str = "ingest";
+
 /// Every service, in the order in which they are started.
 pub const SERVICES: &[Service] = &[
     Service { name: "edge", tier: Tier::Front, needs: &[Need::Bus, Need::Sockets] },
@@ -56,7 +59,7 @@ pub const SERVICES: &[Service] = &[
     Service { name: "node-info", tier: Tier::Service, needs: &[Need::Bus, Need::Database, Need::NodeIfAny] },
     Service { name: "tx-relay", tier: Tier::Service, needs: &[Need::Bus, Need::Node] },
     Service { name: "export", tier: Tier::Service, needs: &[Need::Bus, Need::Database, Need::History] },
-    Service { name: "ingest", tier: Tier::Service, needs: &[Need::Bus, Need::Database, Need::Node] },
+    Service { name: INGEST, tier: Tier::Service, needs: &[Need::Bus, Need::Database, Need::Node] },
 ];
 
 /// The services that can run: some need a consensus node.

@@ -20,6 +20,8 @@ pub(super) struct InitialData<'a> {
     pub(super) postgres: Option<&'a str>,
     /// The folder to load instead of the demo network.
     pub(super) load: Option<&'a Path>,
+    /// Whether the blocks of a foreign node fill the database.
+    pub(super) is_followed: bool,
     pub(super) demo: &'a DemoArgs,
 }
 
@@ -48,6 +50,7 @@ pub(super) async fn fill(
     if !has_blocks(url).await? {
         return match initial_data.load {
             Some(folder) => store.load(folder).await,
+            None if initial_data.is_followed => Ok(None),
             None => store.write_demo(plan(initial_data.demo)).await,
         };
     }

@@ -16,13 +16,15 @@ use std::{
 
 use mesh_devnode::ReservedPort;
 use mesh_launcher::{
+    Ready, ReplicaSpec,
     bus::Bus,
     control::ControlSocket,
     database::Database,
     home::{Home, Ports, SavedState},
     open_files,
-    services::{SERVICES, ServiceEnvironment, ServiceVariable, Sockets},
-    supervisor::{Group, Supervisor},
+    process::ProcessSpec,
+    services::{INGEST, SERVICES, Service, ServiceEnvironment, ServiceVariable, Sockets},
+    supervisor::{Group, Supervisor, Tier},
 };
 use mesh_node::{CometbftNode, DemoNetwork, devnode_group, prepare_devnode, watch_cometbft};
 
@@ -30,7 +32,7 @@ use crate::{
     cli::{Consensus, PortArgs, UpArgs},
     failure::{Failure, failed},
     migrate::migrate,
-    processes::{APPLICATION, COMETBFT, DEVNODE},
+    processes::{APPLICATION, COMETBFT, DECODER, DEVNODE},
     programs,
     seal::{seal_complete, variables},
     signals,
@@ -40,8 +42,6 @@ use crate::{
 /// How long the services may take from their start to readiness.
 const SERVICES_READY_WITHIN: Duration = Duration::from_secs(60);
 
-/// The service that writes the node's blocks into the store.
-const INGEST: &str = "ingest";
 /// Its variable with the hash of the stored block that the node's first block follows without naming it.
 const AFTER_HASH: &str = "MESH_INGEST_AFTER_HASH";
 
@@ -155,7 +155,7 @@ impl Mesh {
         self.start_services(backing, service_env)?;
         self.start_node()?;
         let own_node = self.node.names().iter().copied();
-        let names: Vec<&str> = SERVICES.iter().map(|service| service.name).chain(own_node).collect();
+        let names: Vec<&str> = self.running().map(|service| service.name).chain(own_node).collect();
         self.supervisor
             .ready(&names, SERVICES_READY_WITHIN)
             .await
@@ -197,7 +197,18 @@ impl Mesh {
         Ok(Backing { database, bus })
     }
 
-    fn start_services(&self, backing: Backing, service_env: Vec<ServiceVariable>) -> Result<(), Failure> {
+    /// The services of this mesh.
+    fn running(&self) -> impl Iterator<Item = &'static Service> {
+        let stores_blocks = self.args.stores_blocks();
+        SERVICES.iter().filter(move |service| stores_blocks || service.name != INGEST)
+    }
+
+    fn start_services(&self, backing: Backing, mut service_env: Vec<ServiceVariable>) -> Result<(), Failure> {
+        if let Some(command) = &self.args.decoder {
+            let (service, name) = (INGEST, "MESH_INGEST_DECODER");
+            service_env.push(ServiceVariable { service, name, value: "nats".to_owned() });
+            self.add(self.decoder(command, &backing.bus)?, 1)?;
+        }
         let around = Arc::new(ServiceEnvironment {
             home: self.home.clone(),
             binaries: self.services.clone(),
@@ -208,12 +219,24 @@ impl Mesh {
             service_env,
             env: self.args.env.clone(),
         });
-        for service in SERVICES {
+        for service in self.running() {
             let count = self.args.replicas.iter().rfind(|count| count.service == service.name);
             let replicas = count.map_or(1, |count| count.replicas);
             self.add(around.group(service), replicas)?;
         }
         Ok(())
+    }
+
+    /// A decoder's process, which finds the bus by its variables. The command is run without a shell, so that
+    /// signals reach the decoder itself.
+    fn decoder(&self, command: &str, bus: &Bus) -> Result<Group, Failure> {
+        let words = shlex::split(command).filter(|words| !words.is_empty());
+        let words = words.ok_or_else(|| Failure::usage(format!("--decoder {command:?} is no command")))?;
+        let mut spec = ProcessSpec::new(format!("{DECODER}-0"), &words[0], self.home.log(DECODER, 0));
+        spec = words[1..].iter().fold(spec, ProcessSpec::arg);
+        spec.env.extend(bus.variables(DECODER));
+        spec.env.extend(self.args.env.clone());
+        Ok(Group::single(DECODER, Tier::Service, ReplicaSpec { spec, ready: Ready::Spawned }))
     }
 
     /// Prepares the node's chain, unless the node runs already. Returns the variables that services need for it.
@@ -258,7 +281,8 @@ impl Mesh {
 
 /// What an empty database is filled with, from the options.
 fn initial_data(args: &UpArgs) -> data::InitialData<'_> {
-    data::InitialData { postgres: args.postgres.as_deref(), load: args.load.as_deref(), demo: &args.demo }
+    let (postgres, load) = (args.postgres.as_deref(), args.load.as_deref());
+    data::InitialData { postgres, load, is_followed: args.node.is_some(), demo: &args.demo }
 }
 
 /// The first token of the subjects of services with these variables.

@@ -27,8 +27,12 @@ const LOOK_AGAIN: Duration = Duration::from_millis(500);
 pub(crate) async fn node(args: NodeArgs) -> Result<(), Failure> {
     let mut signals = signals::watch()?;
     let url = args.database.url()?;
-    let initial_data =
-        data::InitialData { postgres: Some(&url), load: args.load.as_deref(), demo: &args.demo };
+    let initial_data = data::InitialData {
+        postgres: Some(&url),
+        load: args.load.as_deref(),
+        is_followed: false,
+        demo: &args.demo,
+    };
     data::check(&initial_data)?;
     let home = args.home.home()?;
     home.create()?;
