@@ -74,10 +74,10 @@ pub(crate) enum Command {
     Rig(LaboratoryArgs),
     /// Runs everything that CI runs: formatting, lints, tests with real servers, documentation
     Test,
-    /// Writes a block about every second
+    /// Makes a block about every second
     #[command(hide = true)]
     Devnode,
-    /// Judges transactions for CometBFT, and writes its blocks
+    /// Checks and executes transactions for CometBFT
     #[command(hide = true)]
     Application,
 }
