@@ -31,6 +31,8 @@ pub(crate) enum Drill {
     Chaos(ChaosArgs),
     /// Every answer is what the store held at its height, while services and servers come and go
     Truth(TruthArgs),
+    /// Kills and freezes everything between a chain and the store; no row may be missing or there twice
+    Ingest(IngestArgs),
     /// Simulated streams meet every fault there is, a seed each
     Streams(StreamsArgs),
     /// Watches at their limits: some that are never read, as many as an edge takes, an edge that ends
@@ -254,6 +256,17 @@ pub(crate) struct TruthArgs {
     /// Reads a second, whatever becomes of those before
     #[arg(long, value_name = "R", default_value_t = 300, value_parser = clap::value_parser!(u32).range(16..=20_000))]
     pub(crate) rate: u32,
+}
+
+/// Options of `rig ingest`.
+#[derive(Debug, Args)]
+pub(crate) struct IngestArgs {
+    /// How it is played.
+    #[command(flatten)]
+    pub(crate) play: PlayArgs,
+    /// How many processes are killed [default: 1000, or 50 with --short]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) kills: Option<u32>,
 }
 
 /// Options of `rig streams`.

@@ -11,6 +11,7 @@ mod environment;
 mod fates;
 mod faults;
 mod flood;
+mod ingest;
 mod kill;
 mod read_requests;
 mod reads;
@@ -47,6 +48,7 @@ pub(crate) async fn rig(args: &RigArgs) -> Result<(), Failure> {
         Drill::Chaos(args) => chaos::drill(args).await,
         Drill::Rolling(args) => rolling::drill(args).await,
         Drill::Truth(args) => truth::drill(args).await,
+        Drill::Ingest(args) => ingest::drill(args).await,
         Drill::Streams(args) => streams::drill(args).await,
         Drill::Watches(args) => watches::drill(args).await,
     }
