@@ -2,6 +2,7 @@
 
 mod bench;
 mod decoder;
+mod digests;
 mod generated_chain;
 mod metrics;
 mod private;
