@@ -33,8 +33,10 @@ pub(crate) enum Drill {
     Truth(TruthArgs),
     /// Kills and freezes everything between a chain and the store; no row may be missing or there twice
     Ingest(IngestArgs),
+    /// Simulated replicas of ingest bring a chain into a store under faults, a seed each
+    Order(SeedsArgs),
     /// Simulated streams meet every fault there is, a seed each
-    Streams(StreamsArgs),
+    Streams(SeedsArgs),
     /// Watches at their limits: some that are never read, as many as an edge takes, an edge that ends
     Watches(WatchesArgs),
 }
@@ -269,9 +271,9 @@ pub(crate) struct IngestArgs {
     pub(crate) kills: Option<u32>,
 }
 
-/// Options of `rig streams`.
+/// Options of a drill that simulates seeds.
 #[derive(Debug, Args)]
-pub(crate) struct StreamsArgs {
+pub(crate) struct SeedsArgs {
     /// The first seed [default: a new one, which is printed]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,

@@ -7,7 +7,8 @@ use crate::source::Rng;
 /// Time from one block to the next.
 pub(super) const PERIOD: u64 = 400;
 
-const CHAIN: &str = "net-1";
+/// The name of the chain.
+pub(super) const CHAIN: &str = "net-1";
 const OTHER_CHAIN: &str = "net-2";
 
 /// What is wrong with the node's chain.

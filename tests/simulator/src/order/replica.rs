@@ -2,9 +2,9 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use mesh_ingest::order::{Action, Event, Head, Link, Order, Settings};
+use mesh_ingest::order::{Action, Event, Head, Link, NotStored, Order, Settings, Ticket};
 
-use super::store::Transaction;
+use super::{node::CHAIN, store::Transaction};
 
 const FETCH_AHEAD: usize = 4;
 const HELD_BYTES: usize = 30_000;
@@ -25,6 +25,8 @@ pub(super) struct Replica {
     /// The number of its only valid wake-up.
     pub(super) wake_up: u64,
     is_halted: bool,
+    /// Whether the node last showed another chain's name.
+    is_other_chain: bool,
 }
 
 impl Replica {
@@ -40,6 +42,7 @@ impl Replica {
             held: BTreeMap::new(),
             wake_up: 0,
             is_halted: false,
+            is_other_chain: false,
         }
     }
 
@@ -49,19 +52,47 @@ impl Replica {
     }
 
     /// Handles an event as the actor does.
-    pub(super) fn on(&mut self, event: Event, now: u64) {
+    ///
+    /// # Errors
+    /// It keeps blocks that follow another block than the stored one.
+    pub(super) fn on(&mut self, event: Event, now: u64) -> Result<(), String> {
+        let mut has_other_branch = false;
         match &event {
+            Event::Node(chain_id, ..) => self.is_other_chain = chain_id != CHAIN,
+            Event::NodeUnavailable(_) => self.is_other_chain = false,
+            Event::Store(_, Some(head)) => {
+                let held = self.held.get(&head.height).filter(|_| self.order.holds(head.height));
+                has_other_branch = held.is_some_and(|(link, _)| link.hash != head.hash);
+            }
             Event::Fetched(height, ticket, link) if self.order.expects(*height, *ticket) => {
                 self.held.insert(*height, (link.clone(), false));
             }
-            Event::Decoded(height, ticket, _) if self.order.expects(*height, *ticket) => {
-                if let Some((_, is_decoded)) = self.held.get_mut(height) {
-                    *is_decoded = true;
-                }
-            }
             _ => {}
         }
+        let unavailable = matches!(
+            event,
+            Event::NodeUnavailable(_)
+                | Event::StoreUnavailable(_)
+                | Event::NotStored(NotStored::Unavailable(_))
+        );
         self.order.on(event, self.time(now));
+        if unavailable && self.order.check().is_ok() {
+            return Err("a replica is ready without a server".to_owned());
+        }
+        let is_kept = has_other_branch && self.held.keys().any(|height| self.order.holds(*height));
+        if is_kept { Err("blocks of another branch than the stored one are kept".to_owned()) } else { Ok(()) }
+    }
+
+    /// Takes the decoded form of a block as it was when the decoder was asked.
+    pub(super) fn decoded(&mut self, height: u64, ticket: Ticket, link: Link) {
+        if self.order.expects(height, ticket) {
+            self.held.insert(height, (link, true));
+        }
+    }
+
+    /// The block that is to be decoded.
+    pub(super) fn fetched(&self, height: u64) -> Option<Link> {
+        self.held.get(&height).map(|(link, _)| link.clone())
     }
 
     /// The next action, with the transaction if it is one.
@@ -71,7 +102,14 @@ impl Replica {
     pub(super) fn next(&mut self, now: u64) -> Result<Option<(Action, Option<Transaction>)>, String> {
         let Some(action) = self.order.next(self.time(now)) else { return Ok(None) };
         let held = |height: &u64, wanted| self.held.get(height).filter(|(_, decoded)| *decoded == wanted);
+        let known = self.head.as_ref().map_or(0, |head| head.height);
         let transaction = match action {
+            Action::Fetch(height, _) if self.is_other_chain && known > 0 => {
+                return Err(format!("block {height} is fetched from a node of another chain"));
+            }
+            Action::Fetch(height, _) | Action::Decode(height, _) if height <= known => {
+                return Err(format!("block {height} is worked on, the store is at {known}"));
+            }
             Action::Decode(height, _) if held(&height, false).is_none() => {
                 return Err(format!("block {height} is to be decoded and is not held"));
             }

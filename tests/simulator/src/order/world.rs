@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use mesh_ingest::order::{Action, Event, NotDecoded, NotFetched, NotStored, Reason};
+use mesh_ingest::order::{Action, Event, Link, NotDecoded, NotFetched, NotStored, Reason, Ticket};
 
 use super::{
     OrderTotals,
@@ -54,6 +54,8 @@ enum Work {
     Announcement,
     /// An action is answered by what is then the case.
     Answer(Action),
+    /// A block, as it was when the decoder was asked.
+    Decode(u64, Ticket, Link),
     Store(Transaction),
     /// An action is answered by what was the case at its beginning.
     Deliver(Event),
@@ -141,7 +143,7 @@ impl World {
         }
         for replica in &self.replicas {
             if let Some(halt) = replica.order.halt() {
-                return Err(format!("a replica is still {halt}, {:?} at {}", replica.order, self.now));
+                return Err(format!("a replica is still {halt}"));
             }
             replica.order.check().map_err(|error| format!("a replica is not ready: {error}"))?;
         }
@@ -188,21 +190,34 @@ impl World {
                 self.rng.chance(700).then(|| Event::Announced(self.node.latest(self.now)))
             }
             Work::Answer(action) => Some(self.answer(index, &action)),
+            Work::Decode(height, ticket, link) => {
+                let event = self.decode(height, ticket);
+                if matches!(event, Event::Decoded(..)) {
+                    self.replicas[index].decoded(height, ticket, link);
+                }
+                Some(event)
+            }
             Work::Store(transaction) => Some(self.append(index, &transaction)?),
             Work::Deliver(event) => Some(event),
         };
         if let Some(event) = event {
-            self.replicas[index].on(event, self.now);
+            self.replicas[index].on(event, self.now)?;
         }
         while let Some((action, transaction)) = self.replicas[index].next(self.now)? {
             // Some answers take so long that their question has become another one.
-            let delay = if self.rng.chance(20) { self.rng.below(3_000) } else { self.rng.below(30) };
+            let delay = if self.rng.chance(50) { self.rng.below(3_000) } else { self.rng.below(30) };
             let work = match transaction {
                 Some(transaction) => Work::Store(transaction),
                 None if matches!(action, Action::Fetch(..)) && self.rng.chance(500) => {
                     Work::Deliver(self.answer(index, &action))
                 }
-                None => Work::Answer(action),
+                None => match action {
+                    Action::Decode(height, ticket) => match self.replicas[index].fetched(height) {
+                        Some(link) => Work::Decode(height, ticket, link),
+                        None => return Err(format!("block {height} is decoded and not there")),
+                    },
+                    action => Work::Answer(action),
+                },
             };
             self.start(index, 1 + delay, work);
         }
@@ -216,7 +231,7 @@ impl World {
         Ok(())
     }
 
-    /// The answer to an action other than a transaction.
+    /// The answer to a read of the store, a fetch or a decoding.
     fn answer(&mut self, index: usize, action: &Action) -> Event {
         let text = || "unavailable".to_owned();
         match *action {
@@ -229,14 +244,20 @@ impl World {
                 Some(error) => Event::NotFetched(height, ticket, error),
                 None => Event::Fetched(height, ticket, self.node.link(height, self.now, &mut self.rng)),
             },
-            Action::Decode(height, ticket) if self.is_unavailable(DECODER) => {
-                Event::NotDecoded(height, ticket, NotDecoded::Unavailable(text()))
-            }
-            Action::Decode(height, ticket) if self.is_wrong(height, Wrong::Undecodable) => {
-                Event::NotDecoded(height, ticket, NotDecoded::Never(Reason::Decode, "wrong".to_owned()))
-            }
-            Action::Decode(height, ticket) => Event::Decoded(height, ticket, self.rng.below(900) as usize),
+            Action::Decode(height, ticket) => self.decode(height, ticket),
         }
+    }
+
+    fn decode(&mut self, height: u64, ticket: Ticket) -> Event {
+        if self.is_unavailable(DECODER) {
+            let error = NotDecoded::Unavailable("unavailable".to_owned());
+            return Event::NotDecoded(height, ticket, error);
+        }
+        if self.is_wrong(height, Wrong::Undecodable) {
+            let error = NotDecoded::Never(Reason::Decode, "wrong".to_owned());
+            return Event::NotDecoded(height, ticket, error);
+        }
+        Event::Decoded(height, ticket, self.rng.below(900) as usize)
     }
 
     fn not_fetched(&mut self, height: u64) -> Option<NotFetched> {

@@ -1,7 +1,7 @@
 //! Section "catch-up": rows a second of an `ingest` that is far behind its chain, compared with psql's COPY of the
 //! same rows into the same tables: one COPY for each table, all in one transaction.
 
-use std::{cell::RefCell, time::Duration};
+use std::{cell::OnceCell, time::Duration};
 
 use mesh::{
     failure::{Failure, cannot},
@@ -42,7 +42,7 @@ struct Case {
     chain: ChainArgs,
     node: MeasuredProcess,
     prepared: PreparedRows,
-    digests: RefCell<Option<Digests>>,
+    digests: OnceCell<Digests>,
 }
 
 /// Runs the comparison.
@@ -60,7 +60,7 @@ pub(super) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
         let [node] = &fixture.mesh.watch(&[name])[..] else {
             return Err(Failure::failed("there is no node"));
         };
-        cases.push(Case { chain: args, node: node.clone(), prepared, digests: RefCell::default() });
+        cases.push(Case { chain: args, node: node.clone(), prepared, digests: OnceCell::new() });
         ports.push(port);
     }
     let [small, large] = &cases[..] else { return Err(Failure::failed("there are two cases")) };
@@ -87,8 +87,7 @@ async fn begin(fixture: &Fixture<'_>) -> Result<Database, Failure> {
 /// Checks that all rounds store the same, and drops the database.
 async fn end(fixture: &Fixture<'_>, case: &Case, database: &Database) -> Result<(), Failure> {
     let found = Digests::read(&connect(database).await?).await?;
-    let mut digests = case.digests.borrow_mut();
-    let differences = found.differences(digests.get_or_insert_with(|| Digests::clone(&found)));
+    let differences = found.differences(case.digests.get_or_init(|| found.clone()));
     if let Some(difference) = differences.first() {
         return Err(Failure::failed(format!("the sides store different rows: {difference}")));
     }
