@@ -1,9 +1,13 @@
 //! The laboratory: benchmarks and long drills of the mesh. `mesh bench` and `mesh rig` start it.
 
 mod bench;
+mod decoder;
+mod digests;
 mod empty_blocks;
+mod generated_chain;
 mod metrics;
 mod private;
+mod private_ingest;
 mod private_node;
 mod rig;
 mod synthetic;
@@ -14,6 +18,7 @@ use std::process::ExitCode;
 
 use bench::args::{BaselineArgs, BenchArgs};
 use clap::{Parser, Subcommand};
+use generated_chain::ChainArgs;
 use mesh::failure::Failure;
 use rig::args::RigArgs;
 
@@ -36,6 +41,12 @@ enum Command {
     /// Serves what `bench` compares the product with
     #[command(hide = true)]
     Baseline(BaselineArgs),
+    /// Serves a generated chain as a consensus node does
+    #[command(hide = true)]
+    Chain(ChainArgs),
+    /// Decodes blocks on the bus
+    #[command(hide = true)]
+    Decoder,
 }
 
 fn main() -> ExitCode {
@@ -48,6 +59,8 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Bench(args) => bench::bench(&args).await,
         Command::Rig(args) => rig::rig(&args).await,
         Command::Baseline(args) => bench::baseline::run(args.kind).await,
+        Command::Chain(args) => generated_chain::run(args).await,
+        Command::Decoder => decoder::run().await,
     }
 }
 

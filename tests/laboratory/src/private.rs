@@ -18,7 +18,7 @@ use mesh_launcher::{
     database::Database,
     home::Home,
     let_enter,
-    services::{self, ServiceEnvironment, Sockets},
+    services::{self, Service, ServiceEnvironment, Sockets},
     supervisor::{Group, Supervisor},
 };
 use mesh_problem::error_chain;
@@ -196,7 +196,7 @@ impl PrivateMesh {
     }
 
     /// The environment that services are started in.
-    fn service_environment(
+    pub(crate) fn service_environment(
         &self,
         servers: &Servers,
         layout: &Layout<'_>,
@@ -220,13 +220,30 @@ impl PrivateMesh {
         service: &str,
         name: &str,
     ) -> Result<(Group, SocketAddr), Failure> {
+        let service =
+            services::find(service).ok_or_else(|| Failure::failed(format!("there is no {service}")))?;
+        self.group_named(environment, service, name)
+    }
+
+    /// Like [`PrivateMesh::service_named`], for any service.
+    pub(crate) fn group_named(
+        &self,
+        environment: ServiceEnvironment,
+        service: &'static Service,
+        name: &str,
+    ) -> Result<(Group, SocketAddr), Failure> {
         let home = Home::at(self.folder.path().join(name));
         let home = home.map_err(|error| cannot("use a temporary folder", &error))?;
         home.create().map_err(|error| Failure::failed(error.to_string()))?;
-        let service =
-            services::find(service).ok_or_else(|| Failure::failed(format!("there is no {service}")))?;
         let environment = Arc::new(ServiceEnvironment { home, sockets: sockets()?, ..environment });
         Ok((Group { name: name.to_owned(), ..environment.group(service) }, environment.sockets.http))
+    }
+
+    /// The log files of the replicas of [`PrivateMesh::group_named`].
+    pub(crate) fn group_logs(&self, name: &str, replicas: u32) -> Vec<PathBuf> {
+        let home = Home::at(self.folder.path().join(name));
+        let log = |replica| Some(home.as_ref().ok()?.log(name, replica));
+        (0..replicas).filter_map(log).collect()
     }
 
     /// Adds processes to the supervisor, which starts them and keeps them running.

@@ -23,7 +23,9 @@ fn play(args: &[&str]) -> (Value, String) {
     let built = Path::new(env!("CARGO_BIN_EXE_laboratory"));
     // Copied by another process: a child that another test forks meanwhile would inherit the file open for
     // writing, and such a file cannot be executed (ETXTBSY).
-    for name in ["laboratory", "mesh"].into_iter().chain(SERVICES.iter().map(|service| service.name)) {
+    for name in
+        ["laboratory", "mesh", "ingest"].into_iter().chain(SERVICES.iter().map(|service| service.name))
+    {
         let program = built.with_file_name(name);
         assert!(program.exists(), "there is no {}: run `cargo build --workspace` first", program.display());
         assert!(Command::new("cp").arg(program).arg(folder.path()).status().unwrap().success());
@@ -141,17 +143,41 @@ fn every_answer_under_faults_is_what_the_store_held() {
     assert_eq!(run["found"]["bars"].as_array().unwrap().len(), 9, "{stdout}");
 }
 
+/// One run with the built-in decoder and one with decoders on the bus.
 #[test]
-fn simulated_streams_meet_every_fault() {
+fn the_store_has_every_block_once_whatever_is_killed() {
+    let (figures, stdout) =
+        play(&["ingest", "--seed", "0", "--short", "--runs", "2", "--kills", "25", "--slack", "4"]);
+    for run in figures["runs"].as_array().unwrap() {
+        let count = |name: &str| run[name].as_u64().unwrap();
+        assert!(count("kills") >= 25 && count("blocks") > 20 && count("rows") > 200, "{stdout}");
+        assert_eq!(run["bars"].as_array().unwrap().len(), 9, "{stdout}");
+    }
+}
+
+fn sweep(drill: &str, seed: &str, runs: &str) -> Value {
     let _guard = exclusive();
     let folder = tempfile::tempdir().unwrap();
     let figures = folder.path().join("figures.json");
     let mut rig = Command::new(env!("CARGO_BIN_EXE_laboratory"));
-    rig.args(["rig", "streams", "--seed", "20000", "--runs", "1000", "--json"]).arg(&figures);
+    rig.args(["rig", drill, "--seed", seed, "--runs", runs, "--json"]).arg(&figures);
     let output = rig.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let figures: Value = serde_json::from_slice(&std::fs::read(figures).unwrap()).unwrap();
+    serde_json::from_slice(&std::fs::read(figures).unwrap()).unwrap()
+}
+
+#[test]
+fn simulated_streams_meet_every_fault() {
+    let figures = sweep("streams", "20000", "1000");
     let count = |name: &str| figures[name].as_u64().unwrap();
     assert_eq!((count("firstSeed"), count("seeds"), count("whole") + count("broken")), (20_000, 1000, 1000));
     assert!(count("again") > 100 && figures["failure"].is_null(), "{figures}");
+}
+
+#[test]
+fn simulated_replicas_of_ingest_meet_every_fault() {
+    let figures = sweep("order", "20000", "200");
+    let count = |name: &str| figures[name].as_u64().unwrap();
+    assert_eq!((count("firstSeed"), count("seeds")), (20_000, 200));
+    assert!(count("moved") > 50 && count("halts") > 50 && figures["failure"].is_null(), "{figures}");
 }

@@ -28,7 +28,8 @@ fn wrong_usage_is_one_sentence_and_code_2() {
         &["hot", "splice, first-byte"],
     );
     fails(&["bench", "exports", "--megabytes", "0"], 2, &["--megabytes"]);
-    fails(&["rig"], 2, &["reads", "kill", "fates", "streams"]);
+    fails(&["rig"], 2, &["reads", "kill", "fates", "ingest", "streams"]);
+    fails(&["rig", "ingest", "--kills", "0"], 2, &["--kills"]);
     fails(&["rig", "nothing"], 2, &["nothing"]);
     fails(&["rig", "reads", "--rate", "0"], 2, &["--rate"]);
     fails(&["rig", "streams", "--runs", "0"], 2, &["--runs"]);

@@ -5,6 +5,7 @@
 //! Sizes are a thousandth of the real ones, times are in simulated microseconds, and no real time passes.
 
 mod faults;
+mod order;
 mod replica;
 mod source;
 mod world;
@@ -19,6 +20,7 @@ use mesh_bus::stream::{
 };
 
 pub use self::faults::{Fault, PerFault};
+pub use self::order::{OrderTotals, simulate_order};
 use self::{
     source::{Rng, STREAM, Source},
     world::World,

@@ -21,6 +21,7 @@ mod mesh;
 mod network;
 mod node;
 mod node_setup;
+pub mod scripted_node;
 mod secrets;
 mod servers;
 mod service;

@@ -5,8 +5,6 @@
 //! takes over when the store stands still for [`PATIENCE`] although the node has more. Two replicas that store
 //! at the same time do no harm, because the store refuses blocks that do not continue its head.
 
-#[cfg(test)]
-mod simulator;
 mod slot;
 mod types;
 
@@ -262,8 +260,9 @@ impl Order {
     fn on_not_fetched(&mut self, height: u64, error: NotFetched, now: Duration) {
         let slot = match error {
             NotFetched::TooHigh => {
-                // A false announcement, or another node's; the next status says how far this one is.
-                self.slots.remove(&height);
+                // A false announcement, or another node's; the next status says how far this one is. Blocks above it
+                // came from a node that has more; without this one they would wait without an end.
+                self.slots.split_off(&height);
                 if let Some(node) = &mut self.node {
                     node.latest = node.latest.min(height.saturating_sub(1));
                 }
@@ -435,11 +434,14 @@ impl Order {
         }
         let (next, latest) = (self.next_height()?, self.node.as_ref()?.latest);
         let most = self.settings.fetch_ahead;
-        let (mut fetching, mut decoding, mut held, mut first_due) = (0, 0, 0, None);
+        let (mut fetching, mut decoding, mut pending, mut held, mut first_due) = (0, 0, 0, 0, None);
         for (height, slot) in &self.slots {
             fetching += usize::from(matches!(slot, Slot::Fetching { .. }));
             decoding += usize::from(matches!(slot, Slot::Decoding { .. }));
-            held += slot.link().map_or(0, |link| link.bytes);
+            match slot.link() {
+                Some(link) => held += link.bytes,
+                None => pending += 1,
+            }
             if first_due.is_none() && slot.due().is_some_and(|due| due <= now) {
                 let is_fetched = matches!(slot, Slot::Fetched { .. });
                 let is_free = if is_fetched { decoding < most } else { fetching < most };
@@ -451,11 +453,11 @@ impl Order {
         {
             return Some(action);
         }
-        // The next block is fetched whatever is held.
+        // The next block is fetched whatever is held. Blocks that wait for another attempt have their room already.
         let height = self.slots.last_key_value().map_or(next, |(height, _)| height + 1).max(next);
-        let has_room = held + (fetching + 1) * self.usual_bytes <= self.settings.held_bytes
+        let has_room = held + (pending + 1) * self.usual_bytes <= self.settings.held_bytes
             && self.slots.len() < MAX_SLOTS;
-        if height > latest || fetching >= most || !has_room && height != next {
+        if height > latest || pending >= most || !has_room && height != next {
             return None;
         }
         self.slots.insert(height, Slot::Wanted { at: now, without_results_since: None });

@@ -5,15 +5,14 @@ use std::io::Read;
 use async_nats::HeaderMap;
 use flate2::read::GzDecoder;
 use futures_util::StreamExt;
-use mesh_testbed::{Database, NatsServer, nats};
+use mesh_testbed::{
+    Database, NatsServer, nats,
+    scripted_node::{Chain, Version, event},
+};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use crate::{
-    SOON,
-    chain::{Chain, Version, event},
-    configure, stored, text,
-};
+use crate::{SOON, configure, stored, text};
 
 /// A decoder whose reply is what this function returns for a block: rows, or an error.
 async fn decode(

@@ -1,14 +1,13 @@
 //! What halts the work: it is named, nothing of it is written, and it ends when the cause is corrected (N9,
 //! N10).
 
-use mesh_testbed::{Database, eventually};
+use mesh_testbed::{
+    Database, eventually,
+    scripted_node::{Chain, Version, event, hash, trade},
+};
 use serde_json::Value;
 
-use crate::{
-    SOON,
-    chain::{Chain, Version, event, hash, trade},
-    configure, stored, text,
-};
+use crate::{SOON, configure, stored, text};
 
 /// A cause of a halt at block 4, its correction, the reason and a part of its text.
 type Cause = (fn(&Chain), fn(&Chain), &'static str, &'static str);

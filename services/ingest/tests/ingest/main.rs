@@ -2,7 +2,6 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod chain;
 mod decoders;
 mod halts;
 mod replicas;
@@ -10,10 +9,8 @@ mod rows;
 
 use std::time::Duration;
 
-use mesh_testbed::{Database, Service, ServiceSetup, retry};
+use mesh_testbed::{Database, Service, ServiceSetup, retry, scripted_node::Chain};
 use tokio_postgres::Client;
-
-use crate::chain::Chain;
 
 /// Longest time for something that takes a moment.
 const SOON: Duration = Duration::from_secs(15);

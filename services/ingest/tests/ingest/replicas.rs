@@ -3,13 +3,12 @@
 use std::time::{Duration, Instant};
 
 use mesh_launcher::process::Signal;
-use mesh_testbed::Database;
-
-use crate::{
-    SOON,
-    chain::{Chain, Version, trade},
-    configure, stored, text,
+use mesh_testbed::{
+    Database,
+    scripted_node::{Chain, Version, trade},
 };
+
+use crate::{SOON, configure, stored, text};
 
 #[tokio::test]
 async fn the_other_replica_continues_when_one_is_killed_or_frozen() {

@@ -2,14 +2,13 @@
 
 use std::time::Duration;
 
-use mesh_testbed::Database;
+use mesh_testbed::{
+    Database,
+    scripted_node::{Chain, Version, event, hash, trade},
+};
 use sha2::{Digest, Sha256};
 
-use crate::{
-    SOON,
-    chain::{Chain, Version, event, hash, trade},
-    configure, stored, text,
-};
+use crate::{SOON, configure, stored, text};
 
 /// Rows of `trades` in one line each: sequence, transaction, price, time behind the block's.
 const TRADES: &str = "SELECT coalesce(string_agg(concat_ws(' ', seq_num, left(tx_hash, 4), price,

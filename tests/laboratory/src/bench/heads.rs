@@ -35,7 +35,7 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 const OTHER: &str = "edge-other";
 
 /// Block heights, each with the time when it was written or first seen.
-type Seen = Vec<(u64, Instant)>;
+pub(super) type Seen = Vec<(u64, Instant)>;
 
 /// Runs the measurement.
 pub(super) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
@@ -44,7 +44,8 @@ pub(super) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
     let edges = [fixture.edges.cached, fixture.mesh.start_edge(servers, OTHER).await?];
     let path = withdrawals::paths(servers, 1).await?[0].clone();
     let (newest, watched) = watch::channel(None);
-    let polling = edges.map(|edge| tokio::spawn(poll(format!("http://{edge}{path}"), watched.clone())));
+    let polling =
+        edges.map(|edge| tokio::spawn(poll(format!("http://{edge}{path}"), watched.clone(), POLL_INTERVAL)));
     let written = write(servers).await?;
     newest.send_replace(written.last().map(|(height, _)| *height));
     let mut delays = Vec::new();
@@ -81,7 +82,11 @@ async fn write(servers: &Servers) -> Result<Seen, Failure> {
 }
 
 /// Polls an edge and records each new height, until the last block has been seen.
-async fn poll(url: String, last: watch::Receiver<Option<u64>>) -> Result<Seen, Failure> {
+pub(super) async fn poll(
+    url: String,
+    last: watch::Receiver<Option<u64>>,
+    pause: Duration,
+) -> Result<Seen, Failure> {
     let client = reqwest::Client::builder().no_proxy().timeout(TIMEOUT).build();
     let client = client.map_err(|error| cannot("make an HTTP client", &error))?;
     let mut seen = Seen::new();
@@ -97,13 +102,13 @@ async fn poll(url: String, last: watch::Receiver<Option<u64>>) -> Result<Seen, F
         }
         // The client reuses the connection only after the whole body was read.
         answer.bytes().await.map_err(|error| cannot("read an answer", &error))?;
-        sleep(POLL_INTERVAL).await;
+        sleep(pause).await;
     }
     Ok(seen)
 }
 
-/// Milliseconds from each block's COMMIT until it or a newer one was seen; infinite when it never was.
-fn delays_ms(written: &[(u64, Instant)], seen: &[(u64, Instant)]) -> Vec<f64> {
+/// Milliseconds from the time of each block until it or a newer one was seen; infinite when it never was.
+pub(super) fn delays_ms(written: &[(u64, Instant)], seen: &[(u64, Instant)]) -> Vec<f64> {
     let delay = |(height, committed): &(u64, Instant)| {
         let (_, at) = seen.iter().find(|(shown, _)| shown >= height)?;
         Some(at.saturating_duration_since(*committed).as_secs_f64() * 1e3)

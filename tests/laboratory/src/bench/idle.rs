@@ -15,18 +15,35 @@ use super::{
     section::{Line, Section},
     sections::SectionName,
 };
-use crate::private::{Layout, PrivateMesh, UNCACHED_EDGE};
+use crate::{
+    private::{Layout, PrivateMesh, Servers, UNCACHED_EDGE},
+    private_ingest::INGEST,
+};
 
 /// How long a mesh must be unused before it counts as idle.
-const SETTLED: Duration = Duration::from_secs(15);
+pub(super) const SETTLED: Duration = Duration::from_secs(15);
 const LENGTH: Duration = Duration::from_secs(30);
 
+/// The servers of the suite.
+pub(super) struct Fixture<'a> {
+    pub(super) mesh: &'a PrivateMesh,
+    pub(super) servers: Servers,
+}
+
+impl<'a> Fixture<'a> {
+    pub(super) async fn start(mesh: &'a PrivateMesh) -> Result<Self, Failure> {
+        Ok(Self { mesh, servers: mesh.start_servers().await? })
+    }
+}
+
 /// Starts one replica of each service with a node that makes no blocks, and measures them after a while.
-pub(super) async fn measure(mesh: &PrivateMesh) -> Result<Section, Failure> {
-    let servers = mesh.start_servers().await?;
-    let node = mesh.start_node(&servers, &[("MESH_DEVNODE_BLOCK_MS", "86400000")]).await?;
+pub(super) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
+    let Fixture { mesh, servers } = fixture;
+    let node = mesh.start_node(servers, &[("MESH_DEVNODE_BLOCK_MS", "86400000")]).await?;
     let node_url = Some(format!("http://{}", node.address()));
-    mesh.start_services(&servers, &Layout { node_url, ..Layout::default() }).await?;
+    // `ingest` is measured by the section "following".
+    let replicas = [(INGEST.name, 0)];
+    mesh.start_services(servers, &Layout { node_url, replicas: &replicas, ..Layout::default() }).await?;
     let stop = Request::Stop { name: UNCACHED_EDGE.to_owned(), replica: None };
     if let Answer::Refused { reason } = mesh.supervisor.answer(stop).await {
         return Err(Failure::failed(reason));
@@ -58,6 +75,6 @@ pub(super) async fn measure(mesh: &PrivateMesh) -> Result<Section, Failure> {
     Ok(Section::new(SectionName::Idle, "idle: a mesh that nobody uses", &lines, "", &found))
 }
 
-fn resident_mib(process: &MeasuredProcess) -> f64 {
+pub(super) fn resident_mib(process: &MeasuredProcess) -> f64 {
     cost::memory_kib(process.pid).map_or(f64::NAN, |kib| kib as f64 / 1024.0)
 }

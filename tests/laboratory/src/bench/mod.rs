@@ -12,9 +12,11 @@ mod cost;
 mod deep_pages;
 mod distinct;
 mod exports;
+mod following;
 mod heads;
 mod hot;
 mod idle;
+mod ingest;
 mod load;
 mod meter;
 mod page;
@@ -94,8 +96,8 @@ enum Fixture<'a> {
     Exports(Box<exports::Fixture<'a>>),
     Relay(Box<relay::Fixture<'a>>),
     Watch(Box<watching::Fixture<'a>>),
-    /// It is started by its only section.
-    Rest(&'a PrivateMesh),
+    Ingest(Box<ingest::Fixture<'a>>),
+    Rest(Box<idle::Fixture<'a>>),
     /// The section "page" needs no server.
     None,
 }
@@ -110,7 +112,8 @@ impl<'a> Fixture<'a> {
                 Self::Exports(Box::new(exports::Fixture::start(mesh, names, args).await?))
             }
             Some(Suite::Watch) => Self::Watch(Box::new(watching::Fixture::start(mesh, args).await?)),
-            Some(Suite::Rest) => Self::Rest(mesh),
+            Some(Suite::Ingest) => Self::Ingest(Box::new(ingest::Fixture::start(mesh, args).await?)),
+            Some(Suite::Rest) => Self::Rest(Box::new(idle::Fixture::start(mesh).await?)),
             Some(Suite::Relay) => Self::Relay(Box::new(relay::Fixture::start(mesh, args).await?)),
             _ => Self::None,
         })
@@ -127,7 +130,10 @@ impl<'a> Fixture<'a> {
             (SectionName::Lists, Self::Reads(fixture)) => plain::lists(fixture).await,
             (SectionName::Points, Self::Reads(fixture)) => plain::points(fixture).await,
             (SectionName::Distinct, Self::Reads(fixture)) => distinct::measure(fixture).await,
-            (SectionName::Idle, Self::Rest(mesh)) => idle::measure(mesh).await,
+            (SectionName::Idle, Self::Rest(fixture)) => idle::measure(fixture).await,
+            (SectionName::Following, Self::Rest(fixture)) => following::measure(fixture).await,
+            (SectionName::CatchUp, Self::Ingest(fixture)) => fixture.catch_up().await,
+            (SectionName::Front, Self::Ingest(fixture)) => fixture.front().await,
             (SectionName::Depth, Self::Reads(fixture)) => deep_pages::measure(fixture).await,
             (SectionName::Heads, Self::Reads(fixture)) => heads::measure(fixture).await,
             (SectionName::Telling, Self::Reads(fixture)) => telemetry_overhead::measure(fixture).await,

@@ -14,6 +14,8 @@ pub(crate) enum Suite {
     Relay,
     /// Watches, against polling
     Watch,
+    /// A chain's blocks on their way into the store
+    Ingest,
     /// A mesh that nobody uses
     Rest,
     /// All of them, one after the other
@@ -71,8 +73,14 @@ pub(crate) enum SectionName {
     WatchQuiet,
     /// Single rows beside ten thousand watchers
     WatchBeside,
+    /// Rows a second while catching up with a chain, against psql's COPY of the same rows
+    CatchUp,
+    /// The time from a block at the node until a read at an edge shows it
+    Front,
     /// Processor time and memory of an idle mesh
     Idle,
+    /// Processor time and memory of ingest while blocks without rows come
+    Following,
 }
 
 /// A required bound with a goal.
@@ -144,6 +152,9 @@ impl SectionName {
             ),
             Self::WatchQuiet => (Suite::Watch, vec![at_most(0.0, 0.0), at_most(0.25, 0.2)]),
             Self::WatchBeside => (Suite::Watch, vec![at_most(1.25, 1.1)]),
+            Self::CatchUp => (Suite::Ingest, vec![at_least(0.5, 0.7), at_least(0.5, 0.7)]),
+            Self::Front => (Suite::Ingest, vec![at_most(100.0, 50.0)]),
+            Self::Following => (Suite::Rest, vec![at_most(1.0, 0.5), at_most(12.0, 10.0)]),
             Self::Idle => (Suite::Rest, vec![at_most(6.0, 2.5), at_most(90.0, 75.0)]),
         }
     }

@@ -31,8 +31,12 @@ pub(crate) enum Drill {
     Chaos(ChaosArgs),
     /// Every answer is what the store held at its height, while services and servers come and go
     Truth(TruthArgs),
+    /// Kills and freezes everything between a chain and the store; no row may be missing or there twice
+    Ingest(IngestArgs),
+    /// Simulated replicas of ingest bring a chain into a store under faults, a seed each
+    Order(SeedsArgs),
     /// Simulated streams meet every fault there is, a seed each
-    Streams(StreamsArgs),
+    Streams(SeedsArgs),
     /// Watches at their limits: some that are never read, as many as an edge takes, an edge that ends
     Watches(WatchesArgs),
 }
@@ -256,9 +260,20 @@ pub(crate) struct TruthArgs {
     pub(crate) rate: u32,
 }
 
-/// Options of `rig streams`.
+/// Options of `rig ingest`.
 #[derive(Debug, Args)]
-pub(crate) struct StreamsArgs {
+pub(crate) struct IngestArgs {
+    /// How it is played.
+    #[command(flatten)]
+    pub(crate) play: PlayArgs,
+    /// How many processes are killed [default: 1000, or 50 with --short]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) kills: Option<u32>,
+}
+
+/// Options of a drill that simulates seeds.
+#[derive(Debug, Args)]
+pub(crate) struct SeedsArgs {
     /// The first seed [default: a new one, which is printed]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,

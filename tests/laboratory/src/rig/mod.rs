@@ -11,13 +11,16 @@ mod environment;
 mod fates;
 mod faults;
 mod flood;
+mod ingest;
 mod kill;
+mod order;
 mod read_requests;
 mod reads;
 mod report;
 mod resource_usage;
 mod rolling;
 mod streams;
+mod sweep;
 mod traffic;
 mod truth;
 mod watches;
@@ -47,6 +50,8 @@ pub(crate) async fn rig(args: &RigArgs) -> Result<(), Failure> {
         Drill::Chaos(args) => chaos::drill(args).await,
         Drill::Rolling(args) => rolling::drill(args).await,
         Drill::Truth(args) => truth::drill(args).await,
+        Drill::Ingest(args) => ingest::drill(args).await,
+        Drill::Order(args) => order::drill(args).await,
         Drill::Streams(args) => streams::drill(args).await,
         Drill::Watches(args) => watches::drill(args).await,
     }

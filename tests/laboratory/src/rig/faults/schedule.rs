@@ -244,7 +244,7 @@ mod tests {
             }
         }
         assert!(seen.contains("restart the bus") && seen.contains("restart the database"));
-        assert_eq!(links().len(), 1 + 2 * (1 + 2 + 3 + 2 + 2));
+        assert_eq!(links().len(), 1 + 2 * (1 + 2 + 3 + 2 + 2 + 3));
         // The short form meets every kind.
         let short = RandomSchedule { length: 6 * SECOND, every: SECOND, lasts: SECOND, busy: SECOND };
         let short = short.draw(&mut SmallRng::seed_from_u64(1));

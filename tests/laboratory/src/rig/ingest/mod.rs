@@ -1,0 +1,288 @@
+//! `mesh rig ingest`: everything between a chain and the store is killed and frozen in random order while the
+//! chain continues. The store must end with the rows that an undisturbed run writes.
+//!
+//! An odd seed uses two decoders on the bus, an even one the built-in decoder.
+
+mod takeover;
+
+use std::{collections::BTreeMap, future::pending, time::Duration};
+
+use mesh::{
+    failure::{Failure, cannot},
+    processes::{NATS, POSTGRES},
+    terminal::print_line,
+};
+use mesh_devnode::ReservedPort;
+use rand::{Rng as _, SeedableRng as _, rngs::SmallRng, seq::IndexedRandom as _};
+use rustix::process::Signal;
+use tokio::time::Instant;
+
+use self::takeover::Takeovers;
+use super::{
+    engine::{RESTARTED_SOON, Run, on_private_mesh, repeat},
+    faults::{
+        injector::{FaultInjector, InjectedFault},
+        schedule::{Fault, ScheduledFault, Target},
+    },
+    report::{self, Column},
+    seed,
+};
+use crate::{
+    digests::Digests,
+    generated_chain::{ChainArgs, now_ms},
+    metrics,
+    private::{PrivateMesh, Servers},
+    private_ingest::{CHAIN, DECODER, INGEST, Ingest, connect, head, stored},
+    rig::args::{IngestArgs, PlayArgs},
+};
+
+/// The report of a run.
+type Report = report::Report<Vec<Column>>;
+
+const REPLICAS: u32 = 2;
+/// Kills of a run.
+const KILLS: u32 = 1_000;
+const KILLS_SHORT: u32 = 50;
+/// Faults between two takeovers that are measured.
+const FAULTS: usize = 25;
+/// Most faults at a time.
+const AT_ONCE: usize = 4;
+/// Longest time from one fault to the next, and longest freeze.
+const PAUSE_MS: u64 = 500;
+const FROZEN_MS: u64 = 6_000;
+const FROZEN_SHORT_MS: u64 = 2_500;
+/// One in so many faults is a freeze.
+const FREEZES: u32 = 8;
+/// Most rows of a block, and the time to the next one.
+const ROWS: u64 = 30;
+const PERIOD_MS: u64 = 250;
+/// How long everything may take to be stored after the last fault.
+const STORED_WITHIN: Duration = Duration::from_secs(60);
+
+/// What is hit, by its share of the faults.
+const TARGETS: [(Target, u32); 7] = [
+    (Target { name: "ingest", replica: 0 }, 4),
+    (Target { name: "ingest", replica: 1 }, 4),
+    (Target { name: DECODER, replica: 0 }, 2),
+    (Target { name: DECODER, replica: 1 }, 2),
+    (Target { name: POSTGRES, replica: 0 }, 2),
+    (Target { name: NATS, replica: 0 }, 2),
+    (Target { name: CHAIN, replica: 0 }, 3),
+];
+
+/// Runs the drill.
+///
+/// # Errors
+/// When a bar does not hold, or the drill cannot be run.
+pub(super) async fn drill(args: &IngestArgs) -> Result<(), Failure> {
+    let first = seed(args.play.run.seed);
+    let kills = args.kills.unwrap_or_else(|| args.play.either(KILLS, KILLS_SHORT));
+    repeat("ingest", &args.play.run, first, async |seed| {
+        let is_service = !seed.is_multiple_of(2);
+        let decoder = if is_service { "nats" } else { "events" };
+        print_line(&format!("playing seed {seed} with the decoder {decoder}"));
+        let report = on_private_mesh(RESTARTED_SOON, async |mesh| {
+            Fixture::start(mesh, &args.play, seed, is_service).await?.play(kills).await
+        })
+        .await?;
+        let title = format!("ingest: {REPLICAS} replicas, decoder {decoder}, a block every {PERIOD_MS} ms");
+        let mut json = report.json();
+        json["decoder"] = decoder.into();
+        Ok(Run { title, json, reports: vec![report] })
+    })
+    .await
+}
+
+/// A chain and what brings it into the store.
+struct Fixture<'a> {
+    mesh: &'a PrivateMesh,
+    play: &'a PlayArgs,
+    servers: Servers,
+    chain: ChainArgs,
+    seed: u64,
+    targets: Vec<(Target, u32)>,
+    /// Reserves the node's address while it is down.
+    _port: ReservedPort,
+}
+
+impl<'a> Fixture<'a> {
+    async fn start(
+        mesh: &'a PrivateMesh,
+        play: &'a PlayArgs,
+        seed: u64,
+        is_service: bool,
+    ) -> Result<Self, Failure> {
+        let servers = mesh.start_servers().await?;
+        let port = ReservedPort::take().map_err(|error| cannot("find a port for the node", &error))?;
+        let chain = ChainArgs {
+            seed,
+            rows: ROWS,
+            varied: true,
+            first: 1,
+            start_ms: now_ms(),
+            period_ms: PERIOD_MS,
+            last: Some(mesh.home.root().join("last-block")),
+            rendered: 0,
+            listen: port.address(),
+        };
+        mesh.start_chain(CHAIN, &chain).await?;
+        if is_service {
+            mesh.start_decoders(&servers, REPLICAS)?;
+        }
+        let decoder = if is_service { "nats" } else { "events" };
+        let env = [("MESH_INGEST_DECODER", decoder)];
+        let ingest = Ingest { name: INGEST.name, database: &servers.database, chain: &chain, env: &env };
+        mesh.start_ingest(&servers, &ingest, REPLICAS)?;
+        mesh.ready(&[INGEST.name]).await?;
+        let mut targets = TARGETS.to_vec();
+        targets.retain(|(target, _)| is_service || target.name != DECODER);
+        Ok(Self { mesh, play, servers, chain, seed, targets, _port: port })
+    }
+
+    /// Injects faults until so many processes are killed, and compares what is stored.
+    async fn play(&self, kills: u32) -> Result<Report, Failure> {
+        let mut random = SmallRng::seed_from_u64(self.seed);
+        let (injector, mut takeovers) = (FaultInjector::new(self.mesh), Takeovers::default());
+        let (begun, mut counts) = (Instant::now(), Counts::default());
+        while counts.kills() < kills as usize {
+            let left = kills as usize - counts.kills();
+            let signal = if takeovers.count().is_multiple_of(2) { Signal::KILL } else { Signal::STOP };
+            takeovers.measure(self, signal).await?;
+            let schedule = self.schedule(left.min(FAULTS), &mut random);
+            injector.run_until(schedule, AT_ONCE, pending()).await;
+            counts = Counts::of(injector.injected());
+        }
+        let stored_under_faults = head(&self.servers.connect("").await?).await?;
+        let last = self.chain.latest() + 2;
+        if let Some(file) = &self.chain.last {
+            std::fs::write(file, last.to_string()).map_err(|error| cannot("end the chain", &error))?;
+        }
+        let client = self.servers.connect("").await?;
+        let is_stored = stored(&client, last, self.play.bound(STORED_WITHIN)).await;
+        let is_ready = self.mesh.until_serving(&[INGEST.name], self.play.bound(STORED_WITHIN)).await;
+        let halts = self.halts().await;
+        let found = Digests::read(&client).await?;
+        let differences = found.differences(&self.undisturbed(last).await?);
+        let lasted = begun.elapsed();
+        let blocks = "SELECT count(*), count(DISTINCT xmin::text) FROM blocks";
+        let row = client.query_one(blocks, &[]).await.map_err(|error| cannot("count blocks", &error))?;
+        let [blocks, transactions] = [0, 1].map(|index| row.get::<_, i64>(index));
+        let mut figures = vec![Column::count("kills", "kills", counts.kills())];
+        figures.push(Column::count("freezes", "freezes", counts.freezes));
+        figures.push(Column::count("blocks", "blocks", blocks));
+        figures.push(Column::count("transactions", "transactions", transactions));
+        figures.push(Column::count("rows", "rows", found.rows()));
+        figures.push(Column::time("lasted ms", "lastedMs", lasted));
+        let mut report = Report::new(format!("seed {}", self.seed), figures);
+        report.bar(format!("block {last} is stored after the last fault"), is_stored.is_ok());
+        report.messages.extend(is_stored.err().map(|failure| failure.to_string()));
+        report.bar(format!("heights from 1 to {last} without a gap: {blocks}"), blocks == last.cast_signed());
+        let (tables, rows) = (found.tables(), found.rows());
+        report.bar(
+            format!(
+                "of {tables} tables with {rows} rows differ from an undisturbed run: {}",
+                differences.len()
+            ),
+            differences.is_empty() && rows > last.cast_signed(),
+        );
+        report.messages.extend(differences);
+        report.bar("both replicas are ready", is_ready);
+        report.bar(format!("halts at the end: {halts:?}, at most 0"), halts == Some(0));
+        let logged = self.logged_halts();
+        report.bar(format!("halts in the logs: {}", logged.len()), logged.is_empty());
+        report.messages.extend(logged);
+        report.bar(
+            format!("blocks stored while faults were injected: {stored_under_faults}, at least {}", last / 2),
+            stored_under_faults >= last / 2,
+        );
+        report.bar(format!("processes that did not return: {}", counts.lost.len()), counts.lost.is_empty());
+        report.messages.append(&mut counts.lost);
+        takeovers.hold(self.play, &mut report);
+        report.notes.push(format!("kills: {}", counts.listed()));
+        Ok(report)
+    }
+
+    /// Random faults, of which so many are kills.
+    fn schedule(&self, kills: usize, random: &mut SmallRng) -> Vec<ScheduledFault> {
+        let (mut schedule, mut at, mut left) = (Vec::new(), Duration::ZERO, kills);
+        while left > 0 {
+            at += Duration::from_millis(random.random_range(0..PAUSE_MS));
+            let target = self.targets.choose_weighted(random, |(_, share)| *share);
+            let Ok(&(target, _)) = target else { break };
+            let fault = if target.name != POSTGRES && random.random_ratio(1, FREEZES) {
+                let most = self.play.either(FROZEN_MS, FROZEN_SHORT_MS);
+                Fault::Freeze(target, Duration::from_millis(random.random_range(200..most)))
+            } else {
+                left -= 1;
+                Fault::Kill(target)
+            };
+            schedule.push(ScheduledFault { at, fault });
+        }
+        schedule
+    }
+
+    /// The number of halts that the replicas show; `None` when one does not answer.
+    async fn halts(&self) -> Option<u64> {
+        let mut halts = 0;
+        for row in self.mesh.supervisor.rows().iter().filter(|row| row.service == INGEST.name) {
+            halts += metrics::sum(&metrics::fetch(row).await?, "mesh_ingest_halted") as u64;
+        }
+        Some(halts)
+    }
+
+    /// The lines about halts in the logs of the replicas.
+    fn logged_halts(&self) -> Vec<String> {
+        let logs = self.mesh.group_logs(INGEST.name, REPLICAS);
+        let texts = logs.iter().filter_map(|log| std::fs::read(log).ok());
+        let lines = texts.map(|text| String::from_utf8_lossy(&text).into_owned());
+        let halts = |text: String| {
+            text.lines().filter(|line| line.contains("halted: ")).map(str::to_owned).collect::<Vec<_>>()
+        };
+        lines.flat_map(halts).collect()
+    }
+
+    /// Follows the chain without faults into another database, and reads that.
+    async fn undisturbed(&self, last: u64) -> Result<Digests, Failure> {
+        print_line("the same chain without faults");
+        let reference = self.servers.another_database("reference").await?;
+        let ingest = Ingest { name: "reference", database: &reference, chain: &self.chain, env: &[] };
+        self.mesh.start_ingest(&self.servers, &ingest, 1)?;
+        let client = connect(&reference).await?;
+        stored(&client, last, self.play.bound(STORED_WITHIN)).await?;
+        Digests::read(&client).await
+    }
+}
+
+/// What was injected.
+#[derive(Default)]
+struct Counts {
+    killed: BTreeMap<&'static str, usize>,
+    freezes: usize,
+    /// Processes that were not ready in time.
+    lost: Vec<String>,
+}
+
+impl Counts {
+    fn of(injected: Vec<InjectedFault>) -> Self {
+        let mut counts = Self::default();
+        for injected in injected {
+            match injected.scheduled.fault {
+                // It was down already.
+                _ if injected.note.contains("not there") => {}
+                fault if !injected.is_repaired => counts.lost.push(format!("{fault}: {}", injected.note)),
+                Fault::Kill(target) => *counts.killed.entry(target.name).or_default() += 1,
+                _ => counts.freezes += 1,
+            }
+        }
+        counts
+    }
+
+    fn kills(&self) -> usize {
+        self.killed.values().sum()
+    }
+
+    fn listed(&self) -> String {
+        let listed = self.killed.iter().map(|(name, count)| format!("{name} {count}"));
+        listed.collect::<Vec<_>>().join(", ")
+    }
+}

@@ -1,0 +1,252 @@
+//! Runs a simulation seed after seed on all cores. The first seed that fails is reported and reproduces the failure.
+
+use std::{
+    io::Write as _,
+    ops::AddAssign,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    thread::available_parallelism,
+    time::{Duration, Instant},
+};
+
+use mesh::{
+    failure::{Failure, as_typed, cannot},
+    signals,
+    terminal::{is_interactive, print_line},
+};
+use mesh_simulator as simulator;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use super::{interrupted, seed, write_figures};
+use crate::rig::args::SeedsArgs;
+
+/// A seed takes about a millisecond: one that takes this long counts as hanging.
+const HANGS_AFTER: Duration = Duration::from_secs(60);
+/// How often the worker threads are checked.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// Interval of the progress line on a terminal.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Simulates one seed.
+type Simulate<T> = fn(u64) -> Result<T, simulator::Failure>;
+
+/// Runs the seeds of a drill, prints the totals as `describe` says and writes them as JSON.
+///
+/// # Errors
+/// When a seed fails.
+pub(super) async fn run<T: Default + Copy + AddAssign + Send + 'static>(
+    drill: &str,
+    args: &SeedsArgs,
+    simulate: Simulate<T>,
+    describe: impl FnOnce(T) -> (String, Value),
+) -> Result<(), Failure> {
+    let mut signals = signals::watch()?;
+    let first = seed(args.seed);
+    let cores = available_parallelism().map_or(1, usize::from);
+    print_line(&format!("{drill}: {} seeds from {first} on, on {cores} cores", args.runs));
+    let begun = Instant::now();
+    let sweep = Arc::new(Sweep::new(first, args.runs, simulate));
+    let found = tokio::select! {
+        found = watch(&sweep, cores) => found?,
+        () = signals.stop() => return Err(interrupted()),
+    };
+    let seconds = begun.elapsed().as_secs_f64();
+    let (text, mut figures) = describe(*sweep.totals.lock());
+    let done = sweep.done.load(Ordering::Relaxed);
+    let a_second = (done as f64 / seconds.max(1e-9)).round();
+    println!("{drill}: {done} seeds from {first} on in {seconds:.1} s, {a_second} a second");
+    println!("{text}");
+    for (key, value) in [
+        ("drill", json!(drill)),
+        ("firstSeed", json!(first)),
+        ("seeds", json!(done)),
+        ("seconds", json!(seconds)),
+        ("seedsPerSecond", json!(a_second)),
+        ("failure", json!(found.as_ref().map(|found| json!({ "seed": found.seed, "what": found.what })))),
+    ] {
+        figures[key] = value;
+    }
+    write_figures(args.json.as_deref(), &figures)?;
+    match found {
+        None => Ok(()),
+        Some(simulator::Failure { seed, what }) => Err(Failure::failed(as_typed(&format!(
+            "seed {seed}: {what}; repeat it with `mesh rig {drill} --seed {seed} --runs 1`"
+        )))),
+    }
+}
+
+/// The seeds to run, and the results so far.
+struct Sweep<T> {
+    simulate: Simulate<T>,
+    first: u64,
+    runs: u64,
+    /// Number of seeds started.
+    begun: AtomicU64,
+    /// Number of seeds finished.
+    done: AtomicU64,
+    totals: Mutex<T>,
+    /// The failure of the smallest seed so far.
+    found: Mutex<Option<simulator::Failure>>,
+    /// By core: the seed in progress, and when it started.
+    in_progress: Mutex<Vec<Option<(u64, Instant)>>>,
+}
+
+impl<T: Default + Copy + AddAssign + Send + 'static> Sweep<T> {
+    fn new(first: u64, runs: u64, simulate: Simulate<T>) -> Self {
+        Self {
+            simulate,
+            first,
+            runs,
+            begun: AtomicU64::new(0),
+            done: AtomicU64::new(0),
+            totals: Mutex::default(),
+            found: Mutex::default(),
+            in_progress: Mutex::default(),
+        }
+    }
+
+    /// Runs seeds until none is left or one has failed. Threads finish the seeds that they have started, so
+    /// that the smallest failing seed is found independently of scheduling.
+    fn work(&self, core: usize) {
+        while self.found.lock().is_none() {
+            let number = self.begun.fetch_add(1, Ordering::Relaxed);
+            if number >= self.runs {
+                return;
+            }
+            let seed = self.first.wrapping_add(number);
+            self.set_current(core, Some((seed, Instant::now())));
+            let outcome = catch_unwind(AssertUnwindSafe(|| (self.simulate)(seed)));
+            self.set_current(core, None);
+            match outcome {
+                Ok(Ok(outcome)) => *self.totals.lock() += outcome,
+                Ok(Err(failure)) => self.record_failure(failure),
+                Err(_) => self
+                    .record_failure(simulator::Failure { seed, what: "the simulation panicked".to_owned() }),
+            }
+            self.done.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn set_current(&self, core: usize, seed: Option<(u64, Instant)>) {
+        if let Some(in_progress) = self.in_progress.lock().get_mut(core) {
+            *in_progress = seed;
+        }
+    }
+
+    fn record_failure(&self, failure: simulator::Failure) {
+        let mut found = self.found.lock();
+        let number = |seed: u64| seed.wrapping_sub(self.first);
+        if found.as_ref().is_none_or(|before| number(failure.seed) < number(before.seed)) {
+            *found = Some(failure);
+        }
+    }
+}
+
+/// Runs the sweep on all cores until no seed is left, one has failed, or one hangs.
+async fn watch<T: Default + Copy + AddAssign + Send + 'static>(
+    sweep: &Arc<Sweep<T>>,
+    cores: usize,
+) -> Result<Option<simulator::Failure>, Failure> {
+    sweep.in_progress.lock().resize(cores, None);
+    let mut threads = Vec::new();
+    for core in 0..cores {
+        let sweep = Arc::clone(sweep);
+        let thread = std::thread::Builder::new().name(format!("seeds-{core}"));
+        let thread = thread.spawn(move || sweep.work(core));
+        threads.push(thread.map_err(|error| cannot("start to simulate", &error))?);
+    }
+    let (begun, mut last_progress) = (Instant::now(), Instant::now());
+    while threads.iter().any(|thread| !thread.is_finished()) {
+        sleep(POLL_INTERVAL).await;
+        let hanging = sweep
+            .in_progress
+            .lock()
+            .iter()
+            .flatten()
+            .find(|(_, since)| since.elapsed() > HANGS_AFTER)
+            .copied();
+        if let Some((seed, _)) = hanging {
+            // Its thread ends with the process.
+            sweep.record_failure(simulator::Failure { seed, what: format!("no end within {HANGS_AFTER:?}") });
+            break;
+        }
+        if is_interactive() && last_progress.elapsed() >= PROGRESS_INTERVAL {
+            last_progress = Instant::now();
+            print_progress(sweep, begun);
+        }
+    }
+    if is_interactive() {
+        let _ = write!(std::io::stderr(), "\r\x1b[2K");
+    }
+    Ok(sweep.found.lock().clone())
+}
+
+/// Overwrites the progress line.
+fn print_progress<T>(sweep: &Sweep<T>, begun: Instant) {
+    let done = sweep.done.load(Ordering::Relaxed);
+    let a_second = (done as f64 / begun.elapsed().as_secs_f64()).max(1.0);
+    let left = sweep.runs.saturating_sub(done) as f64 / a_second;
+    // An error is ignored: the loss of the terminal is reported by a signal.
+    let _ = write!(
+        std::io::stderr(),
+        "\r\x1b[2K{done} of {} seeds, {a_second:.0} a second, {left:.0} s left",
+        sweep.runs
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::streams::{StreamTotals, simulate},
+        *,
+    };
+
+    async fn run_sweep(
+        first: u64,
+        runs: u64,
+        simulate: Simulate<StreamTotals>,
+    ) -> (Arc<Sweep<StreamTotals>>, Option<simulator::Failure>) {
+        let sweep = Arc::new(Sweep::new(first, runs, simulate));
+        let found = watch(&sweep, 4).await.unwrap();
+        (sweep, found)
+    }
+
+    #[tokio::test]
+    async fn every_seed_is_run_once() {
+        let (sweep, found) = run_sweep(u64::MAX - 10, 300, simulate).await;
+        let totals = *sweep.totals.lock();
+        assert_eq!(found, None);
+        assert_eq!((sweep.done.load(Ordering::Relaxed), totals.whole + totals.broken), (300, 300));
+        assert!(
+            totals.whole > 100 && totals.pulls > totals.again,
+            "{} {} {}",
+            totals.whole,
+            totals.pulls,
+            totals.again
+        );
+    }
+
+    #[tokio::test]
+    async fn the_first_seed_that_fails_or_panics_is_found_and_ends_the_sweep() {
+        let failing: Simulate<StreamTotals> = |seed| match seed {
+            // The seeds after it finish sooner.
+            1_005 => {
+                std::thread::sleep(Duration::from_millis(50));
+                Err(simulator::Failure { seed, what: "wrong bytes".to_owned() })
+            }
+            1_006.. => Err(simulator::Failure { seed, what: "later".to_owned() }),
+            _ => simulate(seed),
+        };
+        let (sweep, found) = run_sweep(1_000, 1_000_000, failing).await;
+        assert_eq!(found.map(|found| (found.seed, found.what)), Some((1_005, "wrong bytes".to_owned())));
+        assert!(sweep.done.load(Ordering::Relaxed) < 100);
+        let (_, found) =
+            run_sweep(3, 10, |seed| if seed == 5 { panic!("as planned") } else { simulate(seed) }).await;
+        assert_eq!(found.map(|found| found.seed), Some(5));
+    }
+}

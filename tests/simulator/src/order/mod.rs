@@ -1,0 +1,88 @@
+//! The order of work of `ingest`: two simulated replicas bring a chain into a simulated store while replicas die
+//! and freeze, servers are unavailable, commits lose their connection, blocks are wrong for a while, and the node is
+//! replaced by a forked one, one with a shorter chain, or one of another chain. All from one seed.
+//!
+//! The store must end with exactly the chain, and no replica may be halted then. Times are in simulated
+//! milliseconds.
+
+mod node;
+mod replica;
+mod store;
+mod world;
+
+use std::ops::AddAssign;
+
+use self::world::World;
+use crate::Failure;
+
+/// What happened in simulations of the order of work.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct OrderTotals {
+    /// Blocks of the chains.
+    pub blocks: u64,
+    /// Transactions that stored them.
+    pub transactions: u64,
+    /// Replicas that were killed.
+    pub kills: u64,
+    /// Replicas that were frozen.
+    pub freezes: u64,
+    /// Servers that were unavailable for a while.
+    pub outages: u64,
+    /// Nodes that were replaced by one with another chain for a while.
+    pub replaced: u64,
+    /// Blocks that were wrong for a while.
+    pub wrong: u64,
+    /// Transactions that were refused because another replica had stored the block.
+    pub moved: u64,
+    /// Times at which a replica began to halt.
+    pub halts: u64,
+}
+
+impl AddAssign for OrderTotals {
+    fn add_assign(&mut self, other: Self) {
+        self.blocks += other.blocks;
+        self.transactions += other.transactions;
+        self.kills += other.kills;
+        self.freezes += other.freezes;
+        self.outages += other.outages;
+        self.replaced += other.replaced;
+        self.wrong += other.wrong;
+        self.moved += other.moved;
+        self.halts += other.halts;
+    }
+}
+
+/// Simulates two replicas on one chain.
+///
+/// # Errors
+/// When a block is missing in the store, there twice or another one, a block does not continue the one before it,
+/// or the work stops.
+pub fn simulate_order(seed: u64) -> Result<OrderTotals, Failure> {
+    World::new(seed).run().map_err(|what| Failure { seed, what })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_store_ends_with_the_chain_under_all_faults() {
+        let mut totals = OrderTotals::default();
+        for seed in 0..1_000 {
+            totals += simulate_order(seed).unwrap_or_else(|failure| panic!("{failure}"));
+        }
+        let OrderTotals { blocks, transactions, kills, freezes, outages, replaced, wrong, moved, halts } =
+            totals;
+        assert!(transactions > 5_000 && transactions < blocks, "{totals:?}");
+        for count in [kills, freezes, outages, replaced, wrong, moved, halts] {
+            assert!(count > 500, "{totals:?}");
+        }
+    }
+
+    #[test]
+    fn a_seed_always_gives_the_same_run() {
+        for seed in 0..50 {
+            assert_eq!(simulate_order(seed), simulate_order(seed));
+        }
+    }
+}
