@@ -1,8 +1,11 @@
 //! `mesh ingest`: recorded blocks are decoded, and blocks of another source are stored in order.
 
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
-use mesh_testbed::Database;
+use mesh_testbed::{
+    Database, Service, eventually,
+    scripted_node::{Chain, Version, trade},
+};
 use serde_json::{Value, json};
 
 use crate::command::{Outcome, mesh};
@@ -99,4 +102,53 @@ async fn recorded_blocks_are_decoded_into_rows() {
     let file = write(folder.path(), &[recorded(&json!({"type": "mesh.blocks"}))]);
     let outcome = mesh(&["ingest", "decode", "--blocks", &file, "--decoder", "events"]).await;
     outcome.fails(1, &["block 1: table blocks"]);
+}
+
+/// One operator follows the chain from its first block, the other from the segments of the first one.
+#[tokio::test]
+async fn two_operators_seal_segments_with_equal_ids_and_their_rows_are_those_of_the_node() {
+    let chain = Chain::start(Version::V038).await;
+    let grow = |blocks: u64| (0..blocks).for_each(|id| _ = chain.add(vec![trade(id, "1"), trade(id + 100, "2")]));
+    grow(25);
+    let follow = async |database: &Database, height: i64| {
+        let service = Service::configure("ingest").database(database).env("MESH_NODE_URL", &chain.url);
+        let service = service.start_unready().await;
+        let client = database.connect().await;
+        eventually(Duration::from_secs(20), "the chain is not stored", async || {
+            let head = client.query_opt("SELECT height FROM last_block", &[]).await.unwrap();
+            head.is_some_and(|row| row.get::<_, i64>(0) == height)
+        })
+        .await;
+        service
+    };
+    let seal = async |database: &Database, folder: &Path| {
+        let folder = folder.to_str().unwrap();
+        let sealed = ["seal", "--postgres", database.url(), "--history", folder, "--interval", "10", "--json"];
+        mesh(&sealed).await.done();
+        mesh(&["history", "verify", folder, "--json"]).await.json()["sound"].clone()
+    };
+    let (one, two) = (Database::fresh().await, Database::fresh().await);
+    let (folder, other_folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let first = follow(&one, 25).await;
+    assert_eq!(seal(&one, folder.path()).await.as_array().unwrap().len(), 2);
+    let path = folder.path().to_str().unwrap();
+    mesh(&["history", "import", path, "--postgres", two.url()]).await.done();
+    grow(20);
+    let second = follow(&two, 45).await;
+    drop((first, second));
+    let _first = follow(&one, 45).await;
+    let segments = seal(&one, folder.path()).await;
+    assert_eq!(segments.as_array().unwrap().len(), 4);
+    assert_eq!(seal(&two, other_folder.path()).await, segments);
+
+    let check = async || {
+        mesh(&["ingest", "check", "--postgres", two.url(), "--node", &chain.url, "--blocks", "1000"]).await
+    };
+    assert_eq!(check().await.done(), "45 blocks with 90 rows are stored as decoded\n");
+    let wrong = "UPDATE orders SET price = price; DELETE FROM trades WHERE seq_num = 1 AND block_time = \
+        (SELECT block_time FROM blocks WHERE height = 7)";
+    two.connect().await.batch_execute(wrong).await.unwrap();
+    let different = check().await;
+    assert!(different.text().starts_with("block 7: trades: not stored: {\"id\""), "{different:?}");
+    assert_eq!(different.code, Some(1));
 }
