@@ -91,7 +91,10 @@ async fn a_migration_that_changes_an_exportable_table_has_the_name_for_it() {
     let mut client = database.connect().await;
     let tables: Vec<String> = Table::exportable().into_iter().map(Table::relation).collect();
     let mut before = String::new();
-    for migration in embedded::migrations::runner().get_migrations() {
+    let runner = embedded::migrations::runner();
+    let mut migrations = runner.get_migrations().clone();
+    migrations.sort_by_key(refinery::Migration::version);
+    for migration in migrations {
         embedded::migrations::runner()
             .set_target(refinery::Target::Version(migration.version()))
             .run_async(&mut client)

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mesh_testbed::{
-    Database,
+    Collector, Database,
     scripted_node::{Chain, Version, event, hash, trade},
 };
 use sha2::{Digest, Sha256};
@@ -137,4 +137,21 @@ async fn blocks_behind_are_stored_together() {
         assert!(metrics.contains(&format!("\n{line}\n")), "{line} is not in {metrics}");
     }
     tokio::time::timeout(Duration::from_secs(5), service.stop()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_block_is_one_trace_from_the_node_into_the_store() {
+    let (database, chain) = (Database::fresh().await, Chain::start(Version::V038).await);
+    let collector = Collector::start().await;
+    chain.add(vec![trade(1, "1")]);
+    let setup = configure(&database, &chain).env("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url());
+    let setup = setup.env("OTEL_BSP_SCHEDULE_DELAY", "50").env("OTEL_TRACES_SAMPLER", "always_on");
+    let _service = setup.start().await;
+    let taken = collector.until(|taken| taken.spans.iter().any(|span| span.name == "block")).await;
+    let block = taken.spans.iter().find(|span| span.name == "block").unwrap();
+    assert_eq!(block.attributes["mesh.block.height"], "1");
+    let steps = taken.spans.iter().filter(|span| span.parent_id == block.span_id);
+    let mut steps: Vec<&str> = steps.map(|span| span.name.as_str()).collect();
+    steps.sort_unstable();
+    assert_eq!(steps, ["commit", "decode", "fetch"]);
 }

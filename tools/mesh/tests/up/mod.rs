@@ -233,7 +233,7 @@ async fn a_mesh_with_a_real_cometbft_survives_its_drills_and_goes_on_where_it_wa
     decided_after(&node, decided(&node).await).await;
     installed.order(&["start", "postgres"]).await;
     submits(&up, &node).await;
-    let url = database(installed.pid("application").await.unwrap());
+    let url = database(installed.pid("ingest").await.unwrap());
     let newest = same_blocks(&url, &node).await;
     assert!(newest > 43, "{newest}");
     installed.order(&["stop", "cometbft"]).await;
@@ -246,7 +246,7 @@ async fn a_mesh_with_a_real_cometbft_survives_its_drills_and_goes_on_where_it_wa
     let again = installed.up_with(&["--demo-blocks", "40", "--consensus", "cometbft"]).await;
     let node = cometbft(&installed.home());
     submits(&again, &node).await;
-    let url = database(installed.pid("application").await.unwrap());
+    let url = database(installed.pid("ingest").await.unwrap());
     assert!(same_blocks(&url, &node).await > newest);
     let stderr = installed.stop(again, Signal::TERM).await;
     assert!(!stderr.contains("set aside"), "{stderr}");
