@@ -57,6 +57,66 @@ impl Announcement for SegmentStatus {
     const TOPIC: &'static str = "history.segments";
 }
 
+/// Announced every [`ANNOUNCE_INTERVAL`] by each replica of `ingest` that cannot store the next block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct IngestHalt {
+    /// Height of that block.
+    pub height: u64,
+    /// Why it cannot be stored.
+    pub reason: HaltReason,
+}
+
+impl Announcement for IngestHalt {
+    const TOPIC: &'static str = "ingest.halted";
+}
+
+/// Why no block is stored until something is corrected.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HaltReason {
+    /// The block cannot be decoded.
+    Decode,
+    /// PostgreSQL refuses a row.
+    Refused,
+    /// The block does not continue the stored one.
+    Forked,
+    /// The node has another chain than the store.
+    OtherChain,
+    /// The node has removed the block.
+    Pruned,
+    /// The node keeps no results.
+    NoResults,
+    /// The block is larger than what can be transferred.
+    TooLarge,
+}
+
+impl HaltReason {
+    /// Every reason.
+    pub const ALL: [Self; 7] = [
+        Self::Decode,
+        Self::Refused,
+        Self::Forked,
+        Self::OtherChain,
+        Self::Pruned,
+        Self::NoResults,
+        Self::TooLarge,
+    ];
+
+    /// Its name in metrics, logs and alerts.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Decode => "decode",
+            Self::Refused => "refused",
+            Self::Forked => "forked",
+            Self::OtherChain => "other_chain",
+            Self::Pruned => "pruned",
+            Self::NoResults => "no_results",
+            Self::TooLarge => "too_large",
+        }
+    }
+}
+
 /// The topic on which the replicas of `tx-relay` share the results of submissions.
 pub const RELAY_RESULTS: &str = "relay.results";
 

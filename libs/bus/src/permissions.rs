@@ -8,7 +8,7 @@ use proto_msgs::Contract;
 
 pub use crate::subjects::inbox_prefix;
 use crate::{
-    announcement::{Announcement, NodeStatus, RELAY_RESULTS, SegmentStatus, StoreStatus},
+    announcement::{Announcement, IngestHalt, NodeStatus, RELAY_RESULTS, SegmentStatus, StoreStatus},
     subjects::{HEARTBEATS, PROBE, SERVICE_VERBS, WAKE},
 };
 
@@ -28,11 +28,12 @@ pub const DECODER: &str = "decoder";
 const DECODE: &str = "decode";
 
 /// Topics of announcements, the users that publish each, and those that subscribe to it.
-const TOPICS: [(&str, &[&str], &[&str]); 4] = [
+const TOPICS: [(&str, &[&str], &[&str]); 5] = [
     (RELAY_RESULTS, &["tx-relay"], &["tx-relay"]),
     (StoreStatus::TOPIC, &["node-info"], &[EDGE]),
     (NodeStatus::TOPIC, &["node-info"], &[EDGE, "query", "node-info", INGEST]),
     (SegmentStatus::TOPIC, &["export"], &["export"]),
+    (IngestHalt::TOPIC, &[INGEST], &[EDGE]),
 ];
 
 /// Operations that the replicas of a workload request from each other by name, with their workloads. No client
@@ -140,7 +141,8 @@ fn worker(prefix: &str, workload: &str) -> User {
 fn ingest(prefix: &str) -> User {
     let mut subscribe: Vec<String> = topics_of(prefix, INGEST).collect();
     subscribe.push(format!("{}.>", inbox_prefix(INGEST)));
-    User { name: INGEST.to_owned(), publish: vec![format!("{prefix}.{DECODE}.Block")], subscribe }
+    let publish = vec![format!("{prefix}.{DECODE}.Block"), format!("{prefix}.events.{}", IngestHalt::TOPIC)];
+    User { name: INGEST.to_owned(), publish, subscribe }
 }
 
 fn decoder(prefix: &str) -> User {

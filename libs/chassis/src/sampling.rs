@@ -27,6 +27,13 @@ pub struct Sampler {
 impl Sampler {
     /// Reads `OTEL_TRACES_SAMPLER`, `OTEL_TRACES_SAMPLER_ARG` and `MESH_TRACE_WISHES_PER_S`.
     pub fn read(env: &mut Env) -> Self {
+        let sampler = Self::of_own_traces(env);
+        let flags = TokenBucket::new(env.or("MESH_TRACE_WISHES_PER_S", DEFAULT_FLAGS_PER_S));
+        Self { sampled_flags: flags, ..sampler }
+    }
+
+    /// Reads the same for traces that no client begins.
+    pub fn of_own_traces(env: &mut Env) -> Self {
         let sampler = env.or("OTEL_TRACES_SAMPLER", "parentbased_traceidratio".to_owned());
         let (follows_client, root) = match sampler.strip_prefix("parentbased_") {
             Some(root) => (true, root),
@@ -44,8 +51,7 @@ impl Sampler {
         if !(0.0..=1.0).contains(&share) {
             env.mistake("OTEL_TRACES_SAMPLER_ARG must be between 0 and 1");
         }
-        let sampled_flags = TokenBucket::new(env.or("MESH_TRACE_WISHES_PER_S", DEFAULT_FLAGS_PER_S));
-        Self { follows_client, share, sampled_flags }
+        Self { follows_client, share, sampled_flags: TokenBucket::new(0) }
     }
 
     /// Whether a request is recorded. `client`: the client's sampled flag, if it sent one.

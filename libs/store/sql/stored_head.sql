@@ -1,7 +1,7 @@
--- The chain's name and the newest block, with the latest time below the block's time + 1 us for each row of a table:
+-- The chain's name and the block at height $1, or the newest one, with the latest time below the block's time + 1 us for each row of a table:
 -- those that a writer fills in, and those stated in the same form. Always one row.
 WITH head AS (
-    SELECT height, hash, block_time FROM last_block
+    SELECT height, hash, block_time FROM blocks WHERE height = coalesce($1, (SELECT height FROM last_block))
 ), timed AS (
     SELECT synthetic_time - block_time AS after_block, count(*) OVER () AS rows
         FROM trades WHERE block_time = (SELECT block_time FROM head)

@@ -56,7 +56,7 @@ impl mesh_chassis::Config for Config {
                 after_hash,
             },
             skip,
-            sampling: Sampler::read(env),
+            sampling: Sampler::of_own_traces(env),
         }
     }
 }

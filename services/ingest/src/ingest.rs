@@ -8,7 +8,7 @@ use std::{
 };
 
 use actix::{Actor, ActorFutureExt, AsyncContext, Context, SpawnHandle, StreamHandler, WrapFuture};
-use mesh_bus::NodeStatus;
+use mesh_bus::{Bus, IngestHalt, NodeStatus};
 use mesh_chassis::Sampler;
 use mesh_problem::error_chain;
 use mesh_store::{
@@ -47,6 +47,7 @@ pub(crate) struct Standing {
 
 /// What the actor needs.
 pub(crate) struct Parts {
+    pub(crate) bus: Bus,
     pub(crate) order: Order,
     pub(crate) database_url: String,
     pub(crate) nodes: Nodes,
@@ -59,6 +60,7 @@ pub(crate) struct Parts {
 
 /// Brings the blocks of a chain into the store.
 pub(crate) struct Ingest {
+    bus: Bus,
     order: Order,
     began: Instant,
     database_url: Rc<str>,
@@ -102,8 +104,9 @@ struct StoreOutcome {
 
 impl Ingest {
     pub(crate) fn new(parts: Parts) -> Self {
-        let Parts { order, database_url, nodes, decoder, skip, sampling, metrics, standing } = parts;
+        let Parts { bus, order, database_url, nodes, decoder, skip, sampling, metrics, standing } = parts;
         Self {
+            bus,
             order,
             began: Instant::now(),
             database_url: database_url.into(),
@@ -167,6 +170,13 @@ impl Ingest {
             self.logged = halt.cloned();
         }
         *self.standing.borrow_mut() = Standing { state: self.order.check(), heights: self.order.heights() };
+    }
+
+    fn announce_halt(&self, context: &mut Context<Self>) {
+        let Some(&Halt { height, reason, .. }) = self.order.halt() else { return };
+        let bus = self.bus.clone();
+        let announcing = async move { bus.announce(&IngestHalt { height, reason }).await };
+        context.spawn(announcing.into_actor(self));
     }
 
     fn request_status(&mut self, context: &mut Context<Self>) {
@@ -400,7 +410,10 @@ impl Actor for Ingest {
 
     fn started(&mut self, context: &mut Self::Context) {
         self.request_status(context);
-        context.run_interval(STATUS_PAUSE, |ingest, context| ingest.request_status(context));
+        context.run_interval(STATUS_PAUSE, |ingest, context| {
+            ingest.request_status(context);
+            ingest.announce_halt(context);
+        });
         self.advance(context);
     }
 }

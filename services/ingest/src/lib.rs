@@ -44,6 +44,7 @@ async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
     let standing = Rc::new(RefCell::new(standing));
     let nodes = Nodes::new(nodes)?;
     let parts = Parts {
+        bus: bus.clone(),
         order,
         database_url,
         nodes,

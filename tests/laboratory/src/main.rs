@@ -3,6 +3,7 @@
 mod bench;
 mod decoder;
 mod digests;
+mod empty_blocks;
 mod generated_chain;
 mod metrics;
 mod private;

@@ -9,11 +9,14 @@ use mesh::{
     programs,
 };
 use mesh_devnode::ReservedPort;
-use mesh_node::{NEXT_BLOCK, devnode_group};
+use mesh_node::{devnode_group, prepare_devnode};
 use mesh_transaction::{ALGORITHM, Key, encode};
 use proto_msgs::v2::{ProofOfWork, Transaction, TxVersion, transaction::From as Sender};
 
-use crate::private::{PrivateMesh, Servers};
+use crate::{
+    empty_blocks::NEXT_BLOCK,
+    private::{PrivateMesh, Servers},
+};
 
 /// The chain's id, which signatures cover.
 pub(crate) const CHAIN_ID: &str = "private-1";
@@ -59,10 +62,11 @@ impl PrivateMesh {
         variables: &[(&str, &str)],
     ) -> Result<ReservedPort, Failure> {
         servers.execute("begin a chain", statements).await?;
+        prepare_devnode(&self.home, &servers.database_url, None).await?;
         let port = ReservedPort::take().map_err(|error| cannot("find a port for the node", &error))?;
         let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
         let (program, listen) = (programs::beside("mesh")?, Some(port.address()));
-        self.add(devnode_group(program, &self.home, &servers.database_url, listen, variables), 1)?;
+        self.add(devnode_group(program, &self.home, listen, variables), 1)?;
         self.ready(&[DEVNODE]).await?;
         Ok(port)
     }

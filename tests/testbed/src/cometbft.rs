@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use mesh_devnode::{Application, Limits, ReservedPort, Settings, serve_application};
+use mesh_devnode::{Application, Base, ChainFile, Limits, ReservedPort, Settings, serve_application};
 use mesh_launcher::{
     process::{Process, ProcessSpec},
     servers::{self, CometbftSettings, Genesis, cometbft_height, find_cometbft},
@@ -22,6 +22,8 @@ use crate::{
 };
 
 const TIME_LIMIT: Duration = Duration::from_secs(60);
+/// Name of the application's file.
+const CHAIN_FILE: &str = "application";
 /// Block interval when there should be only one block.
 const BLOCK_INTERVAL_NEVER: Duration = Duration::from_secs(24 * 3600);
 const END_WITHIN: Duration = Duration::from_secs(2);
@@ -65,6 +67,9 @@ impl Cometbft {
             |pause| node.spec(&log, &CometbftSettings { rpc: address, application, pause, env: env.clone() });
         let pause = every.unwrap_or(BLOCK_INTERVAL_NEVER);
         let (first, later) = (spec(pause.min(FIRST_PAUSE)), spec(pause));
+        let base = Base::empty(&settings.network.chain_id, rules);
+        let created = ChainFile::create(&folder.path().join(CHAIN_FILE), &base);
+        created.unwrap_or_else(|error| panic!("no file for the application: {error}"));
         let (application, process) = (None, None);
         let mut node = Self { settings, rules, spec: first, rpc, socket, application, process, folder };
         node.launch().await;
@@ -171,11 +176,11 @@ impl Cometbft {
 
     async fn open(&self) -> OnThreads<Application> {
         let Settings { network, checks, .. } = self.settings.clone();
-        let (file, rules) = (self.folder.path().join("application"), self.rules);
+        let file = self.folder.path().join(CHAIN_FILE);
         let socket = self.socket.try_clone().and_then(|socket| socket.set_nonblocking(true).map(|()| socket));
         let socket = socket.unwrap_or_else(|error| panic!("no socket for the application: {error}"));
         let opening = async move {
-            let application = Application::open(network, &file, checks, rules).await?;
+            let application = Application::open(network, &file, checks).await?;
             let listener = tokio::net::TcpListener::from_std(socket)?;
             let served = application.clone();
             tokio::spawn(async move { match serve_application(listener, served).await {} });

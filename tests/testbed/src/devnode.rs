@@ -2,14 +2,12 @@
 
 use std::{collections::HashMap, time::Duration};
 
-use mesh_devnode::{Chain, ReservedPort, Settings, received};
-use mesh_transaction::{Block, SpamRules, TxHash};
+use mesh_devnode::{Base, Chain, ChainFile, ReservedPort, Settings, received};
+use mesh_transaction::{SpamRules, TxHash};
 use proto_msgs::v2::Transaction;
 use tempfile::TempDir;
 
 use crate::node_setup::{NodeSetup, OnThreads, transaction};
-
-const GENESIS_HASH: &str = "0000000000000000000000000000000000000000000000000000000000000001";
 
 /// A running node on threads of its own. Dropping it kills it.
 #[derive(Debug)]
@@ -38,12 +36,13 @@ impl DevNode {
     pub(crate) async fn begin(setup: NodeSetup) -> Self {
         let NodeSetup { settings, rules, every, folder } = setup;
         let port = ReservedPort::take().unwrap_or_else(|error| panic!("no port for a node: {error}"));
+        let base = Base::empty(&settings.network.chain_id, rules);
+        let created = ChainFile::create(&settings.file, &base);
+        created.unwrap_or_else(|error| panic!("no file for a node: {error}"));
         let mut node = Self { settings, rules, every, port, running: None, _folder: folder };
         node.launch().await;
         if node.chain().newest().is_none() {
-            let genesis = Block { height: 1, hash: GENESIS_HASH.to_owned(), time: Duration::from_secs(1) };
-            let begun = node.chain().commit(genesis, rules).await;
-            begun.unwrap_or_else(|error| panic!("no first block: {error}"));
+            node.block().await;
         }
         node
     }
@@ -92,8 +91,7 @@ impl DevNode {
     }
 
     async fn launch(&mut self) {
-        let (settings, listen, rules) = (self.settings.clone(), self.port.address(), self.rules);
-        let starting = async move { mesh_devnode::DevNode::start(settings, listen, Vec::new(), rules).await };
+        let starting = mesh_devnode::DevNode::start(self.settings.clone(), self.port.address());
         let running = OnThreads::start("the node", starting).await;
         if let Some(period) = self.every {
             let chain = running.part.chain().clone();
@@ -101,11 +99,8 @@ impl DevNode {
                 let mut turns = tokio::time::interval(period);
                 loop {
                     turns.tick().await;
-                    // The first block, which sets the rules, is made by [`Self::begin`].
-                    if chain.newest().is_some() {
-                        // When blocks fail, the test fails by itself for lack of them.
-                        let _ = chain.next_block().await;
-                    }
+                    // When blocks fail, the test fails by itself for lack of them.
+                    let _ = chain.next_block().await;
                 }
             });
         }

@@ -8,7 +8,7 @@ use std::{
 use futures_util::future::join_all;
 use mesh_launcher::{
     bus::Bus,
-    services::{Need, Sockets, runnable},
+    services::{INGEST, Need, Sockets, runnable},
 };
 use tokio::sync::Semaphore;
 
@@ -48,6 +48,13 @@ impl MeshSetup<'_> {
     #[must_use]
     pub fn bus(mut self, bus: &Bus) -> Self {
         self.bus = Some(bus.clone());
+        self
+    }
+
+    /// Lets `ingest` write the blocks of the node into the database. Without it the database is the test's own.
+    #[must_use]
+    pub fn ingest(mut self) -> Self {
+        self.absent.retain(|name| name != INGEST);
         self
     }
 
@@ -118,7 +125,7 @@ impl Mesh {
 
     /// Begins the configuration of a mesh.
     pub fn configure(database: &Database) -> MeshSetup<'_> {
-        MeshSetup { database, bus: None, env: Vec::new(), absent: Vec::new(), binaries: None }
+        MeshSetup { database, bus: None, env: Vec::new(), absent: vec![INGEST.to_owned()], binaries: None }
     }
 
     /// Address of the edge for HTTP: `http://127.0.0.1:<port>`.

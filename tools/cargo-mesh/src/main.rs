@@ -16,7 +16,7 @@ use std::{
 
 use cargo_mesh::{cargo, forget_package};
 
-const SERVICES: &[&str] = &["edge", "query", "node-info", "tx-relay", "export"];
+const SERVICES: &[&str] = &["edge", "query", "node-info", "tx-relay", "export", "ingest"];
 
 fn main() -> ExitCode {
     let args: Vec<OsString> = env::args_os().skip(1).collect();

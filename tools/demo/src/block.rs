@@ -9,9 +9,21 @@ pub struct Block {
     pub height: u64,
     /// Time of the block, which all its rows carry.
     pub time: Moment,
-    /// Hash, 64 lower-case hex digits. It covers the plan and every row of all blocks so far.
+    /// Hash, 64 lower-case hex digits. In the written history it covers the plan and every row of all blocks so
+    /// far; in later blocks it is the node's.
     pub hash: String,
-    /// The rows per table, the block's own row included.
+    /// The rows per table, the block's own row included, without those of the transactions.
+    pub rows: Rows,
+    /// The results of the transactions, in order.
+    pub executed: Vec<Executed>,
+}
+
+/// The result of a transaction of a user.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Executed {
+    /// Why its command could not be executed; it then has no rows.
+    pub failure: Option<String>,
+    /// The rows that it caused.
     pub rows: Rows,
 }
 
@@ -40,6 +52,15 @@ impl Draft {
     /// Begins a transaction: the following events carry its hash.
     pub(crate) fn begin_transaction(&mut self) {
         self.transaction = self.random.id();
+    }
+
+    /// Runs a step as a transaction of a user, with its hash; returns the rows of the step.
+    pub(crate) fn as_transaction(&mut self, hash: &str, step: impl FnOnce(&mut Self)) -> Rows {
+        let transaction = std::mem::replace(&mut self.transaction, hash.to_owned());
+        let own = std::mem::take(&mut self.rows);
+        step(self);
+        self.transaction = transaction;
+        std::mem::replace(&mut self.rows, own)
     }
 
     /// Hash of the present transaction.

@@ -1,6 +1,4 @@
-//! Errors of making, writing and feeding the demo network.
-
-use std::error::Error;
+//! Errors of making and writing the demo network.
 
 use mesh_store::error::StoreError;
 
@@ -13,7 +11,7 @@ pub enum DemoError {
     /// The store holds blocks of another network, or of a demo network with another plan.
     #[error("the store does not hold this demo network: {0}")]
     Foreign(String),
-    /// Another session feeds the same store.
+    /// Another session writes into the same store.
     #[error("another process already writes the demo network into this store")]
     Busy,
     /// No connection to the database, or blocks that it did not take.
@@ -27,47 +25,9 @@ pub enum DemoError {
         /// The driver's error.
         source: tokio_postgres::Error,
     },
-    /// The database did not answer in time.
-    #[error("the database did not answer in time")]
-    Silent,
-    /// The state file could not be read or written.
-    #[error("the state file {path} could not be {step}")]
-    State {
-        /// Its path.
-        path: String,
-        /// What was being done.
-        step: &'static str,
-        /// The system's error.
-        source: std::io::Error,
-    },
     /// The thread that makes rows ended early.
     #[error("the generator stopped before the history was complete")]
     Generator,
-}
-
-impl DemoError {
-    /// Whether a retry can help: the server is unreachable, another session still has the lock, or the block
-    /// does not follow a store that was set back meanwhile.
-    #[must_use]
-    pub fn is_passing(&self) -> bool {
-        match self {
-            DemoError::Busy | DemoError::Silent | DemoError::Store(StoreError::BadFile { .. }) => true,
-            DemoError::Database { source, .. }
-            | DemoError::Store(StoreError::Connect { source } | StoreError::Database { source, .. }) => {
-                passes(source)
-            }
-            _ => false,
-        }
-    }
-}
-
-fn passes(error: &tokio_postgres::Error) -> bool {
-    match error.code() {
-        // SQLSTATE classes: connection exception, insufficient resources, object not in prerequisite state,
-        // operator intervention, system error, transaction rollback.
-        Some(code) => ["08", "40", "53", "55", "57", "58"].contains(&&code.code()[..2]),
-        None => error.is_closed() || error.source().is_some_and(|cause| cause.is::<std::io::Error>()),
-    }
 }
 
 /// Maps a database error to a [`DemoError`] that names the failed step.

@@ -22,17 +22,19 @@ const PAGE: i64 = 10_000;
 const LOCK_ATTEMPTS: u32 = 50;
 
 /// The result of a bulk load.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Written {
     /// Blocks written, without those that the store had before.
     pub blocks: u64,
     /// Rows written, over all tables.
     pub rows: u64,
+    /// The network at the newest block of the store.
+    pub simulator: Simulator,
 }
 
 /// Writes the plan's history into a store whose tables exist. An empty store gets all of it; one that has the
-/// first part of the same history gets the rest; any other store is refused and unchanged. `progress` is
-/// called with the number of blocks done and the total.
+/// first part of the same history gets the rest; one with blocks above the history stays as it is; any other
+/// store is refused and unchanged. `progress` is called with the number of blocks done and the total.
 ///
 /// # Errors
 ///
@@ -44,12 +46,11 @@ pub async fn write_history(
 ) -> Result<Written, DemoError> {
     plan.check()?;
     let mut session = connect_with_retry(url).await?;
-    let simulator = catch_up(&session, plan, None).await?;
-    let (written, _) = fill(&mut session, simulator, progress).await?;
-    Ok(written)
+    let simulator = catch_up(&session, plan).await?;
+    fill(&mut session, simulator, progress).await
 }
 
-/// Connects, with retries because a feeder that has just ended may still have the lock.
+/// Connects, with retries because a process that has just ended may still have the lock.
 async fn connect_with_retry(url: &str) -> Result<Session, DemoError> {
     for _ in 0..LOCK_ATTEMPTS {
         match Session::connect(url).await {
@@ -60,17 +61,17 @@ async fn connect_with_retry(url: &str) -> Result<Session, DemoError> {
     Session::connect(url).await
 }
 
-/// Writes the missing part of the history; returns the simulator at the store's new height.
-pub(crate) async fn fill(
+/// Writes the missing part of the history.
+async fn fill(
     session: &mut Session,
     mut simulator: Simulator,
     mut progress: impl FnMut(u64, u64),
-) -> Result<(Written, Simulator), DemoError> {
+) -> Result<Written, DemoError> {
     let (total, first) = (simulator.plan().blocks, simulator.height());
-    let mut written = Written::default();
+    let (mut blocks, mut written_rows) = (0, 0);
     progress(first.min(total), total);
     if first >= total {
-        return Ok((written, simulator));
+        return Ok(Written { blocks, rows: written_rows, simulator });
     }
     // Rows are made on another thread while the database loads the previous batch.
     let (sender, mut batches) = mpsc::channel::<(Rows, u64)>(2);
@@ -88,22 +89,17 @@ pub(crate) async fn fill(
     });
     while let Some((rows, height)) = batches.recv().await {
         session.write(&rows).await?;
-        written.rows += rows.total();
-        written.blocks = height - first;
+        written_rows += rows.total();
+        blocks = height - first;
         progress(height, total);
     }
     let simulator = maker.await.map_err(|_| DemoError::Generator)?;
     session.analyze().await?;
-    Ok((written, simulator))
+    Ok(Written { blocks, rows: written_rows, simulator })
 }
 
-/// Builds the simulator at the height of the store: from the saved one when it fits, else from the first
-/// block.
-pub(crate) async fn catch_up(
-    session: &Session,
-    plan: &Plan,
-    saved: Option<Simulator>,
-) -> Result<Simulator, DemoError> {
+/// Builds the simulator at the height of the store from the stored blocks.
+async fn catch_up(session: &Session, plan: &Plan) -> Result<Simulator, DemoError> {
     let Some(head) = session.head().await? else {
         return Simulator::new(plan.clone());
     };
@@ -112,13 +108,14 @@ pub(crate) async fn catch_up(
         Some(id) => return Err(DemoError::Foreign(format!("its chain id is {id}"))),
         None => return Err(DemoError::Foreign("it has blocks but no chain id".to_owned())),
     }
-    if let Some(saved) = saved.filter(|saved| saved.plan() == plan && saved.height() <= head.height) {
-        let fits = session.hash_at(saved.height()).await?.as_deref() == Some(saved.hash());
-        if fits && let Ok(simulator) = follow(session, saved, &head).await {
-            return Ok(simulator);
-        }
+    let simulator = follow(session, Simulator::new(plan.clone())?, &head).await?;
+    // Blocks above the history may have executed transactions, which the store does not have.
+    let balances = simulator.balances().filter(|(_, balance)| *balance != 0);
+    let balances = balances.map(|(account, balance)| (account.to_owned(), balance.to_string())).collect();
+    if head.height > plan.blocks && session.balances().await? != balances {
+        return Err(DemoError::Foreign("its balances are not those of this plan alone".to_owned()));
     }
-    follow(session, Simulator::new(plan.clone())?, &head).await
+    Ok(simulator)
 }
 
 /// Simulates the stored blocks again, with their stored times, up to the head.
@@ -140,14 +137,11 @@ fn follow_page(mut simulator: Simulator, page: &[Head]) -> Result<Simulator, Dem
         if stored.height != simulator.height() + 1 {
             return Err(DemoError::Foreign(format!("block {} is missing", simulator.height() + 1)));
         }
-        simulator.next_block(stored.time);
-        if simulator.hash() != stored.hash {
-            // Blocks of the written history have the simulator's hash; later ones may have a consensus
-            // node's.
-            if stored.height <= simulator.plan().blocks {
-                return Err(other_block(stored));
-            }
-            simulator.rename(&stored.hash);
+        // Blocks of the written history have the simulator's hash, later ones a node's.
+        if stored.height > simulator.plan().blocks {
+            simulator.decided_block(stored.time, &stored.hash, &[]);
+        } else if simulator.next_block(stored.time).hash != stored.hash {
+            return Err(other_block(stored));
         }
     }
     Ok(simulator)

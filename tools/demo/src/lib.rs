@@ -1,14 +1,14 @@
-//! A demo network: a simulated trading network with a realistic history, made from a seed. It fills an empty
-//! database with data to explore, and adds a block every second.
+//! A demo network: a simulated trading network with a realistic history, made from a seed.
 //!
-//! [`Simulator`] makes blocks as rows of text, without any I/O: the same [`Plan`] gives the same rows to the
-//! byte. [`write_history`] loads the history, [`run_live`] and [`Feeder`] continue after it.
+//! [`Simulator`] makes blocks as rows of text, without any I/O: the same [`Plan`], block times and transactions
+//! give the same rows to the byte. [`write_history`] loads the history into an empty database; a node makes the
+//! blocks after it and sends their rows as events ([`Rows::events`]).
 
 mod block;
 mod catalogue;
-mod decision;
+mod commands;
 mod error;
-mod feeder;
+mod events;
 mod funding;
 mod governance;
 mod history;
@@ -16,7 +16,6 @@ mod json;
 mod labels;
 mod lifecycle;
 mod liquidity;
-mod live;
 mod market;
 mod market_rows;
 mod moment;
@@ -32,19 +31,16 @@ mod session;
 mod settlement;
 mod simulator;
 mod staking;
-mod state_file;
 mod trading;
 mod traffic;
 mod world;
 
-pub use block::Block;
-pub use decision::{Decision, Decisions};
+pub use block::{Block, Executed};
+pub use commands::Transaction;
 pub use error::DemoError;
-pub use feeder::Feeder;
+pub use events::RowEvent;
 pub use history::{Written, write_history};
-pub use live::{Event, run_decided, run_live};
 pub use moment::Moment;
 pub use plan::{CHAIN_ID, MIN_BLOCK_GAP_US, Plan};
-pub use rows::Rows;
-pub use session::Head;
+pub use rows::{Rows, parse_csv};
 pub use simulator::Simulator;

@@ -124,7 +124,6 @@ pub(crate) struct Market {
     #[serde(skip)]
     pub(crate) changed: Option<String>,
     /// Whether market data changed since their last row.
-    #[serde(skip)]
     pub(crate) data_changed: bool,
 }
 

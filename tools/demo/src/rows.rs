@@ -48,12 +48,45 @@ impl Rows {
         }
     }
 
+    /// The rows of a table as values in the order of its columns; NULL is `None`.
+    #[must_use]
+    pub fn records(&self, table: &str) -> Vec<Vec<Option<String>>> {
+        parse_csv(self.text(table))
+    }
+
     /// Begins a row; the values follow in the order of the table's columns.
     pub(crate) fn row(&mut self, table: &'static str) -> Row<'_> {
         let rows = self.0.entry(table).or_default();
         rows.count += 1;
         Row { text: &mut rows.text, begun: false }
     }
+}
+
+/// Parses PostgreSQL's CSV into records, with NULL (`None`) distinct from the empty text.
+#[must_use]
+pub fn parse_csv(text: &str) -> Vec<Vec<Option<String>>> {
+    let (mut records, mut record) = (Vec::new(), Vec::new());
+    let (mut value, mut is_quoted, mut is_inside) = (String::new(), false, false);
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        match character {
+            '"' if is_inside && characters.peek() == Some(&'"') => {
+                characters.next();
+                value.push('"');
+            }
+            '"' => (is_inside, is_quoted) = (!is_inside, true),
+            ',' | '\n' if !is_inside => {
+                let text = std::mem::take(&mut value);
+                record.push((!text.is_empty() || is_quoted).then_some(text));
+                is_quoted = false;
+                if character == '\n' {
+                    records.push(std::mem::take(&mut record));
+                }
+            }
+            other => value.push(other),
+        }
+    }
+    records
 }
 
 /// A row that is being written.

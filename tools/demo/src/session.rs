@@ -1,5 +1,7 @@
 //! A connection to the store: reads its newest block, and writes blocks, all rows of a block in one transaction.
 
+use std::collections::BTreeMap;
+
 use mesh_store::BlockWriter;
 use tokio_postgres::Client;
 
@@ -9,21 +11,21 @@ use crate::{
     rows::Rows,
 };
 
-/// Key of the advisory lock that excludes a second feeder.
+/// Key of the advisory lock that excludes a second writer of the history.
 const LOCK: i64 = 0x6465_6d6f_6665_6564;
 
 /// A stored block.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Head {
+pub(crate) struct Head {
     /// Height of the block.
-    pub height: u64,
+    pub(crate) height: u64,
     /// Time of the block.
-    pub time: Moment,
+    pub(crate) time: Moment,
     /// Hash of the block, 64 lower-case hex digits.
-    pub hash: String,
+    pub(crate) hash: String,
 }
 
-/// A connection that holds the feeder's lock.
+/// A connection that holds the writer's lock.
 pub(crate) struct Session {
     client: Client,
 }
@@ -39,7 +41,7 @@ impl Session {
         let row = client
             .query_one("SELECT pg_try_advisory_lock($1)", &[&LOCK])
             .await
-            .step("taking the feeder's lock")?;
+            .step("taking the writer's lock")?;
         if row.get(0) { Ok(Session { client }) } else { Err(DemoError::Busy) }
     }
 
@@ -59,11 +61,11 @@ impl Session {
         Ok(rows.iter().map(head_from_row).collect())
     }
 
-    /// Hash of the stored block at a height.
-    pub(crate) async fn hash_at(&self, height: u64) -> Result<Option<String>, DemoError> {
-        let sql = "SELECT hash FROM blocks WHERE height = $1";
-        let row = self.client.query_opt(sql, &[&(height as i64)]).await.step("reading a stored block")?;
-        Ok(row.map(|row| row.get(0)))
+    /// Ids and balances of all accounts whose balance is not zero.
+    pub(crate) async fn balances(&self) -> Result<BTreeMap<String, String>, DemoError> {
+        let sql = "SELECT account_id, balance::text FROM current_balances WHERE balance <> 0";
+        let rows = self.client.query(sql, &[]).await.step("reading the balances")?;
+        Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
     }
 
     /// Chain id of the store.

@@ -1,10 +1,13 @@
 //! The simulator: the state of the network, and the step from one block to the next.
 
+use std::collections::HashMap;
+
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::{
-    block::{Block, Draft},
+    block::{Block, Draft, Executed},
+    commands::{Transaction, execute},
     error::DemoError,
     funding::Funding,
     governance,
@@ -18,8 +21,11 @@ use crate::{
     world::World,
 };
 
-/// A demo network at some height. The same plan and the same block times give the same blocks to the byte,
-/// also after the state was written to a file and read again.
+/// Version of [`Simulator::save`]; other versions are not read.
+const FORMAT: u32 = 4;
+
+/// A demo network at some height. The same plan, block times and transactions give the same blocks to the byte,
+/// also after the state was saved and loaded.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Simulator {
     plan: Plan,
@@ -96,26 +102,29 @@ impl Simulator {
 
     /// Makes the next block. A time less than [`MIN_BLOCK_GAP_US`] after the last block is moved there.
     pub fn next_block(&mut self, time: Moment) -> Block {
-        self.block(time, None)
+        // The written history begins at the plan's own time.
+        let earliest = if self.height == 0 { time } else { self.time.plus_us(MIN_BLOCK_GAP_US) };
+        self.block(time.max(earliest), None, &[])
     }
 
-    /// Makes the next block with the height, time and hash that a consensus node has decided.
-    pub fn decided_block(&mut self, time: Moment, hash: &str) -> Block {
-        self.block(time, Some(hash))
+    /// Makes the next block with the time and hash that a node has decided, and executes its transactions. A
+    /// time that is not after the last block is moved there.
+    pub fn decided_block(&mut self, time: Moment, hash: &str, transactions: &[Transaction<'_>]) -> Block {
+        self.block(time.max(self.time.plus_us(1)), Some(hash), transactions)
     }
 
-    /// Replaces the hash of the last block by a consensus node's.
-    pub(crate) fn rename(&mut self, hash: &str) {
-        hash.clone_into(&mut self.hash);
-    }
-
-    fn block(&mut self, time: Moment, decided: Option<&str>) -> Block {
+    fn block(&mut self, time: Moment, decided: Option<&str>, transactions: &[Transaction<'_>]) -> Block {
         let elapsed_us = if self.height == 0 { 0 } else { time.us() - self.time.us() };
-        let time = if self.height == 0 { time } else { time.max(self.time.plus_us(MIN_BLOCK_GAP_US)) };
         self.height += 1;
         self.time = time;
         let mut draft = Draft::new(self.height, time, Random::new(self.plan.seed, self.height));
+        let mut executed: Vec<Executed> = transactions
+            .iter()
+            .map(|transaction| execute(&mut self.world, &mut draft, transaction))
+            .collect();
         self.step(&mut draft, elapsed_us.max(0));
+        let hashes = transactions.iter().map(|transaction| transaction.hash.clone());
+        self.world.flush(&mut draft, &mut hashes.zip(&mut executed).collect::<HashMap<_, _>>());
         let mut rows = draft.rows;
         let mut hasher = Sha256::new();
         hasher.update(format!("{}/{}/{}/", self.hash, self.height, time.us()));
@@ -124,7 +133,7 @@ impl Simulator {
         }
         self.hash = decided.map_or_else(|| hex::encode(hasher.finalize()), str::to_owned);
         rows.row("blocks").time(time).number(self.height as i64).text(&self.hash).end();
-        Block { height: self.height, time, hash: self.hash.clone(), rows }
+        Block { height: self.height, time, hash: self.hash.clone(), rows, executed }
     }
 
     fn step(&mut self, draft: &mut Draft, elapsed_us: i64) {
@@ -150,11 +159,27 @@ impl Simulator {
         if draft.height.is_multiple_of(50) {
             governance::write_checkpoint(draft, &self.hash);
         }
-        self.world.flush(draft);
     }
 
-    /// Rebuilds the state that a state file leaves out.
-    pub(crate) fn rebuild(&mut self) {
-        self.world.rebuild();
+    /// Ids and balances of all accounts.
+    pub(crate) fn balances(&self) -> impl Iterator<Item = (&str, i128)> {
+        self.world.balances()
+    }
+
+    /// The state as bytes.
+    ///
+    /// # Errors
+    ///
+    /// The state has no JSON form, which only an error in this crate can cause.
+    pub fn save(&self) -> Result<Vec<u8>, serde_json::Error> {
+        serde_json::to_vec(&(FORMAT, self))
+    }
+
+    /// Reads what [`save`](Self::save) wrote; `None` when it is of another release.
+    #[must_use]
+    pub fn load(bytes: &[u8]) -> Option<Self> {
+        let (format, mut simulator) = serde_json::from_slice::<(u32, Simulator)>(bytes).ok()?;
+        simulator.world.rebuild();
+        (format == FORMAT).then_some(simulator)
     }
 }

@@ -1,14 +1,14 @@
 //! The state that all parts of the network share: parties, and accounts with their balances. Money moves only
 //! by [`World::transfer`], so that every movement has a ledger row with the running balances of both sides.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 pub(crate) use proto_msgs::v2::AccountType as Kind;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::{
-    block::Draft,
+    block::{Draft, Executed},
     catalogue::{ASSETS, VOTE},
     plan::Plan,
     random::Random,
@@ -16,6 +16,8 @@ use crate::{
 
 /// Party number of the network itself.
 pub(crate) const NETWORK: u16 = u16::MAX;
+/// Limit of the parties that are no part of the plan: users, and receivers of their transfers.
+const MOST_USERS: usize = 50_000;
 /// Market number of accounts that belong to no market.
 pub(crate) const NO_MARKET: u16 = u16::MAX;
 
@@ -52,12 +54,19 @@ struct Account {
 pub(crate) struct World {
     pub(crate) party_ids: Vec<String>,
     pub(crate) market_ids: Vec<String>,
+    /// Parties that came by transactions. Their numbers follow those of the plan.
+    users: Vec<String>,
+    /// Parties and assets of the faucet's credits.
+    pub(crate) credited: BTreeSet<(u16, u8)>,
     asset_ids: Vec<String>,
     accounts: Vec<Account>,
     serial: u64,
     /// The index of each account in `accounts`; rebuilt after reading a state file.
     #[serde(skip)]
     index: BTreeMap<Key, usize>,
+    /// The number of each party; rebuilt likewise.
+    #[serde(skip)]
+    numbers: HashMap<String, u16>,
     /// Accounts that the present block moved, with the hash of the transaction that did it last.
     #[serde(skip)]
     moved: BTreeMap<usize, String>,
@@ -67,27 +76,64 @@ impl World {
     pub(crate) fn new(plan: &Plan, markets: usize) -> Self {
         let mut random = Random::new(plan.seed, 0x6e_616d_6573);
         let asset_id = |symbol: &str| hex::encode(Sha256::digest(format!("demo asset {symbol}")));
-        World {
+        let mut world = World {
             party_ids: (0..plan.parties).map(|_| random.id()).collect(),
             market_ids: (0..markets).map(|_| random.id()).collect(),
             asset_ids: (0..)
                 .zip(ASSETS)
                 .map(|(at, asset)| if at == VOTE { asset.symbol.to_owned() } else { asset_id(asset.symbol) })
                 .collect(),
+            users: Vec::new(),
+            credited: BTreeSet::new(),
             accounts: Vec::new(),
             serial: 0,
             index: BTreeMap::new(),
+            numbers: HashMap::new(),
             moved: BTreeMap::new(),
-        }
+        };
+        world.rebuild();
+        world
     }
 
     /// Rebuilds the state that the state file leaves out.
     pub(crate) fn rebuild(&mut self) {
         self.index = self.accounts.iter().enumerate().map(|(at, account)| (account.key, at)).collect();
+        self.numbers = self.party_ids.iter().chain(&self.users).cloned().zip(0..).collect();
     }
 
     pub(crate) fn party_id(&self, party: u16) -> &str {
-        self.party_ids.get(usize::from(party)).map_or("network", String::as_str)
+        let at = usize::from(party);
+        let user = || self.users.get(at.checked_sub(self.party_ids.len())?);
+        self.party_ids.get(at).or_else(user).map_or("network", String::as_str)
+    }
+
+    /// The number of a party that the network knows.
+    pub(crate) fn party(&self, id: &str) -> Option<u16> {
+        self.numbers.get(id).copied()
+    }
+
+    /// The number of a party, which is added when it is new; `None` when there are too many.
+    pub(crate) fn party_or_new(&mut self, id: &str) -> Option<u16> {
+        if let Some(party) = self.party(id) {
+            return Some(party);
+        }
+        if self.users.len() >= MOST_USERS {
+            return None;
+        }
+        let party = (self.party_ids.len() + self.users.len()) as u16;
+        self.users.push(id.to_owned());
+        self.numbers.insert(id.to_owned(), party);
+        Some(party)
+    }
+
+    /// The number of an asset.
+    pub(crate) fn asset(&self, id: &str) -> Option<u8> {
+        self.asset_ids.iter().zip(0..).find_map(|(known, number)| (known == id).then_some(number))
+    }
+
+    /// Ids and balances of all accounts.
+    pub(crate) fn balances(&self) -> impl Iterator<Item = (&str, i128)> {
+        self.accounts.iter().map(|account| (account.id.as_str(), account.balance))
     }
 
     pub(crate) fn market_id(&self, market: u16) -> &str {
@@ -165,11 +211,13 @@ impl World {
         amount
     }
 
-    /// Writes the new balance of every account that the block moved.
-    pub(crate) fn flush(&mut self, draft: &mut Draft) {
+    /// Writes the new balance of every account that the block moved, as a row of the transaction that moved it
+    /// last: there is one row for each account and block.
+    pub(crate) fn flush(&mut self, draft: &mut Draft, executed: &mut HashMap<String, &mut Executed>) {
         for (at, hash) in std::mem::take(&mut self.moved) {
             let account = &self.accounts[at];
-            let row = draft.rows.row("balances").text(&account.id).time(draft.time);
+            let rows = executed.get_mut(&hash).map_or(&mut draft.rows, |executed| &mut executed.rows);
+            let row = rows.row("balances").text(&account.id).time(draft.time);
             row.text(&hash).number(account.balance).end();
         }
     }

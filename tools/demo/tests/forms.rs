@@ -13,7 +13,7 @@ use mesh_demo::Plan;
 use mesh_store::migrate::columns;
 use serde_json::Value as Json;
 
-use crate::parsed::{Parsed, Value, history, parse, rows_of};
+use crate::parsed::{Parsed, Value, history, rows_of};
 
 /// Columns with free text, anything but NULL. In the recording their texts have one form each.
 const FREE_TEXT: [(&str, &str); 4] = [
@@ -195,7 +195,7 @@ fn every_column_has_the_forms_that_a_recorded_network_writes() {
     for table in rows.tables() {
         // A table that is younger than the recording has no file there.
         let Ok(text) = std::fs::read_to_string(folder.join(format!("{table}.csv"))) else { continue };
-        let mut recorded = parse(&text);
+        let mut recorded = mesh_demo::parse_csv(&text);
         let header: Vec<Value> = recorded.remove(0);
         if recorded.is_empty() {
             print_uncaptured(&format!("{table} has no recorded rows"));

@@ -2,9 +2,9 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod commands;
 mod coverage;
 mod forms;
 mod history;
-mod live;
 mod parsed;
 mod store;

@@ -7,33 +7,6 @@ use mesh_store::migrate::columns;
 /// A value: NULL, or a text that may be empty.
 pub(crate) type Value = Option<String>;
 
-/// Parses PostgreSQL's CSV into rows of values, with NULL distinct from the empty text.
-pub(crate) fn parse(text: &str) -> Vec<Vec<Value>> {
-    let (mut rows, mut row) = (Vec::new(), Vec::new());
-    let (mut value, mut quoted, mut inside) = (String::new(), false, false);
-    let mut characters = text.chars().peekable();
-    while let Some(character) = characters.next() {
-        match character {
-            '"' if inside && characters.peek() == Some(&'"') => {
-                characters.next();
-                value.push('"');
-            }
-            '"' => (inside, quoted) = (!inside, true),
-            ',' | '\n' if !inside => {
-                let text = std::mem::take(&mut value);
-                row.push(if text.is_empty() && !quoted { None } else { Some(text) });
-                quoted = false;
-                if character == '\n' {
-                    rows.push(std::mem::take(&mut row));
-                }
-            }
-            other => value.push(other),
-        }
-    }
-    assert!(value.is_empty() && row.is_empty(), "the last row is ended");
-    rows
-}
-
 /// A table's rows with their columns by name.
 pub(crate) struct Parsed {
     columns: BTreeMap<String, usize>,
@@ -43,7 +16,7 @@ pub(crate) struct Parsed {
 impl Parsed {
     pub(crate) fn new(rows: &Rows, table: &str) -> Parsed {
         let columns: BTreeMap<String, usize> = columns(table).into_iter().zip(0..).collect();
-        let parsed = parse(rows.text(table));
+        let parsed = rows.records(table);
         assert_eq!(parsed.len() as u64, rows.count(table), "{table}");
         assert!(parsed.iter().all(|row| row.len() == columns.len()), "{table}");
         Parsed { columns, rows: parsed }

@@ -9,8 +9,8 @@ use prost::{Message as _, encoding::decode_varint};
 use tendermint_proto::{
     google::protobuf::Timestamp,
     v0_38::abci::{
-        ExecTxResult, Request, RequestFinalizeBlock, RequestProcessProposal, Response, ResponseCheckTx,
-        ResponseCommit, ResponseEcho, ResponseException, ResponseFinalizeBlock, ResponseFlush, ResponseInfo,
+        Request, RequestFinalizeBlock, RequestProcessProposal, Response, ResponseCheckTx, ResponseCommit,
+        ResponseEcho, ResponseException, ResponseFinalizeBlock, ResponseFlush, ResponseInfo,
         ResponseInitChain, ResponsePrepareProposal, ResponseProcessProposal, ResponseQuery,
         ResponseVerifyVoteExtension, request::Value as AbciRequest, response::Value as AbciResponse,
         response_process_proposal::ProposalStatus, response_verify_vote_extension::VerifyStatus,
@@ -126,7 +126,9 @@ async fn respond(application: &Application, request: AbciRequest) -> Result<Abci
             application.proposed(block(height, &hash, time));
             AbciResponse::ProcessProposal(ResponseProcessProposal { status: ProposalStatus::Accept.into() })
         }
-        AbciRequest::FinalizeBlock(request) => AbciResponse::FinalizeBlock(finalize(application, &request)?),
+        AbciRequest::FinalizeBlock(request) => {
+            AbciResponse::FinalizeBlock(finalize(application, request).await?)
+        }
         AbciRequest::Commit(_) => {
             application.commit().await?;
             AbciResponse::Commit(ResponseCommit::default())
@@ -155,21 +157,17 @@ fn info(application: &Application) -> ResponseInfo {
     }
 }
 
-fn finalize(
+async fn finalize(
     application: &Application,
-    request: &RequestFinalizeBlock,
+    request: RequestFinalizeBlock,
 ) -> Result<ResponseFinalizeBlock, ApplicationError> {
     let decided = block(request.height, &request.hash, request.time);
-    let (results, app_hash) = application.finalize(&decided, &request.txs)?;
-    let tx_results = results.into_iter().map(|result| {
-        let (code, data) = verdict(result.err());
-        ExecTxResult { code, data, ..ExecTxResult::default() }
-    });
-    let tx_results = tx_results.collect();
-    Ok(ResponseFinalizeBlock { tx_results, app_hash: app_hash.into(), ..ResponseFinalizeBlock::default() })
+    let (stored, app_hash) = application.finalize(decided, request.txs).await?;
+    let (tx_results, events) = stored.results()?;
+    Ok(ResponseFinalizeBlock { tx_results, events, app_hash: app_hash.into(), ..Default::default() })
 }
 
-/// The code and the data of a result, which the node passes on to clients.
+/// The code and the data of a check, which the node passes on to clients.
 fn verdict(refusal: Option<Refusal>) -> (u32, Bytes) {
     refusal.map_or((0, Bytes::new()), |refusal| (refusal.code, refusal.reason.into()))
 }

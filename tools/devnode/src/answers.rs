@@ -7,8 +7,9 @@ use jiff::Timestamp;
 use mesh_transaction::{Block, Refusal, TxHash};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use tendermint_proto::v0_38::abci::{Event, ExecTxResult};
 
-use crate::chain::{BlockWithTxs, Delivered};
+use crate::{chain::Delivered, stored::StoredBlock};
 
 /// The CometBFT release whose answers these imitate.
 const VERSION: &str = "0.38.19";
@@ -25,10 +26,12 @@ pub(crate) fn broadcast(hash: &TxHash, refusal: Option<&Refusal>) -> Value {
 
 /// `broadcast_tx_commit`.
 pub(crate) fn commit(hash: &TxHash, outcome: &Result<Delivered, Refusal>) -> Value {
+    let succeeded = ExecTxResult::default;
     let (check_tx, tx_result, height) = match outcome {
-        Ok(delivered) => (result(None), result(delivered.refusal.as_ref()), delivered.height),
-        Err(refusal) => (result(Some(refusal)), result(None), 0),
+        Ok(delivered) => (succeeded(), delivered.result.clone(), delivered.height),
+        Err(refusal) => (refused(refusal), succeeded(), 0),
     };
+    let (check_tx, tx_result) = (result(&check_tx), result(&tx_result));
     json!({
         "check_tx": check_tx,
         "tx_result": tx_result,
@@ -37,18 +40,27 @@ pub(crate) fn commit(hash: &TxHash, outcome: &Result<Delivered, Refusal>) -> Val
     })
 }
 
-/// `check_tx`, and the result of a check or a delivery inside other answers.
-pub(crate) fn result(refusal: Option<&Refusal>) -> Value {
-    let (code, data) = refusal
-        .map_or((0, Value::Null), |refusal| (refusal.code, Value::String(STANDARD.encode(&refusal.reason))));
+/// `check_tx`.
+pub(crate) fn checked(refusal: Option<&Refusal>) -> Value {
+    result(&refusal.map(refused).unwrap_or_default())
+}
+
+fn refused(refusal: &Refusal) -> ExecTxResult {
+    let data = refusal.reason.clone().into();
+    ExecTxResult { code: refusal.code, data, ..ExecTxResult::default() }
+}
+
+/// The result of a check or an execution inside other answers.
+fn result(result: &ExecTxResult) -> Value {
+    let data = (!result.data.is_empty()).then(|| STANDARD.encode(&result.data));
     json!({
-        "code": code,
+        "code": result.code,
         "data": data,
-        "log": "",
+        "log": result.log,
         "info": "",
         "gas_wanted": "0",
         "gas_used": "0",
-        "events": [],
+        "events": result.events,
         "codespace": "",
     })
 }
@@ -59,7 +71,7 @@ pub(crate) fn tx(hash: &TxHash, delivered: &Delivered) -> Value {
         "hash": hash.to_string(),
         "height": delivered.height.to_string(),
         "index": delivered.index,
-        "tx_result": result(delivered.refusal.as_ref()),
+        "tx_result": result(&delivered.result),
         "tx": STANDARD.encode(&delivered.tx),
     })
 }
@@ -121,55 +133,53 @@ pub(crate) fn status(
 }
 
 /// `block`.
-pub(crate) fn block(chain_id: &str, block_with_txs: &BlockWithTxs) -> Value {
-    let txs: Vec<String> = block_with_txs.txs.iter().map(|tx| STANDARD.encode(tx)).collect();
-    let last = id_of(block_with_txs.previous.as_ref());
+pub(crate) fn block(chain_id: &str, stored: &StoredBlock) -> Value {
+    let txs: Vec<String> = stored.txs.iter().map(|tx| STANDARD.encode(&tx.tx)).collect();
     json!({
-        "block_id": id_of(Some(&block_with_txs.block)),
+        "block_id": id_of(&stored.hash),
         "block": {
-            "header": header(chain_id, block_with_txs),
+            "header": header(chain_id, stored),
             "data": {"txs": txs},
             "evidence": {"evidence": []},
             "last_commit": {
-                "height": block_with_txs.block.height.saturating_sub(1).to_string(),
+                "height": stored.height.saturating_sub(1).to_string(),
                 "round": 0,
-                "block_id": last,
+                "block_id": id_of(&stored.previous_hash),
                 "signatures": [],
             },
         },
     })
 }
 
-/// The event for subscribers of `tm.event='NewBlock'`.
-pub(crate) fn new_block(chain_id: &str, block_with_txs: &BlockWithTxs) -> Value {
-    let mut value = block(chain_id, block_with_txs);
-    value["result_finalize_block"] = json!({
-        "events": [],
-        "tx_results": null,
-        "validator_updates": [],
+/// `block_results`: empty lists are null, as a consensus node has them.
+pub(crate) fn block_results(height: u64, results: &[ExecTxResult], events: &[Event]) -> Value {
+    let results: Vec<Value> = results.iter().map(result).collect();
+    json!({
+        "height": height.to_string(),
+        "txs_results": (!results.is_empty()).then_some(results),
+        "finalize_block_events": (!events.is_empty()).then_some(events),
+        "validator_updates": null,
         "consensus_param_updates": null,
         "app_hash": "",
-    });
-    json!({"type": "tendermint/event/NewBlock", "value": value})
+    })
 }
 
 /// The event for subscribers of `tm.event='NewBlockHeader'`.
-pub(crate) fn new_block_header(chain_id: &str, block_with_txs: &BlockWithTxs) -> Value {
-    json!({"type": "tendermint/event/NewBlockHeader", "value": {"header": header(chain_id, block_with_txs)}})
+pub(crate) fn new_block_header(chain_id: &str, stored: &StoredBlock) -> Value {
+    json!({"type": "tendermint/event/NewBlockHeader", "value": {"header": header(chain_id, stored)}})
 }
 
 /// The header inside `block` and inside the events.
-fn header(chain_id: &str, block_with_txs: &BlockWithTxs) -> Value {
+fn header(chain_id: &str, stored: &StoredBlock) -> Value {
     // A hash over the transactions' hashes, not a Merkle root as in CometBFT; equal when there are none.
-    let hashes =
-        block_with_txs.txs.iter().fold(Sha256::new(), |all, tx| all.chain_update(Sha256::digest(tx)));
+    let hashes = stored.txs.iter().fold(Sha256::new(), |all, tx| all.chain_update(Sha256::digest(&tx.tx)));
     let data_hash = hex::encode_upper(hashes.finalize());
     json!({
         "version": {"block": BLOCK_PROTOCOL},
         "chain_id": chain_id,
-        "height": block_with_txs.block.height.to_string(),
-        "time": time(Some(&block_with_txs.block)),
-        "last_block_id": id_of(block_with_txs.previous.as_ref()),
+        "height": stored.height.to_string(),
+        "time": time(Some(&stored.block())),
+        "last_block_id": id_of(&stored.previous_hash),
         "last_commit_hash": EMPTY,
         "data_hash": data_hash,
         "validators_hash": EMPTY,
@@ -182,14 +192,9 @@ fn header(chain_id: &str, block_with_txs: &BlockWithTxs) -> Value {
     })
 }
 
-/// `net_info`: a node without peers.
-pub(crate) fn net_info() -> Value {
-    json!({"listening": true, "listeners": [], "n_peers": "0", "peers": []})
-}
-
-fn id_of(block: Option<&Block>) -> Value {
-    let hash = block.map_or_else(String::new, |block| block.hash.to_ascii_uppercase());
-    json!({"hash": hash, "parts": {"total": u32::from(block.is_some()), "hash": hash}})
+fn id_of(hash: &str) -> Value {
+    let hash = hash.to_ascii_uppercase();
+    json!({"hash": hash, "parts": {"total": u32::from(!hash.is_empty()), "hash": hash}})
 }
 
 /// The time of a block in RFC 3339, UTC, with nanoseconds unless they are zero; 1970 without a block.

@@ -7,15 +7,17 @@
 use std::{io, path::Path, sync::Arc};
 
 use bytes::Bytes;
-use mesh_transaction::{Admission, Block, Candidate, Network, Refusal, SpamFilter, SpamRules, TxHash};
+use mesh_transaction::{Admission, Block, Candidate, Network, Refusal, SpamFilter, TxHash};
 use parking_lot::{Mutex, MutexGuard};
 use sha2::{Digest, Sha256};
 use tokio::{sync::watch, task::spawn_blocking};
 
 use crate::{
-    file::{BlockFile, BlockReader, StoredBlock, StoredTx},
-    open::{StoredChain, replay},
+    execution::Execution,
+    file::{BlockFile, BlockReader},
+    open::{Blocks, OpenChain},
     settings::Checks,
+    stored::StoredBlock,
     table::{TxPositions, record_positions, refuse_replay},
 };
 
@@ -45,17 +47,10 @@ struct State {
     delivered: SpamFilter,
     /// The same, with the transactions checked since that block.
     checked: SpamFilter,
-    rules: SpamRules,
+    execution: Execution,
     hash: AppHash,
     blocks: Blocks,
     finalized: Option<Finalized>,
-}
-
-/// The frames of all blocks, by height.
-#[derive(Debug, Default)]
-struct Blocks {
-    first: u64,
-    frames: Vec<u64>,
 }
 
 /// A block that is decided and not stored yet.
@@ -63,6 +58,7 @@ struct Blocks {
 struct Finalized {
     stored: StoredBlock,
     spam: SpamFilter,
+    execution: Execution,
     hash: AppHash,
 }
 
@@ -74,7 +70,7 @@ pub enum ApplicationError {
     OutOfOrder {
         /// The block's height.
         height: u64,
-        /// The newest stored block's height, 0 without any.
+        /// The newest stored block's height, or the base's.
         newest: u64,
     },
     /// The node has another chain id.
@@ -94,27 +90,21 @@ pub enum ApplicationError {
 }
 
 impl Application {
-    /// Opens or creates the file of a chain and continues after its blocks. `rules` hold until
-    /// [`amend`](Self::amend).
-    pub async fn open(network: Network, file: &Path, checks: Checks, rules: SpamRules) -> io::Result<Self> {
-        let (path, chain_id) = (file.to_owned(), network.chain_id.clone());
-        let prefix = network.pow_prefix.clone();
+    /// Opens a chain file, which [`ChainFile::create`](crate::ChainFile::create) made, and continues after its blocks.
+    /// The file names the chain.
+    pub async fn open(mut network: Network, file: &Path, checks: Checks) -> io::Result<Self> {
+        let (path, prefix) = (file.to_owned(), network.pow_prefix.clone());
         let opening = spawn_blocking(move || {
-            let (mut hash, mut blocks) = (AppHash::new(), Blocks::default());
-            let chain = StoredChain::read(&path, &chain_id, |stored, frame| {
-                hash = digest(&hash, stored.height, stored.txs.iter().map(|tx| &tx.tx));
-                blocks.push(stored.height, frame);
-            })?;
-            let chain = chain.ok_or_else(|| io::Error::other("the file of blocks is of another chain"))?;
-            Ok::<_, io::Error>((chain, hash, blocks))
+            let mut hash = AppHash::new();
+            let chain = OpenChain::open(&path, &prefix, |stored| hash = digest(&hash, stored))?;
+            Ok::<_, io::Error>((chain, hash))
         });
-        let (chain, hash, blocks) = opening.await.map_err(io::Error::other)??;
-        let StoredChain { file, newest, positions } = chain;
-        let mut delivered = replay(&prefix, newest);
-        delivered.amend_rules(blocks.newest(), rules);
-        let checked = delivered.clone();
-        let heads = watch::Sender::new(blocks.newest());
-        let state = State { positions, delivered, checked, rules, hash, blocks, finalized: None };
+        let (chain, hash) = opening.await.map_err(io::Error::other)??;
+        let OpenChain { file, base, blocks, positions, spam, execution } = chain;
+        network.chain_id = base.chain_id;
+        let heads = watch::Sender::new(blocks.head().0);
+        let (delivered, checked) = (spam.clone(), spam);
+        let state = State { positions, delivered, checked, execution, hash, blocks, finalized: None };
         let shared = Shared {
             network,
             checks,
@@ -126,7 +116,7 @@ impl Application {
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// The height of the newest stored block as a watch channel; 0 before the first.
+    /// The height of the newest stored block as a watch channel; that of the base before the first.
     pub fn heights(&self) -> watch::Receiver<u64> {
         self.shared.heads.subscribe()
     }
@@ -139,24 +129,10 @@ impl Application {
         Ok(Some(reading.await.map_err(io::Error::other)??.block()))
     }
 
-    /// The height of the first stored block; 0 without any.
-    pub fn first(&self) -> u64 {
-        self.state().blocks.first
-    }
-
-    /// Sets the rules that hold since the block of this height.
-    pub fn amend(&self, height: u64, rules: SpamRules) {
-        let mut state = self.state();
-        let State { delivered, checked, finalized, .. } = &mut *state;
-        let finalized = finalized.as_mut().map(|finalized| &mut finalized.spam);
-        [delivered, checked].into_iter().chain(finalized).for_each(|spam| spam.amend_rules(height, rules));
-        state.rules = rules;
-    }
-
-    /// The newest height and the app hash after it.
+    /// The newest height, 0 without a block of the file, and the app hash after it.
     pub(crate) fn status(&self) -> (u64, AppHash) {
         let state = self.state();
-        (state.blocks.newest(), state.hash.clone())
+        (state.blocks.oldest().map_or(0, |_| state.blocks.head().0), state.hash.clone())
     }
 
     /// Handles InitChain.
@@ -188,27 +164,37 @@ impl Application {
     /// work.
     pub(crate) fn proposed(&self, block: Block) {
         let mut state = self.state();
-        let rules = state.rules;
+        let rules = state.execution.rules;
         state.checked.begin(block, rules);
     }
 
-    /// Handles FinalizeBlock: returns the results of the transactions, in order, and the app hash. Nothing is
-    /// stored yet.
-    pub(crate) fn finalize(
+    /// Handles FinalizeBlock: returns the block as it is stored by [`commit`](Self::commit), and the app hash after it.
+    /// May be repeated.
+    pub(crate) async fn finalize(
+        &self,
+        block: Block,
+        txs: Vec<Bytes>,
+    ) -> Result<(StoredBlock, AppHash), ApplicationError> {
+        let application = self.clone();
+        let executing = spawn_blocking(move || application.finalize_now(&block, txs));
+        executing.await.map_err(io::Error::other)?
+    }
+
+    fn finalize_now(
         &self,
         block: &Block,
-        txs: &[Bytes],
-    ) -> Result<(Vec<Result<(), Refusal>>, AppHash), ApplicationError> {
+        txs: Vec<Bytes>,
+    ) -> Result<(StoredBlock, AppHash), ApplicationError> {
         let read: Vec<_> = txs.iter().map(|tx| self.read(tx)).collect();
         let mut state = self.state();
-        let newest = state.blocks.newest();
-        if newest > 0 && block.height != newest + 1 {
+        let (newest, previous_hash) = state.blocks.head();
+        if block.height != newest + 1 {
             return Err(ApplicationError::OutOfOrder { height: block.height, newest });
         }
-        let (rules, mut spam) = (state.rules, state.delivered.clone());
-        spam.begin(block.clone(), rules);
+        let (mut execution, mut spam) = (state.execution.clone(), state.delivered.clone());
+        spam.begin(block.clone(), execution.rules);
         let mut delivered = Vec::with_capacity(txs.len());
-        for (tx, candidate) in txs.iter().zip(read) {
+        for (tx, candidate) in txs.into_iter().zip(read) {
             let admitted = candidate.and_then(|candidate| match self.shared.checks {
                 Checks::All => {
                     refuse_replay(&state.positions, &candidate)?;
@@ -218,13 +204,13 @@ impl Application {
             });
             delivered.push((tx, admitted));
         }
-        let hash = digest(&state.hash, block.height, txs);
-        let results = delivered.iter().map(|(_, admitted)| admitted.clone().map(|_| ())).collect();
-        let txs = delivered.into_iter().map(|(tx, admitted)| StoredTx::new(tx.clone(), admitted)).collect();
-        let stored = StoredBlock::new(block, &rules, txs);
-        state.checked.begin(block.clone(), rules);
-        state.finalized = Some(Finalized { stored, spam, hash: hash.clone() });
-        Ok((results, hash))
+        let stored = execution.run(block, previous_hash, delivered)?;
+        spam.amend_rules(block.height, execution.rules);
+        let hash = digest(&state.hash, &stored);
+        state.checked.begin(block.clone(), execution.rules);
+        state.checked.amend_rules(block.height, execution.rules);
+        state.finalized = Some(Finalized { stored: stored.clone(), spam, execution, hash: hash.clone() });
+        Ok((stored, hash))
     }
 
     /// Stores the finalized block; it is synced to the disk when this returns.
@@ -238,13 +224,13 @@ impl Application {
         let stored = stored.ok_or(ApplicationError::NothingFinalized)?;
         let frame = self.shared.file.lock().push(&stored)?;
         let mut state = self.state();
-        if let Some(Finalized { spam, hash, .. }) = state.finalized.take() {
+        if let Some(Finalized { spam, execution, hash, .. }) = state.finalized.take() {
             let mut checked = spam.clone();
             checked.merge_bans(&state.checked);
-            (state.delivered, state.checked, state.hash) = (spam, checked, hash);
+            (state.delivered, state.checked, state.execution, state.hash) = (spam, checked, execution, hash);
         }
         record_positions(&mut state.positions, &stored, frame);
-        state.blocks.push(stored.height, frame);
+        state.blocks.push(&stored, frame);
         drop(state);
         self.shared.heads.send_replace(stored.height);
         Ok(())
@@ -262,27 +248,9 @@ impl Application {
     }
 }
 
-impl Blocks {
-    fn push(&mut self, height: u64, frame: u64) {
-        if self.frames.is_empty() {
-            self.first = height;
-        }
-        self.frames.push(frame);
-    }
-
-    fn newest(&self) -> u64 {
-        (self.first + self.frames.len() as u64).saturating_sub(1)
-    }
-
-    fn frame(&self, height: u64) -> Option<u64> {
-        let at = usize::try_from(height.checked_sub(self.first)?).ok()?;
-        self.frames.get(at).copied()
-    }
-}
-
 /// The app hash after one more block.
-fn digest<'a>(before: &[u8], height: u64, txs: impl IntoIterator<Item = &'a Bytes>) -> AppHash {
-    let begun = Sha256::new().chain_update(before).chain_update(height.to_be_bytes());
-    let all = txs.into_iter().fold(begun, |all, tx| all.chain_update(TxHash::of(tx).bytes()));
+fn digest(before: &[u8], stored: &StoredBlock) -> AppHash {
+    let begun = Sha256::new().chain_update(before).chain_update(stored.height.to_be_bytes());
+    let all = stored.txs.iter().fold(begun, |all, tx| all.chain_update(TxHash::of(&tx.tx).bytes()));
     all.finalize().to_vec()
 }

@@ -1,5 +1,5 @@
-//! The chain of one node: the caller commits blocks, clients broadcast transactions, and each block includes
-//! those in the mempool. The table's lock is never held across an await or a write to disk.
+//! The chain of one node: the caller makes blocks, clients broadcast transactions, and each block includes those
+//! in the mempool. The table's lock is never held across an await or a write to disk.
 
 use std::{
     io,
@@ -8,21 +8,25 @@ use std::{
 };
 
 use bytes::Bytes;
-use mesh_transaction::{Block, Candidate, Refusal, SpamRules, TxHash};
+use mesh_demo::MIN_BLOCK_GAP_US;
+use mesh_transaction::{Block, Candidate, Refusal, TxHash};
 use parking_lot::{Mutex, MutexGuard};
 use sha2::{Digest, Sha256};
+use tendermint_proto::v0_38::abci::ExecTxResult;
 use tokio::{
-    sync::{Mutex as AsyncMutex, Semaphore, watch},
+    sync::{Semaphore, watch},
     task::spawn_blocking,
     time::{sleep, timeout},
 };
 
 use crate::{
     broadcasts::Broadcasts,
-    file::{BlockFile, BlockReader, StoredBlock, StoredTx},
-    mempool::{BroadcastError, Pending},
+    execution::Execution,
+    file::{BlockFile, BlockReader},
+    mempool::{BroadcastError, Mempool, Pending},
     open::OpenChain,
     settings::{Checks, Settings},
+    stored::StoredBlock,
     table::Table,
 };
 
@@ -36,32 +40,25 @@ pub struct Chain {
 struct Shared {
     settings: Settings,
     table: Mutex<Table>,
-    /// The async lock serialises commits.
-    file: AsyncMutex<Arc<Mutex<BlockFile>>>,
+    /// Its lock is held while a block is made and written.
+    writer: Mutex<Writer>,
     reader: Arc<BlockReader>,
     commits: Semaphore,
     heads: watch::Sender<u64>,
     broadcasts: Option<Broadcasts>,
 }
 
-/// Why a block was not committed.
-#[derive(Debug, thiserror::Error)]
-pub enum CommitError {
-    /// Its height is not above the newest one's.
-    #[error("block {height} does not follow block {newest}")]
-    NotNewer {
-        /// The block's height.
-        height: u64,
-        /// The newest block's height.
-        newest: u64,
-    },
-    /// The file could not be written; the transactions stay in the mempool.
-    #[error("the block could not be kept")]
-    File(#[from] io::Error),
+/// What makes and writes the next block.
+#[derive(Debug)]
+struct Writer {
+    file: BlockFile,
+    execution: Execution,
+    /// A block that could not be written. It is written before any other, because its effects have happened.
+    made: Option<StoredBlock>,
 }
 
 /// The result of a transaction in a block.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Delivered {
     /// The height of the block.
     pub height: u64,
@@ -69,33 +66,29 @@ pub struct Delivered {
     pub index: u32,
     /// The transaction.
     pub tx: Bytes,
-    /// `None` when it succeeded.
-    pub refusal: Option<Refusal>,
-}
-
-/// A block of the window, with its transactions in order.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct BlockWithTxs {
-    pub(crate) block: Block,
-    pub(crate) previous: Option<Block>,
-    pub(crate) txs: Vec<Bytes>,
+    /// The result of its execution.
+    pub result: ExecTxResult,
 }
 
 impl Chain {
-    /// Opens or creates the file and continues after its blocks. `recent` are the newest blocks of the store,
-    /// in rising order, possibly empty, with their `rules`; a file that contradicts them is renamed.
-    pub async fn open(settings: Settings, recent: Vec<Block>, rules: SpamRules) -> io::Result<Self> {
+    /// Opens the chain file of the settings, which [`ChainFile::create`](crate::ChainFile::create) made, and continues
+    /// after its blocks. The file names the chain.
+    pub async fn open(mut settings: Settings) -> io::Result<Self> {
         let opening = spawn_blocking(move || {
             let broadcasts = settings.broadcasts.as_deref().map(Broadcasts::open).transpose()?;
-            Ok((OpenChain::open(&settings, &recent, rules)?, broadcasts, settings))
+            let chain = OpenChain::open(&settings.file, &settings.network.pow_prefix, |_| {})?;
+            settings.network.chain_id.clone_from(&chain.base.chain_id);
+            Ok((chain, broadcasts, settings))
         });
         let (opened, broadcasts, settings) = opening.await.unwrap_or_else(|_| Err(interrupted()))?;
-        let OpenChain { file, table } = opened;
-        let heads = watch::Sender::new(table.newest().map_or(0, |block| block.height));
+        let OpenChain { file, blocks, positions, spam, execution, .. } = opened;
+        let heads = watch::Sender::new(blocks.head().0);
+        let mempool = Mempool::new(settings.limits);
+        let table = Table { mempool, spam, blocks, positions, checks: settings.checks, catching_up: false };
         let shared = Shared {
             reader: Arc::new(file.reader()?),
             table: Mutex::new(table),
-            file: AsyncMutex::new(Arc::new(Mutex::new(file))),
+            writer: Mutex::new(Writer { file, execution, made: None }),
             commits: Semaphore::new(settings.limits.commits),
             heads,
             broadcasts,
@@ -104,42 +97,55 @@ impl Chain {
         Ok(Self { shared: Arc::new(shared) })
     }
 
-    /// Commits a block, which includes the transactions of the mempool; `rules` hold from it on. Returns
-    /// their number once the block is synced to the disk.
-    pub async fn commit(&self, block: Block, rules: SpamRules) -> Result<usize, CommitError> {
-        let file = self.shared.file.lock().await;
-        let stored = self.deliver(&block, rules)?;
-        let writing = {
-            let (file, stored) = (Arc::clone(&file), stored.clone());
-            spawn_blocking(move || file.lock().push(&stored))
-        };
-        let position = writing.await.unwrap_or_else(|_| Err(interrupted()))?;
-        let delivered = stored.txs.len();
-        self.table().committed(block, &stored, position);
-        self.shared.heads.send_replace(stored.height);
-        Ok(delivered)
+    /// Makes the next block, which includes the transactions of the mempool, and returns it once it is synced to the
+    /// disk. A block that could not be written is written by the next call.
+    pub async fn next_block(&self) -> io::Result<Block> {
+        let chain = self.clone();
+        spawn_blocking(move || chain.next_block_now()).await.unwrap_or_else(|_| Err(interrupted()))
     }
 
-    /// Makes the block after the newest one and commits it with the same rules, for chains without a store.
-    pub async fn next_block(&self) -> Result<Block, CommitError> {
-        let (newest, rules) = {
-            let table = self.table();
-            (table.newest().cloned(), *table.spam.rules())
+    fn next_block_now(&self) -> io::Result<Block> {
+        let mut writer = self.shared.writer.lock();
+        let stored = match writer.made.take() {
+            Some(stored) => stored,
+            None => self.make(&mut writer.execution)?,
         };
-        let (height, before, earliest) = match &newest {
-            Some(block) => (block.height + 1, block.hash.as_str(), block.time + Duration::from_micros(1)),
-            None => (1, "", Duration::ZERO),
+        let frame = match writer.file.push(&stored) {
+            Ok(frame) => frame,
+            Err(error) => {
+                writer.made = Some(stored);
+                return Err(error);
+            }
         };
+        self.table().committed(&stored, frame);
+        self.shared.heads.send_replace(stored.height);
+        Ok(stored.block())
+    }
+
+    /// Makes the block after the newest one: checks the transactions of the mempool again, and executes them.
+    fn make(&self, execution: &mut Execution) -> io::Result<StoredBlock> {
+        let mut table = self.table();
+        let (height, previous_hash) = table.blocks.head();
+        let (height, previous_hash) = (height + 1, previous_hash.to_owned());
+        // The rows of a block have times up to one microsecond for each transfer after its own.
+        let rows = Duration::from_micros(MIN_BLOCK_GAP_US.unsigned_abs() + table.blocks.newest_txs() as u64);
+        let earliest = table.blocks.newest().map_or(Duration::ZERO, |newest| newest.time + rows);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let hash = hex::encode(Sha256::digest(format!("{before}:{height}")));
-        let block = Block { height, hash, time: now.max(earliest) };
-        self.commit(block.clone(), rules).await?;
-        Ok(block)
+        // Whole microseconds, rounded up so that the distance stays.
+        let time_us = now.max(earliest).as_nanos().div_ceil(1_000);
+        let time = Duration::from_micros(u64::try_from(time_us).unwrap_or(u64::MAX));
+        let waiting = table.mempool.reap();
+        let hash = hash_of(&self.shared.settings.network.chain_id, height, time, &previous_hash, &waiting);
+        let block = Block { height, hash, time };
+        table.spam.begin(block.clone(), execution.rules);
+        let txs = waiting.into_iter().map(|pending| (pending.tx, table.admission(&pending.hash))).collect();
+        drop(table);
+        execution.run(&block, &previous_hash, txs)
     }
 
     /// The newest block.
     pub fn newest(&self) -> Option<Block> {
-        self.table().newest().cloned()
+        self.table().blocks.newest().cloned()
     }
 
     /// The height of the newest block as a watch channel; 0 before the first.
@@ -241,26 +247,29 @@ impl Chain {
     /// The result of a transaction that is in a block; `None` for others.
     pub async fn find(&self, hash: &TxHash) -> io::Result<Option<Delivered>> {
         let Some((position, index)) = self.table().position_of(hash) else { return Ok(None) };
-        let stored = self.stored(position).await?;
-        let tx = stored.txs.into_iter().nth(index as usize).ok_or_else(interrupted)?;
-        let refusal = (tx.code != 0).then_some(Refusal { code: tx.code, reason: tx.reason });
-        Ok(Some(Delivered { height: stored.height, index, tx: tx.tx, refusal }))
+        let mut stored = self.stored(position).await?;
+        let (mut results, _) = stored.results()?;
+        let at = index as usize;
+        if at >= stored.txs.len() {
+            return Err(interrupted());
+        }
+        let (tx, result) = (stored.txs.swap_remove(at).tx, results.swap_remove(at));
+        Ok(Some(Delivered { height: stored.height, index, tx, result }))
     }
 
-    /// A block of the window with its transactions; `None` for other heights.
-    pub(crate) async fn block_with_txs(&self, height: u64) -> io::Result<Option<BlockWithTxs>> {
-        let Some((block, previous, position)) = self.table().block_at(height) else { return Ok(None) };
-        let txs = match position {
-            Some(position) => self.stored(position).await?.txs.into_iter().map(|tx| tx.tx).collect(),
-            None => Vec::new(),
-        };
-        Ok(Some(BlockWithTxs { block, previous, txs }))
+    /// A block of the file; `None` for other heights.
+    pub(crate) async fn block(&self, height: u64) -> io::Result<Option<StoredBlock>> {
+        let frame = self.table().blocks.frame(height);
+        match frame {
+            Some(frame) => self.stored(frame).await.map(Some),
+            None => Ok(None),
+        }
     }
 
-    /// The oldest and the newest block of the window, and whether the node is catching up.
+    /// The first and the newest block, and whether the node is catching up.
     pub(crate) fn status(&self) -> (Option<Block>, Option<Block>, bool) {
-        let table = self.table();
-        (table.oldest().cloned(), table.newest().cloned(), table.catching_up)
+        let Table { blocks, catching_up, .. } = &*self.table();
+        (blocks.oldest().or(blocks.newest()).cloned(), blocks.newest().cloned(), *catching_up)
     }
 
     /// Number and bytes of the transactions in the mempool, and the first `most` of them.
@@ -287,24 +296,18 @@ impl Chain {
         }
     }
 
-    /// Begins a block and checks the transactions of the mempool again.
-    fn deliver(&self, block: &Block, rules: SpamRules) -> Result<StoredBlock, CommitError> {
-        let mut table = self.table();
-        let newest = table.newest().map_or(0, |newest| newest.height);
-        if block.height <= newest {
-            return Err(CommitError::NotNewer { height: block.height, newest });
-        }
-        table.spam.begin(block.clone(), rules);
-        let deliver = |pending: Pending| StoredTx::new(pending.tx, table.admission(&pending.hash));
-        let txs = table.mempool.reap().into_iter().map(deliver).collect();
-        Ok(StoredBlock::new(block, &rules, txs))
-    }
-
     fn table(&self) -> MutexGuard<'_, Table> {
         self.shared.table.lock()
     }
 }
 
+/// The hash of a block: SHA-256 over what determines it. The results follow from these and the blocks before.
+fn hash_of(chain_id: &str, height: u64, time: Duration, previous: &str, txs: &[Pending]) -> String {
+    let begun = format!("{chain_id}/{height}/{}/{previous}", time.as_nanos());
+    let hasher = txs.iter().fold(Sha256::new_with_prefix(begun), |all, tx| all.chain_update(tx.hash.bytes()));
+    hex::encode(hasher.finalize())
+}
+
 fn interrupted() -> io::Error {
-    io::Error::other("the file of blocks could not be read")
+    io::Error::other("the chain file could not be read")
 }

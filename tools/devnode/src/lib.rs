@@ -1,20 +1,23 @@
-//! A development node: the RPC of a consensus node (CometBFT 0.38) over a chain with a single node, whose
-//! blocks the caller makes.
+//! A development node: the RPC of a consensus node (CometBFT 0.38) over a chain with a single node. For `mesh up`
+//! and for tests; there is no consensus.
 //!
-//! Transactions are broadcast, checked by the network's rules (`mesh-transaction`), wait in a mempool for the
-//! next block and are stored with it in a file that survives a crash. For `mesh up` and for tests; there is
-//! no consensus.
+//! Transactions are broadcast, checked by the network's rules (`mesh-transaction`) and wait in a mempool for the
+//! next block. A block, its results and the rows that it causes (as events) are stored in a file before they are
+//! announced; the [`Base`] of that file is the block that the chain continues.
 //!
-//! Also the [`Application`] of a real node, which checks by the same rules and stores in the same file format
-//! what CometBFT decides.
+//! Also the [`Application`] of a real node, which checks and executes by the same rules and stores in the same file
+//! format what CometBFT decides.
 
 mod abci;
 mod accept;
 mod answers;
 mod application;
+mod base;
 mod broadcasts;
 mod call;
 mod chain;
+mod chain_file;
+mod execution;
 mod file;
 mod mempool;
 mod node;
@@ -23,13 +26,16 @@ mod port;
 mod rpc;
 mod server;
 mod settings;
+mod stored;
 mod subscription;
 mod table;
 
 pub use abci::serve_application;
 pub use application::{Application, ApplicationError};
+pub use base::Base;
 pub use broadcasts::received;
-pub use chain::{Chain, CommitError, Delivered};
+pub use chain::{Chain, Delivered};
+pub use chain_file::ChainFile;
 pub use mempool::BroadcastError;
 pub use node::DevNode;
 pub use port::ReservedPort;

@@ -2,7 +2,6 @@
 
 use std::{io, net::SocketAddr, time::Duration};
 
-use mesh_transaction::{Block, SpamRules};
 use tokio::{
     net::{TcpListener, TcpSocket},
     task::JoinHandle,
@@ -26,13 +25,8 @@ pub struct DevNode {
 
 impl DevNode {
     /// Opens the chain as [`Chain::open`] does and answers on an address; port 0 takes a free one.
-    pub async fn start(
-        settings: Settings,
-        listen: SocketAddr,
-        recent: Vec<Block>,
-        rules: SpamRules,
-    ) -> io::Result<Self> {
-        let chain = Chain::open(settings, recent, rules).await?;
+    pub async fn start(settings: Settings, listen: SocketAddr) -> io::Result<Self> {
+        let chain = Chain::open(settings).await?;
         let listener = bind(listen).await?;
         let address = listener.local_addr()?;
         let served = chain.clone();
@@ -40,7 +34,7 @@ impl DevNode {
         Ok(Self { chain, address, serving })
     }
 
-    /// Its chain, on which the caller commits blocks.
+    /// Its chain, on which the caller makes blocks.
     pub fn chain(&self) -> &Chain {
         &self.chain
     }

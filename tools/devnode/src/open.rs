@@ -1,102 +1,154 @@
-//! Opens a chain from the file's blocks and the store's newest. The file is set aside when the store has
-//! other blocks. An application uses the file only.
+//! Opens a chain file: its blocks, and the state after them.
 
-use std::{
-    collections::{BTreeMap, VecDeque},
-    io,
-    path::Path,
-};
+use std::{collections::VecDeque, io, path::Path};
 
 use mesh_transaction::{Admission, Block, Candidate, SpamFilter, SpamRules};
 
 use crate::{
-    file::{BlockFile, StoredBlock},
-    mempool::Mempool,
-    settings::Settings,
-    table::{BLOCK_WINDOW, Table, TxPositions, push_block, record_positions},
+    base::{Base, load},
+    execution::Execution,
+    file::BlockFile,
+    stored::StoredBlock,
+    table::{TxPositions, record_positions},
 };
 
-/// An opened chain: its file and the table of its blocks.
+/// Number of blocks that the longest window of the spam rules has.
+const BLOCK_WINDOW: usize = 500;
+
+/// An opened chain file.
 #[derive(Debug)]
 pub(crate) struct OpenChain {
     pub(crate) file: BlockFile,
-    pub(crate) table: Table,
-}
-
-/// The content of a file: its newest blocks, and the positions of all transactions.
-#[derive(Debug)]
-pub(crate) struct StoredChain {
-    pub(crate) file: BlockFile,
-    pub(crate) newest: VecDeque<FileBlock>,
+    pub(crate) base: Base,
+    pub(crate) blocks: Blocks,
     pub(crate) positions: TxPositions,
+    pub(crate) spam: SpamFilter,
+    pub(crate) execution: Execution,
 }
 
-/// A block read from the file, without its transactions' bytes.
-#[derive(Debug)]
-pub(crate) struct FileBlock {
-    /// The position of its frame; `None` for a block of the store only.
-    frame: Option<u64>,
+/// The blocks of a chain file by height, with the positions of their frames, 8 bytes each.
+#[derive(Debug, Default)]
+pub(crate) struct Blocks {
+    frames: Vec<u64>,
+    oldest: Option<Block>,
+    /// The newest block, or the base.
+    newest: Option<Block>,
+    newest_txs: usize,
+}
+
+/// What the spam rules need of a block of the file.
+struct WindowBlock {
     block: Block,
     rules: SpamRules,
     admissions: Vec<(Candidate, Admission)>,
 }
 
 impl OpenChain {
-    pub(crate) fn open(settings: &Settings, recent: &[Block], rules: SpamRules) -> io::Result<Self> {
-        let StoredChain { file, newest, positions } = match read(settings, recent)? {
-            Some(stored) => stored,
-            None => {
-                move_aside(&settings.file)?;
-                read(settings, recent)?.ok_or_else(|| io::Error::other("the file of blocks is foreign"))?
-            }
-        };
-        let stored = recent.iter().map(|block| FileBlock {
-            frame: None,
-            block: block.clone(),
-            rules,
-            admissions: Vec::new(),
-        });
-        // The file's blocks replace the store's of the same height, because they have the transactions.
-        let by_height = |block: FileBlock| (block.block.height, block);
-        let blocks: BTreeMap<u64, FileBlock> = stored.chain(newest).map(by_height).collect();
-        let mut window = VecDeque::new();
-        for FileBlock { block, frame, .. } in blocks.values() {
-            push_block(&mut window, block.clone(), *frame);
-        }
-        let spam = replay(&settings.network.pow_prefix, blocks.into_values());
-        let mempool = Mempool::new(settings.limits);
-        Ok(Self { file, table: Table::new(settings.checks, mempool, spam, window, positions) })
-    }
-}
-
-impl StoredChain {
-    /// Reads a file; calls `each` with each block and the position of its frame. `None` when it is of another
-    /// chain.
+    /// Opens a file; calls `each` with every block. `prefix` is that of the network's proof of work. `None` when
+    /// there is no file, or one of another release.
     pub(crate) fn read(
-        file: &Path,
-        chain_id: &str,
-        mut each: impl FnMut(&StoredBlock, u64),
+        path: &Path,
+        prefix: &str,
+        mut each: impl FnMut(&StoredBlock),
     ) -> io::Result<Option<Self>> {
-        let (mut newest, mut positions) = (VecDeque::new(), TxPositions::new());
-        let file = BlockFile::open(file, chain_id, |stored, frame| {
+        let (mut positions, mut blocks, mut window) =
+            (TxPositions::new(), Blocks::default(), VecDeque::new());
+        let (mut state, mut unsaved) = (None, Vec::new());
+        let opened = BlockFile::open(path, |stored, frame| {
             record_positions(&mut positions, &stored, frame);
-            each(&stored, frame);
-            let (block, rules) = (stored.block(), stored.rules());
-            let admissions = admissions_of(stored);
-            newest.push_back(FileBlock { frame: Some(frame), block, rules, admissions });
-            if newest.len() > BLOCK_WINDOW {
-                newest.pop_front();
+            each(&stored);
+            blocks.push(&stored, frame);
+            window.push_back(WindowBlock {
+                block: stored.block(),
+                rules: stored.rules(),
+                admissions: admissions_of(&stored),
+            });
+            if window.len() > BLOCK_WINDOW {
+                window.pop_front();
+            }
+            if stored.demo.is_empty() {
+                unsaved.push(StoredBlock { events: Default::default(), ..stored });
+            } else {
+                unsaved.clear();
+                state = Some((stored.rules(), stored.demo));
             }
         })?;
-        Ok(file.map(|file| Self { file, newest, positions }))
+        let Some((file, base)) = opened else { return Ok(None) };
+        let mut execution = Execution { rules: base.rules, demo: base.demo.clone() };
+        if let Some((rules, demo)) = state {
+            let Some(demo) = load(&demo) else { return Ok(None) };
+            execution = Execution { rules, demo: Some(demo) };
+        }
+        match execution.demo {
+            Some(_) => unsaved.iter().for_each(|stored| execution.replay(stored)),
+            None => execution.rules = unsaved.last().map_or(execution.rules, StoredBlock::rules),
+        }
+        if blocks.frames.is_empty() {
+            blocks.newest = base.recent.last().cloned();
+        }
+        let spam = replay(prefix, &base, window);
+        Ok(Some(Self { file, base, blocks, positions, spam, execution }))
+    }
+
+    /// Like [`read`](Self::read), for a node: a file has to be there.
+    pub(crate) fn open(path: &Path, prefix: &str, each: impl FnMut(&StoredBlock)) -> io::Result<Self> {
+        Self::read(path, prefix, each)?.ok_or_else(|| {
+            let path = path.display();
+            io::Error::other(format!(
+                "there is no chain file {path} of this release; start the node with `mesh up`"
+            ))
+        })
     }
 }
 
-/// The state of the spam rules after these blocks.
-pub(crate) fn replay(prefix: &str, blocks: impl IntoIterator<Item = FileBlock>) -> SpamFilter {
+impl Blocks {
+    pub(crate) fn push(&mut self, stored: &StoredBlock, frame: u64) {
+        let block = stored.block();
+        if self.frames.is_empty() {
+            self.oldest = Some(block.clone());
+        }
+        self.frames.push(frame);
+        self.newest = Some(block);
+        self.newest_txs = stored.txs.len();
+    }
+
+    /// The newest block of the file; without any, the block that the chain continues.
+    pub(crate) fn newest(&self) -> Option<&Block> {
+        self.newest.as_ref()
+    }
+
+    /// Height and hash of [`newest`](Self::newest); 0 and empty without one.
+    pub(crate) fn head(&self) -> (u64, &str) {
+        self.newest.as_ref().map_or((0, ""), |block| (block.height, &block.hash))
+    }
+
+    /// The number of the newest block's transactions.
+    pub(crate) fn newest_txs(&self) -> usize {
+        self.newest_txs
+    }
+
+    /// The first block of the file.
+    pub(crate) fn oldest(&self) -> Option<&Block> {
+        self.oldest.as_ref()
+    }
+
+    /// The position of a block's frame.
+    pub(crate) fn frame(&self, height: u64) -> Option<u64> {
+        let at = usize::try_from(height.checked_sub(self.oldest.as_ref()?.height)?).ok()?;
+        self.frames.get(at).copied()
+    }
+}
+
+/// The state of the spam rules after the newest block.
+fn replay(prefix: &str, base: &Base, window: VecDeque<WindowBlock>) -> SpamFilter {
     let mut spam = SpamFilter::new(prefix);
+    for block in &base.recent {
+        spam.begin(block.clone(), base.rules);
+    }
+    // A chain without blocks has rules, too.
+    spam.amend_rules(base.height(), base.rules);
     let mut admissions = Vec::new();
-    for block in blocks {
+    for block in window {
         spam.begin(block.block, block.rules);
         admissions.extend(block.admissions);
     }
@@ -106,37 +158,13 @@ pub(crate) fn replay(prefix: &str, blocks: impl IntoIterator<Item = FileBlock>) 
     spam
 }
 
-/// Reads the file; `None` when it is of another chain or contradicts the store's blocks.
-fn read(settings: &Settings, recent: &[Block]) -> io::Result<Option<StoredChain>> {
-    let stored = StoredChain::read(&settings.file, &settings.network.chain_id, |_, _| {})?;
-    let fits = |blocks: &VecDeque<FileBlock>| match (recent.last(), blocks.back()) {
-        (Some(newest), Some(last)) => last.block.height <= newest.height && agrees(blocks, recent),
-        _ => true,
-    };
-    Ok(stored.filter(|stored| fits(&stored.newest)))
-}
-
-/// Whether blocks of the same height have the same hash.
-fn agrees(blocks: &VecDeque<FileBlock>, recent: &[Block]) -> bool {
-    recent.iter().all(|block| match blocks.binary_search_by_key(&block.height, |read| read.block.height) {
-        Ok(at) => blocks.get(at).is_some_and(|read| read.block.hash == block.hash),
-        Err(_) => true,
-    })
-}
-
-/// The admissions of a block's successful transactions, which the spam rules count.
-fn admissions_of(stored: StoredBlock) -> Vec<(Candidate, Admission)> {
-    let succeeded = stored.txs.into_iter().filter(|tx| tx.code == 0);
-    succeeded
+/// The admissions of a block's transactions, which the spam rules count.
+fn admissions_of(stored: &StoredBlock) -> Vec<(Candidate, Admission)> {
+    let admitted = stored.txs.iter().filter(|tx| tx.is_admitted());
+    admitted
         .filter_map(|tx| {
             let admission = Admission { height: tx.work_height, bits: tx.work_bits };
             Some((Candidate::trusted(&tx.tx).ok()?, admission))
         })
         .collect()
-}
-
-fn move_aside(file: &Path) -> io::Result<()> {
-    let aside = file.with_extension("other");
-    tracing::warn!(to = %aside.display(), "the file of blocks is of another chain, it is set aside");
-    std::fs::rename(file, aside)
 }

@@ -7,6 +7,7 @@ use crate::{
     answers,
     call::{Answer, Params, Posted, RpcError},
     chain::Chain,
+    stored::StoredBlock,
 };
 
 /// Default and limit of the number of transactions in `unconfirmed_txs`.
@@ -17,13 +18,13 @@ const GREATEST_PAGE: i64 = 100;
 const METHODS: &[(&str, &[&str])] = &[
     ("health", &[]),
     ("status", &[]),
-    ("net_info", &[]),
     ("broadcast_tx_async", &["tx"]),
     ("broadcast_tx_sync", &["tx"]),
     ("broadcast_tx_commit", &["tx"]),
     ("check_tx", &["tx"]),
     ("tx", &["hash", "prove"]),
     ("block", &["height"]),
+    ("block_results", &["height"]),
     ("unconfirmed_txs", &["limit"]),
     ("num_unconfirmed_txs", &[]),
 ];
@@ -61,7 +62,6 @@ pub(crate) async fn call(
     match method {
         "health" => Ok(json!({})),
         "status" => Ok(status(chain, address)),
-        "net_info" => Ok(answers::net_info()),
         "broadcast_tx_async" => {
             // The result of the check is not part of this answer.
             let (hash, _) = broadcast(chain, method, params).await?;
@@ -76,9 +76,14 @@ pub(crate) async fn call(
             let (hash, outcome) = outcome.map_err(|turned| RpcError::internal(&commit_error(&turned)))?;
             Ok(answers::commit(&hash, &outcome))
         }
-        "check_tx" => Ok(answers::result(chain.check(&params.bytes("tx")?).err().as_ref())),
+        "check_tx" => Ok(answers::checked(chain.check(&params.bytes("tx")?).err().as_ref())),
         "tx" => tx(chain, params).await,
-        "block" => block(chain, params).await,
+        "block" => Ok(answers::block(&chain.settings().network.chain_id, &block(chain, params).await?)),
+        "block_results" => {
+            let stored = block(chain, params).await?;
+            let (results, events) = stored.results().map_err(|error| RpcError::internal(&error))?;
+            Ok(answers::block_results(stored.height, &results, &events))
+        }
         "unconfirmed_txs" => {
             let limit = params.number("limit")?.filter(|limit| *limit > 0).unwrap_or(USUAL_PAGE);
             let (total, bytes, txs) = chain.waiting(limit.min(GREATEST_PAGE).unsigned_abs() as usize);
@@ -124,7 +129,8 @@ async fn tx(chain: &Chain, params: &Params) -> Result<Value, RpcError> {
     Ok(answers::tx(&hash, &found.ok_or_else(not_found)?))
 }
 
-async fn block(chain: &Chain, params: &Params) -> Result<Value, RpcError> {
+/// The block of the height that is asked for, else the newest one.
+async fn block(chain: &Chain, params: &Params) -> Result<StoredBlock, RpcError> {
     let (oldest, newest, _) = chain.status();
     let (oldest, newest) = (oldest.map_or(0, |block| block.height), newest.map_or(0, |block| block.height));
     let height = match params.number("height")? {
@@ -139,9 +145,8 @@ async fn block(chain: &Chain, params: &Params) -> Result<Value, RpcError> {
         }
         Some(height) => height.unsigned_abs(),
     };
-    let block = chain.block_with_txs(height).await.map_err(|error| RpcError::internal(&error))?;
-    let block = block.ok_or_else(|| {
+    let block = chain.block(height).await.map_err(|error| RpcError::internal(&error))?;
+    block.ok_or_else(|| {
         RpcError::internal(&format!("height {height} is not available, lowest height is {oldest}"))
-    })?;
-    Ok(answers::block(&chain.settings().network.chain_id, &block))
+    })
 }

@@ -7,9 +7,9 @@ use mesh_transaction::Network;
 /// The settings with which a node starts.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The chain that it is a node of.
+    /// The network; the id of its chain is that of the file.
     pub network: Network,
-    /// The file that keeps its blocks and their transactions through restarts.
+    /// The file of its blocks; [`ChainFile::create`](crate::ChainFile::create) makes one.
     pub file: PathBuf,
     /// The checks of a transaction.
     pub checks: Checks,

@@ -55,35 +55,13 @@ pub(crate) fn accept(request: &HeaderMap) -> Option<HeaderMap> {
     Some(headers.into_iter().collect())
 }
 
-/// The kind of event that a subscription gets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Event {
-    Block,
-    Header,
-}
-
-impl Event {
-    fn of_query(query: &str) -> Option<Self> {
-        match query.split_whitespace().collect::<String>().as_str() {
-            "tm.event='NewBlock'" => Some(Self::Block),
-            "tm.event='NewBlockHeader'" => Some(Self::Header),
-            _ => None,
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Block => "NewBlock",
-            Self::Header => "NewBlockHeader",
-        }
-    }
-}
+/// The only event that there are subscriptions to.
+const HEADER_QUERY: &str = "tm.event='NewBlockHeader'";
 
 #[derive(Debug)]
 struct Subscription {
     id: Value,
     query: String,
-    event: Event,
 }
 
 /// The connection of one client.
@@ -174,18 +152,16 @@ impl Client<'_> {
             self.subscriptions.retain(|subscription| subscription.query != query);
             return if exists { Ok(json!({})) } else { failed("subscription not found") };
         }
-        let Some(event) = Event::of_query(&query) else {
-            return failed(
-                "a development node tells of tm.event='NewBlock' and tm.event='NewBlockHeader' only",
-            );
-        };
+        if query.split_whitespace().collect::<String>() != HEADER_QUERY {
+            return failed(&format!("a development node sends {HEADER_QUERY} only"));
+        }
         if exists {
             return failed("already subscribed");
         }
         if self.subscriptions.len() >= MOST_SUBSCRIPTIONS {
             return failed(&format!("max_subscriptions_per_client {MOST_SUBSCRIPTIONS} reached"));
         }
-        self.subscriptions.push(Subscription { id, query, event });
+        self.subscriptions.push(Subscription { id, query });
         Ok(json!({}))
     }
 
@@ -195,18 +171,15 @@ impl Client<'_> {
             return Ok(());
         }
         // No event for a height that the chain has not, nor when the file cannot be read.
-        let Ok(Some(block)) = self.chain.block_with_txs(height).await else { return Ok(()) };
+        let Ok(Some(block)) = self.chain.block(height).await else { return Ok(()) };
         let chain_id = &self.chain.settings().network.chain_id;
         let messages: Vec<Message> = self
             .subscriptions
             .iter()
-            .map(|subscription| {
-                let Subscription { id, query, event } = subscription;
-                let data = match event {
-                    Event::Block => answers::new_block(chain_id, &block),
-                    Event::Header => answers::new_block_header(chain_id, &block),
-                };
-                let result = json!({"query": query, "data": data, "events": {"tm.event": [event.name()]}});
+            .map(|Subscription { id, query }| {
+                let data = answers::new_block_header(chain_id, &block);
+                let events = json!({"tm.event": ["NewBlockHeader"]});
+                let result = json!({"query": query, "data": data, "events": events});
                 text_of(&Answer::new(Some(id.clone()), Ok(result)))
             })
             .collect();

@@ -49,6 +49,9 @@ pub struct Service {
     pub needs: &'static [Need],
 }
 
+/// The service that writes the store, which a mesh may have or not.
+pub const INGEST: &str = "ingest";
+
 /// Every service, in the order in which they are started.
 pub const SERVICES: &[Service] = &[
     Service { name: "edge", tier: Tier::Front, needs: &[Need::Bus, Need::Sockets] },
@@ -56,6 +59,7 @@ pub const SERVICES: &[Service] = &[
     Service { name: "node-info", tier: Tier::Service, needs: &[Need::Bus, Need::Database, Need::NodeIfAny] },
     Service { name: "tx-relay", tier: Tier::Service, needs: &[Need::Bus, Need::Node] },
     Service { name: "export", tier: Tier::Service, needs: &[Need::Bus, Need::Database, Need::History] },
+    Service { name: INGEST, tier: Tier::Service, needs: &[Need::Bus, Need::Database, Need::Node] },
 ];
 
 /// The services that can run: some need a consensus node.
@@ -121,8 +125,21 @@ pub struct ServiceEnvironment {
     pub node_url: Option<String>,
     /// The sockets of the edge.
     pub sockets: Sockets,
-    /// Further variables for every process.
+    /// Further variables of single services.
+    pub service_env: Vec<ServiceVariable>,
+    /// Further variables for every process, which precede all others.
     pub env: Vec<(String, String)>,
+}
+
+/// A variable of one service.
+#[derive(Clone, Debug)]
+pub struct ServiceVariable {
+    /// The name of the service.
+    pub service: &'static str,
+    /// The name of the variable.
+    pub name: &'static str,
+    /// Its value.
+    pub value: String,
 }
 
 impl ServiceEnvironment {
@@ -166,6 +183,9 @@ impl ServiceEnvironment {
                 }
                 Need::Sockets => spec.sockets.clone_from(&self.sockets.inherited),
             }
+        }
+        for variable in self.service_env.iter().filter(|variable| variable.service == service.name) {
+            spec = spec.env(variable.name, &variable.value);
         }
         for (name, value) in &self.env {
             spec = spec.env(name, value);

@@ -17,6 +17,7 @@ pub(crate) use values::{Count, Target, node_url, process_name, variable};
 use crate::{
     export::args::ExportArgs,
     failure::{Failure, failed},
+    ingest::args::IngestArgs,
     terminal,
     tx::args::TxArgs,
     watch::args::WatchArgs,
@@ -51,6 +52,8 @@ pub(crate) enum Command {
     Migrate(MigrateArgs),
     /// Runs the consensus node of a mesh alone, and a demo network when there is no data; for containers
     Node(Box<NodeArgs>),
+    /// Decodes, records and checks blocks of a consensus node, or stores blocks of another source
+    Ingest(IngestArgs),
     /// Seals every complete segment of the history that is not sealed yet
     Seal(SealArgs),
     /// Checks sealed history, or loads it into a database
@@ -71,10 +74,10 @@ pub(crate) enum Command {
     Rig(LaboratoryArgs),
     /// Runs everything that CI runs: formatting, lints, tests with real servers, documentation
     Test,
-    /// Writes a block about every second
+    /// Makes a block about every second
     #[command(hide = true)]
     Devnode,
-    /// Judges transactions for CometBFT, and writes its blocks
+    /// Checks and executes transactions for CometBFT
     #[command(hide = true)]
     Application,
 }
@@ -123,6 +126,7 @@ pub(crate) struct PortArgs {
   mesh up                                       the whole mesh with a demo network that lives
   mesh up --port 0 --grpc-port 0 --home /tmp/m  another one beside it
   mesh up --load FOLDER --home .mesh-real       data of your own, one CSV file per table
+  mesh up --node URL --decoder 'python3 decoder.py'   a chain of your own
   mesh up --replicas export=3 --consensus cometbft")]
 pub(crate) struct UpArgs {
     #[command(flatten)]
@@ -144,14 +148,27 @@ pub(crate) struct UpArgs {
     /// Use this running PostgreSQL instead of a private one
     #[arg(long, value_name = "URL")]
     pub(crate) postgres: Option<String>,
-    /// The RPC of this consensus node instead of the development node's, which then does not run
+    /// The RPC of this consensus node instead of the development node's; its blocks fill the empty database
     #[arg(long, value_name = "URL", value_parser = node_url)]
     pub(crate) node: Option<String>,
     /// What decides blocks
     #[arg(long, value_enum, value_name = "NODE", default_value_t = Consensus::Devnode, conflicts_with = "node")]
     pub(crate) consensus: Consensus,
+    /// Run this command, without a shell, as a decoder, which turns the node's blocks into rows over the bus
+    #[arg(long, value_name = "COMMAND")]
+    pub(crate) decoder: Option<String>,
+    /// Store the blocks of `--node` above the rows of `--load`, too
+    #[arg(long)]
+    pub(crate) ingest: bool,
     #[command(flatten)]
     pub(crate) demo: DemoArgs,
+}
+
+impl UpArgs {
+    /// Whether the mesh stores the blocks of its node. Loaded rows beside a foreign node stay as they are.
+    pub(crate) fn stores_blocks(&self) -> bool {
+        self.ingest || self.load.is_none() || self.node.is_none()
+    }
 }
 
 /// The consensus node of a mesh.

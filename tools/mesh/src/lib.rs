@@ -10,6 +10,7 @@ mod export;
 pub mod failure;
 mod gateway;
 mod history;
+mod ingest;
 mod laboratory;
 mod load;
 mod migrate;
@@ -66,6 +67,7 @@ async fn command(command: Command) -> Result<(), Failure> {
         Command::Load(args) => load::load(&args).await,
         Command::Migrate(args) => migrate::run(&args).await,
         Command::Node(args) => up::node::node(*args).await,
+        Command::Ingest(args) => ingest::ingest(args).await,
         Command::Seal(args) => seal::seal(&args).await,
         Command::History(args) => history::history(&args).await,
         Command::Export(args) => export::export(args).await,

@@ -6,3 +6,5 @@ pub use mesh_node::{APPLICATION, COMETBFT, DEVNODE};
 pub const POSTGRES: &str = "postgres";
 /// The private bus server.
 pub const NATS: &str = "nats-server";
+/// The decoder of a chain that has one.
+pub const DECODER: &str = "decoder";

@@ -6,6 +6,7 @@ mod command;
 mod doctor;
 mod export;
 mod history;
+mod ingest;
 mod stub;
 mod tx;
 mod up;

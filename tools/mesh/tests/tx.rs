@@ -298,6 +298,27 @@ async fn a_submission_is_watched_where_the_gateway_has_watches() {
 }
 
 #[tokio::test]
+async fn commands_of_the_demo_network_are_signed_and_submitted() {
+    let folder = KeyFolder::new().await;
+    let key = folder.key();
+    let signing = ["--key", key.to_str().unwrap(), "--tx-version", "2", "--no-pow", "--json"];
+    for (args, input) in [
+        (&["faucet", "--asset", "VOTE"][..], r#"{"faucet":{"asset":"VOTE"}}"#),
+        (
+            &["transfer", "--to", "ab", "--asset", "VOTE", "--amount", "7"],
+            r#"{"transfer":{"amount":"7","asset":"VOTE","to":"ab"}}"#,
+        ),
+    ] {
+        let gateway = answering([reply(false, "", 51, "no")]).await;
+        tx(&gateway, &[&["demo"], args, &signing].concat(), "").await.fails(1, &["code 51: no"]);
+        let (head, body) = gateway.requests().remove(0);
+        assert!(head.starts_with("POST /transaction "), "{head}");
+        let request: CheckTransactionRequest = serde_json::from_str(&body).unwrap();
+        assert_eq!(request.tx.unwrap().input_data, input);
+    }
+}
+
+#[tokio::test]
 async fn a_check_and_a_status_are_reported() {
     let (body, hash) = signed().await;
     let checked = |success, code| {

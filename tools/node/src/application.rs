@@ -1,38 +1,29 @@
-//! The application of a real consensus node: a process of its own that judges transactions for CometBFT and
-//! writes the blocks that it decides into the store, as the development node writes its own.
+//! The application of a real consensus node: a process of its own that judges and executes transactions for CometBFT,
+//! as the development node does for itself.
 
 use mesh_devnode::{Application, serve_application};
 use mesh_problem::error_chain;
-use tokio::{net::TcpListener, sync::watch};
+use tokio::net::TcpListener;
 
 use crate::{
     config::Config,
     error::{NodeError, failed},
-    follow, grow,
 };
 
-/// Runs until `stop`. Retries while the database is unreachable; the node goes on meanwhile.
+/// Runs until `stop`.
 pub(super) async fn run(
     config: &Config,
     listener: TcpListener,
-    mut stop: impl Future<Output = ()> + Unpin,
+    stop: impl Future<Output = ()>,
 ) -> Result<(), NodeError> {
-    let begun = tokio::select! {
-        begun = follow::read_store(config) => begun,
-        () = &mut stop => return Ok(()),
-    };
-    let opening =
-        Application::open(config.network(begun.chain_id), &config.file, config.checks, begun.rules).await;
+    let opening = Application::open(config.network.clone(), &config.file, config.checks).await;
     let application = opening.map_err(|error| {
         let error = error_chain(&error);
-        failed!("the file of the blocks cannot be opened ({error}); start the mesh anew")
+        failed!("the chain file cannot be opened ({error}); restart the mesh")
     })?;
     tracing::info!(height = *application.heights().borrow(), "the application answers");
-    let written = watch::Sender::new(());
-    let new_blocks = written.subscribe();
     tokio::select! {
-        never = serve_application(listener, application.clone()) => match never {},
-        never = follow::follow_rules(config, &application, new_blocks) => match never {},
-        outcome = grow::write(config, Some(&application), stop, &written) => outcome,
+        never = serve_application(listener, application) => match never {},
+        () = stop => Ok(()),
     }
 }

@@ -1,7 +1,5 @@
-//! A real CometBFT as the consensus node of a mesh, with its application.
-//!
-//! Comes in: the store. Goes out: both processes. The chain of the node begins after the newest block of the
-//! store. The chain of an earlier run is continued when the store contains its blocks, else renamed.
+//! A real CometBFT as the consensus node of a mesh, with its application. The chain of an earlier run is continued
+//! when its blocks continue the store, else its folder is set aside and a chain begins after the store's newest block.
 
 use std::{
     convert::Infallible,
@@ -13,7 +11,7 @@ use std::{
     time::Duration,
 };
 
-use mesh_devnode::{Application, Checks, ReservedPort};
+use mesh_devnode::{Base, ReservedPort};
 use mesh_launcher::{
     Ready, ReplicaSpec,
     control::{Answer, Request},
@@ -21,15 +19,14 @@ use mesh_launcher::{
     servers::{Cometbft, CometbftSettings, Genesis, cometbft_height, find_cometbft, how_to_get_cometbft},
     supervisor::{Group, Supervisor, Tier},
 };
-use mesh_problem::error_chain;
-use mesh_transaction::{ALGORITHM, Network, SpamRules};
 use tokio::time::{Instant, sleep};
-use tokio_postgres::Client;
 
 use crate::{
     APPLICATION, COMETBFT,
     error::{NodeError, failed},
+    prepare::{continued, create, set_aside},
     process_group,
+    store::{DemoNetwork, Store},
 };
 
 /// CometBFT's commit timeout, the largest part of the time between two blocks.
@@ -38,6 +35,9 @@ const PAUSE: Duration = Duration::from_millis(1000);
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// How long CometBFT may take to end after its application has ended.
 const END_WITHIN: Duration = Duration::from_secs(3);
+/// Blocks of CometBFT that the store may have and the application not: its RPC shows the results of a block before
+/// the application is told to commit.
+const UNCOMMITTED: u64 = 1;
 /// The longest chain id that CometBFT takes.
 const LONGEST_CHAIN_ID: usize = 50;
 
@@ -81,28 +81,38 @@ impl CometbftNode {
         format!("http://{}", self.rpc)
     }
 
-    /// Prepares the node's folder for the store's chain and returns its processes: the application, then the
-    /// node. `more` are variables of the application alone, `env` of both.
+    /// Prepares the node's folder for the store's chain. Returns the hash of the block that the chain continues, which
+    /// CometBFT's first block does not name; empty when it begins at height 1.
     ///
     /// # Errors
     ///
     /// The store cannot be read or has no chain id for CometBFT, or the folder cannot be made.
-    pub async fn groups(
+    pub async fn prepare(
         &self,
-        program: &Path,
         home: &Home,
         database_url: &str,
-        more: Vec<(String, String)>,
-        env: Vec<(String, String)>,
-    ) -> Result<[Group; 2], NodeError> {
-        let folder = home.node().join(COMETBFT);
-        let genesis = genesis(&folder, database_url).await?;
-        let log = home.log(COMETBFT, 0);
-        let node = Cometbft::prepare(&self.program, &folder, &log, &genesis).await?;
-        let more = more.into_iter().chain(env.iter().cloned());
+        demo: Option<DemoNetwork>,
+    ) -> Result<String, NodeError> {
+        let (folder, log) = (folder(home), home.log(COMETBFT, 0));
+        let store = Store::connect(database_url).await?;
+        if let Some(base) = continued_folder(&folder, &store).await? {
+            return Ok(base.hash().to_owned());
+        }
+        set_aside(&folder)?;
+        let base = store.base_with(demo).await?;
+        let genesis = genesis(&base)?;
+        Cometbft::prepare(&self.program, &folder, &log, &genesis).await?;
+        create(&file(&folder), base).await?;
+        Ok(genesis.previous_hash)
+    }
+
+    /// The processes of a prepared node: the application, then CometBFT, with these variables.
+    pub fn groups(&self, program: &Path, home: &Home, env: Vec<(String, String)>) -> [Group; 2] {
+        let (folder, log) = (folder(home), home.log(COMETBFT, 0));
         let socket = Arc::clone(&self.socket);
         let application =
-            process_group::application(program, home, database_url, &file(&folder), socket, more);
+            process_group::application(program, home, &file(&folder), socket, env.iter().cloned());
+        let node = Cometbft::at(&self.program, &folder);
         let rpc = self.rpc;
         let settings = CometbftSettings { rpc, application: self.application, pause: PAUSE, env };
         let mut spec = node.spec(&log, &settings);
@@ -110,7 +120,7 @@ impl CometbftNode {
         // It counts as ready once it has a block.
         let ready =
             Ready::probe(move || async move { cometbft_height(rpc).await.is_some_and(|height| height > 0) });
-        Ok([application, Group::single(COMETBFT, Tier::Node, ReplicaSpec { spec, ready })])
+        [application, Group::single(COMETBFT, Tier::Node, ReplicaSpec { spec, ready })]
     }
 }
 
@@ -147,197 +157,73 @@ pub async fn watch(supervisor: &Supervisor) -> Infallible {
     }
 }
 
-/// The application's file, in the node's folder because both are renamed together.
+fn folder(home: &Home) -> PathBuf {
+    home.node().join(COMETBFT)
+}
+
+/// The application's chain file, in the node's folder because both are set aside together.
 fn file(folder: &Path) -> PathBuf {
     folder.join("application-blocks")
 }
 
-/// The genesis of the node's folder, or of the one to be made.
-async fn genesis(folder: &Path, database_url: &str) -> Result<Genesis, NodeError> {
-    let client = mesh_store::connect(database_url, "mesh").await.map_err(|error| unread(&error))?;
-    let store = Store::read(&client).await.map_err(|error| unread(&error))?;
-    let chain_id = store.chain_id;
+/// The base of a folder's chain when its blocks continue the store.
+async fn continued_folder(folder: &Path, store: &Store<'_>) -> Result<Option<Base>, NodeError> {
+    let base = continued(&file(folder), store, UNCOMMITTED).await?;
+    Ok(base.filter(|base| Cometbft::chain_of(folder) == genesis(base).ok()))
+}
+
+/// The genesis of a chain that continues a base.
+fn genesis(base: &Base) -> Result<Genesis, NodeError> {
+    let chain_id = base.chain_id.clone();
     if chain_id.is_empty() || chain_id.len() > LONGEST_CHAIN_ID {
         return Err(failed!(
             "the store's chain id {chain_id:?} is none for CometBFT; it must have 1 to {LONGEST_CHAIN_ID} bytes"
         ));
     }
-    let (height, previous_hash) = store.newest;
-    if let Some(genesis) = Cometbft::chain_of(folder)
-        && genesis.chain_id == chain_id
-    {
-        let base = genesis.initial_height.saturating_sub(1);
-        let stored = hash_at(&client, base).await.map_err(|error| unread(&error))?;
-        let goes_on = match height.cmp(&base) {
-            std::cmp::Ordering::Less => false,
-            std::cmp::Ordering::Equal => true,
-            std::cmp::Ordering::Greater => {
-                application_hash(folder, &chain_id, height).await.as_ref() == Some(&previous_hash)
-            }
-        };
-        if goes_on && stored == genesis.previous_hash {
-            return Ok(genesis);
-        }
-    }
-    move_aside(folder)?;
-    Ok(Genesis { chain_id, initial_height: height + 1, previous_hash })
-}
-
-/// The head of the store.
-struct Store {
-    chain_id: String,
-    /// Height and hash of the newest block; 0 and empty without one.
-    newest: (u64, String),
-}
-
-impl Store {
-    async fn read(client: &Client) -> Result<Self, tokio_postgres::Error> {
-        let chain = client.query_opt("SELECT id FROM chain", &[]).await?;
-        let newest = client.query_opt("SELECT height, lower(hash) FROM last_block", &[]).await?;
-        Ok(Self {
-            chain_id: chain.map_or_else(String::new, |row| row.get(0)),
-            newest: newest
-                .map_or_else(Default::default, |row| (row.get::<_, i64>(0).unsigned_abs(), row.get(1))),
-        })
-    }
-}
-
-/// The hash of a block of the store; empty when there is no such block.
-async fn hash_at(client: &Client, height: u64) -> Result<String, tokio_postgres::Error> {
-    let sql = "SELECT lower(hash) FROM blocks WHERE height = $1";
-    let row = client.query_opt(sql, &[&height.cast_signed()]).await?;
-    Ok(row.map_or_else(String::new, |row| row.get(0)))
-}
-
-/// The hash of a block in the application's file.
-async fn application_hash(folder: &Path, chain_id: &str, height: u64) -> Option<String> {
-    let network =
-        Network { chain_id: chain_id.to_owned(), algorithm: ALGORITHM.to_owned(), pow_prefix: String::new() };
-    let application =
-        Application::open(network, &file(folder), Checks::None, SpamRules::default()).await.ok()?;
-    Some(application.block(height).await.ok()??.hash)
-}
-
-/// Renames the folder of a chain that the store does not continue.
-fn move_aside(folder: &Path) -> Result<(), NodeError> {
-    if !folder.exists() {
-        return Ok(());
-    }
-    let aside = folder.with_extension("other");
-    eprintln!("CometBFT's blocks are not those of the database, they are set aside to {}", aside.display());
-    let moved = match std::fs::remove_dir_all(&aside) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => std::fs::rename(folder, &aside),
-    };
-    moved.map_err(|error| failed!("cannot move {} ({error}); remove it and try again", folder.display()))
-}
-
-fn unread(error: &dyn std::error::Error) -> NodeError {
-    failed!("cannot see where the chain of the database ends: {}", error_chain(error))
+    Ok(Genesis { chain_id, initial_height: base.height() + 1, previous_hash: base.hash().to_owned() })
 }
 
 #[cfg(test)]
 mod tests {
-    use mesh_devnode::serve_application;
     use mesh_testbed::Database;
     use serde_json::json;
 
     use super::*;
 
-    /// The folder of a chain, with no block so far.
-    fn make(folder: &Path, genesis: &Genesis) {
-        let document = json!({
-            "chain_id": genesis.chain_id,
-            "initial_height": genesis.initial_height.to_string(),
-            "app_state": {"previous_hash": genesis.previous_hash},
-        });
-        std::fs::create_dir_all(folder.join("config")).unwrap();
-        std::fs::write(folder.join("config/genesis.json"), document.to_string()).unwrap();
-    }
-
     #[tokio::test]
-    async fn a_chain_begins_after_the_store_and_is_set_aside_when_the_store_went_elsewhere() {
-        let home = tempfile::tempdir().unwrap();
-        let (folder, aside) = (home.path().join("cometbft"), home.path().join("cometbft.other"));
-        let database = Database::fresh().await;
-        let client = database.connect().await;
-        let nameless = genesis(&folder, database.url()).await.unwrap_err();
-        assert!(nameless.to_string().contains("chain id"), "{nameless}");
-        client.batch_execute("INSERT INTO chain (id) VALUES ('net-1')").await.unwrap();
-        let begin = |initial_height, previous_hash: &str| Genesis {
-            chain_id: "net-1".to_owned(),
-            initial_height,
-            previous_hash: previous_hash.to_owned(),
-        };
-        assert_eq!(genesis(&folder, database.url()).await.unwrap(), begin(1, ""));
-        let add = async |height: i64, hash: &str| {
-            let sql = "INSERT INTO blocks VALUES (to_timestamp($1::int8), $1::int8, $2)";
-            client.execute(sql, &[&height, &hash.repeat(64)]).await.unwrap();
-        };
-        add(41, "A").await;
-        let first = begin(42, &"a".repeat(64));
-        assert_eq!(genesis(&folder, database.url()).await.unwrap(), first);
-        make(&folder, &first);
-        assert_eq!(genesis(&folder, database.url()).await.unwrap(), first, "nothing of it is stored so far");
-        assert!(!aside.exists());
-
-        // The store has a block that this chain has not.
-        add(42, "b").await;
-        let second = begin(43, &"b".repeat(64));
-        assert_eq!(genesis(&folder, database.url()).await.unwrap(), second);
-        assert!(aside.exists() && !folder.exists());
-        // The same height after another block.
-        make(&folder, &begin(43, &"c".repeat(64)));
-        assert_eq!(genesis(&folder, database.url()).await.unwrap(), second);
-        // Another chain, and one that the store is behind of.
-        make(&folder, &Genesis { chain_id: "net-2".to_owned(), ..second.clone() });
-        assert_eq!(genesis(&folder, database.url()).await.unwrap(), second);
-        make(&folder, &begin(44, ""));
-        assert_eq!(genesis(&folder, database.url()).await.unwrap(), second);
-        assert!(!folder.exists());
-    }
-
-    /// Writes the file as an application of CometBFT would.
-    #[tokio::test]
-    async fn a_chain_whose_blocks_the_store_has_goes_on() {
-        use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-
+    async fn a_folder_is_continued_with_the_genesis_of_its_chain_file() {
         let home = tempfile::tempdir().unwrap();
         let folder = home.path().join("cometbft");
-        let begun = Genesis { chain_id: "net-1".to_owned(), initial_height: 1, previous_hash: String::new() };
-        make(&folder, &begun);
-        let network = Network {
-            chain_id: "net-1".to_owned(),
-            algorithm: ALGORITHM.to_owned(),
-            pow_prefix: String::new(),
-        };
-        let opened = Application::open(network, &file(&folder), Checks::None, SpamRules::default()).await;
-        let application = opened.unwrap();
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let mut stream = tokio::net::TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-        let served = application.clone();
-        let serving = tokio::spawn(async move { match serve_application(listener, served).await {} });
-        // FinalizeBlock (field 20) of height 1 (field 5) with its hash (field 4), then Commit (field 11).
-        let block = [&[0x22, 32][..], &[0xab; 32], &[0x28, 1]].concat();
-        let finalize = [&[0xa2, 1, block.len() as u8][..], &block].concat();
-        stream.write_all(&[&[finalize.len() as u8][..], &finalize, &[2, 0x5a, 0]].concat()).await.unwrap();
-        let mut heights = application.heights();
-        heights.wait_for(|height| *height == 1).await.unwrap();
-        stream.shutdown().await.unwrap();
-        stream.read_to_end(&mut Vec::new()).await.unwrap();
-        serving.abort();
-        let _ = serving.await;
-        drop((application, heights));
-
         let database = Database::fresh().await;
         let client = database.connect().await;
-        let block = format!(
-            "INSERT INTO chain (id) VALUES ('net-1'); INSERT INTO blocks VALUES (now(), 1, '{}')",
-            "ab".repeat(32)
-        );
-        client.batch_execute(&block).await.unwrap();
-        assert_eq!(genesis(&folder, database.url()).await.unwrap(), begun);
-        client.execute("UPDATE last_block SET hash = repeat('cd', 32)", &[]).await.unwrap();
-        assert_eq!(genesis(&folder, database.url()).await.unwrap().initial_height, 2);
+        let store = Store::connect(database.url()).await.unwrap();
+        let nameless = genesis(&store.base().await.unwrap()).unwrap_err();
+        assert!(nameless.to_string().contains("chain id"), "{nameless}");
+        let filled =
+            "INSERT INTO chain (id) VALUES ('net-1'); INSERT INTO blocks VALUES (now(), 41, repeat('A', 64))";
+        client.batch_execute(filled).await.unwrap();
+        let base = store.base().await.unwrap();
+        assert_eq!((genesis(&base).unwrap().initial_height, base.hash()), (42, "a".repeat(64).as_str()));
+        // A folder as CometBFT has it.
+        let write = |previous_hash: &str| {
+            let document = json!({
+                "chain_id": "net-1", "initial_height": "42", "app_state": {"previous_hash": previous_hash},
+            });
+            std::fs::create_dir_all(folder.join("config")).unwrap();
+            std::fs::write(folder.join("config/genesis.json"), document.to_string()).unwrap();
+        };
+        write(base.hash());
+        assert!(continued_folder(&folder, &store).await.unwrap().is_none(), "without a chain file");
+        create(&file(&folder), base).await.unwrap();
+        assert!(continued_folder(&folder, &store).await.unwrap().is_some());
+        // The store may have one block that the application has not committed, and no second one.
+        for is_continued in [true, false] {
+            let next = "INSERT INTO blocks SELECT now() + height * interval '1 s', height + 1, repeat('b', 64) FROM last_block";
+            client.batch_execute(next).await.unwrap();
+            assert_eq!(continued_folder(&folder, &store).await.unwrap().is_some(), is_continued);
+        }
+        client.batch_execute("DELETE FROM blocks WHERE height > 41").await.unwrap();
+        write("other");
+        assert!(continued_folder(&folder, &store).await.unwrap().is_none());
     }
 }

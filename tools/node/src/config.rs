@@ -3,18 +3,11 @@
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use mesh_chassis::Env;
-use mesh_demo::Plan;
 use mesh_devnode::{Checks, Limits};
 use mesh_transaction::{ALGORITHM, Network};
 
 use crate::error::NodeError;
 
-/// The variable that names the database.
-pub(super) const DATABASE_URL: &str = "MESH_DATABASE_URL";
-/// The variable with the plan of the demo network, as JSON, when the database holds one.
-pub const DEMO_PLAN: &str = "MESH_DEMO_PLAN";
-/// The variable that names the file in which the demo network keeps its state.
-pub const DEMO_STATE: &str = "MESH_DEMO_STATE";
 /// The variable with the address of the RPC.
 pub(super) const LISTEN: &str = "MESH_DEVNODE_LISTEN";
 /// The variable that names the file of the blocks.
@@ -25,14 +18,11 @@ const BLOCK_PERIOD_MS: u64 = 1000;
 /// See the README's table.
 #[derive(Debug)]
 pub(super) struct Config {
-    pub(super) database_url: String,
-    /// The plan of the demo network to continue, if there is one, and its state file.
-    pub(super) demo: Option<(Plan, PathBuf)>,
     pub(super) block_period: Duration,
     pub(super) listen: SocketAddr,
     pub(super) file: PathBuf,
-    /// The network, without the id of the chain, which is in the store.
-    network: Network,
+    /// The network, without the id of the chain, which is in the file.
+    pub(super) network: Network,
     pub(super) checks: Checks,
     pub(super) limits: Limits,
     pub(super) check_delay: Duration,
@@ -69,14 +59,7 @@ impl Config {
                 Checks::All
             }
         };
-        let plan = env.optional(DEMO_PLAN).map(|plan| serde_json::from_str(&plan)).transpose();
-        let plan: Option<Plan> = plan.unwrap_or_else(|error| {
-            env.mistake(format!("{DEMO_PLAN} cannot be read ({error})"));
-            None
-        });
         let config = Self {
-            database_url: env.required(DATABASE_URL),
-            demo: plan.zip(env.optional(DEMO_STATE).map(PathBuf::from)),
             block_period: env.milliseconds("MESH_DEVNODE_BLOCK_MS", BLOCK_PERIOD_MS),
             listen: env.or(LISTEN, SocketAddr::from(([127, 0, 0, 1], 0))),
             file: env.required(FILE).into(),
@@ -99,11 +82,6 @@ impl Config {
             ))),
         }
     }
-
-    /// The network with the chain of this id.
-    pub(super) fn network(&self, chain_id: String) -> Network {
-        Network { chain_id, ..self.network.clone() }
-    }
 }
 
 #[cfg(test)]
@@ -111,7 +89,7 @@ mod tests {
     use super::*;
 
     fn read(variables: &[(&str, &str)]) -> Result<Config, NodeError> {
-        let needed = [(DATABASE_URL, "postgres://"), (FILE, "blocks")];
+        let needed = [(FILE, "blocks")];
         let all = needed.iter().chain(variables);
         Config::from(Env::of(all.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))))
     }
@@ -121,7 +99,7 @@ mod tests {
         let config = read(&[("MESH_DEVNODE_CHECKS", "none"), ("MESH_DEVNODE_CACHE", "7")]).unwrap();
         assert_eq!(config.limits, Limits { cache: 7, ..Limits::default() });
         assert_eq!((config.checks, config.block_period), (Checks::None, Duration::from_secs(1)));
-        assert!(config.demo.is_none() && config.listen.ip().is_loopback());
+        assert!(config.listen.ip().is_loopback());
     }
 
     #[test]
@@ -130,7 +108,6 @@ mod tests {
             ("MESH_DEVNODE_CHECKS", "some"),
             ("MESH_DEVNODE_MEMPOOL_TXS", "-1"),
             ("MESH_DEVNODE_KEEP_REFUSED", "maybe"),
-            (DEMO_PLAN, "{"),
             (LISTEN, "here"),
         ];
         let failure = read(&wrong).unwrap_err();

@@ -1,30 +1,36 @@
 //! The consensus node of a mesh on one machine: the development node, or a real CometBFT with its application.
-//! Either way, blocks come into the store: with all their rows on the demo network, else empty.
-//!
-//! Comes in: the database and its content (demo network or loaded data), by variables; transactions over the
-//! RPC. Goes out: new blocks, about one every second.
+//! Either one makes blocks with the events of the demo network, else blocks without events; `ingest` writes them into
+//! the store.
 
 mod application;
 mod cometbft;
 mod config;
-mod decided;
 mod error;
-mod follow;
-mod grow;
+mod prepare;
 mod process_group;
+mod store;
 
-use std::{io, net::SocketAddr, pin::pin};
+use std::{io, net::SocketAddr, time::Duration};
 
 pub use cometbft::{CometbftNode, watch as watch_cometbft};
 use config::Config;
-pub use config::{DEMO_PLAN, DEMO_STATE};
 pub use error::NodeError;
-pub use grow::NEXT_BLOCK;
 use listenfd::ListenFd;
+use mesh_devnode::{DevNode, Settings};
 use mesh_launcher::home::Home;
+use mesh_problem::error_chain;
+pub use prepare::prepare_devnode;
 pub use process_group::devnode as devnode_group;
-use tokio::{net::TcpListener, sync::watch};
+pub use store::DemoNetwork;
+use tokio::{
+    net::TcpListener,
+    time::{MissedTickBehavior, interval},
+};
 
+use crate::error::failed;
+
+/// Shortest time between two blocks.
+const SHORTEST_PERIOD: Duration = Duration::from_millis(10);
 /// The name of the development node's process, and of the command that runs it.
 pub const DEVNODE: &str = "devnode";
 /// The name of the real consensus node's process.
@@ -32,43 +38,59 @@ pub const COMETBFT: &str = "cometbft";
 /// The name of its application's process, and of the command that runs it.
 pub const APPLICATION: &str = "application";
 
-/// Runs the development node, configured by the environment, until `stop`. Retries while the database is
-/// unreachable.
+/// Runs the development node, configured by the environment, until `stop`. Its chain file has to be there
+/// ([`prepare_devnode`]).
 ///
 /// # Errors
 ///
-/// A variable is wrong, the node cannot start, or the store was replaced by another one.
+/// A variable is wrong, or the node cannot start.
 pub async fn run_devnode(stop: impl Future<Output = ()>) -> Result<(), NodeError> {
     run(&Config::read(Vec::new())?, stop).await
 }
 
-/// Runs the development node in this process for a home, with further `variables`.
+/// Runs the development node in this process for a home, as [`run_devnode`] does.
 ///
 /// # Errors
 ///
 /// As [`run_devnode`].
 pub async fn run_devnode_in(
     home: &Home,
-    database_url: &str,
     listen: SocketAddr,
-    mut variables: Vec<(String, String)>,
     stop: impl Future<Output = ()>,
 ) -> Result<(), NodeError> {
-    let mut set = |name: &str, value: String| variables.push((name.to_owned(), value));
-    set(config::DATABASE_URL, database_url.to_owned());
-    set(config::LISTEN, listen.to_string());
-    set(config::FILE, home.node().join("blocks").to_string_lossy().into_owned());
+    let file = prepare::devnode_file(home).to_string_lossy().into_owned();
+    let variables = vec![(config::LISTEN.to_owned(), listen.to_string()), (config::FILE.to_owned(), file)];
     run(&Config::read(variables)?, stop).await
 }
 
 async fn run(config: &Config, stop: impl Future<Output = ()>) -> Result<(), NodeError> {
-    let stop = pin!(stop);
-    // Signals each block that is stored.
-    let written = watch::Sender::new(());
-    let new_blocks = written.subscribe();
+    let settings = Settings {
+        network: config.network.clone(),
+        file: config.file.clone(),
+        checks: config.checks,
+        limits: config.limits,
+        check_delay: config.check_delay,
+        broadcasts: config.broadcasts.clone(),
+    };
+    let node = DevNode::start(settings, config.listen).await.map_err(|error| {
+        let error = error_chain(&error);
+        failed!("the node cannot be started ({error}); try again")
+    })?;
+    node.chain().catch_up(config.catching_up);
+    tracing::info!(url = node.url(), "the development node answers");
+    let mut period = interval(config.block_period.max(SHORTEST_PERIOD));
+    period.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let blocks = async {
+        loop {
+            period.tick().await;
+            if let Err(error) = node.chain().next_block().await {
+                tracing::warn!(error = error_chain(&error), "a block could not be written; retrying");
+            }
+        }
+    };
     tokio::select! {
-        outcome = grow::write(config, None, stop, &written) => outcome,
-        error = follow::answer(config, new_blocks) => Err(error),
+        () = blocks => Ok(()),
+        () = stop => Ok(()),
     }
 }
 
@@ -84,7 +106,7 @@ pub async fn run_application(stop: impl Future<Output = ()>) -> Result<(), NodeE
             "no socket for the node ({error}); let `mesh up` start the application"
         ))
     })?;
-    application::run(&config, listener, pin!(stop)).await
+    application::run(&config, listener, stop).await
 }
 
 fn inherited() -> io::Result<TcpListener> {

@@ -18,7 +18,8 @@ use mesh_launcher::{
 
 use crate::{
     APPLICATION, DEVNODE,
-    config::{DATABASE_URL, FILE, LISTEN},
+    config::{FILE, LISTEN},
+    prepare::devnode_file,
 };
 
 /// How long the process has to end after SIGTERM, before it is killed.
@@ -28,11 +29,10 @@ const GRACE: Duration = Duration::from_secs(2);
 pub fn devnode(
     program: impl Into<PathBuf>,
     home: &Home,
-    database_url: &str,
     listen: Option<SocketAddr>,
     more: impl IntoIterator<Item = (String, String)>,
 ) -> Group {
-    let mut spec = spec(DEVNODE, program, home, database_url, &home.node().join("blocks"));
+    let mut spec = spec(DEVNODE, program, home, &devnode_file(home));
     if let Some(listen) = listen {
         spec = spec.env(LISTEN, listen.to_string());
     }
@@ -46,27 +46,19 @@ pub fn devnode(
 pub(crate) fn application(
     program: impl Into<PathBuf>,
     home: &Home,
-    database_url: &str,
     file: &Path,
     socket: Arc<OwnedFd>,
     more: impl IntoIterator<Item = (String, String)>,
 ) -> Group {
-    let mut spec = spec(APPLICATION, program, home, database_url, file);
+    let mut spec = spec(APPLICATION, program, home, file);
     spec.sockets.push(("abci".to_owned(), socket));
     spec.env.extend(more);
     Group::single(APPLICATION, Tier::Application, ReplicaSpec { spec, ready: Ready::Spawned })
 }
 
-fn spec(
-    name: &str,
-    program: impl Into<PathBuf>,
-    home: &Home,
-    database_url: &str,
-    file: &Path,
-) -> ProcessSpec {
+fn spec(name: &str, program: impl Into<PathBuf>, home: &Home, file: &Path) -> ProcessSpec {
     let mut spec = ProcessSpec::new(format!("{name}-0"), program, home.log(name, 0))
         .arg(name)
-        .env(DATABASE_URL, database_url)
         .env(FILE, file.to_string_lossy());
     spec.grace = GRACE;
     spec

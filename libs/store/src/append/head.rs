@@ -9,7 +9,7 @@ use crate::{error::StoreError, time::TimeUs};
 pub struct StoredChain {
     /// Its name, once there is one.
     pub chain_id: Option<String>,
-    /// Its newest block.
+    /// Its newest block, or the one that was requested.
     pub head: Option<StoredHead>,
 }
 
@@ -26,9 +26,11 @@ pub struct StoredHead {
     pub latest_time: TimeUs,
 }
 
-pub(super) async fn read(client: &Client) -> Result<StoredChain, StoreError> {
-    let row = client.query_one(include_str!("../../sql/stored_head.sql"), &[]).await;
-    let row = row.map_err(StoreError::in_step("reading the newest block"))?;
+/// Reads the chain's name and a block, the newest one without a height.
+pub(super) async fn read(client: &Client, height: Option<u64>) -> Result<StoredChain, StoreError> {
+    let height = height.map(u64::cast_signed);
+    let row = client.query_one(include_str!("../../sql/stored_head.sql"), &[&height]).await;
+    let row = row.map_err(StoreError::in_step("reading a block"))?;
     let head = row.get::<_, Option<i64>>("height").map(|height| StoredHead {
         height: height.unsigned_abs(),
         hash: row.get("hash"),

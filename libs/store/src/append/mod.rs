@@ -1,6 +1,7 @@
 //! Appends blocks with all their rows behind the newest stored one, for `ingest`. The head of the store is its
 //! own cursor: a transaction locks it, compares it with the block that is continued, and moves it.
 
+mod compare;
 mod fault;
 mod head;
 mod table;
@@ -84,7 +85,33 @@ impl Appender {
     /// # Errors
     /// The server cannot be used.
     pub async fn chain(&self) -> Result<StoredChain, StoreError> {
-        head::read(&self.client).await
+        head::read(&self.client, None).await
+    }
+
+    /// Reads the stored block at a height.
+    ///
+    /// # Errors
+    /// The server cannot be used.
+    pub async fn block(&self, height: u64) -> Result<Option<StoredHead>, StoreError> {
+        Ok(head::read(&self.client, Some(height)).await?.head)
+    }
+
+    /// The height of the oldest stored block.
+    ///
+    /// # Errors
+    /// The server cannot be used.
+    pub async fn oldest(&self) -> Result<Option<u64>, StoreError> {
+        let row = self.client.query_opt("SELECT height FROM blocks ORDER BY height LIMIT 1", &[]).await;
+        let row = row.map_err(StoreError::in_step("reading the oldest block"))?;
+        Ok(row.map(|row| row.get::<_, i64>(0).unsigned_abs()))
+    }
+
+    /// Compares a block with the stored one and returns a line for each row that only one of them has.
+    ///
+    /// # Errors
+    /// A row has a value that PostgreSQL does not take, or the server cannot be used.
+    pub async fn compare(&self, block: &NewBlock) -> Result<Vec<String>, StoreError> {
+        compare::compare(&self.client, block).await
     }
 
     /// Stores `blocks` of the chain `chain_id` behind `head`, all of them or none.

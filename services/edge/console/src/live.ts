@@ -7,9 +7,16 @@ export interface Now {
   isBusThere: boolean;
   store?: { isThere: boolean; height: string; timestamp: string };
   nodeHeight?: string;
+  halt?: Halt;
   takenAt: string;
   services: Service[];
   isCut: boolean;
+}
+
+/** The block that cannot be stored, and why. */
+export interface Halt {
+  height: string;
+  reason: "decode" | "refused" | "forked" | "other_chain" | "pruned" | "no_results" | "too_large";
 }
 
 export interface Counts {

@@ -9,7 +9,7 @@ use std::{
 };
 
 use futures_util::StreamExt;
-use mesh_bus::{ANNOUNCE_INTERVAL, Bus, BusError, NodeStatus, StoreStatus};
+use mesh_bus::{ANNOUNCE_INTERVAL, Bus, BusError, IngestHalt, NodeStatus, StoreStatus};
 use mesh_chassis::LagLimit;
 use parking_lot::Mutex;
 use tokio::{
@@ -80,6 +80,7 @@ pub(crate) struct ChainHeads {
     node_resets: AtomicU64,
     store: watch::Sender<Option<Timed<StoreStatus>>>,
     node: watch::Sender<Option<Timed<NodeStatus>>>,
+    halt: Mutex<Option<Timed<IngestHalt>>>,
     /// Notified when the status of the store's head changes.
     store_changed: watch::Sender<()>,
     /// Notified when the status of the node's head changes.
@@ -111,6 +112,7 @@ impl Default for ChainHeads {
             node_resets: AtomicU64::new(0),
             store: watch::Sender::new(None),
             node: watch::Sender::new(None),
+            halt: Mutex::default(),
             store_changed: watch::Sender::new(()),
             node_changed: watch::Sender::new(()),
         }
@@ -125,6 +127,7 @@ impl ChainHeads {
     pub(crate) async fn follow(self: &Arc<Self>, bus: &Bus) -> Result<(), BusError> {
         let (mut store, mut node) =
             (bus.subscribe::<StoreStatus>().await?, bus.subscribe::<NodeStatus>().await?);
+        let mut halts = bus.subscribe::<IngestHalt>().await?;
         let heads = Arc::clone(self);
         tokio::spawn(async move {
             let (mut of_store, mut of_node) = (ResetDetector::default(), ResetDetector::default());
@@ -132,6 +135,7 @@ impl ChainHeads {
                 tokio::select! {
                     Some(news) = store.next() => heads.update_store(news, &mut of_store),
                     Some(news) = node.next() => heads.update_node(news, &mut of_node),
+                    Some(news) = halts.next() => *heads.halt.lock() = Timed::now(news),
                     else => return,
                 }
             }
@@ -213,6 +217,12 @@ impl ChainHeads {
         let latest =
             (*self.store.borrow()).filter(|latest| latest.at.elapsed() < LagLimit::HEIGHT_MAX_AGE)?;
         Some(latest.news)
+    }
+
+    /// The block that cannot be stored, by the last announcement, unless that is old or the block is stored.
+    pub(crate) fn halt(&self) -> Option<IngestHalt> {
+        let latest = (*self.halt.lock()).filter(Timed::is_current)?;
+        Some(latest.news).filter(|halt| halt.height > self.newest())
     }
 
     fn update_store(&self, news: StoreStatus, detector: &mut ResetDetector) {

@@ -12,7 +12,7 @@ use http::{
     HeaderValue,
     header::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS},
 };
-use mesh_bus::{Bus, BusError, EndpointStats, ReplicaStats, Survey, Surveyor};
+use mesh_bus::{Bus, BusError, EndpointStats, HaltReason, ReplicaStats, Survey, Surveyor};
 use proto_msgs::Contract;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
@@ -70,11 +70,20 @@ struct StatusReply {
     /// Height of the consensus node's newest block.
     #[serde(skip_serializing_if = "Option::is_none")]
     node_height: Option<String>,
+    /// The block that cannot be stored.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    halt: Option<Halt>,
     /// When the replicas were surveyed, nanoseconds since the Unix epoch.
     taken_at: String,
     services: Vec<Service>,
     /// Whether more replicas answered than are shown.
     is_cut: bool,
+}
+
+#[derive(Debug, Serialize)]
+struct Halt {
+    height: String,
+    reason: HaltReason,
 }
 
 #[derive(Debug, Serialize)]
@@ -171,6 +180,7 @@ impl MeshStatus {
             is_bus_there: self.bus.is_connected(),
             store,
             node_height: self.heads.node().map(|height| height.to_string()),
+            halt: self.heads.halt().map(|halt| Halt { height: halt.height.to_string(), reason: halt.reason }),
             taken_at: taken_ns.to_string(),
             services: self.workloads.iter().map(|name| service(name, &survey, &self.bus)).collect(),
             is_cut: survey.is_cut,

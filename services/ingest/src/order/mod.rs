@@ -10,10 +10,10 @@ mod types;
 
 use std::{collections::BTreeMap, time::Duration};
 
+pub use mesh_bus::HaltReason as Reason;
+
 use self::slot::Slot;
-pub use self::types::{
-    Action, Event, Halt, Head, Link, NotDecoded, NotFetched, NotStored, Reason, Settings, Ticket,
-};
+pub use self::types::{Action, Event, Halt, Head, Link, NotDecoded, NotFetched, NotStored, Settings, Ticket};
 
 /// How long a standby sees the store stand still before it takes over.
 pub const PATIENCE: Duration = Duration::from_millis(500);

@@ -2,6 +2,8 @@
 
 use std::{fmt, time::Duration};
 
+use mesh_bus::HaltReason as Reason;
+
 pub use super::slot::Ticket;
 
 /// The settings of the work.
@@ -37,51 +39,6 @@ pub struct Link {
     pub parent: String,
     /// The bytes that it occupies.
     pub bytes: usize,
-}
-
-/// Why nothing is written at a height until something is mended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Reason {
-    /// The block cannot be decoded.
-    Decode,
-    /// PostgreSQL refuses a row.
-    Refused,
-    /// The block does not continue the stored one.
-    Forked,
-    /// The node has another chain than the store.
-    OtherChain,
-    /// The node has removed the block.
-    Pruned,
-    /// The node keeps no results.
-    NoResults,
-    /// The block is larger than what can be transferred.
-    TooLarge,
-}
-
-impl Reason {
-    /// Every reason.
-    pub const ALL: [Self; 7] = [
-        Self::Decode,
-        Self::Refused,
-        Self::Forked,
-        Self::OtherChain,
-        Self::Pruned,
-        Self::NoResults,
-        Self::TooLarge,
-    ];
-
-    /// Its name in metrics, logs and alerts.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Decode => "decode",
-            Self::Refused => "refused",
-            Self::Forked => "forked",
-            Self::OtherChain => "other_chain",
-            Self::Pruned => "pruned",
-            Self::NoResults => "no_results",
-            Self::TooLarge => "too_large",
-        }
-    }
 }
 
 /// A halt: the height at which nothing is written, and why.

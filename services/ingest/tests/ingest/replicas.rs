@@ -61,6 +61,22 @@ async fn a_session_that_holds_the_head_and_is_silent_is_ended() {
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
 }
 
+/// Of several nodes the first one that answers serves; without a bus blocks are stored, too.
+#[tokio::test]
+async fn a_node_that_is_gone_and_a_bus_that_is_gone_keep_no_block_back() {
+    let (database, chain) = (Database::fresh().await, Chain::start(Version::V038).await);
+    chain.add(vec![trade(0, "1")]);
+    let nodes = format!("http://127.0.0.1:1, {}", chain.url);
+    let setup = configure(&database, &chain).env("MESH_NODE_URL", nodes);
+    let service = setup.env("MESH_BUS_URL", "nats://127.0.0.1:1").start_unready().await;
+    let client = database.connect().await;
+    stored(&client, 1).await;
+    let height = chain.add(vec![trade(1, "1")]);
+    stored(&client, height).await;
+    let unready = service.await_readiness(503, SOON).await;
+    assert!(unready.contains("bus"), "{unready}");
+}
+
 #[tokio::test]
 async fn the_user_inserts_rows_of_blocks_and_nothing_else() {
     let database = Database::fresh().await;

@@ -9,7 +9,6 @@ use mesh::{
     failure::{Failure, cannot},
     terminal::print_line,
 };
-use mesh_node::NEXT_BLOCK;
 use rand::{Rng as _, SeedableRng as _, rngs::SmallRng};
 use tokio::{
     sync::watch,
@@ -22,6 +21,7 @@ use super::{
     sections::SectionName,
     withdrawals,
 };
+use crate::empty_blocks::NEXT_BLOCK;
 use crate::private::Servers;
 
 const BLOCKS: usize = 100;

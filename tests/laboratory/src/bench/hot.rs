@@ -1,15 +1,11 @@
 //! Section "hot": repeated reads of a hundred rows, while a block a second makes the edge's cache stale,
 //! compared with a minimal warp server, and with one that repeats the edge's own bytes.
 
-use std::{convert::Infallible, time::Duration};
-
 use mesh::{
-    failure::{Failure, cannot},
+    failure::Failure,
     processes::{NATS, POSTGRES},
     terminal::print_line,
 };
-use mesh_node::NEXT_BLOCK;
-use tokio::time::{MissedTickBehavior, interval};
 
 use super::{
     comparison::{self, Side},
@@ -19,11 +15,10 @@ use super::{
     sections::SectionName,
     withdrawals,
 };
-use crate::{bench::args::Baseline, private::Servers};
+use crate::{bench::args::Baseline, empty_blocks::EmptyBlocks};
 
 const CONNECTIONS: u64 = 32;
 const ROWS: u64 = 100;
-const BLOCK_PERIOD: Duration = Duration::from_secs(1);
 
 /// Compares the edge with a warp server that answers a constant.
 pub(super) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
@@ -43,23 +38,10 @@ pub(super) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
         // What the length of the answer and its headers cost without any cache.
         side("warp, the mesh's bytes", repeated, &hot, &["repeated"]),
     ];
-    let sides = tokio::select! {
-        sides = comparison::run_rounds(sides) => sides?,
-        Err(failure) = write_blocks(servers) => return Err(failure),
-    };
+    let blocks = EmptyBlocks::write(servers);
+    let sides = comparison::run_rounds(sides).await?;
+    drop(blocks);
     let title = format!("{ROWS} withdrawals again and again, a block a second, {CONNECTIONS} connections");
     let found = [1, 2].map(|other| sides[0].rate_to(&sides[other], "requests"));
     Ok(comparison::section(SectionName::Hot, &title, &sides, &found))
-}
-
-/// Writes a block a second. Returns only on failure.
-async fn write_blocks(servers: &Servers) -> Result<Infallible, Failure> {
-    let database = servers.connect("").await?;
-    let mut period = interval(BLOCK_PERIOD);
-    period.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        period.tick().await;
-        let written = database.execute(NEXT_BLOCK, &[]).await;
-        written.map_err(|error| cannot("write a block", &error))?;
-    }
 }

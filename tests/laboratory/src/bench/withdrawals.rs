@@ -6,8 +6,8 @@ use mesh::{
     failure::{Failure, cannot},
     terminal::print_line,
 };
-use mesh_node::NEXT_BLOCK;
 
+use crate::empty_blocks::NEXT_BLOCK;
 use crate::private::Servers;
 
 /// The statement that reads one.

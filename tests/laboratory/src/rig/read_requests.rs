@@ -5,16 +5,17 @@ use std::{net::SocketAddr, sync::Arc};
 
 use mesh::{
     failure::{Failure, cannot},
-    programs,
     terminal::print_line,
 };
 use mesh_demo::{Plan, write_history};
-use mesh_node::devnode_group;
 use mesh_problem::error_chain;
 use tokio_postgres::Client;
 
 use super::clients::request::{ReadRequest, RequestClass};
-use crate::private::{PrivateMesh, Servers};
+use crate::{
+    empty_blocks::EmptyBlocks,
+    private::{PrivateMesh, Servers},
+};
 
 /// Blocks of the demo network's history, which has rows of every kind.
 const DEMO_BLOCKS: u64 = 300;
@@ -57,12 +58,12 @@ pub(crate) async fn fill_in(servers: &Servers) -> Result<Client, Failure> {
     Ok(database)
 }
 
-/// Starts the servers, fills tables, and starts a node that writes a block every second.
-pub(crate) async fn start_filled(mesh: &PrivateMesh) -> Result<(Servers, Client), Failure> {
+/// Starts the servers, fills tables, and begins to write a block every second.
+pub(crate) async fn start_filled(mesh: &PrivateMesh) -> Result<(Servers, Client, EmptyBlocks), Failure> {
     let servers = mesh.start_servers().await?;
     let database = fill_in(&servers).await?;
-    mesh.add(devnode_group(programs::beside("mesh")?, &mesh.home, &servers.database_url, None, []), 1)?;
-    Ok((servers, database))
+    let blocks = EmptyBlocks::write(&servers);
+    Ok((servers, database, blocks))
 }
 
 /// Requests that a filled store can answer.

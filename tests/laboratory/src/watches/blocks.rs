@@ -6,7 +6,6 @@ use std::{
 };
 
 use mesh::failure::{Failure, cannot};
-use mesh_node::NEXT_BLOCK;
 use tokio::{
     sync::watch,
     task::JoinHandle,
@@ -14,6 +13,7 @@ use tokio::{
 };
 
 use super::Told;
+use crate::empty_blocks::NEXT_BLOCK;
 use crate::private::Servers;
 
 /// What blocks change.

@@ -64,15 +64,3 @@ async fn a_party_that_sends_too_many_is_barred_and_stays_so_at_the_next_block() 
     assert!(fixture.check(&third).await.1.contains("barred for 29 more seconds"));
     assert_eq!(fixture.check(&transaction(1, 2, "of another")).await.0, 0);
 }
-
-#[tokio::test]
-async fn rules_that_the_store_has_since_a_block_hold_for_work_on_it() {
-    let mut fixture = Fixture::new(SpamRules { difficulty: 30, ..rules() }).await;
-    fixture.block(1, &[]).await;
-    let tx = transaction(1, 1, "order");
-    assert_eq!(fixture.check(&tx).await.0, 89);
-    fixture.application.amend(1, rules());
-    assert_eq!(fixture.check(&tx).await.0, 0);
-    let finalized = fixture.finalize(2, &[tx]).await;
-    assert_eq!(finalized.tx_results[0].code, 0);
-}

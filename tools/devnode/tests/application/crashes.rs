@@ -1,10 +1,10 @@
 //! Crashes: committed blocks are still there, others are finalized again, and the app hash is the same.
 
-use mesh_devnode::{Application, Checks};
-use mesh_transaction::{ALGORITHM, Network};
+use mesh_transaction::SpamRules;
 use tendermint_proto::v0_38::abci::response::Value as ResponseValue;
 
-use super::fixture::{Fixture, rules, transaction};
+use super::fixture::{Fixture, hash_of, rules, transaction, transaction_of};
+use crate::node::demo::{FAUCET, base};
 
 #[tokio::test]
 async fn a_crash_at_any_step_leaves_the_same_chain() {
@@ -43,45 +43,81 @@ async fn a_crash_at_any_step_leaves_the_same_chain() {
 #[tokio::test]
 async fn an_incomplete_block_is_requested_again() {
     let mut fixture = Fixture::new(rules()).await;
-    fixture.block(7, &[]).await;
+    fixture.block(1, &[]).await;
     let length = std::fs::metadata(fixture.file()).unwrap().len();
     // Another search may find another nonce.
-    let txs = [transaction(7, 1, "a")];
-    let hash = fixture.block(8, &txs).await;
+    let txs = [transaction(1, 1, "a")];
+    let hash = fixture.block(2, &txs).await;
     let file = std::fs::OpenOptions::new().write(true).open(fixture.file()).unwrap();
     file.set_len(length + 9).unwrap();
     let mut fixture = fixture.crash().await;
-    assert_eq!(fixture.info().await.0, 7);
-    assert_eq!(fixture.application.first(), 7);
-    assert_eq!(fixture.block(8, &txs).await, hash);
+    assert_eq!(fixture.info().await.0, 1);
+    assert_eq!(fixture.block(2, &txs).await, hash);
+}
+
+fn refused(response: ResponseValue, what: &str) {
+    match response {
+        ResponseValue::Exception(exception) => assert!(exception.error.contains(what), "{exception:?}"),
+        other => panic!("{other:?}"),
+    }
 }
 
 #[tokio::test]
 async fn an_impossible_request_is_an_exception_and_changes_nothing() {
     let mut fixture = Fixture::new(rules()).await;
     assert!(matches!(fixture.init("net-1").await, ResponseValue::InitChain(_)));
-    let refused = |response: ResponseValue, what: &str| match response {
-        ResponseValue::Exception(exception) => assert!(exception.error.contains(what), "{exception:?}"),
-        other => panic!("{other:?}"),
-    };
     refused(fixture.init("net-2").await, "net-2");
     let mut fixture = fixture.crash().await;
     refused(fixture.commit().await, "no block to commit");
     let mut fixture = fixture.crash().await;
-    fixture.block(3, &[]).await;
-    refused(fixture.try_finalize(5, &[]).await, "block 5 does not follow block 3");
+    fixture.block(1, &[]).await;
+    refused(fixture.try_finalize(3, &[]).await, "block 3 does not follow block 1");
     let mut fixture = fixture.crash().await;
-    fixture.block(4, &[]).await;
-    assert_eq!(fixture.info().await.0, 4);
+    fixture.block(2, &[]).await;
+    assert_eq!(fixture.info().await.0, 2);
 }
 
 #[tokio::test]
-async fn the_file_of_another_chain_is_not_taken() {
-    let mut fixture = Fixture::new(rules()).await;
-    fixture.block(1, &[]).await;
-    let (folder, file) = (fixture.end().await, "blocks");
-    let network =
-        Network { chain_id: "net-2".into(), algorithm: ALGORITHM.into(), pow_prefix: String::new() };
-    let opened = Application::open(network, &folder.path().join(file), Checks::All, rules()).await;
-    assert!(opened.unwrap_err().to_string().contains("another chain"));
+async fn blocks_of_the_demo_network_are_the_same_after_a_crash_and_continue_the_base() {
+    // Block 57 of this history sets numberOfTxPerBlock to 2, block 100 stores the network's state.
+    for first in [57, 99] {
+        // Work of so many bits is not valid for another block by accident.
+        let transaction = |height, party, input: &str| transaction_of(12, height, party, input);
+        let mut base = base(first - 1, SpamRules { difficulty: 12, ..rules() });
+        base.recent[0].hash = hex::encode(hash_of(first - 1));
+        let mut fixture = Fixture::after(&base).await;
+        assert_eq!(fixture.info().await.0, 0, "CometBFT begins the chain");
+        refused(fixture.try_finalize(1, &[]).await, &format!("block 1 does not follow block {}", first - 1));
+        let mut fixture = fixture.crash().await;
+        let txs = [(1, FAUCET), (1, "other"), (2, FAUCET)];
+        let txs = txs.map(|(party, input)| transaction(first - 1, party, input));
+        let finalized = fixture.finalize(first, &txs).await;
+        assert_eq!(finalized, fixture.finalize(first, &txs).await, "the node repeats it");
+        assert_eq!(
+            finalized.tx_results.iter().map(|result| result.events.len()).collect::<Vec<_>>(),
+            [4, 0, 5]
+        );
+        assert!(!finalized.events.is_empty());
+        let mut fixture = fixture.crash().await;
+        assert_eq!(fixture.finalize(first, &txs).await, finalized);
+        fixture.commit().await;
+        let mut undisturbed = Fixture::after(&base).await;
+        undisturbed.block(first, &txs).await;
+        let mut fixture = fixture.crash().await;
+        let more = [1, 2].map(|party| transaction(first, party, &format!("{FAUCET} ")));
+        let next = fixture.finalize(first + 1, &more).await;
+        assert_eq!(next, undisturbed.finalize(first + 1, &more).await);
+        assert!(next.tx_results.iter().all(|result| result.code == 51 && result.log.contains("once per")));
+        let codes = ["1", "2", "3"].map(|input| transaction(first, 3, input));
+        let mut found = Vec::new();
+        for tx in &codes {
+            found.push(fixture.check(tx).await.0);
+        }
+        assert_eq!(found, if first == 57 { [0, 0, 89] } else { [0, 0, 0] });
+        // The second block's state is stored, or executed again.
+        fixture.commit().await;
+        undisturbed.commit().await;
+        let mut fixture = fixture.crash().await;
+        assert_eq!(fixture.finalize(first + 2, &[]).await, undisturbed.finalize(first + 2, &[]).await);
+    }
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use bytes::{Buf as _, Bytes, BytesMut};
-use mesh_devnode::{Application, Checks, serve_application};
+use mesh_devnode::{Application, Base, ChainFile, Checks, serve_application};
 use mesh_transaction::{ALGORITHM, Key, Network, Puzzle, SearchControl, SpamRules, encode, search};
 use prost::Message as _;
 use proto_msgs::v2::{ProofOfWork, Transaction, TxVersion, transaction::From as Sender};
@@ -41,14 +41,20 @@ pub(crate) struct Fixture {
 
 impl Fixture {
     pub(crate) async fn new(rules: SpamRules) -> Self {
-        Self::in_folder(tempfile::tempdir().unwrap(), rules).await
+        Self::after(&Base::empty(CHAIN, rules)).await
     }
 
-    async fn in_folder(folder: TempDir, rules: SpamRules) -> Self {
+    pub(crate) async fn after(base: &Base) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        ChainFile::create(&folder.path().join("blocks"), base).unwrap();
+        Self::in_folder(folder).await
+    }
+
+    async fn in_folder(folder: TempDir) -> Self {
         let network =
             Network { chain_id: CHAIN.into(), algorithm: ALGORITHM.into(), pow_prefix: String::new() };
         let file = folder.path().join("blocks");
-        let application = Application::open(network, &file, Checks::All, rules).await.unwrap();
+        let application = Application::open(network, &file, Checks::All).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let served = application.clone();
@@ -59,16 +65,11 @@ impl Fixture {
 
     /// Aborts the application, and starts it again from its file.
     pub(crate) async fn crash(self) -> Self {
-        Self::in_folder(self.end().await, rules()).await
-    }
-
-    /// Aborts the application, and returns its folder.
-    pub(crate) async fn end(self) -> TempDir {
         let Self { folder, application, serving, stream, .. } = self;
         serving.abort();
         let _ = serving.await;
         drop((application, stream));
-        folder
+        Self::in_folder(folder).await
     }
 
     pub(crate) fn file(&self) -> PathBuf {
@@ -167,7 +168,7 @@ impl Fixture {
     }
 }
 
-fn hash_of(height: u64) -> Bytes {
+pub(crate) fn hash_of(height: u64) -> Bytes {
     Sha256::digest(height.to_be_bytes()).to_vec().into()
 }
 
@@ -177,17 +178,22 @@ fn time_of(height: u64) -> Option<Timestamp> {
 }
 
 /// A valid transaction of a party with its proof of work on a block.
-pub(crate) fn transaction(height: u64, party: u8, input: &'static str) -> Bytes {
+pub(crate) fn transaction(height: u64, party: u8, input: &str) -> Bytes {
+    transaction_of(rules().difficulty, height, party, input)
+}
+
+/// The same with work of these bits.
+pub(crate) fn transaction_of(bits: u32, height: u64, party: u8, input: &str) -> Bytes {
     let tid = format!("tid of {party} {input}");
     let puzzle = Puzzle::new("", &hex::encode(hash_of(height)), &tid);
-    let nonce = search(&puzzle, rules().difficulty, &SearchControl::default()).unwrap();
+    let nonce = search(&puzzle, bits, &SearchControl::default()).unwrap();
     with_work(party, input, tid, nonce)
 }
 
-pub(crate) fn with_work(party: u8, input: &'static str, tid: String, nonce: u64) -> Bytes {
+pub(crate) fn with_work(party: u8, input: &str, tid: String, nonce: u64) -> Bytes {
     let key = Key::from_seed(&[party; 32]);
     let tx = Transaction {
-        input_data: Bytes::from_static(input.as_bytes()),
+        input_data: Bytes::from(input.to_owned()),
         signature: key.sign(TxVersion::V3, CHAIN, input.as_bytes(), ALGORITHM),
         version: TxVersion::V3.into(),
         from: Some(Sender::PubKey(key.public())),

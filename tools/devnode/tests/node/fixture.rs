@@ -4,7 +4,7 @@ use std::{net::SocketAddr, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
-use mesh_devnode::{DevNode, Settings};
+use mesh_devnode::{Base, ChainFile, DevNode, Settings};
 use mesh_testbed::eventually;
 use mesh_transaction::{ALGORITHM, Key, Network, Puzzle, SearchControl, SpamRules, TxHash, encode, search};
 use proto_msgs::v2::{ProofOfWork, Transaction, TxVersion, transaction::From as Sender};
@@ -17,7 +17,7 @@ use tokio::{
 };
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
-const CHAIN: &str = "net-1";
+pub(crate) const CHAIN: &str = "net-1";
 
 /// Rules with little proof of work, a short window and a quota that no test reaches by accident.
 pub(crate) fn rules() -> SpamRules {
@@ -28,6 +28,8 @@ pub(crate) struct Fixture {
     pub(crate) folder: TempDir,
     pub(crate) node: DevNode,
     settings: Settings,
+    /// Bits of the proof of work of transactions.
+    bits: u32,
 }
 
 impl Fixture {
@@ -37,27 +39,40 @@ impl Fixture {
     }
 
     pub(crate) async fn with(change: impl FnOnce(&mut Settings)) -> Self {
+        let fixture = Self::after(Base::empty(CHAIN, rules()), change).await;
+        fixture.blocks(10).await;
+        fixture
+    }
+
+    /// A node with 10 blocks under these rules.
+    pub(crate) async fn under(rules: SpamRules) -> Self {
+        let fixture = Self::after(Base::empty(CHAIN, rules), |_| {}).await;
+        fixture.blocks(10).await;
+        fixture
+    }
+
+    /// A node without blocks that continues a chain.
+    pub(crate) async fn after(base: Base, change: impl FnOnce(&mut Settings)) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let network =
             Network { chain_id: CHAIN.into(), algorithm: ALGORITHM.into(), pow_prefix: String::new() };
         let mut settings = Settings::new(network, folder.path().join("blocks"));
         change(&mut settings);
         let anywhere = SocketAddr::from(([127, 0, 0, 1], 0));
-        let node = DevNode::start(settings.clone(), anywhere, Vec::new(), rules()).await.unwrap();
-        let fixture = Self { folder, node, settings };
-        fixture.block_under(rules()).await;
-        fixture.blocks(9).await;
-        fixture
+        ChainFile::create(&settings.file, &base).unwrap();
+        let bits = base.rules.difficulty;
+        let node = DevNode::start(settings.clone(), anywhere).await.unwrap();
+        Self { folder, node, settings, bits }
     }
 
     /// Kills the node and starts it again on its port.
     pub(crate) async fn restart(self, between: impl FnOnce(&std::path::Path)) -> Self {
-        let Self { folder, node, settings } = self;
+        let Self { folder, node, settings, bits } = self;
         let address = node.address();
         drop(node);
         between(&settings.file);
-        let node = DevNode::start(settings.clone(), address, Vec::new(), rules()).await.unwrap();
-        Self { folder, node, settings }
+        let node = DevNode::start(settings.clone(), address).await.unwrap();
+        Self { folder, node, settings, bits }
     }
 
     /// Waits until a transaction waits for a block.
@@ -75,12 +90,6 @@ impl Fixture {
         height
     }
 
-    /// Makes the first block, with the rules that hold from then on.
-    async fn block_under(&self, rules: SpamRules) {
-        let block = mesh_transaction::Block { height: 1, hash: "a".repeat(64), time: Duration::from_secs(1) };
-        self.node.chain().commit(block, rules).await.unwrap();
-    }
-
     /// A valid transaction of a party with its proof of work on the newest block.
     pub(crate) fn transaction(&self, party: u8, input: &str) -> Bytes {
         self.transaction_on(&self.node.chain().newest().unwrap().hash, party, input)
@@ -90,7 +99,7 @@ impl Fixture {
     pub(crate) fn transaction_on(&self, block_hash: &str, party: u8, input: &str) -> Bytes {
         let tid = format!("tid of {party} {input}");
         let puzzle = Puzzle::new("", block_hash, &tid);
-        let nonce = search(&puzzle, rules().difficulty, &SearchControl::default()).unwrap();
+        let nonce = search(&puzzle, self.bits, &SearchControl::default()).unwrap();
         Bytes::from(encode(&signed(party, input, Some(ProofOfWork { tid, nonce }))))
     }
 

@@ -2,6 +2,7 @@
 
 mod broadcasting;
 mod calls;
+pub(crate) mod demo;
 mod fixture;
 mod refusals;
 mod restarts;

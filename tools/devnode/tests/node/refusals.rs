@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mesh_devnode::Checks;
-use mesh_transaction::{Block, Puzzle, SearchControl, SpamRules, encode, search};
+use mesh_transaction::{SpamRules, encode};
 use proto_msgs::v2::ProofOfWork;
 use serde_json::json;
 
@@ -61,10 +61,7 @@ async fn a_tid_is_used_once_and_a_quota_bars() {
     let result = fixture.send("broadcast_tx_sync", &again).await;
     assert_eq!((&result["code"], reason(&result)), (&json!(89), "proof of work tid already used".to_owned()));
 
-    let one = SpamRules { tx_per_block: 1, ..rules() };
-    let newest = fixture.node.chain().newest().unwrap();
-    let block = Block { height: newest.height + 1, hash: "c".repeat(64), time: newest.time };
-    fixture.node.chain().commit(block, one).await.unwrap();
+    let fixture = Fixture::under(SpamRules { tx_per_block: 1, ..rules() }).await;
     let [first, second, third] = ["1", "2", "3"].map(|input| fixture.transaction(2, input));
     assert_eq!(fixture.send("broadcast_tx_sync", &first).await["code"], 0);
     // A check has no consequence, a broadcast has.
@@ -75,24 +72,18 @@ async fn a_tid_is_used_once_and_a_quota_bars() {
     assert!(reason(&result).contains("barred for 30 more seconds"), "{}", reason(&result));
 }
 
-/// Makes blocks 11 to 15 with a difficulty of 12 bits, so that work is not valid for another block by
-/// accident. Returns a transaction with work on block 11, the oldest of the window.
-async fn with_oldest_work(fixture: &Fixture) -> Bytes {
-    let chain = fixture.node.chain();
-    let hard = SpamRules { difficulty: 12, ..rules() };
-    for height in 11..=15_u64 {
-        let time = chain.newest().unwrap().time;
-        chain.commit(Block { height, hash: format!("{height:064x}"), time }, hard).await.unwrap();
-    }
-    let puzzle = Puzzle::new("", &format!("{:064x}", 11), "old");
-    let nonce = search(&puzzle, 12, &SearchControl::default()).unwrap();
-    Bytes::from(encode(&signed(1, "old", Some(ProofOfWork { tid: "old".into(), nonce }))))
+/// A node with a difficulty of 12 bits, so that work is not valid for another block by accident, and a transaction
+/// with work on the oldest block of the window.
+async fn with_oldest_work() -> (Fixture, Bytes) {
+    let fixture = Fixture::under(SpamRules { difficulty: 12, ..rules() }).await;
+    let tx = fixture.transaction(1, "old");
+    fixture.blocks(4).await;
+    (fixture, tx)
 }
 
 #[tokio::test]
 async fn work_on_a_block_that_left_the_window_is_refused() {
-    let fixture = Fixture::new().await;
-    let tx = with_oldest_work(&fixture).await;
+    let (fixture, tx) = with_oldest_work().await;
     assert_eq!(fixture.send("check_tx", &tx).await["code"], 0);
     fixture.blocks(1).await;
     let result = fixture.send("broadcast_tx_sync", &tx).await;
@@ -101,8 +92,7 @@ async fn work_on_a_block_that_left_the_window_is_refused() {
 
 #[tokio::test]
 async fn a_transaction_can_fail_in_its_block() {
-    let fixture = Fixture::new().await;
-    let tx = with_oldest_work(&fixture).await;
+    let (fixture, tx) = with_oldest_work().await;
     let making = async {
         fixture.until_waiting().await;
         fixture.blocks(1).await

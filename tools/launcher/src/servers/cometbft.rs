@@ -78,6 +78,11 @@ impl Cometbft {
         })
     }
 
+    /// A folder that [`prepare`](Self::prepare) made.
+    pub fn at(program: &Path, folder: &Path) -> Self {
+        Self { program: program.to_owned(), folder: folder.to_owned() }
+    }
+
     /// Uses the existing folder, or creates one for a chain, atomically by a rename.
     ///
     /// # Errors
@@ -88,7 +93,7 @@ impl Cometbft {
         log: &Path,
         genesis: &Genesis,
     ) -> Result<Self, ServerError> {
-        let cometbft = Self { program: program.to_owned(), folder: folder.to_owned() };
+        let cometbft = Self::at(program, folder);
         if Self::chain_of(folder).is_some() {
             return Ok(cometbft);
         }

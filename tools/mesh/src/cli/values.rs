@@ -5,7 +5,7 @@ use std::str::FromStr;
 use mesh_chassis::NodeUrl;
 use mesh_launcher::{MOST_REPLICAS, services};
 
-use crate::processes::{APPLICATION, COMETBFT, DEVNODE, NATS, POSTGRES};
+use crate::processes::{APPLICATION, COMETBFT, DECODER, DEVNODE, NATS, POSTGRES};
 
 /// A number of replicas of a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -69,7 +69,7 @@ pub(crate) fn node_url(text: &str) -> Result<String, String> {
 /// Checks the name of a process.
 pub(crate) fn process_name(name: &str) -> Result<String, String> {
     let mut names = service_names();
-    names.extend([POSTGRES, NATS, DEVNODE, COMETBFT, APPLICATION]);
+    names.extend([POSTGRES, NATS, DEVNODE, COMETBFT, APPLICATION, DECODER]);
     if names.contains(&name) { Ok(name.to_owned()) } else { Err(no_such(name, &names)) }
 }
 

@@ -18,7 +18,8 @@ use crate::export::args::gateway;
   mesh tx keygen my.key
   mesh tx sign --key my.key --input command.bin > tx.json
   mesh tx submit tx.json --wait
-  mesh tx status HASH")]
+  mesh tx status HASH
+  mesh tx demo faucet --asset VOTE --key my.key --wait")]
 pub(crate) struct TxArgs {
     /// What to do
     #[command(subcommand)]
@@ -38,6 +39,62 @@ pub(crate) enum TxCommand {
     Check(CheckArgs),
     /// Says what became of a transaction
     Status(StatusArgs),
+    /// Signs and submits a command that the demo network executes
+    Demo(DemoArgs),
+}
+
+/// Options of `demo`.
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// The command
+    #[command(subcommand)]
+    pub(crate) command: DemoCommand,
+}
+
+/// A command of the demo network.
+#[derive(Debug, Subcommand)]
+pub(crate) enum DemoCommand {
+    /// Credits the key with 1,000 whole units of an asset, once per key and asset
+    Faucet {
+        /// The id of the asset
+        #[arg(long, value_name = "ID")]
+        asset: String,
+        /// How it is signed and submitted.
+        #[command(flatten)]
+        send: SendArgs,
+    },
+    /// Moves an amount of an asset from the key to another party
+    Transfer {
+        /// The public key of the receiver
+        #[arg(long, value_name = "PARTY")]
+        to: String,
+        /// The id of the asset
+        #[arg(long, value_name = "ID")]
+        asset: String,
+        /// The amount in the smallest unit of the asset
+        #[arg(long, value_name = "N")]
+        amount: String,
+        /// How it is signed and submitted.
+        #[command(flatten)]
+        send: SendArgs,
+    },
+}
+
+/// How a command is signed and submitted at once.
+#[derive(Debug, Args)]
+pub(crate) struct SendArgs {
+    /// How it is signed.
+    #[command(flatten)]
+    pub(crate) signing: SigningArgs,
+    /// How it is submitted.
+    #[command(flatten)]
+    pub(crate) submission: SubmissionArgs,
+    /// The gateway
+    #[arg(long, value_name = "BASE", default_value = "http://127.0.0.1:8080", value_parser = gateway)]
+    pub(crate) url: Url,
+    /// Print the gateway's last answer as a JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 /// Options of `keygen`.
@@ -57,12 +114,26 @@ pub(crate) struct KeygenArgs {
 /// Options of `sign`.
 #[derive(Debug, Args)]
 pub(crate) struct SignArgs {
-    /// The file of the key, as `keygen` wrote it
-    #[arg(long, value_name = "FILE")]
-    pub(crate) key: PathBuf,
     /// The command to be signed.
     #[command(flatten)]
     pub(crate) input: InputArgs,
+    /// How it is signed.
+    #[command(flatten)]
+    pub(crate) signing: SigningArgs,
+    /// The gateway that is asked for what is not given
+    #[arg(long, value_name = "BASE", default_value = "http://127.0.0.1:8080", value_parser = gateway)]
+    pub(crate) url: Url,
+    /// Print nothing but the body, which is a JSON object in any case
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// How a command is signed.
+#[derive(Debug, Args)]
+pub(crate) struct SigningArgs {
+    /// The file of the key, as `keygen` wrote it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key: PathBuf,
     /// What the signature covers: 2 = the command, 3 = the chain's id, too
     #[arg(long, value_name = "2|3", default_value = "3", value_parser = tx_version())]
     pub(crate) tx_version: TxVersion,
@@ -75,12 +146,6 @@ pub(crate) struct SignArgs {
     /// The proof of work.
     #[command(flatten)]
     pub(crate) work: WorkArgs,
-    /// The gateway that is asked for what is not given
-    #[arg(long, value_name = "BASE", default_value = "http://127.0.0.1:8080", value_parser = gateway)]
-    pub(crate) url: Url,
-    /// Print nothing but the body, which is a JSON object in any case
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 /// The command to be signed, in one of three ways.
@@ -129,6 +194,20 @@ pub(crate) struct SubmitArgs {
     /// The file with what `sign` printed
     #[arg(value_name = "FILE", default_value = "-")]
     pub(crate) file: PathBuf,
+    /// How it is submitted.
+    #[command(flatten)]
+    pub(crate) submission: SubmissionArgs,
+    /// The gateway
+    #[arg(long, value_name = "BASE", default_value = "http://127.0.0.1:8080", value_parser = gateway)]
+    pub(crate) url: Url,
+    /// Print the gateway's last answer as a JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// How a transaction is submitted and followed.
+#[derive(Debug, Args)]
+pub(crate) struct SubmissionArgs {
     /// What to wait for: nothing, the node's check, or a block
     #[arg(long, value_name = "TYPE", default_value = "sync", value_parser = submission_type(), ignore_case = true)]
     pub(crate) r#type: SubmissionType,
@@ -138,12 +217,6 @@ pub(crate) struct SubmitArgs {
     /// Stop following after this time
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub(crate) patience: u32,
-    /// The gateway
-    #[arg(long, value_name = "BASE", default_value = "http://127.0.0.1:8080", value_parser = gateway)]
-    pub(crate) url: Url,
-    /// Print the gateway's last answer as a JSON object
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 /// Options of `check`.
@@ -262,7 +335,7 @@ mod tests {
         sign(&["--no-pow", "--difficulty", "1"]).unwrap_err();
         for kind in ["commit", "TYPE_COMMIT", "Commit"] {
             let Ok(TxCommand::Submit(args)) = typed(&["submit", "--type", kind]) else { panic!("{kind}") };
-            assert_eq!(args.r#type, SubmissionType::TypeCommit);
+            assert_eq!(args.submission.r#type, SubmissionType::TypeCommit);
         }
         typed(&["submit", "--type", "TYPE_FOO"]).unwrap_err();
         typed(&["status", "AB"]).unwrap_err();

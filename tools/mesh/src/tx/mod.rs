@@ -19,7 +19,9 @@ use reqwest::Url;
 use serde_json::json;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use self::args::{CheckArgs, KeygenArgs, StatusArgs, SubmitArgs, TxArgs, TxCommand};
+use self::args::{
+    CheckArgs, DemoCommand, KeygenArgs, SendArgs, StatusArgs, SubmissionArgs, SubmitArgs, TxArgs, TxCommand,
+};
 use crate::{
     events::{Event, Events, SILENCE},
     failure::{Failure, failed},
@@ -42,9 +44,13 @@ pub(crate) async fn tx(args: TxArgs) -> Result<(), Failure> {
     match args.command {
         TxCommand::Keygen(args) => keygen(&args),
         TxCommand::Sign(args) => sign::sign(args).await,
-        TxCommand::Submit(args) => until_stopped(submit(&args)).await,
+        TxCommand::Submit(args) => {
+            let SubmitArgs { file, submission, url, json } = args;
+            until_stopped(submit(signed(&file)?, &submission, &url, json)).await
+        }
         TxCommand::Check(args) => until_stopped(check(&args)).await,
         TxCommand::Status(args) => until_stopped(status(&args)).await,
+        TxCommand::Demo(args) => demo(args.command).await,
     }
 }
 
@@ -63,11 +69,23 @@ fn keygen(args: &KeygenArgs) -> Result<(), Failure> {
     }
 }
 
-async fn submit(args: &SubmitArgs) -> Result<(), Failure> {
-    let tx = signed(&args.file)?;
+/// Signs and submits a command of the demo network.
+async fn demo(command: DemoCommand) -> Result<(), Failure> {
+    let (command, args) = match command {
+        DemoCommand::Faucet { asset, send } => (json!({"faucet": {"asset": asset}}), send),
+        DemoCommand::Transfer { to, asset, amount, send } => {
+            (json!({"transfer": {"to": to, "asset": asset, "amount": amount}}), send)
+        }
+    };
+    let SendArgs { signing, submission, url, json } = args;
+    let tx = sign::make(signing, &url, command.to_string().into_bytes(), !json).await?;
+    until_stopped(submit(tx, &submission, &url, json)).await
+}
+
+async fn submit(tx: Transaction, args: &SubmissionArgs, url: &Url, as_json: bool) -> Result<(), Failure> {
     // Computed here, so that the transaction can be looked up after any answer.
     let hash = TxHash::of(&encode(&tx));
-    let gateway = gateway(&args.url)?;
+    let gateway = gateway(url)?;
     let request = SubmitTransactionRequest { tx: Some(tx), r#type: args.r#type.into() };
     let deadline = Instant::now() + Duration::from_secs(args.patience.into());
     let reply = match post(&gateway, &request, args.wait.then_some(deadline)).await {
@@ -78,7 +96,7 @@ async fn submit(args: &SubmitArgs) -> Result<(), Failure> {
         Err(error) if error.is_refusal() => return Err(failed!("refused: {error}")),
         Err(error) if args.wait => {
             print_line(&format!("no certain answer ({error}); following transaction {hash}"));
-            return follow(&gateway, &hash, args, deadline).await;
+            return follow(&gateway, &hash, args, url, as_json, deadline).await;
         }
         Err(error) => {
             return Err(failed!(
@@ -87,7 +105,7 @@ async fn submit(args: &SubmitArgs) -> Result<(), Failure> {
         }
     };
     if !reply.success {
-        if args.json {
+        if as_json {
             print_json(&reply)?;
         }
         return Err(refused(reply.code, &reply.data, &reply.log));
@@ -99,10 +117,10 @@ async fn submit(args: &SubmitArgs) -> Result<(), Failure> {
         ));
     }
     if args.wait && reply.height == 0 {
-        return follow(&gateway, &hash, args, deadline).await;
+        return follow(&gateway, &hash, args, url, as_json, deadline).await;
     }
     match reply.height {
-        _ if args.json => print_json(&reply)?,
+        _ if as_json => print_json(&reply)?,
         0 => print(&format!("taken {}", reply.tx_hash)),
         height => print(&format!("included {} in block {height}", reply.tx_hash)),
     }
@@ -143,10 +161,12 @@ fn refused(code: u32, data: &str, log: &str) -> Failure {
 async fn follow(
     gateway: &Gateway,
     hash: &TxHash,
-    args: &SubmitArgs,
+    args: &SubmissionArgs,
+    base: &Url,
+    as_json: bool,
     deadline: Instant,
 ) -> Result<(), Failure> {
-    let watching = Gateway::new(&args.url, SILENCE, |client| client)?;
+    let watching = Gateway::new(base, SILENCE, |client| client)?;
     let url = status_url(gateway, hash);
     let mut last_seen = "nothing was heard of it".to_owned();
     let outcome = async {
@@ -173,7 +193,7 @@ async fn follow(
     let outcome = timeout_at(deadline, outcome).await;
     terminal::clear();
     match outcome {
-        Ok(reply) => print_outcome(&reply, args.json),
+        Ok(reply) => print_outcome(&reply, as_json),
         Err(_) => Err(failed!(
             "not in a block after {} s ({last_seen}); `mesh tx status {hash}` says what becomes of it",
             args.patience

@@ -16,9 +16,10 @@ use proto_msgs::{
     },
 };
 use rand::Rng as _;
+use reqwest::Url;
 
 use super::{
-    args::{InputArgs, SignArgs, WorkArgs},
+    args::{InputArgs, SignArgs, SigningArgs, WorkArgs},
     gateway, key, unreachable, work,
 };
 use crate::{
@@ -34,18 +35,29 @@ const LONGEST_INPUT: u64 = 1 << 20;
 
 /// Prints the body of the request that submits the transaction.
 pub(super) async fn sign(args: SignArgs) -> Result<(), Failure> {
+    let input_data = input(&args.input)?;
+    let tx = make(args.signing, &args.url, input_data, !args.json).await?;
+    print_json(&CheckTransactionRequest { tx: Some(tx) })
+}
+
+/// Makes the signed transaction of a command; `talks` about its hash and the proof of work.
+pub(super) async fn make(
+    args: SigningArgs,
+    url: &Url,
+    input_data: Vec<u8>,
+    talks: bool,
+) -> Result<Transaction, Failure> {
     let mut signals = signals::watch()?;
     let key = key::read(&args.key)?;
-    let input_data = input(&args.input)?;
     let version = args.tx_version;
-    let head = run_until_stopped(&mut signals, ask(&args, version), "stopped").await?;
+    let head = run_until_stopped(&mut signals, ask(&args, url, version), "stopped").await?;
     let chain_id =
         args.chain_id.or_else(|| head.as_ref().map(|head| head.chain_id.clone())).unwrap_or_default();
     let signature = key.sign(version, &chain_id, &input_data, &args.algorithm);
     let pow = if args.work.no_pow {
         None
     } else {
-        Some(proof(args.work, head.as_ref(), !args.json, &mut signals).await?)
+        Some(proof(args.work, head.as_ref(), talks, &mut signals).await?)
     };
     let tx = Transaction {
         input_data: Bytes::from(input_data),
@@ -54,22 +66,26 @@ pub(super) async fn sign(args: SignArgs) -> Result<(), Failure> {
         version: version.into(),
         pow,
     };
-    if !args.json {
+    if talks {
         print_line(&format!("transaction {}", TxHash::of(&encode(&tx))));
     }
-    print_json(&CheckTransactionRequest { tx: Some(tx) })
+    Ok(tx)
 }
 
 /// Asks the gateway for the chain's id and newest block, when an option does not give them.
-async fn ask(args: &SignArgs, version: TxVersion) -> Result<Option<LastBlockHeightReply>, Failure> {
+async fn ask(
+    args: &SigningArgs,
+    url: &Url,
+    version: TxVersion,
+) -> Result<Option<LastBlockHeightReply>, Failure> {
     let needs_chain = args.chain_id.is_none() && version == TxVersion::V3;
     let has_block_and_difficulty = args.work.block_hash.is_some() && args.work.difficulty.is_some();
     if !needs_chain && (args.work.no_pow || has_block_and_difficulty) {
         return Ok(None);
     }
-    let gateway = gateway(&args.url)?;
+    let gateway = gateway(url)?;
     let head = gateway.get::<LastBlockHeightReply>(&gateway.url(LastBlockHeightRequest::NAME)).await;
-    let head = head.map_err(|error| unreachable(&error, &args.url))?;
+    let head = head.map_err(|error| unreachable(&error, url))?;
     if head.spam_pow_hash_function != HASH_FUNCTION && !args.work.no_pow {
         return Err(failed!(
             "the network's proof of work uses {:?}, which this release does not know; take a newer one",

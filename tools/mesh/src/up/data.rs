@@ -1,13 +1,10 @@
 //! The content of a mesh's database: an empty one is filled once, a filled one stays as it is.
-//!
-//! Comes in: the options and the home's saved state. Goes out: a database with blocks, and the variables of
-//! the development node.
 
 use std::path::Path;
 
 use mesh_demo::{Plan, write_history};
 use mesh_launcher::home::{Data, Home, SavedState};
-use mesh_node::{DEMO_PLAN, DEMO_STATE};
+use mesh_node::DemoNetwork;
 use mesh_problem::error_chain;
 
 use crate::{
@@ -17,20 +14,14 @@ use crate::{
     terminal::print_line,
 };
 
-/// The content of the database.
-pub(super) enum Contents {
-    /// The demo network of this plan.
-    Demo(Plan),
-    /// Loaded rows; only empty blocks follow.
-    Loaded,
-}
-
 /// What an empty database is filled with.
 pub(super) struct InitialData<'a> {
     /// The address of a database that is not the home's own.
     pub(super) postgres: Option<&'a str>,
     /// The folder to load instead of the demo network.
     pub(super) load: Option<&'a Path>,
+    /// Whether the blocks of a foreign node fill the database.
+    pub(super) is_followed: bool,
     pub(super) demo: &'a DemoArgs,
 }
 
@@ -45,12 +36,13 @@ pub(super) fn check(initial_data: &InitialData<'_>) -> Result<(), Failure> {
     plan(initial_data.demo).check().map_err(|error| Failure::usage(format!("{error}; see `mesh up --help`")))
 }
 
-/// Fills the database when it is empty, or continues after an interrupted earlier run.
+/// Fills the database when it is empty, or continues after an interrupted earlier run. Returns the demo network whose
+/// history it has, if it has one.
 pub(super) async fn fill(
     home: &Home,
     url: &str,
     initial_data: &InitialData<'_>,
-) -> Result<Contents, Failure> {
+) -> Result<Option<DemoNetwork>, Failure> {
     let database = initial_data.postgres.map(name_of);
     let state = home.saved_state()?;
     let known = Some(state).filter(|state| state.database == database);
@@ -58,6 +50,7 @@ pub(super) async fn fill(
     if !has_blocks(url).await? {
         return match initial_data.load {
             Some(folder) => store.load(folder).await,
+            None if initial_data.is_followed => Ok(None),
             None => store.write_demo(plan(initial_data.demo)).await,
         };
     }
@@ -68,7 +61,7 @@ pub(super) async fn fill(
         ));
     }
     let Some(SavedState { data: Some(Data::Demo { settings }), complete, .. }) = known else {
-        return Ok(Contents::Loaded);
+        return Ok(None);
     };
     let plan: Plan = serde_json::from_value(settings).map_err(|error| {
         failed!(
@@ -76,7 +69,10 @@ pub(super) async fn fill(
             home.root().display()
         )
     })?;
-    if complete { Ok(Contents::Demo(plan)) } else { store.write_demo(plan).await }
+    match complete {
+        true => Ok(Some(DemoNetwork { plan, simulator: None })),
+        false => store.write_demo(plan).await,
+    }
 }
 
 /// A database to fill, and the home that stores what it was filled with.
@@ -86,27 +82,17 @@ struct Store<'a> {
     database: Option<String>,
 }
 
-impl Contents {
-    /// The variables of the node for this content; the demo network's state file is in the home.
-    pub(super) fn variables(&self, home: &Home) -> Result<Vec<(String, String)>, Failure> {
-        let Self::Demo(plan) = self else { return Ok(Vec::new()) };
-        let plan = serde_json::to_string(plan)?;
-        let state = home.node().join("demo-network").to_string_lossy().into_owned();
-        Ok(vec![(DEMO_PLAN.to_owned(), plan), (DEMO_STATE.to_owned(), state)])
-    }
-}
-
 impl Store<'_> {
     /// Loads a folder, all of it or nothing.
-    async fn load(&self, folder: &Path) -> Result<Contents, Failure> {
+    async fn load(&self, folder: &Path) -> Result<Option<DemoNetwork>, Failure> {
         load_into(self.url, folder).await?;
         let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
         self.save(Data::Loaded { folder }, true)?;
-        Ok(Contents::Loaded)
+        Ok(None)
     }
 
     /// Writes the history of a demo network, continuing after an interrupted run.
-    async fn write_demo(&self, plan: Plan) -> Result<Contents, Failure> {
+    async fn write_demo(&self, plan: Plan) -> Result<Option<DemoNetwork>, Failure> {
         let settings = serde_json::to_value(&plan)?;
         self.save(Data::Demo { settings: settings.clone() }, false)?;
         let mut last_tenth = None;
@@ -117,11 +103,11 @@ impl Store<'_> {
                 print_line(&format!("writing the demo network: {done} of {all} blocks"));
             }
         };
-        write_history(self.url, &plan, progress)
+        let written = write_history(self.url, &plan, progress)
             .await
             .map_err(|error| failed!("the demo network could not be written: {}", error_chain(&error)))?;
         self.save(Data::Demo { settings }, true)?;
-        Ok(Contents::Demo(plan))
+        Ok(Some(DemoNetwork { plan, simulator: Some(written.simulator) }))
     }
 
     fn save(&self, data: Data, complete: bool) -> Result<(), Failure> {

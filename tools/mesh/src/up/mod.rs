@@ -1,7 +1,5 @@
-//! `mesh up`: runs a whole mesh on this machine until a stop signal.
-//!
-//! Comes in: the options. Goes out: one line on standard output when every service is ready; steps and status
-//! on standard error. On return no process is left running, also after a failure.
+//! `mesh up`: runs a whole mesh on this machine until a stop signal. Prints one line on standard output when every
+//! service is ready; steps and status go to standard error. On return no process is left running, also after a failure.
 
 pub mod backing;
 mod data;
@@ -18,21 +16,23 @@ use std::{
 
 use mesh_devnode::ReservedPort;
 use mesh_launcher::{
+    Ready, ReplicaSpec,
     bus::Bus,
     control::ControlSocket,
     database::Database,
     home::{Home, Ports, SavedState},
     open_files,
-    services::{SERVICES, ServiceEnvironment, Sockets},
-    supervisor::{Group, Supervisor},
+    process::ProcessSpec,
+    services::{INGEST, SERVICES, Service, ServiceEnvironment, ServiceVariable, Sockets},
+    supervisor::{Group, Supervisor, Tier},
 };
-use mesh_node::{CometbftNode, devnode_group, watch_cometbft};
+use mesh_node::{CometbftNode, DemoNetwork, devnode_group, prepare_devnode, watch_cometbft};
 
 use crate::{
     cli::{Consensus, PortArgs, UpArgs},
     failure::{Failure, failed},
     migrate::migrate,
-    processes::{APPLICATION, COMETBFT, DEVNODE},
+    processes::{APPLICATION, COMETBFT, DECODER, DEVNODE},
     programs,
     seal::{seal_complete, variables},
     signals,
@@ -41,6 +41,9 @@ use crate::{
 
 /// How long the services may take from their start to readiness.
 const SERVICES_READY_WITHIN: Duration = Duration::from_secs(60);
+
+/// Its variable with the hash of the stored block that the node's first block follows without naming it.
+const AFTER_HASH: &str = "MESH_INGEST_AFTER_HASH";
 
 /// Runs a mesh until a signal or a `shutdown` over the control socket.
 pub(crate) async fn up(args: UpArgs) -> Result<(), Failure> {
@@ -148,10 +151,11 @@ impl Mesh {
         let data = data::fill(&self.home, &database_url, &initial_data(&self.args)).await?;
         // Before the services start, so that each finds the complete history at its first read.
         seal_complete(&database_url, of_export).await;
-        self.start_services(backing)?;
-        self.start_node(&database_url, &data).await?;
+        let service_env = self.prepare_node(&database_url, data).await?;
+        self.start_services(backing, service_env)?;
+        self.start_node()?;
         let own_node = self.node.names().iter().copied();
-        let names: Vec<&str> = SERVICES.iter().map(|service| service.name).chain(own_node).collect();
+        let names: Vec<&str> = self.running().map(|service| service.name).chain(own_node).collect();
         self.supervisor
             .ready(&names, SERVICES_READY_WITHIN)
             .await
@@ -193,7 +197,18 @@ impl Mesh {
         Ok(Backing { database, bus })
     }
 
-    fn start_services(&self, backing: Backing) -> Result<(), Failure> {
+    /// The services of this mesh.
+    fn running(&self) -> impl Iterator<Item = &'static Service> {
+        let stores_blocks = self.args.stores_blocks();
+        SERVICES.iter().filter(move |service| stores_blocks || service.name != INGEST)
+    }
+
+    fn start_services(&self, backing: Backing, mut service_env: Vec<ServiceVariable>) -> Result<(), Failure> {
+        if let Some(command) = &self.args.decoder {
+            let (service, name) = (INGEST, "MESH_INGEST_DECODER");
+            service_env.push(ServiceVariable { service, name, value: "nats".to_owned() });
+            self.add(self.decoder(command, &backing.bus)?, 1)?;
+        }
         let around = Arc::new(ServiceEnvironment {
             home: self.home.clone(),
             binaries: self.services.clone(),
@@ -201,9 +216,10 @@ impl Mesh {
             database: backing.database,
             node_url: Some(self.node.url()),
             sockets: self.sockets.clone(),
+            service_env,
             env: self.args.env.clone(),
         });
-        for service in SERVICES {
+        for service in self.running() {
             let count = self.args.replicas.iter().rfind(|count| count.service == service.name);
             let replicas = count.map_or(1, |count| count.replicas);
             self.add(around.group(service), replicas)?;
@@ -211,19 +227,48 @@ impl Mesh {
         Ok(())
     }
 
+    /// A decoder's process, which finds the bus by its variables. The command is run without a shell, so that
+    /// signals reach the decoder itself.
+    fn decoder(&self, command: &str, bus: &Bus) -> Result<Group, Failure> {
+        let words = shlex::split(command).filter(|words| !words.is_empty());
+        let words = words.ok_or_else(|| Failure::usage(format!("--decoder {command:?} is no command")))?;
+        let mut spec = ProcessSpec::new(format!("{DECODER}-0"), &words[0], self.home.log(DECODER, 0));
+        spec = words[1..].iter().fold(spec, ProcessSpec::arg);
+        spec.env.extend(bus.variables(DECODER));
+        spec.env.extend(self.args.env.clone());
+        Ok(Group::single(DECODER, Tier::Service, ReplicaSpec { spec, ready: Ready::Spawned }))
+    }
+
+    /// Prepares the node's chain, unless the node runs already. Returns the variables that services need for it.
+    async fn prepare_node(
+        &self,
+        database_url: &str,
+        demo: Option<DemoNetwork>,
+    ) -> Result<Vec<ServiceVariable>, Failure> {
+        match &self.node {
+            Node::Running(_) => Ok(Vec::new()),
+            Node::Development(_) => {
+                prepare_devnode(&self.home, database_url, demo).await?;
+                Ok(Vec::new())
+            }
+            Node::Cometbft(node) => {
+                let value = node.prepare(&self.home, database_url, demo).await?;
+                let variable = ServiceVariable { service: INGEST, name: AFTER_HASH, value };
+                Ok(Some(variable).filter(|variable| !variable.value.is_empty()).into_iter().collect())
+            }
+        }
+    }
+
     /// Starts the node, unless it runs already.
-    async fn start_node(&self, database_url: &str, data: &data::Contents) -> Result<(), Failure> {
-        let mut more = data.variables(&self.home)?;
+    fn start_node(&self) -> Result<(), Failure> {
         let env = self.args.env.clone();
         match &self.node {
             Node::Running(_) => Ok(()),
             Node::Development(port) => {
-                more.extend(env);
-                let listen = Some(port.address());
-                self.add(devnode_group(&self.program, &self.home, database_url, listen, more), 1)
+                self.add(devnode_group(&self.program, &self.home, Some(port.address()), env), 1)
             }
             Node::Cometbft(node) => {
-                let groups = node.groups(&self.program, &self.home, database_url, more, env).await?;
+                let groups = node.groups(&self.program, &self.home, env);
                 groups.into_iter().try_for_each(|group| self.add(group, 1))
             }
         }
@@ -236,7 +281,8 @@ impl Mesh {
 
 /// What an empty database is filled with, from the options.
 fn initial_data(args: &UpArgs) -> data::InitialData<'_> {
-    data::InitialData { postgres: args.postgres.as_deref(), load: args.load.as_deref(), demo: &args.demo }
+    let (postgres, load) = (args.postgres.as_deref(), args.load.as_deref());
+    data::InitialData { postgres, load, is_followed: args.node.is_some(), demo: &args.demo }
 }
 
 /// The first token of the subjects of services with these variables.

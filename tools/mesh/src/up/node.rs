@@ -1,15 +1,12 @@
-//! `mesh node`: the consensus node of a mesh whose services run elsewhere, with what it needs in the
-//! database.
-//!
-//! Comes in: a database that another job migrates and that may be empty. Goes out: a node that answers, and
-//! its blocks in the database. The development node logs to standard error; CometBFT and its application log
-//! into the home.
+//! `mesh node`: the consensus node of a mesh whose services run elsewhere. It fills an empty database, which another
+//! job migrates, and continues its newest block; later blocks reach the database through `ingest`. The development node
+//! logs to standard error; CometBFT and its application log into the home.
 
 use std::time::Duration;
 
 use mesh_chassis::StopSignals;
 use mesh_launcher::home::Home;
-use mesh_node::{CometbftNode, run_devnode_in, watch_cometbft};
+use mesh_node::{CometbftNode, DemoNetwork, prepare_devnode, run_devnode_in, watch_cometbft};
 use mesh_problem::error_chain;
 use mesh_store::migrate::pending;
 use tokio::time::{sleep, timeout};
@@ -30,26 +27,35 @@ const LOOK_AGAIN: Duration = Duration::from_millis(500);
 pub(crate) async fn node(args: NodeArgs) -> Result<(), Failure> {
     let mut signals = signals::watch()?;
     let url = args.database.url()?;
-    let initial_data =
-        data::InitialData { postgres: Some(&url), load: args.load.as_deref(), demo: &args.demo };
+    let initial_data = data::InitialData {
+        postgres: Some(&url),
+        load: args.load.as_deref(),
+        is_followed: false,
+        demo: &args.demo,
+    };
     data::check(&initial_data)?;
     let home = args.home.home()?;
     home.create()?;
     let _lock = home.lock()?;
     let filling = async {
         until_migrated(&url).await?;
-        data::fill(&home, &url, &initial_data).await?.variables(&home)
+        let demo = data::fill(&home, &url, &initial_data).await?;
+        if args.consensus == Consensus::Devnode {
+            prepare_devnode(&home, &url, demo).await?;
+            return Ok::<_, Failure>(None);
+        }
+        Ok(demo)
     };
-    let variables = tokio::select! {
-        variables = filling => variables?,
+    let demo = tokio::select! {
+        demo = filling => demo?,
         () = signals.stop() => return Ok(()),
     };
     match args.consensus {
         Consensus::Devnode => {
             init_node_log();
-            Ok(run_devnode_in(&home, &url, args.listen, variables, signals.stop()).await?)
+            Ok(run_devnode_in(&home, args.listen, signals.stop()).await?)
         }
-        Consensus::Cometbft => run_cometbft(&args, &url, &home, variables, &mut signals).await,
+        Consensus::Cometbft => run_cometbft(&args, &url, &home, demo, &mut signals).await,
     }
 }
 
@@ -78,13 +84,17 @@ async fn run_cometbft(
     args: &NodeArgs,
     url: &str,
     home: &Home,
-    variables: Vec<(String, String)>,
+    demo: Option<DemoNetwork>,
     signals: &mut StopSignals,
 ) -> Result<(), Failure> {
     let node = CometbftNode::reserve(Some(args.listen))?;
     let supervisor = backing::supervisor()?;
     let run = async {
-        for group in node.groups(&programs::own()?, home, url, variables, Vec::new()).await? {
+        let after_hash = node.prepare(home, url, demo).await?;
+        if !after_hash.is_empty() {
+            print_line(&format!("ingest needs {}={after_hash}", super::AFTER_HASH));
+        }
+        for group in node.groups(&programs::own()?, home, Vec::new()) {
             supervisor.add(group, 1)?;
         }
         print_line(&format!("CometBFT answers on {}", args.listen));

@@ -2,7 +2,7 @@
 
 use std::{path::Path, time::Duration};
 
-use mesh_bus::permissions::{EDGE, OPERATOR, users, workloads};
+use mesh_bus::permissions::{DECODER, EDGE, INGEST, OPERATOR, users, workloads};
 use mesh_launcher::{
     process::Process,
     servers::{Nats, NatsSettings, find_nats, start},
@@ -100,11 +100,17 @@ fn table() -> Table {
     operations(&mut table);
     of_workloads(&mut table);
     for verb in ["PING", "INFO", "STATS"] {
-        table.add(format!("$SRV.{verb}"), &[OPERATOR], &workloads);
+        let served: Vec<_> = workloads.iter().copied().chain([DECODER]).collect();
+        table.add(format!("$SRV.{verb}"), &[OPERATOR], &served);
+        table.add(format!("$SRV.{verb}.decoder"), &[OPERATOR], &[DECODER]);
+        table.add(format!("$SRV.{verb}.decoder.R1"), &[OPERATOR], &[DECODER]);
         table.add(format!("$SRV.{verb}.edge"), &[OPERATOR], &[]);
     }
     table.add("mesh.events.head.store", &["node-info"], &ASKERS);
-    table.add("mesh.events.head.node", &["node-info"], &[EDGE, OPERATOR, "query", "node-info"]);
+    table.add("mesh.events.head.node", &["node-info"], &[EDGE, OPERATOR, "query", "node-info", INGEST]);
+    table.add("mesh.events.ingest.halted", &[INGEST], &[EDGE, OPERATOR]);
+    table.add("mesh.decode.Block", &[INGEST], &[DECODER]);
+    table.add("mesh.decode.Other", &[], &[DECODER]);
     table.add("mesh.events.history.segments", &["export"], &[OPERATOR, "export"]);
     let woken: Vec<_> = workloads.iter().copied().chain([OPERATOR]).collect();
     table.add("mesh.events.wake", &LISTENERS, &woken);
@@ -136,20 +142,27 @@ fn table() -> Table {
 fn inboxes(table: &mut Table, workloads: &[&str]) {
     for user in users("mesh") {
         let (name, inbox) = (user.name.as_str(), format!("_INBOX_{}", user.name));
-        let to_operator = if name == OPERATOR { workloads } else { &[] };
-        table.add(format!("{inbox}.>"), &[], &[name]);
-        table.add(format!("{inbox}.nuid"), to_operator, &[name]);
+        // A decoder sends no requests.
+        let owner = if name == DECODER { &[][..] } else { &[name] };
+        let served: Vec<_> = workloads.iter().copied().chain([DECODER]).collect();
+        let to_operator = match name {
+            OPERATOR => &served[..],
+            INGEST => &[DECODER],
+            _ => &[],
+        };
+        table.add(format!("{inbox}.>"), &[], owner);
+        table.add(format!("{inbox}.nuid"), to_operator, owner);
         for workload in workloads.iter().copied() {
             let answers = match name {
                 EDGE => &[workload][..],
                 RELAY if workload == RELAY => &[RELAY],
                 _ => to_operator,
             };
-            table.add(format!("{inbox}.nuid.{workload}.7"), answers, &[name]);
-            table.add(format!("{inbox}.nuid.{workload}.77.7"), answers, &[name]);
-            table.add(format!("{inbox}.{workload}.7"), to_operator, &[name]);
+            table.add(format!("{inbox}.nuid.{workload}.7"), answers, owner);
+            table.add(format!("{inbox}.nuid.{workload}.77.7"), answers, owner);
+            table.add(format!("{inbox}.{workload}.7"), to_operator, owner);
         }
-        table.add(format!("{inbox}.nuid.edge.7"), to_operator, &[name]);
+        table.add(format!("{inbox}.nuid.edge.7"), to_operator, owner);
         table.add(inbox, &[], &[]);
     }
     table.add("_INBOX.nuid.7", &[], &[]);

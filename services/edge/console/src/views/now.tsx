@@ -1,7 +1,7 @@
 // Now: is it alive, how far behind, who serves, what are the limits.
 import { address, gateway, useRead, type Schemas } from "../api";
 import { age, bytes, counted, grouped, milliseconds, quoted, rough, time } from "../format";
-import { higher, lag, type Live, type Pace, type Service } from "../live";
+import { type Halt, higher, lag, type Live, type Pace, type Service } from "../live";
 import { Card, Empty, Facts, Id, Lines, Notice } from "../parts";
 import type { Route } from "../route";
 import { Spark } from "../spark";
@@ -17,6 +17,7 @@ export function Now(props: { route: Route; live: Live }) {
         <Upgrade />
         <Node />
       </div>
+      {live.now?.halt && <Halted halt={live.now.halt} />}
       <Services live={live} />
       <div class="pair">
         <Network />
@@ -29,6 +30,29 @@ export function Now(props: { route: Route; live: Live }) {
         ]}
       />
     </>
+  );
+}
+
+/** What a halt means, in words. */
+const HALTS: Record<Halt["reason"], string> = {
+  decode: "the decoder has no rows for it",
+  refused: "the database refuses one of its rows",
+  forked: "it does not follow the newest stored block",
+  other_chain: "the consensus node has another chain",
+  pruned: "the consensus node has removed it",
+  no_results: "the consensus node keeps no results of blocks",
+  too_large: "it is larger than what can be transferred",
+};
+
+function Halted(props: { halt: Halt }) {
+  const { height, reason } = props.halt;
+  return (
+    <div class="notice" role="alert" data-halt={reason}>
+      <strong>
+        No new blocks: block {grouped(height)} cannot be stored, because {HALTS[reason]}.
+      </strong>
+      <span class="dim">Stored blocks are served. The log of ingest names the cause.</span>
+    </div>
   );
 }
 

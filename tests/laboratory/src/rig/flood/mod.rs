@@ -31,6 +31,7 @@ use super::{
     report::in_ms,
     seed,
 };
+use crate::empty_blocks::EmptyBlocks;
 use crate::private::{Layout, PrivateMesh, Servers};
 
 /// Number of concurrent attackers.
@@ -72,6 +73,7 @@ struct Fixture<'a> {
     mesh: &'a PrivateMesh,
     play: &'a PlayArgs,
     servers: Servers,
+    _blocks: EmptyBlocks,
     /// HTTP address of the usual edge.
     edge: SocketAddr,
     /// Rate of the load, requests a second.
@@ -112,7 +114,7 @@ impl PhasedDrill for Fixture<'_> {
 impl<'a> Fixture<'a> {
     /// Starts servers and services.
     async fn start(mesh: &'a PrivateMesh, args: &'a FloodArgs, seed: u64) -> Result<Self, Failure> {
-        let (servers, database) = start_filled(mesh).await?;
+        let (servers, database, blocks) = start_filled(mesh).await?;
         let edges = mesh.start_services(&servers, &Layout::default()).await?;
         let files = getrlimit(Resource::Nofile).current.map_or(usize::MAX, |files| files as usize);
         let wanted = args.play.either(ATTACKERS, ATTACKERS_SHORT);
@@ -122,7 +124,17 @@ impl<'a> Fixture<'a> {
             print_line(&format!("only {files} files may be open: {attacker_count} attackers of a kind"));
         }
         let edge = edges.cached;
-        Ok(Self { mesh, play: &args.play, servers, edge, rate: args.rate, attacker_count, database, seed })
+        Ok(Self {
+            mesh,
+            play: &args.play,
+            servers,
+            _blocks: blocks,
+            edge,
+            rate: args.rate,
+            attacker_count,
+            database,
+            seed,
+        })
     }
 
     /// Starts the load at an edge and measures it without an attack.

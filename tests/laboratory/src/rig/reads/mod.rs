@@ -28,6 +28,7 @@ use super::{
     read_requests::{ReadRequests, start_filled},
     seed,
 };
+use crate::empty_blocks::EmptyBlocks;
 use crate::private::{Edges, Layout, PrivateMesh, Servers};
 
 /// Replicas of the services under test.
@@ -52,6 +53,7 @@ struct Fixture<'a> {
     mesh: &'a PrivateMesh,
     play: &'a PlayArgs,
     servers: Servers,
+    _blocks: EmptyBlocks,
     edges: Edges,
     load: Load,
     /// Paths whose answers the edge caches.
@@ -92,14 +94,14 @@ impl PhasedDrill for Fixture<'_> {
 impl<'a> Fixture<'a> {
     /// Starts servers, services and the load.
     async fn start(mesh: &'a PrivateMesh, args: &'a ReadsArgs, seed: u64) -> Result<Self, Failure> {
-        let (servers, database) = start_filled(mesh).await?;
+        let (servers, database, blocks) = start_filled(mesh).await?;
         let layout = Layout { replicas: &REPLICAS, ..Layout::default() };
         let edges = mesh.start_services(&servers, &layout).await?;
         let read_requests = ReadRequests::find(&database).await?;
         let hot = read_requests.hot().into_iter().map(|request| request.path).collect();
         let mix = read_requests.mix(edges.cached, edges.uncached);
         let load = Load::start(mix, args.rate, seed)?;
-        Ok(Self { mesh, play: &args.play, servers, edges, load, hot, rate: args.rate })
+        Ok(Self { mesh, play: &args.play, servers, _blocks: blocks, edges, load, hot, rate: args.rate })
     }
 
     async fn steady(&self) -> Report {

@@ -14,7 +14,6 @@ use std::{collections::HashMap, net::SocketAddr, time::Duration};
 use figures::{Figures, Report};
 use mesh::{failure::Failure, terminal::print_line};
 use mesh_launcher::RestartRule;
-use mesh_node::NEXT_BLOCK;
 use mesh_problem::error_chain;
 use parking_lot::Mutex;
 use rand::rngs::SmallRng;
@@ -25,6 +24,7 @@ use super::{
     seed,
 };
 use crate::{
+    empty_blocks::NEXT_BLOCK,
     private::{Layout, PrivateMesh, Servers},
     watches::blocks::{Blocks, Changes},
 };

@@ -1,0 +1,79 @@
+//! Compares the rows of a block with the stored ones.
+
+use tokio_postgres::{Client, types::ToSql};
+
+use super::{CopyText, NewBlock, Table, tables};
+use crate::{error::StoreError, time::TimeUs};
+
+pub(super) async fn compare(client: &Client, block: &NewBlock) -> Result<Vec<String>, StoreError> {
+    let sql = "SELECT hash, block_time FROM blocks WHERE height = $1";
+    let stored = client.query_opt(sql, &[&block.height.cast_signed()]).await;
+    let stored = stored.map_err(StoreError::in_step("reading a stored block"))?;
+    let stored = stored.map(|row| (row.get::<_, String>(0), row.get::<_, TimeUs>(1)));
+    let mut lines = Vec::new();
+    match stored {
+        Some((hash, time)) if hash == block.hash && time == block.time => {}
+        Some((hash, time)) => {
+            let NewBlock { height, hash: expected, time: expected_time, .. } = block;
+            lines.push(format!("blocks: {height} {expected} {expected_time} is stored as {hash} {time}"));
+        }
+        None => return Ok(vec![format!("blocks: height {} is not stored", block.height)]),
+    }
+    for table in tables() {
+        let empty = CopyText::default();
+        let text = block.rows.get(table.name).unwrap_or(&empty);
+        lines.extend(compare_table(client, table, text, block.time).await?);
+    }
+    Ok(lines)
+}
+
+/// The values go to the server as texts, which it reads as the types of the columns.
+async fn compare_table(
+    client: &Client,
+    table: &Table,
+    text: &CopyText,
+    time: TimeUs,
+) -> Result<Vec<String>, StoreError> {
+    const STEP: &str = "comparing rows";
+    let types = client
+        .query(
+            "SELECT format_type(atttypid, atttypmod) FROM unnest($1::text[]) WITH ORDINALITY AS column_name (name, place)
+             JOIN pg_attribute ON attname = name AND attrelid = $2::text::regclass ORDER BY place",
+            &[&table.columns.iter().map(|column| column.name.as_str()).collect::<Vec<_>>(), &table.name],
+        )
+        .await
+        .map_err(StoreError::in_step(STEP))?;
+    let rows = usize::try_from(text.rows()).unwrap_or(usize::MAX);
+    let values: Vec<Vec<Option<String>>> = (0..table.columns.len())
+        .map(|column| (0..rows).map(|row| text.value(row, column)).collect())
+        .collect();
+    let number = |index: usize| index + 2;
+    let given: Vec<String> = (0..values.len()).map(|index| format!("${}::text[]", number(index))).collect();
+    let cells: Vec<String> = (0..values.len()).map(|index| format!("c{index}")).collect();
+    let typed: Vec<String> = types
+        .iter()
+        .zip(&cells)
+        .zip(&table.columns)
+        .map(|((row, cell), column)| format!("{cell}::{} AS \"{}\"", row.get::<_, String>(0), column.name))
+        .collect();
+    let (name, columns) = (table.name, table.column_names());
+    let sql = format!(
+        "WITH expected AS (SELECT {} FROM unnest({}) AS given ({})),
+            stored AS (SELECT {columns} FROM {name} WHERE block_time = $1)
+        SELECT 'not stored', to_jsonb(missing)::text
+            FROM (SELECT * FROM expected EXCEPT ALL SELECT * FROM stored) AS missing
+        UNION ALL
+        SELECT 'not decoded', to_jsonb(extra)::text
+            FROM (SELECT * FROM stored EXCEPT ALL SELECT * FROM expected) AS extra",
+        typed.join(", "),
+        given.join(", "),
+        cells.join(", "),
+    );
+    let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![&time];
+    parameters.extend(values.iter().map(|values| values as &(dyn ToSql + Sync)));
+    let found = client.query(&sql, &parameters).await.map_err(StoreError::in_step(STEP))?;
+    let line = |row: &tokio_postgres::Row| {
+        format!("{name}: {}: {}", row.get::<_, String>(0), row.get::<_, String>(1))
+    };
+    Ok(found.iter().map(line).collect())
+}

@@ -1,0 +1,83 @@
+//! The servers of these commands: those that were named, or those of the mesh that runs in the home.
+
+use mesh_bus::{Bus, BusConfig, Credentials};
+use mesh_chassis::NodeUrl;
+use mesh_ingest::{Decoder, EVENT_PREFIX, node::Nodes};
+use mesh_launcher::{
+    control::{Answer, Request, ask},
+    home::Home,
+    services::INGEST,
+};
+use mesh_problem::error_chain;
+use mesh_store::append::Appender;
+use tokio::time::{Duration, timeout};
+
+use super::args::PlaceArgs;
+use crate::{
+    cli::HomeArgs,
+    failure::{Failure, failed},
+};
+
+/// Longest time for the connection to the bus.
+const CONNECT_WITHIN: Duration = Duration::from_secs(5);
+
+/// The variables of the service `ingest` of the mesh in the home; none when no mesh runs there.
+pub(super) struct Variables(Vec<(String, String)>);
+
+impl Variables {
+    pub(super) async fn of(home: &HomeArgs) -> Result<Self, Failure> {
+        let home: Home = home.home()?;
+        match ask(&home, &Request::Environment { name: INGEST.to_owned() }).await {
+            Ok(Answer::Environment { variables }) => Ok(Self(variables)),
+            _ => Ok(Self(Vec::new())),
+        }
+    }
+
+    fn get(&self, name: &str) -> Option<String> {
+        self.0.iter().rev().find(|(found, _)| found == name).map(|(_, value)| value.clone())
+    }
+
+    /// The consensus node.
+    pub(super) fn nodes(&self, given: Option<&str>) -> Result<Nodes, Failure> {
+        let Some(urls) = given.map(str::to_owned).or_else(|| self.get("MESH_NODE_URL")) else {
+            return Err(failed!("no mesh runs in the home; name a consensus node with --node"));
+        };
+        let urls: Result<Vec<NodeUrl>, _> = urls.split(',').map(|url| url.trim().parse()).collect();
+        let urls = urls.map_err(|error| Failure::configuration(format!("the node's address: {error}")))?;
+        Nodes::new(urls).map_err(|error| failed!("cannot make a client of the node: {error}"))
+    }
+
+    /// A session of the database.
+    pub(super) async fn store(&self, given: Option<&str>) -> Result<Appender, Failure> {
+        let Some(url) = given.map(str::to_owned).or_else(|| self.get("MESH_DATABASE_URL")) else {
+            return Err(failed!("no mesh runs in the home; name a database with --postgres"));
+        };
+        Appender::connect(&url).await.map_err(|error| failed!("{}", error_chain(&error)))
+    }
+
+    /// The decoder: the built-in one when it is named, else that of the mesh.
+    pub(super) async fn decoder(&self, place: &PlaceArgs) -> Result<Decoder, Failure> {
+        let is_service =
+            place.decoder.is_none() && self.get("MESH_INGEST_DECODER").as_deref() == Some("nats");
+        if !is_service {
+            let prefix = self.get("MESH_INGEST_EVENT_PREFIX").filter(|prefix| !prefix.is_empty());
+            return Ok(Decoder::Events(prefix.unwrap_or_else(|| EVENT_PREFIX.to_owned())));
+        }
+        let credentials = self.get("MESH_BUS_CREDENTIALS").map(|file| Credentials::read(file.as_ref()));
+        let credentials =
+            credentials.transpose().map_err(|error| failed!("the bus's credentials: {error}"))?;
+        let bus = Bus::connect(BusConfig {
+            url: self.get("MESH_BUS_URL").unwrap_or_default(),
+            credentials,
+            prefix: self.get("MESH_BUS_PREFIX").unwrap_or_else(|| "mesh".to_owned()),
+            name: INGEST.to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            tls_ca: self.get("MESH_BUS_TLS_CA").map(Into::into),
+        });
+        let bus = bus.await.map_err(|error| failed!("{}", error_chain(&error)))?;
+        timeout(CONNECT_WITHIN, bus.until_connected())
+            .await
+            .map_err(|_| failed!("the bus of the mesh does not answer; see `mesh doctor`"))?;
+        Ok(Decoder::Service(bus))
+    }
+}

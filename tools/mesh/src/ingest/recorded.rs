@@ -1,0 +1,90 @@
+//! Recorded blocks: JSON lines, each a block with its results as the node serves them.
+
+use std::{
+    fs::File,
+    io::{BufRead as _, BufReader, BufWriter, Write as _},
+    path::Path,
+};
+
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use mesh_ingest::{Decoder, FetchedBlock, StatedRow, node::Nodes};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::{
+    args::{DecodeArgs, RecordArgs},
+    place::Variables,
+};
+use crate::{
+    failure::{Failure, failed},
+    terminal,
+};
+
+/// Number of blocks that are fetched at the same time.
+pub(super) const FETCHES: usize = 16;
+
+#[derive(Serialize, Deserialize)]
+struct Line {
+    block: Box<RawValue>,
+    results: Box<RawValue>,
+}
+
+pub(super) async fn record(args: &RecordArgs) -> Result<(), Failure> {
+    let RecordArgs { place, from, to, output } = args;
+    if from > to {
+        return Err(Failure::usage("--from is above --to"));
+    }
+    let nodes = Variables::of(&place.home).await?.nodes(place.node.as_deref())?;
+    let failed = |error: std::io::Error| failed!("cannot write {}: {error}", output.display());
+    let mut file = BufWriter::new(File::create(output).map_err(failed)?);
+    let mut blocks = fetch_all(&nodes, *from..=*to);
+    while let Some(block) = blocks.try_next().await? {
+        serde_json::to_writer(&mut file, &Line { block: block.block, results: block.results })?;
+        file.write_all(b"\n").map_err(failed)?;
+    }
+    file.flush().map_err(failed)
+}
+
+/// Fetches blocks, in their order.
+pub(super) fn fetch_all(
+    nodes: &Nodes,
+    heights: impl IntoIterator<Item = u64>,
+) -> impl stream::Stream<Item = Result<FetchedBlock, Failure>> + Unpin {
+    let heights: Vec<u64> = heights.into_iter().collect();
+    let fetches = stream::iter(heights).map(move |height| async move {
+        nodes.fetch(height).await.map_err(|error| failed!("block {height}: {error}"))
+    });
+    Box::pin(fetches.buffered(FETCHES))
+}
+
+pub(super) async fn decode(args: &DecodeArgs) -> Result<(), Failure> {
+    let variables = Variables::of(&args.place.home).await?;
+    let decoder = variables.decoder(&args.place).await?;
+    if let Some(height) = args.height {
+        let nodes = variables.nodes(args.place.node.as_deref())?;
+        let block = fetch_all(&nodes, [height]).try_next().await?;
+        let Some(block) = block else { return Ok(()) };
+        return print_rows(&decoder, &block).await;
+    }
+    let path = args.blocks.as_deref().unwrap_or(Path::new("-"));
+    let failed = |error: std::io::Error| failed!("cannot read {}: {error}", path.display());
+    for (line, number) in BufReader::new(File::open(path).map_err(failed)?).lines().zip(1..) {
+        let line = line.map_err(failed)?;
+        if line.trim().is_empty() {
+            continue;
+        }
+        let at = |error: &dyn std::fmt::Display| failed!("{}, line {number}: {error}", path.display());
+        let Line { block, results } = serde_json::from_str(&line).map_err(|error| at(&error))?;
+        let block = FetchedBlock::read(block, results).map_err(|error| at(&error))?;
+        print_rows(&decoder, &block).await?;
+    }
+    Ok(())
+}
+
+async fn print_rows(decoder: &Decoder, block: &FetchedBlock) -> Result<(), Failure> {
+    let rows = decoder.decode(block).await.map_err(|error| failed!("block {}: {error}", block.height))?;
+    for row in &rows {
+        terminal::print(&serde_json::to_string(&StatedRow::of(row))?);
+    }
+    Ok(())
+}

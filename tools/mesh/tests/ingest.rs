@@ -1,0 +1,102 @@
+//! `mesh ingest`: recorded blocks are decoded, and blocks of another source are stored in order.
+
+use std::path::Path;
+
+use mesh_testbed::Database;
+use serde_json::{Value, json};
+
+use crate::command::{Outcome, mesh};
+
+/// A block of `mesh ingest rows`.
+fn block(height: u64, rows: &Value) -> Value {
+    json!({
+        "height": height, "time": format!("2026-01-01T00:00:{height:02}.123456789Z"), "hash": format!("{height:064x}"),
+        "previousHash": format!("{:064X}", height - 1), "rows": rows,
+    })
+}
+
+fn parameter(value: &str) -> Value {
+    json!([{"table": "network_parameters", "values": {"key": "a", "value": value}}])
+}
+
+fn write(folder: &Path, lines: &[Value]) -> String {
+    let file = folder.join("blocks.jsonl");
+    let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+    std::fs::write(&file, text).unwrap();
+    file.to_string_lossy().into_owned()
+}
+
+async fn rows(database: &Database, file: &str) -> Outcome {
+    mesh(&["ingest", "rows", file, "--postgres", database.url(), "--chain", "net-1"]).await
+}
+
+#[tokio::test]
+async fn blocks_of_another_source_are_stored_in_order_up_to_the_first_fault() {
+    let (database, folder) = (Database::fresh().await, tempfile::tempdir().unwrap());
+    let mut lines: Vec<Value> = (1..=5).map(|height| block(height, &parameter("x"))).collect();
+    let stored = async || {
+        let client = database.connect().await;
+        let sql = "SELECT coalesce(string_agg(height::text, ' ' ORDER BY height), '') FROM blocks";
+        client.query_one(sql, &[]).await.unwrap().get::<_, String>(0)
+    };
+    let unnamed = write(folder.path(), &lines);
+    let refused = mesh(&["ingest", "rows", &unnamed, "--postgres", database.url()]).await;
+    refused.fails(2, &["--chain"]);
+    // A value that PostgreSQL refuses, an unknown column, a gap, a fork.
+    let good = lines.clone();
+    for (wrong, words) in [
+        (
+            block(3, &json!([{"table": "epochs", "values": {"id": "x"}}])),
+            "line 3: refused: table epochs, column id",
+        ),
+        (
+            block(3, &json!([{"table": "epochs", "values": {"no": "x"}}])),
+            "line 3: decode: table epochs, column no",
+        ),
+        (block(4, &json!([])), "line 3: height 4 does not follow 2"),
+        (
+            json!({"height": 3, "time": "2026-01-01T00:00:03Z", "hash": "3", "previousHash": "f", "rows": []}),
+            "line 3: forked",
+        ),
+        (
+            json!({"height": 2, "time": "2026-01-01T00:00:03Z", "hash": "f", "rows": []}),
+            "line 3: forked: block 2",
+        ),
+        (json!({"height": 3, "time": "soon", "hash": "3", "rows": []}), "line 3: time \"soon\""),
+        (json!({"height": 3}), "line 3: missing field"),
+    ] {
+        lines[2] = wrong;
+        let outcome = rows(&database, &write(folder.path(), &lines)).await;
+        outcome.fails(1, &[words]);
+        assert_eq!(stored().await, "1 2");
+    }
+    let outcome = rows(&database, &write(folder.path(), &good)).await;
+    assert_eq!(outcome.done(), "3 blocks stored, the newest is 5\n");
+    assert_eq!(stored().await, "1 2 3 4 5");
+}
+
+#[tokio::test]
+async fn recorded_blocks_are_decoded_into_rows() {
+    let folder = tempfile::tempdir().unwrap();
+    let event = json!({"type": "mesh.epochs", "attributes": [{"key": "id", "value": "\"7\""}]});
+    let recorded = |event: &Value| {
+        json!({
+            "block": {
+                "block_id": {"hash": "AB"},
+                "block": {
+                    "header": {"chain_id": "net-1", "height": "1", "time": "2026-01-01T00:00:00Z"},
+                    "data": {"txs": ["eA=="]},
+                },
+            },
+            "results": {"height": "1", "txs_results": [{"code": 0, "events": [event]}]},
+        })
+    };
+    let file = write(folder.path(), &[recorded(&event)]);
+    let outcome = mesh(&["ingest", "decode", "--blocks", &file, "--decoder", "events"]).await;
+    outcome.done();
+    let hash = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881";
+    assert_eq!(outcome.json(), json!({"table": "epochs", "values": {"id": "7", "tx_hash": hash}}));
+    let file = write(folder.path(), &[recorded(&json!({"type": "mesh.blocks"}))]);
+    let outcome = mesh(&["ingest", "decode", "--blocks", &file, "--decoder", "events"]).await;
+    outcome.fails(1, &["block 1: table blocks"]);
+}
