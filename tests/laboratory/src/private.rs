@@ -18,7 +18,7 @@ use mesh_launcher::{
     database::Database,
     home::Home,
     let_enter,
-    services::{self, Service, ServiceEnvironment, Sockets},
+    services::{self, ServiceEnvironment, Sockets},
     supervisor::{Group, Supervisor},
 };
 use mesh_problem::error_chain;
@@ -214,7 +214,7 @@ impl PrivateMesh {
     }
 
     /// A service under another process name, with its own sockets and folder. It is not started.
-    fn service_named(
+    pub(crate) fn service_named(
         &self,
         environment: ServiceEnvironment,
         service: &str,
@@ -222,16 +222,6 @@ impl PrivateMesh {
     ) -> Result<(Group, SocketAddr), Failure> {
         let service =
             services::find(service).ok_or_else(|| Failure::failed(format!("there is no {service}")))?;
-        self.group_named(environment, service, name)
-    }
-
-    /// Like [`PrivateMesh::service_named`], for any service.
-    pub(crate) fn group_named(
-        &self,
-        environment: ServiceEnvironment,
-        service: &'static Service,
-        name: &str,
-    ) -> Result<(Group, SocketAddr), Failure> {
         let home = Home::at(self.folder.path().join(name));
         let home = home.map_err(|error| cannot("use a temporary folder", &error))?;
         home.create().map_err(|error| Failure::failed(error.to_string()))?;
@@ -239,7 +229,7 @@ impl PrivateMesh {
         Ok((Group { name: name.to_owned(), ..environment.group(service) }, environment.sockets.http))
     }
 
-    /// The log files of the replicas of [`PrivateMesh::group_named`].
+    /// The log files of the replicas of [`PrivateMesh::service_named`].
     pub(crate) fn group_logs(&self, name: &str, replicas: u32) -> Vec<PathBuf> {
         let home = Home::at(self.folder.path().join(name));
         let log = |replica| Some(home.as_ref().ok()?.log(name, replica));

@@ -11,7 +11,7 @@ use mesh_launcher::{
     Ready, ReplicaSpec,
     database::Database,
     process::ProcessSpec,
-    services::{Need, Service},
+    services::INGEST,
     supervisor::{Group, Tier},
 };
 use mesh_problem::error_chain;
@@ -29,10 +29,6 @@ use crate::{
 pub(crate) const CHAIN: &str = "chain";
 /// Process name of the decoders.
 pub(crate) const DECODER: &str = "decoder";
-/// The workload.
-pub(crate) static INGEST: Service =
-    Service { name: "ingest", tier: Tier::Service, needs: &[Need::Bus, Need::Database, Need::Node] };
-
 /// Pause between two reads of a store's head.
 const LOOK_PAUSE: Duration = Duration::from_millis(10);
 
@@ -104,7 +100,7 @@ impl PrivateMesh {
         let layout = Layout { node_url: Some(chain.url()), env, ..Layout::default() };
         let mut environment = self.service_environment(servers, &layout)?;
         environment.database = (*database).clone();
-        Ok(self.group_named(environment, &INGEST, name)?.0)
+        Ok(self.service_named(environment, INGEST, name)?.0)
     }
 }
 

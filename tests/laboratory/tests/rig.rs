@@ -23,9 +23,7 @@ fn play(args: &[&str]) -> (Value, String) {
     let built = Path::new(env!("CARGO_BIN_EXE_laboratory"));
     // Copied by another process: a child that another test forks meanwhile would inherit the file open for
     // writing, and such a file cannot be executed (ETXTBSY).
-    for name in
-        ["laboratory", "mesh", "ingest"].into_iter().chain(SERVICES.iter().map(|service| service.name))
-    {
+    for name in ["laboratory", "mesh"].into_iter().chain(SERVICES.iter().map(|service| service.name)) {
         let program = built.with_file_name(name);
         assert!(program.exists(), "there is no {}: run `cargo build --workspace` first", program.display());
         assert!(Command::new("cp").arg(program).arg(folder.path()).status().unwrap().success());

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use mesh::{failure::Failure, terminal::print_line};
-use mesh_launcher::services;
 use tokio::time::sleep;
 
 use super::{
@@ -32,11 +31,8 @@ pub(super) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
     let layout = Layout { node_url: Some(args.url()), env, ..Layout::default() };
     let mut environment = mesh.service_environment(servers, &layout)?;
     environment.database = database.clone();
-    let Some(node_info) = services::find(NODE_INFO) else {
-        return Err(Failure::failed("there is no node-info"));
-    };
     let (announcer, ingest) = ("node-info-following", "ingest-following");
-    mesh.add(mesh.group_named(environment, node_info, announcer)?.0, 1)?;
+    mesh.add(mesh.service_named(environment, NODE_INFO, announcer)?.0, 1)?;
     let following = Ingest { name: ingest, database: &database, chain: &args, env: &[PREFIX] };
     mesh.start_ingest(servers, &following, 1)?;
     mesh.ready(&[announcer, ingest]).await?;

@@ -5,7 +5,7 @@ use std::time::Duration;
 use mesh::{failure::Failure, processes::NATS, terminal::print_line};
 use mesh_launcher::{
     control::{Answer, Request},
-    services::SERVICES,
+    services::{INGEST, SERVICES},
 };
 use tokio::time::sleep;
 
@@ -15,10 +15,7 @@ use super::{
     section::{Line, Section},
     sections::SectionName,
 };
-use crate::{
-    private::{Layout, PrivateMesh, Servers, UNCACHED_EDGE},
-    private_ingest::INGEST,
-};
+use crate::private::{Layout, PrivateMesh, Servers, UNCACHED_EDGE};
 
 /// How long a mesh must be unused before it counts as idle.
 pub(super) const SETTLED: Duration = Duration::from_secs(15);
@@ -42,7 +39,7 @@ pub(super) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
     let node = mesh.start_node(servers, &[("MESH_DEVNODE_BLOCK_MS", "86400000")]).await?;
     let node_url = Some(format!("http://{}", node.address()));
     // `ingest` is measured by the section "following".
-    let replicas = [(INGEST.name, 0)];
+    let replicas = [(INGEST, 0)];
     mesh.start_services(servers, &Layout { node_url, replicas: &replicas, ..Layout::default() }).await?;
     let stop = Request::Stop { name: UNCACHED_EDGE.to_owned(), replica: None };
     if let Answer::Refused { reason } = mesh.supervisor.answer(stop).await {

@@ -7,6 +7,7 @@ use mesh::{
     processes::{NATS, POSTGRES},
     terminal::print_line,
 };
+use mesh_launcher::services::INGEST;
 use tokio::{sync::watch, time::timeout};
 
 use super::{
@@ -21,7 +22,7 @@ use super::{
 use crate::{
     generated_chain::now_ms,
     private::{Layout, UNCACHED_EDGE},
-    private_ingest::{INGEST, Ingest, connect, stored},
+    private_ingest::{Ingest, connect, stored},
 };
 
 /// Rows of a block, and the time to the next one.
@@ -42,7 +43,7 @@ pub(super) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
     let (_port, mut args) = chain(ROWS, 1, PERIOD)?;
     args.rendered = blocks + MORE;
     mesh.start_chain("chain-front", &args).await?;
-    let replicas = [("tx-relay", 0), ("export", 0), (UNCACHED_EDGE, 0), (INGEST.name, 0)];
+    let replicas = [("tx-relay", 0), ("export", 0), (UNCACHED_EDGE, 0), (INGEST, 0)];
     let layout = Layout { replicas: &replicas, node_url: Some(args.url()), ..Layout::default() };
     let edge = mesh.start_services(servers, &layout).await?.cached;
     let ingest = Ingest { name: "ingest-front", database: &servers.database, chain: &args, env: &[] };

@@ -13,6 +13,7 @@ use mesh::{
     terminal::print_line,
 };
 use mesh_devnode::ReservedPort;
+use mesh_launcher::services::INGEST;
 use rand::{Rng as _, SeedableRng as _, rngs::SmallRng, seq::IndexedRandom as _};
 use rustix::process::Signal;
 use tokio::time::Instant;
@@ -32,7 +33,7 @@ use crate::{
     generated_chain::{ChainArgs, now_ms},
     metrics,
     private::{PrivateMesh, Servers},
-    private_ingest::{CHAIN, DECODER, INGEST, Ingest, connect, head, stored},
+    private_ingest::{CHAIN, DECODER, Ingest, connect, head, stored},
     rig::args::{IngestArgs, PlayArgs},
 };
 
@@ -61,8 +62,8 @@ const STORED_WITHIN: Duration = Duration::from_secs(60);
 
 /// What is hit, by its share of the faults.
 const TARGETS: [(Target, u32); 7] = [
-    (Target { name: "ingest", replica: 0 }, 4),
-    (Target { name: "ingest", replica: 1 }, 4),
+    (Target { name: INGEST, replica: 0 }, 4),
+    (Target { name: INGEST, replica: 1 }, 4),
     (Target { name: DECODER, replica: 0 }, 2),
     (Target { name: DECODER, replica: 1 }, 2),
     (Target { name: POSTGRES, replica: 0 }, 2),
@@ -131,9 +132,9 @@ impl<'a> Fixture<'a> {
         }
         let decoder = if is_service { "nats" } else { "events" };
         let env = [("MESH_INGEST_DECODER", decoder)];
-        let ingest = Ingest { name: INGEST.name, database: &servers.database, chain: &chain, env: &env };
+        let ingest = Ingest { name: INGEST, database: &servers.database, chain: &chain, env: &env };
         mesh.start_ingest(&servers, &ingest, REPLICAS)?;
-        mesh.ready(&[INGEST.name]).await?;
+        mesh.ready(&[INGEST]).await?;
         let mut targets = TARGETS.to_vec();
         targets.retain(|(target, _)| is_service || target.name != DECODER);
         Ok(Self { mesh, play, servers, chain, seed, targets, _port: port })
@@ -159,7 +160,7 @@ impl<'a> Fixture<'a> {
         }
         let client = self.servers.connect("").await?;
         let is_stored = stored(&client, last, self.play.bound(STORED_WITHIN)).await;
-        let is_ready = self.mesh.until_serving(&[INGEST.name], self.play.bound(STORED_WITHIN)).await;
+        let is_ready = self.mesh.until_serving(&[INGEST], self.play.bound(STORED_WITHIN)).await;
         let halts = self.halts().await;
         let found = Digests::read(&client).await?;
         let differences = found.differences(&self.undisturbed(last).await?);
@@ -224,7 +225,7 @@ impl<'a> Fixture<'a> {
     /// The number of halts that the replicas show; `None` when one does not answer.
     async fn halts(&self) -> Option<u64> {
         let mut halts = 0;
-        for row in self.mesh.supervisor.rows().iter().filter(|row| row.service == INGEST.name) {
+        for row in self.mesh.supervisor.rows().iter().filter(|row| row.service == INGEST) {
             halts += metrics::sum(&metrics::fetch(row).await?, "mesh_ingest_halted") as u64;
         }
         Some(halts)
@@ -232,7 +233,7 @@ impl<'a> Fixture<'a> {
 
     /// The lines about halts in the logs of the replicas.
     fn logged_halts(&self) -> Vec<String> {
-        let logs = self.mesh.group_logs(INGEST.name, REPLICAS);
+        let logs = self.mesh.group_logs(INGEST, REPLICAS);
         let texts = logs.iter().filter_map(|log| std::fs::read(log).ok());
         let lines = texts.map(|text| String::from_utf8_lossy(&text).into_owned());
         let halts = |text: String| {

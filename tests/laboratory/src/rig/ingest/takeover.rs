@@ -4,13 +4,14 @@
 use std::time::Duration;
 
 use mesh::{failure::Failure, terminal::print_line};
+use mesh_launcher::services::INGEST;
 use rustix::process::Signal;
 use tokio::time::{Instant, sleep};
 
 use super::{Fixture, Report};
 use crate::{
     metrics,
-    private_ingest::{INGEST, head, stored},
+    private_ingest::{head, stored},
     rig::{args::PlayArgs, faults::send},
 };
 
@@ -88,7 +89,7 @@ impl Takeovers {
 /// The number of blocks that each replica has written, by process id.
 async fn written(fixture: &Fixture<'_>) -> Vec<(u32, u64)> {
     let mut written = Vec::new();
-    for row in fixture.mesh.supervisor.rows().iter().filter(|row| row.service == INGEST.name) {
+    for row in fixture.mesh.supervisor.rows().iter().filter(|row| row.service == INGEST) {
         if let Some(metrics) = metrics::fetch(row).await {
             written
                 .push((row.pid, metrics::sum(&metrics, "mesh_ingest_block_duration_seconds_count") as u64));
