@@ -7,7 +7,10 @@ use std::{
 };
 
 use mesh_telemetry::{Kind, Metric, list};
-use mesh_testbed::{Answer, DevNode, Mesh, http_client, retry};
+use mesh_testbed::{
+    Answer, Database, DevNode, Mesh, Service, eventually, http_client, retry,
+    scripted_node::{Chain, Version, trade},
+};
 use mesh_tests::{
     client::MeshClient,
     fixture,
@@ -122,10 +125,20 @@ async fn the_served_metrics_are_the_documented_ones() {
     for (service, line) in shown {
         await_line(&mesh, service, &line).await;
     }
+    // It writes a database of its own, from a chain with rows.
+    let (chain, stored) = (Chain::start(Version::V038).await, Database::fresh().await);
+    chain.add(vec![trade(1, "1")]);
+    let ingest =
+        Service::configure("ingest").database(&stored).env("MESH_NODE_URL", &chain.url).start().await;
+    eventually(Duration::from_secs(20), "no block is stored", async || {
+        ingest.admin("/metrics").await.text().contains("\nmesh_ingest_height 1\n")
+    })
+    .await;
     for service in list::ALL_WORKLOADS {
-        let page = mesh.service(service).admin("/metrics").await;
+        let process = if *service == "ingest" { &ingest } else { mesh.service(service) };
+        let page = process.admin("/metrics").await;
         // The tool reads the older text form alone.
-        let text = http_client().get(format!("{}/metrics", mesh.service(service).admin_url()));
+        let text = http_client().get(format!("{}/metrics", process.admin_url()));
         for complaint in complaints(Answer::to(text).await.text()).await.unwrap_or_default() {
             // The conventions of OpenTelemetry name them so (docs/telemetry.md).
             let is_of_the_conventions =

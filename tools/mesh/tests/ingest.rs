@@ -108,7 +108,8 @@ async fn recorded_blocks_are_decoded_into_rows() {
 #[tokio::test]
 async fn two_operators_seal_segments_with_equal_ids_and_their_rows_are_those_of_the_node() {
     let chain = Chain::start(Version::V038).await;
-    let grow = |blocks: u64| (0..blocks).for_each(|id| _ = chain.add(vec![trade(id, "1"), trade(id + 100, "2")]));
+    let grow =
+        |blocks: u64| (0..blocks).for_each(|id| _ = chain.add(vec![trade(id, "1"), trade(id + 100, "2")]));
     grow(25);
     let follow = async |database: &Database, height: i64| {
         let service = Service::configure("ingest").database(database).env("MESH_NODE_URL", &chain.url);
@@ -123,7 +124,8 @@ async fn two_operators_seal_segments_with_equal_ids_and_their_rows_are_those_of_
     };
     let seal = async |database: &Database, folder: &Path| {
         let folder = folder.to_str().unwrap();
-        let sealed = ["seal", "--postgres", database.url(), "--history", folder, "--interval", "10", "--json"];
+        let sealed =
+            ["seal", "--postgres", database.url(), "--history", folder, "--interval", "10", "--json"];
         mesh(&sealed).await.done();
         mesh(&["history", "verify", folder, "--json"]).await.json()["sound"].clone()
     };

@@ -83,6 +83,11 @@ impl Installed {
         let mut out = BufReader::new(child.stdout.take().unwrap());
         timeout(START, out.read_line(&mut line)).await.unwrap().unwrap();
         let words: Vec<&str> = line.split_whitespace().collect();
+        if words.is_empty() {
+            // It has ended; its last line says why.
+            let output = child.wait_with_output().await.unwrap();
+            panic!("{}", String::from_utf8_lossy(&output.stderr));
+        }
         assert!(
             matches!(words[..], ["ready", http, grpc]
             if http.starts_with("http://127.0.0.1:") && grpc.starts_with("grpc://127.0.0.1:")),
