@@ -149,7 +149,7 @@ fn the_store_has_every_block_once_whatever_is_killed() {
     for run in figures["runs"].as_array().unwrap() {
         let count = |name: &str| run[name].as_u64().unwrap();
         assert!(count("kills") >= 25 && count("blocks") > 20 && count("rows") > 200, "{stdout}");
-        assert_eq!(run["bars"].as_array().unwrap().len(), 9, "{stdout}");
+        assert!(run["bars"].as_array().unwrap().len() >= 9, "{stdout}");
     }
 }
 
