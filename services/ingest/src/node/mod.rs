@@ -200,7 +200,7 @@ impl Nodes {
             Ok(text) => text?,
             Err(_) => return Err(FetchError::Unavailable(format!("no reply within {} s", limit.as_secs()))),
         };
-        // An error is in the body, whatever the status of HTTP.
+        // CometBFT sends errors in the body, with any HTTP status.
         let Reply { result, error } = serde_json::from_slice(&text).map_err(|_| unreadable(path))?;
         match (result, error) {
             (_, Some(error)) if error.data.is_empty() => Err(FetchError::read(&error.message)),

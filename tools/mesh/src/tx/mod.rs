@@ -108,7 +108,7 @@ async fn submit(tx: Transaction, args: &SubmissionArgs, url: &Url, as_json: bool
         if as_json {
             print_json(&reply)?;
         }
-        return Err(refused(reply.code, &reply.data, &reply.log));
+        return Err(refused(reply.height, reply.code, &reply.data, &reply.log));
     }
     if reply.tx_hash != hash.to_string() {
         return Err(failed!(
@@ -151,9 +151,13 @@ async fn post(
     }
 }
 
-fn refused(code: u32, data: &str, log: &str) -> Failure {
-    let reason = [data, log].into_iter().find(|text| !text.is_empty());
-    failed!("the node refuses it with code {code}: {}", reason.unwrap_or("it says no reason"))
+/// The failure of a transaction: the block that includes it, if there is one, and the reason.
+fn refused(height: u64, code: u32, data: &str, log: &str) -> Failure {
+    let reason = [data, log].into_iter().find(|text| !text.is_empty()).unwrap_or("no reason is given");
+    match height {
+        0 => failed!("the node refuses it with code {code}: {reason}"),
+        height => failed!("block {height} includes it, and it failed with code {code}: {reason}"),
+    }
 }
 
 /// Watches a transaction until it is in a block or the time is over. After each watch that ends or brings nothing it
@@ -247,7 +251,7 @@ fn print_outcome(reply: &GetTransactionReply, as_json: bool) -> Result<(), Failu
         print_json(reply)?;
     }
     if reply.status() == Status::Refused || reply.code != 0 {
-        return Err(refused(reply.code, "", &reply.log));
+        return Err(refused(reply.height, reply.code, "", &reply.log));
     }
     if !as_json {
         print(&format!("included {} in block {}", reply.tx_hash, reply.height));
@@ -263,7 +267,7 @@ async fn check(args: &CheckArgs) -> Result<(), Failure> {
         print_json(&reply)?;
     }
     if !reply.success {
-        return Err(refused(reply.code, &reply.data, &reply.log));
+        return Err(refused(0, reply.code, &reply.data, &reply.log));
     }
     if !args.json {
         print("the node would take it");
