@@ -152,7 +152,7 @@ async fn post(
 }
 
 /// The failure of a transaction: the block that includes it, if there is one, and the reason.
-fn refused(height: u64, code: u32, data: &str, log: &str) -> Failure {
+fn refused(height: i64, code: u32, data: &str, log: &str) -> Failure {
     let reason = [data, log].into_iter().find(|text| !text.is_empty()).unwrap_or("no reason is given");
     match height {
         0 => failed!("the node refuses it with code {code}: {reason}"),
