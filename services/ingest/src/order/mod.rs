@@ -170,9 +170,15 @@ impl Order {
             return Err(format!("the consensus node is at block {latest}, the store at {height}"));
         }
         match &self.errors[DECODER] {
-            Some(error) => Err(error.clone()),
-            None => Ok(()),
+            Some(error) if self.waits_for_decoder() => Err(error.clone()),
+            _ => Ok(()),
         }
+    }
+
+    /// Whether this replica is to decode a block. A standby does not know whether there is a decoder again.
+    fn waits_for_decoder(&self) -> bool {
+        let is_undecoded = |slot: &Slot| matches!(slot, Slot::Fetched { .. } | Slot::Decoding { .. });
+        self.turn == Turn::Own && self.slots.values().any(is_undecoded)
     }
 
     /// Handles an event.

@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn the_store_ends_with_the_chain_under_all_faults() {
         let mut totals = OrderTotals::default();
-        for seed in 0..1_000 {
+        for seed in 0..2_000 {
             totals += simulate_order(seed).unwrap_or_else(|failure| panic!("{failure}"));
         }
         let OrderTotals { blocks, transactions, kills, freezes, outages, replaced, wrong, moved, halts } =
