@@ -30,6 +30,12 @@ use crate::{
 /// Pause between two requests for the node's status.
 const STATUS_PAUSE: Duration = Duration::from_secs(1);
 
+/// The same while the node's head is announced.
+const ANNOUNCED_STATUS_PAUSE: Duration = Duration::from_secs(5);
+
+/// An announcement repeats the one before at least this often.
+const ANNOUNCEMENT_LIFE: Duration = Duration::from_secs(2);
+
 /// Deadline of a connection to the database and of a read.
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -76,6 +82,8 @@ pub(crate) struct Ingest {
     head: Option<StoredHead>,
     blocks: BTreeMap<u64, Held>,
     has_status_request: bool,
+    status_at: Option<Instant>,
+    announced_at: Option<Instant>,
     wake_up: Option<SpawnHandle>,
     logged: Option<Halt>,
 }
@@ -120,6 +128,8 @@ impl Ingest {
             head: None,
             blocks: BTreeMap::new(),
             has_status_request: false,
+            status_at: None,
+            announced_at: None,
             wake_up: None,
             logged: None,
         }
@@ -179,6 +189,13 @@ impl Ingest {
         context.spawn(announcing.into_actor(self));
     }
 
+    /// Whether the node's status is due. While its head is announced, announcements say when to look.
+    fn needs_status(&self) -> bool {
+        let is_younger = |at: Option<Instant>, age| at.is_some_and(|at| at.elapsed() < age);
+        !is_younger(self.announced_at, ANNOUNCEMENT_LIFE)
+            || !is_younger(self.status_at, ANNOUNCED_STATUS_PAUSE)
+    }
+
     fn request_status(&mut self, context: &mut Context<Self>) {
         if std::mem::replace(&mut self.has_status_request, true) {
             return;
@@ -187,6 +204,7 @@ impl Ingest {
         let request = async move { nodes.status().await }.into_actor(self);
         context.spawn(request.map(|status, ingest, context| {
             ingest.has_status_request = false;
+            ingest.status_at = status.is_ok().then(Instant::now);
             let event = match status {
                 Ok(status) => Event::Node(status.chain_id, status.earliest, status.latest),
                 Err(error) => Event::NodeUnavailable(error.to_string()),
@@ -411,7 +429,9 @@ impl Actor for Ingest {
     fn started(&mut self, context: &mut Self::Context) {
         self.request_status(context);
         context.run_interval(STATUS_PAUSE, |ingest, context| {
-            ingest.request_status(context);
+            if ingest.needs_status() {
+                ingest.request_status(context);
+            }
             ingest.announce_halt(context);
         });
         self.advance(context);
@@ -420,6 +440,7 @@ impl Actor for Ingest {
 
 impl StreamHandler<NodeStatus> for Ingest {
     fn handle(&mut self, NodeStatus { height }: NodeStatus, context: &mut Self::Context) {
+        self.announced_at = Some(Instant::now());
         self.on(Event::Announced(height), context);
     }
 
