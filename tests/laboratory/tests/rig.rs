@@ -100,7 +100,7 @@ fn every_transaction_has_one_result_while_relays_and_the_node_fail() {
     let run = &figures["runs"][0];
     let count = |name: &str| run[name].as_u64().unwrap();
     assert!(count("submissions") >= 240 && count("accepted") > 50 && count("inBlocks") > 50, "{stdout}");
-    assert!(count("refused") > 5 && count("left") > 5, "{stdout}");
+    assert!(count("refused") > 5 && count("left") > 1, "{stdout}");
     assert_eq!(run["bars"].as_array().unwrap().len(), 9, "{stdout}");
 }
 

@@ -6,7 +6,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 use mesh::{failure::Failure, processes::DEVNODE, terminal::print_line};
 use mesh_devnode::ReservedPort;
 use mesh_launcher::services::SERVICES;
-use rand::rngs::SmallRng;
+use rand::{Rng as _, rngs::SmallRng};
 
 use super::{
     clients::{downloaders::Choose, files::Files, node::Node, transfer::Pace},
@@ -84,12 +84,13 @@ impl<'a> Environment<'a> {
         })
     }
 
-    /// Chooses the whole history, downloaded evenly in this time.
+    /// Chooses the whole history, downloaded evenly in half of this time to one and a half of it, so that several
+    /// downloads do not end together.
     pub(crate) fn largest_file(&self, time: Duration) -> Arc<Choose> {
         let files = Arc::clone(&self.files);
-        Arc::new(move |_: &mut SmallRng| {
+        Arc::new(move |random: &mut SmallRng| {
             let expected = files.largest();
-            let pace = Pace::within(expected.bytes.len(), time);
+            let pace = Pace::within(expected.bytes.len(), time.mul_f64(random.random_range(0.5..1.5)));
             (expected, pace)
         })
     }

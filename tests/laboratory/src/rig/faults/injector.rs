@@ -175,12 +175,12 @@ impl<'a> FaultInjector<'a> {
             Some((traffic, counts)) if target.name == "edge" => {
                 let answers = traffic.answers();
                 let count = current_count(self.mesh, pid).await.unwrap_or_default();
-                send(pid, Signal::KILL)?;
+                signal(pid, Signal::KILL)?;
                 sleep(ARRIVED).await;
                 let gap = traffic.answers().saturating_sub(answers);
                 counts.borrow_mut().note_kill(pid, count, gap);
             }
-            _ => send(pid, Signal::KILL)?,
+            _ => signal(pid, Signal::KILL)?,
         }
         let is_back = async || match self.pid(target) {
             Ok(other) if other != pid && self.mesh.serves(target.name) => Ok(()),
@@ -191,7 +191,7 @@ impl<'a> FaultInjector<'a> {
 
     async fn freeze(&self, target: Target, time: Duration) -> Result<(), Failure> {
         let pid = self.pid(target)?;
-        send(pid, Signal::STOP)?;
+        signal(pid, Signal::STOP)?;
         let frozen = FrozenProcess { injector: self, target, pid };
         sleep(time).await;
         drop(frozen);
@@ -201,12 +201,21 @@ impl<'a> FaultInjector<'a> {
     fn pid(&self, target: Target) -> Result<u32, Failure> {
         let rows = self.mesh.supervisor.rows();
         let row = rows.into_iter().find(|row| row.service == target.name && row.replica == target.replica);
-        row.map(|row| row.pid).ok_or_else(|| Failure::failed("it was not there"))
+        row.map(|row| row.pid).ok_or_else(absent)
     }
 
     fn links(&self) -> Result<&Links, Failure> {
         self.links.ok_or_else(|| Failure::failed("this mesh has no links"))
     }
+}
+
+/// Sends a signal; a process may end between the look at the table and this.
+fn signal(pid: u32, signal: Signal) -> Result<(), Failure> {
+    send(pid, signal).map_err(|_| absent())
+}
+
+fn absent() -> Failure {
+    Failure::failed("it was not there")
 }
 
 /// A stopped process. It is continued when this is dropped, also when the drill is aborted.

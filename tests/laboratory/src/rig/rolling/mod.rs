@@ -82,7 +82,7 @@ async fn play(
     grace: Duration,
     seed: u64,
 ) -> Result<Vec<Report>, Failure> {
-    let paces = Paces { slow: grace.mul_f64(0.4), long: grace.mul_f64(2.5) };
+    let paces = Paces { slow: grace.mul_f64(0.4), long: grace.mul_f64(5.0) };
     let heads = HeadObserver::watch(&environment.servers);
     let traffic = Traffic::start(environment, environment.edge, args.traffic, paces, seed)?;
     let reports = traffic.submit_during(seed, rounds(environment, args, &traffic, seed)).await;
