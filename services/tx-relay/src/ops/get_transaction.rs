@@ -14,7 +14,7 @@ use crate::{
     Relay,
     node::{CallError, IncludedTx, Nodes, Refusal},
     peers::Peers,
-    relay::{GetState, Reported},
+    relay::{GetState, Learn, Reported},
     result_cache::{Finality, SubmissionState},
     submission,
 };
@@ -72,6 +72,7 @@ impl Search {
         }
         let (indexed, recalled) = tokio::join!(self.nodes.find(hash), self.peers.recall(hash));
         state.merge(recalled.state);
+        let was_known = state.answer.is_some();
         let mut indexed = indexed;
         if !is_accepted(&state) && !matches!(indexed, Ok(Some(_))) && self.is_waiting(hash).await {
             state
@@ -94,7 +95,12 @@ impl Search {
             let what = "a replica of the relay does not answer: it may know the transaction";
             return Err(Problem::new(Code::Unavailable, NODE, what));
         }
-        if state.answer.is_some() {
+        if was_known && is_included(&state) {
+            // The replicas know the transaction without its block. Should this one and the node end now, they would
+            // report an earlier state.
+            self.relay.send(Learn(vec![(*hash, state.clone())])).await.map_err(stopping)?;
+            self.peers.share(hash, &state).await;
+        } else if state.answer.is_some() {
             self.relay.send(Reported(*hash, state.clone())).await.map_err(stopping)?;
         }
         Ok(Found { state, has_no_index })

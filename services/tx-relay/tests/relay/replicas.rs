@@ -84,6 +84,25 @@ async fn no_relay_falls_behind_a_reported_block(kind: NodeKind) {
     }
 }
 
+/// Each transaction is read once, so only one relay has seen its block.
+#[tokio::test]
+async fn a_reported_block_is_known_when_its_relay_and_the_node_end() {
+    let mut fixture = Fixture::start(setup(NodeKind::Development, 2)).await;
+    let txs = [fixture.transaction("one").await, fixture.transaction("two").await];
+    for tx in &txs {
+        assert!(fixture.sync(tx).await.unwrap().success);
+    }
+    fixture.node.block().await;
+    for tx in &txs {
+        assert_eq!(fixture.status(tx).await, Status::Included);
+    }
+    fixture.node.kill().await;
+    fixture.relays.remove(0).kill().await;
+    for tx in &txs {
+        assert_eq!(reported(&fixture, tx).await, only(Status::Included));
+    }
+}
+
 /// The development node alone: its mempool can be lost.
 #[tokio::test]
 async fn an_unknown_transaction_is_not_reported_while_a_relay_that_may_know_it_is_frozen() {
