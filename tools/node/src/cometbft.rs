@@ -36,7 +36,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// How long CometBFT may take to end after its application has ended.
 const END_WITHIN: Duration = Duration::from_secs(3);
 /// Blocks of CometBFT that the store may have and the application not: its RPC shows the results of a block before
-/// the application is told to commit.
+/// the application commits it.
 const UNCOMMITTED: u64 = 1;
 /// The longest chain id that CometBFT takes.
 const LONGEST_CHAIN_ID: usize = 50;

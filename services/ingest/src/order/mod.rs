@@ -459,7 +459,7 @@ impl Order {
         {
             return Some(action);
         }
-        // The next block is fetched even when nothing else fits. Blocks that wait for another attempt have their room already.
+        // The next block is fetched even when nothing else fits. Blocks that wait for another attempt count as held.
         let height = self.slots.last_key_value().map_or(next, |(height, _)| height + 1).max(next);
         let has_room = held + (pending + 1) * self.usual_bytes <= self.settings.held_bytes
             && self.slots.len() < MAX_SLOTS;

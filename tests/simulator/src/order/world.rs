@@ -277,7 +277,7 @@ impl World {
     /// Executes a transaction.
     fn append(&mut self, index: usize, transaction: &Transaction) -> Result<Event, String> {
         if self.is_unavailable(STORE) {
-            // A connection that is lost during a commit does not tell its outcome.
+            // The outcome of a commit is unknown when its connection is lost.
             self.append_unseen(transaction)?;
             return Ok(Event::NotStored(NotStored::Unavailable("unavailable".to_owned())));
         }

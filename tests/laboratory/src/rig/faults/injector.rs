@@ -209,7 +209,7 @@ impl<'a> FaultInjector<'a> {
     }
 }
 
-/// Sends a signal; a process may end between the look at the table and this.
+/// Sends a signal. The process may have ended since its id was read.
 fn signal(pid: u32, signal: Signal) -> Result<(), Failure> {
     send(pid, signal).map_err(|_| absent())
 }
