@@ -75,6 +75,9 @@ fn an_operation_without_a_service_is_unavailable_at_once() {
     fixture::exclusively(async |_, mesh| {
         mesh.service("query").kill().await;
         let mesh_client = MeshClient::new(mesh);
+        // A request that reaches the bus before the bus notices the death waits until the replica is known to
+        // be gone.
+        mesh_client.await_status("/accounts", 503).await;
         for (path, ..) in reads().iter().take(11) {
             assert_problem(&promptly(&mesh_client, path, Duration::from_millis(500)).await, 503, 14, 10000);
         }
