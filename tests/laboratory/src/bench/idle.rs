@@ -5,7 +5,7 @@ use std::time::Duration;
 use mesh::{failure::Failure, processes::NATS, terminal::print_line};
 use mesh_launcher::{
     control::{Answer, Request},
-    services::{INGEST, SERVICES},
+    services::SERVICES,
 };
 use tokio::time::sleep;
 
@@ -38,9 +38,7 @@ pub(super) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
     let Fixture { mesh, servers } = fixture;
     let node = mesh.start_node(servers, &[("MESH_DEVNODE_BLOCK_MS", "86400000")]).await?;
     let node_url = Some(format!("http://{}", node.address()));
-    // `ingest` is measured by the section "following".
-    let replicas = [(INGEST, 0)];
-    mesh.start_services(servers, &Layout { node_url, replicas: &replicas, ..Layout::default() }).await?;
+    mesh.start_services(servers, &Layout { node_url, ..Layout::default() }).await?;
     let stop = Request::Stop { name: UNCACHED_EDGE.to_owned(), replica: None };
     if let Answer::Refused { reason } = mesh.supervisor.answer(stop).await {
         return Err(Failure::failed(reason));

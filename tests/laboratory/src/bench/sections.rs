@@ -155,7 +155,7 @@ impl SectionName {
             Self::CatchUp => (Suite::Ingest, vec![at_least(0.5, 0.7), at_least(0.5, 0.7)]),
             Self::Front => (Suite::Ingest, vec![at_most(100.0, 50.0)]),
             Self::Following => (Suite::Rest, vec![at_most(1.0, 0.5), at_most(12.0, 10.0)]),
-            Self::Idle => (Suite::Rest, vec![at_most(6.0, 2.5), at_most(90.0, 75.0)]),
+            Self::Idle => (Suite::Rest, vec![at_most(7.0, 3.0), at_most(80.0, 75.0)]),
         }
     }
 }
