@@ -5,7 +5,8 @@
 use std::{collections::BTreeMap, env, error::Error, fmt::Write, fs, path::PathBuf};
 
 use prost_reflect::{
-    DescriptorPool, DynamicMessage, MethodDescriptor, ServiceDescriptor, prost_types::FileDescriptorSet,
+    DescriptorPool, DynamicMessage, MethodDescriptor, ServiceDescriptor, Value, prost::Message as _,
+    prost_types::FileDescriptorSet,
 };
 
 use crate::workload::workload;
@@ -30,7 +31,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let out = PathBuf::from(env::var("OUT_DIR")?);
     let mut compiler = protox::Compiler::new(["proto"])?;
     compiler.include_imports(true).include_source_info(true).open_files(FILES)?;
-    let encoded = compiler.encode_file_descriptor_set();
+    let encoded = without_bare_places(&compiler.encode_file_descriptor_set())?;
     fs::write(out.join("contract.bin"), &encoded)?;
     let pool = DescriptorPool::decode(encoded.as_slice())?;
     fs::write(out.join("numbers.rs"), numbers(&pool)?)?;
@@ -49,6 +50,22 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+/// The descriptors without the places in the source of what has no comment, which are most of their size.
+fn without_bare_places(encoded: &[u8]) -> Result<Vec<u8>, Box<dyn Error>> {
+    let pool = DescriptorPool::decode(encoded)?;
+    let set = pool.get_message_by_name("google.protobuf.FileDescriptorSet").ok_or("no descriptor.proto")?;
+    let mut set = DynamicMessage::decode(set, encoded)?;
+    let files = set.get_field_by_name_mut("file").and_then(Value::as_list_mut).ok_or("no files")?;
+    for file in files.iter_mut().filter_map(Value::as_message_mut) {
+        let source = file.get_field_by_name_mut("source_code_info").and_then(Value::as_message_mut);
+        let places = source.and_then(|source| source.get_field_by_name_mut("location")?.as_list_mut());
+        places.ok_or("no places")?.retain(|place| {
+            place.as_message().is_some_and(|place| place.has_field_by_name("leading_comments"))
+        });
+    }
+    Ok(set.encode_to_vec())
+}
+
 /// The services of the contract with an HTTP path: those of the workloads. The edge answers the others.
 fn workload_services(pool: &DescriptorPool) -> impl Iterator<Item = ServiceDescriptor> {
     let http = pool.get_extension_by_name("google.api.http");
@@ -61,15 +78,20 @@ fn workload_services(pool: &DescriptorPool) -> impl Iterator<Item = ServiceDescr
 /// One `impl Operation` per unary rpc, one `impl StreamingOperation` per stream, which has no reply message.
 fn operations(pool: &DescriptorPool) -> Result<String, std::fmt::Error> {
     let mut code = String::new();
+    let within = pool.get_extension_by_name("api.v2.answer_within_ms").expect("declared in proto/");
     for service in workload_services(pool) {
         for method in service.methods() {
             let (operation, reply) = match method.is_server_streaming() {
                 true => ("StreamingOperation", String::new()),
                 false => ("Operation", format!("    type Reply = v2::{};\n", method.output().name())),
             };
+            let within = match method.options().get_extension(&within).as_u32() {
+                Some(ms) if ms > 0 => format!("    const ANSWER_WITHIN_MS: Option<u32> = Some({ms});\n"),
+                _ => String::new(),
+            };
             writeln!(
                 code,
-                "impl {operation} for v2::{input} {{\n{reply}    const WORKLOAD: &'static str = \"{workload}\";\n    const NAME: &'static str = \"{name}\";\n}}",
+                "impl {operation} for v2::{input} {{\n{reply}{within}    const WORKLOAD: &'static str = \"{workload}\";\n    const NAME: &'static str = \"{name}\";\n}}",
                 input = method.input().name(),
                 workload = workload(service.name()),
                 name = method.name(),

@@ -40,6 +40,8 @@ pub mod numbers {
 pub trait Operation: prost::Message + Default + Send + 'static {
     /// The reply of a successful request.
     type Reply: prost::Message + Default + serde::Serialize + Send + 'static;
+    /// Longest time of an answer, milliseconds; `None` = that of a read.
+    const ANSWER_WITHIN_MS: Option<u32> = None;
     /// The workload that answers, e.g. `query`.
     const WORKLOAD: &'static str;
     /// The operation's one name, e.g. `GetWithdrawal`.

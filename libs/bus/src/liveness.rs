@@ -19,7 +19,7 @@ use crate::{
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 
 /// The same while none are sent.
-const IDLE_CHECK_INTERVAL: Duration = Duration::from_millis(500);
+const IDLE_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Bus {
     /// Starts to listen for heartbeats, once.

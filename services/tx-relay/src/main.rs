@@ -20,7 +20,10 @@ use mesh_chassis::{Failure, Service, Setup};
 use mesh_problem::Problem;
 use mesh_telemetry::span;
 use mesh_transaction::TxHash;
-use proto_msgs::{Contract, v2::SubmitTransactionReply};
+use proto_msgs::{
+    Operation,
+    v2::{SubmitTransactionReply, SubmitTransactionRequest},
+};
 use tokio::{sync::watch, time::sleep};
 
 use crate::{
@@ -68,10 +71,10 @@ async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
     }))
 }
 
-/// Longest time for one request: the greatest deadline of this workload's operations in the contract.
+/// Longest time for one request: that of a submission in the contract. The whole contract as data takes more than
+/// 2 MiB of memory.
 fn longest_deadline() -> Duration {
-    let ours = Contract::get().operations().iter().filter(|operation| operation.workload == WORKLOAD);
-    ours.filter_map(|operation| operation.answer_within).max().unwrap_or(COMMIT_TIMEOUT)
+    SubmitTransactionRequest::ANSWER_WITHIN_MS.map_or(COMMIT_TIMEOUT, |ms| Duration::from_millis(ms.into()))
 }
 
 /// Checks the nodes at an interval, so that one that returns is used soon.
