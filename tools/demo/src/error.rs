@@ -11,9 +11,6 @@ pub enum DemoError {
     /// The store holds blocks of another network, or of a demo network with another plan.
     #[error("the store does not hold this demo network: {0}")]
     Foreign(String),
-    /// Another session writes into the same store.
-    #[error("another process already writes the demo network into this store")]
-    Busy,
     /// No connection to the database, or blocks that it did not take.
     #[error(transparent)]
     Store(#[from] StoreError),

@@ -1,40 +1,22 @@
 //! Writes the history of a plan into a store, and builds the simulator at the height of a store.
 
-use std::time::Duration;
-
-use tokio::{sync::mpsc, task::spawn_blocking, time::sleep};
+use tokio::{sync::mpsc, task::spawn_blocking};
 
 use crate::{
     error::DemoError,
     plan::{CHAIN_ID, Plan},
     rows::Rows,
-    session::{Head, Session},
+    session::{Session, StoredBlock},
     simulator::Simulator,
 };
 
 /// Number of blocks in one transaction of the bulk load.
 const BATCH: u64 = 500;
 
-/// Number of blocks read at once when the simulator replays a store.
-const PAGE: i64 = 10_000;
-
-/// Number of tries, five per second, to get the lock of a store from another session.
-const LOCK_ATTEMPTS: u32 = 50;
-
-/// The result of a bulk load.
-#[derive(Clone, Debug)]
-pub struct Written {
-    /// Blocks written, without those that the store had before.
-    pub blocks: u64,
-    /// Rows written, over all tables.
-    pub rows: u64,
-    /// The network at the newest block of the store.
-    pub simulator: Simulator,
-}
-
 /// Writes the plan's history into a store whose tables exist. An empty store gets all of it; one that has the
 /// first part of the same history gets the rest; one with blocks above the history stays as it is; any other
-/// store is refused and unchanged. `progress` is called with the number of blocks done and the total.
+/// store is refused and unchanged. `progress` is called with the number of blocks done and the total. Returns the
+/// network at the newest block of the store.
 ///
 /// # Errors
 ///
@@ -43,22 +25,11 @@ pub async fn write_history(
     url: &str,
     plan: &Plan,
     progress: impl FnMut(u64, u64),
-) -> Result<Written, DemoError> {
+) -> Result<Simulator, DemoError> {
     plan.check()?;
-    let mut session = connect_with_retry(url).await?;
+    let mut session = Session::connect(url).await?;
     let simulator = catch_up(&session, plan).await?;
     fill(&mut session, simulator, progress).await
-}
-
-/// Connects, with retries because a process that has just ended may still have the lock.
-async fn connect_with_retry(url: &str) -> Result<Session, DemoError> {
-    for _ in 0..LOCK_ATTEMPTS {
-        match Session::connect(url).await {
-            Err(DemoError::Busy) => sleep(Duration::from_millis(200)).await,
-            outcome => return outcome,
-        }
-    }
-    Session::connect(url).await
 }
 
 /// Writes the missing part of the history.
@@ -66,12 +37,11 @@ async fn fill(
     session: &mut Session,
     mut simulator: Simulator,
     mut progress: impl FnMut(u64, u64),
-) -> Result<Written, DemoError> {
-    let (total, first) = (simulator.plan().blocks, simulator.height());
-    let (mut blocks, mut written_rows) = (0, 0);
-    progress(first.min(total), total);
-    if first >= total {
-        return Ok(Written { blocks, rows: written_rows, simulator });
+) -> Result<Simulator, DemoError> {
+    let total = simulator.plan().blocks;
+    progress(simulator.height().min(total), total);
+    if simulator.height() >= total {
+        return Ok(simulator);
     }
     // Rows are made on another thread while the database loads the previous batch.
     let (sender, mut batches) = mpsc::channel::<(Rows, u64)>(2);
@@ -89,67 +59,48 @@ async fn fill(
     });
     while let Some((rows, height)) = batches.recv().await {
         session.write(&rows).await?;
-        written_rows += rows.total();
-        blocks = height - first;
         progress(height, total);
     }
-    let simulator = maker.await.map_err(|_| DemoError::Generator)?;
     session.analyze().await?;
-    Ok(Written { blocks, rows: written_rows, simulator })
+    maker.await.map_err(|_| DemoError::Generator)
 }
 
 /// Builds the simulator at the height of the store from the stored blocks.
 async fn catch_up(session: &Session, plan: &Plan) -> Result<Simulator, DemoError> {
-    let Some(head) = session.head().await? else {
-        return Simulator::new(plan.clone());
-    };
+    let simulator = Simulator::new(plan.clone())?;
+    let stored = session.last_blocks(plan.blocks).await?;
+    let Some(head) = stored.last().map(|block| block.height) else { return Ok(simulator) };
     match session.chain_id().await? {
         Some(id) if id == CHAIN_ID => {}
         Some(id) => return Err(DemoError::Foreign(format!("its chain id is {id}"))),
         None => return Err(DemoError::Foreign("it has blocks but no chain id".to_owned())),
     }
-    let simulator = follow(session, Simulator::new(plan.clone())?, &head).await?;
+    let following = spawn_blocking(move || follow(simulator, &stored));
+    let simulator = following.await.map_err(|_| DemoError::Generator)??;
     // Blocks above the history may have executed transactions, which the store does not have.
     let balances = simulator.balances().filter(|(_, balance)| *balance != 0);
     let balances = balances.map(|(account, balance)| (account.to_owned(), balance.to_string())).collect();
-    if head.height > plan.blocks && session.balances().await? != balances {
+    if head > plan.blocks && session.balances().await? != balances {
         return Err(DemoError::Foreign("its balances are not those of this plan alone".to_owned()));
     }
     Ok(simulator)
 }
 
-/// Simulates the stored blocks again, with their stored times, up to the head.
-async fn follow(session: &Session, mut simulator: Simulator, head: &Head) -> Result<Simulator, DemoError> {
-    while simulator.height() < head.height {
-        let page = session.blocks_after(simulator.height(), PAGE).await?;
-        simulator = spawn_blocking(move || follow_page(simulator, &page))
-            .await
-            .map_err(|_| DemoError::Generator)??;
-    }
-    if simulator.hash() == head.hash { Ok(simulator) } else { Err(other_block(head)) }
-}
-
-fn follow_page(mut simulator: Simulator, page: &[Head]) -> Result<Simulator, DemoError> {
-    if page.is_empty() {
-        return Err(DemoError::Foreign(format!("block {} is missing", simulator.height() + 1)));
-    }
-    for stored in page {
-        if stored.height != simulator.height() + 1 {
-            return Err(DemoError::Foreign(format!("block {} is missing", simulator.height() + 1)));
-        }
+/// Simulates the blocks of a store again, of which it gets the last of the history and those above.
+fn follow(mut simulator: Simulator, stored: &[StoredBlock]) -> Result<Simulator, DemoError> {
+    for StoredBlock { height, time, hash } in stored {
         // Blocks of the written history have the simulator's hash, later ones a node's.
-        if stored.height > simulator.plan().blocks {
-            simulator.decided_block(stored.time, &stored.hash, &[]);
-        } else if simulator.next_block(stored.time).hash != stored.hash {
-            return Err(other_block(stored));
+        if *height > simulator.plan().blocks {
+            simulator.decided_block(*time, hash, &[]);
+            continue;
+        }
+        while simulator.height() < *height {
+            simulator.next_history_block();
+        }
+        if simulator.hash() != hash {
+            let text = format!("block {height} is {hash}, which this plan and this release do not make");
+            return Err(DemoError::Foreign(text));
         }
     }
     Ok(simulator)
-}
-
-fn other_block(stored: &Head) -> DemoError {
-    DemoError::Foreign(format!(
-        "block {} is {}, which this plan and this release do not make",
-        stored.height, stored.hash
-    ))
 }

@@ -39,7 +39,7 @@ pub use block::{Block, Executed};
 pub use commands::Transaction;
 pub use error::DemoError;
 pub use events::RowEvent;
-pub use history::{Written, write_history};
+pub use history::write_history;
 pub use moment::Moment;
 pub use plan::{CHAIN_ID, MIN_BLOCK_GAP_US, Plan};
 pub use rows::{Rows, parse_csv};

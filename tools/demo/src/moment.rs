@@ -1,9 +1,6 @@
 //! A point in time as the database keeps it: whole microseconds since 1970, UTC.
 
-use std::{
-    fmt,
-    time::{Duration, SystemTime, UNIX_EPOCH},
-};
+use std::fmt;
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -25,12 +22,6 @@ impl Moment {
     #[must_use]
     pub const fn from_us(us: i64) -> Self {
         Moment(us)
-    }
-
-    /// The present time of this machine.
-    #[must_use]
-    pub fn now() -> Self {
-        SystemTime::now().into()
     }
 
     /// Microseconds since 1970.
@@ -60,16 +51,6 @@ impl Moment {
     /// Hour of the day in UTC with its fraction.
     pub(crate) fn hour_of_day(self) -> f64 {
         self.0.rem_euclid(86_400_000_000) as f64 / 3_600_000_000.0
-    }
-}
-
-impl From<SystemTime> for Moment {
-    fn from(time: SystemTime) -> Self {
-        let us = |length: Duration| i64::try_from(length.as_micros()).unwrap_or(i64::MAX);
-        match time.duration_since(UNIX_EPOCH) {
-            Ok(after) => Moment(us(after)),
-            Err(before) => Moment(-us(before.duration())),
-        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, SystemTime};
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use crate::{error::DemoError, moment::Moment, random::Random};
@@ -52,7 +53,8 @@ impl Plan {
     #[must_use]
     pub fn ending_at(mut self, now: SystemTime) -> Self {
         let length = Duration::from_millis(self.block_spacing_ms.saturating_mul(self.blocks));
-        self.start_us = Moment::from(now).us() - i64::try_from(length.as_micros()).unwrap_or(i64::MAX / 2);
+        let now_us = Timestamp::try_from(now).map_or(0, Timestamp::as_microsecond);
+        self.start_us = now_us - i64::try_from(length.as_micros()).unwrap_or(i64::MAX / 2);
         self
     }
 

@@ -58,13 +58,8 @@ impl Random {
 
     /// So many lower-case hex digits.
     pub(crate) fn hex(&mut self, digits: usize) -> String {
-        let mut text = String::with_capacity(digits + 16);
-        while text.len() < digits {
-            let word = self.next();
-            for shift in (0..16).rev() {
-                text.push(char::from(b"0123456789abcdef"[(word >> (shift * 4)) as usize & 15]));
-            }
-        }
+        let words = (0..digits.div_ceil(16)).map(|_| format!("{:016x}", self.next()));
+        let mut text: String = words.collect();
         text.truncate(digits);
         text
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use mesh_store::BlockWriter;
-use tokio_postgres::Client;
+use tokio_postgres::{Client, Row};
 
 use crate::{
     error::{DemoError, Step},
@@ -14,9 +14,8 @@ use crate::{
 /// Key of the advisory lock that excludes a second writer of the history.
 const LOCK: i64 = 0x6465_6d6f_6665_6564;
 
-/// A stored block.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Head {
+/// A block as the store has it.
+pub(crate) struct StoredBlock {
     /// Height of the block.
     pub(crate) height: u64,
     /// Time of the block.
@@ -31,34 +30,27 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Connects and takes the lock. [`DemoError::Busy`] when another session has it.
+    /// Connects and takes the lock, which a process that has just ended may have for a moment.
     pub(crate) async fn connect(url: &str) -> Result<Self, DemoError> {
         let client = mesh_store::connect(url, "mesh demo network").await?;
-        client
-            .batch_execute("SET TIME ZONE 'UTC'; SET client_encoding TO 'UTF8'")
-            .await
-            .step("preparing the session")?;
-        let row = client
-            .query_one("SELECT pg_try_advisory_lock($1)", &[&LOCK])
-            .await
-            .step("taking the writer's lock")?;
-        if row.get(0) { Ok(Session { client }) } else { Err(DemoError::Busy) }
+        let prepare = format!(
+            "SET TIME ZONE 'UTC'; SET client_encoding TO 'UTF8'; SET lock_timeout TO '10s'; \
+             SELECT pg_advisory_lock({LOCK}); RESET lock_timeout"
+        );
+        client.batch_execute(&prepare).await.step("taking the writer's lock")?;
+        Ok(Session { client })
     }
 
-    /// The newest stored block.
-    pub(crate) async fn head(&self) -> Result<Option<Head>, DemoError> {
-        let sql = "SELECT height, (extract(epoch FROM block_time) * 1000000)::int8, hash \
-                   FROM blocks ORDER BY height DESC LIMIT 1";
-        let row = self.client.query_opt(sql, &[]).await.step("reading the newest block")?;
-        Ok(row.map(|row| head_from_row(&row)))
-    }
-
-    /// Stored blocks above a height, lowest first.
-    pub(crate) async fn blocks_after(&self, height: u64, most: i64) -> Result<Vec<Head>, DemoError> {
-        let sql = "SELECT height, (extract(epoch FROM block_time) * 1000000)::int8, hash \
-                   FROM blocks WHERE height > $1 ORDER BY height LIMIT $2";
-        let rows = self.client.query(sql, &[&(height as i64), &most]).await.step("reading stored blocks")?;
-        Ok(rows.iter().map(head_from_row).collect())
+    /// The stored blocks from a height on, or the newest one below, in rising height.
+    pub(crate) async fn last_blocks(&self, from: u64) -> Result<Vec<StoredBlock>, DemoError> {
+        let sql = "SELECT height, (extract(epoch FROM block_time) * 1000000)::int8, hash FROM blocks \
+                   WHERE height >= least($1, (SELECT max(height) FROM blocks)) ORDER BY height";
+        let rows = self.client.query(sql, &[&from.cast_signed()]).await.step("reading stored blocks")?;
+        let block = |row: &Row| {
+            let (height, time) = (row.get::<_, i64>(0).unsigned_abs(), Moment::from_us(row.get(1)));
+            StoredBlock { height, time, hash: row.get(2) }
+        };
+        Ok(rows.iter().map(block).collect())
     }
 
     /// Ids and balances of all accounts whose balance is not zero.
@@ -87,8 +79,4 @@ impl Session {
     pub(crate) async fn analyze(&self) -> Result<(), DemoError> {
         self.client.batch_execute("ANALYZE").await.step("analysing the tables")
     }
-}
-
-fn head_from_row(row: &tokio_postgres::Row) -> Head {
-    Head { height: row.get::<_, i64>(0).unsigned_abs(), time: Moment::from_us(row.get(1)), hash: row.get(2) }
 }

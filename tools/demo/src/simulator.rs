@@ -15,7 +15,7 @@ use crate::{
     market::{Fate, Market},
     moment::Moment,
     oracles::Oracles,
-    plan::{CHAIN_ID, MIN_BLOCK_GAP_US, Plan},
+    plan::{CHAIN_ID, Plan},
     random::Random,
     staking::Staking,
     world::World,
@@ -96,15 +96,7 @@ impl Simulator {
 
     /// Makes the next block of the written history, with the time of the plan.
     pub fn next_history_block(&mut self) -> Block {
-        let time = self.plan.block_time(self.height + 1);
-        self.next_block(time)
-    }
-
-    /// Makes the next block. A time less than [`MIN_BLOCK_GAP_US`] after the last block is moved there.
-    pub fn next_block(&mut self, time: Moment) -> Block {
-        // The written history begins at the plan's own time.
-        let earliest = if self.height == 0 { time } else { self.time.plus_us(MIN_BLOCK_GAP_US) };
-        self.block(time.max(earliest), None, &[])
+        self.block(self.plan.block_time(self.height + 1), None, &[])
     }
 
     /// Makes the next block with the time and hash that a node has decided, and executes its transactions. A

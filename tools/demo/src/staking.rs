@@ -214,7 +214,7 @@ impl Staking {
             let percent = due as f64 / available as f64 * 100.0;
             let row = draft.rows.row("rewards").text(world.party_id(*party));
             let row = row.text(world.asset_id(pool.asset)).text(world.market_id(pool.market));
-            let row = row.text(pool.kind.as_str_name()).number(self.epoch).number(due).float(percent);
+            let row = row.text(pool.kind.as_str_name()).number(self.epoch).number(due).number(percent);
             row.time(draft.time).text(&hash).time(draft.time).number(position).end();
         }
     }

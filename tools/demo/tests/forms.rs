@@ -82,13 +82,6 @@ fn is_number(text: &str) -> bool {
     text.parse::<f64>().is_ok() && text.bytes().all(|byte| b"0123456789+-.eE".contains(&byte))
 }
 
-/// Number of decimals, when all values of a column have the same.
-fn scale<'a>(values: impl Iterator<Item = &'a str>) -> Option<usize> {
-    let scales: BTreeSet<usize> =
-        values.map(|text| text.split_once('.').map_or(0, |(_, fraction)| fraction.len())).collect();
-    scales.first().copied().filter(|scale| *scale > 0 && scales.len() == 1)
-}
-
 /// The types of each part of a JSON value (`number`, `text of a number` and so on), by its path of names.
 fn kinds(value: &Json, path: &str, found: &mut BTreeMap<String, BTreeSet<&'static str>>) {
     let kind = match value {
@@ -152,14 +145,6 @@ impl Column<'_> {
                 wrong.push(format!("{form:?}, recorded only {recorded:?}"));
             }
         }
-        let numbers = |values: &[Option<&str>]| {
-            let numbers =
-                values.iter().flatten().filter(|value| Form::from_value(Some(value)) == Form::Number);
-            scale(numbers.copied())
-        };
-        if let Some(digits) = numbers(&self.recorded).filter(|digits| numbers(&self.demo) != Some(*digits)) {
-            wrong.push(format!("numbers without the {digits} decimals of the recorded ones"));
-        }
         wrong.extend(self.differences_inside());
         wrong
     }
@@ -218,47 +203,6 @@ fn every_column_has_the_forms_that_a_recorded_network_writes() {
     assert!(compared > 200, "{compared} columns are too few");
     assert!(wrong.is_empty(), "the demo network writes otherwise than a real one:\n{}", wrong.join("\n"));
     print_uncaptured(&format!("{compared} columns have the forms of the recorded ones"));
-}
-
-/// Numbers in the bounds of prices are numbers where they count something, as in the recorded parameters of
-/// markets; the recorded network had no bounds.
-#[test]
-fn bounds_of_prices_count_in_numbers() {
-    let rows = rows_of(&history(Plan { blocks: 400, ..Plan::default() }));
-    let mut found = BTreeMap::new();
-    for text in Parsed::new(&rows, "market_data").census("price_monitoring_bounds").keys().flatten() {
-        kinds(&serde_json::from_str(text).unwrap(), "", &mut found);
-    }
-    let only = |kind| BTreeSet::from([kind]);
-    for (path, kind) in [
-        ("[].trigger.horizon", "number"),
-        ("[].trigger.auction_extension", "number"),
-        ("[].trigger.probability", "text of a number"),
-        ("[].max_valid_price", "text of a number"),
-    ] {
-        assert_eq!(found.get(path), Some(&only(kind)), "{path} of {found:?}");
-    }
-}
-
-#[test]
-fn forms_are_distinguished() {
-    for (text, form) in [
-        ("12", Form::Number),
-        ("-1.50", Form::Number),
-        ("1e-05", Form::Number),
-        ("-", Form::Text),
-        ("nan", Form::Text),
-        ("2023-01-18 01:06:44.02+00", Form::Time),
-        ("1754-08-30 22:43:46.128654+00", Form::TimeBefore1970),
-        ("1970-01-01 00:00:00+00", Form::UnsetTime),
-        ("[]", Form::Json),
-        ("null", Form::JsonNull),
-        ("network", Form::Text),
-    ] {
-        assert_eq!(Form::from_value(Some(text)), form, "{text}");
-    }
-    assert_eq!((Form::from_value(None), Form::from_value(Some(""))), (Form::Null, Form::Empty));
-    assert_eq!(Form::from_value(Some(&"AB".repeat(32))), Form::UpperHash);
 }
 
 /// Prints past the output capture of the test harness.

@@ -56,10 +56,11 @@ pub(crate) fn history(plan: Plan) -> Vec<Block> {
     (0..blocks).map(|_| simulator.next_history_block()).collect()
 }
 
-/// All rows of some blocks.
+/// All rows of some blocks, those of a block's transactions first.
 pub(crate) fn rows_of(blocks: &[Block]) -> Rows {
     let mut rows = Rows::default();
     for block in blocks {
+        block.executed.iter().for_each(|executed| rows.append(&executed.rows));
         rows.append(&block.rows);
     }
     rows

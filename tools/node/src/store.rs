@@ -31,7 +31,7 @@ impl DemoNetwork {
     async fn at_head(self, url: &str, base: &Base) -> Result<Option<Simulator>, NodeError> {
         let simulator = match self.simulator {
             Some(simulator) => Ok(simulator),
-            None => write_history(url, &self.plan, |_, _| {}).await.map(|written| written.simulator),
+            None => write_history(url, &self.plan, |_, _| {}).await,
         };
         match simulator {
             Ok(simulator) if simulator.height() == base.height() => Ok(Some(simulator)),

@@ -103,11 +103,11 @@ impl Store<'_> {
                 print_line(&format!("writing the demo network: {done} of {all} blocks"));
             }
         };
-        let written = write_history(self.url, &plan, progress)
+        let simulator = write_history(self.url, &plan, progress)
             .await
             .map_err(|error| failed!("the demo network could not be written: {}", error_chain(&error)))?;
         self.save(Data::Demo { settings }, true)?;
-        Ok(Some(DemoNetwork { plan, simulator: Some(written.simulator) }))
+        Ok(Some(DemoNetwork { plan, simulator: Some(simulator) }))
     }
 
     fn save(&self, data: Data, complete: bool) -> Result<(), Failure> {
