@@ -65,7 +65,6 @@ struct Usage {
 
 #[derive(Clone, Debug)]
 struct Admitted {
-    party: String,
     tid: String,
     admission: Admission,
 }
@@ -177,23 +176,7 @@ impl SpamFilter {
         used.transactions += 1;
         used.bits += u64::from(admission.bits);
         self.tids.insert(proof.tid.clone());
-        let (party, tid) = (candidate.party.clone(), proof.tid.clone());
-        self.admitted.insert(candidate.hash, Admitted { party, tid, admission });
-    }
-
-    /// Removes the admission of a transaction that is in no block.
-    pub fn withdraw(&mut self, hash: &TxHash) {
-        let Some(Admitted { party, tid, admission }) = self.admitted.remove(hash) else { return };
-        self.tids.remove(&tid);
-        let Some(entry) = entry(&mut self.window, admission.height) else { return };
-        entry.hashes.remove(hash);
-        if let Some(used) = entry.parties.get_mut(&party) {
-            used.transactions = used.transactions.saturating_sub(1);
-            used.bits = used.bits.saturating_sub(u64::from(admission.bits));
-            if used.transactions == 0 {
-                entry.parties.remove(&party);
-            }
-        }
+        self.admitted.insert(candidate.hash, Admitted { tid: proof.tid.clone(), admission });
     }
 
     /// The admission of a transaction that still counts.

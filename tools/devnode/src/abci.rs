@@ -3,34 +3,32 @@
 
 use std::{convert::Infallible, io, time::Duration};
 
-use bytes::{Buf as _, Bytes, BytesMut};
-use mesh_transaction::{Block, Refusal};
-use prost::{Message as _, encoding::decode_varint};
+use bytes::Bytes;
+use mesh_transaction::Block;
+use prost::{Message as _, decode_length_delimiter};
 use tendermint_proto::{
     google::protobuf::Timestamp,
     v0_38::abci::{
         Request, RequestFinalizeBlock, RequestProcessProposal, Response, ResponseCheckTx, ResponseCommit,
         ResponseEcho, ResponseException, ResponseFinalizeBlock, ResponseFlush, ResponseInfo,
         ResponseInitChain, ResponsePrepareProposal, ResponseProcessProposal, ResponseQuery,
-        ResponseVerifyVoteExtension, request::Value as AbciRequest, response::Value as AbciResponse,
-        response_process_proposal::ProposalStatus, response_verify_vote_extension::VerifyStatus,
+        request::Value as AbciRequest, response::Value as AbciResponse,
+        response_process_proposal::ProposalStatus,
     },
 };
 use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _, BufReader},
     net::{TcpListener, TcpStream},
+    task::spawn_blocking,
     time::timeout,
 };
 
-use crate::{
-    accept::accept,
-    application::{Application, ApplicationError},
-};
+use crate::{accept::accept, application::Application};
 
 /// Limit of connections: four of a node, and those of its previous run that have not ended yet.
 const MOST_CONNECTIONS: usize = 16;
 /// Limit of a request, bytes. Blocks are far smaller; a greater length means a corrupt stream.
-const LONGEST_REQUEST: u64 = 100 << 20;
+const LONGEST_REQUEST: usize = 100 << 20;
 /// The longest encoding of a varint, bytes.
 const LONGEST_VARINT: usize = 10;
 /// Timeout of a write, after which the connection is closed.
@@ -52,46 +50,47 @@ pub async fn serve_application(listener: TcpListener, application: Application) 
 async fn conversation(mut stream: TcpStream, application: &Application) -> io::Result<()> {
     // Nagle's algorithm would delay short answers until the previous one is acknowledged.
     stream.set_nodelay(true)?;
-    let (mut read, mut answers) = (BytesMut::new(), Vec::new());
-    loop {
-        while let Some(request) = next(&mut read)? {
-            let value = Some(answer(application, request).await);
-            Response { value }.encode_length_delimited(&mut answers).map_err(io::Error::other)?;
-        }
-        if !answers.is_empty() {
-            timeout(WRITE_WITHIN, stream.write_all(&answers)).await??;
+    let (read, mut write) = stream.split();
+    let (mut read, mut answers) = (BufReader::new(read), Vec::new());
+    while let Some(request) = next(&mut read).await? {
+        let application = application.clone();
+        let answering = spawn_blocking(move || answer(&application, request));
+        let value = Some(answering.await.map_err(io::Error::other)?);
+        Response { value }.encode_length_delimited(&mut answers).map_err(io::Error::other)?;
+        // Requests that were sent together are answered together.
+        if read.buffer().is_empty() {
+            timeout(WRITE_WITHIN, write.write_all(&answers)).await??;
             answers.clear();
         }
-        if stream.read_buf(&mut read).await? == 0 {
-            return Ok(());
+    }
+    Ok(())
+}
+
+/// Reads a request; `None` at the end of the stream.
+async fn next(read: &mut (impl AsyncRead + Unpin)) -> io::Result<Option<Request>> {
+    let mut varint = Vec::new();
+    while varint.last().is_none_or(|byte| *byte >= 0x80) && varint.len() < LONGEST_VARINT {
+        match read.read_u8().await {
+            Ok(byte) => varint.push(byte),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && varint.is_empty() => {
+                return Ok(None);
+            }
+            Err(error) => return Err(error),
         }
     }
-}
-
-/// Splits the first request off the buffer; `None` while it is incomplete.
-fn next(read: &mut BytesMut) -> io::Result<Option<Request>> {
-    let invalid = |what: String| io::Error::new(io::ErrorKind::InvalidData, what);
-    let mut rest = &read[..];
-    let length = match decode_varint(&mut rest) {
-        Ok(length) if length <= LONGEST_REQUEST => length as usize,
-        Err(_) if read.len() < LONGEST_VARINT => return Ok(None),
-        Ok(length) => return Err(invalid(format!("a request of {length} bytes"))),
-        Err(error) => return Err(invalid(error.to_string())),
-    };
-    let head = read.len() - rest.len();
-    if rest.len() < length {
-        read.reserve(length - rest.len());
-        return Ok(None);
+    let length = decode_length_delimiter(&varint[..])?;
+    if length > LONGEST_REQUEST {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, format!("a request of {length} bytes")));
     }
-    read.advance(head);
-    let message = read.split_to(length).freeze();
-    Request::decode(message).map(Some).map_err(|error| invalid(error.to_string()))
+    let mut message = vec![0; length];
+    read.read_exact(&mut message).await?;
+    Ok(Some(Request::decode(&message[..])?))
 }
 
-async fn answer(application: &Application, request: Request) -> AbciResponse {
+fn answer(application: &Application, request: Request) -> AbciResponse {
     let response = match request.value {
         None => Err("an empty request".to_owned()),
-        Some(request) => respond(application, request).await.map_err(|error| error.to_string()),
+        Some(request) => respond(application, request).map_err(|error| error.to_string()),
     };
     response.unwrap_or_else(|error| {
         // The node ends at an exception. After its restart it repeats the requests since the last stored
@@ -101,7 +100,7 @@ async fn answer(application: &Application, request: Request) -> AbciResponse {
     })
 }
 
-async fn respond(application: &Application, request: AbciRequest) -> Result<AbciResponse, ApplicationError> {
+fn respond(application: &Application, request: AbciRequest) -> io::Result<AbciResponse> {
     Ok(match request {
         AbciRequest::Echo(echo) => AbciResponse::Echo(ResponseEcho { message: echo.message }),
         AbciRequest::Flush(_) => AbciResponse::Flush(ResponseFlush {}),
@@ -110,13 +109,12 @@ async fn respond(application: &Application, request: AbciRequest) -> Result<Abci
             application.begin(&chain.chain_id)?;
             AbciResponse::InitChain(ResponseInitChain::default())
         }
-        AbciRequest::Query(_) => AbciResponse::Query(ResponseQuery {
-            code: 1,
-            log: "blocks and transactions are to be had from the node itself".to_owned(),
-            ..ResponseQuery::default()
-        }),
+        // There is nothing to query: the node itself serves blocks and transactions.
+        AbciRequest::Query(_) => AbciResponse::Query(ResponseQuery { code: 1, ..ResponseQuery::default() }),
         AbciRequest::CheckTx(check) => {
-            let (code, data) = verdict(application.check(&check.tx).err());
+            let checked =
+                application.read(&check.tx).and_then(|candidate| application.check(&candidate, true));
+            let (code, data) = checked.err().map_or((0, Bytes::new()), |no| (no.code, no.reason.into()));
             AbciResponse::CheckTx(ResponseCheckTx { code, data, ..ResponseCheckTx::default() })
         }
         AbciRequest::PrepareProposal(proposal) => AbciResponse::PrepareProposal(ResponsePrepareProposal {
@@ -126,23 +124,20 @@ async fn respond(application: &Application, request: AbciRequest) -> Result<Abci
             application.proposed(block(height, &hash, time));
             AbciResponse::ProcessProposal(ResponseProcessProposal { status: ProposalStatus::Accept.into() })
         }
-        AbciRequest::FinalizeBlock(request) => {
-            AbciResponse::FinalizeBlock(finalize(application, request).await?)
-        }
+        AbciRequest::FinalizeBlock(request) => AbciResponse::FinalizeBlock(finalize(application, request)?),
         AbciRequest::Commit(_) => {
-            application.commit().await?;
+            application.commit(|| ())?;
             AbciResponse::Commit(ResponseCommit::default())
         }
-        // Unused: there are no vote extensions and no snapshots.
-        AbciRequest::ExtendVote(_) => AbciResponse::ExtendVote(Default::default()),
-        AbciRequest::VerifyVoteExtension(_) => {
-            let status = VerifyStatus::Accept.into();
-            AbciResponse::VerifyVoteExtension(ResponseVerifyVoteExtension { status })
-        }
         AbciRequest::ListSnapshots(_) => AbciResponse::ListSnapshots(Default::default()),
-        AbciRequest::OfferSnapshot(_) => AbciResponse::OfferSnapshot(Default::default()),
         AbciRequest::LoadSnapshotChunk(_) => AbciResponse::LoadSnapshotChunk(Default::default()),
-        AbciRequest::ApplySnapshotChunk(_) => AbciResponse::ApplySnapshotChunk(Default::default()),
+        // Not sent: the chain has no vote extensions, and the application offers no snapshots.
+        AbciRequest::ExtendVote(_)
+        | AbciRequest::VerifyVoteExtension(_)
+        | AbciRequest::OfferSnapshot(_)
+        | AbciRequest::ApplySnapshotChunk(_) => {
+            return Err(io::Error::other("there are no vote extensions and no snapshots"));
+        }
     })
 }
 
@@ -157,19 +152,14 @@ fn info(application: &Application) -> ResponseInfo {
     }
 }
 
-async fn finalize(
-    application: &Application,
-    request: RequestFinalizeBlock,
-) -> Result<ResponseFinalizeBlock, ApplicationError> {
+fn finalize(application: &Application, request: RequestFinalizeBlock) -> io::Result<ResponseFinalizeBlock> {
     let decided = block(request.height, &request.hash, request.time);
-    let (stored, app_hash) = application.finalize(decided, request.txs).await?;
-    let (tx_results, events) = stored.results()?;
-    Ok(ResponseFinalizeBlock { tx_results, events, app_hash: app_hash.into(), ..Default::default() })
-}
-
-/// The code and the data of a check, which the node passes on to clients.
-fn verdict(refusal: Option<Refusal>) -> (u32, Bytes) {
-    refusal.map_or((0, Bytes::new()), |refusal| (refusal.code, refusal.reason.into()))
+    let read = |tx: Bytes| {
+        let candidate = application.read(&tx);
+        (tx, candidate)
+    };
+    let (stored, app_hash) = application.finalize(&decided, request.txs.into_iter().map(read).collect())?;
+    Ok(ResponseFinalizeBlock { app_hash: app_hash.into(), ..stored.results()? })
 }
 
 /// A block for the spam rules, with the hash that the node's status shows.
@@ -194,35 +184,15 @@ fn within(mut txs: Vec<Bytes>, most_bytes: i64) -> Vec<Bytes> {
 
 #[cfg(test)]
 mod tests {
-    use tendermint_proto::v0_38::abci::{RequestCheckTx, RequestFlush};
-
     use super::*;
 
-    #[test]
-    fn requests_are_read_however_they_are_cut() {
-        let check = Request {
-            value: Some(AbciRequest::CheckTx(RequestCheckTx { tx: vec![7; 300].into(), r#type: 0 })),
-        };
-        let flush = Request { value: Some(AbciRequest::Flush(RequestFlush {})) };
-        let sent = [check.encode_length_delimited_to_vec(), flush.encode_length_delimited_to_vec()].concat();
-        for cut in 0..=sent.len() {
-            let mut read = BytesMut::from(&sent[..cut]);
-            let mut requests = Vec::new();
-            requests.extend(next(&mut read).unwrap());
-            requests.extend(next(&mut read).unwrap());
-            read.extend_from_slice(&sent[cut..]);
-            while let Some(request) = next(&mut read).unwrap() {
-                requests.push(request);
-            }
-            assert_eq!(requests, [check.clone(), flush.clone()], "cut at {cut}");
-        }
-    }
-
-    #[test]
-    fn what_is_no_request_ends_the_connection() {
+    #[tokio::test]
+    async fn what_is_no_request_ends_the_connection() {
         for wrong in [&[0xff_u8; 12][..], &[3, 0xff, 0xff, 0xff], &[0xff, 0xff, 0xff, 0xff, 0x7f]] {
-            assert_eq!(next(&mut BytesMut::from(wrong)).unwrap_err().kind(), io::ErrorKind::InvalidData);
+            assert_eq!(next(&mut &*wrong).await.unwrap_err().kind(), io::ErrorKind::InvalidData);
         }
+        let incomplete = next(&mut &[3, 0][..]).await.unwrap_err();
+        assert_eq!(incomplete.kind(), io::ErrorKind::UnexpectedEof);
     }
 
     #[test]

@@ -7,9 +7,9 @@ use jiff::Timestamp;
 use mesh_transaction::{Block, Refusal, TxHash};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
-use tendermint_proto::v0_38::abci::{Event, ExecTxResult};
+use tendermint_proto::v0_38::abci::{ExecTxResult, ResponseFinalizeBlock};
 
-use crate::{chain::Delivered, stored::StoredBlock};
+use crate::{application::Delivered, stored::StoredBlock};
 
 /// The CometBFT release whose answers these imitate.
 const VERSION: &str = "0.38.19";
@@ -45,7 +45,8 @@ pub(crate) fn checked(refusal: Option<&Refusal>) -> Value {
     result(&refusal.map(refused).unwrap_or_default())
 }
 
-fn refused(refusal: &Refusal) -> ExecTxResult {
+/// The result of a transaction that is refused.
+pub(crate) fn refused(refusal: &Refusal) -> ExecTxResult {
     let data = refusal.reason.clone().into();
     ExecTxResult { code: refusal.code, data, ..ExecTxResult::default() }
 }
@@ -105,7 +106,7 @@ pub(crate) fn status(
     json!({
         "node_info": {
             "protocol_version": {"p2p": "8", "block": BLOCK_PROTOCOL, "app": "0"},
-            "id": node_id(chain_id),
+            "id": id_in(chain_id, "node").to_lowercase(),
             "listen_addr": "tcp://127.0.0.1:0",
             "network": chain_id,
             "version": VERSION,
@@ -125,7 +126,7 @@ pub(crate) fn status(
             "catching_up": catching_up,
         },
         "validator_info": {
-            "address": validator(chain_id),
+            "address": id_in(chain_id, "validator"),
             "pub_key": {"type": "tendermint/PubKeyEd25519", "value": STANDARD.encode(Sha256::digest(chain_id))},
             "voting_power": "10",
         },
@@ -152,8 +153,9 @@ pub(crate) fn block(chain_id: &str, stored: &StoredBlock) -> Value {
 }
 
 /// `block_results`: empty lists are null, as a consensus node has them.
-pub(crate) fn block_results(height: u64, results: &[ExecTxResult], events: &[Event]) -> Value {
-    let results: Vec<Value> = results.iter().map(result).collect();
+pub(crate) fn block_results(height: u64, response: &ResponseFinalizeBlock) -> Value {
+    let ResponseFinalizeBlock { tx_results, events, .. } = response;
+    let results: Vec<Value> = tx_results.iter().map(result).collect();
     json!({
         "height": height.to_string(),
         "txs_results": (!results.is_empty()).then_some(results),
@@ -188,7 +190,7 @@ fn header(chain_id: &str, stored: &StoredBlock) -> Value {
         "app_hash": "",
         "last_results_hash": EMPTY,
         "evidence_hash": EMPTY,
-        "proposer_address": validator(chain_id),
+        "proposer_address": id_in(chain_id, "validator"),
     })
 }
 
@@ -204,11 +206,7 @@ fn time(block: Option<&Block>) -> String {
     time.unwrap_or_default().to_string()
 }
 
-/// The node's id, derived from the chain's id: 20 bytes as lower-case hex.
-fn node_id(chain_id: &str) -> String {
-    hex::encode(Sha256::digest(format!("node of {chain_id}")))[..40].to_owned()
-}
-
-fn validator(chain_id: &str) -> String {
-    hex::encode_upper(Sha256::digest(format!("validator of {chain_id}")))[..40].to_owned()
+/// An id derived from the chain's id: 20 bytes as upper-case hex.
+fn id_in(chain_id: &str, what: &str) -> String {
+    hex::encode_upper(&Sha256::digest(format!("{what} of {chain_id}"))[..20])
 }

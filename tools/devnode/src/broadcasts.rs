@@ -42,20 +42,3 @@ pub fn received(record: &Path) -> io::Result<HashMap<TxHash, u64>> {
     }
     Ok(counts)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn calls_are_counted_through_lives_of_the_record() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("broadcasts");
-        let (a, b) = (TxHash::of(b"a"), TxHash::of(b"b"));
-        for hash in [a, b, a] {
-            Broadcasts::open(&path).unwrap().note("broadcast_tx_sync", &hash);
-        }
-        OpenOptions::new().append(true).open(&path).unwrap().write_all(b"broadcast_tx_sync 3F").unwrap();
-        assert_eq!(received(&path).unwrap(), HashMap::from([(a, 2), (b, 1)]));
-    }
-}

@@ -1,9 +1,12 @@
 //! The chain of one node: the caller makes blocks, clients broadcast transactions, and each block includes those
-//! in the mempool. The table's lock is never held across an await or a write to disk.
+//! in the mempool. The [`Application`] in the same process checks, executes and stores, as it does for a CometBFT.
 
 use std::{
     io,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -12,22 +15,18 @@ use mesh_demo::MIN_BLOCK_GAP_US;
 use mesh_transaction::{Block, Candidate, Refusal, TxHash};
 use parking_lot::{Mutex, MutexGuard};
 use sha2::{Digest, Sha256};
-use tendermint_proto::v0_38::abci::ExecTxResult;
 use tokio::{
-    sync::{Semaphore, watch},
+    sync::watch,
     task::spawn_blocking,
     time::{sleep, timeout},
 };
 
 use crate::{
+    application::{Application, Delivered},
     broadcasts::Broadcasts,
-    execution::Execution,
-    file::{BlockFile, BlockReader},
     mempool::{BroadcastError, Mempool, Pending},
-    open::OpenChain,
-    settings::{Checks, Settings},
+    settings::Settings,
     stored::StoredBlock,
-    table::Table,
 };
 
 /// A handle on the chain; clones share it.
@@ -39,58 +38,26 @@ pub struct Chain {
 #[derive(Debug)]
 struct Shared {
     settings: Settings,
-    table: Mutex<Table>,
-    /// Its lock is held while a block is made and written.
-    writer: Mutex<Writer>,
-    reader: Arc<BlockReader>,
-    commits: Semaphore,
-    heads: watch::Sender<u64>,
+    application: Application,
+    /// Locked before the application's state, never during a write to the disk.
+    mempool: Mutex<Mempool>,
+    /// A block that could not be written. It is written before any other. The lock is held while a block is made and
+    /// written.
+    made: Mutex<Option<Arc<StoredBlock>>>,
+    catching_up: AtomicBool,
     broadcasts: Option<Broadcasts>,
 }
 
-/// What makes and writes the next block.
-#[derive(Debug)]
-struct Writer {
-    file: BlockFile,
-    execution: Execution,
-    /// A block that could not be written. It is written before any other, because its effects have happened.
-    made: Option<StoredBlock>,
-}
-
-/// The result of a transaction in a block.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Delivered {
-    /// The height of the block.
-    pub height: u64,
-    /// The position in the block.
-    pub index: u32,
-    /// The transaction.
-    pub tx: Bytes,
-    /// The result of its execution.
-    pub result: ExecTxResult,
-}
-
 impl Chain {
-    /// Opens the chain file of the settings, which [`ChainFile::create`](crate::ChainFile::create) made, and continues
-    /// after its blocks. The file names the chain.
-    pub async fn open(mut settings: Settings) -> io::Result<Self> {
-        let opening = spawn_blocking(move || {
-            let broadcasts = settings.broadcasts.as_deref().map(Broadcasts::open).transpose()?;
-            let chain = OpenChain::open(&settings.file, &settings.network.pow_prefix, |_| {})?;
-            settings.network.chain_id.clone_from(&chain.base.chain_id);
-            Ok((chain, broadcasts, settings))
-        });
-        let (opened, broadcasts, settings) = opening.await.unwrap_or_else(|_| Err(interrupted()))?;
-        let OpenChain { file, blocks, positions, spam, execution, .. } = opened;
-        let heads = watch::Sender::new(blocks.head().0);
-        let mempool = Mempool::new(settings.limits);
-        let table = Table { mempool, spam, blocks, positions, checks: settings.checks, catching_up: false };
+    /// Opens the chain file of the settings as [`Application::open`] does.
+    pub async fn open(settings: Settings) -> io::Result<Self> {
+        let broadcasts = settings.broadcasts.as_deref().map(Broadcasts::open).transpose()?;
+        let (network, file, checks) = (settings.network.clone(), &settings.file, settings.checks);
         let shared = Shared {
-            reader: Arc::new(file.reader()?),
-            table: Mutex::new(table),
-            writer: Mutex::new(Writer { file, execution, made: None }),
-            commits: Semaphore::new(settings.limits.commits),
-            heads,
+            application: Application::open_for(network, file, checks, false).await?,
+            mempool: Mutex::new(Mempool::new(settings.limits)),
+            made: Mutex::new(None),
+            catching_up: AtomicBool::new(false),
             broadcasts,
             settings,
         };
@@ -101,61 +68,68 @@ impl Chain {
     /// disk. A block that could not be written is written by the next call.
     pub async fn next_block(&self) -> io::Result<Block> {
         let chain = self.clone();
-        spawn_blocking(move || chain.next_block_now()).await.unwrap_or_else(|_| Err(interrupted()))
+        spawn_blocking(move || chain.next_block_now()).await.map_err(io::Error::other)?
     }
 
     fn next_block_now(&self) -> io::Result<Block> {
-        let mut writer = self.shared.writer.lock();
-        let stored = match writer.made.take() {
+        let mut made = self.shared.made.lock();
+        let stored = match made.take() {
             Some(stored) => stored,
-            None => self.make(&mut writer.execution)?,
+            None => self.make()?,
         };
-        let frame = match writer.file.push(&stored) {
-            Ok(frame) => frame,
-            Err(error) => {
-                writer.made = Some(stored);
-                return Err(error);
+        match self.application().commit(|| self.mempool()) {
+            Ok(mut mempool) => {
+                let is_valid = |candidate: &Candidate| self.application().check(candidate, true).is_ok();
+                mempool.settle(&stored.outcomes(), is_valid);
+                Ok(stored.block())
             }
-        };
-        self.table().committed(&stored, frame);
-        self.shared.heads.send_replace(stored.height);
-        Ok(stored.block())
+            Err(error) => {
+                *made = Some(stored);
+                Err(error)
+            }
+        }
     }
 
-    /// Makes the block after the newest one: checks the transactions of the mempool again, and executes them.
-    fn make(&self, execution: &mut Execution) -> io::Result<StoredBlock> {
-        let mut table = self.table();
-        let (height, previous_hash) = table.blocks.head();
-        let (height, previous_hash) = (height + 1, previous_hash.to_owned());
+    fn make(&self) -> io::Result<Arc<StoredBlock>> {
+        let waiting = self.mempool().reap();
+        let block = self.following(&waiting);
+        let txs = waiting.into_iter().map(|Pending { tx, candidate }| (tx, Ok(candidate)));
+        Ok(self.application().finalize(&block, txs.collect())?.0)
+    }
+
+    /// The block after the newest one, with these transactions.
+    fn following(&self, waiting: &[Pending]) -> Block {
+        let newest = self.newest();
         // The rows of a block have times up to one microsecond for each transfer after its own.
-        let rows = Duration::from_micros(MIN_BLOCK_GAP_US.unsigned_abs() + table.blocks.newest_txs() as u64);
-        let earliest = table.blocks.newest().map_or(Duration::ZERO, |newest| newest.time + rows);
+        let newest_txs = self.application().newest_txs() as u64;
+        let rows = Duration::from_micros(MIN_BLOCK_GAP_US.unsigned_abs() + newest_txs);
+        let earliest = newest.as_ref().map_or(Duration::ZERO, |newest| newest.time + rows);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         // Whole microseconds, rounded up so that the distance stays.
         let time_us = now.max(earliest).as_nanos().div_ceil(1_000);
         let time = Duration::from_micros(u64::try_from(time_us).unwrap_or(u64::MAX));
-        let waiting = table.mempool.reap();
-        let hash = hash_of(&self.shared.settings.network.chain_id, height, time, &previous_hash, &waiting);
-        let block = Block { height, hash, time };
-        table.spam.begin(block.clone(), execution.rules);
-        let txs = waiting.into_iter().map(|pending| (pending.tx, table.admission(&pending.hash))).collect();
-        drop(table);
-        execution.run(&block, &previous_hash, txs)
+        let (height, previous) = newest.map_or((0, String::new()), |newest| (newest.height, newest.hash));
+        let hash = hash_of(self.application().chain_id(), height + 1, time, &previous, waiting);
+        Block { height: height + 1, hash, time }
     }
 
     /// The newest block.
     pub fn newest(&self) -> Option<Block> {
-        self.table().blocks.newest().cloned()
+        self.application().bounds().1
     }
 
     /// The height of the newest block as a watch channel; 0 before the first.
     pub fn heights(&self) -> watch::Receiver<u64> {
-        self.shared.heads.subscribe()
+        self.application().heights()
     }
 
     /// Sets whether the node reports that it is catching up; it then refuses transactions. For drills.
     pub fn catch_up(&self, catching_up: bool) {
-        self.table().catching_up = catching_up;
+        self.shared.catching_up.store(catching_up, Relaxed);
+    }
+
+    pub(crate) fn is_catching_up(&self) -> bool {
+        self.shared.catching_up.load(Relaxed)
     }
 
     /// Checks a broadcast transaction and adds it to the mempool. Returns the hash, and the reason of a
@@ -169,42 +143,39 @@ impl Chain {
         if let Some(broadcasts) = &self.shared.broadcasts {
             broadcasts.note(method, &hash);
         }
-        {
-            let mut table = self.table();
-            if table.catching_up {
-                return Err(BroadcastError::CatchingUp);
-            }
-            table.mempool.enter(hash, tx.len())?;
+        if self.is_catching_up() {
+            return Err(BroadcastError::CatchingUp);
         }
+        self.mempool().enter(hash, tx.len())?;
         // The hash is in the cache now, so the check must complete even if the caller is dropped.
         let delay = self.shared.settings.check_delay;
         if delay.is_zero() {
-            return Ok((hash, self.take(hash, tx)));
+            return Ok((hash, self.take(hash, tx).err()));
         }
         let chain = self.clone();
         let judging = tokio::spawn(async move {
             sleep(delay).await;
-            chain.take(hash, tx)
+            chain.take(hash, tx).err()
         });
         Ok((hash, judging.await.map_err(|_| BroadcastError::Stopping)?))
     }
 
     /// Checks a transaction whose hash is in the cache already.
-    fn take(&self, hash: TxHash, tx: Bytes) -> Option<Refusal> {
-        let read = self.read(&tx);
-        let mut table = self.table();
-        match read.and_then(|candidate| table.admit(&candidate)) {
-            Ok(()) => {
-                if !table.mempool.keep(Pending { hash, tx }) {
-                    table.spam.withdraw(&hash);
-                }
-                None
+    fn take(&self, hash: TxHash, tx: Bytes) -> Result<(), Refusal> {
+        let read = self.application().read(&tx);
+        let mut mempool = self.mempool();
+        let checked = read.and_then(|candidate| {
+            if mempool.has_filled_up(&hash, tx.len()) {
+                return Ok(());
             }
-            Err(refusal) => {
-                table.mempool.refuse(&hash);
-                Some(refusal)
-            }
+            self.application().check(&candidate, false)?;
+            mempool.keep(Pending { tx, candidate });
+            Ok(())
+        });
+        if checked.is_err() {
+            mempool.refuse(&hash);
         }
+        checked
     }
 
     /// Broadcasts a transaction and waits until it is in a block.
@@ -212,9 +183,6 @@ impl Chain {
         &self,
         tx: Bytes,
     ) -> Result<(TxHash, Result<Delivered, Refusal>), BroadcastError> {
-        let limits = &self.shared.settings.limits;
-        let _permit =
-            self.shared.commits.try_acquire().map_err(|_| BroadcastError::Commits(limits.commits))?;
         let mut heights = self.heights();
         let begun = *heights.borrow_and_update();
         let (hash, refusal) = self.broadcast("broadcast_tx_commit", tx).await?;
@@ -231,83 +199,42 @@ impl Chain {
                 heights.changed().await.ok()?;
             }
         };
-        match timeout(limits.commit_wait, waiting).await {
+        match timeout(self.shared.settings.limits.commit_wait, waiting).await {
             Ok(Some(delivered)) => Ok((hash, Ok(delivered))),
             Ok(None) | Err(_) => Err(BroadcastError::TimedOut),
         }
     }
 
-    /// Checks a transaction without a change of state.
-    pub fn check(&self, tx: &Bytes) -> Result<TxHash, Refusal> {
-        let candidate = self.read(tx)?;
-        self.table().judge(&candidate)?;
-        Ok(candidate.hash)
-    }
-
     /// The result of a transaction that is in a block; `None` for others.
     pub async fn find(&self, hash: &TxHash) -> io::Result<Option<Delivered>> {
-        let Some((position, index)) = self.table().position_of(hash) else { return Ok(None) };
-        let mut stored = self.stored(position).await?;
-        let (mut results, _) = stored.results()?;
-        let at = index as usize;
-        if at >= stored.txs.len() {
-            return Err(interrupted());
-        }
-        let (tx, result) = (stored.txs.swap_remove(at).tx, results.swap_remove(at));
-        Ok(Some(Delivered { height: stored.height, index, tx, result }))
-    }
-
-    /// A block of the file; `None` for other heights.
-    pub(crate) async fn block(&self, height: u64) -> io::Result<Option<StoredBlock>> {
-        let frame = self.table().blocks.frame(height);
-        match frame {
-            Some(frame) => self.stored(frame).await.map(Some),
-            None => Ok(None),
-        }
-    }
-
-    /// The first and the newest block, and whether the node is catching up.
-    pub(crate) fn status(&self) -> (Option<Block>, Option<Block>, bool) {
-        let Table { blocks, catching_up, .. } = &*self.table();
-        (blocks.oldest().or(blocks.newest()).cloned(), blocks.newest().cloned(), *catching_up)
+        self.application().find(hash).await
     }
 
     /// Number and bytes of the transactions in the mempool, and the first `most` of them.
     pub fn waiting(&self, most: usize) -> (usize, usize, Vec<Bytes>) {
-        let table = self.table();
-        let (txs, bytes) = table.mempool.size();
-        (txs, bytes, table.mempool.first(most))
+        let mempool = self.mempool();
+        let (txs, bytes) = mempool.size();
+        (txs, bytes, mempool.first(most))
     }
 
     /// The settings of the node.
-    pub fn settings(&self) -> &Settings {
+    pub(crate) fn settings(&self) -> &Settings {
         &self.shared.settings
     }
 
-    async fn stored(&self, position: u64) -> io::Result<StoredBlock> {
-        let reader = Arc::clone(&self.shared.reader);
-        spawn_blocking(move || reader.block(position)).await.unwrap_or_else(|_| Err(interrupted()))
+    pub(crate) fn application(&self) -> &Application {
+        &self.shared.application
     }
 
-    fn read(&self, tx: &Bytes) -> Result<Candidate, Refusal> {
-        match self.shared.settings.checks {
-            Checks::All => Candidate::read(tx, &self.shared.settings.network),
-            Checks::None => Candidate::trusted(tx),
-        }
-    }
-
-    fn table(&self) -> MutexGuard<'_, Table> {
-        self.shared.table.lock()
+    fn mempool(&self) -> MutexGuard<'_, Mempool> {
+        self.shared.mempool.lock()
     }
 }
 
 /// The hash of a block: SHA-256 over what determines it. The results follow from these and the blocks before.
 fn hash_of(chain_id: &str, height: u64, time: Duration, previous: &str, txs: &[Pending]) -> String {
     let begun = format!("{chain_id}/{height}/{}/{previous}", time.as_nanos());
-    let hasher = txs.iter().fold(Sha256::new_with_prefix(begun), |all, tx| all.chain_update(tx.hash.bytes()));
+    let hashes = txs.iter().map(|pending| pending.candidate.hash);
+    let hasher = hashes.fold(Sha256::new_with_prefix(begun), |all, hash| all.chain_update(hash.bytes()));
     hex::encode(hasher.finalize())
-}
-
-fn interrupted() -> io::Error {
-    io::Error::other("the chain file could not be read")
 }

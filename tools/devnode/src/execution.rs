@@ -5,15 +5,16 @@ use std::{io, time::Duration};
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use mesh_demo::{Moment, RowEvent, Rows, Simulator, Transaction};
+use mesh_demo::{Moment, RowEvent, Simulator, Transaction};
 use mesh_transaction::{Admission, Block, Refusal, SpamRules, TxHash, VALIDATION_FAILED};
 use prost::Message as _;
 use proto_msgs::v2::{Transaction as SignedTransaction, transaction::From as Sender};
-use tendermint_proto::v0_38::abci::{Event, EventAttribute};
+use tendermint_proto::v0_38::abci::{Event, EventAttribute, ResponseFinalizeBlock};
 
 use crate::{
+    answers::refused,
     base::save,
-    stored::{Events, StoredBlock, StoredRules, StoredTx, TxEvents, deflate},
+    stored::{StoredBlock, StoredRules, StoredTx, StoredWork, deflate},
 };
 
 /// Number of blocks between two stored states of the demo network. A restart executes those since the newest again.
@@ -36,30 +37,29 @@ impl Execution {
         previous_hash: &str,
         txs: Vec<(Bytes, Result<Admission, Refusal>)>,
     ) -> io::Result<StoredBlock> {
-        let mut stored = StoredBlock {
-            height: block.height,
-            hash: block.hash.clone(),
-            time_ns: u64::try_from(block.time.as_nanos()).unwrap_or(u64::MAX),
-            previous_hash: previous_hash.to_owned(),
-            txs: txs.into_iter().map(|(tx, admission)| StoredTx::new(tx, admission)).collect(),
-            ..StoredBlock::default()
-        };
+        let mut stored = StoredBlock { previous_hash: previous_hash.to_owned(), ..StoredBlock::new(block) };
+        let mut response = ResponseFinalizeBlock::default();
+        for (tx, admission) in txs {
+            response.tx_results.push(admission.as_ref().err().map(refused).unwrap_or_default());
+            let work = admission.ok().map(|Admission { height, bits }| StoredWork { height, bits });
+            stored.txs.push(StoredTx { tx, has_succeeded: false, work });
+        }
         if let Some(made) = self.simulate(&stored) {
             let rows: Vec<RowEvent> = made.rows.events().collect();
             self.rules = rules_after(self.rules, &rows);
-            let mut events = Events {
-                block: rows.into_iter().map(event).collect(),
-                txs: vec![TxEvents::default(); stored.txs.len()],
-            };
-            let admitted = stored.txs.iter_mut().zip(&mut events.txs).filter(|(tx, _)| tx.is_admitted());
-            for ((tx, events), executed) in admitted.zip(made.executed) {
-                events.events = events_of(&executed.rows);
+            response.events = rows.into_iter().map(event).collect();
+            let admitted = response.tx_results.iter_mut().filter(|result| result.code == 0);
+            for (result, executed) in admitted.zip(made.executed) {
+                result.events = executed.rows.events().map(event).collect();
                 if let Some(failure) = executed.failure {
-                    (tx.code, tx.log) = (VALIDATION_FAILED, failure);
+                    (result.code, result.log) = (VALIDATION_FAILED, failure);
                 }
             }
-            stored.events = deflate(&events.encode_to_vec())?;
         }
+        for (tx, result) in stored.txs.iter_mut().zip(&response.tx_results) {
+            tx.has_succeeded = result.code == 0;
+        }
+        stored.results = deflate(&response.encode_to_vec())?;
         if let Some(demo) = self.demo.as_ref().filter(|_| block.height.is_multiple_of(SAVE_EVERY)) {
             stored.demo = save(demo)?;
         }
@@ -75,14 +75,10 @@ impl Execution {
 
     fn simulate(&mut self, stored: &StoredBlock) -> Option<mesh_demo::Block> {
         let demo = self.demo.as_mut()?;
-        let signed: Vec<SignedTransaction> = stored
-            .txs
-            .iter()
-            .filter(|tx| tx.is_admitted())
-            .map(|tx| SignedTransaction::decode(tx.tx.clone()).unwrap_or_default())
-            .collect();
-        let admitted = stored.txs.iter().filter(|tx| tx.is_admitted());
-        let transactions: Vec<Transaction<'_>> = admitted
+        let read = |tx: &StoredTx| SignedTransaction::decode(tx.tx.clone()).unwrap_or_default();
+        let signed: Vec<SignedTransaction> = stored.admitted().map(read).collect();
+        let transactions: Vec<Transaction<'_>> = stored
+            .admitted()
             .zip(&signed)
             .map(|(tx, signed)| Transaction {
                 hash: TxHash::of(&tx.tx).to_string().to_ascii_lowercase(),
@@ -96,10 +92,6 @@ impl Execution {
         let time_us = i64::try_from(stored.time_ns / 1_000).unwrap_or(i64::MAX);
         Some(demo.decided_block(Moment::from_us(time_us), &stored.hash, &transactions))
     }
-}
-
-fn events_of(rows: &Rows) -> Vec<Event> {
-    rows.events().map(event).collect()
 }
 
 /// A row as an event that `ingest` turns into the row.

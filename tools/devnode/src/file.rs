@@ -6,13 +6,14 @@
 
 use std::{
     fs::{File, OpenOptions, TryLockError},
-    io::{self, BufReader, Read as _},
+    io,
     os::unix::fs::FileExt as _,
     path::Path,
     time::{Duration, Instant},
 };
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use prost::Message;
 
 use crate::{
@@ -30,68 +31,60 @@ const LOCK_WAIT: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(crate) struct BlockFile {
     file: File,
-    length: u64,
+    length: Mutex<u64>,
 }
 
 impl BlockFile {
     /// Creates the file of a chain, synced, in place of any other.
     pub(crate) fn create(path: &Path, base: &Base) -> io::Result<()> {
         let fresh = path.with_extension("new");
-        let mut file = Self { file: File::create(&fresh)?, length: 0 };
-        file.append(&base.stored()?)?;
+        Self { file: File::create(&fresh)?, length: Mutex::new(0) }.push(&base.stored()?)?;
         std::fs::rename(&fresh, path)?;
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
     }
 
-    /// Opens the file of a chain; calls a function with each block and the position of its frame. `None` when there
-    /// is no file, or one of another release.
-    pub(crate) fn open(
-        path: &Path,
-        mut each: impl FnMut(StoredBlock, u64),
-    ) -> io::Result<Option<(Self, Base)>> {
+    /// Opens the file of a chain and reads its base. `None` when there is no file, or one of another release.
+    pub(crate) fn open(path: &Path) -> io::Result<Option<(Self, Base)>> {
         let file = match OpenOptions::new().read(true).write(true).open(path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error),
         };
         lock(&file)?;
-        let mut reader = BufReader::with_capacity(1 << 20, &file);
-        let Some((message, mut length)) = frame(&mut reader)? else { return Ok(None) };
-        let Some(base) = StoredBase::decode(message).ok().and_then(Base::read) else { return Ok(None) };
-        while let Some((message, bytes)) = frame(&mut reader)? {
+        let Some(message) = frame(&file, 0)? else { return Ok(None) };
+        let length = Mutex::new(end_of(0, &message));
+        let base = StoredBase::decode(message).ok().and_then(Base::read);
+        Ok(base.map(|base| (Self { file, length }, base)))
+    }
+
+    /// Calls a function with each block and the position of its frame; cuts off an incomplete last one.
+    pub(crate) fn read(&self, mut each: impl FnMut(StoredBlock, u64)) -> io::Result<()> {
+        let mut length = self.length.lock();
+        while let Some(message) = frame(&self.file, *length)? {
+            let end = end_of(*length, &message);
             let Ok(block) = StoredBlock::decode(message) else { break };
-            each(block, length);
-            length += bytes;
+            each(block, *length);
+            *length = end;
         }
-        let file_length = file.metadata()?.len();
-        if file_length > length {
-            tracing::warn!(
-                bytes = file_length - length,
-                "cut off an incomplete block at the end of the chain file"
-            );
-            file.set_len(length)?;
+        let file_length = self.file.metadata()?.len();
+        if file_length > *length {
+            let bytes = file_length - *length;
+            tracing::warn!(bytes, "cut off an incomplete block at the end of the chain file");
+            self.file.set_len(*length)?;
         }
-        Ok(Some((Self { file, length }, base)))
+        Ok(())
     }
 
     /// Appends a block, syncs it and returns the position of its frame. After an error the file is unchanged.
-    pub(crate) fn push(&mut self, block: &StoredBlock) -> io::Result<u64> {
-        self.append(block)
-    }
-
-    /// A second handle, read-only.
-    pub(crate) fn reader(&self) -> io::Result<BlockReader> {
-        Ok(BlockReader { file: self.file.try_clone()? })
-    }
-
-    fn append(&mut self, message: &impl Message) -> io::Result<u64> {
+    pub(crate) fn push(&self, message: &impl Message) -> io::Result<u64> {
         let message = message.encode_to_vec();
         let length = u32::try_from(message.len()).ok().filter(|length| *length <= LONGEST_FRAME);
         let length = length.ok_or_else(|| io::Error::other("the block is too long for the chain file"))?;
         let crc = crc32fast::hash(&message);
         let frame = [&length.to_le_bytes()[..], &crc.to_le_bytes(), &message].concat();
-        let at = self.length;
+        let mut end = self.length.lock();
+        let at = *end;
         let written = self.file.write_all_at(&frame, at).and_then(|()| self.file.sync_data());
         if let Err(error) = written {
             // A rest that cannot be cut off now is cut off when the file is opened, or overwritten by the
@@ -99,60 +92,42 @@ impl BlockFile {
             let _ = self.file.set_len(at);
             return Err(error);
         }
-        self.length += frame.len() as u64;
+        *end += frame.len() as u64;
         Ok(at)
     }
-}
 
-/// Reads single blocks.
-#[derive(Debug)]
-pub(crate) struct BlockReader {
-    file: File,
-}
-
-impl BlockReader {
     /// The block of a frame.
     pub(crate) fn block(&self, at: u64) -> io::Result<StoredBlock> {
-        let mut head = [0; FRAME_HEAD];
-        self.file.read_exact_at(&mut head, at)?;
-        let spoilt = || io::Error::new(io::ErrorKind::InvalidData, "the chain file is damaged");
-        let (length, crc) = head_of(head).ok_or_else(spoilt)?;
-        let mut message = vec![0; length];
-        self.file.read_exact_at(&mut message, at + FRAME_HEAD as u64)?;
-        if crc32fast::hash(&message) != crc {
-            return Err(spoilt());
-        }
-        StoredBlock::decode(Bytes::from(message)).map_err(|_| spoilt())
+        let block = frame(&self.file, at)?.and_then(|message| StoredBlock::decode(message).ok());
+        block.ok_or_else(|| io::Error::new(io::ErrorKind::InvalidData, "the chain file is damaged"))
     }
 }
 
-/// The next complete frame and its length; `None` at the end or at an incomplete frame.
-fn frame(reader: &mut impl io::Read) -> io::Result<Option<(Bytes, u64)>> {
-    let mut head = [0; FRAME_HEAD];
-    if !fill(reader, &mut head)? {
-        return Ok(None);
-    }
-    let Some((length, crc)) = head_of(head) else { return Ok(None) };
-    let mut message = Vec::new();
-    reader.take(length as u64).read_to_end(&mut message)?;
-    if message.len() < length || crc32fast::hash(&message) != crc {
-        return Ok(None);
-    }
-    Ok(Some((Bytes::from(message), (FRAME_HEAD + length) as u64)))
-}
-
-fn head_of(head: [u8; FRAME_HEAD]) -> Option<(usize, u32)> {
-    let [a, b, c, d, crc @ ..] = head;
-    let length = u32::from_le_bytes([a, b, c, d]);
-    (length <= LONGEST_FRAME).then_some((length as usize, u32::from_le_bytes(crc)))
-}
-
-fn fill(reader: &mut impl io::Read, buffer: &mut [u8]) -> io::Result<bool> {
-    match reader.read_exact(buffer) {
+/// The message of the frame at a position; `None` when there is no complete frame.
+fn frame(file: &File, at: u64) -> io::Result<Option<Bytes>> {
+    let fill = |buffer: &mut [u8], at| match file.read_exact_at(buffer, at) {
         Ok(()) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
         Err(error) => Err(error),
+    };
+    let mut head = [0; FRAME_HEAD];
+    if !fill(&mut head, at)? {
+        return Ok(None);
     }
+    let [a, b, c, d, crc @ ..] = head;
+    let length = u32::from_le_bytes([a, b, c, d]);
+    if length > LONGEST_FRAME {
+        return Ok(None);
+    }
+    let mut message = vec![0; length as usize];
+    let is_read = fill(&mut message, at + FRAME_HEAD as u64)?;
+    let is_complete = is_read && crc32fast::hash(&message) == u32::from_le_bytes(crc);
+    Ok(is_complete.then(|| Bytes::from(message)))
+}
+
+/// The position after the frame of a message.
+fn end_of(at: u64, message: &Bytes) -> u64 {
+    at + (FRAME_HEAD + message.len()) as u64
 }
 
 fn lock(file: &File) -> io::Result<()> {
@@ -179,8 +154,7 @@ mod tests {
     use crate::stored::StoredTx;
 
     fn stored(height: u64) -> StoredBlock {
-        let tx =
-            StoredTx { tx: Bytes::from(vec![7; height as usize * 100]), code: 89, ..StoredTx::default() };
+        let tx = StoredTx { tx: Bytes::from(vec![7; height as usize * 100]), ..StoredTx::default() };
         StoredBlock {
             height,
             time_ns: 1_700_000_000_123_456_000 + height,
@@ -190,24 +164,23 @@ mod tests {
     }
 
     fn open(path: &Path) -> (BlockFile, Vec<(StoredBlock, u64)>) {
-        let mut blocks = Vec::new();
-        let opened = BlockFile::open(path, |block, at| blocks.push((block, at))).unwrap();
-        (opened.unwrap().0, blocks)
+        let (mut blocks, file) = (Vec::new(), BlockFile::open(path).unwrap().unwrap().0);
+        file.read(|block, at| blocks.push((block, at))).unwrap();
+        (file, blocks)
     }
 
     #[test]
     fn a_file_is_read_again_and_a_tail_torn_at_any_byte_is_cut_off() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("blocks");
-        assert!(BlockFile::open(&path, |_, _| {}).unwrap().is_none());
+        assert!(BlockFile::open(&path).unwrap().is_none());
         BlockFile::create(&path, &Base::empty("net-1", SpamRules::default())).unwrap();
-        let (mut file, blocks) = open(&path);
+        let (file, blocks) = open(&path);
         assert_eq!(blocks, []);
         let positions: Vec<u64> = (1..=2).map(|height| file.push(&stored(height)).unwrap()).collect();
-        let reader = file.reader().unwrap();
-        assert_eq!(reader.block(positions[1]).unwrap(), stored(2));
-        reader.block(positions[1] + 1).unwrap_err();
-        drop((file, reader));
+        assert_eq!(file.block(positions[1]).unwrap(), stored(2));
+        file.block(positions[1] + 1).unwrap_err();
+        drop(file);
         assert_eq!(open(&path).1, [(stored(1), positions[0]), (stored(2), positions[1])]);
 
         let second = positions[1];
@@ -221,7 +194,7 @@ mod tests {
         }
         for bytes in damaged {
             std::fs::write(&path, bytes).unwrap();
-            let (mut file, blocks) = open(&path);
+            let (file, blocks) = open(&path);
             assert_eq!(blocks.len(), 1);
             assert_eq!(file.push(&stored(3)).unwrap(), second);
             drop(file);

@@ -5,8 +5,7 @@
 //! next block. A block, its results and the rows that it causes (as events) are stored in a file before they are
 //! announced; the [`Base`] of that file is the block that the chain continues.
 //!
-//! Also the [`Application`] of a real node, which checks and executes by the same rules and stores in the same file
-//! format what CometBFT decides.
+//! The [`Application`] checks, executes and stores; a real CometBFT uses it over ABCI.
 
 mod abci;
 mod accept;
@@ -21,20 +20,19 @@ mod execution;
 mod file;
 mod mempool;
 mod node;
-mod open;
 mod port;
+mod positions;
 mod rpc;
 mod server;
 mod settings;
 mod stored;
 mod subscription;
-mod table;
 
 pub use abci::serve_application;
-pub use application::{Application, ApplicationError};
+pub use application::{Application, Delivered};
 pub use base::Base;
 pub use broadcasts::received;
-pub use chain::{Chain, Delivered};
+pub use chain::Chain;
 pub use chain_file::ChainFile;
 pub use mempool::BroadcastError;
 pub use node::DevNode;

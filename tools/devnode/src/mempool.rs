@@ -1,10 +1,10 @@
 //! The mempool: transactions that wait for a block, and the cache of recent hashes. Order and texts of the
 //! refusals are CometBFT's.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use bytes::Bytes;
-use mesh_transaction::TxHash;
+use mesh_transaction::{Candidate, TxHash};
 
 use crate::settings::Limits;
 
@@ -15,19 +15,8 @@ pub enum BroadcastError {
     #[error("endpoint is closed while node is catching up")]
     CatchingUp,
     /// The mempool is full.
-    #[error(
-        "mempool is full: number of txs {txs} (max: {most_txs}), total txs bytes {bytes} (max: {most_bytes})"
-    )]
-    Full {
-        /// Number of transactions that wait.
-        txs: usize,
-        /// Limit of their number.
-        most_txs: usize,
-        /// Their bytes.
-        bytes: usize,
-        /// Limit of their bytes.
-        most_bytes: usize,
-    },
+    #[error("mempool is full: {0}")]
+    Full(String),
     /// The transaction is too large.
     #[error("Tx too large. Max size is {most}, but got {actual}")]
     TooLarge {
@@ -39,9 +28,6 @@ pub enum BroadcastError {
     /// Its hash is in the cache.
     #[error("tx already exists in cache")]
     Cached,
-    /// Too many commit calls wait.
-    #[error("max_subscription_clients {0} reached")]
-    Commits(usize),
     /// A commit call timed out; the transaction may still be included in a block.
     #[error("timed out waiting for tx to be included in a block")]
     TimedOut,
@@ -53,8 +39,8 @@ pub enum BroadcastError {
 /// A transaction that waits for a block.
 #[derive(Clone, Debug)]
 pub(crate) struct Pending {
-    pub(crate) hash: TxHash,
     pub(crate) tx: Bytes,
+    pub(crate) candidate: Candidate,
 }
 
 /// The waiting transactions in the order of their arrival, and the cache of recent hashes.
@@ -68,7 +54,7 @@ pub(crate) struct Mempool {
 
 impl Mempool {
     pub(crate) fn new(limits: Limits) -> Self {
-        Self { limits, waiting: VecDeque::new(), bytes: 0, cache: Cache::new(limits.cache) }
+        Self { limits, waiting: VecDeque::new(), bytes: 0, cache: Cache::default() }
     }
 
     /// Admits a transaction to its check, and adds its hash to the cache.
@@ -77,19 +63,23 @@ impl Mempool {
         if bytes > self.limits.tx_bytes {
             return Err(BroadcastError::TooLarge { most: self.limits.tx_bytes, actual: bytes });
         }
-        if self.cache.push(hash) { Ok(()) } else { Err(BroadcastError::Cached) }
+        if self.cache.push(hash, self.limits.cache) { Ok(()) } else { Err(BroadcastError::Cached) }
     }
 
-    /// Adds a transaction that passed its check. When the mempool has filled up meanwhile, it is dropped and
-    /// false returned, though its sender gets a success, as in CometBFT.
-    pub(crate) fn keep(&mut self, pending: Pending) -> bool {
-        if self.room_for(pending.tx.len()).is_err() {
-            self.cache.remove(&pending.hash);
-            return false;
+    /// Whether the mempool has filled up during a check. The transaction is then dropped, though its sender gets a
+    /// success, as in CometBFT.
+    pub(crate) fn has_filled_up(&mut self, hash: &TxHash, bytes: usize) -> bool {
+        let is_full = self.room_for(bytes).is_err();
+        if is_full {
+            self.cache.remove(hash);
         }
+        is_full
+    }
+
+    /// Adds a transaction that passed its check.
+    pub(crate) fn keep(&mut self, pending: Pending) {
         self.bytes += pending.tx.len();
         self.waiting.push_back(pending);
-        true
     }
 
     /// Removes the hash of a transaction that failed its check, so that it can be sent again.
@@ -114,19 +104,17 @@ impl Mempool {
     pub(crate) fn settle(
         &mut self,
         delivered: &HashMap<TxHash, bool>,
-        mut is_valid: impl FnMut(&TxHash) -> bool,
+        mut is_valid: impl FnMut(&Candidate) -> bool,
     ) {
-        let waiting = std::mem::take(&mut self.waiting);
-        for pending in waiting {
-            match delivered.get(&pending.hash) {
-                None if is_valid(&pending.hash) => {
-                    self.waiting.push_back(pending);
-                    continue;
-                }
-                Some(true) => {
-                    self.cache.push(pending.hash);
-                }
-                None | Some(false) => self.refuse(&pending.hash),
+        for pending in std::mem::take(&mut self.waiting) {
+            let hash = &pending.candidate.hash;
+            let outcome = delivered.get(hash);
+            if outcome.is_none() && is_valid(&pending.candidate) {
+                self.waiting.push_back(pending);
+                continue;
+            }
+            if outcome != Some(&true) {
+                self.refuse(hash);
             }
             self.bytes -= pending.tx.len();
         }
@@ -143,52 +131,42 @@ impl Mempool {
     }
 
     fn room_for(&self, bytes: usize) -> Result<(), BroadcastError> {
-        let Limits { mempool_txs: most_txs, mempool_bytes: most_bytes, .. } = self.limits;
-        if self.waiting.len() >= most_txs || bytes.saturating_add(self.bytes) > most_bytes {
-            return Err(BroadcastError::Full {
-                txs: self.waiting.len(),
-                most_txs,
-                bytes: self.bytes,
-                most_bytes,
-            });
+        let Limits { mempool_txs, mempool_bytes, .. } = self.limits;
+        let (txs, present) = self.size();
+        if txs < mempool_txs && bytes.saturating_add(present) <= mempool_bytes {
+            return Ok(());
         }
-        Ok(())
+        Err(BroadcastError::Full(format!(
+            "number of txs {txs} (max: {mempool_txs}), total txs bytes {present} (max: {mempool_bytes})"
+        )))
     }
 }
 
-/// A bounded set of hashes that evicts the least recently used.
-#[derive(Debug)]
+/// A bounded set of hashes that evicts the oldest.
+#[derive(Debug, Default)]
 struct Cache {
-    most: usize,
-    clock: u64,
-    last_used: HashMap<TxHash, u64>,
-    order: BTreeMap<u64, TxHash>,
+    hashes: HashSet<TxHash>,
+    order: VecDeque<TxHash>,
 }
 
 impl Cache {
-    fn new(most: usize) -> Self {
-        Self { most, clock: 0, last_used: HashMap::new(), order: BTreeMap::new() }
-    }
-
-    /// Adds a hash or marks it as used now; returns whether it is new.
-    fn push(&mut self, hash: TxHash) -> bool {
-        self.clock += 1;
-        let before = self.last_used.insert(hash, self.clock);
-        if let Some(before) = before {
-            self.order.remove(&before);
+    /// Adds a hash to a cache of `most`; returns whether it is new.
+    fn push(&mut self, hash: TxHash, most: usize) -> bool {
+        let is_new = self.hashes.insert(hash);
+        if is_new {
+            self.order.push_back(hash);
         }
-        self.order.insert(self.clock, hash);
-        if self.last_used.len() > self.most
-            && let Some((_, oldest)) = self.order.pop_first()
+        if self.order.len() > most
+            && let Some(oldest) = self.order.pop_front()
         {
-            self.last_used.remove(&oldest);
+            self.hashes.remove(&oldest);
         }
-        before.is_none()
+        is_new
     }
 
     fn remove(&mut self, hash: &TxHash) {
-        if let Some(at) = self.last_used.remove(hash) {
-            self.order.remove(&at);
+        if self.hashes.remove(hash) {
+            self.order.retain(|known| known != hash);
         }
     }
 }
@@ -203,81 +181,48 @@ mod tests {
 
     fn pending(name: &'static str, bytes: usize) -> Pending {
         let tx = Bytes::from(name.as_bytes().repeat(bytes / name.len()));
-        Pending { hash: TxHash::of(&tx), tx }
+        let candidate = Candidate { hash: TxHash::of(&tx), party: String::new(), proof: None };
+        Pending { tx, candidate }
     }
 
-    fn add(mempool: &mut Mempool, pending: &Pending) -> Result<(), BroadcastError> {
-        mempool.enter(pending.hash, pending.tx.len())?;
-        assert!(mempool.keep(pending.clone()));
-        Ok(())
+    fn enter(mempool: &mut Mempool, pending: &Pending) -> Result<(), BroadcastError> {
+        mempool.enter(pending.candidate.hash, pending.tx.len())
     }
 
-    #[test]
-    fn what_has_no_room_is_too_large_or_was_seen_is_turned_away_in_this_order() {
-        let mut mempool = Mempool::new(limits());
-        let first = pending("a", 50);
-        add(&mut mempool, &first).unwrap();
-        // At exactly its bound the pool still has room, so the cache answers.
-        assert_eq!(add(&mut mempool, &first), Err(BroadcastError::Cached));
-        assert_eq!(
-            add(&mut mempool, &pending("b", 61)).unwrap_err().to_string(),
-            "mempool is full: number of txs 1 (max: 3), total txs bytes 50 (max: 100)"
-        );
-        let mut empty = Mempool::new(limits());
-        assert_eq!(
-            add(&mut empty, &pending("b", 61)).unwrap_err().to_string(),
-            "Tx too large. Max size is 60, but got 61"
-        );
-        for name in ["b", "c"] {
-            add(&mut mempool, &pending(name, 10)).unwrap();
-        }
-        let full = BroadcastError::Full { txs: 3, most_txs: 3, bytes: 70, most_bytes: 100 };
-        assert_eq!(add(&mut mempool, &pending("b", 10)), Err(full));
-    }
-
-    #[test]
-    fn refused_transactions_can_be_sent_again_unless_they_are_kept() {
-        let tx = pending("a", 10);
-        for keep_refused in [false, true] {
-            let mut mempool = Mempool::new(Limits { keep_refused, ..limits() });
-            mempool.enter(tx.hash, 10).unwrap();
-            assert_eq!(mempool.enter(tx.hash, 10), Err(BroadcastError::Cached));
-            mempool.refuse(&tx.hash);
-            assert_eq!(mempool.enter(tx.hash, 10).is_err(), keep_refused);
-        }
+    fn add(mempool: &mut Mempool, pending: &Pending) {
+        enter(mempool, pending).unwrap();
+        mempool.keep(pending.clone());
     }
 
     #[test]
     fn a_block_takes_what_fits_and_leaves_the_rest() {
         let mut mempool = Mempool::new(limits());
         let all = [pending("a", 30), pending("b", 20), pending("c", 1)];
-        all.iter().for_each(|tx| add(&mut mempool, tx).unwrap());
-        let reaped = mempool.reap();
-        assert_eq!(reaped.iter().map(|tx| tx.hash).collect::<Vec<_>>(), [all[0].hash, all[1].hash]);
-        let delivered = HashMap::from([(all[0].hash, true), (all[1].hash, false)]);
-        mempool.settle(&delivered, |_| true);
-        assert_eq!(mempool.size(), (1, 1));
-        assert_eq!(mempool.first(9), [all[2].tx.clone()]);
-        assert_eq!(mempool.enter(all[0].hash, 30), Err(BroadcastError::Cached));
-        mempool.enter(all[1].hash, 20).unwrap();
+        all.iter().for_each(|tx| add(&mut mempool, tx));
+        let [a, b, c] = all.each_ref().map(|tx| tx.candidate.hash);
+        assert_eq!(mempool.reap().iter().map(|tx| tx.candidate.hash).collect::<Vec<_>>(), [a, b]);
+        mempool.settle(&HashMap::from([(a, true), (b, false)]), |candidate| candidate.hash == c);
+        assert_eq!((mempool.size(), mempool.first(9)), ((1, 1), vec![all[2].tx.clone()]));
+        assert_eq!(enter(&mut mempool, &all[0]), Err(BroadcastError::Cached));
+        enter(&mut mempool, &all[1]).unwrap();
         // Transactions that are no longer valid are removed.
         mempool.settle(&HashMap::new(), |_| false);
         assert_eq!(mempool.size(), (0, 0));
-        mempool.enter(all[2].hash, 1).unwrap();
+        enter(&mut mempool, &all[2]).unwrap();
         // A transaction larger than a block's limit gets a block of its own.
         let mut mempool = Mempool::new(limits());
-        add(&mut mempool, &pending("d", 60)).unwrap();
-        add(&mut mempool, &pending("e", 1)).unwrap();
+        add(&mut mempool, &pending("d", 60));
+        add(&mut mempool, &pending("e", 1));
         assert_eq!(mempool.reap().len(), 1);
     }
 
     #[test]
-    fn the_cache_is_bounded_and_forgets_the_longest_unseen() {
-        let mut cache = Cache::new(2);
+    fn the_cache_is_bounded_and_evicts_the_oldest() {
+        let mut cache = Cache::default();
         let [a, b, c] = ["a", "b", "c"].map(|name| TxHash::of(name.as_bytes()));
-        assert!(cache.push(a) && cache.push(b) && !cache.push(a) && cache.push(c));
-        assert!(!cache.push(a));
-        assert!(cache.push(b), "it was forgotten");
-        assert_eq!((cache.last_used.len(), cache.order.len()), (2, 2));
+        assert!(cache.push(a, 2) && cache.push(b, 2) && !cache.push(a, 2) && cache.push(c, 2));
+        assert!(cache.push(a, 2) && !cache.push(c, 2));
+        cache.remove(&c);
+        assert!(cache.push(c, 2) && !cache.push(a, 2));
     }
 }

@@ -3,14 +3,13 @@
 use std::{io, net::SocketAddr, time::Duration};
 
 use tokio::{
-    net::{TcpListener, TcpSocket},
+    net::TcpListener,
     task::JoinHandle,
     time::{Instant, sleep},
 };
 
 use crate::{chain::Chain, server::serve, settings::Settings};
 
-const BACKLOG: u32 = 1024;
 /// How long to retry while the port is in use, as by connections of the previous process.
 const BIND_PATIENCE: Duration = Duration::from_secs(5);
 const BIND_PAUSE: Duration = Duration::from_millis(50);
@@ -61,9 +60,7 @@ impl Drop for DevNode {
 async fn bind(listen: SocketAddr) -> io::Result<TcpListener> {
     let deadline = Instant::now() + BIND_PATIENCE;
     loop {
-        let socket = if listen.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-        socket.set_reuseaddr(true)?;
-        match socket.bind(listen).and_then(|()| socket.listen(BACKLOG)) {
+        match TcpListener::bind(listen).await {
             Err(error) if error.kind() == io::ErrorKind::AddrInUse && Instant::now() < deadline => {
                 sleep(BIND_PAUSE).await;
             }

@@ -27,22 +27,3 @@ impl ReservedPort {
         self.address
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use tokio::net::TcpStream;
-
-    use super::*;
-
-    #[tokio::test]
-    async fn one_after_the_other_can_listen_and_in_between_nobody_answers() {
-        let port = ReservedPort::take().unwrap();
-        for _ in 0..2 {
-            let refused = TcpStream::connect(port.address()).await.unwrap_err();
-            assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
-            let listener = std::net::TcpListener::bind(port.address()).unwrap();
-            TcpStream::connect(port.address()).await.unwrap();
-            drop(listener);
-        }
-    }
-}

@@ -1,12 +1,13 @@
 //! The methods of the RPC: parameters in, result or error out.
 
-use mesh_transaction::TxHash;
+use mesh_transaction::{Refusal, TxHash};
 use serde_json::{Value, json};
 
 use crate::{
     answers,
-    call::{Answer, Params, Posted, RpcError},
+    call::{Call, RpcError},
     chain::Chain,
+    mempool::BroadcastError::{self, Cached, Full, TooLarge},
     stored::StoredBlock,
 };
 
@@ -14,78 +15,43 @@ use crate::{
 const USUAL_PAGE: i64 = 30;
 const GREATEST_PAGE: i64 = 100;
 
-/// The methods with the names of their positional parameters.
-const METHODS: &[(&str, &[&str])] = &[
-    ("health", &[]),
-    ("status", &[]),
-    ("broadcast_tx_async", &["tx"]),
-    ("broadcast_tx_sync", &["tx"]),
-    ("broadcast_tx_commit", &["tx"]),
-    ("check_tx", &["tx"]),
-    ("tx", &["hash", "prove"]),
-    ("block", &["height"]),
-    ("block_results", &["height"]),
-    ("unconfirmed_txs", &["limit"]),
-    ("num_unconfirmed_txs", &[]),
-];
-
-/// The names of a method's parameters; `None` when there is no such method.
-pub(crate) fn parameters(method: &str) -> Option<&'static [&'static str]> {
-    METHODS.iter().find(|(name, _)| *name == method).map(|(_, parameters)| *parameters)
-}
-
-/// The names of all methods.
-pub(crate) fn methods() -> impl Iterator<Item = &'static str> {
-    METHODS.iter().map(|(name, _)| *name)
-}
-
-/// Answers a posted call; `None` for a notification.
-pub(crate) async fn answer(chain: &Chain, address: &str, mut posted: Posted) -> Option<Answer> {
-    let id = posted.id.take().filter(|id| !id.is_null())?;
-    let outcome = match parameters(&posted.method) {
-        None => Err(RpcError::method_not_found()),
-        Some(names) => match posted.params(names) {
-            Ok(params) => call(chain, address, &posted.method, &params).await,
-            Err(error) => Err(error),
-        },
-    };
-    Some(Answer::new(Some(id), outcome))
-}
-
-/// Calls a method. `address` is where this node answers.
-pub(crate) async fn call(
-    chain: &Chain,
-    address: &str,
-    method: &str,
-    params: &Params,
-) -> Result<Value, RpcError> {
-    match method {
+/// Executes a call. `address` is where this node answers.
+pub(crate) async fn execute(chain: &Chain, address: &str, call: &Call) -> Result<Value, RpcError> {
+    match &*call.method {
         "health" => Ok(json!({})),
-        "status" => Ok(status(chain, address)),
+        "status" => {
+            let (oldest, newest) = chain.application().bounds();
+            let chain_id = chain.application().chain_id();
+            Ok(answers::status(chain_id, address, oldest.as_ref(), newest.as_ref(), chain.is_catching_up()))
+        }
         "broadcast_tx_async" => {
             // The result of the check is not part of this answer.
-            let (hash, _) = broadcast(chain, method, params).await?;
+            let (hash, _) = broadcast(chain, call).await?;
             Ok(answers::broadcast(&hash, None))
         }
         "broadcast_tx_sync" => {
-            let (hash, refusal) = broadcast(chain, method, params).await?;
+            let (hash, refusal) = broadcast(chain, call).await?;
             Ok(answers::broadcast(&hash, refusal.as_ref()))
         }
         "broadcast_tx_commit" => {
-            let outcome = chain.broadcast_commit(params.bytes("tx")?).await;
-            let (hash, outcome) = outcome.map_err(|turned| RpcError::internal(&commit_error(&turned)))?;
+            let outcome = chain.broadcast_commit(call.bytes("tx")?).await;
+            let (hash, outcome) = outcome.map_err(|error| RpcError::internal(&commit_error(&error)))?;
             Ok(answers::commit(&hash, &outcome))
         }
-        "check_tx" => Ok(answers::checked(chain.check(&params.bytes("tx")?).err().as_ref())),
-        "tx" => tx(chain, params).await,
-        "block" => Ok(answers::block(&chain.settings().network.chain_id, &block(chain, params).await?)),
+        "check_tx" => {
+            let application = chain.application();
+            let judged = application.read(&call.bytes("tx")?).and_then(|tx| application.judge(&tx));
+            Ok(answers::checked(judged.err().as_ref()))
+        }
+        "tx" => tx(chain, call).await,
+        "block" => Ok(answers::block(chain.application().chain_id(), &block(chain, call).await?)),
         "block_results" => {
-            let stored = block(chain, params).await?;
-            let (results, events) = stored.results().map_err(|error| RpcError::internal(&error))?;
-            Ok(answers::block_results(stored.height, &results, &events))
+            let stored = block(chain, call).await?;
+            let response = stored.results().map_err(|error| RpcError::internal(&error))?;
+            Ok(answers::block_results(stored.height, &response))
         }
         "unconfirmed_txs" => {
-            let limit = params.number("limit")?.filter(|limit| *limit > 0).unwrap_or(USUAL_PAGE);
+            let limit = call.number("limit")?.filter(|limit| *limit > 0).unwrap_or(USUAL_PAGE);
             let (total, bytes, txs) = chain.waiting(limit.min(GREATEST_PAGE).unsigned_abs() as usize);
             Ok(answers::waiting(total, bytes, Some(&txs)))
         }
@@ -93,35 +59,24 @@ pub(crate) async fn call(
             let (total, bytes, _) = chain.waiting(0);
             Ok(answers::waiting(total, bytes, None))
         }
-        _ => Err(RpcError::method_not_found()),
+        _ => Err(RpcError::METHOD_NOT_FOUND),
     }
 }
 
-async fn broadcast(
-    chain: &Chain,
-    method: &str,
-    params: &Params,
-) -> Result<(TxHash, Option<mesh_transaction::Refusal>), RpcError> {
-    chain.broadcast(method, params.bytes("tx")?).await.map_err(|error| RpcError::internal(&error))
+async fn broadcast(chain: &Chain, call: &Call) -> Result<(TxHash, Option<Refusal>), RpcError> {
+    chain.broadcast(&call.method, call.bytes("tx")?).await.map_err(|error| RpcError::internal(&error))
 }
 
 /// The error text of a commit call: CometBFT prefixes some texts with the failing call.
-fn commit_error(turned: &crate::BroadcastError) -> String {
-    use crate::BroadcastError::{Cached, Full, TooLarge};
-    match turned {
-        Cached | Full { .. } | TooLarge { .. } => format!("error on broadcastTxCommit: {turned}"),
-        _ => turned.to_string(),
+fn commit_error(error: &BroadcastError) -> String {
+    match error {
+        Cached | Full(_) | TooLarge { .. } => format!("error on broadcastTxCommit: {error}"),
+        _ => error.to_string(),
     }
 }
 
-fn status(chain: &Chain, address: &str) -> Value {
-    let (oldest, newest, catching_up) = chain.status();
-    let chain_id = &chain.settings().network.chain_id;
-    answers::status(chain_id, address, oldest.as_ref(), newest.as_ref(), catching_up)
-}
-
-async fn tx(chain: &Chain, params: &Params) -> Result<Value, RpcError> {
-    let bytes = params.bytes("hash")?;
+async fn tx(chain: &Chain, call: &Call) -> Result<Value, RpcError> {
+    let bytes = call.bytes("hash")?;
     let not_found = || RpcError::internal(&format!("tx ({}) not found", hex::encode_upper(&bytes)));
     let hash: [u8; 32] = bytes.as_ref().try_into().map_err(|_| not_found())?;
     let hash = TxHash::from(hash);
@@ -130,10 +85,11 @@ async fn tx(chain: &Chain, params: &Params) -> Result<Value, RpcError> {
 }
 
 /// The block of the height that is asked for, else the newest one.
-async fn block(chain: &Chain, params: &Params) -> Result<StoredBlock, RpcError> {
-    let (oldest, newest, _) = chain.status();
-    let (oldest, newest) = (oldest.map_or(0, |block| block.height), newest.map_or(0, |block| block.height));
-    let height = match params.number("height")? {
+async fn block(chain: &Chain, call: &Call) -> Result<StoredBlock, RpcError> {
+    let (oldest, newest) = chain.application().bounds();
+    let newest = newest.map_or(0, |block| block.height);
+    let oldest = oldest.map_or(newest, |block| block.height);
+    let height = match call.number("height")? {
         None => newest,
         Some(height @ ..=0) => {
             return Err(RpcError::internal(&format!("height must be greater than 0, but got {height}")));
@@ -145,7 +101,7 @@ async fn block(chain: &Chain, params: &Params) -> Result<StoredBlock, RpcError> 
         }
         Some(height) => height.unsigned_abs(),
     };
-    let block = chain.block(height).await.map_err(|error| RpcError::internal(&error))?;
+    let block = chain.application().block(height).await.map_err(|error| RpcError::internal(&error))?;
     block.ok_or_else(|| {
         RpcError::internal(&format!("height {height} is not available, lowest height is {oldest}"))
     })

@@ -4,19 +4,21 @@
 use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http::{Method, Request, Response, StatusCode, header};
+use http::{Request, Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use parking_lot::Mutex;
+use serde_json::Value;
 use tokio::{
     net::{TcpListener, TcpStream},
     time::timeout,
 };
+use tokio_tungstenite::tungstenite::handshake::server::create_response_with_body;
 
 use crate::{
     accept::accept,
-    call::{Answer, Body, Params, RpcError, URI_ID},
+    call::{self, Call, RpcError},
     chain::Chain,
     rpc, subscription,
 };
@@ -45,15 +47,17 @@ async fn connection(stream: TcpStream, chain: &Chain, address: &str) {
     let service = service_fn(|mut request| {
         let upgrade = &upgrade;
         async move {
-            let is_asked = request.uri().path() == "/websocket";
-            let Some(headers) = subscription::accept(request.headers()).filter(|_| is_asked) else {
-                return Ok::<_, Infallible>(answer(request, chain, address).await);
+            let accepted = match request.uri().path() {
+                "/websocket" => create_response_with_body(&request, Full::default).ok(),
+                _ => None,
             };
-            *upgrade.lock() = Some(hyper::upgrade::on(&mut request));
-            let mut reply = Response::new(Full::default());
-            *reply.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-            *reply.headers_mut() = headers;
-            Ok(reply)
+            Ok::<_, Infallible>(match accepted {
+                Some(reply) => {
+                    *upgrade.lock() = Some(hyper::upgrade::on(&mut request));
+                    reply
+                }
+                None => answer(request, chain, address).await,
+            })
         }
     });
     let serving = http1::Builder::new()
@@ -68,53 +72,40 @@ async fn connection(stream: TcpStream, chain: &Chain, address: &str) {
     if let Some(upgrade) = upgrade
         && let Ok(upgraded) = upgrade.await
     {
-        subscription::serve(upgraded, chain, address).await;
+        subscription::serve(upgraded, chain).await;
     }
 }
 
 async fn answer(request: Request<Incoming>, chain: &Chain, address: &str) -> Reply {
-    let path = request.uri().path().trim_matches('/').to_owned();
-    if path.is_empty() {
-        return match *request.method() {
-            Method::POST => posted(request.into_body(), chain, address).await,
-            _ => listing(),
-        };
+    let method = request.uri().path().trim_matches('/').to_owned();
+    if method.is_empty() {
+        return posted(request.into_body(), chain, address).await;
     }
-    if rpc::parameters(&path).is_none() {
-        return reply(StatusCode::NOT_FOUND, "text/plain; charset=utf-8", "404 page not found\n");
-    }
-    let params = Params::of_query(request.uri().query());
-    let outcome = rpc::call(chain, address, &path, &params).await;
-    let status = if outcome.is_ok() { StatusCode::OK } else { StatusCode::INTERNAL_SERVER_ERROR };
-    json(status, &Answer::new(Some(URI_ID.into()), outcome))
+    let (id, outcome) = match Call::of_uri(&method, request.uri().query()) {
+        Ok(call) => (call.id.clone(), rpc::execute(chain, address, &call).await),
+        Err(error) => (Value::Null, Err(error)),
+    };
+    let status = match &outcome {
+        Ok(_) => StatusCode::OK,
+        Err(error) if *error == RpcError::METHOD_NOT_FOUND => StatusCode::NOT_FOUND,
+        Err(_) => StatusCode::INTERNAL_SERVER_ERROR,
+    };
+    reply(status, &id, &outcome)
 }
 
 /// Answers a POST. A failed method is an error object with HTTP status 200, as in CometBFT.
 async fn posted(body: Incoming, chain: &Chain, address: &str) -> Reply {
+    let refused = |status, error| reply(status, &Value::Null, &Err(error));
     let body = match read(body, chain.settings().limits.body_bytes).await {
-        Ok(body) if body.is_empty() => return listing(),
         Ok(body) => body,
         Err(reason) => {
-            let error = RpcError::invalid_request(format!("error reading request body: {reason}"));
-            return json(StatusCode::BAD_REQUEST, &Answer::new(None, Err(error)));
+            let reason = format!("error reading request body: {reason}");
+            return refused(StatusCode::BAD_REQUEST, RpcError::invalid_request(reason));
         }
     };
-    let calls = match serde_json::from_slice(&body) {
-        Ok(Body::One(call)) => vec![call],
-        Ok(Body::Several(calls)) => calls,
-        Err(error) => {
-            let answer = Answer::new(None, Err(RpcError::parse(&error)));
-            return json(StatusCode::INTERNAL_SERVER_ERROR, &answer);
-        }
-    };
-    let mut answers = Vec::new();
-    for call in calls {
-        answers.extend(rpc::answer(chain, address, call).await);
-    }
-    match &answers[..] {
-        [] => reply(StatusCode::OK, "application/json", ""),
-        [answer] => json(StatusCode::OK, answer),
-        answers => json(StatusCode::OK, &answers),
+    match serde_json::from_slice::<Call>(&body) {
+        Ok(call) => reply(StatusCode::OK, &call.id, &rpc::execute(chain, address, &call).await),
+        Err(error) => refused(StatusCode::INTERNAL_SERVER_ERROR, RpcError::parse(&error)),
     }
 }
 
@@ -129,20 +120,10 @@ async fn read(body: Incoming, most: usize) -> Result<Bytes, String> {
     }
 }
 
-/// The list of methods, for people.
-fn listing() -> Reply {
-    let links: String = rpc::methods().map(|name| format!("<a href=\"/{name}\">{name}</a><br>")).collect();
-    let page = format!("<html><body>Available endpoints:<br>{links}</body></html>");
-    reply(StatusCode::OK, "text/html", page)
-}
-
-fn json(status: StatusCode, answer: &impl serde::Serialize) -> Reply {
-    reply(status, "application/json", Answer::json(answer))
-}
-
-fn reply(status: StatusCode, form: &'static str, body: impl Into<Bytes>) -> Reply {
-    let mut reply = Response::new(Full::new(body.into()));
+fn reply(status: StatusCode, id: &Value, outcome: &Result<Value, RpcError>) -> Reply {
+    let mut reply = Response::new(Full::from(call::answer(id, outcome).to_string()));
     *reply.status_mut() = status;
-    reply.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(form));
+    let form = header::HeaderValue::from_static("application/json");
+    reply.headers_mut().insert(header::CONTENT_TYPE, form);
     reply
 }

@@ -62,8 +62,6 @@ pub struct Limits {
     pub block_bytes: usize,
     /// How long a commit call waits for its block.
     pub commit_wait: Duration,
-    /// Number of commit calls that may wait at the same time.
-    pub commits: usize,
     /// Connections; one more waits until another ends.
     pub connections: usize,
     /// Bytes of a request: 2 MiB, so that the largest transaction fits in base64, where a consensus node has
@@ -81,7 +79,6 @@ impl Default for Limits {
             keep_refused: false,
             block_bytes: 4 << 20,
             commit_wait: Duration::from_secs(10),
-            commits: 100,
             connections: 900,
             body_bytes: 2 << 20,
         }

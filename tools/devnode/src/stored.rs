@@ -1,4 +1,4 @@
-//! A block as it is stored: its transactions, their results, and the events, which are compressed.
+//! A block as it is stored: its transactions, and their results with the events, which are compressed.
 
 use std::{
     collections::HashMap,
@@ -8,9 +8,9 @@ use std::{
 
 use bytes::Bytes;
 use flate2::{Compression, read::DeflateDecoder, write::DeflateEncoder};
-use mesh_transaction::{Admission, Block, Refusal, SpamRules, TxHash};
+use mesh_transaction::{Block, SpamRules, TxHash};
 use prost::Message;
-use tendermint_proto::v0_38::abci::{Event, ExecTxResult};
+use tendermint_proto::v0_38::abci::ResponseFinalizeBlock;
 
 /// Limit of what a stored member expands to, bytes; more means a corrupt file.
 const LONGEST_EXPANDED: u64 = 1 << 30;
@@ -32,30 +32,12 @@ pub(crate) struct StoredBlock {
     /// The hash of the block before it.
     #[prost(string, tag = "6")]
     pub(crate) previous_hash: String,
-    /// [`Events`], compressed; empty without any.
+    /// The results of its transactions and its events: a [`ResponseFinalizeBlock`], compressed; empty without any.
     #[prost(bytes = "bytes", tag = "7")]
-    pub(crate) events: Bytes,
+    pub(crate) results: Bytes,
     /// The state of the demo network after some blocks, compressed; empty after the others.
     #[prost(bytes = "bytes", tag = "8")]
     pub(crate) demo: Bytes,
-}
-
-/// The events of a block.
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct Events {
-    /// Those of the block itself.
-    #[prost(message, repeated, tag = "1")]
-    pub(crate) block: Vec<Event>,
-    /// Those of each transaction.
-    #[prost(message, repeated, tag = "2")]
-    pub(crate) txs: Vec<TxEvents>,
-}
-
-/// The events of a transaction.
-#[derive(Clone, PartialEq, Message)]
-pub(crate) struct TxEvents {
-    #[prost(message, repeated, tag = "1")]
-    pub(crate) events: Vec<Event>,
 }
 
 /// The spam rules that hold since a block.
@@ -78,25 +60,34 @@ pub(crate) struct StoredRules {
 pub(crate) struct StoredTx {
     #[prost(bytes = "bytes", tag = "1")]
     pub(crate) tx: Bytes,
+    /// Whether it was executed without an error.
+    #[prost(bool, tag = "2")]
+    pub(crate) has_succeeded: bool,
+    /// Its proof of work; none when the rules against spam refused it.
+    #[prost(message, optional, tag = "3")]
+    pub(crate) work: Option<StoredWork>,
+}
+
+/// A proof of work, 0 without checks.
+#[derive(Clone, Copy, PartialEq, Message)]
+pub(crate) struct StoredWork {
+    /// Height of the block that it was done on.
+    #[prost(uint64, tag = "1")]
+    pub(crate) height: u64,
     #[prost(uint32, tag = "2")]
-    pub(crate) code: u32,
-    /// Why it was not admitted; empty when it was.
-    #[prost(string, tag = "3")]
-    pub(crate) reason: String,
-    /// Height of the block of its proof of work, 0 without one.
-    #[prost(uint64, tag = "4")]
-    pub(crate) work_height: u64,
-    #[prost(uint32, tag = "5")]
-    pub(crate) work_bits: u32,
-    /// Why its execution failed; empty when it did not.
-    #[prost(string, tag = "6")]
-    pub(crate) log: String,
+    pub(crate) bits: u32,
 }
 
 impl StoredBlock {
+    /// A block without transactions.
+    pub(crate) fn new(block: &Block) -> Self {
+        let time_ns = u64::try_from(block.time.as_nanos()).unwrap_or(u64::MAX);
+        Self { height: block.height, hash: block.hash.clone(), time_ns, ..Self::default() }
+    }
+
     /// Whether each of its transactions succeeded.
     pub(crate) fn outcomes(&self) -> HashMap<TxHash, bool> {
-        self.txs.iter().map(|tx| (TxHash::of(&tx.tx), tx.code == 0)).collect()
+        self.txs.iter().map(|tx| (TxHash::of(&tx.tx), tx.has_succeeded)).collect()
     }
 
     pub(crate) fn block(&self) -> Block {
@@ -107,18 +98,14 @@ impl StoredBlock {
         self.rules.clone().unwrap_or_default().rules()
     }
 
+    /// The transactions that the rules against spam admitted; their execution may have failed.
+    pub(crate) fn admitted(&self) -> impl Iterator<Item = &StoredTx> {
+        self.txs.iter().filter(|tx| tx.work.is_some())
+    }
+
     /// The results of its transactions in order, and the events of the block itself.
-    pub(crate) fn results(&self) -> io::Result<(Vec<ExecTxResult>, Vec<Event>)> {
-        let Events { block, mut txs } = Events::decode(inflate(&self.events)?.as_slice())?;
-        txs.resize(self.txs.len(), TxEvents::default());
-        let results = self.txs.iter().zip(txs).map(|(tx, events)| ExecTxResult {
-            code: tx.code,
-            data: tx.reason.clone().into(),
-            log: tx.log.clone(),
-            events: events.events,
-            ..ExecTxResult::default()
-        });
-        Ok((results.collect(), block))
+    pub(crate) fn results(&self) -> io::Result<ResponseFinalizeBlock> {
+        Ok(ResponseFinalizeBlock::decode(inflate(&self.results)?.as_slice())?)
     }
 }
 
@@ -141,22 +128,6 @@ impl StoredRules {
             increasing: self.increasing,
             bar: Duration::from_millis(self.bar_ms),
         }
-    }
-}
-
-impl StoredTx {
-    pub(crate) fn new(tx: Bytes, outcome: Result<Admission, Refusal>) -> Self {
-        let mut stored = Self { tx, ..Self::default() };
-        match outcome {
-            Ok(Admission { height, bits }) => (stored.work_height, stored.work_bits) = (height, bits),
-            Err(refusal) => (stored.code, stored.reason) = (refusal.code, refusal.reason),
-        }
-        stored
-    }
-
-    /// Whether the rules against spam admitted it; its execution may have failed nevertheless.
-    pub(crate) fn is_admitted(&self) -> bool {
-        self.reason.is_empty()
     }
 }
 

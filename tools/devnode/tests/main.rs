@@ -4,3 +4,4 @@
 
 mod application;
 mod node;
+mod transactions;

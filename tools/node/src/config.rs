@@ -1,9 +1,9 @@
-//! Configuration of the development node, from environment variables; the table is in the README.
+//! Configuration of the development node, from environment variables; the table is in docs/developers.md.
 
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use mesh_chassis::Env;
-use mesh_devnode::{Checks, Limits};
+use mesh_devnode::{Checks, Limits, Settings};
 use mesh_transaction::{ALGORITHM, Network};
 
 use crate::error::NodeError;
@@ -15,18 +15,12 @@ pub(super) const FILE: &str = "MESH_DEVNODE_FILE";
 
 const BLOCK_PERIOD_MS: u64 = 1000;
 
-/// See the README's table.
+/// See the table of docs/developers.md.
 #[derive(Debug)]
 pub(super) struct Config {
     pub(super) block_period: Duration,
     pub(super) listen: SocketAddr,
-    pub(super) file: PathBuf,
-    /// The network, without the id of the chain, which is in the file.
-    pub(super) network: Network,
-    pub(super) checks: Checks,
-    pub(super) limits: Limits,
-    pub(super) check_delay: Duration,
-    pub(super) broadcasts: Option<PathBuf>,
+    pub(super) settings: Settings,
     pub(super) catching_up: bool,
 }
 
@@ -48,7 +42,6 @@ impl Config {
             cache: env.or("MESH_DEVNODE_CACHE", usual.cache),
             keep_refused: env.flag("MESH_DEVNODE_KEEP_REFUSED", false),
             commit_wait: env.milliseconds("MESH_DEVNODE_COMMIT_WAIT_MS", usual_wait_ms),
-            commits: env.or("MESH_DEVNODE_COMMITS", usual.commits),
             ..usual
         };
         let checks = match env.optional("MESH_DEVNODE_CHECKS").as_deref() {
@@ -59,19 +52,24 @@ impl Config {
                 Checks::All
             }
         };
-        let config = Self {
-            block_period: env.milliseconds("MESH_DEVNODE_BLOCK_MS", BLOCK_PERIOD_MS),
-            listen: env.or(LISTEN, SocketAddr::from(([127, 0, 0, 1], 0))),
+        // The id of the chain is in the file.
+        let network = Network {
+            chain_id: String::new(),
+            algorithm: env.optional("MESH_RELAY_SIGNATURE_ALGO").unwrap_or_else(|| ALGORITHM.to_owned()),
+            pow_prefix: env.optional("MESH_POW_PREFIX").unwrap_or_default(),
+        };
+        let settings = Settings {
+            network,
             file: env.required(FILE).into(),
-            network: Network {
-                chain_id: String::new(),
-                algorithm: env.optional("MESH_RELAY_SIGNATURE_ALGO").unwrap_or_else(|| ALGORITHM.to_owned()),
-                pow_prefix: env.optional("MESH_POW_PREFIX").unwrap_or_default(),
-            },
             checks,
             limits,
             check_delay: Duration::from_millis(env.or("MESH_DEVNODE_CHECK_DELAY_MS", 0)),
             broadcasts: env.optional("MESH_DEVNODE_BROADCASTS").map(PathBuf::from),
+        };
+        let config = Self {
+            block_period: env.milliseconds("MESH_DEVNODE_BLOCK_MS", BLOCK_PERIOD_MS),
+            listen: env.or(LISTEN, SocketAddr::from(([127, 0, 0, 1], 0))),
+            settings,
             catching_up: env.flag("MESH_DEVNODE_CATCHING_UP", false),
         };
         match env.mistakes() {
@@ -88,31 +86,17 @@ impl Config {
 mod tests {
     use super::*;
 
-    fn read(variables: &[(&str, &str)]) -> Result<Config, NodeError> {
-        let needed = [(FILE, "blocks")];
-        let all = needed.iter().chain(variables);
-        Config::from(Env::of(all.map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))))
-    }
-
     #[test]
-    fn what_is_not_given_is_usual() {
-        let config = read(&[("MESH_DEVNODE_CHECKS", "none"), ("MESH_DEVNODE_CACHE", "7")]).unwrap();
-        assert_eq!(config.limits, Limits { cache: 7, ..Limits::default() });
-        assert_eq!((config.checks, config.block_period), (Checks::None, Duration::from_secs(1)));
-        assert!(config.listen.ip().is_loopback());
-    }
-
-    #[test]
-    fn all_mistakes_are_reported_together() {
-        let wrong = [
-            ("MESH_DEVNODE_CHECKS", "some"),
-            ("MESH_DEVNODE_MEMPOOL_TXS", "-1"),
-            ("MESH_DEVNODE_KEEP_REFUSED", "maybe"),
-            (LISTEN, "here"),
-        ];
-        let failure = read(&wrong).unwrap_err();
-        assert!(matches!(failure, NodeError::Configuration(_)));
-        let message = failure.to_string();
-        assert!(wrong.iter().all(|(name, _)| message.contains(name)), "{message}");
+    fn what_is_not_given_is_usual_and_what_is_wrong_is_named() {
+        let read = |variables: &[(&str, &str)]| {
+            Config::from(Env::of(variables.iter().map(|(name, value)| ((*name).into(), (*value).into()))))
+        };
+        let config = read(&[(FILE, "blocks"), ("MESH_DEVNODE_CHECKS", "none"), ("MESH_DEVNODE_CACHE", "7")]);
+        let Config { settings, block_period, listen, .. } = config.unwrap();
+        assert_eq!(settings.limits, Limits { cache: 7, ..Limits::default() });
+        assert_eq!((settings.checks, block_period), (Checks::None, Duration::from_secs(1)));
+        assert!(listen.ip().is_loopback());
+        let message = read(&[("MESH_DEVNODE_CHECKS", "some")]).unwrap_err().to_string();
+        assert!(message.contains(FILE) && message.contains("MESH_DEVNODE_CHECKS"), "{message}");
     }
 }

@@ -2,7 +2,6 @@
 //! Either one makes blocks with the events of the demo network, else blocks without events; `ingest` writes them into
 //! the store.
 
-mod application;
 mod cometbft;
 mod config;
 mod error;
@@ -16,7 +15,7 @@ pub use cometbft::{CometbftNode, watch as watch_cometbft};
 use config::Config;
 pub use error::NodeError;
 use listenfd::ListenFd;
-use mesh_devnode::{DevNode, Settings};
+use mesh_devnode::{Application, DevNode, Settings, serve_application};
 use mesh_launcher::home::Home;
 use mesh_problem::error_chain;
 pub use prepare::prepare_devnode;
@@ -45,7 +44,7 @@ pub const APPLICATION: &str = "application";
 ///
 /// A variable is wrong, or the node cannot start.
 pub async fn run_devnode(stop: impl Future<Output = ()>) -> Result<(), NodeError> {
-    run(&Config::read(Vec::new())?, stop).await
+    run(Config::read(Vec::new())?, stop).await
 }
 
 /// Runs the development node in this process for a home, as [`run_devnode`] does.
@@ -60,19 +59,11 @@ pub async fn run_devnode_in(
 ) -> Result<(), NodeError> {
     let file = prepare::devnode_file(home).to_string_lossy().into_owned();
     let variables = vec![(config::LISTEN.to_owned(), listen.to_string()), (config::FILE.to_owned(), file)];
-    run(&Config::read(variables)?, stop).await
+    run(Config::read(variables)?, stop).await
 }
 
-async fn run(config: &Config, stop: impl Future<Output = ()>) -> Result<(), NodeError> {
-    let settings = Settings {
-        network: config.network.clone(),
-        file: config.file.clone(),
-        checks: config.checks,
-        limits: config.limits,
-        check_delay: config.check_delay,
-        broadcasts: config.broadcasts.clone(),
-    };
-    let node = DevNode::start(settings, config.listen).await.map_err(|error| {
+async fn run(config: Config, stop: impl Future<Output = ()>) -> Result<(), NodeError> {
+    let node = DevNode::start(config.settings, config.listen).await.map_err(|error| {
         let error = error_chain(&error);
         failed!("the node cannot be started ({error}); try again")
     })?;
@@ -94,7 +85,8 @@ async fn run(config: &Config, stop: impl Future<Output = ()>) -> Result<(), Node
     }
 }
 
-/// Runs the application of a real node until `stop`.
+/// Runs the application of a real node until `stop`: a process of its own that checks and executes transactions for
+/// CometBFT, as the development node does for itself.
 ///
 /// # Errors
 ///
@@ -106,7 +98,16 @@ pub async fn run_application(stop: impl Future<Output = ()>) -> Result<(), NodeE
             "no socket for the node ({error}); let `mesh up` start the application"
         ))
     })?;
-    application::run(&config, listener, stop).await
+    let Settings { network, file, checks, .. } = config.settings;
+    let application = Application::open(network, &file, checks).await.map_err(|error| {
+        let error = error_chain(&error);
+        failed!("the chain file cannot be opened ({error}); restart the mesh")
+    })?;
+    tracing::info!(height = *application.heights().borrow(), "the application answers");
+    tokio::select! {
+        never = serve_application(listener, application) => match never {},
+        () = stop => Ok(()),
+    }
 }
 
 fn inherited() -> io::Result<TcpListener> {

@@ -11,8 +11,8 @@ use std::{
 use mesh_launcher::{
     Ready, ReplicaSpec,
     home::Home,
-    local_client,
     process::ProcessSpec,
+    servers::cometbft_height,
     supervisor::{Group, Tier},
 };
 
@@ -37,7 +37,9 @@ pub fn devnode(
         spec = spec.env(LISTEN, listen.to_string());
     }
     spec.env.extend(more);
-    let ready = listen.map_or(Ready::Spawned, |listen| Ready::probe(move || answers(listen)));
+    let ready = listen.map_or(Ready::Spawned, |listen| {
+        Ready::probe(move || async move { cometbft_height(listen).await.is_some() })
+    });
     Group::single(DEVNODE, Tier::Node, ReplicaSpec { spec, ready })
 }
 
@@ -62,11 +64,4 @@ fn spec(name: &str, program: impl Into<PathBuf>, home: &Home, file: &Path) -> Pr
         .env(FILE, file.to_string_lossy());
     spec.grace = GRACE;
     spec
-}
-
-/// Whether the RPC answers.
-async fn answers(listen: SocketAddr) -> bool {
-    let Ok(client) = local_client() else { return false };
-    let response = client.get(format!("http://{listen}/health")).send().await;
-    response.is_ok_and(|answer| answer.status().is_success())
 }

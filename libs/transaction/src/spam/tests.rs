@@ -160,18 +160,6 @@ fn the_sum_counts_and_not_the_single_work() {
 }
 
 #[test]
-fn a_withdrawn_transaction_leaves_no_trace() {
-    let mut spam = at_height(10, rules(2, 1, false));
-    let tx = exact("a", "t", 10, 2);
-    spam.admit(&tx).unwrap();
-    spam.withdraw(&tx.hash);
-    spam.withdraw(&tx.hash);
-    assert!(spam.tids.is_empty() && spam.admitted.is_empty());
-    assert!(spam.window.iter().all(|standing| standing.parties.is_empty() && standing.hashes.is_empty()));
-    spam.admit(&tx).unwrap();
-}
-
-#[test]
 fn what_is_restored_counts_as_if_it_had_been_admitted() {
     let mut first = at_height(10, rules(2, 1, false));
     let tx = exact("a", "t", 9, 2);

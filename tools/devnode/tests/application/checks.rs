@@ -3,7 +3,15 @@
 use bytes::Bytes;
 use mesh_transaction::SpamRules;
 
-use super::fixture::{Fixture, rules, transaction, with_work};
+use proto_msgs::v2::ProofOfWork;
+
+use super::fixture::{Fixture, transaction, with_work};
+use crate::transactions::rules;
+
+/// Work of no bits.
+fn without_work(tid: &str) -> ProofOfWork {
+    ProofOfWork { tid: tid.to_owned(), nonce: 0 }
+}
 
 #[tokio::test]
 async fn a_transaction_is_checked_and_delivered_once() {
@@ -14,7 +22,7 @@ async fn a_transaction_is_checked_and_delivered_once() {
     for _ in 0..3 {
         assert_eq!(fixture.check(&tx).await, (0, String::new()));
     }
-    let (code, reason) = fixture.check(&with_work(1, "another", "tid of 1 order".into(), 0)).await;
+    let (code, reason) = fixture.check(&with_work(1, "another", without_work("tid of 1 order"))).await;
     assert_eq!((code, reason.as_str()), (89, "proof of work tid already used"));
     assert_eq!(fixture.check(&Bytes::from_static(b"no transaction")).await.0, 60);
     let finalized =
@@ -46,7 +54,7 @@ async fn work_on_a_block_is_good_from_its_proposal_on() {
 async fn what_only_was_checked_counts_until_the_next_block() {
     let mut fixture = Fixture::new(SpamRules { difficulty: 0, ..rules() }).await;
     fixture.block(1, &[]).await;
-    let [checked, sent] = ["asked", "sent"].map(|input| with_work(1, input, "one tid".to_owned(), 0));
+    let [checked, sent] = ["asked", "sent"].map(|input| with_work(1, input, without_work("one tid")));
     assert_eq!(fixture.check(&checked).await.0, 0);
     assert_eq!(fixture.check(&sent).await, (89, "proof of work tid already used".to_owned()));
     fixture.block(2, &[]).await;

@@ -1,12 +1,10 @@
 //! An application, and a client that plays the node.
 
-use std::path::PathBuf;
-
-use bytes::{Buf as _, Bytes, BytesMut};
+use bytes::Bytes;
 use mesh_devnode::{Application, Base, ChainFile, Checks, serve_application};
-use mesh_transaction::{ALGORITHM, Key, Network, Puzzle, SearchControl, SpamRules, encode, search};
+use mesh_transaction::{SpamRules, encode};
 use prost::Message as _;
-use proto_msgs::v2::{ProofOfWork, Transaction, TxVersion, transaction::From as Sender};
+use proto_msgs::v2::ProofOfWork;
 use sha2::{Digest as _, Sha256};
 use tempfile::TempDir;
 use tendermint_proto::{
@@ -23,12 +21,7 @@ use tokio::{
     task::JoinHandle,
 };
 
-const CHAIN: &str = "net-1";
-
-/// Rules with little proof of work, a short window and a quota that no test reaches by accident.
-pub(crate) fn rules() -> SpamRules {
-    SpamRules { difficulty: 3, past_blocks: 5, tx_per_block: 1000, ..SpamRules::default() }
-}
+use crate::transactions::{CHAIN, network, rules, signed, work};
 
 /// An application and one connection to it.
 pub(crate) struct Fixture {
@@ -36,7 +29,6 @@ pub(crate) struct Fixture {
     pub(crate) application: Application,
     serving: JoinHandle<()>,
     stream: TcpStream,
-    read: BytesMut,
 }
 
 impl Fixture {
@@ -51,29 +43,23 @@ impl Fixture {
     }
 
     async fn in_folder(folder: TempDir) -> Self {
-        let network =
-            Network { chain_id: CHAIN.into(), algorithm: ALGORITHM.into(), pow_prefix: String::new() };
         let file = folder.path().join("blocks");
-        let application = Application::open(network, &file, Checks::All).await.unwrap();
+        let application = Application::open(network(), &file, Checks::All).await.unwrap();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let served = application.clone();
         let serving = tokio::spawn(async move { match serve_application(listener, served).await {} });
         let stream = TcpStream::connect(address).await.unwrap();
-        Self { folder, application, serving, stream, read: BytesMut::new() }
+        Self { folder, application, serving, stream }
     }
 
     /// Aborts the application, and starts it again from its file.
     pub(crate) async fn crash(self) -> Self {
-        let Self { folder, application, serving, stream, .. } = self;
+        let Self { folder, application, serving, stream } = self;
         serving.abort();
         let _ = serving.await;
         drop((application, stream));
         Self::in_folder(folder).await
-    }
-
-    pub(crate) fn file(&self) -> PathBuf {
-        self.folder.path().join("blocks")
     }
 
     pub(crate) async fn ask(&mut self, request: RequestValue) -> ResponseValue {
@@ -90,18 +76,13 @@ impl Fixture {
     }
 
     async fn answer(&mut self) -> ResponseValue {
-        loop {
-            let mut rest = &self.read[..];
-            if let Ok(length) = prost::decode_length_delimiter(&mut rest)
-                && rest.len() >= length
-            {
-                let head = self.read.len() - rest.len();
-                self.read.advance(head);
-                let message = self.read.split_to(length).freeze();
-                return Response::decode(message).unwrap().value.unwrap();
-            }
-            assert!(self.stream.read_buf(&mut self.read).await.unwrap() > 0, "the application hung up");
+        let mut varint = vec![self.stream.read_u8().await.expect("the application hung up")];
+        while varint.last().is_some_and(|byte| *byte >= 0x80) {
+            varint.push(self.stream.read_u8().await.unwrap());
         }
+        let mut message = vec![0; prost::decode_length_delimiter(&varint[..]).unwrap()];
+        self.stream.read_exact(&mut message).await.unwrap();
+        Response::decode(&message[..]).unwrap().value.unwrap()
     }
 
     /// Height and app hash of the application's Info response.
@@ -184,20 +165,9 @@ pub(crate) fn transaction(height: u64, party: u8, input: &str) -> Bytes {
 
 /// The same with work of these bits.
 pub(crate) fn transaction_of(bits: u32, height: u64, party: u8, input: &str) -> Bytes {
-    let tid = format!("tid of {party} {input}");
-    let puzzle = Puzzle::new("", &hex::encode(hash_of(height)), &tid);
-    let nonce = search(&puzzle, bits, &SearchControl::default()).unwrap();
-    with_work(party, input, tid, nonce)
+    with_work(party, input, work(bits, &hex::encode(hash_of(height)), party, input))
 }
 
-pub(crate) fn with_work(party: u8, input: &str, tid: String, nonce: u64) -> Bytes {
-    let key = Key::from_seed(&[party; 32]);
-    let tx = Transaction {
-        input_data: Bytes::from(input.to_owned()),
-        signature: key.sign(TxVersion::V3, CHAIN, input.as_bytes(), ALGORITHM),
-        version: TxVersion::V3.into(),
-        from: Some(Sender::PubKey(key.public())),
-        pow: Some(ProofOfWork { tid, nonce }),
-    };
-    encode(&tx).into()
+pub(crate) fn with_work(party: u8, input: &str, pow: ProofOfWork) -> Bytes {
+    encode(&signed(party, input, Some(pow))).into()
 }

@@ -1,15 +1,11 @@
 //! Valid transactions from their broadcast to their block.
 
-use std::time::Duration;
-
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use mesh_devnode::received;
-use mesh_testbed::eventually;
 use mesh_transaction::TxHash;
 use serde_json::json;
-use tokio::{io::AsyncWriteExt as _, net::TcpStream};
 
-use super::fixture::{Fixture, PATIENCE};
+use super::fixture::Fixture;
 
 #[tokio::test]
 async fn a_good_transaction_comes_into_the_next_block() {
@@ -30,7 +26,7 @@ async fn a_good_transaction_comes_into_the_next_block() {
             "code": 0, "data": null, "log": "", "info": "", "gas_wanted": "0", "gas_used": "0", "events": [],
             "codespace": "",
         });
-        let by_base64 = fixture.call("tx", json!([STANDARD.encode(TxHash::of(&tx).bytes()), false])).await;
+        let by_base64 = fixture.call("tx", json!({"hash": STANDARD.encode(TxHash::of(&tx).bytes())})).await;
         let expected = json!({
             "hash": hash, "height": height.to_string(), "index": 0, "tx_result": result, "tx": encoded,
         });
@@ -41,51 +37,6 @@ async fn a_good_transaction_comes_into_the_next_block() {
         let waiting = fixture.call("num_unconfirmed_txs", json!({})).await["result"].clone();
         assert_eq!(waiting, json!({"n_txs": "0", "total": "0", "total_bytes": "0", "txs": null}));
     }
-}
-
-#[tokio::test]
-async fn a_commit_answers_with_the_block() {
-    let fixture = Fixture::new().await;
-    let tx = fixture.transaction(1, "order");
-    let making = async {
-        fixture.until_waiting().await;
-        fixture.blocks(1).await
-    };
-    let (result, height) = tokio::join!(fixture.send("broadcast_tx_commit", &tx), making);
-    assert_eq!(result["height"], json!(height.to_string()));
-    assert_eq!(result["hash"], json!(TxHash::of(&tx).to_string()));
-    assert_eq!((&result["check_tx"]["code"], &result["tx_result"]["code"]), (&json!(0), &json!(0)));
-}
-
-#[tokio::test]
-async fn a_uri_takes_hex_and_quoted_text() {
-    let fixture = Fixture::new().await;
-    let tx = fixture.transaction(1, "order");
-    let (status, answer) = fixture.get(&format!("/broadcast_tx_sync?tx=0x{}", hex::encode(&tx))).await;
-    assert_eq!((status, &answer["id"], &answer["result"]["code"]), (200, &json!(-1), &json!(0)));
-    let (status, answer) = fixture.get("/check_tx?tx=%22text%22").await;
-    assert_eq!((status, &answer["result"]["code"]), (200, &json!(60)));
-}
-
-#[tokio::test]
-async fn a_transaction_whose_sender_goes_away_is_judged_all_the_same() {
-    let folder = tempfile::tempdir().unwrap();
-    let record = folder.path().join("broadcasts");
-    let fixture = Fixture::with(|settings| {
-        settings.check_delay = Duration::from_millis(200);
-        settings.broadcasts = Some(record.clone());
-    })
-    .await;
-    let tx = fixture.transaction(1, "order");
-    let target = format!("/broadcast_tx_sync?tx=0x{}", hex::encode(&tx));
-    let mut stream = TcpStream::connect(fixture.node.address()).await.unwrap();
-    stream.write_all(format!("GET {target} HTTP/1.1\r\nhost: node\r\n\r\n").as_bytes()).await.unwrap();
-    let recorded = async || !received(&record).unwrap().is_empty();
-    eventually(PATIENCE, "it is not recorded", recorded).await;
-    drop(stream);
-    // While the check runs, the hash is in the cache.
-    assert_eq!(fixture.error_text("broadcast_tx_sync", &tx).await, "tx already exists in cache");
-    fixture.until_waiting().await;
 }
 
 #[tokio::test]

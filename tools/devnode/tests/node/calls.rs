@@ -1,6 +1,6 @@
-//! The forms of calls: posted calls, batches, URIs, and invalid calls.
+//! The forms of calls: posted calls, URIs, and invalid calls.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::fixture::Fixture;
 
@@ -65,39 +65,17 @@ async fn an_unknown_transaction_is_an_error_in_a_good_answer_or_a_500_of_a_uri()
 }
 
 #[tokio::test]
-async fn several_calls_at_once_are_answered_in_their_order_and_notifications_never() {
-    let fixture = Fixture::new().await;
-    let calls = json!([
-        {"jsonrpc": "2.0", "id": "a", "method": "health"},
-        {"jsonrpc": "2.0", "method": "health"},
-        {"jsonrpc": "2.0", "id": 2, "method": "nothing", "params": []},
-        {"jsonrpc": "2.0", "id": 3, "method": "block", "params": {"height": {}}},
-    ]);
-    let (status, body) = fixture.post(&calls.to_string()).await;
-    let answers: Vec<Value> = serde_json::from_str(&body).unwrap();
-    assert_eq!(status, 200);
-    assert_eq!(answers[0], json!({"jsonrpc": "2.0", "id": "a", "result": {}}));
-    assert_eq!(answers[1]["error"], json!({"code": -32601, "message": "Method not found"}));
-    assert_eq!((&answers[2]["id"], &answers[2]["error"]["code"]), (&json!(3), &json!(-32602)));
-    assert_eq!(answers.len(), 3);
-    assert_eq!(fixture.post(r#"{"jsonrpc":"2.0","method":"health"}"#).await, (200, String::new()));
-}
-
-#[tokio::test]
-async fn what_is_no_call_is_refused_in_the_usual_forms() {
+async fn invalid_calls_have_the_errors_of_a_consensus_node() {
     let fixture = Fixture::with(|settings| settings.limits.body_bytes = 1000).await;
-    let (status, body) = fixture.post("{").await;
-    let answer: Value = serde_json::from_str(&body).unwrap();
-    assert_eq!((status, &answer["error"]["code"]), (500, &json!(-32700)));
-    assert!(answer.get("id").is_none());
-    let (status, body) = fixture.post(&" ".repeat(1001)).await;
-    assert_eq!(status, 400);
-    assert!(body.contains("-32600") && body.contains("request body too large"), "{body}");
-    let (status, body) =
-        fixture.raw(b"GET /nothing HTTP/1.1\r\nhost: node\r\nconnection: close\r\n\r\n").await;
-    assert_eq!((status, body.as_str()), (404, "404 page not found\n"));
-    let (status, body) = fixture.raw(b"GET / HTTP/1.1\r\nhost: node\r\nconnection: close\r\n\r\n").await;
-    assert!(status == 200 && body.contains("broadcast_tx_sync"), "{body}");
-    let (status, answer) = fixture.get("/broadcast_tx_sync?tx=text").await;
-    assert_eq!((status, &answer["error"]["code"]), (500, &json!(-32602)));
+    let large = " ".repeat(1001);
+    for (body, status, code) in [("{", 500, -32700), (&large, 400, -32600)] {
+        let (found, answer) = fixture.post(body).await;
+        assert_eq!((found, &answer["error"]["code"]), (status, &json!(code)), "{answer}");
+    }
+    assert_eq!(fixture.call("nothing", json!({})).await["error"]["code"], -32601);
+    assert_eq!(fixture.call("block", json!({"height": {}})).await["error"]["code"], -32602);
+    for (target, status, code) in [("/nothing", 404, -32601), ("/broadcast_tx_sync?tx=0x6", 500, -32602)] {
+        let (found, answer) = fixture.get(target).await;
+        assert_eq!((found, &answer["error"]["code"]), (status, &json!(code)), "{target}");
+    }
 }

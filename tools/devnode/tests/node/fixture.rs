@@ -5,25 +5,14 @@ use std::{net::SocketAddr, time::Duration};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use mesh_devnode::{Base, ChainFile, DevNode, Settings};
-use mesh_testbed::eventually;
-use mesh_transaction::{ALGORITHM, Key, Network, Puzzle, SearchControl, SpamRules, TxHash, encode, search};
-use proto_msgs::v2::{ProofOfWork, Transaction, TxVersion, transaction::From as Sender};
+use mesh_testbed::{eventually, http_client};
+use mesh_transaction::{SpamRules, TxHash, encode};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::TcpStream,
-    time::timeout,
-};
+
+use crate::transactions::{CHAIN, network, rules, signed, work};
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
-pub(crate) const CHAIN: &str = "net-1";
-
-/// Rules with little proof of work, a short window and a quota that no test reaches by accident.
-pub(crate) fn rules() -> SpamRules {
-    SpamRules { difficulty: 3, past_blocks: 5, tx_per_block: 1000, ..SpamRules::default() }
-}
-
 pub(crate) struct Fixture {
     pub(crate) folder: TempDir,
     pub(crate) node: DevNode,
@@ -54,9 +43,7 @@ impl Fixture {
     /// A node without blocks that continues a chain.
     pub(crate) async fn after(base: Base, change: impl FnOnce(&mut Settings)) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let network =
-            Network { chain_id: CHAIN.into(), algorithm: ALGORITHM.into(), pow_prefix: String::new() };
-        let mut settings = Settings::new(network, folder.path().join("blocks"));
+        let mut settings = Settings::new(network(), folder.path().join("blocks"));
         change(&mut settings);
         let anywhere = SocketAddr::from(([127, 0, 0, 1], 0));
         ChainFile::create(&settings.file, &base).unwrap();
@@ -66,11 +53,10 @@ impl Fixture {
     }
 
     /// Kills the node and starts it again on its port.
-    pub(crate) async fn restart(self, between: impl FnOnce(&std::path::Path)) -> Self {
+    pub(crate) async fn restart(self) -> Self {
         let Self { folder, node, settings, bits } = self;
         let address = node.address();
         drop(node);
-        between(&settings.file);
         let node = DevNode::start(settings.clone(), address).await.unwrap();
         Self { folder, node, settings, bits }
     }
@@ -92,51 +78,26 @@ impl Fixture {
 
     /// A valid transaction of a party with its proof of work on the newest block.
     pub(crate) fn transaction(&self, party: u8, input: &str) -> Bytes {
-        self.transaction_on(&self.node.chain().newest().unwrap().hash, party, input)
-    }
-
-    /// A valid transaction of a party with its proof of work on a block.
-    pub(crate) fn transaction_on(&self, block_hash: &str, party: u8, input: &str) -> Bytes {
-        let tid = format!("tid of {party} {input}");
-        let puzzle = Puzzle::new("", block_hash, &tid);
-        let nonce = search(&puzzle, self.bits, &SearchControl::default()).unwrap();
-        Bytes::from(encode(&signed(party, input, Some(ProofOfWork { tid, nonce }))))
-    }
-
-    /// Sends the bytes of a request and returns status and body.
-    pub(crate) async fn raw(&self, request: &[u8]) -> (u16, String) {
-        let exchange = async {
-            let mut stream = TcpStream::connect(self.node.address()).await.unwrap();
-            stream.write_all(request).await.unwrap();
-            let mut answer = Vec::new();
-            stream.read_to_end(&mut answer).await.unwrap();
-            String::from_utf8(answer).unwrap()
-        };
-        let answer = timeout(PATIENCE, exchange).await.unwrap();
-        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+        let pow = work(self.bits, &self.node.chain().newest().unwrap().hash, party, input);
+        encode(&signed(party, input, Some(pow))).into()
     }
 
     pub(crate) async fn get(&self, target: &str) -> (u16, Value) {
-        let request = format!("GET {target} HTTP/1.1\r\nhost: node\r\nconnection: close\r\n\r\n");
-        let (status, body) = self.raw(request.as_bytes()).await;
-        (status, serde_json::from_str(&body).unwrap())
+        let response = http_client().get(format!("{}{target}", self.node.url())).send().await.unwrap();
+        (response.status().as_u16(), response.json().await.unwrap())
     }
 
-    pub(crate) async fn post(&self, body: &str) -> (u16, String) {
-        let length = body.len();
-        let head =
-            format!("POST / HTTP/1.1\r\nhost: node\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n");
-        self.raw(format!("{head}{body}").as_bytes()).await
+    pub(crate) async fn post(&self, body: &str) -> (u16, Value) {
+        let response = http_client().post(self.node.url()).body(body.to_owned()).send().await.unwrap();
+        (response.status().as_u16(), response.json().await.unwrap())
     }
 
     /// Calls a method and returns the whole answer, whose id must be that of the call.
     pub(crate) async fn call(&self, method: &str, params: Value) -> Value {
         let call = json!({"jsonrpc": "2.0", "id": 7, "method": method, "params": params});
-        let (status, body) = self.post(&call.to_string()).await;
-        assert_eq!(status, 200, "{body}");
-        let answer: Value = serde_json::from_str(&body).unwrap();
-        assert_eq!((&answer["jsonrpc"], &answer["id"]), (&json!("2.0"), &json!(7)), "{body}");
+        let (status, answer) = self.post(&call.to_string()).await;
+        let found = (status, &answer["jsonrpc"], &answer["id"]);
+        assert_eq!(found, (200, &json!("2.0"), &json!(7)), "{answer}");
         answer
     }
 
@@ -161,18 +122,6 @@ impl Fixture {
         let hash = STANDARD.encode(TxHash::of(tx).bytes());
         let answer = self.call("tx", json!({"hash": hash})).await;
         answer["result"]["height"].as_str().map(|height| height.parse().unwrap())
-    }
-}
-
-pub(crate) fn signed(party: u8, input: &str, pow: Option<ProofOfWork>) -> Transaction {
-    let key = Key::from_seed(&[party; 32]);
-    let input_data = Bytes::from(input.to_owned());
-    Transaction {
-        signature: key.sign(TxVersion::V3, CHAIN, &input_data, ALGORITHM),
-        input_data,
-        version: TxVersion::V3.into(),
-        from: Some(Sender::PubKey(key.public())),
-        pow,
     }
 }
 

@@ -5,5 +5,4 @@ mod calls;
 pub(crate) mod demo;
 mod fixture;
 mod refusals;
-mod restarts;
 mod subscriptions;

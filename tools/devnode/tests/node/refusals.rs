@@ -1,14 +1,11 @@
 //! Transactions that are rejected before their check, refused by it, or fail in their block.
 
-use std::time::Duration;
-
 use bytes::Bytes;
-use mesh_devnode::Checks;
 use mesh_transaction::{SpamRules, encode};
-use proto_msgs::v2::ProofOfWork;
 use serde_json::json;
 
-use super::fixture::{Fixture, inner_reason, reason, rules, signed};
+use super::fixture::{Fixture, inner_reason, reason};
+use crate::transactions::{rules, signed};
 
 #[tokio::test]
 async fn a_refused_transaction_has_a_code_and_a_reason_and_may_come_again() {
@@ -43,28 +40,11 @@ async fn a_refused_transaction_has_a_code_and_a_reason_and_may_come_again() {
 }
 
 #[tokio::test]
-async fn refused_transactions_stay_in_the_cache_of_a_node_that_keeps_them() {
-    let fixture = Fixture::with(|settings| settings.limits.keep_refused = true).await;
-    let tx = Bytes::from_static(b"no transaction");
-    assert_eq!(fixture.send("broadcast_tx_sync", &tx).await["code"], 60);
-    assert_eq!(fixture.error_text("broadcast_tx_sync", &tx).await, "tx already exists in cache");
-}
-
-#[tokio::test]
-async fn a_tid_is_used_once_and_a_quota_bars() {
-    let fixture = Fixture::new().await;
-    let tx = fixture.transaction(1, "order");
-    assert_eq!(fixture.send("broadcast_tx_sync", &tx).await["code"], 0);
-    // Another command with the same work.
-    let pow = ProofOfWork { tid: "tid of 1 order".into(), nonce: 0 };
-    let again = Bytes::from(encode(&signed(1, "another", Some(pow))));
-    let result = fixture.send("broadcast_tx_sync", &again).await;
-    assert_eq!((&result["code"], reason(&result)), (&json!(89), "proof of work tid already used".to_owned()));
-
+async fn a_check_has_no_consequence_and_a_broadcast_has() {
     let fixture = Fixture::under(SpamRules { tx_per_block: 1, ..rules() }).await;
     let [first, second, third] = ["1", "2", "3"].map(|input| fixture.transaction(2, input));
+    assert_eq!(fixture.send("check_tx", &first).await["code"], 0);
     assert_eq!(fixture.send("broadcast_tx_sync", &first).await["code"], 0);
-    // A check has no consequence, a broadcast has.
     for method in ["check_tx", "broadcast_tx_sync"] {
         assert_eq!(fixture.send(method, &second).await["code"], 89);
     }
@@ -72,27 +52,12 @@ async fn a_tid_is_used_once_and_a_quota_bars() {
     assert!(reason(&result).contains("barred for 30 more seconds"), "{}", reason(&result));
 }
 
-/// A node with a difficulty of 12 bits, so that work is not valid for another block by accident, and a transaction
-/// with work on the oldest block of the window.
-async fn with_oldest_work() -> (Fixture, Bytes) {
+#[tokio::test]
+async fn a_transaction_can_fail_in_its_block() {
+    // Work of 12 bits is not valid for another block by accident. It is on the oldest block of the window.
     let fixture = Fixture::under(SpamRules { difficulty: 12, ..rules() }).await;
     let tx = fixture.transaction(1, "old");
     fixture.blocks(4).await;
-    (fixture, tx)
-}
-
-#[tokio::test]
-async fn work_on_a_block_that_left_the_window_is_refused() {
-    let (fixture, tx) = with_oldest_work().await;
-    assert_eq!(fixture.send("check_tx", &tx).await["code"], 0);
-    fixture.blocks(1).await;
-    let result = fixture.send("broadcast_tx_sync", &tx).await;
-    assert_eq!((&result["code"], reason(&result).contains("last 5 blocks")), (&json!(89), true));
-}
-
-#[tokio::test]
-async fn a_transaction_can_fail_in_its_block() {
-    let (fixture, tx) = with_oldest_work().await;
     let making = async {
         fixture.until_waiting().await;
         fixture.blocks(1).await
@@ -136,47 +101,4 @@ async fn rejections_before_the_check_have_cometbfts_texts() {
     assert_eq!(fixture.send("broadcast_tx_sync", &third).await["code"], 0);
     // A transaction in a block is still in the cache.
     assert_eq!(fixture.error_text("broadcast_tx_sync", &tx).await, "tx already exists in cache");
-}
-
-#[tokio::test]
-async fn a_node_that_catches_up_takes_nothing() {
-    let fixture = Fixture::new().await;
-    let tx = fixture.transaction(1, "order");
-    fixture.node.chain().catch_up(true);
-    let status = fixture.call("status", json!({})).await;
-    assert_eq!(status["result"]["sync_info"]["catching_up"], true);
-    for method in ["broadcast_tx_async", "broadcast_tx_sync", "broadcast_tx_commit"] {
-        assert_eq!(fixture.error_text(method, &tx).await, "endpoint is closed while node is catching up");
-    }
-    fixture.node.chain().catch_up(false);
-    assert_eq!(fixture.send("broadcast_tx_sync", &tx).await["code"], 0);
-}
-
-#[tokio::test]
-async fn a_commit_that_waits_in_vain_says_so_and_the_transaction_stays() {
-    let fixture = Fixture::with(|settings| settings.limits.commit_wait = Duration::from_millis(50)).await;
-    let tx = fixture.transaction(1, "order");
-    assert_eq!(
-        fixture.error_text("broadcast_tx_commit", &tx).await,
-        "timed out waiting for tx to be included in a block"
-    );
-    let height = fixture.blocks(1).await;
-    assert_eq!(fixture.height_of(&tx).await, Some(height));
-}
-
-#[tokio::test]
-async fn only_so_many_commits_wait() {
-    let fixture = Fixture::with(|settings| settings.limits.commits = 0).await;
-    let text = fixture.error_text("broadcast_tx_commit", &fixture.transaction(1, "order")).await;
-    assert_eq!(text, "max_subscription_clients 0 reached");
-}
-
-#[tokio::test]
-async fn without_checks_every_transaction_that_decodes_is_accepted() {
-    let fixture = Fixture::with(|settings| settings.checks = Checks::None).await;
-    let tx = Bytes::from(encode(&signed(1, "order", None)));
-    assert_eq!(fixture.send("broadcast_tx_sync", &tx).await["code"], 0);
-    assert_eq!(fixture.send("broadcast_tx_sync", &Bytes::from_static(b"text")).await["code"], 60);
-    let height = fixture.blocks(1).await;
-    assert_eq!(fixture.height_of(&tx).await, Some(height));
 }
