@@ -223,6 +223,12 @@ impl World {
         }
         let (wake_up, begins_to_halt) = self.replicas[index].settle(self.now)?;
         self.totals.halts += u64::from(begins_to_halt);
+        if let Some(halt) = self.replicas[index].order.halt()
+            && halt.reason == Reason::Refused
+            && !matches!(self.wrong.get(&halt.height), Some((Wrong::Refused, _)))
+        {
+            return Err(format!("{halt}, and the store refuses another block"));
+        }
         if let Some(at) = wake_up {
             self.replicas[index].wake_up = self.number + 1;
             let life = self.replicas[index].life;
