@@ -200,10 +200,7 @@ fn parameters_and_limits_change(rows: &Rows) {
         let of_key = parameters.rows.iter().filter(|row| parameters.text(row, "key") == key);
         of_key.map(|row| parameters.text(row, "value")).collect()
     };
-    assert_eq!(values("spam.pow.hashFunction"), ["sha3_24_rounds"]);
-    assert_eq!(values("spam.pow.increaseDifficulty"), ["0"]);
     assert_eq!(values("spam.pow.difficulty"), ["15", "16", "15"]);
-    assert_eq!(values("spam.pow.numberOfPastBlocks"), ["100", "120", "100"]);
     assert_eq!(values("spam.pow.numberOfTxPerBlock"), ["2", "3", "2"]);
     assert!(rows.count("network_limits") >= 5);
     let enabled = census(rows, "network_limits", "propose_asset_enabled_from");

@@ -24,7 +24,7 @@ pub(crate) struct Fixture {
 impl Fixture {
     /// A node with 10 blocks.
     pub(crate) async fn new() -> Self {
-        Self::with(|_| {}).await
+        Self::under(rules()).await
     }
 
     pub(crate) async fn with(change: impl FnOnce(&mut Settings)) -> Self {
