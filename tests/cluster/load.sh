@@ -1,9 +1,9 @@
 # Load beside an event. Sourced by the steps; they set LOAD to the arguments of load.py: host, port, options.
 # shellcheck shell=bash disable=SC2153
 
-# during STEP EVENT COMMAND...: runs a command under load and adds a line to the table. REMARK goes with it.
+# during STEP EVENT COMMAND...: runs a command under load and adds a line to the table, with the REMARK that the command sets.
 during() {
-  local step=$1 event=$2 end=$WALK/run/load-end begun=$WALK/run/load-begun report=$WALK/run/load.json load began took
+  local step=$1 event=$2 end=$WALK/run/load-end begun=$WALK/run/load-begun report=$WALK/run/load.json load began took REMARK=
   shift 2
   rm -f "$end" "$begun"
   inside python3 "$HERE/load.py" "${LOAD[@]}" --until "$end" --ready "$begun" >"$report" 2>"$WALK/log/load.log" &
@@ -16,5 +16,36 @@ during() {
   sleep "${SETTLE:-8}"
   touch "$end"
   wait $load || die "the load failed: $WALK/log/load.log"
-  seen "$step" "$event" "$took" "${REMARK:-}" "$report"
+  seen "$step" "$event" "$took" "$REMARK" "$report"
+}
+
+# committed ADDRESS: the number of blocks that the replica of `ingest` at this address has committed since it started.
+committed() {
+  inside curl --silent --max-time 2 "http://$1:9100/metrics" | sed -n 's/^mesh_ingest_block_duration_seconds_count \([0-9]*\)$/\1/p' || true
+}
+has_committed() { [ "$(committed "$1")" -gt "$2" ]; }
+
+# writer ADDRESS...: that of the replica of `ingest` whose number rises.
+writer() {
+  local address deadline=$((SECONDS + 30))
+  local -A before
+  for address in "$@"; do before[$address]=$(committed "$address"); done
+  while [ $SECONDS -lt $deadline ]; do
+    for address in "$@"; do
+      if has_committed "$address" "${before[$address]}"; then echo "$address"; return; fi
+    done
+    sleep 0.1
+  done
+  return 1
+}
+
+# takeover ADDRESS COMMAND...: runs a command that stops the writing replica of `ingest`; REMARK is the time from its start until
+# the replica at this address commits a block.
+takeover() {
+  local address=$1 before began; shift
+  before=$(committed "$address")
+  began=$(date +%s%N)
+  "$@"
+  until_true 60 has_committed "$address" "$before"
+  REMARK="the other replica commits after $((($(date +%s%N) - began) / 1000000)) ms"
 }
