@@ -57,14 +57,14 @@ containers() { compose ps --quiet "$1"; }
 scale() { compose up --wait --no-build --no-recreate --scale export=3 --scale query=2 --scale ingest=2; }
 kill_one() { docker kill --signal KILL "$(containers "$1" | head -n 1)"; sleep 3; }
 address_of() { docker inspect --format '{{range .NetworkSettings.Networks}}{{.IPAddress}} {{end}}' "$1" | cut -d " " -f 1; }
+ingest_addresses() { local one; for one in $(containers ingest); do address_of "$one"; done; }
 # The replica of `ingest` that writes is killed, until the other one has taken over.
 kill_writer() {
-  local container address other
+  local container address
   local -A replicas=()
   for container in $(containers ingest); do replicas[$(address_of "$container")]=$container; done
   address=$(writer "${!replicas[@]}") || return 1
-  for other in "${!replicas[@]}"; do [ "$other" = "$address" ] || break; done
-  takeover "$other" docker kill --signal KILL "${replicas[$address]}"
+  takeover "$address" ingest_addresses docker kill --signal KILL "${replicas[$address]}"
 }
 is_above() { [ "$(height)" -gt "$1" ]; }
 # Services of which Jaeger has traces.

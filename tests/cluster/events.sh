@@ -35,27 +35,27 @@ ingest_pods() {
 }
 are_two() { [ "$(ingest_pods | wc -l)" = 2 ]; }
 
+ingest_addresses() { ingest_pods | cut -d " " -f 1; }
+
 # to_writer COMMAND...: runs a command with the name of the writing pod of `ingest`, which WRITER then is, as its last argument,
-# until the other pod has taken over and the deployment is whole again.
+# until another replica has taken over and the deployment is whole again.
 to_writer() {
-  local address pod other
+  local address pod
   local -A pods=()
   until_true 60 are_two
   while read -r address pod; do pods[$address]=$pod; done < <(ingest_pods)
   address=$(writer "${!pods[@]}") || return 1
-  for other in "${!pods[@]}"; do [ "$other" = "$address" ] || break; done
   WRITER=${pods[$address]}
-  takeover "$other" "$@" "$WRITER"
+  takeover "$address" ingest_addresses "$@" "$WRITER"
   kubectl_mesh rollout status deployment/ingest --timeout 3m
 }
 delete_pod() { kubectl_mesh delete pod --wait=false "$@"; }
 
 # signal NAME POD: sends a signal to the process of a pod of `ingest`.
 signal() {
-  local pid uid
-  uid=$(kubectl_mesh get pod "$2" --output 'jsonpath={.metadata.uid}')
+  local pid
   for pid in $(pgrep -x ingest); do
-    ! grep -q "pod$uid" "/proc/$pid/cgroup" || kill -s "$1" "$pid"
+    ! grep --quiet --null-data "^HOSTNAME=$2\$" "/proc/$pid/environ" || kill -s "$1" "$pid"
   done
 }
 freeze_writer() { to_writer signal STOP; signal CONT "$WRITER"; }

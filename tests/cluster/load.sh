@@ -8,6 +8,8 @@ during() {
   rm -f "$end" "$begun"
   inside python3 "$HERE/load.py" "${LOAD[@]}" --until "$end" --ready "$begun" >"$report" 2>"$WALK/log/load.log" &
   load=$!
+  # The load ends also if the command ends this script.
+  trap 'touch "$WALK/run/load-end"' EXIT
   until_true 60 eval "[ -e '$begun' ] || ! kill -0 $load"
   sleep 4
   began=$SECONDS
@@ -19,33 +21,50 @@ during() {
   seen "$step" "$event" "$took" "$REMARK" "$report"
 }
 
-# committed ADDRESS: the number of blocks that the replica of `ingest` at this address has committed since it started.
+# committed ADDRESS [SECONDS]: the number of blocks that the replica of `ingest` at this address has committed since it started.
 committed() {
-  inside curl --silent --max-time 2 "http://$1:9100/metrics" | sed -n 's/^mesh_ingest_block_duration_seconds_count \([0-9]*\)$/\1/p' || true
+  inside curl --silent --max-time "${2:-2}" "http://$1:9100/metrics" \
+    | sed -n 's/^mesh_ingest_block_duration_seconds_count \([0-9]*\)$/\1/p' || true
 }
-has_committed() { [ "$(committed "$1")" -gt "$2" ]; }
 
 # writer ADDRESS...: that of the replica of `ingest` whose number rises.
 writer() {
   local address deadline=$((SECONDS + 30))
-  local -A before
+  local -A before=()
   for address in "$@"; do before[$address]=$(committed "$address"); done
   while [ $SECONDS -lt $deadline ]; do
     for address in "$@"; do
-      if has_committed "$address" "${before[$address]}"; then echo "$address"; return; fi
+      if [ "$(committed "$address")" -gt "${before[$address]}" ]; then echo "$address"; return; fi
     done
     sleep 0.1
   done
   return 1
 }
 
-# takeover ADDRESS COMMAND...: runs a command that stops the writing replica of `ingest`; REMARK is the time from its start until
-# the replica at this address commits a block.
+# takeover WRITER LIST COMMAND...: runs a command that stops the replica of `ingest` at the address WRITER. REMARK is the time from
+# its start until another replica, or the restarted one, commits a block. LIST prints the addresses of all replicas: a new one
+# may be faster than the one that was there.
 takeover() {
-  local address=$1 before began; shift
-  before=$(committed "$address")
+  local writer=$1 list=$2 address addresses began listed=$SECONDS; shift 2
+  local -A before=()
+  addresses=$($list)
+  for address in $addresses; do before[$address]=$(committed "$address"); done
   began=$(date +%s%N)
   "$@"
-  until_true 60 has_committed "$address" "$before"
-  REMARK="the other replica commits after $((($(date +%s%N) - began) / 1000000)) ms"
+  until_true 60 is_taken_over
+  REMARK="the next block is committed after $((($(date +%s%N) - began) / 1000000)) ms"
+}
+is_taken_over() {
+  local address now
+  for address in $addresses; do
+    # A frozen one does not answer.
+    now=$(committed "$address" 0.3)
+    if [ "$address" = "$writer" ]; then
+      [ "${now:-0}" = 0 ] || [ "$now" -ge "${before[$address]}" ] || return 0
+    else
+      [ "${now:-0}" -le "${before[$address]:-0}" ] || return 0
+    fi
+  done
+  if [ $SECONDS -gt "$listed" ]; then listed=$SECONDS addresses=$($list); fi
+  return 1
 }
