@@ -54,8 +54,18 @@ submit() {
 }
 
 containers() { compose ps --quiet "$1"; }
-scale() { compose up --wait --no-build --no-recreate --scale export=3 --scale query=2; }
+scale() { compose up --wait --no-build --no-recreate --scale export=3 --scale query=2 --scale ingest=2; }
 kill_one() { docker kill --signal KILL "$(containers "$1" | head -n 1)"; sleep 3; }
+address_of() { docker inspect --format '{{range .NetworkSettings.Networks}}{{.IPAddress}} {{end}}' "$1" | cut -d " " -f 1; }
+ingest_addresses() { local one; for one in $(containers ingest); do address_of "$one"; done; }
+# The replica of `ingest` that writes is killed, until the other one has taken over.
+kill_writer() {
+  local container address
+  local -A replicas=()
+  for container in $(containers ingest); do replicas[$(address_of "$container")]=$container; done
+  address=$(writer "${!replicas[@]}") || return 1
+  takeover "$address" ingest_addresses docker kill --signal KILL "${replicas[$address]}"
+}
 is_above() { [ "$(height)" -gt "$1" ]; }
 # Services of which Jaeger has traces.
 traced() { inside curl --silent http://127.0.0.1:16686/api/services | grep -oE '"(edge|query|export|node-info)"' | sort -u | wc -l; }
@@ -75,9 +85,11 @@ default() {
   begin "up"
   curls
   submit
-  during compose "--scale export=3 --scale query=2" scale
+  during compose "--scale export=3 --scale query=2 --scale ingest=2" scale
   during compose "a container of query killed" kill_one query
   during compose "a container of export killed" kill_one export
+  during compose "the container of ingest that writes killed" kill_writer
+  during compose "the consensus node restarted" compose restart node
   during compose "nats restarted" compose restart nats
   during compose "postgres restarted" compose restart postgres-rw
   before=$(height)

@@ -28,6 +28,38 @@ delete() {
   kubectl_mesh rollout status "deployment/$of" --timeout 3m
 }
 
+# The replicas of `ingest`, a line each: ADDRESS POD.
+ingest_pods() {
+  kubectl_mesh get pods --selector app.kubernetes.io/name=ingest --field-selector status.phase=Running \
+    --output 'jsonpath={range .items[*]}{.status.podIP} {.metadata.name}{"\n"}{end}'
+}
+are_two() { [ "$(ingest_pods | wc -l)" = 2 ]; }
+
+ingest_addresses() { ingest_pods | cut -d " " -f 1; }
+
+# to_writer COMMAND...: runs a command with the name of the writing pod of `ingest`, which WRITER then is, as its last argument,
+# until another replica has taken over and the deployment is whole again.
+to_writer() {
+  local address pod
+  local -A pods=()
+  until_true 60 are_two
+  while read -r address pod; do pods[$address]=$pod; done < <(ingest_pods)
+  address=$(writer "${!pods[@]}") || return 1
+  WRITER=${pods[$address]}
+  takeover "$address" ingest_addresses "$@" "$WRITER"
+  kubectl_mesh rollout status deployment/ingest --timeout 3m
+}
+delete_pod() { kubectl_mesh delete pod --wait=false "$@"; }
+
+# signal NAME POD: sends a signal to the process of a pod of `ingest`.
+signal() {
+  local pid
+  for pid in $(pgrep -x ingest); do
+    ! grep --quiet --null-data "^HOSTNAME=$2\$" "/proc/$pid/environ" || kill -s "$1" "$pid"
+  done
+}
+freeze_writer() { to_writer signal STOP; signal CONT "$WRITER"; }
+
 # roll DEPLOYMENT...: restarted together.
 roll() {
   local one
@@ -93,10 +125,12 @@ blocks_follow() { local before; before=$(newest) && sleep 3 && [ "$(newest)" -gt
 common_events() {
   local step=$1 one
   during "$step" "nothing" sleep 10
-  for one in query export node-info tx-relay ingest; do during "$step" "pod of $one deleted" delete "$one"; done
+  for one in query export node-info tx-relay; do during "$step" "pod of $one deleted" delete "$one"; done
   during "$step" "pod of export deleted by force" delete export --grace-period 0 --force
-  # Either of them may be the one that writes.
-  for _ in 1 2; do during "$step" "pod of ingest deleted by force" delete ingest --grace-period 0 --force; done
+  during "$step" "the writing pod of ingest deleted" to_writer delete_pod
+  during "$step" "the writing pod of ingest deleted by force" to_writer delete_pod --grace-period 0 --force
+  during "$step" "the writing process of ingest killed" to_writer signal KILL
+  during "$step" "the writing process of ingest frozen" freeze_writer
   during "$step" "the consensus node restarted" restart statefulset node
   LOAD+=(--kept)
   during "$step" "pod of edge deleted, connections kept" delete edge
