@@ -208,11 +208,20 @@ async fn names_that_are_not_unique_come_with_their_id() {
     until_shown(&page, "Market", &names).await;
     // What prices are quoted in is not shown where it could be read as digits.
     assert_eq!(shown(&page, "Mark price").await[2], "42.00");
-    // A name that two have is asked about; with its id it means one.
+    // A name that two have is asked about; with its id it means one. What is typed stays when the market that is
+    // shown first is known late.
+    let late = "const [now, held] = [window.fetch, new Promise(done => { window.release = done; })];
+        window.fetch = async (...of) => {
+            if (String(of[0]).includes('trades?pagination.first=1')) await held;
+            return now(...of);
+        };";
+    page.call("Page.addScriptToEvaluateOnNewDocument", json!({"source": late})).await;
     page.open("#/markets").await;
     page.until("document.querySelectorAll('.chip').length === 6").await;
     page.fill("Market", "btc/usd").await;
     page.until("document.querySelectorAll('.chip').length === 2").await;
+    page.eval::<()>("window.release() ?? null").await;
+    page.until("document.querySelector('h2')").await;
     page.until_text("small", "2 markets match").await;
     page.fill("Market", "BTC/USD a4a4a4a4…a4a4a4").await;
     page.press("Show").await;

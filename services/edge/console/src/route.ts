@@ -41,7 +41,7 @@ function plain(text: string): string {
   }
 }
 
-/** What is typed into a form that shows a part of the address: that part, until something is typed. */
+/** What is typed into a form that shows a part of the address, which is the key: that part, until something is typed. */
 export function useTyped<T>(given: T, key: string): [typed: T, type: (typed: T) => void] {
   const [typed, setTyped] = useState<{ key: string; value: T }>();
   return [typed?.key === key ? typed.value : given, (value) => setTyped({ key, value })];

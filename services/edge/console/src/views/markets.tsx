@@ -56,7 +56,7 @@ export function Markets(props: { route: Route }) {
   const market = given ? (meant.id ?? "").toLowerCase() : (newest.data?.trades.edges[0]?.node.marketId ?? otherwise ?? "");
   const asked = query.get("interval") ?? USUAL;
   const interval = INTERVALS.find(([name]) => name === asked)?.[0] ?? USUAL;
-  const [typed, setTyped] = useTyped(market || given, market);
+  const [typed, setTyped] = useTyped(market || given, given);
   const submit = (event: Event) => {
     event.preventDefault();
     const { id } = markets.find(typed);
