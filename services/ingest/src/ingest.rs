@@ -36,7 +36,11 @@ const ANNOUNCED_STATUS_PAUSE: Duration = Duration::from_secs(5);
 /// An announcement repeats the one before at least this often.
 const ANNOUNCEMENT_LIFE: Duration = Duration::from_secs(2);
 
-/// Deadline of a connection to the database and of a read.
+/// Deadline of a connection to the database. Short, because packets to a pod that has vanished are dropped: the
+/// next attempt resolves the name again and reaches its successor.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Deadline of a read.
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Deadline of a transaction, longer than the server's own limit of a statement.
@@ -275,29 +279,27 @@ impl Ingest {
     fn read_store(&mut self, context: &mut Context<Self>) {
         let (session, url) = (self.session.take(), Rc::clone(&self.database_url));
         let reading = async move {
-            let read = async {
-                let session = match session {
-                    Some(session) => session,
-                    None => Appender::connect(&url).await?,
-                };
-                let chain = session.chain().await?;
-                Ok::<_, StoreError>((session, chain))
+            let session = match session {
+                Some(session) => Ok(session),
+                None => within(CONNECT_TIMEOUT, Appender::connect(&url)).await,
             };
-            let error = match timeout(READ_TIMEOUT, read).await {
-                Ok(Ok((session, chain))) => {
+            let read = match session {
+                Ok(session) => within(READ_TIMEOUT, session.chain()).await.map(|chain| (session, chain)),
+                Err(error) => Err(error),
+            };
+            match read {
+                Ok((session, chain)) => {
                     let head = chain.head.as_ref();
                     let head = head.map(|head| Head { height: head.height, hash: head.hash.clone() });
-                    return StoreOutcome {
+                    StoreOutcome {
                         session: Some(session),
                         event: Event::Store(chain.chain_id, head),
                         head: Some(chain.head),
                         blocks: Vec::new(),
-                    };
+                    }
                 }
-                Ok(Err(error)) => error_chain(&error),
-                Err(_) => format!("no reply within {} s", READ_TIMEOUT.as_secs()),
-            };
-            StoreOutcome::without_session(Event::StoreUnavailable(error))
+                Err(error) => StoreOutcome::without_session(Event::StoreUnavailable(error)),
+            }
         };
         context.spawn(reading.into_actor(self).map(Self::on_store_outcome));
     }
@@ -389,6 +391,14 @@ impl Ingest {
 impl StoreOutcome {
     fn without_session(event: Event) -> Self {
         Self { session: None, event, head: None, blocks: Vec::new() }
+    }
+}
+
+/// The result of `work`, or what the log says of its failure.
+async fn within<T>(limit: Duration, work: impl Future<Output = Result<T, StoreError>>) -> Result<T, String> {
+    match timeout(limit, work).await {
+        Ok(result) => result.map_err(|error| error_chain(&error)),
+        Err(_) => Err(format!("no reply within {} s", limit.as_secs())),
     }
 }
 
