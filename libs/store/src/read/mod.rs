@@ -205,12 +205,12 @@ impl Store {
         }
     }
 
-    /// Whether the database answers.
+    /// Whether the database answers and has been migrated.
     ///
     /// # Errors
     /// See [`ReadError`].
     pub async fn ready(&self) -> Result<(), ReadError> {
-        self.servers.primary.point("SELECT 1", &[]).await.map(|_| ())
+        self.servers.primary.point("SELECT count(*) FROM last_block", &[]).await.map(|_| ())
     }
 }
 

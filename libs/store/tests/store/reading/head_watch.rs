@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use mesh_store::{Store, StoreState};
+use mesh_store::{Store, StoreState, migrate};
 use mesh_testbed::{Database, eventually};
 use tokio::time::timeout;
 
@@ -84,8 +84,12 @@ async fn a_broken_watch_reconnects_before_the_server_counts_as_away() {
 }
 
 #[tokio::test]
-async fn a_database_without_tables_is_there_and_has_no_head() {
+async fn a_database_without_tables_is_available_but_not_ready() {
     let database = Database::empty().await;
-    let store = store(&database, 1).await;
-    assert_eq!(store.state(), StoreState { head: None, is_there: true });
+    let store = Store::open(&config(database.url(), 1)).unwrap();
+    timeout(SOON, store.watch().wait_for(|state| state.is_there)).await.unwrap().unwrap();
+    assert_eq!(store.state().head, None);
+    assert!(store.ready().await.is_err());
+    migrate::migrate(database.url()).await.unwrap();
+    timeout(SOON, store.until_ready()).await.unwrap();
 }

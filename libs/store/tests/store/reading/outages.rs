@@ -10,7 +10,7 @@ use mesh_launcher::{
     process::Process,
     servers::{self, Durability, Postgres},
 };
-use mesh_store::{ReadError, Store};
+use mesh_store::{ReadError, Store, migrate};
 use mesh_testbed::{enterable_folder, retry};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
@@ -36,6 +36,7 @@ impl OwnServer {
         let (data, log) = (folder.path().join("postgres"), folder.path().join("log"));
         let server = Postgres::prepare(&programs, &data, &log, Durability::Throwaway).await.unwrap();
         let process = Self::run(&server).await;
+        migrate::migrate(&server.url()).await.unwrap();
         Self { server, process, _folder: folder }
     }
 
