@@ -33,11 +33,14 @@ fn table() -> String {
         }
     }
     let setters = set_in();
-    let mut table = "| Variable | Read by | Default | Set in |\n|---|---|---|---|\n".to_owned();
+    let mut table = "| Variable | Meaning | Read by | Default | Set in |\n|---|---|---|---|---|\n".to_owned();
     for (name, services) in variables {
         let mut defaults: Vec<_> =
-            services.iter().map(|service| documented(service)[&name].clone()).collect();
+            services.iter().map(|service| documented(service)[&name].default.clone()).collect();
         defaults.dedup();
+        // The edge only shows some limits that others enforce.
+        let owner = services.iter().find(|service| **service != "edge").unwrap_or(&services[0]);
+        let meaning = documented(owner)[&name].meaning.clone();
         let by = if services.len() == SERVICES.len() { "all".to_owned() } else { services.join(", ") };
         let set: Vec<_> = setters
             .iter()
@@ -45,7 +48,7 @@ fn table() -> String {
             .map(|(place, _)| *place)
             .collect();
         let set = if set.is_empty() { "-".to_owned() } else { set.join(", ") };
-        writeln!(table, "| `{name}` | {by} | {} | {set} |", defaults.join(" / ")).unwrap();
+        writeln!(table, "| `{name}` | {meaning} | {by} | {} | {set} |", defaults.join(" / ")).unwrap();
     }
     table
 }

@@ -57,16 +57,24 @@ fn rows(document: &str) -> impl Iterator<Item = [&str; 3]> {
     })
 }
 
-/// The variables in a service's README with their defaults.
-pub(crate) fn documented(service: &str) -> BTreeMap<String, String> {
+/// A variable in a service's README.
+#[derive(Debug)]
+pub(crate) struct Documented {
+    pub(crate) default: String,
+    pub(crate) meaning: String,
+}
+
+/// The variables in a service's README.
+pub(crate) fn documented(service: &str) -> BTreeMap<String, Documented> {
     let document = read(&format!("services/{service}/README.md"));
     let mut documented_names = BTreeMap::new();
-    for [names, default, _] in rows(&document) {
+    for [names, default, meaning] in rows(&document) {
         let names: Vec<_> = names_in(names).collect();
         let defaults: Vec<_> = default.split(", ").collect();
         for (position, name) in names.iter().enumerate() {
             let of_its_own = (names.len() == defaults.len()).then(|| defaults[position]);
-            documented_names.insert(name.clone(), of_its_own.unwrap_or(default).to_owned());
+            let (default, meaning) = (of_its_own.unwrap_or(default).to_owned(), meaning.to_owned());
+            documented_names.insert(name.clone(), Documented { default, meaning });
         }
     }
     documented_names
