@@ -24,14 +24,14 @@ static EVERYWHERE: [Row; 10] = [
         "the request is malformed, a parameter is given twice, or, with `Prefer: handling=strict`, a name is unknown",
         "Malformed",
     ),
-    (408, Code::DeadlineExceeded, NOT_MAPPED, "the body does not come in time", "BodyTooLate"),
+    (408, Code::DeadlineExceeded, NOT_MAPPED, "the body of the request did not arrive in time", "BodyTooLate"),
     (413, Code::ResourceExhausted, NOT_MAPPED, "the body is too large", "BodyTooLarge"),
     (414, Code::InvalidArgument, NOT_MAPPED, "path and query are too long", "UrlTooLong"),
     (429, Code::ResourceExhausted, RATE_LIMITED, "too many requests come from one address", "TooMany"),
-    (429, Code::ResourceExhausted, NOT_MAPPED, "there is no room for this request now", "TooMany"),
+    (429, Code::ResourceExhausted, NOT_MAPPED, "a limit is reached: downloads, watches or submissions at the same time", "TooMany"),
     (431, Code::InvalidArgument, NOT_MAPPED, "the headers are too large", "HeadersTooLarge"),
-    (500, Code::Internal, NOT_MAPPED, "something broke; the log knows the request's id", "Failed"),
-    (503, Code::Unavailable, NOT_MAPPED, "no replica answers, the database is away, or all are busy", "Away"),
+    (500, Code::Internal, NOT_MAPPED, "a bug of the server; its log has the details under `X-Request-Id`", "Failed"),
+    (503, Code::Unavailable, NOT_MAPPED, "no replica answers, the database is unavailable, or all replicas are busy", "Away"),
     (504, Code::DeadlineExceeded, NOT_MAPPED, "a service or the database did not answer in time", "Late"),
 ];
 
@@ -195,18 +195,18 @@ fn shared_name(status: u16, refusals: &[Refusal]) -> Option<&'static str> {
 fn described(status: u16, refusals: &[Refusal], examples: &[Example]) -> Json {
     let heading = match status {
         400 => "The request must be changed.",
-        404 => "There is no such thing.",
-        408 => "The request came too slowly.",
-        409 => "It is there already.",
-        412 => "It is not what was meant.",
+        404 => "Not found.",
+        408 => "The request arrived too slowly.",
+        409 => "It already exists.",
+        412 => "A precondition failed.",
         413 | 414 | 431 => "The request is too large.",
-        415 => "The form of the request is not spoken here.",
-        416 => "The file is shorter.",
-        429 => "Slow down.",
-        501 => "Not here.",
-        503 => "Something is away: try again soon.",
+        415 => "The media type is not supported.",
+        416 => "The range is outside of the file.",
+        429 => "Too many requests: wait and try again.",
+        501 => "Switched off at this gateway.",
+        503 => "Temporarily unavailable: try again soon.",
         504 => "No answer in time: try again.",
-        _ => "Our fault.",
+        _ => "A bug of the server.",
     };
     let (mut codes, mut numbers) = (Vec::new(), Vec::new());
     let mut description = heading.to_owned();
