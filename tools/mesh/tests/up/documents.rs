@@ -249,7 +249,7 @@ impl<'a> CommandRunner<'a> {
         // `mesh export` does not replace the file of an earlier command.
         for file in fs::read_dir(&self.folder).unwrap() {
             let file = file.unwrap().path();
-            if file.extension().is_some_and(|extension| extension == "zip") {
+            if command.contains("export") && file.extension().is_some_and(|extension| extension == "zip") {
                 fs::remove_file(file).unwrap();
             }
         }
