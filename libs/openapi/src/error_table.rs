@@ -25,7 +25,8 @@ fn table() -> String {
             paths.push(format!("`{}`", operation::path(asked)));
         }
     }
-    let mut table = String::from("| number | HTTP | gRPC | refused when | where |\n|---|---|---|---|---|\n");
+    let mut table = String::from("| number | HTTP | gRPC | cause | where |\n|---|---|---|---|---|\n");
+    let mut anchored = 0;
     for ((number, status, code, when), paths) in rows {
         let place = match paths.len() == operations.len() {
             true => "everywhere".to_owned(),
@@ -33,7 +34,9 @@ fn table() -> String {
             false => paths.join(", "),
         };
         let name = Code::from_number(code).name();
-        table.push_str(&format!("| {number} | {status} | {code} {name} | {when} | {place} |\n"));
+        let anchor = if number == anchored { String::new() } else { format!("<a id=\"{number}\"></a>") };
+        anchored = number;
+        table.push_str(&format!("| {anchor}{number} | {status} | {code} {name} | {when} | {place} |\n"));
     }
     table
 }

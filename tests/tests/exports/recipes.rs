@@ -143,7 +143,7 @@ fn first_ten_minutes(folder: &Path, gateway: &str) {
         let line = line.replace(DEMO[0], gateway).replace(DEMO[1], fixture::MARKET);
         output(Command::new("sh").args(["-euc", &line]).current_dir(folder));
     }
-    let script = &blocks_of("first-ten-minutes.md", "The last trades, in DuckDB", "python")[0];
+    let script = &blocks_of("first-ten-minutes.md", "4. Make a table of the last trades", "python")[0];
     let table = output(Command::new(python()).args(["-Xutf8", "-c", script]).current_dir(folder));
     // A price and a size with the decimals of their market, 5 and 3.
     for text in ["BTC/USD", "0.0101", "0.012", "SIDE_BUY", "2023-06-20 10:59:59.120456"] {
