@@ -12,7 +12,7 @@ use proto_msgs::{
 
 use crate::{
     Relay,
-    node::{CallError, IncludedTx, Nodes, Refusal},
+    node::{CallError, IncludedTx, Nodes, Refusal, TxResult},
     peers::Peers,
     relay::{GetState, Learn, Reported},
     result_cache::{Finality, SubmissionState},
@@ -75,15 +75,16 @@ impl Search {
         let was_known = state.answer.is_some();
         let mut indexed = indexed;
         if !is_accepted(&state) && !matches!(indexed, Ok(Some(_))) && self.is_waiting(hash).await {
-            state
-                .merge(known(Finality::Sync, SubmitTransactionReply { success: true, ..Default::default() }));
+            let tx_hash = hash.to_string();
+            let reply = SubmitTransactionReply { success: true, tx_hash, ..Default::default() };
+            state.merge(known(Finality::Sync, reply));
         } else if state.answer.is_none() && matches!(indexed, Ok(None)) {
             // It may have moved from the mempool into a block meanwhile.
             indexed = self.nodes.find(hash).await;
         }
         let has_no_index = match indexed {
             Ok(Some(included)) => {
-                state.merge(known(Finality::Commit, from_block(included)));
+                state.merge(known(Finality::Commit, from_block(hash, included)));
                 false
             }
             Ok(None) => false,
@@ -131,10 +132,14 @@ fn is_accepted(state: &SubmissionState) -> bool {
     state.answer.as_ref().is_some_and(|(_, reply)| reply.success)
 }
 
-fn from_block(included: IncludedTx) -> SubmitTransactionReply {
-    let IncludedTx { height, result } = included;
-    let success = result.code == 0;
-    SubmitTransactionReply { success, height, code: result.code, log: result.log, ..Default::default() }
+/// The reply that a submission of the transaction would get.
+fn from_block(hash: &TxHash, included: IncludedTx) -> SubmitTransactionReply {
+    let IncludedTx { height, result: TxResult { code, data, log } } = included;
+    let (success, tx_hash) = match code {
+        0 => (true, hash.to_string()),
+        _ => (false, String::new()),
+    };
+    SubmitTransactionReply { success, tx_hash, code, data, log, height }
 }
 
 /// The reply from a state. The log of a refusal without one is its data, which contains the reason.

@@ -5,6 +5,7 @@ use std::{collections::BTreeSet, time::Duration};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use mesh_problem::Code;
 use mesh_testbed::{NodeKind, Signal, eventually, on_both_nodes};
+use mesh_transaction::TxHash;
 use proto_msgs::v2::{SubmissionType::*, get_transaction_reply::Status};
 
 use serde_json::json;
@@ -95,6 +96,11 @@ async fn a_reported_block_is_known_when_its_relay_and_the_node_end() {
     fixture.node.block().await;
     for tx in &txs {
         assert_eq!(fixture.status(tx).await, Status::Included);
+        // Either relay answers a repeat with the hash, also the one that knows the transaction from its block.
+        for _ in 0..6 {
+            let reply = fixture.sync(tx).await.unwrap();
+            assert_eq!((reply.success, reply.tx_hash), (true, TxHash::of(tx).to_string()));
+        }
     }
     fixture.node.kill().await;
     fixture.relays.remove(0).kill().await;
