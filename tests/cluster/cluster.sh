@@ -142,7 +142,7 @@ up() {
   control_plane
   # shellcheck disable=SC2046 # one word each
   load_images $(base_images | awk '$1 != "rust" && $1 != "golang" {print $2}') \
-    tradewind/{edge,query,tx-relay,node-info,export,ingest,mesh,node}:0.1.0
+    tradewind/{edge,query,tx-relay,node-info,export,ingest,mesh,node}:0.2.0
   node
   until_true 120 inside kubectl get node "$NODE"
   inside kubectl wait --for condition=Ready "node/$NODE" --timeout 2m >>"$WALK/log/cluster.log"

@@ -42,7 +42,7 @@ curls() {
 # The command line in its image.
 mesh() {
   docker run --rm --interactive --read-only --cap-drop ALL --tmpfs /tmp:mode=1777 --network tradewind_front \
-    --volume "$WALK/run/key:/var/lib/mesh" tradewind/mesh:0.1.0 "$@"
+    --volume "$WALK/run/key:/var/lib/mesh" tradewind/mesh:0.2.0 "$@"
 }
 
 # A signed transaction, until it is in a block.

@@ -11,7 +11,7 @@ build_all() {
   commit=$(git -C "$CHECKOUT" rev-parse HEAD)
   for target in "${TARGETS[@]}"; do
     docker buildx build --load --progress plain --network host --build-arg "MESH_COMMIT=$commit" --target "$target" \
-      --tag "tradewind/$target:0.1.0" "$WALK/images" >>"$1" 2>&1 || die "the image of $target cannot be built: $1"
+      --tag "tradewind/$target:0.2.0" "$WALK/images" >>"$1" 2>&1 || die "the image of $target cannot be built: $1"
   done
 }
 
@@ -22,7 +22,7 @@ foreign() { compiled "$1" | grep -vc '(' || true; }
 # Size of an image's files, megabytes.
 unpacked() {
   local container
-  container=$(docker create "tradewind/$1:0.1.0")
+  container=$(docker create "tradewind/$1:0.2.0")
   docker export "$container" | wc -c | awk '{printf "%.0f", $1 / 1e6}'
   docker rm "$container" >/dev/null
 }
@@ -55,7 +55,7 @@ again() {
 contained() {
   local target=$1; shift
   docker run --rm --interactive --read-only --cap-drop ALL --security-opt no-new-privileges --user 65532:65532 --network none \
-    "tradewind/$target:0.1.0" "$@" 2>&1
+    "tradewind/$target:0.2.0" "$@" 2>&1
 }
 
 start() {

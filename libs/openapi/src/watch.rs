@@ -28,7 +28,7 @@ const OF_A_READ: &str =
 const EXAMPLE: &str = "retry: 1000\n\
      id: 5969\n\
      event: answer-0\n\
-     data: {\"version\":\"v0.1.0\",\"commitHash\":\"43d8017ffa2b2f58749608ea1f20db5b43b57d14\"}\n\
+     data: {\"version\":\"v0.2.0\",\"commitHash\":\"43d8017ffa2b2f58749608ea1f20db5b43b57d14\"}\n\
      \n\
      id: 5969\n\
      event: answer-1\n\
