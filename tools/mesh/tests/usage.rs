@@ -53,8 +53,8 @@ async fn help_and_version_are_no_failures() {
     let help = mesh(&["--help"]).await;
     let text = help.done();
     for command in [
-        "up", "ps", "stop", "start", "restart", "scale", "load", "seal", "history", "export", "tx", "watch",
-        "bench", "rig", "test",
+        "up", "down", "ps", "stop", "start", "restart", "scale", "load", "seal", "history", "export", "tx",
+        "watch", "bench", "rig", "test", "dist",
     ] {
         assert!(text.contains(&format!("\n  {command} ")), "{text}");
     }
