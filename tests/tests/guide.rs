@@ -94,7 +94,7 @@ fn expected(folder: &Path, below: &str) -> Vec<String> {
         match stem {
             Some(stem) => paths.push(format!("{below}{stem}")),
             None if entry.path().is_dir() => {
-                paths.extend(expected(&entry.path(), &format!("{below}{name}/")))
+                paths.extend(expected(&entry.path(), &format!("{below}{name}/")));
             }
             None => {}
         }

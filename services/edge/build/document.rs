@@ -126,7 +126,7 @@ fn contents(events: &[Event<'_>]) -> Vec<Range<usize>> {
         match inner[0] {
             Event::Start(Tag::Heading { level: HeadingLevel::H1, .. }) => {}
             Event::Start(Tag::Heading { .. }) if is_title_of_contents(&plain_text(inner)) => {
-                found.push(block)
+                found.push(block);
             }
             Event::Start(Tag::Heading { .. }) => break,
             _ if links_to_sections(inner) => found.push(block),

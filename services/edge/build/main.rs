@@ -37,17 +37,21 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut sources = Vec::new();
     collect(&docs, "", &mut sources)?;
     let navigation = Navigation::of(&mut sources);
-    let mut files = pictures(&docs)?;
-    let targets = Targets::new(&sources, files.iter().map(|picture| picture.path.as_str()));
+    let mut pictures = pictures(&docs)?;
+    let targets = Targets::new(&sources, pictures.iter().map(|picture| picture.path.as_str()));
     let style = immutable("style.css", fs::read(edge.join("assets/guide/style.css"))?);
     let icon = immutable("icon.svg", fs::read(edge.join("console/src/icon.svg"))?);
     let assets = Assets { style: style.path.clone(), icon: icon.path.clone() };
-    files.extend([style, icon]);
     let layout = Layout { navigation: &navigation, sources: &sources, targets: &targets, assets: &assets };
-    for source in &sources {
-        let content = layout.page(source).into_bytes();
-        files.push(Served { path: format!("guide/{}", source.name), content });
-    }
+    let pages: Vec<(String, String)> =
+        sources.iter().map(|source| (format!("guide/{}", source.name), layout.page(source))).collect();
+    pictures.retain(|picture| {
+        let name = picture.path.rsplit('/').next().unwrap_or_default();
+        pages.iter().any(|(_, page)| page.contains(name))
+    });
+    let mut files = vec![style, icon];
+    files.append(&mut pictures);
+    files.extend(pages.into_iter().map(|(path, page)| Served { path, content: page.into_bytes() }));
     files.push(Served { path: "tables.sql".to_owned(), content: fs::read(docs.join("tables.sql"))? });
     files.push(Served { path: "llms.txt".to_owned(), content: navigation.llms(&sources).into_bytes() });
     write(&files)?;

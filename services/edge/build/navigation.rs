@@ -20,7 +20,7 @@ const SECTIONS: [(&str, &[&str]); 4] = [
 /// The section of served documents that no other section names.
 const OTHERS: &str = "More";
 
-/// What the gateway is, where `docs/README.md` does not say it.
+/// What the gateway is, for `llms.txt` and for an index that is not written.
 const SUMMARY: &str = "Tradewind is an API gateway for a trading network: markets, trades, candles, accounts, rewards and \
                        history over HTTP, gRPC and server-sent events, and submission of signed transactions.";
 
@@ -78,10 +78,8 @@ impl Navigation {
 
     /// The text of `/llms.txt`.
     pub(crate) fn llms(&self, sources: &[Source]) -> String {
-        let index = sources.iter().find(|source| source.name == INDEX);
-        let summary = index.map(|index| index.summary.as_str()).filter(|summary| !summary.is_empty());
         let list = self.list(sources, |name| format!("guide/{name}"));
-        format!("# Tradewind\n\n> {}\n{list}{REFERENCE}", summary.unwrap_or(SUMMARY))
+        format!("# Tradewind\n\n> {SUMMARY}\n{list}{REFERENCE}")
     }
 
     /// The sections in Markdown, each document with its first sentence.
