@@ -1,4 +1,4 @@
-//! The frame of a page: head, navigation, table of contents.
+//! The frame of a page: head, navigation, table of contents. Its ids contain a dot, which no id of a heading has.
 
 use crate::{
     document::{Heading, INDEX, Source},
@@ -45,16 +45,16 @@ impl Layout<'_> {
 <link rel="stylesheet" href="{style}">
 </head>
 <body>
-<a class="skip" href="#content">Skip to the content</a>
+<a class="skip" href="#guide.content">Skip to the content</a>
 <header>
-<button type="button" popovertarget="pages">Pages</button>
+<button type="button" popovertarget="guide.pages">Pages</button>
 <a class="brand" href="{index}"><span class="mark"></span>Tradewind guide</a>
 <nav aria-label="Gateway"><a href="{root}">Console</a><a href="{root}docs">API</a></nav>
 </header>
 <div class="frame">
-<nav id="pages" popover aria-label="Pages of the guide">
+<nav id="guide.pages" class="pages" popover aria-label="Pages of the guide">
 {pages}</nav>
-<main id="content">
+<main id="guide.content">
 {contents}<article>
 {content}</article>
 <footer><a href="{root}openapi.json">openapi.json</a><a href="{root}tables.sql">tables.sql</a><a href="{root}llms.txt">llms.txt</a></footer>

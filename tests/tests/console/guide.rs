@@ -50,7 +50,7 @@ async fn every_page_of_the_guide_is_accessible_and_fits_the_screen() {
         page.open("guide/traders").await;
         page.picture(&format!("guide-{size}-{theme}")).await;
         if size == "phone" {
-            let is_shown = "document.querySelector('#pages a').checkVisibility()";
+            let is_shown = "document.querySelector('.pages a').checkVisibility()";
             assert!(!page.is(is_shown).await, "the list of pages covers the page");
             page.press("Pages").await;
             page.until(is_shown).await;
