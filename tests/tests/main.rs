@@ -13,6 +13,7 @@ mod deep_pages;
 mod errors;
 mod exports;
 mod grpc;
+mod guide;
 mod http_hardening;
 mod json;
 mod lifecycle;

@@ -55,6 +55,8 @@ impl Document {
                 "version" => env!("CARGO_PKG_VERSION"),
                 "license" => object! { "name" => "MIT OR Apache-2.0", "identifier" => env!("CARGO_PKG_LICENSE") },
             },
+            // Relative to the server, as OpenAPI 3.1 resolves it.
+            "externalDocs" => object! { "url" => "guide/", "description" => "The guide: tasks, errors, columns, operation" },
             "servers" => vec![object! { "url" => "/", "description" => "This gateway" }],
             // Said in so many words, since validators complain of a document that does not say it.
             "security" => Vec::<Json>::new(),

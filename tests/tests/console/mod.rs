@@ -11,6 +11,7 @@ mod console_mesh;
 mod docs;
 mod downloads;
 mod explore;
+mod guide;
 mod hostile_texts;
 mod keyboard;
 mod live;

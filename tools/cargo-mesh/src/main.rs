@@ -24,7 +24,7 @@ fn main() -> ExitCode {
     let is_test = first == "test";
     let mut programs = vec!["mesh"];
     match first {
-        "up" => programs.extend(SERVICES),
+        "up" | "dist" => programs.extend(SERVICES),
         "bench" | "rig" => programs.extend(SERVICES.iter().chain(&["laboratory"])),
         _ => {}
     }

@@ -79,6 +79,7 @@ fn one_cargo_builds_what_the_command_needs_and_hears_nothing_of_its_caller() {
     assert_eq!(up.stderr, "   Compiling a v1\n", "cargo's last word is not passed on");
 
     assert_eq!(built(&call(folder, &["ps"])), ["mesh"]);
+    assert_eq!(built(&call(folder, &["dist"])), built(&up));
     assert_eq!(built(&call(folder, &["rig", "reads"])), [&["mesh"], &services[..], &["laboratory"]].concat());
     assert_eq!(call(folder, &["test"]).cargo, ["build", "--profile", "dev", "--bin", "mesh"]);
 }

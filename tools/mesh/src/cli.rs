@@ -36,6 +36,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Starts everything: servers, services, and a demo network when there is no data; Ctrl-C stops it
     Up(Box<UpArgs>),
+    /// Stops a running mesh in order, as Ctrl-C does, and waits until it has ended
+    Down(DownArgs),
     /// Lists the processes of a running mesh
     Ps(PsArgs),
     /// Holds a process down until `start`, for a drill
@@ -68,6 +70,8 @@ pub(crate) enum Command {
     Doctor(DoctorArgs),
     /// Prints the completions of a shell
     Completions(CompletionsArgs),
+    /// Packs all programs of a checkout into an archive for machines without Rust
+    Dist(DistArgs),
     /// Measures the product on this machine and prints a table
     Bench(LaboratoryArgs),
     /// Puts a mesh through a long drill and says what did not hold
@@ -202,6 +206,17 @@ pub(crate) struct DemoArgs {
     pub(crate) demo_start: Option<u32>,
 }
 
+/// Options of `down`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  nohup mesh up > mesh.log 2>&1 &   a mesh in the background
+  mesh down                         stops it; its data stays
+  mesh down && rm -rf .mesh         stops it and removes its data: the next `mesh up` begins a new network")]
+pub(crate) struct DownArgs {
+    #[command(flatten)]
+    pub(crate) home: HomeArgs,
+}
+
 /// Options of `ps`.
 #[derive(Debug, Args)]
 pub(crate) struct PsArgs {
@@ -299,6 +314,19 @@ pub(crate) struct LaboratoryArgs {
     pub(crate) args: Vec<OsString>,
 }
 
+/// Options of `dist`.
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  cargo mesh dist --out /tmp   builds the release programs and packs them
+
+The archive contains mesh, the services, completions, licences and SHA256SUMS. On the other machine:
+  tar -xzf tradewind-*.tar.gz && cd tradewind-*/ && sha256sum --check SHA256SUMS && ./mesh up")]
+pub(crate) struct DistArgs {
+    /// Folder of the archive [default: dist in cargo's target folder]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) out: Option<PathBuf>,
+}
+
 /// Options of `completions`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -314,10 +342,15 @@ pub(crate) struct CompletionsArgs {
 impl CompletionsArgs {
     /// Prints them.
     pub(crate) fn print(&self) {
-        let mut text = Vec::new();
-        clap_complete::generate(self.shell, &mut Cli::command(), "mesh", &mut text);
-        terminal::print(String::from_utf8_lossy(&text).trim_end());
+        terminal::print(String::from_utf8_lossy(&completions(self.shell)).trim_end());
     }
+}
+
+/// The completions of a shell.
+pub(crate) fn completions(shell: Shell) -> Vec<u8> {
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut Cli::command(), "mesh", &mut text);
+    text
 }
 
 #[cfg(test)]

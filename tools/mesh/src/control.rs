@@ -1,15 +1,22 @@
-//! The commands that talk to a running mesh: `ps`, `stop`, `start`, `restart`, `scale`.
+//! The commands that talk to a running mesh: `ps`, `stop`, `start`, `restart`, `scale`, `down`.
+
+use std::time::Duration;
 
 use mesh_launcher::{
     control::{Answer, ControlError, Request, Row, ask},
-    home::Home,
+    home::{Home, HomeError},
 };
+use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::{
-    cli::{ControlArgs, PsArgs, RestartArgs, ScaleArgs},
+    cli::{ControlArgs, DownArgs, PsArgs, RestartArgs, ScaleArgs},
     failure::{Failure, as_typed, failed},
     terminal::{print, print_json, print_line},
 };
+
+/// Longest wait for the end of a mesh, whose processes have 15 s to stop.
+const DOWN_TIMEOUT: Duration = Duration::from_secs(20);
+const DOWN_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Lists the processes.
 pub(crate) async fn ps(args: &PsArgs) -> Result<(), Failure> {
@@ -53,6 +60,34 @@ pub(crate) async fn restart(args: RestartArgs) -> Result<(), Failure> {
 pub(crate) async fn scale(args: ScaleArgs) -> Result<(), Failure> {
     let request = Request::Scale { name: args.count.service.to_owned(), replicas: args.count.replicas };
     order(&args.home.home()?, &request).await
+}
+
+/// Stops a mesh and waits until it has ended: it holds the lock of its home until no process is left.
+pub(crate) async fn down(args: &DownArgs) -> Result<(), Failure> {
+    let home = args.home.home()?;
+    let deadline = Instant::now() + DOWN_TIMEOUT;
+    match timeout_at(deadline, ask(&home, &Request::Shutdown)).await {
+        // Without an answer, the mesh has ended already or hangs: the lock shows which.
+        Ok(Ok(Answer::Done { .. }) | Err(ControlError::NoAnswer(..))) | Err(_) => {}
+        Ok(Ok(Answer::Refused { reason })) => return Err(Failure::failed(reason)),
+        Ok(Ok(other)) => return Err(unexpected(&other)),
+        Ok(Err(error)) => return Err(error.into()),
+    }
+    loop {
+        match home.lock() {
+            Ok(_) => return Ok(()),
+            Err(HomeError::Taken(_)) if Instant::now() < deadline => sleep(DOWN_INTERVAL).await,
+            Err(HomeError::Taken(folder)) => {
+                return Err(failed!(
+                    "the mesh in {} has not ended within {} s; see its log {}",
+                    folder.display(),
+                    DOWN_TIMEOUT.as_secs(),
+                    home.log("mesh", 0).display()
+                ));
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
 }
 
 async fn order(home: &Home, request: &Request) -> Result<(), Failure> {

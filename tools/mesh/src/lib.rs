@@ -4,6 +4,7 @@
 mod cli;
 mod command_line;
 mod control;
+mod dist;
 mod doctor;
 mod events;
 mod export;
@@ -59,6 +60,7 @@ pub fn block_on(work: impl Future<Output = Result<(), Failure>>) -> Result<(), F
 async fn command(command: Command) -> Result<(), Failure> {
     match command {
         Command::Up(args) => up::up(*args).await,
+        Command::Down(args) => control::down(&args).await,
         Command::Ps(args) => control::ps(&args).await,
         Command::Stop(args) => control::stop(args).await,
         Command::Start(args) => control::start(args).await,
@@ -78,6 +80,7 @@ async fn command(command: Command) -> Result<(), Failure> {
             args.print();
             Ok(())
         }
+        Command::Dist(args) => dist::dist(&args),
         Command::Bench(args) => laboratory::run("bench", args),
         Command::Rig(args) => laboratory::run("rig", args),
         Command::Test => test::test().await,

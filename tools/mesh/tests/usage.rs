@@ -53,8 +53,8 @@ async fn help_and_version_are_no_failures() {
     let help = mesh(&["--help"]).await;
     let text = help.done();
     for command in [
-        "up", "ps", "stop", "start", "restart", "scale", "load", "seal", "history", "export", "tx", "watch",
-        "bench", "rig", "test",
+        "up", "down", "ps", "stop", "start", "restart", "scale", "load", "seal", "history", "export", "tx",
+        "watch", "bench", "rig", "test", "dist",
     ] {
         assert!(text.contains(&format!("\n  {command} ")), "{text}");
     }
@@ -73,6 +73,7 @@ async fn without_a_running_mesh_ps_shows_nothing_and_orders_fail() {
     for order in [["stop", "query"], ["start", "query=0"], ["restart", "edge"], ["scale", "query=2"]] {
         fails(&[order[0], order[1], "--home", home], 1, &["no mesh runs", "mesh up"]).await;
     }
+    fails(&["down", "--home", home], 1, &["no mesh runs", "mesh up"]).await;
 }
 
 #[tokio::test]

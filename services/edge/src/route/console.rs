@@ -5,15 +5,13 @@ use std::{borrow::Cow, io};
 
 use http::HeaderValue;
 
-use crate::route::page::{Caching, HTML, Page, SCRIPT, STYLE, TEXT, digest};
+use crate::route::page::{Caching, HTML, PICTURE, Page, SCRIPT, STYLE, TEXT, digest};
 
 /// Only this gateway is a source, text cannot become script, style or markup, and the page cannot be framed.
 const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; \
      require-trusted-types-for 'script'; trusted-types 'none'",
 );
-
-const PICTURE: &str = "image/svg+xml";
 
 const INDEX: &str = include_str!("../../console/src/index.html");
 

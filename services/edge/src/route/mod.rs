@@ -1,6 +1,7 @@
 //! Which operation or page a request is for, and the warp service in front of that.
 
 mod console;
+mod guide;
 mod limits;
 mod page;
 pub(crate) mod pages;

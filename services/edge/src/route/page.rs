@@ -10,7 +10,7 @@ use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 use http::{
     HeaderMap, HeaderValue, StatusCode,
     header::{
-        CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, VARY,
+        CACHE_CONTROL, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, LOCATION, VARY,
         X_CONTENT_TYPE_OPTIONS,
     },
 };
@@ -32,6 +32,7 @@ pub(super) const HTML: &str = "text/html; charset=utf-8";
 pub(super) const STYLE: &str = "text/css; charset=utf-8";
 pub(super) const SCRIPT: &str = "text/javascript; charset=utf-8";
 pub(super) const TEXT: &str = "text/plain; charset=utf-8";
+pub(super) const PICTURE: &str = "image/svg+xml";
 
 /// A page that is the same for all clients.
 #[derive(Debug)]
@@ -45,6 +46,8 @@ pub(crate) struct Page {
     pub(super) etag: String,
     /// `Content-Security-Policy`.
     pub(super) policy: Option<HeaderValue>,
+    /// Where a page that has moved is: it is answered by a redirect, without content.
+    pub(super) location: Option<HeaderValue>,
     pub(super) content: Content,
     /// The indented form (J12), of JSON alone.
     pub(super) pretty: Option<Content>,
@@ -83,9 +86,24 @@ impl Page {
         Self::of(name, media_type, bytes, content)
     }
 
+    /// A page of a format that is compressed by itself.
+    pub(super) fn uncompressed(name: &'static str, media_type: &'static str, bytes: &'static [u8]) -> Self {
+        let content = Content { plain: OnceLock::from(Bytes::from_static(bytes)), gzipped: None };
+        Self::of(name, media_type, bytes, content)
+    }
+
     fn of(name: &'static str, media_type: &'static str, bytes: &[u8], content: Content) -> Self {
-        let (caching, etag) = (Caching::Revalidate, etag(bytes));
-        Self { name, is_vital: false, media_type, caching, etag, policy: None, content, pretty: None }
+        Self {
+            name,
+            is_vital: false,
+            media_type,
+            caching: Caching::Revalidate,
+            etag: etag(bytes),
+            policy: None,
+            location: None,
+            content,
+            pretty: None,
+        }
     }
 
     /// The answer to one client: 304 when it has the page already.
@@ -93,6 +111,9 @@ impl Page {
     /// # Errors
     /// When `?pretty` is malformed, or `If-Match` does not match.
     pub(crate) fn answer(&self, query: &str, request: &HeaderMap) -> Result<Response, HttpError> {
+        if let Some(location) = &self.location {
+            return Ok(redirect(location));
+        }
         let content = match &self.pretty {
             Some(pretty) if Parameters::parse(query)?.pretty()? => pretty,
             _ => &self.content,
@@ -154,6 +175,13 @@ impl Content {
         };
         self.plain.get_or_init(decompress).clone()
     }
+}
+
+fn redirect(location: &HeaderValue) -> Response {
+    let mut response = Response::default();
+    *response.status_mut() = StatusCode::PERMANENT_REDIRECT;
+    response.headers_mut().insert(LOCATION, location.clone());
+    response
 }
 
 /// A weak entity tag, the same for all encodings.

@@ -1,4 +1,4 @@
-//! The edge's own pages: health, the limits in force, the API document and the page that shows it, the
+//! The edge's own pages: health, the limits in force, the API document and the page that shows it, the guide, the
 //! console. Made once, at the start.
 
 use std::{borrow::Cow, collections::HashMap, io, sync::Arc};
@@ -9,7 +9,7 @@ use mesh_openapi::Document;
 use crate::{
     config::Config,
     route::{
-        console, limits,
+        console, guide, limits,
         page::{Caching, HTML, Page, SCRIPT, STYLE, TEXT},
     },
 };
@@ -55,7 +55,11 @@ pub(crate) fn all(config: &Config) -> io::Result<Pages> {
         ("/docs/NOTICE", Page::plain("docs", TEXT, include_bytes!("../../assets/docs/NOTICE"))?),
     ];
     let pages = pages.into_iter().map(|(path, page)| (Cow::Borrowed(path), page));
-    Ok(pages.chain(console::pages()?).map(|(path, page)| (path, Arc::new(page))).collect())
+    Ok(pages
+        .chain(guide::pages()?)
+        .chain(console::pages()?)
+        .map(|(path, page)| (path, Arc::new(page)))
+        .collect())
 }
 
 #[cfg(test)]

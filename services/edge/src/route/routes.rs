@@ -142,6 +142,7 @@ mod tests {
         assert_eq!(name("/health"), Some("health"));
         assert_eq!(name("/docs"), Some("docs"));
         assert_eq!(name("/docs/"), None);
+        assert_eq!((name("/guide"), name("/guide/")), (Some("guide"), Some("guide")));
         assert_eq!(name("accounts"), None);
         assert_eq!(name("/"), Some("console"));
         assert_eq!(name("/console/now"), Some("console"));

@@ -53,7 +53,7 @@ pub(crate) async fn up(args: UpArgs) -> Result<(), Failure> {
     data::check(&initial_data(&args))?;
     let home = args.home.home()?;
     home.create()?;
-    let _lock = home.lock()?;
+    let lock = home.lock()?;
     home.clear_run()?;
     init_log(&home);
     open_files::raise();
@@ -80,6 +80,8 @@ pub(crate) async fn up(args: UpArgs) -> Result<(), Failure> {
     control.abort();
     // The task removes its socket when it ends.
     let _ = control.await;
+    // The kernel releases the lock when this process ends, for which `mesh down` waits.
+    std::mem::forget(lock);
     outcome
 }
 

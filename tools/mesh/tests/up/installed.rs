@@ -1,6 +1,8 @@
 //! The programs of the mesh in a folder of their own, and a mesh that they run.
 
 use std::{
+    env,
+    ffi::OsString,
     os::unix::fs::symlink,
     path::{Path, PathBuf},
     process::Stdio,
@@ -28,6 +30,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
 pub(crate) struct Installed {
     pub(crate) folder: TempDir,
     umask: Option<&'static str>,
+    /// The `PATH` of its programs instead of the test's.
+    path: Option<OsString>,
 }
 
 impl Installed {
@@ -44,7 +48,19 @@ impl Installed {
             assert!(built.exists(), "there is no {}: run `cargo build --workspace` first", built.display());
             symlink(built, folder.path().join(service.name)).unwrap();
         }
-        Self { folder, umask: None }
+        Self { folder, umask: None, path: None }
+    }
+
+    /// The content of an archive. Its programs find no cargo.
+    pub(crate) fn unpacked(archive: &Path) -> Self {
+        let folder = enterable_folder();
+        let mut tar = std::process::Command::new("tar");
+        tar.arg("-xzf").arg(archive).arg("--strip-components=1").arg("-C").arg(folder.path());
+        assert!(tar.status().unwrap().success());
+        let path = env::var_os("PATH").unwrap();
+        let without_cargo = env::split_paths(&path).filter(|folder| !folder.join("cargo").exists());
+        let path = Some(env::join_paths(without_cargo).unwrap());
+        Self { folder, umask: None, path }
     }
 
     /// Its programs get this umask.
@@ -62,6 +78,9 @@ impl Installed {
                 shell
             }
         };
+        if let Some(path) = &self.path {
+            command.env("PATH", path).current_dir("/");
+        }
         command.args(args).arg("--home").arg(self.home());
         command
     }
@@ -153,8 +172,13 @@ impl Up {
     }
 
     /// Sends a signal, waits for the end and returns standard error.
-    pub(crate) async fn stop(mut self, signal: Signal) -> String {
+    pub(crate) async fn stop(self, signal: Signal) -> String {
         send(self.child.id().unwrap(), signal);
+        self.ended().await
+    }
+
+    /// Waits for the end and returns standard error.
+    pub(crate) async fn ended(mut self) -> String {
         let status = timeout(PATIENCE, self.child.wait()).await.unwrap().unwrap();
         assert_eq!(status.code(), Some(0));
         let (mut more, mut stderr) = (String::new(), String::new());

@@ -1,5 +1,6 @@
 //! A whole mesh on this machine from the command line: the ready line, `ps`, stop and start, the end.
 
+mod dist;
 mod documents;
 mod installed;
 
