@@ -41,7 +41,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// The networks of proxies whose `X-Forwarded-For` is believed; none by default.
+/// The networks of trusted proxies, whose `X-Forwarded-For` is used; none by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TrustedProxies(Vec<IpNet>);
 
