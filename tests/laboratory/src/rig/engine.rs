@@ -107,7 +107,7 @@ pub(super) async fn repeat<F: Figures>(
     match &*broken {
         [] => Ok(()),
         _ => {
-            Err(Failure::failed(format!("bars do not hold: {}; look at the lines above", broken.join(", "))))
+            Err(Failure::failed(format!("bars do not hold: {}; see the lines above", broken.join(", "))))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! One download over a connection of its own. HTTP/1 is read directly from the socket, so that no library hides
+//! One download over its own connection. HTTP/1 is read directly from the socket, so that no library hides
 //! a pause, a missing byte or a missing end.
 
 use std::net::SocketAddr;
