@@ -214,7 +214,7 @@ where
                 return Box::pin(async { Err("stopping".to_owned()) });
             }
             if !bus.is_connected() {
-                return Box::pin(async { Err("the message bus is away".to_owned()) });
+                return Box::pin(async { Err("the message bus is unreachable".to_owned()) });
             }
             ready()
         }
@@ -226,7 +226,7 @@ where
     tracing::info!(workload, "stopping");
     tokio::select! {
         () = drain(common.stop_grace) => {}
-        () = signals.stop() => tracing::warn!(workload, "told twice to stop, leaving at once"),
+        () = signals.stop() => tracing::warn!(workload, "second stop signal, stopping at once"),
     }
     bus.flush(Duration::from_millis(500)).await;
     tracing::info!(workload, "stopped");

@@ -24,14 +24,14 @@ static EVERYWHERE: [Row; 10] = [
         "the request is malformed, a parameter is given twice, or, with `Prefer: handling=strict`, a name is unknown",
         "Malformed",
     ),
-    (408, Code::DeadlineExceeded, NOT_MAPPED, "the body does not come in time", "BodyTooLate"),
+    (408, Code::DeadlineExceeded, NOT_MAPPED, "the body was not received in time", "BodyTooLate"),
     (413, Code::ResourceExhausted, NOT_MAPPED, "the body is too large", "BodyTooLarge"),
     (414, Code::InvalidArgument, NOT_MAPPED, "path and query are too long", "UrlTooLong"),
-    (429, Code::ResourceExhausted, RATE_LIMITED, "too many requests come from one address", "TooMany"),
-    (429, Code::ResourceExhausted, NOT_MAPPED, "there is no room for this request now", "TooMany"),
+    (429, Code::ResourceExhausted, RATE_LIMITED, "too many requests from one address", "TooMany"),
+    (429, Code::ResourceExhausted, NOT_MAPPED, "a limit on concurrent requests is reached", "TooMany"),
     (431, Code::InvalidArgument, NOT_MAPPED, "the headers are too large", "HeadersTooLarge"),
-    (500, Code::Internal, NOT_MAPPED, "something broke; the log knows the request's id", "Failed"),
-    (503, Code::Unavailable, NOT_MAPPED, "no replica answers, the database is away, or all are busy", "Away"),
+    (500, Code::Internal, NOT_MAPPED, "a server error; it is logged under the request's id", "Failed"),
+    (503, Code::Unavailable, NOT_MAPPED, "no replica is available, the database is unreachable, or all replicas are busy", "Away"),
     (504, Code::DeadlineExceeded, NOT_MAPPED, "a service or the database did not answer in time", "Late"),
 ];
 
@@ -40,7 +40,7 @@ static OF_POSTS: [Row; 1] = [(
     415,
     Code::InvalidArgument,
     NOT_MAPPED,
-    "the media type is gRPC-Web, or gRPC with another codec than protobuf or over HTTP/1.1; so on every path",
+    "the media type is gRPC-Web, or gRPC with another codec than protobuf or over HTTP/1.1; on every path",
     "NotSpoken",
 )];
 
@@ -49,7 +49,7 @@ static OF_READS: [Row; 1] = [(
     412,
     Code::FailedPrecondition,
     NOT_MAPPED,
-    "`If-Match` does not name what is there; the tags of reads, which are weak, match nothing",
+    "`If-Match` does not match the current tag; the weak tags of reads never match",
     "NotMatched",
 )];
 
@@ -195,18 +195,18 @@ fn shared_name(status: u16, refusals: &[Refusal]) -> Option<&'static str> {
 fn described(status: u16, refusals: &[Refusal], examples: &[Example]) -> Json {
     let heading = match status {
         400 => "The request must be changed.",
-        404 => "There is no such thing.",
-        408 => "The request came too slowly.",
-        409 => "It is there already.",
-        412 => "It is not what was meant.",
+        404 => "Not found.",
+        408 => "The request was not received in time.",
+        409 => "It already exists.",
+        412 => "The precondition does not hold.",
         413 | 414 | 431 => "The request is too large.",
-        415 => "The form of the request is not spoken here.",
-        416 => "The file is shorter.",
-        429 => "Slow down.",
-        501 => "Not here.",
-        503 => "Something is away: try again soon.",
-        504 => "No answer in time: try again.",
-        _ => "Our fault.",
+        415 => "The media type of the request is not supported.",
+        416 => "The range begins after the end of the file.",
+        429 => "A limit is reached: slow down.",
+        501 => "Not available on this gateway.",
+        503 => "A dependency is unavailable: retry soon.",
+        504 => "No answer in time: retry.",
+        _ => "A server error.",
     };
     let (mut codes, mut numbers) = (Vec::new(), Vec::new());
     let mut description = heading.to_owned();

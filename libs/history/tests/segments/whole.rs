@@ -58,7 +58,7 @@ async fn a_text_that_changed_has_no_end() {
         }
     };
     assert!(matches!(failed, HistoryError::Damaged { .. }), "{failed}");
-    assert!(reader.next().await.is_err(), "and it goes on having none");
+    assert!(reader.next().await.is_err(), "it has none afterwards");
 
     // Another text, correctly sealed, with the metadata of the first.
     let other = History::of(&[Plan::new(1, 1, 10).with("trades", "id\n")]).await;

@@ -61,11 +61,11 @@ pub(super) struct ListPool {
     metrics: Metrics,
 }
 
-/// What the reads of one list share.
+/// State shared by the reads of one list.
 struct ListState {
     /// A permit for each connection that it may use.
     share: Arc<Semaphore>,
-    /// Whether its last statement waited for a lock in vain.
+    /// Whether its last statement timed out waiting for a lock.
     is_locked: AtomicBool,
     /// The turn to wait for the lock on a connection.
     turn: Semaphore,

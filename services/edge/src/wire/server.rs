@@ -373,7 +373,7 @@ impl Exchange {
     /// connection's last response.
     fn refuse_host(mut self) -> Answer {
         if let Some(record) = &mut self.record {
-            record.set_reason("an odd host");
+            record.set_reason("an invalid host");
         }
         let mut response = Response::default();
         *response.status_mut() = StatusCode::BAD_REQUEST;

@@ -286,7 +286,7 @@ async fn read(pulled: &mut PullStream, most: usize) -> (Vec<u8>, Duration, Optio
         }
         None
     };
-    let problem = timeout(TEST_TIMEOUT, reading).await.expect("the reader waits for ever");
+    let problem = timeout(TEST_TIMEOUT, reading).await.expect("the reader hangs");
     (read, longest, problem)
 }
 
