@@ -197,7 +197,7 @@ pub(crate) async fn copied(client: &Client, sql: &str) -> Vec<u8> {
 }
 
 pub(crate) fn sealed_names(sealed: Sealed) -> Vec<(u64, u64)> {
-    let Sealed::Here(names) = sealed else { panic!("somebody else seals") };
+    let Sealed::Here(names) = sealed else { panic!("another sealer has the lock") };
     names.iter().map(|name| (name.height_from, name.height_to)).collect()
 }
 

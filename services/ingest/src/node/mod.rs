@@ -83,7 +83,7 @@ impl FetchError {
         }
     }
 
-    /// How much the error of one node says beside those of the others; the greatest counts.
+    /// Rank of a node's error among those of all nodes; the greatest is reported.
     fn weight(&self) -> u8 {
         match self {
             Self::Unavailable(_) => 0,
