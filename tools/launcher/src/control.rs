@@ -47,7 +47,7 @@ pub enum ControlError {
         source: io::Error,
     },
     /// The mesh did not answer in time, or ended before it answered.
-    #[error("the mesh in {0} gave no answer; look at {1} for what it was doing")]
+    #[error("the mesh in {0} did not answer; see the log {1}")]
     NoAnswer(PathBuf, PathBuf),
 }
 

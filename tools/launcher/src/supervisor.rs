@@ -301,7 +301,7 @@ impl Supervisor {
         members.iter().for_each(|member| member.process.set_desired(DesiredState::Stopped));
         for member in &members {
             if !member.process.is_down().await {
-                return Err(format!("{} did not stop; look at its log", member.process.name()));
+                return Err(format!("{} did not stop; see its log", member.process.name()));
             }
         }
         Ok(None)

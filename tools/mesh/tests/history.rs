@@ -214,7 +214,7 @@ async fn a_history_with_a_part_missing_is_not_imported() {
     let short = source.first_blocks(24).await;
     import(&folder, &short).await.fails(1, &["ends at height 24", "begins at 33"]);
     let long = source.first_blocks(45).await;
-    // It goes on from within the segment.
+    // It continues within the segment.
     import(&folder, &long).await.done();
     assert!(contents(&long).await == contents(&source.database).await);
 

@@ -41,7 +41,7 @@ pub(super) struct Fetch {
 }
 
 impl Fetch {
-    /// A download that gives up after `retries` failures in a row without progress.
+    /// A download that fails after `retries` consecutive failures without progress.
     pub(super) fn new(source: Source, retries: u32) -> Self {
         Self { source, retry: RetryPolicy::new(retries), progress: progress_bar(), part: None }
     }
@@ -52,7 +52,7 @@ impl Fetch {
         match std::fs::metadata(part).map_or(0, |found| found.len()) {
             0 => failure,
             position => failure.and(&format!(
-                "{} keeps {} of {}, and the same command goes on from there",
+                "{} has {} of {}; the same command resumes from there",
                 part.display(),
                 DecimalBytes(position),
                 DecimalBytes(*bytes)

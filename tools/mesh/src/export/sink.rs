@@ -109,7 +109,7 @@ impl Sink {
             return Ok(());
         }
         let Some(part) = &mut self.part else {
-            return Err(Failure::failed("what went to standard output cannot be taken back; start again"));
+            return Err(Failure::failed("bytes on standard output cannot be replaced; start again"));
         };
         let emptied = part.file.set_len(0).and_then(|()| part.file.rewind());
         emptied.map_err(|error| cannot_write(&part.paths.part, &error))?;

@@ -105,7 +105,7 @@ impl Folder {
         let faulty = faulty(url, &[Fault::Cut(CUT)]).await;
         let stderr = self.refused(&faulty.url, ["1", "4"], &["--retries", "0"]).await;
         let part = self.part().await;
-        says(&stderr, &[part.file_name().unwrap().to_str().unwrap(), "keeps 30.00 kB of", "goes on"]);
+        says(&stderr, &[part.file_name().unwrap().to_str().unwrap(), "has 30.00 kB of", "resumes"]);
         assert_eq!(fs::metadata(part).unwrap().len(), CUT as u64);
     }
 }
@@ -233,7 +233,7 @@ async fn a_file_that_changed_is_begun_again() {
     let gateway = faulty(url, &[Fault::Retagged(CUT)]).await;
     let piped = folder.run(&gateway.url, ["1", "4"], &["-o", "-"]).await;
     assert_eq!((piped.code, piped.bytes.len()), (Some(1), CUT));
-    says(&piped.error, &["standard output cannot be taken back"]);
+    says(&piped.error, &["standard output cannot be replaced"]);
 }
 
 #[tokio::test]
@@ -322,7 +322,7 @@ async fn a_stopped_download_says_how_to_go_on() {
     assert_eq!(output.status.code(), Some(1));
     says(
         &String::from_utf8(output.stderr).unwrap(),
-        &["stopped", ".part keeps 30.00 kB of", "goes on from there"],
+        &["stopped", ".part has 30.00 kB of", "resumes from there"],
     );
     folder.whole(url, &[]).await;
 }

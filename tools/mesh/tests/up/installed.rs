@@ -119,7 +119,7 @@ impl Installed {
     }
 
     pub(crate) async fn new_pid(&self, service: &str, old: u32) {
-        eventually(PATIENCE, &format!("{service} did not come back"), async || {
+        eventually(PATIENCE, &format!("{service} did not restart"), async || {
             self.pid(service).await.is_some_and(|pid| pid != old)
         })
         .await;
