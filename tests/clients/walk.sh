@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Generates the clients from a gateway's document, compiles them, calls every operation with them, and prints a table.
 # walk.sh [CLIENT...]: python go typescript-fetch java oapi-codegen openapi-typescript openapi-python-client, and lint, which
-# lets others look at the document. `walk.sh clean` removes the work folder.
+# runs validators on the document. `walk.sh clean` removes the work folder.
 . "$(dirname "$0")/lib.sh"
 CLIENTS=(python go typescript-fetch java oapi-codegen openapi-typescript openapi-python-client)
 ROWS=()

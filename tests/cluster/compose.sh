@@ -14,7 +14,7 @@ sealed() { ask /api/v2/networkhistory/segments | grep -q fromHeight; }
 prepare() {
   "$HERE/network.sh" closed
   stop dockerd
-  # Names that no container has are asked of nobody.
+  # Names outside of the containers have no name server.
   "$HERE/engine.sh" up --dns "$VETH.2"
   sources "$WALK/tree"
   (cd "$WALK/tree" && sh compose/secrets.sh)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the container engine, the cluster's programs and the operators from Go modules into $WALK/bin: some 40 minutes on
-# two cores, once. What is built already in the version that versions.sh names is left alone.
+# two cores, once. Programs that exist in the version of versions.sh are skipped.
 # engines.sh [NAME...]: all, or those named.
 . "$(dirname "$0")/lib.sh"
 

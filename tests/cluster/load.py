@@ -136,7 +136,7 @@ class Load:
             time.sleep(max(0, 1 - (time.monotonic() - began)))
 
     def watch(self, state):
-        """Follows the height; comes back, where it was, when a stream is over."""
+        """Watches the height; resumes with the last height when a stream ends."""
         while not self.is_over():
             began, connection = time.monotonic(), self.connect()
             wish = {"Accept": "text/event-stream"} | ({"Last-Event-ID": str(state["last"])} if state["last"] else {})
@@ -156,7 +156,7 @@ class Load:
     def follow(self, answer, state):
         """Reads one stream to its end, and notes what is wrong with its events."""
         rest = b""
-        # Unlike readline it tells an end from a broken connection.
+        # Unlike readline, read1 distinguishes an end from a broken connection.
         while not self.is_over() and (piece := answer.read1()):
             *lines, rest = (rest + piece).split(b"\n")
             for line in lines:
@@ -169,14 +169,14 @@ class Load:
                     self.hear(int(value), state)
 
     def hear(self, height, state):
-        """A watcher was told a height."""
+        """Records a height that a watcher received."""
         if state["last"] and height < state["last"]:
             self.note("watch", HEIGHT, time.monotonic(), f"{height} after {state['last']}")
         state["last"] = height
         self.end_silence(state)
 
     def end_silence(self, state):
-        """Notes how long a watcher was told nothing; it is told something now, or the load is over."""
+        """Records the silence of a watcher, which ends with an event or with the load."""
         with self.lock:
             now = time.monotonic()
             self.longest_silence = max(self.longest_silence, now - state["heard"])

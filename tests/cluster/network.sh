@@ -78,10 +78,10 @@ closed() {
 table inet walk {
   set own { type ipv4_addr; flags interval; elements = { 127.0.0.0/8, $VETH.0/30, $PODS, $SERVICES, $BRIDGES, 224.0.0.0/4 } }
   counter refused { }
-  # Whom they were for.
+  # The destinations of refused packets.
   set strangers { type ipv4_addr; flags dynamic; size 64; }
-  # IPv6 is switched off, but for what neighbours on one link say to each other.
-  # The address of a service that was not translated, as happens while nobody is behind it, would lead out, too.
+  # IPv6 is off, except for neighbour discovery on one link.
+  # An address of a service without endpoints is not translated, and would be routed out, too.
   chain out {
     type filter hook output priority 10
     ip daddr != @own add @strangers { ip daddr } counter name refused reject
@@ -106,7 +106,7 @@ refused() {
 down() {
   local group folder pid
   shut
-  # Everything that the walk started, and whatever that started, is below /walk.
+  # All processes of the walk and their children are below /walk.
   for _ in $(seq 50); do
     local left=0
     while read -r group; do

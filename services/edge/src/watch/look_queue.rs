@@ -1,4 +1,4 @@
-//! Limits the looks at one workload after a block to a few at a time, so that they do not delay plain reads.
+//! Limits concurrent looks per workload after a block, so that they do not delay plain reads.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering},

@@ -49,7 +49,7 @@ pub(crate) enum LookResult {
 
 impl Schedule {
     /// A schedule that starts with a client's read, requested at `asked_at` with this height of the head. The next
-    /// block triggers a look at once.
+    /// block triggers a look immediately.
     pub(crate) fn new(asked_at: Instant, (height, resets): (u64, u64), result: LookResult) -> Self {
         Self {
             looked_at: asked_at,

@@ -49,7 +49,7 @@ impl Latest {
         self.resets == head.resets
     }
 
-    /// Records the answer of a look at this height; `resets`: number of head resets before its request. Returns
+    /// Records the answer of a look, read at this height; `resets`: number of head resets before its request. Returns
     /// whether there is a new state.
     pub(super) fn publish(
         &mut self,
