@@ -6,7 +6,7 @@
 CLIENTS=(python go typescript-fetch java oapi-codegen openapi-typescript openapi-python-client)
 ROWS=()
 
-# One step, in a process of its own, with a log: step CLIENT generate|compile|call|downloads
+# One step, in its own process, with a log: step CLIENT generate|compile|call|downloads
 step() { "$HERE/step.sh" "$@" >"$WORK/log/$1.$2.log" 2>&1 </dev/null; }
 
 # A row of the table: row CLIENT GENERATED COMPILED CALLED DOWNLOADS

@@ -4,7 +4,7 @@ when failures began and ended, and how long answers took.
 
 Three of four requests are reads, one is a whole download of sealed history, whose length, CRC-32 of every member and digest
 must be right; with --grpc beside them calls by curl over HTTP/2. Any status but 200 and any broken connection is a failure.
-A request is given 30 s. Without --kept each request has a connection of its own.
+A request is given 30 s. Without --kept each request has its own connection.
 
 Beside them some watch the height and come back as a browser does. A stream that breaks off, is refused, tells a problem or a
 height below the last one is a failure; one that ends is none.

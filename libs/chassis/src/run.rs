@@ -65,7 +65,7 @@ pub struct Service {
 }
 
 impl Service {
-    /// A service with a readiness check of its own (the bus is checked in any case), which returns what is
+    /// A service with its own readiness check (the bus is checked in any case), which returns what is
     /// missing, and a function that drains it: stops taking requests and finishes the running ones within the
     /// given time.
     pub fn new<R, D>(ready: impl Fn() -> R + 'static, drain: impl FnOnce(Duration) -> D + 'static) -> Self

@@ -9,14 +9,14 @@ const ALL: [(&str, &str, &str); 18] = [
     (
         "Cache-Control",
         "string",
-        "How long the answer may be kept. `no-cache`: as long as it is asked for again by its tag. Errors: `no-store`.",
+        "How long the answer may be cached. `no-cache`: revalidate it by its tag before each use. Errors: `no-store`.",
     ),
     ("Content-Disposition", "string", "The name under which to save the file."),
     ("Content-Length", "string", "Length of the body, bytes."),
     (
         "Content-Range",
         "string",
-        "Which bytes of how many these are: `bytes 0-99/1234`, or `bytes */1234` when there are none.",
+        "The range of bytes and the length of the file: `bytes 0-99/1234`, or `bytes */1234` without a range.",
     ),
     (
         "ETag",

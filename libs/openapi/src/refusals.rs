@@ -98,7 +98,7 @@ impl Refusals {
 
     /// Adds the error of a path that there is not, which a parameter names.
     pub(crate) fn add_not_found(&mut self) {
-        self.add(404, Code::NotFound, NOT_MAPPED, "there is no such path");
+        self.add(404, Code::NotFound, NOT_MAPPED, "the path does not exist");
     }
 
     /// Adds those of another operation.

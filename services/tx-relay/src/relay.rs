@@ -279,7 +279,7 @@ pub(crate) async fn submit(
                     return outcome.result;
                 }
             }
-            Step::Busy => return Err(Problem::unavailable("too many submissions are under way")),
+            Step::Busy => return Err(Problem::unavailable("too many submissions are in flight")),
         }
     }
 }

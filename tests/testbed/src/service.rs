@@ -132,7 +132,7 @@ impl ServiceSetup {
 }
 
 impl Service {
-    /// Begins the configuration of a service by the name of its binary. It gets a subject prefix of its own
+    /// Begins the configuration of a service by the name of its binary. It gets its own subject prefix
     /// on the shared bus unless it is given a `MESH_BUS_PREFIX`.
     pub fn configure(name: &str) -> ServiceSetup {
         let setup = ServiceSetup {

@@ -125,7 +125,7 @@ async fn the_served_metrics_are_the_documented_ones() {
     for (service, line) in shown {
         await_line(&mesh, service, &line).await;
     }
-    // It writes a database of its own, from a chain with rows.
+    // It writes its own database, from a chain with rows.
     let (chain, stored) = (Chain::start(Version::V038).await, Database::fresh().await);
     chain.add(vec![trade(1, "1")]);
     let ingest =

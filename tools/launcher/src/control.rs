@@ -75,7 +75,7 @@ impl ControlSocket {
         Ok(Self { listener, path })
     }
 
-    /// Answers until dropped. Each caller has a task of its own, so that `ps` answers during a restart.
+    /// Answers until dropped. Each caller has its own task, so that `ps` answers during a restart.
     pub async fn serve(self, supervisor: Supervisor) {
         loop {
             match self.listener.accept().await {

@@ -1,7 +1,7 @@
 //! Supervises the processes of one mesh: starts, restarts, stops and scales them; shuts down in tier order.
 //!
 //! Comes in: groups of equal processes, and the requests of a command line. Goes out: a table of the running
-//! processes. Each process has a task of its own; this file has the table, never locked across an await.
+//! processes. Each process has its own task; this file has the table, never locked across an await.
 
 use std::{fmt, sync::Arc, time::Duration};
 

@@ -123,10 +123,10 @@ pub(crate) struct PortArgs {
 /// Options of `up`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  mesh up                                       the whole mesh with a demo network that lives
-  mesh up --port 0 --grpc-port 0 --home /tmp/m  another one beside it
-  mesh up --load FOLDER --home .mesh-real       data of your own, one CSV file per table
-  mesh up --node URL --decoder 'python3 decoder.py'   a chain of your own
+  mesh up                                       a mesh with a simulated network
+  mesh up --port 0 --grpc-port 0 --home /tmp/m  a second mesh
+  mesh up --load FOLDER --home .mesh-real       your own data, one CSV file per table
+  mesh up --node URL --decoder 'python3 decoder.py'   your own chain
   mesh up --replicas export=3 --consensus cometbft")]
 pub(crate) struct UpArgs {
     #[command(flatten)]

@@ -87,7 +87,7 @@ impl Source {
         self.import_into(database, &[]).await.done().to_owned()
     }
 
-    /// Everything up to a height, loaded into a database of its own.
+    /// Everything up to a height, loaded into its own database.
     async fn first_blocks(&self, height: i64) -> Database {
         let (client, folder) = (self.database.connect().await, tempfile::tempdir().unwrap());
         client.batch_execute("SET TimeZone = 'UTC'").await.unwrap();

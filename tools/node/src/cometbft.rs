@@ -177,7 +177,7 @@ fn genesis(base: &Base) -> Result<Genesis, NodeError> {
     let chain_id = base.chain_id.clone();
     if chain_id.is_empty() || chain_id.len() > LONGEST_CHAIN_ID {
         return Err(failed!(
-            "the store's chain id {chain_id:?} is none for CometBFT; it must have 1 to {LONGEST_CHAIN_ID} bytes"
+            "the store's chain id {chain_id:?} is invalid for CometBFT; it must have 1 to {LONGEST_CHAIN_ID} bytes"
         ));
     }
     Ok(Genesis { chain_id, initial_height: base.height() + 1, previous_hash: base.hash().to_owned() })

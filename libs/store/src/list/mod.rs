@@ -1,6 +1,6 @@
 //! Paged lists (contract section 3). A list is declared once ([`List`]): its table, sort key, columns and
 //! filters. From that follow its cursors, the pagination of a request ([`Window`]) and the statement that
-//! reads a page. Each combination of filters, direction and start has a statement of its own (decision 003).
+//! reads a page. Each combination of filters, direction and start has its own statement (decision 003).
 
 mod bound;
 mod cursor;

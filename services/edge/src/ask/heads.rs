@@ -231,7 +231,7 @@ impl ChainHeads {
             *detector = ResetDetector::default();
             self.observe(height);
         } else if detector.is_reset(height, self.newest()) {
-            tracing::warn!(height, newest = self.newest(), "the store was set back");
+            tracing::warn!(height, newest = self.newest(), "the store was reset to an older block");
             *self.reset_at.lock() = Some(Instant::now());
             self.store_resets.fetch_add(1, Ordering::AcqRel);
             self.newest.store(height, Ordering::Release);
@@ -250,7 +250,7 @@ impl ChainHeads {
         let newest = self.node.borrow().map_or(0, |latest| latest.news.height);
         let height = match detector.is_reset(news.height, newest) {
             true => {
-                tracing::warn!(height = news.height, newest, "the node was set back");
+                tracing::warn!(height = news.height, newest, "the node was reset to an older block");
                 self.node_resets.fetch_add(1, Ordering::AcqRel);
                 news.height
             }

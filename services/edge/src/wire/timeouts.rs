@@ -341,7 +341,7 @@ mod tests {
                 )))
             }
         });
-        // In a task of its own, so that the client does not wake it.
+        // In its own task, so that the client does not wake it.
         let serving = async {
             let _ = http1::Builder::new().serve_connection(TokioIo::new(connection), service).await;
         };

@@ -63,7 +63,7 @@ impl Fixture {
         self.database.connect().await.batch_execute(&sql).await.unwrap();
     }
 
-    /// A sealer with a segment store of its own.
+    /// A sealer with its own segment store.
     pub(crate) fn sealing(&self, interval_blocks: i64) -> Sealing {
         let root = tempfile::tempdir_in(self.folder.path()).unwrap().keep();
         Sealing {

@@ -241,7 +241,7 @@ fn parse<'a, T: Deserialize<'a>>(text: &'a RawValue) -> Result<T, FetchError> {
 }
 
 fn unreadable(path: &str) -> FetchError {
-    FetchError::Unavailable(format!("its reply to {path} is none of a consensus node"))
+    FetchError::Unavailable(format!("its reply to {path} is not one of a consensus node"))
 }
 
 /// Reads what is needed of a block from the node's results.

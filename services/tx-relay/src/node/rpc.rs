@@ -217,7 +217,7 @@ fn read<'de, T: Deserialize<'de>>(answer: &'de [u8], proxy: Option<Refusal>) -> 
     match envelope {
         Ok(Envelope { error: Some(error), .. }) => Err(CallError::Refused(error.classify())),
         Ok(_) => Err(CallError::Broken("the answer has no result".to_owned())),
-        Err(error) => Err(CallError::Broken(format!("that is no answer of a node: {error}"))),
+        Err(error) => Err(CallError::Broken(format!("not a reply of a consensus node: {error}"))),
     }
 }
 

@@ -47,7 +47,7 @@ pub struct NatsTls {
 }
 
 /// A private nats-server that was prepared and can be started. It accepts only the users of [`permissions`],
-/// each with a password of its own.
+/// each with its own password.
 #[derive(Debug, Clone)]
 pub struct Nats {
     program: PathBuf,

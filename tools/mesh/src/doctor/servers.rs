@@ -232,11 +232,11 @@ async fn node(url: &str, heads: &mut Heads) -> Checked {
         return Err(Fault::wrong(says, "correct user and password, or the key, in its address"));
     }
     let answer: Value = serde_json::from_slice(&body)
-        .map_err(|_| away(format!("what answers there is no consensus node: HTTP {status}")))?;
+        .map_err(|_| away(format!("the server there is not a consensus node: HTTP {status}")))?;
     heads.clocks.extend(clock.map(|clock| ("the node", clock - now())));
     let sync = &answer["result"]["sync_info"];
     let height = sync["latest_block_height"].as_str().and_then(|height| height.parse::<i64>().ok());
-    let height = height.ok_or_else(|| away("what answers there is no consensus node".to_owned()))?;
+    let height = height.ok_or_else(|| away("the server there is not a consensus node".to_owned()))?;
     if sync["catching_up"] == true {
         let next = "it takes no transactions until it has all blocks; wait, or name another";
         return Err(Fault::warning(format!("it is catching up, at block {height}"), next));

@@ -60,7 +60,7 @@ impl Paths {
 pub(super) fn check_output(whole: &Path, may_replace: bool) -> Result<(), Failure> {
     match fs::metadata(whole) {
         Ok(found) if !found.is_file() => Err(failed!(
-            "{} is no ordinary file; name another one with -o, where `-` is standard output",
+            "{} is not a regular file; name another one with -o, where `-` is standard output",
             whole.display()
         )),
         Ok(_) if !may_replace => Err(exists(whole)),

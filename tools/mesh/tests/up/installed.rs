@@ -1,4 +1,4 @@
-//! The programs of the mesh in a folder of their own, and a mesh that they run.
+//! The programs of the mesh in their own folder, and a mesh that they run.
 
 use std::{
     os::unix::fs::symlink,

@@ -154,7 +154,7 @@ fn at(offset: usize) -> Position {
     Position::new((offset as u64).to_be_bytes().to_vec()).unwrap()
 }
 
-/// A replica in a thread of its own.
+/// A replica in its own thread.
 struct Replica {
     orders: mpsc::UnboundedSender<Order>,
     thread: JoinHandle<()>,
