@@ -21,6 +21,7 @@ mod list_statements;
 mod manifests;
 mod openapi;
 mod paging;
+mod plain_words;
 mod recorded_network;
 mod request_fuzzing;
 mod telemetry;

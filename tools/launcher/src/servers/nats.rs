@@ -146,7 +146,7 @@ impl Nats {
             format!("tls {{ cert_file: {certificate:?}, key_file: {key:?} }}\n")
         });
         format!(
-            "# Written anew at every start of the mesh.\n\
+            "# Rewritten at every start of the mesh.\n\
              listen: \"127.0.0.1:{port}\"\n\
              server_name: \"mesh-{port}\"\n\
              max_payload: 4MB\n\

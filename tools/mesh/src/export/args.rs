@@ -14,7 +14,7 @@ use reqwest::Url;
 #[command(after_help = "Examples:
   mesh export trades --from-block first --to-block last
   mesh export balances --from-block 1 --to-block 5000 --snap -o balances.zip
-Called again, it goes on where it broke off.")]
+Run it again to resume an interrupted download.")]
 pub(crate) struct ExportArgs {
     /// The table, e.g. trades or TABLE_TRADES, in upper or lower case
     #[arg(value_name = "TABLE", value_parser = table_parser(), ignore_case = true)]
