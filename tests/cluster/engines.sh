@@ -49,7 +49,7 @@ own() {
   [ -n "$from" ] && cp -r "$from/." . && chmod -R u+w .
 }
 
-# The collector's components are modules of their own, all of one version.
+# The collector's components are separate modules, all of one version.
 # shellcheck disable=SC2317 # called by its name
 prepare_otelcol() {
   local one

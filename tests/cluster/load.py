@@ -3,7 +3,7 @@
 when failures began and ended, and how long answers took.
 
 Three of four requests are reads, one is a whole download of sealed history, whose length, CRC-32 of every member and digest
-must be right; with --grpc beside them calls by curl over HTTP/2. Any status but 200 and any broken connection is a failure.
+must be correct; with --grpc also calls by curl over HTTP/2. Any status but 200 and any broken connection is a failure.
 A request is given 30 s. Without --kept each request has its own connection.
 
 Beside them some watch the height and come back as a browser does. A stream that breaks off, is refused, tells a problem or a
@@ -154,7 +154,7 @@ class Load:
             time.sleep(state["retry"])
 
     def follow(self, answer, state):
-        """Reads one stream to its end, and notes what is wrong with its events."""
+        """Reads one stream to its end, and records errors in its events."""
         rest = b""
         # Unlike readline, read1 distinguishes an end from a broken connection.
         while not self.is_over() and (piece := answer.read1()):
@@ -235,7 +235,7 @@ def main():
     parser.add_argument("--workers", type=int, default=16)
     parser.add_argument("--watchers", type=int, default=8)
     parser.add_argument("--until", help="end when this file is there")
-    parser.add_argument("--ready", help="make this file when the first requests are under way")
+    parser.add_argument("--ready", help="create this file when the first requests are in flight")
     parser.add_argument("--seconds", type=float, default=600, help="end after so long in any case")
     load = Load(parser.parse_args())
     load.run()

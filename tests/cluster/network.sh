@@ -3,7 +3,7 @@
 # network.sh up      makes a network and a mount namespace, and cgroups /walk
 # network.sh open    lets builds reach the package registries
 # network.sh closed  refuses, and counts, every packet to an address that is not the walk's own; before the first request
-# network.sh refused prints how many were refused, and on standard error whom they were for
+# network.sh refused prints the number of refused packets, and their destinations on standard error
 # network.sh down    ends every process of the walk; with it go its namespaces, mounts and rules
 . "$(dirname "$0")/lib.sh"
 
@@ -73,7 +73,7 @@ shut() {
 closed() {
   shut
   inside nft list table inet walk >/dev/null 2>&1 && return 0
-  # Behind the translation of service addresses, so that what is judged is where a packet really goes.
+  # After the translation of service addresses, so that the real destination of a packet is checked.
   inside nft -f - <<RULES
 table inet walk {
   set own { type ipv4_addr; flags interval; elements = { 127.0.0.0/8, $VETH.0/30, $PODS, $SERVICES, $BRIDGES, 224.0.0.0/4 } }

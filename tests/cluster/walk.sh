@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The whole walk, step by step, and its table at the end; what it started is gone then, what it built stays in the work folder.
+# The whole walk, step by step, and its table at the end. It stops what it started; what it built stays in the work folder.
 # walk.sh [STEP...]: engines bases images compose dev production. `walk.sh clean` removes the work folder, too.
 # shellcheck disable=SC2317 # steps are called by their names
 . "$(dirname "$0")/lib.sh"
