@@ -31,7 +31,13 @@ static EVERYWHERE: [Row; 10] = [
     (429, Code::ResourceExhausted, NOT_MAPPED, "a limit on concurrent requests is reached", "TooMany"),
     (431, Code::InvalidArgument, NOT_MAPPED, "the headers are too large", "HeadersTooLarge"),
     (500, Code::Internal, NOT_MAPPED, "a server error; it is logged under the request's id", "Failed"),
-    (503, Code::Unavailable, NOT_MAPPED, "no replica is available, the database is unreachable, or all replicas are busy", "Away"),
+    (
+        503,
+        Code::Unavailable,
+        NOT_MAPPED,
+        "no replica is available, the database is unreachable, or all replicas are busy",
+        "Away",
+    ),
     (504, Code::DeadlineExceeded, NOT_MAPPED, "a service or the database did not answer in time", "Late"),
 ];
 

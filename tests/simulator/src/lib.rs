@@ -153,8 +153,11 @@ impl Run {
             match self.puller.next(Duration::from_micros(self.now), allowance) {
                 Action::Pull(asked) => {
                     let budget = asked.budget;
-                    let offset =
-                        self.world.source.offset(&asked.position).ok_or("a position that was never issued")?;
+                    let offset = self
+                        .world
+                        .source
+                        .offset(&asked.position)
+                        .ok_or("a position that was never issued")?;
                     if budget.chunk_bytes() > 512 || offset + u64::from(budget.bytes) > self.at + WINDOW {
                         return Err(format!("{budget:?} at {offset}, reader at {}", self.at));
                     }

@@ -263,7 +263,8 @@ async fn await_ready(
     until_ready: bool,
 ) -> String {
     let deadline = Instant::now() + READY_WITHIN;
-    let (mut last_state, mut pace) = ("it has not written its admin address".to_owned(), interval(POLL_PAUSE));
+    let (mut last_state, mut pace) =
+        ("it has not written its admin address".to_owned(), interval(POLL_PAUSE));
     while Instant::now() < deadline {
         pace.tick().await;
         if let Some(status) = process.exit_status() {

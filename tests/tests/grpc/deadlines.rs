@@ -46,7 +46,9 @@ fn a_call_ends_at_its_deadline_and_so_does_its_query() {
 fn a_call_that_shares_a_request_with_a_shorter_deadline_is_still_answered() {
     fixture::exclusively(async |database, mesh| {
         let rpc = Rpc::connect(mesh).await;
-        rpc.call(&Call::from_path(LIST).unwrap()).await.expect("an answer with a height: equal requests are shared");
+        rpc.call(&Call::from_path(LIST).unwrap())
+            .await
+            .expect("an answer with a height: equal requests are shared");
         let locked = TableLock::acquire(database, TABLE).await;
         let call = |timeout| {
             let (rpc, (called, request)) = (rpc.clone(), list(timeout));

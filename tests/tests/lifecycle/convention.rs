@@ -37,9 +37,10 @@ async fn start_mesh() {
     static SHARED: OnceCell<(Database, Mesh, DevNode)> = OnceCell::const_new();
     let start = async || {
         let node = DevNode::start().await;
-        let (database, mesh, _) =
-            fixture::start(|setup| setup.env("MESH_BUS_PREFIX", "convention").env("MESH_NODE_URL", node.url()))
-                .await;
+        let (database, mesh, _) = fixture::start(|setup| {
+            setup.env("MESH_BUS_PREFIX", "convention").env("MESH_NODE_URL", node.url())
+        })
+        .await;
         (database, mesh, node)
     };
     SHARED.get_or_init(start).await;

@@ -166,7 +166,11 @@ async fn the_served_metrics_are_the_documented_ones() {
         }
         let listed: BTreeSet<String> = list::ALL.iter().map(Metric::family).collect();
         for metric in list::ALL.iter().filter(|metric| metric.family().ends_with("_count")) {
-            assert!(COUNT_GAUGES.contains(metric), "{}: choose another name, or add it to the exceptions", metric.name);
+            assert!(
+                COUNT_GAUGES.contains(metric),
+                "{}: choose another name, or add it to the exceptions",
+                metric.name
+            );
         }
         for name in served.keys() {
             assert!(listed.contains(name), "{service} serves {name}, which is not in the list");

@@ -130,7 +130,11 @@ async fn a_watch_comes_behind_the_answers_before_it_and_a_head_has_no_events() {
             assert!(events.next(&mut piece, 1 << 20).await.unwrap(), "it goes on");
             received.append(&mut piece);
         }
-        assert!(received.starts_with(b"retry: 1000\nid: 3\nevent: answer\ndata: {"), "{}", received.escape_ascii());
+        assert!(
+            received.starts_with(b"retry: 1000\nid: 3\nevent: answer\ndata: {"),
+            "{}",
+            received.escape_ascii()
+        );
     }
 }
 

@@ -8,8 +8,9 @@ use crate::failure::{Failure, failed};
 
 /// The path of the running program.
 pub(crate) fn own() -> Result<PathBuf, Failure> {
-    std::env::current_exe()
-        .map_err(|error| failed!("cannot determine the folder of this program ({error}); start it by its path"))
+    std::env::current_exe().map_err(|error| {
+        failed!("cannot determine the folder of this program ({error}); start it by its path")
+    })
 }
 
 /// The path of a program in the folder of the running program.

@@ -43,9 +43,8 @@ const REAL_DATA: &str = "../shared/data";
 /// Runs all steps.
 pub(crate) async fn test() -> Result<(), Failure> {
     let mut signals = signals::watch()?;
-    let root = workspace::root().ok_or_else(|| {
-        Failure::failed("the current folder is not a checkout; run `mesh test` in one")
-    })?;
+    let root = workspace::root()
+        .ok_or_else(|| Failure::failed("the current folder is not a checkout; run `mesh test` in one"))?;
     let begun = Instant::now();
     let interrupted = "the tests were interrupted; run `mesh test` again for a result";
     run_until_stopped(&mut signals, steps(&root), interrupted).await?;

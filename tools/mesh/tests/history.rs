@@ -242,7 +242,7 @@ fn spoil(path: &Path, member: &[u8], behind: usize) {
 /// Expects a verification to fail, and its first fault to begin like this.
 #[track_caller]
 fn names_first(found: &Outcome, fault: &str) {
-    found.fails(1, &["not whole"]);
+    found.fails(1, &["incomplete or damaged"]);
     assert!(found.text().starts_with(fault), "no {fault:?} in: {}", found.text());
 }
 
@@ -261,7 +261,7 @@ async fn verification_names_what_is_wrong_and_with_which_segment() {
         let folder = source.copy();
         spoil(&folder.path().join(&names[1]), member.as_bytes(), 30);
         let found = verify(&folder).await;
-        found.fails(1, &["not whole"]);
+        found.fails(1, &["incomplete or damaged"]);
         let out = found.text();
         assert!(out.starts_with(&format!("{}: ", names[1])) && out.contains(member), "{member}: {out}");
         assert_eq!(out.lines().count(), 1, "{member}: {out}");

@@ -181,7 +181,10 @@ async fn a_person_is_told_when_the_answer_is_behind() {
     ];
     let gateway = replying(vec![events(&texts.concat(), "open")]).await;
     let watched = mesh(&["watch", &format!("{}/accounts", gateway.url), "--count", "3"]).await;
-    assert_eq!(watched.error, "behind since block 5: the database is unreachable\nno longer behind, block 9\n");
+    assert_eq!(
+        watched.error,
+        "behind since block 5: the database is unreachable\nno longer behind, block 9\n"
+    );
     says(watched.done(), &["\n{\n  \"a\": 1\n}\nblock 9  ", "Z\n  a: 1 -> 2\n"]);
 }
 

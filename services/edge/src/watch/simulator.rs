@@ -402,7 +402,10 @@ impl World {
             if !emission.event.is_problem() {
                 let seen = seen_in(&emission.bytes(None).concat());
                 assert!(Some(emission.height) >= client.last_id, "heights never fall");
-                assert!(Some(seen.content) >= client.received.map(|seen| seen.content), "a state is never older");
+                assert!(
+                    Some(seen.content) >= client.received.map(|seen| seen.content),
+                    "a state is never older"
+                );
                 // A delayed event is sent at the next look, even if blocks come faster than looks.
                 let is_fresh = emission.height >= self.shown.height || held_before;
                 assert!(is_fresh, "{seen:?} is sent after a plain read has shown {:?}", self.shown);

@@ -24,7 +24,7 @@ use super::{
     meter::{LOAD, Meter, Round},
 };
 use crate::watches::{
-    OPENED_AT_ONCE, HeightAt,
+    HeightAt, OPENED_AT_ONCE,
     blocks::{Blocks, delays},
     connect, watch_request,
 };

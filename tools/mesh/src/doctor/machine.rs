@@ -158,7 +158,10 @@ pub(super) fn disk(home: &Home, running: &Running) -> Checked {
     for folder in folders.into_iter().flatten() {
         let folder = existing(&folder);
         let found = rustix::fs::statvfs(&folder).map_err(|error| {
-            Fault::warning(format!("free space of {} is unknown ({error})", folder.display()), "check it with `df`")
+            Fault::warning(
+                format!("free space of {} is unknown ({error})", folder.display()),
+                "check it with `df`",
+            )
         })?;
         let free = found.f_bavail.saturating_mul(found.f_frsize);
         if least.as_ref().is_none_or(|(_, least)| free < *least) {

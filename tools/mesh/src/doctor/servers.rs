@@ -108,10 +108,9 @@ fn unreached(error: &StoreError) -> Fault {
     };
     let refused = [&SqlState::INVALID_PASSWORD, &SqlState::INVALID_AUTHORIZATION_SPECIFICATION];
     match code {
-        Some(code) if refused.contains(&code) => Fault::wrong(
-            format!("credentials rejected ({why})"),
-            "correct user and password in its address",
-        ),
+        Some(code) if refused.contains(&code) => {
+            Fault::wrong(format!("credentials rejected ({why})"), "correct user and password in its address")
+        }
         Some(code) if *code == SqlState::INVALID_CATALOG_NAME => Fault::wrong(
             format!("there is no such database ({why})"),
             "create it with `createdb`, or correct its name",
@@ -228,7 +227,7 @@ async fn node(url: &str, heads: &mut Heads) -> Checked {
     // The address may have a key in its path.
     let (status, clock, body) = request.await.map_err(|error| away(error_chain(&error.without_url())))?;
     if matches!(status.as_u16(), 401 | 403) {
-        let says = format!("wrong credentials: it answers HTTP {status}");
+        let says = format!("credentials rejected: HTTP {status}");
         return Err(Fault::wrong(says, "correct user and password, or the key, in its address"));
     }
     let answer: Value = serde_json::from_slice(&body)

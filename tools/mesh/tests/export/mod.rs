@@ -209,9 +209,9 @@ async fn a_download_that_breaks_goes_on_by_itself() {
         Fault::Cut(0),
     ];
     let gateway = faulty(url, &faults).await;
-    // Two tries in a row would be too few, if those that bring something counted.
+    // Two consecutive attempts would be too few if attempts with progress counted.
     let stderr = folder.whole(&gateway.url, &["--retries", "2", "--patience", "2"]).await;
-    says(&stderr, &["503", "nothing came for 2 s", "trying again"]);
+    says(&stderr, &["503", "nothing came for 2 s", "retrying"]);
     let requests = gateway.heads();
     let range = |bytes: usize| format!("range: bytes={bytes}-\r\n");
     assert!(requests[..3].iter().all(|head| !head.contains("range:")), "{requests:?}");
@@ -301,7 +301,7 @@ async fn a_file_that_is_there_is_replaced_on_demand_only() {
     assert_eq!((fs::read(folder.path(NAME)).unwrap(), folder.names().len()), (b"mine".to_vec(), 1));
     folder.whole(url, &["--force"]).await;
     let stderr = folder.refused(url, ["1", "4"], &["--force", "-o", "/dev/null"]).await;
-    says(&stderr, &["no ordinary file"]);
+    says(&stderr, &["not a regular file"]);
 }
 
 #[tokio::test]

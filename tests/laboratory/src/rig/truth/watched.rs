@@ -98,8 +98,9 @@ fn judge(
                 Err(what) => wrong.push(format!("{path} to client {}: {what}", stream.client)),
                 Ok((place, age)) => {
                     positions[received.read] = place;
-                    let is_away =
-                        outages.iter().any(|span| span.when.0 <= received.at && received.at <= span.when.1 + after);
+                    let is_away = outages
+                        .iter()
+                        .any(|span| span.when.0 <= received.at && received.at <= span.when.1 + after);
                     let most = if is_away { AGE_AWAY } else { AGE } + ON_ITS_WAY * slack;
                     longest = if is_away { longest } else { longest.max(age) };
                     if age > most {

@@ -15,7 +15,7 @@ use tokio::{
 };
 
 use super::{OPEN_WITHIN, client::Client, figures::Report};
-use crate::watches::{OPENED_AT_ONCE, HeightAt};
+use crate::watches::{HeightAt, OPENED_AT_ONCE};
 
 /// The observations of all clients.
 #[derive(Debug, Default)]

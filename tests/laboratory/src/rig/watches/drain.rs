@@ -53,7 +53,8 @@ pub(super) async fn run(fixture: &Fixture<'_>) -> Result<Report, Failure> {
     sleep(fixture.steady() / 2).await;
     let (to, after) = (Instant::now(), EdgeState::read(fixture.mesh, OTHER).await?);
     sleep(SETTLE).await;
-    let received = Delays::of(&blocks, from, to, &clients.received_since(from), Fixture::events_of_a_block(count));
+    let received =
+        Delays::of(&blocks, from, to, &clients.received_since(from), Fixture::events_of_a_block(count));
     let (kib_each, cpu_ms) = (after.kib_each(&empty, count), after.cpu_ms_a_second(&before));
     let mut report = Report::new("drain", Figures { watches: after.watches, received, kib_each, cpu_ms });
     let ended = clients.look(|seen| seen.ended);
@@ -69,9 +70,13 @@ pub(super) async fn run(fixture: &Fixture<'_>) -> Result<Report, Failure> {
     fixture.none_is_missed(&mut report);
     clients.look(|seen| {
         let p50 = in_ms(quantile(back, 0.5));
-        report.notes.push(format!("half resumed within {p50}, {} connections were refused", seen.unconnected));
+        report
+            .notes
+            .push(format!("half resumed within {p50}, {} connections were refused", seen.unconnected));
         let again = seen.begun_again;
-        report.notes.push(format!("{again} resumed at a newer block with the answer that they already had (W6)"));
+        report
+            .notes
+            .push(format!("{again} resumed at a newer block with the answer that they already had (W6)"));
     });
     drop(clients);
     fixture.mesh.stop_all(OTHER).await?;

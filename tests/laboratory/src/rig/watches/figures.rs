@@ -44,7 +44,13 @@ pub(super) struct Delays {
 
 impl Delays {
     /// The delays of the blocks of a period, each of which `watchers` clients must receive.
-    pub(super) fn of(blocks: &Blocks, from: Instant, to: Instant, received: &[HeightAt], watchers: usize) -> Self {
+    pub(super) fn of(
+        blocks: &Blocks,
+        from: Instant,
+        to: Instant,
+        received: &[HeightAt],
+        watchers: usize,
+    ) -> Self {
         let written = blocks.written(from, to);
         let delays = delays(&written, received);
         let missed = (written.len() * watchers).saturating_sub(delays.len());

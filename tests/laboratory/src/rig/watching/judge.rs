@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::watchers::{State, Stream, StreamEnd, ReceivedState, WatchRecord};
+use super::watchers::{ReceivedState, State, Stream, StreamEnd, WatchRecord};
 use crate::rig::faults::explanation::{FailedRequest, FailureKind, RequestKind};
 
 /// Longest time without a stream while an edge is available.
@@ -71,7 +71,10 @@ impl WatchRecord {
 
     /// All problems received.
     pub(crate) fn problems(&self) -> Vec<FailedRequest> {
-        let received = self.streams.iter().flat_map(|stream| stream.received.iter().map(move |received| (stream, received)));
+        let received = self
+            .streams
+            .iter()
+            .flat_map(|stream| stream.received.iter().map(move |received| (stream, received)));
         let problems = received.filter_map(|(stream, received)| match &received.what {
             State::Problem(text) => {
                 let path = &self.watches[stream.client].reads[received.read];
@@ -130,8 +133,9 @@ impl WatchRecord {
                         if heights[received.read] > Some(height) {
                             say("the height decreases", &heights[received.read]);
                         }
-                        let is_again =
-                            |old: &&ReceivedState| old.what == received.what && stream.last_height == Some(height);
+                        let is_again = |old: &&ReceivedState| {
+                            old.what == received.what && stream.last_height == Some(height)
+                        };
                         if let Some(old) = before[received.read].filter(is_again)
                             && last[received.read].is_none()
                             && !may_have_changed(&reads[received.read], old.at, received.at)
