@@ -12,7 +12,7 @@ done
 mkdir -p secrets
 chmod 700 secrets
 cd secrets
-# The folder keeps others away; the files are read by whatever user a container has.
+# The folder is private; inside it the files are readable by any user of a container.
 word() { od -An -N24 -tx1 /dev/urandom | tr -d ' \n'; }
 once() { [ -e "$1" ] || { printf '%s\n' "$2" >"$1.new" && chmod 444 "$1.new" && mv "$1.new" "$1"; }; }
 for user in edge query tx-relay export node-info ingest decoder operator; do

@@ -16,7 +16,7 @@ node_tools() {
 }
 python_at() { [ -d "$1" ] || python3 -m venv "$1"; }
 
-# Compiles a driver in TypeScript with the client beside it: tsc_driver DRIVER KIND-OF-MODULES
+# Compiles a driver in TypeScript together with the client: tsc_driver DRIVER KIND-OF-MODULES
 tsc_driver() {
   cp "$DRIVERS/$1" main.ts
   echo "{\"type\":\"$2\"}" >package.json

@@ -19,7 +19,7 @@ needs() {
   for program in "$@"; do command -v "$program" >/dev/null || die "there is no $program"; done
 }
 
-# Starts a mesh with the demo network on free ports and exports where it is; a home of before goes on.
+# Starts a mesh with the demo network on free ports and exports its addresses; an existing home is reused.
 mesh_up() {
   : >"$WORK/log/mesh.log"
   (cd "$CHECKOUT" && exec cargo mesh up --port 0 --grpc-port 0 --home "$WORK/home") >>"$WORK/log/mesh.log" 2>&1 </dev/null &

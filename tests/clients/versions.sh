@@ -9,7 +9,7 @@ OPENAPI_PYTHON_CLIENT=0.29.1
 TYPESCRIPT=5.9.3
 NODE_TYPES=26.6.6
 
-# What looks at the document alone.
+# Validators of the OpenAPI document.
 OPENAPI_SPEC_VALIDATOR=0.9.0
 SPECTRAL=6.16.3
 REDOCLY=2.77.0

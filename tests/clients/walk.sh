@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Generates the clients from a gateway's document, compiles them, calls every operation with them, and prints a table.
 # walk.sh [CLIENT...]: python go typescript-fetch java oapi-codegen openapi-typescript openapi-python-client, and lint, which
-# lets others look at the document. `walk.sh clean` removes the work folder.
+# runs validators on the document. `walk.sh clean` removes the work folder.
 . "$(dirname "$0")/lib.sh"
 CLIENTS=(python go typescript-fetch java oapi-codegen openapi-typescript openapi-python-client)
 ROWS=()
 
-# One step, in a process of its own, with a log: step CLIENT generate|compile|call|downloads
+# One step, in its own process, with a log: step CLIENT generate|compile|call|downloads
 step() { "$HERE/step.sh" "$@" >"$WORK/log/$1.$2.log" 2>&1 </dev/null; }
 
 # A row of the table: row CLIENT GENERATED COMPILED CALLED DOWNLOADS

@@ -97,7 +97,7 @@ imageGCHighThresholdPercent: 100
 imageGCLowThresholdPercent: 99
 serializeImagePulls: false
 YAML
-  # Whoever asks for a name outside of the cluster asks nobody.
+  # Names outside of the cluster have no name server.
   echo "nameserver 127.0.0.1" >"$WALK/kube/resolv.conf"
   daemon kubelet kubelet --config "$WALK/kube/kubelet.yaml" --kubeconfig "$WALK/kube/kubelet.conf" --hostname-override "$NODE" \
     --node-ip "$VETH.2" --root-dir /var/lib/kubelet --v 2
@@ -105,7 +105,7 @@ YAML
     --conntrack-max-per-core 0 --conntrack-min 0 --conntrack-tcp-timeout-established 0 --conntrack-tcp-timeout-close-wait 0 --v 1
 }
 
-# Volumes for whoever claims one: folders of the work folder, under a default class.
+# Persistent volumes: folders of the work folder, under a default class.
 volumes() {
   local number
   for number in $(seq 14); do

@@ -14,7 +14,7 @@ sealed() { ask /api/v2/networkhistory/segments | grep -q fromHeight; }
 prepare() {
   "$HERE/network.sh" closed
   stop dockerd
-  # Names that no container has are asked of nobody.
+  # Names outside of the containers have no name server.
   "$HERE/engine.sh" up --dns "$VETH.2"
   sources "$WALK/tree"
   (cd "$WALK/tree" && sh compose/secrets.sh)
@@ -69,7 +69,7 @@ kill_writer() {
 is_above() { [ "$(height)" -gt "$1" ]; }
 # Services of which Jaeger has traces.
 traced() { inside curl --silent http://127.0.0.1:16686/api/services | grep -oE '"(edge|query|export|node-info)"' | sort -u | wc -l; }
-# Requests whose client wants them traced.
+# Requests with a trace context.
 all_traced() {
   local path wish="traceparent: 00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
   for path in /blockchain/height "/api/v2/delegations?epochId=10" "/api/v2/networkhistory/export?fromBlock=1&toBlock=5000&table=TABLE_BLOCKS"; do
@@ -115,7 +115,7 @@ cometbft() {
   compose down --volumes >>"$WALK/log/compose.log" 2>&1
 }
 
-# Grafana is no Go module and no package of Debian: it alone is left out.
+# Only Grafana is left out: it is neither a Go module nor a package of Debian.
 telemetry() {
   local services
   prepare

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Builds the container engine, the cluster's programs and the operators from Go modules into $WALK/bin: some 40 minutes on
-# two cores, once. What is built already in the version that versions.sh names is left alone.
+# two cores, once. Programs that exist in the version of versions.sh are skipped.
 # engines.sh [NAME...]: all, or those named.
 . "$(dirname "$0")/lib.sh"
 
@@ -49,7 +49,7 @@ own() {
   [ -n "$from" ] && cp -r "$from/." . && chmod -R u+w .
 }
 
-# The collector's components are modules of their own, all of one version.
+# The collector's components are separate modules, all of one version.
 # shellcheck disable=SC2317 # called by its name
 prepare_otelcol() {
   local one

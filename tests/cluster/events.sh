@@ -1,4 +1,4 @@
-# What happens to a mesh in the cluster, whatever the overlay. Sourced.
+# The events of a mesh in the cluster, for any overlay. Sourced.
 # shellcheck shell=bash disable=SC2153
 
 kubectl_in() { inside kubectl "$@"; }
@@ -67,15 +67,15 @@ roll() {
   for one in "$@"; do kubectl_mesh rollout status "deployment/$one" --timeout 5m; done
 }
 
-# restart KIND NAME: its pods replaced, one after the other.
+# restart KIND NAME: replaces its pods in turn.
 restart() {
   kubectl_mesh rollout restart "$1/$2"
   kubectl_mesh rollout status "$1/$2" --timeout 10m
 }
 
-# Every pod of the namespace evicted, as a drain does it: what a PodDisruptionBudget refuses is asked again. One node: what is
-# evicted comes back on it. The primary of CloudNativePG stays: its budget lets nobody evict it, its operator moves it when the
-# node is cordoned, and there is none to move it to.
+# Evicts every pod of the namespace, as a drain does: an eviction that a PodDisruptionBudget rejects is retried. There is one
+# node, so evicted pods restart on it. The primary of CloudNativePG stays: its budget forbids the eviction, its operator moves it
+# when the node is cordoned, and there is no other node.
 evict_all() {
   local pods pod deadline=$((SECONDS + 300))
   mapfile -t pods < <(kubectl_mesh get pods --selector cnpg.io/instanceRole!=primary --field-selector status.phase=Running --output 'jsonpath={range .items[*]}{.metadata.name}{"\n"}{end}')

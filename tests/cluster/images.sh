@@ -50,8 +50,8 @@ again() {
   seen images "built after one file was touched" $((SECONDS - began)) "$(compiled "$log" | wc -l) crates compiled, $(foreign "$log") of them of outside"
 }
 
-# contained TARGET ARGUMENT...: the program of an image as the manifests start it: nobody's user, nothing writable, no
-# capability; and nobody to talk to. Prints what it says.
+# contained TARGET ARGUMENT...: runs the program of an image as the manifests do: unprivileged user, nothing writable, no
+# capability, and here no network. Prints its output.
 contained() {
   local target=$1; shift
   docker run --rm --interactive --read-only --cap-drop ALL --security-opt no-new-privileges --user 65532:65532 --network none \

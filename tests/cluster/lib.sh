@@ -60,7 +60,7 @@ stop() {
 # The images of bases/Dockerfile, a line each: TARGET NAME
 base_images() { awk '/^#: /{name = $2} /^FROM/ && name {print $4, name; name = ""}' "$HERE/bases/Dockerfile"; }
 
-# sources FOLDER: a copy of what git knows of the checkout, so that what lies about in it goes nowhere.
+# sources FOLDER: copies the files of the checkout that git tracks, without untracked ones.
 sources() {
   rm -rf "$1" && mkdir -p "$1"
   git -C "$CHECKOUT" ls-files -z --cached --others --exclude-standard | (cd "$CHECKOUT" && tar --null --files-from - --create) | tar --directory "$1" --extract

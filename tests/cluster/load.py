@@ -3,8 +3,8 @@
 when failures began and ended, and how long answers took.
 
 Three of four requests are reads, one is a whole download of sealed history, whose length, CRC-32 of every member and digest
-must be right; with --grpc beside them calls by curl over HTTP/2. Any status but 200 and any broken connection is a failure.
-A request is given 30 s. Without --kept each request has a connection of its own.
+must be correct; with --grpc also calls by curl over HTTP/2. Any status but 200 and any broken connection is a failure.
+A request is given 30 s. Without --kept each request has its own connection.
 
 Beside them some watch the height and come back as a browser does. A stream that breaks off, is refused, tells a problem or a
 height below the last one is a failure; one that ends is none.
@@ -136,7 +136,7 @@ class Load:
             time.sleep(max(0, 1 - (time.monotonic() - began)))
 
     def watch(self, state):
-        """Follows the height; comes back, where it was, when a stream is over."""
+        """Watches the height; resumes with the last height when a stream ends."""
         while not self.is_over():
             began, connection = time.monotonic(), self.connect()
             wish = {"Accept": "text/event-stream"} | ({"Last-Event-ID": str(state["last"])} if state["last"] else {})
@@ -154,9 +154,9 @@ class Load:
             time.sleep(state["retry"])
 
     def follow(self, answer, state):
-        """Reads one stream to its end, and notes what is wrong with its events."""
+        """Reads one stream to its end, and records errors in its events."""
         rest = b""
-        # Unlike readline it tells an end from a broken connection.
+        # Unlike readline, read1 distinguishes an end from a broken connection.
         while not self.is_over() and (piece := answer.read1()):
             *lines, rest = (rest + piece).split(b"\n")
             for line in lines:
@@ -169,14 +169,14 @@ class Load:
                     self.hear(int(value), state)
 
     def hear(self, height, state):
-        """A watcher was told a height."""
+        """Records a height that a watcher received."""
         if state["last"] and height < state["last"]:
             self.note("watch", HEIGHT, time.monotonic(), f"{height} after {state['last']}")
         state["last"] = height
         self.end_silence(state)
 
     def end_silence(self, state):
-        """Notes how long a watcher was told nothing; it is told something now, or the load is over."""
+        """Records the silence of a watcher, which ends with an event or with the load."""
         with self.lock:
             now = time.monotonic()
             self.longest_silence = max(self.longest_silence, now - state["heard"])
@@ -235,7 +235,7 @@ def main():
     parser.add_argument("--workers", type=int, default=16)
     parser.add_argument("--watchers", type=int, default=8)
     parser.add_argument("--until", help="end when this file is there")
-    parser.add_argument("--ready", help="make this file when the first requests are under way")
+    parser.add_argument("--ready", help="create this file when the first requests are in flight")
     parser.add_argument("--seconds", type=float, default=600, help="end after so long in any case")
     load = Load(parser.parse_args())
     load.run()

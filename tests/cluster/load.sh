@@ -1,4 +1,4 @@
-# Load beside an event. Sourced by the steps; they set LOAD to the arguments of load.py: host, port, options.
+# Load during an event. Sourced by the steps, which set LOAD to the arguments of load.py: host, port, options.
 # shellcheck shell=bash disable=SC2153
 
 # during STEP EVENT COMMAND...: runs a command under load and adds a line to the table, with the REMARK that the command sets.

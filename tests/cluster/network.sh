@@ -3,7 +3,7 @@
 # network.sh up      makes a network and a mount namespace, and cgroups /walk
 # network.sh open    lets builds reach the package registries
 # network.sh closed  refuses, and counts, every packet to an address that is not the walk's own; before the first request
-# network.sh refused prints how many were refused, and on standard error whom they were for
+# network.sh refused prints the number of refused packets, and their destinations on standard error
 # network.sh down    ends every process of the walk; with it go its namespaces, mounts and rules
 . "$(dirname "$0")/lib.sh"
 
@@ -73,15 +73,15 @@ shut() {
 closed() {
   shut
   inside nft list table inet walk >/dev/null 2>&1 && return 0
-  # Behind the translation of service addresses, so that what is judged is where a packet really goes.
+  # After the translation of service addresses, so that the real destination of a packet is checked.
   inside nft -f - <<RULES
 table inet walk {
   set own { type ipv4_addr; flags interval; elements = { 127.0.0.0/8, $VETH.0/30, $PODS, $SERVICES, $BRIDGES, 224.0.0.0/4 } }
   counter refused { }
-  # Whom they were for.
+  # The destinations of refused packets.
   set strangers { type ipv4_addr; flags dynamic; size 64; }
-  # IPv6 is switched off, but for what neighbours on one link say to each other.
-  # The address of a service that was not translated, as happens while nobody is behind it, would lead out, too.
+  # IPv6 is off, except for neighbour discovery on one link.
+  # An address of a service without endpoints is not translated, and would be routed out, too.
   chain out {
     type filter hook output priority 10
     ip daddr != @own add @strangers { ip daddr } counter name refused reject
@@ -106,7 +106,7 @@ refused() {
 down() {
   local group folder pid
   shut
-  # Everything that the walk started, and whatever that started, is below /walk.
+  # All processes of the walk and their children are below /walk.
   for _ in $(seq 50); do
     local left=0
     while read -r group; do

@@ -42,7 +42,7 @@ up() {
 }
 
 primary() { kubectl_mesh get cluster postgres --output 'jsonpath={.status.currentPrimary}'; }
-# The primary's pod is gone; another one is made primary.
+# The primary's pod is deleted; another one becomes the primary.
 fail_over() {
   local before
   before=$(primary)
@@ -70,12 +70,12 @@ delete_nats() { kubectl_mesh delete pod nats-1 "$@"; kubectl_mesh rollout status
 replicas() { kubectl_mesh get deployment export --output 'jsonpath={.spec.replicas} {.status.readyReplicas}'; }
 are() { [ "$(replicas)" = "$1 $1" ]; }
 
-# What the gauge is to be per replica here: little enough that two cores have room for reads beside what scales `export`.
+# Target of the gauge per replica: small enough that two cores can serve reads while `export` scales.
 TARGET=0.15
 # Downloads a second that bring the sum over all replicas above three times that.
 READERS=(--only download --workers 8 --rate 5)
 
-# `export` from one replica to four and back by its gauge, while downloads run, and the reads beside it.
+# `export` from one replica to four and back by its gauge, during downloads and reads.
 scaling() {
   local began end=$WALK/run/readers-end alone beside up down
   address
@@ -89,7 +89,7 @@ scaling() {
   began=$SECONDS
   until_true 300 are 4
   up=$((SECONDS - began))
-  during production "reads beside downloads, export at 4" sleep 60
+  during production "reads during downloads, export at 4" sleep 60
   beside=$(p99)
   touch "$end"
   wait

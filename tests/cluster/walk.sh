@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The whole walk, step by step, and its table at the end; what it started is gone then, what it built stays in the work folder.
+# The whole walk, step by step, and its table at the end. It stops what it started; what it built stays in the work folder.
 # walk.sh [STEP...]: engines bases images compose dev production. `walk.sh clean` removes the work folder, too.
 # shellcheck disable=SC2317 # steps are called by their names
 . "$(dirname "$0")/lib.sh"
@@ -10,7 +10,7 @@ images() { "$HERE/images.sh"; }
 compose() { "$HERE/compose.sh"; }
 closed() { "$HERE/network.sh" up; "$HERE/network.sh" closed; }
 refused() { seen "$1" "packets to addresses outside" "" "$("$HERE/network.sh" refused) refused"; }
-# A cluster of its own for each overlay; whatever an earlier one left is gone first.
+# Each overlay gets a new cluster; the remains of an earlier one are removed first.
 cluster() { "$HERE/cluster.sh" down; closed; "$HERE/cluster.sh" up; }
 dev() { cluster; "$HERE/dev.sh"; refused dev; "$HERE/cluster.sh" down; }
 production() { cluster; "$HERE/operators.sh"; "$HERE/production.sh"; refused production; "$HERE/cluster.sh" down; }

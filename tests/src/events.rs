@@ -17,15 +17,15 @@ const WITHIN: Duration = Duration::from_secs(20);
 pub struct Event {
     /// The id, if it has one.
     pub id: Option<u64>,
-    /// Whether it takes back the ids before it: an id without a value.
-    pub takes_id_back: bool,
-    /// The name, empty in a block that is no event.
+    /// Whether it clears the last event id: an id without a value.
+    pub clears_id: bool,
+    /// The name; empty in a block without an event.
     pub name: String,
     /// The data.
     pub data: String,
     /// The comment, without its colon.
     pub comment: Option<String>,
-    /// The pause before a client comes back, milliseconds.
+    /// The reconnect delay, milliseconds.
     pub retry: Option<u64>,
 }
 
@@ -45,7 +45,7 @@ impl Event {
             let value = value.strip_prefix(' ').unwrap_or(value);
             match field {
                 "" => event.comment = Some(value.to_owned()),
-                "id" => (event.id, event.takes_id_back) = (value.parse().ok(), value.is_empty()),
+                "id" => (event.id, event.clears_id) = (value.parse().ok(), value.is_empty()),
                 "event" => value.clone_into(&mut event.name),
                 "data" => event.data.push_str(value),
                 "retry" => event.retry = value.parse().ok(),

@@ -36,7 +36,7 @@ pub async fn database() -> Database {
     database
 }
 
-/// Starts a mesh for one test over a fixture database of its own; the client is a new one.
+/// Starts a mesh for one test over its own fixture database; the client is a new one.
 pub async fn start(
     configure: impl for<'a> FnOnce(MeshSetup<'a>) -> MeshSetup<'a>,
 ) -> (Database, Mesh, MeshClient) {

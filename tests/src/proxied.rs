@@ -2,7 +2,7 @@
 
 use mesh_proxy::{Cut, Line, Proxy};
 
-/// The server of a URL behind a proxy of its own. Dropping it cuts all connections.
+/// The server of a URL behind its own proxy. Dropping it cuts all connections.
 #[derive(Debug)]
 pub struct ProxiedServer {
     proxy: Proxy,

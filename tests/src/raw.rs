@@ -34,7 +34,7 @@ pub async fn answer(connection: &mut Connection) -> RawAnswer {
     answer.unwrap_or_else(|| panic!("the edge closes without an answer"))
 }
 
-/// The answer to a request over a connection of its own.
+/// The answer to a request over its own connection.
 pub async fn answer_to(url: &str, request: &str) -> RawAnswer {
     answer(&mut begin(url, request).await).await
 }

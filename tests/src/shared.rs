@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use tokio::{runtime::Runtime, sync::Mutex};
 
-/// A fixture that tests use one after another. It lives on a runtime of its own, since connections and tasks end
+/// A fixture that tests use one after another. It lives on its own runtime, since connections and tasks end
 /// with the runtime that began them, and each test has one.
 #[derive(Debug)]
 pub struct Shared<T> {

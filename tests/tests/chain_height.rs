@@ -126,7 +126,7 @@ impl Scenario {
     /// Waits until the service has received a block of the node.
     async fn node_height_reached(&self, height: u64) {
         let metric_line = format!("mesh_node_height {height}\n");
-        eventually(TIME_LIMIT, "the service does not hear of the node's block", async || {
+        eventually(TIME_LIMIT, "the service does not receive the node's block", async || {
             self.mesh.service("node-info").admin("/metrics").await.text().contains(&metric_line)
         })
         .await;

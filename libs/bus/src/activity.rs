@@ -1,5 +1,5 @@
-//! Whether a connection sends requests. Replicas need not say ten times a second that they are alive while
-//! nothing is asked: a connection that begins to send requests wakes them, and repeats that while it goes on.
+//! Tracks whether a connection sends requests. Without requests, replicas send fewer heartbeats; a connection that
+//! starts to send requests wakes them, and repeats that while it is active.
 
 use std::time::Duration;
 

@@ -48,7 +48,7 @@ pub(crate) struct Dispatcher {
 }
 
 impl Dispatcher {
-    /// Handles a request in a task of its own; refuses it when the service is full, drops it when its
+    /// Handles a request in its own task; refuses it when the service is full, drops it when its
     /// deadline has passed.
     pub(crate) fn dispatch(self: &Rc<Self>, operation: Rc<OperationHandler>, message: Message) {
         let name = operation.name;

@@ -63,7 +63,7 @@ impl Link {
         }
     }
 
-    /// Whether there is a connection, or one that was lost a moment ago comes back before `deadline`.
+    /// Whether there is a connection; one that was just lost may be restored until `deadline`.
     pub(crate) async fn is_back(&self, is_connected: impl Fn() -> bool, deadline: Instant) -> bool {
         let mut changes = self.state.subscribe();
         let State { connects, lost } = *changes.borrow();

@@ -22,7 +22,7 @@ pub(crate) enum Outcome {
     Ok,
     /// Refused because of the client's request.
     Refused,
-    /// Failed because of a bug, or because something that the operation needs was away.
+    /// Failed because of a bug, or because a dependency was unavailable.
     Failed,
     /// The request was canceled.
     Canceled,

@@ -27,8 +27,8 @@ const INFORMED_AFTER: Duration = Duration::from_secs(1);
 /// After listening for this long, every live replica has sent a heartbeat, even if none was woken.
 const FULLY_INFORMED_AFTER: Duration = Duration::from_millis(2500);
 
-/// A replica that was heard within this time counts as there, unless the bus says that it is gone: one that
-/// is only slow sends its heartbeats late.
+/// A replica counts as present for this long after a heartbeat, unless the bus reports that it has disconnected: a
+/// slow replica sends late heartbeats.
 pub(crate) const PRESENCE: Duration = Duration::from_secs(5);
 
 /// The heartbeat of a replica.
@@ -255,7 +255,7 @@ mod tests {
         let (group, mut now) = (ReplicaGroup::default(), Instant::now());
         beat(&group, &["a", "b"], now);
         assert!(queue_chooses(&group), "all are alive: the queue group chooses");
-        assert!(group.is_taking(now + SILENCE), "a late heartbeat is no sign of a replica that is away");
+        assert!(group.is_taking(now + SILENCE), "a late heartbeat does not mean a missing replica");
         assert!(!group.is_taking(now + PRESENCE));
         now += SILENCE;
         beat(&group, &["a"], now);
@@ -276,7 +276,7 @@ mod tests {
         group.check(now);
         assert!(queue_chooses(&group), "it is gone");
         group.remove("a");
-        assert!(!group.is_taking(now), "all are gone, however lately they were heard");
+        assert!(!group.is_taking(now), "all have disconnected, even with recent heartbeats");
     }
 
     #[test]

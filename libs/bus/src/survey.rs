@@ -1,5 +1,5 @@
-//! Surveys of the replicas on this mesh: their answers to the service convention's `$SRV.STATS`, as `nats
-//! micro stats` shows them. A replica that answers late is shown as it was heard last.
+//! Surveys of the replicas on this mesh: their replies to `$SRV.STATS` of the NATS service convention, as in `nats
+//! micro stats`. A replica that replies late is included with its last reply.
 
 use std::{
     collections::HashMap,
@@ -95,12 +95,12 @@ impl Surveyor {
         Ok(Self { bus, inbox, answers })
     }
 
-    /// Asks every replica of this mesh for its statistics, until those that are known to be alive have
-    /// answered, for `limit` at most. One that has not answered is among the result as it was heard last,
-    /// unless that is long ago or it is known to be gone.
+    /// Requests the statistics of every replica of this mesh, until all live ones have replied, at most for
+    /// `limit`. A replica that has not replied is included with its last reply, unless that is old or the replica
+    /// has disconnected.
     ///
     /// # Errors
-    /// When the bus cannot be asked.
+    /// When the request cannot be sent.
     pub async fn survey(&self, limit: Duration) -> Result<Survey, BusError> {
         let Self { bus, inbox, answers } = self;
         let asked = Instant::now();

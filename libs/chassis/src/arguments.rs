@@ -115,7 +115,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = listener.local_addr().unwrap().port();
         let answers =
-            ["200 OK\r\n\r\nready\n", "503 Service Unavailable\r\n\r\nnot ready: the bus is away\n"];
+            ["200 OK\r\n\r\nready\n", "503 Service Unavailable\r\n\r\nnot ready: no connection to the bus\n"];
         let answering = thread::spawn(move || {
             for answer in answers {
                 let (mut stream, _) = listener.accept().unwrap();
@@ -131,7 +131,7 @@ mod tests {
         });
         let admin = SocketAddr::from(([0, 0, 0, 0], port));
         assert_eq!(ask(admin, None), Ok(()));
-        assert_eq!(ask(admin, None), Err("not ready: the bus is away".to_owned()));
+        assert_eq!(ask(admin, None), Err("not ready: no connection to the bus".to_owned()));
         answering.join().unwrap();
         assert!(ask(admin, None).unwrap_err().contains("does not answer"));
     }

@@ -56,12 +56,12 @@ fn complete(env: &mut Env, name: &str, url: String) -> String {
 
 /// Adds a percent-encoded password to an address. Errors do not contain the address.
 fn with_password(url: &str, password: &str) -> Result<String, String> {
-    let form = || format!("must be written as postgresql://user@host:port/database beside {PASSWORD_FILE}");
+    let form = || format!("must be written as postgresql://user@host:port/database with {PASSWORD_FILE}");
     let (scheme, rest) = url.split_once("://").ok_or_else(form)?;
     let authority = rest.find(['/', '?']).map_or(rest, |end| &rest[..end]);
     let (user, _) = authority.rsplit_once('@').ok_or_else(form)?;
     match user.contains(':') {
-        true => Err(format!("has a password already, beside {PASSWORD_FILE}")),
+        true => Err(format!("already contains a password, in addition to {PASSWORD_FILE}")),
         false => Ok(format!("{scheme}://{user}:{password}{}", &rest[user.len()..])),
     }
 }
@@ -106,7 +106,7 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         let there = file.path().to_str().unwrap();
         for (url, file, expected) in [
-            ("postgresql://query:canary@a/mesh", there, "has a password already"),
+            ("postgresql://query:canary@a/mesh", there, "already contains a password"),
             ("host=canary", there, "must be written as"),
             ("postgresql://canary/mesh", there, "must be written as"),
             ("postgresql://query@a/mesh", "/nonexistent", "cannot be read"),

@@ -27,7 +27,7 @@ impl<N: Announcement + Copy> Latest<N> {
                         heard.set(Some((news, Instant::now())));
                     }
                 }
-                Err(error) => tracing::error!(%error, topic = N::TOPIC, "news cannot be heard"),
+                Err(error) => tracing::error!(%error, topic = N::TOPIC, "cannot subscribe to announcements"),
             }
         });
         Self { last }

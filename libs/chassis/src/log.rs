@@ -217,19 +217,18 @@ mod tests {
         assert!((4096 - 1024..=4096 - 512).contains(&lost), "{lost} lines were dropped");
         queue.0.put(b"an event\n", CAPACITY);
         assert_eq!(dropped.get(), lost, "there is room for events all the same");
-        // The writer may have taken a batch at any moment, so there are some of them, and each tells what was
-        // dropped since the one before.
+        // The writer may have taken several batches; each reports the lines dropped since the previous one.
         for _ in 0..4 {
             go.send(()).unwrap();
         }
         let mut read = String::new();
-        while !(read.contains("an event\n") && told(&read) == lost) {
+        while !(read.contains("an event\n") && dropped_by(&read) == lost) {
             read += &String::from_utf8(written.recv_timeout(SOON).unwrap()).unwrap();
         }
     }
 
     /// How many lines a log says were dropped.
-    fn told(log: &str) -> u64 {
+    fn dropped_by(log: &str) -> u64 {
         log.split("\"lines\":").skip(1).filter_map(|rest| rest.split(',').next()?.parse::<u64>().ok()).sum()
     }
 }

@@ -65,7 +65,7 @@ pub struct Service {
 }
 
 impl Service {
-    /// A service with a readiness check of its own (the bus is checked in any case), which returns what is
+    /// A service with its own readiness check (the bus is checked in any case), which returns what is
     /// missing, and a function that drains it: stops taking requests and finishes the running ones within the
     /// given time.
     pub fn new<R, D>(ready: impl Fn() -> R + 'static, drain: impl FnOnce(Duration) -> D + 'static) -> Self
@@ -214,7 +214,7 @@ where
                 return Box::pin(async { Err("stopping".to_owned()) });
             }
             if !bus.is_connected() {
-                return Box::pin(async { Err("the message bus is away".to_owned()) });
+                return Box::pin(async { Err("the message bus is unreachable".to_owned()) });
             }
             ready()
         }
@@ -226,7 +226,7 @@ where
     tracing::info!(workload, "stopping");
     tokio::select! {
         () = drain(common.stop_grace) => {}
-        () = signals.stop() => tracing::warn!(workload, "told twice to stop, leaving at once"),
+        () = signals.stop() => tracing::warn!(workload, "second stop signal, stopping at once"),
     }
     bus.flush(Duration::from_millis(500)).await;
     tracing::info!(workload, "stopped");

@@ -44,7 +44,7 @@ impl Sampler {
             "always_off" => 0.0,
             "traceidratio" => env.or("OTEL_TRACES_SAMPLER_ARG", DEFAULT_SHARE),
             _ => {
-                env.mistake("OTEL_TRACES_SAMPLER is no sampler that is known here");
+                env.mistake("OTEL_TRACES_SAMPLER is not a supported sampler");
                 DEFAULT_SHARE
             }
         };

@@ -13,8 +13,8 @@ pub enum CsvError {
     /// The text ended inside a quoted value.
     #[error("a quoted value has no end")]
     OpenQuote,
-    /// A quote stands inside an unquoted value, or something follows a closing quote.
-    #[error("a quote stands where none may")]
+    /// A quote inside an unquoted value, or text after a closing quote.
+    #[error("a quote is not allowed here")]
     StrayQuote,
     /// There is no header record.
     #[error("there is no header record")]

@@ -152,7 +152,7 @@ impl SegmentIndex {
                 return Err(format!("{name}: the parts are not {} bytes", expected.bytes));
             }
             if header.offset < free || header.end() != Some(rows.offset) {
-                return Err(format!("{name}: the parts do not lie behind each other"));
+                return Err(format!("{name}: the parts are not contiguous"));
             }
             free = rows.end().and_then(|end| end.checked_add(2)).ok_or("an offset is too large")?;
         }

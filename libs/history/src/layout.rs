@@ -80,7 +80,7 @@ pub enum LayoutError {
 
 fn not_boundary(height: u64, below: Option<u64>, above: Option<u64>) -> String {
     let nearest: Vec<String> = [below, above].iter().flatten().map(u64::to_string).collect();
-    format!("block {height} is no segment boundary; nearest: {}", nearest.join(", "))
+    format!("block {height} is not a segment boundary; nearest: {}", nearest.join(", "))
 }
 
 /// An export, ready to be read from any offset.

@@ -1,5 +1,5 @@
 //! One CSV member, deflated so that its rows can be spliced (H4): [header][full flush][rows][full
-//! flush][final empty block], each part by a compressor of its own, since rows must never refer back into the
+//! flush][final empty block], each part by its own compressor, since rows must never refer back into the
 //! header.
 
 use std::{

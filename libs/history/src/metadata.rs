@@ -96,8 +96,8 @@ impl Metadata {
         }
         let mut before = None;
         for member in &self.members {
-            let order =
-                member_order(&member.name).ok_or_else(|| format!("{:?} is no member's name", member.name))?;
+            let order = member_order(&member.name)
+                .ok_or_else(|| format!("{:?} is not the name of a member", member.name))?;
             if before.replace(order) >= Some(order) {
                 return Err(format!("{} is out of order", member.name));
             }

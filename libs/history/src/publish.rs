@@ -38,7 +38,7 @@ impl SegmentStore {
             fs::create_dir_all(staging)?;
         }
         let mut builder = tempfile::Builder::new();
-        // As of any new file, less the umask; by default nobody else could read a temporary file.
+        // Like any new file, less the umask; by default only the owner could read a temporary file.
         builder.prefix("mesh-segment-").permissions(fs::Permissions::from_mode(0o666));
         builder.tempfile_in(staging.as_deref().unwrap_or(scratch))
     }

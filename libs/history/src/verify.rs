@@ -131,7 +131,7 @@ impl Verifier {
     /// Checks bytes against the next item of the plan; returns how many were checked.
     fn step(&mut self, bytes: &[u8]) -> Result<usize, String> {
         let Some(check) = self.plan.front_mut() else {
-            return Err("it goes on behind its directory".to_owned());
+            return Err("there are bytes after the directory".to_owned());
         };
         let taken = match check {
             Check::Exact { what, bytes: expected } => {

@@ -9,14 +9,14 @@ const ALL: [(&str, &str, &str); 18] = [
     (
         "Cache-Control",
         "string",
-        "How long the answer may be kept. `no-cache`: as long as it is asked for again by its tag. Errors: `no-store`.",
+        "How long the answer may be cached. `no-cache`: revalidate it by its tag before each use. Errors: `no-store`.",
     ),
     ("Content-Disposition", "string", "The name under which to save the file."),
     ("Content-Length", "string", "Length of the body, bytes."),
     (
         "Content-Range",
         "string",
-        "Which bytes of how many these are: `bytes 0-99/1234`, or `bytes */1234` when there are none.",
+        "The range of bytes and the length of the file: `bytes 0-99/1234`, or `bytes */1234` without a range.",
     ),
     (
         "ETag",
@@ -25,14 +25,14 @@ const ALL: [(&str, &str, &str); 18] = [
     ),
     ("Preference-Applied", "string", "`handling=strict` when the request asked for that by `Prefer`."),
     ("RateLimit-Limit", "string", "Requests that may come at once."),
-    ("RateLimit-Remaining", "string", "Requests that may still come now."),
-    ("RateLimit-Reset", "string", "Seconds until all may come again."),
+    ("RateLimit-Remaining", "string", "Requests that are still allowed now."),
+    ("RateLimit-Reset", "string", "Seconds until the full burst is allowed again."),
     (
         "Repr-Digest",
         "string",
-        "CRC-32C of the whole file (RFC 9530), its four bytes in base64: `crc32c=:AQIDBA==:`. Tells a broken transfer, not an attack.",
+        "CRC-32C of the whole file (RFC 9530), its four bytes in base64: `crc32c=:AQIDBA==:`. Detects a broken transfer, not an attack.",
     ),
-    ("Retry-After", "integer", "Seconds after which to try again."),
+    ("Retry-After", "integer", "Seconds to wait before a retry."),
     (
         "X-Block-Height",
         "string",

@@ -85,26 +85,26 @@ pub(crate) fn shared() -> Json {
         },
         "If-Match" => header(
             "If-Match",
-            "The `ETag` of the file that is meant, or `*`: when the file is another one now, the answer is 412.",
+            "The expected `ETag` of the file, or `*`: if the file has another one, the answer is 412.",
         ),
         "Prefer" => header(
             "Prefer",
-            "`handling=strict` (RFC 7240): parameters and body fields that the operation does not know are refused, and \
-             `inner` says which names may have been meant; so is a time in seconds, milliseconds or microseconds. \
-             Otherwise unknown names are ignored and named in `X-Ignored`.",
+            "`handling=strict` (RFC 7240): unknown parameters and body fields are rejected, and \
+             `inner` suggests similar names; so is a time in seconds, milliseconds or microseconds. \
+             Otherwise unknown names are ignored and listed in `X-Ignored`.",
         ),
         "If-None-Match" => header(
             "If-None-Match",
-            "The `ETag` of an earlier answer: when the answer is still the same, whatever blocks have come since, the response \
-             is 304 without a body.",
+            "The `ETag` of an earlier answer: if the answer is still the same, even after new blocks, the response is 304 \
+             without a body.",
         ),
         "If-Range" => header(
             "If-Range",
-            "The `ETag` of the beginning that a client holds: `Range` counts only when the file is still the same.",
+            "The `ETag` of the part that a client has: `Range` applies only if the file is still the same.",
         ),
         "Range" => header(
             "Range",
-            "One range of bytes, `bytes=a-b`, `bytes=a-` or `bytes=-n`. Several ranges give the whole file.",
+            "One range of bytes, `bytes=a-b`, `bytes=a-` or `bytes=-n`. For several ranges the whole file is sent.",
         ),
     }
 }

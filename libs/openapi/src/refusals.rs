@@ -64,7 +64,7 @@ static OF_POSTS: [Row; 1] = [(
     415,
     Code::InvalidArgument,
     NOT_MAPPED,
-    "the media type is gRPC-Web, or gRPC with another codec than protobuf or over HTTP/1.1; so on every path",
+    "the media type is gRPC-Web, or gRPC with another codec than protobuf or over HTTP/1.1; on every path",
     "NotSpoken",
 )];
 
@@ -73,7 +73,7 @@ static OF_READS: [Row; 1] = [(
     412,
     Code::FailedPrecondition,
     NOT_MAPPED,
-    "`If-Match` does not name what is there; the tags of reads, which are weak, match nothing",
+    "`If-Match` does not match the current tag; the weak tags of reads never match",
     "NotMatched",
 )];
 
@@ -122,7 +122,7 @@ impl Refusals {
 
     /// Adds the error of a path that there is not, which a parameter names.
     pub(crate) fn add_not_found(&mut self) {
-        self.add(404, Code::NotFound, NOT_MAPPED, "there is no such path");
+        self.add(404, Code::NotFound, NOT_MAPPED, "the path does not exist");
     }
 
     /// Adds those of another operation.

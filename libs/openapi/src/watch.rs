@@ -63,7 +63,7 @@ pub(crate) fn path_item() -> Json {
         },
     };
     for (status, response) in refusals().responses(&[]) {
-        // The numbers of all reads are many, and each read says what its own mean.
+        // The reads have many error numbers; each read documents its own.
         let response = match status {
             400 | 404 => response.without("description").with("description", OF_A_READ),
             _ => response,
@@ -82,7 +82,7 @@ pub(crate) fn path_item() -> Json {
     }
 }
 
-/// Whatever one of the reads is refused for.
+/// All errors of the reads.
 fn refusals() -> Refusals {
     let mut all = Refusals::default();
     for operation in Contract::get().operations().iter().filter(|operation| operation.is_watchable()) {

@@ -16,7 +16,7 @@ const DETAIL_TYPE: &str = "type.googleapis.com/api.v2.ErrorDetail";
 
 /// The application number of errors without one of their own: unknown path, no responder, oversized body.
 pub const NOT_MAPPED: u32 = 10000;
-/// The application number of a malformed request that has no number of its own.
+/// The application number of a malformed request without a specific number.
 pub const MALFORMED: u32 = 10015;
 /// The application number of a request refused by the rate limit of its client's address.
 pub const RATE_LIMITED: u32 = 400_001;
@@ -25,13 +25,13 @@ pub const RATE_LIMITED: u32 = 400_001;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Code {
-    /// The client went away; appears in logs only.
+    /// The client disconnected; appears in logs only.
     Canceled = 1,
-    /// Never sent on purpose.
+    /// Not sent deliberately.
     Unknown = 2,
     /// Missing or malformed parameter. The client must change its request.
     InvalidArgument = 3,
-    /// No answer in time. The client may try again.
+    /// No answer in time. The client may retry.
     DeadlineExceeded = 4,
     /// The requested object does not exist.
     NotFound = 5,
@@ -43,11 +43,11 @@ pub enum Code {
     ResourceExhausted = 8,
     /// The request does not fit the state, for example an unpaged listing over its cap.
     FailedPrecondition = 9,
-    /// Switched off here, or no such method.
+    /// Disabled on this gateway, or no such method.
     Unimplemented = 12,
     /// A bug, or damaged data.
     Internal = 13,
-    /// Something that the operation needs is away. The client should try again soon.
+    /// A dependency is unavailable. The client should retry soon.
     Unavailable = 14,
 }
 
@@ -169,7 +169,7 @@ impl Problem {
         Self::new(Code::Internal, number, message)
     }
 
-    /// Something that the operation needs is away.
+    /// A dependency is unavailable.
     pub fn unavailable(message: impl Into<String>) -> Self {
         Self::new(Code::Unavailable, NOT_MAPPED, message)
     }

@@ -15,7 +15,7 @@ const QUOTED_MARKER: &[u8] = b"\"\\.\"";
 /// Bytes of a watched field that are read; heights and times are shorter.
 const MAX_FIELD_BYTES: usize = 64;
 
-/// Reads a text in pieces of any size. Its state is a few bytes, whatever the length of a record.
+/// Reads a text in pieces of any size. Its state is a few bytes, independently of the length of a record.
 pub(crate) struct RecordReader {
     /// The byte that ends a record. The header's end decides; `None` within the header.
     end: Option<u8>,

@@ -53,17 +53,17 @@ struct Labels {
 }
 
 impl Calls {
-    /// No calls yet.
+    /// An empty family.
     pub fn new(system: &'static str) -> Self {
         Self { system, seconds: Family::new_with_constructor(seconds_histogram) }
     }
 
-    /// Adds them to what is shown.
+    /// Registers the calls.
     pub fn register(&self, registry: &mut Registry, listed: &Metric) {
         registry.add(listed, self.seconds.clone());
     }
 
-    /// Where the calls of a method that end with a code (its gRPC number) are counted.
+    /// The histogram of the calls of a method that end with a code (its gRPC number).
     pub fn histogram(&self, method: impl Into<Cow<'static, str>>, code: u8) -> Histogram {
         let labels = Labels {
             rpc_system_name: self.system,

@@ -1,4 +1,4 @@
-//! W3C trace context: read strictly, passed on as it was.
+//! W3C trace context: parsed strictly, forwarded unchanged.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use opentelemetry::{
     trace::{SpanContext, SpanId, TraceContextExt, TraceFlags, TraceId, TraceState},
 };
 
-/// Longest `tracestate` that is passed on, bytes: the minimum that the standard requires.
+/// Longest forwarded `tracestate`, bytes: the minimum that the standard requires.
 const STATE_AT_MOST: usize = 512;
 
 /// The trace that a request belongs to: its ids, whether it is recorded, and the state of other vendors.
@@ -15,8 +15,8 @@ const STATE_AT_MOST: usize = 512;
 pub struct TraceContext(SpanContext);
 
 impl TraceContext {
-    /// Reads the values of `traceparent` and `tracestate`; nothing when the first is malformed. A malformed
-    /// or long second one is left out.
+    /// Reads the values of `traceparent` and `tracestate`; `None` when `traceparent` is malformed. A malformed or
+    /// long `tracestate` is dropped.
     pub fn read(traceparent: &str, tracestate: Option<&str>) -> Option<Self> {
         let mut parts = traceparent.split('-');
         let mut hex = |length| parts.next().filter(|text| is_hex(text, length));
@@ -31,12 +31,12 @@ impl TraceContext {
         Some(Self(SpanContext::new(trace, span, flags, true, state))).filter(|read| read.0.is_valid())
     }
 
-    /// The context of a span; nothing when it is none.
+    /// The context of a span; `None` when it is not recorded.
     pub(crate) fn of(context: &SpanContext) -> Option<Self> {
         context.is_valid().then(|| Self(context.clone()))
     }
 
-    /// As the parent of a span.
+    /// The context as the parent of a span.
     pub(crate) fn as_parent(&self) -> Context {
         Context::new().with_remote_span_context(self.0.clone())
     }
@@ -46,7 +46,7 @@ impl TraceContext {
         self.0.is_sampled()
     }
 
-    /// The same, recorded or not.
+    /// The same context with another recording flag.
     #[must_use]
     pub fn sampled(self, is_sampled: bool) -> Self {
         let Self(context) = self;
@@ -66,7 +66,7 @@ impl TraceContext {
         format!("00-{}-{}-{:02x}", context.trace_id(), context.span_id(), context.trace_flags().to_u8())
     }
 
-    /// The value of `tracestate`, when there is something in it.
+    /// The value of `tracestate`, unless it is empty.
     pub fn tracestate(&self) -> Option<String> {
         Some(self.0.trace_state().header()).filter(|state| !state.is_empty())
     }

@@ -1,7 +1,7 @@
 //! Telemetry of the mesh: the one list of its metrics, and the spans of traces.
 //!
-//! A span exists only in a trace that is recorded, which the edge decides at the head of a request; otherwise
-//! it costs the check of a flag. The chassis exports spans.
+//! A span exists only in a recorded trace; the edge decides that at the start of a request. Otherwise it costs the
+//! check of a flag. The chassis exports spans.
 
 mod calls;
 mod context;

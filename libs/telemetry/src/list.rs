@@ -1,16 +1,15 @@
-//! The one list of metrics. Services register from it, the table of docs/telemetry.md is made from it,
-//! dashboards and alert rules may query nothing else, and tests compare what a running mesh serves with it,
-//! both ways.
+//! The list of all metrics. Services register from it, the table of docs/telemetry.md is generated from it, and
+//! tests compare it with the metrics of a running mesh, and with the queries of dashboards and alert rules.
 //!
-//! Names, units (UCUM) and labels follow the OpenTelemetry semantic conventions where these know such a
-//! thing; ours begin with `mesh.`. Prometheus text spells them with underscores and with the unit behind.
+//! Names, units (UCUM) and labels follow the OpenTelemetry semantic conventions where these define one; our own
+//! names begin with `mesh.`. Prometheus text uses underscores and appends the unit.
 
-/// What is measured.
+/// A metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Metric {
     /// Name by the OpenTelemetry conventions.
     pub name: &'static str,
-    /// Unit in UCUM: `s`, `By`, or a word in braces for what is counted.
+    /// Unit in UCUM: `s`, `By`, or the counted thing in braces.
     pub unit: &'static str,
     /// Counter, gauge, histogram or info.
     pub kind: Kind,
@@ -22,16 +21,16 @@ pub struct Metric {
     pub help: &'static str,
 }
 
-/// How a metric's numbers behave.
+/// The kind of a metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Only rises.
+    /// Only increases.
     Counter,
-    /// Rises and falls.
+    /// Increases and decreases.
     Gauge,
     /// Counts values by size.
     Histogram,
-    /// Text that never changes, in labels.
+    /// Constant text in labels.
     Info,
 }
 
@@ -73,143 +72,143 @@ macro_rules! metrics {
 
 metrics! {
     HTTP_SERVER_REQUEST_DURATION = "http.server.request.duration" "s" Histogram HTTP, EDGE,
-        "Time until an HTTP answer begins, by operation (`none` where no route matches), method and status";
+        "Time until the first byte of an HTTP response, by operation (`none` if no route matches), method and status";
     HTTP_SERVER_RESPONSE_BODY_SIZE = "http.server.response.body.size" "By" Histogram HTTP, EDGE,
-        "Length of HTTP answers whose length is known when they begin";
+        "Length of HTTP response bodies, if known at their start";
     HTTP_SERVER_REQUEST_BODY_SIZE = "http.server.request.body.size" "By" Histogram &["operation"], EDGE,
-        "Length of request bodies that were read for an operation";
+        "Length of request bodies, by operation";
     HTTP_SERVER_ACTIVE_REQUESTS = "http.server.active_requests" "{request}" Gauge &[], EDGE,
-        "Requests that wait for their answer to begin; answers from memory at the door do not count";
+        "Requests without a first response byte, excluding fast-path cache hits";
     RPC_SERVER_CALL_DURATION = "rpc.server.call.duration" "s" Histogram CALL, CALLED,
-        "Time to answer a call, by operation and code: gRPC at the edge, asks on the bus (`mesh`) at the services";
+        "Duration of a call, by operation and code: gRPC at the edge, requests on the bus (`mesh`) at the services";
     RPC_SERVER_RESPONSE_SIZE = "rpc.server.response.size" "By" Histogram &["rpc.method"], ANSWERING,
-        "Length of replies on the bus, chunks of downloads not counted";
+        "Length of replies on the bus, without chunks of downloads";
     RPC_CLIENT_CALL_DURATION = "rpc.client.call.duration" "s" Histogram CALL, EDGE,
-        "Time of a round trip over the bus, repetitions included, by operation and code";
+        "Duration of a request over the bus including retries, by operation and code";
     EDGE_CONNECTIONS = "mesh.edge.connections" "{connection}" Gauge &[], EDGE,
-        "Open connections of clients";
+        "Open client connections";
     EDGE_WATCHES = "mesh.edge.watches" "{watch}" Gauge &[], EDGE,
         "Open watches";
     EDGE_WATCHED_QUESTIONS = "mesh.edge.watches.questions" "{question}" Gauge &[], EDGE,
-        "Distinct questions that are watched: each is looked at with a new block, about once a second at most";
+        "Distinct reads that are watched; each is repeated when a block is stored, at most about once a second";
     EDGE_WATCH_EVENTS = "mesh.edge.watches.events" "{event}" Counter &[], EDGE,
-        "Changes and problems sent to watchers, first answers not counted";
+        "Changes and problems sent to watchers, without first answers";
     EDGE_WATCH_EVENTS_SKIPPED = "mesh.edge.watches.events.skipped" "{event}" Counter &[], EDGE,
-        "States that slow watchers were not sent because a newer one was there";
+        "States that were replaced by a newer one before a slow watcher received them";
     EDGE_WATCHES_CUT = "mesh.edge.watches.cut" "{watch}" Counter &[], EDGE,
-        "Watches whose client took no byte for 120 s";
+        "Watches closed because the client read nothing for 120 s";
     EDGE_READS = "mesh.edge.reads" "{read}" Counter &["source"], EDGE,
-        "Reads by where their answer came from: `kept` at the door or `cache`, `shared` with an equal one under way, \
-         `service`, or `outdated` while the store is away";
+        "Reads by source of the answer: fast path (`kept`), `cache`, an equal read in flight (`shared`), `service`, or \
+         the cache while the store is unavailable (`outdated`)";
     EDGE_LIMITED = "mesh.edge.requests.limited" "{request}" Counter &["limit"], EDGE,
-        "Requests refused with 429 because of what else comes from their address: too many a second (`rate`), too \
-         many downloads (`exports`), or too many watches (`watches`), also of all addresses";
+        "Requests rejected with 429 because their address exceeds a limit: requests a second (`rate`), downloads \
+         (`exports`), or watches (`watches`; also the limit of the edge)";
     EDGE_SHED = "mesh.edge.requests.shed" "{request}" Counter &["reason"], EDGE,
-        "Requests turned away with 503 because too many are being answered: in all (`full`), or more than their share by \
-         their `address` or their `operation`";
+        "Requests rejected with 503: in-flight limit reached (`full`), or the share of their `address` or `operation` \
+         used up";
     EDGE_REFUSED = "mesh.edge.connections.refused" "{connection}" Counter &["reason"], EDGE,
-        "Connections turned away with 503: too many in all (`full`), more than its share by an `address`, or out of `files`";
+        "Connections rejected with 503: limit reached (`full`), share of the `address` used up, or no file descriptor (`files`)";
     LOG_DROPPED = "mesh.log.lines.dropped" "{line}" Counter &[], EDGE,
-        "Lines of the log that were dropped because nobody read it fast enough; none unless the access log is on";
+        "Log lines dropped because stderr was not drained fast enough; only with the access log on";
     BUS_HEDGES = "mesh.bus.hedges" "{ask}" Counter &[], EDGE,
-        "Reads asked again while still unanswered";
+        "Hedged reads: sent to a second replica because the first one was slow";
     BUS_HEDGES_WON = "mesh.bus.hedges.won" "{ask}" Counter &[], EDGE,
-        "Reads answered by asking again";
+        "Hedged reads that the second replica answered first";
     STREAMS_ACTIVE = "mesh.streams.active" "{stream}" Gauge &[], EDGE,
-        "Downloads being pulled";
+        "Open downloads";
     STREAMS_ENDED = "mesh.streams.ended" "{stream}" Counter &["outcome"], EDGE,
-        "Downloads by how they ended: `whole`, `broken`, or `left` by their reader";
+        "Ended downloads by outcome: complete (`whole`), failed (`broken`), or abandoned by the client (`left`)";
     STREAM_BYTES = "mesh.stream.delivered" "By" Counter &[], EDGE,
-        "Bytes of downloads handed to their readers";
+        "Bytes of downloads delivered to clients";
     STREAM_PULLS = "mesh.stream.pulls" "{pull}" Counter &[], EDGE,
         "Pulls sent";
     STREAM_PULLS_AGAIN = "mesh.stream.pulls.again" "{pull}" Counter &[], EDGE,
-        "Pulls sent again from the last good position: each is a resume";
+        "Pulls repeated from the last good position; each is a resume";
     REQUESTS_IN_FLIGHT = "mesh.requests.in_flight" "{request}" Gauge &[], ANSWERING,
-        "Requests being worked on";
+        "Requests in flight";
     REQUESTS_LOAD = "mesh.requests.load" "{request}" Gauge &[], ANSWERING,
-        "The same on average over the last 15 s: what an autoscaler goes by";
+        "Requests in flight, average over the last 15 s: the autoscaling signal";
     REQUESTS_SHED = "mesh.requests.shed" "{request}" Counter &[], ANSWERING,
-        "Requests turned away for want of room";
+        "Requests rejected because the in-flight limit was reached";
     MAILBOX_DEPTH = "mesh.mailbox.depth" "{message}" Gauge &[], ANSWERING,
-        "Requests that wait for the actor to take them";
+        "Requests in the actor's mailbox";
     DB_CLIENT_OPERATION_DURATION = "db.client.operation.duration" "s" Histogram
         &["db.system.name", "db.client.connection.pool.name", "error.type"], READING,
-        "Time of a statement, waiting for a connection included; `error.type` is empty when it succeeded";
+        "Duration of a statement including the wait for a connection; `error.type` is empty on success";
     DB_CLIENT_CONNECTION_WAIT_TIME = "db.client.connection.wait_time" "s" Histogram POOL, READING,
-        "Time until a connection was there for a statement";
+        "Wait of a statement for a connection";
     DB_CLIENT_CONNECTION_TIMEOUTS = "db.client.connection.timeouts" "{timeout}" Counter POOL, READING,
-        "Statements that got no connection in time";
+        "Statements that timed out waiting for a connection";
     DB_CLIENT_CONNECTION_PENDING = "db.client.connection.pending_requests" "{request}" Gauge POOL, READING,
-        "Statements that wait for a connection";
+        "Statements waiting for a connection";
     DB_CLIENT_CONNECTION_COUNT = "db.client.connection.count" "{connection}" Gauge
         &["db.client.connection.pool.name", "db.client.connection.state"], READING,
         "Open connections to the database by state";
     DB_CLIENT_CONNECTION_MAX = "db.client.connection.max" "{connection}" Gauge POOL, READING,
-        "Most connections that may be open";
+        "Limit of open connections";
     ROWS_UNREADABLE = "mesh.rows.unreadable" "{value}" Counter &[], READING,
-        "Stored values that have no form in an answer, each counted once a process: the log names table and key";
+        "Stored values that cannot be encoded in an answer, each counted once per process; the log has table and key";
     STORE_HEIGHT = "mesh.store.height" "{block}" Gauge &[], NODE_INFO,
         "Height of the store's newest block, 0 without one";
     STORE_IS_THERE = "mesh.store.is_there" "{store}" Gauge &[], NODE_INFO,
-        "Whether the store answers: 1 or 0";
+        "Whether the store responds: 1 or 0";
     NODE_HEIGHT = "mesh.node.height" "{block}" Gauge &[], NODE_INFO,
-        "Height of the consensus node's newest block, as last heard";
+        "Height of the consensus node's newest block, as last reported";
     NODE_STATE = "mesh.node.state" "{state}" Gauge &[], NODE_INFO,
-        "How the consensus node is: 2 answers, 1 catches up, 0 is away";
+        "State of the consensus node: 2 reachable, 1 catching up, 0 unreachable";
     CHAIN_LAG = "mesh.chain.lag_blocks" "{block}" Gauge &[], NODE_INFO,
-        "How many blocks the store is behind the node";
+        "Blocks by which the store is behind the node";
     HISTORY_SEGMENTS = "mesh.history.segments" "{segment}" Gauge &[], EXPORT,
-        "Segments held";
+        "Segments in the history";
     HISTORY_UNREADABLE = "mesh.history.segments.unreadable" "{segment}" Gauge &[], EXPORT,
-        "Objects that are named as segments and cannot be read";
+        "Objects with the name of a segment that cannot be read";
     HISTORY_HEIGHT = "mesh.history.height" "{block}" Gauge &[], EXPORT,
         "Last height of the newest segment, 0 without one";
     HISTORY_SEAL_DURATION = "mesh.history.seal.duration" "s" Histogram &[], EXPORT,
-        "Time to seal a segment here";
+        "Time to seal a segment";
     HISTORY_SEAL_FAILURES = "mesh.history.seal.failures" "{failure}" Counter &[], EXPORT,
-        "Times that sealing failed here";
+        "Failed attempts to seal a segment";
     SEAL_REFUSED = "mesh.seal.refused" "{span}" Gauge &[], EXPORT,
-        "Whether the next span is not sealed because its blocks have a gap or their times do not rise: 1 or 0";
+        "Whether sealing is blocked because the next blocks have a gap or their times do not increase: 1 or 0";
     EXPORT_PULLED = "mesh.export.pulled" "By" Counter &["operation"], EXPORT,
-        "Bytes given to pulls, by operation";
+        "Bytes sent in reply to pulls, by operation";
     RELAY_SUBMISSIONS = "mesh.relay.submissions" "{submission}" Counter &["type", "outcome"], RELAY,
-        "Submissions by type and by how they ended";
+        "Submissions by type and outcome";
     RELAY_REMEMBERED = "mesh.relay.remembered" "{transaction}" Gauge &[], RELAY,
-        "Transactions whose fate is remembered";
+        "Transactions whose outcome is in memory";
     RELAY_NODE = "mesh.relay.node" "{state}" Gauge &[], RELAY,
-        "How the consensus node is: 2 takes transactions, 1 catches up, 0 is away";
+        "State of the consensus node: 2 accepts transactions, 1 catching up, 0 unreachable";
     INGEST_HEIGHT = "mesh.ingest.height" "" Gauge &[], INGEST,
         "Height of the newest stored block, 0 without one";
     INGEST_LAG = "mesh.ingest.lag.blocks" "" Gauge &[], INGEST,
-        "Blocks of the consensus node that are not stored";
+        "Blocks of the consensus node that are not stored yet";
     INGEST_ROWS = "mesh.ingest.rows" "{row}" Counter &["table"], INGEST,
-        "Rows stored here, by table";
+        "Rows stored, by table";
     INGEST_BLOCK_DURATION = "mesh.ingest.block.duration" "s" Histogram &[], INGEST,
-        "Time from a block's arrival to the commit of its rows";
+        "Time from receiving a block to the commit of its rows";
     INGEST_HALTED = "mesh.ingest.halted" "{halt}" Gauge &["reason"], INGEST,
-        "Whether nothing is stored until something is corrected, by reason: 1 or 0";
+        "Whether ingest has halted until the reason is corrected, by reason: 1 or 0";
     HTTP_CLIENT_REQUEST_DURATION = "http.client.request.duration" "s" Histogram
         &["http.request.method", "server.address", "server.port", "rpc.method", "error.type"], RELAY,
-        "Time of a call to the consensus node; `error.type` is empty when there was an answer";
+        "Duration of a call to the consensus node; `error.type` is empty if it was answered";
     PROCESS_CPU_TIME = "process.cpu.time" "s" Counter &[], ALL_WORKLOADS,
-        "CPU seconds used, in user and system mode";
+        "CPU time used, in user and system mode";
     PROCESS_MEMORY_USAGE = "process.memory.usage" "By" Gauge &[], ALL_WORKLOADS,
         "Resident memory";
     PROCESS_FILES = "process.open_file_descriptor.count" "{file_descriptor}" Gauge &[], ALL_WORKLOADS,
         "Open files and sockets";
     PROCESS_FILES_MAX = "mesh.process.file_descriptor.max" "{file_descriptor}" Gauge &[], ALL_WORKLOADS,
-        "Most files and sockets that may be open";
+        "Limit of open files and sockets";
     PROCESS_THREADS = "process.thread.count" "{thread}" Gauge &[], ALL_WORKLOADS,
         "Threads";
     PROCESS_TASKS = "mesh.process.tasks" "{task}" Gauge &[], ALL_WORKLOADS,
-        "Asynchronous tasks that are alive";
+        "Live asynchronous tasks";
     PROCESS_UPTIME = "process.uptime" "s" Gauge &[], ALL_WORKLOADS,
         "Time since the start";
     TELEMETRY_SPANS = "mesh.telemetry.spans" "{span}" Counter &["outcome"], ALL_WORKLOADS,
         "Recorded spans: `exported`, `failed` at the collector, or `dropped` because it was too slow";
     TARGET = "target" "" Info &["service.name", "service.version"], ALL_WORKLOADS,
-        "Who serves these metrics";
+        "The service of these metrics";
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! The older text form of Prometheus, for readers that do not know OpenMetrics, such as autoscalers: there
-//! the name of a counter and of an info is that of their samples, an info is a gauge, and units have no line.
+//! The older Prometheus text format, for readers without OpenMetrics, such as autoscalers. In it a counter and an
+//! info have the name of their samples, an info is a gauge, and units have no line.
 
 use std::fmt::Write as _;
 

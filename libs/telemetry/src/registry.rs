@@ -1,4 +1,4 @@
-//! The metrics of `/metrics`: those of the list, with the names of the list.
+//! The registry behind `/metrics`: metrics of the list under their names.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use prometheus_client::{
 
 use crate::list::{Kind, Metric};
 
-/// Metrics of one kind by so many labels, each a name and a value.
+/// Metrics of one kind by labels, each a name and a value.
 pub type LabeledFamily<const LABELS: usize, M> = Family<[(&'static str, &'static str); LABELS], M, fn() -> M>;
 
 /// Bounds of the duration buckets, seconds.
@@ -53,7 +53,7 @@ impl Registry {
         self.refreshers.push(Box::new(refresh));
     }
 
-    /// All metrics as they are now, in the text form of OpenMetrics.
+    /// The current values of all metrics in OpenMetrics text.
     ///
     /// # Errors
     /// When a metric cannot be written.
@@ -74,7 +74,7 @@ impl fmt::Debug for Registry {
 }
 
 impl Metric {
-    /// The family's name in Prometheus text, without `_total`: dots become underscores, then comes the unit.
+    /// The family's name in Prometheus text, without `_total`: dots become underscores, and the unit is appended.
     pub fn family(&self) -> String {
         let name = self.name.replace('.', "_");
         match self.unit {
@@ -84,8 +84,7 @@ impl Metric {
         }
     }
 
-    /// The name of its samples, as queries write it. A histogram's ends in `_bucket`, `_sum` and `_count`
-    /// beyond that.
+    /// The name of its samples in queries. A histogram appends `_bucket`, `_sum` and `_count`.
     pub fn sample(&self) -> String {
         match self.kind {
             Kind::Counter => self.family() + "_total",
@@ -94,7 +93,7 @@ impl Metric {
         }
     }
 
-    /// Its labels as Prometheus text spells them.
+    /// Its labels in Prometheus text.
     pub fn label_names(&self) -> impl Iterator<Item = String> {
         self.labels.iter().map(|label| label.replace('.', "_"))
     }

@@ -1,8 +1,8 @@
-//! Spans of a trace, named and described by the OpenTelemetry semantic conventions, without values of
+//! Spans of a trace, with names and attributes of the OpenTelemetry semantic conventions, without values of
 //! requests.
 //!
-//! The first span of a process is made when a context says that its trace is recorded; the others are made
-//! only inside a recorded span. A span becomes current for a future by `tracing`'s `Instrument`.
+//! The first span of a process is created if the context's trace is recorded, further ones only inside a recorded
+//! span. `tracing`'s `Instrument` makes a span current for a future.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -15,7 +15,7 @@ use tracing_opentelemetry::OpenTelemetrySpanExt;
 
 use crate::TraceContext;
 
-/// The `tracing` target of all spans here; logs have nothing to do with them.
+/// The `tracing` target of all spans; logs do not use it.
 pub const TARGET: &str = "mesh::span";
 
 static IS_ENABLED: AtomicBool = AtomicBool::new(false);
@@ -30,12 +30,12 @@ pub fn is_enabled() -> bool {
     IS_ENABLED.load(Ordering::Relaxed)
 }
 
-/// The context of the span that is current, to be passed on; nothing outside of one.
+/// The context of the current span, to be forwarded; `None` outside of a span.
 pub fn current_context() -> Option<TraceContext> {
     current().trace_context()
 }
 
-/// The span that is current and recorded, or none.
+/// The current span, if it is recorded.
 pub fn current() -> Span {
     if !is_enabled() {
         return Span::none();
@@ -56,7 +56,7 @@ fn with_parent(span: Span, parent: Option<&TraceContext>) -> Span {
     span
 }
 
-/// A request that came over HTTP and is recorded. `route`: the path with its variables' names.
+/// A recorded HTTP request. `route`: the path with its variables' names.
 pub fn http_server(
     parent: Option<&TraceContext>,
     method: &str,
@@ -75,7 +75,7 @@ pub fn http_server(
     with_parent(span, parent)
 }
 
-/// A call that came over gRPC and is recorded. `method`: `<package>.<Service>/<Method>`.
+/// A recorded gRPC call. `method`: `<package>.<Service>/<Method>`.
 pub fn grpc_server(parent: Option<&TraceContext>, method: &str, request_id: &str) -> Span {
     if !is_enabled() {
         return Span::none();
@@ -87,7 +87,7 @@ pub fn grpc_server(parent: Option<&TraceContext>, method: &str, request_id: &str
     with_parent(span, parent)
 }
 
-/// A request that was received over the bus; no span unless its trace is recorded.
+/// A request received over the bus; a span only if its trace is recorded.
 pub fn answer(parent: Option<&TraceContext>, workload: &str, operation: &str, request_id: &str) -> Span {
     let Some(parent) = parent.filter(|parent| is_enabled() && parent.is_sampled()) else {
         return Span::none();
@@ -112,7 +112,7 @@ pub fn ask(workload: &str, operation: &str) -> Span {
     )
 }
 
-/// A stream that is pulled, from its opening to its end.
+/// A pulled stream, from its opening to its end.
 pub fn stream(workload: &str, operation: &str) -> Span {
     if current().is_none() {
         return Span::none();
@@ -124,8 +124,8 @@ pub fn stream(workload: &str, operation: &str) -> Span {
     )
 }
 
-/// A statement of the database. `sql`: its fixed text, of which the first comment line and the first word are
-/// attributes of the span.
+/// A database statement. `sql`: its fixed text, whose first comment line and first word become attributes of the
+/// span.
 pub fn statement(sql: &str, pool: &'static str) -> Span {
     if current().is_none() {
         return Span::none();
@@ -138,7 +138,7 @@ pub fn statement(sql: &str, pool: &'static str) -> Span {
     )
 }
 
-/// The first word of a statement; one that begins with what it names beforehand reads.
+/// The first word of a statement; `WITH` counts as `SELECT`.
 fn operation_of(sql: &str) -> &str {
     let code = sql.lines().find(|line| !line.trim_start().starts_with("--") && !line.trim().is_empty());
     match code.and_then(|line| line.split_whitespace().next()) {
@@ -147,7 +147,7 @@ fn operation_of(sql: &str) -> &str {
     }
 }
 
-/// Something done with an object of the object store.
+/// An operation on an object of the object store.
 pub fn object(does: &'static str, object: &impl std::fmt::Display) -> Span {
     if current().is_none() {
         return Span::none();
@@ -170,7 +170,7 @@ pub fn http_client(host: &str, port: Option<u16>, rpc_method: &str) -> Span {
     )
 }
 
-/// The way of a block from the consensus node into the store, the first span of its trace.
+/// A block from the consensus node to the store, the first span of its trace.
 pub fn block(height: u64) -> Span {
     if !is_enabled() {
         return Span::none();
@@ -178,7 +178,7 @@ pub fn block(height: u64) -> Span {
     info_span!(target: TARGET, parent: None, "block", otel.name = "block", mesh.block.height = height)
 }
 
-/// A step of that way.
+/// A step of storing a block.
 pub fn block_step(block: &Span, step: &'static str) -> Span {
     if block.is_none() {
         return Span::none();
@@ -186,7 +186,7 @@ pub fn block_step(block: &Span, step: &'static str) -> Span {
     info_span!(target: TARGET, parent: block, "step", otel.name = step)
 }
 
-/// Operations on a span, which have no effect on one that is not recorded.
+/// Operations on a span; no effect if it is not recorded.
 pub trait SpanExt {
     /// Records an attribute.
     fn record_attribute(&self, name: &'static str, value: impl Into<Value>);
@@ -197,7 +197,7 @@ pub trait SpanExt {
     /// Records a failure; `kind` is one of a few fixed words.
     fn record_failure(&self, kind: &str);
 
-    /// Its context, to be passed on.
+    /// Its context, to be forwarded.
     fn trace_context(&self) -> Option<TraceContext>;
 }
 

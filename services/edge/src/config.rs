@@ -30,7 +30,7 @@ const BUS_TIME: Duration = Duration::from_millis(250);
 /// Default number of watches at the same time (contract W8).
 const DEFAULT_WATCHES: usize = 20_000;
 
-/// A client that reads nothing of its answer for so long is disconnected (contract section 7).
+/// A client that reads nothing of its response for this long is disconnected (contract section 7).
 pub(crate) const STALL_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Requests of one HTTP/2 connection at the same time.
@@ -80,7 +80,7 @@ pub(crate) struct Config {
     pub(crate) rows: PageLimits,
     /// Which requests are traced.
     pub(crate) sampling: Sampler,
-    /// Whose `X-Forwarded-For` is believed.
+    /// Trusted proxies, whose `X-Forwarded-For` is used.
     pub(crate) proxies: TrustedProxies,
     /// Request rate of one address; `None` = unlimited.
     pub(crate) rate: Option<RateLimit>,

@@ -51,10 +51,10 @@ use crate::{
     wire::unread_body,
 };
 
-/// The value of `Allow` for the gateway as a whole, which `OPTIONS *` asks for (RFC 9110, 9.3.7).
+/// The value of `Allow` in the response to `OPTIONS *` (RFC 9110, 9.3.7).
 const ALL_METHODS: &str = "GET, HEAD, POST, OPTIONS";
 
-/// The head of a request, and what is known of it before the gateway.
+/// The head of a request with the results of earlier checks.
 #[derive(Debug)]
 pub(crate) struct RequestHead {
     pub(crate) method: Method,
@@ -242,7 +242,7 @@ impl GatewayState {
         }
     }
 
-    /// Refuses a request over its rate; one whose body is too large gets 413 at any rate (contract 2.3).
+    /// Rejects a request over its rate limit; a body that is too large gets 413 instead (contract 2.3).
     fn check_rate(&self, head: &RequestHead) -> Result<(), HttpError> {
         let Some(problem) = self.admission.rate_refusal(&head.client) else { return Ok(()) };
         body::check_announced(&head.headers, &self.config.limits)?;
@@ -265,7 +265,7 @@ impl GatewayState {
         }
         let is_announced = body::is_sending(&head.headers) || head.headers.contains_key(EXPECT);
         if !is_announced && head.client.connection.is_http2() {
-            // There a body may come without any header that says so.
+            // Over HTTP/2 a body needs no header that announces it.
             unread_body::drain(body).await;
         }
         match body::drain(body, &head.headers, &self.config.limits).await {

@@ -1,5 +1,5 @@
-//! The `edge` workload: HTTP and gRPC in, bus out. It knows operations as data read off the contract, none by
-//! name, and has no database.
+//! The `edge` workload: accepts HTTP and gRPC, and calls the services over the bus. Operations are data of the
+//! contract; none is named here. The edge has no database.
 //!
 //! A request enters the folders in this order: `wire`, `admission`, `route`, `decode`, `ask`, `respond`;
 //! `grpc` takes the place of `route` for calls over gRPC.

@@ -43,9 +43,9 @@ pub(crate) struct Metrics {
     pub(crate) watched_questions: Gauge,
     /// Events sent to watchers.
     pub(crate) watch_events: Counter,
-    /// States that a newer one took the place of before a watcher was sent them.
+    /// States that a newer one replaced before they were sent to a watcher.
     pub(crate) watch_events_skipped: Counter,
-    /// Watches that were cut because their client took no byte.
+    /// Watches that were closed because their client read nothing.
     pub(crate) watches_cut: Counter,
 }
 
@@ -70,7 +70,7 @@ pub(crate) enum ReadSource {
     Shared,
     /// The service.
     Service,
-    /// The cache, while the store is away.
+    /// The cache, while the store is unavailable.
     Stale,
 }
 
@@ -213,7 +213,7 @@ impl Metrics {
         self.limited.get_or_create_owned(&[("limit", limit)])
     }
 
-    /// The counter of requests that were refused for want of a permit.
+    /// The counter of requests rejected without a free permit.
     pub(crate) fn shed(&self, reason: &'static str) -> Counter {
         self.shed.get_or_create_owned(&[("reason", reason)])
     }

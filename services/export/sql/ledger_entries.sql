@@ -1,4 +1,4 @@
--- Ledger entries of several walks, each along one account's index behind a key of its own, in the walk's order, and the
+-- Ledger entries of several walks, each along one account's index behind its own key, in the walk's order, and the
 -- head they were read at. Always one row; without an entry its columns are NULL.
 -- $1 accounts, $2 whether the account sends (else it receives), $3 and $4 keys, $5 most rows: one of each per walk;
 -- $6 last block time wanted. `walk` counts from 1.

@@ -18,7 +18,7 @@ use crate::{
 /// Pause between two checks without a new block: another replica may have died while sealing.
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Pause while the database is away.
+/// Pause while the database is unreachable.
 const PAUSE_WHILE_AWAY: Duration = Duration::from_millis(250);
 
 /// Pause after a failure, doubled by each further one.
@@ -103,7 +103,7 @@ impl Sealer {
                     }
                 }
             }
-            // The store reports that the database is away.
+            // The store logs that the database is unreachable.
             Err(SealError::Read(_)) => self.pause(PAUSE_WHILE_AWAY, context),
             Err(error @ SealError::Refused { .. }) => {
                 // Segments of the spans before it may be new.

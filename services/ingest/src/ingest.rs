@@ -46,7 +46,7 @@ const READ_TIMEOUT: Duration = Duration::from_secs(5);
 /// Deadline of a transaction, longer than the server's own limit of a statement.
 const STORE_TIMEOUT: Duration = Duration::from_secs(35);
 
-/// Where the work stands, for the readiness check.
+/// The state of the work, for the readiness check.
 #[derive(Debug, Clone)]
 pub(crate) struct Standing {
     /// Whether blocks are stored as they come, else why not.
@@ -455,6 +455,6 @@ impl StreamHandler<NodeStatus> for Ingest {
     }
 
     fn finished(&mut self, _: &mut Self::Context) {
-        // Without announcements the status is what brings new blocks.
+        // Without announcements new blocks are found by the status.
     }
 }

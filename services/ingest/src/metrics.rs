@@ -32,7 +32,7 @@ impl Metrics {
         metrics
     }
 
-    /// Shows where the work stands. Heights that are not known stay as they were.
+    /// Sets the gauges. Unknown heights keep their last value.
     pub(crate) fn show(&self, order: &Order) {
         if let (Some(store), node) = order.heights() {
             self.height.set(store.cast_signed());

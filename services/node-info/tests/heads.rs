@@ -20,7 +20,7 @@ async fn make_blocks(node: &DevNode, height: u64) {
     while node.block().await < height {}
 }
 
-/// A service with a database and a subject prefix of its own.
+/// A service with a database and its own subject prefix.
 fn service(name: &str, database: &Database) -> ServiceSetup {
     Service::configure(name).database(database).env("MESH_BUS_PREFIX", database.name())
 }

@@ -66,7 +66,7 @@ async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
         std::future::ready(match condition {
             Condition::Takes => Ok(()),
             Condition::CatchingUp => Err("the consensus node is catching up".to_owned()),
-            Condition::Away => Err("the consensus node is away".to_owned()),
+            Condition::Away => Err("the consensus node is unreachable".to_owned()),
         })
     }))
 }

@@ -19,7 +19,7 @@ use crate::{
 /// Longest time to wait for the other replicas' answers.
 const RECALL_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// The same for all that they know, when a replica starts.
+/// The same for all their results, when a replica starts.
 const RECALL_ALL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Most bytes of a text of the node that is announced, so that an announcement fits into one message.
@@ -28,7 +28,7 @@ const MAX_ANNOUNCED_TEXT: usize = 32 << 10;
 /// Most bytes of texts in the answer to a replica that starts.
 const MAX_RECALLED_TEXT: usize = 16 << 20;
 
-/// Asks a replica what it knows of a transaction, or of all that were submitted when `hash` is empty.
+/// Requests a replica's result for a transaction, or for all submitted ones when `hash` is empty.
 #[derive(Clone, PartialEq, prost::Message)]
 pub(crate) struct RecallTransactions {
     #[prost(string, tag = "1")]
@@ -102,7 +102,7 @@ pub(crate) struct Peers {
     own: Rc<OnceCell<String>>,
 }
 
-/// What the other replicas know of a transaction.
+/// The other replicas' results for a transaction.
 pub(crate) struct Recalled {
     pub(crate) state: SubmissionState,
     /// Whether a replica may be there that did not answer.
@@ -125,7 +125,7 @@ impl Peers {
         self.bus.announce(&RelayResults { results: vec![result] }).await;
     }
 
-    /// Asks every other replica what it knows of a transaction.
+    /// Requests the result for a transaction from every other replica.
     pub(crate) async fn recall(&self, hash: &TxHash) -> Recalled {
         let request = RecallTransactions { hash: hash.to_string() };
         let FromOthers { replies, is_partial } = self.ask_others(&request, RECALL_TIMEOUT).await;

@@ -125,7 +125,7 @@ impl Relay {
         Step::Wait { pending, is_enough: true }
     }
 
-    /// What this replica knows of a transaction.
+    /// This replica's result for a transaction.
     pub(crate) fn state(&self, hash: &TxHash) -> SubmissionState {
         let now = Instant::now();
         let mut state = self.results.get(hash, now).cloned().unwrap_or_default();
@@ -133,7 +133,7 @@ impl Relay {
         state
     }
 
-    /// What this replica knows of all submissions, the newest first.
+    /// This replica's results for all submissions, the newest first.
     pub(crate) fn newest_results(&self) -> impl Iterator<Item = (&TxHash, &SubmissionState)> {
         self.results.newest(Instant::now())
     }
@@ -214,7 +214,7 @@ impl Handler<Finish> for Relay {
     }
 }
 
-/// Asks the relay for what this replica knows of a transaction.
+/// Requests this replica's result for a transaction.
 pub(crate) struct GetState(pub(crate) TxHash);
 
 impl Message for GetState {
@@ -245,7 +245,7 @@ impl Handler<Reported> for Relay {
     }
 }
 
-/// Reports what another replica knows.
+/// Reports another replica's result.
 pub(crate) struct Learn(pub(crate) Vec<(TxHash, SubmissionState)>);
 
 impl Message for Learn {
@@ -279,7 +279,7 @@ pub(crate) async fn submit(
                     return outcome.result;
                 }
             }
-            Step::Busy => return Err(Problem::unavailable("too many submissions are under way")),
+            Step::Busy => return Err(Problem::unavailable("too many submissions are in flight")),
         }
     }
 }

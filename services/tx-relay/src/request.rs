@@ -67,7 +67,7 @@ pub(crate) fn check_raw(tx: Bytes) -> Result<Bytes, Problem> {
 /// The finality that a client waits for.
 pub(crate) fn required_finality(kind: i32, rules: &Rules) -> Result<Finality, Problem> {
     let kind = SubmissionType::try_from(kind)
-        .map_err(|_| invalid(vec![detail("type", "is no submission type", &kind.to_string())]))?;
+        .map_err(|_| invalid(vec![detail("type", "is not a submission type", &kind.to_string())]))?;
     if kind == SubmissionType::TypeCommit && !rules.allow_commit {
         return Err(Problem::new(
             Code::Unimplemented,

@@ -4,7 +4,7 @@
 set -euo pipefail
 if [ "${1:-postgres}" = postgres ] || [ "${1#-}" != "$1" ]; then
   [ "${1:-}" != postgres ] || shift
-  # Whoever mounts the volume may have opened it for a group; the server refuses that.
+  # A mounted volume may be group-writable; the server refuses that.
   mkdir -p "$PGDATA"
   chmod 700 "$PGDATA" || true
   if [ ! -s "$PGDATA/PG_VERSION" ]; then

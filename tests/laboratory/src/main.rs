@@ -22,7 +22,7 @@ use generated_chain::ChainArgs;
 use mesh::failure::Failure;
 use rig::args::RigArgs;
 
-/// Measures and drills a mesh on this machine.
+/// Benchmarks and drills of a mesh on this machine.
 #[derive(Debug, Parser)]
 #[command(name = "mesh", version, disable_help_subcommand = true)]
 struct Cli {
@@ -36,9 +36,9 @@ struct Cli {
 enum Command {
     /// Measures the product on this machine and prints a table
     Bench(BenchArgs),
-    /// Puts a mesh through a long drill and says what did not hold
+    /// Runs a drill on a mesh and reports the bars that do not hold
     Rig(RigArgs),
-    /// Serves what `bench` compares the product with
+    /// Serves the baselines of `bench`
     #[command(hide = true)]
     Baseline(BaselineArgs),
     /// Serves a generated chain as a consensus node does

@@ -286,7 +286,7 @@ impl Servers {
         })
     }
 
-    /// Runs statements one after the other in a session of their own; `step` says in a failure what could not
+    /// Runs statements in sequence in their own session; on failure `step` names what could not
     /// be done.
     pub(crate) async fn execute(&self, step: &str, statements: &[&str]) -> Result<(), Failure> {
         let database = self.connect("").await?;

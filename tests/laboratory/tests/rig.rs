@@ -80,9 +80,9 @@ fn reads_go_on_while_others_attack() {
     }
 }
 
-/// Without the end of those who never read, which the contract allows for minutes.
+/// Without the end of stalled watches, for which the contract allows minutes.
 #[test]
-fn watches_at_their_limits_harm_nobody() {
+fn watches_at_their_limits_do_not_affect_other_clients() {
     let (figures, stdout) = play(&["watches", "--seed", "1", "--short", "--slack", "4"]);
     let played = figures["runs"][0]["phases"].as_array().unwrap();
     let watches: Vec<_> = played.iter().map(|phase| phase["watches"].as_u64().unwrap()).collect();

@@ -124,7 +124,7 @@ impl Drop for Proxy {
     }
 }
 
-/// Accepts connections for ever; dropping it ends the forwarded ones.
+/// Accepts connections without end; dropping the future closes the forwarded ones.
 async fn accept(listener: TcpListener, carrier: Carrier, open: Arc<AtomicUsize>, refused: Arc<AtomicUsize>) {
     let (mut carried, mut count) = (JoinSet::new(), 0);
     loop {

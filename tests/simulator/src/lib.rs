@@ -153,8 +153,11 @@ impl Run {
             match self.puller.next(Duration::from_micros(self.now), allowance) {
                 Action::Pull(asked) => {
                     let budget = asked.budget;
-                    let offset =
-                        self.world.source.offset(&asked.position).ok_or("a place that nobody gave")?;
+                    let offset = self
+                        .world
+                        .source
+                        .offset(&asked.position)
+                        .ok_or("a position that was never issued")?;
                     if budget.chunk_bytes() > 512 || offset + u64::from(budget.bytes) > self.at + WINDOW {
                         return Err(format!("{budget:?} at {offset}, reader at {}", self.at));
                     }
@@ -169,7 +172,7 @@ impl Run {
                     let until = u64::try_from(until.as_micros()).unwrap_or(u64::MAX).max(self.now + 1);
                     self.now = self.world.next_time().map_or(until, |next| next.clamp(self.now, until));
                     if self.now > self.waiting_since + MAX_WAIT_US {
-                        return Err("the reader waits for ever".to_owned());
+                        return Err("the reader hangs".to_owned());
                     }
                 }
                 Action::Finished => return self.finished(),

@@ -175,7 +175,7 @@ impl World {
             })
             .collect();
         let Some(replica) = listening.get(self.rng.below(listening.len() as u64) as usize) else {
-            let no_listener = Problem::unavailable("nobody listens");
+            let no_listener = Problem::unavailable("no replica listens");
             let at = now + 300;
             let sent = InTransit { replica: usize::MAX, at, pull, content: Content::Problem(no_listener) };
             self.later(at, SimEvent::Message(sent));

@@ -121,7 +121,7 @@ impl Collector {
         if let Ok(Ok(matching)) = matching {
             return matching.clone();
         }
-        panic!("the collector waits in vain: {:#?}", self.taken.borrow().spans)
+        panic!("the expected telemetry was not received: {:#?}", self.taken.borrow().spans)
     }
 
     /// Everything received so far.

@@ -119,14 +119,14 @@ impl Cometbft {
             .unwrap_or_else(|_| panic!("no block {target_height}, see {}", self.end_of_log()))
             .unwrap_or_else(|error| panic!("the application is gone: {error}"));
         let is_indexed = async || !self.results(target_height - 1).await.is_null();
-        eventually(TIME_LIMIT, &format!("block {target_height} is not told of"), is_indexed).await;
+        eventually(TIME_LIMIT, &format!("block {target_height} has no results"), is_indexed).await;
     }
 
     async fn results(&self, height: u64) -> Value {
         call(&self.url(), "block_results", json!({"height": height.to_string()})).await["result"].take()
     }
 
-    /// Kills CometBFT at once, whatever it is doing. Until [`restart`](Self::restart) its port refuses
+    /// Kills CometBFT with SIGKILL. Until [`restart`](Self::restart) its port refuses
     /// connections.
     pub async fn kill(&mut self) {
         let Some(process) = self.process.take() else { return };
@@ -134,7 +134,7 @@ impl Cometbft {
         process.wait().await.unwrap_or_else(|error| panic!("CometBFT does not end: {error}"));
     }
 
-    /// Kills the application at once, whatever it is doing. CometBFT ends by itself when it notices.
+    /// Kills the application with SIGKILL. CometBFT then ends.
     pub async fn kill_application(&mut self) {
         if let Some(application) = self.application.take() {
             application.stop().await;

@@ -77,7 +77,7 @@ impl DevNode {
         received(record).unwrap_or_else(|error| panic!("the record cannot be read: {error}"))
     }
 
-    /// Kills it at once, whatever it is doing. Until [`restart`](Self::restart) its port refuses connections.
+    /// Kills it without a shutdown. Until [`restart`](Self::restart) its port refuses connections.
     pub async fn kill(&mut self) {
         if let Some(running) = self.running.take() {
             running.stop().await;

@@ -1,6 +1,6 @@
 //! The one connection that creates and drops databases.
 //!
-//! It runs on a thread of its own, because tests have a runtime each and a `Drop` cannot await. It also shows
+//! It runs on its own thread, because tests have a runtime each and a `Drop` cannot await. It also shows
 //! that this process lives: the next process drops the databases of processes without such a connection.
 
 use std::{sync::OnceLock, thread};

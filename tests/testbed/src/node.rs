@@ -98,7 +98,7 @@ impl Node {
         }
     }
 
-    /// Kills it at once, whatever it is doing. Until [`restart`](Self::restart) its port refuses connections.
+    /// Kills it without a shutdown. Until [`restart`](Self::restart) its port refuses connections.
     pub async fn kill(&mut self) {
         match self {
             Self::Development(node) => node.kill().await,

@@ -132,7 +132,7 @@ impl ServiceSetup {
 }
 
 impl Service {
-    /// Begins the configuration of a service by the name of its binary. It gets a subject prefix of its own
+    /// Begins the configuration of a service by the name of its binary. It gets its own subject prefix
     /// on the shared bus unless it is given a `MESH_BUS_PREFIX`.
     pub fn configure(name: &str) -> ServiceSetup {
         let setup = ServiceSetup {
@@ -263,7 +263,8 @@ async fn await_ready(
     until_ready: bool,
 ) -> String {
     let deadline = Instant::now() + READY_WITHIN;
-    let (mut last_state, mut pace) = ("it told no admin address".to_owned(), interval(POLL_PAUSE));
+    let (mut last_state, mut pace) =
+        ("it has not written its admin address".to_owned(), interval(POLL_PAUSE));
     while Instant::now() < deadline {
         pace.tick().await;
         if let Some(status) = process.exit_status() {

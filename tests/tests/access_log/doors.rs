@@ -155,8 +155,8 @@ async fn malformed_requests_are_logged_with_generated_ids() {
     let body =
         "POST /transaction HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\n{}\r\n0\r\n\r\n";
     for (bytes, status, because) in [
-        ("GET /health HTTP/1.1\r\nHost: a b\r\n\r\n", 400, "an odd host"),
-        ("GET http://u@x/health HTTP/1.1\r\nHost: x\r\n\r\n", 400, "an odd host"),
+        ("GET /health HTTP/1.1\r\nHost: a b\r\n\r\n", 400, "an invalid host"),
+        ("GET http://u@x/health HTTP/1.1\r\nHost: x\r\n\r\n", 400, "an invalid host"),
         ("GET /health HTTP/1.1\r\nHost: x\nX: y\r\n\r\n", 400, "a bare line feed"),
         ("GET /health HTTP/1.1\r\n\r\n", 400, "no host"),
         (many.as_str(), 431, "message head is too large"),

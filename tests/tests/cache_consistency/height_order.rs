@@ -50,7 +50,7 @@ async fn a_request_that_joins_an_earlier_read_never_gets_an_older_height() {
     let database = fixture::database().await;
     let client = database.connect().await;
     client.batch_execute(BLOCKING_VIEW).await.expect("a view can take the place of a table");
-    // The services of one mesh, twice: two edges, each with a cache of its own.
+    // The services of one mesh, twice: two edges, each with its own cache.
     let prefix = format!("heights{:x}", rand::random::<u64>());
     let start = async || configure(&database).env("MESH_BUS_PREFIX", &prefix).start().await;
     let (mesh, other_mesh) = tokio::join!(start(), start());

@@ -123,7 +123,7 @@ fn a_stalled_database_gives_deadline_exceeded_and_then_unavailable() {
             let (status, code) = if is_away { (503, 14) } else { (504, 4) };
             assert_problem(&answer, status, code, 10000);
         }
-        assert!(is_away, "after three seconds nobody waits any more");
+        assert!(is_away, "after three seconds no read waits for the store");
         proxied_server.restore();
         for (path, ..) in reads() {
             mesh_client.await_status(&path, 200).await;
@@ -162,7 +162,7 @@ async fn a_frozen_service_gives_deadline_exceeded_and_answers_when_resumed() {
             break;
         }
         assert_problem(&answer, 503, 14, 10000);
-        assert!(Instant::now() < deadline, "the edge does not hear of a replica that answers it");
+        assert!(Instant::now() < deadline, "the edge does not receive the heartbeats of a live replica");
     }
 }
 

@@ -124,7 +124,7 @@ async fn no_error_may_be_stored() {
     assert_eq!((head.status, head.header("cache-control")), (404, Some("no-store")));
 }
 
-/// gRPC-Web, and gRPC with another codec than protobuf, whatever the path is.
+/// gRPC-Web, and gRPC with another codec than protobuf, on any path.
 #[tokio::test]
 async fn a_call_in_a_form_of_grpc_that_is_not_spoken_is_refused_as_a_media_type() {
     let mesh = MeshClient::fixture().await;
@@ -179,7 +179,7 @@ async fn expect_100_continue_is_answered_with_100_or_the_refusal() {
     let mut connection = raw::begin(mesh.url(), &ask("/transaction", 2)).await;
     raw::send(&mut connection, "{}").await;
     let answer = raw::answer(&mut connection).await;
-    assert_eq!(answer.status, 503, "nobody answers submissions yet: {answer:?}");
+    assert_eq!(answer.status, 503, "no replica serves submissions yet: {answer:?}");
 }
 
 #[tokio::test]

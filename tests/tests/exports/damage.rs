@@ -260,7 +260,7 @@ async fn damage_during_a_download_breaks_it() {
         put(&file, damage(&good).as_deref());
         // An end or a reset: a client sees both, because the promised length is not reached.
         while matches!(stream.read_buf(&mut received).await, Ok(1..)) {}
-        assert!(received.len() > 1 << 20, "{what}: it went on for a while");
+        assert!(received.len() > 1 << 20, "{what}: more than a mebibyte was received");
         assert_broken(&received, &whole, what).await;
         let log_line = line(&served.mesh, head.header("x-request-id").unwrap()).await;
         assert_eq!(

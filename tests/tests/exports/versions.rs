@@ -52,7 +52,7 @@ fn plans() -> Vec<Plan> {
             .with("trades", repeated(2))
             .with("orders", orders("id,remark", "5,é 文\n6,\\N\n"))
             .with("rewards", "id\n"),
-        // Rows of an old version after newer ones are a run of their own.
+        // Rows of an old version after newer ones are their own run.
         Plan::new(2, 41, 50)
             .with("trades", repeated(1))
             .with("orders", orders("id,size,note", ""))

@@ -46,7 +46,9 @@ fn a_call_ends_at_its_deadline_and_so_does_its_query() {
 fn a_call_that_shares_a_request_with_a_shorter_deadline_is_still_answered() {
     fixture::exclusively(async |database, mesh| {
         let rpc = Rpc::connect(mesh).await;
-        rpc.call(&Call::from_path(LIST).unwrap()).await.expect("it tells its height: asks of it are shared");
+        rpc.call(&Call::from_path(LIST).unwrap())
+            .await
+            .expect("an answer with a height: equal requests are shared");
         let locked = TableLock::acquire(database, TABLE).await;
         let call = |timeout| {
             let (rpc, (called, request)) = (rpc.clone(), list(timeout));
@@ -70,7 +72,7 @@ fn the_query_of_a_cancelled_call_is_cancelled() {
         let locked = TableLock::acquire(database, TABLE).await;
         let mut took = Vec::new();
         // More calls than the service has connections for lists, so that a lost connection would be noticed; one
-        // after the other, since a call that gets no connection ends by itself.
+        // by one, since a call without a connection times out.
         for size in 1..6 {
             let called = Call::from_path(&format!("{LIST}?pagination.first={size}")).unwrap();
             let call = tokio::spawn({
@@ -79,17 +81,17 @@ fn the_query_of_a_cancelled_call_is_cancelled() {
             });
             locked.await_queries("query", 1, TIME_LIMIT).await;
             // Only the call is reset; the connection stays open.
-            let taken_back = Instant::now();
+            let cancelled_at = Instant::now();
             call.abort();
             locked.await_queries("query", 0, TIME_LIMIT).await;
-            took.push(taken_back.elapsed());
+            took.push(cancelled_at.elapsed());
         }
         took.sort_unstable();
-        say(&format!("the queries of calls that were taken back were gone after {took:?}"));
+        say(&format!("the queries of cancelled calls ended after {took:?}"));
         // Longer durations may be due to a busy machine.
         assert!(took[0] < Duration::from_secs(1), "{took:?}");
         locked.release().await;
-        rpc.call(&Call::from_path(LIST).unwrap()).await.expect("the connection goes on");
+        rpc.call(&Call::from_path(LIST).unwrap()).await.expect("the connection stays open");
     });
 }
 

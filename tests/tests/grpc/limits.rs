@@ -38,7 +38,7 @@ async fn a_message_over_the_limit_is_refused_and_one_at_the_limit_is_not() {
         let refusal = assert_refused(rpc.call(&padded(length)).await, 8, 10_000);
         assert_eq!(refusal.inner, "at most 2097152 bytes");
     }
-    rpc.call(&accounts()).await.expect("the connection goes on");
+    rpc.call(&accounts()).await.expect("the connection stays open");
 }
 
 #[tokio::test]
@@ -51,14 +51,14 @@ async fn metadata_over_the_limit_are_refused() {
     };
     rpc.call_with(&accounts(), with(15 << 10)).await.expect("it is within the limit");
     assert_refused(rpc.call_with(&accounts(), with(17 << 10)).await, 8, 10_000);
-    rpc.call(&accounts()).await.expect("the connection goes on");
+    rpc.call(&accounts()).await.expect("the connection stays open");
 }
 
 #[tokio::test]
 async fn an_unknown_method_is_unimplemented() {
     let rpc = rpc().await;
     for path in
-        ["/api.v2.Query/Nothing", "/api.v2.Nobody/ListAccounts", "/api.v3.Query/ListAccounts", "/", "/x"]
+        ["/api.v2.Query/Nothing", "/api.v2.Unknown/ListAccounts", "/api.v3.Query/ListAccounts", "/", "/x"]
     {
         let answered = rpc.call_at(path.parse().unwrap(), Request::new(Bytes::new())).await;
         assert_refused(answered, 12, 10_000);

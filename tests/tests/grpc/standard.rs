@@ -69,7 +69,7 @@ fn health_is_serving_while_a_workload_has_a_replica() {
             assert_eq!(check(&mut client, service).await, Ok(ServingStatus::Serving), "{service}");
         }
         assert_eq!(check(&mut client, "api.v2.TxRelay").await, Ok(ServingStatus::NotServing));
-        assert_eq!(check(&mut client, "api.v2.Nobody").await, Err(Code::NotFound));
+        assert_eq!(check(&mut client, "api.v2.Unknown").await, Err(Code::NotFound));
 
         mesh.service("query").kill().await;
         assert_eq!(await_other_status(&mut query, ServingStatus::Serving).await, ServingStatus::NotServing);
@@ -78,7 +78,7 @@ fn health_is_serving_while_a_workload_has_a_replica() {
         mesh.service_mut("query").restart().await;
         assert_eq!(await_other_status(&mut query, ServingStatus::NotServing).await, ServingStatus::Serving);
 
-        let request = HealthCheckRequest { service: "api.v2.Nobody".to_owned() };
+        let request = HealthCheckRequest { service: "api.v2.Unknown".to_owned() };
         let mut nobody = client.watch(request).await.unwrap().into_inner();
         assert_eq!(nobody.message().await.unwrap().unwrap().status(), ServingStatus::ServiceUnknown);
         let silence = timeout(QUIET, nobody.message()).await;
@@ -148,7 +148,7 @@ async fn reflection_describes_the_whole_contract() {
     for service in operations.into_iter().chain(standard) {
         assert!(services.contains(service), "{service} is not among {services:?}");
     }
-    let pool = DescriptorPool::from_file_descriptor_set(described).expect("what was told is complete");
+    let pool = DescriptorPool::from_file_descriptor_set(described).expect("the descriptors are complete");
     for row in Contract::get().operations() {
         let service = pool.get_service_by_name(&row.service).unwrap();
         assert!(service.methods().any(|method| method.name() == row.name), "{}", row.name);

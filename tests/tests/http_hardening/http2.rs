@@ -119,7 +119,7 @@ async fn a_refusal_before_its_request_has_ended_is_not_followed_by_a_reset() {
         ("/nowhere", &[(AUTHORITY, "x")][..]),
         ("/transaction", &[(AUTHORITY, "x"), (b"\x00\x04host", "y")]),
         ("/accounts", &[(AUTHORITY, "x")]),
-        ("/api.v2.Nobody/Nothing", &[(AUTHORITY, "x"), GRPC]),
+        ("/api.v2.Unknown/Nothing", &[(AUTHORITY, "x"), GRPC]),
         ("/api.v2.Query/ListAccounts", &[(AUTHORITY, "x"), GRPC, (b"\x00\x0cgrpc-timeout", "0n")]),
         ("/api.v2.Query/ListAccounts", &[(AUTHORITY, "x"), GRPC, (b"\x00\x0dgrpc-encoding", "gzip")]),
     ] {

@@ -47,7 +47,7 @@ impl Traffic {
         for client in self.clients {
             let (answered, faults) = client.await.expect("a client does not panic");
             assert_eq!(faults, [""; 0], "of {} requests", answered + faults.len());
-            assert!(answered > 0, "nobody was there to notice");
+            assert!(answered > 0, "no request was answered");
         }
     }
 }

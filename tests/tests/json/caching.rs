@@ -59,7 +59,7 @@ async fn j13_an_empty_page_and_an_unknown_party_name_the_newest_block() {
         format!("/api/v2/delegations?nodeId={UNKNOWN_ID}"),
         format!("/api/v2/candle?candleId=trades_candle_block_{UNKNOWN_ID}"),
         "/api/v2/rewards/epoch/summaries?filter.fromEpoch=99".to_owned(),
-        "/api/v2/upgrade/proposals?approvedBy=nobody".to_owned(),
+        "/api/v2/upgrade/proposals?approvedBy=unknown".to_owned(),
     ] {
         assert_eq!(mesh.get(&path).await.header("x-block-height"), Some(HEIGHT), "{path}");
     }

@@ -32,14 +32,15 @@ fn assert_identity(said: &Value, kind: &str) {
     assert!(said["metadata"].is_object(), "{said}");
 }
 
-/// Starts the mesh that these tests share, with a node, under the bus prefix `told`.
+/// Starts the mesh that these tests share, with a node, under the bus prefix `convention`.
 async fn start_mesh() {
     static SHARED: OnceCell<(Database, Mesh, DevNode)> = OnceCell::const_new();
     let start = async || {
         let node = DevNode::start().await;
-        let (database, mesh, _) =
-            fixture::start(|setup| setup.env("MESH_BUS_PREFIX", "told").env("MESH_NODE_URL", node.url()))
-                .await;
+        let (database, mesh, _) = fixture::start(|setup| {
+            setup.env("MESH_BUS_PREFIX", "convention").env("MESH_NODE_URL", node.url())
+        })
+        .await;
         (database, mesh, node)
     };
     SHARED.get_or_init(start).await;
@@ -50,7 +51,7 @@ async fn every_service_publishes_its_identity_and_operations() {
     start_mesh().await;
     let Some(mut bus) = Client::connect().await else { return };
     let said = bus.question("$SRV.INFO").await;
-    let infos = replies_of_mesh(&said, "told");
+    let infos = replies_of_mesh(&said, "convention");
     let names: BTreeSet<&str> = infos.iter().filter_map(|info| info["name"].as_str()).collect();
     assert_eq!(names, BTreeSet::from(["export", "node-info", "query", "tx-relay"]));
     for info in infos {
@@ -70,7 +71,7 @@ async fn every_service_publishes_its_identity_and_operations() {
             .collect();
         let operations = Contract::get().operations().iter().filter(|row| row.workload == workload);
         let declared =
-            operations.map(|row| (row.name.clone(), format!("told.{workload}.{}", row.name))).collect();
+            operations.map(|row| (row.name.clone(), format!("convention.{workload}.{}", row.name))).collect();
         assert_eq!(listed, declared, "{workload}");
 
         let id = info["id"].as_str().expect("an id");
@@ -136,7 +137,7 @@ async fn an_error_on_the_bus_carries_the_conventions_headers_and_the_problem() {
         (&b"\xff"[..], 3, "InvalidArgument", 10015),
         (&[&[0x0a, 64][..], fixture::UNKNOWN_ID.as_bytes()].concat(), 5, "NotFound", 150_001),
     ] {
-        let replies = bus.ask("told.query.GetWithdrawal", payload).await;
+        let replies = bus.ask("convention.query.GetWithdrawal", payload).await;
         assert_eq!(replies.len(), 1, "one replica answers");
         let headers = &replies[0].headers;
         assert!(headers.contains(&format!("Nats-Service-Error-Code: {code}\r\n")), "{headers}");
@@ -148,7 +149,7 @@ async fn an_error_on_the_bus_carries_the_conventions_headers_and_the_problem() {
             "{problem}"
         );
     }
-    let silence = bus.ask("told.query.GetWithdrawal.nobody", b"").await;
+    let silence = bus.ask("convention.query.GetWithdrawal.unknown", b"").await;
     assert!(
         silence.len() == 1 && silence[0].headers.starts_with("NATS/1.0 503"),
         "no responder is said at once"

@@ -135,7 +135,7 @@ async fn a_request_whose_only_service_is_killed_fails_long_before_its_deadline()
     mesh.service("query").kill().await;
     let killed = Instant::now();
     let (answer, answered) = slow.await.expect("the client does not panic");
-    assert_eq!(answer.status, 503, "nobody is left who could answer: {answer:?}");
+    assert_eq!(answer.status, 503, "no replica is left: {answer:?}");
     assert!(answered - killed < Duration::from_secs(2), "after {:?}", answered - killed);
 }
 
@@ -162,7 +162,7 @@ fn the_query_of_a_client_that_disconnects_is_cancelled() {
         let log = mesh.service("query").log().split_off(logged_before);
         assert!(
             !log.contains("\"level\":\"ERROR\"") && !log.contains("\"level\":\"WARN\""),
-            "nobody's fault: {log}"
+            "a cancelled request is not an error: {log}"
         );
     });
 }

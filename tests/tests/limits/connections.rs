@@ -26,7 +26,9 @@ async fn send_request(connection: &mut Connection) -> Option<u16> {
 
 /// Asserts that a connection gets the 503 of a rejected one.
 async fn assert_rejected(mut connection: Connection) {
-    let answer = timeout(TIME_LIMIT, connection.answer(false)).await.expect("it is told at once, unasked");
+    let answer = timeout(TIME_LIMIT, connection.answer(false))
+        .await
+        .expect("it gets the 503 at once, before its request");
     let answer = answer.unwrap().unwrap();
     assert_eq!(assert_problem(&answer, 503, 14, 10_000).message, "too many connections are open");
     assert_eq!((answer.header("retry-after"), answer.closes()), (Some("1"), true));

@@ -55,7 +55,7 @@ async fn get_promptly(mesh_client: &MeshClient, client: &str, path: &str) -> Ans
     timeout(TIME_LIMIT, get_for(mesh_client, client, path)).await.expect("it does not wait")
 }
 
-/// Requests that are answered whatever else waits.
+/// Asserts that exempt requests are answered while others wait.
 async fn assert_exempt_answered(mesh: &Mesh, mesh_client: &MeshClient, client: &str) {
     assert_eq!(get_promptly(mesh_client, client, "/health").await.status, 200);
     assert_eq!(get_promptly(mesh_client, client, "/limits").await.status, 200);

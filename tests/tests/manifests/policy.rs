@@ -244,7 +244,7 @@ fn faults_of_start_and_stop(overlay: &Overlay, name: &str) -> Vec<String> {
     // The other services are reached over the bus, and announce there that they stop.
     faults.must(
         name != "edge" || pre_stop >= ENDPOINTS_KNOWN_WITHIN_S,
-        "a pause until nobody connects any more",
+        "a pause until no load balancer connects",
     );
     faults.0
 }
@@ -310,7 +310,7 @@ fn unrestricted_pods_are_found() {
             "Deployment",
             "/spec/template/spec/containers/0/lifecycle",
             json!({}),
-            "a pause until nobody connects any more",
+            "a pause until no load balancer connects",
         ),
         ("Deployment", "/spec/template/spec/topologySpreadConstraints", json!([]), "spread"),
         ("PodDisruptionBudget", "/spec/maxUnavailable", json!("50%"), "one is disrupted at a time"),
@@ -327,8 +327,7 @@ fn unrestricted_pods_are_found() {
     }
 }
 
-/// Config maps, secrets and claims that a pod refers to exist, or are listed where operators are told what to
-/// create.
+/// Config maps, secrets and claims that a pod refers to exist, or the operators' guide lists them.
 #[test]
 fn every_reference_resolves() {
     let guide = crate::manifests::read("docs/operations/kubernetes.md");
@@ -385,7 +384,7 @@ fn every_reference_resolves() {
             overlay.of_kind("Secret").map(|secret| text(secret, "/metadata/name")).chain(made).collect();
         for secret in secrets.difference(&existing) {
             assert_eq!(overlay.name, "production", "{secret} is not there");
-            assert!(guide.contains(&format!("| `{secret}` |")), "nobody is told to make {secret}");
+            assert!(guide.contains(&format!("| `{secret}` |")), "the guide does not mention {secret}");
         }
     }
 }

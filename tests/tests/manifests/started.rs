@@ -93,7 +93,7 @@ async fn an_empty_database_is_migrated_and_a_service_becomes_ready() {
     }
     let mut wrong = program("mesh", &[("MESH_DATABASE_URL", url.as_str())]);
     wrong.arg("migrate");
-    assert_eq!(run(wrong, &password).await.0.code(), Some(69), "without its password it is not let in");
+    assert_eq!(run(wrong, &password).await.0.code(), Some(69), "without its password it is rejected");
 
     let rpc = address(&mut node).await;
     assert!(http_client().get(format!("{rpc}/health")).send().await.unwrap().status().is_success());
@@ -175,7 +175,7 @@ async fn cometbft_continues_from_the_demo_networks_last_block() {
     })
     .await;
     assert!(terminate(&mut node).await.success());
-    assert_eq!(cometbft_height(listen).await, None, "nobody is left behind");
+    assert_eq!(cometbft_height(listen).await, None, "a process is left");
 }
 
 #[tokio::test]

@@ -152,7 +152,7 @@ async fn every_example_is_one() {
             let mismatch = document.mismatch(pointer, example);
             wrong.extend(mismatch.map(|mismatch| format!("{pointer}: {mismatch}")));
         }
-        // Examples of headers and parameters are text, whatever their type.
+        // Examples of headers and parameters are text, independently of their type.
         if let (Some(Value::String(example)), true) = (object.get("example"), object.contains_key("in")) {
             count += 1;
             let mismatch = document.mismatch(&format!("{pointer}/schema"), &Value::from(example.as_str()));

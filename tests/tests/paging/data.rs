@@ -137,7 +137,7 @@ fn summaries(random: &mut SmallRng) -> (String, Vec<View>) {
             row == market && epoch >= 2
         }),
         view(&of_both, &|_, one, two| (one == market || one == other) && two == asset),
-        view("filter.assetIds=nobody", &|_, _, _| false),
+        view("filter.assetIds=unknown", &|_, _, _| false),
     ];
     (insert("rewards", &values), views)
 }
@@ -175,7 +175,7 @@ fn proposals(random: &mut SmallRng) -> (String, Vec<View>) {
         view("approvedBy=K%C3%89Y&status=3", &|approvers, status| {
             approvers.contains(&"kéy") && status.ends_with("REJECTED")
         }),
-        view("approvedBy=nobody", &|_, _| false),
+        view("approvedBy=unknown", &|_, _| false),
     ];
     (insert("protocol_upgrade_proposals", &values), views)
 }

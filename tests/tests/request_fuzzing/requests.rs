@@ -1,4 +1,4 @@
-//! Random requests: valid ones with an odd part, odd ones with a valid part, and noise.
+//! Random requests: valid ones with an invalid part, invalid ones with a valid part, and noise.
 
 use mesh_tests::cases;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};

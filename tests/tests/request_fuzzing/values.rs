@@ -1,4 +1,4 @@
-//! Random values: odd ones, valid ones, and valid ones with small mutations.
+//! Random values: unusual ones, valid ones, and valid ones with small mutations.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use mesh_tests::fixture::{ASSET, MARKET, NODE, ORACLE_SPEC, PARTY, UNKNOWN_ID, WITHDRAWAL};

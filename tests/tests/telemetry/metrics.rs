@@ -125,7 +125,7 @@ async fn the_served_metrics_are_the_documented_ones() {
     for (service, line) in shown {
         await_line(&mesh, service, &line).await;
     }
-    // It writes a database of its own, from a chain with rows.
+    // It writes its own database, from a chain with rows.
     let (chain, stored) = (Chain::start(Version::V038).await, Database::fresh().await);
     chain.add(vec![trade(1, "1")]);
     let ingest =
@@ -166,10 +166,14 @@ async fn the_served_metrics_are_the_documented_ones() {
         }
         let listed: BTreeSet<String> = list::ALL.iter().map(Metric::family).collect();
         for metric in list::ALL.iter().filter(|metric| metric.family().ends_with("_count")) {
-            assert!(COUNT_GAUGES.contains(metric), "{}: name it otherwise, or say why", metric.name);
+            assert!(
+                COUNT_GAUGES.contains(metric),
+                "{}: choose another name, or add it to the exceptions",
+                metric.name
+            );
         }
         for name in served.keys() {
-            assert!(listed.contains(name), "{service} serves {name}, which nobody listed");
+            assert!(listed.contains(name), "{service} serves {name}, which is not in the list");
         }
     }
 }

@@ -46,7 +46,7 @@ struct TracedMesh {
     mesh: Mesh,
 }
 
-/// Runs a test on the mesh that these tests share, with a trace id of its own.
+/// Runs a test on the mesh that these tests share, with its own trace id.
 fn with_traced_mesh(test: impl AsyncFnOnce(&mut TracedMesh, &str)) {
     static MESH: Shared<TracedMesh> = Shared::new();
     let start = async || {

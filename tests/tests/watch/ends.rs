@@ -81,13 +81,13 @@ async fn a_node_that_was_set_back_ends_watches_and_their_clients_begin_at_its_he
     let other = Service::configure("node-info").database(&database).env("MESH_BUS_PREFIX", &prefix);
     let _other = other.env("MESH_NODE_URL", after.url()).start().await;
     loop {
-        let block = events.block().await.expect("the id is taken back before the end");
-        if block.takes_id_back {
+        let block = events.block().await.expect("the id is cleared before the end");
+        if block.clears_id {
             break;
         }
         assert!(block.comment.is_some() || block.name == "problem", "{block:?}");
     }
     assert_eq!(events.block().await, None);
     let mut back = Events::open(&client, INFO, &[("last-event-id", "6")]).await.unwrap();
-    assert_eq!(back.event().await.id, Some(1), "the state of now");
+    assert_eq!(back.event().await.id, Some(1), "the current state");
 }

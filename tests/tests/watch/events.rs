@@ -89,7 +89,7 @@ async fn an_event_comes_with_the_block_that_changes_the_answer_and_none_with_one
 }
 
 #[tokio::test]
-async fn rows_that_come_late_are_told_without_a_new_block_and_a_silent_stream_gives_signs_of_life() {
+async fn late_rows_are_sent_without_a_new_block_and_an_idle_stream_sends_heartbeats() {
     let (database, _mesh, client) = start(&[]).await;
     let mut events = open(&client, &withdrawal()).await;
     events.event().await;
@@ -124,13 +124,17 @@ async fn a_watch_comes_behind_the_answers_before_it_and_a_head_has_no_events() {
     old.send(request("GET", LIMITS, "1.0", wanted).as_bytes()).await.unwrap();
     for connection in [connection, old] {
         let mut events = connection.head_then_body().await.unwrap();
-        let mut told = Vec::new();
-        while !told.ends_with(b"\n\n") {
+        let mut received = Vec::new();
+        while !received.ends_with(b"\n\n") {
             let mut piece = Vec::new();
             assert!(events.next(&mut piece, 1 << 20).await.unwrap(), "it goes on");
-            told.append(&mut piece);
+            received.append(&mut piece);
         }
-        assert!(told.starts_with(b"retry: 1000\nid: 3\nevent: answer\ndata: {"), "{}", told.escape_ascii());
+        assert!(
+            received.starts_with(b"retry: 1000\nid: 3\nevent: answer\ndata: {"),
+            "{}",
+            received.escape_ascii()
+        );
     }
 }
 
@@ -200,7 +204,7 @@ async fn a_store_that_is_away_is_one_problem_and_the_stream_goes_on_when_it_is_b
     assert_eq!(problem.json()["code"], 14);
     assert_eq!(several.event().await.name, "problem-0");
     let quiet = events.block_within(SOON * 3).await;
-    assert!(quiet.is_err(), "it is told once: {quiet:?}");
+    assert!(quiet.is_err(), "a problem is sent once: {quiet:?}");
     store.restore();
     for events in [&mut events, &mut several] {
         let back = events.event().await;
@@ -208,7 +212,7 @@ async fn a_store_that_is_away_is_one_problem_and_the_stream_goes_on_when_it_is_b
     }
 }
 
-/// As a test network that begins anew.
+/// Like a test network that restarts from genesis.
 #[tokio::test]
 async fn a_store_that_was_set_back_ends_watches_and_their_clients_forget_its_heights() {
     let (database, _mesh, client) = start(&[]).await;
@@ -226,13 +230,13 @@ async fn a_store_that_was_set_back_ends_watches_and_their_clients_forget_its_hei
     writer.batch_execute(set_back).await.unwrap();
     for mut events in [early, late] {
         let last = loop {
-            let block = events.block().await.expect("the id is taken back before the end");
-            // Until the lower head is believed, a look finds the store behind.
+            let block = events.block().await.expect("the id is cleared before the end");
+            // Until the edge accepts the lower head, re-reads find the store behind.
             if block.comment.is_none() && block.name != "problem" {
                 break block;
             }
         };
-        assert_eq!(last, Event { takes_id_back: true, ..Event::default() });
+        assert_eq!(last, Event { clears_id: true, ..Event::default() });
         assert_eq!(events.block().await, None);
     }
     // A client that keeps its id all the same.
@@ -240,13 +244,13 @@ async fn a_store_that_was_set_back_ends_watches_and_their_clients_forget_its_hei
     assert_eq!(stubborn.event().await.id, Some(4), "the state of now");
     write_block(&writer, 5, Some("five")).await;
     let mut back = open(&client, &withdrawal()).await;
-    let told = loop {
+    let received = loop {
         let event = back.event().await;
         if event.id == Some(5) {
             break event;
         }
     };
-    assert_eq!(told.json()["withdrawal"]["ref"], "five");
+    assert_eq!(received.json()["withdrawal"]["ref"], "five");
 }
 
 #[tokio::test]

@@ -49,11 +49,11 @@ async fn a_watch_above_a_limit_is_refused_until_another_ends() {
     assert_eq!(metric(&mesh, "edge", "mesh_edge_watches ").await, 3);
     assert_eq!(metric(&mesh, "edge", "mesh_edge_watches_questions ").await, 2);
     open.clear();
-    eventually(Duration::from_secs(10), "the watches of clients that have left still count", async || {
+    eventually(Duration::from_secs(10), "the watches of disconnected clients still count", async || {
         watch_for(&client, "203.0.113.3", LIMITS).await.is_ok()
     })
     .await;
-    eventually(Duration::from_secs(20), "a question that nobody watches is still looked at", async || {
+    eventually(Duration::from_secs(20), "a question without watchers is still re-read", async || {
         metric(&mesh, "edge", "mesh_edge_watches_questions ").await == 0
     })
     .await;
@@ -113,16 +113,16 @@ async fn a_client_that_reads_slowly_gets_the_newest_state_and_no_heap_of_old_one
         write_block(&writer, height, None).await;
         assert_eq!(quick.event().await.id, Some(height), "the other one is unharmed");
     }
-    let (mut told, mut body) = (Vec::new(), slow.head_then_body().await.unwrap());
+    let (mut received, mut body) = (Vec::new(), slow.head_then_body().await.unwrap());
     let newest = format!("id: {}\n", last - 1);
-    while !told.windows(newest.len()).any(|window| window == newest.as_bytes()) {
+    while !received.windows(newest.len()).any(|window| window == newest.as_bytes()) {
         let mut piece = Vec::new();
-        assert!(body.next(&mut piece, 1 << 20).await.unwrap(), "it goes on");
-        told.append(&mut piece);
+        assert!(body.next(&mut piece, 1 << 20).await.unwrap(), "the stream ended");
+        received.append(&mut piece);
     }
-    let told = String::from_utf8(told).unwrap();
-    let ids: Vec<u64> = told.lines().filter_map(|line| line.strip_prefix("id: ")?.parse().ok()).collect();
+    let received = String::from_utf8(received).unwrap();
+    let ids: Vec<u64> = received.lines().filter_map(|line| line.strip_prefix("id: ")?.parse().ok()).collect();
     assert!(ids.is_sorted() && ids.len() < 24, "{ids:?}");
     let skipped = metric(&mesh, "edge", "mesh_edge_watches_events_skipped_total ").await;
-    assert!(skipped > 0 && skipped as usize == 25 - ids.len(), "{skipped} skipped, told {ids:?}");
+    assert!(skipped > 0 && skipped as usize == 25 - ids.len(), "{skipped} skipped, received {ids:?}");
 }

@@ -39,7 +39,7 @@ pub(crate) async fn write_block(client: &Client, height: u64, reference: Option<
     client.batch_execute(&(block + "COMMIT")).await.expect("a block fits");
 }
 
-/// A mesh without export over a fixture database of its own.
+/// A mesh without export over its own fixture database.
 pub(crate) async fn start(env: &[(&str, &str)]) -> (Database, Mesh, mesh_tests::client::MeshClient) {
     fixture::start(|setup| {
         env.iter().fold(setup.without("export"), |setup, (name, value)| setup.env(*name, *value))

@@ -42,7 +42,7 @@ async fn a_proxy_that_forwards_complete_lines_holds_nothing_back() {
     let proxy = Proxy::start(address, 0).await.unwrap();
     proxy.set(Line { by_lines: true, ..Line::default() });
     let mut stream = TcpStream::connect(proxy.address()).await.unwrap();
-    // As many proxies ask. An answer in chunks would end each of them in a line, whatever is in it.
+    // HTTP/1.0, as many proxies use it. A chunked answer would have chunk sizes between the lines.
     let request = format!("GET {} HTTP/1.0\r\nAccept: text/event-stream\r\n\r\n", withdrawal());
     stream.write_all(request.as_bytes()).await.unwrap();
     let head = read_until(&mut stream, EVENT_END).await;

@@ -53,7 +53,7 @@ impl State {
     }
 }
 
-/// The fate of a market, fixed at its proposal.
+/// The outcome of a market, fixed at its proposal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Fate {
     /// Opens and trades without end.

@@ -91,8 +91,8 @@ fn traps_of_csv_occur(rows: &Rows) {
     let references = census(rows, "orders", "reference");
     let texts: Vec<&str> = references.keys().flatten().map(String::as_str).collect();
     assert!(texts.contains(&""));
-    for odd in ["NULL", "\\N", "\\.", "carriage\r\nreturn", "line one\nline two", "\r", "\"", "a, b and c"] {
-        assert!(texts.contains(&odd), "no order is called {odd:?}");
+    for text in ["NULL", "\\N", "\\.", "carriage\r\nreturn", "line one\nline two", "\r", "\"", "a, b and c"] {
+        assert!(texts.contains(&text), "no order has the reference {text:?}");
     }
     assert!(texts.iter().any(|text| !text.is_ascii()));
     let notices = Parsed::new(rows, "network_parameters");

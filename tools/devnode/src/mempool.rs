@@ -209,7 +209,7 @@ mod tests {
         mempool.settle(&HashMap::new(), |_| false);
         assert_eq!(mempool.size(), (0, 0));
         enter(&mut mempool, &all[2]).unwrap();
-        // A transaction larger than a block's limit gets a block of its own.
+        // A transaction larger than a block's limit gets its own block.
         let mut mempool = Mempool::new(limits());
         add(&mut mempool, &pending("d", 60));
         add(&mut mempool, &pending("e", 1));

@@ -58,7 +58,7 @@ pub struct Limits {
     pub cache: usize,
     /// Whether hashes of refused transactions stay in the cache.
     pub keep_refused: bool,
-    /// Bytes of the transactions of one block; a single larger one gets a block of its own.
+    /// Bytes of the transactions of one block; a single larger one gets its own block.
     pub block_bytes: usize,
     /// How long a commit call waits for its block.
     pub commit_wait: Duration,

@@ -47,7 +47,7 @@ pub enum ControlError {
         source: io::Error,
     },
     /// The mesh did not answer in time, or ended before it answered.
-    #[error("the mesh in {0} gave no answer; look at {1} for what it was doing")]
+    #[error("the mesh in {0} did not answer; see the log {1}")]
     NoAnswer(PathBuf, PathBuf),
 }
 
@@ -75,7 +75,7 @@ impl ControlSocket {
         Ok(Self { listener, path })
     }
 
-    /// Answers until dropped. Each caller has a task of its own, so that `ps` answers during a restart.
+    /// Answers until dropped. Each caller has its own task, so that `ps` answers during a restart.
     pub async fn serve(self, supervisor: Supervisor) {
         loop {
             match self.listener.accept().await {

@@ -36,7 +36,7 @@ pub(crate) enum DesiredState {
     Running,
     /// It stays down until the desired state changes.
     Stopped,
-    /// It ends for ever, by this deadline.
+    /// It ends by this deadline and is not restarted.
     Gone(Instant),
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct ProcessState {
     pub(crate) ready: bool,
     /// Whether it is down because [`DesiredState::Stopped`] is set.
     pub(crate) stopped: bool,
-    /// Whether it has ended for ever.
+    /// Whether it has ended and will not be restarted.
     pub(crate) gone: bool,
     /// How often it ended without a stop.
     pub(crate) deaths: u64,
@@ -131,7 +131,7 @@ impl ManagedProcess {
         matches!(timeout_at(deadline, state.wait_for(test)).await, Ok(Ok(_)))
     }
 
-    /// Waits until it is ready or has ended for ever. Returns false at the deadline.
+    /// Waits until it is ready or gone. Returns false at the deadline.
     pub(crate) async fn is_ready_by(&self, deadline: Instant) -> bool {
         self.wait_until(deadline, |state| state.ready || state.gone).await
     }

@@ -1,6 +1,6 @@
 //! A child process: its specification (`ProcessSpec`) and the running child (`Process`).
 //!
-//! Every child runs in a process group of its own, so that a Ctrl-C at the terminal reaches only the
+//! Every child runs in its own process group, so that a Ctrl-C at the terminal reaches only the
 //! launcher, which then stops its children in order. On Linux a child is killed by the kernel when the
 //! launcher dies, even by `kill -9`.
 

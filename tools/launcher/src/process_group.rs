@@ -5,8 +5,8 @@ use std::{io, process::ExitStatus};
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::process::{Child, Command};
 
-/// Runs a command in a process group of its own. Dropping the future sends SIGTERM to the whole group: a
-/// compiler would otherwise go on after its cargo has ended.
+/// Runs a command in its own process group. Dropping the future sends SIGTERM to the whole group; a compiler would
+/// otherwise outlive its cargo.
 ///
 /// # Errors
 ///

@@ -17,7 +17,7 @@ pub const MOST_REPLICAS: u32 = 64;
 type Outcome = Result<Option<String>, String>;
 
 impl Supervisor {
-    /// Replaces the replicas of a group one after the other. Stopped ones stay as they are.
+    /// Replaces the replicas of a group in turn. Stopped ones stay stopped.
     pub(crate) async fn restart(&self, name: &str) -> Outcome {
         let (change_lock, scalable) =
             self.with_group(name, |group| (group.change_lock.clone(), group.definition.scalable))?;
@@ -63,7 +63,7 @@ impl Supervisor {
         let deadline = Instant::now() + READY_DEADLINE;
         for member in &added {
             if !member.process.is_ready_by(deadline).await {
-                return Err(format!("{} is not ready yet; look at its log", member.process.name()));
+                return Err(format!("{} is not ready yet; see its log", member.process.name()));
             }
         }
         Ok(None)
@@ -81,7 +81,7 @@ impl Supervisor {
                 return Ok(());
             }
             return Err(format!(
-                "the successor of {} did not become ready and was stopped, the old one still serves; look at its log",
+                "the successor of {} did not become ready and was stopped; the old one still serves; see its log",
                 old.process.name()
             ));
         }
@@ -125,9 +125,9 @@ async fn restart_in_place(member: &Member) -> Result<(), String> {
     if down && member.process.is_ready_by(Instant::now() + READY_DEADLINE).await {
         return Ok(());
     }
-    Err(format!("{} did not come back within {READY_DEADLINE:?}; look at its log", member.process.name()))
+    Err(format!("{} did not restart within {READY_DEADLINE:?}; see its log", member.process.name()))
 }
 
 fn busy(name: &str) -> String {
-    format!("{name} is being restarted or scaled already; try again when that is done")
+    format!("{name} is already being restarted or scaled; retry when that is complete")
 }

@@ -1,7 +1,7 @@
 //! Supervises the processes of one mesh: starts, restarts, stops and scales them; shuts down in tier order.
 //!
 //! Comes in: groups of equal processes, and the requests of a command line. Goes out: a table of the running
-//! processes. Each process has a task of its own; this file has the table, never locked across an await.
+//! processes. Each process has its own task; this file has the table, never locked across an await.
 
 use std::{fmt, sync::Arc, time::Duration};
 
@@ -301,7 +301,7 @@ impl Supervisor {
         members.iter().for_each(|member| member.process.set_desired(DesiredState::Stopped));
         for member in &members {
             if !member.process.is_down().await {
-                return Err(format!("{} did not stop; look at its log", member.process.name()));
+                return Err(format!("{} did not stop; see its log", member.process.name()));
             }
         }
         Ok(None)

@@ -40,17 +40,17 @@ pub(crate) enum Command {
     Down(DownArgs),
     /// Lists the processes of a running mesh
     Ps(PsArgs),
-    /// Holds a process down until `start`, for a drill
+    /// Stops a process until `start`, for a drill
     Stop(ControlArgs),
-    /// Brings back what `stop` holds down
+    /// Starts a process that `stop` has stopped
     Start(ControlArgs),
-    /// Replaces the replicas of a service one after the other
+    /// Replaces the replicas of a service in turn
     Restart(RestartArgs),
     /// Changes the number of replicas of a service
     Scale(ScaleArgs),
     /// Loads the CSV files of a folder, one per table, into an empty database
     Load(LoadArgs),
-    /// Brings a database to the newest schema
+    /// Migrates a database to the newest schema
     Migrate(MigrateArgs),
     /// Runs the consensus node of a mesh alone, and a demo network when there is no data; for containers
     Node(Box<NodeArgs>),
@@ -60,13 +60,13 @@ pub(crate) enum Command {
     Seal(SealArgs),
     /// Checks sealed history, or loads it into a database
     History(HistoryArgs),
-    /// Downloads a table of the sealed history, going on where an earlier call broke off
+    /// Downloads a table of the sealed history; resumes an interrupted download
     Export(ExportArgs),
-    /// Makes keys and transactions, submits them and says what became of them
+    /// Creates keys and transactions, submits them and prints their outcome
     Tx(TxArgs),
-    /// Follows a read and prints each change of its answer
+    /// Watches a read and prints each change of its answer
     Watch(WatchArgs),
-    /// Says what is missing or wrong on this machine or in a running mesh, and what to do
+    /// Checks this machine or a running mesh, and prints what is missing or wrong and how to correct it
     Doctor(DoctorArgs),
     /// Prints the completions of a shell
     Completions(CompletionsArgs),
@@ -74,11 +74,11 @@ pub(crate) enum Command {
     Dist(DistArgs),
     /// Measures the product on this machine and prints a table
     Bench(LaboratoryArgs),
-    /// Puts a mesh through a long drill and says what did not hold
+    /// Runs a drill on a mesh and reports the bars that do not hold
     Rig(LaboratoryArgs),
     /// Runs everything that CI runs: formatting, lints, tests with real servers, documentation
     Test,
-    /// Makes a block about every second
+    /// Creates a block about every second
     #[command(hide = true)]
     Devnode,
     /// Checks and executes transactions for CometBFT
@@ -86,10 +86,10 @@ pub(crate) enum Command {
     Application,
 }
 
-/// Where the mesh lives.
+/// The home of a mesh.
 #[derive(Debug, Args)]
 pub(crate) struct HomeArgs {
-    /// Where everything of the mesh lives [default: .mesh in the repository]
+    /// Folder with all files of the mesh [default: .mesh in the repository]
     #[arg(long, value_name = "DIR")]
     home: Option<PathBuf>,
 }
@@ -101,7 +101,7 @@ impl HomeArgs {
             Some(root) => Home::at(root),
             None => Home::default_location(),
         };
-        home.map_err(|error| failed!("cannot tell where the home is ({error}); give one with --home"))
+        home.map_err(|error| failed!("cannot determine the home ({error}); set it with --home"))
     }
 }
 
@@ -110,13 +110,13 @@ pub(crate) const HTTP_PORT: u16 = 8080;
 /// The port for gRPC when none is given.
 pub(crate) const GRPC_PORT: u16 = 9090;
 
-/// Where the edge is to answer.
+/// The addresses of the edge.
 #[derive(Debug, Args)]
 pub(crate) struct PortArgs {
-    /// Port for HTTP; 0 takes a free one
+    /// Port for HTTP; 0 chooses a free one
     #[arg(long, default_value_t = HTTP_PORT)]
     pub(crate) port: u16,
-    /// Port for gRPC; 0 takes a free one
+    /// Port for gRPC; 0 chooses a free one
     #[arg(long, default_value_t = GRPC_PORT)]
     pub(crate) grpc_port: u16,
     /// Address on which both ports are opened
@@ -127,10 +127,10 @@ pub(crate) struct PortArgs {
 /// Options of `up`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  mesh up                                       the whole mesh with a demo network that lives
-  mesh up --port 0 --grpc-port 0 --home /tmp/m  another one beside it
-  mesh up --load FOLDER --home .mesh-real       data of your own, one CSV file per table
-  mesh up --node URL --decoder 'python3 decoder.py'   a chain of your own
+  mesh up                                       a mesh with a simulated network
+  mesh up --port 0 --grpc-port 0 --home /tmp/m  a second mesh
+  mesh up --load FOLDER --home .mesh-real       your own data, one CSV file per table
+  mesh up --node URL --decoder 'python3 decoder.py'   your own chain
   mesh up --replicas export=3 --consensus cometbft")]
 pub(crate) struct UpArgs {
     #[command(flatten)]
@@ -155,7 +155,7 @@ pub(crate) struct UpArgs {
     /// The RPC of this consensus node instead of the development node's; its blocks fill the empty database
     #[arg(long, value_name = "URL", value_parser = node_url)]
     pub(crate) node: Option<String>,
-    /// What decides blocks
+    /// The consensus node
     #[arg(long, value_enum, value_name = "NODE", default_value_t = Consensus::Devnode, conflicts_with = "node")]
     pub(crate) consensus: Consensus,
     /// Run this command, without a shell, as a decoder, which turns the node's blocks into rows over the bus
@@ -169,7 +169,7 @@ pub(crate) struct UpArgs {
 }
 
 impl UpArgs {
-    /// Whether the mesh stores the blocks of its node. Loaded rows beside a foreign node stay as they are.
+    /// Whether the mesh stores the blocks of its node. With a foreign node, loaded rows are not continued.
     pub(crate) fn stores_blocks(&self) -> bool {
         self.ingest || self.load.is_none() || self.node.is_none()
     }
@@ -178,13 +178,13 @@ impl UpArgs {
 /// The consensus node of a mesh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Consensus {
-    /// The development node, which is built in
+    /// The built-in development node
     Devnode,
-    /// A real CometBFT 0.38 from the PATH, with the application that is built in
+    /// A real CometBFT 0.38 from the PATH, with the built-in application
     Cometbft,
 }
 
-/// What the demo network is made from; what is not given takes the generator's own figure.
+/// Parameters of the demo network; the defaults are the generator's.
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Demo network")]
 pub(crate) struct DemoArgs {
@@ -252,7 +252,7 @@ pub(crate) struct RestartArgs {
 #[command(after_help = "Example:
   mesh scale export=4")]
 pub(crate) struct ScaleArgs {
-    /// The service and how many replicas it shall have
+    /// The service and its number of replicas
     #[arg(value_name = "SERVICE=N")]
     pub(crate) count: Count,
     #[command(flatten)]
@@ -305,7 +305,7 @@ pub(crate) struct DoctorArgs {
     pub(crate) json: bool,
 }
 
-/// What is handed on to the laboratory, whose program says what it takes.
+/// Arguments for the laboratory, whose program checks them.
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct LaboratoryArgs {

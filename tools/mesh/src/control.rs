@@ -51,7 +51,7 @@ pub(crate) async fn start(args: ControlArgs) -> Result<(), Failure> {
     order(&args.home.home()?, &request).await
 }
 
-/// Replaces the replicas of a service, one after the other.
+/// Replaces the replicas of a service in turn.
 pub(crate) async fn restart(args: RestartArgs) -> Result<(), Failure> {
     order(&args.home.home()?, &Request::Restart { name: args.service }).await
 }

@@ -1,4 +1,4 @@
-//! The events of a gateway that watches a read: server-sent events, as a browser's `EventSource` reads them.
+//! The server-sent events of a watched read, parsed like a browser's `EventSource`.
 
 use std::{cell::Cell, pin::Pin, rc::Rc, time::Duration};
 
@@ -22,7 +22,7 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 pub(crate) struct Event {
     /// `answer` or `problem`, with `-INDEX` on a stream of several reads.
     pub(crate) name: String,
-    /// The newest height that the stream has named.
+    /// The newest height received on the stream.
     pub(crate) height: Option<u64>,
     /// A body on one line.
     pub(crate) data: String,
@@ -33,14 +33,14 @@ pub(crate) struct Events<'a> {
     blocks: Pin<Box<dyn Stream<Item = Result<Sse, Error>> + 'a>>,
     /// Bytes since the last event.
     unread: Rc<Cell<usize>>,
-    /// The newest height that the gateway has named, to go on from.
+    /// The newest height received, from which a reconnection resumes.
     pub(crate) height: Option<u64>,
-    /// The gateway's wish for the pause before a reconnection.
+    /// The reconnect delay of the gateway's `retry` line.
     pub(crate) retry: Option<Duration>,
 }
 
 impl<'a> Events<'a> {
-    /// Begins to watch a read, or goes on above the last height that was seen.
+    /// Starts to watch a read, or resumes after the last height received.
     pub(crate) async fn open(
         gateway: &'a Gateway,
         url: &str,
@@ -86,7 +86,7 @@ impl<'a> Events<'a> {
             self.unread.set(0);
             self.retry = block.retry.map(Duration::from_millis).or(self.retry);
             match block.id.as_deref() {
-                // The store was set back: its heights begin anew.
+                // The store was reset: its heights start again.
                 Some("") => self.height = None,
                 Some(id) => self.height = id.parse().ok().or(self.height),
                 None => {}

@@ -51,7 +51,7 @@ pub(crate) enum GatewayError {
 }
 
 impl GatewayError {
-    /// Whether the gateway has certainly not done what was requested: a refusal or 503 with a body of its own, or
+    /// Whether the gateway has certainly not done what was requested: a refusal or 503 with its own body, or
     /// a status with which a proxy refuses before it forwards. Any other answer leaves that open.
     pub(crate) fn is_refusal(&self) -> bool {
         match self {

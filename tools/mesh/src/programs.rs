@@ -8,8 +8,9 @@ use crate::failure::{Failure, failed};
 
 /// The path of the running program.
 pub(crate) fn own() -> Result<PathBuf, Failure> {
-    std::env::current_exe()
-        .map_err(|error| failed!("cannot tell where this program lies ({error}); start it by its path"))
+    std::env::current_exe().map_err(|error| {
+        failed!("cannot determine the folder of this program ({error}); start it by its path")
+    })
 }
 
 /// The path of a program in the folder of the running program.
@@ -24,7 +25,7 @@ pub fn beside(name: &str) -> Result<PathBuf, Failure> {
         return Ok(program);
     }
     Err(failed!(
-        "{name} is not beside {}; install all programs of the mesh into one folder, or build them (`cargo build --workspace \
+        "{name} is not in the folder of {}; install all programs of the mesh into one folder, or build them (`cargo build --workspace \
          --bins`, with --release if this one is)",
         running.display()
     ))

@@ -33,7 +33,7 @@ const DATABASE: &str = "MESH_DATABASE_URL";
 const HISTORY: &str = "MESH_HISTORY_URL";
 
 /// What a stop signal says.
-const INTERRUPTED: &str = "interrupted; what was sealed before stays";
+const INTERRUPTED: &str = "interrupted; segments sealed before are kept";
 
 /// A sealed segment, as `--json` prints it.
 #[derive(Serialize)]

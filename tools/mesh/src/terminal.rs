@@ -27,7 +27,7 @@ pub(crate) fn try_print(line: &str) -> io::Result<()> {
     output.flush()
 }
 
-/// Resolves once nobody reads standard output any more, if it is a pipe.
+/// Resolves once the reader of standard output has closed it, if it is a pipe.
 pub(crate) async fn output_closed() {
     let is_closed = || {
         let output = io::stdout();

@@ -43,9 +43,8 @@ const REAL_DATA: &str = "../shared/data";
 /// Runs all steps.
 pub(crate) async fn test() -> Result<(), Failure> {
     let mut signals = signals::watch()?;
-    let root = workspace::root().ok_or_else(|| {
-        Failure::failed("there is no checkout here to test; go into one and try `mesh test` again")
-    })?;
+    let root = workspace::root()
+        .ok_or_else(|| Failure::failed("the current folder is not a checkout; run `mesh test` in one"))?;
     let begun = Instant::now();
     let interrupted = "the tests were interrupted; run `mesh test` again for a result";
     run_until_stopped(&mut signals, steps(&root), interrupted).await?;
@@ -136,7 +135,7 @@ async fn searched_step(
         Failure::missing(format!("cannot run cargo ({error}); install Rust from https://rustup.rs"))
     })?;
     if shows_secrets {
-        return Err(failed!("{name} showed a credential; find who printed the line above"));
+        return Err(failed!("{name} printed a credential; see the line above"));
     }
     if status.success() {
         print_line(&format!("==> {name}: passed in {}", seconds(begun)));

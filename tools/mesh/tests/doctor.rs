@@ -145,11 +145,11 @@ async fn wrong_credentials_are_named_for_each_server() {
     let (before, after) = database.url().rsplit_once('@').unwrap();
     let (user, _) = before.rsplit_once(':').unwrap();
     let case = Case::new().with("--postgres", &format!("{user}:wrong@{after}"));
-    case.names("database", &["wrong credentials"]).await;
+    case.names("database", &["credentials rejected"]).await;
     let url = nats().await.url().replacen("://", "://operator:wrong@", 1);
-    Case::new().with("--nats", &url).names("bus", &["wrong credentials"]).await;
+    Case::new().with("--nats", &url).names("bus", &["credentials rejected"]).await;
     let node = replying(vec![body(401, "{}")]).await;
-    Case::new().with("--node", &node.url).names("node", &["wrong credentials", "401"]).await;
+    Case::new().with("--node", &node.url).names("node", &["credentials rejected", "401"]).await;
 }
 
 #[tokio::test]

@@ -87,7 +87,7 @@ impl Source {
         self.import_into(database, &[]).await.done().to_owned()
     }
 
-    /// Everything up to a height, loaded into a database of its own.
+    /// Everything up to a height, loaded into its own database.
     async fn first_blocks(&self, height: i64) -> Database {
         let (client, folder) = (self.database.connect().await, tempfile::tempdir().unwrap());
         client.batch_execute("SET TimeZone = 'UTC'").await.unwrap();
@@ -214,7 +214,7 @@ async fn a_history_with_a_part_missing_is_not_imported() {
     let short = source.first_blocks(24).await;
     import(&folder, &short).await.fails(1, &["ends at height 24", "begins at 33"]);
     let long = source.first_blocks(45).await;
-    // It goes on from within the segment.
+    // It continues within the segment.
     import(&folder, &long).await.done();
     assert!(contents(&long).await == contents(&source.database).await);
 
@@ -242,7 +242,7 @@ fn spoil(path: &Path, member: &[u8], behind: usize) {
 /// Expects a verification to fail, and its first fault to begin like this.
 #[track_caller]
 fn names_first(found: &Outcome, fault: &str) {
-    found.fails(1, &["not whole"]);
+    found.fails(1, &["incomplete or damaged"]);
     assert!(found.text().starts_with(fault), "no {fault:?} in: {}", found.text());
 }
 
@@ -261,7 +261,7 @@ async fn verification_names_what_is_wrong_and_with_which_segment() {
         let folder = source.copy();
         spoil(&folder.path().join(&names[1]), member.as_bytes(), 30);
         let found = verify(&folder).await;
-        found.fails(1, &["not whole"]);
+        found.fails(1, &["incomplete or damaged"]);
         let out = found.text();
         assert!(out.starts_with(&format!("{}: ", names[1])) && out.contains(member), "{member}: {out}");
         assert_eq!(out.lines().count(), 1, "{member}: {out}");

@@ -15,7 +15,7 @@ async fn wrong_usage_is_one_sentence_and_code_2() {
         ("", &["mesh up`"][..]),
         ("fly", &["fly", "--help"]),
         ("up --port http", &["--port", "http"]),
-        ("up --replicas nobody=2", &["nobody", "query"]),
+        ("up --replicas unknown=2", &["unknown", "query"]),
         ("up --env NAME", &["NAME=VALUE"]),
         ("restart", &["SERVICE"]),
         ("stop query=first", &["REPLICA"]),

@@ -17,7 +17,7 @@ use crate::{
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
-const PROBLEM: &str = r#"{"code":14,"message":"Unavailable error","details":[{"@type":"t","code":10000,"message":"the store is away","inner":""}]}"#;
+const PROBLEM: &str = r#"{"code":14,"message":"Unavailable error","details":[{"@type":"t","code":10000,"message":"the database is unreachable","inner":""}]}"#;
 
 /// A stream of events: whole, broken, or still open.
 pub(crate) fn events(text: &str, how: &str) -> Reply {
@@ -38,14 +38,14 @@ fn event(height: u64, name: &str, data: &str) -> String {
     format!("id: {height}\nevent: {name}\ndata: {data}\n\n")
 }
 
-/// A gateway with these replies one after the other.
+/// A gateway with these replies in sequence.
 pub(crate) async fn replying(replies: Vec<Reply>) -> StubGateway {
     let mut replies = VecDeque::from(replies);
     StubGateway::start(move |_| std::future::ready(replies.pop_front().unwrap_or_else(|| body(404, "{}"))))
         .await
 }
 
-/// A watch that goes on, and the lines that it prints.
+/// A running watch, and the lines that it prints.
 fn start(args: &[&str]) -> (Child, Lines<BufReader<ChildStdout>>) {
     let mut command = command(&[&["watch"], args].concat());
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
@@ -58,7 +58,7 @@ async fn line(lines: &mut Lines<BufReader<ChildStdout>>) -> String {
     timeout(PATIENCE, lines.next_line()).await.expect("no line came").unwrap().unwrap_or_default()
 }
 
-/// Expects a watch to end well by itself, without a word on standard error.
+/// Expects a watch to exit with code 0 and without output on standard error.
 async fn ends_quietly(mut child: Child) {
     assert_eq!(timeout(PATIENCE, child.wait()).await.expect("it does not end").unwrap().code(), Some(0));
     let mut error = String::new();
@@ -140,8 +140,8 @@ async fn a_lost_stream_goes_on_where_it_was_and_says_so_once() {
     ];
     assert_eq!(watched.done().lines().collect::<Vec<_>>(), expected);
     let notes: Vec<_> = watched.error.lines().collect();
-    let [lost, "back"] = notes[..] else { panic!("{notes:?}") };
-    says(lost, &["lost: ", "coming back by itself"]);
+    let [lost, "reconnected"] = notes[..] else { panic!("{notes:?}") };
+    says(lost, &["lost: ", "reconnecting"]);
     let heads = gateway.heads();
     for (head, last) in heads.iter().zip([None, Some(6), Some(6), Some(6), Some(8)]) {
         says(
@@ -169,7 +169,7 @@ async fn a_gateway_that_ends_a_stream_and_is_slow_to_take_the_next_one_is_lost()
     .await;
     let watched = mesh(&["watch", "accounts", "--url", &gateway.url, "--json", "--count", "2"]).await;
     assert_eq!(watched.done(), "{\"height\":5,\"answer\":0}\n{\"height\":9,\"answer\":4}\n");
-    assert_eq!(watched.error, "lost: no answer; coming back by itself\nback\n");
+    assert_eq!(watched.error, "lost: no answer; reconnecting\nreconnected\n");
 }
 
 #[tokio::test]
@@ -181,7 +181,10 @@ async fn a_person_is_told_when_the_answer_is_behind() {
     ];
     let gateway = replying(vec![events(&texts.concat(), "open")]).await;
     let watched = mesh(&["watch", &format!("{}/accounts", gateway.url), "--count", "3"]).await;
-    assert_eq!(watched.error, "behind since block 5: the store is away\nno longer behind, block 9\n");
+    assert_eq!(
+        watched.error,
+        "behind since block 5: the database is unreachable\nno longer behind, block 9\n"
+    );
     says(watched.done(), &["\n{\n  \"a\": 1\n}\nblock 9  ", "Z\n  a: 1 -> 2\n"]);
 }
 
@@ -189,7 +192,7 @@ async fn a_person_is_told_when_the_answer_is_behind() {
 async fn refusals_and_answers_without_events_end_it_with_a_sentence() {
     for (reply, parts) in [
         (
-            body(400, &PROBLEM.replace("the store is away", "no such name")),
+            body(400, &PROBLEM.replace("the database is unreachable", "no such name")),
             ["refused: no such name", "no such name\n"],
         ),
         (body(404, "nothing"), ["refused: HTTP 404", "Not Found\n"]),

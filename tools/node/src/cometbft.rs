@@ -124,8 +124,8 @@ impl CometbftNode {
     }
 }
 
-/// Restarts a CometBFT that hangs. It ends when its application does; when that happens during a call, 0.38
-/// may hang at its exit for ever.
+/// Restarts a CometBFT that hangs. It ends when its application does; if that happens during a call, 0.38 may hang at
+/// its exit.
 pub async fn watch(supervisor: &Supervisor) -> Infallible {
     let pids = || {
         let rows = supervisor.rows();
@@ -146,7 +146,7 @@ pub async fn watch(supervisor: &Supervisor) -> Infallible {
         (application, node) = (application_now, node_now);
         if application_ended.is_some_and(|since| since.elapsed() >= END_WITHIN) {
             application_ended = None;
-            tracing::warn!("CometBFT goes on without its application, it is started again");
+            tracing::warn!("CometBFT still runs without its application; restarting it");
             let (name, replica) = (COMETBFT.to_owned(), None);
             let stopped = supervisor.answer(Request::Stop { name: name.clone(), replica }).await;
             // Not started when `mesh stop` had stopped it before.
@@ -177,7 +177,7 @@ fn genesis(base: &Base) -> Result<Genesis, NodeError> {
     let chain_id = base.chain_id.clone();
     if chain_id.is_empty() || chain_id.len() > LONGEST_CHAIN_ID {
         return Err(failed!(
-            "the store's chain id {chain_id:?} is none for CometBFT; it must have 1 to {LONGEST_CHAIN_ID} bytes"
+            "the store's chain id {chain_id:?} is invalid for CometBFT; it must have 1 to {LONGEST_CHAIN_ID} bytes"
         ));
     }
     Ok(Genesis { chain_id, initial_height: base.height() + 1, previous_hash: base.hash().to_owned() })

@@ -85,7 +85,7 @@ async fn run(config: Config, stop: impl Future<Output = ()>) -> Result<(), NodeE
     }
 }
 
-/// Runs the application of a real node until `stop`: a process of its own that checks and executes transactions for
+/// Runs the application of a real node until `stop`: its own process that checks and executes transactions for
 /// CometBFT, as the development node does for itself.
 ///
 /// # Errors

@@ -21,7 +21,7 @@ pub struct FromOthers<T> {
 
 impl Bus {
     /// Sends a request to every live replica of a workload but `own` and waits for all replies, for `limit` at
-    /// most. A replica that is known to be gone or that is draining is left out; a silent one is not waited for.
+    /// most. A disconnected or draining replica is left out; a silent one is not waited for.
     /// Replicas are known from [`Bus::until_replicas_are_known`] on.
     pub async fn ask_others<R: Operation>(
         &self,

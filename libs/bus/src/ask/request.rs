@@ -27,7 +27,7 @@ impl<'a> Request<'a> {
     pub(super) async fn send(&self, replica: Option<Arc<str>>) -> Result<Attempt<'a>, Problem> {
         let shared = &self.bus.shared;
         if !self.bus.is_connected_again(self.deadline).await {
-            return Err(Problem::unavailable("the message bus is away"));
+            return Err(Problem::unavailable("the message bus is unreachable"));
         }
         self.bus.record_request().await;
         let pending = shared.inbox.register(&self.target.workload);

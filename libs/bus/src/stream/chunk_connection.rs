@@ -107,7 +107,7 @@ impl StreamRegistry {
         let Some(slot) = stream.and_then(|stream| by_id.get(&stream)) else { return };
         self.subtract(&slot.outstanding, message.payload.len() as u64);
         if let Err(TrySendError::Full(_)) = slot.sender.try_send(message) {
-            tracing::warn!("a stream got more than it asked for; what it misses it asks for again");
+            tracing::warn!("a stream received more than it requested; missing chunks are requested again");
         }
     }
 

@@ -319,5 +319,5 @@ fn read(pull: u32, mut message: Message, short_bytes: u32) -> Event {
 }
 
 fn no_bus() -> Problem {
-    Problem::unavailable("the message bus is away")
+    Problem::unavailable("the message bus is unreachable")
 }

@@ -1,4 +1,4 @@
-//! The HTTP client of the collector, on a runtime of its own, so that it and the service do not delay each
+//! The HTTP client of the collector, on its own runtime, so that it and the service do not delay each
 //! other.
 
 use std::{

@@ -35,8 +35,7 @@ const ANSWERED: StatusCode = StatusCode::NOT_FOUND;
 #[derive(Default)]
 struct Hyper {
     requests: Vec<Request>,
-    /// Whether it has a reason to read no further: a client that wants the connection closed, or an odd
-    /// body.
+    /// Whether it stops reading: the client requests `Connection: close`, or the body is invalid.
     stops: bool,
     /// A `Host` that is neither empty nor a host.
     odd_host: Option<String>,

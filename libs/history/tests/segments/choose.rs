@@ -23,7 +23,7 @@ async fn ranges_begin_and_end_where_segments_do() {
         assert_eq!(layout.file_name, format!("mesh-trades-{from}-{to}.zip"));
     }
     let inside = |height, below: &str, above: &str| {
-        format!("block {height} is no segment boundary; nearest: {below}{above}")
+        format!("block {height} is not a segment boundary; nearest: {below}{above}")
     };
     assert_eq!(refused(&history, 1600, 2000).await, inside(1600, "1501, ", "2001"));
     assert_eq!(refused(&history, 1001, 1600).await, inside(1600, "1500, ", "2000"));

@@ -65,7 +65,7 @@ fn what_is_no_table_is_refused() {
     for (text, what) in [
         (&b""[..], "history/trades.csv: there is no header record"),
         (b"id,\"note\n1,2\n", "history/trades.csv: a quoted value has no end"),
-        (b"id,\"note\"x\n1,2\n", "history/trades.csv: a quote stands where none may"),
+        (b"id,\"note\"x\n1,2\n", "history/trades.csv: a quote is not allowed here"),
         (b"id\n1\n\"2", "history/trades.csv: a quoted value has no end"),
         (&[b'a'; 70_000], "history/trades.csv: the header record is longer than 65536 bytes"),
     ] {

@@ -58,7 +58,7 @@ async fn a_text_that_changed_has_no_end() {
         }
     };
     assert!(matches!(failed, HistoryError::Damaged { .. }), "{failed}");
-    assert!(reader.next().await.is_err(), "and it goes on having none");
+    assert!(reader.next().await.is_err(), "it has none afterwards");
 
     // Another text, correctly sealed, with the metadata of the first.
     let other = History::of(&[Plan::new(1, 1, 10).with("trades", "id\n")]).await;
@@ -106,7 +106,7 @@ async fn text_that_breaks_the_rules_or_is_not_of_its_span_is_found_although_its_
     let row = |time: &str| format!("id,block_time\n1,{time}\n");
     for (table, text, what) in [
         ("trades", "id,note\n1,2\n3\n".to_owned(), "record 2 has 1 fields, not 2"),
-        ("trades", "id,note\n1,\"2\"x\n".to_owned(), "a quote stands where none may"),
+        ("trades", "id,note\n1,\"2\"x\n".to_owned(), "a quote is not allowed here"),
         ("trades", "id,note\n1,2\r\n".to_owned(), "a record ends with a carriage return"),
         ("blocks", whole, ""),
         ("blocks", of(&[("01", 1), ("02", 2), ("04", 4)]), "height 3 is missing, 4 comes in its place"),

@@ -1,6 +1,6 @@
 //! Paged lists (contract section 3). A list is declared once ([`List`]): its table, sort key, columns and
 //! filters. From that follow its cursors, the pagination of a request ([`Window`]) and the statement that
-//! reads a page. Each combination of filters, direction and start has a statement of its own (decision 003).
+//! reads a page. Each combination of filters, direction and start has its own statement (decision 003).
 
 mod bound;
 mod cursor;
@@ -32,8 +32,8 @@ pub struct List {
     /// The filters, in the order in which a request gives their values.
     pub filters: &'static [Filter],
     /// Sets of filtered columns whose rows are read along an index that is declared `NULLS FIRST` on the
-    /// first column of the key. A statement that asks for this order can use no other index, whatever the
-    /// statistics say; no key column is ever NULL, so it changes no order.
+    /// first column of the key. A statement with this order can use no other index, independently of the
+    /// statistics; key columns are never NULL, so the order does not change.
     pub own_indexes: &'static [&'static [&'static str]],
 }
 

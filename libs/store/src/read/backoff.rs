@@ -8,8 +8,8 @@ pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 const MIN_PAUSE: Duration = Duration::from_millis(10);
 const MAX_PAUSE: Duration = Duration::from_millis(250);
 
-/// The pauses between attempts to connect: doubled each time, up to [`MAX_PAUSE`], so that a server that has
-/// come back is used soon.
+/// The pauses between attempts to connect: doubled each time, up to [`MAX_PAUSE`], so that a restarted server is
+/// used soon.
 #[derive(Debug)]
 pub(super) struct Backoff(Duration);
 

@@ -15,8 +15,8 @@ pub enum ReadError {
     /// The pool cannot be built.
     #[error("the connection pool cannot be built")]
     Pool(#[from] deadpool_postgres::BuildError),
-    /// The database is not there.
-    #[error("the database is away")]
+    /// The database is unreachable.
+    #[error("the database is unreachable")]
     Away(#[source] Option<Box<dyn std::error::Error + Send + Sync>>),
     /// All connections are taken.
     #[error("all connections to the database are busy")]
@@ -39,7 +39,7 @@ impl ReadError {
     /// The problem for the client; `number` is the application number of the operation's failure.
     pub fn problem(&self, number: u32) -> Problem {
         let problem = match self {
-            Self::Away(_) => Problem::unavailable("the database is away"),
+            Self::Away(_) => Problem::unavailable("the database is unreachable"),
             Self::Busy => Problem::unavailable("the database is busy"),
             Self::Late | Self::Locked => Problem::deadline_exceeded("the database did not answer in time"),
             Self::Configuration(_) | Self::Pool(_) | Self::Failed(_) | Self::Unreadable(_) => {
@@ -97,7 +97,7 @@ impl From<PoolError> for ReadError {
     }
 }
 
-/// Whether a SQLSTATE means that the server is away: class 08 (connection), 53300 (too many connections),
+/// Whether a SQLSTATE means that the server is unavailable: class 08 (connection), 53300 (too many connections),
 /// 57P01-57P03 (shutdown, crash, starting up). Not 25006 (read-only transaction), which would be a bug of
 /// ours.
 fn means_away(code: &SqlState) -> bool {

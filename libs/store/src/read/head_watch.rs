@@ -36,10 +36,10 @@ const HEAD: &str = "SELECT head.height AS head_height, head.block_time AS head_t
 /// The newest block of a store, and whether the store answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StoreState {
-    /// Height and time (nanoseconds since the Unix epoch) of its newest block, when it has one; the last
-    /// known one while it is away.
+    /// Height and time (nanoseconds since the Unix epoch) of its newest block, if it has one; the last known one
+    /// while the server is unreachable.
     pub head: Option<(u64, i64)>,
-    /// Whether it answers.
+    /// Whether the server responds.
     pub is_there: bool,
 }
 
@@ -52,7 +52,7 @@ pub(super) enum HeadSource {
     PollOnly,
 }
 
-/// Watches a server until the last receiver is dropped. It counts as away until its first answer.
+/// Watches a server until the last receiver is dropped. It counts as unreachable until its first answer.
 pub(super) fn watch_server(
     address: Address,
     source: HeadSource,
@@ -153,13 +153,13 @@ async fn poll_head(
     polling.await
 }
 
-/// Asks for notifications; returns whether the server sends them. `None` when the connection broke or the
+/// Subscribes to notifications; returns whether the server sends them. `None` when the connection broke or the
 /// server does not answer.
 async fn listen(client: &Client) -> Option<bool> {
     match timeout(RESPONSE_TIMEOUT, client.batch_execute("LISTEN mesh_head")).await {
         Ok(Ok(())) => Some(true),
         Ok(Err(error)) if error.as_db_error().is_some() => {
-            tracing::warn!(%error, "the database tells of no new blocks, they are only looked for");
+            tracing::warn!(%error, "the database sends no notifications of new blocks; polling only");
             Some(false)
         }
         Ok(Err(_)) | Err(_) => None,

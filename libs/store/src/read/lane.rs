@@ -1,6 +1,6 @@
 //! The pipelined connections of one point statement: one at first, more when reads overlap.
 //!
-//! No read has a timer of its own: the watchdog checks the connections at an interval and retires those that
+//! No read has its own timer: the watchdog checks the connections at an interval and retires those that
 //! make no progress. Their reads are retried over another connection while they have time left.
 
 use std::{

@@ -1,7 +1,7 @@
 //! List reads: a pooled connection per statement, cancelled when its caller goes away.
 //!
 //! A statement that waits for a table lock gives its connection back after [`LOCK_TIMEOUT`]. From then on one
-//! read of that list waits for the lock on a connection of its own and the others in memory, so that a locked
+//! read of that list waits for the lock on its own connection and the others in memory, so that a locked
 //! table takes no connection from other lists.
 
 use std::{
@@ -61,11 +61,11 @@ pub(super) struct ListPool {
     metrics: Metrics,
 }
 
-/// What the reads of one list share.
+/// State shared by the reads of one list.
 struct ListState {
     /// A permit for each connection that it may use.
     share: Arc<Semaphore>,
-    /// Whether its last statement waited for a lock in vain.
+    /// Whether its last statement timed out waiting for a lock.
     is_locked: AtomicBool,
     /// The turn to wait for the lock on a connection.
     turn: Semaphore,

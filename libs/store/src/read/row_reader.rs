@@ -20,7 +20,7 @@ pub struct RowReader<'a> {
     unreadable: &'a Unreadable,
 }
 
-/// The columns that tell a row from others in the log.
+/// The columns that identify a row in the log.
 #[derive(Debug, Clone, Copy)]
 enum Key {
     Column(&'static str),
@@ -38,7 +38,7 @@ impl<'a> RowReader<'a> {
         Self { row, table: list.table, key: Key::List(list), unreadable }
     }
 
-    /// A value that has its form whatever is stored.
+    /// A value of a type that has no invalid values.
     ///
     /// # Errors
     /// When the column does not have this type.

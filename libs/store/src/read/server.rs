@@ -115,7 +115,7 @@ impl Server {
     }
 }
 
-/// The address of the watching session, which has a name of its own in the server's listings.
+/// The address of the watching session, which has its own name in the server's listings.
 fn watching_session(session: &Address) -> Address {
     let mut watching = session.clone();
     let name = session.config.get_application_name().unwrap_or_default();

@@ -143,7 +143,7 @@ async fn newest_rows_equal_a_recomputation_after_random_inserts_repeats_and_old_
     }
 }
 
-/// The definition of a market is the network's own JSON: whatever is in it is stored.
+/// The definition of a market is the network's own JSON: any content is stored.
 #[tokio::test]
 async fn a_market_with_a_strange_definition_is_listed_without_what_is_not_in_it() {
     let database = Database::fresh().await;

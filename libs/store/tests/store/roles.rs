@@ -171,7 +171,7 @@ async fn logins_without_the_password_are_refused() {
     }
 }
 
-/// As in the cluster of an operator, where the owner is no superuser. On a server of its own, because users
+/// As in the cluster of an operator, where the owner is no superuser. On its own server, because users
 /// are shared by all databases of a server.
 #[tokio::test]
 async fn an_owner_who_is_no_superuser_grants_the_same() {

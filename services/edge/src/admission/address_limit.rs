@@ -1,5 +1,4 @@
-//! Limits on what is open at the same time, downloads and watches (contract section 7, W8): of one address,
-//! and of all.
+//! Limits on concurrent downloads and watches (contract section 7, W8), per address and in total.
 
 use std::{num::NonZeroUsize, sync::Arc};
 

@@ -41,7 +41,7 @@ impl fmt::Display for Address {
     }
 }
 
-/// The networks of proxies whose `X-Forwarded-For` is believed; none by default.
+/// The networks of trusted proxies, whose `X-Forwarded-For` is used; none by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TrustedProxies(Vec<IpNet>);
 
@@ -62,7 +62,7 @@ fn parse_network(text: &str) -> Result<IpNet, String> {
             Err(format!("write {text:?} as IPv4"))
         }
         Ok(network) => Ok(network),
-        Err(_) => Err(format!("{text:?} is no network such as 10.0.0.0/8")),
+        Err(_) => Err(format!("{text:?} is not a network such as 10.0.0.0/8")),
     }
 }
 

@@ -1,5 +1,5 @@
-//! Who is served: the address a client is counted by, its rate, and permits for connections, requests and
-//! downloads.
+//! Admission control: the address that limits count a client by, its request rate, and permits for connections,
+//! requests and downloads.
 
 pub(crate) mod address_limit;
 pub(crate) mod client_address;
@@ -46,7 +46,7 @@ impl ClientContext {
 pub(crate) enum ConnectionPermit {
     /// Counted for the address of the peer.
     Client(#[expect(dead_code, reason = "held for its drop")] Permit<1>),
-    /// Of a trusted proxy, which has no share: it brings many clients.
+    /// Of a trusted proxy, which is not limited to a share because it serves many clients.
     Proxy(#[expect(dead_code, reason = "held for its drop")] Permit<0>),
 }
 

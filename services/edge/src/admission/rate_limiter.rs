@@ -114,7 +114,7 @@ impl RateLimitStatus {
 }
 
 /// Fixed-size, 16-way set-associative table of theoretical arrival times (GCRA). A full set evicts the
-/// address whose time comes first: it gets its burst back a little early, as a new address would.
+/// address with the earliest time, which gets its full burst back a little early, like a new address.
 struct ArrivalTable {
     sets: Box<[Mutex<[Slot; WAYS]>]>,
     hasher: RandomState,

@@ -23,7 +23,7 @@ const MAX_LINGERING: usize = 32;
 const LINGER_TIME: Duration = Duration::from_secs(1);
 const LINGER_BYTES: u64 = 64 << 10;
 
-/// Pause after `accept` failed for want of a resource.
+/// Pause after `accept` failed because a resource ran out.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Least time between two log lines on a failing `accept`.

@@ -40,7 +40,7 @@ const MAX_CALLS: u32 = 4;
 /// Pause between two of those calls.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// The answer to a submission that still waits when the edge has to stop.
+/// The reply to a submission that is still waiting when the edge stops.
 const STOPPED: &str = "the relay did not answer in time; what became of the request is unknown";
 
 /// Calls the services for all requests of an edge.
@@ -169,7 +169,7 @@ impl Backend {
         Ok(answer)
     }
 
-    /// Answers a read by a call, whatever the cache has.
+    /// Answers a read by a call to the service, bypassing the cache.
     ///
     /// # Errors
     /// As [`Self::read`].
@@ -232,7 +232,7 @@ impl Backend {
         Err(Problem::unavailable("the database that was read is behind"))
     }
 
-    /// The last answer, while the store is away.
+    /// The last answer, while the store is unavailable.
     async fn stale(&self, question: &Question, context: &CallContext) -> Option<Arc<Answer>> {
         let answer = self.cache.stale(question, context.connection.min_height())?;
         let is_shown = self.heads.is_store_away().await;
@@ -265,7 +265,7 @@ impl Backend {
             ));
             if let Some(height) = answer.height() {
                 handle.has_height.store(true, Ordering::Relaxed);
-                if !heads.was_set_back_since(asked_at) {
+                if !heads.was_reset_since(asked_at) {
                     heads.observe(height);
                     cache.insert(&question, &answer);
                 }
@@ -276,8 +276,8 @@ impl Backend {
         work.instrument(span::current())
     }
 
-    /// Sends a submission once. One that still waits when the edge has to stop is answered, since a broken
-    /// connection would say nothing of its fate.
+    /// Sends a submission once. If it is still waiting when the edge stops, the client gets an error reply: a
+    /// closed connection would leave the outcome open.
     ///
     /// # Errors
     /// The relay's problem; `deadline exceeded` at a stop.

@@ -1,5 +1,5 @@
-//! The cache of answers (design D6): an answer is fresh until the store has a newer block, and for a second
-//! at most; while the store is away it may be shown for ten. Bounded by bytes.
+//! The cache of answers (design D6): an answer is fresh until the store has a newer block, at most 1 s. While the
+//! store is unavailable, it may be served for up to 10 s. Bounded by bytes.
 
 use std::{
     hash::{Hash, Hasher},
@@ -18,7 +18,7 @@ use crate::{ask::heads::ChainHeads, respond::answer::Answer};
 /// Longest time that an answer is fresh without a newer block.
 pub(crate) const FRESH: Duration = Duration::from_secs(1);
 
-/// Longest time that an answer may be shown while the store is away.
+/// Longest time that an answer may be served while the store is unavailable.
 const STALE: Duration = Duration::from_secs(10);
 
 /// Fixed memory cost of one answer with its headers and question, bytes.
@@ -33,7 +33,7 @@ const TARGETS_SHARE: u64 = 8;
 /// Average bytes of an answer, to size the tables.
 const AVERAGE_ANSWER: u64 = 4096;
 
-/// A decoded request: equal for all targets that ask the same.
+/// A decoded request: equal for all targets with the same meaning.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Question {
     /// Name of the operation.
@@ -92,7 +92,7 @@ struct TargetEntry {
     answer: Weak<Answer>,
 }
 
-/// What the cache has for a target.
+/// The cache entry of a target.
 #[derive(Debug)]
 pub(crate) struct Cached {
     pub(crate) question: HttpQuestion,
@@ -159,12 +159,12 @@ impl Cache {
         answer.height() == Some(self.heads.newest()) && now.duration_since(answer.asked_at) < FRESH
     }
 
-    /// The last answer to a question, for while the store is away; none below a height that the client has
-    /// seen, and none of a store that was set back since.
+    /// The last answer to a question, for use while the store is unavailable. It is not below a height that the
+    /// client has seen, and not from before a reset of the store.
     pub(crate) fn stale(&self, question: &Question, min_height: u64) -> Option<Arc<Answer>> {
         let answer = self.tables.as_ref()?.answers.get(question)?;
         let may_be_shown = answer.height() >= Some(min_height) && answer.asked_at.elapsed() < STALE;
-        (may_be_shown && !self.heads.was_set_back_since(answer.asked_at)).then_some(answer)
+        (may_be_shown && !self.heads.was_reset_since(answer.asked_at)).then_some(answer)
     }
 
     /// Stores an answer that has a block height, unless a newer one is stored or known to exist.
@@ -177,11 +177,11 @@ impl Cache {
         }
     }
 
-    /// Whether a stored answer was certainly read later than another one, or at a newer block, of the store as it
-    /// is.
+    /// Whether a stored answer was certainly read later than another one, or at a newer block, since the last
+    /// reset of the store.
     fn is_newer(&self, stored: &Answer, other: &Answer) -> bool {
         (stored.height(), stored.asked_at) > (other.height(), other.asked_at)
-            && !self.heads.was_set_back_since(stored.asked_at)
+            && !self.heads.was_reset_since(stored.asked_at)
     }
 
     /// Stores the question and the last answer of a target.
@@ -194,7 +194,7 @@ impl Cache {
         }
     }
 
-    /// Removes answers that may not be shown any more, so that a less busy edge takes less memory.
+    /// Evicts expired answers, so that a less busy edge takes less memory.
     fn evict_expired(&self, now: Instant) {
         if let Some(tables) = &self.tables {
             tables.answers.retain(|_, answer| now.duration_since(answer.asked_at) < STALE);

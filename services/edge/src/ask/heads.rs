@@ -20,13 +20,13 @@ use tokio::{
 /// Announcements older than this do not count.
 const NEWS_VALID_FOR: Duration = ANNOUNCE_INTERVAL.saturating_mul(3);
 
-/// How long a failed read waits for the announcement that the store is away, which may follow the failure.
+/// How long a failed read waits for the announcement that the store is unavailable, which may follow the failure.
 const AWAY_WAIT: Duration = Duration::from_millis(150);
 
 /// A head is taken as reset to an older block once its announcements have been lower for this long.
 const RESET_AFTER: Duration = Duration::from_secs(2);
 
-/// Tells a head that was reset from announcements that are late, or of a replica that is behind.
+/// Distinguishes a reset head from late announcements and from those of a replica that is behind.
 #[derive(Debug, Default)]
 struct ResetDetector {
     lower_since: Option<Instant>,
@@ -47,7 +47,7 @@ impl ResetDetector {
     }
 }
 
-/// Which of the two heads an answer changes with.
+/// The head that an answer depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HeadSource {
     /// The newest block of the store.
@@ -56,15 +56,15 @@ pub(crate) enum HeadSource {
     Node,
 }
 
-/// What is known of a head.
+/// The known status of a head.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct HeadStatus {
     /// Height of the newest block; 0 = none known.
     pub(crate) height: u64,
-    /// Whether the last announcement is recent and does not say that the store is away: the next block will
-    /// be announced.
+    /// Whether the last announcement is recent and the store is available, so that the next block will be
+    /// announced.
     pub(crate) is_followed: bool,
-    /// How often it was set back to an older block so far.
+    /// Number of resets to an older block so far.
     pub(crate) resets: u64,
 }
 
@@ -73,9 +73,9 @@ pub(crate) struct HeadStatus {
 pub(crate) struct ChainHeads {
     /// Height of the newest block of the store, by announcements and replies.
     newest: AtomicU64,
-    /// When the store was last found to be set back.
-    set_back_at: Mutex<Option<Instant>>,
-    /// How often the two were set back.
+    /// When the last reset of the store was noticed.
+    reset_at: Mutex<Option<Instant>>,
+    /// Number of resets of each head.
     store_resets: AtomicU64,
     node_resets: AtomicU64,
     store: watch::Sender<Option<Timed<StoreStatus>>>,
@@ -107,7 +107,7 @@ impl Default for ChainHeads {
     fn default() -> Self {
         Self {
             newest: AtomicU64::new(0),
-            set_back_at: Mutex::default(),
+            reset_at: Mutex::default(),
             store_resets: AtomicU64::new(0),
             node_resets: AtomicU64::new(0),
             store: watch::Sender::new(None),
@@ -148,9 +148,9 @@ impl ChainHeads {
         self.newest.load(Ordering::Acquire)
     }
 
-    /// Whether the store was set back after this time: what was read before is not of its blocks.
-    pub(crate) fn was_set_back_since(&self, at: Instant) -> bool {
-        self.set_back_at.lock().is_some_and(|set_back_at| at <= set_back_at)
+    /// Whether the store was reset after this time: answers read before are of other blocks.
+    pub(crate) fn was_reset_since(&self, at: Instant) -> bool {
+        self.reset_at.lock().is_some_and(|reset_at| at <= reset_at)
     }
 
     /// Records the height of a reply.
@@ -160,7 +160,7 @@ impl ChainHeads {
         }
     }
 
-    /// What is known of a head now.
+    /// The current status of a head.
     pub(crate) fn status(&self, source: HeadSource) -> HeadStatus {
         match source {
             HeadSource::Store => {
@@ -184,7 +184,7 @@ impl ChainHeads {
         }
     }
 
-    /// Tells when the status of a head changes, except that announcements stop.
+    /// Notifies of each change of a head's status, except of the end of announcements.
     pub(crate) fn changes(&self, source: HeadSource) -> watch::Receiver<()> {
         match source {
             HeadSource::Store => self.store_changed.subscribe(),
@@ -192,7 +192,7 @@ impl ChainHeads {
         }
     }
 
-    /// Whether the store is away, asked after a failed read.
+    /// Whether the store is unavailable; called after a failed read.
     pub(crate) async fn is_store_away(&self) -> bool {
         let mut news = self.store.subscribe();
         let away = |latest: &Option<Timed<StoreStatus>>| {
@@ -231,8 +231,8 @@ impl ChainHeads {
             *detector = ResetDetector::default();
             self.observe(height);
         } else if detector.is_reset(height, self.newest()) {
-            tracing::warn!(height, newest = self.newest(), "the store was set back");
-            *self.set_back_at.lock() = Some(Instant::now());
+            tracing::warn!(height, newest = self.newest(), "the store was reset to an older block");
+            *self.reset_at.lock() = Some(Instant::now());
             self.store_resets.fetch_add(1, Ordering::AcqRel);
             self.newest.store(height, Ordering::Release);
             self.store_changed.send_replace(());
@@ -250,7 +250,7 @@ impl ChainHeads {
         let newest = self.node.borrow().map_or(0, |latest| latest.news.height);
         let height = match detector.is_reset(news.height, newest) {
             true => {
-                tracing::warn!(height = news.height, newest, "the node was set back");
+                tracing::warn!(height = news.height, newest, "the node was reset to an older block");
                 self.node_resets.fetch_add(1, Ordering::AcqRel);
                 news.height
             }
@@ -295,14 +295,14 @@ mod tests {
         let (heads, mut detector) = (ChainHeads::default(), after_long());
         heads.observe(7);
         heads.update_store(news(3, false), &mut detector);
-        assert_eq!(heads.newest(), 7, "a store that is away is not believed");
+        assert_eq!(heads.newest(), 7, "an unavailable store is ignored");
         heads.update_store(news(3, true), &mut detector);
         assert_eq!(heads.newest(), 7, "it may be a late announcement");
         let before = Instant::now();
-        assert!(!heads.was_set_back_since(before));
+        assert!(!heads.was_reset_since(before));
         heads.update_store(news(3, true), &mut after_long());
         assert_eq!(heads.newest(), 3);
-        assert!(heads.was_set_back_since(before) && !heads.was_set_back_since(Instant::now() + RESET_AFTER));
+        assert!(heads.was_reset_since(before) && !heads.was_reset_since(Instant::now() + RESET_AFTER));
     }
 
     #[test]
@@ -325,17 +325,17 @@ mod tests {
     fn a_change_of_a_head_is_told_and_a_repeated_announcement_is_not() {
         let (heads, mut detector) = (ChainHeads::default(), ResetDetector::default());
         let (mut store, node) = (heads.changes(HeadSource::Store), heads.changes(HeadSource::Node));
-        let mut is_told = |height, is_there| {
+        let mut is_notified = |height, is_there| {
             heads.update_store(news(height, is_there), &mut detector);
-            let is_told = store.has_changed().unwrap();
+            let is_notified = store.has_changed().unwrap();
             store.borrow_and_update();
-            (is_told, heads.status(HeadSource::Store))
+            (is_notified, heads.status(HeadSource::Store))
         };
         let status = |height, is_followed| HeadStatus { height, is_followed, resets: 0 };
-        assert_eq!(is_told(5, true), (true, status(5, true)));
-        assert_eq!(is_told(5, true), (false, status(5, true)));
-        assert_eq!(is_told(5, false), (true, status(5, false)), "the store is away");
-        assert_eq!(is_told(6, true), (true, status(6, true)));
+        assert_eq!(is_notified(5, true), (true, status(5, true)));
+        assert_eq!(is_notified(5, true), (false, status(5, true)));
+        assert_eq!(is_notified(5, false), (true, status(5, false)), "the store is unavailable");
+        assert_eq!(is_notified(6, true), (true, status(6, true)));
         heads.observe(7);
         assert!(store.has_changed().unwrap(), "a reply was newer");
         assert!(!node.has_changed().unwrap() && !heads.status(HeadSource::Node).is_followed);

@@ -19,14 +19,14 @@ pub(super) fn malformed(path: &[FieldDescriptor], expected: &str, text: &str) ->
     Problem::invalid(number(path), reason).with_inner(quote(text))
 }
 
-/// The refusal of a time that is hardly in nanoseconds.
+/// The error for a time that is too small to be in nanoseconds.
 pub(super) fn too_early(path: &[FieldDescriptor], text: &str) -> Problem {
     let name = name(path);
     let inner = format!("{name} {} is in the year 1970: nanoseconds are expected", quote(text));
     Problem::invalid(number(path), format!("{name} is too small for nanoseconds")).with_inner(inner)
 }
 
-/// What the field is called in an error text.
+/// The name of the field in an error text.
 fn name(path: &[FieldDescriptor]) -> String {
     let called = path.last().and_then(|field| Contract::get().rule(field).called.clone());
     called.unwrap_or_else(|| path_text(path))

@@ -32,7 +32,7 @@ pub(super) fn fill(
     let body = str::from_utf8(body).map_err(|error| malformed(error.to_string()))?;
     let malformed = |error: serde_json::Error| malformed(error.to_string());
     let mut json = serde_json::Deserializer::from_str(body);
-    let mut place = Place { path: FieldPath::new(), unknown };
+    let mut place = JsonPath { path: FieldPath::new(), unknown };
     let read = Message { descriptor: message.descriptor(), place: &mut place };
     *message = read.deserialize(&mut json).map_err(malformed)?;
     json.end().map_err(malformed)
@@ -42,13 +42,13 @@ pub(super) fn fill(
 #[derive(Deserialize)]
 struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// Where in the body the reader is, and what it found there that is unknown.
-struct Place<'a> {
+/// The reader's position in the body, and the unknown names found so far.
+struct JsonPath<'a> {
     path: FieldPath,
     unknown: &'a mut UnknownNames,
 }
 
-impl Place<'_> {
+impl JsonPath<'_> {
     fn add_unknown(&mut self, key: &str) {
         match self.path.as_slice() {
             [] => self.unknown.push(key),
@@ -60,7 +60,7 @@ impl Place<'_> {
 /// Reads an object as a message.
 struct Message<'a, 'b> {
     descriptor: MessageDescriptor,
-    place: &'a mut Place<'b>,
+    place: &'a mut JsonPath<'b>,
 }
 
 impl<'de> DeserializeSeed<'de> for Message<'_, '_> {
@@ -124,7 +124,7 @@ fn set(message: &mut DynamicMessage, field: &FieldDescriptor, value: Value) -> R
 /// Reads the value of a field; `null` counts as absent.
 struct Field<'a, 'b> {
     field: &'a FieldDescriptor,
-    place: &'a mut Place<'b>,
+    place: &'a mut JsonPath<'b>,
 }
 
 impl<'de> DeserializeSeed<'de> for Field<'_, '_> {
@@ -230,8 +230,8 @@ impl<'de> Visitor<'de> for Field<'_, '_> {
 /// Most zeros that are written out behind the digits of a number: 64 bits hold none with more.
 const MAX_ZEROS: i64 = 20;
 
-/// The plain digits of a JSON number that is whole, in whatever form it is written (`1e3`, `10.0`); `None` for a
-/// fraction, and for a number beyond 64 bits by its exponent alone.
+/// The plain digits of a whole JSON number in any notation (`1e3`, `10.0`); `None` for a fraction, and for an
+/// exponent that alone exceeds 64 bits.
 fn whole_number(json: &str) -> Option<String> {
     let (sign, number) = json.strip_prefix('-').map_or(("", json), |number| ("-", number));
     let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));

@@ -1,4 +1,4 @@
-//! The names that an operation knows, of which a refusal of an unknown name suggests one.
+//! The known names of an operation; an error for an unknown name suggests one of them.
 
 use prost_reflect::{Kind, MessageDescriptor};
 use proto_msgs::{Method, OperationInfo, Segment};

@@ -25,7 +25,7 @@ impl Handling {
 
     /// The handling, if this is the preference of that name.
     fn of_preference(preference: &[u8]) -> Option<Self> {
-        // Its parameters say nothing of it.
+        // Parameters of the preference are ignored.
         let bare = pieces(preference, b';').next()?;
         let (name, value) = match bare.iter().position(|byte| *byte == b'=') {
             Some(equals) => (&bare[..equals], &bare[equals + 1..]),
@@ -175,7 +175,7 @@ mod tests {
                 .flat_map(|_| parts.choose(&mut dice).copied().unwrap_or_default())
                 .copied()
                 .collect();
-            // A line of its own is not changed by the one before it.
+            // A header line does not change the meaning of the next one.
             let alone = handling(&[&line]);
             assert_eq!(handling(&[b"x=\"", &line]), alone, "{}", line.escape_ascii());
             if !line.windows(8).any(|part| part.eq_ignore_ascii_case(b"handling")) {

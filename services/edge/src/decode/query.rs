@@ -39,7 +39,7 @@ impl<'a> Parameters<'a> {
         pairs.map(parse).collect::<Result<_, _>>().map(Self)
     }
 
-    /// Adds the parameters that an operation without parameters does not know.
+    /// Adds the unknown parameters of an operation without parameters.
     pub(super) fn add_unknown(&self, unknown: &mut UnknownNames) {
         self.0.iter().filter(|(name, _)| name != PRETTY).for_each(|(name, _)| unknown.push(name));
     }
@@ -89,7 +89,7 @@ impl<'a> Parameters<'a> {
 ///
 /// # Errors
 /// At the first parameter that is malformed or given twice, with strict handling also at a time that is
-/// hardly in nanoseconds.
+/// too small to be in nanoseconds.
 pub(super) fn fill(
     message: &mut DynamicMessage,
     path: &[PathField],
@@ -118,7 +118,7 @@ pub(super) fn fill(
     Ok(())
 }
 
-/// Whether a text is there and empty.
+/// Whether a text is present and empty.
 fn is_empty(text: &Text<'_>) -> bool {
     text.as_ref().is_ok_and(|text| text.is_empty())
 }

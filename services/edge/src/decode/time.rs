@@ -10,8 +10,8 @@ const EXISTING: &str = "an existing time between 1970 and 2262-04-11";
 /// Year and date of RFC 3339 up to the second; `0` stands for a digit.
 const MOMENT: &[u8; 19] = b"0000-00-00T00:00:00";
 
-/// An integer below this, the beginning of 1971, is hardly in nanoseconds: seconds, milliseconds and
-/// microseconds of the years to come are all smaller.
+/// An integer below this, the beginning of 1971, is too small to be in nanoseconds: seconds, milliseconds and
+/// microseconds of today's times are all smaller.
 const FIRST_PLAUSIBLE: i64 = 365 * 24 * 3600 * 1_000_000_000;
 
 /// Parses a time as nanoseconds since the Unix epoch; on failure returns what was expected.
@@ -46,7 +46,7 @@ pub(super) fn parse(text: &str) -> Result<i64, &'static str> {
     timestamp.as_nanosecond().try_into().map_err(|_| EXISTING)
 }
 
-/// Whether a time that was given as an integer is so early that it is hardly in nanoseconds. It then is in
+/// Whether a time given as an integer is too small to be in nanoseconds: as nanoseconds it would be in
 /// the year 1970.
 pub(super) fn is_too_early(text: &str) -> bool {
     is_integer(text) && text.parse().is_ok_and(|ns: i64| ns > 0 && ns < FIRST_PLAUSIBLE)
@@ -73,7 +73,7 @@ fn split_digits(text: &str) -> Option<(&str, &str)> {
     (digits > 0).then(|| text.split_at(digits))
 }
 
-/// The offset from UTC as its sign and `hh:mm`. A `+` that nobody escaped is a space in a query string.
+/// The offset from UTC as its sign and `hh:mm`. An unescaped `+` in a query string is decoded as a space.
 fn split_offset(offset: &str) -> Result<(char, &str), &'static str> {
     if matches!(offset, "Z" | "z") {
         return Ok(('+', "00:00"));

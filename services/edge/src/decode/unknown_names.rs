@@ -1,5 +1,5 @@
-//! The names in a request that its operation does not know (J11): as the header `X-Ignored`, or as a refusal
-//! that says which name may have been meant.
+//! The names in a request that its operation does not have (J11): reported in the header `X-Ignored`, or as an
+//! error that suggests a similar name.
 
 use std::fmt::Write;
 
@@ -8,26 +8,26 @@ use mesh_problem::{MALFORMED, Problem};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 use strsim::jaro_winkler;
 
-/// Most names that are told of one request.
+/// Greatest number of names reported for one request.
 const MAX_NAMES: usize = 10;
 
-/// Longest name that is told, characters.
+/// Longest reported name, characters.
 const MAX_CHARS: usize = 64;
 
-/// A list of known names is told when it is no longer than this, characters.
+/// Longest reported list of known names, characters; a longer list is left out.
 const MAX_KNOWN_CHARS: usize = 200;
 
-/// How similar two names are at least when one may be meant by the other; 1 = the same.
+/// Least similarity of a suggested name; 1 = equal.
 const MIN_SIMILARITY: f64 = 0.8;
 
-/// What is escaped in a name: all but visible ASCII, and what has a meaning in a list of names.
+/// The escaped characters of a name: all but visible ASCII, and the separators of a list of names.
 const ESCAPED: &AsciiSet = &CONTROLS.add(b' ').add(b',').add(b'"').add(b'%').add(b'\\');
 
-/// Distinct unknown names in the order of the request, as they are told.
+/// Distinct unknown names in the order of the request, as they are reported.
 #[derive(Debug, Default)]
 pub(crate) struct UnknownNames {
     names: Vec<String>,
-    /// Whether there are more than are told.
+    /// Whether there are more names than are reported.
     is_cut: bool,
 }
 
@@ -64,7 +64,7 @@ impl UnknownNames {
         (!self.is_empty()).then(|| HeaderValue::try_from(self.names.join(", ")).ok())?
     }
 
-    /// The refusal of these names, which says for each the most similar of the known ones, or all of those.
+    /// The error for these names; it suggests the most similar known name for each, or lists all known names.
     pub(super) fn refusal(&self, reason: &str, known: &[String]) -> Problem {
         let mut inner = String::new();
         let mut others = Vec::new();

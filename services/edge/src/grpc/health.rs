@@ -1,6 +1,6 @@
-//! The standard health service: a service of the contract serves while a replica of its workload does, the
-//! empty name while the edge is connected to the bus. From the beginning of a shutdown nothing serves. A
-//! watch of another name is told that there is no such service, and stays open as the protocol demands.
+//! The standard gRPC health service. A service of the contract is SERVING while a replica of its workload is; the
+//! empty name is SERVING while the edge is connected to the bus; during a shutdown all are NOT_SERVING. A watch
+//! of another name gets SERVICE_UNKNOWN and stays open, as the protocol requires.
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -79,7 +79,7 @@ impl health_server::Health for StandardHealth {
 }
 
 impl Health {
-    /// Starts to report, until a shutdown. Returns the service that tells it, too.
+    /// Starts to report until a shutdown. Also returns the gRPC service.
     pub(super) async fn start(bus: Bus) -> (Arc<Self>, HealthServer<StandardHealth>) {
         let health = Arc::new(Self { shutdown: watch::Sender::new(Shutdown::NotRequested) });
         let reporter = HealthReporter::new();
@@ -87,7 +87,7 @@ impl Health {
             .operations()
             .iter()
             .map(|operation| (operation.service.as_str(), operation.workload.as_str()))
-            // What the edge answers by itself serves while the edge does.
+            // Services that the edge implements itself are serving while the edge is.
             .chain([("", ""), (WATCH_SERVICE, "")])
             .collect();
         for service in workloads.keys() {

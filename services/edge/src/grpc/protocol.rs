@@ -79,8 +79,8 @@ pub(crate) fn standard_service(path: &str) -> Option<&'static str> {
 /// Length of a message's prefix: a flag and the length.
 pub(super) const PREFIX_BYTES: usize = 5;
 
-/// Longest data that the HTTP/2 library copies beside what follows; more it writes by itself, and the status by
-/// a second call of the system, which wakes the client twice.
+/// Longest data that the HTTP/2 library copies together with the next frame. Longer data is written separately, and
+/// the status with a second system call, which wakes the client twice.
 const SHORT_FRAME: usize = 255;
 
 /// Longest reply that is sent in frames of [`SHORT_FRAME`] bytes.

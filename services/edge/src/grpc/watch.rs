@@ -43,7 +43,7 @@ pub(super) fn read(
     };
     let path = format!("/{}", method.trim_start_matches('/'));
     let Some(operation) = operations.get(&path).filter(|operation| operation.is_watchable()) else {
-        return malformed("method is no read, such as api.v2.Query/ListMarkets", &method);
+        return malformed("method must be a read, such as api.v2.Query/ListMarkets", &method);
     };
     let request = request.unwrap_or_default();
     let name = request.type_url.rsplit('/').next().unwrap_or_default();
@@ -110,7 +110,7 @@ impl Messages {
             () = ending => Err(Problem::unavailable("the edge is stopping")),
             emission = emission => match emission {
                 Some(emission) => Ok(emission.bytes(None)),
-                None => Err(Problem::unavailable("the store was set back to an older block")),
+                None => Err(Problem::unavailable("the store was reset to an older block")),
             },
             () = late => Err(Problem::deadline_exceeded("the time of the call is over")),
         }

@@ -79,7 +79,7 @@ pub(crate) fn check_if_match(headers: &HeaderMap, etag: Option<&str>) -> Result<
     if tags(headers, &IF_MATCH).any(is_match) {
         return Ok(());
     }
-    let reason = "`If-Match` does not name what is there";
+    let reason = "`If-Match` does not match the current tag";
     let there = etag.map(|etag| format!("the tag is {etag}")).unwrap_or_default();
     let problem = Problem::new(Code::FailedPrecondition, NOT_MAPPED, reason).with_inner(there);
     Err(HttpError { status: StatusCode::PRECONDITION_FAILED, problem, allow: None })

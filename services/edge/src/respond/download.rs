@@ -39,7 +39,7 @@ const X_TOTAL_ROWS: HeaderName = HeaderName::from_static("x-total-rows");
 /// Greatest frame towards a client (S5), so that thousands of stalled clients cost little memory.
 const FRAME_BYTES: usize = 64 << 10;
 
-/// A download that a client asks for.
+/// A requested download.
 pub(crate) struct Download<'a> {
     pub(crate) backend: &'a Backend,
     pub(crate) question: &'a Question,

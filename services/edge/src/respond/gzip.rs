@@ -1,5 +1,5 @@
 //! Gzip at the edge: of downloads whose length is not known in advance (contract J15), and of short answers for
-//! clients that take no plain form.
+//! clients that do not accept an unencoded one.
 
 use std::io::{self, Write};
 

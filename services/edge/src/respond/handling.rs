@@ -9,7 +9,7 @@ use crate::decode::preferences::{Handling, PREFER};
 const X_IGNORED: HeaderName = HeaderName::from_static("x-ignored");
 const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 
-/// How a request is handled, as far as that is known.
+/// How a request is handled, as far as it has been decoded.
 #[derive(Debug, Default)]
 pub(crate) struct HandlingNote {
     handling: Handling,

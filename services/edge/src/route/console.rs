@@ -1,5 +1,5 @@
 //! `/`: the console. Its script and style are built from `console/` and committed. They are served under
-//! names with a digest of their content, so that browsers cache them for ever.
+//! names with a digest of their content, so that browsers can cache them without a time limit.
 
 use std::{borrow::Cow, io};
 

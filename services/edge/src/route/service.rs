@@ -60,7 +60,7 @@ pub(crate) struct HttpService<S> {
     config: Arc<Config>,
 }
 
-/// What the fast path comes to.
+/// The result of the fast path.
 pub(crate) enum FastPath {
     /// The answer.
     Hit(Response),
@@ -83,7 +83,7 @@ impl<S: WarpService> HttpService<S> {
     /// Answers a GET whose exact target and encoding are cached and fresh. Needs neither route nor decoding.
     pub(crate) fn try_cached(&self, request: &Request<Incoming>, client: &ClientContext) -> FastPath {
         let (headers, uri) = (request.headers(), request.uri());
-        // A client with a preference wants its target to be decoded, maybe more strictly than before (J11).
+        // A preference may require that the target is decoded again, more strictly (J11).
         if !matches!(*request.method(), Method::GET | Method::HEAD) || headers.contains_key(PREFER) {
             return FastPath::Miss(None);
         }
@@ -95,7 +95,7 @@ impl<S: WarpService> HttpService<S> {
             return FastPath::Miss(None);
         };
         let has_body = headers.contains_key(CONTENT_LENGTH) || headers.contains_key(TRANSFER_ENCODING);
-        // A client that sends a trace context wants its request traced.
+        // A request with a trace context is traced.
         let is_traced = span::is_enabled() && headers.contains_key(TRACEPARENT);
         let has_rare_header = is_traced || headers.contains_key(IF_MATCH) || wants_events(headers);
         let is_slow = has_body || has_rare_header || request.method() != Method::GET || client.is_over_rate();

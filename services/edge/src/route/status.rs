@@ -1,6 +1,6 @@
-//! `/console/now`: the status of the mesh for the console: the heights of store and node by their
-//! announcements, and the replicas by the bus' statistics. A service that is only slow to answer is shown as
-//! it was heard last, not as missing. It shows no host or address.
+//! `/console/now`: the status of the mesh for the console. The heights of store and node come from their
+//! announcements, the replicas from the bus' statistics. A service that is slow to reply is shown with its last
+//! reply, not as missing. Hosts and addresses are not shown.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

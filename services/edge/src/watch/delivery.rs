@@ -1,5 +1,5 @@
-//! Wakes the watchers of what has changed, a few at a time. Between two handfuls everything else on the edge's
-//! thread has its turn, so that a plain read does not stand behind ten thousand events over HTTP/2.
+//! Wakes the watchers of changed live queries in batches. Other tasks of the edge's thread run between two
+//! batches, so that a plain read does not wait behind ten thousand events over HTTP/2.
 
 use std::sync::{
     Arc,
@@ -13,31 +13,31 @@ use tokio::{
 
 use crate::watch::live_query::LiveQuery;
 
-/// Watchers that are woken at once.
+/// Watchers woken in one batch.
 const HANDFUL: usize = 8;
 
-/// Delivers the changes of all live queries, one after the other.
+/// Delivers the changes of all live queries in sequence.
 pub(super) struct Delivery {
-    /// Each live query is in it once at most.
+    /// Contains each live query at most once.
     changed: UnboundedSender<Arc<LiveQuery>>,
 }
 
-/// Whether a live query waits for its delivery.
+/// Whether a live query is queued for delivery.
 #[derive(Debug, Default)]
 pub(super) struct Pending(AtomicBool);
 
 impl Delivery {
-    /// Starts to deliver, until this is dropped.
+    /// Starts the delivery task, which runs until this is dropped.
     pub(super) fn start() -> Self {
         let (changed, queue) = unbounded_channel();
         tokio::spawn(deliver(queue));
         Self { changed }
     }
 
-    /// Wakes the watchers of a live query soon.
+    /// Queues a live query to wake its watchers.
     pub(super) fn push(&self, query: &Arc<LiveQuery>) {
         if !query.pending().0.swap(true, Ordering::AcqRel) {
-            // It ends with the edge alone.
+            // The receiver lives as long as the edge.
             let _ = self.changed.send(Arc::clone(query));
         }
     }
@@ -45,7 +45,7 @@ impl Delivery {
 
 async fn deliver(mut changed: UnboundedReceiver<Arc<LiveQuery>>) {
     while let Some(query) = changed.recv().await {
-        // What changes from here on is delivered once more.
+        // A change from here on is queued again.
         query.pending().0.store(false, Ordering::Release);
         for handful in query.wakers().chunks(HANDFUL) {
             handful.iter().for_each(|waker| waker.wake());

@@ -1,4 +1,4 @@
-//! An event of a watch: a state of an answer, in the bytes that all watchers of its question are sent.
+//! An event of a watch: a state of an answer, encoded once for all watchers of its question.
 
 use std::{
     hash::{DefaultHasher, Hasher},
@@ -17,12 +17,12 @@ use crate::{
     respond::{answer::Answer, rpc_status},
 };
 
-/// What an event says.
+/// The kind of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum EventKind {
     /// The answer.
     Answer,
-    /// Why there is none at present (W5).
+    /// Why the read fails at present (W5).
     Problem,
 }
 
@@ -31,32 +31,32 @@ pub(crate) enum EventKind {
 pub(crate) struct Event {
     kind: EventKind,
     is_text: bool,
-    /// Height of the head when it was read; of a problem, that of the last answer.
+    /// Height of the head at the read; for a problem, height of the last answer.
     pub(crate) height: u64,
-    /// Time of that block, nanoseconds since the Unix epoch; 0 if the answer does not tell, and of a problem.
+    /// Time of that block, nanoseconds since the Unix epoch; 0 for a problem or an answer without a time.
     pub(crate) time_ns: i64,
-    /// When it was asked for.
+    /// When the request was sent.
     pub(crate) asked_at: Instant,
     /// Equal for equal bodies.
     pub(crate) digest: u64,
-    /// Its bytes for a watcher who is told its own height: lines of text, or an encoded `WatchReply`.
+    /// The encoded event for its own height: lines of text, or an encoded `WatchReply`.
     whole: Bytes,
-    /// Where the part begins that is the same for every height and name.
+    /// Offset of the part that is the same for every height and name.
     data_at: usize,
 }
 
-/// An event as one watcher gets it.
+/// An event for one watcher.
 #[derive(Debug)]
 pub(crate) struct Emission {
     pub(crate) event: Arc<Event>,
-    /// Height that the watcher is told: at least the event's, whose answer was still the same there.
+    /// Height sent to the watcher: at least the event's; the answer was unchanged up to it.
     pub(crate) height: u64,
-    /// Time of that block, as of an event.
+    /// Time of that block, as in an event.
     pub(crate) time_ns: i64,
 }
 
 impl Emission {
-    /// Its bytes, in one or two pieces. `index`: of the read on a stream with several (W10).
+    /// The encoded event, in one or two pieces. `index`: of the read on a stream with several (W10).
     pub(crate) fn bytes(&self, index: Option<usize>) -> Vec<Bytes> {
         let Self { event, height, time_ns } = self;
         if *height == event.height && index.is_none() {
@@ -67,7 +67,7 @@ impl Emission {
 }
 
 impl Event {
-    /// The event of an answer that was read at this height.
+    /// The event of an answer read at this height.
     pub(crate) fn of_answer(question: &Question, answer: &Answer, height: u64) -> Self {
         let head = (height, answer.time_ns());
         let event = Self::new(EventKind::Answer, question, head, answer.asked_at, digest(answer));
@@ -80,7 +80,7 @@ impl Event {
         event.with_data(vec![reply(&name, answer.parts.concat())])
     }
 
-    /// The event of a problem that was met at this time.
+    /// The event of a problem of a request sent at this time.
     pub(crate) fn of_problem(question: &Question, problem: &Problem, height: u64, asked_at: Instant) -> Self {
         let body = problem.to_json();
         let mut hasher = DefaultHasher::new();
@@ -112,12 +112,12 @@ impl Event {
         Self { whole: [vec![head], data].concat().concat().into(), data_at, ..self }
     }
 
-    /// Whether it says why there is no answer.
+    /// Whether the event is a problem.
     pub(crate) fn is_problem(&self) -> bool {
         self.kind == EventKind::Problem
     }
 
-    /// The part before the data, for a watcher who is told this block.
+    /// The part before the data, for this block.
     fn head(&self, height: u64, time_ns: i64, index: Option<usize>) -> Bytes {
         if !self.is_text {
             // Fields of one message may be encoded in pieces.

@@ -24,24 +24,24 @@ use crate::{
 pub(super) const MEDIA_TYPE: &str = "text/event-stream";
 const X_ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-/// The pause before a client comes back, milliseconds (W1).
+/// Delay before a client reconnects, milliseconds (W1).
 const RETRY: &str = "retry: 1000\n";
 
-/// Ends a stream whose store was set back: the client forgets the height that it has, which the store may not
-/// reach for long, and comes back without one.
+/// Ends a stream whose store was reset: the client drops its last event id, a height that the store may not reach
+/// for long, and reconnects without one.
 const NO_ID: &[u8] = b"id:\n\n";
 
-/// Silence before a sign of life (W4), longer than the time between two looks: it says that nothing has changed.
+/// Idle time before a heartbeat (W4). It means "unchanged", so it is longer than the time between two looks.
 const SIGN_INTERVAL: Duration = Duration::from_secs(12);
 
-/// Whether the body of an answer with these headers is a stream of events.
+/// Whether a response with these headers has an event stream as its body.
 pub(crate) fn is_in(headers: &HeaderMap) -> bool {
     headers.get(CONTENT_TYPE).is_some_and(|media_type| media_type == MEDIA_TYPE)
 }
 
-/// A stream of events to one client.
+/// The event stream of one client.
 pub(crate) struct EventStream {
-    /// One, or those of `GET /watch`.
+    /// One watcher, or those of `GET /watch`.
     watchers: Vec<Watcher>,
     /// Whether events are named by the index of their read.
     is_indexed: bool,
@@ -49,15 +49,15 @@ pub(crate) struct EventStream {
     ending: BoxFuture<'static, ()>,
     has_begun: bool,
     is_over: bool,
-    /// Index of the watcher that is asked first: the one after the last that had an event, so that each has its turn
-    /// with a client that takes few of them.
+    /// Index of the watcher that is polled first: the one after the last event's, so that a slow client gets the
+    /// events of all watchers in turn.
     turn: usize,
-    /// When the client was last sent something.
+    /// When bytes were last sent to the client.
     sent_at: Instant,
     _open: OpenStream,
 }
 
-/// What a stream does next.
+/// The next step of a stream.
 enum Step {
     Event(Option<(usize, Emission)>),
     NothingNew,
@@ -65,7 +65,7 @@ enum Step {
 }
 
 impl EventStream {
-    /// A stream with the events of these watchers, of which there is at least one.
+    /// A stream with the events of these watchers, at least one.
     pub(crate) fn new(watchers: Vec<Watcher>, is_indexed: bool, open: OpenStream) -> Self {
         Self {
             watchers,
@@ -82,8 +82,7 @@ impl EventStream {
 
     /// The response with these events.
     pub(crate) fn into_response(self) -> Response {
-        // The connection has no other use after it: a client that comes back must find another edge when
-        // this one stops.
+        // The connection is not reused: a client that reconnects while this edge stops must reach another one.
         let closes = !self.connection.is_http2();
         let frames = stream::unfold(self, |mut events| async move {
             let frames = events.next().await?;
@@ -108,7 +107,7 @@ impl EventStream {
         }
         let first = !std::mem::replace(&mut self.has_begun, true);
         let step = match first {
-            // The first bytes leave at once (W11).
+            // The first bytes are sent at once (W11).
             true => {
                 let step = select_watcher(&mut self.watchers, self.turn).now_or_never();
                 step.map_or(Step::NothingNew, Step::Event)
@@ -137,8 +136,8 @@ impl EventStream {
         Some(frames)
     }
 
-    /// Waits for what comes next. An event is taken only once the connection takes bytes: until then a newer
-    /// one may take its place (W3).
+    /// Waits for the next step. An event is taken only once the connection is writable; until then a newer one
+    /// may replace it (W3).
     async fn step(&mut self) -> Step {
         let Self { watchers, connection, ending, turn, sent_at, .. } = self;
         let emission = async {
@@ -154,7 +153,7 @@ impl EventStream {
     }
 }
 
-/// The next event of any of these watchers, asked from this index on, with its index; `None` when one of them ends.
+/// The next event of any of these watchers, polled from index `turn` on, with its index; `None` when one ends.
 async fn select_watcher(watchers: &mut [Watcher], turn: usize) -> Option<(usize, Emission)> {
     if let [only] = watchers {
         return Some((0, only.next().await?));

@@ -1,4 +1,4 @@
-//! Requests to watch over HTTP: of one read by its own path (W1), of several by `GET /watch` (W10).
+//! Watch requests over HTTP: one read by its own path (W1), several reads by `GET /watch` (W10).
 
 use std::sync::Arc;
 
@@ -30,20 +30,20 @@ const MAX_READS: usize = 16;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-/// Whether the client wants events: it accepts them, and does not accept JSON beside them as clients do that
-/// list all they could read.
+/// Whether the client requests events: it accepts `text/event-stream` and not also JSON. Clients that accept both
+/// list every format they can read.
 pub(crate) fn wants_events(headers: &HeaderMap) -> bool {
     accepts_type(headers, MEDIA_TYPE) && !accepts_type(headers, "application/json")
 }
 
-/// The height that a client has, which comes back (W6). What is no height counts as none.
+/// The height in `Last-Event-ID` of a reconnecting client (W6). A value that is not a height is ignored.
 pub(crate) fn last_id(headers: &HeaderMap) -> Option<u64> {
     let text = headers.get(LAST_EVENT_ID)?.to_str().ok()?.trim();
     let is_plain = text.bytes().all(|digit| digit.is_ascii_digit());
     text.parse().ok().filter(|_| is_plain)
 }
 
-/// A read that is to be watched.
+/// A read to watch.
 #[derive(Debug, Clone)]
 pub(crate) struct WatchedRead {
     pub(crate) question: Arc<Question>,
@@ -60,7 +60,7 @@ impl WatchedRead {
 
 /// The reads of a request.
 pub(crate) struct WatchRequest {
-    /// At least one, or the first failure.
+    /// At least one read, or the first failure.
     reads: Result<Vec<WatchedRead>, Problem>,
     /// Whether events are named by the index of their read.
     is_indexed: bool,
@@ -100,10 +100,10 @@ impl WatchRequest {
         Self { reads: decoded.map(|()| reads), is_indexed: true, ignored }
     }
 
-    /// Answers with the events.
+    /// Responds with the event stream.
     ///
     /// # Errors
-    /// What a plain read of them would be refused for, and when there are too many watches.
+    /// The errors of a plain read, and a full watch limit.
     pub(crate) async fn answer(
         self,
         watches: &Arc<Watches>,
@@ -113,7 +113,7 @@ impl WatchRequest {
     ) -> Result<Response, Problem> {
         let reads = self.reads?;
         let permit = watches.permit(client.address)?;
-        // Of several reads each has its own height (W10).
+        // Several reads have different heights, so `Last-Event-ID` does not apply (W10).
         let last_id = last_id(headers).filter(|_| !self.is_indexed);
         let watching = reads.iter().enumerate().map(|(index, read)| async move {
             let watcher = watches.watch(&read.question, read.source, last_id, context).await;
@@ -154,7 +154,7 @@ fn decode_read(
     (read, ignored)
 }
 
-/// A problem that says which read of a request it is of.
+/// Adds the index of the read to a problem.
 fn in_read(index: usize, mut problem: Problem) -> Problem {
     for detail in &mut problem.details {
         let separator = if detail.inner.is_empty() { "" } else { ": " };

@@ -1,5 +1,5 @@
-//! The actor of one distinct question that is watched: looks at the answer, and publishes it when it has
-//! changed (W1, W5, W7). It lives as long as it has a watcher.
+//! The actor of one watched question: repeats the read and publishes a changed answer (W1, W5, W7). It lives as
+//! long as it has a watcher.
 
 use std::{collections::HashMap, future::poll_fn, sync::Arc, task::Poll, time::Duration};
 
@@ -28,15 +28,15 @@ use crate::{
     },
 };
 
-/// How often a live query checks that blocks are still announced, and that somebody watches.
+/// How often a live query checks that blocks are still announced, and that it has a watcher.
 const CHECK_INTERVAL: Duration = Duration::from_secs(3);
 
-/// A question that is watched, as its watchers see it.
+/// A watched question; shared by its watchers.
 pub(crate) struct LiveQuery {
     question: Arc<Question>,
     source: HeadSource,
     latest: Mutex<Latest>,
-    /// Notified after each look, also when nothing has changed.
+    /// Notified after each look, even without a change.
     looked: Notify,
     watchers: Mutex<Watchers>,
     pending: Pending,
@@ -51,7 +51,7 @@ struct Watchers {
     count: u64,
 }
 
-/// A watcher's place at its question, until it is dropped: wakes the watcher when the state has changed.
+/// A watcher's subscription, until it is dropped: wakes the watcher when the state has changed.
 pub(super) struct Subscription {
     query: Arc<LiveQuery>,
     number: u64,
@@ -64,10 +64,10 @@ impl Subscription {
         &self.query
     }
 
-    /// Resolves once there is another state than the one with this number.
+    /// Resolves once the state has another number than this one.
     pub(super) async fn changed(&self, number: u64) {
         poll_fn(|context| {
-            // Before the look at the state, so that no change is missed.
+            // Registered before the state is read, so that no change is missed.
             self.waker.register(context.waker());
             if self.query.latest.lock().number() == number { Poll::Pending } else { Poll::Ready(()) }
         })
@@ -82,8 +82,7 @@ impl Drop for Subscription {
 }
 
 impl LiveQuery {
-    /// Begins to follow a question, from an answer that was read at this height, of a head that had been set back
-    /// so often.
+    /// Starts a live query from an answer read at this height after this number of head resets.
     pub(super) fn start(
         watches: &Arc<Watches>,
         question: &Arc<Question>,
@@ -110,7 +109,7 @@ impl LiveQuery {
         &self.question
     }
 
-    /// A place for a watcher.
+    /// Subscribes a watcher.
     pub(super) fn subscribe(self: &Arc<Self>) -> Subscription {
         let (mut watchers, waker) = (self.watchers.lock(), Arc::new(AtomicWaker::new()));
         watchers.count += 1;
@@ -119,7 +118,7 @@ impl LiveQuery {
         Subscription { query: Arc::clone(self), number, waker }
     }
 
-    /// Whether anybody watches.
+    /// Whether there is a watcher.
     pub(super) fn is_watched(&self) -> bool {
         !self.watchers.lock().wakers.is_empty()
     }
@@ -129,7 +128,7 @@ impl LiveQuery {
         self.watchers.lock().wakers.values().cloned().collect()
     }
 
-    /// Whether its watchers are about to be woken.
+    /// Whether the query is queued for delivery.
     pub(super) fn pending(&self) -> &Pending {
         &self.pending
     }
@@ -144,25 +143,24 @@ impl LiveQuery {
         self.looked.notified()
     }
 
-    /// The head that the answer changes with.
+    /// The status of the head that the answer depends on.
     pub(super) fn head(&self) -> HeadStatus {
         self.watches.head(self.source)
     }
 
-    /// Counts an event that is sent, and those that it took the place of.
+    /// Counts a sent event and the older ones that it replaced.
     pub(super) fn count_event(&self, skipped: u64) {
         self.watches.count_event(skipped);
     }
 
-    /// Publishes an answer that was read at this height, if it has changed or is the first one since the head was
-    /// set back.
+    /// Publishes an answer read at this height, if it has changed or is the first one since the head was reset.
     fn publish(self: &Arc<Self>, answer: &Answer, height: u64, resets: u64) {
         let now = Instant::now();
         let is_new = self.latest.lock().publish(&self.question, answer, height, resets, now);
         self.tell(is_new);
     }
 
-    /// Publishes that there is no answer at present.
+    /// Publishes that the read fails at present.
     fn publish_problem(self: &Arc<Self>, problem: &Problem, asked_at: Instant) {
         let is_new = self.latest.lock().publish_problem(&self.question, problem, asked_at);
         self.tell(is_new);
@@ -176,7 +174,7 @@ impl LiveQuery {
     }
 }
 
-/// The actor that looks.
+/// The actor that repeats the read.
 struct Looker {
     query: Arc<LiveQuery>,
     schedule: Schedule,
@@ -192,7 +190,7 @@ impl LookResult {
 /// The head has changed.
 struct HeadChanged;
 
-/// Each change of a head.
+/// The changes of a head as a stream.
 fn head_changes(changes: watch::Receiver<()>) -> impl Stream<Item = HeadChanged> {
     stream::unfold(changes, |mut changes| async move {
         changes.changed().await.ok()?;
@@ -216,7 +214,7 @@ impl StreamHandler<HeadChanged> for Looker {
 }
 
 impl Looker {
-    /// Looks if it is time, or waits until it is.
+    /// Starts a look if one is due, else waits until it is.
     fn look_or_wait(&mut self, context: &mut Context<Self>) {
         if let Some(timer) = self.timer.take() {
             context.cancel_future(timer);
@@ -249,7 +247,7 @@ impl Looker {
                 self.query.publish(&answer, height, head.resets);
             }
             Err(problem) => {
-                // A single failure may be a replica that has just left; another kind of refusal is an answer.
+                // A single failure may be a replica that has just stopped. A permanent rejection is an answer.
                 let is_answer = !problem.code.is_passing();
                 let result = if is_answer { LookResult::Unknown } else { LookResult::Failed };
                 if self.schedule.end(result) || is_answer {

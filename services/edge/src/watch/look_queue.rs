@@ -1,5 +1,4 @@
-//! Spreads the looks at a workload that a block asks for, a few at a time. All at once would stand in front of
-//! plain reads, and ten thousand watchers are sent their events in a tenth of a second at best.
+//! Limits concurrent looks per workload after a block, so that they do not delay plain reads.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering},
@@ -11,23 +10,23 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-/// Looks at the same time.
+/// Greatest number of concurrent looks.
 const MAX_LOOKS: usize = 8;
 
-/// Looks between two pauses. One by one each would wake all services anew, which costs half as much again.
+/// Looks between two pauses. Single looks would wake all services for each, at 1.5 times the cost.
 const GROUP: usize = 4;
 
 /// Least time between the beginnings of two groups.
 const PAUSE: Duration = Duration::from_millis(3);
 
-/// While more looks wait there is no pause, so that thousands do not take longer than a block.
+/// While more looks wait, there is no pause, so that thousands of looks finish within a block.
 const MAX_SPREAD: usize = 100;
 
-/// The looks that wait for their turn.
+/// The queue of waiting looks.
 #[derive(Debug)]
 pub(super) struct LookQueue {
     places: Semaphore,
-    /// Held by the one whose turn it is.
+    /// Locked by the look that starts next.
     turn: Mutex<Turn>,
     waiting: AtomicUsize,
 }
@@ -36,7 +35,7 @@ pub(super) struct LookQueue {
 struct Turn {
     /// When the next group may begin.
     next_at: Instant,
-    /// Looks left of this group.
+    /// Remaining looks of this group.
     left: usize,
 }
 
@@ -48,7 +47,7 @@ impl Default for LookQueue {
 }
 
 impl LookQueue {
-    /// Waits for a look's turn; the look is over when what is returned is dropped.
+    /// Waits until a look may start; dropping the returned permit ends the look.
     pub(super) async fn place(&self) -> Option<SemaphorePermit<'_>> {
         let waits = Waits::count(&self.waiting);
         let mut turn = self.turn.lock().await;
@@ -58,14 +57,14 @@ impl LookQueue {
             }
             *turn = Turn { next_at: Instant::now() + PAUSE, left: GROUP };
         }
-        // It is never closed.
+        // The semaphore is never closed.
         let place = self.places.acquire().await.ok();
         turn.left -= 1;
         place
     }
 }
 
-/// Counts a look that waits.
+/// Counts a waiting look.
 struct Waits<'a>(&'a AtomicUsize);
 
 impl<'a> Waits<'a> {
@@ -74,7 +73,7 @@ impl<'a> Waits<'a> {
         Self(waiting)
     }
 
-    /// How many wait, this one included.
+    /// Number of waiting looks, including this one.
     fn number(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }

@@ -1,11 +1,10 @@
-//! Watching (contract section 10): a read that is answered again each time its answer changes.
+//! Watching (contract section 10): a watch is a read that is repeated when its head changes.
 //!
-//! A [`live_query`] is the actor of one distinct question. It looks at the answer when the head moves, by the
-//! way of a plain read, and publishes what has changed as an [`event`], made once for all its watchers. A
-//! [`watcher`] is one of those; it has at most one event waiting, the newest. An [`event_stream`] is the body
-//! of an answer with one or several of them. When a question is looked at is decided by [`schedule`], and
-//! what a watcher is sent by [`state`], both without I/O. [`look_queue`] spreads the looks at a block, and
-//! [`delivery`] wakes the watchers.
+//! A [`live_query`] is the actor of one distinct read (question). A look is one repetition of the read, through
+//! the path of a plain read. A changed answer is published as an [`event`], encoded once for all watchers. A
+//! [`watcher`] has at most one pending event, the newest. An [`event_stream`] is the response body with the
+//! events of one or more watchers. [`schedule`] decides when to read again and [`state`] what a watcher is
+//! sent, both without I/O. [`look_queue`] limits concurrent looks, and [`delivery`] wakes the watchers.
 
 mod delivery;
 pub(crate) mod event;

@@ -1,4 +1,4 @@
-//! The live queries of one edge by their questions, the limits on watches, and their end at a shutdown.
+//! The live queries of one edge, the limits on watches, and the end of watches at a shutdown.
 
 use std::{
     collections::HashMap,
@@ -34,7 +34,7 @@ use crate::{
     wire::connection::ConnectionState,
 };
 
-/// Longest time over which a shutdown spreads the ends of watches; at most a third of the grace.
+/// Longest time over which a shutdown spreads the ends of watches; at most a third of the grace period.
 const DRAIN_SPREAD: Duration = Duration::from_secs(3);
 
 /// The watches of one edge.
@@ -43,7 +43,8 @@ pub(crate) struct Watches {
     heads: Arc<ChainHeads>,
     queries: Mutex<HashMap<Arc<Question>, Arc<LiveQuery>>>,
     limit: AddressLimit,
-    /// By operation; those of a workload share one, so that a workload that hangs holds up no other's looks.
+    /// By operation. The operations of a workload share a queue, so that a hanging workload delays only its own
+    /// looks.
     looks: HashMap<&'static str, Arc<LookQueue>>,
     delivery: Delivery,
     answer_time: Duration,
@@ -55,7 +56,7 @@ pub(crate) struct Watches {
 }
 
 impl Watches {
-    /// Watches of what these services answer.
+    /// The watches of an edge without any live query.
     pub(crate) fn new(
         backend: Arc<Backend>,
         heads: Arc<ChainHeads>,
@@ -76,17 +77,17 @@ impl Watches {
         })
     }
 
-    /// A permit for one more stream of events.
+    /// A permit for one more event stream.
     ///
     /// # Errors
-    /// When the edge, or the address, has as many as allowed.
+    /// When the edge or the client address has reached its limit.
     pub(crate) fn permit(&self, address: Address) -> Result<AddressPermit, Problem> {
         self.limit.try_acquire(address).inspect_err(|_| {
             self.metrics.limited(LimitKind::Watches).inc();
         })
     }
 
-    /// A watcher of a question, which begins with the answer of a plain read.
+    /// A watcher of a question, starting with the answer of a plain read.
     ///
     /// # Errors
     /// As [`Backend::read`].
@@ -100,7 +101,7 @@ impl Watches {
         let mut before = self.heads.status(source);
         let mut answer = self.backend.read(question, context).await?;
         if last_id > Some(self.heads.status(source).height) && last_id > answer.height() {
-            // Either of a network that was reset, or of a block that was announced to another edge alone so far.
+            // Either from before a reset of the network, or of a block that this edge has not yet been sent.
             before = self.heads.status(source);
             answer = self.backend.read_uncached(question, context).await?;
         }
@@ -119,7 +120,7 @@ impl Watches {
         Ok(Watcher::new(&query, &answer, (height, before.resets), last_id))
     }
 
-    /// Removes a query that nobody watches. Returns whether it was removed.
+    /// Removes a query without watchers. Returns whether it was removed.
     pub(super) fn remove_unwatched(&self, query: &LiveQuery) -> bool {
         let mut queries = self.queries.lock();
         let is_removed = !query.is_watched() && queries.remove(query.question()).is_some();
@@ -163,15 +164,15 @@ impl Watches {
         self.metrics.watch_events_skipped.inc_by(skipped);
     }
 
-    /// Ends all watches, and those that still come, one after the other within a part of the grace, so that
-    /// their clients do not come back elsewhere all at once (W8).
+    /// Ends all open and new watches, spread over a part of the grace period, so that their clients do not all
+    /// reconnect to other edges at once (W8).
     pub(crate) fn drain(&self, grace: Duration) {
         self.drain.send_replace(Some(Instant::now() + DRAIN_SPREAD.min(grace / 3)));
     }
 
     /// Resolves when the next stream has to end.
     fn ending(&self) -> impl Future<Output = ()> + Send + 'static + use<> {
-        // Multiples of the golden ratio fill an interval evenly, however many there are.
+        // Multiples of the golden ratio fill an interval evenly for any number of streams.
         let number = self.streams.fetch_add(1, Ordering::Relaxed);
         let place = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
         let mut drain = self.drain.subscribe();

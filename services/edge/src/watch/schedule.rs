@@ -1,4 +1,4 @@
-//! When a live query looks at its answer (W1): for each new head, about once a second at most. No I/O and no
+//! Schedules the looks of a live query (W1): one for each new head, at most about one a second. No I/O and no
 //! clock.
 
 use std::time::Duration;
@@ -10,46 +10,46 @@ use crate::ask::heads::HeadStatus;
 /// Least time between two looks.
 pub(crate) const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Least time between two looks if a single block has come since: networks have a block a second, though not to
-/// the millisecond. A look that is late for its block, by load or because of when the watch began, is thus
-/// followed by looks that are less and less so.
+/// Least time between two looks if exactly one block has come since. Blocks come about once a second, not to the
+/// millisecond: a look that is late for its block, because of load or of the start of the watch, is followed by
+/// looks that catch up.
 pub(crate) const BLOCK_INTERVAL: Duration = Duration::from_millis(900);
 
-/// Longest time between two looks. Rows that are written late change an answer without a new head, and what
-/// tells that nothing has changed (W4) should have looked.
+/// Longest time between two looks. Late rows change an answer without a new head, and a heartbeat (W4), which
+/// means "unchanged", needs a recent look.
 pub(crate) const QUIET_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The looks of one live query.
 #[derive(Debug)]
 pub(crate) struct Schedule {
-    /// When the last look began, or a client asked for what the schedule begins with.
+    /// When the last look started; at first, when the client's first read started.
     looked_at: Instant,
-    /// The head's height then, and how often it had been set back.
+    /// Height and number of resets of the head at that time.
     height: u64,
     resets: u64,
-    /// Whether there was no look yet.
+    /// Whether there has been no look yet.
     is_new: bool,
     is_looking: bool,
     /// Whether the last look failed.
     has_failed: bool,
-    /// Whether the answer may have been read before the head's block: it does not say its height.
+    /// Whether the answer may have been read before the head's block, because it has no height.
     is_provisional: bool,
 }
 
-/// What came of a look.
+/// The result of a look.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LookResult {
-    /// The answer says at which height it was read, which is that of the head.
+    /// The answer contains its height, which is that of the head.
     AtHeight,
-    /// The answer, or a refusal in its place, does not say so.
+    /// The answer, or the rejection, has no height.
     Unknown,
-    /// There is no answer at present.
+    /// The read failed temporarily.
     Failed,
 }
 
 impl Schedule {
-    /// A schedule that begins with what a client read, asked for then, at this height of the head: the next
-    /// block is looked at as soon as it comes.
+    /// A schedule that starts with a client's read, requested at `asked_at` with this height of the head. The next
+    /// block triggers a look immediately.
     pub(crate) fn new(asked_at: Instant, (height, resets): (u64, u64), result: LookResult) -> Self {
         Self {
             looked_at: asked_at,
@@ -62,7 +62,7 @@ impl Schedule {
         }
     }
 
-    /// When to look next, if the head stays as it is; `None` during a look.
+    /// Time of the next look if the head does not change; `None` during a look.
     pub(crate) fn due(&self, head: HeadStatus) -> Option<Instant> {
         if self.is_looking {
             return None;
@@ -81,14 +81,14 @@ impl Schedule {
         Some(self.looked_at + wait)
     }
 
-    /// Begins a look.
+    /// Starts a look.
     pub(crate) fn begin(&mut self, now: Instant, head: HeadStatus) {
         self.is_provisional = head.height != self.height;
         (self.looked_at, self.is_new, self.is_looking) = (now, false, true);
         (self.height, self.resets) = (head.height, head.resets);
     }
 
-    /// Ends a look. Returns whether it is the second one in a row that failed.
+    /// Ends a look. Returns whether it is the second consecutive failure.
     pub(crate) fn end(&mut self, result: LookResult) -> bool {
         let has_failed_before = self.has_failed;
         self.is_looking = false;
@@ -102,8 +102,8 @@ impl Schedule {
 mod tests {
     use super::*;
 
-    /// Delays from each head to its look, in milliseconds, with heads that come this long after each other. The
-    /// look at the first one comes `late_ms` after it could.
+    /// Delays from each head to its look, in milliseconds, with these intervals between heads. The first look is
+    /// `late_ms` late.
     fn delays(mut schedule: Schedule, late_ms: u64, head_ms: impl IntoIterator<Item = u64>) -> Vec<u64> {
         let (mut now, mut late) = (schedule.looked_at, Duration::from_millis(late_ms));
         let (mut head, mut delays) =
@@ -133,7 +133,7 @@ mod tests {
         assert!(delays(opened(), 0, uneven).iter().all(|delay| *delay == 0));
     }
 
-    /// Such as one that waited, and one before the first block was announced.
+    /// Such as a look that waited, or one before the first announced block.
     #[test]
     fn a_look_out_of_step_is_followed_by_looks_in_step() {
         let in_step = |delays: Vec<u64>| {

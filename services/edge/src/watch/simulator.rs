@@ -1,7 +1,7 @@
-//! A simulated store with blocks, late rows and outages, which may be set back to an older block, one live query,
-//! and watchers that read slowly and come back, seed after seed in simulated time. Whatever happens, heights never
-//! fall on a stream, nothing is older than what a plain read has shown, no watcher is shown a height that the
-//! store does not have, and at the end everybody has the state of the store.
+//! Simulates a store (blocks, late rows, outages, resets to an older block), one live query, and watchers that
+//! read slowly and reconnect, for many seeds in simulated time. On a stream heights never decrease, no event is
+//! older than a plain read before it, and no height is above the store's. At the end every watcher has the
+//! state of the store.
 
 use std::time::Duration;
 
@@ -25,29 +25,29 @@ use crate::{
 
 const SEEDS: u64 = 10_000;
 
-/// Simulated time with faults, and the quiet after it, milliseconds.
+/// Simulated time with faults, and without faults after it, milliseconds.
 const BUSY_MS: u64 = 30_000;
 const QUIET_MS: u64 = 25_000;
 
 /// The last block, which changes nothing.
 const LAST_BLOCK_MS: u64 = BUSY_MS + 4000;
 
-/// How long the backend shows what is cached while the store is away, milliseconds.
+/// How long the backend serves cached answers while the store is unavailable, milliseconds.
 const STALE_MS: u64 = 10_000;
 
 const WATCHERS: usize = 4;
 
-/// Shortest and longest time until the edge believes that the store was set back, milliseconds.
+/// Shortest and longest time until the edge accepts that the store was reset, milliseconds.
 const BELIEVED_MS: std::ops::Range<u64> = 2000..3000;
 
-/// What a read has seen.
+/// The state of the store that a read returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Seen {
     height: u64,
     content: u64,
 }
 
-/// A read under way: it sees the store in its middle.
+/// A read in progress: it reads the store half way through.
 #[derive(Clone)]
 struct Read {
     began_ms: u64,
@@ -58,7 +58,7 @@ struct Read {
 }
 
 impl Read {
-    /// What the backend answers: nothing below the head that was known when it was asked.
+    /// The backend's answer: none below the head that was known at the request.
     fn answered(&self) -> Option<Seen> {
         self.seen.flatten().filter(|seen| seen.height >= self.head.height)
     }
@@ -66,15 +66,15 @@ impl Read {
 
 struct Client {
     progress: Option<Progress>,
-    /// The read that a stream begins with.
+    /// The first read of a stream.
     opening: Option<Read>,
-    /// When it takes bytes again.
+    /// When it reads bytes again.
     ready_ms: u64,
-    /// What it was told last on any stream.
-    told: Option<Seen>,
-    /// The height it was told last.
+    /// The last state received on any stream.
+    received: Option<Seen>,
+    /// The last height received.
     last_id: Option<u64>,
-    /// Whether that was before the store was set back.
+    /// Whether that was before the store was reset.
     has_old_id: bool,
     comes_back_ms: u64,
 }
@@ -87,10 +87,10 @@ struct World {
     now_ms: u64,
     store: Seen,
     is_away: bool,
-    /// When the store is set back, in some runs, and when the edge believes it.
-    set_back_ms: Option<u64>,
+    /// When the store is reset, in some runs, and when the edge accepts it.
+    reset_ms: Option<u64>,
     believed_ms: Option<u64>,
-    /// The head that the edge knows, and announcements under way.
+    /// The head known to the edge, and announcements in flight.
     head: HeadStatus,
     announced: Vec<(u64, HeadStatus)>,
     next_block_ms: u64,
@@ -100,13 +100,13 @@ struct World {
     /// Shortest time between two blocks.
     block_ms: u64,
     plain: Option<Read>,
-    /// What the edge's cache has, and when it was asked for.
+    /// The content of the edge's cache, and when it was requested.
     cached: Option<(Seen, u64)>,
     look: Option<Read>,
     looked_ms: Option<u64>,
     schedule: Schedule,
     latest: Latest,
-    /// The newest that a plain read has shown.
+    /// The newest state that a plain read has returned.
     shown: Seen,
     clients: Vec<Client>,
     events: u64,
@@ -122,12 +122,12 @@ impl World {
         let template = answer_of(template, store, start);
         let latest = Latest::new(&question, &template, store.height, 0, start);
         let block_ms = if rng.random_bool(0.5) { 1000 } else { 60 };
-        let set_back_ms = rng.random_bool(0.3).then(|| rng.random_range(1..BUSY_MS));
+        let reset_ms = rng.random_bool(0.3).then(|| rng.random_range(1..BUSY_MS));
         let client = || Client {
             progress: None,
             opening: None,
             ready_ms: 0,
-            told: None,
+            received: None,
             last_id: None,
             has_old_id: false,
             comes_back_ms: 0,
@@ -138,7 +138,7 @@ impl World {
             now_ms: 0,
             store,
             is_away: false,
-            set_back_ms,
+            reset_ms,
             believed_ms: None,
             head: HeadStatus { height: 1, is_followed: true, resets: 0 },
             announced: Vec::new(),
@@ -176,7 +176,7 @@ impl World {
         Read { began_ms: self.now_ms, head: self.head, sees_ms, ends_ms, seen: None }
     }
 
-    /// A read as the backend makes it: out of the cache while that is fresh, or one that is under way already.
+    /// A read through the backend: the cached answer while it is fresh, or a read already in progress.
     fn shared_read(&mut self) -> Read {
         let (now_ms, head) = (self.now_ms, self.head);
         let is_fresh = |(seen, began_ms): &(Seen, u64)| {
@@ -191,7 +191,7 @@ impl World {
         }
     }
 
-    /// When something happens next.
+    /// Time of the next simulated action.
     fn next_ms(&self) -> u64 {
         let of_read = |read: &Option<Read>| {
             read.as_ref().map(|read| if read.seen.is_none() { read.sees_ms } else { read.ends_ms })
@@ -206,7 +206,7 @@ impl World {
         let clients = self.clients.iter().flat_map(|client| [client.ready_ms, client.comes_back_ms]);
         let all = times.into_iter().flatten().chain(self.announced.iter().map(|(at, _)| *at));
         all.chain(busy.into_iter().filter(|_| self.is_busy()))
-            .chain(self.set_back_ms)
+            .chain(self.reset_ms)
             .chain(self.believed_ms)
             .chain(openings)
             .chain(clients)
@@ -229,17 +229,17 @@ impl World {
         }
         for client in &self.clients {
             assert_eq!(
-                client.told.map(|told| told.content),
+                client.received.map(|seen| seen.content),
                 Some(self.store.content),
-                "the last state is told"
+                "the last state is received"
             );
         }
         self.events
     }
 
-    /// As a test network that begins anew: its answer is another one, at a lower height.
-    fn is_set_back_to_an_older_block(&mut self) {
-        if self.set_back_ms.take_if(|at| *at <= self.now_ms).is_some() {
+    /// Like a test network that restarts from genesis: another answer, at a lower height.
+    fn reset_to_an_older_block(&mut self) {
+        if self.reset_ms.take_if(|at| *at <= self.now_ms).is_some() {
             self.store.height = self.rng.random_range(1..=self.store.height);
             self.store.content += 1;
             self.believed_ms = Some(self.now_ms + self.rng.random_range(BELIEVED_MS));
@@ -254,14 +254,14 @@ impl World {
     }
 
     fn store_changes(&mut self) {
-        self.is_set_back_to_an_older_block();
+        self.reset_to_an_older_block();
         if self.now_ms == BUSY_MS {
             self.is_away = false;
             self.announce();
             self.clients.iter_mut().for_each(|client| client.ready_ms = client.ready_ms.min(BUSY_MS));
         }
         if self.now_ms == LAST_BLOCK_MS {
-            // A client that came back with the height of the newest block waits for one (W6).
+            // A client that resumed with the height of the newest block waits for the next one (W6).
             self.store.height += 1;
             self.announce();
         }
@@ -286,7 +286,7 @@ impl World {
         }
     }
 
-    /// Most announcements come soon; some are late, and some are lost.
+    /// Sends an announcement; some are late, and some are lost.
     fn announce(&mut self) {
         let news = HeadStatus { height: self.store.height, is_followed: !self.is_away, resets: 0 };
         if self.is_busy() && self.rng.random_bool(0.05) {
@@ -328,7 +328,7 @@ impl World {
         }
     }
 
-    /// What a client is shown.
+    /// The answer that a client receives.
     fn plain_read_ends(&mut self, read: &Read) -> Option<Seen> {
         let seen = read.answered()?;
         self.head.height = self.head.height.max(seen.height);
@@ -337,7 +337,7 @@ impl World {
         Some(seen)
     }
 
-    /// Stores what is not older than the head that is known by now, as the cache does.
+    /// Stores an answer unless it is older than the known head, like the real cache.
     fn cache(&mut self, seen: Seen, began_ms: u64) {
         let is_older =
             self.cached.is_some_and(|(other, began)| (seen.height, began_ms) < (other.height, began));
@@ -346,7 +346,8 @@ impl World {
         }
     }
 
-    /// What the backend shows of the cache while the store is away, which may be older than the last look.
+    /// The cached answer that the backend serves while the store is unavailable; it may be older than the last
+    /// look.
     fn stale(&self) -> Option<(Seen, u64)> {
         self.cached.filter(|(_, began_ms)| self.is_away && self.now_ms - began_ms < STALE_MS)
     }
@@ -365,7 +366,7 @@ impl World {
                 }
                 None => {
                     if self.schedule.end(LookResult::Failed) {
-                        let problem = Problem::unavailable("the store is away");
+                        let problem = Problem::unavailable("the store is unavailable");
                         let asked_at = self.at(read.began_ms);
                         self.latest.publish_problem(&self.question, &problem, asked_at);
                     }
@@ -394,25 +395,28 @@ impl World {
             let shown = progress.height(latest, head);
             assert!(shown <= head.height, "a sign of life shows {shown} and the head is {head:?}");
             if matches!(next, Next::End) {
-                assert!(head.resets > 0, "the store was never set back");
+                assert!(head.resets > 0, "the store was never reset");
                 return self.stream_ends(index);
             }
             let Next::Send(emission, _) = next else { return };
             if !emission.event.is_problem() {
                 let seen = seen_in(&emission.bytes(None).concat());
                 assert!(Some(emission.height) >= client.last_id, "heights never fall");
-                assert!(Some(seen.content) >= client.told.map(|told| told.content), "a state is never older");
-                // What was held back is sent at the next look, even if blocks come faster than looks.
+                assert!(
+                    Some(seen.content) >= client.received.map(|seen| seen.content),
+                    "a state is never older"
+                );
+                // A delayed event is sent at the next look, even if blocks come faster than looks.
                 let is_fresh = emission.height >= self.shown.height || held_before;
                 assert!(is_fresh, "{seen:?} is sent after a plain read has shown {:?}", self.shown);
-                (client.told, client.last_id) = (Some(seen), Some(emission.height));
+                (client.received, client.last_id) = (Some(seen), Some(emission.height));
                 self.events += 1;
             }
             self.client_waits(index);
         }
     }
 
-    /// A client begins with a plain read, or comes back with its last id.
+    /// A client starts with a plain read, or reconnects with its last id.
     fn client_begins(&mut self, index: usize) {
         let Some(read) = &self.clients[index].opening else {
             self.clients[index].opening = Some(self.shared_read());
@@ -431,7 +435,7 @@ impl World {
         let is_of_before = read.head.resets != self.head.resets;
         let head = HeadStatus { resets: read.head.resets, ..self.head };
         let client = &mut self.clients[index];
-        // One of before that the store has reached again cannot be told from its own.
+        // An id from before the reset that the store has reached again is indistinguishable from a new one.
         let last_id = client.last_id.filter(|last_id| !client.has_old_id || *last_id > head.height);
         let (progress, first) =
             Progress::begin(&self.latest, &self.question, &answer, seen.height, head, last_id, now);
@@ -439,14 +443,14 @@ impl World {
         let is_above = last_id.is_some_and(|last_id| last_id > head.height);
         assert!(!is_above || first.is_some(), "an id above the head counts as none");
         if let Some(first) = first {
-            assert!(is_above || Some(first.height) > last_id, "nothing is told twice");
-            (client.told, client.last_id) = (Some(seen), Some(first.height));
+            assert!(is_above || Some(first.height) > last_id, "no state is sent twice");
+            (client.received, client.last_id) = (Some(seen), Some(first.height));
             client.has_old_id = is_of_before;
         }
         self.client_waits(index);
     }
 
-    /// A stream that ends because the store was set back takes the ids back that it gave; not every client heeds it.
+    /// A stream that ends because of a reset sends an empty id; not every client clears its last id then.
     fn stream_ends(&mut self, index: usize) {
         let keeps_id = self.rng.random_bool(0.5);
         let client = &mut self.clients[index];
@@ -454,7 +458,7 @@ impl World {
         client.last_id = client.last_id.filter(|_| keeps_id);
     }
 
-    /// After an event most clients read on; some are slow, and some lose their stream.
+    /// After an event most clients continue to read; some are slow, and some lose their stream.
     fn client_waits(&mut self, index: usize) {
         let (slow, lost) = (self.rng.random_range(1..8000), self.rng.random_range(1000..3000));
         let fate = if self.is_busy() { self.rng.random_range(0..10) } else { 0 };
@@ -467,7 +471,7 @@ impl World {
     }
 }
 
-/// An answer whose body is what was seen.
+/// An answer with this state as its body.
 fn answer_of(template: &Answer, seen: Seen, asked_at: Instant) -> Answer {
     Answer {
         head: template.head.map(|head| mesh_bus::Head { height: seen.height, ..head }),
@@ -479,7 +483,7 @@ fn answer_of(template: &Answer, seen: Seen, asked_at: Instant) -> Answer {
     }
 }
 
-/// What an event says.
+/// The state in an event.
 fn seen_in(text: &[u8]) -> Seen {
     let text = std::str::from_utf8(text).unwrap();
     let number = |name: &str| {

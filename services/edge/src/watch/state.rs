@@ -1,4 +1,4 @@
-//! What a live query knows of its answer, and what a watcher has of it. No I/O.
+//! The newest state of a live query and the progress of each watcher. No I/O.
 
 use std::sync::Arc;
 
@@ -15,19 +15,19 @@ use crate::{
 #[derive(Debug, Clone)]
 pub(crate) struct Latest {
     event: Arc<Event>,
-    /// Height at which the last look found it.
+    /// Height of the last look that read this answer.
     height: u64,
-    /// Time of that block, nanoseconds since the Unix epoch; 0 if the answer does not tell.
+    /// Time of that block, nanoseconds since the Unix epoch; 0 if the answer has no time.
     time_ns: i64,
-    /// When the last look asked for it.
+    /// When the last look sent its request.
     asked_at: Instant,
-    /// When it came.
+    /// When its reply was received.
     came_at: Instant,
     /// Number of the state, counted from 1.
     number: u64,
     /// Looks so far.
     looks: u64,
-    /// How often the head had been set back when the last look asked.
+    /// Number of head resets before the last look's request.
     resets: u64,
 }
 
@@ -44,13 +44,13 @@ impl Latest {
         self.number
     }
 
-    /// Whether it is of this head, and not of one that was replaced by a set-back.
+    /// Whether the state belongs to this head and not to one before a reset.
     pub(super) fn is_of(&self, head: HeadStatus) -> bool {
         self.resets == head.resets
     }
 
-    /// Records the answer of a look, read at this height; `resets`: how often the head had been set back when it
-    /// was asked for. Returns whether there is a new state.
+    /// Records the answer of a look, read at this height; `resets`: number of head resets before its request. Returns
+    /// whether there is a new state.
     pub(super) fn publish(
         &mut self,
         question: &Question,
@@ -61,8 +61,8 @@ impl Latest {
     ) -> bool {
         self.looks += 1;
         let is_reset = resets != self.resets;
-        // One that was asked for before the last one came, by a plain read or before the store went away, may
-        // have seen the store before it: rows that come late change an answer at the same height.
+        // A request sent before the last reply was received may have read an older state of the store, even at
+        // the same height: late rows change an answer without a new block.
         let is_older = height < self.height || height == self.height && answer.asked_at <= self.came_at;
         if is_older && !is_reset {
             return false;
@@ -74,7 +74,7 @@ impl Latest {
         is_new && self.replace(Event::of_answer(question, answer, height))
     }
 
-    /// Records that there is no answer at present. Returns whether that is new.
+    /// Records that the read fails at present. Returns whether this is a new state.
     pub(super) fn publish_problem(
         &mut self,
         question: &Question,
@@ -93,38 +93,38 @@ impl Latest {
     }
 }
 
-/// What a watcher was sent last, and what it is sent next (W1-W3, W6).
+/// The last event of a watcher, from which its next event follows (W1-W3, W6).
 #[derive(Debug)]
 pub(crate) struct Progress {
     height: u64,
-    /// At the same height, what was asked for later is newer.
+    /// Request time: at the same height the later request is newer.
     asked_at: Instant,
-    /// `None` for a client that has come back with this height and gets the next state in any case.
+    /// `None` for a client that resumed with this height: it gets the next state in any case.
     digest: Option<u64>,
-    /// Number of the state, to count those that were skipped.
+    /// Number of the state; gaps are skipped states.
     number: u64,
     resets: u64,
-    /// Number of looks when an event was held back because the head had moved.
+    /// Number of looks when an event was delayed because the head had moved.
     held_at: Option<u64>,
 }
 
-/// What a watcher is sent next.
+/// The next step for a watcher.
 #[derive(Debug)]
 pub(crate) enum Next {
-    /// An event, in the place of so many others.
+    /// Send an event, which replaces this many older ones.
     Send(Emission, u64),
-    /// Nothing: it has the newest state.
+    /// Send nothing: the client has the newest state.
     Nothing,
-    /// The head has moved; the next look is awaited.
+    /// The head has moved: wait for the next look.
     Hold,
-    /// The store was set back: heights never fall on a stream, so it ends.
+    /// The store was reset. Heights never decrease on a stream, so it ends.
     End,
 }
 
 impl Progress {
-    /// A watcher who begins with an answer that was read at this height, or has come back with the height
-    /// `last_id` and gets nothing before the head is above it. One above the head is of a network that was reset
-    /// and counts as none (W6). Returns its first event, if any.
+    /// A watcher that starts with an answer read at this height, or resumes after the height `last_id` and gets
+    /// no event until the head is above it. A `last_id` above the head is from before a reset of the network and
+    /// is ignored (W6). Returns its first event, if any.
     pub(super) fn begin(
         latest: &Latest,
         question: &Question,
@@ -134,7 +134,7 @@ impl Progress {
         last_id: Option<u64>,
         now: Instant,
     ) -> (Self, Option<Emission>) {
-        // Only what is asked for from now on is certainly newer.
+        // Only a request sent from now on is certainly newer.
         let (number, resets, asked_at) = (latest.number, head.resets, now);
         let looked = if latest.is_of(head) { latest.height } else { 0 };
         let newest = height.max(head.height).max(looked);
@@ -151,9 +151,9 @@ impl Progress {
         (progress, Some(Emission { event, height, time_ns: answer.time_ns() }))
     }
 
-    /// Whether the last look is certainly newer than what the watcher has: at a newer block, or asked for later. A
-    /// client that has come back with the height of the newest block has what that block began with, so that
-    /// only rows that came late are newer.
+    /// Whether the last look is certainly newer than the watcher's state: at a newer block, or requested later. A
+    /// client that resumes at the newest block already has the state of that block's commit; only late rows are
+    /// newer.
     fn is_passed(&self, latest: &Latest) -> bool {
         match self.digest {
             Some(_) => (latest.height, latest.asked_at) > (self.height, self.asked_at),
@@ -161,7 +161,7 @@ impl Progress {
         }
     }
 
-    /// The height at which nothing had changed for the watcher: of the last event or of the last look.
+    /// The greatest height up to which the watcher is current: of the last event or of the last look.
     pub(super) fn height(&self, latest: &Latest, head: HeadStatus) -> u64 {
         match (self.resets == head.resets, latest.is_of(head)) {
             (true, true) => self.height.max(latest.height),
@@ -170,7 +170,7 @@ impl Progress {
         }
     }
 
-    /// What the watcher is sent next, while the head is this one. An event counts as sent.
+    /// The watcher's next step at this head. A returned event counts as sent.
     pub(super) fn next(&mut self, latest: &Latest, head: HeadStatus) -> Next {
         let event = &latest.event;
         if self.resets != head.resets {
@@ -188,8 +188,8 @@ impl Progress {
         } else if !self.is_passed(latest) {
             return Next::Hold;
         }
-        // A plain read would be newer now (W2). What the next look leaves is sent in any case, so that nobody
-        // waits for ever behind fast blocks.
+        // A plain read would be newer now (W2). The state of the next look is sent in any case, so that fast
+        // blocks cannot starve a watcher.
         if !event.is_problem()
             && latest.height < head.height
             && *self.held_at.get_or_insert(latest.looks) == latest.looks
@@ -201,18 +201,18 @@ impl Progress {
         self.number = latest.number;
         let mut time_ns = 0;
         if !event.is_problem() {
-            // The last look found that it still is the answer there.
+            // The last look read the same answer at its height.
             (self.height, time_ns) = (latest.height, latest.time_ns);
         }
         self.asked_at = if event.is_problem() { event.asked_at } else { latest.asked_at };
-        // A client that has come back still gets the state of now after a problem.
+        // A resumed client still gets the current state after a problem.
         if self.digest.is_some() || !event.is_problem() {
             self.digest = Some(event.digest);
         }
         Next::Send(Emission { event: Arc::clone(event), height: self.height, time_ns }, skipped)
     }
 
-    /// Nothing to send, so that nothing is held back any more.
+    /// Nothing to send; ends a delay.
     fn nothing(&mut self) -> Next {
         self.held_at = None;
         Next::Nothing
@@ -229,7 +229,7 @@ mod tests {
     use super::*;
     use crate::ask::cache::tests::answer;
 
-    /// A question that is looked at by hand, once a second.
+    /// A live query whose looks the test triggers, once a second.
     struct Looks {
         question: Question,
         template: Answer,
@@ -247,7 +247,7 @@ mod tests {
             Self { question, template, latest, now }
         }
 
-        /// A watcher who begins with the newest state.
+        /// A watcher that starts with the newest state.
         fn watcher(&self) -> Progress {
             let Latest { event, height, .. } = &self.latest;
             let newest = Answer { parts: vec![data(event)], ..said(&self.template, "", *height, self.now) };
@@ -255,10 +255,10 @@ mod tests {
             Progress::begin(&self.latest, &self.question, &newest, *height, head, None, self.now).0
         }
 
-        fn look(&mut self, text: &'static str, height: u64, is_set_back: bool) {
+        fn look(&mut self, text: &'static str, height: u64, is_reset: bool) {
             self.now += Duration::from_secs(1);
             let answer = said(&self.template, text, height, self.now);
-            let resets = self.latest.resets + u64::from(is_set_back);
+            let resets = self.latest.resets + u64::from(is_reset);
             self.latest.publish(&self.question, &answer, height, resets, self.now);
         }
     }
@@ -280,7 +280,7 @@ mod tests {
         text.lines().find_map(|line| line.strip_prefix("data: ")).unwrap().to_owned().into()
     }
 
-    /// The data, height and time of what comes next; else what is done.
+    /// The data, height and time of the next event, else the next step.
     fn next(progress: &mut Progress, looks: &Looks, head: u64) -> Result<(Bytes, u64, i64), String> {
         let head = HeadStatus { height: head, is_followed: true, resets: looks.latest.resets };
         match progress.next(&looks.latest, head) {
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_store_that_is_set_back_ends_all_watches_of_before() {
+    fn a_store_that_is_reset_ends_all_watches_of_before() {
         let mut looks = Looks::new();
         let mut early = looks.watcher();
         looks.look("a", 9, false);
@@ -344,13 +344,13 @@ mod tests {
             assert_eq!(
                 is_held,
                 !is_told || resets > 0,
-                "the last look is of before, or has nothing newer: {last_id}"
+                "the last look was before, or has no newer state: {last_id}"
             );
         }
     }
 
     #[test]
-    fn a_stream_shows_the_real_head_and_nothing_of_before_while_no_look_has_found_that_it_was_set_back() {
+    fn a_stream_shows_the_real_head_and_no_older_state_before_a_look_notices_a_reset() {
         let mut looks = Looks::new();
         looks.look("b", 9, false);
         let (mut before, head) = (looks.watcher(), HeadStatus { height: 5, is_followed: true, resets: 1 });

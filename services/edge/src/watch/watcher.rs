@@ -1,4 +1,4 @@
-//! A watcher of one question: waits for the next state that its client is to be sent.
+//! A watcher of one live query: waits for the client's next event.
 
 use std::{future::pending, sync::Arc};
 
@@ -14,17 +14,17 @@ use crate::{
     },
 };
 
-/// A watcher of one question.
+/// A watcher of one live query.
 pub(crate) struct Watcher {
     subscription: Subscription,
-    /// The first event, until it is taken, or a newer one in its place.
+    /// The first event until it is sent; a newer one replaces it.
     first: Option<Emission>,
     progress: Progress,
 }
 
 impl Watcher {
-    /// A watcher who begins with an answer that was read at this height, of a head that had been set back so often,
-    /// or has reconnected with the height `last_id` (W6).
+    /// A watcher that starts with an answer read at this height after this number of head resets, or resumes
+    /// after the height `last_id` (W6).
     pub(super) fn new(
         query: &Arc<LiveQuery>,
         answer: &Answer,
@@ -38,19 +38,19 @@ impl Watcher {
         Self { subscription, first, progress }
     }
 
-    /// The height at which nothing had changed for the client.
+    /// The greatest height up to which the client is current.
     pub(crate) fn height(&self) -> u64 {
         let query = self.subscription.query();
         self.progress.height(&query.latest(), query.head())
     }
 
-    /// The next event for the client; `None` at the end of the stream. Loses nothing when it is dropped.
+    /// The next event for the client; `None` at the end of the stream. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Option<Emission> {
         let first = self.first.take();
         let Self { subscription, progress, .. } = self;
         let query = subscription.query();
         loop {
-            // Before the state is looked at, so that no look is missed.
+            // Registered before the state is read, so that no look is missed.
             let looked = query.looked();
             let (next, number) = {
                 let latest = query.latest();

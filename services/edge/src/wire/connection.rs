@@ -1,5 +1,5 @@
-//! The state of one connection, shared by those that handle it: message boundaries, timeouts, the server and,
-//! by the request's client context, the gateway.
+//! The state of one connection, shared by its handlers: message boundaries, timeouts, the server and, through the
+//! request's client context, the gateway.
 
 use std::{
     pin::pin,
@@ -29,11 +29,11 @@ pub(crate) struct ConnectionState {
     opened_at: OpenedAt,
     /// When the newest answer was complete, nanoseconds after `opened_at`.
     finished_ns: AtomicU64,
-    /// Whether the client takes no more bytes at present.
+    /// Whether writes are blocked by the client.
     blocked: AtomicBool,
-    /// Notified when it takes bytes again.
+    /// Notified when the connection is writable again.
     unblocked: Notify,
-    /// Whether the connection is closed because its client took no bytes for too long.
+    /// Whether the connection is closed because its client read nothing for too long.
     stalled: AtomicBool,
 }
 
@@ -106,7 +106,7 @@ impl ConnectionState {
         self.finished.load(Ordering::Relaxed)
     }
 
-    /// When the newest answer was complete; when the connection was opened, as long as there is none.
+    /// When the newest response was complete; before the first one, when the connection was opened.
     pub(crate) fn finished_at(&self) -> Instant {
         self.opened_at.0 + Duration::from_nanos(self.finished_ns.load(Ordering::Relaxed))
     }
@@ -116,13 +116,13 @@ impl ConnectionState {
         self.started() != self.finished()
     }
 
-    /// Marks a stream that may stay open without sending anything, until the mark is dropped.
+    /// Marks a stream that may stay open and idle, until the mark is dropped.
     pub(crate) fn mark_long_lived(self: &Arc<Self>) -> LongLivedStream {
         self.long_lived.fetch_add(1, Ordering::Relaxed);
         LongLivedStream(Arc::clone(self))
     }
 
-    /// Whether a long-lived stream is open: silence is then no sign of a stalled client.
+    /// Whether a long-lived stream is open: silence does not mean a stalled client then.
     pub(crate) fn has_long_lived_stream(&self) -> bool {
         self.long_lived.load(Ordering::Relaxed) > 0
     }
@@ -134,12 +134,12 @@ impl ConnectionState {
         }
     }
 
-    /// Whether the client takes no more bytes at present.
+    /// Whether writes are blocked by the client.
     pub(super) fn is_blocked(&self) -> bool {
         self.blocked.load(Ordering::Relaxed)
     }
 
-    /// Resolves once no write has to wait for the client. Until then an answer that is made later is newer.
+    /// Resolves once the connection is writable. An answer read only then is newer.
     pub(crate) async fn until_writable(&self) {
         let mut unblocked = pin!(self.unblocked.notified());
         while self.is_blocked() {
@@ -148,12 +148,12 @@ impl ConnectionState {
         }
     }
 
-    /// Records that the connection is closed because its client took no bytes for too long.
+    /// Records that the connection is closed because its client read nothing for too long.
     pub(super) fn set_stalled(&self) {
         self.stalled.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the connection is closed because its client took no bytes for too long.
+    /// Whether the connection is closed because its client read nothing for too long.
     pub(crate) fn has_stalled(&self) -> bool {
         self.stalled.load(Ordering::Relaxed)
     }

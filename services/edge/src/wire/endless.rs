@@ -1,7 +1,7 @@
-//! Answers without an end over HTTP/1, written to the socket itself. A watch is the last answer of its
-//! connection and stays open for hours, mostly silent. hyper would keep two buffers for it, which is more than
-//! all that a watch needs; so it gives the connection back. The answer comes in chunks, so that a client sees
-//! whether it has ended or was broken off; to HTTP/1.0 its end is that of the connection (RFC 9112, 6.3).
+//! Endless HTTP/1 responses (watches), written to the socket without hyper. A watch is the last response of its
+//! connection and stays open for hours, mostly idle; hyper's two buffers would take more memory than the watch.
+//! The response is chunked, so that a client can distinguish its end from a lost connection; over HTTP/1.0 the
+//! connection's close is its end (RFC 9112, 6.3).
 
 use std::{
     error::Error,
@@ -19,19 +19,20 @@ use jiff::{Timestamp, fmt::rfc2822::DateTimePrinter};
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-/// Marks an answer without an end, as an extension of its response.
+/// Marks an endless response, as an extension.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Endless;
 
 impl Endless {
-    /// Whether an answer has no end.
+    /// Whether a response is endless.
     pub(super) fn is<B: Body>(answer: &Response<B>) -> bool {
-        // The body of an answer to HEAD is at its end.
+        // A response to HEAD has an ended body.
         answer.extensions().get::<Self>().is_some() && !answer.body().is_end_stream()
     }
 }
 
-/// The failure of a hyper service that ends hyper's hold on the connection: the answer is written without it.
+/// The error that a hyper service returns so that hyper releases the connection and the response is written
+/// without it.
 pub(super) struct WithoutHyper<A>(Mutex<Option<A>>);
 
 impl<A: Send + 'static> WithoutHyper<A> {
@@ -39,7 +40,7 @@ impl<A: Send + 'static> WithoutHyper<A> {
         Self(Mutex::new(Some(answer)))
     }
 
-    /// The answer, if this is why hyper's connection ended.
+    /// The response, if this error ended hyper's connection.
     pub(super) fn take(error: &(dyn Error + 'static)) -> Option<A> {
         error.downcast_ref::<hyper::Error>()?.source()?.downcast_ref::<Self>()?.0.lock().take()
     }
@@ -59,10 +60,10 @@ impl<A> fmt::Display for WithoutHyper<A> {
 
 impl<A> Error for WithoutHyper<A> {}
 
-/// Most pieces of an answer that leave in one write.
+/// Greatest number of pieces of a response in one write.
 const MAX_PIECES: usize = 8;
 
-/// Writes an answer until it ends or the client leaves, and then closes the connection.
+/// Writes a response until it ends or the client disconnects, and then closes the connection.
 ///
 /// # Errors
 /// When the connection breaks.
@@ -84,7 +85,7 @@ where
             has_ended = take_ready(&mut body, &mut pieces) => has_ended,
             read = socket.read(&mut unread), if is_silent => match read? {
                 0 => return Ok(()),
-                // What a client sends behind its last request is not read.
+                // Bytes after the last request are not read.
                 _ => {
                     is_silent = false;
                     continue;
@@ -96,7 +97,7 @@ where
         }
         pieces.splice(..0, head.take());
         write_all(&mut socket, &mut pieces).await?;
-        // Whoever was woken meanwhile may have the processor, without waiting for a time slice to end.
+        // Yield to other runnable threads.
         thread::yield_now();
         if has_ended {
             return socket.shutdown().await;
@@ -104,7 +105,7 @@ where
     }
 }
 
-/// Takes the next pieces of a body once there are any. Returns whether it has ended.
+/// Waits for pieces of a body and takes all that are ready. Returns whether the body has ended.
 async fn take_ready<B: Body<Data = Bytes> + Unpin>(body: &mut B, pieces: &mut Vec<Bytes>) -> bool {
     let mut next = body.frame().await;
     loop {
@@ -118,7 +119,7 @@ async fn take_ready<B: Body<Data = Bytes> + Unpin>(body: &mut B, pieces: &mut Ve
     }
 }
 
-/// Makes one chunk of all pieces, and adds the last chunk at the end (RFC 9112, 7.1).
+/// Frames all pieces as one chunk, and appends the last chunk if the body has ended (RFC 9112, 7.1).
 fn frame(pieces: &mut Vec<Bytes>, has_ended: bool) {
     let length: usize = pieces.iter().map(Bytes::len).sum();
     if length > 0 {
@@ -128,7 +129,7 @@ fn frame(pieces: &mut Vec<Bytes>, has_ended: bool) {
     pieces.extend(has_ended.then_some(Bytes::from_static(b"0\r\n\r\n")));
 }
 
-/// Writes all pieces, and leaves none.
+/// Writes and removes all pieces.
 async fn write_all<S: AsyncWrite + Unpin>(socket: &mut S, pieces: &mut Vec<Bytes>) -> io::Result<()> {
     while !pieces.is_empty() {
         let slices: Vec<IoSlice<'_>> = pieces.iter().map(|piece| IoSlice::new(piece)).collect();
@@ -180,7 +181,7 @@ mod tests {
 
     type Pieces = mpsc::UnboundedSender<&'static str>;
 
-    /// An answer whose body is what is sent, written to a connection that holds this many bytes.
+    /// A response whose body is the sent pieces, written to a connection that buffers this many bytes.
     fn write(bytes: usize, version: Version) -> (Pieces, DuplexStream, JoinHandle<io::Result<()>>) {
         let (sender, receiver) = mpsc::unbounded_channel();
         let pieces = stream::unfold(receiver, |mut receiver: mpsc::UnboundedReceiver<_>| async {

@@ -1,4 +1,4 @@
-//! A socket that its owner lends to hyper, and gets back when hyper drops it.
+//! A socket that is lent to hyper and returned to its owner when hyper drops it.
 
 use std::{
     io,
@@ -13,7 +13,7 @@ use tokio::{
     net::TcpStream,
 };
 
-/// Where a lent socket comes back to.
+/// Receives the lent socket when hyper drops it.
 #[derive(Debug, Default)]
 pub(super) struct SocketOwner(Mutex<Option<TcpStream>>);
 
@@ -23,13 +23,13 @@ impl SocketOwner {
         LentSocket { socket: Some(socket), owner: Arc::clone(self) }
     }
 
-    /// The socket, once it is back.
+    /// The socket, once it has been returned.
     pub(super) fn take(&self) -> Option<TcpStream> {
         self.0.lock().take()
     }
 }
 
-/// A socket that goes back to its owner when it is dropped.
+/// A socket that is returned to its owner on drop.
 #[derive(Debug)]
 pub(super) struct LentSocket {
     /// Present until it is dropped.

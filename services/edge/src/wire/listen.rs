@@ -10,7 +10,7 @@ use tokio::net::TcpListener;
 use crate::config::{Config, STALL_TIMEOUT};
 
 /// Length of the accept queue, as far as the system allows (`net.core.somaxconn`). A client whose connection
-/// finds it full tries again after 1, 2 and 4 s.
+/// finds it full retries after 1, 2 and 4 s.
 const BACKLOG: i32 = 4096;
 
 /// `TCP_NOTSENT_LOWAT`, bytes: unsent data that the kernel buffers for a connection. Without it the kernel
@@ -18,8 +18,8 @@ const BACKLOG: i32 = 4096;
 #[cfg(target_os = "linux")]
 const UNSENT_BYTES: u32 = 128 << 10;
 
-/// `TCP_USER_TIMEOUT`: how long data may be on its way to a client that confirms none of it, as one whose machine has
-/// lost its power. The kernel would try for a quarter of an hour; the edge's own limit comes first where it applies.
+/// `TCP_USER_TIMEOUT`: how long sent data may stay unacknowledged, as by a client that has lost power. The kernel's
+/// default is 15 minutes; the edge's own limit applies first where it can.
 #[cfg(target_os = "linux")]
 const UNCONFIRMED: Duration = STALL_TIMEOUT.saturating_add(Duration::from_secs(30));
 
@@ -48,7 +48,7 @@ pub(crate) fn listeners(config: &Config) -> io::Result<Vec<TcpListener>> {
     Ok(listeners)
 }
 
-/// Sets the accept queue's length, also of an inherited socket, and the bounds on data that is not taken.
+/// Sets the accept queue's length, also of an inherited socket, and the limits on unsent and unacknowledged data.
 fn configure(listener: &std::net::TcpListener) -> io::Result<()> {
     let socket = SockRef::from(listener);
     // Accepted connections inherit them.

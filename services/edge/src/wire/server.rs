@@ -52,8 +52,8 @@ use crate::{
 /// than 100 fields and to a head that does not fit.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// How long open connections are served at a shutdown, so that clients learn of it by an answer; at most a
-/// third of the grace.
+/// How long open connections are served at a shutdown, so that clients are notified in a response; at most a third
+/// of the grace period.
 const DRAIN_TIME: Duration = Duration::from_secs(2);
 
 /// Limits of one HTTP/2 connection.
@@ -101,7 +101,7 @@ impl Server {
     /// Accepts on all listeners once `ready` resolves, until drained.
     ///
     /// # Errors
-    /// When the system gives no thread.
+    /// When no thread can be started.
     #[expect(clippy::too_many_arguments, reason = "each is a part of the process that is made once, in main")]
     pub(crate) fn start<S: WarpService>(
         listeners: Vec<TcpListener>,
@@ -137,8 +137,8 @@ impl Server {
         Ok(Self { phase: sender })
     }
 
-    /// Stops accepting, serves open connections for a moment, each next answer being its connection's last,
-    /// then answers what has begun, and closes; all within the grace.
+    /// Stops accepting, serves open connections for up to [`DRAIN_TIME`] (the next response on each is its last),
+    /// completes requests in flight, and closes; all within the grace period.
     pub(crate) async fn drain(self, grace: Duration) {
         let deadline = Instant::now() + grace;
         self.phase.send_replace(ShutdownPhase::Draining);
@@ -155,8 +155,8 @@ impl Server {
 fn builder(limits: &Limits) -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder.http1().header_read_timeout(None).max_buf_size(BUFFER_BYTES);
-    // HTTP/2 counts 32 bytes more for each field than the limit does, and refuses what is beyond its own
-    // without a body: twice the limit lets the gateway explain the refusal.
+    // HTTP/2 counts 32 bytes more for each field than the limit does, and rejects a larger head without a body:
+    // twice the limit lets the gateway reject it with an explanation.
     builder
         .http2()
         .timer(TokioTimer::new())
@@ -250,7 +250,7 @@ impl<S: WarpService> Acceptor<S> {
         let (builder, writer) = (Arc::clone(&self.builder), self.writer.clone());
         let (open, access_log) = (self.open_connection(permit), self.access_log.clone());
         tokio::spawn(async move {
-            // Boxed once: an async function keeps room for each move of what it is given.
+            // Boxed once: an async function reserves space for each move of its arguments.
             let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
             let connection = Box::pin(connection);
             if let Err(error) = serve_until_closed(connection, &state, open.phase.clone()).await {
@@ -321,7 +321,7 @@ impl<S: WarpService> Acceptor<S> {
             let Ok(response) = answered.await;
             let is_http1 = exchange.is_http1;
             let mut answer = exchange.finish(response, &phase);
-            // What hyper has not written of an earlier answer would be lost.
+            // Bytes of an earlier response that hyper has not written would be lost.
             if is_http1 && Endless::is(&answer) && !connection.is_blocked() {
                 *answer.version_mut() = version;
                 return Err(WithoutHyper::new(answer));
@@ -352,8 +352,8 @@ struct Exchange {
 }
 
 impl Exchange {
-    /// Finishes an answer; over HTTP/1 it is the last of its connection when the request's body is refused,
-    /// or at a shutdown.
+    /// Finishes a response. Over HTTP/1 it is the connection's last if the request's body is rejected, or at a
+    /// shutdown.
     fn finish(self, mut response: Response, phase: &watch::Receiver<ShutdownPhase>) -> Answer {
         let is_broken = self.is_http1 && self.request.is_broken();
         if is_broken {
@@ -369,11 +369,11 @@ impl Exchange {
         self.track(response.map(EitherBody::Left))
     }
 
-    /// Refuses a request with an invalid host as strict HTTP/1 refuses others: with an empty 400, over HTTP/1
-    /// the last of its connection.
+    /// Rejects an invalid `Host` with an empty 400, as strict HTTP/1 rejects other requests. Over HTTP/1 it is the
+    /// connection's last response.
     fn refuse_host(mut self) -> Answer {
         if let Some(record) = &mut self.record {
-            record.set_reason("an odd host");
+            record.set_reason("an invalid host");
         }
         let mut response = Response::default();
         *response.status_mut() = StatusCode::BAD_REQUEST;
@@ -392,8 +392,8 @@ impl Exchange {
         rate.write_headers(response.headers_mut(), is_refused);
     }
 
-    /// Keeps the request in flight until its answer's body is dropped, and has the access log record it. Every
-    /// answer comes here last: an error, over gRPC a status without messages, is stored by no cache.
+    /// Counts the request as in flight until the response body is dropped, and records it in the access log. Every
+    /// response passes here last: errors, including a gRPC status without messages, get `no-store`.
     fn track<B: hyper::body::Body>(
         mut self,
         mut response: http::Response<B>,
@@ -423,7 +423,7 @@ fn log_broken(
         return;
     }
     let text = error.to_string();
-    // hyper tells the two apart by the text alone.
+    // hyper distinguishes the two only in the error text.
     let status = match (error.is_parse_too_large(), text.contains("URI")) {
         (true, true) => StatusCode::URI_TOO_LONG,
         (true, false) => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
@@ -433,8 +433,8 @@ fn log_broken(
     access_log.refused(peer, status, nuid::next().as_str(), &because, 0);
 }
 
-/// Serves a connection to its end. At a shutdown an HTTP/2 client gets a GOAWAY at once and loses nothing; an
-/// idle HTTP/1 connection stays open until the last moment, since a request could already be on its way.
+/// Serves a connection to its end. At a shutdown an HTTP/2 client gets a GOAWAY at once and loses nothing. An
+/// idle HTTP/1 connection stays open as long as possible, since a request could already be in flight.
 async fn serve_until_closed<C: GracefulConnection>(
     mut connection: Pin<Box<C>>,
     state: &ConnectionState,

@@ -17,7 +17,7 @@ use tokio::{
 
 use crate::wire::connection::ConnectionState;
 
-/// Longest time of a lingering close: bytes of the client are read, so that it can still read the answer.
+/// Longest time of a lingering close, in which the client's bytes are still read so that it can read the response.
 pub(super) const LINGER_TIME: Duration = Duration::from_secs(1);
 
 /// Most bytes read during it.
@@ -69,8 +69,8 @@ impl<S> StrictHttp1<S> {
 }
 
 impl<S: AsyncRead + Unpin> StrictHttp1<S> {
-    /// Reads on for a while: closing with unread bytes resets the connection, and an answer that the client
-    /// has not read is lost.
+    /// Reads for up to [`LINGER_TIME`]: closing with unread bytes resets the connection, and the client loses an
+    /// unread response.
     fn poll_linger(&mut self, context: &mut Context<'_>) -> Poll<()> {
         let lingering = self.lingering.get_or_insert_with(|| Lingering {
             deadline: Box::pin(sleep(LINGER_TIME)),

@@ -1,6 +1,6 @@
-//! Timeouts of a connection (contract section 7): for a request's head, from connecting or from its first
-//! byte; for the next request of an idle connection; for a client that reads nothing of its answer. hyper's
-//! own timer covers the first alone, and only once the protocol is known.
+//! Timeouts of a connection (contract section 7): for a request's head, from connecting or from its first byte;
+//! for the next request of an idle connection; for a client that does not read its response. hyper's own timer
+//! covers only the first, and only once the protocol is known.
 
 use std::{
     io,
@@ -35,7 +35,7 @@ pub(crate) struct TimeoutStream<S> {
     /// [`ConnectionState::progress`] when the deadline was set.
     progress: usize,
     awaiting: Awaiting,
-    /// When `awaiting` has taken too long; `None` for a head whose first bytes have just come.
+    /// Deadline of `awaiting`; `None` for a head whose first bytes have just been received.
     deadline: Option<Instant>,
     /// Fires at the deadline or earlier: resetting it for every request costs more than a spare wake-up.
     timer: Pin<Box<Sleep>>,
@@ -47,7 +47,7 @@ pub(crate) struct TimeoutStream<S> {
 /// What a read waits for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Awaiting {
-    /// The rest of a request's head, or of the bytes that tell the protocol.
+    /// The rest of a request's head, or of the bytes that identify the protocol.
     Head,
     /// The next request of HTTP/1.
     NextRequest,
@@ -63,7 +63,7 @@ impl<S> TimeoutStream<S> {
         Self { stream, state, progress: 0, awaiting, deadline, timer, write_timer: None, timeouts }
     }
 
-    /// Sets what is awaited and until when. The timer is only ever moved to an earlier time here.
+    /// Sets the awaited input and its deadline. The timer is only moved to an earlier time here.
     fn set_deadline(&mut self, awaiting: Awaiting, deadline: Instant) {
         self.awaiting = awaiting;
         self.deadline = Some(deadline);
@@ -72,7 +72,7 @@ impl<S> TimeoutStream<S> {
         }
     }
 
-    /// Updates what is awaited after a read of some bytes.
+    /// Updates the awaited input after a read of some bytes.
     fn after_read(&mut self) {
         match self.awaiting {
             Awaiting::Head if self.state.is_http2() => {
@@ -87,9 +87,8 @@ impl<S> TimeoutStream<S> {
     /// Polls the timeout of a read that has no bytes: ready with an error once it has passed.
     fn poll_read_timeout(&mut self, context: &mut Context<'_>) -> Poll<io::Error> {
         if self.state.is_answering() && self.awaiting != Awaiting::Http2 {
-            // The write timer watches the client during an answer. The read timer only has to wake the
-            // connection after it, since nothing else does: at the earliest time at which it could have been
-            // idle for too long.
+            // During a response the write timer watches the client. The read timer only wakes the connection
+            // afterwards, at the earliest time at which the idle timeout could have passed.
             while self.timer.as_mut().poll(context).is_ready() {
                 self.timer.as_mut().reset(Instant::now() + self.timeouts.idle);
             }
@@ -103,7 +102,7 @@ impl<S> TimeoutStream<S> {
             ready!(self.timer.as_mut().poll(context));
             match self.deadline {
                 Some(deadline) if deadline > self.timer.deadline() => self.timer.as_mut().reset(deadline),
-                // A silent long-lived stream is no stalled client; HTTP/2 pings notice one that is gone.
+                // Silence on a long-lived stream does not mean a stalled client; HTTP/2 pings detect a lost one.
                 _ if self.state.has_long_lived_stream() => {
                     let deadline = Instant::now() + self.timeouts.stall;
                     self.deadline = Some(deadline);
@@ -114,7 +113,7 @@ impl<S> TimeoutStream<S> {
         }
     }
 
-    /// Sets the deadline of what comes next when an answer has made progress.
+    /// Sets the next deadline when a response has made progress.
     fn follow_progress(&mut self) {
         let progress = self.state.progress();
         if progress == self.progress {
@@ -155,7 +154,7 @@ impl<S> TimeoutStream<S> {
         Poll::Ready(Err(timed_out("the client takes nothing")))
     }
 
-    /// An error of the connection, after taking note that the client is gone if the kernel has given it up.
+    /// Returns the error of the connection; records a stalled client if the kernel has timed the connection out.
     fn noted(&self, error: io::Error) -> io::Error {
         if error.kind() == io::ErrorKind::TimedOut {
             self.state.set_stalled();
@@ -342,7 +341,7 @@ mod tests {
                 )))
             }
         });
-        // In a task of its own, so that the client does not wake it.
+        // In its own task, so that the client does not wake it.
         let serving = async {
             let _ = http1::Builder::new().serve_connection(TokioIo::new(connection), service).await;
         };

@@ -1,4 +1,4 @@
-//! The body of an answer, which keeps its request in flight and its access log record up to date.
+//! A response body that keeps its request in flight and updates its access log record.
 
 use std::{
     pin::{Pin, pin},

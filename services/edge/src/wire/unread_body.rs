@@ -1,7 +1,6 @@
-//! The body of a request over HTTP/2 that is refused unread. An answer may come before the body has ended
-//! (RFC 9113, 8.1), but not every client copes: curl 7.88 waits for more, or takes the reset that follows
-//! when the body is dropped for a failure. So short bodies are read before the answer, and the rest of others
-//! behind it, for as long and as far as HTTP/1 lingers.
+//! The unread body of a rejected HTTP/2 request. A response may precede the end of the body (RFC 9113, 8.1), but
+//! curl 7.88 waits for more, or reports the reset of the dropped body as a failure. Short bodies are therefore
+//! read before the response and longer ones after it, within the limits of HTTP/1's lingering close.
 
 use bytes::Bytes;
 use futures_util::{FutureExt, Stream, StreamExt};
@@ -23,9 +22,9 @@ pub(crate) async fn drain<E>(body: &mut (impl Stream<Item = Result<Bytes, E>> + 
     .await;
 }
 
-/// Reads a body on behind the answer, unless it is at its end.
+/// Reads the rest of a body after the response, unless it has ended.
 pub(crate) fn discard<E: Send>(mut body: impl Stream<Item = Result<Bytes, E>> + Send + Unpin + 'static) {
-    // Without a task for the many that have been read.
+    // Most bodies have been read: no task is needed.
     if !matches!(body.next().now_or_never(), Some(None | Some(Err(_)))) {
         tokio::spawn(async move { drain(&mut body).await });
     }

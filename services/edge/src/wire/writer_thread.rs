@@ -1,16 +1,15 @@
-//! The thread that writes answers without an end. Ten thousand watchers are sent an event each at a block, which
-//! takes longer than a hundred plain reads: on a thread of their own, which gives way to others, their events
-//! stand in front of nobody.
+//! The thread that writes endless responses. A block can mean ten thousand events, which take longer to write than
+//! a hundred plain reads. A separate thread with a lower priority writes them, so that they never delay plain reads.
 
 use std::{future::pending, io, thread};
 
 use rustix::process::nice;
 use tokio::runtime::{Builder, Handle};
 
-/// How much less the thread weighs than others, on the scale of `nice`. On Linux each thread has its own.
+/// Priority of the thread on the scale of `nice`; on Linux each thread has its own.
 const NICE: i32 = 10;
 
-/// The thread, which lives as long as the process.
+/// A handle to the thread, which runs as long as the process.
 #[derive(Debug, Clone)]
 pub(super) struct WriterThread(Handle);
 
@@ -18,7 +17,7 @@ impl WriterThread {
     /// Starts the thread.
     ///
     /// # Errors
-    /// When the system gives none.
+    /// When the thread cannot be started.
     pub(super) fn start() -> io::Result<Self> {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let handle = runtime.handle().clone();

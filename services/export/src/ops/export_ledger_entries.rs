@@ -26,7 +26,7 @@ fn until(range: TimeRange, bound: Option<TimeUs>) -> Option<TimeUs> {
     bound.map(|bound| range.last().map_or(bound, |last| last.min(bound)))
 }
 
-/// The part of the file name that tells the range (L7).
+/// The range in the file name (L7).
 fn in_name(range: TimeRange) -> String {
     let seconds = |ns: i64| {
         let at = Timestamp::from_second(ns.div_euclid(1_000_000_000)).unwrap_or_default();

@@ -48,7 +48,7 @@ pub enum SealError {
     /// The database.
     #[error("reading what to seal failed")]
     Store(#[from] StoreError),
-    /// The database is away, or a column does not have the type of its statement.
+    /// The database is unreachable, or a column does not have the type of its statement.
     #[error("reading what to seal failed")]
     Read(#[from] ReadError),
     /// The segment store failed, or the file could not be made.

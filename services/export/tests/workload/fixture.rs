@@ -63,7 +63,7 @@ impl Fixture {
         self.database.connect().await.batch_execute(&sql).await.unwrap();
     }
 
-    /// A sealer with a segment store of its own.
+    /// A sealer with its own segment store.
     pub(crate) fn sealing(&self, interval_blocks: i64) -> Sealing {
         let root = tempfile::tempdir_in(self.folder.path()).unwrap().keep();
         Sealing {
@@ -197,7 +197,7 @@ pub(crate) async fn copied(client: &Client, sql: &str) -> Vec<u8> {
 }
 
 pub(crate) fn sealed_names(sealed: Sealed) -> Vec<(u64, u64)> {
-    let Sealed::Here(names) = sealed else { panic!("somebody else seals") };
+    let Sealed::Here(names) = sealed else { panic!("another sealer has the lock") };
     names.iter().map(|name| (name.height_from, name.height_to)).collect()
 }
 

@@ -261,7 +261,7 @@ async fn a_pull_continues_the_cached_walk_of_the_pull_before_it() {
     bytes.extend(rest);
     assert!(bytes == whole.bytes && end == Some(whole.totals), "the one before it had read all");
     let (again, ..) = worker.pull(&request, &after, WINDOW).await.unwrap();
-    assert!(again.is_empty(), "begun anew, it finds nothing");
+    assert!(again.is_empty(), "a new walk finds no entries");
 }
 
 /// Entries of `p` with more accounts than a cached walk may have looked up.
@@ -278,7 +278,7 @@ async fn a_walk_with_too_many_accounts_is_not_cached() {
     let (head, after) = begin_and_truncate(&fixture, &worker, PullBudget { chunks: 4, bytes: most }).await;
     assert!(whole.bytes.starts_with(&head));
     let (rest, ..) = worker.pull(&ledger("p", "X", 0, 0), &after, WINDOW).await.unwrap();
-    assert!(rest.is_empty(), "what it knew has gone");
+    assert!(rest.is_empty(), "the walk was not cached");
 }
 
 #[actix::test]
@@ -300,5 +300,5 @@ async fn an_export_stays_what_it_was_at_its_opening_and_a_database_behind_it_ref
     let behind = Fixture::blocks(3).await;
     let behind = behind.export(&behind.sealing(100).segments).await;
     let problem = behind.pull(&request, &newest, WINDOW).await.unwrap_err();
-    assert_eq!(problem.code, Code::Unavailable, "somebody else may have it");
+    assert_eq!(problem.code, Code::Unavailable, "another replica may have it");
 }

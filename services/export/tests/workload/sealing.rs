@@ -105,7 +105,7 @@ async fn several_sealers_at_once_make_each_segment_once() {
     }
     made.sort_unstable();
     assert_eq!(made, spans(&(0..10).map(|n| (n * 20 + 1, n * 20 + 20)).collect::<Vec<_>>()));
-    assert!(elsewhere > 0, "somebody had to wait");
+    assert!(elsewhere > 0, "a sealer had to wait");
     assert_eq!(sealing.segments.list().await.unwrap().segments.len(), 10);
 }
 

@@ -136,7 +136,7 @@ async fn seal_as_they_arrive(fixture: &Fixture, chain: &Chain, random: &mut Smal
     let sealing = fixture.sealing(i64::try_from(chain.interval).unwrap());
     for &height in &chain.blocks {
         chain.write(&client, height).await;
-        assert!(!is_ready(&client).await, "{height} is not sealed yet, whatever ended before it: {chain:?}");
+        assert!(!is_ready(&client).await, "{height} is not sealed yet: {chain:?}");
         if random.random_bool(0.3) {
             continue;
         }

@@ -83,7 +83,7 @@ impl FetchError {
         }
     }
 
-    /// How much the error of one node says beside those of the others; the greatest counts.
+    /// Rank of a node's error among those of all nodes; the greatest is reported.
     fn weight(&self) -> u8 {
         match self {
             Self::Unavailable(_) => 0,
@@ -241,7 +241,7 @@ fn parse<'a, T: Deserialize<'a>>(text: &'a RawValue) -> Result<T, FetchError> {
 }
 
 fn unreadable(path: &str) -> FetchError {
-    FetchError::Unavailable(format!("its reply to {path} is none of a consensus node"))
+    FetchError::Unavailable(format!("its reply to {path} is not one of a consensus node"))
 }
 
 /// Reads what is needed of a block from the node's results.

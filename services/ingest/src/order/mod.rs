@@ -2,7 +2,7 @@
 //! [`Order::next`]. It has no clock: times are arguments, counted from its beginning.
 //!
 //! The newest stored block is the only cursor. A replica that did not store the last block is a standby: it
-//! takes over when the store stands still for [`PATIENCE`] although the node has more. Two replicas that store
+//! takes over when the store has no new block for [`PATIENCE`] although the node has more. Two replicas that store
 //! at the same time do no harm, because the store refuses blocks that do not continue its head.
 
 mod next;
@@ -16,7 +16,7 @@ pub use mesh_bus::HaltReason as Reason;
 use self::slot::Slot;
 pub use self::types::{Action, Event, Halt, Head, Link, NotDecoded, NotFetched, NotStored, Settings, Ticket};
 
-/// How long a standby sees the store stand still before it takes over.
+/// How long the store has no new block before a standby takes over.
 pub const PATIENCE: Duration = Duration::from_millis(500);
 
 /// Pause between two reads of the store by a standby that is not behind.
@@ -108,7 +108,7 @@ const NODE: usize = 1;
 const DECODER: usize = 2;
 
 impl Order {
-    /// The work of a replica that knows nothing so far.
+    /// The state of a replica at its start.
     pub fn new(settings: Settings) -> Self {
         Self {
             settings,
@@ -127,7 +127,7 @@ impl Order {
         }
     }
 
-    /// The halt, when nothing is written until something is mended.
+    /// The halt, if nothing is written until a cause is corrected.
     pub fn halt(&self) -> Option<&Halt> {
         self.halt.as_ref()
     }
@@ -143,7 +143,7 @@ impl Order {
         self.slots.get(&height).is_some_and(|slot| slot.link().is_some())
     }
 
-    /// Whether an action on a block is still wanted.
+    /// Whether an action on a block is still needed.
     pub fn expects(&self, height: u64, wanted: Ticket) -> bool {
         match self.slots.get(&height) {
             Some(Slot::Fetching { ticket, .. } | Slot::Decoding { ticket, .. }) => *ticket == wanted,

@@ -68,7 +68,7 @@ pub enum NotFetched {
     NoResultsYet,
     /// The node cannot be reached.
     Unavailable,
-    /// It cannot be fetched until something is mended.
+    /// It cannot be fetched until the cause is corrected.
     Never(Reason, String),
 }
 
@@ -77,7 +77,7 @@ pub enum NotFetched {
 pub enum NotDecoded {
     /// No decoder has replied.
     Unavailable(String),
-    /// It cannot be decoded until something is mended.
+    /// It cannot be decoded until the cause is corrected.
     Never(Reason, String),
 }
 

@@ -29,7 +29,7 @@ const CACHE_TTL: Duration = Duration::from_millis(500);
 /// same instant.
 const MAX_READS: usize = 4;
 
-/// A node whose last status is older than this counts as away.
+/// A node whose last status is older than this counts as unreachable.
 const MAX_STATUS_AGE: Duration = Duration::from_secs(3);
 
 /// A cached reply, valid while the heads of store and node have not changed.

@@ -1,4 +1,4 @@
-//! What is known of a transaction after each error of a node. CometBFT gives all its errors the same number, so
+//! The state of a transaction after each error of a node. CometBFT gives all its errors the same number, so
 //! they differ in their texts alone. A transaction counts as not taken after the errors of this table alone:
 //! after any other error it may have reached the mempool (contract 5.3).
 
@@ -57,7 +57,7 @@ impl Refusal {
     }
 }
 
-/// One error that is known.
+/// A known error.
 struct KnownError {
     /// Parts of its text in this order, in lower case.
     parts: &'static [&'static str],

@@ -25,7 +25,7 @@ use tracing::Instrument;
 use super::{errors::Refusal, reply::Envelope};
 use crate::metrics::Metrics;
 
-/// A node that does not take a connection in this time is away.
+/// A node that does not accept a connection in this time counts as unreachable.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Idle connections are closed before the node closes them (CometBFT does after 10 s): a request that meets a
@@ -217,7 +217,7 @@ fn read<'de, T: Deserialize<'de>>(answer: &'de [u8], proxy: Option<Refusal>) -> 
     match envelope {
         Ok(Envelope { error: Some(error), .. }) => Err(CallError::Refused(error.classify())),
         Ok(_) => Err(CallError::Broken("the answer has no result".to_owned())),
-        Err(error) => Err(CallError::Broken(format!("that is no answer of a node: {error}"))),
+        Err(error) => Err(CallError::Broken(format!("not a reply of a consensus node: {error}"))),
     }
 }
 

@@ -40,7 +40,7 @@ async fn each_type_returns_the_result_of_its_step(kind: NodeKind) {
     let found = fixture.get_transaction(&executed).await;
     assert_eq!((found.status(), found.height, found.code), (Status::Included, reply.height, 0));
     assert_eq!(found.tx_hash, reply.tx_hash);
-    assert_eq!(fixture.status(b"nobody has seen this").await, Status::Unknown);
+    assert_eq!(fixture.status(b"a transaction that was not sent").await, Status::Unknown);
     for tx in [&broadcast, &checked, &executed] {
         assert_eq!(fixture.node.included(&TxHash::of(tx)).await, *tx);
     }

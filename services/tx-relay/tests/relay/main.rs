@@ -1,4 +1,4 @@
-//! The relay with a consensus node: one fate for every transaction. Cases that both the development node and
+//! The relay with a consensus node: one outcome for every transaction. Cases that both the development node and
 //! CometBFT can produce run against both.
 #![allow(clippy::unwrap_used)]
 

@@ -19,7 +19,7 @@ on_both_nodes!(
     a_refused_check_is_an_answer_with_its_reason,
     each_rule_of_the_network_has_its_code,
     a_transaction_that_is_not_checked_is_an_error_and_is_not_cached,
-    a_node_that_is_away_is_unavailable_at_once_and_used_when_it_is_back,
+    an_unreachable_node_is_unavailable_at_once_and_used_after_its_restart,
     a_commit_can_be_switched_off,
     at_a_node_that_keeps_refused_transactions_a_repeat_is_ambiguous,
 );
@@ -108,11 +108,11 @@ async fn a_node_that_catches_up_is_unavailable() {
     assert_eq!(fixture.sync(&tx).await.unwrap(), accepted(&tx));
 }
 
-async fn a_node_that_is_away_is_unavailable_at_once_and_used_when_it_is_back(kind: NodeKind) {
+async fn an_unreachable_node_is_unavailable_at_once_and_used_after_its_restart(kind: NodeKind) {
     let mut fixture = Fixture::start(Setup::with_blocks(kind)).await;
     let tx = fixture.transaction("2").await;
     fixture.node.kill().await;
-    assert!(fixture.await_readiness(503).await.contains("away"));
+    assert!(fixture.await_readiness(503).await.contains("unreachable"));
     for kind in [TypeAsync, TypeSync, TypeCommit] {
         assert_eq!(error_of(fixture.submit(&tx, kind).await), (Code::Unavailable, 90_001));
     }

@@ -136,7 +136,7 @@ async fn an_unknown_transaction_is_not_reported_while_a_relay_that_may_know_it_i
         async || fixture.read_transaction(&never).await.is_ok_and(|reply| reply.status() == Status::Unknown);
     eventually(SOON, "the relay does not answer again", is_unknown).await;
     assert_eq!(reported(&fixture, &known).await, only(Status::Pending));
-    // A relay that is gone is not waited for.
+    // The relay does not wait for a stopped relay.
     fixture.relays[0].kill().await;
     tokio::time::timeout(Duration::from_secs(5), async {
         eventually(SOON, "the relay is still waited for", is_unknown).await;

@@ -1,4 +1,4 @@
-//! Submissions without an answer of the node: the relay reports that their fate is unknown, and finds out
+//! Submissions without an answer of the node: the relay reports an unknown outcome, and finds out
 //! later.
 
 use std::time::Duration;
@@ -12,7 +12,7 @@ use tokio::time::timeout;
 
 use crate::fixture::{Fixture, SOON, Setup, accepted, already};
 
-/// Asserts that the fate is reported as unknown, with the hash of the transaction.
+/// Asserts that the outcome is reported as unknown, with the hash of the transaction.
 fn assert_unknown(problem: &Problem, tx: &[u8]) {
     assert_eq!((problem.code, problem.number()), (Code::DeadlineExceeded, 90_001), "{problem}");
     assert_eq!(problem.details[0].inner, TxHash::of(tx).to_string());
@@ -61,7 +61,7 @@ async fn a_node_that_dies_while_it_checks() {
         fixture.await_readiness(200).await;
         // The node lost it: the client's repeat is sent as a new submission.
         assert_eq!(fixture.sync(&tx).await.unwrap(), accepted(&tx));
-        // Two broadcasts by two requests: the relay sends nothing again by itself.
+        // Two broadcasts for two requests: the relay does not retry.
         fixture.assert_broadcasts(&tx, 2);
         fixture.node.block().await;
         assert_eq!(fixture.status(&tx).await, Status::Included);

@@ -1,4 +1,4 @@
-//! Section "alone": single rows one after the other over one connection, by HTTP and by gRPC, through an edge
+//! Section "alone": single rows in sequence over one connection, by HTTP and by gRPC, through an edge
 //! without a cache: what a request costs that shares nothing with others.
 
 use std::{
@@ -33,7 +33,7 @@ const WARM_UP: Duration = Duration::from_millis(400);
 
 /// Runs both clients in turns.
 pub(super) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
-    print_line("reading single rows one after the other by HTTP and by gRPC");
+    print_line("reading single rows in sequence by HTTP and by gRPC");
     let paths = withdrawals::paths(&fixture.servers, withdrawals::ROWS).await?;
     let calls: Arc<[Bytes]> = paths.iter().map(|path| call_of(path)).collect();
     let (edge, length) = (fixture.edges.uncached, fixture.length);
@@ -47,7 +47,7 @@ pub(super) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
     let found = sides.each_ref().map(|side| {
         (format!("{}, CPU us of edge, bus and service", side.name()), side.cost().unwrap_or(f64::NAN))
     });
-    let title = format!("{} withdrawals by id, one after the other", withdrawals::ROWS);
+    let title = format!("{} withdrawals by id, in sequence", withdrawals::ROWS);
     Ok(comparison::section(SectionName::Alone, &title, &sides, &found))
 }
 

@@ -9,13 +9,13 @@ use crate::bench::sections::{SectionName, Suite};
 /// Options of `bench`.
 #[derive(Debug, Args)]
 pub(crate) struct BenchArgs {
-    /// What to measure
+    /// The suite to measure
     #[arg(value_enum, default_value_t = Suite::Reads)]
     pub(crate) suite: Suite,
-    /// Write the figures into this file, too
+    /// Also write the figures to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
-    /// Measure only this, repeatable [default: all]
+    /// Measure only this section, repeatable [default: all]
     #[arg(long, value_enum, value_name = "NAME")]
     pub(crate) section: Vec<SectionName>,
     /// Length of a timed round of load
@@ -35,7 +35,7 @@ pub(crate) struct BenchArgs {
 /// Options of `baseline`.
 #[derive(Debug, Args)]
 pub(crate) struct BaselineArgs {
-    /// What to serve
+    /// The baseline to serve
     #[arg(value_enum)]
     pub(crate) kind: Baseline,
 }
@@ -43,12 +43,12 @@ pub(crate) struct BaselineArgs {
 /// A process that `bench` compares the product with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Baseline {
-    /// The handler of single rows behind warp, without the bus, all on one thread
+    /// The handler of single rows with warp, without the bus, on one thread
     Direct,
     /// The same, with two threads for HTTP and one for the handler
     DirectThreads,
     /// Hello, World, on one thread
     Hello,
-    /// The answer of another server to one request, again and again, on one thread
+    /// The repeated answer of another server to one request, on one thread
     Repeated,
 }

@@ -125,7 +125,7 @@ fn start_query() -> Result<Addr<Query>, Failure> {
     Ok(Query::new(store, sizes, 100_000, IN_FLIGHT).start())
 }
 
-/// Starts the handler on a thread of its own.
+/// Starts the handler on its own thread.
 fn start_query_on_own_thread() -> Result<Addr<Query>, Failure> {
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {

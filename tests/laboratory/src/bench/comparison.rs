@@ -247,7 +247,7 @@ pub(super) fn section(
     Section::new(name, &title, &lines, &format!("{}{warning}", Line::table("", &costs)), found)
 }
 
-/// Runs a blocking measurement on a thread of its own.
+/// Runs a blocking measurement on its own thread.
 pub(super) async fn run_blocking<T: Send + 'static>(
     what: impl FnOnce() -> Result<T, String> + Send + 'static,
 ) -> Result<T, Failure> {

@@ -52,7 +52,7 @@ pub(super) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
     for polling in polling {
         let seen = timeout(TIMEOUT, polling).await;
         let seen = seen.map_err(|_| Failure::failed("an edge did not show the last block"))?;
-        delays.extend(delays_ms(&written, &seen.map_err(|error| cannot("look at an edge", &error))??));
+        delays.extend(delays_ms(&written, &seen.map_err(|error| cannot("poll an edge", &error))??));
     }
     let title =
         format!("heads: from the end of COMMIT to an answer of that height, {BLOCKS} blocks, 2 edges");

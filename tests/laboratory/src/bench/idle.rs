@@ -1,4 +1,4 @@
-//! Section "idle": processor time and memory of a mesh that nobody uses, without blocks.
+//! Section "idle": processor time and memory of an idle mesh without blocks.
 
 use std::time::Duration;
 
@@ -67,7 +67,7 @@ pub(super) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
         ("all services and the bus, CPU ms a second".to_owned(), cpu_ms(cpu.iter().sum())),
         ("all services and the bus, resident MiB".to_owned(), memory.iter().sum()),
     ];
-    Ok(Section::new(SectionName::Idle, "idle: a mesh that nobody uses", &lines, "", &found))
+    Ok(Section::new(SectionName::Idle, "idle: a mesh without requests", &lines, "", &found))
 }
 
 pub(super) fn resident_mib(process: &MeasuredProcess) -> f64 {

@@ -1,7 +1,7 @@
 //! `mesh bench`: measurements on a private mesh, which is removed afterwards.
 //!
-//! In: the sections to measure. Out: a table on standard output, and optionally the same figures as a JSON
-//! file. Compared sides run in alternating rounds, so that other load on the machine affects all of them.
+//! Prints a table, and optionally writes the same figures to a JSON file. Compared sides run in alternating rounds,
+//! so that other load on the machine affects all of them.
 
 mod alone;
 pub(crate) mod args;

@@ -26,14 +26,14 @@ use super::{
     withdrawals,
 };
 
-/// Few, so that equal requests are hardly ever made at the same time, which the edge would share.
+/// Few, so that equal requests, which the edge would share, are rarely concurrent.
 const CONNECTIONS: u64 = 2;
 const PAGE: u64 = 100;
 /// Number of different pages of a list.
 const PAGES: u64 = 100;
 
 /// Lists of pages of exactly a hundred rows: by market, party or epoch, and two without a filter. The trades have
-/// markets and parties of their own, from 256 on.
+/// its own markets and parties, from 256 on.
 const FILL: [&str; 8] = [
     "INSERT INTO trades_candle
     SELECT '1_minute', lpad(to_hex(n % 100), 64, '0'), timestamptz '2023-01-01 00:00:00+00' + n / 100 * interval '1 minute',

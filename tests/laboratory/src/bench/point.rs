@@ -74,7 +74,7 @@ pub(super) async fn point(fixture: &Fixture<'_>) -> Result<Section, Failure> {
 
 /// Section "hop".
 pub(super) async fn hop(fixture: &Fixture<'_>) -> Result<Section, Failure> {
-    print_line("reading single rows one after the other");
+    print_line("reading single rows in sequence");
     let sides = compare(fixture, 1, fixture.length / 2).await?;
     let [product, one, more] = &sides;
     let best = if more.p50_ms() < one.p50_ms() { more } else { one };

@@ -15,7 +15,7 @@ use crate::{
 pub(super) struct Baselines {
     /// The handler on one thread.
     pub(super) one: SocketAddr,
-    /// The handler on a thread of its own beside two for HTTP.
+    /// The handler on its own thread, with two for HTTP.
     pub(super) more: SocketAddr,
     pub(super) paths: Arc<[String]>,
 }

@@ -87,7 +87,7 @@ impl<'a> Fixture<'a> {
 
     /// Section "submit-hop".
     pub(super) async fn hop(&self) -> Result<Section, Failure> {
-        print_line("submitting transactions one after the other");
+        print_line("submitting transactions in sequence");
         let sides = self.compare(1, self.length / 2).await?;
         let found = sides[0].delay_to(&sides[1], "submission");
         Ok(comparison::section(SectionName::SubmitHop, "the same over 1 connection", &sides, &[found]))

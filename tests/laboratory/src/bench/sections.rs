@@ -8,17 +8,17 @@ use mesh::failure::Failure;
 pub(crate) enum Suite {
     /// Reads of the store: single rows, hot rows, pages
     Reads,
-    /// Downloads and what they come from: stored history, sealing, the ledger
+    /// Downloads and their sources: stored history, sealing, the ledger
     Exports,
-    /// Transactions on their way to the consensus node
+    /// Transactions from a client to the consensus node
     Relay,
     /// Watches, against polling
     Watch,
-    /// A chain's blocks on their way into the store
+    /// A chain's blocks from the node into the store
     Ingest,
-    /// A mesh that nobody uses
+    /// An idle mesh
     Rest,
-    /// All of them, one after the other
+    /// All suites in sequence
     All,
 }
 
@@ -27,11 +27,11 @@ pub(crate) enum Suite {
 pub(crate) enum SectionName {
     /// Single rows under load, with the bus and without
     Point,
-    /// What the bus adds to one read when nothing else runs
+    /// Latency that the bus adds to one read on an idle mesh
     Hop,
-    /// What a single row costs over one connection, by HTTP and by gRPC
+    /// Cost of a single row over one connection, by HTTP and by gRPC
     Alone,
-    /// The same few rows again and again, against the least that warp can answer
+    /// The same few rows repeatedly, against a constant answer of warp
     Hot,
     /// Single rows in one process, against pgbench
     Store,
@@ -39,17 +39,17 @@ pub(crate) enum SectionName {
     Lists,
     /// PostgreSQL's work for a single row, against the plain statement by pgbench
     Points,
-    /// Rows of which each is read once through the default cache, against no cache
+    /// Rows that are each read once through the default cache, against no cache
     Distinct,
     /// A page of candles as JSON, against plain serde_json
     Page,
     /// The first page of a long list, against a deep one
     Depth,
-    /// How soon each edge knows of a new block
+    /// Delay of a new block at each edge
     Heads,
-    /// Single rows while telemetry goes to a collector, against none
+    /// Single rows with telemetry sent to a collector, against none
     Telling,
-    /// A stored export, against the bus alone and against deflating it anew
+    /// A stored export, against the bus alone and against deflating it again
     Splice,
     /// The time to the first byte of an export of a thousand segments
     FirstByte,
@@ -59,19 +59,19 @@ pub(crate) enum SectionName {
     Ledger,
     /// Four workers, against one
     Scaling,
-    /// Single rows beside downloads at full speed
+    /// Single rows during downloads at full speed
     Beside,
-    /// Workers that come and go under downloads, what an autoscaler would do, and single rows beside them
+    /// Workers that are added and removed during downloads, the autoscaling signal, and single rows meanwhile
     Scaled,
     /// Submissions under load, against the node's own RPC
     Submit,
-    /// What the way through the mesh adds to one submission when nothing else runs
+    /// Latency that the mesh adds to one submission when idle
     SubmitHop,
     /// Ten thousand watchers at a block a second, against the same clients polling
     Watchers,
     /// The same where a block changes few of the answers
     WatchQuiet,
-    /// Single rows beside ten thousand watchers
+    /// Single rows with ten thousand watchers
     WatchBeside,
     /// Rows a second while catching up with a chain, against psql's COPY of the same rows
     CatchUp,

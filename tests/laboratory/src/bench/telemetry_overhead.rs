@@ -47,11 +47,11 @@ pub(super) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
     ])
     .await?;
     let (Some(with), Some(without)) = (sides[0].cost(), sides[1].cost()) else {
-        return Err(Failure::failed("what processes cost is not known here"));
+        return Err(Failure::failed("the cost of processes is unknown on this system"));
     };
     let pushes = collector.taken().requests;
     if pushes == 0 {
-        return Err(Failure::failed("nothing was told to the collector"));
+        return Err(Failure::failed("the collector received nothing"));
     }
     let what = format!("with telemetry / without, CPU time of a request ({pushes} pushes)");
     let title = format!("{} withdrawals by id, {CONNECTIONS} connections", withdrawals::ROWS);

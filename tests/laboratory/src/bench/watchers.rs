@@ -24,7 +24,7 @@ use super::{
     meter::{LOAD, Meter, Round},
 };
 use crate::watches::{
-    OPENED_AT_ONCE, Told,
+    HeightAt, OPENED_AT_ONCE,
     blocks::{Blocks, delays},
     connect, watch_request,
 };
@@ -60,12 +60,12 @@ pub(super) struct Clients {
     pub(super) length: Duration,
 }
 
-/// What the clients saw.
+/// The observations of the clients.
 pub(super) struct Seen {
     pub(super) round: Round,
-    /// Milliseconds from a block's COMMIT to each client that was told it.
+    /// Times from a block's COMMIT to its receipt by each client, milliseconds.
     pub(super) delays_ms: Vec<f64>,
-    /// Changes that a client was not told.
+    /// Changes that a client did not receive.
     pub(super) missed: usize,
     /// Resident memory of the edge with all clients connected, KiB.
     pub(super) edge_kib: Option<u64>,
@@ -75,14 +75,14 @@ pub(super) struct Seen {
 struct Shared {
     open: Cell<usize>,
     all_open: Notify,
-    told: RefCell<Vec<Told>>,
+    received: RefCell<Vec<HeightAt>>,
     requests: Cell<u64>,
     stop: Cell<bool>,
 }
 
 impl Clients {
-    /// Runs the clients on a thread of their own while `blocks` are written elsewhere. Clients are on other
-    /// machines, so the thread leaves the processors to who else wants them.
+    /// Runs the clients on a separate thread while `blocks` are written elsewhere. Real clients are on other
+    /// machines, so the thread has a low priority.
     ///
     /// # Errors
     /// When a connection breaks.
@@ -117,25 +117,25 @@ impl Clients {
         let edge_kib = edge.and_then(|edge| super::cost::memory_kib(edge.pid));
         let (meter, own) = (Meter::start(watched), super::cost::thread_cpu_us());
         let begun = Instant::now();
-        shared.told.borrow_mut().clear();
+        shared.received.borrow_mut().clear();
         shared.requests.set(0);
         tokio::time::sleep(self.length).await;
         let load_us = super::cost::thread_cpu_us() - own;
         let (spent, ended) = (meter.stop(load_us), Instant::now());
-        let (events, requests) = (shared.told.borrow().len() as u64, shared.requests.get());
-        // The last block may be on its way.
+        let (events, requests) = (shared.received.borrow().len() as u64, shared.requests.get());
+        // The last block may be in flight.
         tokio::time::sleep(SETTLE).await;
         shared.stop.set(true);
-        // Watches go on until they are dropped: one that has ended has failed.
+        // Watches run until they are dropped: one that has ended has failed.
         if let Some(ended) = clients.into_iter().find(JoinHandle::is_finished) {
             ended.await.map_err(|error| error.to_string())??;
         }
-        let told = shared.told.take();
+        let received = shared.received.take();
         let written = blocks.written(begun, ended - PERIOD);
         let delays_ms: Vec<f64> =
-            delays(&written, &told).iter().map(|delay| delay.as_secs_f64() * 1e3).collect();
-        let told_of = written.len() * self.changes * self.count / self.paths.len();
-        let missed = told_of.saturating_sub(delays_ms.len());
+            delays(&written, &received).iter().map(|delay| delay.as_secs_f64() * 1e3).collect();
+        let expected = written.len() * self.changes * self.count / self.paths.len();
+        let missed = expected.saturating_sub(delays_ms.len());
         let amount = if self.manner == Manner::Watch { events } else { requests };
         let round = Round { amount, took_ms: Vec::new(), spent, own_us: vec![(LOAD, load_us)] };
         Ok(Seen { round, delays_ms, missed, edge_kib })
@@ -183,7 +183,7 @@ async fn watch_events(
         let mut rest = 0;
         while let Some(end) = find(&text[rest..], b"\n\n") {
             if let Some(height) = event_id(&text[rest..rest + end]) {
-                shared.told.borrow_mut().push((height, now));
+                shared.received.borrow_mut().push((height, now));
                 if let Some(opened) = opened.take() {
                     opened();
                 }
@@ -226,7 +226,7 @@ async fn poll(
         };
         shared.requests.set(shared.requests.get() + 1);
         if height > last {
-            shared.told.borrow_mut().push((height, Instant::now()));
+            shared.received.borrow_mut().push((height, Instant::now()));
             last = height;
         }
         if let Some(opened) = opened.take() {

@@ -35,7 +35,7 @@ const FEW: usize = 6;
 const CHANGE: &str = "UPDATE withdrawals SET ref = $1::text WHERE id = ANY($2)";
 /// Least length of a round, so that it has many blocks.
 const LEAST_LENGTH: Duration = Duration::from_secs(20);
-/// Connections that read beside the watchers, and the time between two reads of one.
+/// Connections that read during the watches, and the time between two reads of one.
 const READERS: u64 = 16;
 const READ_PERIOD: Duration = Duration::from_millis(20);
 
@@ -64,7 +64,7 @@ impl<'a> Fixture<'a> {
         Clients { manner, edge, count: WATCHERS, paths, changes, length: self.length }
     }
 
-    /// Begins to write blocks, each of which changes the answers to so many questions, one after the other.
+    /// Starts to write blocks, each of which changes the answers to this many questions in turn.
     async fn blocks(&self, changes: usize) -> Result<Blocks, Failure> {
         let all: Vec<String> =
             self.paths.iter().filter_map(|path| Some(path.rsplit_once('/')?.1.to_owned())).collect();
@@ -137,7 +137,7 @@ impl<'a> Fixture<'a> {
         Ok((watching, self.run(Manner::Poll, changes).await?))
     }
 
-    /// Single rows alone, and beside watchers.
+    /// Single rows without and with watchers.
     pub(super) async fn beside(&self) -> Result<Section, Failure> {
         let paths = withdrawals::paths(&self.servers, 20_000).await?;
         let load = Load {

@@ -35,10 +35,10 @@ pub(crate) struct ChainArgs {
     /// Rows of a block
     #[arg(long)]
     pub(crate) rows: u64,
-    /// Give blocks any number of rows up to that
+    /// Vary the rows of a block up to that number
     #[arg(long)]
     pub(crate) varied: bool,
-    /// Blocks that are there at the start
+    /// Blocks at the start
     #[arg(long)]
     pub(crate) first: u64,
     /// When the chain starts, milliseconds since 1970
@@ -47,7 +47,7 @@ pub(crate) struct ChainArgs {
     /// Time from one block to the next, milliseconds
     #[arg(long)]
     pub(crate) period_ms: u64,
-    /// A file that, once it is there, has the height of the last block
+    /// A file that will contain the height of the last block
     #[arg(long)]
     pub(crate) last: Option<PathBuf>,
     /// Blocks that are rendered before the first request
@@ -89,7 +89,7 @@ impl ChainArgs {
         last.and_then(|last| last.trim().parse().ok()).map_or(latest, |last: u64| latest.min(last))
     }
 
-    /// When a block is there, milliseconds since 1970.
+    /// Time of a block, milliseconds since 1970.
     pub(crate) fn available_ms(&self, height: u64) -> u64 {
         self.start_ms + height.saturating_sub(self.first) * self.period_ms
     }
@@ -97,7 +97,7 @@ impl ChainArgs {
     /// The results of `block` and `block_results`.
     ///
     /// # Errors
-    /// They are no JSON.
+    /// They are not JSON.
     pub(crate) fn texts(&self, height: u64) -> Result<[Box<RawValue>; 2], Failure> {
         let block = self.block(height);
         let texts = [block.block(CHAIN_ID, height), block.results(Version::V038, height)];
@@ -130,7 +130,7 @@ impl Served {
         [reply(&block.block(CHAIN_ID, height)), reply(&block.results(Version::V038, height))]
     }
 
-    /// Announces each block when it is there.
+    /// Announces each block at its time.
     async fn announce(&self) {
         loop {
             let latest = self.args.latest();

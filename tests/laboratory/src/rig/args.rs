@@ -1,4 +1,4 @@
-//! The forms of `mesh rig`: each drill has its own options, and its own list of phases.
+//! The command line of `mesh rig`: each drill has its own options and its own list of phases.
 
 use std::{path::PathBuf, time::Duration};
 
@@ -9,7 +9,7 @@ use mesh_launcher::services::SERVICES;
 #[derive(Debug, Args)]
 #[command(arg_required_else_help = false, subcommand_value_name = "DRILL")]
 pub(crate) struct RigArgs {
-    /// What to put through what
+    /// The drill to run
     #[command(subcommand)]
     pub(crate) drill: Drill,
 }
@@ -17,27 +17,27 @@ pub(crate) struct RigArgs {
 /// A drill.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Drill {
-    /// Reads go on while replicas and servers do not
+    /// Kills replicas and servers under reads; reads must continue
     Reads(ReadsArgs),
-    /// Downloads go on while workers, servers, segments and clients do not
+    /// Kills workers and servers and damages segments under downloads; downloads must complete
     Kill(KillArgs),
-    /// Reads go on while others attack
+    /// Attacks an edge under reads; reads must not fail or become slow
     Flood(FloodArgs),
-    /// Every transaction has one fate while the node and the relays do not live long
+    /// Kills the node and the relays under submissions; every transaction must have exactly one outcome
     Fates(RunArgs),
-    /// Every service is replaced, twice around, under reads, downloads and submissions
+    /// Restarts every service in turn under reads, downloads and submissions; no request may fail
     Rolling(RollingArgs),
-    /// Every few seconds something happens to somebody, and no client gets a wrong answer
+    /// Injects random faults; no client may receive a wrong answer
     Chaos(ChaosArgs),
-    /// Every answer is what the store held at its height, while services and servers come and go
+    /// Compares every answer with the store at the answer's height while services and servers restart
     Truth(TruthArgs),
-    /// Kills and freezes everything between a chain and the store; no row may be missing or there twice
+    /// Kills and freezes everything between a chain and the store; no row may be missing or duplicated
     Ingest(IngestArgs),
-    /// Simulated replicas of ingest bring a chain into a store under faults, a seed each
+    /// Simulates replicas of ingest that store a chain under faults, one run a seed
     Order(SeedsArgs),
-    /// Simulated streams meet every fault there is, a seed each
+    /// Simulates download streams under all faults, one run a seed
     Streams(SeedsArgs),
-    /// Watches at their limits: some that are never read, as many as an edge takes, an edge that ends
+    /// Tests the limits of watches: clients that never read, a full edge, a shutdown with thousands of watchers
     Watches(WatchesArgs),
 }
 
@@ -47,24 +47,24 @@ pub(crate) struct RunArgs {
     /// Source of every random choice; the same one repeats a run [default: a new one, which is printed]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
-    /// How often, each time with the next seed
+    /// Number of runs, each with the next seed
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) runs: u32,
-    /// Take less time and less of everything, as CI does
+    /// Run a short form with less load, as in CI
     #[arg(long)]
     pub(crate) short: bool,
-    /// Write the figures into this file, too
+    /// Also write the figures to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
 }
 
-/// Options of a drill that is played in phases on a private mesh.
+/// Options of a drill with phases on a private mesh.
 #[derive(Debug, Args)]
 pub(crate) struct PlayArgs {
     /// How it is run.
     #[command(flatten)]
     pub(crate) run: RunArgs,
-    /// Allow so many times the time that each bar allows, for builds without optimisation on a busy machine
+    /// Factor for the time limits of all bars, for builds without optimisation on a busy machine
     #[arg(long, value_name = "TIMES", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10))]
     pub(crate) slack: u32,
 }
@@ -75,7 +75,7 @@ impl PlayArgs {
         time * self.slack
     }
 
-    /// A least share, divided by the slack.
+    /// A lower bound of a share, divided by the slack.
     pub(crate) fn share(&self, share: f64) -> f64 {
         share / f64::from(self.slack)
     }
@@ -89,13 +89,13 @@ impl PlayArgs {
 /// Options of `rig reads`.
 #[derive(Debug, Args)]
 pub(crate) struct ReadsArgs {
-    /// How it is played.
+    /// Options of the phases.
     #[command(flatten)]
     pub(crate) play: PlayArgs,
-    /// Only this, repeatable [default: all]
+    /// Only this phase, repeatable [default: all]
     #[arg(long, value_enum, value_name = "NAME")]
     pub(crate) phase: Vec<ReadsPhase>,
-    /// Requests a second, whatever becomes of those before
+    /// Requests a second, sent independently of earlier answers
     #[arg(long, value_name = "R", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=20_000))]
     pub(crate) rate: u32,
 }
@@ -104,7 +104,7 @@ pub(crate) struct ReadsArgs {
 /// seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ReadsPhase {
-    /// Nothing happens
+    /// No fault
     Steady,
     /// A replica is killed
     Kill,
@@ -112,11 +112,11 @@ pub(crate) enum ReadsPhase {
     Freeze,
     /// The database is stopped and started
     Postgres,
-    /// The bus is killed and comes back
+    /// The bus is killed and restarted
     Nats,
-    /// All replicas are replaced one after the other
+    /// All replicas are replaced in turn
     Rolling,
-    /// Clients go away before slow answers come
+    /// Clients disconnect before slow answers
     Abort,
     /// Services are started before their servers
     Order,
@@ -125,13 +125,13 @@ pub(crate) enum ReadsPhase {
 /// Options of `rig flood`.
 #[derive(Debug, Args)]
 pub(crate) struct FloodArgs {
-    /// How it is played.
+    /// Options of the phases.
     #[command(flatten)]
     pub(crate) play: PlayArgs,
-    /// Only this, repeatable [default: all]
+    /// Only this phase, repeatable [default: all]
     #[arg(long, value_enum, value_name = "NAME")]
     pub(crate) phase: Vec<FloodPhase>,
-    /// Requests a second of those who do not attack
+    /// Requests a second of the regular clients
     #[arg(long, value_name = "R", default_value_t = 90, value_parser = clap::value_parser!(u32).range(10..=95))]
     pub(crate) rate: u32,
 }
@@ -140,23 +140,23 @@ pub(crate) struct FloodArgs {
 /// seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FloodPhase {
-    /// Connections on which half a head comes
+    /// Connections that send half a head
     Head,
-    /// Connections on which nothing comes
+    /// Connections that send nothing
     Silent,
-    /// Bodies of which a byte comes a second
+    /// Bodies sent at one byte a second
     Body,
-    /// Clients that read nothing of a long answer
+    /// Clients that do not read a long answer
     Unread,
-    /// Clients of HTTP/2 that leave no room for the answer
+    /// HTTP/2 clients with a flow-control window of zero
     Window,
-    /// Connections that are kept and not used
+    /// Idle connections
     Idle,
-    /// Requests over HTTP/2 that are taken back at once
+    /// HTTP/2 requests that are reset at once
     Reset,
-    /// One address at 50 times the rate that it may have
+    /// One address at 50 times its rate limit
     Rate,
-    /// An operation that became slow
+    /// A slow operation
     Slow,
     /// An edge with few file descriptors
     Files,
@@ -165,10 +165,10 @@ pub(crate) enum FloodPhase {
 /// Options of `rig kill`.
 #[derive(Debug, Args)]
 pub(crate) struct KillArgs {
-    /// How it is played.
+    /// Options of the phases.
     #[command(flatten)]
     pub(crate) play: PlayArgs,
-    /// Only this, repeatable [default: all]
+    /// Only this phase, repeatable [default: all]
     #[arg(long, value_enum, value_name = "NAME")]
     pub(crate) phase: Vec<KillPhase>,
 }
@@ -177,21 +177,21 @@ pub(crate) struct KillArgs {
 /// seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum KillPhase {
-    /// Nothing happens
+    /// No fault
     Steady,
     /// A worker is killed every second
     Kill,
-    /// A worker is frozen and woken, again and again
+    /// A worker is frozen and woken repeatedly
     Freeze,
-    /// The bus is killed and comes back
+    /// The bus is killed and restarted
     Nats,
-    /// The database is away
+    /// The database is unavailable
     Postgres,
     /// Segments are damaged, cut and removed under a download
     Damage,
-    /// A worker leaves while many downloads go on
+    /// A worker is removed during many downloads
     Scale,
-    /// Thousands of clients take almost nothing
+    /// Thousands of clients read almost nothing
     Stalled,
     /// Downloads of many gigabytes, over HTTP and over gRPC
     Large,
@@ -200,16 +200,16 @@ pub(crate) enum KillPhase {
 /// Options of `rig rolling`.
 #[derive(Debug, Args)]
 pub(crate) struct RollingArgs {
-    /// How it is played.
+    /// Options of the phases.
     #[command(flatten)]
     pub(crate) play: PlayArgs,
     /// Only this service, repeatable [default: all]
     #[arg(long, value_name = "SERVICE", value_parser = PossibleValuesParser::new(SERVICES.iter().map(|service| service.name)))]
     pub(crate) service: Vec<String>,
-    /// How often every service is replaced
+    /// How often every service is restarted
     #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) rounds: u32,
-    /// What goes on meanwhile.
+    /// The traffic during the drill.
     #[command(flatten)]
     pub(crate) traffic: TrafficArgs,
 }
@@ -217,22 +217,22 @@ pub(crate) struct RollingArgs {
 /// Options of `rig chaos`.
 #[derive(Debug, Args)]
 pub(crate) struct ChaosArgs {
-    /// How it is played.
+    /// Options of the phases.
     #[command(flatten)]
     pub(crate) play: PlayArgs,
-    /// How long something happens every three seconds
+    /// Length of the drill, minutes; a fault is injected every 3 s
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=600))]
     pub(crate) minutes: u32,
-    /// What goes on meanwhile.
+    /// The traffic during the drill.
     #[command(flatten)]
     pub(crate) traffic: TrafficArgs,
 }
 
-/// What the clients of a drill of the whole mesh do.
+/// The traffic of a drill of the whole mesh.
 #[derive(Clone, Copy, Debug, Args)]
 #[command(next_help_heading = "Traffic")]
 pub(crate) struct TrafficArgs {
-    /// Reads a second, whatever becomes of those before
+    /// Reads a second, sent independently of earlier answers
     #[arg(long, value_name = "R", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=20_000))]
     pub(crate) rate: u32,
     /// Downloads at the same time
@@ -241,7 +241,7 @@ pub(crate) struct TrafficArgs {
     /// Submissions a second, about
     #[arg(long, value_name = "S", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=200))]
     pub(crate) submissions: u32,
-    /// Clients that watch, each with a stream of events
+    /// Clients that watch, each with an event stream
     #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(5..=10_000))]
     pub(crate) watchers: u32,
 }
@@ -249,13 +249,13 @@ pub(crate) struct TrafficArgs {
 /// Options of `rig truth`.
 #[derive(Debug, Args)]
 pub(crate) struct TruthArgs {
-    /// How it is played.
+    /// Options of the phases.
     #[command(flatten)]
     pub(crate) play: PlayArgs,
-    /// How long one fault follows the other
+    /// Length of the drill, minutes
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=600))]
     pub(crate) minutes: u32,
-    /// Reads a second, whatever becomes of those before
+    /// Reads a second, sent independently of earlier answers
     #[arg(long, value_name = "R", default_value_t = 300, value_parser = clap::value_parser!(u32).range(16..=20_000))]
     pub(crate) rate: u32,
 }
@@ -263,10 +263,10 @@ pub(crate) struct TruthArgs {
 /// Options of `rig ingest`.
 #[derive(Debug, Args)]
 pub(crate) struct IngestArgs {
-    /// How it is played.
+    /// Options of the phases.
     #[command(flatten)]
     pub(crate) play: PlayArgs,
-    /// How many processes are killed [default: 1000, or 50 with --short]
+    /// Number of killed processes [default: 1000, or 50 with --short]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     pub(crate) kills: Option<u32>,
 }
@@ -277,10 +277,10 @@ pub(crate) struct SeedsArgs {
     /// The first seed [default: a new one, which is printed]
     #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
-    /// How many seeds, one after the other
+    /// Number of consecutive seeds
     #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000))]
     pub(crate) runs: u64,
-    /// Write the figures into this file, too
+    /// Also write the figures to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
 }
@@ -288,10 +288,10 @@ pub(crate) struct SeedsArgs {
 /// Options of `rig watches`.
 #[derive(Debug, Args)]
 pub(crate) struct WatchesArgs {
-    /// How it is played.
+    /// Options of the phases.
     #[command(flatten)]
     pub(crate) play: PlayArgs,
-    /// Only this, repeatable [default: all]
+    /// Only this phase, repeatable [default: all]
     #[arg(long, value_enum, value_name = "NAME")]
     pub(crate) phase: Vec<WatchesPhase>,
 }
@@ -299,10 +299,10 @@ pub(crate) struct WatchesArgs {
 /// A phase of `rig watches`. The first and the last keep their places.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum WatchesPhase {
-    /// Watchers that never read, beside others
+    /// Watchers that never read, together with reading ones
     Stalled,
-    /// As many watches as an edge takes, and one more
+    /// As many watches as an edge accepts, and one more
     Full,
-    /// An edge ends while thousands watch
+    /// An edge shuts down with thousands of watchers
     Drain,
 }

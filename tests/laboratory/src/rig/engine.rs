@@ -106,9 +106,7 @@ pub(super) async fn repeat<F: Figures>(
     write_figures(args.json.as_deref(), &json!({ "drill": drill, "runs": runs }))?;
     match &*broken {
         [] => Ok(()),
-        _ => {
-            Err(Failure::failed(format!("bars do not hold: {}; look at the lines above", broken.join(", "))))
-        }
+        _ => Err(Failure::failed(format!("bars do not hold: {}; see the lines above", broken.join(", ")))),
     }
 }
 

@@ -43,7 +43,7 @@ impl PrivateMesh {
         SERVICES.iter().flat_map(|service| self.pids(service.name)).collect()
     }
 
-    /// Replaces the replicas of a name one after the other; returns how many are new, and whether all are.
+    /// Replaces the replicas of a name in turn; returns how many are new, and whether all are.
     pub(super) async fn restart(&self, name: &str) -> Result<(usize, bool), Failure> {
         let before = self.pids(name);
         self.order(Request::Restart { name: name.to_owned() }).await?;

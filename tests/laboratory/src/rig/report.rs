@@ -177,6 +177,6 @@ mod tests {
         assert_eq!(report.json()["bars"][1]["holds"], false);
         assert_eq!(report.json()["count"], 7);
         assert_eq!(render_table("Title", &[report]), "Title\nphase  count\nkill       7\n");
-        assert!(!Report::<Counted>::failed("kill", "nobody to kill").holds());
+        assert!(!Report::<Counted>::failed("kill", "no process to kill").holds());
     }
 }

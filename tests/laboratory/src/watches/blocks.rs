@@ -1,4 +1,4 @@
-//! Blocks that are written at an even pace, each with changes of what is watched.
+//! Writes blocks at a constant rate, each with changes of the watched rows.
 
 use std::{
     collections::HashMap,
@@ -12,11 +12,11 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
-use super::Told;
+use super::HeightAt;
 use crate::empty_blocks::NEXT_BLOCK;
 use crate::private::Servers;
 
-/// What blocks change.
+/// The changes of a block.
 pub(crate) struct Changes {
     /// The time between two blocks.
     pub(crate) period: Duration,
@@ -26,14 +26,14 @@ pub(crate) struct Changes {
     pub(crate) ids: Box<dyn Fn(u64) -> Vec<String> + Send + Sync>,
 }
 
-/// Blocks that are written until they are dropped.
+/// A writer of blocks, until it is dropped.
 pub(crate) struct Blocks {
-    written: watch::Receiver<Vec<Told>>,
+    written: watch::Receiver<Vec<HeightAt>>,
     writing: JoinHandle<()>,
 }
 
 impl Blocks {
-    /// Begins to write.
+    /// Starts to write.
     ///
     /// # Errors
     /// When the database cannot be reached.
@@ -65,8 +65,8 @@ impl Blocks {
         Ok(Self { written, writing })
     }
 
-    /// Those that were committed between two moments.
-    pub(crate) fn written(&self, from: Instant, to: Instant) -> Vec<Told> {
+    /// The blocks that were committed in this period.
+    pub(crate) fn written(&self, from: Instant, to: Instant) -> Vec<HeightAt> {
         self.written.borrow().iter().filter(|(_, at)| *at >= from && *at <= to).copied().collect()
     }
 }
@@ -77,11 +77,11 @@ impl Drop for Blocks {
     }
 }
 
-/// The time from each block's COMMIT to each time that a client was told it.
-pub(crate) fn delays(written: &[Told], told: &[Told]) -> Vec<Duration> {
+/// The times from each block's COMMIT to each receipt by a client.
+pub(crate) fn delays(written: &[HeightAt], received: &[HeightAt]) -> Vec<Duration> {
     let committed: HashMap<u64, Instant> = written.iter().copied().collect();
-    let delay = |(height, at): &Told| Some(at.saturating_duration_since(*committed.get(height)?));
-    told.iter().filter_map(delay).collect()
+    let delay = |(height, at): &HeightAt| Some(at.saturating_duration_since(*committed.get(height)?));
+    received.iter().filter_map(delay).collect()
 }
 
 #[cfg(test)]
@@ -89,10 +89,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_delay_counts_from_the_commit_of_the_block_that_is_told() {
+    fn a_delay_counts_from_the_commit_of_the_received_block() {
         let start = Instant::now();
         let at = |ms| start + Duration::from_millis(ms);
-        let told = [(4, at(11)), (5, at(14)), (6, at(20)), (5, at(30))];
-        assert_eq!(delays(&[(5, at(10)), (6, at(20))], &told), [4, 0, 20].map(Duration::from_millis));
+        let received = [(4, at(11)), (5, at(14)), (6, at(20)), (5, at(30))];
+        assert_eq!(delays(&[(5, at(10)), (6, at(20))], &received), [4, 0, 20].map(Duration::from_millis));
     }
 }

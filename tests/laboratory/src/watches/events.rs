@@ -1,4 +1,4 @@
-//! The events of a stream, as a strict client reads them: what the contract does not name is an error.
+//! A strict reader of event streams: input outside the contract is an error.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use bytes::Bytes;
 /// An event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Event {
-    /// The read that it is of, on a stream of several.
+    /// Index of the read, on a stream of several.
     pub(crate) read: usize,
     /// The height of an answer; `None` for a problem.
     pub(crate) height: Option<u64>,
@@ -21,7 +21,7 @@ pub(crate) struct EventReader {
     unread: Vec<u8>,
     /// Whether events are named by the index of their read.
     is_indexed: bool,
-    /// The pause that the edge asks for before the client comes back.
+    /// The reconnect delay of the `retry` line.
     pub(crate) retry: Option<Duration>,
 }
 
@@ -36,15 +36,15 @@ impl EventReader {
         self.unread.extend_from_slice(piece);
     }
 
-    /// Whether an event has come in part.
+    /// Whether a part of an event has been received.
     pub(crate) fn is_torn(&self) -> bool {
         !self.unread.is_empty()
     }
 
-    /// The next event that has come as a whole.
+    /// The next complete event.
     ///
     /// # Errors
-    /// When the lines are not those of an event or a sign of life.
+    /// When the lines are neither an event nor a heartbeat.
     pub(crate) fn next(&mut self) -> Result<Option<Event>, String> {
         while let Some(end) = self.unread.windows(2).position(|pair| pair == b"\n\n") {
             let block: Vec<u8> = self.unread.drain(..end + 2).collect();

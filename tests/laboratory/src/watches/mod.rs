@@ -1,5 +1,5 @@
-//! What benchmark and drill of watches share: many connections from one machine, the blocks that change what is
-//! watched, and the events of a stream.
+//! Shared by the benchmark and the drill of watches: many connections from one machine, blocks that change the
+//! watched rows, and the events of a stream.
 
 pub(crate) mod blocks;
 pub(crate) mod events;
@@ -12,13 +12,13 @@ use std::{
 use mesh_testbed::http1::Dial;
 use tokio::net::TcpStream;
 
-/// Connections of one local address, far below the share of the edge's connections that one may hold.
+/// Connections of one local address, far below the edge's limit for one address.
 const PER_ADDRESS: usize = 500;
-/// Connections that are opened at the same time.
+/// Connections that are opened concurrently.
 pub(crate) const OPENED_AT_ONCE: usize = 64;
 
-/// A height, and when it was written or a client was told it.
-pub(crate) type Told = (u64, Instant);
+/// A height, and when it was committed or received.
+pub(crate) type HeightAt = (u64, Instant);
 
 /// Opens a client's connection; clients of consecutive numbers share a local address.
 ///
@@ -34,7 +34,7 @@ pub(crate) async fn connect(
     Dial { source, receive_buffer }.connect(edge).await
 }
 
-/// The request for a watch over HTTP/1.1, of a client that has this height.
+/// The request for a watch over HTTP/1.1, from a client whose last height is this one.
 pub(crate) fn watch_request(path: &str, last_id: Option<u64>) -> String {
     let last_id = last_id.map(|height| format!("Last-Event-ID: {height}\r\n")).unwrap_or_default();
     format!("GET {path} HTTP/1.1\r\nHost: laboratory\r\nAccept: text/event-stream\r\n{last_id}\r\n")

@@ -282,7 +282,7 @@ impl BodyReader {
                 }
             }
             if !self.framing.decode(piece).map_err(io::Error::other)?.is_empty() {
-                return Err(io::Error::other("more came than the head says"));
+                return Err(io::Error::other("more bytes than the head announces"));
             }
         }
         Ok(true)

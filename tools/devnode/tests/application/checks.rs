@@ -28,7 +28,7 @@ async fn a_transaction_is_checked_and_delivered_once() {
     let finalized =
         fixture.finalize(2, &[tx.clone(), Bytes::from_static(b"no transaction"), tx.clone()]).await;
     let codes: Vec<u32> = finalized.tx_results.iter().map(|result| result.code).collect();
-    assert_eq!(codes, [0, 60, 51], "whoever proposes it, it is delivered once");
+    assert_eq!(codes, [0, 60, 51], "it is delivered once, from any proposer");
     fixture.commit().await;
     assert_eq!(fixture.check(&tx).await, (51, "transaction was submitted before".to_owned()));
     let again = fixture.finalize(3, &[tx]).await;

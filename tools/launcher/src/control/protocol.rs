@@ -22,7 +22,7 @@ pub enum Request {
         /// The replica, or all.
         replica: Option<u32>,
     },
-    /// Replaces the replicas one after the other.
+    /// Replaces the replicas in turn.
     Restart {
         /// The process's name.
         name: String,

@@ -93,7 +93,7 @@ fn install_now(package: &str, log: &Path) -> Result<(), String> {
             sudo
         }
     };
-    // In a process group of its own and with output to a file, so that it finishes even when this process is
+    // In its own process group and with output to a file, so that it finishes even when this process is
     // interrupted: a killed package manager leaves packages half installed.
     command.args(["-c", INSTALL_ON_DEBIAN, "install", package]).process_group(0);
     let status = command.stdin(Stdio::null()).stdout(output).stderr(errors).status();

@@ -94,7 +94,7 @@ pub enum ServerError {
     /// The data on disk cannot be served by the programs that were found.
     #[error(
         "the database in {folder} was made by PostgreSQL {made_by}, which is not on this machine: \
-         install PostgreSQL {made_by}, or remove that folder to begin anew"
+         install PostgreSQL {made_by}, or remove that folder to start over"
     )]
     OtherVersion {
         /// The server's folder.

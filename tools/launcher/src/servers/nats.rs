@@ -47,7 +47,7 @@ pub struct NatsTls {
 }
 
 /// A private nats-server that was prepared and can be started. It accepts only the users of [`permissions`],
-/// each with a password of its own.
+/// each with its own password.
 #[derive(Debug, Clone)]
 pub struct Nats {
     program: PathBuf,
@@ -146,7 +146,7 @@ impl Nats {
             format!("tls {{ cert_file: {certificate:?}, key_file: {key:?} }}\n")
         });
         format!(
-            "# Written anew at every start of the mesh.\n\
+            "# Rewritten at every start of the mesh.\n\
              listen: \"127.0.0.1:{port}\"\n\
              server_name: \"mesh-{port}\"\n\
              max_payload: 4MB\n\

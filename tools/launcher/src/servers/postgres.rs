@@ -223,7 +223,7 @@ fn settings(port: u16, durability: Durability) -> String {
         }
     };
     format!(
-        "# Written anew at every start of the mesh; own settings belong in {OPERATOR_SETTINGS}.\n\
+        "# Rewritten at every start of the mesh; put your settings into {OPERATOR_SETTINGS}.\n\
          listen_addresses = '127.0.0.1'\n\
          port = {port}\n\
          unix_socket_directories = ''\n\

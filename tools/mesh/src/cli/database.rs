@@ -14,7 +14,7 @@ pub(crate) struct DatabaseArgs {
     /// The database
     #[arg(long, value_name = "URL", env = "MESH_DATABASE_URL", hide_env_values = true)]
     postgres: String,
-    /// The file with its password, which the address then leaves out
+    /// File with the password for the address, which then contains none
     #[arg(long, value_name = "FILE", env = "MESH_DATABASE_PASSWORD_FILE")]
     password_file: Option<PathBuf>,
 }
@@ -49,7 +49,7 @@ pub(crate) struct MigrateArgs {
 pub(crate) struct NodeArgs {
     #[command(flatten)]
     pub(crate) database: DatabaseArgs,
-    /// Where its RPC answers
+    /// Address of its RPC
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:26657")]
     pub(crate) listen: SocketAddr,
     #[command(flatten)]
@@ -57,7 +57,7 @@ pub(crate) struct NodeArgs {
     /// Load the CSV files of this folder into an empty database instead of the demo network
     #[arg(long, value_name = "DIR")]
     pub(crate) load: Option<PathBuf>,
-    /// What decides blocks
+    /// The consensus node
     #[arg(long, value_enum, value_name = "NODE", default_value_t = Consensus::Devnode)]
     pub(crate) consensus: Consensus,
     #[command(flatten)]

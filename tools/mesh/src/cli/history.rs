@@ -14,8 +14,7 @@ pub(crate) struct SealArgs {
     /// Seal this database instead of that of the home
     #[arg(long, value_name = "URL")]
     pub(crate) postgres: Option<String>,
-    /// Put the segments there instead of into the home; a folder or a file: URL, in which they lie in
-    /// segments/
+    /// Write the segments to segments/ below this folder or file: URL instead of the home
     #[arg(long, value_name = "URL")]
     pub(crate) history: Option<String>,
     /// Blocks of a segment [default: as the mesh of the home does, else 1000]
@@ -24,7 +23,7 @@ pub(crate) struct SealArgs {
     /// Also close the running span at the newest block
     #[arg(long)]
     pub(crate) newest: bool,
-    /// Print a JSON array of what was sealed
+    /// Print a JSON array of the sealed segments
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -39,9 +38,9 @@ pub(crate) struct HistoryArgs {
 /// What to do with sealed history.
 #[derive(Debug, Subcommand)]
 pub(crate) enum HistoryCommand {
-    /// Checks every byte of every segment, that each has all blocks of its span, and the chain that they form
+    /// Checks every byte of every segment, its blocks, and the chain of the segments
     Verify(VerifyArgs),
-    /// Loads segments into a database, all or those that it lacks
+    /// Loads all segments, or the missing ones, into a database
     Import(ImportArgs),
 }
 
@@ -51,7 +50,7 @@ pub(crate) struct VerifyArgs {
     /// A home, or the folder of the segments
     #[arg(value_name = "DIR")]
     pub(crate) folder: PathBuf,
-    /// The chain whose segments are verified [default: the one with most of them]; files of others are named
+    /// The chain whose segments are verified [default: the one with most segments]; files of other chains are listed
     #[arg(long, value_name = "ID")]
     pub(crate) chain: Option<String>,
     /// Print a JSON object

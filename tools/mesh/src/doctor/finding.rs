@@ -6,11 +6,11 @@ use serde::Serialize;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum State {
-    /// As it should be.
+    /// Correct.
     Fine,
-    /// It works for now, or with limits.
+    /// Usable for now, or with limits.
     Warning,
-    /// A mesh cannot work in this state.
+    /// Unusable: a mesh cannot run.
     Wrong,
 }
 
@@ -21,14 +21,14 @@ pub(super) struct Finding {
     pub(super) check: &'static str,
     /// The outcome.
     pub(super) state: State,
-    /// What was found.
+    /// The observation.
     pub(super) says: String,
     /// What to do about it; absent when the state is fine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) next: Option<String>,
 }
 
-/// What a check found to be other than it should be.
+/// A warning or fault of a check.
 #[derive(Debug)]
 pub(super) struct Fault {
     state: State,
@@ -36,16 +36,16 @@ pub(super) struct Fault {
     next: String,
 }
 
-/// What was found where all is fine, else what is not.
+/// The observation of a correct state, else the fault.
 pub(super) type Checked = Result<String, Fault>;
 
 impl Fault {
-    /// Works for now, or with limits.
+    /// A state that is usable for now, or with limits.
     pub(super) fn warning(says: impl Into<String>, next: impl Into<String>) -> Self {
         Self { state: State::Warning, says: says.into(), next: next.into() }
     }
 
-    /// Has to be corrected before a mesh can work.
+    /// A state that must be corrected before a mesh can run.
     pub(super) fn wrong(says: impl Into<String>, next: impl Into<String>) -> Self {
         Self { state: State::Wrong, says: says.into(), next: next.into() }
     }

@@ -81,20 +81,20 @@ pub(super) fn home(home: &Home, running: &Running) -> Checked {
     let root = home.root().display();
     if let Some(why) = &running.silent {
         let says = format!("a mesh seems to run in {root}, but {why}");
-        return Err(Fault::wrong(says, "end its `mesh up` and start it again"));
+        return Err(Fault::wrong(says, "stop its `mesh up` and start it again"));
     }
     if running.is_there() {
         return Ok(format!("{root}; a mesh of {} processes runs there", running.rows.len()));
     }
     if !home.root().exists() {
-        return Ok(format!("{root} is not there yet; `mesh up` makes it"));
+        return Ok(format!("{root} does not exist yet; `mesh up` creates it"));
     }
     data(home)?;
     let pid = Postgres::running_in(&home.postgres());
     let stale = pid.map(|pid| {
         Fault::warning(
             format!("{root} is stale: a mesh was killed there and its PostgreSQL still runs (process {pid})"),
-            "`mesh up` ends it and goes on with the data",
+            "`mesh up` stops it and continues with its data",
         )
     });
     stale.map_or_else(|| Ok(format!("{root}; no mesh runs there")), Err)
@@ -110,13 +110,13 @@ fn data(home: &Home) -> Result<(), Fault> {
     if let Some(made_by) = made_by.filter(|by| find_postgres_version(*by).is_none()) {
         return Err(Fault::wrong(
             format!("the database in {root} was made by PostgreSQL {made_by}, which is not on this machine"),
-            format!("install PostgreSQL {made_by}, or remove {root} to begin anew"),
+            format!("install PostgreSQL {made_by}, or remove {root} to start over"),
         ));
     }
     match home.lock() {
         Err(HomeError::Taken(_)) => Err(Fault::warning(
-            format!("{root} is in use, but nobody there answers"),
-            "a mesh may just be starting or stopping: look again in some seconds",
+            format!("{root} is in use, but its mesh does not answer"),
+            "a mesh may be starting or stopping: run `mesh doctor` again in a few seconds",
         )),
         Err(error) if home.run().exists() => {
             let next = "make it writable for you, or give another with --home";
@@ -135,7 +135,7 @@ pub(super) fn segments(home: &Home, running: &Running) -> Checked {
         Ok(_) => Ok(format!("{} can be written", folder.display())),
         Err(error) => Err(Fault::wrong(
             format!("{} cannot be written ({})", folder.display(), error.kind()),
-            "no history is sealed like that: make the folder writable for who runs `mesh up`",
+            "sealing fails: make the folder writable for the user of `mesh up`",
         )),
     }
 }
@@ -158,7 +158,10 @@ pub(super) fn disk(home: &Home, running: &Running) -> Checked {
     for folder in folders.into_iter().flatten() {
         let folder = existing(&folder);
         let found = rustix::fs::statvfs(&folder).map_err(|error| {
-            Fault::warning(format!("{} does not say ({error})", folder.display()), "look at `df`")
+            Fault::warning(
+                format!("free space of {} is unknown ({error})", folder.display()),
+                "check it with `df`",
+            )
         })?;
         let free = found.f_bavail.saturating_mul(found.f_frsize);
         if least.as_ref().is_none_or(|(_, least)| free < *least) {

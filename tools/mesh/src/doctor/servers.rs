@@ -57,7 +57,7 @@ pub(super) async fn check_all(
         match database(url).await {
             Err(fault) => findings.push(Finding::of("database", Err(fault))),
             Ok(client) => {
-                findings.push(Finding::of("database", Ok("it answers and lets us in".to_owned())));
+                findings.push(Finding::of("database", Ok("reachable, credentials accepted".to_owned())));
                 findings.push(Finding::of("schema", schema(&client, &mut heads).await));
             }
         }
@@ -91,7 +91,7 @@ async fn database(url: &str) -> Result<Client, Fault> {
         Ok(connected) => connected.map_err(|error| unreached(&error)),
         Err(_) => Err(Fault::wrong(
             "it does not answer",
-            "start it, or correct its address; a firewall may swallow what is sent",
+            "start it, or correct its address; a firewall may drop the packets",
         )),
     }
 }
@@ -108,13 +108,12 @@ fn unreached(error: &StoreError) -> Fault {
     };
     let refused = [&SqlState::INVALID_PASSWORD, &SqlState::INVALID_AUTHORIZATION_SPECIFICATION];
     match code {
-        Some(code) if refused.contains(&code) => Fault::wrong(
-            format!("wrong credentials: it does not let us in ({why})"),
-            "correct user and password in its address",
-        ),
+        Some(code) if refused.contains(&code) => {
+            Fault::wrong(format!("credentials rejected ({why})"), "correct user and password in its address")
+        }
         Some(code) if *code == SqlState::INVALID_CATALOG_NAME => Fault::wrong(
             format!("there is no such database ({why})"),
-            "make it with `createdb`, or correct its name",
+            "create it with `createdb`, or correct its name",
         ),
         _ => Fault::wrong(format!("it cannot be reached ({why})"), NOT_THERE),
     }
@@ -122,14 +121,14 @@ fn unreached(error: &StoreError) -> Fault {
 
 /// Checks the schema, and reads the newest block and the server's clock into `heads`.
 async fn schema(client: &Client, heads: &mut Heads) -> Checked {
-    let unread = |why| Fault::wrong(format!("it cannot be read ({why})"), "look at the database's log");
+    let unread = |why| Fault::wrong(format!("it cannot be read ({why})"), "see the database's log");
     let reading = timeout(WITHIN, async {
         let state = migrate::state(client).await.map_err(|error| error_chain(&error))?;
         read_heads(client, state.is_ready(), heads).await.map_err(|error| error_chain(&error))?;
         Ok(state)
     });
     let state = reading.await.map_err(|_| {
-        Fault::wrong("the database does not answer", "look at what it does (pg_stat_activity)")
+        Fault::wrong("the database does not answer", "check its sessions in pg_stat_activity")
     })?;
     let state = state.map_err(|why: String| unread(why))?;
     if !state.is_ready() {
@@ -171,7 +170,7 @@ async fn bus(url: &str, file: Option<PathBuf>, ca: Option<PathBuf>) -> Checked {
         }),
         Some(file) => Some(Credentials::read(&file).map_err(|error| {
             let says = format!("the credentials in {} cannot be read ({error})", file.display());
-            Fault::wrong(says, "make the file readable for who runs the mesh")
+            Fault::wrong(says, "make the file readable for the user of the mesh")
         })?),
     };
     let options =
@@ -181,8 +180,8 @@ async fn bus(url: &str, file: Option<PathBuf>, ca: Option<PathBuf>) -> Checked {
         None => options,
         Some(Credentials::Password { user, password }) => options.user_and_password(user, password),
         Some(Credentials::Jwt(text)) => options.credentials(&text).map_err(|error| {
-            let says = format!("the credentials are none ({error})");
-            Fault::wrong(says, "give the file that the server's operator made")
+            let says = format!("the credentials are malformed ({error})");
+            Fault::wrong(says, "use the .creds file of the server's operator")
         })?,
     };
     let url = format!("{scheme}://{address}");
@@ -191,7 +190,7 @@ async fn bus(url: &str, file: Option<PathBuf>, ca: Option<PathBuf>) -> Checked {
     let connected = connected.map_err(|_| Fault::wrong("it does not answer", NOT_THERE))?;
     let release = connected.map_err(|error| refused_by_bus(&error))?.server_info().version;
     if version(&release).is_some_and(|found| found >= OLDEST_NATS) {
-        return Ok(format!("nats-server {release} lets us in"));
+        return Ok(format!("nats-server {release}, credentials accepted"));
     }
     let next = format!("run {}.{} or later", OLDEST_NATS.0, OLDEST_NATS.1);
     Err(Fault::wrong(format!("nats-server {release} is too old"), next))
@@ -201,7 +200,7 @@ fn refused_by_bus(error: &async_nats::ConnectError) -> Fault {
     let why = error_chain(error);
     match error.kind() {
         ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => Fault::wrong(
-            format!("wrong credentials: nats-server does not let us in ({why})"),
+            format!("credentials rejected by nats-server ({why})"),
             "correct user and password: nats://user:password@host:port, or the file of MESH_BUS_CREDENTIALS",
         ),
         _ => Fault::wrong(format!("it cannot be reached ({why})"), NOT_THERE),
@@ -228,15 +227,15 @@ async fn node(url: &str, heads: &mut Heads) -> Checked {
     // The address may have a key in its path.
     let (status, clock, body) = request.await.map_err(|error| away(error_chain(&error.without_url())))?;
     if matches!(status.as_u16(), 401 | 403) {
-        let says = format!("wrong credentials: it answers HTTP {status}");
+        let says = format!("credentials rejected: HTTP {status}");
         return Err(Fault::wrong(says, "correct user and password, or the key, in its address"));
     }
     let answer: Value = serde_json::from_slice(&body)
-        .map_err(|_| away(format!("what answers there is no consensus node: HTTP {status}")))?;
+        .map_err(|_| away(format!("the server there is not a consensus node: HTTP {status}")))?;
     heads.clocks.extend(clock.map(|clock| ("the node", clock - now())));
     let sync = &answer["result"]["sync_info"];
     let height = sync["latest_block_height"].as_str().and_then(|height| height.parse::<i64>().ok());
-    let height = height.ok_or_else(|| away("what answers there is no consensus node".to_owned()))?;
+    let height = height.ok_or_else(|| away("the server there is not a consensus node".to_owned()))?;
     if sync["catching_up"] == true {
         let next = "it takes no transactions until it has all blocks; wait, or name another";
         return Err(Fault::warning(format!("it is catching up, at block {height}"), next));
@@ -289,7 +288,7 @@ fn clock(heads: &Heads) -> Option<Checked> {
 fn lag(heads: &Heads) -> Option<Checked> {
     let behind = heads.node? - heads.store?;
     let says = format!("the database is {} blocks behind the node", behind.max(0));
-    let next = "look at who writes blocks into the database";
+    let next = "check the block writer";
     Some(if behind > BEHIND { Err(Fault::warning(says, next)) } else { Ok(says) })
 }
 
@@ -302,7 +301,7 @@ async fn service(row: &Row, admin: &str) -> Checked {
         let is_ready = answer.status().is_success();
         Ok::<_, reqwest::Error>((is_ready, answer.text().await?))
     };
-    let next = format!("look at its log, logs/{name}.log in the home");
+    let next = format!("see its log, logs/{name}.log in the home");
     match response.await {
         Ok((true, _)) => Ok(format!("{name} is ready")),
         Ok((false, why)) => Err(Fault::wrong(format!("{name} is not ready: {}", why.trim()), next)),

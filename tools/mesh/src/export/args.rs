@@ -14,33 +14,33 @@ use reqwest::Url;
 #[command(after_help = "Examples:
   mesh export trades --from-block first --to-block last
   mesh export balances --from-block 1 --to-block 5000 --snap -o balances.zip
-Called again, it goes on where it broke off.")]
+Run it again to resume an interrupted download.")]
 pub(crate) struct ExportArgs {
-    /// The table, also as TABLE_TRADES, in any case
+    /// The table, e.g. trades or TABLE_TRADES, in upper or lower case
     #[arg(value_name = "TABLE", value_parser = table_parser(), ignore_case = true)]
     pub(crate) table: Table,
-    /// First block: where a segment of the history begins; `first` is the first one of all
+    /// First block, which must be the start of a segment; `first` = that of the history
     #[arg(long, value_name = "A", allow_negative_numbers = true)]
     pub(crate) from_block: Height,
-    /// Last block: where a segment ends; `last` is the last one of all
+    /// Last block, which must be the end of a segment; `last` = that of the history
     #[arg(long, value_name = "B", allow_negative_numbers = true)]
     pub(crate) to_block: Height,
-    /// The file or its folder, `-` for standard output [default: the name that the gateway gives, here]
+    /// The file or its folder, `-` for standard output [default: the gateway's file name, in the current folder]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// The gateway
     #[arg(long, value_name = "BASE", default_value = "http://127.0.0.1:8080", value_parser = gateway)]
     pub(crate) url: Url,
-    /// Take whole segments: from the start of the one that holds A to the end of the one that holds B
+    /// Extend the range to whole segments: from the start of the segment of A to the end of the segment of B
     #[arg(long)]
     pub(crate) snap: bool,
-    /// Replace FILE when it is there
+    /// Replace an existing FILE
     #[arg(long)]
     pub(crate) force: bool,
-    /// Give up after so many tries in a row that brought nothing
+    /// Number of consecutive attempts without progress before the command fails
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub(crate) retries: u32,
-    /// Try again when nothing has come for so long
+    /// Retry after this time without a byte
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub(crate) patience: u32,
     /// Print the outcome as a JSON object

@@ -41,7 +41,7 @@ pub(super) struct Fetch {
 }
 
 impl Fetch {
-    /// A download that gives up after `retries` failures in a row without progress.
+    /// A download that fails after `retries` consecutive failures without progress.
     pub(super) fn new(source: Source, retries: u32) -> Self {
         Self { source, retry: RetryPolicy::new(retries), progress: progress_bar(), part: None }
     }
@@ -52,7 +52,7 @@ impl Fetch {
         match std::fs::metadata(part).map_or(0, |found| found.len()) {
             0 => failure,
             position => failure.and(&format!(
-                "{} keeps {} of {}, and the same command goes on from there",
+                "{} has {} of {}; the same command resumes from there",
                 part.display(),
                 DecimalBytes(position),
                 DecimalBytes(*bytes)
@@ -131,7 +131,7 @@ impl Fetch {
         let sink = Sink::open(paths.clone()).await?;
         if sink.position > 0 {
             let (done, all) = (DecimalBytes(sink.position), DecimalBytes(info.bytes));
-            self.note(&format!("going on from {done} of {all} in {}", paths.part.display()));
+            self.note(&format!("resuming at {done} of {all} in {}", paths.part.display()));
         }
         self.part = Some((paths.part.clone(), info.bytes));
         Ok(sink)
@@ -149,10 +149,10 @@ impl Fetch {
             *info = answer.info.clone();
             self.restart(sink, info, "the file has changed at the gateway")?;
         } else if answer.from_byte == 0 && sink.position > 0 {
-            self.restart(sink, info, "the gateway gives no parts of files")?;
+            self.restart(sink, info, "the gateway does not support ranges")?;
         }
         if answer.from_byte != sink.position {
-            return incomplete("another part came");
+            return incomplete("the gateway sent another range");
         }
         self.progress.set_length(info.bytes);
         loop {
@@ -164,7 +164,7 @@ impl Fetch {
                 Err(error) => return Ok(Some(error)),
             };
             if piece.as_ref().len() as u64 > info.bytes - sink.position {
-                return incomplete("more came than the file is long");
+                return incomplete("the gateway sent more bytes than the file has");
             }
             sink.write(piece.as_ref()).await?;
             self.retry.reached(sink.position);
@@ -178,7 +178,7 @@ impl Fetch {
 
     fn restart(&mut self, sink: &mut Sink, info: &FileInfo, why: &str) -> Result<(), Failure> {
         if sink.position > 0 {
-            self.note(&format!("{why}; starting again"));
+            self.note(&format!("{why}; starting over"));
         }
         if let Some((_, bytes)) = &mut self.part {
             *bytes = info.bytes;
@@ -192,10 +192,10 @@ impl Fetch {
         if !sink.is_file() || is_second {
             sink.remove();
             return Err(failed!(
-                "the file came wrong ({figures}) and is not kept; try again, or another --url"
+                "the file is damaged ({figures}) and was discarded; try again, or use another --url"
             ));
         }
-        self.restart(sink, info, &format!("the file came wrong ({figures})"))
+        self.restart(sink, info, &format!("the file is damaged ({figures})"))
     }
 
     /// Pauses before the next try; fails when there is none left, or when none can succeed.
@@ -208,11 +208,11 @@ impl Fetch {
         let Some(pause) = self.retry.pause(retry_after) else {
             let most = self.retry.most();
             return Err(failed!(
-                "gave up after {most} fruitless tries in a row ({error}); {}",
+                "gave up after {most} attempts without progress ({error}); {}",
                 error.advice()
             ));
         };
-        self.note(&format!("{error}; trying again in {:.1} s", pause.as_secs_f64()));
+        self.note(&format!("{error}; retrying in {:.1} s", pause.as_secs_f64()));
         sleep(pause).await;
         Ok(())
     }

@@ -60,7 +60,9 @@ async fn download(args: &ExportArgs, fetch: &mut Fetch) -> Result<(), Failure> {
     let start = Instant::now();
     let out = args.output.as_deref() == Some(Path::new("-"));
     if out && args.json {
-        return Err(Failure::usage("--json has no room beside the file; name a file with -o"));
+        return Err(Failure::usage(
+            "--json cannot be combined with a file on standard output; name a file with -o",
+        ));
     }
     if let Some(file) = args.output.as_deref().filter(|output| !out && !is_folder(output)) {
         check_output(file, args.force)?;

@@ -18,7 +18,7 @@ pub(super) struct RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// A policy that gives up after `most` tries in a row without progress.
+    /// A policy of at most `most` consecutive attempts without progress.
     pub(super) fn new(most: u32) -> Self {
         Self { most, failures: 0, furthest: 0 }
     }
@@ -39,7 +39,7 @@ impl RetryPolicy {
         }
         let doubled = FIRST_PAUSE.saturating_mul(1 << self.failures.min(16)).min(LONGEST_PAUSE);
         self.failures += 1;
-        // Jitter: clients that failed at the same moment shall not retry at the same moment.
+        // Jitter, so that clients that failed together do not retry together.
         let mixed = |pause: Duration| pause.mul_f64(rand::rng().random_range(0.5..1.0));
         Some(match retry_after {
             Some(retry_after) => retry_after.min(LONGEST_RETRY_AFTER) + mixed(FIRST_PAUSE),

@@ -60,7 +60,7 @@ impl Paths {
 pub(super) fn check_output(whole: &Path, may_replace: bool) -> Result<(), Failure> {
     match fs::metadata(whole) {
         Ok(found) if !found.is_file() => Err(failed!(
-            "{} is no ordinary file; name another one with -o, where `-` is standard output",
+            "{} is not a regular file; name another one with -o, where `-` is standard output",
             whole.display()
         )),
         Ok(_) if !may_replace => Err(exists(whole)),
@@ -109,7 +109,7 @@ impl Sink {
             return Ok(());
         }
         let Some(part) = &mut self.part else {
-            return Err(Failure::failed("what went to standard output cannot be taken back; start again"));
+            return Err(Failure::failed("bytes on standard output cannot be replaced; start again"));
         };
         let emptied = part.file.set_len(0).and_then(|()| part.file.rewind());
         emptied.map_err(|error| cannot_write(&part.paths.part, &error))?;

@@ -101,7 +101,7 @@ impl Source {
             _ => None,
         };
         let (info, from_byte) = read.ok_or_else(|| {
-            let why = "answers without what a download must tell of itself; check --url";
+            let why = "answers without the headers of a download; check --url";
             GatewayError::Foreign(format!("{url} {why}"))
         })?;
         Ok(Answer { info, from_byte, response })

@@ -26,13 +26,13 @@ pub(crate) async fn verify(args: &VerifyArgs) -> Result<(), Failure> {
     }
     if !verified.others.is_empty() {
         print_line(&format!(
-            "not verified, because they are no segments of this chain: {}",
+            "not verified, because they are not segments of this chain: {}",
             verified.others.join(", ")
         ));
     }
     if !verified.faults.is_empty() {
         return Err(failed!(
-            "the history in {} is not whole, {} wrong; copy what is named anew from where it was published",
+            "the history in {} is incomplete or damaged, {} wrong; copy the listed files again from their source",
             args.folder.display(),
             counted(verified.faults.len(), "thing is", "things are")
         ));

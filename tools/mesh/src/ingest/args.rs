@@ -28,7 +28,7 @@ pub(crate) enum IngestCommand {
     Record(RecordArgs),
     /// Fetches and decodes stored blocks again and compares their rows; exit code 1 when rows differ
     Check(CheckArgs),
-    /// Stores blocks with their rows that another program has made, from JSON lines
+    /// Stores blocks with rows of another program, from JSON lines
     Rows(RowsArgs),
 }
 
@@ -89,7 +89,7 @@ pub(crate) struct CheckArgs {
     /// The database [default: that of the mesh that runs in the home]
     #[arg(long, value_name = "URL")]
     pub(crate) postgres: Option<String>,
-    /// How many blocks to compare
+    /// Number of blocks to compare
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub(crate) blocks: usize,
     /// Chooses the blocks

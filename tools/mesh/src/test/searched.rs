@@ -34,7 +34,7 @@ pub(super) async fn run(mut command: Command, secrets: &[String]) -> io::Result<
         let mut passing = pin!(join(out, err));
         tokio::select! {
             _ = &mut passing => {}
-            // A process that the command left running may keep the streams open for ever.
+            // A process that outlives the command may keep the streams open.
             _ = child.wait() => drop(timeout(LEFT_OPEN, passing).await),
         }
         shown.get()

@@ -21,7 +21,7 @@ use crate::export::args::gateway;
   mesh tx status HASH
   mesh tx demo faucet --asset VOTE --key my.key --wait")]
 pub(crate) struct TxArgs {
-    /// What to do
+    /// The subcommand
     #[command(subcommand)]
     pub(crate) command: TxCommand,
 }
@@ -29,15 +29,15 @@ pub(crate) struct TxArgs {
 /// What to do with a transaction.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TxCommand {
-    /// Makes a key, writes it into a file for its owner only and prints its public half
+    /// Creates a key, writes it to a file that only its owner can read, and prints its public key
     Keygen(KeygenArgs),
     /// Builds and signs a transaction, finds its proof of work and prints the body of its submission
     Sign(SignArgs),
-    /// Submits what `sign` printed
+    /// Submits the output of `sign`
     Submit(SubmitArgs),
-    /// Asks the node whether it would take what `sign` printed
+    /// Asks the node whether it would accept the output of `sign`
     Check(CheckArgs),
-    /// Says what became of a transaction
+    /// Prints the state of a transaction
     Status(StatusArgs),
     /// Signs and submits a command that the demo network executes
     Demo(DemoArgs),
@@ -103,7 +103,7 @@ pub(crate) struct KeygenArgs {
     /// The file of the key
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
-    /// Replace FILE when it is there: its key is lost
+    /// Replace an existing FILE, whose key is lost
     #[arg(long)]
     pub(crate) force: bool,
     /// Print a JSON object
@@ -120,10 +120,10 @@ pub(crate) struct SignArgs {
     /// How it is signed.
     #[command(flatten)]
     pub(crate) signing: SigningArgs,
-    /// The gateway that is asked for what is not given
+    /// The gateway for values that are not given
     #[arg(long, value_name = "BASE", default_value = "http://127.0.0.1:8080", value_parser = gateway)]
     pub(crate) url: Url,
-    /// Print nothing but the body, which is a JSON object in any case
+    /// Print only the body, which is a JSON object in any case
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -134,7 +134,7 @@ pub(crate) struct SigningArgs {
     /// The file of the key, as `keygen` wrote it
     #[arg(long, value_name = "FILE")]
     pub(crate) key: PathBuf,
-    /// What the signature covers: 2 = the command, 3 = the chain's id, too
+    /// Signed data: 2 = the command, 3 = the chain's id and the command
     #[arg(long, value_name = "2|3", default_value = "3", value_parser = tx_version())]
     pub(crate) tx_version: TxVersion,
     /// The chain's id [default: that of the gateway's chain]
@@ -152,7 +152,7 @@ pub(crate) struct SigningArgs {
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub(crate) struct InputArgs {
-    /// The command's bytes are in this file, `-` for standard input
+    /// File with the command's bytes, `-` for standard input
     #[arg(long, value_name = "FILE")]
     pub(crate) input: Option<PathBuf>,
     /// The command's bytes as hex
@@ -171,19 +171,19 @@ pub(crate) struct InputData(pub(crate) Vec<u8>);
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Proof of work")]
 pub(crate) struct WorkArgs {
-    /// Hash of the block that the work is done on [default: the gateway's newest]
+    /// Hash of the block for the proof of work [default: the gateway's newest]
     #[arg(long, value_name = "DIGITS", value_parser = block_hash)]
     pub(crate) block_hash: Option<String>,
-    /// Zero bits to find, 0 to 256 [default: the network's]
+    /// Required leading zero bits, 0 to 256 [default: the network's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=i64::from(MAX_BITS)))]
     pub(crate) difficulty: Option<u32>,
-    /// The id that the work is done for, usable once [default: a random one]
+    /// Id of the proof of work, usable once [default: a random one]
     #[arg(long, value_name = "TEXT")]
     pub(crate) tid: Option<String>,
-    /// What the network's preimages begin with
+    /// Prefix of the network's preimages
     #[arg(long, value_name = "TEXT", default_value = "", env = "MESH_POW_PREFIX")]
     pub(crate) pow_prefix: String,
-    /// Do no work, as validators for their own commands
+    /// Omit the proof of work, as for validators' own commands
     #[arg(long, conflicts_with_all = ["block_hash", "difficulty", "tid"])]
     pub(crate) no_pow: bool,
 }
@@ -274,7 +274,7 @@ fn hex_bytes(text: &str) -> Result<InputData, String> {
 
 fn base64_bytes(text: &str) -> Result<InputData, String> {
     use base64::Engine as _;
-    not_empty(base64::engine::general_purpose::STANDARD.decode(text).map_err(|_| "that is no base64")?)
+    not_empty(base64::engine::general_purpose::STANDARD.decode(text).map_err(|_| "it is not base64")?)
 }
 
 fn not_empty(bytes: Vec<u8>) -> Result<InputData, String> {

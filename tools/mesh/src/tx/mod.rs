@@ -160,8 +160,8 @@ fn refused(height: i64, code: u32, data: &str, log: &str) -> Failure {
     }
 }
 
-/// Watches a transaction until it is in a block or the time is over. After each watch that ends or brings nothing it
-/// asks once, and again and again where the gateway has no watches. Errors of the gateway are retried.
+/// Watches a transaction until it is in a block or the deadline has passed. After each watch without a result its
+/// status is read once; if the gateway has no watches, it is polled. Errors of the gateway are retried.
 async fn follow(
     gateway: &Gateway,
     hash: &TxHash,
@@ -172,7 +172,7 @@ async fn follow(
 ) -> Result<(), Failure> {
     let watching = Gateway::new(base, SILENCE, |client| client)?;
     let url = status_url(gateway, hash);
-    let mut last_seen = "nothing was heard of it".to_owned();
+    let mut last_seen = "its status is unknown".to_owned();
     let outcome = async {
         let mut is_watchable = true;
         loop {
@@ -239,7 +239,7 @@ fn seen(reply: &GetTransactionReply) -> String {
     format!("it is {}", reply.status().as_str_name())
 }
 
-/// Shows, and keeps for the end, what was heard of a transaction.
+/// Shows the news of a transaction, and stores it for the final message.
 fn note(last_seen: &mut String, news: String) {
     terminal::overwrite(&format!("waiting for a block: {news}"));
     *last_seen = news;

@@ -42,7 +42,7 @@ pub struct Programs {
     pub nats: Option<PathBuf>,
 }
 
-/// Finds or installs the programs, one after the other because a package manager locks its database.
+/// Finds or installs the programs, in sequence because a package manager locks its database.
 ///
 /// # Errors
 ///
@@ -137,7 +137,7 @@ pub fn not_ready(home: &Home, error: &NotReady) -> Failure {
         .and_then(|text| text.lines().rfind(|line| !line.trim().is_empty()).map(str::to_owned))
         .map(|line| format!(", which ends with: {}", line.chars().take(400).collect::<String>()))
         .unwrap_or_default();
-    let text = format!("{error}; look at its log {}{last}", log.display());
+    let text = format!("{error}; see its log {}{last}", log.display());
     match error {
         NotReady::Misconfigured(_) => Failure::configuration(text),
         _ => Failure::failed(text),

@@ -233,7 +233,7 @@ impl Mesh {
     /// signals reach the decoder itself.
     fn decoder(&self, command: &str, bus: &Bus) -> Result<Group, Failure> {
         let words = shlex::split(command).filter(|words| !words.is_empty());
-        let words = words.ok_or_else(|| Failure::usage(format!("--decoder {command:?} is no command")))?;
+        let words = words.ok_or_else(|| Failure::usage(format!("--decoder {command:?} is not a command")))?;
         let mut spec = ProcessSpec::new(format!("{DECODER}-0"), &words[0], self.home.log(DECODER, 0));
         spec = words[1..].iter().fold(spec, ProcessSpec::arg);
         spec.env.extend(bus.variables(DECODER));

@@ -15,26 +15,26 @@ use crate::export::args::gateway;
   mesh watch '/api/v2/markets' --json | jq -c '[.height, (.answer.markets.edges | length)]'
 It shows states and not a log: what lies between two of them may be skipped.")]
 pub(crate) struct WatchArgs {
-    /// The read: path and query as for curl, also with the gateway in front
+    /// The read: path and query as for curl, or the full URL
     #[arg(value_name = "PATH")]
     pub(crate) read: ReadPath,
     /// The gateway
     #[arg(long, value_name = "BASE", default_value = "http://127.0.0.1:8080", value_parser = gateway)]
     pub(crate) url: Url,
-    /// End after so many events
+    /// Exit after this many events
     #[arg(long, value_name = "N")]
     pub(crate) count: Option<NonZeroU64>,
-    /// Print a JSON object for each event, on one line: its height with the answer or the problem
+    /// Print each event as one line of JSON: its height with the answer or the problem
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// Path and query of a read, or its whole URL.
+/// Path and query of a read, or its full URL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ReadPath {
-    /// With a gateway in front.
+    /// A full URL.
     Whole(Url),
-    /// Of the gateway of `--url`, without the first slash.
+    /// A path at the gateway of `--url`, without the first slash.
     Path(String),
 }
 

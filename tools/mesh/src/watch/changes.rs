@@ -1,11 +1,11 @@
-//! What has changed between two answers, for people: one line for each member and each row of a list.
+//! The differences of two answers as text: one line for each member and each row of a list.
 
 use serde_json::{Map, Value};
 
-/// Members that only say where a page is.
+/// Members with the position of a page only.
 const CURSORS: [&str; 3] = ["cursor", "startCursor", "endCursor"];
 
-/// Lines `PATH: OLD -> NEW` of changed members, `+ PATH NEW` and `- PATH OLD` of what came and went.
+/// Lines `PATH: OLD -> NEW` of changed members, `+ PATH NEW` of added and `- PATH OLD` of removed ones.
 pub(super) fn changes(old: &Value, new: &Value) -> Vec<String> {
     let mut lines = Vec::new();
     compare("", old, new, &mut lines);
@@ -39,7 +39,7 @@ fn compare_rows(path: &str, old: &[Value], new: &[Value], lines: &mut Vec<String
     let mut take = |is_it: &dyn Fn(&Value) -> bool| {
         left.iter().position(|row| is_it(row)).map(|index| left.remove(index))
     };
-    // Rows that are the same are no candidates for those that are not.
+    // Equal rows are no candidates for changed ones.
     let others: Vec<_> =
         new.iter().enumerate().filter(|(_, row)| take(&|old| old == *row).is_none()).collect();
     for (index, row) in others {
@@ -51,7 +51,7 @@ fn compare_rows(path: &str, old: &[Value], new: &[Value], lines: &mut Vec<String
     lines.extend(left.into_iter().map(|row| format!("- {path} {}", content(row))));
 }
 
-/// Whether two rows are states of one thing: by what names them, else by most of their members.
+/// Whether two rows are states of the same object: by their identifying members, else by most of their members.
 fn is_same_row(old: &Value, new: &Value) -> bool {
     let (Value::Object(old), Value::Object(new)) = (old, new) else { return false };
     for name in ["cursor", "id"] {

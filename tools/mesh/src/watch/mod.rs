@@ -1,4 +1,4 @@
-//! `mesh watch`: follows a read of the gateway, comes back when the connection is lost, prints each change.
+//! `mesh watch`: watches a read of the gateway, prints each change, and reconnects when the connection is lost.
 
 pub(crate) mod args;
 mod changes;
@@ -25,16 +25,16 @@ use crate::{
     terminal::{output_closed, print_line, try_print},
 };
 
-/// The pause before a reconnection, until the gateway names one.
+/// Delay before a reconnection, until the gateway sends one.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// Upper bound of pauses while the gateway is away.
+/// Longest reconnect delay while the gateway is unreachable.
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
-/// After this time without an answer it is told that the gateway is away.
+/// After this time without an answer, "lost" is printed.
 const ANSWER_WITHIN: Duration = Duration::from_secs(3);
-/// Upper bound of the pauses that a gateway wishes for.
+/// Longest accepted `retry` delay of a gateway.
 const LONGEST_RETRY: Duration = Duration::from_secs(60);
 
-/// Watches until the count is reached, a stop signal comes or nobody reads the output any more.
+/// Watches until the count is reached, a stop signal is received, or the output is closed.
 pub(crate) async fn watch(args: WatchArgs) -> Result<(), Failure> {
     let mut signals = signals::watch()?;
     let url =
@@ -57,25 +57,25 @@ pub(crate) async fn watch(args: WatchArgs) -> Result<(), Failure> {
     }
 }
 
-/// A read that is watched.
+/// A watched read.
 struct Watch<'a> {
     gateway: &'a Gateway,
     url: &'a str,
     report: Report,
-    /// Events still to come, if they are counted.
+    /// Remaining events, if they are counted.
     left: Option<NonZeroU64>,
     pauses: Pauses,
-    /// The newest height that was seen.
+    /// The newest height received.
     height: Option<u64>,
     /// Whether the gateway has sent events.
     has_begun: bool,
-    /// Whether it was told that the gateway is away.
+    /// Whether "lost" was printed.
     is_lost: bool,
 }
 
-/// Why a stream is over.
+/// Why a stream ended.
 enum End {
-    /// The gateway has ended it, as before it stops, or it broke.
+    /// The gateway ended the stream, as before it stops, or the stream broke.
     Lost(Option<GatewayError>),
     /// Enough was printed.
     Done,
@@ -103,7 +103,7 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Opens the stream, and says so when a gateway that has sent events takes long to answer.
+    /// Opens the stream; prints "lost" when a gateway that has sent events takes long to answer.
     async fn open(&mut self) -> Result<Events<'a>, GatewayError> {
         let opening = Events::open(self.gateway, self.url, self.height);
         let mut opening = pin!(opening);
@@ -118,11 +118,11 @@ impl<'a> Watch<'a> {
 
     fn say_lost(&mut self, why: &str) {
         if !std::mem::replace(&mut self.is_lost, true) {
-            print_line(&format!("lost: {why}; coming back by itself"));
+            print_line(&format!("lost: {why}; reconnecting"));
         }
     }
 
-    /// Fails for an error that does not pass by itself; says it else, once.
+    /// Fails for a permanent error; prints a temporary one, once.
     fn judge(&mut self, error: &GatewayError) -> Result<(), Failure> {
         match error {
             GatewayError::Unanswered { .. } if !self.has_begun => {
@@ -139,7 +139,7 @@ impl<'a> Watch<'a> {
 
     async fn print_all(&mut self, mut events: Events<'_>) -> Result<End, Failure> {
         if std::mem::take(&mut self.is_lost) {
-            print_line("back");
+            print_line("reconnected");
         }
         (self.has_begun, self.pauses.failures) = (true, 0);
         loop {
@@ -158,14 +158,14 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Prints what is new in an event. Returns whether it was the last one.
+    /// Prints the change in an event. Returns whether it was the last one.
     async fn print(&mut self, event: &Event) -> Result<bool, Failure> {
         let time = Timestamp::now().strftime("%H:%M:%SZ").to_string();
         let printed = self.report.event(event, &time).map_err(|error| failed!("{error}"))?;
         let Some(Printed { result, note }) = printed else { return Ok(false) };
         note.iter().for_each(|note| print_line(note));
         if let Some(result) = result {
-            // Its reader may be slow, and a signal must be heard meanwhile.
+            // On another thread: the reader may be slow, and signals must still be handled.
             match spawn_blocking(move || try_print(&result)).await.unwrap_or_else(|error| Err(error.into())) {
                 Ok(()) => {}
                 Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(true),
@@ -178,7 +178,7 @@ impl<'a> Watch<'a> {
     }
 }
 
-/// The pauses before reconnections: the gateway's wish at first, then longer ones while it is away.
+/// The reconnect delays: the gateway's at first, then doubled while it is unreachable.
 struct Pauses {
     first: Duration,
     failures: u32,
@@ -190,7 +190,7 @@ impl Pauses {
         self.failures += 1;
         let pause = doubled.min(LONGEST_PAUSE.max(self.first));
         let pause = wish.map_or(pause, |wish| pause.max(wish.min(LONGEST_RETRY)));
-        // Jitter: clients that lost a gateway together shall not come back together.
+        // Jitter, so that clients that lost a gateway together do not reconnect together.
         pause.mul_f64(rand::rng().random_range(1.0..1.25))
     }
 }

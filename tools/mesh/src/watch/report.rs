@@ -1,4 +1,4 @@
-//! What is printed of the events of a watch: lines for people, or one JSON object for each.
+//! The output for the events of a watch: text, or one JSON object for each event.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::{
     gateway::{GatewayError, foreign, reason},
 };
 
-/// What is printed of one event.
+/// The output for one event.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Printed {
     /// For standard output.
@@ -24,12 +24,12 @@ pub(super) struct Printed {
 pub(super) struct Report {
     url: String,
     as_json: bool,
-    /// What was told of each read; the only one of a stream has no index.
-    told: BTreeMap<Option<u32>, Told>,
+    /// The last state of each read; a stream with a single read has no index.
+    reads: BTreeMap<Option<u32>, LastState>,
 }
 
 #[derive(Debug, Default)]
-struct Told {
+struct LastState {
     last: Option<Event>,
     answer: Option<Value>,
 }
@@ -37,10 +37,10 @@ struct Told {
 impl Report {
     /// A report on this URL.
     pub(super) fn new(url: &str, as_json: bool) -> Self {
-        Self { url: url.to_owned(), as_json, told: BTreeMap::new() }
+        Self { url: url.to_owned(), as_json, reads: BTreeMap::new() }
     }
 
-    /// Reports an event that came at this time of day; `None` when it says nothing new.
+    /// Reports an event received at this time of day; `None` when nothing is new.
     pub(super) fn event(&mut self, event: &Event, time: &str) -> Result<Option<Printed>, GatewayError> {
         let (kind, index) = match event.name.split_once('-') {
             Some((kind, index)) => (kind, Some(index.parse().map_err(|_| foreign(&self.url))?)),
@@ -49,9 +49,9 @@ impl Report {
         if !["answer", "problem"].contains(&kind) {
             return Ok(None);
         }
-        let told = self.told.entry(index).or_default();
-        let last = told.last.replace(event.clone());
-        // After a reconnection the state of now comes in any case.
+        let state = self.reads.entry(index).or_default();
+        let last = state.last.replace(event.clone());
+        // After a reconnection the current state is sent in any case.
         if last.as_ref().is_some_and(|last| last.name == event.name && last.data == event.data) {
             return Ok(None);
         }
@@ -66,11 +66,11 @@ impl Report {
             let note = Some(format!("behind since {at}: {}", problem_text(&event.data)));
             return Ok(Some(Printed { result: None, note }));
         }
-        let lines = match &told.answer {
+        let lines = match &state.answer {
             None => vec![format!("{body:#}")],
             Some(old) => changes(old, &body).into_iter().map(|line| format!("  {line}")).collect(),
         };
-        told.answer = Some(body);
+        state.answer = Some(body);
         let result = (!lines.is_empty()).then(|| format!("{at}  {time}\n{}", lines.join("\n")));
         Ok(Some(Printed { result, note: was_behind.then(|| format!("no longer behind, {at}")) }))
     }
@@ -110,7 +110,7 @@ mod tests {
     }
 
     const PROBLEM: &str = r#"{"code":14,"message":"Unavailable error","details":[
-        {"@type":"type.googleapis.com/api.v2.ErrorDetail","code":1,"message":"the store is away","inner":""}]}"#;
+        {"@type":"type.googleapis.com/api.v2.ErrorDetail","code":1,"message":"the database is unreachable","inner":""}]}"#;
 
     #[test]
     fn people_see_the_first_answer_then_what_changes() {
@@ -127,7 +127,7 @@ mod tests {
         let expected = [
             "block 5  12:00:00Z\n{\n  \"a\": \"1\"\n}",
             "block 6  12:00:00Z\n  a: \"1\" -> \"2\"",
-            "behind since block 7: the store is away",
+            "behind since block 7: the database is unreachable",
             "no longer behind, block 8",
             "behind since block 8: {}",
             "no longer behind, block 9",
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_of_one_stream_are_told_apart() {
+    fn reads_of_one_stream_are_distinguished() {
         let events = [event("answer-0", 5, "1"), event("answer-1", 5, "2"), event("answer-0", 6, "3")];
         let found = printed(false, &events);
         assert_eq!(found[2], "block 6  read 0  12:00:00Z\n  : 1 -> 3");

@@ -105,7 +105,7 @@ impl Folder {
         let faulty = faulty(url, &[Fault::Cut(CUT)]).await;
         let stderr = self.refused(&faulty.url, ["1", "4"], &["--retries", "0"]).await;
         let part = self.part().await;
-        says(&stderr, &[part.file_name().unwrap().to_str().unwrap(), "keeps 30.00 kB of", "goes on"]);
+        says(&stderr, &[part.file_name().unwrap().to_str().unwrap(), "has 30.00 kB of", "resumes"]);
         assert_eq!(fs::metadata(part).unwrap().len(), CUT as u64);
     }
 }
@@ -171,7 +171,7 @@ async fn a_later_call_goes_on_where_an_earlier_one_broke_off() {
     folder.cut(url).await;
     let watched = faulty(url, &[]).await;
     let done = folder.done(&watched.url, &["--json"]).await;
-    says(&done.error, &["going on from 30.00 kB"]);
+    says(&done.error, &["resuming at 30.00 kB"]);
     assert_eq!(done.json()["resumed_from"], CUT);
     assert!(fs::read(folder.path(NAME)).unwrap() == plain(1, 4).await);
     assert_eq!(folder.names(), [NAME]);
@@ -186,7 +186,7 @@ async fn a_later_call_goes_on_where_an_earlier_one_broke_off() {
     let outcome = other.run(url, ["1", "2"], &["-o", "f.zip"]).await;
     outcome.done();
     assert!(
-        !outcome.error.contains("going on") && fs::read(other.path("f.zip")).unwrap() == plain(1, 2).await
+        !outcome.error.contains("resuming") && fs::read(other.path("f.zip")).unwrap() == plain(1, 2).await
     );
 
     // All of it may be there already.
@@ -209,9 +209,9 @@ async fn a_download_that_breaks_goes_on_by_itself() {
         Fault::Cut(0),
     ];
     let gateway = faulty(url, &faults).await;
-    // Two tries in a row would be too few, if those that bring something counted.
+    // Two consecutive attempts would be too few if attempts with progress counted.
     let stderr = folder.whole(&gateway.url, &["--retries", "2", "--patience", "2"]).await;
-    says(&stderr, &["503", "nothing came for 2 s", "trying again"]);
+    says(&stderr, &["503", "nothing came for 2 s", "retrying"]);
     let requests = gateway.heads();
     let range = |bytes: usize| format!("range: bytes={bytes}-\r\n");
     assert!(requests[..3].iter().all(|head| !head.contains("range:")), "{requests:?}");
@@ -228,32 +228,32 @@ async fn a_download_that_breaks_goes_on_by_itself() {
 async fn a_file_that_changed_is_begun_again() {
     let (url, folder) = (mesh().await, Folder::new());
     let gateway = faulty(url, &[Fault::Retagged(CUT)]).await;
-    says(&folder.whole(&gateway.url, &[]).await, &["has changed", "starting again"]);
+    says(&folder.whole(&gateway.url, &[]).await, &["has changed", "starting over"]);
 
     let gateway = faulty(url, &[Fault::Retagged(CUT)]).await;
     let piped = folder.run(&gateway.url, ["1", "4"], &["-o", "-"]).await;
     assert_eq!((piped.code, piped.bytes.len()), (Some(1), CUT));
-    says(&piped.error, &["standard output cannot be taken back"]);
+    says(&piped.error, &["standard output cannot be replaced"]);
 }
 
 #[tokio::test]
 async fn a_wrong_checksum_is_tried_once_more_and_never_kept() {
     let (url, folder) = (mesh().await, Folder::new());
     let once = faulty(url, &[Fault::Flip]).await;
-    says(&folder.whole(&once.url, &[]).await, &["came wrong", "checksum", "starting again"]);
+    says(&folder.whole(&once.url, &[]).await, &["is damaged", "checksum", "starting over"]);
 
     let always = Folder::new();
     let gateway = faulty(url, &[Fault::Flip; 3]).await;
     let stderr = always.refused(&gateway.url, ["1", "4"], &[]).await;
-    says(&stderr, &["came wrong", "not kept", "try again"]);
+    says(&stderr, &["is damaged", "discarded", "try again"]);
     assert_eq!((always.names().len(), gateway.heads().len()), (0, 2));
 
     // A part may be spoilt on the disk; it may also be too long for the file.
     let whole = plain(1, 4).await;
     for (bytes, parts) in [
-        (CUT, ["going on", "came wrong"]),
-        (whole.len(), ["going on", "came wrong"]),
-        (whole.len() + 1, ["going on", "no such part"]),
+        (CUT, ["resuming", "is damaged"]),
+        (whole.len(), ["resuming", "is damaged"]),
+        (whole.len() + 1, ["resuming", "no such part"]),
     ] {
         let spoilt = Folder::new();
         fs::write(spoilt.part().await, vec![0; bytes]).unwrap();
@@ -301,7 +301,7 @@ async fn a_file_that_is_there_is_replaced_on_demand_only() {
     assert_eq!((fs::read(folder.path(NAME)).unwrap(), folder.names().len()), (b"mine".to_vec(), 1));
     folder.whole(url, &["--force"]).await;
     let stderr = folder.refused(url, ["1", "4"], &["--force", "-o", "/dev/null"]).await;
-    says(&stderr, &["no ordinary file"]);
+    says(&stderr, &["not a regular file"]);
 }
 
 #[tokio::test]
@@ -322,7 +322,7 @@ async fn a_stopped_download_says_how_to_go_on() {
     assert_eq!(output.status.code(), Some(1));
     says(
         &String::from_utf8(output.stderr).unwrap(),
-        &["stopped", ".part keeps 30.00 kB of", "goes on from there"],
+        &["stopped", ".part has 30.00 kB of", "resumes from there"],
     );
     folder.whole(url, &[]).await;
 }

@@ -146,7 +146,7 @@ fn what_the_documents_call_is_there() {
     }
 }
 
-/// Runs the commands of one document in a folder of its own.
+/// Runs the commands of one document in its own folder.
 struct CommandRunner<'a> {
     installed: &'a Installed,
     up: &'a Up,

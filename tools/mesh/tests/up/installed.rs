@@ -1,4 +1,4 @@
-//! The programs of the mesh in a folder of their own, and a mesh that they run.
+//! The programs of the mesh in their own folder, and a mesh that they run.
 
 use std::{
     env,
@@ -138,7 +138,7 @@ impl Installed {
     }
 
     pub(crate) async fn new_pid(&self, service: &str, old: u32) {
-        eventually(PATIENCE, &format!("{service} did not come back"), async || {
+        eventually(PATIENCE, &format!("{service} did not restart"), async || {
             self.pid(service).await.is_some_and(|pid| pid != old)
         })
         .await;

@@ -62,7 +62,7 @@ async fn a_mesh_comes_up_survives_its_drills_and_leaves_nothing_behind() {
     all_run(&installed.rows().await);
     let node = installed.node().await;
     submits(&up, &node).await;
-    // The doctor looks at the ports of this mesh; the default ones may be another's.
+    // The doctor checks the ports of this mesh; the default ones may belong to another mesh.
     let ports = up.http.strip_prefix("http://").unwrap();
     says(
         &installed.order(&["doctor"]).await,

@@ -147,7 +147,7 @@ impl Puller {
                 self.next(now, allowance)
             }
             None if clock >= self.last_progress + self.limits.idle => {
-                let idle = Problem::unavailable("nobody went on with the stream in time");
+                let idle = Problem::unavailable("no replica continued the stream in time");
                 let why = self.last_failure.take().unwrap_or(idle);
                 self.finish(Err(why));
                 self.next(now, allowance)

@@ -106,7 +106,7 @@ fn positions_announced_for_long_ranges_are_not_used_for_shorter_ones() {
     assert!(shorter.budget.bytes < 1 << 20, "{shorter:?}");
     puller.on(chunk(&first, 1), now);
     while let Action::Deliver(_) = puller.next(now, 0) {}
-    assert!(!matches!(puller.next(now, FAR), Action::Pull(_)), "no chunk told where");
+    assert!(!matches!(puller.next(now, FAR), Action::Pull(_)), "no chunk had the next position");
 }
 
 #[test]

@@ -15,8 +15,7 @@ fn a_read_that_a_frozen_replica_took_is_answered_by_another() {
         let bus = connect(&prefix).await;
         let (_script, serving) = replica(&prefix, 64).await;
         let (_client, _requests) = frozen(&prefix).await;
-        // The first ask begins to listen for replicas; the beat that tells of the living one comes within 100
-        // ms.
+        // The first request starts to listen for replicas; the live one's heartbeat comes within 100 ms.
         let asks = (0..40).map(|_| async {
             let started = std::time::Instant::now();
             bus.ask_typed(&request("a"), TEST_TIMEOUT).await.unwrap();
@@ -114,7 +113,7 @@ fn a_submission_that_no_replica_received_is_retried() {
         };
         tokio::pin!(beats);
         // The frozen one has been silent for long enough to be avoided, while the other one beats.
-        timeout(SILENCE, &mut beats).await.expect_err("it beats for ever");
+        timeout(SILENCE, &mut beats).await.expect_err("the heartbeats do not end");
         tokio::select! {
             asked = timeout(TEST_TIMEOUT, asked) => asked.expect("the test hangs"),
             () = beats => {}

@@ -25,7 +25,7 @@ impl Client {
         };
         let mut client = Self(BufReader::new(stream));
         let connect = format!(r#"CONNECT {{"verbose":false,"user":"{user}","pass":"{password}"}}"#);
-        assert_eq!(client.refusal(&connect).await, None, "{user} is let in");
+        assert_eq!(client.refusal(&connect).await, None, "{user} is accepted");
         client
     }
 

@@ -154,7 +154,7 @@ fn at(offset: usize) -> Position {
     Position::new((offset as u64).to_be_bytes().to_vec()).unwrap()
 }
 
-/// A replica in a thread of its own.
+/// A replica in its own thread.
 struct Replica {
     orders: mpsc::UnboundedSender<Order>,
     thread: JoinHandle<()>,
@@ -286,7 +286,7 @@ async fn read(pulled: &mut PullStream, most: usize) -> (Vec<u8>, Duration, Optio
         }
         None
     };
-    let problem = timeout(TEST_TIMEOUT, reading).await.expect("the reader waits for ever");
+    let problem = timeout(TEST_TIMEOUT, reading).await.expect("the reader hangs");
     (read, longest, problem)
 }
 

@@ -96,7 +96,7 @@ async fn a_stalled_reader_costs_its_window_and_no_more() {
     assert!(given <= received.len() + window, "{given} given, {} read", received.len());
     // Longer than any timeout, and than the idle limit of a reader with short limits.
     let mut pulls = source.pulls.subscribe();
-    timeout(Duration::from_millis(1_500), pulls.changed()).await.expect_err("it pulls for nobody");
+    timeout(Duration::from_millis(1_500), pulls.changed()).await.expect_err("it pulls without a reader");
     read_on(&mut pulled, received, &source).await;
 
     // With a window of one chunk, nothing is pulled ahead.
@@ -152,7 +152,7 @@ async fn work_for_a_stream_that_was_dropped_stops() {
     drop(pulled);
     // Long before the pull's deadline.
     let stopped = timeout(Duration::from_secs(10), source.until_running(false)).await;
-    stopped.expect("the replica works on for nobody");
+    stopped.expect("the replica continues without a reader");
     replica.die();
 }
 

@@ -1,4 +1,4 @@
-//! Every record of a file becomes a row, whatever it looks like and wherever the pieces of the file end.
+//! Every record of a file becomes a row, independently of its content and of the boundaries of the pieces.
 
 use mesh_testbed::Database;
 use rand::{Rng, SeedableRng, rngs::SmallRng};

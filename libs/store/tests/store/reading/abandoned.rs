@@ -16,7 +16,7 @@ use super::{SOON, config, ready, store};
 const SLOW: &str = "SELECT count(*) AS count FROM withdrawals";
 const FAST: &str = "SELECT count(*) AS count FROM last_block";
 
-/// Reads in a task of its own, which can be aborted and returns the answer.
+/// Reads in its own task, which can be aborted and returns the answer.
 fn read(store: &Store, sql: &'static str) -> JoinHandle<i64> {
     let store = store.clone();
     tokio::spawn(async move {

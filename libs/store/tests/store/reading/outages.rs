@@ -1,4 +1,4 @@
-//! A server that freezes, and one that stops and comes back.
+//! A frozen server, and a restarted one.
 
 use std::{
     fs,

@@ -64,7 +64,7 @@ async fn a_replica_that_lags_is_never_shown_and_one_that_has_caught_up_is_used()
         assert_eq!(answered_by(&store).await, ["replica"; 2]);
     }
     let row = store.point(WHO_WITHOUT_HEAD, &[]).await.unwrap();
-    assert_eq!(row.get::<_, &str>("name"), "primary", "nobody can tell how old this is");
+    assert_eq!(row.get::<_, &str>("name"), "primary", "an answer without a head has an unknown age");
     write_block(&on_primary, 11).await;
     await_head(&store, 11).await;
     assert_eq!(answered_by(&store).await, ["primary"; 2], "the replica lags again");

@@ -157,7 +157,7 @@ impl Walk {
     /// The next piece; `None` after the end or when the pull's budget is spent.
     ///
     /// # Errors
-    /// The database is away, late or behind the bound.
+    /// The database is unreachable, too slow, or behind the bound.
     pub(crate) async fn next(&mut self) -> Result<Option<Piece>, Problem> {
         if self.has_ended || self.budget.pull == 0 {
             return Ok(None);

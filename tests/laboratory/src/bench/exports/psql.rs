@@ -14,7 +14,7 @@ pub(super) struct Printed {
     pub(super) crc32: u32,
 }
 
-/// The command that runs statements one after the other.
+/// The command that runs statements in sequence.
 fn command(psql: &PostgresClient, statements: &[&str]) -> Command {
     let mut command = psql.command();
     command.args(["-X", "-q", "-v", "ON_ERROR_STOP=1"]).stdout(Stdio::piped());

@@ -66,7 +66,7 @@ pub(super) fn publish(
         })
     };
     if subscribed.recv_timeout(TIMEOUT).is_err() {
-        return Err(join(subscriber).err().unwrap_or_else(|| "nobody subscribed".to_owned()));
+        return Err(join(subscriber).err().unwrap_or_else(|| "the subscriber is missing".to_owned()));
     }
     let publisher = {
         let (bus, messages, shared) = (bus.clone(), messages.to_vec(), Arc::clone(&shared));

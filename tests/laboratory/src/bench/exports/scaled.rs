@@ -74,7 +74,8 @@ async fn load_metric(fixture: &Fixture<'_>) -> Result<f64, Failure> {
     let mut load = 0.0;
     for row in fixture.mesh.supervisor.rows().iter().filter(|row| row.service == "export") {
         let page = metrics::fetch(row).await;
-        load += metrics::sum(&page.ok_or_else(|| Failure::failed("a worker does not tell its load"))?, LOAD);
+        load +=
+            metrics::sum(&page.ok_or_else(|| Failure::failed("a worker's load metric is missing"))?, LOAD);
     }
     Ok(load)
 }

@@ -36,7 +36,7 @@ impl CheckedTransaction {
     /// What is known about the transaction, as text.
     pub(crate) fn description(&self) -> String {
         let Self { submitted: Submitted { hash, outcomes, .. }, is_included, status, .. } = self;
-        format!("{hash} in a block: {is_included}, told as {status:?}, said to clients: {outcomes:?}")
+        format!("{hash} in a block: {is_included}, status: {status:?}, answers to clients: {outcomes:?}")
     }
 }
 

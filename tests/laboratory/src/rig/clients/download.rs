@@ -1,4 +1,4 @@
-//! One download over a connection of its own. HTTP/1 is read directly from the socket, so that no library hides
+//! One download over its own connection. HTTP/1 is read directly from the socket, so that no library hides
 //! a pause, a missing byte or a missing end.
 
 use std::net::SocketAddr;
@@ -84,7 +84,7 @@ impl Download {
             Source::Http(connection, body) => {
                 let read = connection.piece(body, piece, most).await;
                 if connection.has_unread() {
-                    return Err("more came than the head says".to_owned());
+                    return Err("more bytes than the head announces".to_owned());
                 }
                 read.map_err(|error| format!("the connection broke within the body: {error}"))
             }

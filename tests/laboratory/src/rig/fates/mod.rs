@@ -238,9 +238,12 @@ fn reported(
     let mut report = Report::new(format!("seed {seed}"), figures(checked));
     for (what, kind) in [
         ("transactions whose answers contradict each other", Contradiction::Answers),
-        ("transactions in a block that were called refused, or not handed over", Contradiction::Chain),
-        ("transactions of which the gateway does not tell the truth afterwards", Contradiction::Status),
-        ("transactions with an answer that is none", Contradiction::Form),
+        (
+            "transactions in a block that were reported as refused, or as not sent to the node",
+            Contradiction::Chain,
+        ),
+        ("transactions with a wrong status from the gateway afterwards", Contradiction::Status),
+        ("transactions with a malformed answer", Contradiction::Form),
         ("transactions with a client whose connection broke", Contradiction::Lost),
     ] {
         let count = found.iter().filter(|found| **found == kind).count();

@@ -184,7 +184,7 @@ impl<'a> FaultInjector<'a> {
         }
         let is_back = async || match self.pid(target) {
             Ok(other) if other != pid && self.mesh.serves(target.name) => Ok(()),
-            _ => Err(Failure::failed(format!("{target} did not come back within {BACK_WITHIN:?}"))),
+            _ => Err(Failure::failed(format!("{target} did not restart within {BACK_WITHIN:?}"))),
         };
         poll(BACK_WITHIN, is_back).await
     }

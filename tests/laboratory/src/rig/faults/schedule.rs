@@ -56,7 +56,7 @@ pub(crate) enum Fault {
     Stop(Target),
     /// Stopped by SIGSTOP for this time.
     Freeze(Target, Duration),
-    /// All processes of this name stop gracefully, one after the other, and start again.
+    /// All processes of this name stop gracefully in turn, and start again.
     Restart(&'static str),
     /// Data is delayed in both directions for this time.
     Delay(Link, Duration),

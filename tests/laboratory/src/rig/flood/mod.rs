@@ -1,4 +1,4 @@
-//! `mesh rig flood`: reads go on while others attack.
+//! `mesh rig flood`: attackers against an edge that serves regular reads.
 //!
 //! In each phase the load runs undisturbed for a while, and then together with attackers from other addresses
 //! of the loopback network. The load must not fail or become slow; the edge must close each attacker's

@@ -146,10 +146,10 @@ async fn rate(fixture: &Fixture<'_>) -> Result<Report, Failure> {
     let at_most = RATE_BURST + (f64::from(RATE_PER_S) * took.as_secs_f64()).ceil() as u32 + 1;
     report
         .bar(format!("answers to it: {served} of {all}, at most {at_most}"), served <= at_most && served > 0);
-    let odd = all - served - refused;
+    let other = all - served - refused;
     report.bar(
-        format!("what is neither 200 nor 429 with Retry-After: {odd}, at most 0"),
-        odd == 0 && lost == 0,
+        format!("answers other than 200, or 429 with Retry-After: {other}, at most 0"),
+        other == 0 && lost == 0,
     );
     report.bar("it is refused", refused > 0);
     report.bar("it is not banned", is_served_soon(fixture, edge).await);
@@ -193,7 +193,7 @@ async fn slow(fixture: &Fixture<'_>) -> Result<Report, Failure> {
                 if let Ok(answer) = connection.receive().await {
                     *summary.lock().entry(answer.raw.status).or_default() += 1;
                 }
-                // A refused client retries after the second that `Retry-After` names.
+                // A rejected client retries after the second of `Retry-After`.
                 pace.reset();
             }
         });
@@ -204,7 +204,7 @@ async fn slow(fixture: &Fixture<'_>) -> Result<Report, Failure> {
     holder.batch_execute("ROLLBACK").await.map_err(|error| cannot("unlock a table", &error))?;
     let summary = summary.lock().clone();
     let mut report = report;
-    report.notes.push(format!("those who asked for it were told {summary:?}"));
+    report.notes.push(format!("answers to requests for it: {summary:?}"));
     Ok(report)
 }
 

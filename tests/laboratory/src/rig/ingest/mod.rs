@@ -94,7 +94,7 @@ pub(super) async fn drill(args: &IngestArgs) -> Result<(), Failure> {
     .await
 }
 
-/// A chain and what brings it into the store.
+/// A chain and the processes that store it.
 struct Fixture<'a> {
     mesh: &'a PrivateMesh,
     play: &'a PlayArgs,

@@ -1,4 +1,4 @@
-//! `mesh rig kill`: downloads go on while workers, servers, segments and other clients do not.
+//! `mesh rig kill`: downloads under failing workers, servers, segments and other clients.
 //!
 //! A synthetic history is downloaded from three workers through one edge, in files of many sizes and at many
 //! paces. Every byte is compared with the expected one, and the longest wait of each download is measured.

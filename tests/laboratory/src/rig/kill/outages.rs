@@ -1,6 +1,6 @@
 //! Phases "kill", "freeze", "scale", "nats" and "postgres": workers are killed, frozen and removed, and servers
 //! fail, during downloads. No client may see more than a short wait when a worker fails. Without the database
-//! downloads of the history go on; without the bus they may fail, but only visibly.
+//! downloads of the history continue; without the bus they may fail, but never end as if complete.
 
 use std::{ops::Range, time::Duration};
 
@@ -81,7 +81,7 @@ pub(super) async fn freeze(fixture: &Fixture<'_>, random: &mut SmallRng) -> Repo
         let time = Duration::from_millis(random.random_range(FROZEN_MS));
         Fault::Freeze(worker(random.random_range(0..WORKERS)), time)
     });
-    // A worker that is still frozen is left alone.
+    // A worker that is still frozen is skipped.
     let mut frozen_until = [Duration::ZERO; WORKERS as usize];
     let schedule = schedule.filter(|ScheduledFault { at, fault }| {
         let Fault::Freeze(Target { replica, .. }, time) = fault else { return true };
@@ -96,7 +96,7 @@ pub(super) async fn freeze(fixture: &Fixture<'_>, random: &mut SmallRng) -> Repo
     let count = freezes.len();
     let mut report = without_failures("freeze", &results, fixture.play.bound(FROZEN_PAUSE));
     report.bar(format!("workers frozen meanwhile: {count}, at least 2"), count >= 2);
-    report.bar("the frozen workers live on", fixture.mesh.pids(EXPORT) == before);
+    report.bar("no frozen worker was restarted", fixture.mesh.pids(EXPORT) == before);
     report
 }
 
@@ -135,7 +135,7 @@ pub(super) async fn scale(fixture: &Fixture<'_>, random: &mut SmallRng) -> Resul
     report.bar_at_most("the worker is gone", took, fixture.play.bound(GONE_WITHIN));
     report.bar(format!("{left} workers are left of {WORKERS}"), left + 1 == WORKERS as usize);
     report.notes.push(format!(
-        "{count} downloads were under way when it was told to leave, {reading} when it was gone"
+        "{count} downloads were in progress when its stop was requested, {reading} when it had ended"
     ));
     Ok(report)
 }

@@ -1,4 +1,4 @@
-//! `mesh rig reads`: reads go on while replicas and servers do not.
+//! `mesh rig reads`: reads under failing replicas and servers.
 //!
 //! A private mesh with two replicas of the services under test, filled tables, and a block every second serves a
 //! load that sends a fixed number of reads a second independently of earlier answers; every read is measured.

@@ -79,7 +79,7 @@ async fn missed(fixture: &Fixture<'_>, name: &str, from: Duration) -> Report {
     report
 }
 
-/// Replaces the replicas of each service one after the other, with a second edge meanwhile.
+/// Replaces the replicas of each service in turn, with a second edge meanwhile.
 pub(super) async fn rolling(fixture: &Fixture<'_>) -> Result<Vec<Report>, Failure> {
     let mut reports = vec![restart(fixture, "query").await?, restart(fixture, "node-info").await?];
     let scale = |replicas| Request::Scale { name: "edge".to_owned(), replicas };

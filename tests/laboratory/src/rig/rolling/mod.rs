@@ -1,6 +1,6 @@
 //! `mesh rig rolling`: repeated rolling restarts of every service, without a failed request.
 //!
-//! Both replicas of each service, edges included, are replaced one after the other while clients read,
+//! Both replicas of each service, edges included, are replaced in turn while clients read,
 //! download, submit and watch. A download that takes longer than an edge's grace period breaks when its edge
 //! restarts, and its client resumes it.
 
@@ -107,7 +107,7 @@ async fn play(
     downloads_hold(&mut all, &attempts, grace);
     files_are_whole(&files, &mut all);
     watches.are_true(&mut all);
-    watches.go_on(&mut all, &edge_restarts(&reports));
+    watches.are_resumed(&mut all, &edge_restarts(&reports));
     latency_holds(&mut all, &load.samples(begun, rolled), &load.samples(rolled, end), args);
     // Without a restart of edges no download breaks.
     if args.service.is_empty() || args.service.iter().any(|name| name == "edge") {
@@ -261,7 +261,7 @@ fn downloads_are_resumed(report: &mut Report, attempts: &[DownloadResult]) {
     let whole = |attempt: &&DownloadResult| attempt.is_resumed && attempt.outcome == Outcome::Whole;
     let count = attempts.iter().filter(whole).count();
     report
-        .bar(format!("downloads that saw the end of their edge and went on: {count}, at least 1"), count > 0);
+        .bar(format!("downloads that were resumed after their edge stopped: {count}, at least 1"), count > 0);
 }
 
 fn in_tenths(time: Duration) -> String {

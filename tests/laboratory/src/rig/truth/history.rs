@@ -1,5 +1,5 @@
-//! The states of the store in order of time: when each became visible and ceased to be, and the expected
-//! answer of every question in it.
+//! The states of the store in order of time: when each was the current one, and the expected answer of every
+//! question in it.
 
 use std::{
     collections::HashMap,
@@ -93,10 +93,10 @@ impl History {
         *contents.numbers.entry(value.to_string()).or_insert(next)
     }
 
-    /// How long before the request was sent the answer had ceased to be the store's.
+    /// Age of an answer: the time from the end of its state to the sending of the request.
     ///
     /// # Errors
-    /// When no state of this height has the answer's content, or not yet when the answer was complete.
+    /// When no state of this height has the answer's content, or none had it when the answer was complete.
     pub(super) fn age(&self, answered: &Answered) -> Result<Duration, String> {
         let Answered { question, height, content, when: (sent, received) } = *answered;
         let states = self.states.lock();
@@ -113,12 +113,11 @@ impl History {
         Ok(state.ends.map_or(Duration::ZERO, |ends| sent.saturating_duration_since(ends)))
     }
 
-    /// The place of the state that an event tells, not before the state at place `from`, and how long before
-    /// `at` its answer had ceased to be the store's.
+    /// Index of an event's state, at least `from`, and its age: the time from the end of the state to `at`.
     ///
     /// # Errors
-    /// When no state of this height has the content, or only one before that place, or not yet at that time.
-    pub(super) fn told(
+    /// When no state of this height has the content, or only one before `from`, or only one after `at`.
+    pub(super) fn find_event(
         &self,
         (question, height, content): (usize, u64, Content),
         from: usize,
@@ -139,13 +138,13 @@ impl History {
         if states[place].begins > at {
             return Err(format!("it is of height {height} before that was committed"));
         }
-        // The answer may be that of later states, too.
+        // Later states may have the same answer.
         let last = states[..].partition_point(|state| state.begins <= at);
         let ends = (place..last).rfind(is_equal).map_or(states[place].ends, |last| states[last].ends);
         Ok((place, ends.map_or(Duration::ZERO, |ends| at.saturating_duration_since(ends))))
     }
 
-    /// Whether the answer to a question was the same from one moment to another.
+    /// Whether the answer to a question was constant in this period.
     pub(super) fn is_unchanged(&self, question: usize, from: Instant, to: Instant) -> bool {
         let states = self.states.lock();
         let mut answers = states
@@ -198,14 +197,15 @@ mod tests {
         assert!(of(1, contents[1], later, later).is_err(), "content of another height");
         assert!(of(3, contents[3], later, later).is_err(), "a height that the store never had");
         assert!(of(1, contents[0], begun, begun).is_err(), "before the commit");
-        let told =
-            |height, content, from| history.told((question, height, content), from, later).map(|told| told.0);
-        assert_eq!((told(1, contents[0], 0), told(2, contents[1], 0)), (Ok(0), Ok(1)));
-        assert_eq!((told(2, contents[2], 2), told(2, contents[3], 2)), (Ok(2), Ok(3)));
-        assert!(told(2, contents[1], 3).is_err(), "a state before one that was told");
-        assert!(told(1, contents[1], 0).is_err() && told(3, contents[3], 0).is_err(), "another height");
-        assert!(history.told((question, 1, contents[0]), 0, begun).is_err(), "before the commit");
-        let age = |content| history.told((question, 2, content), 0, later).unwrap().1;
+        let find = |height, content, from| {
+            history.find_event((question, height, content), from, later).map(|(place, _)| place)
+        };
+        assert_eq!((find(1, contents[0], 0), find(2, contents[1], 0)), (Ok(0), Ok(1)));
+        assert_eq!((find(2, contents[2], 2), find(2, contents[3], 2)), (Ok(2), Ok(3)));
+        assert!(find(2, contents[1], 3).is_err(), "a state before one that was sent");
+        assert!(find(1, contents[1], 0).is_err() && find(3, contents[3], 0).is_err(), "another height");
+        assert!(history.find_event((question, 1, contents[0]), 0, begun).is_err(), "before the commit");
+        let age = |content| history.find_event((question, 2, content), 0, later).unwrap().1;
         assert!(age(contents[3]) == Duration::ZERO && age(contents[1]) >= Duration::from_secs(4));
         assert!(
             history.is_unchanged(question, later, later) && !history.is_unchanged(question, begun, later)

@@ -1,4 +1,4 @@
-//! Judges answers by the history of the store: content, height, time, entity tag, encoding and age.
+//! Checks answers against the history of the store: content, height, time, entity tag, encoding and age.
 
 use std::{
     collections::HashMap,

@@ -1,10 +1,9 @@
 //! `mesh rig truth`: under faults, every answer is what the store held at the answer's height.
 //!
-//! A writer commits blocks and late rows whose answers are known from a model of the store, while clients read
-//! in every encoding and revalidate what they have, and processes and links fail one after the other. Every
-//! answer must equal that of a state with its height, and be at most a second old (ten during an outage of the
-//! store); heights never decrease on one connection. Watchers of every question are told such states, in their
-//! order, and end with the last one.
+//! A writer commits blocks and late rows; a model of the store computes the expected answers. Clients read in
+//! every encoding and revalidate while processes and links fail in turn. Every answer must equal that of a state
+//! with its height, and be at most 1 s old (10 s during an outage of the store); heights never decrease on one
+//! connection. Watchers of every question receive such states in order, and end with the last one.
 
 mod history;
 mod judge;
@@ -50,13 +49,13 @@ use crate::{
     rig::args::TruthArgs,
 };
 
-/// Replicas of the services: edges have caches of their own; without its only `node-info` the mesh has no
+/// Replicas of the services: each edge has its own cache; `node-info` has one replica, so that its fault stops the
 /// announcements of new blocks.
 const REPLICAS: [(&str, u32); 5] =
     [("edge", 2), ("query", 2), ("node-info", 1), ("export", 0), (UNCACHED_EDGE, 0)];
 /// Length of the short form.
 const LENGTH_SHORT: Duration = Duration::from_secs(8);
-/// How long clients and the writer go on after the last fault, so that its recovery is measured, too.
+/// How long clients and the writer continue after the last fault, so that its recovery is measured, too.
 const RECOVERY: Duration = Duration::from_secs(2);
 /// A fault explains what is requested up to this long after its end.
 const AFTER: Duration = Duration::from_secs(5);
@@ -69,9 +68,9 @@ const BUS_AWAY_MS: std::ops::Range<u64> = 300..3000;
 const STORE_AWAY_MS: std::ops::Range<u64> = 500..4500;
 /// How long a replica is frozen.
 const FROZEN: Duration = Duration::from_secs(1);
-/// How long after the last block all watchers may take to have its state.
+/// Longest time from the last block until all watchers have its state.
 const DELIVERED_WITHIN: Duration = Duration::from_secs(15);
-/// How long all replicas may take to be ready at the end.
+/// Longest time until all replicas are ready at the end.
 const READY_WITHIN: Duration = Duration::from_secs(30);
 /// The path that `node-info` answers, of which there is one replica.
 const LIMITS: &str = "/api/v2/network/limits";
@@ -148,7 +147,7 @@ fn runs(service: &str) -> bool {
     REPLICAS.iter().any(|(name, replicas)| *name == service && *replicas > 0)
 }
 
-/// Every kind of fault in random order, again and again.
+/// All kinds of faults in random order, repeated.
 fn schedule(seed: u64) -> impl Iterator<Item = ScheduledFault> {
     let mut random = SmallRng::seed_from_u64(seed);
     let (mut at, mut faults) = (Duration::ZERO, Vec::new());
@@ -190,7 +189,7 @@ fn shuffled_faults(random: &mut SmallRng) -> Vec<Fault> {
 
 /// The clients of a run.
 struct Loads {
-    /// Two loads with one seed: equal requests at the same time, of which an edge should make one read.
+    /// Two loads with the same seed: an edge should share one read between concurrent equal requests.
     queries: [Load; 2],
     /// Requests that only `node-info` answers.
     limits: Load,
@@ -227,8 +226,8 @@ impl Loads {
     }
 }
 
-/// Whether a fault may cause this failure of a read: stricter than in other drills, since one replica of
-/// `query` and one edge are always there.
+/// Whether a fault may cause this failure of a read. Stricter than in other drills, since one replica of `query`
+/// and one edge are always available.
 fn may_cause(fault: Fault, failure: FailureKind, is_limits: bool) -> bool {
     match (failure, fault) {
         (FailureKind::Refused, Fault::Block(..)) => true,
@@ -287,7 +286,7 @@ fn answers_hold(
     let too_old: Vec<&OldAnswer> = old.iter().filter(|old| !during(old.when, blocks_store)).collect();
     report.bar(
         format!(
-            "answers older than {AGE:?} although the store was there: {}, at most 0; while it was away: {}",
+            "answers older than {AGE:?} with the store available: {}, at most 0; with it unavailable: {}",
             too_old.len(),
             old.len() - too_old.len()
         ),
@@ -295,7 +294,7 @@ fn answers_hold(
     );
     report.messages.extend(too_old.iter().map(|old| old.what.clone()));
     report.bar(format!("failed reads that no fault explains: {unexplained}, at most 0"), unexplained == 0);
-    report.bar(format!("connections closed although their edge went on: {closed}, at most 0"), closed == 0);
+    report.bar(format!("connections closed without a stop of their edge: {closed}, at most 0"), closed == 0);
 }
 
 /// Adds the bar that the answers were not all read from the store.
@@ -307,7 +306,7 @@ fn caches_are_used(report: &mut Report, observations: &Observations, cached: u64
     );
 }
 
-/// Number of answers of the present edges that took no read of their own.
+/// Number of answers of the running edges without a call to a service.
 async fn cached_reads(mesh: &PrivateMesh) -> u64 {
     let mut cached = 0;
     for row in mesh.supervisor.rows().into_iter().filter(|row| row.service == "edge") {

@@ -1,4 +1,4 @@
-//! The rows that the drill writes, and their statements. Numbers stand for ids, so that few keys have many
+//! The rows that the drill writes, and their statements. Numbers are mapped to ids, so that few keys have many
 //! versions.
 
 /// Time of block 0, seconds since the Unix epoch. Blocks are one second apart.

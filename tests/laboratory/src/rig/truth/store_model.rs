@@ -1,4 +1,4 @@
-//! A model of the store: rows as they are written, and the answers that clients must get for them. It is
+//! A model of the store: the written rows, and the answers that clients must get for them. It is
 //! based on the contract and the table definitions, and uses none of the product's SQL statements.
 
 use std::collections::{BTreeMap, HashMap};
@@ -51,7 +51,7 @@ pub(super) struct StoreModel {
 }
 
 impl StoreModel {
-    /// Whether an account is there.
+    /// Whether an account exists.
     pub(super) fn has_account(&self, number: i64) -> bool {
         self.accounts.values().any(|known| *known == number)
     }

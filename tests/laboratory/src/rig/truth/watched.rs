@@ -1,4 +1,4 @@
-//! Judges what watchers were told by the history of the store.
+//! Checks the states that watchers received against the history of the store.
 
 use std::{sync::Arc, time::Duration};
 
@@ -12,10 +12,10 @@ use crate::rig::{
     },
 };
 
-/// Time from an answer's leaving the store to its reading by the client that watches.
+/// Time from the read of an answer in the store to its receipt by the watching client.
 const ON_ITS_WAY: Duration = Duration::from_millis(500);
 
-/// Clients that watch every question on streams of their own, and on streams of several, twice each.
+/// Two clients for every question, and two for every stream of several questions.
 pub(super) fn watches(history: &History) -> Vec<Watch> {
     let reads: Vec<Arc<str>> =
         history.questions.iter().map(|question| question.path.as_str().into()).collect();
@@ -35,15 +35,15 @@ pub(super) fn watches_hold(
     (after, slack): (Duration, u32),
 ) {
     let (wrong, old, longest) = judge(history, record, spans, after, slack);
-    let told = record.answers();
+    let received = record.answers();
     report.bar(
         format!(
-            "states told to {} watchers that the store never held, or held before one told before, or too old: {} of \
-             {told}, at most 0",
+            "states sent to {} watchers that the store never had, out of order, or too old: {} of {received}, at most \
+             0",
             record.watches.len(),
             wrong.len() + old.len()
         ),
-        wrong.is_empty() && old.is_empty() && told > 0,
+        wrong.is_empty() && old.is_empty() && received > 0,
     );
     report.bar(
         format!("watchers that end with another answer than a plain read: {}, at most 0", differences.len()),
@@ -52,8 +52,8 @@ pub(super) fn watches_hold(
     let unexplained = unexplained(record, spans, after);
     report.bar(
         format!(
-            "streams that ended, were refused or away for more than {BACK_WITHIN:?}, and problems told, that no fault \
-             explains: {} of {}, at most 0",
+            "streams that ended, were rejected or took more than {BACK_WITHIN:?} to resume, and problems received, \
+             that no fault explains: {} of {}, at most 0",
             unexplained.len(),
             record.streams.len()
         ),
@@ -61,7 +61,7 @@ pub(super) fn watches_hold(
     );
     let problems = record.problems().len();
     report.notes.push(format!(
-        "{told} states and {problems} problems told on {} streams; the oldest while the store was there by {longest:?}",
+        "{received} states and {problems} problems on {} streams; greatest age with the store available: {longest:?}",
         record.streams.len()
     ));
     report
@@ -69,7 +69,7 @@ pub(super) fn watches_hold(
         .extend(wrong.into_iter().chain(old).chain(differences.iter().cloned()).chain(unexplained));
 }
 
-/// What was told that is wrong, what was told too late, and how old the oldest was while the store was there.
+/// The wrong states, the late ones, and the greatest age with the store available.
 fn judge(
     history: &History,
     record: &WatchRecord,
@@ -79,7 +79,7 @@ fn judge(
 ) -> (Vec<String>, Vec<String>, Duration) {
     let question_of = |path: &str| history.questions.iter().position(|question| question.path == path);
     let may_have_changed = |path: &str, from: tokio::time::Instant, to: tokio::time::Instant| {
-        // Another edge may have had the answer that was before.
+        // Another edge may have had the previous answer.
         let from = from.checked_sub(AGE + ON_ITS_WAY).unwrap_or(from);
         question_of(path).is_none_or(|question| !history.is_unchanged(question, from.into(), to.into()))
     };
@@ -88,18 +88,19 @@ fn judge(
     let outages: Vec<&FaultSpan> = spans.iter().filter(|span| blocks_store(span.fault)).collect();
     for stream in &record.streams {
         let reads = &record.watches[stream.client].reads;
-        let mut places = vec![0; reads.len()];
-        for told in &stream.told {
-            let State::Answer { height, content } = told.what else { continue };
-            let path = &reads[told.read];
+        let mut positions = vec![0; reads.len()];
+        for received in &stream.received {
+            let State::Answer { height, content } = received.what else { continue };
+            let path = &reads[received.read];
             let Some(question) = question_of(path) else { continue };
-            let from = places[told.read];
-            match history.told((question, height, content), from, told.at.into()) {
+            let from = positions[received.read];
+            match history.find_event((question, height, content), from, received.at.into()) {
                 Err(what) => wrong.push(format!("{path} to client {}: {what}", stream.client)),
                 Ok((place, age)) => {
-                    places[told.read] = place;
-                    let is_away =
-                        outages.iter().any(|span| span.when.0 <= told.at && told.at <= span.when.1 + after);
+                    positions[received.read] = place;
+                    let is_away = outages
+                        .iter()
+                        .any(|span| span.when.0 <= received.at && received.at <= span.when.1 + after);
                     let most = if is_away { AGE_AWAY } else { AGE } + ON_ITS_WAY * slack;
                     longest = if is_away { longest } else { longest.max(age) };
                     if age > most {
@@ -123,7 +124,7 @@ fn unexplained(record: &WatchRecord, spans: &[FaultSpan], after: Duration) -> Ve
     let is_unexplained = |miss: &&FailedRequest| {
         let is_limits = miss.message.contains(LIMITS);
         let causes = spans.iter().filter(|span| match miss.failure {
-            // Only the stop of their edge ends streams regularly.
+            // An edge ends its streams in order only when it stops.
             FailureKind::Ended => true,
             failure => may_cause(span.fault, failure, is_limits),
         });

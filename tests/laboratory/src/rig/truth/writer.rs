@@ -34,13 +34,13 @@ const PROPOSAL: [&str; 3] = [
     "PROTOCOL_UPGRADE_PROPOSAL_STATUS_REJECTED",
 ];
 
-/// The only writer of a store. Its connection has no part in the faults.
+/// The only writer of a store. Faults do not affect its connection.
 pub(super) struct Writer {
     client: Client,
     random: SmallRng,
     model: StoreModel,
     history: Arc<History>,
-    /// Keys that have a row already: each key is written once.
+    /// Keys that already have a row: each key is written once.
     written: HashSet<String>,
     sequence: i64,
 }
@@ -86,7 +86,7 @@ impl Writer {
             }
             self.commit(&rows).await?;
         }
-        // A client that comes back hears of late rows with the next block only (contract W6).
+        // A client that resumes receives late rows only with the next block (contract W6).
         self.commit(&[Row::Block { height: self.model.height + 1 }]).await
     }
 

@@ -1,5 +1,5 @@
-//! A client that watches over HTTP/1.1 as a browser's `EventSource` does: when its stream has ended it comes
-//! back after the pause that the gateway asks for, with the height that it has.
+//! A client that watches over HTTP/1.1 like a browser's `EventSource`: when its stream ends, it reconnects after
+//! the `retry` delay with `Last-Event-ID`.
 
 use std::{
     hash::{DefaultHasher, Hasher as _},
@@ -24,9 +24,9 @@ use crate::watches::{
 
 /// Longest silence of a gateway, which sends a comment at least every 15 s.
 const SILENCE: Duration = Duration::from_secs(30);
-/// Bytes that are read at once.
+/// Most bytes in one read.
 const PIECE_BYTES: usize = 16 << 10;
-/// The pause of a browser that was told none.
+/// Reconnect delay of a browser without a `retry` line.
 const RETRY: Duration = Duration::from_secs(3);
 
 /// One client.
@@ -36,30 +36,30 @@ pub(super) struct Client {
     number: usize,
     seen: Arc<Mutex<Seen>>,
     last: Option<Answer>,
-    /// When its stream ended, until it has another one.
+    /// When its stream ended, until it has a new one.
     ended: Option<Instant>,
     retry: Duration,
 }
 
-/// An answer that a client was told.
+/// An answer that a client received.
 #[derive(Clone, Copy, Debug)]
 struct Answer {
     height: u64,
     digest: u64,
 }
 
-/// How an answer relates to the one that the client was told before.
+/// How an answer relates to the client's previous one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
-    /// The first one, or another one at a greater height.
+    /// The first answer, or another one at a greater height.
     New,
-    /// One at a lower height.
+    /// An answer at a lower height.
     Older,
-    /// One at the same height.
+    /// An answer at the same height.
     SameHeight,
-    /// The same at a greater height, on one stream.
+    /// The same answer at a greater height, on one stream.
     SameAnswer,
-    /// The same at a greater height, at the beginning of a stream: W6 compares heights.
+    /// The same answer at a greater height, at the beginning of a stream: W6 compares heights.
     BegunAgain,
 }
 
@@ -76,11 +76,11 @@ impl Verdict {
     }
 }
 
-/// Why a client has no stream any more.
+/// Why a client's stream ended.
 enum Outcome {
-    /// The edge has ended it in the regular way.
+    /// The edge ended it in order.
     Ended,
-    /// Nobody was there to connect to.
+    /// The connection was refused.
     Unconnected,
     /// Anything else.
     Failed(String),
@@ -92,8 +92,8 @@ impl Client {
         Self { path, number, seen, last: None, ended: None, retry: RETRY }
     }
 
-    /// Watches at the first of these edges, then at the next one, and so on, as behind a load balancer that
-    /// sends nobody to an edge that ends.
+    /// Watches at the first of these edges, then at the next one, and so on, as behind a load balancer that removes
+    /// an edge that stops.
     pub(super) async fn run(mut self, edges: Vec<SocketAddr>, turns: Arc<Semaphore>) {
         for edge in edges.into_iter().cycle() {
             let outcome = self.watch(edge, &turns).await;
@@ -105,7 +105,7 @@ impl Client {
                         seen.ended += 1;
                     }
                     Outcome::Unconnected => seen.unconnected += 1,
-                    // A browser does not come back after another status, and nobody should have to.
+                    // A browser does not reconnect after another status.
                     Outcome::Failed(why) => return seen.failures.push(why),
                 }
             }
@@ -115,7 +115,7 @@ impl Client {
 
     /// Watches until the stream is over.
     async fn watch(&mut self, edge: SocketAddr, turns: &Semaphore) -> Outcome {
-        // Those who come back do not wait for each other, as browsers do not.
+        // Reconnecting clients do not wait for each other, like browsers.
         let turn = if self.last.is_none() { turns.acquire().await.ok() } else { None };
         let mut stream = match timeout(SILENCE, self.open(edge)).await {
             Ok(Ok(stream)) => stream,
@@ -155,7 +155,7 @@ impl Client {
         }
     }
 
-    /// Begins a stream.
+    /// Opens a stream.
     async fn open(&self, edge: SocketAddr) -> Result<BodyReader, Outcome> {
         let stream = connect(edge, self.number, None).await.map_err(|_| Outcome::Unconnected)?;
         let mut connection = Connection::over(stream);
@@ -169,7 +169,7 @@ impl Client {
         }
     }
 
-    /// Takes note of an event. Returns whether it is an answer.
+    /// Records an event. Returns whether it is an answer.
     fn take(&mut self, event: &Event, now: Instant, is_first: bool) -> bool {
         let mut seen = self.seen.lock();
         seen.problems += usize::from(event.height.is_none());
@@ -186,7 +186,7 @@ impl Client {
             Verdict::BegunAgain => seen.begun_again += 1,
         }
         seen.open += usize::from(self.last.is_none());
-        seen.told.push((height, now));
+        seen.received.push((height, now));
         self.last = Some(answer);
         true
     }
@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_client_is_told_newer_answers_only() {
+    fn a_client_is_sent_newer_answers_only() {
         let answer = |height, digest| Answer { height, digest };
         let verdict = |next, is_first| Verdict::of(Some(answer(5, 1)), next, is_first);
         assert_eq!(Verdict::of(None, answer(5, 1), true), Verdict::New);

@@ -1,4 +1,4 @@
-//! Many clients, and what they saw.
+//! Many clients, and their observations.
 
 use std::{
     net::SocketAddr,
@@ -15,34 +15,34 @@ use tokio::{
 };
 
 use super::{OPEN_WITHIN, client::Client, figures::Report};
-use crate::watches::{OPENED_AT_ONCE, Told};
+use crate::watches::{HeightAt, OPENED_AT_ONCE};
 
-/// What clients saw.
+/// The observations of all clients.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
-    /// Heights that were told, and when.
-    pub(super) told: Vec<Told>,
+    /// Received heights, and when.
+    pub(super) received: Vec<HeightAt>,
     /// Clients that have had their first event.
     pub(super) open: usize,
     /// Bytes of the longest answer or problem.
     pub(super) longest_event: usize,
-    /// Answers at the height of one that the same client had been told.
+    /// Answers at the height of an earlier one of the same client.
     pub(super) same_height: usize,
-    /// Answers at a lower height than one that the same client had been told.
+    /// Answers at a lower height than an earlier one of the same client.
     pub(super) older: usize,
-    /// Answers told again on one stream.
+    /// Answers sent twice on one stream.
     pub(super) same_answer: usize,
-    /// Answers that a client had and that began its next stream at a greater height.
+    /// Answers that a client already had, at a greater height at the beginning of its next stream.
     pub(super) begun_again: usize,
-    /// Events that told of a problem.
+    /// Events with a problem.
     pub(super) problems: usize,
-    /// Streams that came to their end.
+    /// Streams that ended in order.
     pub(super) ended: usize,
     /// The time from each end to the first bytes of the client's next stream.
     pub(super) back: Vec<Duration>,
-    /// Attempts to connect at which nobody was there.
+    /// Refused connection attempts.
     pub(super) unconnected: usize,
-    /// Why streams broke, and what came in the place of streams.
+    /// Errors of streams, and responses that are not streams.
     pub(super) failures: Vec<String>,
 }
 
@@ -55,11 +55,11 @@ pub(super) struct Clients {
 }
 
 impl Clients {
-    /// Connects so many clients, each with one of the paths, to the first of these edges, and waits until each
+    /// Connects `count` clients, each with one of the paths, to the first of these edges, and waits until each
     /// has its first event.
     ///
     /// # Errors
-    /// When not all have one in time.
+    /// When a client has none in time.
     pub(super) async fn open(edges: &[SocketAddr], paths: &[String], count: usize) -> Result<Self, Failure> {
         let (seen, turns) = (Arc::<Mutex<Seen>>::default(), Arc::new(Semaphore::new(OPENED_AT_ONCE)));
         let mut tasks = JoinSet::new();
@@ -80,14 +80,14 @@ impl Clients {
         Ok(clients)
     }
 
-    /// Looks at what they saw.
+    /// Reads the observations.
     pub(super) fn look<T>(&self, look: impl FnOnce(&Seen) -> T) -> T {
         look(&self.seen.lock())
     }
 
-    /// What was told from then on.
-    pub(super) fn told_since(&self, from: Instant) -> Vec<Told> {
-        self.look(|seen| seen.told.iter().filter(|(_, at)| *at >= from).copied().collect())
+    /// Heights received from this time on.
+    pub(super) fn received_since(&self, from: Instant) -> Vec<HeightAt> {
+        self.look(|seen| seen.received.iter().filter(|(_, at)| *at >= from).copied().collect())
     }
 
     /// Disconnects one of them.
@@ -95,17 +95,17 @@ impl Clients {
         self.open.pop().iter().for_each(AbortHandle::abort);
     }
 
-    /// Adds the conditions that every client may rely on.
+    /// Adds the bars that hold for every client.
     pub(super) fn judge(&self, report: &mut Report) {
         self.look(|seen| {
             let failures = seen.failures.len();
             let none = |what: &str, count: usize| (format!("{what}: {count}, at most 0"), count == 0);
             for (what, holds) in [
                 none("streams that broke or did not begin", failures),
-                none("heights told twice", seen.same_height),
-                none("older states told", seen.older),
-                none("answers told twice on a stream", seen.same_answer),
-                none("problems told", seen.problems),
+                none("heights sent twice", seen.same_height),
+                none("older states sent", seen.older),
+                none("answers sent twice on a stream", seen.same_answer),
+                none("problems sent", seen.problems),
             ] {
                 report.bar(what, holds);
             }

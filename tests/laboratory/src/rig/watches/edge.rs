@@ -1,4 +1,4 @@
-//! What the metrics of an edge say of its watches and of what they cost.
+//! The watches of an edge and their cost, read from its metrics.
 
 use std::time::{Duration, Instant};
 
@@ -10,11 +10,11 @@ use crate::{metrics, private::PrivateMesh};
 /// The state of an edge.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct EdgeState {
-    /// When it was asked.
+    /// When the metrics were read.
     pub(super) at: Instant,
     /// Open watches.
     pub(super) watches: usize,
-    /// Watches that were cut so far.
+    /// Watches closed so far because their client read nothing.
     pub(super) cut: usize,
     /// Resident memory, bytes.
     pub(super) memory: u64,
@@ -44,7 +44,7 @@ impl EdgeState {
         })
     }
 
-    /// Waits until an edge has so many watches.
+    /// Waits until an edge has this many watches.
     ///
     /// # Errors
     /// When it has not within this time.
@@ -62,7 +62,7 @@ impl EdgeState {
         .await
     }
 
-    /// KiB that the edge has more than before, for each of so many watches.
+    /// Growth of the edge's memory since then for each of `count` watches, KiB.
     pub(super) fn kib_each(&self, before: &Self, count: usize) -> f64 {
         self.memory.saturating_sub(before.memory) as f64 / 1024.0 / count as f64
     }

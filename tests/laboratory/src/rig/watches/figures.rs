@@ -10,7 +10,7 @@ use crate::{
         report::{self, Column},
     },
     watches::{
-        Told,
+        HeightAt,
         blocks::{Blocks, delays},
     },
 };
@@ -23,30 +23,36 @@ pub(super) type Report = report::Report<Figures>;
 pub(super) struct Figures {
     /// Watches that were open at the same time.
     pub(super) watches: usize,
-    /// What those who read were told in the measured time.
-    pub(super) told: Delays,
+    /// Events received in the measured time.
+    pub(super) received: Delays,
     /// Memory of the edge for each watch, KiB.
     pub(super) kib_each: f64,
     /// Processor time of the edge, milliseconds a second.
     pub(super) cpu_ms: f64,
 }
 
-/// How long after a block's COMMIT its changes were told.
+/// Times from a block's COMMIT to the receipt of its changes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Delays {
-    /// Changes that were told.
+    /// Changes received.
     pub(super) events: usize,
-    /// Changes that somebody was not told.
+    /// Changes that a client did not receive.
     pub(super) missed: usize,
     p50: Duration,
     pub(super) p99: Duration,
 }
 
 impl Delays {
-    /// Those of the blocks of a period, each of which so many watchers must be told of.
-    pub(super) fn of(blocks: &Blocks, from: Instant, to: Instant, told: &[Told], watchers: usize) -> Self {
+    /// The delays of the blocks of a period, each of which `watchers` clients must receive.
+    pub(super) fn of(
+        blocks: &Blocks,
+        from: Instant,
+        to: Instant,
+        received: &[HeightAt],
+        watchers: usize,
+    ) -> Self {
         let written = blocks.written(from, to);
-        let delays = delays(&written, told);
+        let delays = delays(&written, received);
         let missed = (written.len() * watchers).saturating_sub(delays.len());
         let [p50, p99] = [0.5, 0.99].map(|share| quantile(delays.clone(), share));
         Self { events: delays.len(), missed, p50, p99 }
@@ -60,10 +66,10 @@ impl report::Figures for Figures {
         };
         vec![
             Column::count("watches", "watches", self.watches),
-            Column::count("events", "events", self.told.events),
-            Column::count("missed", "missed", self.told.missed),
-            Column::time("p50 ms", "p50Ms", self.told.p50),
-            Column::time("p99 ms", "p99Ms", self.told.p99),
+            Column::count("events", "events", self.received.events),
+            Column::count("missed", "missed", self.received.missed),
+            Column::time("p50 ms", "p50Ms", self.received.p50),
+            Column::time("p99 ms", "p99Ms", self.received.p99),
             decimal("KiB each", "kibEach", self.kib_each),
             decimal("edge ms/s", "edgeMsPerSecond", self.cpu_ms),
         ]

@@ -1,4 +1,4 @@
-//! An edge with as many watches as it takes: the next one is refused, and taken when another one has gone.
+//! An edge at its limit of watches: the next watch is rejected, and accepted once another one is closed.
 
 use std::{
     net::SocketAddr,
@@ -33,7 +33,7 @@ const ON_A_CONNECTION: usize = 100;
 const ON_A_CONNECTION_SHORT: usize = 20;
 /// Most memory of the edge for a watch with its share of a connection, KiB.
 const KIB_EACH: f64 = 32.0;
-/// How soon the edge takes another watch when one is closed.
+/// Longest time until the edge accepts a new watch after one is closed.
 const CLOSED_WITHIN: Duration = Duration::from_secs(5);
 
 /// Runs the phase.
@@ -57,7 +57,7 @@ pub(super) async fn run(fixture: &Fixture<'_>) -> Result<Report, Failure> {
     sleep(fixture.steady()).await;
     let (to, after) = (Instant::now(), EdgeState::read(fixture.mesh, EDGE).await?);
     sleep(SETTLE).await;
-    let told = [http1.told_since(from), http2.told_since(from)].concat();
+    let received = [http1.received_since(from), http2.received_since(from)].concat();
 
     http1.close_one();
     let taken = poll(play.bound(CLOSED_WITHIN), async || match ask(edge, &paths[0], count).await {
@@ -66,21 +66,21 @@ pub(super) async fn run(fixture: &Fixture<'_>) -> Result<Report, Failure> {
         Err(failure) => Err(failure.to_string()),
     })
     .await;
-    // As long as that one is open there is no place again.
+    // While that watch is open, the edge is full again.
     let (refused_again, _) = ask(edge, &paths[0], count).await?;
 
     let mut report = Report::new(
         "full",
         Figures {
             watches: full.watches,
-            told: Delays::of(&blocks, from, to, &told, count),
+            received: Delays::of(&blocks, from, to, &received, count),
             kib_each: after.kib_each(&empty, count),
             cpu_ms: after.cpu_ms_a_second(&before),
         },
     );
-    refusal_holds(&mut report, &format!("watch {} is refused", count + 1), &refused);
-    report.bar("another one is taken when one is closed", taken.is_ok());
-    refusal_holds(&mut report, "the next one is refused again", &refused_again);
+    refusal_holds(&mut report, &format!("watch {} is rejected", count + 1), &refused);
+    report.bar("a new watch is accepted when one is closed", taken.is_ok());
+    refusal_holds(&mut report, "the next one is rejected again", &refused_again);
     http1.judge(&mut report);
     let failures = http2.failures();
     report
@@ -96,7 +96,7 @@ pub(super) async fn run(fixture: &Fixture<'_>) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// Asks for one more watch; returns the answer, whose body is empty, and its connection.
+/// Requests one more watch; returns the response, whose body is empty, and its connection.
 async fn ask(edge: SocketAddr, path: &str, number: usize) -> Result<(RawAnswer, Connection), Failure> {
     let asked = async {
         let mut connection = Connection::over(connect(edge, number, None).await?);
@@ -109,6 +109,6 @@ async fn ask(edge: SocketAddr, path: &str, number: usize) -> Result<(RawAnswer, 
 
 fn refusal_holds(report: &mut Report, what: &str, answer: &RawAnswer) {
     let retry_after = answer.header("retry-after");
-    let told = format!("{}, Retry-After {}", answer.status, retry_after.unwrap_or("missing"));
-    report.bar(format!("{what}: {told}"), answer.status == 429 && retry_after.is_some());
+    let answered = format!("{}, Retry-After {}", answer.status, retry_after.unwrap_or("missing"));
+    report.bar(format!("{what}: {answered}"), answer.status == 429 && retry_after.is_some());
 }

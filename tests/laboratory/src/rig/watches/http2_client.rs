@@ -1,4 +1,4 @@
-//! Watches over HTTP/2, many on a connection.
+//! Watches over HTTP/2, many on one connection.
 
 use std::{collections::HashMap, net::SocketAddr, sync::Arc, time::Instant};
 
@@ -11,12 +11,12 @@ use parking_lot::Mutex;
 use tokio::task::JoinSet;
 
 use super::OPEN_WITHIN;
-use crate::watches::{Told, connect, events::EventReader};
+use crate::watches::{HeightAt, connect, events::EventReader};
 
-/// What the clients saw.
+/// The observations of the clients.
 #[derive(Debug, Default)]
 struct Seen {
-    told: Vec<Told>,
+    received: Vec<HeightAt>,
     /// Watches that have had their first event.
     open: usize,
     failures: Vec<String>,
@@ -30,10 +30,10 @@ pub(super) struct Http2Clients {
 }
 
 impl Http2Clients {
-    /// Opens so many watches, `each` of them on a connection, and waits until each has its first event.
+    /// Opens `count` watches, `each` of them per connection, and waits until each has its first event.
     ///
     /// # Errors
-    /// When not all have one in time.
+    /// When a watch has none in time.
     pub(super) async fn open(
         edge: SocketAddr,
         paths: &[String],
@@ -76,9 +76,9 @@ impl Http2Clients {
         self.state().1
     }
 
-    /// What was told from then on.
-    pub(super) fn told_since(&self, from: Instant) -> Vec<Told> {
-        self.seen.lock().told.iter().filter(|(_, at)| *at >= from).copied().collect()
+    /// Heights received from this time on.
+    pub(super) fn received_since(&self, from: Instant) -> Vec<HeightAt> {
+        self.seen.lock().received.iter().filter(|(_, at)| *at >= from).copied().collect()
     }
 }
 
@@ -99,7 +99,7 @@ async fn watch(
     loop {
         let frame = connection.frame_after_pings().await?;
         match frame.kind {
-            RST_STREAM | GOAWAY => return Err(std::io::Error::other("a watch was taken back")),
+            RST_STREAM | GOAWAY => return Err(std::io::Error::other("a watch was reset")),
             DATA if frame.flags & END_STREAM != 0 => {
                 let last = String::from_utf8_lossy(&frame.payload);
                 return Err(std::io::Error::other(format!("a watch has ended: {last}")));
@@ -113,7 +113,7 @@ async fn watch(
         while let Some(event) = events.next().map_err(std::io::Error::other)? {
             let Some(height) = event.height else { continue };
             let mut seen = seen.lock();
-            seen.told.push((height, now));
+            seen.received.push((height, now));
             seen.open += usize::from(!std::mem::replace(is_open, true));
         }
     }

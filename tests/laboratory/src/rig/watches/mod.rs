@@ -31,8 +31,8 @@ use crate::{
 
 /// Parties, each with a list of delegations that is watched.
 const PARTIES: usize = 100;
-/// The lists of these last parties change with every fifth block, each fifth of them with another one; the
-/// others with every block.
+/// The lists of this many last parties change with every fifth block, a fifth of them with each block; the other
+/// lists change with every block.
 const SELDOM_CHANGING: usize = 20;
 const SELDOM: u64 = 5;
 /// Rows of a long answer, and of a short one.
@@ -51,12 +51,12 @@ const CHANGE: &str = "UPDATE delegations_current SET amount = $1::text::numeric
     WHERE party_id = ANY($2) AND node_id = repeat('f', 64)";
 /// The parties in their order.
 const FIND: &str = "SELECT encode(sha256(('party' || n)::bytea), 'hex') FROM generate_series(0, 99) AS n";
-/// The time between two blocks: no edge looks more often (W1), so that it skips none.
+/// The time between two blocks: an edge re-reads at this rate (W1), so that it skips none.
 const PERIOD: Duration = Duration::from_secs(1);
 const WARM_UP: Duration = Duration::from_secs(6);
-/// How long watchers may take to be connected and have their first event.
+/// Longest time until all watchers are connected and have their first event.
 const OPEN_WITHIN: Duration = Duration::from_secs(60);
-/// How long after a block its events may come, and what has changed may take to have its effect.
+/// Longest delay of a block's events, and of the effect of a change.
 const SETTLE: Duration = Duration::from_secs(1);
 
 /// Runs the drill.
@@ -135,7 +135,7 @@ impl<'a> Fixture<'a> {
         Ok(edge)
     }
 
-    /// Begins to write blocks.
+    /// Starts to write blocks.
     async fn blocks(&self) -> Result<Blocks, Failure> {
         let parties = self.parties.clone();
         let ids = move |height: u64| {
@@ -147,13 +147,13 @@ impl<'a> Fixture<'a> {
         Blocks::write(&self.servers, Changes { period: PERIOD, statement: CHANGE, ids: Box::new(ids) }).await
     }
 
-    /// The paths of lists that change with every block, with so many rows.
+    /// The paths of lists that change with every block, with this many rows.
     fn changing_paths(&self, rows: u32) -> Vec<String> {
         self.paths(rows).into_iter().take(PARTIES - SELDOM_CHANGING).collect()
     }
 
-    /// How many of so many watchers of all lists are told of each block.
-    fn told_of_a_block(watchers: usize) -> usize {
+    /// Number of `watchers` of all lists that receive an event for each block.
+    fn events_of_a_block(watchers: usize) -> usize {
         let changing = PARTIES - SELDOM_CHANGING + SELDOM_CHANGING / SELDOM as usize;
         watchers * changing / PARTIES
     }
@@ -169,16 +169,16 @@ impl<'a> Fixture<'a> {
         self.play.either(WARM_UP, SETTLE)
     }
 
-    /// Adds the condition that every change was told. Not in the short form, beside which other tests run: a look
-    /// that is a second late skips a block, as it may.
+    /// Adds the bar that every change was received. Not in the short form, since other tests run concurrently: a
+    /// re-read that is 1 s late may skip a block.
     fn none_is_missed(&self, report: &mut Report) {
-        let missed = report.figures.told.missed;
+        let missed = report.figures.received.missed;
         if !self.play.run.short {
-            report.bar(format!("changes that were not told: {missed}, at most 0"), missed == 0);
+            report.bar(format!("changes that were not received: {missed}, at most 0"), missed == 0);
         }
     }
 
-    /// How long watchers are measured while nothing happens.
+    /// How long watchers are measured without a fault.
     fn steady(&self) -> Duration {
         self.play.either(Duration::from_secs(20), Duration::from_secs(2))
     }

@@ -1,4 +1,4 @@
-//! Watchers that never read, beside others that do.
+//! Watchers that never read, together with watchers that do.
 
 use std::{
     net::SocketAddr,
@@ -30,20 +30,20 @@ const READERS: usize = 100;
 const READERS_SHORT: usize = 20;
 const STALLED: usize = 1000;
 const STALLED_SHORT: usize = 50;
-/// Receive buffer of one that does not read.
+/// Receive buffer of a watcher that does not read.
 const NARROW_BYTES: u32 = 4096;
-/// The edge cuts a client that takes nothing for so long (contract W3).
+/// The edge closes a watch whose client reads nothing for this long (contract W3).
 const STALL: Duration = Duration::from_secs(120);
-/// What the system takes for a client before the edge has to wait: some events, one with each block.
+/// Time until the kernel's buffers are full and the edge has to wait: a few events, one for each block.
 const LATER: Duration = Duration::from_secs(10);
-/// Most memory of the edge for a watch beside its event: its connection and the buffers of HTTP.
+/// Greatest memory of the edge for a watch without its event: the connection and the buffers of HTTP.
 const CONNECTION_BYTES: u64 = 32 << 10;
 /// Greatest p99 of the others, as a multiple of the one before; always accepted up to the first of these times, and
 /// never beyond the second.
 const P99_TIMES: u32 = 2;
 const NO_TIME: Duration = Duration::from_millis(100);
 const TOLD_WITHIN: Duration = Duration::from_millis(250);
-/// How often the edge is asked.
+/// How often the edge's metrics are read.
 const ASK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Runs the phase.
@@ -51,7 +51,7 @@ pub(super) async fn run(fixture: &Fixture<'_>) -> Result<Report, Failure> {
     let play = fixture.play;
     let (count, readers) = (play.either(STALLED, STALLED_SHORT), play.either(READERS, READERS_SHORT));
     let mut paths = fixture.changing_paths(LONG_ROWS);
-    // Those who do not read watch what the others do, so that no answer more is cached.
+    // All clients watch the same paths, so that the stalled ones add no cached answer.
     paths.truncate(readers);
     let edge = fixture.edge(EDGE, Vec::new()).await?;
     let blocks = fixture.blocks().await?;
@@ -62,7 +62,7 @@ pub(super) async fn run(fixture: &Fixture<'_>) -> Result<Report, Failure> {
         sleep(fixture.steady()).await;
         let to = Instant::now();
         sleep(SETTLE).await;
-        Delays::of(&blocks, from, to, &clients.told_since(from), readers)
+        Delays::of(&blocks, from, to, &clients.received_since(from), readers)
     };
 
     let before = EdgeState::read(fixture.mesh, EDGE).await?;
@@ -74,18 +74,18 @@ pub(super) async fn run(fixture: &Fixture<'_>) -> Result<Report, Failure> {
     let states = states_until(fixture, begun + length, count).await?;
     let to = Instant::now();
     sleep(SETTLE).await;
-    let told = Delays::of(&blocks, begun, to, &clients.told_since(begun), readers);
+    let received = Delays::of(&blocks, begun, to, &clients.received_since(begun), readers);
 
     let last = *states.last().unwrap_or(&open);
     let greatest = states.iter().max_by_key(|state| state.memory).copied().unwrap_or(open);
     let (kib_each, cpu_ms) = (greatest.kib_each(&before, count), last.cpu_ms_a_second(&before));
-    let mut report = Report::new("stalled", Figures { watches: open.watches, told, kib_each, cpu_ms });
+    let mut report = Report::new("stalled", Figures { watches: open.watches, received, kib_each, cpu_ms });
     let event = clients.look(|seen| seen.longest_event) as u64;
     let bound = count as u64 * (event + CONNECTION_BYTES);
     let growth = greatest.memory.saturating_sub(before.memory);
     report.bar(
         format!(
-            "memory for those who do not read: {} KiB, at most {} KiB ({count} answers of {event} bytes and 32 KiB)",
+            "memory of stalled watchers: {} KiB, at most {} KiB ({count} answers of {event} bytes and 32 KiB)",
             growth >> 10,
             bound >> 10
         ),
@@ -93,13 +93,13 @@ pub(super) async fn run(fixture: &Fixture<'_>) -> Result<Report, Failure> {
     );
     clients.judge(&mut report);
     let ended = clients.look(|seen| seen.ended);
-    report.bar(format!("watchers who read and whose stream ended: {ended}, at most 0"), ended == 0);
+    report.bar(format!("reading watchers whose stream ended: {ended}, at most 0"), ended == 0);
     fixture.none_is_missed(&mut report);
     let slowest = play.bound((steady.p99 * P99_TIMES).clamp(NO_TIME, TOLD_WITHIN));
-    let what = format!("p99 of those who read, {} before", in_ms(steady.p99));
-    report.bar_at_most(&what, told.p99, slowest);
+    let what = format!("p99 of reading watchers, {} before", in_ms(steady.p99));
+    report.bar_at_most(&what, received.p99, slowest);
     match play.run.short {
-        true => report.bar("nobody is cut so soon", last.cut == 0),
+        true => report.bar("no watch is closed yet", last.cut == 0),
         false => all_are_cut(&mut report, &states, begun, opening, count),
     }
     report.notes.push(format!(
@@ -113,7 +113,7 @@ pub(super) async fn run(fixture: &Fixture<'_>) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// Opens watches of which nothing is ever read.
+/// Opens watches that are never read.
 async fn open_stalled(
     edge: SocketAddr,
     paths: &[String],
@@ -129,7 +129,7 @@ async fn open_stalled(
     opened.map_err(|error| cannot("open a watch", &error))
 }
 
-/// The states of the edge until all have been cut, or this moment.
+/// The states of the edge until all watches are closed, or until this time.
 async fn states_until(fixture: &Fixture<'_>, end: Instant, count: usize) -> Result<Vec<EdgeState>, Failure> {
     let (mut states, mut ticks) = (Vec::new(), interval(ASK_INTERVAL));
     while Instant::now() < end && states.last().is_none_or(|state: &EdgeState| state.cut < count) {
@@ -139,16 +139,16 @@ async fn states_until(fixture: &Fixture<'_>, end: Instant, count: usize) -> Resu
     Ok(states)
 }
 
-/// Adds the conditions on when those who do not read are cut: they were opened one after the other.
+/// Adds the bars on when the stalled watches are closed; they were opened in sequence.
 fn all_are_cut(report: &mut Report, states: &[EdgeState], begun: Instant, opening: Duration, count: usize) {
     let cut = states.last().map_or(0, |state| state.cut);
-    report.bar(format!("watches that were cut and counted: {cut} of {count}"), cut == count);
+    report.bar(format!("watches closed and counted: {cut} of {count}"), cut == count);
     let at = |least: usize| states.iter().find(|state| state.cut >= least).map(|state| state.at - begun);
     let (first, last) = (at(1).unwrap_or_default(), at(count).unwrap_or(Duration::MAX));
     report.bar(
-        format!("the first one is cut after {}, at least {}", in_ms(first), in_ms(STALL)),
+        format!("the first one is closed after {}, at least {}", in_ms(first), in_ms(STALL)),
         first >= STALL,
     );
-    report.bar_at_most("the last one is cut", last, opening + STALL + LATER);
+    report.bar_at_most("the last one is closed", last, opening + STALL + LATER);
     report.notes.push(format!("all were open after {}", in_ms(opening)));
 }

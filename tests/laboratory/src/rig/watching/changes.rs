@@ -1,5 +1,5 @@
-//! Rows that change while they are watched, each in its own time and without a block of its own. Their versions
-//! are counted, so that a state that is older than one told before is seen.
+//! Rows that change while they are watched, independently of each other and of blocks. Their versions are counted,
+//! so that a state older than an earlier one is detected.
 
 use std::{
     sync::{
@@ -22,14 +22,14 @@ use crate::private::Servers;
 const PACE: Duration = Duration::from_millis(200);
 /// Time limit of a statement.
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
-/// The next version: greater than any before, those of an earlier run on the same store included.
+/// The next version: greater than all earlier ones, including those of an earlier run on the same store.
 static NEXT: AtomicU64 = AtomicU64::new(1_000_000);
 const CHANGE: &str = "UPDATE withdrawals SET ref = $1::bigint::text WHERE id = $2";
 
-/// How long after a change a plain read may still give what was before (contract J13).
+/// How long after a change a plain read may still return the previous state (contract J13).
 const SEEN_WITHIN: Duration = Duration::from_millis(1500);
 
-/// Changes the withdrawals of these paths in turn until it is ended.
+/// Changes the withdrawals of these paths in turn until it is stopped.
 pub(crate) struct Changes {
     shared: Arc<Shared>,
     changing: JoinHandle<()>,
@@ -41,7 +41,7 @@ struct Shared {
     made: Mutex<Vec<Change>>,
 }
 
-/// A change: its path, and when it was begun and certainly over.
+/// A change: its path, its start, and a time at which it was certainly complete.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
     path: Arc<str>,
@@ -49,14 +49,14 @@ pub(crate) struct Change {
 }
 
 impl Changes {
-    /// Begins to change the rows.
+    /// Starts to change the rows.
     pub(crate) fn start(servers: &Servers, paths: Vec<Arc<str>>) -> Self {
         let (shared, url) = (Arc::<Shared>::default(), servers.database_url.clone());
         let changing = tokio::spawn(run(Arc::clone(&shared), url, paths));
         Self { shared, changing }
     }
 
-    /// Ends after the change under way; returns all changes.
+    /// Stops after the current change; returns all changes.
     ///
     /// # Errors
     /// When there were none.
@@ -97,7 +97,7 @@ async fn run(shared: Arc<Shared>, url: String, paths: Vec<Arc<str>>) {
         if !matches!(changed, Ok(Ok(()))) {
             client = None;
         }
-        // What failed may have been made, too, and what has timed out may still be made a little later.
+        // A failed change may have been committed, and one that timed out may still be committed a little later.
         let over = Instant::now() + if changed.is_err() { ANSWER_WITHIN } else { Duration::ZERO };
         shared.made.lock().push(Change { path: Arc::clone(path), when: (begun, over) });
     }

@@ -1,13 +1,13 @@
-//! What is wrong with the streams of a run, whatever the answers are. No I/O.
+//! Checks the streams of a run independently of their content. No I/O.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::watchers::{State, Stream, StreamEnd, Told, WatchRecord};
+use super::watchers::{ReceivedState, State, Stream, StreamEnd, WatchRecord};
 use crate::rig::faults::explanation::{FailedRequest, FailureKind, RequestKind};
 
-/// How soon a client must have a stream again when an edge is there.
+/// Longest time without a stream while an edge is available.
 pub(crate) const BACK_WITHIN: Duration = Duration::from_secs(5);
 
 /// A time in which a client had no stream.
@@ -19,12 +19,12 @@ pub(crate) struct Absence {
 }
 
 impl Absence {
-    /// How long it took.
+    /// Its length.
     pub(crate) fn length(&self) -> Duration {
         self.to - self.from
     }
 
-    /// The absence as a request that failed for so long.
+    /// The absence as a failed request of this length.
     pub(crate) fn failed(&self) -> FailedRequest {
         let message = format!("no stream for {:?}: {}", self.length(), self.message);
         failed_request(FailureKind::Refused, (self.from, self.to), message)
@@ -36,10 +36,10 @@ fn failed_request(failure: FailureKind, when: (Instant, Instant), message: Strin
 }
 
 impl WatchRecord {
-    /// Number of answers that were told.
+    /// Number of answers received.
     pub(crate) fn answers(&self) -> usize {
-        let is_answer = |told: &&Told| matches!(told.what, State::Answer { .. });
-        self.streams.iter().flat_map(|stream| &stream.told).filter(is_answer).count()
+        let is_answer = |received: &&ReceivedState| matches!(received.what, State::Answer { .. });
+        self.streams.iter().flat_map(|stream| &stream.received).filter(is_answer).count()
     }
 
     /// The streams of each client, in order of time.
@@ -62,21 +62,24 @@ impl WatchRecord {
                 StreamEnd::Regular => FailureKind::Ended,
                 StreamEnd::Refused(_) | StreamEnd::Silent | StreamEnd::Malformed(_) => FailureKind::Other,
             };
-            // What ends a stream happens when it ends.
+            // The cause of an ended stream is at its end.
             let from = if stream.opened.is_some() { *ended } else { stream.asked };
             Some(failed_request(failure, (from, *ended), format!("{end:?} ({})", self.path(stream))))
         });
         failed.collect()
     }
 
-    /// All problems that were told.
+    /// All problems received.
     pub(crate) fn problems(&self) -> Vec<FailedRequest> {
-        let told = self.streams.iter().flat_map(|stream| stream.told.iter().map(move |told| (stream, told)));
-        let problems = told.filter_map(|(stream, told)| match &told.what {
+        let received = self
+            .streams
+            .iter()
+            .flat_map(|stream| stream.received.iter().map(move |received| (stream, received)));
+        let problems = received.filter_map(|(stream, received)| match &received.what {
             State::Problem(text) => {
-                let path = &self.watches[stream.client].reads[told.read];
-                let message = format!("a problem was told: {text} ({path})");
-                Some(failed_request(FailureKind::Refused, (told.at, told.at), message))
+                let path = &self.watches[stream.client].reads[received.read];
+                let message = format!("problem received: {text} ({path})");
+                Some(failed_request(FailureKind::Refused, (received.at, received.at), message))
             }
             State::Answer { .. } => None,
         });
@@ -101,8 +104,8 @@ impl WatchRecord {
         absences
     }
 
-    /// What contradicts the contract: a height that falls, a state that is told again. `may_have_changed` says
-    /// of a path whether its answer may have changed in this time without a new block.
+    /// Contradictions of the contract: a height that decreases, a state that is sent twice. `may_have_changed`:
+    /// whether the answer to a path may have changed in this period without a new block.
     pub(crate) fn contradictions(
         &self,
         may_have_changed: impl Fn(&str, Instant, Instant) -> bool,
@@ -110,37 +113,38 @@ impl WatchRecord {
         let mut found = Vec::new();
         for (client, streams) in self.by_client() {
             let reads = &self.watches[client].reads;
-            // By read, what was told last on earlier streams.
-            let mut before: Vec<Option<&Told>> = vec![None; reads.len()];
+            // By read, the last state of earlier streams.
+            let mut before: Vec<Option<&ReceivedState>> = vec![None; reads.len()];
             for stream in streams {
                 let mut heights = vec![stream.last_height; reads.len()];
-                let mut last: Vec<Option<&Told>> = vec![None; reads.len()];
-                for told in &stream.told {
+                let mut last: Vec<Option<&ReceivedState>> = vec![None; reads.len()];
+                for received in &stream.received {
                     let mut say = |what: &str, other: &dyn std::fmt::Debug| {
-                        let path = &reads[told.read];
+                        let path = &reads[received.read];
                         found.push(format!(
                             "{what}: {:?} after {other:?} to client {client} ({path})",
-                            told.what
+                            received.what
                         ));
                     };
-                    if last[told.read].is_some_and(|last| is_same(&last.what, &told.what)) {
-                        say("the same is told twice", &last[told.read]);
+                    if last[received.read].is_some_and(|last| is_same(&last.what, &received.what)) {
+                        say("the same state is sent twice", &last[received.read]);
                     }
-                    if let State::Answer { height, .. } = told.what {
-                        if heights[told.read] > Some(height) {
-                            say("the height falls", &heights[told.read]);
+                    if let State::Answer { height, .. } = received.what {
+                        if heights[received.read] > Some(height) {
+                            say("the height decreases", &heights[received.read]);
                         }
-                        let is_again =
-                            |old: &&Told| old.what == told.what && stream.last_height == Some(height);
-                        if let Some(old) = before[told.read].filter(is_again)
-                            && last[told.read].is_none()
-                            && !may_have_changed(&reads[told.read], old.at, told.at)
+                        let is_again = |old: &&ReceivedState| {
+                            old.what == received.what && stream.last_height == Some(height)
+                        };
+                        if let Some(old) = before[received.read].filter(is_again)
+                            && last[received.read].is_none()
+                            && !may_have_changed(&reads[received.read], old.at, received.at)
                         {
-                            say("a client that has come back is told what it had", &old.what);
+                            say("a resumed client is sent the state that it has", &old.what);
                         }
-                        heights[told.read] = heights[told.read].max(Some(height));
+                        heights[received.read] = heights[received.read].max(Some(height));
                     }
-                    last[told.read] = Some(told);
+                    last[received.read] = Some(received);
                 }
                 for (before, last) in before.iter_mut().zip(last) {
                     *before = last.filter(|last| matches!(last.what, State::Answer { .. })).or(*before);
@@ -163,17 +167,17 @@ fn is_same(one: &State, other: &State) -> bool {
 mod tests {
     use super::{super::watchers::Watch, *};
 
-    fn stream(last_height: Option<u64>, told: &[(u64, usize)]) -> Stream {
+    fn stream(last_height: Option<u64>, received: &[(u64, usize)]) -> Stream {
         let now = Instant::now();
-        let told = told.iter().map(|(height, content)| {
+        let received = received.iter().map(|(height, content)| {
             let what = match height {
                 0 => State::Problem(content.to_string()),
                 height => State::Answer { height: *height, content: *content },
             };
-            Told { read: 0, at: now, what }
+            ReceivedState { read: 0, at: now, what }
         });
         let (opened, end) = (Some(now), Some((now + Duration::from_secs(7), StreamEnd::Regular)));
-        Stream { client: 0, last_height, asked: now, opened, told: told.collect(), end }
+        Stream { client: 0, last_height, asked: now, opened, received: received.collect(), end }
     }
 
     fn record(streams: Vec<Stream>) -> WatchRecord {
@@ -185,14 +189,14 @@ mod tests {
     fn a_stream_shows_new_states_at_heights_that_do_not_fall() {
         type Streams<'a> = &'a [(Option<u64>, &'a [(u64, usize)])];
         let found = |streams: Streams<'_>, changed| {
-            let streams = streams.iter().map(|(last, told)| stream(*last, told)).collect();
+            let streams = streams.iter().map(|(last, received)| stream(*last, received)).collect();
             record(streams).contradictions(|_, _, _| changed).len()
         };
         assert_eq!(found(&[(None, &[(4, 1), (4, 2), (0, 9), (5, 2), (7, 1)])], false), 0);
         assert_eq!(found(&[(None, &[(5, 1), (4, 2)])], false), 1, "the height falls");
         assert_eq!(found(&[(None, &[(4, 1), (5, 1)])], false), 1, "the same twice");
         assert_eq!(found(&[(None, &[(4, 1), (0, 3), (0, 3)])], false), 1, "the same problem twice");
-        let back = |told| found(&[(None, &[(4, 1)]), (Some(4), told)], false);
+        let back = |received| found(&[(None, &[(4, 1)]), (Some(4), received)], false);
         assert_eq!((back(&[(5, 1)]), back(&[(4, 2)]), back(&[(4, 1)]), back(&[(3, 2)])), (0, 0, 1, 1));
         assert_eq!(found(&[(None, &[(4, 1)]), (Some(4), &[(4, 1)])], true), 0, "it may have changed");
         assert_eq!(found(&[(None, &[(4, 1)]), (None, &[(3, 1)])], false), 0, "another beginning");

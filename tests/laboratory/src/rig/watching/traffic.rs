@@ -1,5 +1,5 @@
-//! The watchers of the drills of the whole mesh: of rows that change meanwhile, of rows and lists that do not,
-//! and of what node and relay answer; most watch one read, some several on one stream.
+//! The watchers of the drills of the whole mesh. They watch rows that change, rows and lists that do not, and reads
+//! of node and relay; most watch one read, some several on one stream.
 
 use std::{collections::HashMap, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -22,8 +22,8 @@ const CHANGING: usize = 20;
 /// One of this many clients watches several reads, and how many.
 const SEVERAL_ONE_OF: usize = 5;
 const SEVERAL: usize = 4;
-/// How long after the last change all clients may take to have the state of now: a look at what changed without
-/// a block comes after ten seconds at the latest, and a client that lost its stream comes back.
+/// Longest time from the last change until all clients have the current state: without a block a watch is re-read
+/// after 10 s at the latest, and a client that lost its stream reconnects.
 const DELIVERED_WITHIN: Duration = Duration::from_secs(20);
 
 /// Clients that watch while rows change.
@@ -33,10 +33,10 @@ pub(crate) struct WatchTraffic {
     contents: Arc<Contents>,
 }
 
-/// What was found when it is over.
+/// The results of a run.
 pub(crate) struct WatchResults {
     pub(crate) record: WatchRecord,
-    /// Where a client's last state is not what a plain read gives.
+    /// Clients whose last state differs from a plain read.
     differences: Vec<String>,
     /// Further contradictions.
     contradictions: Vec<String>,
@@ -85,7 +85,7 @@ impl WatchTraffic {
         self.watchers.counts()
     }
 
-    /// Ends the changes, waits until every client has the state of now, and ends the clients.
+    /// Stops the changes, waits until every client has the current state, and stops the clients.
     pub(crate) async fn end(self) -> Result<WatchResults, Failure> {
         let Self { watchers, changes, contents } = self;
         let changes = changes.end().await?;
@@ -98,7 +98,7 @@ impl WatchTraffic {
     }
 }
 
-/// Where a client was told a version that is older than one told before: on one stream, or at a greater height.
+/// Versions that are older than an earlier one of the same client: on one stream, or at a greater height.
 fn older_versions(record: &WatchRecord, versions: &[Option<u64>]) -> Vec<String> {
     let mut found = Vec::new();
     for (client, streams) in record.by_client() {
@@ -106,18 +106,18 @@ fn older_versions(record: &WatchRecord, versions: &[Option<u64>]) -> Vec<String>
         let mut newest: Vec<(u64, u64)> = vec![(0, 0); reads.len()];
         for stream in streams {
             let mut newest_here = vec![0; reads.len()];
-            for told in &stream.told {
-                let State::Answer { height, content } = told.what else { continue };
+            for received in &stream.received {
+                let State::Answer { height, content } = received.what else { continue };
                 let Some(version) = versions[content] else { continue };
-                let (at, before) = newest[told.read];
-                if version < newest_here[told.read] || version < before && height > at {
+                let (at, before) = newest[received.read];
+                if version < newest_here[received.read] || version < before && height > at {
                     found.push(format!(
                         "version {version} at height {height} after version {before} at height {at} to client {client} ({})",
-                        reads[told.read]
+                        reads[received.read]
                     ));
                 }
-                newest_here[told.read] = version;
-                newest[told.read] = newest[told.read].max((height, version));
+                newest_here[received.read] = version;
+                newest[received.read] = newest[received.read].max((height, version));
             }
         }
     }
@@ -125,15 +125,14 @@ fn older_versions(record: &WatchRecord, versions: &[Option<u64>]) -> Vec<String>
 }
 
 impl WatchResults {
-    /// Adds the bars that hold in every drill: what was told is not contradictory, and in the end it is what a
-    /// plain read gives.
+    /// Adds the bars of every drill: the received states are consistent, and the last ones equal plain reads.
     pub(crate) fn are_true<F: report::Figures>(&self, report: &mut Report<F>) {
         let Self { record, differences, contradictions, changes } = self;
         let events = record.answers();
         report.bar(
             format!(
-                "states told to {} watchers while {changes} rows changed that fall back or are told again: {} of {events}, \
-                 at most 0",
+                "states sent to {} watchers during {changes} changes of rows that are older than before or sent twice: \
+                 {} of {events}, at most 0",
                 record.watches.len(),
                 contradictions.len()
             ),
@@ -149,8 +148,8 @@ impl WatchResults {
         report.messages.extend(contradictions.iter().chain(differences).cloned());
     }
 
-    /// What a fault has to explain: streams that ended, attempts that failed, problems that were told, and
-    /// clients that were without a stream for too long.
+    /// Failures that need a fault as their cause: streams that ended, failed attempts, received problems, and
+    /// clients without a stream for too long.
     pub(crate) fn misses(&self) -> Vec<FailedRequest> {
         let absences = self.record.absences();
         let long = absences.iter().filter(|absence| absence.length() > BACK_WITHIN);
@@ -158,16 +157,16 @@ impl WatchResults {
         [self.record.failed(), self.record.problems(), long].concat()
     }
 
-    /// Adds the bars of a drill in which edges stop in order: every client is soon back, and told no problem.
-    pub(crate) fn go_on<F: report::Figures>(&self, report: &mut Report<F>, restarts: &[FaultSpan]) {
+    /// Adds the bars of a drill in which edges shut down: every client soon reconnects and receives no problem.
+    pub(crate) fn are_resumed<F: report::Figures>(&self, report: &mut Report<F>, restarts: &[FaultSpan]) {
         let misses = self.misses();
         let unexplained: Vec<&FailedRequest> =
             misses.iter().filter(|miss| !is_explained(miss, restarts, Duration::ZERO)).collect();
         let ended = misses.len() - unexplained.len();
         report.bar(
             format!(
-                "streams of watchers that broke, were refused, or were not back within {BACK_WITHIN:?}, and problems \
-                 told: {}, at most 0; streams that ended with their edge: {ended}",
+                "streams of watchers that broke, were rejected, or took more than {BACK_WITHIN:?} to resume, and \
+                 problems received: {}, at most 0; streams that ended with their edge: {ended}",
                 unexplained.len()
             ),
             unexplained.is_empty(),

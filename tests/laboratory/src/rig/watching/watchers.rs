@@ -1,5 +1,5 @@
-//! Clients that watch, each with one stream at a time on a connection of its own. When it ends, its client comes
-//! back after the pause that the edge asked for, with the last height that it was told (W6).
+//! Clients that watch, each with one stream at a time on its own connection. A client whose stream ends reconnects
+//! after the `retry` delay with the last height that it received (W6).
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -21,11 +21,11 @@ use crate::{
     },
 };
 
-/// Longest silence of a stream: a sign of life comes every 15 s (W4), later when its edge is frozen.
+/// Longest silence of a stream: a heartbeat comes every 15 s (W4), later when its edge is frozen.
 const SILENCE: Duration = Duration::from_secs(21);
-/// The pause before a client comes back that was told none.
+/// Reconnect delay without a `retry` line.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Bytes that are read at once.
+/// Most bytes in one read.
 const PIECE_BYTES: usize = 64 << 10;
 /// Greatest number of reads on one stream (W10).
 pub(crate) const MAX_READS: usize = 16;
@@ -36,7 +36,7 @@ pub(crate) type Numbering = dyn Fn(&[u8]) -> Option<usize> + Send + Sync;
 /// What a client watches: one read by its own path, or several by `GET /watch`.
 #[derive(Clone, Debug)]
 pub(crate) struct Watch {
-    /// Their paths and queries.
+    /// Paths and queries of the reads.
     pub(crate) reads: Vec<Arc<str>>,
 }
 
@@ -57,18 +57,18 @@ impl Watch {
         }
     }
 
-    /// Whether its client comes back with the last height: the edge ignores it on a stream of several reads.
-    fn goes_on(&self) -> bool {
+    /// Whether the client reconnects with the last height: the edge ignores it on a stream of several reads.
+    fn resumes(&self) -> bool {
         self.reads.len() == 1
     }
 }
 
-/// What a client was told.
+/// A state that a client received.
 #[derive(Clone, Debug)]
-pub(crate) struct Told {
-    /// The read that it is of.
+pub(crate) struct ReceivedState {
+    /// Index of the read.
     pub(crate) read: usize,
-    /// When it had come.
+    /// When it was received.
     pub(crate) at: Instant,
     pub(crate) what: State,
 }
@@ -83,15 +83,15 @@ pub(crate) enum State {
 /// How a stream ended, or the attempt to open it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum StreamEnd {
-    /// It was answered with another status than 200.
+    /// The response had another status than 200.
     Refused(Refusal),
     /// The connection broke.
     Broken(String),
-    /// The edge ended it regularly.
+    /// The edge ended it in order.
     Regular,
-    /// Nothing came for too long.
+    /// No byte was received for [`SILENCE`].
     Silent,
-    /// What came violates the contract.
+    /// The received bytes violate the contract.
     Malformed(String),
 }
 
@@ -100,13 +100,13 @@ pub(crate) enum StreamEnd {
 pub(crate) struct Stream {
     /// The number of its client.
     pub(crate) client: usize,
-    /// The height with which its client came back.
+    /// The height with which its client reconnected.
     pub(crate) last_height: Option<u64>,
     pub(crate) asked: Instant,
-    /// When a head with status 200 had come.
+    /// When a head with status 200 was received.
     pub(crate) opened: Option<Instant>,
     /// In order of time.
-    pub(crate) told: Vec<Told>,
+    pub(crate) received: Vec<ReceivedState>,
     /// `None` as long as it is open.
     pub(crate) end: Option<(Instant, StreamEnd)>,
 }
@@ -117,11 +117,11 @@ pub(crate) struct Watchers {
     shared: Arc<Shared>,
 }
 
-/// The streams of clients that are over, and what they watched.
+/// The streams of a finished run, and what they watched.
 #[derive(Default)]
 pub(crate) struct WatchRecord {
     pub(crate) watches: Vec<Watch>,
-    /// In the order in which they were asked for.
+    /// In the order of their requests.
     pub(crate) streams: Vec<Stream>,
     pub(crate) counts: (u64, u64),
 }
@@ -138,7 +138,7 @@ struct Recorded {
     streams: Vec<Stream>,
     /// Requests sent, and heads received.
     counts: (u64, u64),
-    /// By client and read, what it was told last on any stream.
+    /// By client and read, the last state received on any stream.
     last: Vec<Vec<Option<State>>>,
 }
 
@@ -160,8 +160,7 @@ impl Watchers {
         self.shared.state.lock().counts
     }
 
-    /// Waits until each client has been told, of each of its reads, what a plain read gives. Returns the
-    /// differences that remain.
+    /// Waits until the last state of each client's reads equals a plain read. Returns the remaining differences.
     pub(crate) async fn differences(&self, within: Duration) -> Vec<String> {
         let mut open: Vec<(usize, usize)> = self.shared.all_reads().collect();
         let compare = async || {
@@ -187,7 +186,7 @@ impl Shared {
         self.watches.iter().enumerate().flat_map(of)
     }
 
-    /// Retains the reads whose last state is not what a plain read gives.
+    /// Retains the reads whose last state differs from a plain read.
     async fn retain_different(&self, open: &mut Vec<(usize, usize)>) -> Result<(), String> {
         let unanswered = |error| format!("a plain read at the end was not answered: {error}");
         let mut connection = Connection::open(self.edge).await.map_err(unanswered)?;
@@ -218,7 +217,7 @@ impl Shared {
             let mut streams = state.streams.iter().filter(|stream| stream.client == *client);
             let end = streams.next_back().and_then(|stream| stream.end.as_ref());
             format!(
-                "client {client} of {path} was told {last:?} last, and a plain read gives another answer; {end:?}"
+                "client {client} of {path} received {last:?} last, and a plain read another answer; {end:?}"
             )
         };
         open.iter().map(text).collect()
@@ -229,28 +228,28 @@ impl Shared {
         loop {
             let index = {
                 let (asked, mut state) = (Instant::now(), self.state.lock());
-                let (opened, told, end) = (None, Vec::new(), None);
-                state.streams.push(Stream { client, last_height, asked, opened, told, end });
+                let (opened, received, end) = (None, Vec::new(), None);
+                state.streams.push(Stream { client, last_height, asked, opened, received, end });
                 state.streams.len() - 1
             };
             let mut events = EventReader::new(self.watches[client].reads.len());
             let end = self.follow(index, client, last_height, &mut events).await.unwrap_or_else(|end| end);
-            last_height = self.end(index, end).filter(|_| self.watches[client].goes_on()).or(last_height);
+            last_height = self.end(index, end).filter(|_| self.watches[client].resumes()).or(last_height);
             sleep(events.retry.unwrap_or(PAUSE)).await;
         }
     }
 
-    /// Records the end of a stream; returns the last height that was told.
+    /// Records the end of a stream; returns the last height received.
     fn end(&self, index: usize, end: StreamEnd) -> Option<u64> {
         let stream = &mut self.state.lock().streams[index];
         stream.end = Some((Instant::now(), end));
-        stream.told.iter().rev().find_map(|told| match told.what {
+        stream.received.iter().rev().find_map(|received| match received.what {
             State::Answer { height, .. } => Some(height),
             State::Problem(_) => None,
         })
     }
 
-    /// Opens a stream and records what comes; returns how it ended.
+    /// Opens a stream and records its events; returns how it ended.
     async fn follow(
         &self,
         index: usize,
@@ -308,14 +307,14 @@ impl Shared {
         let mut state = self.state.lock();
         let last = state.last[client].get_mut(read);
         *last.ok_or_else(|| StreamEnd::Malformed(format!("of read {read}")))? = Some(what.clone());
-        state.streams[index].told.push(Told { read, at, what });
+        state.streams[index].received.push(ReceivedState { read, at, what });
         Ok(())
     }
 }
 
 async fn refusal(connection: &mut Http, head: &mesh_testbed::http1::RawAnswer, mut body: Body) -> Refusal {
     let (mut message, mut piece) = (Vec::new(), Vec::new());
-    // What is missing of a refusal's text is of no interest.
+    // An incomplete error text is good enough.
     while let Ok(Ok(true)) = timeout(SILENCE, connection.piece(&mut body, &mut piece, PIECE_BYTES)).await {
         message.append(&mut piece);
     }
