@@ -196,17 +196,19 @@ async fn a_candle_comes_with_its_block_and_nothing_is_asked_for() {
     let client = console_mesh.database.connect().await;
     let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
     page.call("Page.addScriptToEvaluateOnNewDocument", json!({"source": RECORD})).await;
-    // Of the market that traded last.
-    page.open("#/markets?interval=block").await;
+    let newest = console_mesh.json("/api/v2/trades?pagination.first=1").await;
+    let market = newest["trades"]["edges"][0]["node"]["marketId"].as_str().unwrap();
+    page.open(&format!("#/markets/{market}?interval=block")).await;
     page.until("document.querySelector('.candles canvas')").await;
-    // The height, the candles, and the names of markets and assets.
-    page.until(&format!("{READS}.length === 4 && {OPEN_STREAMS} === 1")).await;
+    // The height, the candles, the trades, the last 24 hours, and the names of markets and assets.
+    page.until(&format!("{READS}.length === 6 && {OPEN_STREAMS} === 1")).await;
     let count: u64 = page.data(".candles", "count").await.parse().unwrap();
     let before = requests(&page).len();
     for (more, id) in [(1, "fe"), (2, "ff")] {
         write_trade(&client, id).await;
         page.until_data(".candles", "count", (count + more).to_string()).await;
         page.until_data(".told [data-name=volume] [data-value]", "value", "4242").await;
+        page.until_data("[data-trade]", "trade", id).await;
     }
     assert_eq!(requests(&page)[before..], [""; 0], "nothing is asked for");
 

@@ -68,7 +68,7 @@ export function memorySink(): Sink {
     write: async (bytes) => {
       held += bytes.length;
       if (held > HELD_AT_MOST) {
-        throw new Problem(-1, 0, "the file is too large to be held in memory; take curl, or a browser that writes files", "", "");
+        throw new Problem(-1, 0, "the file is too large for memory; use curl, or a browser that writes files (Chromium)", "", "");
       }
       parts.push(bytes);
     },
@@ -208,7 +208,7 @@ export class Download {
     const { headers } = response;
     const range = headers.get("content-range")?.match(/^bytes (\d+)-\d+\/(\d+)$/);
     if (response.status === 206 && Number(range?.[1]) !== this.progress.received) {
-      throw new Problem(-1, 0, "the gateway answered with another part of the file", "", "");
+      throw new Problem(-1, 0, "the gateway sent a different part of the file", "", "");
     }
     this.etag = headers.get("etag") ?? "";
     if (response.status === 206) {
@@ -243,9 +243,9 @@ export class Download {
   /** All of it must have come, as it was meant. */
   private check(): void {
     const { total, received, expected } = this.progress;
-    if (total !== undefined && received !== total) throw new Problem(0, 0, "the transfer broke off", "", "");
+    if (total !== undefined && received !== total) throw new Problem(0, 0, "the transfer was interrupted", "", "");
     if (expected !== undefined && spelled(this.crc) !== expected) {
-      throw new Problem(-1, 0, "the file is damaged: its checksum is another one", spelled(this.crc), "");
+      throw new Problem(-1, 0, "the file is damaged: its checksum differs", spelled(this.crc), "");
     }
   }
 }

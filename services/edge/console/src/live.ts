@@ -67,6 +67,20 @@ export function lag(now: Now | undefined): number | null {
   return behind < 0n ? 0 : Number(behind);
 }
 
+/** The time of the newest block, or else of this machine, in nanoseconds since the Unix epoch. */
+export function chainTime(now: Now | undefined): bigint {
+  const stored = now?.store?.timestamp ?? "0";
+  return stored === "0" ? BigInt(Date.now()) * 1_000_000n : BigInt(stored);
+}
+
+/** Seconds that a block takes, as far as this page has seen; nothing before it has seen two. */
+export function secondsPerBlock(): number | undefined {
+  const rows = live.times.map((time, row) => [time, live.storeHeights[row]] as const).filter(([, height]) => height != null);
+  const [first, last] = [rows[0], rows.at(-1)];
+  const blocks = Number(last?.[1] ?? 0) - Number(first?.[1] ?? 0);
+  return blocks > 0 ? (last![0] - first![0]) / blocks : undefined;
+}
+
 /** The higher one of two heights, of which one may not be known. */
 export function higher(one: string | undefined, other: string | undefined): string | undefined {
   if (one === undefined || other === undefined) return one ?? other;

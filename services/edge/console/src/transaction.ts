@@ -33,7 +33,7 @@ function nothing(why: string): Recognised {
 }
 
 function encoded(tx: string, length: number): Recognised {
-  const wrong = length > BYTES_AT_MOST ? ["It is longer than 1 MiB, which no node takes."] : [];
+  const wrong = length > BYTES_AT_MOST ? ["It is longer than 1 MiB, the limit of nodes."] : [];
   return { kind: "encoded", wrong, tx, length };
 }
 
@@ -42,14 +42,14 @@ function ofJson(pasted: string): Recognised {
   try {
     body = JSON.parse(pasted) as { tx?: unknown };
   } catch {
-    return nothing("This begins as JSON and is none: something is missing, or there is too much.");
+    return nothing("This is not valid JSON.");
   }
   if (typeof body.tx === "string") {
     const bytes = decoded(body.tx);
-    return bytes ? encoded(body.tx, bytes.length) : nothing("tx is a text and no base64.");
+    return bytes ? encoded(body.tx, bytes.length) : nothing("tx is a text that is not base64.");
   }
   const tx = (body.tx ?? body) as Tx & Record<string, unknown>;
-  if (typeof tx !== "object" || tx === null || Array.isArray(tx)) return nothing("tx is no object.");
+  if (typeof tx !== "object" || tx === null || Array.isArray(tx)) return nothing("tx is not an object.");
   const spelled = {
     inputData: tx.inputData ?? tx["input_data"],
     pubKey: tx.pubKey ?? tx["pub_key"],

@@ -262,9 +262,9 @@ function weighed(): Condition {
   if (isLost || isAway) return { state: "lost", said: "Lost: the gateway does not answer" };
   const unanswered = [...topics.values()].find((topic) => topic.problem?.isPassing);
   if (unanswered) return { state: "behind", said: `Behind: ${unanswered.problem!.message}` };
-  if (!shown && refusals > 0) return { state: "behind", said: "Behind: live updates are refused, asking again and again" };
+  if (!shown && refusals > 0) return { state: "behind", said: "Behind: live updates are refused; polling instead" };
   if (!shown) return { state: "connecting", said: "Connecting" };
-  if (now - headAt > HEAD_WITHIN_MS) return { state: "behind", said: "Behind: no new block comes" };
+  if (now - headAt > HEAD_WITHIN_MS) return { state: "behind", said: "Behind: no new block for 10 s" };
   return { state: "live", said: "Live" };
 }
 
