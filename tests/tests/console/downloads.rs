@@ -109,6 +109,7 @@ async fn a_range_is_picked_by_dragging_and_by_keys_and_a_ledger_by_its_party() {
     page.until(&range("401-500")).await;
     page.until("document.querySelector('[data-sealed=\"500\"]').textContent.includes('The next segment, up to block 600')")
         .await;
+    page.until("document.querySelector('[data-digest]')").await;
     let shown: String = page.eval("document.querySelector('[data-digest] code').textContent").await;
     let digest = STANDARD.decode(page.data("[data-digest]", "digest").await).unwrap();
     assert_eq!(shown, hex(&digest));

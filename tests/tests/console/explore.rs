@@ -25,7 +25,7 @@ pub(crate) const POSITIONS: [(&str, &str); 8] = [
     ("Average entry price", "averageEntryPrice"),
     ("Realised", "realisedPnl"),
     ("Unrealised", "unrealisedPnl"),
-    ("Shared loss", "lossSocialisationAmount"),
+    ("Loss socialisation", "lossSocialisationAmount"),
     ("Updated", "updatedAt"),
 ];
 

@@ -178,7 +178,7 @@ async fn a_gateway_that_refuses_every_watch_is_asked_instead() {
     let Some(browser) = Browser::start().await else { return };
     let console_mesh = ConsoleMesh::with_env(fixture::database().await, &[("MESH_EDGE_WATCHES", "0")]).await;
     let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
-    page.open("").await;
+    page.open("#/status").await;
     page.until("document.querySelector('[data-chain]')").await;
     until_live(&page, "behind").await;
     until_height(&page, height(&page).await + 5).await;

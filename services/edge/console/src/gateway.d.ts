@@ -4,169 +4,92 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /**
-         * @description The tables of the network's history. Existing clients send these numbers: they never change.
+         * @description Where a market stands.
          *
-         *     - `TABLE_BALANCES`: Balances of accounts.
-         *     - `TABLE_CHECKPOINTS`: Checkpoints.
-         *     - `TABLE_DELEGATIONS`: Delegations.
-         *     - `TABLE_LEDGER`: Ledger entries.
-         *     - `TABLE_ORDERS`: Orders.
-         *     - `TABLE_TRADES`: Trades.
-         *     - `TABLE_MARKET_DATA`: Market data.
-         *     - `TABLE_MARGIN_LEVELS`: Margin levels.
-         *     - `TABLE_POSITIONS`: Positions.
-         *     - `TABLE_LIQUIDITY_PROVISIONS`: Liquidity provisions.
-         *     - `TABLE_MARKETS`: Markets.
-         *     - `TABLE_DEPOSITS`: Deposits.
-         *     - `TABLE_WITHDRAWALS`: Withdrawals.
-         *     - `TABLE_BLOCKS`: Blocks.
-         *     - `TABLE_REWARDS`: Rewards.
+         *     - `STATE_UNSPECIFIED`: Unknown; as a filter: all.
+         *     - `STATE_PROPOSED`: Being voted on.
+         *     - `STATE_REJECTED`: Voted down.
+         *     - `STATE_PENDING`: Voted for, in its opening auction.
+         *     - `STATE_CANCELLED`: Given up before it opened.
+         *     - `STATE_ACTIVE`: Trading.
+         *     - `STATE_SUSPENDED`: In an auction that its monitoring began.
+         *     - `STATE_CLOSED`: Closed by vote.
+         *     - `STATE_TRADING_TERMINATED`: No longer trading, to be settled.
+         *     - `STATE_SETTLED`: Settled; final.
          * @enum {string}
          */
-        Table: "TABLE_BALANCES" | "TABLE_CHECKPOINTS" | "TABLE_DELEGATIONS" | "TABLE_LEDGER" | "TABLE_ORDERS" | "TABLE_TRADES" | "TABLE_MARKET_DATA" | "TABLE_MARGIN_LEVELS" | "TABLE_POSITIONS" | "TABLE_LIQUIDITY_PROVISIONS" | "TABLE_MARKETS" | "TABLE_DEPOSITS" | "TABLE_WITHDRAWALS" | "TABLE_BLOCKS" | "TABLE_REWARDS";
-        /** @description The segments held. */
-        ListAllNetworkHistorySegmentsReply: {
-            /** @description Newest first. */
-            segments: components["schemas"]["HistorySegment"][];
-        };
-        /** @description A sealed span of history. */
-        HistorySegment: {
-            /**
-             * Format: int64
-             * @description First height.
-             */
-            fromHeight: string;
-            /**
-             * Format: int64
-             * @description Last height.
-             */
-            toHeight: string;
-            /** @description SHA-256 of the segment's metadata, lower-case hex. */
-            historySegmentId: string;
-            /** @description Id of the segment before, or empty for the first. */
-            previousHistorySegmentId: string;
-            /**
-             * Format: int64
-             * @description Schema version of its tables.
-             */
-            databaseVersion: string;
-            /** @description Chain it was taken from. */
-            chainId: string;
-        };
-        /** @description The limits in force. */
-        GetNetworkLimitsReply: {
-            /** @description Newest recorded limits. */
-            limits: components["schemas"]["NetworkLimits"];
-        };
-        /** @description What the network allows. */
-        NetworkLimits: {
-            /** @description Whether a market can be proposed now. */
-            canProposeMarket: boolean;
-            /** @description Whether an asset can be proposed now. */
-            canProposeAsset: boolean;
-            /** @description Whether proposing markets is enabled at all. */
-            proposeMarketEnabled: boolean;
-            /** @description Whether proposing assets is enabled at all. */
-            proposeAssetEnabled: boolean;
-            /** @description Whether the genesis state is loaded. */
-            genesisLoaded: boolean;
-            /**
-             * Format: int64
-             * @description From when markets can be proposed, nanoseconds since the Unix epoch; 0 = not set.
-             */
-            proposeMarketEnabledFrom: string;
-            /**
-             * Format: int64
-             * @description From when assets can be proposed, nanoseconds since the Unix epoch; 0 = not set.
-             */
-            proposeAssetEnabledFrom: string;
-        };
-        /** @description One consistent view: all of it belongs to the block at `height`. */
-        LastBlockHeightReply: {
-            /**
-             * Format: uint64
-             * @description Height of the newest block.
-             */
-            height: string;
-            /** @description Hash of that block, 64 lower-case hex digits; the proof of work is computed on it. */
-            hash: string;
-            /** @description Hash function of the proof of work. */
-            spamPowHashFunction: string;
-            /**
-             * Format: uint32
-             * @description Leading zero bits that the proof of work needs.
-             */
-            spamPowDifficulty: number;
-            /**
-             * Format: uint32
-             * @description How many of the newest blocks a transaction may be bound to.
-             */
-            spamPowNumberOfPastBlocks: number;
-            /**
-             * Format: uint32
-             * @description Transactions per party and block at the base difficulty.
-             */
-            spamPowNumberOfTxPerBlock: number;
-            /** @description Whether more transactions are allowed at increasing difficulty. */
-            spamPowIncreasingDifficulty: boolean;
-            /** @description Id of the chain. */
-            chainId: string;
-        };
-        /** @description What runs here. */
-        InfoReply: {
-            /** @description Semantic version with a leading `v`. */
-            version: string;
-            /** @description Commit that this was built from, or `unknown`. */
-            commitHash: string;
-        };
-        /** @description State of an upgrade. */
-        GetProtocolUpgradeStatusReply: {
-            /** @description True while the upgrade's block is the newest stored one and the history segment that ends with it is published. */
-            ready: boolean;
-        };
-        /**
-         * @description Where an upgrade proposal stands.
-         *
-         *     - `PROTOCOL_UPGRADE_PROPOSAL_STATUS_UNSPECIFIED`: Not a status; as a filter: all.
-         *     - `PROTOCOL_UPGRADE_PROPOSAL_STATUS_PENDING`: At least one validator approves.
-         *     - `PROTOCOL_UPGRADE_PROPOSAL_STATUS_APPROVED`: The upgrade block arrived with the required share of voting power.
-         *     - `PROTOCOL_UPGRADE_PROPOSAL_STATUS_REJECTED`: The last approver withdrew, or the height passed without the majority.
-         * @enum {string}
-         */
-        ProtocolUpgradeProposalStatus: "PROTOCOL_UPGRADE_PROPOSAL_STATUS_UNSPECIFIED" | "PROTOCOL_UPGRADE_PROPOSAL_STATUS_PENDING" | "PROTOCOL_UPGRADE_PROPOSAL_STATUS_APPROVED" | "PROTOCOL_UPGRADE_PROPOSAL_STATUS_REJECTED";
-        /** @description One page of proposals. */
-        ListProtocolUpgradeProposalsReply: {
+        MarketState: "STATE_UNSPECIFIED" | "STATE_PROPOSED" | "STATE_REJECTED" | "STATE_PENDING" | "STATE_CANCELLED" | "STATE_ACTIVE" | "STATE_SUSPENDED" | "STATE_CLOSED" | "STATE_TRADING_TERMINATED" | "STATE_SETTLED";
+        /** @description One page of markets. */
+        ListMarketsReply: {
             /** @description The page. */
-            protocolUpgradeProposals: components["schemas"]["ProtocolUpgradeProposalPage"];
+            markets: components["schemas"]["MarketPage"];
         };
-        /** @description A page of proposals in display order. */
-        ProtocolUpgradeProposalPage: {
+        /** @description A page of markets in display order. */
+        MarketPage: {
             /** @description The rows with their cursors. */
-            edges: components["schemas"]["ProtocolUpgradeProposalEdge"][];
+            edges: components["schemas"]["MarketEdge"][];
             /** @description Where the page lies. */
             pageInfo: components["schemas"]["PageInfo"];
         };
-        /** @description A proposal with its position. */
-        ProtocolUpgradeProposalEdge: {
-            /** @description The proposal. */
-            node: components["schemas"]["ProtocolUpgradeProposal"];
+        /** @description A market with its position. */
+        MarketEdge: {
+            /** @description The market. */
+            node: components["schemas"]["Market"];
             /** @description Its position in the list. */
             cursor: string;
         };
-        /** @description The latest recorded state of a proposal to upgrade the network's software. */
-        ProtocolUpgradeProposal: {
+        /** @description A market. Prices are decimal integers, to be divided by 10 to the power of `decimalPlaces`; sizes and volumes likewise by `positionDecimalPlaces`. */
+        Market: {
+            /** @description Id, 64 lower-case hex digits. */
+            id: string;
+            /** @description Short name of its instrument, e.g. `BTC/USD-MAR`. */
+            code: string;
+            /** @description Full name of its instrument. */
+            name: string;
+            /** @description What prices are quoted in, e.g. `USD`. */
+            quoteName: string;
+            /** @description Asset in which it settles. */
+            settlementAsset: string;
             /**
-             * Format: uint64
-             * @description Height of the block at which the upgrade happens.
+             * Format: int32
+             * @description Decimal places of its prices.
              */
-            upgradeBlockHeight: string;
-            /** @description Release to upgrade to, e.g. `v0.73.0`. */
-            networkReleaseTag: string;
-            /** @description Keys of the validators that approve, ascending. */
-            approvers: string[];
-            /** @description Where the proposal stands. */
-            status: components["schemas"]["ProtocolUpgradeProposalStatus"];
+            decimalPlaces: number;
+            /**
+             * Format: int32
+             * @description Decimal places of its sizes and volumes; negative when they count tens, hundreds …
+             */
+            positionDecimalPlaces: number;
+            /** @description How it trades. */
+            tradingMode: components["schemas"]["MarketTradingMode"];
+            /** @description Where it stands. */
+            state: components["schemas"]["MarketState"];
+            /**
+             * Format: int64
+             * @description When it opened or is to open, nanoseconds since the Unix epoch; left out when not set.
+             */
+            openedAt?: string;
+            /** @description Price at which positions are valued; empty when the market has no data. */
+            markPrice: string;
+            /** @description Highest price that is bid; empty when the market has no data. */
+            bestBidPrice: string;
+            /** @description Lowest price that is asked; empty when the market has no data. */
+            bestOfferPrice: string;
+            /** @description Sum of the long positions; empty when the market has no data. */
+            openInterest: string;
         };
+        /**
+         * @description How a market trades.
+         *
+         *     - `TRADING_MODE_UNSPECIFIED`: Unknown.
+         *     - `TRADING_MODE_CONTINUOUS`: Orders are matched as they come.
+         *     - `TRADING_MODE_BATCH_AUCTION`: Frequent batch auctions.
+         *     - `TRADING_MODE_OPENING_AUCTION`: The auction with which it opens.
+         *     - `TRADING_MODE_MONITORING_AUCTION`: An auction that its monitoring began.
+         *     - `TRADING_MODE_NO_TRADING`: Not at all.
+         * @enum {string}
+         */
+        MarketTradingMode: "TRADING_MODE_UNSPECIFIED" | "TRADING_MODE_CONTINUOUS" | "TRADING_MODE_BATCH_AUCTION" | "TRADING_MODE_OPENING_AUCTION" | "TRADING_MODE_MONITORING_AUCTION" | "TRADING_MODE_NO_TRADING";
         /** @description Where a page lies in its list. */
         PageInfo: {
             /** @description Cursor of the first edge, empty for an empty page. */
@@ -177,6 +100,182 @@ export interface components {
             hasNextPage: boolean;
             /** @description Whether a row precedes the first row of this page in display order. */
             hasPreviousPage: boolean;
+        };
+        /** @description One page of trades. */
+        ListTradesReply: {
+            /** @description The page. */
+            trades: components["schemas"]["TradePage"];
+        };
+        /** @description A page of trades in display order. */
+        TradePage: {
+            /** @description The rows with their cursors. */
+            edges: components["schemas"]["TradeEdge"][];
+            /** @description Where the page lies. */
+            pageInfo: components["schemas"]["PageInfo"];
+        };
+        /** @description A trade with its position. */
+        TradeEdge: {
+            /** @description The trade. */
+            node: components["schemas"]["Trade"];
+            /** @description Its position in the list. */
+            cursor: string;
+        };
+        /** @description A trade between two parties. */
+        Trade: {
+            /** @description Id, 64 lower-case hex digits. */
+            id: string;
+            /** @description Market. */
+            marketId: string;
+            /** @description Decimal integer in the market's smallest unit of price. */
+            price: string;
+            /**
+             * Format: uint64
+             * @description In the market's smallest unit of size.
+             */
+            size: string;
+            /** @description Party that bought. */
+            buyer: string;
+            /** @description Party that sold. */
+            seller: string;
+            /** @description Side whose order met the other one's. */
+            aggressor: components["schemas"]["Side"];
+            /** @description Order of the buyer. */
+            buyOrder: string;
+            /** @description Order of the seller. */
+            sellOrder: string;
+            /** @description How it came about. */
+            type: components["schemas"]["TradeType"];
+            /**
+             * Format: int64
+             * @description When, nanoseconds since the Unix epoch; no two trades have the same.
+             */
+            timestamp: string;
+        };
+        /**
+         * @description Side of an order or a trade.
+         *
+         *     - `SIDE_UNSPECIFIED`: Unknown, or neither: an auction's trade.
+         *     - `SIDE_BUY`: Buys.
+         *     - `SIDE_SELL`: Sells.
+         * @enum {string}
+         */
+        Side: "SIDE_UNSPECIFIED" | "SIDE_BUY" | "SIDE_SELL";
+        /**
+         * @description How a trade came about.
+         *
+         *     - `TYPE_UNSPECIFIED`: Unknown.
+         *     - `TYPE_DEFAULT`: Two orders met.
+         *     - `TYPE_NETWORK_CLOSE_OUT_GOOD`: The network closed out a party, this one traded with the network.
+         *     - `TYPE_NETWORK_CLOSE_OUT_BAD`: The network closed out this party.
+         * @enum {string}
+         */
+        TradeType: "TYPE_UNSPECIFIED" | "TYPE_DEFAULT" | "TYPE_NETWORK_CLOSE_OUT_GOOD" | "TYPE_NETWORK_CLOSE_OUT_BAD";
+        /** @description One page of candles. */
+        ListCandleDataReply: {
+            /** @description The page. */
+            candles: components["schemas"]["CandlePage"];
+        };
+        /** @description A page of candles in display order. */
+        CandlePage: {
+            /** @description The rows with their cursors. */
+            edges: components["schemas"]["CandleEdge"][];
+            /** @description Where the page lies. */
+            pageInfo: components["schemas"]["PageInfo"];
+        };
+        /** @description A candle with its position. */
+        CandleEdge: {
+            /** @description The candle. */
+            node: components["schemas"]["Candle"];
+            /** @description Its position in the list. */
+            cursor: string;
+        };
+        /** @description The trades of one period of one market. Prices are decimal integers in the market's smallest unit. */
+        Candle: {
+            /**
+             * Format: int64
+             * @description Start of the period, nanoseconds since the Unix epoch.
+             */
+            start: string;
+            /**
+             * Format: int64
+             * @description Time of the last trade in the period, nanoseconds since the Unix epoch.
+             */
+            lastUpdate: string;
+            /** @description Greatest price. */
+            high: string;
+            /** @description Smallest price. */
+            low: string;
+            /** @description Price of the first trade. */
+            open: string;
+            /** @description Price of the last trade. */
+            close: string;
+            /**
+             * Format: uint64
+             * @description Sum of the traded sizes.
+             */
+            volume: string;
+        };
+        /** @description The intervals of a market. */
+        ListCandleIntervalsReply: {
+            /** @description Shortest first. */
+            intervalToCandleId: components["schemas"]["IntervalToCandleId"][];
+        };
+        /** @description An interval and the id of its candles. */
+        IntervalToCandleId: {
+            /** @description The interval with spaces, e.g. `15 minutes`. */
+            interval: string;
+            /** @description The candle id, see ListCandleData. */
+            candleId: string;
+        };
+        /**
+         * @description Whether an asset can be used.
+         *
+         *     - `STATUS_UNSPECIFIED`: Unknown; as a filter: all.
+         *     - `STATUS_PROPOSED`: Being voted on.
+         *     - `STATUS_REJECTED`: Voted down; final.
+         *     - `STATUS_PENDING_LISTING`: Voted for, not yet listed on the foreign chain.
+         *     - `STATUS_ENABLED`: In use.
+         * @enum {string}
+         */
+        AssetStatus: "STATUS_UNSPECIFIED" | "STATUS_PROPOSED" | "STATUS_REJECTED" | "STATUS_PENDING_LISTING" | "STATUS_ENABLED";
+        /** @description One page of assets. */
+        ListAssetsReply: {
+            /** @description The page. */
+            assets: components["schemas"]["AssetPage"];
+        };
+        /** @description A page of assets in display order. */
+        AssetPage: {
+            /** @description The rows with their cursors. */
+            edges: components["schemas"]["AssetEdge"][];
+            /** @description Where the page lies. */
+            pageInfo: components["schemas"]["PageInfo"];
+        };
+        /** @description An asset with its position. */
+        AssetEdge: {
+            /** @description The asset. */
+            node: components["schemas"]["Asset"];
+            /** @description Its position in the list. */
+            cursor: string;
+        };
+        /** @description An asset. Amounts of it are decimal integers, to be divided by 10 to the power of `decimals`. */
+        Asset: {
+            /** @description Id: 64 lower-case hex digits, or a short word. */
+            id: string;
+            /** @description Full name. */
+            name: string;
+            /** @description Short name, e.g. `USDT`. */
+            symbol: string;
+            /**
+             * Format: int32
+             * @description Decimal places of its amounts.
+             */
+            decimals: number;
+            /** @description An amount of little worth in its smallest unit, by which the network scales; empty when unknown. */
+            quantum: string;
+            /** @description Whether it can be used. */
+            status: components["schemas"]["AssetStatus"];
+            /** @description Address of its contract on Ethereum, `0x` and 40 hex digits in any case; empty when it has none. */
+            erc20Contract: string;
         };
         /** @description The oracle spec asked for. */
         GetOracleSpecReply: {
@@ -318,60 +417,6 @@ export interface components {
             /** @description All of these hold; values are seconds since the Unix epoch. */
             conditions: components["schemas"]["Condition"][];
         };
-        /** @description The withdrawal asked for. */
-        GetWithdrawalReply: {
-            /** @description Its latest version. */
-            withdrawal: components["schemas"]["Withdrawal"];
-        };
-        /** @description Assets on their way out of the network. */
-        Withdrawal: {
-            /** @description Id, 64 lower-case hex digits. */
-            id: string;
-            /** @description Party that withdraws. */
-            partyId: string;
-            /** @description Decimal integer in the asset's smallest unit. */
-            amount: string;
-            /** @description Asset id. */
-            asset: string;
-            /** @description Where the withdrawal stands. */
-            status: components["schemas"]["WithdrawalStatus"];
-            /** @description Reference that the foreign chain's contract uses. */
-            ref: string;
-            /** @description Hash of the transaction on the foreign chain, its own text; empty until known. */
-            txHash: string;
-            /**
-             * Format: int64
-             * @description Nanoseconds since the Unix epoch.
-             */
-            createdTimestamp: string;
-            /**
-             * Format: int64
-             * @description Nanoseconds since the Unix epoch; 0 until finalised.
-             */
-            withdrawnTimestamp: string;
-            /** @description Facts for the foreign chain, or empty. */
-            ext: components["schemas"]["WithdrawExt"];
-        };
-        /**
-         * @description Where a withdrawal stands.
-         *
-         *     - `STATUS_UNSPECIFIED`: Unknown.
-         *     - `STATUS_OPEN`: Under way.
-         *     - `STATUS_REJECTED`: Refused; final.
-         *     - `STATUS_FINALIZED`: Done; final.
-         * @enum {string}
-         */
-        WithdrawalStatus: "STATUS_UNSPECIFIED" | "STATUS_OPEN" | "STATUS_REJECTED" | "STATUS_FINALIZED";
-        /** @description Facts of a withdrawal for the foreign chain. */
-        WithdrawExt: {
-            /** @description An ERC-20 token. */
-            erc20?: components["schemas"]["Erc20WithdrawExt"];
-        };
-        /** @description Facts of an ERC-20 withdrawal. */
-        Erc20WithdrawExt: {
-            /** @description Ethereum address that receives, `0x` and 40 hex digits. */
-            receiverAddress: string;
-        };
         /** @description The matching accounts: all of them, or a page. */
         ListAccountsReply: {
             /** @description Sorted by party (`network` first), market, asset and type number. */
@@ -415,334 +460,6 @@ export interface components {
          * @enum {string}
          */
         AccountType: "ACCOUNT_TYPE_UNSPECIFIED" | "ACCOUNT_TYPE_INSURANCE" | "ACCOUNT_TYPE_SETTLEMENT" | "ACCOUNT_TYPE_MARGIN" | "ACCOUNT_TYPE_GENERAL" | "ACCOUNT_TYPE_FEES_INFRASTRUCTURE" | "ACCOUNT_TYPE_FEES_LIQUIDITY" | "ACCOUNT_TYPE_FEES_MAKER" | "ACCOUNT_TYPE_BOND" | "ACCOUNT_TYPE_EXTERNAL" | "ACCOUNT_TYPE_GLOBAL_INSURANCE" | "ACCOUNT_TYPE_GLOBAL_REWARD" | "ACCOUNT_TYPE_PENDING_TRANSFERS" | "ACCOUNT_TYPE_REWARD_MAKER_PAID_FEES" | "ACCOUNT_TYPE_REWARD_MAKER_RECEIVED_FEES" | "ACCOUNT_TYPE_REWARD_LP_RECEIVED_FEES" | "ACCOUNT_TYPE_REWARD_MARKET_PROPOSERS";
-        /** @description One page of candles. */
-        ListCandleDataReply: {
-            /** @description The page. */
-            candles: components["schemas"]["CandlePage"];
-        };
-        /** @description A page of candles in display order. */
-        CandlePage: {
-            /** @description The rows with their cursors. */
-            edges: components["schemas"]["CandleEdge"][];
-            /** @description Where the page lies. */
-            pageInfo: components["schemas"]["PageInfo"];
-        };
-        /** @description A candle with its position. */
-        CandleEdge: {
-            /** @description The candle. */
-            node: components["schemas"]["Candle"];
-            /** @description Its position in the list. */
-            cursor: string;
-        };
-        /** @description The trades of one period of one market. Prices are decimal integers in the market's smallest unit. */
-        Candle: {
-            /**
-             * Format: int64
-             * @description Start of the period, nanoseconds since the Unix epoch.
-             */
-            start: string;
-            /**
-             * Format: int64
-             * @description Time of the last trade in the period, nanoseconds since the Unix epoch.
-             */
-            lastUpdate: string;
-            /** @description Greatest price. */
-            high: string;
-            /** @description Smallest price. */
-            low: string;
-            /** @description Price of the first trade. */
-            open: string;
-            /** @description Price of the last trade. */
-            close: string;
-            /**
-             * Format: uint64
-             * @description Sum of the traded sizes.
-             */
-            volume: string;
-        };
-        /** @description The intervals of a market. */
-        ListCandleIntervalsReply: {
-            /** @description Shortest first. */
-            intervalToCandleId: components["schemas"]["IntervalToCandleId"][];
-        };
-        /** @description An interval and the id of its candles. */
-        IntervalToCandleId: {
-            /** @description The interval with spaces, e.g. `15 minutes`. */
-            interval: string;
-            /** @description The candle id, see ListCandleData. */
-            candleId: string;
-        };
-        /** @description One page of reward summaries. */
-        ListEpochRewardSummariesReply: {
-            /** @description The page. */
-            summaries: components["schemas"]["EpochRewardSummaryPage"];
-        };
-        /** @description A page of reward summaries in display order. */
-        EpochRewardSummaryPage: {
-            /** @description The rows with their cursors. */
-            edges: components["schemas"]["EpochRewardSummaryEdge"][];
-            /** @description Where the page lies. */
-            pageInfo: components["schemas"]["PageInfo"];
-        };
-        /** @description A reward summary with its position. */
-        EpochRewardSummaryEdge: {
-            /** @description The summary. */
-            node: components["schemas"]["EpochRewardSummary"];
-            /** @description Its position in the list. */
-            cursor: string;
-        };
-        /** @description Rewards of all parties in one epoch, market, asset and reward type. */
-        EpochRewardSummary: {
-            /**
-             * Format: uint64
-             * @description Epoch.
-             */
-            epoch: string;
-            /** @description Asset that was paid. */
-            assetId: string;
-            /** @description Market that the reward is tied to, or empty. */
-            marketId: string;
-            /** @description Reward account, e.g. `ACCOUNT_TYPE_GLOBAL_REWARD`; other text is passed through. */
-            rewardType: string;
-            /** @description Sum, decimal integer in the asset's smallest unit. */
-            amount: string;
-        };
-        /** @description One page of delegations. */
-        ListDelegationsReply: {
-            /** @description The page. */
-            delegations: components["schemas"]["DelegationPage"];
-        };
-        /** @description A page of delegations in display order. */
-        DelegationPage: {
-            /** @description The rows with their cursors. */
-            edges: components["schemas"]["DelegationEdge"][];
-            /** @description Where the page lies. */
-            pageInfo: components["schemas"]["PageInfo"];
-        };
-        /** @description A delegation with its position. */
-        DelegationEdge: {
-            /** @description The delegation. */
-            node: components["schemas"]["Delegation"];
-            /** @description Its position in the list. */
-            cursor: string;
-        };
-        /** @description What a party delegates to a node in an epoch. */
-        Delegation: {
-            /** @description Party that delegates. */
-            party: string;
-            /** @description Node that it delegates to. */
-            nodeId: string;
-            /** @description Decimal integer in the staking asset's smallest unit. */
-            amount: string;
-            /** @description Epoch, decimal. */
-            epochSeq: string;
-        };
-        /**
-         * @description Where a market stands.
-         *
-         *     - `STATE_UNSPECIFIED`: Unknown; as a filter: all.
-         *     - `STATE_PROPOSED`: Being voted on.
-         *     - `STATE_REJECTED`: Voted down.
-         *     - `STATE_PENDING`: Voted for, in its opening auction.
-         *     - `STATE_CANCELLED`: Given up before it opened.
-         *     - `STATE_ACTIVE`: Trading.
-         *     - `STATE_SUSPENDED`: In an auction that its monitoring began.
-         *     - `STATE_CLOSED`: Closed by vote.
-         *     - `STATE_TRADING_TERMINATED`: No longer trading, to be settled.
-         *     - `STATE_SETTLED`: Settled; final.
-         * @enum {string}
-         */
-        MarketState: "STATE_UNSPECIFIED" | "STATE_PROPOSED" | "STATE_REJECTED" | "STATE_PENDING" | "STATE_CANCELLED" | "STATE_ACTIVE" | "STATE_SUSPENDED" | "STATE_CLOSED" | "STATE_TRADING_TERMINATED" | "STATE_SETTLED";
-        /** @description One page of markets. */
-        ListMarketsReply: {
-            /** @description The page. */
-            markets: components["schemas"]["MarketPage"];
-        };
-        /** @description A page of markets in display order. */
-        MarketPage: {
-            /** @description The rows with their cursors. */
-            edges: components["schemas"]["MarketEdge"][];
-            /** @description Where the page lies. */
-            pageInfo: components["schemas"]["PageInfo"];
-        };
-        /** @description A market with its position. */
-        MarketEdge: {
-            /** @description The market. */
-            node: components["schemas"]["Market"];
-            /** @description Its position in the list. */
-            cursor: string;
-        };
-        /** @description A market. Prices are decimal integers, to be divided by 10 to the power of `decimalPlaces`; sizes and volumes likewise by `positionDecimalPlaces`. */
-        Market: {
-            /** @description Id, 64 lower-case hex digits. */
-            id: string;
-            /** @description Short name of its instrument, e.g. `BTC/USD-MAR`. */
-            code: string;
-            /** @description Full name of its instrument. */
-            name: string;
-            /** @description What prices are quoted in, e.g. `USD`. */
-            quoteName: string;
-            /** @description Asset in which it settles. */
-            settlementAsset: string;
-            /**
-             * Format: int32
-             * @description Decimal places of its prices.
-             */
-            decimalPlaces: number;
-            /**
-             * Format: int32
-             * @description Decimal places of its sizes and volumes; negative when they count tens, hundreds …
-             */
-            positionDecimalPlaces: number;
-            /** @description How it trades. */
-            tradingMode: components["schemas"]["MarketTradingMode"];
-            /** @description Where it stands. */
-            state: components["schemas"]["MarketState"];
-            /**
-             * Format: int64
-             * @description When it opened or is to open, nanoseconds since the Unix epoch; left out when not set.
-             */
-            openedAt?: string;
-            /** @description Price at which positions are valued; empty when the market has no data. */
-            markPrice: string;
-            /** @description Highest price that is bid; empty when the market has no data. */
-            bestBidPrice: string;
-            /** @description Lowest price that is asked; empty when the market has no data. */
-            bestOfferPrice: string;
-            /** @description Sum of the long positions; empty when the market has no data. */
-            openInterest: string;
-        };
-        /**
-         * @description How a market trades.
-         *
-         *     - `TRADING_MODE_UNSPECIFIED`: Unknown.
-         *     - `TRADING_MODE_CONTINUOUS`: Orders are matched as they come.
-         *     - `TRADING_MODE_BATCH_AUCTION`: Frequent batch auctions.
-         *     - `TRADING_MODE_OPENING_AUCTION`: The auction with which it opens.
-         *     - `TRADING_MODE_MONITORING_AUCTION`: An auction that its monitoring began.
-         *     - `TRADING_MODE_NO_TRADING`: Not at all.
-         * @enum {string}
-         */
-        MarketTradingMode: "TRADING_MODE_UNSPECIFIED" | "TRADING_MODE_CONTINUOUS" | "TRADING_MODE_BATCH_AUCTION" | "TRADING_MODE_OPENING_AUCTION" | "TRADING_MODE_MONITORING_AUCTION" | "TRADING_MODE_NO_TRADING";
-        /**
-         * @description Whether an asset can be used.
-         *
-         *     - `STATUS_UNSPECIFIED`: Unknown; as a filter: all.
-         *     - `STATUS_PROPOSED`: Being voted on.
-         *     - `STATUS_REJECTED`: Voted down; final.
-         *     - `STATUS_PENDING_LISTING`: Voted for, not yet listed on the foreign chain.
-         *     - `STATUS_ENABLED`: In use.
-         * @enum {string}
-         */
-        AssetStatus: "STATUS_UNSPECIFIED" | "STATUS_PROPOSED" | "STATUS_REJECTED" | "STATUS_PENDING_LISTING" | "STATUS_ENABLED";
-        /** @description One page of assets. */
-        ListAssetsReply: {
-            /** @description The page. */
-            assets: components["schemas"]["AssetPage"];
-        };
-        /** @description A page of assets in display order. */
-        AssetPage: {
-            /** @description The rows with their cursors. */
-            edges: components["schemas"]["AssetEdge"][];
-            /** @description Where the page lies. */
-            pageInfo: components["schemas"]["PageInfo"];
-        };
-        /** @description An asset with its position. */
-        AssetEdge: {
-            /** @description The asset. */
-            node: components["schemas"]["Asset"];
-            /** @description Its position in the list. */
-            cursor: string;
-        };
-        /** @description An asset. Amounts of it are decimal integers, to be divided by 10 to the power of `decimals`. */
-        Asset: {
-            /** @description Id: 64 lower-case hex digits, or a short word. */
-            id: string;
-            /** @description Full name. */
-            name: string;
-            /** @description Short name, e.g. `USDT`. */
-            symbol: string;
-            /**
-             * Format: int32
-             * @description Decimal places of its amounts.
-             */
-            decimals: number;
-            /** @description An amount of little worth in its smallest unit, by which the network scales; empty when unknown. */
-            quantum: string;
-            /** @description Whether it can be used. */
-            status: components["schemas"]["AssetStatus"];
-            /** @description Address of its contract on Ethereum, `0x` and 40 hex digits in any case; empty when it has none. */
-            erc20Contract: string;
-        };
-        /** @description One page of trades. */
-        ListTradesReply: {
-            /** @description The page. */
-            trades: components["schemas"]["TradePage"];
-        };
-        /** @description A page of trades in display order. */
-        TradePage: {
-            /** @description The rows with their cursors. */
-            edges: components["schemas"]["TradeEdge"][];
-            /** @description Where the page lies. */
-            pageInfo: components["schemas"]["PageInfo"];
-        };
-        /** @description A trade with its position. */
-        TradeEdge: {
-            /** @description The trade. */
-            node: components["schemas"]["Trade"];
-            /** @description Its position in the list. */
-            cursor: string;
-        };
-        /** @description A trade between two parties. */
-        Trade: {
-            /** @description Id, 64 lower-case hex digits. */
-            id: string;
-            /** @description Market. */
-            marketId: string;
-            /** @description Decimal integer in the market's smallest unit of price. */
-            price: string;
-            /**
-             * Format: uint64
-             * @description In the market's smallest unit of size.
-             */
-            size: string;
-            /** @description Party that bought. */
-            buyer: string;
-            /** @description Party that sold. */
-            seller: string;
-            /** @description Side whose order met the other one's. */
-            aggressor: components["schemas"]["Side"];
-            /** @description Order of the buyer. */
-            buyOrder: string;
-            /** @description Order of the seller. */
-            sellOrder: string;
-            /** @description How it came about. */
-            type: components["schemas"]["TradeType"];
-            /**
-             * Format: int64
-             * @description When, nanoseconds since the Unix epoch; no two trades have the same.
-             */
-            timestamp: string;
-        };
-        /**
-         * @description Side of an order or a trade.
-         *
-         *     - `SIDE_UNSPECIFIED`: Unknown, or neither: an auction's trade.
-         *     - `SIDE_BUY`: Buys.
-         *     - `SIDE_SELL`: Sells.
-         * @enum {string}
-         */
-        Side: "SIDE_UNSPECIFIED" | "SIDE_BUY" | "SIDE_SELL";
-        /**
-         * @description How a trade came about.
-         *
-         *     - `TYPE_UNSPECIFIED`: Unknown.
-         *     - `TYPE_DEFAULT`: Two orders met.
-         *     - `TYPE_NETWORK_CLOSE_OUT_GOOD`: The network closed out a party, this one traded with the network.
-         *     - `TYPE_NETWORK_CLOSE_OUT_BAD`: The network closed out this party.
-         * @enum {string}
-         */
-        TradeType: "TYPE_UNSPECIFIED" | "TYPE_DEFAULT" | "TYPE_NETWORK_CLOSE_OUT_GOOD" | "TYPE_NETWORK_CLOSE_OUT_BAD";
         /** @description One page of positions. */
         ListPositionsReply: {
             /** @description The page. */
@@ -814,6 +531,125 @@ export interface components {
             unrealisedPnl: string;
             /** @description Average price of what was open, in the settlement asset's smallest unit. */
             averageEntryPrice: string;
+        };
+        /** @description One page of delegations. */
+        ListDelegationsReply: {
+            /** @description The page. */
+            delegations: components["schemas"]["DelegationPage"];
+        };
+        /** @description A page of delegations in display order. */
+        DelegationPage: {
+            /** @description The rows with their cursors. */
+            edges: components["schemas"]["DelegationEdge"][];
+            /** @description Where the page lies. */
+            pageInfo: components["schemas"]["PageInfo"];
+        };
+        /** @description A delegation with its position. */
+        DelegationEdge: {
+            /** @description The delegation. */
+            node: components["schemas"]["Delegation"];
+            /** @description Its position in the list. */
+            cursor: string;
+        };
+        /** @description What a party delegates to a node in an epoch. */
+        Delegation: {
+            /** @description Party that delegates. */
+            party: string;
+            /** @description Node that it delegates to. */
+            nodeId: string;
+            /** @description Decimal integer in the staking asset's smallest unit. */
+            amount: string;
+            /** @description Epoch, decimal. */
+            epochSeq: string;
+        };
+        /** @description One page of reward summaries. */
+        ListEpochRewardSummariesReply: {
+            /** @description The page. */
+            summaries: components["schemas"]["EpochRewardSummaryPage"];
+        };
+        /** @description A page of reward summaries in display order. */
+        EpochRewardSummaryPage: {
+            /** @description The rows with their cursors. */
+            edges: components["schemas"]["EpochRewardSummaryEdge"][];
+            /** @description Where the page lies. */
+            pageInfo: components["schemas"]["PageInfo"];
+        };
+        /** @description A reward summary with its position. */
+        EpochRewardSummaryEdge: {
+            /** @description The summary. */
+            node: components["schemas"]["EpochRewardSummary"];
+            /** @description Its position in the list. */
+            cursor: string;
+        };
+        /** @description Rewards of all parties in one epoch, market, asset and reward type. */
+        EpochRewardSummary: {
+            /**
+             * Format: uint64
+             * @description Epoch.
+             */
+            epoch: string;
+            /** @description Asset that was paid. */
+            assetId: string;
+            /** @description Market that the reward is tied to, or empty. */
+            marketId: string;
+            /** @description Reward account, e.g. `ACCOUNT_TYPE_GLOBAL_REWARD`; other text is passed through. */
+            rewardType: string;
+            /** @description Sum, decimal integer in the asset's smallest unit. */
+            amount: string;
+        };
+        /** @description The withdrawal asked for. */
+        GetWithdrawalReply: {
+            /** @description Its latest version. */
+            withdrawal: components["schemas"]["Withdrawal"];
+        };
+        /** @description Assets on their way out of the network. */
+        Withdrawal: {
+            /** @description Id, 64 lower-case hex digits. */
+            id: string;
+            /** @description Party that withdraws. */
+            partyId: string;
+            /** @description Decimal integer in the asset's smallest unit. */
+            amount: string;
+            /** @description Asset id. */
+            asset: string;
+            /** @description Where the withdrawal stands. */
+            status: components["schemas"]["WithdrawalStatus"];
+            /** @description Reference that the foreign chain's contract uses. */
+            ref: string;
+            /** @description Hash of the transaction on the foreign chain, its own text; empty until known. */
+            txHash: string;
+            /**
+             * Format: int64
+             * @description Nanoseconds since the Unix epoch.
+             */
+            createdTimestamp: string;
+            /**
+             * Format: int64
+             * @description Nanoseconds since the Unix epoch; 0 until finalised.
+             */
+            withdrawnTimestamp: string;
+            /** @description Facts for the foreign chain, or empty. */
+            ext: components["schemas"]["WithdrawExt"];
+        };
+        /**
+         * @description Where a withdrawal stands.
+         *
+         *     - `STATUS_UNSPECIFIED`: Unknown.
+         *     - `STATUS_OPEN`: Under way.
+         *     - `STATUS_REJECTED`: Refused; final.
+         *     - `STATUS_FINALIZED`: Done; final.
+         * @enum {string}
+         */
+        WithdrawalStatus: "STATUS_UNSPECIFIED" | "STATUS_OPEN" | "STATUS_REJECTED" | "STATUS_FINALIZED";
+        /** @description Facts of a withdrawal for the foreign chain. */
+        WithdrawExt: {
+            /** @description An ERC-20 token. */
+            erc20?: components["schemas"]["Erc20WithdrawExt"];
+        };
+        /** @description Facts of an ERC-20 withdrawal. */
+        Erc20WithdrawExt: {
+            /** @description Ethereum address that receives, `0x` and 40 hex digits. */
+            receiverAddress: string;
         };
         /** @description A transaction and how long to wait. */
         SubmitTransactionRequest: {
@@ -969,6 +805,170 @@ export interface components {
          * @enum {string}
          */
         GetTransactionReplyStatus: "UNKNOWN" | "PENDING" | "INCLUDED" | "REFUSED";
+        /** @description One consistent view: all of it belongs to the block at `height`. */
+        LastBlockHeightReply: {
+            /**
+             * Format: uint64
+             * @description Height of the newest block.
+             */
+            height: string;
+            /** @description Hash of that block, 64 lower-case hex digits; the proof of work is computed on it. */
+            hash: string;
+            /** @description Hash function of the proof of work. */
+            spamPowHashFunction: string;
+            /**
+             * Format: uint32
+             * @description Leading zero bits that the proof of work needs.
+             */
+            spamPowDifficulty: number;
+            /**
+             * Format: uint32
+             * @description How many of the newest blocks a transaction may be bound to.
+             */
+            spamPowNumberOfPastBlocks: number;
+            /**
+             * Format: uint32
+             * @description Transactions per party and block at the base difficulty.
+             */
+            spamPowNumberOfTxPerBlock: number;
+            /** @description Whether more transactions are allowed at increasing difficulty. */
+            spamPowIncreasingDifficulty: boolean;
+            /** @description Id of the chain. */
+            chainId: string;
+        };
+        /** @description The limits in force. */
+        GetNetworkLimitsReply: {
+            /** @description Newest recorded limits. */
+            limits: components["schemas"]["NetworkLimits"];
+        };
+        /** @description What the network allows. */
+        NetworkLimits: {
+            /** @description Whether a market can be proposed now. */
+            canProposeMarket: boolean;
+            /** @description Whether an asset can be proposed now. */
+            canProposeAsset: boolean;
+            /** @description Whether proposing markets is enabled at all. */
+            proposeMarketEnabled: boolean;
+            /** @description Whether proposing assets is enabled at all. */
+            proposeAssetEnabled: boolean;
+            /** @description Whether the genesis state is loaded. */
+            genesisLoaded: boolean;
+            /**
+             * Format: int64
+             * @description From when markets can be proposed, nanoseconds since the Unix epoch; 0 = not set.
+             */
+            proposeMarketEnabledFrom: string;
+            /**
+             * Format: int64
+             * @description From when assets can be proposed, nanoseconds since the Unix epoch; 0 = not set.
+             */
+            proposeAssetEnabledFrom: string;
+        };
+        /** @description What runs here. */
+        InfoReply: {
+            /** @description Semantic version with a leading `v`. */
+            version: string;
+            /** @description Commit that this was built from, or `unknown`. */
+            commitHash: string;
+        };
+        /** @description State of an upgrade. */
+        GetProtocolUpgradeStatusReply: {
+            /** @description True while the upgrade's block is the newest stored one and the history segment that ends with it is published. */
+            ready: boolean;
+        };
+        /**
+         * @description Where an upgrade proposal stands.
+         *
+         *     - `PROTOCOL_UPGRADE_PROPOSAL_STATUS_UNSPECIFIED`: Not a status; as a filter: all.
+         *     - `PROTOCOL_UPGRADE_PROPOSAL_STATUS_PENDING`: At least one validator approves.
+         *     - `PROTOCOL_UPGRADE_PROPOSAL_STATUS_APPROVED`: The upgrade block arrived with the required share of voting power.
+         *     - `PROTOCOL_UPGRADE_PROPOSAL_STATUS_REJECTED`: The last approver withdrew, or the height passed without the majority.
+         * @enum {string}
+         */
+        ProtocolUpgradeProposalStatus: "PROTOCOL_UPGRADE_PROPOSAL_STATUS_UNSPECIFIED" | "PROTOCOL_UPGRADE_PROPOSAL_STATUS_PENDING" | "PROTOCOL_UPGRADE_PROPOSAL_STATUS_APPROVED" | "PROTOCOL_UPGRADE_PROPOSAL_STATUS_REJECTED";
+        /** @description One page of proposals. */
+        ListProtocolUpgradeProposalsReply: {
+            /** @description The page. */
+            protocolUpgradeProposals: components["schemas"]["ProtocolUpgradeProposalPage"];
+        };
+        /** @description A page of proposals in display order. */
+        ProtocolUpgradeProposalPage: {
+            /** @description The rows with their cursors. */
+            edges: components["schemas"]["ProtocolUpgradeProposalEdge"][];
+            /** @description Where the page lies. */
+            pageInfo: components["schemas"]["PageInfo"];
+        };
+        /** @description A proposal with its position. */
+        ProtocolUpgradeProposalEdge: {
+            /** @description The proposal. */
+            node: components["schemas"]["ProtocolUpgradeProposal"];
+            /** @description Its position in the list. */
+            cursor: string;
+        };
+        /** @description The latest recorded state of a proposal to upgrade the network's software. */
+        ProtocolUpgradeProposal: {
+            /**
+             * Format: uint64
+             * @description Height of the block at which the upgrade happens.
+             */
+            upgradeBlockHeight: string;
+            /** @description Release to upgrade to, e.g. `v0.73.0`. */
+            networkReleaseTag: string;
+            /** @description Keys of the validators that approve, ascending. */
+            approvers: string[];
+            /** @description Where the proposal stands. */
+            status: components["schemas"]["ProtocolUpgradeProposalStatus"];
+        };
+        /** @description The segments held. */
+        ListAllNetworkHistorySegmentsReply: {
+            /** @description Newest first. */
+            segments: components["schemas"]["HistorySegment"][];
+        };
+        /** @description A sealed span of history. */
+        HistorySegment: {
+            /**
+             * Format: int64
+             * @description First height.
+             */
+            fromHeight: string;
+            /**
+             * Format: int64
+             * @description Last height.
+             */
+            toHeight: string;
+            /** @description SHA-256 of the segment's metadata, lower-case hex. */
+            historySegmentId: string;
+            /** @description Id of the segment before, or empty for the first. */
+            previousHistorySegmentId: string;
+            /**
+             * Format: int64
+             * @description Schema version of its tables.
+             */
+            databaseVersion: string;
+            /** @description Chain it was taken from. */
+            chainId: string;
+        };
+        /**
+         * @description The tables of the network's history. Existing clients send these numbers: they never change.
+         *
+         *     - `TABLE_BALANCES`: Balances of accounts.
+         *     - `TABLE_CHECKPOINTS`: Checkpoints.
+         *     - `TABLE_DELEGATIONS`: Delegations.
+         *     - `TABLE_LEDGER`: Ledger entries.
+         *     - `TABLE_ORDERS`: Orders.
+         *     - `TABLE_TRADES`: Trades.
+         *     - `TABLE_MARKET_DATA`: Market data.
+         *     - `TABLE_MARGIN_LEVELS`: Margin levels.
+         *     - `TABLE_POSITIONS`: Positions.
+         *     - `TABLE_LIQUIDITY_PROVISIONS`: Liquidity provisions.
+         *     - `TABLE_MARKETS`: Markets.
+         *     - `TABLE_DEPOSITS`: Deposits.
+         *     - `TABLE_WITHDRAWALS`: Withdrawals.
+         *     - `TABLE_BLOCKS`: Blocks.
+         *     - `TABLE_REWARDS`: Rewards.
+         * @enum {string}
+         */
+        Table: "TABLE_BALANCES" | "TABLE_CHECKPOINTS" | "TABLE_DELEGATIONS" | "TABLE_LEDGER" | "TABLE_ORDERS" | "TABLE_TRADES" | "TABLE_MARKET_DATA" | "TABLE_MARGIN_LEVELS" | "TABLE_POSITIONS" | "TABLE_LIQUIDITY_PROVISIONS" | "TABLE_MARKETS" | "TABLE_DEPOSITS" | "TABLE_WITHDRAWALS" | "TABLE_BLOCKS" | "TABLE_REWARDS";
         /** @description The limits in force. Sizes, counts and times that a client meets; 0 = no limit. */
         LimitsReply: {
             /** @description What a request may be at most. */
