@@ -61,7 +61,7 @@ async fn every_printed_command_line_runs() {
             }
             // A file of the line before may have the same name.
             let _ = Command::new("sh").args(["-c", "rm -f *.zip"]).current_dir(&folder).status();
-            // curl succeeds whatever the gateway answers, unless it is told otherwise.
+            // Without this option curl succeeds with an error of the gateway, too.
             let script = format!("curl() {{ command curl --fail-with-body -sS \"$@\"; }}; {line}");
             let mut shell = Command::new("sh");
             shell.args(["-c", &script]).env("PATH", &path).current_dir(&folder);

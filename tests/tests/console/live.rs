@@ -137,7 +137,7 @@ async fn the_frame_says_whether_what_is_shown_is_live_behind_or_lost() {
     let line = "document.querySelector('.top').scrollWidth <= innerWidth && document.querySelector('.brand').offsetTop < 20";
     assert!(page.is(line).await, "the head line has room on a phone");
     page.picture("live-behind-phone").await;
-    // The height is the node's and goes on.
+    // The height is the node's and rises.
     until_height(&page, height(&page).await + 5).await;
     store.restore();
     until_live(&page, "live").await;
@@ -207,7 +207,7 @@ async fn a_candle_comes_with_its_block_and_nothing_is_asked_for() {
     for (more, id) in [(1, "fe"), (2, "ff")] {
         write_trade(&client, id).await;
         page.until_data(".candles", "count", (count + more).to_string()).await;
-        page.until_data(".told [data-name=volume] [data-value]", "value", "4242").await;
+        page.until_data(".figures [data-name=volume] [data-value]", "value", "4242").await;
         page.until_data("[data-trade]", "trade", id).await;
     }
     assert_eq!(requests(&page)[before..], [""; 0], "nothing is asked for");

@@ -21,9 +21,9 @@ async fn candles_are_shown_loaded_backwards_and_updated() {
     };
     page.open(&format!("#/markets?market={MARKET}&interval=block")).await;
     let newest = nodes(&console_mesh.json(&candles("block", "&pagination.first=1")).await).remove(0);
-    page.until_data(".told", "told", &newest["start"]).await;
+    page.until_data(".figures", "candle", &newest["start"]).await;
     for member in ["open", "high", "low", "close", "volume"] {
-        let shown = page.data(&format!(".told [data-name={member}] [data-value]"), "value").await;
+        let shown = page.data(&format!(".figures [data-name={member}] [data-value]"), "value").await;
         assert_eq!(json!(shown), newest[member], "{member}");
     }
     page.picture("markets-candles").await;
@@ -43,7 +43,7 @@ async fn candles_are_shown_loaded_backwards_and_updated() {
     // Each interval has a link of its own.
     page.press("1 h").await;
     let hour = nodes(&console_mesh.json(&candles("1_hour", "&pagination.first=1")).await).remove(0);
-    page.until_data(".told", "told", &hour["start"]).await;
+    page.until_data(".figures", "candle", &hour["start"]).await;
     assert!(page.is("location.hash.includes('interval=1_hour')").await);
     // After one more trade the last candle changes, or a new one appears.
     let client = console_mesh.database.connect().await;
@@ -52,7 +52,7 @@ async fn candles_are_shown_loaded_backwards_and_updated() {
         FROM trades WHERE market_id = $1 ORDER BY synthetic_time DESC LIMIT 1";
     assert_eq!(client.execute(trade, &[&MARKET]).await.unwrap(), 1);
     let volume = hour["volume"].as_str().unwrap().parse::<u64>().unwrap() + 4242;
-    page.until_data(".told [data-name=volume] [data-value]", "value", volume.to_string()).await;
+    page.until_data(".figures [data-name=volume] [data-value]", "value", volume.to_string()).await;
     page.assert_quiet();
 }
 

@@ -121,9 +121,9 @@ async fn figures_are_scaled_exactly_and_raw_on_request_and_copied_raw() {
     // A chart, its figures and its table.
     page.open(&format!("#/markets?market={MARKET}&interval=block")).await;
     page.until_text("h2 bdi", "BTC/USD").await;
-    let told = "document.querySelector('.told').innerText.replaceAll('\\u202f', '').split(/\\s+/).slice(3).join(' ')";
+    let figures = "document.querySelector('.figures').innerText.replaceAll('\\u202f', '').split(/\\s+/).slice(3).join(' ')";
     let scaled = "open 0.01010 USD high 0.01010 USD low 0.01010 USD close 0.01010 USD volume 0.010";
-    page.until(&format!("{told} === '{scaled}'")).await;
+    page.until(&format!("{figures} === '{scaled}'")).await;
     page.eval::<Value>("void (document.querySelector('.card details').open = true)").await;
     let table = "[...document.querySelectorAll('.card details tbody tr')].map(row => row.innerText.split('\\t').slice(1).join(', '))";
     let rows: Vec<String> = page.eval(table).await;
@@ -131,7 +131,7 @@ async fn figures_are_scaled_exactly_and_raw_on_request_and_copied_raw() {
     assert_eq!(rows[1], "0.01050 USD, 0.01050 USD, 0.00990 USD, 0.00990 USD, 0.022");
     page.picture("names-candles").await;
     page.press("Raw").await;
-    page.until(&format!("{told} === 'open 1010 high 1010 low 1010 close 1010 volume 10'")).await;
+    page.until(&format!("{figures} === 'open 1010 high 1010 low 1010 close 1010 volume 10'")).await;
     page.press("Raw").await;
     page.open("#/explore/markets").await;
     until_shown(&page, "Open interest", &["–", "0", "0.032"]).await;
@@ -234,7 +234,7 @@ async fn views_work_without_names_and_learn_those_of_new_ids() {
     let blocked = json!({"urls": ["*api/v2/markets*", "*api/v2/assets*"]});
     page.call("Network.setBlockedURLs", blocked).await;
     page.open(&format!("#/markets?market={MARKET}&interval=block")).await;
-    page.until_data(".told [data-name=close] [data-value]", "value", "1010").await;
+    page.until_data(".figures [data-name=close] [data-value]", "value", "1010").await;
     assert_eq!(page.eval::<String>("document.querySelector('h2 .id').innerText").await, "a1a1a1a1…a1a1a1");
     page.open("#/explore/trades").await;
     let ids = ["a9a9a9a9…a9a9a9", "a2a2a2a2…a2a2a2"];
@@ -294,7 +294,7 @@ async fn no_view_shows_the_id_of_what_has_a_name() {
     page.open(&format!("#/markets?market={market}")).await;
     page.until_text("h2 bdi", code).await;
     let quote = newest["node"]["quoteName"].as_str().unwrap();
-    page.until_text(".told [data-name=close] .unit", quote).await;
+    page.until_text(".figures [data-name=close] .unit", quote).await;
     let views = [
         "#/markets".to_owned(),
         format!("#/markets?market={market}"),
@@ -312,7 +312,7 @@ async fn no_view_shows_the_id_of_what_has_a_name() {
     ];
     for view in views {
         page.open(&view).await;
-        page.until("document.querySelector('.name bdi, .told bdi, datalist option')").await;
+        page.until("document.querySelector('.name bdi, .figures bdi, datalist option')").await;
         page.until("document.querySelector('.candles, tbody tr, .empty, .facts, .transfer')").await;
         page.until("!document.querySelector('[aria-busy=true]')").await;
         // Names may come after the rows.

@@ -46,8 +46,8 @@ async fn every_view_shows_the_recorded_network() {
     page.open(&format!("#/markets?market={market}&interval=1_minute")).await;
     let path = format!("/api/v2/candle?candleId=trades_candle_1_minute_{market}&pagination.first=1");
     let newest: Value = console_mesh.json(&path).await["candles"]["edges"][0]["node"].clone();
-    page.until_data(".told", "told", &newest["start"]).await;
-    let close = page.data(".told [data-name=close] [data-value]", "value").await;
+    page.until_data(".figures", "candle", &newest["start"]).await;
+    let close = page.data(".figures [data-name=close] [data-value]", "value").await;
     assert_eq!(json!(close), newest["close"]);
     page.picture("recorded-markets").await;
     console_mesh.mesh_client.until_first_segment().await;

@@ -1,4 +1,4 @@
-// The mesh as it is now: asked once a second while somebody looks, kept for two minutes for the charts.
+// The state of the mesh: read once a second while a page is visible, kept for two minutes for the charts.
 import { useEffect, useState } from "preact/hooks";
 import { milliseconds } from "./format";
 

@@ -170,7 +170,7 @@ export class Register<Row extends { id: string }> {
     }
     if (this.listeners.size === 0) return;
     if (isFew) {
-      this.leave ??= watch<never>(this.page(""), EVERY_MS, (answer, problem) => this.told(answer, problem));
+      this.leave ??= watch<never>(this.page(""), EVERY_MS, (answer, problem) => this.watched(answer, problem));
       return;
     }
     if (this.isReading || document.visibilityState !== "visible") return;
@@ -200,7 +200,7 @@ export class Register<Row extends { id: string }> {
   }
 
   /** What the watch of a small register brings. */
-  private told(answer: never | undefined, problem: Problem | undefined): void {
+  private watched(answer: never | undefined, problem: Problem | undefined): void {
     if (answer !== undefined && !problem) {
       const { edges, pageInfo } = this.pageOf(answer);
       this.isCut = pageInfo.hasNextPage;

@@ -249,7 +249,7 @@ export function Field(props: {
   list?: ComponentChildren;
 }) {
   const id = useRef(`field-${Math.random().toString(36).slice(2)}`).current;
-  const told = props.wrong || props.hint;
+  const note = props.wrong || props.hint;
   return (
     <div class={props.wide ? "field wide" : "field"}>
       <label for={id}>{props.label}</label>
@@ -262,13 +262,13 @@ export function Field(props: {
         spellcheck={false}
         autocomplete="off"
         aria-invalid={props.wrong ? true : undefined}
-        aria-describedby={told ? `${id}-told` : undefined}
+        aria-describedby={note ? `${id}-note` : undefined}
         onInput={(event) => props.onInput(event.currentTarget.value)}
       />
       {props.list && <datalist id={`${id}-list`}>{props.list}</datalist>}
-      {told && (
-        <small id={`${id}-told`} class={props.wrong ? "wrong" : "dim"}>
-          {told}
+      {note && (
+        <small id={`${id}-note`} class={props.wrong ? "wrong" : "dim"}>
+          {note}
         </small>
       )}
     </div>

@@ -1,5 +1,5 @@
-// What somebody pasted, taken for a transaction as far as it is one. The node is the judge; this only says what would be
-// refused for its form, before anything is sent.
+// Recognises a pasted text as a transaction. The node decides; this only names what is invalid in its form before it is
+// sent.
 import type { Schemas } from "./api";
 
 type Tx = Partial<Schemas["Transaction"]>;
@@ -70,7 +70,7 @@ function shown(bytes: Uint8Array): string {
   const more = bytes.length > SHOWN ? "…" : "";
   try {
     const text = new TextDecoder("utf-8", { fatal: true }).decode(part);
-    // Bytes that happen to be text without letters help nobody.
+    // Bytes with control characters are shown as hex.
     if (!/[\u0000-\u0008\u000e-\u001f]/.test(text)) return text + more;
   } catch {
     // It is none.

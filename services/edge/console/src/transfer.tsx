@@ -1,4 +1,4 @@
-// A download on the screen: begin, how far it is, pause, go on, and whether it is what the gateway meant.
+// A download on the screen: start, progress, pause, resume, and whether its checksum matches.
 import { useEffect, useState } from "preact/hooks";
 import { Download, HELD_AT_MOST, openSink, writesFiles, type Progress } from "./download";
 import { hexOf } from "./crc32c";

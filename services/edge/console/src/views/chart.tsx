@@ -30,7 +30,7 @@ export function Chart(props: { candleId: string; market: Market | undefined; nam
   // A few stand closer together than they would among many.
   const usual = Math.min(SHOWN, Math.max(2 * LEAST, (candles?.list.length ?? 0) + 6));
 
-  // While the newest candle is on the screen, the window goes on with it.
+  // While the newest candle is on the screen, the window follows it.
   const shown: Window = view && !view.follows ? view : ending(end, view ? view.to - view.from : usual);
 
   useEffect(() => {
@@ -125,7 +125,7 @@ export function Chart(props: { candleId: string; market: Market | undefined; nam
   if (problem && !isThere) return <Notice problem={problem} />;
   if (!candles) return <Empty>Loading…</Empty>;
   if (!isThere) return <Empty>This market has no trades.</Empty>;
-  const told = pointed ?? candles.list.at(-1)!;
+  const shownCandle = pointed ?? candles.list.at(-1)!;
   const width = shown.to - shown.from;
   const visible = candles.list.slice(
     Math.max(0, Math.ceil(shown.from) - candles.first),
@@ -133,7 +133,7 @@ export function Chart(props: { candleId: string; market: Market | undefined; nam
   );
   return (
     <>
-      <Told candle={told} market={market} isLast={told === candles.list.at(-1)} />
+      <Figures candle={shownCandle} market={market} isLast={shownCandle === candles.list.at(-1)} />
       <div class="quoted">
         {scale?.unit && (
           <bdi class="unit" aria-hidden="true">
@@ -196,11 +196,11 @@ function when(candle: Candle | undefined): string {
 const PRICES = ["open", "high", "low", "close"] as const;
 
 /** One candle in figures: the one under the pointer, else the last. */
-function Told(props: { candle: Candle; market: Market | undefined; isLast: boolean }) {
+function Figures(props: { candle: Candle; market: Market | undefined; isLast: boolean }) {
   const { candle, market } = props;
   const isUp = BigInt(candle.close) >= BigInt(candle.open);
   return (
-    <p class={`told ${isUp ? "up" : "down"}`} data-told={candle.start}>
+    <p class={`figures ${isUp ? "up" : "down"}`} data-candle={candle.start}>
       <span>
         <Time ns={candle.start} /> {props.isLast && <em>last</em>}
       </span>

@@ -15,8 +15,9 @@ import { accounts, delegations, positions, trades, type List } from "./lists";
 const PARTY = /^([0-9a-fA-F]{64}|network)$/;
 const HEX = /^[0-9a-fA-F]{64}$/;
 
-/** Rows of each list. */
+/** Rows of a list. */
 const ROWS = 20;
+const FEW = 8;
 
 export function PartyPage(props: { route: Route }) {
   const given = props.route.path[1] ?? "";
@@ -73,7 +74,7 @@ function OfParty(props: { id: string }) {
       <Part list={accounts} filter="party" id={id} without="Party" />
       <Part list={positions} filter="partyId" id={id} without="Party" />
       <Part list={trades} filter="partyId" id={id} />
-      {id !== "network" && <Part list={delegations} filter="partyId" id={id} without="Party" />}
+      {id !== "network" && <Part list={delegations} filter="partyId" id={id} without="Party" rows={FEW} />}
       <Card title="Rewards">
         <p>
           Rewards are paid into the party's accounts, and the ledger below contains each payment. The API lists{" "}
@@ -87,16 +88,16 @@ function OfParty(props: { id: string }) {
 }
 
 /** The request of a list of a party. */
-function requestOf(list: List, filter: string, id: string): string {
+function requestOf(list: List, filter: string, id: string, rows = ROWS): string {
   const query: Query = [[filter, id]];
-  if (list.page) query.push(["pagination.first", String(ROWS)]);
+  if (list.page) query.push(["pagination.first", String(rows)]);
   return target(list.path, query);
 }
 
 /** The newest rows of a list of a party. */
-function Part(props: { list: List; filter: string; id: string; without?: string }) {
+function Part(props: { list: List; filter: string; id: string; without?: string; rows?: number }) {
   const { list, filter, id } = props;
-  const relative = requestOf(list, filter, id);
+  const relative = requestOf(list, filter, id, props.rows);
   const place = useRef<HTMLDivElement>(null);
   const { data, problem } = useWatch<never>(relative);
   const [shown] = useStill(data, relative, place);

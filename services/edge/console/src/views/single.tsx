@@ -151,7 +151,7 @@ function Spec(props: { spec: Schemas["DataSourceSpec"] }) {
       />
       {oracle && (
         <>
-          <h3>Signers</h3>
+          <h2>Signers</h2>
           <ul class="plain">
             {oracle.signers.map((signer, row) => (
               <li key={row}>
@@ -160,7 +160,7 @@ function Spec(props: { spec: Schemas["DataSourceSpec"] }) {
             ))}
             {oracle.signers.length === 0 && <li class="dim">none</li>}
           </ul>
-          <h3>Filters</h3>
+          <h2>Filters</h2>
           <ul class="plain">
             {oracle.filters.map((filter, row) => (
               <li key={row}>

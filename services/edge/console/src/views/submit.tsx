@@ -85,11 +85,11 @@ function Sending() {
           rows={9}
           spellcheck={false}
           value={text}
-          aria-describedby="transaction-told"
+          aria-describedby="transaction-hint"
           placeholder='The output of `mesh tx sign`, {"tx":{…}}, or the encoded bytes as base64 or hex'
           onInput={(event) => typed(event.currentTarget.value)}
         />
-        <small id="transaction-told" class="dim">
+        <small id="transaction-hint" class="dim">
           Sign on your own machine. The <a href="guide/">guide</a> has the format; this page needs no key.
         </small>
       </div>
@@ -194,22 +194,22 @@ function Found(props: { found: Recognised }) {
   );
 }
 
-type Told = Schemas["GetTransactionReply"];
+type Known = Schemas["GetTransactionReply"];
 
 /** The status of a transaction, by its hash. */
 function Status(props: { hash: string }) {
   const { hash } = props;
   const [typed, setTyped] = useTyped(hash, hash);
   const isHash = HASH.test(hash);
-  const [over, setOver] = useState<{ hash: string; told: Told }>();
+  const [over, setOver] = useState<{ hash: string; known: Known }>();
   const relative = `transaction/${hash}`;
   const isOver = over?.hash === hash;
-  const watched = useWatch<Told>(isHash && !isOver ? relative : undefined, EVERY_MS);
+  const watched = useWatch<Known>(isHash && !isOver ? relative : undefined, EVERY_MS);
   // What is in a block stays there: it is watched no more.
-  const data = isOver ? over.told : watched.data;
+  const data = isOver ? over.known : watched.data;
   const { problem } = watched;
   useEffect(() => {
-    if (data && (data.status === "INCLUDED" || data.status === "REFUSED")) setOver({ hash, told: data });
+    if (data && (data.status === "INCLUDED" || data.status === "REFUSED")) setOver({ hash, known: data });
   }, [data?.status]);
   const wrong = typed !== "" && !HASH.test(typed);
   const submit = (event: Event) => {
@@ -235,7 +235,7 @@ function Status(props: { hash: string }) {
       </form>
       {!isHash && <Empty>Submit a transaction, or give the hash of one. It is followed into its block.</Empty>}
       {problem && !data && <Notice problem={problem} />}
-      {isHash && data && <Steps told={data} />}
+      {isHash && data && <Steps known={data} />}
       {isHash && (
         <>
           <Lines
@@ -251,36 +251,36 @@ function Status(props: { hash: string }) {
   );
 }
 
-const STEPS: Record<Told["status"], [stage: number, said: string]> = {
+const STEPS: Record<Known["status"], [stage: number, said: string]> = {
   UNKNOWN: [0, "Not known yet. A transaction that was just sent may still appear."],
   PENDING: [1, "Accepted by the node; waiting for a block."],
   INCLUDED: [2, "Included in a block."],
   REFUSED: [1, "Rejected by the node."],
 };
 
-function Steps(props: { told: Told }) {
-  const { told } = props;
-  const [stage, said] = STEPS[told.status] ?? STEPS.UNKNOWN;
-  const isRefused = told.status === "REFUSED";
-  const isFailed = told.status === "INCLUDED" && told.code !== 0;
-  const names = ["Sent", isRefused ? "Rejected" : "Accepted", told.height === "0" ? "In a block" : `In block ${grouped(told.height)}`];
+function Steps(props: { known: Known }) {
+  const { known } = props;
+  const [stage, said] = STEPS[known.status] ?? STEPS.UNKNOWN;
+  const isRefused = known.status === "REFUSED";
+  const isFailed = known.status === "INCLUDED" && known.code !== 0;
+  const names = ["Sent", isRefused ? "Rejected" : "Accepted", known.height === "0" ? "In a block" : `In block ${grouped(known.height)}`];
   return (
-    <div data-outcome={told.status} data-block={told.height} role="status">
+    <div data-outcome={known.status} data-block={known.height} role="status">
       <ol class="steps-line">
         {names.map((name, row) => (
           <li
             key={row}
-            class={row < stage || (row === stage && told.status !== "UNKNOWN") ? (isRefused && row === stage ? "refused" : "reached") : ""}
+            class={row < stage || (row === stage && known.status !== "UNKNOWN") ? (isRefused && row === stage ? "refused" : "reached") : ""}
           >
             {name}
           </li>
         ))}
       </ol>
-      <p class={isRefused || isFailed ? "bad-news" : told.status === "INCLUDED" ? "good-news" : "dim"}>
-        {isFailed ? `Included in a block, but the command failed (code ${told.code}).` : said}
-        {isRefused && ` Code ${told.code}.`}
+      <p class={isRefused || isFailed ? "bad-news" : known.status === "INCLUDED" ? "good-news" : "dim"}>
+        {isFailed ? `Included in a block, but the command failed (code ${known.code}).` : said}
+        {isRefused && ` Code ${known.code}.`}
       </p>
-      {told.log && <Foreign text={told.log} />}
+      {known.log && <Foreign text={known.log} />}
     </div>
   );
 }
