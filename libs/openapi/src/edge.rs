@@ -7,10 +7,8 @@ use crate::{
     operation, parameters,
     refusals::Refusals,
     schema::{self, Schemas, Usage},
+    subject,
 };
-
-/// The tag of these pages.
-pub(crate) const TAG: &str = "edge";
 
 /// A page.
 struct Page {
@@ -97,7 +95,7 @@ impl Page {
             responses.put(&status.to_string(), response);
         }
         object! {
-            "tags" => vec![TAG],
+            "tags" => vec![subject::GATEWAY],
             "operationId" => self.operation,
             "summary" => self.summary,
             "description" => self.description,

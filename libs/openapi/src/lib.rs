@@ -16,6 +16,7 @@ mod operation;
 mod parameters;
 mod refusals;
 mod schema;
+mod subject;
 mod watch;
 
 use proto_msgs::Contract;
@@ -37,14 +38,15 @@ impl Document {
         let contract = Contract::get();
         let mut schemas = Schemas::new(Comments::read(contract.pool()));
         let mut paths = object! {};
-        for operation in contract.operations() {
+        let mut operations: Vec<_> = contract.operations().iter().collect();
+        operations.sort_by_key(|operation| subject::place(&operation.name));
+        for operation in operations {
             paths.put(&operation::path(operation), operation::path_item(operation, &mut schemas));
         }
         for (path, item) in edge::path_items(&mut schemas) {
             paths.put(path, item);
         }
         paths.put(watch::PATH, watch::path_item());
-        let tags = tags(&schemas);
         name_others(&mut schemas);
         Self(object! {
             "openapi" => "3.1.0",
@@ -60,7 +62,7 @@ impl Document {
             "servers" => vec![object! { "url" => "/", "description" => "This gateway" }],
             // Said in so many words, since validators complain of a document that does not say it.
             "security" => Vec::<Json>::new(),
-            "tags" => tags,
+            "tags" => subject::tags(),
             "paths" => paths,
             "components" => object! {
                 "schemas" => schemas.into_named(),
@@ -76,21 +78,6 @@ impl Serialize for Document {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.0.serialize(serializer)
     }
-}
-
-/// One tag for each workload, and one for the edge.
-fn tags(schemas: &Schemas) -> Vec<Json> {
-    let mut tags: Vec<Json> = Vec::new();
-    let mut last = "";
-    for operation in Contract::get().operations() {
-        if operation.workload != last {
-            let description = schemas.comments.of(operation.rpc.parent_service());
-            tags.push(object! { "name" => operation.workload.as_str(), "description" => description });
-            last = &operation.workload;
-        }
-    }
-    tags.push(object! { "name" => edge::TAG, "description" => "What the gateway says of itself." });
-    tags
 }
 
 /// Names the schemas that are not messages of operations: errors, and the chunks of a download.

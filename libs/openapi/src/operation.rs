@@ -8,6 +8,7 @@ use crate::{
     notes, parameters,
     refusals::Refusals,
     schema::{Schemas, Usage},
+    subject,
 };
 
 /// Headers of the response to a read that has a block height (J13).
@@ -51,7 +52,7 @@ pub(crate) fn path_item(operation: &OperationInfo, schemas: &mut Schemas) -> Jso
         let watchable = if operation.is_watchable() { WATCHABLE } else { "" };
         let (head, of_head) = if is_head { ("Head", ", the headers alone") } else { ("", "") };
         let named = object! {
-            "tags" => vec![operation.workload.as_str()],
+            "tags" => vec![subject::of(&operation.name)],
             "operationId" => format!("{head}{}", operation.name),
             "summary" => format!("{summary}{of_head}"),
             "description" => format!("{description}{watchable}").trim(),

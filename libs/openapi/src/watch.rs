@@ -3,10 +3,11 @@
 use proto_msgs::Contract;
 
 use crate::{
-    edge, headers,
+    headers,
     json::{Json, object},
     notes, parameters,
     refusals::Refusals,
+    subject,
 };
 
 pub(crate) const PATH: &str = "/watch";
@@ -72,7 +73,7 @@ pub(crate) fn path_item() -> Json {
     }
     object! {
         "get" => object! {
-            "tags" => vec![edge::TAG],
+            "tags" => vec![subject::GATEWAY],
             "operationId" => "Watch",
             "summary" => "Watch several reads on one stream",
             "description" => DESCRIPTION,

@@ -4,18 +4,21 @@ import os
 
 from report import called, save
 from tradewind_client import Client, models
-from tradewind_client.api.edge import docs, health, limits, open_api
-from tradewind_client.api.export import (
+from tradewind_client.api.accounts import (
+    get_withdrawal, list_accounts, list_delegations, list_epoch_reward_summaries, list_positions,
+)
+from tradewind_client.api.gateway import docs, health, limits, open_api
+from tradewind_client.api.history import (
     export_ledger_entries, export_network_history, head_export_ledger_entries, head_export_network_history,
     list_all_network_history_segments,
 )
-from tradewind_client.api.node_info import get_network_limits, get_protocol_upgrade_status, info, last_block_height
-from tradewind_client.api.query import (
-    get_oracle_spec, get_withdrawal, list_accounts, list_assets, list_candle_data, list_candle_intervals,
-    list_delegations, list_epoch_reward_summaries, list_markets, list_positions, list_protocol_upgrade_proposals,
-    list_trades,
+from tradewind_client.api.markets import (
+    get_oracle_spec, list_assets, list_candle_data, list_candle_intervals, list_markets, list_trades,
 )
-from tradewind_client.api.tx_relay import check_transaction, get_transaction, submit_transaction
+from tradewind_client.api.network import (
+    get_network_limits, get_protocol_upgrade_status, info, last_block_height, list_protocol_upgrade_proposals,
+)
+from tradewind_client.api.trading import check_transaction, get_transaction, submit_transaction
 
 env = os.environ
 client = Client(base_url=env["GATEWAY"], timeout=60)

@@ -48,6 +48,13 @@ impl NodeSetup {
         self
     }
 
+    /// Sets the id of the chain; the default is `test-net`.
+    #[must_use]
+    pub fn chain_id(mut self, chain_id: &str) -> Self {
+        chain_id.clone_into(&mut self.settings.network.chain_id);
+        self
+    }
+
     /// Sets the spam protection rules; the default is a difficulty of 2 and a quota that no test reaches.
     #[must_use]
     pub fn rules(mut self, rules: SpamRules) -> Self {

@@ -12,6 +12,9 @@ const BLOCKS: u64 = 1500;
 const FEW_BLOCKS: u64 = 550;
 const SEGMENT: &str = "100";
 
+/// Its chain id: on a demo network the console offers examples and a key.
+const CHAIN: &str = "demo-0001";
+
 /// Ids of the demo network.
 pub(crate) const MARKET: &str = "54b92e25c8a3bfc9ea331cc9462bfd97dcdfc8f0b8df36c142237dee19c2850b";
 pub(crate) const WITHDRAWAL: &str = "0119eefe5d5be3aa39ddac41e31fe9ffaefb6da65529eaa0e9c90d0bb365aff3";
@@ -56,7 +59,7 @@ impl ConsoleMesh {
 
     /// The same with these variables.
     pub(crate) async fn with_env(database: Database, env: &[(&str, &str)]) -> Self {
-        let node = DevNode::configure().every(Duration::from_millis(200)).start().await;
+        let node = DevNode::configure().chain_id(CHAIN).every(Duration::from_millis(200)).start().await;
         let mesh = Mesh::configure(&database)
             .env("MESH_NODE_URL", node.url())
             .env("MESH_HISTORY_INTERVAL_BLOCKS", SEGMENT)

@@ -4,7 +4,11 @@ use mesh_tests::fixture;
 use serde_json::{Value, json};
 
 use crate::{
-    console::{browser::Browser, page::Page},
+    console::{
+        access::{assert_accessible, axe},
+        browser::Browser,
+        page::Page,
+    },
     watch::{start, write_block},
 };
 
@@ -37,7 +41,7 @@ async fn a_visitor_watches_a_read_as_it_is_filled_in() {
     let (database, mut mesh, client) = start(&[]).await;
     let writer = database.connect().await;
     let page = browser.page(client.url(), 1280, 1000).await;
-    page.open("docs#/query/GetWithdrawal").await;
+    page.open("docs#/Accounts/GetWithdrawal").await;
     fill_parameter(&page, "id", "xy").await;
     page.click(BUTTON).await;
     // The viewer knows by itself that this is no id.
@@ -84,7 +88,7 @@ async fn a_visitor_watches_several_reads_and_is_not_offered_to_wait_for_the_end(
     let Some(browser) = Browser::start().await else { return };
     let (_database, _mesh, client) = start(&[]).await;
     let page = browser.page(client.url(), 390, 844).await;
-    page.open("docs#/edge/Watch").await;
+    page.open("docs#/Gateway/Watch").await;
     page.click(BUTTON).await;
     until_state(&page, "live").await;
     let shown = "[...document.querySelectorAll('.watch summary b')].map(name => name.textContent)";
@@ -93,11 +97,42 @@ async fn a_visitor_watches_several_reads_and_is_not_offered_to_wait_for_the_end(
     page.picture_around(".opblock.is-open .execute-wrapper", "docs-watch-narrow").await;
     assert!(page.is("document.documentElement.scrollWidth <= innerWidth").await, "it is too wide");
     // Another one takes its place.
-    page.open("docs#/node-info/Info").await;
+    page.open("docs#/Network/Info").await;
     page.click(BUTTON).await;
     until_state(&page, "live").await;
-    page.open("docs#/tx-relay/SubmitTransaction").await;
+    page.open("docs#/Trading/SubmitTransaction").await;
     page.until("document.querySelector('.opblock.is-open .execute')").await;
     assert!(page.is(&format!("!document.querySelector('{BUTTON}')")).await, "no read");
     page.assert_quiet();
+}
+
+#[tokio::test]
+async fn operations_are_grouped_by_subject_and_the_page_is_accessible() {
+    let Some(browser) = Browser::start().await else { return };
+    let (_database, _mesh, client) = start(&[]).await;
+    let axe = axe();
+    for (size, width) in [("desk", 1280), ("phone", 390)] {
+        let page = browser.page(client.url(), width, 900).await;
+        for theme in ["light", "dark"] {
+            let preference = json!({"features": [{"name": "prefers-color-scheme", "value": theme}]});
+            page.call("Emulation.setEmulatedMedia", preference).await;
+            page.open("docs#/Markets/ListMarkets").await;
+            page.until("document.querySelector('.opblock.is-open .execute')").await;
+            let groups: Vec<String> =
+                page.eval("[...document.querySelectorAll('.opblock-tag')].map(tag => tag.dataset.tag)").await;
+            assert_eq!(groups, ["Markets", "Accounts", "Trading", "Network", "History", "Gateway"]);
+            assert!(page.is("!document.querySelector('.opblock-head')").await);
+            assert!(
+                page.is("document.querySelector('.links a').href === new URL('./', location).href").await
+            );
+            page.click("[id$=-SubmitTransaction] .opblock-summary-control").await;
+            page.until("document.querySelectorAll('.opblock.is-open').length === 2").await;
+            page.picture(&format!("docs-{size}-{theme}")).await;
+            let Some(axe) = &axe else { continue };
+            // The viewer draws examples after the operation is open.
+            page.until("document.querySelectorAll('.opblock.is-open pre[tabindex]').length >= 2").await;
+            assert_accessible(&page, axe, &format!("docs, {size}, {theme}")).await;
+        }
+        page.assert_quiet();
+    }
 }

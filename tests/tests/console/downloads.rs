@@ -3,6 +3,7 @@
 
 use std::{num::NonZeroU32, path::Path};
 
+use base64::{Engine as _, engine::general_purpose::STANDARD};
 use crc32c::crc32c;
 use mesh_testbed::{Cut, Line, Proxy};
 use serde_json::{Value, json};
@@ -34,8 +35,11 @@ async fn saved_file(page: &Page<'_>, folder: &Path) -> Vec<u8> {
     std::fs::read(folder.join(begun["suggestedFilename"].as_str().unwrap())).unwrap()
 }
 
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 fn base64_crc(bytes: &[u8]) -> String {
-    use base64::{Engine as _, engine::general_purpose::STANDARD};
     STANDARD.encode(crc32c(bytes).to_be_bytes())
 }
 
@@ -103,6 +107,12 @@ async fn a_range_is_picked_by_dragging_and_by_keys_and_a_ledger_by_its_party() {
     open(&page, "#/export", SAVES_AT_THE_END).await;
     let range = |range: &str| format!("document.querySelector('[data-range]').dataset.range === '{range}'");
     page.until(&range("401-500")).await;
+    page.until("document.querySelector('[data-sealed=\"500\"]').textContent.includes('The next segment, up to block 600')")
+        .await;
+    page.until("document.querySelector('[data-digest]')").await;
+    let shown: String = page.eval("document.querySelector('[data-digest] code').textContent").await;
+    let digest = STANDARD.decode(page.data("[data-digest]", "digest").await).unwrap();
+    assert_eq!(shown, hex(&digest));
     page.drag(".map svg", 0.05, 0.5).await;
     page.until(&range("1-300")).await;
     let rows = console_mesh.mesh_client.request(

@@ -137,7 +137,7 @@ async fn the_frame_says_whether_what_is_shown_is_live_behind_or_lost() {
     let line = "document.querySelector('.top').scrollWidth <= innerWidth && document.querySelector('.brand').offsetTop < 20";
     assert!(page.is(line).await, "the head line has room on a phone");
     page.picture("live-behind-phone").await;
-    // The height is the node's and goes on.
+    // The height is the node's and rises.
     until_height(&page, height(&page).await + 5).await;
     store.restore();
     until_live(&page, "live").await;
@@ -178,7 +178,7 @@ async fn a_gateway_that_refuses_every_watch_is_asked_instead() {
     let Some(browser) = Browser::start().await else { return };
     let console_mesh = ConsoleMesh::with_env(fixture::database().await, &[("MESH_EDGE_WATCHES", "0")]).await;
     let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
-    page.open("").await;
+    page.open("#/status").await;
     page.until("document.querySelector('[data-chain]')").await;
     until_live(&page, "behind").await;
     until_height(&page, height(&page).await + 5).await;
@@ -196,17 +196,19 @@ async fn a_candle_comes_with_its_block_and_nothing_is_asked_for() {
     let client = console_mesh.database.connect().await;
     let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
     page.call("Page.addScriptToEvaluateOnNewDocument", json!({"source": RECORD})).await;
-    // Of the market that traded last.
-    page.open("#/markets?interval=block").await;
+    let newest = console_mesh.json("/api/v2/trades?pagination.first=1").await;
+    let market = newest["trades"]["edges"][0]["node"]["marketId"].as_str().unwrap();
+    page.open(&format!("#/markets/{market}?interval=block")).await;
     page.until("document.querySelector('.candles canvas')").await;
-    // The height, the candles, and the names of markets and assets.
-    page.until(&format!("{READS}.length === 4 && {OPEN_STREAMS} === 1")).await;
+    // The height, the candles, the trades, the last 24 hours, and the names of markets and assets.
+    page.until(&format!("{READS}.length === 6 && {OPEN_STREAMS} === 1")).await;
     let count: u64 = page.data(".candles", "count").await.parse().unwrap();
     let before = requests(&page).len();
     for (more, id) in [(1, "fe"), (2, "ff")] {
         write_trade(&client, id).await;
         page.until_data(".candles", "count", (count + more).to_string()).await;
-        page.until_data(".told [data-name=volume] [data-value]", "value", "4242").await;
+        page.until_data(".figures [data-name=volume] [data-value]", "value", "4242").await;
+        page.until_data("[data-trade]", "trade", id).await;
     }
     assert_eq!(requests(&page)[before..], [""; 0], "nothing is asked for");
 

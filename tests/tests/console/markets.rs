@@ -1,4 +1,4 @@
-//! *Markets*: candles are the API's, older ones are loaded on the way back, and the newest one is updated.
+//! *Markets*: the list is sorted by turnover and searched; candles are the API's, older ones are loaded on the way back, and the newest one is updated.
 
 use serde_json::{Value, json};
 
@@ -21,9 +21,9 @@ async fn candles_are_shown_loaded_backwards_and_updated() {
     };
     page.open(&format!("#/markets?market={MARKET}&interval=block")).await;
     let newest = nodes(&console_mesh.json(&candles("block", "&pagination.first=1")).await).remove(0);
-    page.until_data(".told", "told", &newest["start"]).await;
+    page.until_data(".figures", "candle", &newest["start"]).await;
     for member in ["open", "high", "low", "close", "volume"] {
-        let shown = page.data(&format!(".told [data-name={member}] [data-value]"), "value").await;
+        let shown = page.data(&format!(".figures [data-name={member}] [data-value]"), "value").await;
         assert_eq!(json!(shown), newest[member], "{member}");
     }
     page.picture("markets-candles").await;
@@ -43,7 +43,7 @@ async fn candles_are_shown_loaded_backwards_and_updated() {
     // Each interval has a link of its own.
     page.press("1 h").await;
     let hour = nodes(&console_mesh.json(&candles("1_hour", "&pagination.first=1")).await).remove(0);
-    page.until_data(".told", "told", &hour["start"]).await;
+    page.until_data(".figures", "candle", &hour["start"]).await;
     assert!(page.is("location.hash.includes('interval=1_hour')").await);
     // After one more trade the last candle changes, or a new one appears.
     let client = console_mesh.database.connect().await;
@@ -52,6 +52,63 @@ async fn candles_are_shown_loaded_backwards_and_updated() {
         FROM trades WHERE market_id = $1 ORDER BY synthetic_time DESC LIMIT 1";
     assert_eq!(client.execute(trade, &[&MARKET]).await.unwrap(), 1);
     let volume = hour["volume"].as_str().unwrap().parse::<u64>().unwrap() + 4242;
-    page.until_data(".told [data-name=volume] [data-value]", "value", volume.to_string()).await;
+    page.until_data(".figures [data-name=volume] [data-value]", "value", volume.to_string()).await;
+    page.assert_quiet();
+}
+
+/// The codes of the listed markets.
+const LISTED: &str =
+    "[...document.querySelectorAll('tr[data-market] .name bdi')].map(name => name.textContent)";
+
+#[tokio::test]
+async fn markets_come_first_sorted_by_turnover_and_enter_opens_the_first_match() {
+    let Some(browser) = Browser::start().await else { return };
+    let console_mesh = ConsoleMesh::demo().await;
+    let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
+    page.open("").await;
+    page.until("document.querySelectorAll('.trend').length >= 5").await;
+    let markets = console_mesh.json("/api/v2/markets").await["markets"]["edges"].clone();
+    let markets: Vec<Value> = markets.as_array().unwrap().iter().map(|edge| edge["node"].clone()).collect();
+    let state = |code: &String| {
+        let market = markets.iter().find(|market| market["code"] == json!(code)).unwrap();
+        market["state"].as_str().unwrap().to_owned()
+    };
+    let listed: Vec<String> = page.eval(LISTED).await;
+    assert_eq!(listed.len(), markets.len());
+    let ended =
+        ["STATE_SETTLED", "STATE_CLOSED", "STATE_REJECTED", "STATE_CANCELLED", "STATE_TRADING_TERMINATED"];
+    let are_ended: Vec<_> = listed.iter().map(|code| ended.contains(&state(code).as_str())).collect();
+    assert!(are_ended.is_sorted() && are_ended.contains(&true), "{listed:?}");
+    // Figures of the first market: its newest trade, and the volume of its candles.
+    let id = page.data("tr[data-market]", "market").await;
+    let path = format!("/api/v2/candle?candleId=trades_candle_15_minutes_{id}&pagination.first=97");
+    let day = nodes(&console_mesh.json(&path).await);
+    let volume: u64 =
+        day.iter().map(|candle| candle["volume"].as_str().unwrap().parse::<u64>().unwrap()).sum();
+    let cell = |name: &str| format!("tr[data-market='{id}'] [data-name={name}] [data-value]");
+    page.until_data(&cell("Last"), "value", &day[0]["close"]).await;
+    page.until_data(&cell("Volume"), "value", volume.to_string()).await;
+    // A market that never traded has no prices.
+    let rejected =
+        "[...document.querySelectorAll('tr[data-market]')].find(row => row.innerText.includes('Rejected'))";
+    page.until(&format!("{rejected}.querySelector('[data-name=Last]').textContent === '–'")).await;
+
+    page.fill("Find a market", "eur").await;
+    page.until("document.querySelectorAll('tr[data-market]').length >= 2").await;
+    let first: String = page.data("tr.active", "market").await;
+    page.eval::<Value>("void document.querySelector('main input').focus()").await;
+    page.key("Enter", false).await;
+    page.until(&format!("location.hash === '#/markets/{first}'")).await;
+    // The page of the market: its figures and its newest trades.
+    let trades = console_mesh.json(&format!("/api/v2/trades?marketId={first}&pagination.first=20")).await;
+    let trades = trades["trades"]["edges"].as_array().unwrap().clone();
+    page.until_data("[data-trade]", "trade", &trades[0]["node"]["id"]).await;
+    page.until_data(".head .last [data-value]", "value", &trades[0]["node"]["price"]).await;
+    let shown: usize = page.eval("document.querySelectorAll('[data-trade]').length").await;
+    assert_eq!(shown, trades.len());
+    page.open("#/nothing").await;
+    page.until_text(".empty", "Page not found. Show all markets").await;
+    page.click(".empty a").await;
+    page.until("document.title.startsWith('Markets')").await;
     page.assert_quiet();
 }

@@ -110,40 +110,40 @@ async fn figures_are_scaled_exactly_and_raw_on_request_and_copied_raw() {
     page.open(&format!("#/explore/positions?partyId={PARTY}")).await;
     until_shown(&page, "Volume", &["0", "0.008"]).await;
     until_shown(&page, "Settled volume", &["0", "-9223372036854775.807"]).await;
-    until_shown(&page, "Average entry price", &["0 X", "0.00997 USD"]).await;
+    until_shown(&page, "Average entry price", &["–", "0.00997 USD"]).await;
     until_shown(&page, "Realised", &["7 VOTE", "-0.000001 tUSD"]).await;
     until_shown(&page, "Unrealised", &["0 VOTE", "123456789012345678901.234567 tUSD"]).await;
 
     page.open("#/explore/markets").await;
-    until_shown(&page, "Mark price", &["–", "0 X", "1234567890123456789012.34567 USD"]).await;
+    until_shown(&page, "Mark price", &["–", "–", "1234567890123456789012.34567 USD"]).await;
     until_shown(&page, "Open interest", &["–", "0", "0.032"]).await;
 
     // A chart, its figures and its table.
     page.open(&format!("#/markets?market={MARKET}&interval=block")).await;
     page.until_text("h2 bdi", "BTC/USD").await;
-    let told = "document.querySelector('.told').innerText.replaceAll('\\u202f', '').split(/\\s+/).slice(3).join(' ')";
+    let figures = "document.querySelector('.figures').innerText.replaceAll('\\u202f', '').split(/\\s+/).slice(3).join(' ')";
     let scaled = "open 0.01010 USD high 0.01010 USD low 0.01010 USD close 0.01010 USD volume 0.010";
-    page.until(&format!("{told} === '{scaled}'")).await;
+    page.until(&format!("{figures} === '{scaled}'")).await;
     page.eval::<Value>("void (document.querySelector('.card details').open = true)").await;
     let table = "[...document.querySelectorAll('.card details tbody tr')].map(row => row.innerText.split('\\t').slice(1).join(', '))";
     let rows: Vec<String> = page.eval(table).await;
     assert_eq!(rows[0], "0.01010 USD, 0.01010 USD, 0.01010 USD, 0.01010 USD, 0.010");
     assert_eq!(rows[1], "0.01050 USD, 0.01050 USD, 0.00990 USD, 0.00990 USD, 0.022");
     page.picture("names-candles").await;
-    page.press("raw").await;
-    page.until(&format!("{told} === 'open 1010 high 1010 low 1010 close 1010 volume 10'")).await;
-    page.press("raw").await;
+    page.press("Raw").await;
+    page.until(&format!("{figures} === 'open 1010 high 1010 low 1010 close 1010 volume 10'")).await;
+    page.press("Raw").await;
     page.open("#/explore/markets").await;
     until_shown(&page, "Open interest", &["–", "0", "0.032"]).await;
 
     // Raw is remembered, and shows the API's figures without a unit.
-    page.press("raw").await;
+    page.press("Raw").await;
     until_shown(&page, "Mark price", &["–", "0", BIG]).await;
     page.open("#/explore/trades").await;
     until_shown(&page, "Size", &["12", "12", "10", "10", "12", "10"]).await;
     assert!(page.is("document.querySelector('button.raw').getAttribute('aria-pressed') === 'true'").await);
     assert!(page.is("!document.querySelector('.unit')").await);
-    page.press("raw").await;
+    page.press("Raw").await;
     until_shown(&page, "Size", &["12", "120", "0.010", "0.010", "0.012", "0.010"]).await;
 
     // A part of a figure or a name, a whole row, and what is neither.
@@ -159,7 +159,7 @@ async fn figures_are_scaled_exactly_and_raw_on_request_and_copied_raw() {
     assert!(cells[2].starts_with('7') && cells[3] == "12", "{row}");
     assert_eq!(cells[4..6], [buyer, seller], "{row}");
     let about = "range.selectNodeContents(document.querySelector('main p.dim'))";
-    assert_eq!(copied(&page, about).await, "as selected: Trades as they happened.");
+    assert_eq!(copied(&page, about).await, "as selected: All trades, the newest first.");
     page.assert_quiet();
 }
 
@@ -208,29 +208,19 @@ async fn names_that_are_not_unique_come_with_their_id() {
     until_shown(&page, "Market", &names).await;
     // What prices are quoted in is not shown where it could be read as digits.
     assert_eq!(shown(&page, "Mark price").await[2], "42.00");
-    // A name that two have is asked about; with its id it means one. What is typed stays when the market that is
-    // shown first is known late.
-    let late = "const [now, held] = [window.fetch, new Promise(done => { window.release = done; })];
-        window.fetch = async (...of) => {
-            if (String(of[0]).includes('trades?pagination.first=1')) await held;
-            return now(...of);
-        };";
-    page.call("Page.addScriptToEvaluateOnNewDocument", json!({"source": late})).await;
+    // A name that two markets have filters the list; with its id it is one of them.
     page.open("#/markets").await;
-    page.until("document.querySelectorAll('.chip').length === 6").await;
-    page.fill("Market", "btc/usd").await;
-    page.until("document.querySelectorAll('.chip').length === 2").await;
-    page.eval::<()>("window.release() ?? null").await;
-    page.until("document.querySelector('h2')").await;
-    page.until_text("small", "2 markets match").await;
-    page.fill("Market", "BTC/USD a4a4a4a4…a4a4a4").await;
-    page.press("Show").await;
-    page.until(&format!("location.hash.includes('market={}')", "a4".repeat(32))).await;
+    page.until("document.querySelectorAll('tr[data-market]').length === 6").await;
+    page.fill("Find a market", "btc/usd").await;
+    page.until("document.querySelectorAll('tr[data-market]').length === 2").await;
+    page.fill("Find a market", "BTC/USD a4a4a4a4…a4a4a4").await;
+    page.eval::<()>("document.querySelector('form').requestSubmit() ?? null").await;
+    page.until(&format!("location.hash === '#/markets/{}'", "a4".repeat(32))).await;
     // So in a link.
     page.open("#/markets?market=btc/usd").await;
-    page.until_text(".empty", "2 markets match").await;
+    page.until("document.querySelectorAll('tr[data-market]').length === 2").await;
     page.open("#/markets?market=%C3%9Cber/%22x%22").await;
-    page.until_text("h2", "ÜBER/\"X\"").await;
+    page.until_text("h2 bdi", "ÜBER/\"X\"").await;
     page.assert_quiet();
 }
 
@@ -244,8 +234,8 @@ async fn views_work_without_names_and_learn_those_of_new_ids() {
     let blocked = json!({"urls": ["*api/v2/markets*", "*api/v2/assets*"]});
     page.call("Network.setBlockedURLs", blocked).await;
     page.open(&format!("#/markets?market={MARKET}&interval=block")).await;
-    page.until_data(".told [data-name=close] [data-value]", "value", "1010").await;
-    assert_eq!(page.eval::<String>("document.querySelector('h2').innerText").await, "a1a1a1a1…a1a1a1");
+    page.until_data(".figures [data-name=close] [data-value]", "value", "1010").await;
+    assert_eq!(page.eval::<String>("document.querySelector('h2 .id').innerText").await, "a1a1a1a1…a1a1a1");
     page.open("#/explore/trades").await;
     let ids = ["a9a9a9a9…a9a9a9", "a2a2a2a2…a2a2a2"];
     let known = ["a1a1a1a1…a1a1a1"; 4];
@@ -301,15 +291,10 @@ async fn no_view_shows_the_id_of_what_has_a_name() {
     let markets = console_mesh.json("/api/v2/markets").await["markets"]["edges"].clone();
     let newest = markets.as_array().unwrap().iter().find(|edge| edge["node"]["id"] == json!(market)).unwrap();
     let code = newest["node"]["code"].as_str().unwrap();
-    // The market that traded last is chosen, with its name, in a view without one.
-    page.open("#/markets").await;
+    page.open(&format!("#/markets?market={market}")).await;
     page.until_text("h2 bdi", code).await;
-    page.until("document.querySelector('.candles')").await;
-    let chosen: String =
-        page.eval("document.querySelector('.chip[aria-current] [data-value]').dataset.value").await;
-    assert_eq!(chosen, market);
     let quote = newest["node"]["quoteName"].as_str().unwrap();
-    page.until_text(".told [data-name=close] .unit", quote).await;
+    page.until_text(".figures [data-name=close] .unit", quote).await;
     let views = [
         "#/markets".to_owned(),
         format!("#/markets?market={market}"),
@@ -327,7 +312,7 @@ async fn no_view_shows_the_id_of_what_has_a_name() {
     ];
     for view in views {
         page.open(&view).await;
-        page.until("document.querySelector('.name bdi, .told bdi, datalist option')").await;
+        page.until("document.querySelector('.name bdi, .figures bdi, datalist option')").await;
         page.until("document.querySelector('.candles, tbody tr, .empty, .facts, .transfer')").await;
         page.until("!document.querySelector('[aria-busy=true]')").await;
         // Names may come after the rows.
@@ -340,13 +325,13 @@ async fn no_view_shows_the_id_of_what_has_a_name() {
     // A market is found by its name, its code, and a part of its id.
     for text in [newest["node"]["name"].as_str().unwrap(), &code.to_lowercase(), &market[..16], &market] {
         page.open("#/markets").await;
-        page.until("document.querySelector('.chip')").await;
-        page.fill("Market", text).await;
-        page.press("Show").await;
-        page.until(&format!("location.hash.includes('market={market}')")).await;
-        page.until(&format!("document.querySelector('main input').value === {}", json!(code))).await;
+        page.until("document.querySelector('tr[data-market]')").await;
+        page.fill("Find a market", text).await;
+        page.until("document.querySelector('tr.active')").await;
+        page.eval::<()>("document.querySelector('form').requestSubmit() ?? null").await;
+        page.until_text("h2 bdi", code).await;
     }
-    page.fill("Market", "no such market").await;
-    page.until_text(".wrong", "no market is called so").await;
+    page.open("#/markets/no%20such%20market").await;
+    page.until_text(".wrong", "No market found").await;
     page.assert_quiet();
 }

@@ -1,4 +1,4 @@
-//! *Now*: the page shows the API's current answers.
+//! *Status*: the page shows the API's current answers.
 
 use std::time::{Duration, Instant};
 
@@ -11,11 +11,13 @@ use crate::console::{
 };
 
 #[tokio::test]
-async fn the_first_view_shows_height_lag_services_and_limits_of_the_demo_network() {
+async fn the_status_shows_height_lag_services_and_limits_of_the_demo_network() {
     let Some(browser) = Browser::start().await else { return };
     let console_mesh = ConsoleMesh::demo().await;
     let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
-    page.open("").await;
+    // The name of the view in older links.
+    page.open("#/now").await;
+    page.until("document.title.startsWith('Status')").await;
     page.until("document.querySelectorAll('[data-service][data-taking=true]').length === 4").await;
     page.until("[...document.querySelectorAll('[data-replicas]')].every(of => of.dataset.replicas === '1')")
         .await;

@@ -17,7 +17,7 @@ async fn stopped_services_are_reported_and_restarted_ones_shown() {
         console_mesh.mesh.service(service).kill().await;
     }
     let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
-    page.open("").await;
+    page.open("#/status").await;
     page.until("document.querySelectorAll('[data-service][data-taking=false]').length === 4").await;
     page.until("document.querySelectorAll('.missing p').length >= 4").await;
     page.picture("away-everything").await;
@@ -25,7 +25,7 @@ async fn stopped_services_are_reported_and_restarted_ones_shown() {
         page.open(view).await;
         page.until("document.querySelectorAll('.missing p').length >= 4").await;
     }
-    page.open("").await;
+    page.open("#/status").await;
     page.until("document.querySelectorAll('[data-service][data-taking=false]').length === 4").await;
     for service in SERVICES {
         // A ready service sends heartbeats; from the first one on it counts as available.

@@ -19,7 +19,7 @@ const SEGMENT: &str = "100";
 
 /// Operations that no service answers in a mesh without a node, or that need a body.
 fn is_of_transactions(operation: &Operation<'_>) -> bool {
-    operation.json["tags"][0] == "tx-relay"
+    operation.json["tags"][0] == "Trading"
 }
 
 #[tokio::test]

@@ -119,7 +119,7 @@ fn stopped_services_are_reported_as_documented() {
         for operation in document.operations().into_iter().filter(|operation| operation.method != "POST") {
             let target = values.targets(&document, &operation).swap_remove(0);
             let answer = Answer::to(mesh_client.request(operation.method.parse().unwrap(), &target)).await;
-            let is_page = operation.json["tags"][0] == "edge" && !operation.is_stream();
+            let is_page = operation.json["tags"][0] == "Gateway" && !operation.is_stream();
             assert_eq!(answer.status, if is_page { 200 } else { 503 }, "{target}: {answer:?}");
             let complaint = document.complaint(&operation, &answer);
             complaints.extend(complaint.map(|complaint| format!("{target}: {complaint}: {answer:?}")));

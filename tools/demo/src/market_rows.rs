@@ -166,14 +166,19 @@ impl Market {
     fn write_data(&self, world: &World, draft: &mut Draft) {
         let position = draft.next_position();
         let hash = draft.hash();
-        let (bid, ask) = (self.book.best_level(true, true), self.book.best_level(false, true));
-        let (static_bid, static_ask) =
-            (self.book.best_level(true, false), self.book.best_level(false, false));
+        // A market that ended before it traded has no prices: 0 means none.
+        let has_prices = !matches!(self.state, State::Rejected | State::Cancelled | State::Closed);
+        let level = |is_bid, pegged| {
+            if has_prices { self.book.best_level(is_bid, pegged) } else { (0, 0) }
+        };
+        let (bid, ask, static_bid, static_ask) =
+            (level(true, true), level(false, true), level(true, false), level(false, false));
+        let mark = if has_prices { self.mark } else { 0 };
         let middle = |bid: i64, ask: i64| if bid > 0 && ask > 0 { (bid + ask) / 2 } else { 0 };
         let open_interest: i64 = self.positions.values().map(|position| position.pending.open.max(0)).sum();
         let row = draft.rows.row("market_data").time(draft.time.plus_us(position)).text(&hash);
         let row = row.time(draft.time).number(position).text(world.market_id(self.number));
-        let mut row = row.number(self.mark);
+        let mut row = row.number(mark);
         for (price, volume) in [bid, ask, static_bid, static_ask] {
             row = row.number(price).number(volume);
         }

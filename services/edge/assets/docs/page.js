@@ -1,4 +1,4 @@
-// Shows the document of this very gateway. Nothing is asked of another host: no validator, no fonts, no proxy.
+// Shows the document of this very gateway. It calls no other host: no validator, no fonts, no proxy.
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const followScheme = () => document.documentElement.classList.toggle("dark-mode", dark.matches);
 dark.addEventListener("change", followScheme);
@@ -14,5 +14,6 @@ SwaggerUIBundle({
   tryItOutEnabled: true,
   validatorUrl: null,
   presets: [SwaggerUIBundle.presets.apis],
-  plugins: [WatchPlugin],
+  layout: "PlainLayout",
+  plugins: [LayoutPlugin, WatchPlugin],
 });

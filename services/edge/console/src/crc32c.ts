@@ -39,6 +39,11 @@ export function spelled(crc: number): string {
   return btoa(String.fromCharCode(crc >>> 24, (crc >>> 16) & 0xff, (crc >>> 8) & 0xff, crc & 0xff));
 }
 
+/** A checksum in base64 as 8 hex digits, as most tools print it. */
+export function hexOf(checksum: string): string {
+  return Array.from(atob(checksum), (letter) => letter.charCodeAt(0).toString(16).padStart(2, "0")).join("");
+}
+
 /** The checksum in a `Repr-Digest`, if it has one. */
 export function digestOf(header: string | null): string | undefined {
   return header?.match(/crc32c=:([A-Za-z0-9+/=]+):/)?.[1];

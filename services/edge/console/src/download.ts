@@ -1,5 +1,5 @@
-// A download that can be paused and goes on where it was, also after the gateway was away. What comes goes into a file
-// where the browser lets us write one, else it is held in memory up to a bound.
+// A download that can be paused, and that resumes at the same byte, also after the gateway was unavailable. It is written to
+// a file where the browser allows that, otherwise kept in memory up to a limit.
 import { Problem, STRICT, problemOf, refusal } from "./api";
 import { crc32c, digestOf, spelled } from "./crc32c";
 
@@ -15,8 +15,8 @@ const TRIES = 30;
 /** Nothing for so long is a broken transfer. */
 const SILENT_MS = 60_000;
 
-/** The screen is told so often. */
-const TOLD_EVERY_MS = 100;
+/** Interval of progress reports. */
+const REPORT_EVERY_MS = 100;
 
 export type Phase = "running" | "paused" | "waiting" | "done" | "failed";
 
@@ -68,7 +68,7 @@ export function memorySink(): Sink {
     write: async (bytes) => {
       held += bytes.length;
       if (held > HELD_AT_MOST) {
-        throw new Problem(-1, 0, "the file is too large to be held in memory; take curl, or a browser that writes files", "", "");
+        throw new Problem(-1, 0, "the file is too large for memory; use curl, or a browser that writes files (Chromium)", "", "");
       }
       parts.push(bytes);
     },
@@ -97,7 +97,7 @@ export class Download {
   private running?: AbortController;
   /** One run at a time: what is resumed waits until what was paused has written its last piece. */
   private runs: Promise<void> = Promise.resolve();
-  private toldAt = 0;
+  private reportedAt = 0;
   private pace: { at: number; received: number }[] = [];
 
   constructor(
@@ -134,7 +134,7 @@ export class Download {
 
   private say(change: Partial<Progress>): void {
     this.progress = { ...this.progress, ...change };
-    this.toldAt = performance.now();
+    this.reportedAt = performance.now();
     this.tell(this.progress);
   }
 
@@ -208,7 +208,7 @@ export class Download {
     const { headers } = response;
     const range = headers.get("content-range")?.match(/^bytes (\d+)-\d+\/(\d+)$/);
     if (response.status === 206 && Number(range?.[1]) !== this.progress.received) {
-      throw new Problem(-1, 0, "the gateway answered with another part of the file", "", "");
+      throw new Problem(-1, 0, "the gateway sent a different part of the file", "", "");
     }
     this.etag = headers.get("etag") ?? "";
     if (response.status === 206) {
@@ -231,7 +231,7 @@ export class Download {
   private received(count: number): void {
     this.progress.received += count;
     const now = performance.now();
-    if (now - this.toldAt < TOLD_EVERY_MS) return;
+    if (now - this.reportedAt < REPORT_EVERY_MS) return;
     this.pace.push({ at: now, received: this.progress.received });
     if (this.pace.length > 20) this.pace.shift();
     const oldest = this.pace[0]!;
@@ -243,9 +243,9 @@ export class Download {
   /** All of it must have come, as it was meant. */
   private check(): void {
     const { total, received, expected } = this.progress;
-    if (total !== undefined && received !== total) throw new Problem(0, 0, "the transfer broke off", "", "");
+    if (total !== undefined && received !== total) throw new Problem(0, 0, "the transfer was interrupted", "", "");
     if (expected !== undefined && spelled(this.crc) !== expected) {
-      throw new Problem(-1, 0, "the file is damaged: its checksum is another one", spelled(this.crc), "");
+      throw new Problem(-1, 0, "the file is damaged: its checksum differs", spelled(this.crc), "");
     }
   }
 }

@@ -98,6 +98,23 @@ export function rough(value: number): string {
   return grouped(Math.round(value).toString());
 }
 
+/** A change as `+1.23 %`, or nothing when there is nothing to compare with. For the eye only: it is rounded. */
+export function change(from: string | undefined, to: string | undefined): string {
+  if (!from || !to || BigInt(from) === 0n) return "–";
+  const percent = (Number(BigInt(to) - BigInt(from)) / Number(BigInt(from))) * 100;
+  return `${percent < 0 ? "−" : "+"}${Math.abs(percent).toFixed(2)} %`;
+}
+
+/** A large number rounded to three digits: `12.4M`. */
+export function compact(value: number): string {
+  return new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 }).format(value);
+}
+
+/** The time of day of nanoseconds since the Unix epoch, UTC. */
+export function clock(ns: string): string {
+  return time(ns).slice(11, 19);
+}
+
 /** The two ends of a long id. */
 export function short(id: string): string {
   return /^(0x)?[0-9a-fA-F]{20,}$/.test(id) ? `${id.slice(0, 8)}…${id.slice(-6)}` : id;

@@ -1,4 +1,4 @@
-// The mesh as it is now: asked once a second while somebody looks, kept for two minutes for the charts.
+// The state of the mesh: read once a second while a page is visible, kept for two minutes for the charts.
 import { useEffect, useState } from "preact/hooks";
 import { milliseconds } from "./format";
 
@@ -65,6 +65,20 @@ export function lag(now: Now | undefined): number | null {
   if (!now?.store?.isThere || now.nodeHeight === undefined) return null;
   const behind = BigInt(now.nodeHeight) - BigInt(now.store.height);
   return behind < 0n ? 0 : Number(behind);
+}
+
+/** The time of the newest block, or else of this machine, in nanoseconds since the Unix epoch. */
+export function chainTime(now: Now | undefined): bigint {
+  const stored = now?.store?.timestamp ?? "0";
+  return stored === "0" ? BigInt(Date.now()) * 1_000_000n : BigInt(stored);
+}
+
+/** Seconds that a block takes, as far as this page has seen; nothing before it has seen two. */
+export function secondsPerBlock(): number | undefined {
+  const rows = live.times.map((time, row) => [time, live.storeHeights[row]] as const).filter(([, height]) => height != null);
+  const [first, last] = [rows[0], rows.at(-1)];
+  const blocks = Number(last?.[1] ?? 0) - Number(first?.[1] ?? 0);
+  return blocks > 0 ? (last![0] - first![0]) / blocks : undefined;
 }
 
 /** The higher one of two heights, of which one may not be known. */

@@ -7,21 +7,24 @@ import type { Schemas } from "./api";
 import { counted, grouped } from "./format";
 import { higher, lag, missing, useLive } from "./live";
 import { copyRaw, showRaw, useRaw } from "./raw";
-import { link, useRoute } from "./route";
+import { useMine } from "./mine";
+import { Empty } from "./parts";
+import { link, partyLink, useRoute } from "./route";
 import { choose, useTheme, type Theme } from "./theme";
 import { HEAD, HEAD_MS, useCondition, useWatch } from "./watch";
 import { Explore } from "./views/explore";
 import { Export } from "./views/export";
 import { Markets } from "./views/markets";
-import { Now } from "./views/now";
+import { PartyPage } from "./views/party";
+import { Status } from "./views/status";
 import { Submit } from "./views/submit";
 
 const VIEWS = [
-  ["now", "Now", Now],
   ["markets", "Markets", Markets],
   ["explore", "Explore", Explore],
   ["export", "Export", Export],
   ["submit", "Submit", Submit],
+  ["status", "Status", Status],
 ] as const;
 
 const THEMES: Record<Theme, [next: Theme, name: string, sign: string]> = {
@@ -30,43 +33,65 @@ const THEMES: Record<Theme, [next: Theme, name: string, sign: string]> = {
   dark: ["system", "dark", "☾"],
 };
 
-/** What a service is for, in the words of somebody who misses it. */
+/** Views without a link of their own in the navigation. */
+const OTHERS = [
+  ["party", "Party", PartyPage],
+  ["now", "Status", Status],
+] as const;
+
+const ABSENT = ["", "Page not found", NotFound] as const;
+
+function NotFound() {
+  return (
+    <Empty>
+      Page not found. <a href={link("markets")}>Show all markets</a>
+    </Empty>
+  );
+}
+
+/** What is unavailable without a service. */
 const WITHOUT: Record<string, string> = {
-  query: "markets, accounts and the other lists",
-  "node-info": "height, node and upgrade status",
-  export: "downloads",
-  "tx-relay": "submitting",
+  query: "Markets, accounts and the other lists are",
+  "node-info": "The network's height, limits and upgrade status are",
+  export: "Downloads are",
+  "tx-relay": "Submitting is",
 };
 
 function Frame() {
   const route = useRoute();
   const live = useLive();
   const isRaw = useRaw();
-  const [view, title, View] = VIEWS.find(([name]) => name === route.path[0]) ?? VIEWS[0];
+  const [, current, View] = [...VIEWS, ...OTHERS].find(([name]) => name === route.path[0]) ?? ABSENT;
+  const mine = useMine();
   const main = useRef<HTMLElement>(null);
   const isFirst = useRef(true);
   useEffect(() => {
-    document.title = `${title} · Tradewind`;
-    // Whoever reads with a screen reader hears where they are now; the first view needs no announcement.
+    document.title = `${current} · Tradewind`;
+    // A screen reader announces the new view; the first one is announced by the browser.
     if (!isFirst.current) main.current?.focus({ preventScroll: true });
     isFirst.current = false;
-  }, [view]);
+  }, [current, route.path[0] === "explore" ? "" : route.path[1]]);
   return (
     <>
       <a class="skip" href="#main" onClick={(event) => (event.preventDefault(), main.current?.focus())}>
         Skip to the content
       </a>
       <header class="top">
-        <a class="brand" href={link("now")}>
+        <a class="brand" href={link("markets")}>
           <span class="mark" aria-hidden="true" />
           Tradewind
         </a>
         <nav aria-label="Views">
           {VIEWS.map(([name, title]) => (
-            <a key={name} href={link(name)} aria-current={name === view ? "page" : undefined}>
+            <a key={name} href={link(name)} aria-current={title === current ? "page" : undefined}>
               {title}
             </a>
           ))}
+          {mine && (
+            <a href={partyLink(mine)} aria-current={route.path[1] === mine ? "page" : undefined}>
+              My party
+            </a>
+          )}
         </nav>
         <Pulse />
         <Raw />
@@ -74,16 +99,17 @@ function Frame() {
       </header>
       <Missing />
       <main id="main" ref={main} tabIndex={-1}>
-        <h1 class="unseen">{title}</h1>
+        <h1 class="unseen">{current}</h1>
         <View route={route} live={live} />
       </main>
       <footer class="bottom">
+        <a href="guide/">Guide</a>
         <a href="docs">API</a>
         <a href="openapi.json?pretty">openapi.json</a>
         <a href="limits?pretty">Limits</a>
         <a href="console/licences.txt">Licences</a>
         <span class="dim">
-          Times are UTC, {isRaw ? "figures raw: in the smallest unit." : "figures scaled where it is known how."}
+          Times are UTC. {isRaw && "Raw values: figures are in the smallest unit."}
         </span>
       </footer>
     </>
@@ -102,7 +128,7 @@ function Pulse() {
   const height = higher(head.data?.height, now?.nodeHeight ?? now?.store?.height);
   const stored =
     late === null
-      ? "how far the store is behind is not known"
+      ? "the lag of the store is unknown"
       : late === 0
         ? "the store is at the newest block"
         : `the store is ${counted(late, "block")} behind`;
@@ -134,8 +160,8 @@ function Pulse() {
 function Raw() {
   const isRaw = useRaw();
   return (
-    <button type="button" class="raw" aria-pressed={isRaw} onClick={() => showRaw(!isRaw)} title="Figures as the API has them">
-      raw
+    <button type="button" class="raw" aria-pressed={isRaw} onClick={() => showRaw(!isRaw)} title="Raw values: figures as the API has them">
+      Raw
     </button>
   );
 }
@@ -156,16 +182,16 @@ function Themes() {
   );
 }
 
-/** What cannot be shown right now, and why. */
+/** What is unavailable at present, and why. */
 function Missing() {
   const { now, isReached } = useLive();
   const absent = missing(now);
   let said: string[] = [];
-  if (!isReached) said = ["The gateway does not answer. Trying again."];
-  else if (now && !now.isBusThere) said = ["The gateway has lost the message bus: only what it knows by itself is here."];
+  if (!isReached) said = ["The gateway does not answer. Retrying."];
+  else if (now && !now.isBusThere) said = ["The gateway has lost the message bus. Only cached answers are available."];
   else {
-    said = absent.map((name) => `${name} is missing: no ${WITHOUT[name] ?? "answers of it"}.`);
-    if (now?.store && !now.store.isThere) said.push("The database is away: lists show what was last known.");
+    said = absent.map((name) => `${WITHOUT[name] ?? "Some answers are"} unavailable: the service ${name} does not run.`);
+    if (now?.store && !now.store.isThere) said.push("The database is unavailable. Lists show the last answers.");
   }
   return (
     <div class="missing" role="status">

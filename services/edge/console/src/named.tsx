@@ -2,7 +2,8 @@
 import { canScale, short } from "./format";
 import { assets, labelOf, markets, type AnyRegister, type Asset, type Market, type Named } from "./names";
 import { Field, Figure, Id, type Scale } from "./parts";
-import { link } from "./route";
+import { useRaw } from "./raw";
+import { link, marketLink, partyLink } from "./route";
 
 /** Characters of what prices are quoted in. */
 const QUOTE = 12;
@@ -24,9 +25,9 @@ function Name(props: { id: string; of?: Named<Market | Asset>; href?: string }) 
   return href ? <a href={href}>{text}</a> : text;
 }
 
-/** A market by its code; leads to its candles unless another link is given. */
+/** A market by its code; leads to its page unless another link is given. */
 export function MarketName(props: { id: string; href?: string | null }) {
-  const { id, href = link("markets", { market: id }) } = props;
+  const { id, href = marketLink(id) } = props;
   return <Name id={id} of={markets.use(id)} href={href ?? undefined} />;
 }
 
@@ -34,6 +35,11 @@ export function MarketName(props: { id: string; href?: string | null }) {
 export function AssetName(props: { id: string; href?: string | null }) {
   const { id, href = link("explore/markets", { settlementAsset: id }) } = props;
   return <Name id={id} of={assets.use(id)} href={href ?? undefined} />;
+}
+
+/** A party by its id; leads to its page. */
+export function Party(props: { id: string }) {
+  return <Id id={props.id} href={partyLink(props.id)} />;
 }
 
 /** What a number counts, behind it: a name that could be read as more digits of it is none. */
@@ -67,8 +73,16 @@ export function Amount(props: { value: string; asset: string; isBeside?: boolean
   return <Figure value={props.value} scale={amountScale(assets.use(props.asset), props.isBeside)} />;
 }
 
-/** A price of a market. */
-export function Price(props: { value: string; market: Market | undefined }) {
+/** A price of a market. `isNoneAtZero`: 0 means that there is none. */
+export function Price(props: { value: string; market: Market | undefined; isNoneAtZero?: boolean }) {
+  const isRaw = useRaw();
+  if (props.isNoneAtZero && props.value === "0" && !isRaw) {
+    return (
+      <span class="dim" data-value="0" data-exact>
+        –
+      </span>
+    );
+  }
   return <Figure value={props.value} scale={priceScale(props.market)} />;
 }
 
@@ -86,7 +100,7 @@ export function NameField(props: {
 }) {
   const { known } = props.of.useAll();
   const found = known.get(props.value);
-  const { told, isPart } = props.of.find(props.value);
+  const { problem, first } = props.of.find(props.value);
   const offered = props.of.matching(found ? "" : props.value).slice(0, OFFERED);
   const typed = (text: string) => props.onInput([...known.values()].find((one) => one.text === text)?.id ?? text);
   return (
@@ -94,8 +108,8 @@ export function NameField(props: {
       label={props.label}
       value={found?.text ?? props.value}
       wide
-      hint={told ?? (known.size > 0 ? "a name or an id" : "an id")}
-      wrong={isPart ? undefined : told}
+      hint={problem ?? (known.size > 0 ? "a name or an id" : "an id")}
+      wrong={first ? undefined : problem}
       onInput={typed}
       list={offered.map((one) => (
         <option key={one.id} value={one.text}>

@@ -43,12 +43,12 @@ export interface Named<Row> {
   words: string[];
 }
 
-/** What a search means: an id, or why it means none. */
+/** What a search means: an id, or why it has none. */
 export interface Found {
   id?: string;
-  told?: string;
-  /** Whether it may mean one when more of it is there. */
-  isPart?: boolean;
+  problem?: string;
+  /** The first of several that match. */
+  first?: string;
 }
 
 const HEX = /^[0-9a-fA-F]{64}$/;
@@ -91,6 +91,8 @@ export class Register<Row extends { id: string }> {
     private readonly stateOf: (row: Row) => string,
     /** What an id looks like. */
     private readonly form: RegExp,
+    /** States in the order in which they are listed. */
+    private readonly states: readonly string[],
   ) {
     document.addEventListener("visibilitychange", () => this.schedule());
   }
@@ -123,10 +125,15 @@ export class Register<Row extends { id: string }> {
     return found;
   }
 
-  /** Those in which this text occurs: all of them for none. */
+  /** Those in which this text occurs, all of them for none: by state, then by name. */
   matching(text: string): Named<Row>[] {
     const part = text.trim().toLowerCase();
-    return [...this.known.values()].filter((one) => one.words.some((word) => word.includes(part)));
+    const found = [...this.known.values()].filter((one) => one.words.some((word) => word.includes(part)));
+    const rank = ({ state }: Named<Row>) => {
+      const place = this.states.indexOf(state);
+      return place < 0 ? this.states.length : place;
+    };
+    return found.sort((one, other) => rank(one) - rank(other) || (one.text < other.text ? -1 : 1));
   }
 
   /** The id that a text means: an id itself, a name, or the only one in which it occurs. */
@@ -139,10 +146,13 @@ export class Register<Row extends { id: string }> {
     const all = this.matching(part);
     const same = all.filter((one) => one.words.includes(part.toLowerCase()));
     const meant = same.length > 0 ? same : all;
-    if (meant.length > 1) return { told: `${meant.length} ${this.one}s match`, isPart: true };
+    if (meant.length > 1) {
+      return { problem: `${meant.length} ${this.one}s match; Enter takes ${meant[0]!.text}`, first: meant[0]!.id };
+    }
     if (meant[0]) return { id: meant[0].id };
     if (this.form.test(part)) return { id: part };
-    return { told: this.isRead ? `no ${this.one} is called so` : "expected: 64 hex digits" };
+    const One = this.one.charAt(0).toUpperCase() + this.one.slice(1);
+    return { problem: this.isRead ? `No ${this.one} found` : `${One} id: 64 hex digits expected` };
   }
 
   private want(id: string): void {
@@ -160,7 +170,7 @@ export class Register<Row extends { id: string }> {
     }
     if (this.listeners.size === 0) return;
     if (isFew) {
-      this.leave ??= watch<never>(this.page(""), EVERY_MS, (answer, problem) => this.told(answer, problem));
+      this.leave ??= watch<never>(this.page(""), EVERY_MS, (answer, problem) => this.watched(answer, problem));
       return;
     }
     if (this.isReading || document.visibilityState !== "visible") return;
@@ -190,7 +200,7 @@ export class Register<Row extends { id: string }> {
   }
 
   /** What the watch of a small register brings. */
-  private told(answer: never | undefined, problem: Problem | undefined): void {
+  private watched(answer: never | undefined, problem: Problem | undefined): void {
     if (answer !== undefined && !problem) {
       const { edges, pageInfo } = this.pageOf(answer);
       this.isCut = pageInfo.hasNextPage;
@@ -270,6 +280,7 @@ export const markets = new Register<Market>(
   (market) => [market.code, market.name],
   (market) => word(market.state, "STATE_"),
   HEX,
+  ["Active", "Suspended", "Pending", "Proposed", "Trading terminated", "Closed", "Settled", "Cancelled", "Rejected"],
 );
 
 export const assets = new Register<Asset>(
@@ -279,4 +290,5 @@ export const assets = new Register<Asset>(
   (asset) => [asset.symbol, asset.name],
   (asset) => word(asset.status, "STATUS_"),
   /^[A-Za-z0-9_-]{1,64}$/,
+  ["Enabled", "Pending listing", "Proposed", "Rejected"],
 );

@@ -1,8 +1,8 @@
 // What the views are put together from.
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { Problem } from "./api";
-import { grouped, scaled, seconds, short, time } from "./format";
+import { address, type Problem } from "./api";
+import { clock, grouped, quoted, scaled, seconds, short, time } from "./format";
 import { useRaw } from "./raw";
 
 /** A part of a view under a heading of its own; `heading` is shown instead of the title where it is more than a text. */
@@ -32,7 +32,7 @@ export function Notice(props: { problem: Problem }) {
       <strong>{problem.message}</strong>
       {problem.inner && <span class="hostile">{problem.inner}</span>}
       <span class="dim">
-        {problem.isPassing ? "Trying again." : problem.status > 0 && `HTTP ${problem.status}, reason ${problem.number}.`}
+        {problem.isPassing ? "Retrying." : problem.status > 0 && `HTTP ${problem.status}, reason ${problem.number}.`}
         {problem.requestId && ` Request ${problem.requestId}.`}
       </span>
     </div>
@@ -123,12 +123,20 @@ export function Figure(props: { value: string; scale?: Scale }) {
   );
 }
 
-/** A time in UTC; the source has nanoseconds, which the title tells. */
-export function Time(props: { ns: string }) {
+/** A time in UTC, of today the time of day alone where `isShort`; the title has the nanoseconds. */
+export function Time(props: { ns: string; isShort?: boolean }) {
   if (props.ns === "0") return <span class="dim">not set</span>;
+  const shown = seconds(props.ns);
   return (
     <time class="number" title={`${time(props.ns)} UTC, ${props.ns} ns`} data-value={props.ns}>
-      {seconds(props.ns)}
+      {props.isShort ? (
+        clock(props.ns)
+      ) : (
+        <>
+          <span class="year">{shown.slice(0, 5)}</span>
+          {shown.slice(5)}
+        </>
+      )}
     </time>
   );
 }
@@ -167,11 +175,18 @@ export interface Line {
   text: string;
 }
 
-/** The same, asked from elsewhere. */
+/** A call over gRPC as a command line. */
+export function grpcLine(message: object, method: string): Line {
+  const { host, protocol } = new URL(document.baseURI);
+  const plain = protocol === "https:" ? "" : "-plaintext ";
+  return { name: "gRPC", text: `grpcurl ${plain}-d ${quoted(JSON.stringify(message))} ${host} ${method}` };
+}
+
+/** The same requests as command lines. */
 export function Lines(props: { of: Line[] }) {
   return (
     <details class="lines" open>
-      <summary>The same from a terminal</summary>
+      <summary>Command lines</summary>
       {props.of.map((line) => (
         <div class="line" key={line.name}>
           <span class="line-name">{line.name}</span>
@@ -181,7 +196,21 @@ export function Lines(props: { of: Line[] }) {
           <Copy text={line.text} label={`the ${line.name} line`} />
         </div>
       ))}
+      {props.of.some(({ name }) => name === "mesh") && (
+        <p class="dim">
+          <code>mesh</code> is the command-line program of this project; the <a href="guide/">guide</a> says how to get it.
+        </p>
+      )}
     </details>
+  );
+}
+
+/** A link to this view, and a button that copies it. */
+export function ViewLink(props: { to: string }) {
+  return (
+    <p class="dim">
+      <a href={props.to}>Link to this view</a> <Copy text={address(props.to)} label="the link to this view" />
+    </p>
   );
 }
 
@@ -220,7 +249,7 @@ export function Field(props: {
   list?: ComponentChildren;
 }) {
   const id = useRef(`field-${Math.random().toString(36).slice(2)}`).current;
-  const told = props.wrong || props.hint;
+  const note = props.wrong || props.hint;
   return (
     <div class={props.wide ? "field wide" : "field"}>
       <label for={id}>{props.label}</label>
@@ -233,13 +262,13 @@ export function Field(props: {
         spellcheck={false}
         autocomplete="off"
         aria-invalid={props.wrong ? true : undefined}
-        aria-describedby={told ? `${id}-told` : undefined}
+        aria-describedby={note ? `${id}-note` : undefined}
         onInput={(event) => props.onInput(event.currentTarget.value)}
       />
       {props.list && <datalist id={`${id}-list`}>{props.list}</datalist>}
-      {told && (
-        <small id={`${id}-told`} class={props.wrong ? "wrong" : "dim"}>
-          {told}
+      {note && (
+        <small id={`${id}-note`} class={props.wrong ? "wrong" : "dim"}>
+          {note}
         </small>
       )}
     </div>

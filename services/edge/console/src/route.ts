@@ -19,9 +19,17 @@ export function link(path: string, values: Values = {}): string {
   return `#/${path}${text ? `?${text}` : ""}`;
 }
 
+/** The page of a market, and of a party. */
+export const marketLink = (id: string, interval = "") => link(`markets/${encodeURIComponent(id)}`, { interval });
+export const partyLink = (id: string) => link(`party/${encodeURIComponent(id)}`);
+
 /** Goes to a view; `replace` leaves no step back to this one. */
 export function go(path: string, values: Values = {}, replace = false): void {
-  const target = link(path, values);
+  open(link(path, values), replace);
+}
+
+/** The same for a link. */
+export function open(target: string, replace = false): void {
   if (target === location.hash) return;
   if (replace) history.replaceState(null, "", target);
   else history.pushState(null, "", target);
@@ -30,7 +38,7 @@ export function go(path: string, values: Values = {}, replace = false): void {
 
 function read(): Route {
   const [path = "", query = ""] = location.hash.replace(/^#\/?/, "").split(/\?(.*)/s);
-  return { path: (path || "now").split("/").map(plain), query: new URLSearchParams(query) };
+  return { path: (path || "markets").split("/").map(plain), query: new URLSearchParams(query) };
 }
 
 function plain(text: string): string {

@@ -1,4 +1,4 @@
-// What somebody reads stands still: while text of it is selected, or a row of it is open, newer rows wait.
+// Delays newer rows while text of the list is selected or a row is open.
 import type { RefObject } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 

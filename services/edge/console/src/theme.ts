@@ -1,4 +1,4 @@
-// Dark, light, or as the system has it. Charts are drawn anew when it changes.
+// Dark, light, or as the system has it. Charts are redrawn when it changes.
 import { useEffect, useState } from "preact/hooks";
 
 export type Theme = "system" | "light" | "dark";

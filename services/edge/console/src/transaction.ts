@@ -1,5 +1,5 @@
-// What somebody pasted, taken for a transaction as far as it is one. The node is the judge; this only says what would be
-// refused for its form, before anything is sent.
+// Recognises a pasted text as a transaction. The node decides; this only names what is invalid in its form before it is
+// sent.
 import type { Schemas } from "./api";
 
 type Tx = Partial<Schemas["Transaction"]>;
@@ -33,7 +33,7 @@ function nothing(why: string): Recognised {
 }
 
 function encoded(tx: string, length: number): Recognised {
-  const wrong = length > BYTES_AT_MOST ? ["It is longer than 1 MiB, which no node takes."] : [];
+  const wrong = length > BYTES_AT_MOST ? ["It is longer than 1 MiB, the limit of nodes."] : [];
   return { kind: "encoded", wrong, tx, length };
 }
 
@@ -42,14 +42,14 @@ function ofJson(pasted: string): Recognised {
   try {
     body = JSON.parse(pasted) as { tx?: unknown };
   } catch {
-    return nothing("This begins as JSON and is none: something is missing, or there is too much.");
+    return nothing("This is not valid JSON.");
   }
   if (typeof body.tx === "string") {
     const bytes = decoded(body.tx);
-    return bytes ? encoded(body.tx, bytes.length) : nothing("tx is a text and no base64.");
+    return bytes ? encoded(body.tx, bytes.length) : nothing("tx is a text that is not base64.");
   }
   const tx = (body.tx ?? body) as Tx & Record<string, unknown>;
-  if (typeof tx !== "object" || tx === null || Array.isArray(tx)) return nothing("tx is no object.");
+  if (typeof tx !== "object" || tx === null || Array.isArray(tx)) return nothing("tx is not an object.");
   const spelled = {
     inputData: tx.inputData ?? tx["input_data"],
     pubKey: tx.pubKey ?? tx["pub_key"],
@@ -70,7 +70,7 @@ function shown(bytes: Uint8Array): string {
   const more = bytes.length > SHOWN ? "…" : "";
   try {
     const text = new TextDecoder("utf-8", { fatal: true }).decode(part);
-    // Bytes that happen to be text without letters help nobody.
+    // Bytes with control characters are shown as hex.
     if (!/[\u0000-\u0008\u000e-\u001f]/.test(text)) return text + more;
   } catch {
     // It is none.

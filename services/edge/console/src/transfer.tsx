@@ -1,6 +1,7 @@
-// A download on the screen: begin, how far it is, pause, go on, and whether it is what the gateway meant.
+// A download on the screen: start, progress, pause, resume, and whether its checksum matches.
 import { useEffect, useState } from "preact/hooks";
 import { Download, HELD_AT_MOST, openSink, writesFiles, type Progress } from "./download";
+import { hexOf } from "./crc32c";
 import { age, bytes } from "./format";
 import { Bar, Notice } from "./parts";
 
@@ -72,7 +73,7 @@ export function Transfer(props: { url: string; fileName: string; isReady: boolea
           </button>
         )}
         {!writesFiles && isOver && (
-          <span class="dim">This browser keeps a download in memory, {bytes(HELD_AT_MOST)} at most.</span>
+          <span class="dim">This browser keeps a download in memory: {bytes(HELD_AT_MOST)} at most.</span>
         )}
       </div>
       {progress && (
@@ -85,8 +86,8 @@ export function Transfer(props: { url: string; fileName: string; isReady: boolea
           {progress.phase === "done" && (
             <p class="good-news" data-checksum={progress.checksum}>
               {progress.expected
-                ? `Complete. CRC-32C ${progress.checksum} is what the gateway says it must be.`
-                : `Complete. CRC-32C of what came: ${progress.checksum}.`}
+                ? `Complete. CRC-32C ${hexOf(progress.checksum)} (base64 ${progress.checksum}) matches the gateway's checksum.`
+                : `Complete. CRC-32C of the file: ${hexOf(progress.checksum)} (base64 ${progress.checksum}).`}
             </p>
           )}
           {progress.problem && <Notice problem={progress.problem} />}
@@ -104,16 +105,16 @@ function said(progress: Progress): string {
     if (total !== undefined) parts.push(`${age(((total - received) * 1000) / perSecond)} left`);
   }
   if (phase === "paused") parts.push("paused");
-  if (phase === "waiting") parts.push("broke off, trying again");
-  if (resumed > 0) parts.push(`gone on ${resumed === 1 ? "once" : `${resumed} times`} after it broke off`);
+  if (phase === "waiting") parts.push("interrupted, retrying");
+  if (resumed > 0) parts.push(`resumed ${resumed === 1 ? "once" : `${resumed} times`}`);
   return parts.join(" · ");
 }
 
-/** For those who hear it: what changes, not every byte. */
+/** For screen readers: changes of the phase, and each tenth. */
 function spoken(progress: Progress): string {
   const { phase, received, total } = progress;
   if (phase === "running") {
     return total ? `Downloading, ${Math.floor((10 * received) / total) * 10} percent` : "Downloading";
   }
-  return { paused: "Download paused", waiting: "Download broke off, trying again", done: "Download complete", failed: "Download failed" }[phase];
+  return { paused: "Download paused", waiting: "Download interrupted, retrying", done: "Download complete", failed: "Download failed" }[phase];
 }

@@ -234,7 +234,7 @@ async function askFor(topic: Topic): Promise<void> {
   } finally {
     topic.isAsked = false;
   }
-  // A read without an answer refuses the others on its stream: these go on without it, and it comes back to them.
+  // A read without an answer refuses the others on its stream: the others continue without it until it has one.
   if (topic.isRefused || topic.isFailing !== wasFailing) again();
 }
 
@@ -246,7 +246,7 @@ function renew(): void {
   if (isSilent && isWell) open(wanted());
 }
 
-/** What the dot says, told to whoever shows it when it is another one. */
+/** Recomputes the condition, and notifies its listeners of a change. */
 function weigh(): void {
   const found = weighed();
   if (found.state === condition.state && found.said === condition.said) return;
@@ -262,9 +262,9 @@ function weighed(): Condition {
   if (isLost || isAway) return { state: "lost", said: "Lost: the gateway does not answer" };
   const unanswered = [...topics.values()].find((topic) => topic.problem?.isPassing);
   if (unanswered) return { state: "behind", said: `Behind: ${unanswered.problem!.message}` };
-  if (!shown && refusals > 0) return { state: "behind", said: "Behind: live updates are refused, asking again and again" };
+  if (!shown && refusals > 0) return { state: "behind", said: "Behind: live updates are refused; polling instead" };
   if (!shown) return { state: "connecting", said: "Connecting" };
-  if (now - headAt > HEAD_WITHIN_MS) return { state: "behind", said: "Behind: no new block comes" };
+  if (now - headAt > HEAD_WITHIN_MS) return { state: "behind", said: "Behind: no new block for 10 s" };
   return { state: "live", said: "Live" };
 }
 

@@ -37,6 +37,7 @@ pub(crate) fn all(config: &Config) -> io::Result<Pages> {
         ("/docs", Page { policy: Some(POLICY), ..docs }),
         ("/docs/page.css", Page::plain("docs", STYLE, include_bytes!("../../assets/docs/page.css"))?),
         ("/docs/watch.js", Page::plain("docs", SCRIPT, include_bytes!("../../assets/docs/watch.js"))?),
+        ("/docs/layout.js", Page::plain("docs", SCRIPT, include_bytes!("../../assets/docs/layout.js"))?),
         ("/docs/page.js", Page::plain("docs", SCRIPT, include_bytes!("../../assets/docs/page.js"))?),
         (
             "/docs/swagger-ui.css",

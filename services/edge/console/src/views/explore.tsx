@@ -1,26 +1,23 @@
 // Explore: the lists as tables that page by cursor, and what is found by its id.
-import type { RefObject } from "preact";
-import { useRef, useState } from "preact/hooks";
+import { useRef } from "preact/hooks";
 import { address, target, useRead, type Query } from "../api";
-import { grouped, local, nanoseconds, quoted } from "../format";
+import { local, nanoseconds, quoted } from "../format";
 import { NameField } from "../named";
-import { Choice, Copy, Empty, Field, Lines, Notice, Select, type Line } from "../parts";
+import { Choice, Empty, Field, grpcLine, Lines, Notice, Select, ViewLink, type Line } from "../parts";
 import { go, link, useTyped, type Route } from "../route";
 import { useStill } from "../still";
 import { useWatch } from "../watch";
-import { LISTS, type Filter, type List, type Page } from "./lists";
+import { pageOf, Table } from "../table";
+import { LISTS, type Filter, type List } from "./lists";
 import { OracleSpec, Withdrawal } from "./single";
 
 const KINDS = [
   ...LISTS.map((list) => [list.name, list.title] as const),
   ["withdrawal", "Withdrawal"] as const,
-  ["oracle-spec", "Oracle spec"] as const,
+  ["oracle-spec", "Oracle specification"] as const,
 ];
 
 const SIZES = ["20", "50", "200"].map((size) => [size, size] as [string, string]);
-
-/** Rows of a list without pages that are drawn at a time. */
-const DRAWN = 100;
 
 export function Explore(props: { route: Route }) {
   const { route } = props;
@@ -28,11 +25,11 @@ export function Explore(props: { route: Route }) {
   const list = LISTS.find((list) => list.name === kind);
   return (
     <>
-      <Choice label="What to look at" of={KINDS} value={kind} onChoose={(kind) => go(`explore/${kind}`)} />
+      <Choice label="List" of={KINDS} value={kind} onChoose={(kind) => go(`explore/${kind}`)} />
       {list && <Listing key={list.name} list={list} query={route.query} />}
       {kind === "withdrawal" && <Withdrawal id={route.path[2] ?? ""} />}
       {kind === "oracle-spec" && <OracleSpec id={route.path[2] ?? ""} />}
-      {!list && kind !== "withdrawal" && kind !== "oracle-spec" && <Empty>There is no such list.</Empty>}
+      {!list && kind !== "withdrawal" && kind !== "oracle-spec" && <Empty>Page not found. Choose one of the lists above.</Empty>}
     </>
   );
 }
@@ -63,11 +60,7 @@ function lines(list: List, query: Query): Line[] {
     if (inner === undefined) message[outer] = is;
     else message[outer] = { ...(message[outer] as object), [inner]: inner.endsWith("Ids") ? [is] : is };
   }
-  const { host } = new URL(document.baseURI);
-  return [
-    { name: "curl", text: `curl ${quoted(address(target(list.path, query)))}` },
-    { name: "gRPC", text: `grpcurl -plaintext -d ${quoted(JSON.stringify(message))} ${host} ${list.method}` },
-  ];
+  return [{ name: "curl", text: `curl ${quoted(address(target(list.path, query)))}` }, grpcLine(message, list.method)];
 }
 
 function Listing(props: { list: List; query: URLSearchParams }) {
@@ -135,7 +128,7 @@ function Listing(props: { list: List; query: URLSearchParams }) {
             onChoose={(order) => move({ order })}
           />
           <span class="dim" role="status" data-waiting={isWaiting}>
-            {isWaiting && "Newer rows wait until nothing here is selected or open."}
+            {isWaiting && "Updates are paused while text is selected or a row is open."}
           </span>
           <span class="steps">
             <button type="button" disabled={!page.pageInfo.hasPreviousPage} onClick={() => move({})}>
@@ -161,20 +154,18 @@ function Listing(props: { list: List; query: URLSearchParams }) {
       {isAsked && (
         <>
           <Lines of={lines(list, query)} />
-          <p class="dim">
-            <a href={link(`explore/${list.name}`, values)}>Link to this view</a>{" "}
-            <Copy text={location.href} label="the link to this view" />
-          </p>
+          <ViewLink to={link(`explore/${list.name}`, values)} />
         </>
       )}
     </section>
   );
 }
 
-/** What is sent for what is typed; nothing when it is wrong. */
+/** The value that is sent for what is typed; nothing when it is wrong. */
 function meaning(filter: Filter, typed: string): string | undefined {
   const isDate = filter.isTime && !/^\d*$/.test(typed);
-  const meant = filter.of ? filter.of.find(typed).id : isDate ? nanoseconds(typed) : typed.trim();
+  const found = filter.of?.find(typed);
+  const meant = found ? (found.id ?? found.first) : isDate ? nanoseconds(typed) : typed.trim();
   return meant === undefined || meant === "" || filter.form.test(meant) ? meant : undefined;
 }
 
@@ -194,57 +185,8 @@ function Given(props: { filter: Filter; value: string; onInput: (value: string) 
       value={value}
       hint={hint}
       wide={hint !== undefined}
-      wrong={isWrong ? `expected: ${hint ?? "another form"}` : undefined}
+      wrong={isWrong ? `expected: ${hint ?? "another value"}` : undefined}
       onInput={(value) => onInput(value.trim())}
     />
-  );
-}
-
-function pageOf(list: List, data: never): Page<unknown> {
-  if (list.page) return list.page(data);
-  const edges = (list.rows?.(data) ?? []).map((node, row) => ({ node, cursor: String(row) }));
-  return { edges, pageInfo: { startCursor: "", endCursor: "", hasNextPage: false, hasPreviousPage: false } };
-}
-
-function Table(props: { list: List; page: Page<unknown>; isLoading: boolean; place: RefObject<HTMLDivElement | null> }) {
-  const { list, page } = props;
-  const [drawn, setDrawn] = useState(DRAWN);
-  if (page.edges.length === 0) return <Empty>Nothing is there.</Empty>;
-  const edges = list.page ? page.edges : page.edges.slice(0, drawn);
-  return (
-    <>
-      <div class="scroll" ref={props.place} role="region" aria-label={`${list.title}, table`} tabIndex={0}>
-        <table class="stacks" role="table" data-list={list.name} aria-busy={props.isLoading}>
-          <thead role="rowgroup">
-            <tr role="row">
-              {list.columns.map((column) => (
-                <th key={column.name} role="columnheader" scope="col" class={column.isNumber ? "right" : ""}>
-                  {column.name}
-                </th>
-              ))}
-            </tr>
-          </thead>
-          <tbody role="rowgroup">
-            {edges.map(({ node, cursor }) => (
-              <tr key={cursor} role="row" data-cursor={cursor}>
-                {list.columns.map((column) => (
-                  <td key={column.name} role="cell" class={column.isNumber ? "right number" : ""} data-name={column.name}>
-                    {column.cell(node)}
-                  </td>
-                ))}
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
-      {edges.length < page.edges.length && (
-        <p class="more">
-          {grouped(String(edges.length))} of {grouped(String(page.edges.length))}{" "}
-          <button type="button" onClick={() => setDrawn(drawn + 5 * DRAWN)}>
-            More
-          </button>
-        </p>
-      )}
-    </>
   );
 }

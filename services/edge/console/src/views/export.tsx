@@ -1,12 +1,13 @@
 // Export: the sealed history as a map, a range of it as a file, and a party's ledger.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { STRICT, address, gateway, problemOf, refusal, target, useRead, type Problem, type Query, type Schemas } from "../api";
-import { digestOf } from "../crc32c";
-import { bytes, counted, grouped, quoted, word } from "../format";
-import { Card, Choice, Copy, Empty, Facts, Id, Lines, Notice, Select } from "../parts";
+import { digestOf, hexOf } from "../crc32c";
+import { age, bytes, counted, grouped, quoted, word } from "../format";
+import { secondsPerBlock } from "../live";
+import { Card, Choice, Empty, Facts, Id, Lines, Notice, Select, ViewLink } from "../parts";
 import { go, link, type Route } from "../route";
 import { Transfer } from "../transfer";
-import { useWatch } from "../watch";
+import { HEAD, HEAD_MS, useWatch } from "../watch";
 import { Ledger } from "./ledger";
 import { SegmentMap, type Segment } from "./segments";
 
@@ -58,7 +59,7 @@ function History(props: { query: URLSearchParams }) {
   if (unread) return <Notice problem={unread} />;
   if (!data || !tables) return <Empty>Loading…</Empty>;
   if (segments.length === 0) {
-    return <Empty>Nothing is sealed yet: a segment is made when its blocks are complete.</Empty>;
+    return <Empty>No sealed history yet. The first segment is sealed when all of its blocks are stored.</Empty>;
   }
   const at = (name: string, edge: "from" | "to", otherwise: number) => {
     const found = segments.findIndex((segment) => segment[edge].toString() === query.get(name));
@@ -124,6 +125,9 @@ function Chosen(props: {
           </span>
         }
       >
+        <p data-sealed={segments.at(-1)!.toHeight}>
+          <Freshness newest={segments.at(-1)!} />
+        </p>
         <SegmentMap segments={segments} first={first} last={last} onChoose={(first, last) => choose({ first, last })} />
         <div class="filters">
           <Select label="Table" value={table} of={tables} onChoose={(table) => choose({ table })} />
@@ -151,9 +155,9 @@ function Chosen(props: {
             ["Blocks", `${grouped(from.fromHeight)} – ${grouped(to.toHeight)}`],
             ["Rows", <span data-rows={file?.rows}>{file ? grouped(file.rows) : "–"}</span>],
             ["Size", <span data-bytes={file?.length}>{file ? bytes(file.length) : "–"}</span>],
-            ["CRC-32C", file ? <code data-digest={file.digest}>{file.digest || "not told"}</code> : "–"],
+            ["CRC-32C", file?.digest ? <Checksum of={file.digest} /> : "–"],
             ["Name", file ? <bdi class="hostile">{file.name}</bdi> : "–"],
-            ["Segment", <Id id={to.historySegmentId} />],
+            ["Last segment", <Id id={to.historySegmentId} />],
           ]}
         />
         <Transfer key={relative} url={relative} fileName={name} isReady={file !== undefined} isResumable />
@@ -166,12 +170,35 @@ function Chosen(props: {
             },
           ]}
         />
-        <p class="dim">
-          <a href={link("export", { table, from: from.fromHeight, to: to.toHeight })}>Link to this view</a>{" "}
-          <Copy text={address(link("export", { table, from: from.fromHeight, to: to.toHeight }))} label="the link to this view" />
-        </p>
+        <ViewLink to={link("export", { table, from: from.fromHeight, to: to.toHeight })} />
       </Card>
     </>
+  );
+}
+
+/** How new the history is, and when it grows: segments have the same number of blocks. */
+function Freshness(props: { newest: Segment }) {
+  const { from, to } = props.newest;
+  const height = useWatch<Schemas["LastBlockHeightReply"]>(HEAD, HEAD_MS).data?.height;
+  const sealed = `Sealed up to block ${grouped(to.toString())}.`;
+  if (height === undefined) return <>{sealed}</>;
+  const next = to + (to - from + 1n);
+  const blocks = Number(next - BigInt(height));
+  const pace = secondsPerBlock();
+  const when = blocks <= 0 ? "now" : `in ${counted(blocks, "block")}${pace ? `, about ${age(blocks * pace * 1000)}` : ""}`;
+  return (
+    <>
+      {sealed} The next segment, up to block {grouped(next.toString())}, is due {when}.
+    </>
+  );
+}
+
+/** A checksum in hex, as most tools print it, and in base64, as the gateway's header has it. */
+function Checksum(props: { of: string }) {
+  return (
+    <span data-digest={props.of}>
+      <code>{hexOf(props.of)}</code> <span class="dim">base64 {props.of}</span>
+    </span>
   );
 }
 
@@ -182,7 +209,7 @@ interface File {
   name: string;
 }
 
-/** What is known of a download before it begins. */
+/** Length, rows and checksum of a download before it begins. */
 function useHead(relative: string): { file?: File; problem?: Problem } {
   const [state, setState] = useState<{ of: string; file?: File; problem?: Problem }>({ of: relative });
   const timer = useRef(0);

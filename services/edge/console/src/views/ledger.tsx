@@ -3,7 +3,7 @@ import { address, target, type Query } from "../api";
 import { local, nanoseconds, quoted } from "../format";
 import { NameField } from "../named";
 import { assets } from "../names";
-import { Card, Copy, Empty, Field, Lines } from "../parts";
+import { Card, Empty, Field, Lines, ViewLink } from "../parts";
 import { go, link, useTyped } from "../route";
 import { Transfer } from "../transfer";
 
@@ -15,7 +15,8 @@ export function Ledger(props: { query: URLSearchParams }) {
   const given = { party: query.get("party") ?? "", asset: query.get("asset") ?? "", start: query.get("start") ?? "", end: query.get("end") ?? "" };
   const [typed, setTyped] = useTyped({ ...given, start: local(given.start), end: local(given.end) }, query.toString());
   const [start, end] = [nanoseconds(typed.start), nanoseconds(typed.end)];
-  const asset = assets.find(typed.asset).id;
+  const meant = assets.find(typed.asset);
+  const asset = meant.id ?? meant.first;
   const wrong = {
     party: typed.party && !PARTY.test(typed.party) ? "expected: 64 hex digits, or network" : undefined,
     end: start && end && BigInt(end) < BigInt(start) ? "before the beginning" : undefined,
@@ -43,19 +44,16 @@ export function Ledger(props: { query: URLSearchParams }) {
           Choose
         </button>
       </form>
-      {!isAsked && <Empty>Give a party and an asset; without times the whole ledger is exported.</Empty>}
+      {!isAsked && <Empty>Give a party and an asset. Without times the whole ledger is exported.</Empty>}
       {isAsked && (
         <>
           <p class="dim">
-            Rows as CSV, in the order of time. How many there are is known when the last one has come; a download that breaks off
-            begins anew.
+            All transfers as CSV, the oldest first. The number of rows is known at the end. An interrupted download starts again from
+            the beginning.
           </p>
           <Transfer key={relative} url={relative} fileName="ledger_entries.csv" isReady isResumable={false} />
-          <Lines of={[{ name: "curl", text: `curl -OJ ${quoted(address(relative))}` }]} />
-          <p class="dim">
-            <a href={link("export/ledger", given)}>Link to this view</a>{" "}
-            <Copy text={address(link("export/ledger", given))} label="the link to this view" />
-          </p>
+          <Lines of={[{ name: "curl", text: `curl -o ledger_entries.csv ${quoted(address(relative))}` }]} />
+          <ViewLink to={link("export/ledger", given)} />
         </>
       )}
     </Card>

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import type { Schemas } from "../api";
 import { counted, word } from "../format";
-import { Amount, AssetName, MarketName, Price, Size } from "../named";
+import { Amount, AssetName, MarketName, Party, Price, Size } from "../named";
 import { assets, markets, type AnyRegister, type Asset, type Market } from "../names";
 import { Figure, Foreign, Id, Time } from "../parts";
 import { link } from "../route";
@@ -49,8 +49,10 @@ export interface List<Row = any> {
   /** The page in an answer; a list without pages gives its rows. */
   page?: (answer: never) => Page<Row>;
   rows?: (answer: never) => Row[];
-  /** What its orders are called, instead of newest and oldest first. */
+  /** The names of its orders, instead of newest and oldest first. */
   orders?: [usual: string, other: string];
+  /** Whether a row is drawn in two lines on a phone. */
+  isDense?: boolean;
 }
 
 const HEX = /^[0-9a-fA-F]{64}$/;
@@ -62,7 +64,7 @@ const ENUM = /^[A-Z_]+$/;
 const ID_HINT = "64 hex digits";
 const PARTY_HINT = `${ID_HINT}, or network`;
 
-const ofParty = (party: string) => <Id id={party} href={link("explore/accounts", { party })} />;
+const ofParty = (party: string) => <Party id={party} />;
 
 /** The choices of an enum; the API calls them with this beginning. */
 function choices(beginning: string, names: string[]): Filter["choices"] {
@@ -89,7 +91,7 @@ const STATES = [
 const marketList: List<Market> = {
   name: "markets",
   title: "Markets",
-  about: "What is traded, what it settles in, where it stands, and its newest prices.",
+  about: "All markets with their state, settlement asset and newest prices.",
   path: "api/v2/markets",
   method: "api.v2.Query/ListMarkets",
   filters: [
@@ -102,19 +104,19 @@ const marketList: List<Market> = {
     { name: "State", cell: (row) => word(row.state, "STATE_") },
     { name: "Trading", cell: (row) => word(row.tradingMode, "TRADING_MODE_") },
     { name: "Settles in", cell: (row) => <AssetName id={row.settlementAsset} /> },
-    { name: "Mark price", isNumber: true, cell: (row) => <Price value={row.markPrice} market={row} /> },
-    { name: "Bid", isNumber: true, cell: (row) => <Price value={row.bestBidPrice} market={row} /> },
-    { name: "Offer", isNumber: true, cell: (row) => <Price value={row.bestOfferPrice} market={row} /> },
+    { name: "Mark price", isNumber: true, cell: (row) => <Price value={row.markPrice} market={row} isNoneAtZero /> },
+    { name: "Bid", isNumber: true, cell: (row) => <Price value={row.bestBidPrice} market={row} isNoneAtZero /> },
+    { name: "Offer", isNumber: true, cell: (row) => <Price value={row.bestOfferPrice} market={row} isNoneAtZero /> },
     { name: "Open interest", isNumber: true, cell: (row) => <Size value={row.openInterest} market={row} /> },
   ],
   page: (answer: Schemas["ListMarketsReply"]) => answer.markets,
-  orders: ["Last id first", "First id first"],
+  orders: ["By id, descending", "By id, ascending"],
 };
 
 const assetList: List<Asset> = {
   name: "assets",
   title: "Assets",
-  about: "What balances and profits are counted in.",
+  about: "The assets in which balances and profits are counted.",
   path: "api/v2/assets",
   method: "api.v2.Query/ListAssets",
   filters: [
@@ -129,7 +131,7 @@ const assetList: List<Asset> = {
     { name: "Contract", cell: (row) => <Id id={row.erc20Contract} /> },
   ],
   page: (answer: Schemas["ListAssetsReply"]) => answer.assets,
-  orders: ["Last id first", "First id first"],
+  orders: ["By id, descending", "By id, ascending"],
 };
 
 /** A cell that its market scales. */
@@ -146,10 +148,10 @@ function inMarket<Row extends { marketId: string }>(
   return { name, isNumber: true, cell };
 }
 
-const trades: List<Schemas["Trade"]> = {
+export const trades: List<Schemas["Trade"]> = {
   name: "trades",
   title: "Trades",
-  about: "Trades as they happened.",
+  about: "All trades, the newest first.",
   path: "api/v2/trades",
   method: "api.v2.Query/ListTrades",
   filters: [
@@ -170,15 +172,16 @@ const trades: List<Schemas["Trade"]> = {
     { name: "Id", cell: (row) => <Id id={row.id} /> },
   ],
   page: (answer: Schemas["ListTradesReply"]) => answer.trades,
+  isDense: true,
 };
 
 const POSITION_STATUS = "POSITION_STATUS_";
 
-const positions: List<Schemas["Position"]> = {
+export const positions: List<Schemas["Position"]> = {
   name: "positions",
   title: "Positions",
   about:
-    "What each party holds in each market now, trades since the last settlement included; a volume below zero is sold.",
+    "The current position of each party in each market, including trades since the last settlement. A negative volume is a short position.",
   path: "api/v2/positions",
   method: "api.v2.Query/ListPositions",
   filters: [{ name: "partyId", label: "Party", form: PARTY, hint: PARTY_HINT }, byMarket("marketId")],
@@ -186,10 +189,10 @@ const positions: List<Schemas["Position"]> = {
     { name: "Party", cell: (row) => ofParty(row.partyId) },
     { name: "Market", cell: (row) => <MarketName id={row.marketId} /> },
     inMarket("Volume", (row, market) => <Size value={row.openVolume} market={market} />),
-    inMarket("Average entry price", (row, market) => <Price value={row.averageEntryPrice} market={market} />),
+    inMarket("Average entry price", (row, market) => <Price value={row.averageEntryPrice} market={market} isNoneAtZero />),
     inMarket("Realised", (row, market) => <Amount value={row.realisedPnl} asset={market?.settlementAsset ?? ""} />),
     inMarket("Unrealised", (row, market) => <Amount value={row.unrealisedPnl} asset={market?.settlementAsset ?? ""} />),
-    inMarket("Shared loss", (row, market) => (
+    inMarket("Loss socialisation", (row, market) => (
       <Amount value={row.lossSocialisationAmount} asset={market?.settlementAsset ?? ""} />
     )),
     inMarket("Settled volume", (row, market) => <Size value={row.settled.openVolume} market={market} />),
@@ -197,20 +200,20 @@ const positions: List<Schemas["Position"]> = {
     { name: "Updated", cell: (row) => <Time ns={row.updatedAt} /> },
   ],
   page: (answer: Schemas["ListPositionsReply"]) => answer.positions,
-  orders: ["Last party first", "First party first"],
+  orders: ["By party, descending", "By party, ascending"],
 };
 
-const accounts: List<Schemas["AccountBalance"]> = {
+export const accounts: List<Schemas["AccountBalance"]> = {
   name: "accounts",
   title: "Accounts",
-  about: "What a party, or a market, holds now.",
+  about: "The current balances of a party or of a market.",
   path: "accounts",
   method: "api.v2.Query/ListAccounts",
   filters: [
     { name: "party", label: "Party", form: PARTY, hint: PARTY_HINT },
     byMarket("market"),
   ],
-  needsFilter: "Give a party or a market: all accounts of a network are too many to look at.",
+  needsFilter: "Give a party or a market. The list of positions and the trades have ids of parties.",
   columns: [
     { name: "Party", cell: (row) => ofParty(row.party) },
     { name: "Market", cell: (row) => <MarketName id={row.market} /> },
@@ -221,11 +224,11 @@ const accounts: List<Schemas["AccountBalance"]> = {
   rows: (answer: Schemas["ListAccountsReply"]) => answer.accounts,
 };
 
-const delegations: List<Schemas["Delegation"]> = {
+export const delegations: List<Schemas["Delegation"]> = {
   name: "delegations",
   title: "Delegations",
   about:
-    "What parties delegate to validators, by epoch. A delegation names no asset: amounts are in the smallest unit of what is staked.",
+    "The stake that parties delegate to validators, by epoch. Amounts are in the smallest unit of the staking asset.",
   path: "api/v2/delegations",
   method: "api.v2.Query/ListDelegations",
   filters: [
@@ -245,7 +248,7 @@ const delegations: List<Schemas["Delegation"]> = {
 const rewards: List<Schemas["EpochRewardSummary"]> = {
   name: "rewards",
   title: "Rewards",
-  about: "What was paid in an epoch, summed over parties.",
+  about: "Rewards paid in each epoch, as a sum over all parties.",
   path: "api/v2/rewards/epoch/summaries",
   method: "api.v2.Query/ListEpochRewardSummaries",
   filters: [
@@ -269,7 +272,7 @@ const STATUS = "PROTOCOL_UPGRADE_PROPOSAL_STATUS_";
 const proposals: List<Schemas["ProtocolUpgradeProposal"]> = {
   name: "proposals",
   title: "Proposals",
-  about: "Upgrades of the protocol that validators propose.",
+  about: "Protocol upgrades that validators have proposed.",
   path: "api/v2/upgrade/proposals",
   method: "api.v2.Query/ListProtocolUpgradeProposals",
   filters: [
@@ -289,7 +292,7 @@ const proposals: List<Schemas["ProtocolUpgradeProposal"]> = {
       name: "Approved by",
       cell: (row) =>
         row.approvers.length === 0 ? (
-          <span class="dim">nobody</span>
+          <span class="dim">none</span>
         ) : (
           <details>
             <summary>{counted(row.approvers.length, "validator")}</summary>

@@ -65,7 +65,7 @@ export function SegmentMap(props: {
     onChoose(one, other);
   };
 
-  const told = `blocks ${grouped(segments[first]!.fromHeight)} to ${grouped(segments[last]!.toHeight)}`;
+  const range = `blocks ${grouped(segments[first]!.fromHeight)} to ${grouped(segments[last]!.toHeight)}`;
   const left = x(segments[first]!.from);
   const right = x(segments[last]!.to + 1n);
   return (
@@ -77,7 +77,7 @@ export function SegmentMap(props: {
         aria-valuemin={0}
         aria-valuemax={segments.length - 1}
         aria-valuenow={last}
-        aria-valuetext={told}
+        aria-valuetext={range}
         onKeyDown={key}
         onPointerDown={down}
         onPointerMove={moved}
@@ -107,7 +107,7 @@ export function SegmentMap(props: {
       <p class="ends">
         <span class="number">{grouped(segments[0]!.fromHeight)}</span>
         <strong role="status" data-range={`${segments[first]!.fromHeight}-${segments[last]!.toHeight}`}>
-          {told}
+          {range}
         </strong>
         <span class="number">{grouped(segments.at(-1)!.toHeight)}</span>
       </p>

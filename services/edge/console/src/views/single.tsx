@@ -1,15 +1,16 @@
 // What is found by its id: one withdrawal, one oracle spec.
 import type { ComponentChildren } from "preact";
-import { address, type Reading, type Schemas } from "../api";
+import { address, useRead, type Reading, type Schemas } from "../api";
+import { isDemo } from "../demo";
 import { quoted, word } from "../format";
-import { Amount, AssetName } from "../named";
-import { Copy, Empty, Facts, Field, Foreign, Id, Lines, Notice, Time } from "../parts";
+import { Amount, AssetName, Party } from "../named";
+import { Empty, Facts, Field, Foreign, grpcLine, Id, Lines, Notice, Time, ViewLink } from "../parts";
 import { go, link, useTyped } from "../route";
-import { useWatch } from "../watch";
+import { HEAD, HEAD_MS, useWatch } from "../watch";
 
 const HEX = /^[0-9a-fA-F]{64}$/;
 
-/** One thing by its id: the field for the id, and what is there. */
+/** One item by its id: the field for the id, and the item. */
 function Single<T>(props: {
   kind: string;
   title: string;
@@ -17,6 +18,8 @@ function Single<T>(props: {
   path: string;
   method: string;
   field: string;
+  /** The table of the history that has ids. */
+  table: string;
   id: string;
   show: (data: T) => ComponentChildren;
 }) {
@@ -38,7 +41,7 @@ function Single<T>(props: {
         </button>
       </form>
       <p class="dim">{props.about}</p>
-      {id === "" && <Empty>Give an id.</Empty>}
+      {id === "" && <Origin kind={kind} table={props.table} path={`/${props.path}/{${props.field}}`} />}
       {problem && <Notice problem={problem} />}
       {isLoading && <Empty>Loading…</Empty>}
       {data && props.show(data)}
@@ -47,19 +50,38 @@ function Single<T>(props: {
           <Lines
             of={[
               { name: "curl", text: `curl ${quoted(address(relative))}` },
-              {
-                name: "gRPC",
-                text: `grpcurl -plaintext -d ${quoted(JSON.stringify({ [props.field]: id }))} ${new URL(document.baseURI).host} ${props.method}`,
-              },
+              grpcLine({ [props.field]: id }, props.method),
             ]}
           />
-          <p class="dim">
-            <a href={link(`explore/${kind}/${id}`)}>Link to this view</a>{" "}
-            <Copy text={location.href} label="the link to this view" />
-          </p>
+          <ViewLink to={link(`explore/${kind}/${encodeURIComponent(id)}`)} />
         </>
       )}
     </section>
+  );
+}
+
+interface Document {
+  paths: Record<string, { get: { parameters: { example?: string }[] } }>;
+}
+
+/** Where ids come from; on a demo network with the example of the API's document. */
+function Origin(props: { kind: string; table: string; path: string }) {
+  const { kind, table, path } = props;
+  const chain = useWatch<Schemas["LastBlockHeightReply"]>(HEAD, HEAD_MS).data?.chainId;
+  const { data } = useRead<Document>(isDemo(chain) ? "openapi.json" : undefined);
+  const example = data?.paths[path]?.get.parameters[0]?.example;
+  const isMarkets = table === "TABLE_MARKETS";
+  return (
+    <Empty>
+      Ids are in the sealed history: <a href={link("export", { table })}>download the table {word(table, "TABLE_").toLowerCase()}</a>
+      {isMarkets ? " and see the column tradable_instrument of a market." : " and see its column id."}
+      {example && (
+        <>
+          {" "}
+          Or open <a href={link(`explore/${kind}/${example}`)}>an example</a> of this demo network.
+        </>
+      )}
+    </Empty>
   );
 }
 
@@ -68,10 +90,11 @@ export function Withdrawal(props: { id: string }) {
     <Single<Schemas["GetWithdrawalReply"]>
       kind="withdrawal"
       title="Withdrawal"
-      about="Where a withdrawal to a foreign chain stands."
+      about="Status of a withdrawal to a foreign chain."
       path="api/v2/withdrawal"
       method="api.v2.Query/GetWithdrawal"
       field="id"
+      table="TABLE_WITHDRAWALS"
       id={props.id}
       show={({ withdrawal }) => (
         <Facts
@@ -79,7 +102,7 @@ export function Withdrawal(props: { id: string }) {
           of={[
             ["Id", <Id id={withdrawal.id} />],
             ["Status", <span data-status={withdrawal.status}>{word(withdrawal.status, "STATUS_")}</span>],
-            ["Party", <Id id={withdrawal.partyId} href={link("explore/accounts", { party: withdrawal.partyId })} />],
+            ["Party", <Party id={withdrawal.partyId} />],
             ["Amount", <Amount value={withdrawal.amount} asset={withdrawal.asset} isBeside />],
             ["Asset", <AssetName id={withdrawal.asset} />],
             ["Reference", <Foreign text={withdrawal.ref} />],
@@ -98,11 +121,12 @@ export function OracleSpec(props: { id: string }) {
   return (
     <Single<Schemas["GetOracleSpecReply"]>
       kind="oracle-spec"
-      title="Oracle spec"
-      about="Whose data counts, and when."
+      title="Oracle specification"
+      about="The source of a market's settlement data or of its end of trading: who signs the data, and the conditions on it."
       path="api/v2/oracle/spec"
       method="api.v2.Query/GetOracleSpec"
       field="oracleSpecId"
+      table="TABLE_MARKETS"
       id={props.id}
       show={({ oracleSpec }) => <Spec spec={oracleSpec.externalDataSourceSpec.spec} />}
     />
@@ -120,14 +144,14 @@ function Spec(props: { spec: Schemas["DataSourceSpec"] }) {
         of={[
           ["Id", <Id id={spec.id} />],
           ["Status", <span data-status={spec.status}>{word(spec.status, "STATUS_")}</span>],
-          ["Source", oracle ? "an oracle" : "the network's time"],
+          ["Source", oracle ? "Oracle" : "Time of the network"],
           ["Created", <Time ns={spec.createdAt} />],
           ["Updated", <Time ns={spec.updatedAt} />],
         ]}
       />
       {oracle && (
         <>
-          <h3>Signers</h3>
+          <h2>Signers</h2>
           <ul class="plain">
             {oracle.signers.map((signer, row) => (
               <li key={row}>
@@ -136,7 +160,7 @@ function Spec(props: { spec: Schemas["DataSourceSpec"] }) {
             ))}
             {oracle.signers.length === 0 && <li class="dim">none</li>}
           </ul>
-          <h3>Filters</h3>
+          <h2>Filters</h2>
           <ul class="plain">
             {oracle.filters.map((filter, row) => (
               <li key={row}>

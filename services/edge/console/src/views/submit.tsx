@@ -1,23 +1,25 @@
-// Submit: a transaction that was signed elsewhere is looked at, checked by the node, sent, and followed into a block.
+// Submit: shows a signed transaction, checks it by a dry run of the node, submits it, and follows it into a block.
 import { useEffect, useState } from "preact/hooks";
 import { address, gateway, post, Problem, type Schemas } from "../api";
 import { grouped, quoted, short } from "../format";
-import { Card, Choice, Copy, Empty, Facts, Foreign, Id, Lines, Notice } from "../parts";
+import { Party } from "../named";
+import { Card, Choice, Empty, Facts, Foreign, Lines, Notice, ViewLink } from "../parts";
+import { isDemo, signedFaucet } from "../demo";
 import { go, link, useTyped, type Route } from "../route";
 import { recognise, type Recognised } from "../transaction";
-import { useWatch } from "../watch";
+import { HEAD, HEAD_MS, useWatch } from "../watch";
 
 const TYPES = [
-  ["TYPE_SYNC", "when checked"],
-  ["TYPE_ASYNC", "at once"],
-  ["TYPE_COMMIT", "in a block"],
+  ["TYPE_SYNC", "Check"],
+  ["TYPE_ASYNC", "Nothing"],
+  ["TYPE_COMMIT", "Block"],
 ] as const;
 
 type Type = (typeof TYPES)[number][0];
 type Outcome = Schemas["SubmitTransactionReply"];
 type Verdict = Schemas["CheckTransactionReply"];
 
-/** How often is asked for a transaction where it cannot be watched. */
+/** Poll interval of a transaction that cannot be watched. */
 const EVERY_MS = 1000;
 
 const HASH = /^[0-9a-fA-F]{64}$/;
@@ -27,7 +29,7 @@ export function Submit(props: { route: Route }) {
   return (
     <div class="pair">
       <Sending />
-      <Fate hash={hash} />
+      <Status hash={hash} />
     </div>
   );
 }
@@ -39,6 +41,7 @@ function Sending() {
   const [verdict, setVerdict] = useState<Verdict>();
   const [outcome, setOutcome] = useState<Outcome>();
   const [problem, setProblem] = useState<Problem>();
+  const chain = useWatch<Schemas["LastBlockHeightReply"]>(HEAD, HEAD_MS).data?.chainId;
   const found = recognise(text);
   const typed = (text: string) => {
     setText(text);
@@ -46,27 +49,35 @@ function Sending() {
     setOutcome(undefined);
     setProblem(undefined);
   };
-  const ask = async <T,>(path: string, body: object, take: (answer: T) => void) => {
+  const run = async (work: () => Promise<void>) => {
     setBusy(true);
     setProblem(undefined);
     try {
-      take(await post<T>(path, JSON.stringify(body)));
+      await work();
     } catch (error) {
-      if (error instanceof Problem) setProblem(error);
+      setProblem(error instanceof Problem ? error : new Problem(-1, 0, error instanceof Error ? error.message : String(error), "", ""));
     } finally {
       setBusy(false);
     }
   };
+  const ask = <T,>(path: string, body: object, take: (answer: T) => void) =>
+    run(async () => take(await post<T>(path, JSON.stringify(body))));
   const raw = found.kind === "encoded" ? "/raw" : "";
   const check = () => ask<Verdict>(`transaction${raw}/check`, { tx: found.tx }, setVerdict);
-  const submit = () =>
-    ask<Outcome>(`transaction${raw}`, { tx: found.tx, type }, (outcome) => {
-      setOutcome(outcome);
-      if (outcome.txHash) go("submit", { hash: outcome.txHash });
+  const submitted = (outcome: Outcome) => {
+    setOutcome(outcome);
+    if (outcome.txHash) go("submit", { hash: outcome.txHash });
+  };
+  const submit = () => ask<Outcome>(`transaction${raw}`, { tx: found.tx, type }, submitted);
+  const tryDemo = () =>
+    run(async () => {
+      const body = await signedFaucet();
+      typed(body);
+      submitted(await post<Outcome>("transaction", body));
     });
   const isGood = found.kind !== "nothing" && found.wrong.length === 0;
   return (
-    <Card title="A transaction">
+    <Card title="Submit a transaction">
       <div class="field wide">
         <label for="transaction">Signed transaction</label>
         <textarea
@@ -74,38 +85,46 @@ function Sending() {
           rows={9}
           spellcheck={false}
           value={text}
-          aria-describedby="transaction-told"
-          placeholder='What `mesh tx sign` printed: {"tx":{…}} — or the encoded bytes as base64 or hex'
+          aria-describedby="transaction-hint"
+          placeholder='The output of `mesh tx sign`, {"tx":{…}}, or the encoded bytes as base64 or hex'
           onInput={(event) => typed(event.currentTarget.value)}
         />
-        <small id="transaction-told" class="dim">
-          Nothing is signed here: keys stay where they are.
+        <small id="transaction-hint" class="dim">
+          Sign on your own machine. The <a href="guide/">guide</a> has the format; this page needs no key.
         </small>
       </div>
       {text.trim() !== "" && <Found found={found} />}
       <div class="buttons">
         <button type="button" disabled={!isGood || isBusy} onClick={check}>
-          Check
+          Dry run
         </button>
         <button type="button" class="primary" disabled={!isGood || isBusy} onClick={submit}>
-          {isBusy ? "Asking…" : "Submit"}
+          {isBusy ? "Submitting…" : "Submit"}
         </button>
         <span class="answer">
-          <span class="dim">and answer</span>
-          <Choice label="Answer when" of={TYPES} value={type} onChoose={setType} />
+          <span class="dim">Wait for</span>
+          <Choice label="Wait for" of={TYPES} value={type} onChoose={setType} />
         </span>
       </div>
+      {isDemo(chain) && (
+        <div class="buttons">
+          <button type="button" disabled={isBusy} onClick={tryDemo}>
+            Try with a demo key
+          </button>
+          <span class="dim">Signs a command of this demo network with a new key: a credit of 1000 VOTE.</span>
+        </div>
+      )}
       <div role="status">
         {verdict && (
           <p class={verdict.success ? "good-news" : "bad-news"} data-check={verdict.code}>
-            {verdict.success ? "The node would take it." : `The node would refuse it (code ${verdict.code}): `}
-            {!verdict.success && <Foreign text={verdict.data || verdict.log || "without a reason"} />}
+            {verdict.success ? "Accepted by dry run." : `Rejected by dry run (code ${verdict.code}): `}
+            {!verdict.success && <Foreign text={verdict.data || verdict.log || "no reason given"} />}
           </p>
         )}
         {outcome && (
           <p class={outcome.success ? "good-news" : "bad-news"} data-submit={outcome.code}>
-            {outcome.success ? "The node has taken it." : `The node refused it (code ${outcome.code}): `}
-            {!outcome.success && <Foreign text={outcome.data || outcome.log || "without a reason"} />}
+            {outcome.success ? "Accepted by the node." : `Rejected by the node (code ${outcome.code}): `}
+            {!outcome.success && <Foreign text={outcome.data || outcome.log || "no reason given"} />}
           </p>
         )}
       </div>
@@ -115,13 +134,17 @@ function Sending() {
           {problem.inner && <span class="hostile">{problem.inner}</span>}
           <span class="dim">
             {problem.isPassing
-              ? "Its fate may be unknown. Submitting the same again is safe: it gets the same fate."
-              : `HTTP ${problem.status}, reason ${problem.number}.`}
+              ? "The outcome is unknown. Submitting the same transaction again is safe: it is included at most once."
+              : problem.status > 0 && `HTTP ${problem.status}, reason ${problem.number}.`}
           </span>
         </div>
       )}
+      <p class="dim">
+        Or from a terminal, with your encoded command in <code>command.bin</code>:
+      </p>
       <Lines
         of={[
+          { name: "mesh", text: "mesh tx keygen my.key" },
           { name: "mesh", text: `mesh tx sign --key my.key --input command.bin --url ${quoted(gateway())} > tx.json` },
           { name: "mesh", text: `mesh tx submit --wait tx.json --url ${quoted(gateway())}` },
           {
@@ -134,7 +157,7 @@ function Sending() {
   );
 }
 
-/** What was pasted, as it was understood. */
+/** The pasted text as it was recognised. */
 function Found(props: { found: Recognised }) {
   const { found } = props;
   if (found.kind === "nothing") {
@@ -156,7 +179,7 @@ function Found(props: { found: Recognised }) {
     <div data-recognised="transaction">
       <Facts
         of={[
-          ["From", <Id id={found.from} />],
+          ["From", <Party id={found.from.toLowerCase()} />],
           ["Version", <Foreign text={String(tx.version ?? "")} />],
           ["Command", <Foreign text={found.command} />],
           ["Proof of work", tx.pow ? <Foreign text={short(String(tx.pow.tid ?? ""))} /> : <span class="dim">none</span>],
@@ -171,22 +194,22 @@ function Found(props: { found: Recognised }) {
   );
 }
 
-type Told = Schemas["GetTransactionReply"];
+type Known = Schemas["GetTransactionReply"];
 
-/** What became of a transaction, by its hash. */
-function Fate(props: { hash: string }) {
+/** The status of a transaction, by its hash. */
+function Status(props: { hash: string }) {
   const { hash } = props;
   const [typed, setTyped] = useTyped(hash, hash);
   const isHash = HASH.test(hash);
-  const [over, setOver] = useState<{ hash: string; told: Told }>();
+  const [over, setOver] = useState<{ hash: string; known: Known }>();
   const relative = `transaction/${hash}`;
   const isOver = over?.hash === hash;
-  const watched = useWatch<Told>(isHash && !isOver ? relative : undefined, EVERY_MS);
+  const watched = useWatch<Known>(isHash && !isOver ? relative : undefined, EVERY_MS);
   // What is in a block stays there: it is watched no more.
-  const data = isOver ? over.told : watched.data;
+  const data = isOver ? over.known : watched.data;
   const { problem } = watched;
   useEffect(() => {
-    if (data && (data.status === "INCLUDED" || data.status === "REFUSED")) setOver({ hash, told: data });
+    if (data && (data.status === "INCLUDED" || data.status === "REFUSED")) setOver({ hash, known: data });
   }, [data?.status]);
   const wrong = typed !== "" && !HASH.test(typed);
   const submit = (event: Event) => {
@@ -194,7 +217,7 @@ function Fate(props: { hash: string }) {
     if (!wrong) go("submit", { hash: typed });
   };
   return (
-    <Card title="Its fate">
+    <Card title="Transaction status">
       <form class="filters" onSubmit={submit} role="search" aria-label="Find a transaction">
         <div class="field wide">
           <label for="hash">Hash</label>
@@ -210,9 +233,9 @@ function Fate(props: { hash: string }) {
         </div>
         <button type="submit">Follow</button>
       </form>
-      {!isHash && <Empty>A transaction that is submitted here is followed into its block.</Empty>}
+      {!isHash && <Empty>Submit a transaction, or give the hash of one. It is followed into its block.</Empty>}
       {problem && !data && <Notice problem={problem} />}
-      {isHash && data && <Steps told={data} />}
+      {isHash && data && <Steps known={data} />}
       {isHash && (
         <>
           <Lines
@@ -221,46 +244,43 @@ function Fate(props: { hash: string }) {
               { name: "curl", text: `curl ${quoted(address(relative))}` },
             ]}
           />
-          <p class="dim">
-            <a href={link("submit", { hash })}>Link to this view</a>{" "}
-            <Copy text={address(link("submit", { hash }))} label="the link to this view" />
-          </p>
+          <ViewLink to={link("submit", { hash })} />
         </>
       )}
     </Card>
   );
 }
 
-const STEPS: Record<Told["status"], [stage: number, said: string]> = {
-  UNKNOWN: [0, "No node that was asked knows it. If it was just sent, it may still come."],
-  PENDING: [1, "The node has taken it; it waits for a block."],
-  INCLUDED: [2, "It is in a block."],
-  REFUSED: [1, "The node refused it."],
+const STEPS: Record<Known["status"], [stage: number, said: string]> = {
+  UNKNOWN: [0, "Not known yet. A transaction that was just sent may still appear."],
+  PENDING: [1, "Accepted by the node; waiting for a block."],
+  INCLUDED: [2, "Included in a block."],
+  REFUSED: [1, "Rejected by the node."],
 };
 
-function Steps(props: { told: Told }) {
-  const { told } = props;
-  const [stage, said] = STEPS[told.status] ?? STEPS.UNKNOWN;
-  const isRefused = told.status === "REFUSED";
-  const isFailed = told.status === "INCLUDED" && told.code !== 0;
-  const names = ["Sent", isRefused ? "Refused" : "Taken", told.height === "0" ? "In a block" : `In block ${grouped(told.height)}`];
+function Steps(props: { known: Known }) {
+  const { known } = props;
+  const [stage, said] = STEPS[known.status] ?? STEPS.UNKNOWN;
+  const isRefused = known.status === "REFUSED";
+  const isFailed = known.status === "INCLUDED" && known.code !== 0;
+  const names = ["Sent", isRefused ? "Rejected" : "Accepted", known.height === "0" ? "In a block" : `In block ${grouped(known.height)}`];
   return (
-    <div data-fate={told.status} data-block={told.height} role="status">
+    <div data-outcome={known.status} data-block={known.height} role="status">
       <ol class="steps-line">
         {names.map((name, row) => (
           <li
             key={row}
-            class={row < stage || (row === stage && told.status !== "UNKNOWN") ? (isRefused && row === stage ? "refused" : "reached") : ""}
+            class={row < stage || (row === stage && known.status !== "UNKNOWN") ? (isRefused && row === stage ? "refused" : "reached") : ""}
           >
             {name}
           </li>
         ))}
       </ol>
-      <p class={isRefused || isFailed ? "bad-news" : told.status === "INCLUDED" ? "good-news" : "dim"}>
-        {isFailed ? `It is in a block, where it failed (code ${told.code}).` : said}
-        {isRefused && ` Code ${told.code}.`}
+      <p class={isRefused || isFailed ? "bad-news" : known.status === "INCLUDED" ? "good-news" : "dim"}>
+        {isFailed ? `Included in a block, but the command failed (code ${known.code}).` : said}
+        {isRefused && ` Code ${known.code}.`}
       </p>
-      {told.log && <Foreign text={told.log} />}
+      {known.log && <Foreign text={known.log} />}
     </div>
   );
 }

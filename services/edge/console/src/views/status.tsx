@@ -1,4 +1,4 @@
-// Now: is it alive, how far behind, who serves, what are the limits.
+// Status, for operators: height and lag, services, limits.
 import { address, gateway, useRead, type Schemas } from "../api";
 import { age, bytes, counted, grouped, milliseconds, quoted, rough, time } from "../format";
 import { type Halt, higher, lag, type Live, type Pace, type Service } from "../live";
@@ -7,7 +7,7 @@ import type { Route } from "../route";
 import { Spark } from "../spark";
 import { HEAD, HEAD_MS, useWatch } from "../watch";
 
-export function Now(props: { route: Route; live: Live }) {
+export function Status(props: { route: Route; live: Live }) {
   const { live } = props;
   return (
     <>
@@ -35,13 +35,13 @@ export function Now(props: { route: Route; live: Live }) {
 
 /** What a halt means, in words. */
 const HALTS: Record<Halt["reason"], string> = {
-  decode: "the decoder has no rows for it",
+  decode: "the decoder cannot read it",
   refused: "the database refuses one of its rows",
   forked: "it does not follow the newest stored block",
-  other_chain: "the consensus node has another chain",
+  other_chain: "the consensus node has a different chain id",
   pruned: "the consensus node has removed it",
   no_results: "the consensus node keeps no results of blocks",
-  too_large: "it is larger than what can be transferred",
+  too_large: "it is larger than the transfer limit",
 };
 
 function Halted(props: { halt: Halt }) {
@@ -51,7 +51,7 @@ function Halted(props: { halt: Halt }) {
       <strong>
         No new blocks: block {grouped(height)} cannot be stored, because {HALTS[reason]}.
       </strong>
-      <span class="dim">Stored blocks are served. The log of ingest names the cause.</span>
+      <span class="dim">Stored blocks are still served. The log of the service ingest has the cause.</span>
     </div>
   );
 }
@@ -68,7 +68,7 @@ function Height(props: { live: Live }) {
         {height === undefined ? "–" : grouped(height)}
       </p>
       <p class="dim">
-        {newest && newest.timestamp !== "0" ? `newest block ${time(newest.timestamp).slice(0, 19)}` : "nothing is known yet"}
+        {newest && newest.timestamp !== "0" ? `newest block ${time(newest.timestamp).slice(0, 19)}` : "no block yet"}
       </p>
       <Spark times={times} values={storeHeights} />
     </section>
@@ -87,7 +87,7 @@ function Behind(props: { live: Live }) {
         {behind === null ? "–" : grouped(String(behind))}
         <small>{behind === 1 ? "block" : "blocks"}</small>
       </p>
-      <p class="dim">{since === undefined ? "the store says nothing" : `newest block is ${age(since)} old`}</p>
+      <p class="dim">{since === undefined ? "the state of the store is unknown" : `newest block is ${age(since)} old`}</p>
       <Spark times={times} values={lags} colour="amber" />
     </section>
   );
@@ -106,10 +106,10 @@ function Upgrade() {
           ? problem.message
           : data?.ready
             ? "the data up to the upgrade is stored and sealed"
-            : "no upgrade waits at this height"}
+            : "no approved upgrade at this height"}
       </p>
       <p>
-        <a href="#/explore/proposals">Proposals</a>
+        <a href="#/explore/proposals">Upgrade proposals</a>
       </p>
     </section>
   );
@@ -134,9 +134,9 @@ function Services(props: { live: Live }) {
   return (
     <Card
       title="Services"
-      aside={<span class="dim">by the bus's own counts, the last two minutes{now?.isCut ? "; not all replicas" : ""}</span>}
+      aside={<span class="dim">counted by the message bus, last two minutes{now?.isCut ? "; some replicas are not shown" : ""}</span>}
     >
-      {!now && <Empty>Looking at the bus…</Empty>}
+      {!now && <Empty>Loading…</Empty>}
       <div class="services" data-looks={times.length}>
         {now?.services.map((service) => (
           <ServiceTile key={service.name} service={service} paces={paces.get(service.name) ?? []} times={times} />
@@ -163,7 +163,7 @@ function ServiceTile(props: { service: Service; paces: Pace[]; times: number[] }
         <span class={service.isTaking ? "dim" : "gone"} data-replicas={service.replicas.length}>
           {service.isTaking
             ? counted(service.replicas.length, "replica")
-            : "missing"}
+            : "unavailable"}
         </span>
       </header>
       <Spark times={times} values={paces.map((pace) => pace.perSecond)} colour="blue" height={52} />
@@ -239,7 +239,7 @@ function Network() {
           ],
           ["Markets can be proposed", network ? yes(network.canProposeMarket) : "–"],
           ["Assets can be proposed", network ? yes(network.canProposeAsset) : "–"],
-          ["Genesis loaded", network ? yes(network.genesisLoaded) : "–"],
+          ["Genesis state loaded", network ? yes(network.genesisLoaded) : "–"],
         ]}
       />
     </Card>
@@ -250,17 +250,17 @@ function Limits() {
   const { data, problem } = useRead<Schemas["LimitsReply"]>("limits");
   const most = (count: number) => (count === 0 ? "no limit" : grouped(String(count)));
   return (
-    <Card title="Limits of this gateway" aside={<a href="limits?pretty">all of them</a>}>
+    <Card title="Limits of this gateway" aside={<a href="limits?pretty">All limits</a>}>
       {problem && !data && <Notice problem={problem} />}
       {data && (
         <Facts
           of={[
             ["Rows of a page", `${most(data.rows.pageDefault)}, at most ${most(data.rows.pageGreatest)}`],
-            ["Accounts in one list", most(data.rows.accountsGreatest)],
+            ["Accounts of a list", most(data.rows.accountsGreatest)],
             ["Requests per second", most(data.rate.requestsPerS)],
-            ["Downloads at a time", most(data.rate.exportsPerAddress)],
+            ["Concurrent downloads", most(data.rate.exportsPerAddress)],
             ["Request body", bytes(data.request.bodyBytes)],
-            ["A query takes at most", `${data.time.queryMs / 1000} s`],
+            ["Query time limit", `${data.time.queryMs / 1000} s`],
           ]}
         />
       )}

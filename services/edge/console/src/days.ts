@@ -1,0 +1,136 @@
+// The last 24 hours of markets, from their candles of 15 minutes: each read once, the first of them watched.
+import { useEffect, useState } from "preact/hooks";
+import { Problem, read, target, type Schemas } from "./api";
+import type { Candle } from "./candles";
+import { canScale } from "./format";
+import type { Market } from "./names";
+import { watch } from "./watch";
+
+type Reply = Schemas["ListCandleDataReply"];
+
+const QUARTERS = 4 * 24;
+const DAY_NS = 24n * 3600n * 1_000_000_000n;
+
+/** Markets of a view that are watched; the others are read again every `AGAIN_MS`. */
+const WATCHED = 8;
+const AGAIN_MS = 60_000;
+const RETRY_MS = 2000;
+
+/** Reads at a time. */
+const AT_ONCE = 4;
+
+/** The last 24 hours of a market; figures are texts in the market's units, as in the API. */
+export interface Day {
+  /** Price of the newest trade, however old; none without a trade. */
+  last?: string;
+  /** First price of the 24 hours; none without a trade in them. */
+  first?: string;
+  /** Empty without a trade in the 24 hours. */
+  high: string;
+  low: string;
+  volume: string;
+  /** About the traded value, in units of the quote currency. */
+  turnover: number;
+  closes: number[];
+}
+
+const kept = new Map<string, Candle[]>();
+const listeners = new Set<() => void>();
+
+function path(market: string, count: number): string {
+  return target("api/v2/candle", [["candleId", `trades_candle_15_minutes_${market}`], ["pagination.first", String(count)]]);
+}
+
+/** The candles of a reply, the oldest first. */
+function candlesOf(reply: Reply): Candle[] {
+  return reply.candles.edges.map((edge) => edge.node).reverse();
+}
+
+function put(market: string, candles: Candle[]): void {
+  kept.set(market, candles);
+  listeners.forEach((listener) => listener());
+}
+
+/** Follows the candles of these markets until the function that it returns is called. */
+function follow(markets: string[]): () => void {
+  const closed = new AbortController();
+  const queue = [...markets];
+  const leaves: (() => void)[] = [];
+  let timer = 0;
+  const load = async (market: string) => {
+    try {
+      put(market, candlesOf(await read<Reply>(path(market, QUARTERS + 1), closed.signal)));
+    } catch (error) {
+      if (error instanceof Problem && error.isPassing) setTimeout(() => void next(market), RETRY_MS);
+    }
+  };
+  const next = async (market = queue.shift()): Promise<void> => {
+    if (market === undefined || closed.signal.aborted) return;
+    await load(market);
+    return next();
+  };
+  const newest = (market: string) =>
+    watch<Reply>(path(market, 2), AGAIN_MS, (reply) => {
+      const [old, fresh] = [kept.get(market), reply && candlesOf(reply)];
+      const [begin, end] = [fresh?.[0], old?.at(-1)];
+      if (!old || !fresh || !begin) return;
+      // More candles have come than are watched.
+      if (end && BigInt(begin.start) > BigInt(end.start)) void load(market);
+      else put(market, [...old.filter((candle) => BigInt(candle.start) < BigInt(begin.start)), ...fresh]);
+    });
+  const again = () => {
+    timer = window.setTimeout(again, AGAIN_MS);
+    if (document.visibilityState !== "visible") return;
+    queue.push(...markets.slice(WATCHED));
+    void next();
+  };
+  timer = window.setTimeout(again, AGAIN_MS);
+  void Promise.all(Array.from({ length: AT_ONCE }, () => next())).then(() => {
+    if (!closed.signal.aborted) leaves.push(...markets.slice(0, WATCHED).map(newest));
+  });
+  return () => {
+    closed.abort();
+    clearTimeout(timer);
+    leaves.forEach((leave) => leave());
+  };
+}
+
+/** The candles of the last day of these markets, by id, as far as they are read. */
+export function useDays(markets: string[]): ReadonlyMap<string, Candle[]> {
+  const [, setTurn] = useState(0);
+  const ids = markets.join(" ");
+  useEffect(() => {
+    const listener = () => setTurn((turn) => turn + 1);
+    listeners.add(listener);
+    const leave = ids ? follow(ids.split(" ")) : undefined;
+    return () => {
+      listeners.delete(listener);
+      leave?.();
+    };
+  }, [ids]);
+  return kept;
+}
+
+/** The 24 hours before `now`, in nanoseconds since the Unix epoch. */
+export function dayOf(candles: Candle[], market: Market, now: bigint): Day {
+  const within = candles.filter((candle) => BigInt(candle.start) > now - DAY_NS);
+  const scale = (places: number) => (canScale(places) ? 10 ** -places : 1);
+  const unit = scale(market.decimalPlaces) * scale(market.positionDecimalPlaces);
+  let [high, low] = [within[0]?.high ?? "", within[0]?.low ?? ""];
+  let [volume, turnover] = [0n, 0];
+  for (const candle of within) {
+    if (BigInt(candle.high) > BigInt(high)) high = candle.high;
+    if (BigInt(candle.low) < BigInt(low)) low = candle.low;
+    volume += BigInt(candle.volume);
+    turnover += Number(candle.close) * Number(candle.volume) * unit;
+  }
+  return {
+    last: candles.at(-1)?.close,
+    first: within[0]?.open,
+    high,
+    low,
+    volume: volume.toString(),
+    turnover,
+    closes: within.map((candle) => Number(candle.close)),
+  };
+}

@@ -1,0 +1,156 @@
+// One market: its figures of now and of the last 24 hours, its candles, and its newest trades beside them.
+import { useRef } from "preact/hooks";
+import { address, target, type Schemas } from "../api";
+import { dayOf, useDays } from "../days";
+import { quoted, short, word } from "../format";
+import { chainTime, type Live } from "../live";
+import { AssetName, MarketName, Price, priceScale, Size } from "../named";
+import { markets, type Market, type Named } from "../names";
+import { Card, Choice, Copy, Empty, Facts, grpcLine, Lines, Notice, Time, ViewLink } from "../parts";
+import { useRaw } from "../raw";
+import { link, marketLink, open } from "../route";
+import { PAGE } from "../series";
+import { useStill } from "../still";
+import { Change, Volume } from "../trend";
+import { useWatch } from "../watch";
+import { Chart } from "./chart";
+
+const INTERVALS = [
+  ["block", "Block"],
+  ["1_minute", "1 min"],
+  ["5_minutes", "5 min"],
+  ["15_minutes", "15 min"],
+  ["1_hour", "1 h"],
+  ["6_hours", "6 h"],
+  ["1_day", "1 d"],
+] as const;
+
+const USUAL = "5_minutes";
+
+/** Trades beside the chart. */
+const TRADES = 20;
+
+export function OfMarket(props: { id: string; interval: string; live: Live }) {
+  const { id } = props;
+  const interval = INTERVALS.find(([name]) => name === props.interval)?.[0] ?? USUAL;
+  const found = markets.use(id);
+  const market = found?.row;
+  const name = found?.text ?? short(id);
+  const candleId = `trades_candle_${interval}_${id}`;
+  const candles = target("api/v2/candle", [["candleId", candleId], ["pagination.first", String(PAGE)]]);
+  const choose = (interval: string) => open(marketLink(id, interval));
+  return (
+    <>
+      <Head id={id} of={found} live={props.live} />
+      <div class="market">
+        <Card title="Price" aside={<Choice label="Interval" of={INTERVALS} value={interval} onChoose={choose} />}>
+          <Chart key={candleId} candleId={candleId} market={market} name={name} />
+        </Card>
+        <LastTrades id={id} market={market} />
+      </div>
+      <Lines
+        of={[
+          { name: "curl", text: `curl ${quoted(address(candles))}` },
+          grpcLine({ candleId, pagination: { first: PAGE } }, "api.v2.Query/ListCandleData"),
+        ]}
+      />
+      <ViewLink to={marketLink(id, interval)} />
+    </>
+  );
+}
+
+/** The head line. */
+function Head(props: { id: string; of: Named<Market> | undefined; live: Live }) {
+  const { id, of } = props;
+  const market = of?.row;
+  const candles = useDays([id]).get(id);
+  const day = market && candles && dayOf(candles, market, chainTime(props.live.now));
+  const price = (value: string | undefined) => <Price value={value ?? ""} market={market} isNoneAtZero />;
+  return (
+    <section class="card head" aria-label={`Market ${of?.text ?? short(id)}`}>
+      <header class="card-head">
+        <h2>
+          <MarketName id={id} href={null} /> <Copy text={id} label="the id of the market" />
+        </h2>
+        <a href={link("markets")}>All markets</a>
+      </header>
+      {of && market && (
+        <p class="dim about">
+          {of.name && <bdi>{of.name}</bdi>}
+          <span>{of.state}</span>
+          {word(market.tradingMode, "TRADING_MODE_") !== of.state && <span>{word(market.tradingMode, "TRADING_MODE_")}</span>}
+          <span>
+            settles in <AssetName id={market.settlementAsset} />
+          </span>
+          <a href={link("explore/positions", { marketId: id })}>Positions</a>
+          <a href={link("explore/accounts", { market: id })}>Accounts</a>
+          <a href={link("explore/oracle-spec")}>Oracle specification</a>
+        </p>
+      )}
+      <Facts
+        of={[
+          ["Last price", <strong class="last">{price(day?.last)}</strong>],
+          ["24 h change", <Change day={day} />],
+          ["24 h high", price(day?.high)],
+          ["24 h low", price(day?.low)],
+          ["24 h volume", <Volume day={day} market={market} />],
+          ["Bid", price(market?.bestBidPrice)],
+          ["Offer", price(market?.bestOfferPrice)],
+          ["Mark price", price(market?.markPrice)],
+          ["Open interest", <Size value={market?.openInterest ?? ""} market={market} />],
+        ]}
+      />
+    </section>
+  );
+}
+
+/** The newest trades, live. */
+function LastTrades(props: { id: string; market: Market | undefined }) {
+  const { id, market } = props;
+  const relative = target("api/v2/trades", [["marketId", id], ["pagination.first", String(TRADES)]]);
+  const { data, problem } = useWatch<Schemas["ListTradesReply"]>(relative);
+  const place = useRef<HTMLDivElement>(null);
+  const [shown] = useStill(data, relative, place);
+  const trades = shown?.trades.edges;
+  const unit = useRaw() ? undefined : priceScale(market)?.unit;
+  return (
+    <Card title="Last trades" aside={<a href={link("explore/trades", { marketId: id })}>All trades</a>}>
+      {problem && !trades && <Notice problem={problem} />}
+      {!trades && !problem && <Empty>Loading…</Empty>}
+      {trades?.length === 0 && <Empty>No trades.</Empty>}
+      {trades && trades.length > 0 && (
+        <div class="scroll" ref={place} role="region" aria-label="Last trades, table" tabIndex={0}>
+          <table class="last-trades" data-list="last-trades">
+            <thead>
+              <tr>
+                <th scope="col">Time</th>
+                <th scope="col" class="right">
+                  Price{unit && " "}
+                  {unit && <bdi>{unit}</bdi>}
+                </th>
+                <th scope="col" class="right">
+                  Size
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {trades.map(({ node, cursor }) => (
+                <tr key={cursor} class={{ SIDE_BUY: "rise", SIDE_SELL: "fall" }[node.aggressor as string] ?? ""} data-trade={node.id}>
+                  <td>
+                    <Time ns={node.timestamp} isShort />
+                  </td>
+                  <td class="right number">
+                    <Price value={node.price} market={market} />
+                  </td>
+                  <td class="right number">
+                    <Size value={node.size} market={market} />
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </Card>
+  );
+}

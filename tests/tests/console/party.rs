@@ -1,0 +1,57 @@
+//! The page of a party: its lists are the API's, it is remembered, and its ledger is downloaded.
+
+use serde_json::{Value, json};
+
+use crate::console::{browser::Browser, console_mesh::ConsoleMesh};
+
+/// The values of a column in the table of a list.
+fn column(list: &str, name: &str) -> String {
+    format!(
+        "[...document.querySelectorAll('table[data-list={list}] td[data-name={}] [data-value]')].map(of => of.dataset.value)",
+        json!(name)
+    )
+}
+
+#[tokio::test]
+async fn a_party_has_a_page_that_is_remembered_and_its_ledger() {
+    let Some(browser) = Browser::start().await else { return };
+    let console_mesh = ConsoleMesh::demo().await;
+    let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
+    let saves = json!({"source": "delete window.showSaveFilePicker"});
+    page.call("Page.addScriptToEvaluateOnNewDocument", saves).await;
+    page.open("#/explore/positions?size=20").await;
+    page.click("td[data-name=Party] a").await;
+    page.until("document.title.startsWith('Party')").await;
+    let party = page.data("[data-party]", "party").await;
+    let edges = |list: &Value, member: &str| -> Vec<Value> {
+        list["edges"].as_array().unwrap().iter().map(|edge| edge["node"][member].clone()).collect()
+    };
+    let accounts = console_mesh.json(&format!("/accounts?party={party}")).await;
+    let balances: Vec<_> =
+        accounts["accounts"].as_array().unwrap().iter().map(|account| account["balance"].clone()).collect();
+    let trades = console_mesh.json(&format!("/api/v2/trades?partyId={party}&pagination.first=20")).await;
+    let positions = console_mesh.json(&format!("/api/v2/positions?partyId={party}")).await;
+    for (list, name, expected) in [
+        ("accounts", "Balance", balances),
+        ("trades", "Id", edges(&trades["trades"], "id")),
+        ("positions", "Volume", edges(&positions["positions"], "openVolume")),
+    ] {
+        assert!(!expected.is_empty(), "{list}");
+        let shown = column(list, name);
+        page.until(&format!("JSON.stringify({shown}) === {}", json!(json!(expected).to_string()))).await;
+    }
+
+    page.press("Remember this party").await;
+    page.open("").await;
+    page.click("nav a[href^='#/party/']").await;
+    page.until_data("[data-party]", "party", &party).await;
+    page.press("Download").await;
+    page.until_data(".transfer", "phase", "done").await;
+    let asset = accounts["accounts"][0]["asset"].as_str().unwrap();
+    let ledger = format!("/api/v2/ledgerentry/export?partyId={party}&assetId={asset}");
+    let length = console_mesh.mesh_client.get(&ledger).await.body.len();
+    page.until_data(".transfer", "received", length.to_string()).await;
+    page.press("Forget this party").await;
+    page.until("!document.querySelector(\"nav a[href^='#/party/']\")").await;
+    page.assert_quiet();
+}
