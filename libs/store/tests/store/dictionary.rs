@@ -62,7 +62,7 @@ async fn columns(client: &Client, table: &str) -> Vec<Column> {
 
 async fn documents(client: &Client) -> (String, String) {
     let (mut tables, mut enums) = (String::new(), Vec::new());
-    let mut statements = "-- The exportable tables for a database of one's own: plain types, no keys. Made of the schema; what the\n\
+    let mut statements = "-- The exportable tables for your own database: plain types, no keys. Made of the schema; what the\n\
          -- columns hold is in tables.md. Load an unpacked file with: \\copy trades FROM 'FILE.csv' CSV HEADER\n"
         .to_owned();
     for table in EXPORTABLE {
@@ -70,7 +70,7 @@ async fn documents(client: &Client) -> (String, String) {
         let about: Option<String> = client.query_one(about, &[&table]).await.unwrap().get(0);
         let about = about.unwrap_or_else(|| panic!("{table} has no comment"));
         let _ =
-            write!(tables, "\n## {table}\n\n{about}\n\n| column | type | what it holds |\n|---|---|---|\n");
+            write!(tables, "\n## {table}\n\n{about}\n\n| column | type | content |\n|---|---|---|\n");
         let mut lines = Vec::new();
         for column in columns(client, table).await {
             let Column { name, is_required, comment, kind, labels, enum_name } = column;

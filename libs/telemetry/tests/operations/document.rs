@@ -12,7 +12,7 @@ const END: &str = "<!-- end of metrics -->\n";
 
 fn table() -> String {
     let mut text =
-        "| Metric | In Prometheus | Kind | Labels | Served by | What it tells |\n|---|---|---|---|---|---|\n"
+        "| Metric | In Prometheus | Kind | Labels | Served by | Meaning |\n|---|---|---|---|---|---|\n"
             .to_owned();
     for metric in list::ALL {
         let kind = match metric.kind {

@@ -4,7 +4,7 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         /**
-         * @description Where a market stands.
+         * @description State of a market.
          *
          *     - `STATE_UNSPECIFIED`: Unknown; as a filter: all.
          *     - `STATE_PROPOSED`: Being voted on.
@@ -28,7 +28,7 @@ export interface components {
         MarketPage: {
             /** @description The rows with their cursors. */
             edges: components["schemas"]["MarketEdge"][];
-            /** @description Where the page lies. */
+            /** @description The position of the page in its list. */
             pageInfo: components["schemas"]["PageInfo"];
         };
         /** @description A market with its position. */
@@ -46,7 +46,7 @@ export interface components {
             code: string;
             /** @description Full name of its instrument. */
             name: string;
-            /** @description What prices are quoted in, e.g. `USD`. */
+            /** @description Quote currency of its prices, e.g. `USD`. */
             quoteName: string;
             /** @description Asset in which it settles. */
             settlementAsset: string;
@@ -62,11 +62,11 @@ export interface components {
             positionDecimalPlaces: number;
             /** @description How it trades. */
             tradingMode: components["schemas"]["MarketTradingMode"];
-            /** @description Where it stands. */
+            /** @description State of the market. */
             state: components["schemas"]["MarketState"];
             /**
              * Format: int64
-             * @description When it opened or is to open, nanoseconds since the Unix epoch; left out when not set.
+             * @description Opening time, past or planned, nanoseconds since the Unix epoch; absent when not set.
              */
             openedAt?: string;
             /** @description Price at which positions are valued; empty when the market has no data. */
@@ -86,11 +86,11 @@ export interface components {
          *     - `TRADING_MODE_BATCH_AUCTION`: Frequent batch auctions.
          *     - `TRADING_MODE_OPENING_AUCTION`: The auction with which it opens.
          *     - `TRADING_MODE_MONITORING_AUCTION`: An auction that its monitoring began.
-         *     - `TRADING_MODE_NO_TRADING`: Not at all.
+         *     - `TRADING_MODE_NO_TRADING`: No trading.
          * @enum {string}
          */
         MarketTradingMode: "TRADING_MODE_UNSPECIFIED" | "TRADING_MODE_CONTINUOUS" | "TRADING_MODE_BATCH_AUCTION" | "TRADING_MODE_OPENING_AUCTION" | "TRADING_MODE_MONITORING_AUCTION" | "TRADING_MODE_NO_TRADING";
-        /** @description Where a page lies in its list. */
+        /** @description The position of a page in its list. */
         PageInfo: {
             /** @description Cursor of the first edge, empty for an empty page. */
             startCursor: string;
@@ -110,7 +110,7 @@ export interface components {
         TradePage: {
             /** @description The rows with their cursors. */
             edges: components["schemas"]["TradeEdge"][];
-            /** @description Where the page lies. */
+            /** @description The position of the page in its list. */
             pageInfo: components["schemas"]["PageInfo"];
         };
         /** @description A trade with its position. */
@@ -137,17 +137,17 @@ export interface components {
             buyer: string;
             /** @description Party that sold. */
             seller: string;
-            /** @description Side whose order met the other one's. */
+            /** @description Side of the incoming order. */
             aggressor: components["schemas"]["Side"];
             /** @description Order of the buyer. */
             buyOrder: string;
             /** @description Order of the seller. */
             sellOrder: string;
-            /** @description How it came about. */
+            /** @description Cause of the trade. */
             type: components["schemas"]["TradeType"];
             /**
              * Format: int64
-             * @description When, nanoseconds since the Unix epoch; no two trades have the same.
+             * @description Time, nanoseconds since the Unix epoch; unique.
              */
             timestamp: string;
         };
@@ -161,10 +161,10 @@ export interface components {
          */
         Side: "SIDE_UNSPECIFIED" | "SIDE_BUY" | "SIDE_SELL";
         /**
-         * @description How a trade came about.
+         * @description Cause of a trade.
          *
          *     - `TYPE_UNSPECIFIED`: Unknown.
-         *     - `TYPE_DEFAULT`: Two orders met.
+         *     - `TYPE_DEFAULT`: Two orders were matched.
          *     - `TYPE_NETWORK_CLOSE_OUT_GOOD`: The network closed out a party, this one traded with the network.
          *     - `TYPE_NETWORK_CLOSE_OUT_BAD`: The network closed out this party.
          * @enum {string}
@@ -179,7 +179,7 @@ export interface components {
         CandlePage: {
             /** @description The rows with their cursors. */
             edges: components["schemas"]["CandleEdge"][];
-            /** @description Where the page lies. */
+            /** @description The position of the page in its list. */
             pageInfo: components["schemas"]["PageInfo"];
         };
         /** @description A candle with its position. */
@@ -247,7 +247,7 @@ export interface components {
         AssetPage: {
             /** @description The rows with their cursors. */
             edges: components["schemas"]["AssetEdge"][];
-            /** @description Where the page lies. */
+            /** @description The position of the page in its list. */
             pageInfo: components["schemas"]["PageInfo"];
         };
         /** @description An asset with its position. */
@@ -270,19 +270,19 @@ export interface components {
              * @description Decimal places of its amounts.
              */
             decimals: number;
-            /** @description An amount of little worth in its smallest unit, by which the network scales; empty when unknown. */
+            /** @description A small amount in its smallest unit, by which the network scales; empty when unknown. */
             quantum: string;
             /** @description Whether it can be used. */
             status: components["schemas"]["AssetStatus"];
             /** @description Address of its contract on Ethereum, `0x` and 40 hex digits in any case; empty when it has none. */
             erc20Contract: string;
         };
-        /** @description The oracle spec asked for. */
+        /** @description The requested oracle spec. */
         GetOracleSpecReply: {
             /** @description The oracle spec. */
             oracleSpec: components["schemas"]["OracleSpec"];
         };
-        /** @description A data source as markets use it. */
+        /** @description A data source of markets. */
         OracleSpec: {
             /** @description The external data source behind it. */
             externalDataSourceSpec: components["schemas"]["ExternalDataSourceSpec"];
@@ -308,23 +308,23 @@ export interface components {
             updatedAt: string;
             /** @description Whether the spec is in use. */
             status: components["schemas"]["DataSourceSpecStatus"];
-            /** @description Where the data comes from and which of it counts. */
+            /** @description The source of the data and the conditions on it. */
             data: components["schemas"]["DataSourceDefinition"];
         };
         /**
          * @description Whether the spec is in use.
          *
          *     - `STATUS_UNSPECIFIED`: Unknown.
-         *     - `STATUS_ACTIVE`: Data is taken.
+         *     - `STATUS_ACTIVE`: Data is accepted.
          *     - `STATUS_DEACTIVATED`: No longer used; final.
          * @enum {string}
          */
         DataSourceSpecStatus: "STATUS_UNSPECIFIED" | "STATUS_ACTIVE" | "STATUS_DEACTIVATED";
-        /** @description Where data comes from: exactly one of the two. */
+        /** @description The source of data: exactly one of the two. */
         DataSourceDefinition: {
-            /** @description Data signed by somebody outside the network. */
+            /** @description Data signed by a key outside the network. */
             external?: components["schemas"]["DataSourceDefinitionExternal"];
-            /** @description Data that the network makes itself. */
+            /** @description Data that the network generates. */
             internal?: components["schemas"]["DataSourceDefinitionInternal"];
         };
         /** @description Data from outside the network. */
@@ -332,14 +332,14 @@ export interface components {
             /** @description An oracle. */
             oracle: components["schemas"]["DataSourceSpecConfiguration"];
         };
-        /** @description Who signs the data and which of it counts. */
+        /** @description The signers of the data and the conditions on it. */
         DataSourceSpecConfiguration: {
-            /** @description Keys whose data is taken. */
+            /** @description Keys whose data is accepted. */
             signers: components["schemas"]["Signer"][];
             /** @description Conditions that the data must fulfil. */
             filters: components["schemas"]["Filter"][];
         };
-        /** @description Somebody who signs data. */
+        /** @description A signer of data. */
         Signer: {
             /** @description A key of this network. */
             pubKey?: components["schemas"]["PubKey"];
@@ -356,7 +356,7 @@ export interface components {
             /** @description `0x` and 40 hex digits. */
             address: string;
         };
-        /** @description A property of the data and what it must fulfil. */
+        /** @description A property of the data and its conditions. */
         Filter: {
             /** @description The property. */
             key: components["schemas"]["PropertyKey"];
@@ -371,7 +371,7 @@ export interface components {
             type: components["schemas"]["PropertyKeyType"];
             /**
              * Format: uint64
-             * @description Decimal places of a number, when told.
+             * @description Decimal places of a number, if specified.
              */
             numberDecimalPlaces?: string;
         };
@@ -392,7 +392,7 @@ export interface components {
         Condition: {
             /** @description How to compare. */
             operator: components["schemas"]["ConditionOperator"];
-            /** @description What to compare with. */
+            /** @description The value to compare with. */
             value: string;
         };
         /**
@@ -407,7 +407,7 @@ export interface components {
          * @enum {string}
          */
         ConditionOperator: "OPERATOR_UNSPECIFIED" | "OPERATOR_EQUALS" | "OPERATOR_GREATER_THAN" | "OPERATOR_GREATER_THAN_OR_EQUAL" | "OPERATOR_LESS_THAN" | "OPERATOR_LESS_THAN_OR_EQUAL";
-        /** @description Data that the network makes itself. */
+        /** @description Data that the network generates. */
         DataSourceDefinitionInternal: {
             /** @description The network's own time. */
             time: components["schemas"]["DataSourceSpecConfigurationTime"];
@@ -421,10 +421,10 @@ export interface components {
         ListAccountsReply: {
             /** @description Sorted by party (`network` first), market, asset and type number. */
             accounts: components["schemas"]["AccountBalance"][];
-            /** @description Where the page lies; left out when the request asks for no page. */
+            /** @description The position of the page in its list; absent for a request without `pagination.*`. */
             pageInfo?: components["schemas"]["PageInfo"];
         };
-        /** @description An account and what is on it. */
+        /** @description An account and its balance. */
         AccountBalance: {
             /** @description Owner, or `network`. */
             party: string;
@@ -434,11 +434,11 @@ export interface components {
             balance: string;
             /** @description Asset id. */
             asset: string;
-            /** @description What the account is for. */
+            /** @description Purpose of the account. */
             type: components["schemas"]["AccountType"];
         };
         /**
-         * @description What an account is for.
+         * @description Purpose of an account.
          *
          *     - `ACCOUNT_TYPE_UNSPECIFIED`: Unknown.
          *     - `ACCOUNT_TYPE_INSURANCE`: Insurance pool of a market.
@@ -469,7 +469,7 @@ export interface components {
         PositionPage: {
             /** @description The rows with their cursors. */
             edges: components["schemas"]["PositionEdge"][];
-            /** @description Where the page lies. */
+            /** @description The position of the page in its list. */
             pageInfo: components["schemas"]["PageInfo"];
         };
         /** @description A position with its position. */
@@ -479,7 +479,7 @@ export interface components {
             /** @description Its position in the list. */
             cursor: string;
         };
-        /** @description What a party holds in a market now, trades since the last settlement included. Profits and the price are whole numbers, rounded half away from zero. */
+        /** @description The current position of a party in a market, including trades since the last settlement. Profits and the price are whole numbers, rounded half away from zero. */
         Position: {
             /** @description Market. */
             marketId: string;
@@ -501,15 +501,15 @@ export interface components {
              * @description Time of the block that changed it last, nanoseconds since the Unix epoch.
              */
             updatedAt: string;
-            /** @description Losses of others that this party took over, in the settlement asset's smallest unit; negative = what it received. */
+            /** @description Losses of other parties that this party covered, in the settlement asset's smallest unit; negative = received. */
             lossSocialisationAmount: string;
-            /** @description Whether the network acted on it because of a margin that did not suffice. */
+            /** @description Whether the network acted on the position because its margin was too low. */
             status: components["schemas"]["PositionStatus"];
             /** @description The position at the last settlement. */
             settled: components["schemas"]["SettledPosition"];
         };
         /**
-         * @description What the network did with a position whose margin did not suffice.
+         * @description Action of the network on a position whose margin was too low.
          *
          *     - `POSITION_STATUS_UNSPECIFIED`: Nothing.
          *     - `POSITION_STATUS_ORDERS_CLOSED`: It cancelled the party's orders.
@@ -518,7 +518,7 @@ export interface components {
          * @enum {string}
          */
         PositionStatus: "POSITION_STATUS_UNSPECIFIED" | "POSITION_STATUS_ORDERS_CLOSED" | "POSITION_STATUS_CLOSED_OUT" | "POSITION_STATUS_DISTRESSED";
-        /** @description A position at the last settlement, as it is stored: with a fraction where there is one. */
+        /** @description A position at the last settlement, as stored, with fractions. */
         SettledPosition: {
             /**
              * Format: int64
@@ -541,7 +541,7 @@ export interface components {
         DelegationPage: {
             /** @description The rows with their cursors. */
             edges: components["schemas"]["DelegationEdge"][];
-            /** @description Where the page lies. */
+            /** @description The position of the page in its list. */
             pageInfo: components["schemas"]["PageInfo"];
         };
         /** @description A delegation with its position. */
@@ -551,7 +551,7 @@ export interface components {
             /** @description Its position in the list. */
             cursor: string;
         };
-        /** @description What a party delegates to a node in an epoch. */
+        /** @description The delegation of a party to a node in an epoch. */
         Delegation: {
             /** @description Party that delegates. */
             party: string;
@@ -571,7 +571,7 @@ export interface components {
         EpochRewardSummaryPage: {
             /** @description The rows with their cursors. */
             edges: components["schemas"]["EpochRewardSummaryEdge"][];
-            /** @description Where the page lies. */
+            /** @description The position of the page in its list. */
             pageInfo: components["schemas"]["PageInfo"];
         };
         /** @description A reward summary with its position. */
@@ -597,12 +597,12 @@ export interface components {
             /** @description Sum, decimal integer in the asset's smallest unit. */
             amount: string;
         };
-        /** @description The withdrawal asked for. */
+        /** @description The requested withdrawal. */
         GetWithdrawalReply: {
             /** @description Its latest version. */
             withdrawal: components["schemas"]["Withdrawal"];
         };
-        /** @description Assets on their way out of the network. */
+        /** @description Assets that leave the network. */
         Withdrawal: {
             /** @description Id, 64 lower-case hex digits. */
             id: string;
@@ -612,7 +612,7 @@ export interface components {
             amount: string;
             /** @description Asset id. */
             asset: string;
-            /** @description Where the withdrawal stands. */
+            /** @description Status of the withdrawal. */
             status: components["schemas"]["WithdrawalStatus"];
             /** @description Reference that the foreign chain's contract uses. */
             ref: string;
@@ -632,10 +632,10 @@ export interface components {
             ext: components["schemas"]["WithdrawExt"];
         };
         /**
-         * @description Where a withdrawal stands.
+         * @description Status of a withdrawal.
          *
          *     - `STATUS_UNSPECIFIED`: Unknown.
-         *     - `STATUS_OPEN`: Under way.
+         *     - `STATUS_OPEN`: In progress.
          *     - `STATUS_REJECTED`: Refused; final.
          *     - `STATUS_FINALIZED`: Done; final.
          * @enum {string}
@@ -776,11 +776,11 @@ export interface components {
             /** @description The encoded transaction. */
             tx: string;
         };
-        /** @description What became of a transaction. */
+        /** @description The state of a transaction. */
         GetTransactionReply: {
             /** @description Hash, 64 upper-case hex digits. */
             txHash: string;
-            /** @description Its fate. */
+            /** @description Its state. */
             status: components["schemas"]["GetTransactionReplyStatus"];
             /**
              * Format: int64
@@ -796,10 +796,10 @@ export interface components {
             log: string;
         };
         /**
-         * @description Fate of a transaction.
+         * @description State of a transaction.
          *
-         *     - `UNKNOWN`: Nothing is known of it.
-         *     - `PENDING`: Accepted, in no block yet.
+         *     - `UNKNOWN`: The transaction is not known.
+         *     - `PENDING`: Accepted, not yet in a block.
          *     - `INCLUDED`: In a block.
          *     - `REFUSED`: Refused.
          * @enum {string}
@@ -877,7 +877,7 @@ export interface components {
             ready: boolean;
         };
         /**
-         * @description Where an upgrade proposal stands.
+         * @description Status of an upgrade proposal.
          *
          *     - `PROTOCOL_UPGRADE_PROPOSAL_STATUS_UNSPECIFIED`: Not a status; as a filter: all.
          *     - `PROTOCOL_UPGRADE_PROPOSAL_STATUS_PENDING`: At least one validator approves.
@@ -895,7 +895,7 @@ export interface components {
         ProtocolUpgradeProposalPage: {
             /** @description The rows with their cursors. */
             edges: components["schemas"]["ProtocolUpgradeProposalEdge"][];
-            /** @description Where the page lies. */
+            /** @description The position of the page in its list. */
             pageInfo: components["schemas"]["PageInfo"];
         };
         /** @description A proposal with its position. */
@@ -916,7 +916,7 @@ export interface components {
             networkReleaseTag: string;
             /** @description Keys of the validators that approve, ascending. */
             approvers: string[];
-            /** @description Where the proposal stands. */
+            /** @description Status of the proposal. */
             status: components["schemas"]["ProtocolUpgradeProposalStatus"];
         };
         /** @description The segments held. */
@@ -969,13 +969,13 @@ export interface components {
          * @enum {string}
          */
         Table: "TABLE_BALANCES" | "TABLE_CHECKPOINTS" | "TABLE_DELEGATIONS" | "TABLE_LEDGER" | "TABLE_ORDERS" | "TABLE_TRADES" | "TABLE_MARKET_DATA" | "TABLE_MARGIN_LEVELS" | "TABLE_POSITIONS" | "TABLE_LIQUIDITY_PROVISIONS" | "TABLE_MARKETS" | "TABLE_DEPOSITS" | "TABLE_WITHDRAWALS" | "TABLE_BLOCKS" | "TABLE_REWARDS";
-        /** @description The limits in force. Sizes, counts and times that a client meets; 0 = no limit. */
+        /** @description The limits of this gateway: sizes, counts and times; 0 = no limit. */
         LimitsReply: {
             /** @description What a request may be at most. */
             request: components["schemas"]["RequestLimits"];
             /** @description How many rows an answer has. */
             rows: components["schemas"]["RowLimits"];
-            /** @description How much one client may ask for. */
+            /** @description Limits of rates and concurrency. */
             rate: components["schemas"]["RateLimits"];
             /** @description How long things may take. */
             time: components["schemas"]["TimeLimits"];
@@ -1012,7 +1012,7 @@ export interface components {
         RowLimits: {
             /**
              * Format: uint32
-             * @description Rows of a page when a request does not say.
+             * @description Default number of rows of a page.
              */
             pageDefault: number;
             /**
@@ -1026,7 +1026,7 @@ export interface components {
              */
             accountsGreatest: number;
         };
-        /** @description How much may be asked for at once, of one edge. */
+        /** @description Limits of rates and concurrency of one edge. */
         RateLimits: {
             /**
              * Format: uint32
@@ -1083,7 +1083,7 @@ export interface components {
             bodyIdleMs: number;
             /**
              * Format: uint32
-             * @description Of a kept connection without a request.
+             * @description Until a request on an idle connection; an idle one is then closed.
              */
             idleMs: number;
             /**
@@ -1098,17 +1098,17 @@ export interface components {
             nodeMs: number;
             /**
              * Format: uint32
-             * @description For a transaction to come into a block (TYPE_COMMIT); a longer one gets 504.
+             * @description Until a transaction is in a block (TYPE_COMMIT); a longer one gets 504.
              */
             commitMs: number;
             /**
              * Format: uint32
-             * @description Without progress of a download on our side; a longer pause breaks it off.
+             * @description Without progress of a download on the gateway's side; a longer pause breaks it off.
              */
             exportIdleMs: number;
             /**
              * Format: uint32
-             * @description In which a client takes nothing of its answer; a longer pause cuts it off.
+             * @description Until a client reads the next bytes of its answer; a longer pause closes the connection.
              */
             stalledMs: number;
         };
