@@ -69,8 +69,7 @@ async fn documents(client: &Client) -> (String, String) {
         let about = "SELECT obj_description($1::text::regclass)";
         let about: Option<String> = client.query_one(about, &[&table]).await.unwrap().get(0);
         let about = about.unwrap_or_else(|| panic!("{table} has no comment"));
-        let _ =
-            write!(tables, "\n## {table}\n\n{about}\n\n| column | type | content |\n|---|---|---|\n");
+        let _ = write!(tables, "\n## {table}\n\n{about}\n\n| column | type | content |\n|---|---|---|\n");
         let mut lines = Vec::new();
         for column in columns(client, table).await {
             let Column { name, is_required, comment, kind, labels, enum_name } = column;
