@@ -203,8 +203,8 @@ mod tests {
             ("add up", |f| f.members[0].header.crc32c += 1),
             ("rows in", |f| f.members[2].rows = part(600_110, 0, 0)),
             ("the parts are not", |f| f.members[0].header.plain += 1),
-            ("behind each other", |f| f.members[1].header.offset = 5),
-            ("behind each other", |f| f.members[1].rows.offset += 1),
+            ("not contiguous", |f| f.members[1].header.offset = 5),
+            ("not contiguous", |f| f.members[1].rows.offset += 1),
             ("too large", |f| {
                 f.members[2].header.offset = u64::MAX - 20;
                 f.members[2].rows.offset = u64::MAX - 10;

@@ -211,7 +211,7 @@ pub(crate) mod tests {
             ("older", |m| m.block_time_from = m.block_time_to + 1),
             ("out of order", |m| m.members.swap(0, 1)),
             ("out of order", |m| m.members.rotate_right(1)),
-            ("no member's name", |m| m.members[0].name = "history/../x.csv".to_owned()),
+            ("not the name of a member", |m| m.members[0].name = "history/../x.csv".to_owned()),
             ("without a name", |m| m.members[0].columns.clear()),
             ("more rows than bytes", |m| m.members[0].rows = 60),
         ];

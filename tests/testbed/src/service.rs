@@ -163,6 +163,8 @@ impl Service {
     /// Gets a path from its admin port, e.g. `/metrics`.
     pub async fn admin(&self, path: &str) -> Answer {
         let ask = self.client.get(format!("{}{path}", self.admin));
+        // The admin port closes connections after 5 s: a reused one may close under the request.
+        let ask = ask.header("connection", "close");
         Answer::to(ask.header("accept", "application/openmetrics-text, */*")).await
     }
 
