@@ -81,7 +81,8 @@ public class Walk {
         PositionPage positions = accountsApi.listPositions(null, market, null, null, null, null, null, null, null, null)
             .getPositions();
         called("ListPositions", Long.parseLong(positions.getEdges().get(0).getNode().getOpenVolume()) != 0);
-        called("ListAccounts", !accountsApi.listAccounts(ENV.get("PARTY"), null, null, null, null).getAccounts().isEmpty());
+        ListAccountsReply accounts = accountsApi.listAccounts(ENV.get("PARTY"), null, null, null, null, null, null, null, null, null);
+        called("ListAccounts", !accounts.getAccounts().isEmpty());
         called("ListCandleIntervals", marketsApi.listCandleIntervals(market, null, null).getIntervalToCandleId().size() > 1);
         CandlePage candles = marketsApi
             .listCandleData(ENV.get("CANDLE"), null, null, 1, null, null, null, null, null, null, null).getCandles();
@@ -120,9 +121,9 @@ public class Walk {
         List<HistorySegment> segments = historyApi.listAllNetworkHistorySegments(null, null).getSegments();
         called("ListAllNetworkHistorySegments", !segments.get(0).getToHeight().isEmpty());
         Map<String, List<String>> head = historyApi
-            .headExportNetworkHistoryWithHttpInfo(from, to, Table.TABLE_TRADES, null, null, null).getHeaders();
+            .headExportNetworkHistoryWithHttpInfo(from, to, Table.TABLE_TRADES, null, null, null, null).getHeaders();
         called("HeadExportNetworkHistory", !head.get("x-total-rows").get(0).equals("0"));
-        Path history = historyApi.exportNetworkHistory(from, to, Table.TABLE_TRADES, null, null, null, null, null).toPath();
+        Path history = historyApi.exportNetworkHistory(from, to, Table.TABLE_TRADES, null, null, null, null, null, null).toPath();
         Files.copy(history, file("history.zip"));
         called("ExportNetworkHistory", true);
         historyApi.headExportLedgerEntries(party, asset, null, until, null);
