@@ -3,6 +3,7 @@
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use async_nats::{Client, ConnectOptions, connection::State};
+use futures_util::future::BoxFuture;
 use mesh_telemetry::Registry;
 use parking_lot::Mutex;
 use rand::Rng;
@@ -66,23 +67,27 @@ impl Bus {
     ///
     /// # Errors
     /// When address or credentials are malformed.
-    pub async fn connect(config: BusConfig) -> Result<Self, BusError> {
-        let link = Arc::<Link>::default();
-        let client = connect(&config, &config.name, SUBSCRIPTION_CAPACITY, None, Arc::clone(&link)).await?;
-        let inbox = Inbox::open(&client).await?;
-        let shared = Shared {
-            client,
-            config,
-            link,
-            inbox,
-            replicas: Replicas::new(),
-            retry_budget: RetryBudget::default(),
-            asks: AskMetrics::default(),
-            pulls: PullMetrics::default(),
-            chunks: OnceCell::new(),
-            targets: Mutex::default(),
-        };
-        Ok(Self { shared: Arc::new(shared) })
+    pub fn connect(config: BusConfig) -> BoxFuture<'static, Result<Self, BusError>> {
+        // Boxed, so that it is compiled once and not in every program.
+        Box::pin(async move {
+            let link = Arc::<Link>::default();
+            let client =
+                connect(&config, &config.name, SUBSCRIPTION_CAPACITY, None, Arc::clone(&link)).await?;
+            let inbox = Inbox::open(&client).await?;
+            let shared = Shared {
+                client,
+                config,
+                link,
+                inbox,
+                replicas: Replicas::new(),
+                retry_budget: RetryBudget::default(),
+                asks: AskMetrics::default(),
+                pulls: PullMetrics::default(),
+                chunks: OnceCell::new(),
+                targets: Mutex::default(),
+            };
+            Ok(Self { shared: Arc::new(shared) })
+        })
     }
 
     /// Whether a server is connected right now.

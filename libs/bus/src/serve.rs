@@ -12,7 +12,10 @@ use std::{
 use actix::{Actor, Context};
 use async_nats::{Message, Subject, Subscriber};
 use bytes::Bytes;
-use futures_util::{StreamExt, future::join_all};
+use futures_util::{
+    StreamExt,
+    future::{LocalBoxFuture, join_all},
+};
 use tokio::{
     sync::{Notify, watch},
     task::JoinHandle,
@@ -83,14 +86,6 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
     /// Starts to answer when `ready` resolves: a replica that cannot work yet must not take requests from the
     /// others.
     pub fn serve(self, ready: impl Future<Output = ()> + 'static) -> ServiceHandle {
-        let (stop, stopped) = watch::channel(false);
-        let (bus, has_streams) = (self.bus.clone(), self.has_streams);
-        let ready = async move {
-            ready.await;
-            if has_streams && let Err(error) = bus.chunk_connection().await {
-                tracing::error!(error = &error as &dyn std::error::Error, "no connection for chunks");
-            }
-        };
         let dispatcher = Rc::new(Dispatcher {
             stats: self.stats,
             bus: self.bus,
@@ -102,10 +97,28 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
             idle: Notify::new(),
             is_ready: Cell::new(false),
         });
-        let serving =
-            actix::spawn(serve(Rc::clone(&dispatcher), self.workload, self.operations, ready, stopped));
-        ServiceHandle { dispatcher, stop, serving }
+        start(dispatcher, self.workload, self.operations, self.has_streams, Box::pin(ready))
     }
+}
+
+/// [`Router::serve`] without its types, so that it is compiled once and not in every service.
+fn start(
+    dispatcher: Rc<Dispatcher>,
+    workload: &'static str,
+    operations: Vec<Rc<OperationHandler>>,
+    has_streams: bool,
+    ready: LocalBoxFuture<'static, ()>,
+) -> ServiceHandle {
+    let (stop, stopped) = watch::channel(false);
+    let bus = dispatcher.bus.clone();
+    let ready = async move {
+        ready.await;
+        if has_streams && let Err(error) = bus.chunk_connection().await {
+            tracing::error!(error = &error as &dyn std::error::Error, "no connection for chunks");
+        }
+    };
+    let serving = actix::spawn(serve(Rc::clone(&dispatcher), workload, operations, ready, stopped));
+    ServiceHandle { dispatcher, stop, serving }
 }
 
 /// Subscribes every operation and answers until the service drains.

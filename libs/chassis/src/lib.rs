@@ -5,6 +5,7 @@ mod admin;
 mod arguments;
 mod database;
 mod env;
+mod http_client;
 mod lag_limit;
 mod latest;
 mod log;
@@ -19,6 +20,7 @@ mod tls;
 
 pub use database::Database;
 pub use env::Env;
+pub use http_client::{HttpClient, HttpClientError, HttpClientSettings};
 pub use lag_limit::LagLimit;
 pub use latest::Latest;
 pub use log::{LogQueue, timestamp};
@@ -28,7 +30,7 @@ pub use page_limits::PageLimits;
 pub use run::{Config, Failure, Service, Setup, run};
 pub use sampling::Sampler;
 pub use stop_signals::StopSignals;
-pub use tls::{client_tls, install_tls_provider};
+pub use tls::install_tls_provider;
 
 /// mimalloc, because a request makes many short-lived small allocations; the system's allocator took an
 /// eighth of the time. Without transparent huge pages, in which an idle service occupied 8 to 25 MiB of heap

@@ -58,6 +58,12 @@ pub struct Setup<C> {
 /// Why a service cannot start.
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
 
+/// [`run`]'s argument without its types, so that the framework is compiled once and not in every service.
+type Start = Box<dyn FnOnce(Bus, Rc<RefCell<Registry>>) -> LocalBoxFuture<'static, Result<Service, Failure>>>;
+
+/// Reads the service's configuration and returns what starts it.
+type Configure = Box<dyn FnOnce(&mut Env) -> Start>;
+
 /// A running service.
 pub struct Service {
     ready: Box<dyn Fn() -> LocalBoxFuture<'static, Result<(), String>>>,
@@ -144,10 +150,18 @@ fn certificates(env: &mut Env, name: &str) -> Option<PathBuf> {
 /// background.
 pub fn run<C, S, F>(workload: &'static str, version: &'static str, start: S) -> ExitCode
 where
-    C: Config,
-    S: FnOnce(Setup<C>) -> F,
-    F: Future<Output = Result<Service, Failure>>,
+    C: Config + 'static,
+    S: FnOnce(Setup<C>) -> F + 'static,
+    F: Future<Output = Result<Service, Failure>> + 'static,
 {
+    let configure = |env: &mut Env| -> Start {
+        let config = C::read(env);
+        Box::new(|bus, registry| Box::pin(start(Setup { config, bus, registry })))
+    };
+    run_configured(workload, version, Box::new(configure))
+}
+
+fn run_configured(workload: &'static str, version: &'static str, configure: Configure) -> ExitCode {
     let argument = match arguments::read(std::env::args().skip(1)) {
         Ok(argument) => argument,
         Err(mistake) => {
@@ -157,7 +171,7 @@ where
     };
     let mut env = Env::of_process();
     let common = Common::read(&mut env, workload, version);
-    let config = C::read(&mut env);
+    let start = configure(&mut env);
     match argument {
         // The variable of the log's filter is read later than the others.
         Some(Argument::Help) => {
@@ -175,7 +189,7 @@ where
     // Pages of 2 MiB would be most of an idle service's memory; where the kernel insists, it takes more.
     let _ = rustix::thread::disable_transparent_huge_pages(true);
     install_tls_provider();
-    let lived = actix::System::new().block_on(live((workload, version), common, config, &telemetry, start));
+    let lived = actix::System::new().block_on(live((workload, version), common, &telemetry, start));
     telemetry.stop();
     if let Err(error) = &lived {
         tracing::error!(workload, error = error.as_ref(), "cannot run");
@@ -185,24 +199,18 @@ where
     if lived.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-async fn live<C, S, F>(
+async fn live(
     (workload, version): (&'static str, &'static str),
     common: Common,
-    config: C,
     telemetry: &Telemetry,
-    start: S,
-) -> Result<(), Failure>
-where
-    S: FnOnce(Setup<C>) -> F,
-    F: Future<Output = Result<Service, Failure>>,
-{
+    start: Start,
+) -> Result<(), Failure> {
     let mut signals = StopSignals::watch()?;
     let registry = Rc::new(RefCell::new(Registry::default()));
     process::register(&mut registry.borrow_mut(), workload, version);
     telemetry.register(&mut registry.borrow_mut());
     let bus = Bus::connect(common.bus).await?;
-    let Service { ready, drain } =
-        start(Setup { config, bus: bus.clone(), registry: Rc::clone(&registry) }).await?;
+    let Service { ready, drain } = start(bus.clone(), Rc::clone(&registry)).await?;
 
     let stopping = Rc::new(Cell::new(false));
     let listener = admin::bind(common.admin, common.admin_address_file.as_deref()).await?;

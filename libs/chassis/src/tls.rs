@@ -16,7 +16,7 @@ pub fn install_tls_provider() {
 ///
 /// # Errors
 /// When the provider supports no version of TLS.
-pub fn client_tls(with_tls: bool) -> Result<ClientConfig, Error> {
+pub(crate) fn client_tls(with_tls: bool) -> Result<ClientConfig, Error> {
     let mut roots = RootCertStore::empty();
     if with_tls {
         roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);

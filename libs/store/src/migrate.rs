@@ -8,6 +8,7 @@
 
 use std::sync::LazyLock;
 
+use futures_util::future::BoxFuture;
 use refinery::Runner;
 use tokio_postgres::{Client, GenericClient};
 
@@ -133,17 +134,20 @@ async fn migrate_with<E: From<StoreError>>(
     Ok(result?)
 }
 
-async fn migrate_locked(
-    runner: &Runner,
-    client: &mut Client,
+/// Boxed, so that it is compiled once and not in every program.
+fn migrate_locked<'a>(
+    runner: &'a Runner,
+    client: &'a mut Client,
     before: SchemaState,
-) -> Result<Migrated, StoreError> {
-    if before.is_ready() && before.applied > before.newest {
-        return Ok(Migrated { applied: Vec::new(), state: before });
-    }
-    let report = runner.run_async(client).await.map_err(|source| StoreError::Migrate { source })?;
-    let applied = report.applied_migrations().iter().map(ToString::to_string).collect();
-    Ok(Migrated { applied, state: state_with(runner, client).await? })
+) -> BoxFuture<'a, Result<Migrated, StoreError>> {
+    Box::pin(async move {
+        if before.is_ready() && before.applied > before.newest {
+            return Ok(Migrated { applied: Vec::new(), state: before });
+        }
+        let report = runner.run_async(client).await.map_err(|source| StoreError::Migrate { source })?;
+        let applied = report.applied_migrations().iter().map(ToString::to_string).collect();
+        Ok(Migrated { applied, state: state_with(runner, client).await? })
+    })
 }
 
 /// Reads the schema state of the database at `url`.

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use futures_util::future::BoxFuture;
 use tokio_postgres::Client;
 
 use crate::{address::Address, error::StoreError};
@@ -28,8 +29,16 @@ pub async fn connect(url: &str, purpose: &str) -> Result<Client, StoreError> {
 }
 
 /// Like [`connect`], with settings of the session in the form of command-line options. They override those of
-/// the URL.
-pub(crate) async fn connect_with(url: &str, purpose: &str, settings: &str) -> Result<Client, StoreError> {
+/// the URL. The future is boxed: callers stay small, and it is compiled once and not in every program.
+pub(crate) fn connect_with<'a>(
+    url: &'a str,
+    purpose: &'a str,
+    settings: &'a str,
+) -> BoxFuture<'a, Result<Client, StoreError>> {
+    Box::pin(try_connect(url, purpose, settings))
+}
+
+async fn try_connect(url: &str, purpose: &str, settings: &str) -> Result<Client, StoreError> {
     let Address { mut config, tls } = Address::read(url).map_err(|source| StoreError::Url { source })?;
     if config.get_application_name().is_none() {
         config.application_name(purpose);
@@ -40,9 +49,7 @@ pub(crate) async fn connect_with(url: &str, purpose: &str, settings: &str) -> Re
     if !settings.is_empty() {
         config.options(format!("{} {settings}", config.get_options().unwrap_or_default()).trim());
     }
-    // Boxed, because the future is large and would make every caller's future as large.
-    let (client, connection) =
-        Box::pin(config.connect(tls)).await.map_err(|source| StoreError::Connect { source })?;
+    let (client, connection) = config.connect(tls).await.map_err(|source| StoreError::Connect { source })?;
     tokio::spawn(async move {
         // Only logged, because the users of the client get the error as well.
         if let Err(error) = connection.await {

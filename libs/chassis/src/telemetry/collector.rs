@@ -16,16 +16,11 @@ use std::{
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full, Limited};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::{
-    client::legacy::{Client, connect::HttpConnector},
-    rt::TokioExecutor,
-};
 use mesh_problem::error_chain;
-use opentelemetry_http::{HttpClient, HttpError};
+use opentelemetry_http::HttpError;
 use tokio::{runtime::Handle, time::timeout};
 
-use crate::tls::client_tls;
+use crate::http_client::{HttpClient, HttpClientSettings};
 
 /// Longest response that is read, bytes.
 const MAX_RESPONSE_BYTES: usize = 64 << 10;
@@ -36,7 +31,7 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 /// The collector. Cloning shares the connections.
 #[derive(Clone)]
 pub(super) struct Collector {
-    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    client: HttpClient,
     runtime: Handle,
     within: Duration,
     is_failing: Arc<AtomicBool>,
@@ -45,13 +40,13 @@ pub(super) struct Collector {
 impl Collector {
     /// `within` is the timeout of one request; `with_tls` is needed for an `https` endpoint.
     pub(super) fn new(runtime: Handle, within: Duration, with_tls: bool) -> io::Result<Self> {
-        let tls = client_tls(with_tls).map_err(io::Error::other)?;
-        let connector =
-            HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http().enable_http1().build();
-        let client = Client::builder(TokioExecutor::new())
-            .pool_idle_timeout(IDLE_TIMEOUT)
-            .pool_timer(hyper_util::rt::TokioTimer::new())
-            .build(connector);
+        let settings = HttpClientSettings {
+            with_tls,
+            connect_timeout: within,
+            idle_timeout: IDLE_TIMEOUT,
+            repeats: true,
+        };
+        let client = HttpClient::new(settings).map_err(io::Error::other)?;
         Ok(Self { client, runtime, within, is_failing: Arc::default() })
     }
 
@@ -74,14 +69,14 @@ impl Collector {
     }
 
     async fn exchange(&self, request: Request<Bytes>) -> Result<Response<Bytes>, HttpError> {
-        let (head, body) = self.client.request(request.map(Full::new)).await?.into_parts();
+        let (head, body) = self.client.send(request.map(Full::new)).await?.into_parts();
         let body = Limited::new(body, MAX_RESPONSE_BYTES).collect().await?.to_bytes();
         Ok(Response::from_parts(head, body))
     }
 }
 
 /// Used by the exporter's thread, which has no runtime.
-impl HttpClient for Collector {
+impl opentelemetry_http::HttpClient for Collector {
     fn send_bytes<'life0, 'async_trait>(
         &'life0 self,
         request: Request<Bytes>,

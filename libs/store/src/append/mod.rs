@@ -10,7 +10,7 @@ mod text;
 use std::{collections::BTreeMap, pin::pin};
 
 use bytes::Bytes;
-use futures_util::SinkExt;
+use futures_util::{SinkExt, future::BoxFuture};
 use tokio_postgres::{Client, CopyInSink, Transaction, error::SqlState};
 
 pub use self::{
@@ -110,26 +110,28 @@ impl Appender {
     ///
     /// # Errors
     /// A row has a value that PostgreSQL does not take, or the server cannot be used.
-    pub async fn compare(&self, block: &NewBlock) -> Result<Vec<String>, StoreError> {
-        compare::compare(&self.client, block).await
+    pub fn compare<'a>(&'a self, block: &'a NewBlock) -> BoxFuture<'a, Result<Vec<String>, StoreError>> {
+        Box::pin(compare::compare(&self.client, block))
     }
 
     /// Stores `blocks` of the chain `chain_id` behind `head`, all of them or none.
     ///
     /// # Errors
     /// See [`AppendError`].
-    pub async fn append(
-        &mut self,
-        chain_id: &str,
-        head: Option<&StoredHead>,
-        blocks: &[NewBlock],
-    ) -> Result<(), AppendError> {
-        let outcome = self.try_append(chain_id, head, blocks).await;
-        if matches!(outcome, Err(AppendError::Busy)) {
-            let ended = self.client.execute(END_SILENT, &[]).await;
-            ended.map_err(StoreError::in_step("ending silent sessions"))?;
-        }
-        outcome
+    pub fn append<'a>(
+        &'a mut self,
+        chain_id: &'a str,
+        head: Option<&'a StoredHead>,
+        blocks: &'a [NewBlock],
+    ) -> BoxFuture<'a, Result<(), AppendError>> {
+        Box::pin(async move {
+            let outcome = self.try_append(chain_id, head, blocks).await;
+            if matches!(outcome, Err(AppendError::Busy)) {
+                let ended = self.client.execute(END_SILENT, &[]).await;
+                ended.map_err(StoreError::in_step("ending silent sessions"))?;
+            }
+            outcome
+        })
     }
 
     async fn try_append(

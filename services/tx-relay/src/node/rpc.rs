@@ -9,12 +9,7 @@ use http::{
     header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER},
 };
 use http_body_util::{BodyExt, Full};
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::{
-    client::legacy::{self, Client, connect::HttpConnector},
-    rt::{TokioExecutor, TokioTimer},
-};
-use mesh_chassis::{Failure, NodeUrl, client_tls};
+use mesh_chassis::{Failure, HttpClient, HttpClientError, HttpClientSettings, NodeUrl};
 use mesh_problem::error_chain;
 use mesh_telemetry::span::{self, SpanExt};
 use serde::{Deserialize, de::DeserializeOwned};
@@ -66,7 +61,7 @@ impl CallError {
 /// Calls nodes over pooled connections.
 #[derive(Debug, Clone)]
 pub(super) struct Rpc {
-    client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
+    client: HttpClient,
     metrics: Metrics,
 }
 
@@ -76,22 +71,13 @@ impl Rpc {
     /// # Errors
     /// When TLS cannot be configured.
     pub(super) fn new(metrics: Metrics, with_tls: bool) -> Result<Self, Failure> {
-        let mut connector = HttpConnector::new();
-        connector.set_connect_timeout(Some(CONNECT_TIMEOUT));
-        connector.set_nodelay(true);
-        connector.enforce_http(false);
-        let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(client_tls(with_tls)?)
-            .https_or_http()
-            .enable_http1()
-            .wrap_connector(connector);
-        let client = Client::builder(TokioExecutor::new())
-            .pool_timer(TokioTimer::new())
-            .pool_idle_timeout(IDLE_TIMEOUT)
-            // A request that a closing connection may have delivered is not sent again.
-            .retry_canceled_requests(false)
-            .build(connector);
-        Ok(Self { client, metrics })
+        let settings = HttpClientSettings {
+            with_tls,
+            connect_timeout: CONNECT_TIMEOUT,
+            idle_timeout: IDLE_TIMEOUT,
+            repeats: false,
+        };
+        Ok(Self { client: HttpClient::new(settings)?, metrics })
     }
 
     /// Calls a method with a transaction's bytes.
@@ -156,7 +142,7 @@ impl Rpc {
             }
         }
         let call = call.body(Full::from(request)).map_err(|error| CallError::NotSent(error.to_string()))?;
-        let response = self.client.request(call).await.map_err(|error| failed(&error))?;
+        let response = self.client.send(call).await.map_err(|error| failed(&error))?;
         let (head, mut body) = response.into_parts();
         let mut answer = Vec::new();
         while let Some(frame) = body.frame().await {
@@ -221,7 +207,7 @@ fn read<'de, T: Deserialize<'de>>(answer: &'de [u8], proxy: Option<Refusal>) -> 
     }
 }
 
-fn failed(error: &legacy::Error) -> CallError {
+fn failed(error: &HttpClientError) -> CallError {
     match error.is_connect() {
         true => CallError::NotSent(error_chain(error)),
         false => broken(error),
