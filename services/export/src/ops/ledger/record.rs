@@ -4,7 +4,20 @@
 use jiff::{Timestamp, civil::DateTime, tz::TimeZone};
 use mesh_store::{ReadError, Row, TimeUs};
 
-use super::{accounts::Account, field::write_text, walk::column};
+use super::{accounts::Account, field::write_text};
+
+/// Columns of `ledger_entries.sql`. Thousands of rows a second are not searched for names.
+pub(crate) mod column {
+    pub(crate) const WALK: usize = 2;
+    pub(crate) const BLOCK_TIME: usize = 3;
+    pub(crate) const ENTRY_TIME: usize = 4;
+    pub(crate) const FROM: usize = 5;
+    pub(crate) const TO: usize = 6;
+    pub(crate) const QUANTITY: usize = 7;
+    pub(crate) const TYPE: usize = 8;
+    pub(crate) const FROM_BALANCE: usize = 9;
+    pub(crate) const TO_BALANCE: usize = 10;
+}
 
 /// The header record.
 pub(crate) const HEADER: &[u8] = b"block_time,quantity,effect,transfer_type,asset_id,\

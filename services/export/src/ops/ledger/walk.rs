@@ -14,7 +14,7 @@ use super::{
     accounts::{Account, AccountCache, AccountLookup},
     merge::{Key, Merge, ReadRequest},
     position::LedgerPosition,
-    record,
+    record::{self, column},
 };
 
 /// Bounds of the rows of one read. The first read is smaller, because nothing can be written while it runs.
@@ -41,19 +41,6 @@ pub(crate) struct Filter {
     pub(crate) asset: String,
     /// The last block time; no entries are exported when it is `None`.
     pub(crate) until: Option<TimeUs>,
-}
-
-/// Columns of `ledger_entries.sql`. Thousands of rows a second are not searched for names.
-pub(crate) mod column {
-    pub(crate) const WALK: usize = 2;
-    pub(crate) const BLOCK_TIME: usize = 3;
-    pub(crate) const ENTRY_TIME: usize = 4;
-    pub(crate) const FROM: usize = 5;
-    pub(crate) const TO: usize = 6;
-    pub(crate) const QUANTITY: usize = 7;
-    pub(crate) const TYPE: usize = 8;
-    pub(crate) const FROM_BALANCE: usize = 9;
-    pub(crate) const TO_BALANCE: usize = 10;
 }
 
 /// A walk over the entries of an export, for one pull after the other.
