@@ -10,7 +10,7 @@ use std::{
 use mesh_chassis::{Env, LagLimit, PageLimits, Sampler};
 use proto_msgs::OperationInfo;
 
-use crate::admission::client_address::TrustedProxies;
+use crate::client_address::TrustedProxies;
 
 /// Default burst, in seconds of the rate.
 const BURST_S: u32 = 5;

@@ -36,7 +36,7 @@ use crate::{
         body::{self, Body},
         percent::PathField,
     },
-    grpc::protocol::GrpcKind,
+    grpc_kind::GrpcKind,
     metrics::Metrics,
     respond::{answer, download::Download, gzip, handling::HandlingNote},
     route::{
@@ -44,11 +44,11 @@ use crate::{
         status::MeshStatus,
     },
     trace::{RequestId, Trace},
+    unread_body,
     watch::{
         http::{WatchRequest, wants_events},
         registry::Watches,
     },
-    wire::unread_body,
 };
 
 /// The value of `Allow` in the response to `OPTIONS *` (RFC 9110, 9.3.7).

@@ -7,14 +7,19 @@
 mod access_log;
 mod admission;
 mod ask;
+mod client_address;
 mod config;
+mod connection;
 mod decode;
 mod gateway;
 mod grpc;
+mod grpc_kind;
 mod metrics;
 mod respond;
 mod route;
+mod service;
 mod trace;
+mod unread_body;
 mod watch;
 mod wire;
 
@@ -36,7 +41,9 @@ use crate::{
     gateway::{Gateway, GatewayState},
     grpc::standard::Grpc,
     metrics::Metrics,
-    route::{pages, routes::Routes, service::HttpService, status::MeshStatus},
+    respond::answer,
+    route::{pages, routes::Routes, status::MeshStatus},
+    service::HttpService,
     watch::registry::Watches,
     wire::{listen, server::Server},
 };
@@ -69,8 +76,8 @@ async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
     cache::spawn_eviction(&cache);
     setup.bus.register_metrics(&mut setup.registry.borrow_mut());
     let (stop_waiting, stopping) = sync::watch::channel(false);
-    let backend =
-        Backend::new(setup.bus.clone(), Arc::clone(&heads), Arc::clone(&cache), &metrics, &config, stopping);
+    let (bus, base_headers) = (setup.bus.clone(), answer::base_headers(&config));
+    let backend = Backend::new(bus, Arc::clone(&heads), Arc::clone(&cache), &metrics, base_headers, stopping);
     let backend = Arc::new(backend);
     let watches = Watches::new(Arc::clone(&backend), Arc::clone(&heads), &config, &metrics);
     let routes = Routes::of_contract(pages::all(&config)?);

@@ -9,15 +9,13 @@ use mesh_telemetry::TraceContext;
 
 use crate::{
     access_log::{AccessLog, Line},
-    grpc::{
-        self,
-        protocol::{GRPC_STATUS, is_grpc},
-    },
+    connection::InFlightRequest,
+    grpc::{self, protocol::GRPC_STATUS},
+    grpc_kind::is_grpc,
     metrics::known_method,
     respond::notes::{ErrorNumbers, StreamFailure},
     trace::{self, RequestId, X_REQUEST_ID},
     watch::event_stream,
-    wire::connection::InFlightRequest,
 };
 
 /// The record of one request.

@@ -5,7 +5,7 @@ use std::{num::NonZeroUsize, sync::Arc};
 use mesh_problem::{Code, NOT_MAPPED, Problem};
 use parking_lot::Mutex;
 
-use crate::admission::{client_address::Address, fair_semaphore::Counts};
+use crate::{admission::fair_semaphore::Counts, client_address::Address};
 
 /// A limit on one kind of open answers.
 pub(crate) struct AddressLimit {

@@ -9,7 +9,7 @@ use std::{
 
 use parking_lot::Mutex;
 
-use crate::admission::client_address::Address;
+use crate::client_address::Address;
 
 /// Whose share a permit counts for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

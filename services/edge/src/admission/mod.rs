@@ -2,7 +2,6 @@
 //! requests and downloads.
 
 pub(crate) mod address_limit;
-pub(crate) mod client_address;
 pub(crate) mod fair_semaphore;
 pub(crate) mod head;
 pub(crate) mod open_files;
@@ -17,13 +16,13 @@ use mesh_problem::Problem;
 use crate::{
     admission::{
         address_limit::{AddressLimit, AddressPermit},
-        client_address::{Address, TrustedProxies},
         fair_semaphore::{FairSemaphore, Owner, Permit, Rejected},
         rate_limiter::{RateLimitStatus, RateLimiter},
     },
+    client_address::{Address, TrustedProxies},
     config::Config,
+    connection::ConnectionState,
     metrics::{LimitKind, Metrics},
-    wire::connection::ConnectionState,
 };
 
 /// What limits a request: its connection, the address of its client, and that address' rate.

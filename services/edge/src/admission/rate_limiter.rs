@@ -19,7 +19,7 @@ use http::{HeaderMap, HeaderName, header::RETRY_AFTER};
 use mesh_problem::{Code, Problem, RATE_LIMITED};
 use parking_lot::Mutex;
 
-use crate::admission::client_address::Address;
+use crate::client_address::Address;
 
 const RATELIMIT_LIMIT: HeaderName = HeaderName::from_static("ratelimit-limit");
 const RATELIMIT_REMAINING: HeaderName = HeaderName::from_static("ratelimit-remaining");

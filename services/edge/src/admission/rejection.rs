@@ -13,14 +13,13 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use crate::access_log::AccessLog;
+use crate::{access_log::AccessLog, unread_body::LINGER_TIME};
 
 /// Rejected connections in lingering close at once; beyond this they are closed without waiting and may lose
 /// the 503.
 const MAX_LINGERING: usize = 32;
 
-/// Longest time of a lingering close, and most bytes read during it.
-const LINGER_TIME: Duration = Duration::from_secs(1);
+/// Most bytes read during a lingering close, for [`LINGER_TIME`] at most.
 const LINGER_BYTES: u64 = 64 << 10;
 
 /// Pause after `accept` failed because a resource ran out.

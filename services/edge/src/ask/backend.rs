@@ -23,14 +23,13 @@ use tracing::Instrument;
 
 use crate::{
     ask::{
+        answer::Answer,
         cache::{Cache, HttpQuestion, Question},
         heads::ChainHeads,
         singleflight::{CallResult, Singleflight},
     },
-    config::Config,
+    connection::ConnectionState,
     metrics::{Metrics, OperationMetrics, ReadSource},
-    respond::answer::{self, Answer},
-    wire::connection::ConnectionState,
 };
 
 /// Most calls for a read whose answer is older than a block that is known: from a database replica that lags,
@@ -50,7 +49,7 @@ pub(crate) struct Backend {
     cache: Arc<Cache>,
     calls: Arc<Singleflight>,
     operations: HashMap<&'static str, Arc<OperationHandle>>,
-    /// See [`answer::base_headers`].
+    /// Headers that every answer begins with.
     base_headers: Arc<HeaderMap>,
     metrics: Metrics,
     /// Turns true when a shutdown leaves no more time to wait for a submission.
@@ -100,13 +99,13 @@ impl CallContext {
 }
 
 impl Backend {
-    /// The services of this bus.
+    /// The services of this bus. Every answer begins with `base_headers`.
     pub(crate) fn new(
         bus: Bus,
         heads: Arc<ChainHeads>,
         cache: Arc<Cache>,
         metrics: &Metrics,
-        config: &Config,
+        base_headers: HeaderMap,
         stopping: watch::Receiver<bool>,
     ) -> Self {
         let handle = |operation: &'static OperationInfo| OperationHandle {
@@ -123,7 +122,7 @@ impl Backend {
             cache,
             calls: Arc::default(),
             operations,
-            base_headers: Arc::new(answer::base_headers(config)),
+            base_headers: Arc::new(base_headers),
             metrics: metrics.clone(),
             stopping,
         }

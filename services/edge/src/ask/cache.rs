@@ -13,7 +13,7 @@ use mesh_bus::Encoding;
 use quick_cache::{Equivalent, Weighter, sync::Cache as QuickCache};
 use tokio::time::{Instant, sleep};
 
-use crate::{ask::heads::ChainHeads, respond::answer::Answer};
+use crate::ask::{answer::Answer, heads::ChainHeads};
 
 /// Longest time that an answer is fresh without a newer block.
 pub(crate) const FRESH: Duration = Duration::from_secs(1);

@@ -1,5 +1,6 @@
 //! Answers of the services: from the cache while they hold, else over the bus, one call for equal reads.
 
+pub(crate) mod answer;
 pub(crate) mod backend;
 pub(crate) mod cache;
 pub(crate) mod heads;

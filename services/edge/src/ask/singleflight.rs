@@ -10,9 +10,9 @@ use mesh_problem::Problem;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::{
-    ask::cache::{FRESH, Question},
-    respond::answer::Answer,
+use crate::ask::{
+    answer::Answer,
+    cache::{FRESH, Question},
 };
 
 /// The result of a call.

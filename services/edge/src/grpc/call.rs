@@ -18,20 +18,21 @@ use tracing::Instrument;
 
 use crate::{
     admission::{ClientContext, head::check_size},
-    ask::backend::CallContext,
+    ask::{
+        answer::{Answer, describe_head},
+        backend::CallContext,
+    },
     decode::{self, body},
     gateway::{Gateway, GatewayState},
     grpc::{
         download,
-        protocol::{self, GRPC_ACCEPT_ENCODING, GRPC_ENCODING, MEDIA_TYPE, PREFIX_BYTES},
+        protocol::{self, GRPC_ACCEPT_ENCODING, GRPC_ENCODING, PREFIX_BYTES},
         status, watch,
     },
-    respond::{
-        answer::{self, Answer},
-        notes::StreamFailure,
-    },
+    grpc_kind::MEDIA_TYPE,
+    respond::notes::StreamFailure,
     trace::{RequestId, Trace, X_REQUEST_ID},
-    wire::unread_body,
+    unread_body,
 };
 
 const IDENTITY: HeaderValue = HeaderValue::from_static("identity");
@@ -208,7 +209,7 @@ async fn reply(
             .inspect(move |message| recorder.record(message));
         let mut response = respond(messages);
         if let Some(head) = &head {
-            answer::describe_head(response.headers_mut(), head);
+            describe_head(response.headers_mut(), head);
         }
         response.extensions_mut().insert(failure);
         return Ok(response);
@@ -223,7 +224,7 @@ async fn reply(
 fn respond_once(answer: &Answer) -> Response<Body> {
     let mut response = respond(stream::iter([Ok(answer.parts.clone())]));
     if let Some(head) = &answer.head {
-        answer::describe_head(response.headers_mut(), head);
+        describe_head(response.headers_mut(), head);
     }
     response
 }

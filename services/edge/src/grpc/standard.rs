@@ -19,6 +19,7 @@ use crate::{
         ClientContext,
         fair_semaphore::{FairSemaphore, Owner, Permit},
     },
+    connection::LongLivedStream,
     gateway::Gateway,
     grpc::{
         call::{GrpcCall, GrpcMethod},
@@ -28,7 +29,7 @@ use crate::{
     },
     metrics::{LimitKind, Metrics},
     trace::{RequestId, X_REQUEST_ID},
-    wire::{connection::LongLivedStream, unread_body},
+    unread_body,
 };
 
 /// Longest message to a standard service, bytes.
@@ -194,7 +195,7 @@ mod tests {
     use tokio::sync::oneshot;
 
     use super::*;
-    use crate::wire::connection::ConnectionState;
+    use crate::connection::ConnectionState;
 
     const OWNER: [Owner; 1] = [Owner::Operation("Watch")];
 

@@ -14,13 +14,13 @@ use tokio::time::{Instant, sleep_until};
 use crate::{
     admission::ClientContext,
     ask::backend::CallContext,
+    connection::{ConnectionState, LongLivedStream},
     decode,
     watch::{
         http::{WatchedRead, last_id},
         registry::{OpenStream, Watches},
         watcher::Watcher,
     },
-    wire::connection::{ConnectionState, LongLivedStream},
 };
 
 /// The path of the method.

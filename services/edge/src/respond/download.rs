@@ -20,6 +20,7 @@ use warp::reply::{Reply as _, Response};
 use crate::{
     admission::{address_limit::AddressPermit, head::HttpError},
     ask::{
+        answer::describe_head,
         backend::{Backend, CallContext},
         cache::Question,
     },
@@ -118,7 +119,7 @@ impl Download<'_> {
         headers.insert(VARY, HeaderValue::from_static("Accept"));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
         if let Some(head) = &opened.head {
-            answer::describe_head(&mut headers, head);
+            describe_head(&mut headers, head);
         }
         if self.is_head {
             return Ok(respond(StatusCode::OK, headers, stream::empty()));
@@ -163,7 +164,7 @@ impl Download<'_> {
             HeaderValue::from_static(if is_known { "Accept" } else { "Accept, Accept-Encoding" }),
         );
         if let Some(head) = &opened.head {
-            answer::describe_head(&mut headers, head);
+            describe_head(&mut headers, head);
         }
         if let Some(rows) = opened.info.total_rows {
             headers.insert(X_TOTAL_ROWS, rows.into());

@@ -6,5 +6,4 @@ mod limits;
 mod page;
 pub(crate) mod pages;
 pub(crate) mod routes;
-pub(crate) mod service;
 pub(crate) mod status;

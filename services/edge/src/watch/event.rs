@@ -13,8 +13,8 @@ use proto_msgs::{Contract, google::rpc, v2::WatchReply};
 use tokio::time::Instant;
 
 use crate::{
-    ask::cache::Question,
-    respond::{answer::Answer, rpc_status},
+    ask::{answer::Answer, cache::Question},
+    respond::rpc_status,
 };
 
 /// The kind of an event.

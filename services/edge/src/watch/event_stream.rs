@@ -17,8 +17,9 @@ use tokio::time::{Instant, sleep_until};
 use warp::reply::{Reply as _, Response};
 
 use crate::{
+    connection::ConnectionState,
     watch::{event::Emission, registry::OpenStream, watcher::Watcher},
-    wire::{connection::ConnectionState, endless::Endless},
+    wire::endless::Endless,
 };
 
 pub(super) const MEDIA_TYPE: &str = "text/event-stream";

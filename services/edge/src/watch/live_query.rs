@@ -1,7 +1,7 @@
 //! The actor of one watched question: repeats the read and publishes a changed answer (W1, W5, W7). It lives as
 //! long as it has a watcher.
 
-use std::{collections::HashMap, future::poll_fn, sync::Arc, task::Poll, time::Duration};
+use std::{future::poll_fn, sync::Arc, task::Poll, time::Duration};
 
 use actix::{
     Actor, ActorContext, AsyncContext, Context, SpawnHandle, StreamHandler, WrapFuture, fut::ActorFutureExt,
@@ -16,13 +16,13 @@ use tokio::{
 
 use crate::{
     ask::{
+        answer::Answer,
         cache::Question,
         heads::{HeadSource, HeadStatus},
     },
-    respond::answer::Answer,
     watch::{
-        delivery::Pending,
-        registry::Watches,
+        context::WatchContext,
+        delivery::Subscribers,
         schedule::{LookResult, Schedule},
         state::Latest,
     },
@@ -38,17 +38,8 @@ pub(crate) struct LiveQuery {
     latest: Mutex<Latest>,
     /// Notified after each look, even without a change.
     looked: Notify,
-    watchers: Mutex<Watchers>,
-    pending: Pending,
-    watches: Arc<Watches>,
-}
-
-/// The watchers of a question.
-#[derive(Default)]
-struct Watchers {
-    wakers: HashMap<u64, Arc<AtomicWaker>>,
-    /// Watchers so far.
-    count: u64,
+    subscribers: Arc<Subscribers>,
+    context: Arc<WatchContext>,
 }
 
 /// A watcher's subscription, until it is dropped: wakes the watcher when the state has changed.
@@ -77,30 +68,31 @@ impl Subscription {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        self.query.watchers.lock().wakers.remove(&self.number);
+        self.query.subscribers.remove(self.number);
     }
 }
 
 impl LiveQuery {
-    /// Starts a live query from an answer read at this height after this number of head resets.
+    /// Starts a live query from an answer read at this height after this number of head resets. It repeats the
+    /// read until `remove` has removed the query.
     pub(super) fn start(
-        watches: &Arc<Watches>,
+        context: Arc<WatchContext>,
         question: &Arc<Question>,
         source: HeadSource,
         answer: &Answer,
         (height, resets): (u64, u64),
+        remove: impl Fn(&Self) -> bool + 'static,
     ) -> Arc<Self> {
         let query = Arc::new(Self {
             question: Arc::clone(question),
             source,
             latest: Mutex::new(Latest::new(question, answer, height, resets, Instant::now())),
             looked: Notify::new(),
-            watchers: Mutex::default(),
-            pending: Pending::default(),
-            watches: Arc::clone(watches),
+            subscribers: Arc::default(),
+            context,
         });
         let schedule = Schedule::new(answer.asked_at, (height, resets), LookResult::of(answer));
-        Looker { query: Arc::clone(&query), schedule, timer: None }.start();
+        Looker { query: Arc::clone(&query), schedule, timer: None, remove: Box::new(remove) }.start();
         query
     }
 
@@ -111,26 +103,13 @@ impl LiveQuery {
 
     /// Subscribes a watcher.
     pub(super) fn subscribe(self: &Arc<Self>) -> Subscription {
-        let (mut watchers, waker) = (self.watchers.lock(), Arc::new(AtomicWaker::new()));
-        watchers.count += 1;
-        let number = watchers.count;
-        watchers.wakers.insert(number, Arc::clone(&waker));
+        let (number, waker) = self.subscribers.add();
         Subscription { query: Arc::clone(self), number, waker }
     }
 
     /// Whether there is a watcher.
     pub(super) fn is_watched(&self) -> bool {
-        !self.watchers.lock().wakers.is_empty()
-    }
-
-    /// The wakers of all watchers.
-    pub(super) fn wakers(&self) -> Vec<Arc<AtomicWaker>> {
-        self.watchers.lock().wakers.values().cloned().collect()
-    }
-
-    /// Whether the query is queued for delivery.
-    pub(super) fn pending(&self) -> &Pending {
-        &self.pending
+        !self.subscribers.is_empty()
     }
 
     /// The newest state.
@@ -145,12 +124,13 @@ impl LiveQuery {
 
     /// The status of the head that the answer depends on.
     pub(super) fn head(&self) -> HeadStatus {
-        self.watches.head(self.source)
+        self.context.heads.status(self.source)
     }
 
     /// Counts a sent event and the older ones that it replaced.
     pub(super) fn count_event(&self, skipped: u64) {
-        self.watches.count_event(skipped);
+        self.context.metrics.watch_events.inc();
+        self.context.metrics.watch_events_skipped.inc_by(skipped);
     }
 
     /// Publishes an answer read at this height, if it has changed or is the first one since the head was reset.
@@ -168,7 +148,7 @@ impl LiveQuery {
 
     fn tell(self: &Arc<Self>, is_new: bool) {
         if is_new {
-            self.watches.deliver(self);
+            self.context.delivery.push(&self.subscribers);
         }
         self.looked.notify_waiters();
     }
@@ -179,6 +159,8 @@ struct Looker {
     query: Arc<LiveQuery>,
     schedule: Schedule,
     timer: Option<SpawnHandle>,
+    /// Removes the query when it has no watcher; returns whether it did.
+    remove: Box<dyn Fn(&LiveQuery) -> bool>,
 }
 
 impl LookResult {
@@ -202,7 +184,7 @@ impl Actor for Looker {
     type Context = Context<Self>;
 
     fn started(&mut self, context: &mut Self::Context) {
-        context.add_stream(head_changes(self.query.watches.head_changes(self.query.source)));
+        context.add_stream(head_changes(self.query.context.heads.changes(self.query.source)));
         self.look_or_wait(context);
     }
 }
@@ -219,7 +201,7 @@ impl Looker {
         if let Some(timer) = self.timer.take() {
             context.cancel_future(timer);
         }
-        if self.query.watches.remove_unwatched(&self.query) {
+        if (self.remove)(&self.query) {
             return context.stop();
         }
         let (now, head) = (Instant::now(), self.query.head());
@@ -231,7 +213,7 @@ impl Looker {
         }
         self.schedule.begin(now, head);
         let query = Arc::clone(&self.query);
-        let look = async move { query.watches.look(&query.question).await };
+        let look = async move { query.context.look(&query.question).await };
         let ended = look.into_actor(self).map(move |result, looker, context| {
             looker.end_look(result, now, head);
             looker.look_or_wait(context);

@@ -6,6 +6,7 @@
 //! events of one or more watchers. [`schedule`] decides when to read again and [`state`] what a watcher is
 //! sent, both without I/O. [`look_queue`] limits concurrent looks, and [`delivery`] wakes the watchers.
 
+mod context;
 mod delivery;
 pub(crate) mod event;
 pub(crate) mod event_stream;

@@ -11,27 +11,23 @@ use std::{
 
 use mesh_problem::Problem;
 use parking_lot::Mutex;
-use proto_msgs::{Contract, OperationInfo};
 use tokio::{
     sync::watch,
     time::{Instant, sleep_until},
 };
 
 use crate::{
-    admission::{
-        address_limit::{AddressLimit, AddressPermit},
-        client_address::Address,
-    },
+    admission::address_limit::{AddressLimit, AddressPermit},
     ask::{
         backend::{Backend, CallContext},
         cache::Question,
-        heads::{ChainHeads, HeadSource, HeadStatus},
+        heads::{ChainHeads, HeadSource},
     },
+    client_address::Address,
     config::Config,
+    connection::ConnectionState,
     metrics::{LimitKind, Metrics},
-    respond::answer::Answer,
-    watch::{delivery::Delivery, live_query::LiveQuery, look_queue::LookQueue, watcher::Watcher},
-    wire::connection::ConnectionState,
+    watch::{context::WatchContext, live_query::LiveQuery, watcher::Watcher},
 };
 
 /// Longest time over which a shutdown spreads the ends of watches; at most a third of the grace period.
@@ -39,16 +35,9 @@ const DRAIN_SPREAD: Duration = Duration::from_secs(3);
 
 /// The watches of one edge.
 pub(crate) struct Watches {
-    backend: Arc<Backend>,
-    heads: Arc<ChainHeads>,
+    context: Arc<WatchContext>,
     queries: Mutex<HashMap<Arc<Question>, Arc<LiveQuery>>>,
     limit: AddressLimit,
-    /// By operation. The operations of a workload share a queue, so that a hanging workload delays only its own
-    /// looks.
-    looks: HashMap<&'static str, Arc<LookQueue>>,
-    delivery: Delivery,
-    answer_time: Duration,
-    metrics: Metrics,
     /// Set at a shutdown: when the last watch ends.
     drain: watch::Sender<Option<Instant>>,
     /// Streams so far.
@@ -64,14 +53,9 @@ impl Watches {
         metrics: &Metrics,
     ) -> Arc<Self> {
         Arc::new(Self {
-            backend,
-            heads,
+            context: WatchContext::start(backend, heads, config, metrics),
             queries: Mutex::default(),
             limit: AddressLimit::watches(config.watches, config.watches_per_address),
-            looks: look_queues(),
-            delivery: Delivery::start(),
-            answer_time: config.limits.answer_time,
-            metrics: metrics.clone(),
             drain: watch::Sender::new(None),
             streams: AtomicU64::new(0),
         })
@@ -83,7 +67,7 @@ impl Watches {
     /// When the edge or the client address has reached its limit.
     pub(crate) fn permit(&self, address: Address) -> Result<AddressPermit, Problem> {
         self.limit.try_acquire(address).inspect_err(|_| {
-            self.metrics.limited(LimitKind::Watches).inc();
+            self.context.metrics.limited(LimitKind::Watches).inc();
         })
     }
 
@@ -98,21 +82,25 @@ impl Watches {
         last_id: Option<u64>,
         context: &CallContext,
     ) -> Result<Watcher, Problem> {
-        let mut before = self.heads.status(source);
-        let mut answer = self.backend.read(question, context).await?;
-        if last_id > Some(self.heads.status(source).height) && last_id > answer.height() {
+        let WatchContext { backend, heads, metrics, .. } = &*self.context;
+        let mut before = heads.status(source);
+        let mut answer = backend.read(question, context).await?;
+        if last_id > Some(heads.status(source).height) && last_id > answer.height() {
             // Either from before a reset of the network, or of a block that this edge has not yet been sent.
-            before = self.heads.status(source);
-            answer = self.backend.read_uncached(question, context).await?;
+            before = heads.status(source);
+            answer = backend.read_uncached(question, context).await?;
         }
         let height = answer.height().unwrap_or(before.height);
         let mut queries = self.queries.lock();
         let query = match queries.get(question) {
             Some(query) => Arc::clone(query),
             None => {
-                let query = LiveQuery::start(self, question, source, &answer, (height, before.resets));
+                let (context, watches) = (Arc::clone(&self.context), Arc::clone(self));
+                let begin = (height, before.resets);
+                let remove = move |query: &LiveQuery| watches.remove_unwatched(query);
+                let query = LiveQuery::start(context, question, source, &answer, begin, remove);
                 queries.insert(Arc::clone(question), Arc::clone(&query));
-                self.metrics.watched_questions.inc();
+                metrics.watched_questions.inc();
                 query
             }
         };
@@ -121,47 +109,13 @@ impl Watches {
     }
 
     /// Removes a query without watchers. Returns whether it was removed.
-    pub(super) fn remove_unwatched(&self, query: &LiveQuery) -> bool {
+    fn remove_unwatched(&self, query: &LiveQuery) -> bool {
         let mut queries = self.queries.lock();
         let is_removed = !query.is_watched() && queries.remove(query.question()).is_some();
         if is_removed {
-            self.metrics.watched_questions.dec();
+            self.context.metrics.watched_questions.dec();
         }
         is_removed
-    }
-
-    /// Reads an answer for a live query.
-    pub(super) async fn look(&self, question: &Arc<Question>) -> Result<Arc<Answer>, Problem> {
-        let _place = match self.looks.get(question.operation) {
-            Some(looks) => looks.place().await,
-            None => None,
-        };
-        let context = CallContext {
-            request_id: nuid::next().to_string(),
-            traceparent: None,
-            deadline: Instant::now() + self.answer_time,
-            has_full_time: true,
-            connection: Arc::default(),
-        };
-        self.backend.read(question, &context).await
-    }
-
-    /// Wakes the watchers of a query whose state has changed.
-    pub(super) fn deliver(&self, query: &Arc<LiveQuery>) {
-        self.delivery.push(query);
-    }
-
-    pub(super) fn head(&self, source: HeadSource) -> HeadStatus {
-        self.heads.status(source)
-    }
-
-    pub(super) fn head_changes(&self, source: HeadSource) -> watch::Receiver<()> {
-        self.heads.changes(source)
-    }
-
-    pub(super) fn count_event(&self, skipped: u64) {
-        self.metrics.watch_events.inc();
-        self.metrics.watch_events_skipped.inc_by(skipped);
     }
 
     /// Ends all open and new watches, spread over a part of the grace period, so that their clients do not all
@@ -201,7 +155,7 @@ impl OpenStream {
         connection: &Arc<ConnectionState>,
         permit: AddressPermit,
     ) -> Self {
-        watches.metrics.watches.inc();
+        watches.context.metrics.watches.inc();
         Self { watches: Arc::clone(watches), connection: Arc::clone(connection), _permit: permit }
     }
 
@@ -218,20 +172,10 @@ impl OpenStream {
 
 impl Drop for OpenStream {
     fn drop(&mut self) {
-        let metrics = &self.watches.metrics;
+        let metrics = &self.watches.context.metrics;
         metrics.watches.dec();
         if self.connection.has_stalled() {
             metrics.watches_cut.inc();
         }
     }
-}
-
-/// The queues of looks by operation.
-fn look_queues() -> HashMap<&'static str, Arc<LookQueue>> {
-    let mut of_workloads = HashMap::<_, Arc<LookQueue>>::new();
-    let queue_of = |operation: &'static OperationInfo| {
-        let queue = of_workloads.entry(operation.workload.as_str()).or_default();
-        (operation.name.as_str(), Arc::clone(queue))
-    };
-    Contract::get().operations().iter().map(queue_of).collect()
 }

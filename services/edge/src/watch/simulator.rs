@@ -15,12 +15,10 @@ use super::{
     schedule::{BLOCK_INTERVAL, LookResult, QUIET_INTERVAL, Schedule},
     state::{Latest, Next, Progress},
 };
-use crate::{
-    ask::{
-        cache::{FRESH, Question, tests::answer},
-        heads::HeadStatus,
-    },
-    respond::answer::Answer,
+use crate::ask::{
+    answer::Answer,
+    cache::{FRESH, Question, tests::answer},
+    heads::HeadStatus,
 };
 
 const SEEDS: u64 = 10_000;

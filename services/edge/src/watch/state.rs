@@ -6,8 +6,7 @@ use mesh_problem::Problem;
 use tokio::time::Instant;
 
 use crate::{
-    ask::{cache::Question, heads::HeadStatus},
-    respond::answer::Answer,
+    ask::{answer::Answer, cache::Question, heads::HeadStatus},
     watch::event::{Emission, Event, digest},
 };
 

@@ -5,8 +5,7 @@ use std::{future::pending, sync::Arc};
 use tokio::time::Instant;
 
 use crate::{
-    ask::heads::HeadStatus,
-    respond::answer::Answer,
+    ask::{answer::Answer, heads::HeadStatus},
     watch::{
         event::Emission,
         live_query::{LiveQuery, Subscription},

@@ -1,6 +1,5 @@
 //! Sockets and connections: listening, accepting, message boundaries, timeouts, hyper.
 
-pub(crate) mod connection;
 pub(crate) mod endless;
 mod lent_socket;
 pub(crate) mod listen;
@@ -8,5 +7,4 @@ pub(crate) mod server;
 mod strict_http1;
 mod timeouts;
 mod tracked_body;
-pub(crate) mod unread_body;
 mod writer_thread;

@@ -6,7 +6,6 @@ use std::{
     pin::Pin,
     sync::Arc,
     task::{Context, Poll, ready},
-    time::Duration,
 };
 
 use mesh_framing::{Framing, POISON};
@@ -15,13 +14,10 @@ use tokio::{
     time::{Sleep, sleep},
 };
 
-use crate::wire::connection::ConnectionState;
-
-/// Longest time of a lingering close, in which the client's bytes are still read so that it can read the response.
-pub(super) const LINGER_TIME: Duration = Duration::from_secs(1);
-
-/// Most bytes read during it.
-pub(super) const LINGER_BYTES: usize = 4 << 20;
+use crate::{
+    connection::ConnectionState,
+    unread_body::{LINGER_BYTES, LINGER_TIME},
+};
 
 /// A connection whose HTTP/1 messages have unambiguous boundaries; HTTP/2 passes unchecked.
 pub(crate) struct StrictHttp1<S> {
@@ -153,7 +149,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for StrictHttp1<S> {
 
 #[cfg(test)]
 mod tests {
-    use std::pin::pin;
+    use std::{pin::pin, time::Duration};
 
     use tokio::{
         io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex},

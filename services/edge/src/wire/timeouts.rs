@@ -15,7 +15,7 @@ use tokio::{
     time::{Instant, Sleep, sleep},
 };
 
-use crate::wire::connection::ConnectionState;
+use crate::connection::ConnectionState;
 
 /// The timeouts of a connection.
 #[derive(Debug, Clone, Copy)]

@@ -7,7 +7,7 @@ use std::{
 
 use hyper::body::{Body, Frame, SizeHint};
 
-use crate::{access_log::record::Record, wire::connection::InFlightRequest};
+use crate::{access_log::record::Record, connection::InFlightRequest};
 
 /// A body that keeps its request in flight until it is dropped.
 pub(crate) struct TrackedBody<B> {

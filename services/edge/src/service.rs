@@ -18,14 +18,14 @@ use warp::{Filter, reply::Response};
 
 use crate::{
     admission::{ClientContext, head},
-    ask::cache::{Cache, HttpQuestion},
+    ask::{
+        answer::Answer,
+        cache::{Cache, HttpQuestion},
+    },
     config::Config,
     decode::{accept, preferences::PREFER},
     gateway::{Gateway, HttpRequest, RequestHead},
-    respond::{
-        answer::{self, Answer},
-        handling,
-    },
+    respond::{answer, handling},
     trace::{RequestId, TRACEPARENT},
     watch::http::wants_events,
 };

@@ -2,11 +2,17 @@
 //! curl 7.88 waits for more, or reports the reset of the dropped body as a failure. Short bodies are therefore
 //! read before the response and longer ones after it, within the limits of HTTP/1's lingering close.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use futures_util::{FutureExt, Stream, StreamExt};
 use tokio::time::timeout;
 
-use crate::wire::strict_http1::{LINGER_BYTES, LINGER_TIME};
+/// Longest time in which an unread rest is read so that the client can read the response.
+pub(crate) const LINGER_TIME: Duration = Duration::from_secs(1);
+
+/// Most bytes read during it.
+pub(crate) const LINGER_BYTES: usize = 4 << 20;
 
 /// Reads a body to its end, or as far as the limits allow.
 pub(crate) async fn drain<E>(body: &mut (impl Stream<Item = Result<Bytes, E>> + Unpin)) {

@@ -128,14 +128,14 @@ impl ConnectionState {
     }
 
     /// Records whether a write has to wait for the client.
-    pub(super) fn set_blocked(&self, is_blocked: bool) {
+    pub(crate) fn set_blocked(&self, is_blocked: bool) {
         if self.blocked.swap(is_blocked, Ordering::Relaxed) && !is_blocked {
             self.unblocked.notify_waiters();
         }
     }
 
     /// Whether writes are blocked by the client.
-    pub(super) fn is_blocked(&self) -> bool {
+    pub(crate) fn is_blocked(&self) -> bool {
         self.blocked.load(Ordering::Relaxed)
     }
 
@@ -149,7 +149,7 @@ impl ConnectionState {
     }
 
     /// Records that the connection is closed because its client read nothing for too long.
-    pub(super) fn set_stalled(&self) {
+    pub(crate) fn set_stalled(&self) {
         self.stalled.store(true, Ordering::Relaxed);
     }
 
@@ -159,7 +159,7 @@ impl ConnectionState {
     }
 
     /// Counts a poll of an answer's body.
-    pub(super) fn count_frame(&self) {
+    pub(crate) fn count_frame(&self) {
         self.frames.fetch_add(1, Ordering::Relaxed);
     }
 
@@ -185,7 +185,7 @@ impl Drop for LongLivedStream {
 pub(crate) struct InFlightRequest {
     /// Number of the request on its connection, counted from 1.
     number: usize,
-    pub(super) connection: Arc<ConnectionState>,
+    pub(crate) connection: Arc<ConnectionState>,
 }
 
 impl InFlightRequest {
