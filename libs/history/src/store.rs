@@ -140,6 +140,11 @@ impl SegmentStore {
         Ok(SegmentStore { folder_path: Path::default(), directory: Some(directory.to_owned()), ..store })
     }
 
+    /// The path of a segment's file, in a folder.
+    pub fn file(&self, name: &SegmentName) -> Option<PathBuf> {
+        Some(self.directory.as_ref()?.join(name.to_string()))
+    }
+
     /// Lists the store and opens the segments that are not open yet. Objects that are not named as segments,
     /// and subfolders, are ignored.
     ///

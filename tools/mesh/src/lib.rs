@@ -25,6 +25,7 @@ mod test;
 mod tx;
 pub mod up;
 mod watch;
+mod zip;
 
 use std::process::ExitCode;
 

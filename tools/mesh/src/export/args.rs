@@ -14,6 +14,7 @@ use reqwest::Url;
 #[command(after_help = "Examples:
   mesh export trades --from-block first --to-block last
   mesh export balances --from-block 1 --to-block 5000 --snap -o balances.zip
+  mesh export trades --from-block first --to-block last --csv --columns block_time,market_id,price
 Run it again to resume an interrupted download.")]
 pub(crate) struct ExportArgs {
     /// The table, e.g. trades or TABLE_TRADES, in upper or lower case
@@ -34,6 +35,12 @@ pub(crate) struct ExportArgs {
     /// Extend the range to whole segments: from the start of the segment of A to the end of the segment of B
     #[arg(long)]
     pub(crate) snap: bool,
+    /// Unpack the download into one CSV file, in which NULL and an empty text are the same
+    #[arg(long)]
+    pub(crate) csv: bool,
+    /// Write only these columns, in this order
+    #[arg(long, value_name = "A,B", value_delimiter = ',', requires = "csv")]
+    pub(crate) columns: Option<Vec<String>>,
     /// Replace an existing FILE
     #[arg(long)]
     pub(crate) force: bool,

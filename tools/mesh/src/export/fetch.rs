@@ -10,7 +10,7 @@ use tokio::time::sleep;
 
 use super::{
     retry::RetryPolicy,
-    sink::{Paths, Sink},
+    sink::{Csv, Paths, Sink},
     source::{Answer, FileInfo, Request, Source, refused},
 };
 use crate::{
@@ -70,11 +70,13 @@ impl Fetch {
         }
     }
 
-    /// Downloads the file. `paths_for` maps the gateway's description to paths; `None` is standard output.
+    /// Downloads the file, and unpacks it into a CSV if there is one. `paths_for` maps the gateway's description to
+    /// paths; `None` is standard output.
     pub(super) async fn run(
         &mut self,
         request: &Request,
         paths_for: impl FnOnce(&FileInfo) -> Result<Option<Paths>, Failure>,
+        csv: Option<Csv>,
         may_replace: bool,
     ) -> Result<Downloaded, Failure> {
         // The file name, and so whether there is a part of it, is known from the answer only.
@@ -113,7 +115,10 @@ impl Fetch {
             }
         }
         self.progress.finish_and_clear();
-        sink.finish(may_replace).await?;
+        match csv {
+            Some(csv) => info.rows = Some(sink.unpack(csv, may_replace).await?),
+            None => sink.finish(may_replace).await?,
+        }
         Ok(Downloaded { file: paths.map(|paths| paths.whole), info, resumed_from })
     }
 

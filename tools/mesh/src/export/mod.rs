@@ -1,5 +1,5 @@
 //! `mesh export`: downloads a table of the sealed history. The download is written to a `.part` file, renamed
-//! when length and checksum are right; a later call resumes it.
+//! when length and checksum are right; a later call resumes it. With `--csv` it is unpacked instead.
 
 pub(crate) mod args;
 mod fetch;
@@ -7,6 +7,7 @@ mod heights;
 mod retry;
 mod sink;
 mod source;
+mod unpack;
 
 use std::{
     path::{Path, PathBuf},
@@ -20,11 +21,11 @@ use self::{
     args::{ExportArgs, Height},
     fetch::{Downloaded, Fetch},
     heights::{resolve_heights, snap_to_segments},
-    sink::{Paths, check_output, plain_name},
+    sink::{Csv, Paths, check_output, plain_name},
     source::{FileInfo, Request, Source},
 };
 use crate::{
-    failure::Failure,
+    failure::{Failure, failed},
     signals::{self, run_until_stopped},
     terminal::{print, print_json, print_line},
 };
@@ -68,14 +69,19 @@ async fn download(args: &ExportArgs, fetch: &mut Fetch) -> Result<(), Failure> {
         check_output(file, args.force)?;
     }
     let request = request(args, fetch).await?;
-    let paths_for = |info: &FileInfo| match out {
-        true => Ok(None),
-        false => {
-            let file = output_path(args, &request, info.name.as_deref());
-            Paths::new(file, info.crc32c, args.force).map(Some)
+    let csv = args.csv.then(|| Csv { columns: args.columns.clone(), out });
+    // A ZIP is unpacked from a file even if the CSV goes to standard output.
+    let folder = tempfile::tempdir().map_err(|error| failed!("cannot make a temporary folder ({error})"))?;
+    let paths_for = |info: &FileInfo| {
+        let name = output_path(args, &request, info.name.as_deref());
+        match (out, &csv) {
+            (true, None) => Ok(None),
+            (true, Some(_)) => Paths::new(folder.path().join("export"), info.crc32c, false).map(Some),
+            (false, _) => Paths::new(name, info.crc32c, args.force).map(Some),
         }
     };
-    let downloaded = fetch.run(&request, paths_for, args.force).await?;
+    let mut downloaded = fetch.run(&request, paths_for, csv.clone(), args.force).await?;
+    downloaded.file.take_if(|_| out);
     let seconds = start.elapsed().as_secs_f64();
     match &downloaded.file {
         Some(file) if args.json => print_json(&outcome(&request, &downloaded, file, seconds))?,
@@ -112,7 +118,8 @@ fn output_path(args: &ExportArgs, request: &Request, offered: Option<&str>) -> P
     let name = || {
         let own =
             || format!("{}-{}-{}.zip", args::short(request.table.as_str_name()), request.from, request.to);
-        offered.and_then(plain_name).unwrap_or_else(own)
+        let zip = offered.and_then(plain_name).unwrap_or_else(own);
+        if args.csv { format!("{}.csv", zip.trim_end_matches(".zip")) } else { zip }
     };
     match &args.output {
         None => PathBuf::from(name()),

@@ -15,6 +15,7 @@ use rustix::{
 };
 use tokio::task::spawn_blocking;
 
+use super::unpack::unpack;
 use crate::failure::{Failure, failed};
 
 const READ_BYTES: usize = 1 << 20;
@@ -153,9 +154,52 @@ impl Sink {
         let finished = spawn_blocking(move || part.finish(may_replace)).await;
         finished.map_err(|_| Failure::failed("the file cannot be given its name; try again"))?
     }
+
+    /// Unpacks a complete part into one CSV, at the path of the complete file or on standard output, and removes
+    /// the part. Returns the number of rows.
+    pub(super) async fn unpack(self, csv: Csv, may_replace: bool) -> Result<u64, Failure> {
+        let Some(part) = self.part else {
+            return Err(Failure::failed("a download on standard output cannot be unpacked"));
+        };
+        let unpacked = spawn_blocking(move || part.unpack(&csv, may_replace)).await;
+        unpacked.map_err(|_| Failure::failed("the download cannot be unpacked; export without --csv"))?
+    }
+}
+
+/// How a download becomes a CSV.
+#[derive(Clone, Debug)]
+pub(super) struct Csv {
+    /// Its columns in their order; `None` is all.
+    pub(super) columns: Option<Vec<String>>,
+    /// Whether it goes to standard output.
+    pub(super) out: bool,
 }
 
 impl Part {
+    fn unpack(self, csv: &Csv, may_replace: bool) -> Result<u64, Failure> {
+        let Self { mut file, paths: Paths { whole, part } } = self;
+        let (zip, columns) = (&mut file, csv.columns.as_deref());
+        zip.rewind().map_err(|error| cannot_write(&part, &error))?;
+        let zip = zip.try_clone().map_err(|error| cannot_write(&part, &error))?;
+        let rows = if csv.out {
+            unpack(zip, columns, io::stdout().lock())
+                .map_err(|error| error.into_failure("standard output"))?
+        } else {
+            let draft = part.with_extension("csv");
+            let text = File::create(&draft).map_err(|error| cannot_write(&draft, &error))?;
+            let rows = unpack(zip, columns, &text);
+            let rows = rows.map_err(|error| error.into_failure(&draft.display().to_string()));
+            rows.inspect_err(|_| _ = fs::remove_file(&draft)).and_then(|rows| {
+                let text = Self { file: text, paths: Paths { whole, part: draft } };
+                text.finish(may_replace).map(|()| rows)
+            })?
+        };
+        // Removed under its lock, which ends with the file.
+        fs::remove_file(&part).map_err(|error| cannot_write(&part, &error))?;
+        drop(file);
+        Ok(rows)
+    }
+
     fn finish(self, may_replace: bool) -> Result<(), Failure> {
         let Self { file, paths: Paths { whole, part } } = self;
         file.sync_all().map_err(|error| cannot_write(&part, &error))?;

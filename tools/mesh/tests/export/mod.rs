@@ -154,6 +154,33 @@ async fn a_download_is_the_file_that_plain_http_gives() {
 }
 
 #[tokio::test]
+async fn a_download_becomes_one_csv() {
+    let (url, folder) = (mesh().await, Folder::new());
+    let csv = NAME.replace(".zip", ".csv");
+    let columns = ["--csv", "--columns", "id,block_time,price"];
+    // A broken download is resumed, and only the CSV stays.
+    let cut = faulty(url, &[Fault::Cut(CUT)]).await;
+    let stderr = folder.refused(&cut.url, ["1", "4"], &["--csv", "--retries", "0"]).await;
+    says(&stderr, &[".part has 30.00 kB of", "resumes"]);
+    let done = folder.done(url, &columns).await;
+    says(&done.error, &["resuming at 30.00 kB"]);
+    says(done.text(), &["4000 rows", &csv]);
+    assert_eq!(folder.names(), [csv.as_str()]);
+    let text = fs::read_to_string(folder.path(&csv)).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!((lines.len(), lines[0]), (4001, "id,block_time,price"));
+    assert_eq!(lines[1].rsplit_once(',').unwrap().1, "1000");
+
+    let piped = folder.run(url, ["1", "4"], &[&columns[..], &["-o", "-"]].concat()).await;
+    assert!(piped.code == Some(0) && piped.bytes == text.as_bytes());
+    says(&folder.refused(url, ["1", "4"], &columns).await, &[&csv, "there already", "--force"]);
+    let other = Folder::new();
+    let wrong = other.run(url, ["1", "4"], &["--csv", "--columns", "id,colour"]).await;
+    wrong.fails(2, &["no column colour", "block_time"]);
+    other.run(url, ["1", "4"], &["--columns", "id"]).await.fails(2, &["--csv"]);
+}
+
+#[tokio::test]
 async fn a_gateway_that_does_not_know_a_parameter_refuses_it() {
     let faults = [Fault::None, Fault::Cut(CUT)];
     let (folder, gateway) = (Folder::new(), faulty(mesh().await, &faults).await);
