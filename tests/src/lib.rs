@@ -11,14 +11,17 @@ use mesh_launcher::services::SERVICES;
 pub mod access;
 pub mod cases;
 pub mod client;
+pub mod difference;
 pub mod events;
 pub mod fixture;
 pub mod postgres_copy;
 pub mod problem;
 pub mod proxied;
+pub mod random_rows;
 pub mod raw;
 pub mod rpc;
 pub mod shared;
+pub mod targets;
 pub mod zip;
 
 /// Switches the edge's answer cache off, for tests of the services behind it.

@@ -3,11 +3,13 @@
 
 use std::collections::BTreeSet;
 
+use mesh_oracles::{Oracle, Question};
 use mesh_testbed::Answer;
 use mesh_tests::{
     cases::{Case, Expected, Refusals, file_name, files},
     client::MeshClient,
-    problem,
+    difference::difference,
+    fixture, problem,
 };
 use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
 use proto_msgs::{Contract, Format, Method, OperationInfo, Segment};
@@ -86,6 +88,30 @@ async fn every_case_holds() {
         }
     }
     assert!(wrong.is_empty(), "{} of {count} cases do not hold:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+/// The oracles, which compute the answers of the other suites, are right about the cases, whose answers are
+/// written by hand.
+#[tokio::test]
+async fn every_oracle_gives_the_answers_of_its_cases() {
+    let database = fixture::database().await;
+    let oracle = Oracle::open(database.connect().await).await.expect("the oracles are SQL");
+    let mut compared = BTreeSet::new();
+    for (name, file) in files() {
+        let answered = file.cases.iter().filter(|case| case.expect.status == 200 && !case.sealed);
+        for (case, body) in answered.filter_map(|case| Some((case, case.expect.body.as_ref()?))) {
+            let question = Question::read(&case.request.path);
+            let question = question.filter(|question| mesh_oracles::knows(&question.operation.name));
+            let Some(question) = question.filter(|question| !question.operation.follows_node) else {
+                continue;
+            };
+            let answer = oracle.answer(&question).await.expect("the oracle answers");
+            let difference = difference(&answer.unwrap_or_default(), body);
+            assert_eq!(difference, None, "{name}: {}", case.name);
+            compared.insert(name.clone());
+        }
+    }
+    assert!(compared.len() >= 12, "{compared:?}");
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use mesh_query::{ACCOUNTS, ASSETS, CANDLES, DELEGATIONS, MARKETS, POSITIONS, PROPOSALS, SUMMARIES, TRADES};
+use mesh_query::LISTS;
 use mesh_store::{Filter, KeyKind, List, PageRequest, PageSizes, TimeUs, Value, Window};
 use mesh_testbed::Database;
 use serde_json::json;
@@ -16,9 +16,7 @@ async fn p13_every_shape_of_a_list_is_a_statement_without_offset() {
     let database = Database::fresh().await;
     let client = database.connect().await;
     let mut statements = BTreeSet::new();
-    for list in
-        [&ACCOUNTS, &DELEGATIONS, &CANDLES, &SUMMARIES, &PROPOSALS, &MARKETS, &ASSETS, &TRADES, &POSITIONS]
-    {
+    for list in LISTS {
         for given in 0..1 << list.filters.len() {
             for several in [false, true] {
                 let filters = list.filters.iter().enumerate().map(|(number, filter)| {

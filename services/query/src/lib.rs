@@ -12,7 +12,9 @@ use actix::{Actor, Context};
 use mesh_bus::{Limits, NodeStatus};
 use mesh_chassis::{Failure, LagLimit, Latest, Service, Setup};
 use mesh_store::{PageSizes, Store};
-pub use ops::{ACCOUNTS, ASSETS, CANDLES, DELEGATIONS, MARKETS, POSITIONS, PROPOSALS, SUMMARIES, TRADES};
+pub use ops::{
+    ACCOUNTS, ASSETS, CANDLES, DELEGATIONS, LISTS, MARKETS, POSITIONS, PROPOSALS, SUMMARIES, TRADES,
+};
 
 use crate::config::Config;
 

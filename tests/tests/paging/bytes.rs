@@ -5,11 +5,7 @@ use mesh_tests::{
     client::MeshClient,
     rpc::{Call, Rpc, assert_refused},
 };
-
-use crate::paging::{
-    list::List,
-    page::{PageRequest, View},
-};
+use serde_json::Value;
 
 /// A thousand proposals of a hundred approvers each: 6.66 MB of protobuf.
 const PROPOSALS: &str = "INSERT INTO protocol_upgrade_proposals
@@ -26,25 +22,26 @@ async fn a_page_is_cut_at_3_mib_in_either_direction() {
     database.connect().await.batch_execute(PROPOSALS).await.unwrap();
     let mesh = Mesh::start(&database).await;
     let (mesh_client, rpc) = (MeshClient::new(&mesh), Rpc::connect(&mesh).await);
-    let view = View::new(List::Proposals, "", Vec::new());
     for is_forward in [true, false] {
-        let ask = || if is_forward { PageRequest::first(1000) } else { PageRequest::last(1000) };
-        let (mut walked, mut next, mut pages) = (Vec::new(), ask(), 0);
+        let (size, position, end) =
+            if is_forward { ("first", "after", "endCursor") } else { ("last", "before", "startCursor") };
+        let (mut walked, mut cursor, mut pages) = (Vec::new(), String::new(), 0);
         loop {
-            let page = view.answer(&mesh_client, &next).await;
+            let query = format!("pagination.{size}=1000&pagination.{position}={cursor}");
+            let path = format!("/api/v2/upgrade/proposals?{query}");
+            let answer = mesh_client.get(&path).await.json();
+            let page = &answer["protocolUpgradeProposals"];
             pages += 1;
-            let called = Call::from_path(&format!("{}{}", view.path, next.query())).unwrap();
+            let called = Call::from_path(&path).unwrap();
             rpc.call(&called).await.expect("a client of gRPC takes it");
-            let mut heights: Vec<_> =
-                page.nodes().map(|node| node["upgradeBlockHeight"].as_str().unwrap().to_owned()).collect();
-            let (has_more, has_less) = if is_forward {
-                (page.has_next, page.has_previous)
-            } else {
-                (page.has_previous, page.has_next)
-            };
+            let height = |edge: &Value| edge["node"]["upgradeBlockHeight"].as_str().unwrap().to_owned();
+            let mut heights: Vec<_> = page["edges"].as_array().unwrap().iter().map(height).collect();
+            let info = &page["pageInfo"];
+            let [next, previous] =
+                ["hasNextPage", "hasPreviousPage"].map(|flag| info[flag].as_bool().unwrap());
+            let (has_more, has_less) = if is_forward { (next, previous) } else { (previous, next) };
             assert_eq!(has_less, pages > 1);
-            let cursor = if is_forward { &page.end } else { &page.start };
-            next = ask().cursor(cursor);
+            cursor = info[end].as_str().unwrap().to_owned();
             if has_more {
                 assert!(ROWS.contains(&heights.len()), "{} rows", heights.len());
             }

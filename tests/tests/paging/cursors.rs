@@ -1,67 +1,50 @@
-//! Cursors: their content, their accepted spellings, and that they are positions only (P6 to P8, P12).
+//! Cursors: their accepted spellings, and that they are positions only (P6 to P8).
 
 use base64::{Engine, engine::general_purpose::STANDARD};
+use mesh_oracles::{Oracle, cursor};
+use mesh_query::LISTS;
+use mesh_store::KeyKind;
 use mesh_testbed::{Answer, Database, Mesh};
-use mesh_tests::client::MeshClient;
-use serde_json::json;
+use mesh_tests::{client::MeshClient, targets::lists};
+use proto_msgs::v2::Pagination;
+use serde_json::{Value, json};
 
 use crate::paging::{
-    list::{LISTS, List, MARKET, Part, TRADED, cursor, cursor_of_json, number, text},
-    meshes::{SEVEN, seven, stored, views},
-    page::{Page, PageRequest, View},
+    seeds,
+    world::{View, World, at, pages},
 };
 
 async fn ask_with(mesh: &MeshClient, view: &View, side: &str, cursor: &str) -> Answer {
     let escaped = cursor.replace('%', "%25").replace('+', "%2B").replace('&', "%26").replace('#', "%23");
-    mesh.get(&format!("{}&pagination.{side}={escaped}", view.path)).await
+    mesh.get(&format!("{}&pagination.{side}={escaped}", view.target)).await
 }
 
-#[tokio::test]
-async fn p7_a_cursor_may_be_used_with_any_size_direction_and_order() {
-    let (mesh, views) = seven().await;
-    for view in &views {
-        // Cursors of pages of one kind are used for pages of all kinds.
-        for source in [
-            PageRequest::first(2),
-            PageRequest::last(5),
-            PageRequest::first(3).oldest_first(),
-            PageRequest::last(1).oldest_first(),
-        ] {
-            let page = view.get(&mesh, &source).await;
-            for (text, _) in &page.edges {
-                let key = &view.row_of(text).expect("a row of the view").key;
-                for size in [1, 4, 100] {
-                    for ask in [PageRequest::first(size), PageRequest::last(size)] {
-                        for oldest_first in [false, true] {
-                            let ask = ask.clone().in_order(oldest_first);
-                            let expected = view.expected(&ask.clone().at_position(view.list, key));
-                            assert_eq!(view.answer(&mesh, &ask.cursor(text)).await, expected);
-                        }
-                    }
-                }
-            }
-        }
-    }
+fn cursor_of(json: &Value) -> String {
+    base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(json.to_string())
+}
+
+/// The texts of a key.
+fn texts(key: &[Value]) -> Vec<String> {
+    key.iter().map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned)).collect()
 }
 
 #[tokio::test]
 async fn p7_a_cursor_stays_valid_over_a_restart_and_on_another_replica() {
-    let database = stored(&SEVEN).await;
-    let mut mesh = Mesh::start(&database).await;
-    let views = views(&SEVEN);
-    let mesh_client = MeshClient::new(&mesh);
-    let mut cursors = Vec::new();
-    for view in &views {
-        cursors.push(view.get(&mesh_client, &PageRequest::first(2)).await.end);
+    let mut world = World::start(seeds()[0]).await;
+    let other = Mesh::start(&world.database).await;
+    let (mesh, other, oracle) = (MeshClient::new(&world.mesh), MeshClient::new(&other), world.oracle().await);
+    let mut followed = Vec::new();
+    for operation in lists() {
+        let view = world.whole(&oracle, operation).await;
+        let first = &pages(2)[0];
+        view.check(&mesh, first).await;
+        let end = view.listing.page(first).0[1].cursor.clone();
+        followed.push((view, at(first, &end)));
     }
-    mesh.service_mut("query").restart().await;
-    let other = Mesh::start(&database).await;
-    let other = MeshClient::new(&other);
-    for (view, cursor) in views.iter().zip(&cursors) {
-        let expected = view.expected(&PageRequest::first(2).at_position(view.list, &view.list.key(6)));
-        for mesh in [&mesh_client, &other] {
-            assert_eq!(view.answer(mesh, &PageRequest::first(2).cursor(cursor)).await, expected);
-        }
+    world.mesh.service_mut("query").restart().await;
+    for (view, page) in &followed {
+        view.check(&mesh, page).await;
+        view.check(&other, page).await;
     }
 }
 
@@ -69,60 +52,35 @@ async fn p7_a_cursor_stays_valid_over_a_restart_and_on_another_replica() {
 /// distinguish.
 #[tokio::test]
 async fn p7_a_position_between_two_rows_is_valid() {
-    let (mesh, views) = seven().await;
-    for view in &views {
-        let list = view.list;
-        let beside = |first: Part, rest: &str| {
-            let mut key = list.key(3);
-            key[0] = first;
-            key.iter_mut().skip(1).for_each(|part| *part = text(rest));
-            key
+    let world = &World::all().await[1];
+    let (mesh, oracle) = (MeshClient::new(&world.mesh), world.oracle().await);
+    for operation in lists() {
+        let view = world.whole(&oracle, operation).await;
+        let third = &view.listing.rows[2];
+        let list = LISTS.into_iter().find(|list| list.name == third.list).unwrap();
+        let firsts: Vec<String> = match third.key[0].as_i64() {
+            Some(first) => {
+                let mut firsts = vec![first, -1, 0, i64::MIN, i64::MIN + 1, i64::MAX];
+                if list.key[0].kind == KeyKind::Time {
+                    firsts.extend([-1000, -999, -501, -1, 1, 499, 999, 1000].map(|ns| first + ns));
+                }
+                firsts.iter().map(ToString::to_string).collect()
+            }
+            None => {
+                let id = third.key[0].as_str().unwrap();
+                let near = [String::new(), "\u{10ffff}".to_owned(), format!("{id}x"), id.to_uppercase()];
+                near.into_iter().chain([id.to_owned()]).collect()
+            }
         };
-        let third = list.key(3).remove(0);
-        let mut positions = vec![beside(third.clone(), ""), beside(third.clone(), "\u{10ffff}")];
-        match third {
-            Part::Number(start) => {
-                let mut firsts = vec![-1, 0, i64::MIN, i64::MIN + 1, i64::MAX];
-                if matches!(list, List::Candles | List::Trades) {
-                    firsts.extend([-1000, -999, -501, -1, 1, 499, 999, 1000].map(|ns| start + ns));
-                }
-                positions.extend(firsts.into_iter().map(|first| beside(number(first), "x")));
-            }
-            Part::Text(id) => {
-                let firsts = ["", "\u{10ffff}", &id[..63], &format!("{id}x"), &id.to_uppercase()];
-                positions.extend(firsts.map(|first| beside(text(first), "x")));
+        for (first, rest) in firsts.iter().flat_map(|first| ["", "\u{10ffff}"].map(|rest| (first, rest))) {
+            let others = list.key.iter().skip(1);
+            let others =
+                others.map(|column| if column.kind == KeyKind::Integer { "5" } else { rest }.to_owned());
+            let key: Vec<String> = [first.clone()].into_iter().chain(others).collect();
+            for page in pages(2) {
+                view.check(&mesh, &at(&page, &cursor(list.name, &key))).await;
             }
         }
-        for position in &positions {
-            for ask in [PageRequest::first(2), PageRequest::last(2)] {
-                for oldest_first in [false, true] {
-                    view.get(&mesh, &ask.clone().in_order(oldest_first).at_position(list, position)).await;
-                }
-            }
-        }
-    }
-}
-
-#[tokio::test]
-async fn p8_a_cursor_is_base64_of_compact_json_without_padding() {
-    let (mesh, views) = seven().await;
-    let shown = [
-        (List::Proposals, r#"{"o":"pup","k":["7","v1"]}"#.to_owned()),
-        (List::Candles, r#"{"o":"candle","k":["1687255620000000000"]}"#.to_owned()),
-        (
-            List::Summaries,
-            format!(
-                r#"{{"o":"epochReward","k":["7","{}","VOTE","ACCOUNT_TYPE_GLOBAL_REWARD"]}}"#,
-                crate::paging::list::MARKET
-            ),
-        ),
-        (List::Delegations, format!(r#"{{"o":"delegation","k":["7","{:0>64}","{:0>64}"]}}"#, "bb", "cc")),
-    ];
-    for (view, (list, json)) in views.iter().zip(shown) {
-        assert_eq!(view.list, list);
-        let page = view.get(&mesh, &PageRequest::first(1)).await;
-        assert_eq!(page.start, cursor_of_json(&json));
-        assert!(!page.start.contains(['=', '+', '/']));
     }
 }
 
@@ -131,29 +89,25 @@ async fn p8_a_cursor_is_base64_of_compact_json_without_padding() {
 async fn p8_the_standard_alphabet_and_padding_are_taken() {
     let database = Database::fresh().await;
     let tags = ["v1", "~~~~", "???????", ">>>>>>>>", "ÿÿÿÿ", "v22", "v333"];
-    let client = database.connect().await;
-    for (tag, height) in tags.iter().zip(10..) {
-        let insert = List::Proposals.insert(&[height]).replace("'v1'", &format!("'{tag}'"));
-        client.batch_execute(&insert).await.unwrap();
-    }
-    client.batch_execute(&List::Proposals.insert(&[1])).await.unwrap();
+    let insert = "INSERT INTO protocol_upgrade_proposals
+        SELECT 9 + n, tag, '{}', 'PROTOCOL_UPGRADE_PROPOSAL_STATUS_PENDING', 'tx', '2023-01-01 00:00:00+00'
+        FROM unnest($1::text[]) WITH ORDINALITY AS tags (tag, n)";
+    database.connect().await.execute(insert, &[&tags.as_slice()]).await.unwrap();
     let mesh = Mesh::start(&database).await;
-    let mesh = MeshClient::new(&mesh);
-    let view = View::new(List::Proposals, "", Vec::new());
+    let (mesh, oracle) = (MeshClient::new(&mesh), Oracle::open(database.connect().await).await.unwrap());
+    let view = View::read(&oracle, "/api/v2/upgrade/proposals?".to_owned()).await;
     let mut letters = String::new();
-    for (tag, height) in tags.iter().zip(10..) {
-        let json = json!({ "k": [height.to_string(), tag], "o": "pup" }).to_string();
-        let standard = STANDARD.encode(&json);
-        let expected = view.answer(&mesh, &PageRequest::first(3).cursor(&cursor_of_json(&json))).await;
+    for row in &view.listing.rows {
+        let standard = STANDARD.encode(json!({ "k": texts(&row.key), "o": "pup" }).to_string());
+        let expected = view.listing.answer(&at(&pages(3)[0], &row.cursor));
         for text in [standard.as_str(), standard.trim_end_matches('=')] {
             let answer = ask_with(&mesh, &view, "first=3&pagination.after", text).await;
-            assert_eq!(answer.status, 200, "{text}: {answer:?}");
-            assert_eq!(Page::from_answer(view.list, &answer), expected, "{text}");
+            assert_eq!(answer.json(), expected, "{text}");
         }
         // A `+` that a client did not escape is decoded as a space.
         let careless =
-            mesh.get(&format!("{}pagination.first=3&pagination.after={standard}", view.path)).await;
-        assert_eq!(Page::from_answer(view.list, &careless), expected, "{standard}");
+            mesh.get(&format!("{}pagination.first=3&pagination.after={standard}", view.target)).await;
+        assert_eq!(careless.json(), expected, "{standard}");
         letters.push_str(&standard);
     }
     assert!(letters.contains('+') && letters.contains('/') && letters.contains('='), "{letters}");
@@ -161,146 +115,66 @@ async fn p8_the_standard_alphabet_and_padding_are_taken() {
 
 #[tokio::test]
 async fn p6_an_invalid_cursor_or_one_of_another_list_is_refused() {
-    let (mesh, views) = seven().await;
-    for view in &views {
-        let list = view.list;
-        let name = list.name();
-        let own = json!(list.key(3).iter().map(ToString::to_string).collect::<Vec<_>>());
-        let (mut fewer, mut longer) = (own.as_array().unwrap().clone(), own.as_array().unwrap().clone());
-        fewer.pop();
-        longer.push(json!("x"));
-        let mut refused: Vec<String> =
-            vec!["x".into(), "!!!!".into(), "e30".into(), "AAAA".into(), "{}".into()];
-        refused
-            .extend(LISTS.iter().filter(|other| **other != list).map(|other| cursor(*other, &other.key(3))));
-        refused.extend(
-            [
-                json!({ "o": "", "k": own }),
-                json!({ "o": "history", "k": own }),
-                json!({ "o": name }),
-                json!({ "k": own }),
-                json!({ "o": name, "k": [] }),
-                json!({ "o": name, "k": fewer }),
-                json!({ "o": name, "k": longer }),
-                json!({ "o": name, "k": own, "more": 1 }),
-                json!({ "o": name, "k": "3" }),
-                json!([name, own]),
-                json!({ "o": name.to_uppercase(), "k": own }),
-                json!({ "o": name, "k": [1] }),
-                json!({ "o": name, "k": {} }),
-                json!(name),
-                json!({}),
-                json!([]),
-                json!(null),
-            ]
-            .map(|cursor| cursor_of_json(&cursor.to_string())),
-        );
-        let no_numbers = ["", "x", "1.5", " 1", "0x1", "9223372036854775808", "١"];
-        for wrong in no_numbers.into_iter().filter(|_| matches!(list.key(3)[0], Part::Number(_))) {
-            let mut key = own.clone();
-            key[0] = json!(wrong);
-            refused.push(cursor_of_json(&json!({ "o": name, "k": key }).to_string()));
+    let world = &World::all().await[1];
+    let (mesh, oracle) = (MeshClient::new(&world.mesh), world.oracle().await);
+    for operation in lists() {
+        let view = world.whole(&oracle, operation).await;
+        let row = &view.listing.rows[2];
+        let (name, own) = (row.list.as_str(), texts(&row.key));
+        let with = |place: usize, value: Value| {
+            let mut key = json!(own);
+            key[place] = value;
+            json!({ "o": name, "k": key })
+        };
+        let more = [own.clone(), vec!["x".to_owned()]].concat();
+        let mut refused: Vec<Value> = vec![
+            json!({ "o": "", "k": own }),
+            json!({ "o": "history", "k": own }),
+            json!({ "o": name }),
+            json!({ "k": own }),
+            json!({ "o": name, "k": [] }),
+            json!({ "o": name, "k": own[1..] }),
+            json!({ "o": name, "k": more }),
+            json!({ "o": name, "k": own, "more": 1 }),
+            json!({ "o": name, "k": "3" }),
+            json!([name, own]),
+            json!({ "o": name.to_uppercase(), "k": own }),
+            json!({ "o": name, "k": {} }),
+            json!(name),
+            json!({}),
+            json!([]),
+            json!(null),
+            with(0, json!(3)),
+            with(own.len() - 1, json!("a\0b")),
+        ];
+        if row.key[0].is_number() {
+            let no_numbers = ["", "x", "1.5", " 1", "0x1", "9223372036854775808", "١"];
+            refused.extend(no_numbers.map(|wrong| with(0, json!(wrong))));
         }
-        let mut key = own.clone();
-        key[0] = json!(3);
-        refused.push(cursor_of_json(&json!({ "o": name, "k": key }).to_string()));
-        let with_nul: Vec<_> = list.key(3).iter().map(|_| text("\0")).collect();
-        refused.push(cursor(list, &with_nul));
-        let mut key = list.key(3);
-        *key.last_mut().unwrap() = text("a\0b");
-        refused.push(cursor(list, &key));
-        refused.push("A".repeat(1025));
-        for cursor in &refused {
-            for side in ["after", "before"] {
-                let answer = ask_with(&mesh, view, side, cursor).await;
-                assert_eq!(answer.status, 400, "{list:?} {cursor}: {answer:?}");
-                assert_eq!(answer.json()["details"][0]["code"], 10028, "{cursor}");
-            }
+        let others = LISTS.into_iter().filter(|list| list.name != name);
+        refused.extend(others.map(|list| json!({ "o": list.name, "k": vec!["3"; list.key.len()] })));
+        let mut texts: Vec<String> = refused.iter().map(cursor_of).collect();
+        texts.extend(["x", "!!!!", "e30", "AAAA", "{}"].map(str::to_owned));
+        texts.push("A".repeat(1025));
+        for (text, side) in texts.iter().flat_map(|text| ["after", "before"].map(|side| (text, side))) {
+            let answer = ask_with(&mesh, &view, side, text).await;
+            assert_eq!(answer.status, 400, "{name} {text}: {answer:?}");
+            assert_eq!(answer.json()["details"][0]["code"], 10028, "{text}");
         }
     }
 }
 
 #[tokio::test]
 async fn p8_a_cursor_has_at_most_1024_characters() {
-    let (mesh, _) = seven().await;
-    let view = View::numbered(List::Proposals, &SEVEN);
+    let world = &World::all().await[1];
+    let (mesh, oracle) = (MeshClient::new(&world.mesh), world.oracle().await);
+    let view = View::read(&oracle, "/api/v2/upgrade/proposals?".to_owned()).await;
     let of_length = |characters: usize| {
-        (0..characters)
-            .map(|tag| vec![number(3), text(&"t".repeat(tag))])
-            .find(|key| cursor(List::Proposals, key).len() == characters)
+        let mut cursors = (0..characters).map(|tag| cursor("pup", &["3".to_owned(), "t".repeat(tag)]));
+        cursors.find(|cursor| cursor.len() == characters).unwrap()
     };
-    let longest = of_length(1024).unwrap();
-    view.get(&mesh, &PageRequest::first(9).at_position(List::Proposals, &longest)).await;
-    let too_long = cursor(List::Proposals, &of_length(1026).unwrap());
-    let answer = ask_with(&mesh, &view, "after", &too_long).await;
+    let page = Pagination { first: Some(9), ..Pagination::default() };
+    view.check(&mesh, &at(&page, &of_length(1024))).await;
+    let answer = ask_with(&mesh, &view, "after", &of_length(1026)).await;
     assert_eq!((answer.status, &answer.json()["details"][0]["code"]), (400, &10028.into()));
-}
-
-#[tokio::test]
-async fn p12_filters_may_change_under_a_cursor() {
-    let (mesh, views) = seven().await;
-    for view in &views {
-        let list = view.list;
-        let passing = |numbers: &[i64], filters: String| {
-            View::new(list, &filters, numbers.iter().map(|number| list.row(*number)).collect())
-        };
-        let three = &list.key(3)[0];
-        let filtered = match list {
-            List::Proposals => vec![
-                passing(&SEVEN, "approvedBy=AB".to_owned()),
-                passing(&[], "status=PROTOCOL_UPGRADE_PROPOSAL_STATUS_REJECTED".to_owned()),
-            ],
-            List::Candles => vec![
-                passing(&[3, 4, 5, 6, 7], format!("&fromTimestamp={three}")),
-                passing(&[1, 2], format!("&toTimestamp={three}")),
-            ],
-            List::Summaries => vec![
-                passing(&[3, 4, 5, 6, 7], "filter.fromEpoch=3".to_owned()),
-                passing(&[1, 2], "filter.toEpoch=2&filter.assetIds=VOTE".to_owned()),
-                passing(&[2], format!("filter.toEpoch=2&filter.fromEpoch=2&filter.marketIds={MARKET}")),
-            ],
-            List::Delegations => vec![
-                passing(&[3], "epochId=3".to_owned()),
-                passing(&SEVEN, format!("partyId={:0>64}", "bb")),
-                passing(&[2], format!("nodeId={:0>64}&epochId=2", "cc")),
-            ],
-            List::Markets => vec![
-                passing(&SEVEN, "state=STATE_ACTIVE".to_owned()),
-                passing(&[], "settlementAsset=VOTE".to_owned()),
-            ],
-            List::Assets => vec![
-                passing(&SEVEN, "status=STATUS_ENABLED".to_owned()),
-                passing(&[], "status=STATUS_PROPOSED".to_owned()),
-            ],
-            List::Trades => vec![
-                passing(&[1, 2], format!("&dateRange.endTimestamp={three}")),
-                passing(&SEVEN, format!("&marketId={TRADED}")),
-                passing(&[], "&partyId=network".to_owned()),
-            ],
-            List::Positions => vec![
-                passing(&[3], format!("partyId={three}")),
-                passing(&SEVEN, format!("marketId={MARKET}")),
-                passing(&[], format!("marketId={TRADED}")),
-            ],
-        };
-        let page = view.get(&mesh, &PageRequest::first(7)).await;
-        for other in &filtered {
-            for (text, number) in page.cursors().zip(SEVEN.into_iter().rev()) {
-                for ask in [
-                    PageRequest::first(2),
-                    PageRequest::last(2),
-                    PageRequest::first(2).oldest_first(),
-                    PageRequest::last(2).oldest_first(),
-                ] {
-                    let expected = other.expected(&ask.clone().at_position(list, &list.key(number)));
-                    assert_eq!(
-                        other.answer(&mesh, &ask.cursor(text)).await,
-                        expected,
-                        "{} {number}",
-                        other.path
-                    );
-                }
-            }
-        }
-    }
 }

@@ -1,21 +1,20 @@
 //! Requests an operation, compares its answers, and counts the comparisons.
 
+use mesh_oracles::{Listing, query};
 use mesh_testbed::Answer;
-use mesh_tests::rpc::{Call, assert_refused};
+use mesh_tests::{
+    difference::difference,
+    rpc::{Call, assert_refused},
+};
+use proto_msgs::v2::Pagination;
 use serde_json::Value;
 
-use crate::recorded_network::{
-    difference::difference,
-    recording::{Recording, say, with_recording},
-};
-
-/// An id that does not occur in the recording.
-pub(crate) const UNKNOWN: &str = "00000000000000000000000000000000000000000000000000000000000000ff";
+use crate::recorded_network::recording::{Recording, say};
 
 /// The comparisons of one operation.
 pub(crate) struct Check<'a> {
     recording: &'a Recording,
-    operation: &'static str,
+    operation: &'a str,
     names_head: bool,
     answers: usize,
     rows: usize,
@@ -24,12 +23,12 @@ pub(crate) struct Check<'a> {
 
 impl<'a> Check<'a> {
     /// Checks of an operation whose answers name the newest block in their headers.
-    pub(crate) fn new(recording: &'a Recording, operation: &'static str) -> Self {
+    pub(crate) fn new(recording: &'a Recording, operation: &'a str) -> Self {
         Self { recording, operation, names_head: true, answers: 0, rows: 0, refusals: 0 }
     }
 
     /// Checks of an operation whose answers need not name the newest block.
-    pub(crate) fn without_head(recording: &'a Recording, operation: &'static str) -> Self {
+    pub(crate) fn without_head(recording: &'a Recording, operation: &'a str) -> Self {
         Self { names_head: false, ..Self::new(recording, operation) }
     }
 
@@ -47,6 +46,17 @@ impl<'a> Check<'a> {
         self.same_over_grpc(path, expected).await;
         self.answers += 1;
         self.rows += rows;
+    }
+
+    /// Asserts that a path with filters is answered with these rows, in one answer and in pages of these
+    /// sizes.
+    pub(crate) async fn pages(&mut self, target: &str, expected: &Listing, sizes: &[usize]) {
+        let whole = Pagination::default();
+        self.same(target, &expected.answer(&whole), expected.rows.len()).await;
+        for page in sizes.iter().flat_map(|size| expected.walks(*size)) {
+            let rows = expected.page(&page).0.len();
+            self.same(&format!("{target}{}", query(&page)), &expected.answer(&page), rows).await;
+        }
     }
 
     /// Asserts that the path is refused with this status, code and application number.
@@ -90,13 +100,4 @@ impl<'a> Check<'a> {
         let (height, time) = (head.height.to_string(), head.time_ns.to_string());
         assert_eq!(named, (Some(height.as_str()), Some(time.as_str())), "{path}");
     }
-}
-
-/// Runs a test that compares the answers of an operation with the recording, and prints how many it compared.
-pub(crate) fn with_check(operation: &'static str, test: impl AsyncFnOnce(&Recording, &mut Check<'_>)) {
-    with_recording(async |recording| {
-        let mut check = Check::new(recording, operation);
-        test(recording, &mut check).await;
-        check.done();
-    });
 }

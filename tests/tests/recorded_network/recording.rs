@@ -6,13 +6,12 @@ use std::{
     time::{Duration, Instant},
 };
 
+use mesh_oracles::Oracle;
 use mesh_store::load::{LoadReport, load_folder};
 use mesh_testbed::{Database, Mesh};
 use mesh_tests::rpc::Rpc;
 pub(crate) use mesh_tests::say;
 use tokio::{runtime::Runtime, sync::OnceCell};
-
-use crate::recorded_network::files::Table;
 
 /// The recording and the mesh over it.
 pub(crate) struct Recording {
@@ -24,21 +23,16 @@ pub(crate) struct Recording {
     /// The newest block.
     pub(crate) head: Block,
     pub(crate) database: Database,
+    pub(crate) oracle: Oracle,
 }
 
 /// The block that an answer's headers name.
 pub(crate) struct Block {
     pub(crate) height: u64,
     pub(crate) time_ns: i64,
-    pub(crate) hash: String,
 }
 
 impl Recording {
-    /// One of the recording's files.
-    pub(crate) fn table(&self, name: &str) -> Table {
-        Table::read(&self.folder, name)
-    }
-
     /// The names of all its CSV files, sorted.
     pub(crate) fn files(&self) -> Vec<String> {
         let names = std::fs::read_dir(&self.folder).unwrap();
@@ -55,14 +49,11 @@ impl Recording {
         let loaded_in = began.elapsed();
         let mesh = Mesh::start(&database).await;
         let rpc = Rpc::connect(&mesh).await;
-        let blocks = Table::read(&folder, "blocks");
-        let newest = blocks.rows().max_by_key(|block| block.number::<u64>("height")).unwrap();
-        let head = Block {
-            height: newest.number("height"),
-            time_ns: newest.ns("block_time"),
-            hash: newest.text("hash").to_owned(),
-        };
-        Self { folder, mesh, rpc, report, loaded_in, head, database }
+        let oracle = Oracle::open(database.connect().await).await.unwrap();
+        let newest = "SELECT height, pg_temp.ns(block_time) FROM blocks ORDER BY height DESC LIMIT 1";
+        let newest = oracle.client().query_one(newest, &[]).await.unwrap();
+        let head = Block { height: newest.get::<_, i64>(0).unsigned_abs(), time_ns: newest.get(1) };
+        Self { folder, mesh, rpc, report, loaded_in, head, database, oracle }
     }
 }
 

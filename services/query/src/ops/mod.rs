@@ -26,6 +26,7 @@ pub use list_protocol_upgrade_proposals::PROPOSALS;
 pub use list_trades::TRADES;
 use mesh_bus::{Bus, Limits, Router};
 use mesh_chassis::Registry;
+use mesh_store::List;
 use proto_msgs::v2::{
     GetOracleSpecRequest, GetWithdrawalRequest, ListAccountsRequest, ListAssetsRequest,
     ListCandleDataRequest, ListCandleIntervalsRequest, ListDelegationsRequest,
@@ -34,6 +35,10 @@ use proto_msgs::v2::{
 };
 
 use crate::Query;
+
+/// The lists of all operations that answer in pages.
+pub static LISTS: [&List; 9] =
+    [&ACCOUNTS, &ASSETS, &CANDLES, &DELEGATIONS, &MARKETS, &POSITIONS, &PROPOSALS, &SUMMARIES, &TRADES];
 
 /// Every operation of the workload.
 pub(crate) fn router(bus: Bus, query: Addr<Query>, limits: Limits, registry: &mut Registry) -> Router<Query> {

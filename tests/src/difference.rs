@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 /// The first difference, as `<path>: <value found> instead of <value expected>`.
-pub(crate) fn difference(found: &Value, expected: &Value) -> Option<String> {
+pub fn difference(found: &Value, expected: &Value) -> Option<String> {
     below("", found, expected)
 }
 

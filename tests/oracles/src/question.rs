@@ -1,0 +1,152 @@
+//! A GET request, read by the contract: the operation, the values of its parameters, and the page.
+
+use form_urlencoded::parse;
+use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
+use proto_msgs::{Contract, Method, OperationInfo, Segment, v2::Pagination};
+use serde_json::{Map, Value, json};
+
+/// A request for an operation.
+#[derive(Debug, Clone)]
+pub struct Question {
+    /// The operation.
+    pub operation: &'static OperationInfo,
+    /// The given parameters by their dotted names: texts, and lists of texts.
+    pub(crate) parameters: Value,
+    /// The page, for a list.
+    pub pagination: Pagination,
+}
+
+/// A scalar parameter of an operation.
+#[derive(Debug, Clone)]
+pub struct Leaf {
+    /// Its dotted name, as in a query.
+    pub name: String,
+    /// Its declaration.
+    pub field: FieldDescriptor,
+}
+
+/// The scalar parameters of a request message, without those of the page.
+pub fn leaves(message: &MessageDescriptor) -> Vec<Leaf> {
+    let below = |field: FieldDescriptor| match field.kind() {
+        Kind::Message(inner) if inner.name() == "Pagination" => Vec::new(),
+        Kind::Message(inner) => {
+            let named = |leaf: Leaf| Leaf { name: format!("{}.{}", field.json_name(), leaf.name), ..leaf };
+            leaves(&inner).into_iter().map(named).collect()
+        }
+        _ => vec![Leaf { name: field.json_name().to_owned(), field }],
+    };
+    message.fields().flat_map(below).collect()
+}
+
+impl Question {
+    /// Reads a path with its query; `None` when it belongs to no operation. Parameters without a meaning are
+    /// ignored.
+    pub fn read(target: &str) -> Option<Self> {
+        let (path, query) = target.split_once('?').unwrap_or((target, ""));
+        let segments: Vec<&str> = path.strip_prefix('/')?.split('/').collect();
+        let operations = Contract::get().operations().iter().filter(|row| row.method == Method::Get);
+        let (operation, mut given) =
+            operations.into_iter().find_map(|row| Some((row, path_fields(row, &segments)?)))?;
+        given.extend(parse(query.as_bytes()).map(|(name, text)| (camel_case(&name), text.into_owned())));
+        let (leaves, mut parameters) = (leaves(&operation.request), Map::new());
+        let mut pagination = Pagination::default();
+        for (name, text) in given.into_iter().filter(|(_, text)| !text.is_empty()) {
+            if let Some(name) = name.strip_prefix("pagination.") {
+                paginate(&mut pagination, name, text);
+            } else if let Some(leaf) = leaves.iter().find(|leaf| leaf.name == name)
+                && let Some(value) = canonical(&leaf.field, &text)
+            {
+                match parameters.get_mut(&name).and_then(Value::as_array_mut) {
+                    Some(values) => values.push(value),
+                    None if leaf.field.is_list() => drop(parameters.insert(name, json!([value]))),
+                    None => drop(parameters.insert(name, value)),
+                }
+            }
+        }
+        Some(Self { operation, parameters: Value::Object(parameters), pagination })
+    }
+
+    /// Whether the answer has pages.
+    pub fn is_list(&self) -> bool {
+        self.operation.request.get_field_by_name("pagination").is_some()
+    }
+}
+
+/// The fields in a path of this operation; `None` when it is a path of another one.
+fn path_fields(operation: &OperationInfo, segments: &[&str]) -> Option<Vec<(String, String)>> {
+    let mut fields = Vec::new();
+    for (expected, given) in operation.path.iter().zip(segments) {
+        match expected {
+            Segment::Fixed(text) if text == given => {}
+            Segment::Fixed(_) => return None,
+            Segment::Field(name) => {
+                let field = operation.request.get_field_by_name(name)?;
+                fields.push((field.json_name().to_owned(), (*given).to_owned()));
+            }
+        }
+    }
+    (operation.path.len() == segments.len()).then_some(fields)
+}
+
+/// `date_range.start_timestamp` -> `dateRange.startTimestamp`: names are accepted in both forms.
+fn camel_case(name: &str) -> String {
+    let mut words = name.split('_');
+    let first = words.next().unwrap_or_default().to_owned();
+    words.fold(first, |name, word| {
+        name + &word[..1.min(word.len())].to_uppercase() + word.get(1..).unwrap_or_default()
+    })
+}
+
+fn paginate(pagination: &mut Pagination, name: &str, text: String) {
+    match name {
+        "first" => pagination.first = text.parse().ok(),
+        "last" => pagination.last = text.parse().ok(),
+        "after" => pagination.after = Some(text),
+        "before" => pagination.before = Some(text),
+        "newestFirst" => pagination.newest_first = Some(text == "true" || text == "1"),
+        _ => {}
+    }
+}
+
+/// A value in the form of the store: ids in lower case, enums by name. `None` for an enum's 0, which is no
+/// filter.
+fn canonical(field: &FieldDescriptor, text: &str) -> Option<Value> {
+    if let Kind::Enum(names) = field.kind() {
+        let named = names.get_value_by_name(text).or_else(|| names.get_value(text.parse().ok()?))?;
+        return (named.number() != 0).then(|| json!(named.name()));
+    }
+    let is_id = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    Some(json!(if is_id { text.to_lowercase() } else { text.to_owned() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_read_by_the_contract() {
+        let id = "AB".repeat(32);
+        let read = |target: &str| Question::read(target).unwrap();
+        let question = read(
+            "/api/v2/trades?partyId=network&dateRange.endTimestamp=7&marketId=&pretty&pagination.last=2",
+        );
+        assert_eq!(question.operation.name, "ListTrades");
+        assert_eq!(question.parameters, json!({"partyId": "network", "dateRange.endTimestamp": "7"}));
+        assert_eq!(question.pagination, Pagination { last: Some(2), ..Pagination::default() });
+        assert!(question.is_list());
+        let question = read(&format!("/api/v2/withdrawal/{id}"));
+        assert_eq!(
+            (question.parameters.clone(), question.is_list()),
+            (json!({"id": id.to_lowercase()}), false)
+        );
+        let lists =
+            read("/api/v2/rewards/epoch/summaries?filter.assetIds=VOTE&filter.assetIds=&filter.assetIds=x");
+        assert_eq!(lists.parameters, json!({"filter.assetIds": ["VOTE", "x"]}));
+        assert_eq!(
+            read("/api/v2/markets?state=5&settlement_asset=VOTE").parameters,
+            json!({"state": "STATE_ACTIVE", "settlementAsset": "VOTE"})
+        );
+        assert_eq!(read("/api/v2/markets?state=STATE_UNSPECIFIED").parameters, json!({}));
+        assert!(Question::read("/api/v2/unknown").is_none());
+    }
+}

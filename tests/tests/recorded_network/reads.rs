@@ -1,0 +1,63 @@
+//! The operations that read one thing: withdrawals, oracle specs, limits, height, upgrade status.
+
+use mesh_oracles::Question;
+use mesh_tests::fixture::UNKNOWN_ID;
+use serde_json::json;
+
+use crate::recorded_network::{
+    check::Check,
+    recording::{Recording, with_recording},
+};
+
+/// Compares the answer to a path with that of the oracle.
+async fn compare(recording: &Recording, check: &mut Check<'_>, path: &str) {
+    let expected = recording.oracle.answer(&Question::read(path).unwrap()).await.unwrap();
+    check.same(path, &expected.unwrap_or_else(|| panic!("{path} has no answer")), 1).await;
+}
+
+#[test]
+fn every_withdrawal_and_every_oracle_spec_is_shown_in_its_latest_version() {
+    with_recording(async |recording| {
+        for (operation, table, path, number) in [
+            ("GetWithdrawal", "withdrawals", "/api/v2/withdrawal", 150_001),
+            ("GetOracleSpec", "oracle_specs", "/api/v2/oracle/spec", 190_001),
+        ] {
+            let mut check = Check::new(recording, operation);
+            let ids = format!("SELECT DISTINCT id FROM {table}");
+            for row in recording.oracle.client().query(&ids, &[]).await.unwrap() {
+                let id: String = row.get(0);
+                compare(recording, &mut check, &format!("{path}/{id}")).await;
+                compare(recording, &mut check, &format!("{path}/{}", id.to_uppercase())).await;
+            }
+            check.refused(&format!("{path}/{UNKNOWN_ID}"), 404, 5, number).await;
+            check.done();
+        }
+    });
+}
+
+#[test]
+fn the_limits_are_the_latest_recorded() {
+    with_recording(async |recording| {
+        let mut check = Check::new(recording, "GetNetworkLimits");
+        compare(recording, &mut check, "/api/v2/network/limits").await;
+        check.done();
+    });
+}
+
+#[test]
+fn the_height_is_that_of_the_last_block_with_the_proof_of_work_in_force_there() {
+    with_recording(async |recording| {
+        let mut check = Check::without_head(recording, "LastBlockHeight");
+        compare(recording, &mut check, "/blockchain/height").await;
+        check.done();
+    });
+}
+
+#[test]
+fn no_upgrade_was_recorded_so_none_is_ready() {
+    with_recording(async |recording| {
+        let mut check = Check::without_head(recording, "GetProtocolUpgradeStatus");
+        check.same("/api/v2/upgrade/status", &json!({"ready": false}), 1).await;
+        check.done();
+    });
+}
