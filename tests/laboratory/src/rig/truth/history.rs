@@ -9,14 +9,13 @@ use std::{
 use parking_lot::Mutex;
 use serde_json::Value;
 
-use super::store_model::{Question, StoreModel, questions};
-
 /// Identifies the content of an answer independently of its encoding: equal JSON values have equal numbers.
 pub(super) type Content = usize;
 
 /// The states of the store and the numbers of all answer contents.
 pub(super) struct History {
-    pub(super) questions: Vec<Question>,
+    /// Paths with their queries.
+    pub(super) questions: Vec<String>,
     states: Mutex<Vec<State>>,
     contents: Mutex<Contents>,
 }
@@ -54,14 +53,14 @@ pub(super) struct Answered {
 
 impl History {
     /// A history without states.
-    pub(super) fn new() -> Self {
-        Self { questions: questions(), states: Mutex::default(), contents: Mutex::default() }
+    pub(super) fn new(questions: Vec<String>) -> Self {
+        Self { questions, states: Mutex::default(), contents: Mutex::default() }
     }
 
-    /// Appends the next state, just before its COMMIT is sent.
-    pub(super) fn commit_begins(&self, model: &StoreModel) {
-        let answers = self.questions.iter().map(|question| self.number(&(question.answer)(model))).collect();
-        let height = model.height.unsigned_abs();
+    /// Appends the next state, just before its COMMIT is sent: its height, and the answers to all questions.
+    pub(super) fn commit_begins(&self, height: u64, answers: impl Iterator<Item = Value>) {
+        let answers: Vec<Content> = answers.map(|answer| self.number(&answer)).collect();
+        assert_eq!(answers.len(), self.questions.len(), "every question has an answer");
         self.states.lock().push(State { height, begins: Instant::now(), ends: None, answers });
     }
 
@@ -165,25 +164,18 @@ impl History {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::rows::Row, *};
+    use super::*;
 
     #[test]
     fn an_answer_is_compared_with_the_states_of_its_height_and_time() {
-        let (history, mut model) = (History::new(), StoreModel::default());
-        let limits = history.questions.iter().position(|question| question.path.ends_with("/limits"));
-        let question = limits.unwrap();
+        let (history, question) = (History::new(vec!["/path".to_owned()]), 0);
         let begun = Instant::now();
         let mut contents = Vec::new();
-        for (height, at, flags) in [(1, 1, 1), (2, 2, 2), (2, 1, 1), (2, 2, 3)] {
-            model.apply(&Row::Block { height });
-            model.apply(&Row::Limits { at, flags });
-            for number in 1..3 {
-                model.apply(&Row::Withdrawal { number, at: 1, status: "STATUS_OPEN", reference: 0 });
-                model.apply(&Row::OracleSpec { number, at: 1, status: "STATUS_ACTIVE" });
-            }
-            history.commit_begins(&model);
+        // A late row of an earlier block does not change the newest version of a value.
+        for (height, answer) in [(1, "one"), (2, "two"), (2, "two"), (2, "three")] {
+            history.commit_begins(height, [Value::from(answer)].into_iter());
             history.commit_ended();
-            contents.push(history.number(&(history.questions[question].answer)(&model)));
+            contents.push(history.number(&Value::from(answer)));
         }
         let later = Instant::now() + Duration::from_secs(5);
         let of = |height, content, sent, received| {
@@ -192,8 +184,6 @@ mod tests {
         assert_eq!(of(2, contents[3], later, later), Ok(Duration::ZERO), "it is the last state");
         let age = of(1, contents[0], later, later).unwrap();
         assert!(age >= Duration::from_secs(5) && age <= later - begun, "{age:?}");
-        // A late row of an earlier block does not change the newest version of a value.
-        assert_eq!(contents[1], contents[2]);
         assert!(of(1, contents[1], later, later).is_err(), "content of another height");
         assert!(of(3, contents[3], later, later).is_err(), "a height that the store never had");
         assert!(of(1, contents[0], begun, begun).is_err(), "before the commit");

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 
 use super::{
     history::{Answered, Content, History},
-    rows::time_s,
+    writer::time_s,
 };
 use crate::rig::clients::request::{Judge, ReadRequest};
 
@@ -61,7 +61,7 @@ impl Observations {
     /// judge requests gzip and revalidates in turn.
     pub(super) fn requests(self: &Arc<Self>, predicate: impl Fn(&str) -> bool) -> Vec<ReadRequest> {
         let mut requests = Vec::new();
-        for (question, path) in self.history.questions.iter().map(|question| &question.path).enumerate() {
+        for (question, path) in self.history.questions.iter().enumerate() {
             if !predicate(path) {
                 continue;
             }
@@ -124,7 +124,7 @@ impl QuestionJudge {
         }
         last_tags.lock().insert(question, tag);
         let age = history.age(&Answered { question, height, content, when })?;
-        let what = || format!("{}: block {height}, too old by {age:?}", history.questions[question].path);
+        let what = || format!("{}: block {height}, too old by {age:?}", history.questions[question]);
         if age > AGE_AWAY {
             return Err(what());
         }

@@ -1,14 +1,13 @@
 //! `mesh rig truth`: under faults, every answer is what the store held at the answer's height.
 //!
-//! A writer commits blocks and late rows; a model of the store computes the expected answers. Clients read in
-//! every encoding and revalidate while processes and links fail in turn. Every answer must equal that of a state
-//! with its height, and be at most 1 s old (10 s during an outage of the store); heights never decrease on one
-//! connection. Watchers of every question receive such states in order, and end with the last one.
+//! A writer commits blocks and late rows; the oracles compute the expected answers in its transactions.
+//! Clients read in every encoding and revalidate while processes and links fail in turn. Every answer must
+//! equal that of a state with its height, and be at most 1 s old (10 s during an outage of the store);
+//! heights never decrease on one connection. Watchers of every question receive such states in order, and end
+//! with the last one.
 
 mod history;
 mod judge;
-mod rows;
-mod store_model;
 mod watched;
 mod writer;
 
@@ -49,8 +48,8 @@ use crate::{
     rig::args::TruthArgs,
 };
 
-/// Replicas of the services: each edge has its own cache; `node-info` has one replica, so that its fault stops the
-/// announcements of new blocks.
+/// Replicas of the services: each edge has its own cache; `node-info` has one replica, so that its fault
+/// stops the announcements of new blocks.
 const REPLICAS: [(&str, u32); 5] =
     [("edge", 2), ("query", 2), ("node-info", 1), ("export", 0), (UNCACHED_EDGE, 0)];
 /// Length of the short form.
@@ -62,8 +61,8 @@ const AFTER: Duration = Duration::from_secs(5);
 /// Pause between two faults, and the time that a process needs to stop and start, milliseconds.
 const PAUSE_MS: std::ops::Range<u64> = 400..1400;
 const STARTS_WITHIN: Duration = Duration::from_secs(1);
-/// Length of an outage of the bus and of the store, milliseconds. Services consider the store unreachable after
-/// three seconds of silence.
+/// Length of an outage of the bus and of the store, milliseconds. Services consider the store unreachable
+/// after three seconds of silence.
 const BUS_AWAY_MS: std::ops::Range<u64> = 300..3000;
 const STORE_AWAY_MS: std::ops::Range<u64> = 500..4500;
 /// How long a replica is frozen.
@@ -226,8 +225,8 @@ impl Loads {
     }
 }
 
-/// Whether a fault may cause this failure of a read. Stricter than in other drills, since one replica of `query`
-/// and one edge are always available.
+/// Whether a fault may cause this failure of a read. Stricter than in other drills, since one replica of
+/// `query` and one edge are always available.
 fn may_cause(fault: Fault, failure: FailureKind, is_limits: bool) -> bool {
     match (failure, fault) {
         (FailureKind::Refused, Fault::Block(..)) => true,

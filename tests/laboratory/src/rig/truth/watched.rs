@@ -17,8 +17,7 @@ const ON_ITS_WAY: Duration = Duration::from_millis(500);
 
 /// Two clients for every question, and two for every stream of several questions.
 pub(super) fn watches(history: &History) -> Vec<Watch> {
-    let reads: Vec<Arc<str>> =
-        history.questions.iter().map(|question| question.path.as_str().into()).collect();
+    let reads: Vec<Arc<str>> = history.questions.iter().map(|path| path.as_str().into()).collect();
     let alone = reads.iter().map(|read| Watch { reads: vec![Arc::clone(read)] });
     let together = reads.chunks(MAX_READS).map(|reads| Watch { reads: reads.to_vec() });
     let each: Vec<Watch> = alone.chain(together).collect();
@@ -77,7 +76,7 @@ fn judge(
     after: Duration,
     slack: u32,
 ) -> (Vec<String>, Vec<String>, Duration) {
-    let question_of = |path: &str| history.questions.iter().position(|question| question.path == path);
+    let question_of = |path: &str| history.questions.iter().position(|question| question == path);
     let may_have_changed = |path: &str, from: tokio::time::Instant, to: tokio::time::Instant| {
         // Another edge may have had the previous answer.
         let from = from.checked_sub(AGE + ON_ITS_WAY).unwrap_or(from);

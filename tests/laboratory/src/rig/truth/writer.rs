@@ -1,22 +1,19 @@
 //! Writes blocks continuously, all rows of a block in one transaction, and sometimes late rows of earlier
-//! blocks, which change answers without changing the height.
+//! blocks, which change answers without changing the height. Before each commit it asks the oracle for the
+//! answers to all questions in the state that the commit makes.
 
 use std::{
-    collections::HashSet,
     sync::Arc,
     time::{Duration, Instant},
 };
 
 use mesh::failure::{Failure, cannot};
-use rand::{Rng as _, SeedableRng as _, rngs::SmallRng};
+use mesh_oracles::{Oracle, Question};
+use rand::{Rng as _, SeedableRng as _, rngs::SmallRng, seq::IndexedRandom as _};
 use tokio::time::interval;
 use tokio_postgres::Client;
 
-use super::{
-    history::History,
-    rows::{ACCOUNTS, Row, id, time_s},
-    store_model::StoreModel,
-};
+use super::history::History;
 
 /// Time between two opportunities to write, and one of how many is used.
 const PACE: Duration = Duration::from_millis(50);
@@ -24,41 +21,46 @@ const WRITES_ONE_OF: u32 = 2;
 /// Length of occasional pauses without a new block, milliseconds: only then can an answer with the newest
 /// height be too old.
 const PAUSE_MS: std::ops::Range<u64> = 1500..3500;
+/// Time of block 0, seconds since the Unix epoch. Blocks are one second apart.
+const GENESIS_S: i64 = 1_687_255_200;
+/// Functions, the rows of the first block, and statements for a random row each.
+const ROWS: &str = include_str!("rows.sql");
 
-const WITHDRAWAL: [&str; 3] = ["STATUS_OPEN", "STATUS_REJECTED", "STATUS_FINALIZED"];
-const SPEC: [&str; 2] = ["STATUS_ACTIVE", "STATUS_DEACTIVATED"];
-const REWARD: [&str; 2] = ["ACCOUNT_TYPE_GLOBAL_REWARD", "ACCOUNT_TYPE_REWARD_MAKER_PAID_FEES"];
-const PROPOSAL: [&str; 3] = [
-    "PROTOCOL_UPGRADE_PROPOSAL_STATUS_PENDING",
-    "PROTOCOL_UPGRADE_PROPOSAL_STATUS_APPROVED",
-    "PROTOCOL_UPGRADE_PROPOSAL_STATUS_REJECTED",
-];
+/// The time of a block, seconds.
+pub(super) fn time_s(height: i64) -> i64 {
+    GENESIS_S + height
+}
 
 /// The only writer of a store. Faults do not affect its connection.
 pub(super) struct Writer {
-    client: Client,
+    oracle: Oracle,
     random: SmallRng,
-    model: StoreModel,
     history: Arc<History>,
-    /// Keys that already have a row: each key is written once.
-    written: HashSet<String>,
-    sequence: i64,
+    questions: Vec<Question>,
+    /// Statements for a random row each.
+    rows: Vec<&'static str>,
+    /// Number of rows.
+    written: u32,
+    /// The newest block.
+    height: i64,
 }
 
 impl Writer {
     /// Writes the first block into an empty store, so that every question has an answer.
     pub(super) async fn start(client: Client, seed: u64) -> Result<(Self, Arc<History>), Failure> {
-        let (history, random) = (Arc::new(History::new()), SmallRng::seed_from_u64(seed));
-        let (model, written) = (StoreModel::default(), HashSet::new());
-        let mut writer = Self { client, random, model, history, written, sequence: 0 };
-        let at = time_s(1);
-        let mut rows = vec![Row::Block { height: 1 }, Row::Limits { at, flags: 1 }];
-        rows.extend((0..8).map(|number| Row::Account { number }));
-        for number in 1..3 {
-            rows.push(Row::Withdrawal { number, at, status: WITHDRAWAL[0], reference: 0 });
-            rows.push(Row::OracleSpec { number, at, status: SPEC[0] });
-        }
-        writer.commit(&rows).await?;
+        let (history, mut random) = (Arc::new(History::new(questions())), SmallRng::seed_from_u64(seed));
+        let mut sections = ROWS.split("\n\n");
+        let (functions, first) = (sections.next().unwrap_or_default(), sections.next().unwrap_or_default());
+        let oracle = Oracle::open(client).await.map_err(|error| refused(&error))?;
+        let seeded = format!("{functions} SELECT setseed({});", random.random_range(-1.0..1.0));
+        oracle.client().batch_execute(&seeded).await.map_err(|error| refused(&error))?;
+        let read = history.questions.iter().map(|path| Question::read(path));
+        let questions =
+            read.collect::<Option<_>>().ok_or_else(|| Failure::failed("a path of no operation"))?;
+        let rows = sections.collect();
+        let mut writer = Self { oracle, random, history, questions, rows, written: 0, height: 0 };
+        let first = writer.at_block(first, 1);
+        writer.commit(true, &first).await?;
         let history = Arc::clone(&writer.history);
         Ok((writer, history))
     }
@@ -77,82 +79,83 @@ impl Writer {
             let is_block = paused_until < Instant::now() && self.random.random_bool(0.8);
             // A block without rows advances the head as well.
             let count = self.random.random_range(usize::from(!is_block)..6);
-            let newest = self.model.height + i64::from(is_block);
-            let mut rows: Vec<Row> = is_block.then_some(Row::Block { height: newest }).into_iter().collect();
-            for _ in 0..count {
-                // The rows of block 1 are those that `start` writes.
-                let height = if is_block { newest } else { self.random.random_range(2..=newest.max(2)) };
-                rows.extend(if newest == 1 { None } else { self.row(height) });
+            let newest = self.height + i64::from(is_block);
+            let mut rows = String::new();
+            // The rows of block 1 are those that `start` writes.
+            for _ in 0..if newest == 1 { 0 } else { count } {
+                let height = if is_block { newest } else { self.random.random_range(2..=newest) };
+                let statement = self.rows.choose(&mut self.random).copied().unwrap_or_default();
+                rows += &self.at_block(statement, height);
             }
-            self.commit(&rows).await?;
+            self.commit(is_block, &rows).await?;
         }
         // A client that resumes receives late rows only with the next block (contract W6).
-        self.commit(&[Row::Block { height: self.model.height + 1 }]).await
+        self.commit(true, "").await
     }
 
-    /// A random row of a block; `None` when its key has a row already.
-    fn row(&mut self, height: i64) -> Option<Row> {
-        let at = time_s(height);
-        self.sequence += 1;
-        let (sequence, random) = (self.sequence, &mut self.random);
-        let (one, epoch, number) =
-            (random.random_range(1..3), random.random_range(1..5), random.random_range(0..1_000_000));
-        let (key, row) = match random.random_range(0..9) {
-            0 => {
-                let account = random.random_range(8..ACCOUNTS);
-                (format!("account {account}"), Row::Account { number: account })
-            }
-            1 => {
-                let account = random.random_range(0..12);
-                if !self.model.has_account(account) {
-                    return None;
-                }
-                (format!("balance {account} {at}"), Row::Balance { account, at, balance: number })
-            }
-            2 => {
-                let (party, node) = (random.random_range(1..4), random.random_range(1..4));
-                (String::new(), Row::Delegation { epoch, party, node, at, sequence, amount: number })
-            }
-            3 => {
-                let status = WITHDRAWAL[random.random_range(0..3)];
-                let key = format!("withdrawal {one} {at}");
-                (key, Row::Withdrawal { number: one, at, status, reference: number })
-            }
-            4 => {
-                let status = SPEC[random.random_range(0..2)];
-                (format!("spec {one} {at}"), Row::OracleSpec { number: one, at, status })
-            }
-            5 => {
-                let kind = REWARD[random.random_range(0..2)];
-                (String::new(), Row::Reward { epoch, market: one, kind, amount: number, at, sequence })
-            }
-            6 => {
-                let (price, size, micros) = (number, random.random_range(1..100), sequence % 1_000_000);
-                (format!("trade {at} {micros}"), Row::Trade { market: one, at, micros, price, size })
-            }
-            7 => {
-                let height = 1_000_000 + random.random_range(0..4);
-                let approvers = (1..=random.random_range(1..4)).map(|node| id('c', node)).collect();
-                let status = PROPOSAL[random.random_range(0..3)];
-                (format!("proposal {height} {at}"), Row::Proposal { height, approvers, status, at })
-            }
-            _ => (format!("limits {at}"), Row::Limits { at, flags: random.random_range(0..32) }),
-        };
-        (key.is_empty() || self.written.insert(key)).then_some(row)
+    /// Statements for rows of a block.
+    fn at_block(&mut self, statements: &str, height: i64) -> String {
+        self.written += 1;
+        let time = format!("to_timestamp({})", time_s(height));
+        statements.replace("{time}", &time).replace("{number}", &self.written.to_string())
     }
 
-    /// Writes rows in one transaction.
-    async fn commit(&mut self, rows: &[Row]) -> Result<(), Failure> {
-        let mut statements = "BEGIN;".to_owned();
-        for row in rows {
-            self.model.apply(row);
-            statements += &row.sql();
+    /// Writes rows in one transaction, with the next block if there is one.
+    async fn commit(&mut self, is_block: bool, rows: &str) -> Result<(), Failure> {
+        let mut statements = format!("BEGIN; {rows}");
+        if is_block {
+            self.height += 1;
+            let block = "INSERT INTO blocks VALUES ({time}, {height}, lpad('{height}', 64, '0'));";
+            statements += &self.at_block(block, self.height).replace("{height}", &self.height.to_string());
         }
-        let refused = |error: tokio_postgres::Error| cannot("write rows", &error);
-        self.client.batch_execute(&statements).await.map_err(refused)?;
-        self.history.commit_begins(&self.model);
-        self.client.batch_execute("COMMIT").await.map_err(refused)?;
+        self.oracle.client().batch_execute(&statements).await.map_err(|error| refused(&error))?;
+        let answers = self.questions.iter().map(|question| self.oracle.answer(question));
+        let answers = futures_util::future::try_join_all(answers).await.map_err(|error| refused(&error))?;
+        self.history.commit_begins(self.height.unsigned_abs(), answers.into_iter().flatten());
+        self.oracle.client().batch_execute("COMMIT").await.map_err(|error| refused(&error))?;
         self.history.commit_ended();
         Ok(())
     }
+}
+
+fn refused(error: &tokio_postgres::Error) -> Failure {
+    cannot("write rows", error)
+}
+
+/// An id of 64 hexadecimal digits.
+fn id(kind: char, number: u32) -> String {
+    format!("{kind}{number:063x}")
+}
+
+/// The paths that clients request. All have an answer from the first block on.
+fn questions() -> Vec<String> {
+    let asset = id('f', 1);
+    let mut questions: Vec<String> = [
+        "/accounts",
+        "/accounts?party=network",
+        "/api/v2/delegations?pagination.first=5",
+        "/api/v2/delegations?epochId=2",
+        "/api/v2/rewards/epoch/summaries",
+        "/api/v2/rewards/epoch/summaries?pagination.first=3",
+        &format!("/api/v2/rewards/epoch/summaries?filter.toEpoch=2&filter.assetIds={asset}"),
+        "/api/v2/upgrade/proposals",
+        "/api/v2/upgrade/proposals?status=PROTOCOL_UPGRADE_PROPOSAL_STATUS_APPROVED",
+        "/api/v2/network/limits",
+    ]
+    .map(str::to_owned)
+    .into();
+    for number in 1..3 {
+        let [market, party, withdrawal, spec] = ['a', 'b', 'd', 'e'].map(|kind| id(kind, number));
+        questions.extend([
+            format!("/accounts?party={party}"),
+            format!("/accounts?market={market}"),
+            format!("/api/v2/delegations?partyId={party}"),
+            format!("/api/v2/withdrawal/{withdrawal}"),
+            format!("/api/v2/oracle/spec/{spec}"),
+            format!("/api/v2/candle?candleId=trades_candle_1_hour_{market}"),
+            format!("/api/v2/candle?candleId=trades_candle_block_{market}&pagination.first=5"),
+            format!("/api/v2/rewards/epoch/summaries?filter.marketIds={market}"),
+        ]);
+    }
+    questions
 }
