@@ -96,7 +96,7 @@ async fn every_case_holds() {
 async fn every_oracle_gives_the_answers_of_its_cases() {
     let database = fixture::database().await;
     let oracle = Oracle::open(database.connect().await).await.expect("the oracles are SQL");
-    let mut compared = BTreeSet::new();
+    let (mut compared, mut wrong) = (BTreeSet::new(), Vec::new());
     for (name, file) in files() {
         let answered = file.cases.iter().filter(|case| case.expect.status == 200 && !case.sealed);
         for (case, body) in answered.filter_map(|case| Some((case, case.expect.body.as_ref()?))) {
@@ -107,10 +107,11 @@ async fn every_oracle_gives_the_answers_of_its_cases() {
             };
             let answer = oracle.answer(&question).await.expect("the oracle answers");
             let difference = difference(&answer.unwrap_or_default(), body);
-            assert_eq!(difference, None, "{name}: {}", case.name);
+            wrong.extend(difference.map(|difference| format!("{name}: {}: {difference}", case.name)));
             compared.insert(name.clone());
         }
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     assert!(compared.len() >= 12, "{compared:?}");
 }
 

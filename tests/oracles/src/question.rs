@@ -116,7 +116,8 @@ fn canonical(field: &FieldDescriptor, text: &str) -> Option<Value> {
         return (named.number() != 0).then(|| json!(named.name()));
     }
     let is_id = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-    Some(json!(if is_id { text.to_lowercase() } else { text.to_owned() }))
+    // No stored text contains NUL, nor the character that stands for it here.
+    Some(json!(if is_id { text.to_lowercase() } else { text.replace('\0', "\u{fffd}") }))
 }
 
 #[cfg(test)]
