@@ -71,25 +71,6 @@ async fn a_store_without_blocks_has_no_limits_and_no_height() {
 }
 
 #[test]
-fn an_operation_without_a_service_is_unavailable_at_once() {
-    fixture::exclusively(async |_, mesh| {
-        mesh.service("query").kill().await;
-        let mesh_client = MeshClient::new(mesh);
-        // A request that reaches the bus before the bus notices the death waits until the replica is known to
-        // be gone.
-        mesh_client.await_status("/accounts", 503).await;
-        for (path, ..) in reads().iter().take(11) {
-            assert_problem(&promptly(&mesh_client, path, Duration::from_millis(500)).await, 503, 14, 10000);
-        }
-        assert_eq!(
-            mesh_client.get("/api/v2/network/limits").await.status,
-            200,
-            "the other services still answer"
-        );
-    });
-}
-
-#[test]
 fn without_the_database_reads_are_unavailable_and_recover_with_it() {
     with_proxied_database(async |proxied_server, mesh| {
         let mesh_client = MeshClient::new(mesh);

@@ -94,14 +94,3 @@ fn the_query_of_a_cancelled_call_is_cancelled() {
         rpc.call(&Call::from_path(LIST).unwrap()).await.expect("the connection stays open");
     });
 }
-
-#[test]
-fn a_call_to_a_stopped_workload_is_unavailable_at_once() {
-    fixture::exclusively(async |_, mesh| {
-        let rpc = Rpc::connect(mesh).await;
-        let called = Call::from_path(LIST).unwrap();
-        rpc.call(&called).await.expect("it is answered");
-        mesh.service("query").kill().await;
-        assert_refused(rpc.call(&called).await, 14, 10_000);
-    });
-}

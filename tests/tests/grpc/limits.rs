@@ -1,15 +1,10 @@
 //! Requests that the edge refuses before any service receives them: always with a status.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use mesh_tests::{
-    client::MeshClient,
     fixture,
-    problem::assert_problem,
     rpc::{Call, Rpc, assert_refused},
 };
-use reqwest::Method;
 use tonic::{Request, client::GrpcService, metadata::MetadataValue};
 
 /// A valid call, the basis of the invalid ones.
@@ -99,19 +94,9 @@ async fn an_invalid_timeout_is_refused_and_a_zero_timeout_has_expired() {
     rpc.call_with(&accounts(), with("99999999H")).await.expect("there is time enough");
 }
 
+/// Over HTTP/1 they are refused in `errors/head.rs`.
 #[tokio::test]
-async fn grpc_over_http_1_grpc_web_and_other_codecs_are_refused_as_media_types() {
-    let mesh_client = MeshClient::fixture().await;
-    let post = |path: &'static str, kind: &'static str| {
-        let request = mesh_client.request(Method::POST, path).header("content-type", kind);
-        mesh_testbed::Answer::to(request.body(vec![0; 5]).timeout(Duration::from_secs(20)))
-    };
-    let answer = post("/api.v2.Query/ListAccounts", "application/grpc").await;
-    assert_eq!(answer.status, 415, "{answer:?}");
-    let answer = post("/transaction", "application/grpc+proto").await;
-    assert_eq!(answer.status, 415, "{answer:?}");
-    assert_problem(&post("/api.v2.Query/ListAccounts", "application/grpc-web").await, 415, 3, 10_000);
-    // Over HTTP/2 as well, where gRPC itself is answered.
+async fn grpc_web_and_other_codecs_are_refused_as_media_types_over_http_2() {
     let (mut connection, origin) = rpc().await.connection();
     for kind in ["application/grpc-web+proto", "application/grpc+json"] {
         let request = http::Request::post(format!("{origin}api.v2.Query/ListAccounts"));

@@ -5,7 +5,6 @@ mod deadlines;
 mod downloads;
 mod grpcurl;
 mod limits;
-mod python;
 mod standard;
 
 use std::time::Duration;

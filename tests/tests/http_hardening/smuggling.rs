@@ -8,100 +8,47 @@ use crate::http_hardening::{VALID_REQUEST, answer, begin, connect, rest, traffic
 /// The smuggled request, which must never be answered.
 const SMUGGLED: &str = "GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n";
 
-/// Heads that are ambiguous.
-const HEADS: [&str; 61] = [
+/// Heads that are ambiguous: one for each rule. All forms of each are in the tests of `mesh-framing`, but for hosts of
+/// absolute targets.
+const HEADS: [&str; 22] = [
     "POST /transaction HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-    "POST /transaction HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n0\r\n\r\n",
-    "GET /health HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     "POST /transaction HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\n{}",
-    "POST /transaction HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nContent-Length: 0\r\n\r\n{}",
-    "POST /transaction HTTP/1.1\r\nHost: x\r\nContent-Length: 2, 2\r\n\r\n{}",
     "POST /transaction HTTP/1.1\r\nHost: x\r\nContent-Length: +2\r\n\r\n{}",
-    "POST /transaction HTTP/1.1\r\nHost: x\r\nContent-Length: 0x2\r\n\r\n{}",
-    "POST /transaction HTTP/1.1\r\nHost: x\r\nContent-Length: \r\n\r\n{}",
-    "POST /transaction HTTP/1.1\r\nHost: x\r\nContent-Length : 2\r\n\r\n{}",
-    "POST /transaction HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     "POST /transaction HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
-    "POST /transaction HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: identity\r\n\r\n",
-    "POST /transaction HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
-    "POST /transaction HTTP/1.1\r\nHost: x\r\nTransfer-Encoding:\x0bchunked\r\n\r\n0\r\n\r\n",
     "POST /transaction HTTP/1.1\r\nHost: x\r\nTransfer-Encoding : chunked\r\n\r\n0\r\n\r\n",
     "POST /transaction HTTP/1.0\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     "GET /health HTTP/1.1\nHost: x\r\n\r\n",
-    "GET /health HTTP/1.1\r\nHost: x\n\r\n",
-    "GET /health HTTP/1.1\r\nHost: x\r\n\n",
-    "GET /health HTTP/1.1\r\nHost: x\n\n",
     "\nGET /health HTTP/1.1\r\nHost: x\r\n\r\n",
-    "GET /health HTTP/1.1\rHost: x\r\n\r\n",
     "GET /health HTTP/1.1\r\nHost: x\rX: y\r\n\r\n",
     "GET /health HTTP/1.1\r\nHost: x\0\r\n\r\n",
     "GET /health HTTP/1.1\r\nHost: x\r\nX: y\r\n z\r\n\r\n",
-    "GET /health HTTP/1.1\r\nHost: x\r\nX: y\r\n\tContent-Length: 5\r\n\r\n",
-    "GET /health HTTP/1.1\r\n Host: x\r\n\r\n",
     "GET /health HTTP/1.1\r\n\r\n",
     "GET http://x/health HTTP/1.1\r\nAccept: */*\r\n\r\n",
-    "GET /health HTTP/1.1\r\nHost: x\r\nHost: x\r\n\r\n",
-    "GET /health HTTP/1.1\r\nHost: x\r\nHOST: y\r\n\r\n",
     "GET /health HTTP/1.0\r\nHost: x\r\nHost: y\r\n\r\n",
-    "GET /health HTTP/1.1\r\nHost : x\r\n\r\n",
     "GET /health HTTP/1.1\r\nHost: a b\r\n\r\n",
-    "GET /health HTTP/1.1\r\nHost: a/b@c\r\n\r\n",
     "GET /health HTTP/1.1\r\nHost: u@x\r\n\r\n",
-    "GET /health HTTP/1.1\r\nHost: u:p@x\r\n\r\n",
-    "GET /health HTTP/1.1\r\nHost: a:99999\r\n\r\n",
-    "GET /health HTTP/1.1\r\nHost: a:99999x\r\n\r\n",
-    "GET /health HTTP/1.1\r\nHost: a:80x\r\n\r\n",
-    "GET /health HTTP/1.1\r\nHost: a:-1\r\n\r\n",
-    "GET /health HTTP/1.1\r\nHost: a: 80\r\n\r\n",
-    "GET /health HTTP/1.1\r\nHost: :80\r\n\r\n",
-    "GET /health HTTP/1.1\r\nHost: [::1\r\n\r\n",
-    "GET /health HTTP/1.1\r\nHost: [::1]x\r\n\r\n",
-    "GET /health HTTP/1.1\r\nHost: [1:2:3]\r\n\r\n",
-    "GET /health HTTP/1.1\r\nHost: [fe80::1%25lo]\r\n\r\n",
-    "GET /health HTTP/1.1\r\nHost: a%4\r\n\r\n",
-    "GET /health HTTP/1.1\r\nHost: http://x\r\n\r\n",
-    "GET /health HTTP/1.1\r\nHost: x, y\r\n\r\n",
-    "GET /health HTTP/1.1\r\nHost: \"x\"\r\n\r\n",
-    "GET /health HTTP/1.0\r\nHost: a b\r\n\r\n",
     "GET http://u@x/health HTTP/1.1\r\nHost: x\r\n\r\n",
     "GET http://x:99999/health HTTP/1.1\r\nHost: x\r\n\r\n",
     "GET http://x:80x/health HTTP/1.1\r\nHost: x\r\n\r\n",
     "GET http://:80/health HTTP/1.1\r\nHost: x\r\n\r\n",
     "GET /health#x HTTP/1.1\r\nHost: x\r\n\r\n",
-    "GET /health?x# HTTP/1.1\r\nHost: x\r\n\r\n",
-    "GET http://x/health#x HTTP/1.1\r\nHost: x\r\n\r\n",
     "GET #/health HTTP/1.1\r\nHost: x\r\n\r\n",
 ];
 
-/// Chunked bodies that are ambiguous.
-const BODIES: [&str; 22] = [
+/// Chunked bodies that are ambiguous, likewise.
+const BODIES: [&str; 8] = [
     "2\n{}\r\n0\r\n\r\n",
-    "2\r{}\r\n0\r\n\r\n",
-    "2\r\n{}\n0\r\n\r\n",
     "2\r\n{}0\r\n\r\n",
-    "2\r\n{}\r0\r\n\r\n",
-    "2;a=b\n{}\r\n0\r\n\r\n",
-    "2;a\nb\r\n{}\r\n0\r\n\r\n",
     "2;a\rb\r\n{}\r\n0\r\n\r\n",
     "2;\0\r\n{}\r\n0\r\n\r\n",
-    "2 \r\n{}\r\n0\r\n\r\n",
-    " 2\r\n{}\r\n0\r\n\r\n",
     "0x2\r\n{}\r\n0\r\n\r\n",
-    "+2\r\n{}\r\n0\r\n\r\n",
-    "\r\n{}\r\n0\r\n\r\n",
-    "10000000000000002\r\n{}\r\n0\r\n\r\n",
-    "2\r\n{}\r\n0\n\n",
-    "2\r\n{}\r\n0\r\n\n",
-    "2\r\n{}\r\n0\r\nX: y\n\r\n",
     "2\r\n{}\r\n0\r\nX: y\r\n z\r\n\r\n",
     "2\r\n{}\r\n0\r\nX : y\r\n\r\n",
     "2\r\n{}\r\n0\r\nContent-Length: 5\r\n\r\n",
-    "2\r\n{}\r\n0\r\nHost: y\r\n\r\n",
 ];
 
 /// Heads for chunked bodies: of an operation that reads a body, of one that does not, of an unknown path.
-const CARRIERS: [&str; 5] =
-    ["POST /transaction", "GET /accounts", "GET /health", "POST /nowhere", "OPTIONS /accounts"];
+const CARRIERS: [&str; 3] = ["POST /transaction", "GET /accounts", "POST /nowhere"];
 
 /// Sends a request that must be refused after `behind` valid ones, at once or in two pieces.
 async fn assert_refused_after_valid(url: &str, refused: &str, behind: usize, cut: Option<usize>) {

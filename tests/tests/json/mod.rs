@@ -4,7 +4,6 @@ mod answers;
 mod caching;
 mod cross_origin;
 mod requests;
-mod shape;
 mod times;
 mod transfer;
 mod unknown_names;

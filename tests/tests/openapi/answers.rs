@@ -1,10 +1,8 @@
-//! Answers conform to the document, on the demo network and on a recorded run of a real one: every operation
-//! with all its parameters.
+//! Answers on the demo network conform to the document: every operation with all its parameters.
 
 use std::collections::BTreeMap;
 
 use mesh_demo::{Plan, write_history};
-use mesh_store::load::load_folder;
 use mesh_testbed::{Answer, Database, Mesh};
 use mesh_tests::{client::MeshClient, events::Events, say};
 
@@ -30,7 +28,7 @@ async fn answers_on_the_demo_network_are_as_documented_and_its_examples_work() {
     let mesh = Mesh::configure(&database).env("MESH_HISTORY_INTERVAL_BLOCKS", SEGMENT).start().await;
     let mesh_client = MeshClient::new(&mesh);
     let values = Values::read(&database).await;
-    assert_documented(&mesh_client, values, "the demo network").await;
+    assert_documented(&mesh_client, values).await;
 
     let document = Document::fetch(&mesh_client).await;
     let mut examples = Values::default();
@@ -49,19 +47,8 @@ async fn answers_on_the_demo_network_are_as_documented_and_its_examples_work() {
     }
 }
 
-#[tokio::test]
-async fn answers_on_a_recorded_network_are_as_documented() {
-    let Some(folder) = mesh_tests::recording() else { return };
-    let database = Database::fresh().await;
-    load_folder(database.url(), &folder, |_, _, _| ()).await.unwrap();
-    let mesh = Mesh::start(&database).await;
-    let mesh_client = MeshClient::new(&mesh);
-    let values = Values::read(&database).await;
-    assert_documented(&mesh_client, values, "the recorded network").await;
-}
-
 /// Requests every operation and checks its answers against the document; each must succeed at least once.
-async fn assert_documented(mesh_client: &MeshClient, mut values: Values, network: &str) {
+async fn assert_documented(mesh_client: &MeshClient, mut values: Values) {
     mesh_client.until_first_segment().await;
     let segments = mesh_client.get("/api/v2/networkhistory/segments").await.json();
     values.put("toBlock", &first_text(&segments, "toHeight").unwrap());
@@ -92,14 +79,14 @@ async fn assert_documented(mesh_client: &MeshClient, mut values: Values, network
             }
         }
     }
-    assert!(wrong.is_empty(), "{network}: {} answers:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(wrong.is_empty(), "{} answers:\n{}", wrong.len(), wrong.join("\n"));
     for operation in document.operations() {
         let is_asked =
             operation.method != "POST" && !operation.is_stream() && !is_of_transactions(&operation);
         let succeeded = counts.contains_key(&(operation.id.to_owned(), 200));
-        assert!(!is_asked || succeeded, "{network}: {} never succeeded: {counts:?}", operation.id);
+        assert!(!is_asked || succeeded, "{} never succeeded: {counts:?}", operation.id);
     }
-    say(&format!("{network}: {} requests as documented", counts.values().sum::<i32>()));
+    say(&format!("the demo network: {} requests as documented", counts.values().sum::<i32>()));
 }
 
 /// Request headers that lead to an operation's other answers.

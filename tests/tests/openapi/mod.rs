@@ -8,4 +8,3 @@ mod limits;
 mod page;
 mod refusals;
 mod requests;
-mod validator;

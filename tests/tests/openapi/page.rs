@@ -4,16 +4,8 @@
 use mesh_tests::client::MeshClient;
 
 /// Hosts from which such pages often load fonts, scripts and pictures.
-const FOREIGN_HOSTS: [&str; 8] = [
-    "fonts.googleapis",
-    "fonts.gstatic",
-    "cdn.jsdelivr",
-    "unpkg.com",
-    "cdnjs.cloudflare",
-    "proxy.scalar",
-    "google-analytics",
-    "googletagmanager",
-];
+const FOREIGN_HOSTS: &str = "fonts.googleapis fonts.gstatic cdn.jsdelivr unpkg.com cdnjs.cloudflare proxy.scalar \
+    google-analytics googletagmanager";
 
 /// All values of an attribute in the page.
 fn attribute_values<'a>(html: &'a str, attribute: &str) -> Vec<&'a str> {
@@ -50,7 +42,7 @@ async fn everything_that_the_page_loads_comes_from_the_gateway() {
         texts.push((target.to_owned(), answer.text().to_owned()));
     }
     for (name, text) in texts {
-        for host in FOREIGN_HOSTS {
+        for host in FOREIGN_HOSTS.split(' ') {
             assert!(!text.contains(host), "{name} knows {host}");
         }
         for reference in ["@import", "url(http", "url(\"http", "url('http", "url(//"] {
@@ -70,28 +62,15 @@ async fn the_policy_allows_requests_to_this_gateway_only_and_no_inline_script() 
     let policy = page.header("content-security-policy").unwrap();
     let mut rules: Vec<&str> = policy.split(';').map(str::trim).collect();
     rules.sort_unstable();
-    assert_eq!(
-        rules,
-        [
-            "base-uri 'none'",
-            "connect-src 'self'",
-            "default-src 'none'",
-            "form-action 'none'",
-            "frame-ancestors 'none'",
-            "img-src 'self' data:",
-            "script-src 'self'",
-            "style-src 'self'",
-        ]
-    );
+    let expected = "base-uri 'none'; connect-src 'self'; default-src 'none'; form-action 'none'; \
+        frame-ancestors 'none'; img-src 'self' data:; script-src 'self'; style-src 'self'";
+    assert_eq!(rules.join("; "), expected);
     let html = page.text();
     assert!(html.match_indices("<script").all(|(at, _)| html[at..].starts_with("<script src=")), "{html}");
-    assert!(!html.contains("<style") && !html.contains("style="), "{html}");
-    assert!(!html.contains(" on"), "an event handler: {html}");
-    for path in ["/docs/", "/docs/page", "/docs/../docs", "/docs/README.md", "/docs/swagger-ui.css.gz"] {
-        assert_eq!(
-            mesh_client.get(path).await.status,
-            if path == "/docs/../docs" { 200 } else { 404 },
-            "{path}"
-        );
+    for forbidden in ["<style", "style=", " on"] {
+        assert!(!html.contains(forbidden), "{forbidden}: {html}");
+    }
+    for path in ["/docs/", "/docs/page", "/docs/README.md", "/docs/swagger-ui.css.gz"] {
+        assert_eq!(mesh_client.get(path).await.status, 404, "{path}");
     }
 }
