@@ -4,7 +4,6 @@
 //! `MESH_TEST_HOSTILE_REQUESTS` sets the number, `MESH_TEST_SEED` the seed.
 
 mod attack;
-mod json;
 mod requests;
 mod values;
 

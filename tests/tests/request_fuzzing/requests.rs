@@ -1,10 +1,15 @@
-//! Random requests: valid ones with an invalid part, invalid ones with a valid part, and noise.
+//! Random requests made of the contract's operations: valid ones with an invalid part, invalid ones with a valid part,
+//! and noise.
+
+use std::sync::LazyLock;
 
 use mesh_tests::cases;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_encode};
+use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
+use prost_reflect::{Kind, MessageDescriptor};
+use proto_msgs::{Contract, Method, OperationInfo, Segment};
 use rand::{Rng, rngs::SmallRng};
 
-use crate::request_fuzzing::{json, values};
+use crate::request_fuzzing::values::{self, pick, word};
 
 /// A request and what its answer may be.
 pub(crate) struct FuzzedRequest {
@@ -16,245 +21,205 @@ pub(crate) struct FuzzedRequest {
     pub(crate) is_head: bool,
 }
 
-/// Characters that are percent-encoded in a query.
-const QUERY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+const METHODS: &str = "GET GET GET GET GET GET HEAD POST OPTIONS PUT DELETE TRACE BREW get";
+const TARGETS: &str =
+    "x:80 * http://x http://x/accounts / /health /transaction/ /api/v2/withdrawal/ /api/v2/candle";
+const HEADERS: &str = "Accept Accept-Encoding Authorization Cache-Control Connection Content-Encoding \
+    Content-Type Cookie Expect Forwarded If-Match If-None-Match If-Range Keep-Alive Origin Prefer Range TE \
+    traceparent tracestate Upgrade X-Forwarded-For X-HTTP-Method-Override X-Request-Id grpc-timeout";
 
-const METHODS: [&str; 14] = [
-    "GET", "GET", "GET", "GET", "GET", "GET", "HEAD", "POST", "OPTIONS", "PUT", "DELETE", "TRACE", "BREW",
-    "get",
-];
+/// Requests with whole answers.
+static ANSWERED: LazyLock<Vec<(&str, String)>> = LazyLock::new(cases::answered);
 
-const SUBMISSIONS: [&str; 4] =
-    ["/transaction", "/transaction/check", "/transaction/raw", "/transaction/raw/check"];
-
-const OTHERS: [&str; 13] = [
-    "x:80",
-    "*",
-    "http://x",
-    "http://x/accounts",
-    "/",
-    "/health",
-    "/api/v2/networkhistory/export",
-    "/api/v2/networkhistory/segments",
-    "/api/v2/ledgerentry/export",
-    "/transaction/",
-    "/api/v2/withdrawal/",
-    "/api/v2/oracle/spec/",
-    "/api/v2/candle",
-];
-
-const PARAMETERS: [&str; 40] = [
-    "pagination.first",
-    "pagination.last",
-    "pagination.after",
-    "pagination.before",
-    "pagination.newestFirst",
-    "pagination.newest_first",
-    "pagination",
-    "status",
-    "approvedBy",
-    "approved_by",
-    "party",
-    "market",
-    "candleId",
-    "candle_id",
-    "fromTimestamp",
-    "toTimestamp",
-    "filter.assetIds",
-    "filter.asset_ids",
-    "filter.marketIds",
-    "filter.fromEpoch",
-    "filter.toEpoch",
-    "filter",
-    "partyId",
-    "party_id",
-    "nodeId",
-    "epochId",
-    "fromBlock",
-    "toBlock",
-    "table",
-    "assetId",
-    "dateRange.startTimestamp",
-    "dateRange.endTimestamp",
-    "id",
-    "oracleSpecId",
-    "hash",
-    "pretty",
+/// Ends of heads and bodies whose lengths are wrong.
+const WRONG_ENDS: [&str; 12] = [
+    "Content-Length: 100\r\n\r\n{}",
+    "Content-Length: 1\r\n\r\n{}",
+    "Content-Length: 18446744073709551616\r\n\r\n",
+    "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "Transfer-Encoding: gzip\r\n\r\n{}",
+    "Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n",
+    "Transfer-Encoding: chunked\r\n\r\nffffffffffffffff1\r\n{}",
+    "Transfer-Encoding: chunked\r\n\r\n2\r\n{}",
+    ": x\r\n\r\n",
+    "X: a\r\n b\r\n\r\n",
+    "X: \0\r\n\r\n",
     "",
-    ".",
-    "filter.assetIds.x",
-    "pagination..first",
-];
-
-const HEADERS: [&str; 26] = [
-    "Accept",
-    "Accept-Encoding",
-    "Authorization",
-    "Cache-Control",
-    "Connection",
-    "Content-Encoding",
-    "Content-Type",
-    "Cookie",
-    "Expect",
-    "Forwarded",
-    "If-Match",
-    "If-Modified-Since",
-    "If-None-Match",
-    "If-Range",
-    "Keep-Alive",
-    "Origin",
-    "Prefer",
-    "Range",
-    "TE",
-    "traceparent",
-    "tracestate",
-    "Upgrade",
-    "X-Forwarded-For",
-    "X-HTTP-Method-Override",
-    "X-Request-Id",
-    "grpc-timeout",
 ];
 
 /// A random request, determined by the random numbers alone.
 pub(crate) fn fuzzed(dice: &mut SmallRng) -> FuzzedRequest {
+    let mut fuzzed = FuzzedRequest { bytes: Vec::new(), is_sound: true, is_head: false };
     match dice.random_range(0..1000) {
-        0..700 => read(dice),
-        700..960 => submission(dice),
-        960..975 => noise(dice),
-        _ => malformed(dice),
+        0..700 => {
+            let method = word(dice, METHODS);
+            let target = target(dice);
+            let end = if matches!(method, "POST" | "PUT") { "Content-Length: 2\r\n\r\n{}" } else { "\r\n" };
+            fuzzed.bytes = [head(dice, method, &target), end.into()].concat();
+            fuzzed.is_head = method == "HEAD";
+        }
+        700..960 => fuzzed.bytes = submission(dice),
+        960..975 => (fuzzed.bytes, fuzzed.is_sound) = (values::random(dice, 400), false),
+        _ => {
+            let method = word(dice, "GET POST");
+            fuzzed.bytes = head(dice, method, b"/transaction");
+            fuzzed.bytes.extend_from_slice(pick(dice, &WRONG_ENDS).as_bytes());
+            if dice.random_ratio(1, 2) {
+                values::mutate(dice, &mut fuzzed.bytes);
+            }
+            fuzzed.is_sound = false;
+        }
     }
+    fuzzed
 }
 
-/// A read operation's request, valid or nearly so.
-fn read(dice: &mut SmallRng) -> FuzzedRequest {
-    let method = values::pick(dice, &METHODS);
-    let target = target(dice);
-    let mut bytes = head(dice, method, &target);
-    if method == "POST" || method == "PUT" {
-        bytes.extend_from_slice(b"Content-Length: 2\r\n\r\n{}");
-    } else {
-        bytes.extend_from_slice(b"\r\n");
-    }
-    FuzzedRequest { bytes, is_sound: true, is_head: method == "HEAD" }
+fn operation(dice: &mut SmallRng, method: Method) -> &'static OperationInfo {
+    let all: Vec<_> = Contract::get().operations().iter().filter(|row| row.method == method).collect();
+    pick(dice, &all)
 }
 
-fn submission(dice: &mut SmallRng) -> FuzzedRequest {
-    let path = values::pick(dice, &SUBMISSIONS);
-    let body = if dice.random_ratio(1, 4000) { vec![b'x'; (2 << 20) + 1] } else { json::body(dice) };
+fn submission(dice: &mut SmallRng) -> Vec<u8> {
+    let operation = operation(dice, Method::Post);
+    let path: String = operation.path.iter().map(|segment| segment_text(dice, segment)).collect();
+    let body = match dice.random_range(0..4000) {
+        0 => vec![b'x'; (2 << 20) + 1],
+        1..2000 => {
+            let mut body = message(dice, &operation.request, 4).into_bytes();
+            values::mutate(dice, &mut body);
+            body
+        }
+        2000..3400 => message(dice, &operation.request, 4).into_bytes(),
+        3400..3600 => nested(dice),
+        _ => values::random(dice, 300),
+    };
     let mut bytes = head(dice, "POST", path.as_bytes());
     if dice.random_ratio(1, 3) {
         bytes.extend_from_slice(b"Transfer-Encoding: chunked\r\n\r\n");
-        for piece in body.chunks(dice.random_range(1..=body.len().max(1)).max(body.len() / 50 + 1)) {
+        let longest = dice.random_range(1..=body.len().max(1)).max(body.len() / 50 + 1);
+        for piece in body.chunks(longest) {
             bytes.extend(format!("{:x}\r\n", piece.len()).into_bytes());
-            bytes.extend_from_slice(piece);
-            bytes.extend_from_slice(b"\r\n");
+            bytes.extend([piece, b"\r\n"].concat());
         }
         bytes.extend_from_slice(b"0\r\n\r\n");
     } else {
         bytes.extend(format!("Content-Length: {}\r\n\r\n", body.len()).into_bytes());
         bytes.extend(body);
     }
-    FuzzedRequest { bytes, is_sound: true, is_head: false }
+    bytes
 }
 
-/// Random bytes.
-fn noise(dice: &mut SmallRng) -> FuzzedRequest {
-    FuzzedRequest { bytes: values::random(dice, 400), is_sound: false, is_head: false }
+/// Deep nesting, closed or not.
+fn nested(dice: &mut SmallRng) -> Vec<u8> {
+    let depth = dice.random_range(1..2000);
+    let (open, close) = pick(dice, &[("[", "]"), ("{\"tx\":", "}"), ("{\"x\":[", "]}")]);
+    let closed = if dice.random_ratio(1, 2) { depth } else { dice.random_range(0..depth) };
+    format!("{}{}", open.repeat(depth), close.repeat(closed)).into_bytes()
 }
 
-/// A request that is truncated, mutated, or has a wrong length.
-fn malformed(dice: &mut SmallRng) -> FuzzedRequest {
-    let method = values::pick(dice, &["GET", "POST"]);
-    let mut bytes = head(dice, method, b"/transaction");
-    let lie = values::pick(
-        dice,
-        &[
-            "Content-Length: 100\r\n\r\n{}",
-            "Content-Length: 1\r\n\r\n{}",
-            "Content-Length: -1\r\n\r\n",
-            "Content-Length: 18446744073709551616\r\n\r\n",
-            "Content-Length: 2\r\nContent-Length: 3\r\n\r\n{}",
-            "Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-            "Transfer-Encoding: gzip\r\n\r\n{}",
-            "Transfer-Encoding: chunked\r\n\r\nzz\r\n{}\r\n0\r\n\r\n",
-            "Transfer-Encoding: chunked\r\n\r\nffffffffffffffff1\r\n{}",
-            "Transfer-Encoding: chunked\r\n\r\n2\r\n{}",
-            "Bad Header: x\r\n\r\n",
-            ": x\r\n\r\n",
-            "X: a\r\n b\r\n\r\n",
-            "X: \0\r\n\r\n",
-            "\r\n\r\n\r\n",
-            "",
-        ],
-    );
-    bytes.extend_from_slice(lie.as_bytes());
-    if dice.random_ratio(1, 2) {
-        values::mutate(dice, &mut bytes);
+/// The JSON of a message with some of its fields, each with a value that it may have or not, and at most so many levels.
+fn message(dice: &mut SmallRng, descriptor: &MessageDescriptor, depth: usize) -> String {
+    let mut members = Vec::new();
+    for field in descriptor.fields() {
+        let name =
+            if dice.random_ratio(1, 2) { field.json_name().to_owned() } else { field.name().to_owned() };
+        let value = match field.kind() {
+            Kind::Message(inner) if depth > 0 && dice.random_ratio(9, 10) => message(dice, &inner, depth - 1),
+            _ => scalar(dice),
+        };
+        if dice.random_ratio(5, 6) {
+            members.push(format!("\"{name}\":{value}"));
+        }
+        if dice.random_ratio(1, 30) {
+            members.push(format!("\"{}\":{}", word(dice, "__proto__ @type TX x"), scalar(dice)));
+        }
     }
-    FuzzedRequest { bytes, is_sound: false, is_head: false }
+    format!("{{{}}}", members.join(","))
+}
+
+/// A JSON value that is no object.
+fn scalar(dice: &mut SmallRng) -> String {
+    match dice.random_range(0..10) {
+        0 => word(dice, "null true false nul True [] [1] {}").to_owned(),
+        1 => dice.random::<u64>().to_string(),
+        2 => format!("{}e{}", dice.random_range(-99..99), dice.random_range(-400..400)),
+        3 => "9".repeat(dice.random_range(1..400)),
+        4 => word(dice, "- +1 01 1. .5 0x1 -0 0 1 2 3").to_owned(),
+        5 => format!("\"{}\"", word(dice, "\\u0000 \\ud800 \\q \\\" \\u12")),
+        _ => format!("\"{}\"", String::from_utf8_lossy(&values::value(dice))),
+    }
 }
 
 /// Request line and headers, without the empty line after them.
 fn head(dice: &mut SmallRng, method: &str, target: &[u8]) -> Vec<u8> {
-    let mut head = method.as_bytes().to_vec();
-    head.push(b' ');
-    head.extend_from_slice(target);
-    head.extend_from_slice(b" HTTP/1.1\r\nHost: x\r\n");
+    let mut head = [method.as_bytes(), b" ", target, b" HTTP/1.1\r\nHost: x\r\n"].concat();
     for _ in 0..dice.random_range(0..4) {
-        let name = values::pick(dice, &HEADERS);
+        let name = word(dice, HEADERS);
+        let mut value = values::value(dice);
         // Line breaks and control characters would end the header; all other bytes are allowed.
-        let mut value = match name == "Prefer" && dice.random_ratio(1, 2) {
-            true => b"handling=strict".to_vec(),
-            false => values::value(dice),
-        };
         value.retain(|byte| *byte == b'\t' || (*byte >= b' ' && *byte != 0x7f));
         value.truncate(2000);
-        head.extend_from_slice(name.as_bytes());
-        head.extend_from_slice(b": ");
-        head.extend(value);
-        head.extend_from_slice(b"\r\n");
+        head.extend([name.as_bytes(), b": ", &value, b"\r\n"].concat());
     }
     head
 }
 
-/// Path and query.
+fn segment_text(dice: &mut SmallRng, segment: &Segment) -> String {
+    match segment {
+        Segment::Fixed(text) => format!("/{text}"),
+        Segment::Field(_) => format!("/{}", encoded(dice)),
+    }
+}
+
+/// Path and query of a read, with its parameters or those of another one.
 fn target(dice: &mut SmallRng) -> Vec<u8> {
-    let known = cases::answered();
-    let (_, path) = &known[dice.random_range(0..known.len())];
-    let mut target = match dice.random_range(0..10) {
-        0 => format!("{}{}", values::pick(dice, &OTHERS), encoded(dice)),
-        1 => values::pick(dice, &OTHERS).to_owned(),
-        2 => format!("/{}/{}", encoded(dice), encoded(dice)),
-        _ => path.clone(),
+    let operation = operation(dice, Method::Get);
+    let mut target: String = match dice.random_range(0..10) {
+        0 => format!("{}{}", word(dice, TARGETS), encoded(dice)),
+        1 => word(dice, TARGETS).to_owned(),
+        2..6 => operation.path.iter().map(|segment| segment_text(dice, segment)).collect(),
+        _ => ANSWERED[dice.random_range(0..ANSWERED.len())].1.clone(),
     };
     if dice.random_ratio(1, 10) {
         let at = dice.random_range(1..=target.len());
         target.insert_str(at, &encoded(dice));
     }
-    let mut mark = if target.contains('?') { '&' } else { '?' };
+    let mut names = vec!["pretty".to_owned(), String::new(), "pagination..first".to_owned()];
+    leaves(&operation.request, "", &mut names);
     for _ in 0..dice.random_range(0..5) {
-        let name = match dice.random_ratio(1, 12) {
-            true => encoded(dice),
-            false => values::pick(dice, &PARAMETERS).to_owned(),
+        let mark = if target.contains('?') { '&' } else { '?' };
+        let name = if dice.random_ratio(1, 12) {
+            encoded(dice)
+        } else {
+            names[dice.random_range(0..names.len())].clone()
         };
         target += &format!("{mark}{name}={}", encoded(dice));
-        mark = '&';
     }
     let mut target = target.into_bytes();
     if dice.random_ratio(1, 30) {
         // Bytes that should be escaped, without those that end the request line.
-        let odd =
-            values::value(dice).into_iter().filter(|byte| *byte > b' ' && *byte != 0x7f && *byte != b'#');
-        target.extend(odd);
+        let odd = values::value(dice);
+        target.extend(odd.into_iter().filter(|byte| *byte > b' ' && *byte != 0x7f && *byte != b'#'));
     }
     target
 }
 
+/// The names of the parameters that a message has, in both spellings.
+fn leaves(message: &MessageDescriptor, prefix: &str, names: &mut Vec<String>) {
+    for field in message.fields() {
+        for name in [field.json_name(), field.name()] {
+            match field.kind() {
+                Kind::Message(inner) => leaves(&inner, &format!("{prefix}{name}."), names),
+                _ => names.push(format!("{prefix}{name}")),
+            }
+        }
+    }
+}
+
 /// A percent-encoded value, sometimes with a broken escape.
 fn encoded(dice: &mut SmallRng) -> String {
-    let mut text = percent_encode(&values::value(dice), QUERY).to_string();
+    let mut text = percent_encode(&values::value(dice), NON_ALPHANUMERIC).to_string();
     if dice.random_ratio(1, 30) {
-        text += values::pick(dice, &["%", "%0", "%zz", "%u0041", "%%32%35", "+", ";", "%2500"]);
+        text += word(dice, "% %0 %zz %u0041 %%32%35 + ; %2500");
     }
     text
 }

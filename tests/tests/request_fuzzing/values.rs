@@ -3,99 +3,33 @@
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use mesh_tests::fixture::{ASSET, MARKET, NODE, ORACLE_SPEC, PARTY, UNKNOWN_ID, WITHDRAWAL};
 use rand::{Rng, rngs::SmallRng, seq::IndexedRandom};
+use serde_json::json;
 
-/// Texts known to break parsers.
-const ODD: &[&[u8]] = &[
-    b"",
-    b" ",
-    b"\0",
-    b"\xff",
-    b"\xc0\xaf",
-    b"\xed\xa0\x80",
-    b"\xf4\x90\x80\x80",
-    b"\xe2\x80\xae",
-    b"\r\n",
-    b"\r\nX-Injected: 1",
-    b"\x1b[31m",
-    b"\x7f",
-    b"'",
-    b"' OR 1=1 --",
-    b"'; DROP TABLE accounts; --",
-    b"\"",
-    b"\\",
-    b"%",
-    b"%s%n",
-    b"${jndi:ldap://x}",
-    b"{{7*7}}",
-    b"../../../../etc/passwd",
-    b"<script>alert(1)</script>",
-    b"null",
-    b"undefined",
-    b"NaN",
-    b"Infinity",
-    b"true",
-    b"TRUE",
-    b"0",
-    b"-0",
-    b"-1",
-    b"1.5",
-    b"1e309",
-    b"0x10",
-    b"00001",
-    b"2147483648",
-    b"-2147483649",
-    b"9223372036854775807",
-    b"9223372036854775808",
-    b"-9223372036854775808",
-    b"18446744073709551615",
-    b"18446744073709551616",
-    b"99999999999999999999999999999999999999999999",
-    b"network",
-    b"NETWORK",
-    "\u{661}\u{662}".as_bytes(),
-    "🦀".as_bytes(),
-    "İ".as_bytes(),
-    "a\u{300}\u{301}\u{302}".as_bytes(),
-];
+/// Texts known to break parsers, between tildes.
+const ODD: &[u8] = b"~ ~\0~\xff~\xc0\xaf~\xed\xa0\x80~\xf4\x90\x80\x80~\xe2\x80\xae~\r\n~\r\nX-Injected: 1~\x1b[31m~\
+    \x7f~'~' OR 1=1 --~'; DROP TABLE accounts; --~\"~\\~%~%s%n~${jndi:ldap://x}~{{7*7}}~../../../etc/passwd~\
+    <script>alert(1)</script>~null~undefined~NaN~Infinity~true~TRUE~0~-0~-1~1.5~1e309~0x10~00001~2147483648~\
+    -2147483649~9223372036854775807~9223372036854775808~-9223372036854775808~18446744073709551616~\
+    99999999999999999999999999999999999999999999~NETWORK~\xd9\xa1\xd9\xa2~\xf0\x9f\xa6\x80~\xc4\xb0~a\xcc\x80";
 
 /// Ids of the fixture, and one that it does not have.
 const IDS: [&str; 7] = [ASSET, MARKET, UNKNOWN_ID, NODE, ORACLE_SPEC, PARTY, WITHDRAWAL];
 
-/// Numbers that are valid or at a limit for some parameter.
-const NUMBERS: [&str; 10] =
-    ["0", "1", "2", "3", "5000", "5001", "2147483647", "1687255200000000000", "9223372036854775807", "-1"];
-
-/// Texts that are valid or special for some parameter.
-const WORDS: [&str; 16] = [
-    "true",
-    "false",
-    "VOTE",
-    "network",
-    "trades_candle_1_hour_",
-    "trades_candle_block_",
-    "PROTOCOL_UPGRADE_PROPOSAL_STATUS_PENDING",
-    "TABLE_TRADES",
-    "TYPE_SYNC",
-    "TX_VERSION_V3",
-    "AQI=",
-    "ed25519",
-    "pup",
-    "candle",
-    "epochReward",
-    "delegation",
-];
+/// Texts and numbers that are valid or at a limit for some parameter.
+const WORDS: &str = "0 1 2 3 5000 5001 2147483647 1687255200000000000 9223372036854775807 true false VOTE \
+    network PROTOCOL_UPGRADE_PROPOSAL_STATUS_PENDING TABLE_TRADES TYPE_SYNC TX_VERSION_V3 AQI= ed25519 \
+    handling=strict";
 
 /// A value of any kind.
 pub(crate) fn value(dice: &mut SmallRng) -> Vec<u8> {
     let mut value = match dice.random_range(0..12) {
         0..3 => pick(dice, &IDS).into(),
-        3..5 => pick(dice, &NUMBERS).into(),
-        5 => pick(dice, &WORDS).into(),
-        6 => format!("{}{}", pick(dice, &WORDS[4..6]), pick(dice, &IDS)).into_bytes(),
-        7..9 => cursor(dice).into_bytes(),
-        9 => random(dice, 40),
-        10 if dice.random_ratio(1, 20) => vec![b'a'; dice.random_range(100..9000)],
-        _ => ODD.choose(dice).copied().unwrap_or_default().to_vec(),
+        3..5 => word(dice, WORDS).into(),
+        5 => format!("trades_candle_{}_{}", word(dice, "1_hour block x"), pick(dice, &IDS)).into_bytes(),
+        6..8 => cursor(dice).into_bytes(),
+        8 => random(dice, 40),
+        9 if dice.random_ratio(1, 20) => vec![b'a'; dice.random_range(100..9000)],
+        _ => odd(dice).to_vec(),
     };
     if dice.random_ratio(1, 4) {
         mutate(dice, &mut value);
@@ -103,20 +37,26 @@ pub(crate) fn value(dice: &mut SmallRng) -> Vec<u8> {
     value
 }
 
+fn odd(dice: &mut SmallRng) -> &'static [u8] {
+    let all: Vec<&[u8]> = ODD.split(|byte| *byte == b'~').collect();
+    all.choose(dice).copied().unwrap_or_default()
+}
+
 /// A cursor of some list, mostly well-formed.
 fn cursor(dice: &mut SmallRng) -> String {
     let keys: Vec<serde_json::Value> = (0..dice.random_range(0..6))
-        .map(|_| match dice.random_range(0..5) {
-            0 => serde_json::json!(pick(dice, &IDS)),
-            1 => String::from_utf8_lossy(ODD.choose(dice).copied().unwrap_or_default()).into(),
-            2 => serde_json::json!(dice.random::<i64>()),
-            _ => serde_json::json!(pick(dice, &NUMBERS)),
+        .map(|_| match dice.random_range(0..4) {
+            0 => json!(pick(dice, &IDS)),
+            1 => String::from_utf8_lossy(odd(dice)).into(),
+            2 => json!(dice.random::<i64>()),
+            _ => json!(word(dice, WORDS)),
         })
         .collect();
-    URL_SAFE_NO_PAD.encode(serde_json::json!({"o": pick(dice, &WORDS[12..]), "k": keys}).to_string())
+    let list = word(dice, "pup candle epochReward delegation market trade");
+    URL_SAFE_NO_PAD.encode(json!({"o": list, "k": keys}).to_string())
 }
 
-/// Changes one or two bytes, truncates, doubles, or appends.
+/// Changes one or two bytes, truncates, doubles, or inserts.
 pub(crate) fn mutate(dice: &mut SmallRng, bytes: &mut Vec<u8>) {
     for _ in 0..dice.random_range(1..3) {
         let at = dice.random_range(0..=bytes.len());
@@ -126,10 +66,7 @@ pub(crate) fn mutate(dice: &mut SmallRng, bytes: &mut Vec<u8>) {
             2 => bytes.truncate(at),
             3 => bytes.insert(at, dice.random()),
             4 if bytes.len() < 4096 => bytes.extend_from_within(at..),
-            _ => {
-                let odd = ODD.choose(dice).copied().unwrap_or_default();
-                bytes.splice(at..at, odd.iter().copied());
-            }
+            _ => drop(bytes.splice(at..at, odd(dice).iter().copied())),
         }
     }
 }
@@ -140,6 +77,12 @@ pub(crate) fn random(dice: &mut SmallRng, at_most: usize) -> Vec<u8> {
 }
 
 /// A random one of some texts.
-pub(crate) fn pick<'a>(dice: &mut SmallRng, from: &[&'a str]) -> &'a str {
-    from.choose(dice).copied().unwrap_or_default()
+pub(crate) fn pick<T: Copy>(dice: &mut SmallRng, from: &[T]) -> T {
+    *from.choose(dice).expect("there is a choice")
+}
+
+/// A random one of the words of a text.
+pub(crate) fn word(dice: &mut SmallRng, text: &'static str) -> &'static str {
+    let words: Vec<&str> = text.split(' ').collect();
+    pick(dice, &words)
 }
