@@ -35,3 +35,14 @@ pub async fn line_with(mesh: &Mesh, what: &str, is_it: impl Fn(&Value) -> bool) 
 pub async fn line(mesh: &Mesh, id: &str) -> Value {
     line_with(mesh, id, |line| line["request_id"] == id).await
 }
+
+/// Asserts that a line has these members with these values; `null` stands for a member that it does not have.
+///
+/// # Panics
+/// When it has others.
+#[track_caller]
+pub fn assert_has(line: &Value, expected: &Value) {
+    for (name, value) in expected.as_object().into_iter().flatten() {
+        assert_eq!(&line[name], value, "{name} in {line}");
+    }
+}

@@ -94,7 +94,7 @@ impl HandmadeSegments {
             let setup = env.iter().fold(setup, |setup, (name, value)| setup.env(name, value));
             extra_replicas.push(setup.start().await);
         }
-        HandmadeMesh { segments: self, mesh, extra_replicas, _database: database }
+        HandmadeMesh { segments: self, mesh, _extra_replicas: extra_replicas, _database: database }
     }
 }
 
@@ -128,18 +128,11 @@ pub(crate) struct HandmadeMesh {
     pub(crate) segments: HandmadeSegments,
     pub(crate) mesh: Mesh,
     /// The additional replicas of `export`.
-    extra_replicas: Vec<Service>,
+    _extra_replicas: Vec<Service>,
     _database: Database,
 }
 
 impl HandmadeMesh {
-    /// All replicas of `export`.
-    pub(crate) fn replicas(&mut self) -> Vec<&mut Service> {
-        let mut replicas: Vec<_> = self.extra_replicas.iter_mut().collect();
-        replicas.push(self.mesh.service_mut("export"));
-        replicas
-    }
-
     pub(crate) fn mesh_client(&self) -> MeshClient {
         MeshClient::new(&self.mesh)
     }

@@ -9,7 +9,6 @@ mod ranges;
 mod recipes;
 mod stranger;
 mod traps;
-mod versions;
 
 use mesh_testbed::{Answer, Database, Mesh};
 use mesh_tests::{client::MeshClient, fixture, postgres_copy::Copier};
