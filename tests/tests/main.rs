@@ -28,5 +28,4 @@ mod recorded_network;
 mod request_fuzzing;
 mod telemetry;
 mod transactions;
-mod upgrades;
 mod watch;

@@ -1,19 +1,11 @@
-//! A minimal client of the NATS protocol, independent of the mesh's library.
+//! A plain client of the bus, as NATS tools are.
 
-use std::{
-    sync::atomic::{AtomicUsize, Ordering},
-    time::Duration,
-};
+use std::{fs, time::Duration};
 
-use serde_json::{Value, json};
-use tokio::{
-    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
-    net::{
-        TcpStream,
-        tcp::{OwnedReadHalf, OwnedWriteHalf},
-    },
-    time::timeout,
-};
+use async_nats::{Client, ConnectOptions, Message};
+use futures_util::StreamExt;
+use serde_json::Value;
+use tokio::time::timeout;
 
 /// Time limit for the first reply; on a busy machine it may be late.
 const FIRST_REPLY_LIMIT: Duration = Duration::from_secs(10);
@@ -21,94 +13,37 @@ const FIRST_REPLY_LIMIT: Duration = Duration::from_secs(10);
 /// Time without a reply after which no more are expected.
 const QUIET: Duration = Duration::from_millis(250);
 
-/// A connection to the bus with one subscription for replies.
-pub(crate) struct Client {
-    reader: BufReader<OwnedReadHalf>,
-    writer: OwnedWriteHalf,
-    replies: String,
+/// Connects to the tests' bus as the operator.
+pub(crate) async fn connect() -> Client {
+    let bus = mesh_testbed::nats().await.bus();
+    let mut options = ConnectOptions::new().custom_inbox_prefix("_INBOX_operator");
+    if let Some(file) = bus.credentials_of("operator") {
+        let text = fs::read_to_string(file).expect("the credentials are there");
+        let (user, password) = text.trim().split_once(':').expect("user:password");
+        options = options.user_and_password(user.to_owned(), password.to_owned());
+    }
+    if let Some(ca) = &bus.tls_ca {
+        options = options.require_tls(true).add_root_certificates(ca.clone());
+    }
+    options.connect(&bus.url).await.expect("the bus accepts the operator")
 }
 
-/// A reply: its headers as text, its payload.
-pub(crate) struct Reply {
-    pub(crate) headers: String,
-    pub(crate) payload: Vec<u8>,
+/// Sends a request to a subject and collects replies until none arrives for [`QUIET`].
+pub(crate) async fn replies(client: &Client, subject: &str, payload: &[u8]) -> Vec<Message> {
+    let inbox = client.new_inbox();
+    let mut received = client.subscribe(inbox.clone()).await.expect("the bus takes a subscription");
+    let payload = payload.to_vec().into();
+    client.publish_with_reply(subject.to_owned(), inbox, payload).await.expect("the bus takes a request");
+    let (mut replies, mut limit) = (Vec::new(), FIRST_REPLY_LIMIT);
+    while let Ok(Some(reply)) = timeout(limit, received.next()).await {
+        replies.push(reply);
+        limit = QUIET;
+    }
+    replies
 }
 
-impl Client {
-    /// Connects to the tests' bus; `None` where that uses TLS, which this client does not support.
-    pub(crate) async fn connect() -> Option<Self> {
-        let server = mesh_testbed::nats().await;
-        if server.bus().tls_ca.is_some() {
-            mesh_tests::say("skipped: the bus speaks TLS, and its protocol by hand is without");
-            return None;
-        }
-        let address = server.url().trim_start_matches("nats://");
-        let stream = TcpStream::connect(address).await.expect("the bus listens");
-        let (reader, mut writer) = stream.into_split();
-        let mut options = json!({"verbose": false, "pedantic": false, "headers": true, "no_responders": true,
-            "lang": "test", "version": "1.0.0", "protocol": 1});
-        if let Some(file) = server.bus().credentials_of("operator") {
-            let text = std::fs::read_to_string(file).expect("the credentials are there");
-            let (user, password) = text.trim().split_once(':').expect("user:password");
-            options["user"] = user.into();
-            options["pass"] = password.into();
-        }
-        static CLIENTS: AtomicUsize = AtomicUsize::new(0);
-        let replies =
-            format!("_INBOX_operator.{}.{}", std::process::id(), CLIENTS.fetch_add(1, Ordering::Relaxed));
-        let hello = format!("CONNECT {options}\r\nSUB {replies} 1\r\nPING\r\n");
-        writer.write_all(hello.as_bytes()).await.expect("the bus reads");
-        let mut client = Self { reader: BufReader::new(reader), writer, replies };
-        while client.line().await != "PONG" {}
-        Some(client)
-    }
-
-    /// Sends a request to a subject and collects replies until none arrives for [`QUIET`].
-    pub(crate) async fn ask(&mut self, subject: &str, payload: &[u8]) -> Vec<Reply> {
-        let head = format!("PUB {subject} {} {}\r\n", self.replies, payload.len());
-        self.writer.write_all(&[head.as_bytes(), payload, b"\r\n"].concat()).await.expect("the bus reads");
-        let (mut replies, mut limit) = (Vec::new(), FIRST_REPLY_LIMIT);
-        while let Ok(reply) = timeout(limit, self.reply()).await {
-            replies.push(reply);
-            limit = QUIET;
-        }
-        replies
-    }
-
-    /// Sends a request of the service convention; returns the replies as JSON.
-    pub(crate) async fn question(&mut self, subject: &str) -> Vec<Value> {
-        let replies = self.ask(subject, b"").await;
-        replies
-            .iter()
-            .map(|reply| serde_json::from_slice(&reply.payload).expect("the reply is JSON"))
-            .collect()
-    }
-
-    async fn reply(&mut self) -> Reply {
-        loop {
-            let line = self.line().await;
-            let fields: Vec<&str> = line.split(' ').collect();
-            let size = |at: usize| fields[fields.len() - at].parse::<usize>().expect("a length");
-            let (headers, whole) = match fields[0] {
-                "MSG" => (0, size(1)),
-                "HMSG" => (size(2), size(1)),
-                "PING" => {
-                    self.writer.write_all(b"PONG\r\n").await.expect("the bus reads");
-                    continue;
-                }
-                _ => panic!("the bus says {line}"),
-            };
-            let mut bytes = vec![0; whole + 2];
-            self.reader.read_exact(&mut bytes).await.expect("the bus sends on");
-            let headers_text = String::from_utf8_lossy(&bytes[..headers]).into_owned();
-            return Reply { headers: headers_text, payload: bytes[headers..whole].to_vec() };
-        }
-    }
-
-    async fn line(&mut self) -> String {
-        let mut line = String::new();
-        let length = self.reader.read_line(&mut line).await.expect("the bus speaks text");
-        assert!(length > 0, "the bus hung up");
-        line.trim_end().to_owned()
-    }
+/// Sends a request of the service convention; returns the replies as JSON.
+pub(crate) async fn question(client: &Client, subject: &str) -> Vec<Value> {
+    let replies = replies(client, subject, b"").await;
+    replies.iter().map(|reply| serde_json::from_slice(&reply.payload).expect("the reply is JSON")).collect()
 }

@@ -20,31 +20,18 @@ fn changed(tx: &Value, pointer: &str, value: Option<Value>) -> Value {
 }
 
 #[tokio::test]
-async fn each_malformed_field_is_refused_and_named() {
+async fn malformed_fields_are_refused_and_named_together() {
     let environment = Environment::start(DevNode::configure()).await;
     let good = body(&environment.node.transaction(1, "order").await);
     let text = |count: usize| Some(json!("a".repeat(count)));
+    // Each field is a row of the unit tests of `tx-relay` and of the edge's `decode`.
     let cases = [
         ("/version", None, "tx.version"),
-        ("/version", Some(json!("TX_VERSION_UNSPECIFIED")), "tx.version"),
-        ("/version", Some(json!(1)), "version"),
         ("/version", Some(json!("TX_VERSION_V9")), "version"),
-        ("/pubKey", None, "tx.pubKey"),
         ("/pubKey", text(63), "tx.pubKey"),
-        ("/pubKey", Some(json!("g".repeat(64))), "tx.pubKey"),
-        ("/inputData", None, "tx.inputData"),
-        ("/inputData", Some(json!("")), "tx.inputData"),
         ("/inputData", Some(json!("???")), "inputData"),
-        ("/inputData", Some(json!(7)), "inputData"),
-        ("/signature", None, "tx.signature"),
         ("/signature/value", text(127), "tx.signature.value"),
-        ("/signature/value", None, "tx.signature.value"),
-        ("/signature/algo", Some(json!("")), "tx.signature.algo"),
-        ("/signature/version", Some(json!(0)), "tx.signature.version"),
-        ("/signature/version", Some(json!(-1)), "version"),
-        ("/pow/nonce", Some(json!("18446744073709551616")), "nonce"),
         ("/pow/nonce", Some(json!(1.5)), "nonce"),
-        ("/pow/tid", Some(json!(7)), "tid"),
     ];
     for (pointer, value, named) in cases {
         let tx = changed(&good, pointer, value.clone());
@@ -62,27 +49,19 @@ async fn each_malformed_field_is_refused_and_named() {
     assert_problem(&answer, 400, 3, 10_015);
     for (request, path) in [
         (json!({}), "/transaction"),
-        (json!({}), "/transaction/check"),
         (json!({}), "/transaction/raw"),
         (json!({"tx": ""}), "/transaction/raw/check"),
-        (json!({"tx": good, "type": "TYPE_FOO"}), "/transaction"),
-        (json!({"tx": good, "type": 9}), "/transaction"),
     ] {
         let answer = environment.post(path, &request).await;
         assert_problem(&answer, 400, 3, 10_015);
     }
-    environment.nothing_was_broadcast();
-}
-
-#[tokio::test]
-async fn several_malformed_fields_are_listed_together() {
-    let environment = Environment::start(DevNode::configure()).await;
     let answer = environment.post("/transaction", &json!({"tx": {}})).await;
     let details = answer.json()["details"].as_array().unwrap().clone();
-    let fields: Vec<_> =
-        details.iter().map(|detail| detail["message"].as_str().unwrap().split(' ').next().unwrap()).collect();
+    let field = |detail: &Value| detail["message"].as_str().unwrap().split(' ').next().unwrap().to_owned();
+    let fields: Vec<_> = details.iter().map(field).collect();
     assert_eq!(fields, ["tx.version", "tx.pubKey", "tx.inputData", "tx.signature"]);
     assert!(details.iter().all(|detail| detail["code"] == 10_015), "{details:?}");
+    environment.nothing_was_broadcast();
 }
 
 on_both_nodes!(a_transaction_of_a_mebibyte_passes_and_one_byte_more_does_not);
