@@ -3,12 +3,16 @@
 use std::{fs, path::Path, process::Command};
 
 use mesh_launcher::servers::find_nats;
-use mesh_tests::say;
+use mesh_testbed::certify;
 
 use crate::manifests::{path, read};
 
-/// The complaints of nats-server about the configuration in a folder; `None` when it is valid.
-fn complaint(folder: &Path) -> Option<String> {
+/// The complaints of nats-server about the configuration with this text as `cluster.conf`; `None` when it is valid.
+fn complaint(folder: &Path, cluster: &str) -> Option<String> {
+    for file in ["nats.conf", "permissions.conf"] {
+        fs::copy(path("k8s/base/nats").join(file), folder.join(file)).unwrap();
+    }
+    fs::write(folder.join("cluster.conf"), cluster).unwrap();
     let server = find_nats().expect("nats-server is needed");
     let mut command = Command::new(server);
     command.arg("-t").arg("--config").arg(folder.join("nats.conf")).env_clear().env("POD_NAME", "nats-0");
@@ -21,50 +25,17 @@ fn complaint(folder: &Path) -> Option<String> {
     (!run.status.success()).then_some(printed)
 }
 
-fn copy(from: &str, to: &Path) {
-    fs::copy(path(from), to.join(Path::new(from).file_name().unwrap())).unwrap();
-}
-
 #[test]
-fn a_server_takes_the_configuration() {
+fn a_server_takes_the_configuration_alone_and_of_the_cluster() {
     let folder = tempfile::tempdir().unwrap();
-    for file in ["nats.conf", "cluster.conf", "permissions.conf"] {
-        copy(&format!("k8s/base/nats/{file}"), folder.path());
+    assert_eq!(complaint(folder.path(), &read("k8s/base/nats/cluster.conf")), None);
+    assert!(complaint(folder.path(), "no_such_word: 1\n").is_some(), "it would complain");
+    let tls = certify(folder.path());
+    for (file, name) in [(tls.certificate, "tls.crt"), (tls.key, "tls.key"), (tls.ca, "ca.crt")] {
+        fs::rename(file, folder.path().join(name)).unwrap();
     }
-    assert_eq!(complaint(folder.path()), None);
-    fs::write(folder.path().join("cluster.conf"), "no_such_word: 1\n").unwrap();
-    assert!(complaint(folder.path()).is_some(), "it would complain");
-}
-
-#[test]
-fn a_server_takes_the_configuration_of_the_cluster() {
-    let folder = tempfile::tempdir().unwrap();
-    for file in ["base/nats/nats.conf", "base/nats/permissions.conf"] {
-        copy(&format!("k8s/{file}"), folder.path());
-    }
-    let folder_path = folder.path().to_str().unwrap();
-    let text = read("k8s/components/nats-cluster/cluster.conf");
-    assert!(text.contains("/run/secrets/tls"));
-    fs::write(folder.path().join("cluster.conf"), text.replace("/run/secrets/tls", folder_path)).unwrap();
-    let certificate = Command::new("openssl")
-        .args([
-            "req",
-            "-x509",
-            "-newkey",
-            "ec",
-            "-pkeyopt",
-            "ec_paramgen_curve:prime256v1",
-            "-nodes",
-            "-days",
-            "1",
-        ])
-        .args(["-subj", "/CN=nats", "-out", "tls.crt", "-keyout", "tls.key"])
-        .current_dir(folder.path())
-        .output();
-    match certificate {
-        Err(error) => return say(&format!("skipped: there is no openssl to make a certificate ({error})")),
-        Ok(run) => assert!(run.status.success(), "{run:?}"),
-    }
-    fs::copy(folder.path().join("tls.crt"), folder.path().join("ca.crt")).unwrap();
-    assert_eq!(complaint(folder.path()), None);
+    let cluster = read("k8s/components/nats-cluster/cluster.conf");
+    assert!(cluster.contains("/run/secrets/tls"));
+    let cluster = cluster.replace("/run/secrets/tls", folder.path().to_str().unwrap());
+    assert_eq!(complaint(folder.path(), &cluster), None);
 }

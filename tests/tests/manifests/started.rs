@@ -2,15 +2,12 @@
 //! addresses without passwords, and password files.
 
 use std::{
-    net::SocketAddr,
     path::{Path, PathBuf},
     process::{ExitStatus, Stdio},
     time::Duration,
 };
 
-use mesh_launcher::servers::{cometbft_height, find_cometbft, free_port};
-use mesh_testbed::{Database, Service, eventually, http_client};
-use mesh_tests::say;
+use mesh_testbed::{Answer, Database, Service, http_client};
 use serde_json::Value;
 use tokio::{
     io::{AsyncBufReadExt as _, BufReader},
@@ -112,15 +109,8 @@ async fn an_empty_database_is_migrated_and_a_service_becomes_ready() {
     let (status, printed) = ready().await;
     assert!(status.success(), "{printed}");
     assert!(!query.log().contains(&query_password), "a password is shown");
-    let page = http_client()
-        .get(format!("{}/metrics", query.admin_url()))
-        .send()
-        .await
-        .unwrap()
-        .text()
-        .await
-        .unwrap();
-    is_read_by_autoscalers(&page);
+    let page = http_client().get(format!("{}/metrics", query.admin_url()));
+    is_read_by_autoscalers(Answer::to(page).await.text());
     query.kill().await;
     let (status, printed) = ready().await;
     assert!(!status.success() && printed.contains("does not answer"), "{printed}");
@@ -147,46 +137,4 @@ async fn terminate(process: &mut Child) -> ExitStatus {
     let pid = rustix::process::Pid::from_raw(process.id().unwrap().cast_signed()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
     timeout(START_LIMIT, process.wait()).await.unwrap().unwrap()
-}
-
-/// The configuration of `MESH_CONSENSUS=cometbft`.
-#[tokio::test]
-async fn cometbft_continues_from_the_demo_networks_last_block() {
-    let Some(cometbft) = find_cometbft() else { return say("skipped, CometBFT is not on the PATH") };
-    let folder = tempfile::tempdir().unwrap();
-    let database = Database::fresh().await;
-    let (url, file, _) = split_password(database.url(), folder.path());
-    let mut node = program(
-        "mesh",
-        &[
-            ("MESH_DATABASE_URL", url.as_str()),
-            ("MESH_DATABASE_PASSWORD_FILE", file.to_str().unwrap()),
-            ("PATH", cometbft.parent().unwrap().to_str().unwrap()),
-        ],
-    );
-    let listen = SocketAddr::from(([127, 0, 0, 1], free_port().unwrap()));
-    node.args(["node", "--consensus=cometbft", "--demo-blocks=60", "--demo-parties=8"]);
-    node.arg(format!("--listen={listen}")).arg("--home").arg(folder.path().join("home"));
-    let mut node = node.spawn().unwrap();
-    mesh_chassis::install_tls_provider();
-    eventually(START_LIMIT, "the node makes no blocks", async || {
-        assert!(node.try_wait().unwrap().is_none(), "the node ended");
-        cometbft_height(listen).await.is_some_and(|height| height > 60)
-    })
-    .await;
-    assert!(terminate(&mut node).await.success());
-    assert_eq!(cometbft_height(listen).await, None, "a process is left");
-}
-
-#[tokio::test]
-async fn an_unknown_argument_is_refused() {
-    for service in crate::manifests::SERVICES {
-        let mut wrong = program(service, &[]);
-        wrong.arg("--port=1");
-        let (status, printed) = run(wrong, "no password").await;
-        assert!(
-            status.code() == Some(64) && printed.contains("--port=1 is not known"),
-            "{service}: {printed}"
-        );
-    }
 }
