@@ -1,222 +1,170 @@
 //! The chain's height (4.8) is never torn: height, hash and proof-of-work parameters of every answer belong
-//! to the same block, while new blocks change the parameters. Each block is written to the store after the node has it.
+//! to the same block, while new blocks change the parameters. Each block is written to the store after the
+//! node has it.
 
 use std::{
-    collections::BTreeMap,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst},
+        atomic::{AtomicBool, AtomicU64, Ordering::SeqCst},
     },
     time::Duration,
 };
 
 use mesh_testbed::{Database, DevNode, Mesh, eventually};
-use mesh_tests::say;
+use mesh_tests::{client::MeshClient, say};
 use serde_json::{Value, json};
 use tokio::{sync::SetOnce, task::JoinSet, time::timeout};
 use tokio_postgres::Client;
 
-const READERS: usize = 8;
+const READERS: u64 = 8;
 /// Number of blocks; every other one changes all parameters.
 const BLOCKS: u64 = 24;
-/// Number of answers to wait for between a write to the store and one to the node.
-const ANSWERS: u64 = READERS as u64;
 /// Time limit for an answer to show a change.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
 
-/// A block and the parameters that it changes.
-#[derive(Debug)]
-struct Step {
-    height: u64,
-    /// The node's, once it has made the block.
-    hash: SetOnce<String>,
-    changes: BTreeMap<String, String>,
+/// The parameters in force at a block: keys, members of the answer, values.
+fn parameters(height: u64) -> [(&'static str, &'static str, u64); 4] {
+    let changed_at = height - 1 + height % 2;
+    [
+        ("difficulty", "spamPowDifficulty", changed_at),
+        ("numberOfPastBlocks", "spamPowNumberOfPastBlocks", 100 + changed_at),
+        ("numberOfTxPerBlock", "spamPowNumberOfTxPerBlock", 1000 + changed_at),
+        ("increaseDifficulty", "spamPowIncreasingDifficulty", changed_at / 2 % 2),
+    ]
 }
 
-/// Every other block changes all parameters at once.
-fn steps() -> impl Iterator<Item = Step> {
-    (1..=BLOCKS).map(move |height| {
-        let value = |key: &str, value: u64| (format!("spam.pow.{key}"), value.to_string());
-        let all = [
-            value("difficulty", height),
-            value("numberOfPastBlocks", 100 + height),
-            value("numberOfTxPerBlock", 1000 + height),
-            value("increaseDifficulty", height / 2 % 2),
-        ];
-        let changes = if height % 2 == 1 { all.into() } else { BTreeMap::new() };
-        Step { height, hash: SetOnce::new(), changes }
-    })
-}
-
-/// The correct answer for a block and the parameters in force at it.
-fn answer(block: &Step, parameters: &BTreeMap<String, String>) -> Value {
-    let number = |key: &str| parameters[&format!("spam.pow.{key}")].parse::<u64>().unwrap();
-    json!({
-        "height": block.height.to_string(),
-        "hash": block.hash.get(),
-        "chainId": "test-net",
-        "spamPowHashFunction": "sha3_24_rounds",
-        "spamPowDifficulty": number("difficulty"),
-        "spamPowNumberOfPastBlocks": number("numberOfPastBlocks"),
-        "spamPowNumberOfTxPerBlock": number("numberOfTxPerBlock"),
-        "spamPowIncreasingDifficulty": number("increaseDifficulty") == 1,
-    })
-}
-
-/// The steps, and what the readers have observed of them.
+/// What the writer has done and the readers have observed.
 struct Scenario {
-    steps: Vec<Step>,
-    /// The parameters in force after each step.
-    parameters: Vec<BTreeMap<String, String>>,
-    /// Number of steps that both node and store have.
-    done: AtomicUsize,
+    /// The hashes of the blocks, once the node has made them.
+    hashes: Vec<SetOnce<String>>,
+    /// The newest block that both node and store have.
+    done: AtomicU64,
     answers: AtomicU64,
-    /// The greatest height in any answer.
-    newest_height_seen: AtomicU64,
-    /// The newest step whose parameters were in any answer.
-    newest_step_seen: AtomicUsize,
+    /// The newest block in any answer, and the newest one whose parameters were in any.
+    newest_seen: AtomicU64,
+    newest_parameters_seen: AtomicU64,
     is_over: AtomicBool,
     mesh: Mesh,
 }
 
 impl Scenario {
-    /// The correct answers while the node is at a step, one for each step that the store may be at meanwhile.
-    fn correct_answers(&self, node: usize) -> impl Iterator<Item = (usize, Value)> {
-        let stores = [node.saturating_sub(1), node].into_iter();
-        stores.map(move |store| (store, answer(&self.steps[node], &self.parameters[store])))
+    /// The answer for a block of the node with the parameters of a block of the store.
+    fn answer(&self, height: u64, store: u64) -> Value {
+        let mut answer = json!({
+            "height": height.to_string(), "hash": self.hash(height).get(), "chainId": "test-net",
+            "spamPowHashFunction": "sha3_24_rounds",
+        });
+        for (key, member, value) in parameters(store) {
+            answer[member] = if key == "increaseDifficulty" { json!(value == 1) } else { json!(value) };
+        }
+        answer
     }
 
-    /// Requests the height in a loop and checks that each answer is among the correct ones.
-    async fn read(&self) -> u64 {
-        let (mut answers, mut newest) = (0, 0);
+    fn hash(&self, height: u64) -> &SetOnce<String> {
+        &self.hashes[height as usize - 1]
+    }
+
+    /// Requests the height in a loop and checks that each answer is of one moment.
+    async fn read(&self) {
+        let mut newest = 0;
         while !self.is_over.load(SeqCst) {
             let before = self.done.load(SeqCst);
             let received = self.mesh.get("/blockchain/height").await;
             assert_eq!(received.status, 200, "{received:?}");
             let received = received.json();
             let height: u64 = received["height"].as_str().unwrap().parse().unwrap();
-            let step = self.steps.iter().position(|step| step.height == height);
-            let step = step.unwrap_or_else(|| panic!("there was no such block: {received}"));
             // The node announces a block before the writer of this test has its hash.
-            timeout(TIME_LIMIT, self.steps[step].hash.wait()).await.unwrap();
-            let correct_answers: Vec<_> = self.correct_answers(step).collect();
-            let store = correct_answers
-                .iter()
-                .filter(|(_, moment)| *moment == received)
-                .map(|(store, _)| *store)
-                .max();
-            let store = store.unwrap_or_else(|| panic!("torn: {received}, not one of {correct_answers:?}"));
+            timeout(TIME_LIMIT, self.hash(height).wait()).await.unwrap();
+            // The store is at the same block or at the one before it.
+            let stores = [height, height.saturating_sub(1).max(1)];
+            let store = stores.into_iter().find(|store| self.answer(height, *store) == received);
+            let store = store.unwrap_or_else(|| panic!("torn: {received}"));
             assert!(height >= newest, "back from {newest} to {height}");
             // The edge may have shared the call of another reader, which began a little earlier.
-            assert!(step + 2 >= before, "old: {received} after {before} steps");
-            (answers, newest) = (answers + 1, height);
-            self.newest_height_seen.fetch_max(height, SeqCst);
-            self.newest_step_seen.fetch_max(store, SeqCst);
+            assert!(height + 2 > before, "old: {received} after block {before}");
+            newest = height;
+            self.newest_seen.fetch_max(height, SeqCst);
+            self.newest_parameters_seen.fetch_max(store, SeqCst);
             self.answers.fetch_add(1, SeqCst);
         }
-        answers
-    }
-
-    /// Waits for this many more answers.
-    async fn more_answers(&self) {
-        let enough = self.answers.load(SeqCst) + ANSWERS;
-        self.until("no answers come", || self.answers.load(SeqCst) >= enough).await;
-    }
-
-    /// Waits until the service has received a block of the node.
-    async fn node_height_reached(&self, height: u64) {
-        let metric_line = format!("mesh_node_height {height}\n");
-        eventually(TIME_LIMIT, "the service does not receive the node's block", async || {
-            self.mesh.service("node-info").admin("/metrics").await.text().contains(&metric_line)
-        })
-        .await;
     }
 
     async fn until(&self, otherwise: &str, is_so: impl Fn() -> bool) {
         eventually(TIME_LIMIT, otherwise, async || is_so()).await;
     }
 
+    /// Waits for one more answer of each reader.
+    async fn more_answers(&self) {
+        let enough = self.answers.load(SeqCst) + READERS;
+        self.until("no answers come", || self.answers.load(SeqCst) >= enough).await;
+    }
+
     async fn write(&self, store: &mut Client, node: &DevNode) {
-        for (number, step) in self.steps.iter().enumerate().skip(1) {
-            to_node(node, step).await;
-            self.node_height_reached(step.height).await;
+        for height in 2..=BLOCKS {
+            assert_eq!(node.block().await, height);
+            self.hash(height).set(node.chain().newest().unwrap().hash).unwrap();
+            let metric_line = format!("mesh_node_height {height}\n");
+            eventually(TIME_LIMIT, "the service does not receive the node's block", async || {
+                self.mesh.service("node-info").admin("/metrics").await.text().contains(&metric_line)
+            })
+            .await;
             // Three blocks at once, while requests that began before them are in flight.
-            if number % 4 != 0 && number + 1 < self.steps.len() {
-                to_store(store, step).await;
+            if height % 4 != 0 {
+                self.to_store(store, height).await;
                 continue;
             }
             self.more_answers().await;
-            to_store(store, step).await;
-            let shown = || {
-                self.newest_height_seen.load(SeqCst) >= step.height
-                    && self.newest_step_seen.load(SeqCst) >= number
-            };
-            self.until("a block is not shown", shown).await;
-            self.done.store(number + 1, SeqCst);
+            self.to_store(store, height).await;
+            let seen = |by: &AtomicU64| by.load(SeqCst) >= height;
+            self.until("a block is not shown", || {
+                seen(&self.newest_seen) && seen(&self.newest_parameters_seen)
+            })
+            .await;
+            self.done.store(height, SeqCst);
             self.more_answers().await;
         }
         self.is_over.store(true, SeqCst);
     }
-}
 
-async fn to_store(store: &mut Client, step: &Step) {
-    let block = store.transaction().await.unwrap();
-    let insert = "INSERT INTO blocks VALUES (to_timestamp($1::int8), $1, $2)";
-    block.execute(insert, &[&step.height.cast_signed(), &step.hash.get()]).await.unwrap();
-    let insert = "INSERT INTO network_parameters (key, value, tx_hash, block_time)
-        VALUES ($1, $2, '', to_timestamp($3::int8))";
-    for (key, value) in &step.changes {
-        block.execute(insert, &[key, value, &step.height.cast_signed()]).await.unwrap();
+    async fn to_store(&self, store: &mut Client, height: u64) {
+        let (block, number) = (store.transaction().await.unwrap(), height.cast_signed());
+        let insert = "INSERT INTO blocks VALUES (to_timestamp($1::int8), $1, $2)";
+        block.execute(insert, &[&number, &self.hash(height).get()]).await.unwrap();
+        let insert = "INSERT INTO network_parameters (key, value, tx_hash, block_time)
+            VALUES ('spam.pow.' || $1::text, $2, '', to_timestamp($3::int8))";
+        for (key, _, value) in parameters(height).iter().filter(|_| height % 2 == 1) {
+            block.execute(insert, &[key, &value.to_string(), &number]).await.unwrap();
+        }
+        block.commit().await.unwrap();
     }
-    block.commit().await.unwrap();
-}
-
-async fn to_node(node: &DevNode, step: &Step) {
-    assert_eq!(node.block().await, step.height);
-    step.hash.set(node.chain().newest().unwrap().hash).unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_answer_is_consistent_while_the_parameters_change() {
-    let steps: Vec<Step> = steps().collect();
-    let mut in_force = BTreeMap::new();
-    let parameters = steps.iter().map(|step| {
-        in_force.extend(step.changes.clone());
-        in_force.clone()
-    });
-    let parameters = parameters.collect();
-
     let (node, database) = tokio::join!(DevNode::start(), Database::fresh());
     let mut store = database.connect().await;
-    // The node begins with a block.
-    steps[0].hash.set(node.chain().newest().unwrap().hash).unwrap();
-    to_store(&mut store, &steps[0]).await;
     let mesh = Mesh::configure(&database).env("MESH_NODE_URL", node.url());
-    let mesh = mesh.without("export").without("query").without("tx-relay").start().await;
+    let setup = mesh.without("export").without("query").without("tx-relay");
     let scenario = Arc::new(Scenario {
-        steps,
-        parameters,
-        done: AtomicUsize::new(1),
+        hashes: (0..BLOCKS).map(|_| SetOnce::new()).collect(),
+        done: AtomicU64::new(1),
         answers: AtomicU64::new(0),
-        newest_height_seen: AtomicU64::new(0),
-        newest_step_seen: AtomicUsize::new(0),
+        newest_seen: AtomicU64::new(0),
+        newest_parameters_seen: AtomicU64::new(0),
         is_over: AtomicBool::new(false),
-        mesh,
+        mesh: setup.start().await,
     });
+    // The node begins with a block.
+    scenario.hash(1).set(node.chain().newest().unwrap().hash).unwrap();
+    scenario.to_store(&mut store, 1).await;
+    MeshClient::new(&scenario.mesh).await_status("/blockchain/height", 200).await;
     let mut readers = JoinSet::new();
     for _ in 0..READERS {
         let scenario = Arc::clone(&scenario);
         readers.spawn(async move { scenario.read().await });
     }
-    let reading = async {
-        let mut answers = 0;
-        while let Some(reader) = readers.join_next().await {
-            // A reader's failed assertion ends the test.
-            answers += reader.unwrap();
-        }
-        answers
-    };
     // Awaited together: if a reader fails, the writer would wait for answers without end.
-    let (answers, ()) = tokio::join!(reading, scenario.write(&mut store, &node));
-    say(&format!("{answers} answers over {} blocks, none torn", scenario.steps.len()));
+    tokio::join!(readers.join_all(), scenario.write(&mut store, &node));
+    let answers = scenario.answers.load(SeqCst);
+    say(&format!("{answers} answers over {BLOCKS} blocks, none torn"));
 }
