@@ -77,6 +77,14 @@ fn the_sources_pass_the_type_check_and_insert_no_text_as_markup() {
     }
 }
 
+/// Formats, names and searches: `services/edge/console/test`.
+#[test]
+fn the_pure_functions_pass_their_tests() {
+    if can_build() {
+        run("node", &["test.mjs"]);
+    }
+}
+
 #[test]
 fn the_lock_file_names_no_registry() {
     let lock = fs::read_to_string(console().join("package-lock.json")).unwrap();

@@ -25,20 +25,18 @@ const OPEN_STREAMS: &str = "streams.filter(stream => stream.readyState !== Event
 /// The reads of the newest stream, as its address has them.
 const READS: &str = "new URL(streams.at(-1).url).searchParams.getAll('read')";
 
-/// Statements that add a block with a trade of this id, which is the newest one.
-fn trade_in_block(id: &str) -> String {
-    format!(
-        "INSERT INTO blocks SELECT block_time + interval '1 second', height + 1, repeat('ab', 32)
+/// Adds a block with a trade of this id, which is the newest one.
+async fn write_trade(client: &Client, id: &str) {
+    let block = format!(
+        "BEGIN;
+         INSERT INTO blocks SELECT block_time + interval '1 second', height + 1, repeat('ab', 32)
              FROM blocks ORDER BY height DESC LIMIT 1;
          INSERT INTO trades (synthetic_time, tx_hash, block_time, seq_num, id, market_id, price, size, buyer, seller, aggressor, buy_order, sell_order, type)
              SELECT block.block_time, tx_hash, block.block_time, 0, '{id}', market_id, price, 4242, buyer, seller, aggressor, buy_order, sell_order, type
-             FROM trades, (SELECT max(block_time) AS block_time FROM blocks) AS block ORDER BY synthetic_time DESC LIMIT 1;"
-    )
-}
-
-/// Adds a block with a trade of this id.
-async fn write_trade(client: &Client, id: &str) {
-    client.batch_execute(&format!("BEGIN; {} COMMIT", trade_in_block(id))).await.unwrap();
+             FROM trades, (SELECT max(block_time) AS block_time FROM blocks) AS block ORDER BY synthetic_time DESC LIMIT 1;
+         COMMIT"
+    );
+    client.batch_execute(&block).await.unwrap();
 }
 
 /// Waits until the frame says this of what is shown, by its dot and in words.
@@ -171,52 +169,6 @@ async fn without_room_for_a_stream_the_page_asks_until_there_is_some() {
     write_trade(&client, "ff").await;
     until_trade(&page, "ff").await;
     page.assert_quiet_but_for_failed_answers();
-}
-
-#[tokio::test]
-async fn a_gateway_that_refuses_every_watch_is_asked_instead() {
-    let Some(browser) = Browser::start().await else { return };
-    let console_mesh = ConsoleMesh::with_env(fixture::database().await, &[("MESH_EDGE_WATCHES", "0")]).await;
-    let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
-    page.open("#/status").await;
-    page.until("document.querySelector('[data-chain]')").await;
-    until_live(&page, "behind").await;
-    until_height(&page, height(&page).await + 5).await;
-    // One read that is refused for what it is does not hold up the others.
-    page.open(&format!("#/explore/withdrawal/{}", fixture::UNKNOWN_ID)).await;
-    page.until("document.querySelector('[role=alert]').textContent.includes('150001')").await;
-    until_height(&page, height(&page).await + 5).await;
-    page.assert_quiet_but_for_failed_answers();
-}
-
-#[tokio::test]
-async fn a_candle_comes_with_its_block_and_nothing_is_asked_for() {
-    let Some(browser) = Browser::start().await else { return };
-    let console_mesh = ConsoleMesh::sealed().await;
-    let client = console_mesh.database.connect().await;
-    let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
-    page.call("Page.addScriptToEvaluateOnNewDocument", json!({"source": RECORD})).await;
-    let newest = console_mesh.json("/api/v2/trades?pagination.first=1").await;
-    let market = newest["trades"]["edges"][0]["node"]["marketId"].as_str().unwrap();
-    page.open(&format!("#/markets/{market}?interval=block")).await;
-    page.until("document.querySelector('.candles canvas')").await;
-    // The height, the candles, the trades, the last 24 hours, and the names of markets and assets.
-    page.until(&format!("{READS}.length === 6 && {OPEN_STREAMS} === 1")).await;
-    let count: u64 = page.data(".candles", "count").await.parse().unwrap();
-    let before = requests(&page).len();
-    for (more, id) in [(1, "fe"), (2, "ff")] {
-        write_trade(&client, id).await;
-        page.until_data(".candles", "count", (count + more).to_string()).await;
-        page.until_data(".figures [data-name=volume] [data-value]", "value", "4242").await;
-        page.until_data("[data-trade]", "trade", id).await;
-    }
-    assert_eq!(requests(&page)[before..], [""; 0], "nothing is asked for");
-
-    // More candles than are watched come at once: those between are asked for.
-    let blocks: Vec<_> = (0..8).map(|id| trade_in_block(&format!("f{id}"))).collect();
-    client.batch_execute(&format!("BEGIN; {} COMMIT", blocks.concat())).await.unwrap();
-    page.until_data(".candles", "count", (count + 10).to_string()).await;
-    page.assert_quiet();
 }
 
 /// Lets the page believe that it is hidden or shown.

@@ -22,6 +22,5 @@ mod now;
 mod page;
 mod party;
 mod protocol;
-mod recorded;
 mod services_down;
 mod submit;
