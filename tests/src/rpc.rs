@@ -61,12 +61,7 @@ impl Call {
 
     /// A reply to it in the JSON form of the contract.
     pub fn json(&self, reply: &[u8]) -> serde_json::Value {
-        rendered(&self.operation.name, Role::Reply, reply)
-    }
-
-    /// Its request in the JSON form of the contract.
-    pub fn request_json(&self) -> serde_json::Value {
-        rendered(&self.operation.name, Role::Request, &self.message)
+        rendered(&self.operation.name, reply)
     }
 
     fn path(&self) -> PathAndQuery {
@@ -274,21 +269,13 @@ fn json<M: Message + Default + serde::Serialize>(name: &str, message: &[u8]) -> 
     serde_json::to_value(message).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// Whether a message is the request or the reply of an operation.
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Role {
-    Request,
-    Reply,
-}
-
-/// A message of an operation in the JSON form of the contract, converted through its generated type.
-fn rendered(operation: &str, role: Role, message: &[u8]) -> serde_json::Value {
+/// The reply of an operation in the JSON form of the contract, converted through its generated type.
+fn rendered(operation: &str, message: &[u8]) -> serde_json::Value {
     macro_rules! by_name {
         ($($request:ident),*) => {
-            match (operation, role) {
+            match operation {
                 $(
-                    (<v2::$request as Operation>::NAME, Role::Request) => json::<v2::$request>(operation, message),
-                    (<v2::$request as Operation>::NAME, Role::Reply) => {
+                    <v2::$request as Operation>::NAME => {
                         json::<<v2::$request as Operation>::Reply>(operation, message)
                     }
                 )*

@@ -3,11 +3,11 @@
 use std::{process::Command, time::Duration};
 
 use mesh_testbed::Mesh;
-use mesh_tests::{client::MeshClient, fixture, link_with_edge_script};
+use mesh_tests::{client::MeshClient, fixture, link_with_edge_script, metric};
 use tokio::time::{Instant, timeout};
 
 /// At some 300 bytes each, these lines exceed the log queue and the pipe's buffer.
-const REQUESTS: usize = 4000;
+const REQUESTS: u64 = 4000;
 
 #[tokio::test]
 async fn an_unread_log_delays_no_request() {
@@ -24,9 +24,7 @@ async fn an_unread_log_delays_no_request() {
         let answer = timeout(Duration::from_secs(10), mesh_client.get("/health")).await;
         assert_eq!(answer.unwrap_or_else(|_| panic!("request {turn} waits for the log")).status, 200);
     }
-    let page = mesh.service("edge").admin("/metrics").await;
-    let dropped = page.text().lines().find_map(|line| line.strip_prefix("mesh_log_lines_dropped_total "));
-    let dropped: usize = dropped.and_then(|count| count.parse().ok()).unwrap();
+    let dropped = metric(&mesh, "edge", "mesh_log_lines_dropped_total ").await;
     println!("{REQUESTS} requests in {:?}, {dropped} lines dropped", started.elapsed());
     assert!(dropped > 0 && dropped < REQUESTS, "{dropped} of {REQUESTS} lines were dropped");
     assert_eq!(mesh.service("edge").admin("/readyz").await.status, 200);

@@ -7,7 +7,8 @@ use mesh_tests::{fixture, proxied::ProxiedServer};
 use tokio::time::timeout;
 use tokio_postgres::Client;
 
-use super::{ACCOUNTS, configure, get, height, open, receive, send, write_block};
+use super::{ACCOUNTS, configure, get, height, open, receive, send};
+use crate::watch::write_block;
 
 const LIMITS: &str = "/api/v2/network/limits";
 
@@ -62,13 +63,13 @@ async fn a_request_that_joins_an_earlier_read_never_gets_an_older_height() {
     for _ in 0..ROUNDS {
         // One block that makes cached answers stale, and one more while the read is blocked.
         let before = newest + 1;
-        write_block(&client, before).await;
+        write_block(&client, before, None).await;
         await_height(&mut second, before).await;
         client.execute("SELECT pg_advisory_lock(1)", &[]).await.expect("it is free");
         send(&mut first, ACCOUNTS).await;
         await_blocked_read(&client, &database).await;
         newest = before + 1;
-        write_block(&client, newest).await;
+        write_block(&client, newest, None).await;
         // The other edge has to read the store; this edge learns of the block by announcement or a read.
         await_height(&mut other, newest).await;
         await_height(&mut second, newest).await;
@@ -92,7 +93,7 @@ async fn without_a_store_no_connection_gets_an_older_height() {
     let mesh = configure(&database).env("MESH_DATABASE_URL", store.url()).start().await;
     let (mut first, mut other) = (open(&mesh).await, open(&mesh).await);
     let before = height(&get(&mut first, ACCOUNTS).await);
-    write_block(&client, before + 1).await;
+    write_block(&client, before + 1, None).await;
     await_height(&mut other, before + 1).await;
     // Answered from the cache entry that the other connection's read filled.
     assert_eq!(height(&get(&mut first, LIMITS).await), before + 1);

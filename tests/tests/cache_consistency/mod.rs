@@ -8,7 +8,6 @@ use mesh_testbed::{
     Database, Mesh, MeshSetup,
     http1::{Connection, RawAnswer},
 };
-use tokio_postgres::Client;
 
 const ACCOUNTS: &str = "/accounts";
 
@@ -43,11 +42,4 @@ fn height(answer: &RawAnswer) -> u64 {
 /// Configures a mesh of the services that these tests need.
 fn configure(database: &Database) -> MeshSetup<'_> {
     Mesh::configure(database).without("export")
-}
-
-/// Adds a block without rows to the store.
-async fn write_block(client: &Client, height: u64) {
-    let at = format!("timestamptz '2023-06-20 11:00:00+00' + {height} * interval '1 second'");
-    let block = format!("INSERT INTO blocks VALUES ({at}, {height}, '{height:064x}')");
-    client.batch_execute(&block).await.expect("a block fits");
 }

@@ -10,7 +10,8 @@ use mesh_tests::{
 };
 use tokio::time::interval;
 
-use super::{ACCOUNTS, configure, get, height, open, write_block};
+use super::{ACCOUNTS, configure, get, height, open};
+use crate::watch::write_block;
 
 /// Greatest age of an answer while the store is reachable.
 const AGE: Duration = Duration::from_secs(1);
@@ -43,7 +44,7 @@ async fn answers_without_a_store_keep_their_height_for_ten_seconds_and_then_end(
     store.cut();
     // The store gets a block while the services cannot reach it.
     let next = height(&before) + 1;
-    write_block(&database.connect().await, next).await;
+    write_block(&database.connect().await, next, None).await;
     let (mut shown, mut last, mut pace) = (0, read, interval(PACE));
     let refused = loop {
         let sent = Instant::now();

@@ -1,7 +1,7 @@
 //! Stored values that have no form in an answer (contract 2.4): every list and single read shows the rest.
 
-use mesh_testbed::{Database, Mesh};
-use mesh_tests::{client::MeshClient, fixture};
+use mesh_testbed::Database;
+use mesh_tests::{client::MeshClient, fixture, metric};
 use serde_json::{Value, json};
 
 /// Writers refuse some of these values; they are stored all the same.
@@ -72,13 +72,6 @@ async fn store_unreadable(database: &Database) {
     client.batch_execute(VALUES).await.unwrap_or_else(|error| panic!("{:?}", error.as_db_error()));
 }
 
-/// The metric of the values found by a service.
-async fn counted(mesh: &Mesh, service: &str) -> u64 {
-    let page = mesh.service(service).admin("/metrics").await;
-    let value = page.text().lines().find_map(|line| line.strip_prefix("mesh_rows_unreadable_total "));
-    value.unwrap_or_else(|| panic!("{service} has no such metric")).parse().unwrap()
-}
-
 #[tokio::test]
 async fn values_without_a_form_never_make_an_answer_fail() {
     let (database, mesh, mesh_client) =
@@ -133,12 +126,13 @@ async fn values_without_a_form_never_make_an_answer_fail() {
         ledger.text()
     );
 
-    let found = counted(&mesh, "query").await;
-    assert!(found > 20 && counted(&mesh, "export").await > 0, "{found}");
+    let counted = async |service| metric(&mesh, service, "mesh_rows_unreadable_total ").await;
+    let found = counted("query").await;
+    assert!(found > 20 && counted("export").await > 0, "{found}");
     for (path, _) in lists() {
         get(&mesh_client, path).await;
     }
-    assert_eq!(counted(&mesh, "query").await, found, "each is counted once");
+    assert_eq!(counted("query").await, found, "each is counted once");
     let log = mesh.service("query").log();
     let lines = log.lines().filter(|line| line.contains("has no form") && line.contains("oracle_specs"));
     assert!(lines.clone().all(|line| line.contains(fixture::ORACLE_SPEC)), "{log}");

@@ -2,11 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use mesh_testbed::Mesh;
 use mesh_tests::{
     cases::{self, Case},
     client::MeshClient,
-    fixture, problem,
+    fixture, metric, problem,
     rpc::{self, Call, Rpc, assert_refused},
 };
 use proto_msgs::{
@@ -109,21 +108,16 @@ async fn protobuf_requests_accept_the_same_forms_as_queries() {
 #[tokio::test]
 async fn grpc_works_on_both_ports_and_http_still_works() {
     let mesh = &fixture::mesh().await.mesh;
-    let before = grpc_calls(mesh).await;
+    let before = metric(mesh, "edge", CALLS).await;
     let called = Call::from_path("/accounts").unwrap();
     let expected = mesh.get("/accounts").await.json();
     for url in [mesh.url(), mesh.grpc_url()] {
         assert_eq!(Rpc::connect_to(&url).await.json(&called).await.unwrap(), expected, "{url}");
     }
     // Other tests call it as well.
-    let after = grpc_calls(mesh).await;
+    let after = metric(mesh, "edge", CALLS).await;
     assert!(after >= before + 2, "{before}, {after}");
 }
 
-/// Number of answered calls of `ListAccounts` over gRPC.
-async fn grpc_calls(mesh: &Mesh) -> u64 {
-    let counter = r#"rpc_server_call_duration_seconds_count{rpc_system_name="grpc",rpc_method="ListAccounts",rpc_response_status_code="OK"} "#;
-    let page = mesh.service("edge").admin("/metrics").await;
-    let count = page.text().lines().find_map(|line| line.strip_prefix(counter));
-    count.map_or(0, |count| count.parse().unwrap())
-}
+/// The metric of answered calls of `ListAccounts` over gRPC.
+const CALLS: &str = r#"rpc_server_call_duration_seconds_count{rpc_system_name="grpc",rpc_method="ListAccounts",rpc_response_status_code="OK"} "#;

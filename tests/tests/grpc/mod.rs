@@ -3,7 +3,6 @@
 mod answers;
 mod deadlines;
 mod downloads;
-mod grpcurl;
 mod limits;
 mod standard;
 

@@ -8,8 +8,8 @@ use crate::http_hardening::{VALID_REQUEST, answer, begin, connect, rest, traffic
 /// The smuggled request, which must never be answered.
 const SMUGGLED: &str = "GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n";
 
-/// Heads that are ambiguous: one for each rule. All forms of each are in the tests of `mesh-framing`, but for hosts of
-/// absolute targets.
+/// Heads that are ambiguous: one for each rule. All forms of each are in the tests of `mesh-framing`, but for
+/// hosts of absolute targets.
 const HEADS: [&str; 22] = [
     "POST /transaction HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     "POST /transaction HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\n{}",

@@ -1,5 +1,5 @@
-//! The form of answers: J1 and J7. The cases pin the whole JSON of each operation (J2 to J10), and `openapi` compares
-//! names, types and presence with the document.
+//! The form of answers: J1 and J7. The cases pin the whole JSON of each operation (J2 to J10), and `openapi`
+//! compares names, types and presence with the document.
 
 use mesh_tests::{cases, client::MeshClient, fixture::MARKET};
 use serde_json::json;

@@ -10,7 +10,8 @@ use mesh_tests::{
     problem::assert_problem,
 };
 use reqwest::Method;
-use tokio_postgres::Client;
+
+use crate::watch::write_block;
 
 /// The operations whose answers carry the newest block (J13).
 const FRESH: [&str; 12] = [
@@ -134,13 +135,6 @@ async fn j13_conditions_hide_no_error() {
     }
 }
 
-/// Adds a block without rows.
-async fn write_block(writer: &Client, height: u64) {
-    let block = "INSERT INTO blocks VALUES
-        (timestamptz '2023-06-20 11:00:00+00' + $1::int8 * interval '1 second', $1, lpad($1::int8::text, 64, '0'))";
-    writer.execute(block, &[&height.cast_signed()]).await.expect("a block fits");
-}
-
 /// The first answer of this height to a client that has the answer with this tag.
 async fn poll(mesh: &MeshClient, method: &Method, path: &str, tag: &str, height: u64) -> Answer {
     // An answer may come from the cache for up to a second.
@@ -161,7 +155,7 @@ async fn j13_a_block_that_changes_nothing_keeps_the_tag_and_its_304_names_the_bl
     for path in fresh() {
         before.push((etag(&mesh.get(&path).await), path));
     }
-    write_block(&database.connect().await, 4).await;
+    write_block(&database.connect().await, 4, None).await;
     for (tag, path) in before {
         for method in [Method::GET, Method::HEAD] {
             let answer = poll(&mesh, &method, &path, &tag, 4).await;

@@ -1,5 +1,5 @@
-//! The accepted forms of requests: texts and `pretty` (J12). Spellings, numbers, ids and lists (J2 to J6, J10, J11) are
-//! rows of the cases, and of the unit tests of the edge's `decode`.
+//! The accepted forms of requests: texts and `pretty` (J12). Spellings, numbers, ids and lists (J2 to J6,
+//! J10, J11) are rows of the cases, and of the unit tests of the edge's `decode`.
 
 use mesh_testbed::Answer;
 use mesh_tests::{cases, client::MeshClient, problem::assert_problem};

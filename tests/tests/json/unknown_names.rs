@@ -1,13 +1,14 @@
-//! Unknown parameters and body fields: J11. The forms of `Prefer`, and which names are shown, are in the unit tests of
-//! the edge's `decode`.
+//! Unknown parameters and body fields: J11. The forms of `Prefer`, and which names are shown, are in the unit
+//! tests of the edge's `decode`.
 
 use std::time::Duration;
 
-use mesh_testbed::{Answer, Mesh, retry};
+use mesh_testbed::{Answer, retry};
 use mesh_tests::{
     cases,
     client::MeshClient,
     fixture::{self, ASSET, PARTY, UNKNOWN_ID, WITHDRAWAL},
+    metric,
     problem::assert_problem,
     rpc::{Call, Rpc},
 };
@@ -195,13 +196,6 @@ async fn j11_over_grpc_unknown_fields_are_ignored_and_a_preference_changes_nothi
     assert_eq!(rpc.call_with(&call, request).await.unwrap().into_inner(), plain);
 }
 
-/// How many reads of the edge came from here.
-async fn reads(mesh: &Mesh, source: &str) -> u64 {
-    let page = mesh.service("edge").admin("/metrics").await;
-    let name = format!("mesh_edge_reads_total{{source=\"{source}\"}} ");
-    page.text().lines().find_map(|line| line.strip_prefix(&name)?.parse().ok()).unwrap_or_default()
-}
-
 #[tokio::test]
 async fn strict_requests_are_answered_from_the_cache_and_others_on_the_fast_path_as_before() {
     let (_database, mesh, mesh_client) = fixture::start(|setup| setup).await;
@@ -217,12 +211,13 @@ async fn strict_requests_are_answered_from_the_cache_and_others_on_the_fast_path
                 Answer::to(if prefer.is_empty() { request } else { request.header("prefer", prefer) })
             };
             get().await;
-            let before = reads(&mesh, source).await;
+            let reads = format!("mesh_edge_reads_total{{source=\"{source}\"}} ");
+            let before = metric(&mesh, "edge", &reads).await;
             let answer = get().await;
             assert_eq!(answer.status, 200, "{answer:?}");
             let ignored = path.contains("foo").then_some("foo");
             assert_eq!(answer.header("x-ignored"), ignored, "{path} {prefer}");
-            let after = reads(&mesh, source).await;
+            let after = metric(&mesh, "edge", &reads).await;
             if after == before + 1 {
                 Ok(())
             } else {

@@ -3,11 +3,9 @@
 use std::{fs, net::Ipv4Addr, path::PathBuf, time::Duration};
 
 use mesh_testbed::{Mesh, http1::Connection, retry};
-use mesh_tests::{client::MeshClient, fixture, link_with_edge_script, problem::assert_problem};
+use mesh_tests::{client::MeshClient, fixture, link_with_edge_script, metric, problem::assert_problem};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use tokio::time::timeout;
-
-use crate::limits::metric;
 
 const TIME_LIMIT: Duration = Duration::from_secs(20);
 const HEALTH: &str = "GET /health HTTP/1.1\r\nHost: x\r\n\r\n";
@@ -63,7 +61,7 @@ async fn connections_above_the_limit_get_503_and_one_address_cannot_take_all() {
     }
     assert_rejected(connect(&mesh, 7).await).await;
     let refused = async |reason| {
-        metric(&mesh, &format!("mesh_edge_connections_refused_total{{reason={reason:?}}}")).await
+        metric(&mesh, "edge", &format!("mesh_edge_connections_refused_total{{reason={reason:?}}}")).await
     };
     assert_eq!((refused("address").await, refused("full").await), (1, 1));
     for connection in greedy.iter_mut().chain(&mut others) {
@@ -148,5 +146,5 @@ async fn without_a_free_file_descriptor_a_connection_is_still_refused_properly()
     assert_eq!(send_request(&mut open).await, Some(200));
     set(before);
     connect_until_served(&mesh, 2).await;
-    assert!(metric(&mesh, "mesh_edge_connections_refused_total{reason=\"files\"}").await >= 20);
+    assert!(metric(&mesh, "edge", "mesh_edge_connections_refused_total{reason=\"files\"}").await >= 20);
 }

@@ -6,13 +6,14 @@ use mesh_testbed::{Answer, Mesh, eventually, retry};
 use mesh_tests::{
     client::MeshClient,
     fixture::{self, TableLock},
+    metric,
     problem::assert_problem,
     rpc::{Call, Rpc, assert_refused},
 };
 use tokio::{task::JoinHandle, time::timeout};
 use tonic::Request;
 
-use crate::limits::{get_for, metric};
+use crate::limits::get_for;
 
 const TIME_LIMIT: Duration = Duration::from_secs(20);
 
@@ -49,10 +50,7 @@ async fn download_until_blocked(mesh_client: &MeshClient) -> JoinHandle<Answer> 
 /// Waits until `export` works on at least so many pulls.
 async fn await_pulls(mesh: &Mesh, count: u64) {
     eventually(TIME_LIMIT, "too few downloads are pulled", async || {
-        let page = mesh.service("export").admin("/metrics").await;
-        let mut lines = page.text().lines();
-        let pulls = lines.find_map(|line| line.strip_prefix("mesh_requests_in_flight ")?.parse::<u64>().ok());
-        pulls.is_some_and(|pulls| pulls >= count)
+        metric(mesh, "export", "mesh_requests_in_flight ").await >= count
     })
     .await;
 }
@@ -83,7 +81,7 @@ async fn a_download_above_the_limit_is_refused_until_another_ends_or_its_client_
     assert_eq!(assert_problem(&refused, 429, 8, 10_000).inner, "at most 2 at the same time");
     let refused = timeout(TIME_LIMIT, rpc.stream(&called, Request::new(called.message.clone()))).await;
     assert_refused(refused.expect("a refusal does not wait").map(drop), 8, 10_000);
-    assert_eq!(metric(&mesh, "mesh_edge_requests_limited_total{limit=\"exports\"}").await, 2);
+    assert_eq!(metric(&mesh, "edge", "mesh_edge_requests_limited_total{limit=\"exports\"}").await, 2);
     assert_eq!(mesh_client.get("/accounts").await.status, 200, "other requests are not downloads");
     let other = tokio::spawn({
         let mesh_client = mesh_client.clone();

@@ -7,6 +7,7 @@ use mesh_testbed::{Answer, Mesh, MeshSetup, eventually, http1::Connection};
 use mesh_tests::{
     client::MeshClient,
     fixture::{self, TableLock},
+    metric,
     problem::assert_problem,
     rpc::{Call, Rpc, assert_refused},
 };
@@ -15,7 +16,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use crate::limits::{HOT, get_for, metric};
+use crate::limits::{HOT, get_for};
 
 const TIME_LIMIT: Duration = Duration::from_secs(20);
 
@@ -45,7 +46,7 @@ async fn send_four_blocked(
     };
     let blocked_reads = (0..4).map(ask).collect();
     eventually(TIME_LIMIT, "they do not wait", async || {
-        metric(mesh, "http_server_active_requests").await >= 4
+        metric(mesh, "edge", "http_server_active_requests").await >= 4
     })
     .await;
     blocked_reads
@@ -79,7 +80,7 @@ async fn a_slow_operation_leaves_permits_for_the_others() {
         14,
         10_000,
     );
-    assert_eq!(metric(&mesh, "mesh_edge_requests_shed_total{reason=\"operation\"}").await, 2);
+    assert_eq!(metric(&mesh, "edge", "mesh_edge_requests_shed_total{reason=\"operation\"}").await, 2);
     assert_eq!(get_promptly(&mesh_client, "203.0.113.9", "/accounts").await.status, 200, "another operation");
     assert_exempt_answered(&mesh, &mesh_client, "203.0.113.9").await;
     locked.release().await;
@@ -106,8 +107,7 @@ async fn operations_that_wait_for_locks_fill_no_service() {
     });
     let blocked: Vec<_> = blocked.collect();
     eventually(TIME_LIMIT, "they do not fill it", async || {
-        let page = mesh.service("query").admin("/metrics").await;
-        page.text().contains("\nmesh_requests_in_flight 4\n")
+        metric(&mesh, "query", "mesh_requests_in_flight ").await == 4
     })
     .await;
     for path in ["/accounts", "/api/v2/markets", &format!("/api/v2/oracle/spec/{}", fixture::ORACLE_SPEC)] {
@@ -129,7 +129,7 @@ async fn one_client_leaves_permits_for_the_others() {
     let refused = get_promptly(&mesh_client, greedy, "/accounts").await;
     let reason = "too many requests of this address are being answered";
     assert_eq!(assert_problem(&refused, 503, 14, 10_000).message, reason);
-    assert_eq!(metric(&mesh, "mesh_edge_requests_shed_total{reason=\"address\"}").await, 1);
+    assert_eq!(metric(&mesh, "edge", "mesh_edge_requests_shed_total{reason=\"address\"}").await, 1);
     assert_eq!(get_promptly(&mesh_client, "203.0.113.10", "/accounts").await.status, 200, "another client");
     // A cached answer needs no permit; it is fresh for a second.
     let deadline = Instant::now() + TIME_LIMIT;

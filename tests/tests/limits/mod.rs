@@ -6,7 +6,7 @@ mod exports;
 mod fairness;
 mod rate;
 
-use mesh_testbed::{Answer, Mesh};
+use mesh_testbed::Answer;
 use mesh_tests::client::MeshClient;
 use reqwest::Method;
 
@@ -16,12 +16,4 @@ const HOT: &str = "/api/v2/delegations";
 /// Gets a path as a trusted proxy on behalf of a client address.
 async fn get_for(mesh_client: &MeshClient, client: &str, path: &str) -> Answer {
     Answer::to(mesh_client.request(Method::GET, path).header("x-forwarded-for", client)).await
-}
-
-/// The value of a metric of the edge: `name{label="value"}`.
-async fn metric(mesh: &Mesh, name: &str) -> u64 {
-    let page = mesh.service("edge").admin("/metrics").await;
-    let line = page.text().lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    let value = line.and_then(|value| value.parse().ok());
-    value.unwrap_or_else(|| panic!("there is no {name}: {}", page.text()))
 }

@@ -5,14 +5,14 @@ use std::time::Duration;
 use mesh_testbed::{Answer, MeshSetup, eventually};
 use mesh_tests::{
     client::MeshClient,
-    fixture,
+    fixture, metric,
     problem::assert_problem,
     rpc::{Call, Rpc, assert_refused},
 };
 use reqwest::Method;
 use tonic::{Code, Request};
 
-use crate::limits::{HOT, get_for, metric};
+use crate::limits::{HOT, get_for};
 
 /// The burst; and a number of requests that exceeds what is refilled while a test runs.
 const BURST: u64 = 8;
@@ -62,7 +62,7 @@ async fn a_client_above_the_rate_limit_gets_429_with_retry_after_and_is_not_bann
     let [limit, remaining, reset] = rate_headers(&refused);
     assert_eq!((limit, remaining, refused.header("retry-after")), (BURST, 0, Some("1")));
     assert!((1..=BURST).contains(&reset), "{refused:?}");
-    assert!(metric(&mesh, "mesh_edge_requests_limited_total{limit=\"rate\"}").await >= 1);
+    assert!(metric(&mesh, "edge", "mesh_edge_requests_limited_total{limit=\"rate\"}").await >= 1);
 
     // The order of contract 2.3: errors of path, method and size come before the rate limit.
     assert_eq!(mesh_client.get("/no").await.status, 404);

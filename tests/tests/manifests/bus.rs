@@ -7,7 +7,8 @@ use mesh_testbed::certify;
 
 use crate::manifests::{path, read};
 
-/// The complaints of nats-server about the configuration with this text as `cluster.conf`; `None` when it is valid.
+/// The complaints of nats-server about the configuration with this text as `cluster.conf`; `None` when it is
+/// valid.
 fn complaint(folder: &Path, cluster: &str) -> Option<String> {
     for file in ["nats.conf", "permissions.conf"] {
         fs::copy(path("k8s/base/nats").join(file), folder.join(file)).unwrap();

@@ -1,5 +1,5 @@
-//! Rules for every pod and every service of all overlays: those of one object are `schemas/policy.json`, those of
-//! several are here.
+//! Rules for every pod and every service of all overlays: those of one object are `schemas/policy.json`,
+//! those of several are here.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! Random requests made of the contract's operations: valid ones with an invalid part, invalid ones with a valid part,
-//! and noise.
+//! Random requests made of the contract's operations: valid ones with an invalid part, invalid ones with a
+//! valid part, and noise.
 
 use std::sync::LazyLock;
 
@@ -116,7 +116,8 @@ fn nested(dice: &mut SmallRng) -> Vec<u8> {
     format!("{}{}", open.repeat(depth), close.repeat(closed)).into_bytes()
 }
 
-/// The JSON of a message with some of its fields, each with a value that it may have or not, and at most so many levels.
+/// The JSON of a message with some of its fields, each with a value that it may have or not, and at most so
+/// many levels.
 fn message(dice: &mut SmallRng, descriptor: &MessageDescriptor, depth: usize) -> String {
     let mut members = Vec::new();
     for field in descriptor.fields() {

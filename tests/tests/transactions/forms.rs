@@ -14,9 +14,7 @@ use crate::transactions::{Environment, body, hash, raw};
 
 on_both_nodes!(
     a_transaction_is_taken_refused_followed_and_found,
-    a_check_submits_nothing,
     a_full_mempool_is_429_and_a_stopped_node_503_with_retry_after,
-    the_height_is_the_nodes,
     a_transaction_made_from_the_current_height_answer_is_accepted,
 );
 
@@ -56,22 +54,6 @@ async fn a_transaction_is_taken_refused_followed_and_found(kind: NodeKind) {
     assert_problem(&answer, 400, 3, 10_015);
 }
 
-async fn a_check_submits_nothing(kind: NodeKind) {
-    let environment = Environment::start_with(kind, DevNode::configure()).await;
-    let tx = environment.node.transaction(1, "order").await;
-    let fine = json!({
-        "success": true, "code": 0, "gasWanted": "0", "gasUsed": "0", "data": "", "log": "", "info": "",
-    });
-    assert_eq!(environment.post("/transaction/check", &json!({"tx": body(&tx)})).await.json(), fine);
-    assert_eq!(environment.post("/transaction/raw/check", &json!({"tx": raw(&tx)})).await.json(), fine);
-    let nonsense = environment.post("/transaction/raw/check", &json!({"tx": "//8="})).await.json();
-    assert_eq!((&nonsense["success"], &nonsense["code"]), (&json!(false), &json!(60)));
-    environment.nothing_was_broadcast();
-    // An earlier check of the transaction is no reason to refuse it.
-    let answer = environment.post("/transaction", &json!({"tx": body(&tx)})).await;
-    assert_eq!((answer.status, answer.json()["success"].clone()), (200, json!(true)), "{answer:?}");
-}
-
 async fn a_full_mempool_is_429_and_a_stopped_node_503_with_retry_after(kind: NodeKind) {
     let limits = Limits { mempool_txs: 1, ..Limits::default() };
     let mut environment = Environment::start_with(kind, DevNode::configure().limits(limits)).await;
@@ -88,20 +70,6 @@ async fn a_full_mempool_is_429_and_a_stopped_node_503_with_retry_after(kind: Nod
     assert!([503, 504].contains(&answer.status), "{answer:?}");
     let answer = environment.post("/transaction", &json!({"tx": body(&second)})).await;
     assert_problem(&answer, 503, 14, 90_001);
-}
-
-async fn the_height_is_the_nodes(kind: NodeKind) {
-    let environment = Environment::start_with(kind, DevNode::configure()).await;
-    let status = environment.node.call("status", json!({})).await;
-    let newest = &status["result"]["sync_info"];
-    let hash = newest["latest_block_hash"].as_str().unwrap().to_lowercase();
-    let answer = environment.get("/blockchain/height").await;
-    let expected = json!({
-        "height": newest["latest_block_height"], "hash": hash, "spamPowHashFunction": "sha3_24_rounds",
-        "spamPowDifficulty": 15, "spamPowNumberOfPastBlocks": 100, "spamPowNumberOfTxPerBlock": 2,
-        "spamPowIncreasingDifficulty": false, "chainId": "test-net",
-    });
-    assert_eq!((answer.status, answer.json()), (200, expected));
 }
 
 async fn a_transaction_made_from_the_current_height_answer_is_accepted(kind: NodeKind) {

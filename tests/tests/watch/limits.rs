@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use mesh_testbed::{Mesh, eventually, http1::Connection};
+use mesh_testbed::{eventually, http1::Connection};
 use mesh_tests::{
     client::MeshClient,
     events::Events,
+    metric,
     problem::{Problem, assert_problem},
 };
 
@@ -17,12 +18,6 @@ async fn watch_for(client: &MeshClient, address: &str, path: &str) -> Result<Eve
         assert_eq!(refused.header("retry-after"), Some("1"));
         assert_problem(&refused, 429, 8, 10_000)
     })
-}
-
-async fn metric(mesh: &Mesh, service: &str, name: &str) -> u64 {
-    let page = mesh.service(service).admin("/metrics").await;
-    let lines = page.text().lines().filter(|line| line.starts_with(name));
-    lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum::<f64>() as u64
 }
 
 #[tokio::test]
