@@ -1,6 +1,6 @@
 //! Segments that are corrupted, truncated or deleted, before a download and in the middle of it (X3, X10,
-//! H10): the download is refused or visibly broken, never a ZIP that looks whole and has other bytes. That every bit
-//! counts is tested in `mesh-history`.
+//! H10): the download is refused or visibly broken, never a ZIP that looks whole and has other bytes. That
+//! every bit counts is tested in `mesh-history`.
 
 use std::{collections::BTreeMap, fs, path::Path};
 

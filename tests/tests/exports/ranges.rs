@@ -1,5 +1,5 @@
-//! A download of a few megabytes over several schema versions, in dozens of ranges and from every replica (X4, X4a, X6,
-//! X9).
+//! A download of a few megabytes over several schema versions, in dozens of ranges and from every replica
+//! (X4, X4a, X6, X9).
 //!
 //! `MESH_TEST_EXPORT_MB` and `MESH_TEST_EXPORT_RANGES` set other numbers, such as 150 and 1000;
 //! `MESH_TEST_SEED` repeats a run's random ranges.
