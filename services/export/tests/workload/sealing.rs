@@ -75,22 +75,6 @@ async fn every_member_is_what_postgresql_copies_and_segments_form_a_chain() {
 }
 
 #[actix::test]
-async fn the_same_rows_give_the_same_ids_wherever_and_whenever_they_are_sealed() {
-    let fixture = Fixture::demo(120).await;
-    let (one, other) = (fixture.sealing(50), fixture.sealing(50));
-    one.run(Until::Complete).await.unwrap();
-    let later = "INSERT INTO blocks VALUES (now(), 121, 'ff')";
-    fixture.database.connect().await.batch_execute(later).await.unwrap();
-    other.run(Until::Complete).await.unwrap();
-    let ids = async |sealing: &mesh_export::Sealing| {
-        let held = sealing.segments.list().await.unwrap();
-        held.segments.iter().map(|segment| (segment.name.clone(), segment.id)).collect::<Vec<_>>()
-    };
-    assert_eq!(ids(&one).await.len(), 3, "1-50, an upgrade's 51-74, 75-100");
-    assert_eq!(ids(&one).await, ids(&other).await);
-}
-
-#[actix::test]
 async fn several_sealers_at_once_make_each_segment_once() {
     let fixture = Fixture::blocks(200).await;
     let sealing = fixture.sealing(20);
@@ -110,56 +94,6 @@ async fn several_sealers_at_once_make_each_segment_once() {
 }
 
 #[actix::test]
-async fn an_approved_upgrade_ends_a_segment_with_its_own_block_and_sets_the_flag_until_the_next() {
-    let fixture = Fixture::blocks(70).await;
-    let client = fixture.database.connect().await;
-    let propose = |height: u64, tag: &str, status: &str, at: u64| {
-        format!(
-            "INSERT INTO protocol_upgrade_proposals VALUES ({height}, '{tag}', '{{}}',
-                'PROTOCOL_UPGRADE_PROPOSAL_STATUS_{status}', 'ab', (SELECT block_time FROM blocks WHERE height = {at}))"
-        )
-    };
-    for sql in [
-        propose(20, "v0", "APPROVED", 10),
-        propose(30, "v1", "PENDING", 5),
-        propose(30, "v1", "APPROVED", 30),
-        propose(31, "v1.1", "APPROVED", 31),
-        propose(41, "v2", "PENDING", 7),
-        propose(51, "v3", "APPROVED", 52),
-        propose(55, "v4", "APPROVED", 50),
-        propose(55, "v4", "REJECTED", 55),
-        propose(70, "v5", "APPROVED", 70),
-        propose(70, "v6", "REJECTED", 65),
-        propose(91, "v7", "APPROVED", 65),
-    ] {
-        client.batch_execute(&sql).await.unwrap();
-    }
-    let sealing = fixture.sealing(100);
-    assert!(is_due(&fixture, &sealing).await);
-    let names = sealed_names(sealing.run(Until::Complete).await.unwrap());
-    let expected = spans(&[(1, 20), (21, 30), (31, 31), (32, 70)]);
-    assert_eq!(names, expected, "v2 was never approved, v3 after its block, v4 no more at its block");
-    let flag = async || {
-        let row =
-            client.query_one("SELECT upgrade_ready, upgrade_height FROM node_state", &[]).await.unwrap();
-        (row.get::<_, bool>(0), row.get::<_, Option<i64>>(1))
-    };
-    assert_eq!(flag().await, (true, Some(70)));
-    assert!(!is_due(&fixture, &sealing).await);
-    fixture.write_blocks(71..=71).await;
-    assert!(is_due(&fixture, &sealing).await, "the flag is to be cleared");
-    assert_eq!(sealing.run(Until::Complete).await.unwrap(), Sealed::Here(Vec::new()));
-    assert!(!flag().await.0);
-    assert!(!is_due(&fixture, &sealing).await);
-}
-
-async fn is_due(fixture: &Fixture, sealing: &mesh_export::Sealing) -> bool {
-    let store = fixture.store();
-    store.until_ready().await;
-    sealing.is_due(&store, &sealing.segments.list().await.unwrap()).await.unwrap()
-}
-
-#[actix::test]
 async fn what_is_older_than_the_retention_is_removed() {
     let fixture = Fixture::blocks(100).await;
     let mut sealing = fixture.sealing(10);
@@ -169,15 +103,6 @@ async fn what_is_older_than_the_retention_is_removed() {
     let retained: Vec<_> =
         held.segments.iter().map(|segment| (segment.height_from, segment.height_to)).collect();
     assert_eq!(retained, spans(&[(61, 70), (71, 80), (81, 90), (91, 100)]));
-}
-
-#[actix::test]
-async fn a_history_that_begins_late_is_sealed_from_its_first_block() {
-    let fixture = Fixture::blocks(0).await;
-    fixture.write_blocks(5..=12).await;
-    let sealing = fixture.sealing(10);
-    assert_eq!(sealed_names(sealing.run(Until::Complete).await.unwrap()), spans(&[(5, 10)]));
-    assert_eq!(sealed_names(sealing.run(Until::Newest).await.unwrap()), spans(&[(11, 12)]));
 }
 
 #[actix::test]
