@@ -1,5 +1,6 @@
-//! The document keeps to what generators of clients understand. Each rule is something on which one of those in
-//! `tests/clients` failed or warned; each is seen to find the fault in a document that is broken on purpose.
+//! The document keeps to what generators of clients understand. Each rule is something on which one of those
+//! in `tests/clients` failed or warned; each is seen to find the fault in a document that is broken on
+//! purpose.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,40 +8,51 @@ use serde_json::{Map, Value, json};
 
 use crate::Document;
 
-/// Looks for faults of one kind in a document.
-type Rule = fn(&Value) -> Vec<String>;
+/// What is wrong, and where it is looked for.
+#[derive(Clone, Copy)]
+enum Rule {
+    /// A schema at a JSON pointer.
+    Schema(fn(&str, &Map<String, Value>) -> bool),
+    /// An answer of status 2xx.
+    Success(fn(&Value) -> bool),
+    /// The whole document; the faults.
+    Document(fn(&Value) -> Vec<String>),
+}
 
 /// All rules, by what they want.
 const RULES: [(&str, Rule); 10] = [
-    ("a schema has one type and no alternatives", alternatives),
-    ("a reference stands alone or with a description", siblings),
-    ("a pattern can stand in a struct tag of Go", patterns),
-    ("objects and enums have names", unnamed),
-    ("constants of enums are unique over the whole document", constants),
-    ("names of components are unique and no built-in types", component_names),
-    ("operation ids are unique", operation_ids),
-    ("names of an operation's parameters are unique", parameter_names),
-    ("an answer that succeeds has one media type", media_types),
-    ("a download is its file", files),
+    ("a schema has one type and no alternatives", Rule::Schema(has_alternatives)),
+    ("a reference stands alone or with a description", Rule::Schema(has_siblings)),
+    ("a pattern can stand in a struct tag of Go", Rule::Schema(has_odd_pattern)),
+    ("objects and enums have names", Rule::Schema(is_unnamed)),
+    ("constants of enums are unique over the whole document", Rule::Document(constants)),
+    ("names of components are unique and no built-in types", Rule::Document(component_names)),
+    ("operation ids are unique", Rule::Document(operation_ids)),
+    ("names of an operation's parameters are unique", Rule::Document(parameter_names)),
+    ("an answer that succeeds has one media type", Rule::Success(has_several_media_types)),
+    ("a download is its file", Rule::Success(is_json_download)),
 ];
 
+impl Rule {
+    /// Where a document breaks it.
+    fn faults(self, document: &Value) -> Vec<String> {
+        match self {
+            Self::Schema(is_wrong) => {
+                let schemas = schemas(document).into_iter();
+                schemas.filter(|(at, schema)| is_wrong(at, schema)).map(|(at, _)| at).collect()
+            }
+            Self::Success(is_wrong) => {
+                let successes = successes(document).into_iter();
+                successes.filter(|(_, response)| is_wrong(response)).map(|(at, _)| at).collect()
+            }
+            Self::Document(faults) => faults(document),
+        }
+    }
+}
+
 /// Names that languages have for types of their own.
-const BUILT_IN: [&str; 14] = [
-    "Array",
-    "Blob",
-    "Boolean",
-    "Date",
-    "Error",
-    "Exception",
-    "File",
-    "Function",
-    "Map",
-    "Number",
-    "Object",
-    "Response",
-    "Set",
-    "String",
-];
+const BUILT_IN: &str =
+    "Array Blob Boolean Date Error Exception File Function Map Number Object Response Set String";
 
 /// Member of an operation's path item that is an operation.
 const METHODS: [&str; 3] = ["get", "head", "post"];
@@ -49,7 +61,8 @@ fn document() -> Value {
     serde_json::to_value(Document::of_contract()).unwrap()
 }
 
-/// Every schema of the document with its JSON pointer: that of components, and those of bodies and parameters.
+/// Every schema of the document with its JSON pointer: that of components, and those of bodies and
+/// parameters.
 fn schemas(document: &Value) -> Vec<(String, &Map<String, Value>)> {
     let mut found = Vec::new();
     collect(document, "", false, &mut found);
@@ -121,39 +134,25 @@ fn repeated<'a>(names: impl IntoIterator<Item = (String, &'a str)>) -> Vec<Strin
     faults
 }
 
-fn alternatives(document: &Value) -> Vec<String> {
-    let is_several = |schema: &Map<String, Value>| {
-        schema.get("type").is_some_and(Value::is_array)
-            || ["oneOf", "anyOf", "allOf"].iter().any(|name| schema.contains_key(*name))
-    };
-    schemas(document).into_iter().filter(|(_, schema)| is_several(schema)).map(|(at, _)| at).collect()
+fn has_alternatives(_: &str, schema: &Map<String, Value>) -> bool {
+    schema.get("type").is_some_and(Value::is_array)
+        || ["oneOf", "anyOf", "allOf"].iter().any(|name| schema.contains_key(*name))
 }
 
 /// All of the generators take a description beside a reference, which OpenAPI 3.1 allows.
-fn siblings(document: &Value) -> Vec<String> {
-    let is_wrong = |schema: &Map<String, Value>| {
-        schema.contains_key("$ref") && schema.keys().any(|name| name != "$ref" && name != "description")
-    };
-    schemas(document).into_iter().filter(|(_, schema)| is_wrong(schema)).map(|(at, _)| at).collect()
+fn has_siblings(_: &str, schema: &Map<String, Value>) -> bool {
+    schema.contains_key("$ref") && schema.keys().any(|name| name != "$ref" && name != "description")
 }
 
-fn patterns(document: &Value) -> Vec<String> {
-    let pattern = |(at, schema): (String, &Map<String, Value>)| {
-        let pattern = schema.get("pattern")?.as_str()?;
-        pattern.contains([',', '"', '`', '\\']).then(|| format!("{at}: {pattern}"))
-    };
-    schemas(document).into_iter().filter_map(pattern).collect()
+fn has_odd_pattern(_: &str, schema: &Map<String, Value>) -> bool {
+    let pattern = schema.get("pattern").and_then(Value::as_str);
+    pattern.is_some_and(|pattern| pattern.contains([',', '"', '`', '\\']))
 }
 
-fn unnamed(document: &Value) -> Vec<String> {
-    let is_named = |at: &str| at.strip_prefix("/components/schemas/").is_some_and(|name| !name.contains('/'));
-    let needs_name = |schema: &Map<String, Value>| {
-        schema.get("type").is_some_and(|kind| kind == "object") || schema.contains_key("enum")
-    };
-    let unnamed = schemas(document)
-        .into_iter()
-        .filter(|(at, schema)| needs_name(schema) && !is_named(at) && !schema.contains_key("title"));
-    unnamed.map(|(at, _)| at).collect()
+fn is_unnamed(at: &str, schema: &Map<String, Value>) -> bool {
+    let is_named = at.strip_prefix("/components/schemas/").is_some_and(|name| !name.contains('/'));
+    let needs_name = schema.get("type").is_some_and(|kind| kind == "object") || schema.contains_key("enum");
+    needs_name && !is_named && !schema.contains_key("title")
 }
 
 /// The constants that programs have for the values of an enum.
@@ -183,7 +182,7 @@ fn component_names(document: &Value) -> Vec<String> {
         let components = document["components"][kind].as_object().unwrap();
         named.extend(components.keys().map(|name| (format!("components/{kind}/{name}"), name.as_str())));
     }
-    let built_in: BTreeSet<String> = BUILT_IN.iter().map(|name| folded(name)).collect();
+    let built_in: BTreeSet<String> = BUILT_IN.split(' ').map(folded).collect();
     let mut faults: Vec<String> = named
         .iter()
         .filter(|(at, name)| at.contains("/schemas/") && built_in.contains(&folded(name)))
@@ -210,18 +209,13 @@ fn parameter_names(document: &Value) -> Vec<String> {
     faults
 }
 
-fn media_types(document: &Value) -> Vec<String> {
-    let count = |response: &Value| response["content"].as_object().map_or(0, Map::len);
-    successes(document).into_iter().filter(|(_, response)| count(response) > 1).map(|(at, _)| at).collect()
+fn has_several_media_types(response: &Value) -> bool {
+    response["content"].as_object().map_or(0, Map::len) > 1
 }
 
-fn files(document: &Value) -> Vec<String> {
-    let is_json = |response: &Value| {
-        let types = response["content"].as_object().into_iter().flat_map(Map::keys);
-        response["headers"].get("Content-Disposition").is_some()
-            && types.into_iter().any(|name| name.contains("json"))
-    };
-    successes(document).into_iter().filter(|(_, response)| is_json(response)).map(|(at, _)| at).collect()
+fn is_json_download(response: &Value) -> bool {
+    let mut types = response["content"].as_object().into_iter().flat_map(Map::keys);
+    response["headers"].get("Content-Disposition").is_some() && types.any(|name| name.contains("json"))
 }
 
 #[test]
@@ -229,7 +223,7 @@ fn generators_understand_the_document() {
     let document = document();
     assert!(schemas(&document).len() > 300, "only {} schemas were looked at", schemas(&document).len());
     for (wanted, rule) in RULES {
-        let faults = rule(&document);
+        let faults = rule.faults(&document);
         assert!(faults.is_empty(), "{wanted}: {faults:#?}");
     }
 }
@@ -245,7 +239,7 @@ fn assert_found(wanted: &str, pointer: &str, broken: Value) {
         Some(object) => object[name] = broken,
         None => panic!("the document has no {inside}"),
     }
-    assert!(!rule(&document).is_empty(), "{wanted}: not found at {pointer}");
+    assert!(!rule.faults(&document).is_empty(), "{wanted}: not found at {pointer}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use mesh_history::{HistoryError, Layout, LayoutError, Metadata, SegmentIndex, verify_file};
+use mesh_history::{Metadata, SegmentIndex, verify_file};
 use rand::Rng;
 
 use crate::{
@@ -81,20 +81,6 @@ fn readers_of_texts_take_anything() {
 }
 
 #[tokio::test]
-async fn a_segment_under_another_ones_name_is_not_readable() {
-    let history = History::of(&[plan()]).await;
-    let name = history.store.list().await.unwrap().segments[0].name.clone();
-    let other = history.folder.path().join("segments/mesh-1-1-200.zip");
-    fs::rename(history.path(&name), &other).unwrap();
-    let list = history.store.list().await.unwrap();
-    assert_eq!((list.segments.len(), list.unreadable.len()), (0, 1));
-    assert_eq!(
-        list.unreadable[0].error.to_string(),
-        "mesh-1-1-200.zip: it holds what mesh-1-1-100.zip should"
-    );
-}
-
-#[tokio::test]
 async fn a_block_that_changed_is_not_given_out() {
     let mut rng = rng(33);
     let text = table(&mut rng, &["id", "note"], 30_000, 800);
@@ -114,24 +100,4 @@ async fn a_block_that_changed_is_not_given_out() {
     // The ranges around it are still readable.
     assert_eq!(history.store.read(&layout, 1000, 1000).await.unwrap().len(), 1000);
     assert_eq!(history.store.read(&layout, 1_100_000, 1000).await.unwrap().len(), 1000);
-}
-
-#[tokio::test]
-async fn a_cut_or_vanished_segment_is_an_error_in_mid_export() {
-    let history = History::of(&[plan()]).await;
-    let layout = history.layout("orders", 1, 100).await;
-    let name = history.store.list().await.unwrap().segments[0].name.clone();
-    let whole = fs::read(history.path(&name)).unwrap();
-    fs::write(history.path(&name), &whole[..500]).unwrap();
-    let error = history.store.read(&layout, 0, 1 << 20).await.unwrap_err();
-    assert!(matches!(error, HistoryError::Damaged { .. }), "asking again does not help: {error}");
-    let list = history.store.list().await.unwrap();
-    assert!(list.segments.is_empty());
-    let refused = Layout::of(&list, "orders", 1, 100).unwrap_err();
-    assert_eq!(refused, LayoutError::Unreadable(name.clone()));
-
-    fs::remove_file(history.path(&name)).unwrap();
-    let error = history.store.read(&layout, 0, 1 << 20).await.unwrap_err();
-    assert!(matches!(error, HistoryError::Gone { .. }), "{error}");
-    assert!(history.store.list().await.unwrap().unreadable.is_empty());
 }

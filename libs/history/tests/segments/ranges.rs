@@ -36,35 +36,6 @@ async fn a_thousand_ranges_are_slices_of_the_whole() {
 }
 
 #[tokio::test]
-async fn pieces_tile_any_range() {
-    let history = large().await;
-    let layout = history.layout("trades", 1, 600).await;
-    let whole = history.export(&layout, 4 << 20).await;
-    let mut rng = rng(23);
-    for _ in 0..200 {
-        let start = rng.random_range(0..whole.len() as u64);
-        let end = rng.random_range(start..=whole.len() as u64 + 10);
-        let mut at = start as usize;
-        for piece in layout.pieces(start..end) {
-            match piece {
-                Piece::Memory(bytes) => {
-                    assert_eq!(bytes, whole[at..at + bytes.len()]);
-                    at += bytes.len();
-                }
-                Piece::Stored { segment, part, range } => {
-                    assert!(range.start < range.end && range.end <= part.stored);
-                    let object = std::fs::read(history.path(&segment.name)).unwrap();
-                    let stored = &object[part.offset as usize..][range.start as usize..range.end as usize];
-                    assert_eq!(stored, &whole[at..at + stored.len()]);
-                    at += stored.len();
-                }
-            }
-        }
-        assert_eq!(at as u64, end.min(whole.len() as u64).max(start));
-    }
-}
-
-#[tokio::test]
 async fn long_reads_stop_at_a_blocks_end() {
     let history = large().await;
     let layout = history.layout("trades", 1, 600).await;
