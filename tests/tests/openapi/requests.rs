@@ -19,7 +19,8 @@ pub(crate) fn example(document: &Document, operation: &Operation<'_>, given: &[(
             match parameter.place {
                 "path" => path = path.replace(&format!("{{{}}}", parameter.name), &text),
                 _ => {
-                    query += &format!("{}{}={text}", if query.is_empty() { '?' } else { '&' }, parameter.name)
+                    query +=
+                        &format!("{}{}={text}", if query.is_empty() { '?' } else { '&' }, parameter.name);
                 }
             }
         }
