@@ -28,7 +28,7 @@ begin() {
   seen compose "$event" $((SECONDS - began)) "until all is healthy"
 }
 
-# What the README asks first.
+# A height, a list and a download, right after the start.
 curls() {
   local download=$WALK/run/download.zip
   height >/dev/null || die "no height"
@@ -36,7 +36,7 @@ curls() {
   inside curl --silent --fail --max-time 60 --output "$download" "$URL/api/v2/networkhistory/export?fromBlock=1&toBlock=5000&table=TABLE_TRADES" \
     || die "no download right after the start"
   python3 -c 'import sys, zipfile; sys.exit(zipfile.ZipFile(sys.argv[1]).testzip() is not None)' "$download" || die "a damaged download"
-  seen compose "README's three curls" "" "download $(stat --format %s "$download") bytes"
+  seen compose "a height, a list and a download" "" "download $(stat --format %s "$download") bytes"
 }
 
 # The command line in its image.
