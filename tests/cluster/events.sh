@@ -106,7 +106,7 @@ patches:
       - {op: add, path: /spec/template/metadata/annotations, value: {walk/release: "$(date +%s)"}}
 YAML
   kubectl_mesh delete job migrate --ignore-not-found
-  kubectl_in apply --server-side --force-conflicts --kustomize "$overlay"
+  kubectl_in apply --server-side --kustomize "$overlay"
   kubectl_mesh wait --for=condition=complete job/migrate --timeout=1h
   kubectl_mesh rollout status deployment --timeout=15m
 }
