@@ -22,6 +22,7 @@ secrets() {
   for user in owner query node-info export ingest; do
     word=$user; [ $user != owner ] || word=mesh
     secret "postgres-$user" --type kubernetes.io/basic-auth "--from-literal=username=$word" "--from-literal=password=$(openssl rand -hex 12)"
+    kubectl_mesh label --overwrite secret "postgres-$user" cnpg.io/reload=true >>"$WALK/log/production.log"
   done
 }
 
