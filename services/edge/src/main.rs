@@ -14,6 +14,7 @@ mod decode;
 mod gateway;
 mod grpc;
 mod grpc_kind;
+mod http_call;
 mod metrics;
 mod respond;
 mod route;
@@ -45,7 +46,10 @@ use crate::{
     route::{pages, routes::Routes, status::MeshStatus},
     service::HttpService,
     watch::registry::Watches,
-    wire::{listen, server::Server},
+    wire::{
+        listen,
+        server::{Server, ServerParts},
+    },
 };
 
 /// Submissions that still wait are answered this long before the shutdown grace ends.
@@ -99,8 +103,15 @@ async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
     let gateway = Gateway::new(gateway).start();
     let grpc = Grpc::start(gateway.clone(), setup.bus, metrics.clone()).await?;
     let service = HttpService::new(gateway, cache, Arc::clone(&config));
-    let server =
-        Server::start(listeners, service, &grpc, &admission, &config, &metrics, access_log.as_ref(), ready)?;
+    let parts = ServerParts {
+        service,
+        grpc: Arc::clone(&grpc),
+        admission,
+        limits: config.limits,
+        metrics,
+        access_log,
+    };
+    let server = Server::start(listeners, parts, ready)?;
     let lag = config.lag;
     let is_ready = move || std::future::ready(lag.check(heads.node(), heads.store()));
     Ok(Service::new(is_ready, move |grace: Duration| async move {

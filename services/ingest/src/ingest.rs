@@ -21,10 +21,11 @@ use tracing::{Instrument, Span};
 
 use crate::{
     block::{DecodedBlock, FetchedBlock},
-    decode::{DecodeError, Decoder},
+    decode::Decoder,
+    failure::{not_decoded, not_fetched},
     metrics::Metrics,
-    node::{FetchError, Nodes},
-    order::{Action, Event, Halt, Head, Link, NotDecoded, NotFetched, NotStored, Order, Reason, Ticket},
+    node::Nodes,
+    order::{Action, Event, Halt, Head, Link, NotStored, Order, Ticket},
 };
 
 /// Pause between two requests for the node's status.
@@ -399,37 +400,6 @@ async fn within<T>(limit: Duration, work: impl Future<Output = Result<T, StoreEr
     match timeout(limit, work).await {
         Ok(result) => result.map_err(|error| error_chain(&error)),
         Err(_) => Err(format!("no reply within {} s", limit.as_secs())),
-    }
-}
-
-fn not_fetched(height: u64, error: &FetchError) -> NotFetched {
-    match error {
-        FetchError::TooHigh => NotFetched::TooHigh,
-        FetchError::NoResultsYet => NotFetched::NoResultsYet,
-        FetchError::Unavailable(_) => {
-            tracing::debug!(height, %error, "a block was not fetched");
-            NotFetched::Unavailable
-        }
-        FetchError::Pruned { lowest } => {
-            let last = lowest.saturating_sub(1);
-            let text = format!(
-                "missing blocks {height}-{last}; import segments, or name a node that has them in MESH_NODE_URL"
-            );
-            NotFetched::Never(Reason::Pruned, text)
-        }
-        FetchError::KeepsNoResults => {
-            let text = format!("{error}; set discard_abci_responses = false, or name another node");
-            NotFetched::Never(Reason::NoResults, text)
-        }
-        FetchError::TooLarge => NotFetched::Never(Reason::TooLarge, error.to_string()),
-    }
-}
-
-fn not_decoded(error: DecodeError) -> NotDecoded {
-    match error {
-        DecodeError::Unavailable(text) => NotDecoded::Unavailable(text),
-        DecodeError::TooLarge { .. } => NotDecoded::Never(Reason::TooLarge, error.to_string()),
-        error => NotDecoded::Never(Reason::Decode, error.to_string()),
     }
 }
 

@@ -5,6 +5,7 @@
 mod block;
 mod config;
 mod decode;
+mod failure;
 mod ingest;
 mod metrics;
 pub mod node;

@@ -1,6 +1,7 @@
 //! Sockets and connections: listening, accepting, message boundaries, timeouts, hyper.
 
 pub(crate) mod endless;
+mod exchange;
 mod lent_socket;
 pub(crate) mod listen;
 pub(crate) mod server;

@@ -7,11 +7,8 @@ use futures_util::{
     FutureExt,
     future::{Either, ready},
 };
-use http::{
-    HeaderValue, Request, StatusCode, Version,
-    header::{CACHE_CONTROL, CONNECTION},
-};
-use http_body_util::{BodyExt, Either as EitherBody};
+use http::{Request, StatusCode, Version};
+use http_body_util::BodyExt;
 use hyper::{body::Incoming, service::service_fn};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
@@ -22,18 +19,16 @@ use tokio::{
     sync::watch,
     time::{Instant, timeout, timeout_at},
 };
-use warp::reply::Response;
 
 use crate::{
-    access_log::{AccessLog, record::Record},
+    access_log::AccessLog,
     admission::{
         Admission, ConnectionPermit,
         head::has_valid_host,
-        rate_limiter::RateLimitStatus,
         rejection::{Rejector, SpareFile},
     },
-    config::{Config, HTTP2_STREAMS, Limits, STALL_TIMEOUT},
-    connection::{ConnectionState, InFlightRequest},
+    config::{HTTP2_STREAMS, Limits, STALL_TIMEOUT},
+    connection::ConnectionState,
     grpc::standard::Grpc,
     grpc_kind::is_grpc,
     metrics::Metrics,
@@ -41,10 +36,10 @@ use crate::{
     unread_body,
     wire::{
         endless::{Endless, WithoutHyper, write_answer},
+        exchange::{Answer, Exchange},
         lent_socket::SocketOwner,
         strict_http1::StrictHttp1,
         timeouts::{TimeoutStream, Timeouts},
-        tracked_body::TrackedBody,
         writer_thread::WriterThread,
     },
 };
@@ -76,13 +71,6 @@ mod http2 {
     pub(super) const PONG_TIMEOUT: Duration = Duration::from_secs(10);
 }
 
-/// The gRPC status of a call that was over a limit.
-const GRPC_STATUS: &str = "grpc-status";
-const RESOURCE_EXHAUSTED: &str = "8";
-
-/// `Cache-Control` of every error.
-const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd)]
 enum ShutdownPhase {
     /// Connections are accepted.
@@ -91,6 +79,16 @@ enum ShutdownPhase {
     Draining,
     /// Requests that have begun are answered.
     Closing,
+}
+
+/// What the server serves connections with.
+pub(crate) struct ServerParts<S> {
+    pub(crate) service: HttpService<S>,
+    pub(crate) grpc: Arc<Grpc>,
+    pub(crate) admission: Arc<Admission>,
+    pub(crate) limits: Limits,
+    pub(crate) metrics: Metrics,
+    pub(crate) access_log: Option<Arc<AccessLog>>,
 }
 
 /// The open connections of this process.
@@ -103,33 +101,22 @@ impl Server {
     ///
     /// # Errors
     /// When no thread can be started.
-    #[expect(clippy::too_many_arguments, reason = "each is a part of the process that is made once, in main")]
     pub(crate) fn start<S: WarpService>(
         listeners: Vec<TcpListener>,
-        service: HttpService<S>,
-        grpc: &Arc<Grpc>,
-        admission: &Arc<Admission>,
-        config: &Config,
-        metrics: &Metrics,
-        access_log: Option<&Arc<AccessLog>>,
+        parts: ServerParts<S>,
         ready: impl Future<Output = ()> + Send + 'static,
     ) -> io::Result<Self> {
         let ready = ready.boxed().shared();
         let (sender, phase) = watch::channel(ShutdownPhase::Running);
-        let acceptor = Acceptor {
-            service: Arc::new(service),
-            grpc: Arc::clone(grpc),
-            builder: Arc::new(builder(&config.limits)),
-            admission: Arc::clone(admission),
-            rejector: Arc::new(Rejector::new(access_log.cloned())),
-            limits: config.limits,
-            metrics: metrics.clone(),
-            access_log: access_log.cloned(),
-            phase,
+        let acceptor = Arc::new(Acceptor {
+            builder: builder(&parts.limits),
+            rejector: Rejector::new(parts.access_log.clone()),
             writer: WriterThread::start()?,
-        };
+            parts,
+            phase,
+        });
         for listener in listeners {
-            let (acceptor, ready) = (acceptor.clone(), ready.clone());
+            let (acceptor, ready) = (Arc::clone(&acceptor), ready.clone());
             tokio::spawn(async move {
                 ready.await;
                 acceptor.accept(listener).await;
@@ -189,49 +176,27 @@ impl Drop for OpenConnection {
 
 /// Accepts and serves connections.
 struct Acceptor<S> {
-    service: Arc<HttpService<S>>,
-    grpc: Arc<Grpc>,
-    builder: Arc<auto::Builder<TokioExecutor>>,
-    admission: Arc<Admission>,
-    rejector: Arc<Rejector>,
-    limits: Limits,
-    metrics: Metrics,
-    access_log: Option<Arc<AccessLog>>,
-    phase: watch::Receiver<ShutdownPhase>,
+    parts: ServerParts<S>,
+    builder: auto::Builder<TokioExecutor>,
+    rejector: Rejector,
     writer: WriterThread,
-}
-
-impl<S> Clone for Acceptor<S> {
-    fn clone(&self) -> Self {
-        Self {
-            service: Arc::clone(&self.service),
-            grpc: Arc::clone(&self.grpc),
-            builder: Arc::clone(&self.builder),
-            admission: Arc::clone(&self.admission),
-            rejector: Arc::clone(&self.rejector),
-            limits: self.limits,
-            metrics: self.metrics.clone(),
-            access_log: self.access_log.clone(),
-            phase: self.phase.clone(),
-            writer: self.writer.clone(),
-        }
-    }
+    phase: watch::Receiver<ShutdownPhase>,
 }
 
 impl<S: WarpService> Acceptor<S> {
     /// Serves connections that get a permit and rejects others, until a shutdown.
-    async fn accept(self, listener: TcpListener) {
+    async fn accept(self: Arc<Self>, listener: TcpListener) {
         let (mut phase, mut spare) = (self.phase.clone(), SpareFile::open());
         loop {
             tokio::select! {
                 () = reached(&mut phase, ShutdownPhase::Draining) => return,
                 accepted = listener.accept() => match accepted {
-                    Ok((stream, peer)) => match self.admission.connection(peer.ip()) {
+                    Ok((stream, peer)) => match self.parts.admission.connection(peer.ip()) {
                         Ok(permit) => self.serve(stream, peer.ip(), permit),
                         Err(rejected) => self.rejector.reject(stream, peer.ip(), rejected.reason()),
                     },
                     Err(error) => if spare.handle_accept_error(&listener, &error, &self.rejector).await {
-                        self.admission.count_rejected_connection("files");
+                        self.parts.admission.count_rejected_connection("files");
                     }
                 },
             }
@@ -239,39 +204,42 @@ impl<S: WarpService> Acceptor<S> {
     }
 
     /// Serves a connection, which keeps its permit until it is closed.
-    fn serve(&self, stream: TcpStream, peer: IpAddr, permit: ConnectionPermit) {
+    fn serve(self: &Arc<Self>, stream: TcpStream, peer: IpAddr, permit: ConnectionPermit) {
         let _ = stream.set_nodelay(true);
         let state = Arc::new(ConnectionState::default());
-        let timeouts = Timeouts { head: self.limits.head_time, idle: self.limits.idle, stall: STALL_TIMEOUT };
+        let timeouts = Timeouts {
+            head: self.parts.limits.head_time,
+            idle: self.parts.limits.idle,
+            stall: STALL_TIMEOUT,
+        };
         let owner = Arc::new(SocketOwner::default());
         let stream = StrictHttp1::new(owner.lend(stream), Arc::clone(&state));
         let stream = TimeoutStream::new(stream, Arc::clone(&state), timeouts);
-        let (acceptor, connection) = (self.clone(), Arc::clone(&state));
+        let (acceptor, connection) = (Arc::clone(self), Arc::clone(&state));
         let service = service_fn(move |request| acceptor.answer(request, peer, &connection));
-        let (builder, writer) = (Arc::clone(&self.builder), self.writer.clone());
-        let (open, access_log) = (self.open_connection(permit), self.access_log.clone());
+        let (acceptor, open) = (Arc::clone(self), self.open_connection(permit));
         tokio::spawn(async move {
             // Boxed once: an async function reserves space for each move of its arguments.
-            let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
+            let connection = acceptor.builder.serve_connection(TokioIo::new(stream), service).into_owned();
             let connection = Box::pin(connection);
             if let Err(error) = serve_until_closed(connection, &state, open.phase.clone()).await {
                 match (WithoutHyper::<Answer>::take(&*error), owner.take()) {
-                    (Some(answer), Some(socket)) => writer.spawn(async move {
+                    (Some(answer), Some(socket)) => acceptor.writer.spawn(async move {
                         let socket = TimeoutStream::new(socket, state, timeouts);
                         if let Err(error) = write_answer(socket, answer).await {
                             tracing::debug!(%error, "an endless answer broke");
                         }
                         drop(open);
                     }),
-                    _ => log_broken(&*error, peer, &state, access_log.as_deref()),
+                    _ => log_broken(&*error, peer, &state, acceptor.parts.access_log.as_deref()),
                 }
             }
         });
     }
 
     fn open_connection(&self, permit: ConnectionPermit) -> OpenConnection {
-        self.metrics.connections.inc();
-        OpenConnection { metrics: self.metrics.clone(), phase: self.phase.clone(), _permit: permit }
+        self.parts.metrics.connections.inc();
+        OpenConnection { metrics: self.parts.metrics.clone(), phase: self.phase.clone(), _permit: permit }
     }
 
     /// Answers a request: from the cache, over gRPC, or by warp.
@@ -281,11 +249,12 @@ impl<S: WarpService> Acceptor<S> {
         peer: IpAddr,
         connection: &Arc<ConnectionState>,
     ) -> impl Future<Output = Result<Answer, WithoutHyper<Answer>>> + Send + 'static + use<S> {
-        let client = self.admission.identify(connection, peer, request.headers());
+        let client = self.parts.admission.identify(connection, peer, request.headers());
         let record = self
+            .parts
             .access_log
             .as_ref()
-            .map(|log| log.begin(&request, self.admission.client_address(peer, request.headers())));
+            .map(|log| log.begin(&request, self.parts.admission.client_address(peer, request.headers())));
         let exchange = Exchange {
             request: connection.start_request(),
             is_http1: request.version() < Version::HTTP_2,
@@ -298,30 +267,28 @@ impl<S: WarpService> Acceptor<S> {
             }
             return Either::Left(ready(Ok(exchange.refuse_host())));
         }
-        let question = match self.service.try_cached(&request, &client) {
+        let question = match self.parts.service.try_cached(&request, &client) {
             FastPath::Hit(response) => {
-                return Either::Left(ready(Ok(exchange.finish(response, &self.phase))));
+                return Either::Left(ready(Ok(exchange.finish(response, is_stopping(&self.phase)))));
             }
             FastPath::Miss(question) => question,
         };
         // The gateway refuses gRPC over HTTP/1.
         if !exchange.is_http1 && is_grpc(request.method(), request.headers()) {
-            let answered = Arc::clone(&self.grpc).answer(request, client);
-            return Either::Right(Either::Left(Box::pin(async move {
-                let mut response = answered.await;
-                exchange.write_rate(&mut response);
-                Ok(exchange.track(response.map(EitherBody::Right)))
-            })));
+            let answered = Arc::clone(&self.parts.grpc).answer(request, client);
+            return Either::Right(Either::Left(Box::pin(
+                async move { Ok(exchange.finish_grpc(answered.await)) },
+            )));
         }
         let version = request.version();
-        let answered = self.service.call_warp(request, client, question);
+        let answered = self.parts.service.call_warp(request, client, question);
         let (phase, connection) = (self.phase.clone(), Arc::clone(connection));
         // Boxed, since the future of the filter is large and would be moved with every answer of the fast
         // path.
         Either::Right(Either::Right(Box::pin(async move {
             let Ok(response) = answered.await;
             let is_http1 = exchange.is_http1;
-            let mut answer = exchange.finish(response, &phase);
+            let mut answer = exchange.finish(response, is_stopping(&phase));
             // Bytes of an earlier response that hyper has not written would be lost.
             if is_http1 && Endless::is(&answer) && !connection.is_blocked() {
                 *answer.version_mut() = version;
@@ -329,85 +296,6 @@ impl<S: WarpService> Acceptor<S> {
             }
             Ok(answer)
         })))
-    }
-}
-
-/// An answer by warp or by gRPC.
-type Answer = http::Response<TrackedBody<EitherBody<<Response as WithBody>::Body, tonic::body::Body>>>;
-
-/// Names the body of warp's responses, which has no public path.
-trait WithBody {
-    type Body;
-}
-
-impl<B> WithBody for http::Response<B> {
-    type Body = B;
-}
-
-/// A request with what finishes its answer.
-struct Exchange {
-    request: InFlightRequest,
-    is_http1: bool,
-    rate: Option<RateLimitStatus>,
-    record: Option<Box<Record>>,
-}
-
-impl Exchange {
-    /// Finishes a response. Over HTTP/1 it is the connection's last if the request's body is rejected, or at a
-    /// shutdown.
-    fn finish(self, mut response: Response, phase: &watch::Receiver<ShutdownPhase>) -> Answer {
-        let is_broken = self.is_http1 && self.request.is_broken();
-        if is_broken {
-            response = Response::default();
-            *response.status_mut() = StatusCode::BAD_REQUEST;
-        }
-        self.write_rate(&mut response);
-        // `has_changed` is one atomic load; `borrow` takes a lock.
-        let is_stopping = phase.has_changed().unwrap_or(true);
-        if is_broken || self.is_http1 && is_stopping && self.request.is_last() {
-            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-        }
-        self.track(response.map(EitherBody::Left))
-    }
-
-    /// Rejects an invalid `Host` with an empty 400, as strict HTTP/1 rejects other requests. Over HTTP/1 it is the
-    /// connection's last response.
-    fn refuse_host(mut self) -> Answer {
-        if let Some(record) = &mut self.record {
-            record.set_reason("an invalid host");
-        }
-        let mut response = Response::default();
-        *response.status_mut() = StatusCode::BAD_REQUEST;
-        self.write_rate(&mut response);
-        if self.is_http1 {
-            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-        }
-        self.track(response.map(EitherBody::Left))
-    }
-
-    /// Writes the client's allowance into the headers, where rates are limited.
-    fn write_rate<B>(&self, response: &mut http::Response<B>) {
-        let Some(rate) = self.rate else { return };
-        let is_refused = response.status() == StatusCode::TOO_MANY_REQUESTS
-            || response.headers().get(GRPC_STATUS).is_some_and(|status| status == RESOURCE_EXHAUSTED);
-        rate.write_headers(response.headers_mut(), is_refused);
-    }
-
-    /// Counts the request as in flight until the response body is dropped, and records it in the access log. Every
-    /// response passes here last: errors, including a gRPC status without messages, get `no-store`.
-    fn track<B: hyper::body::Body>(
-        mut self,
-        mut response: http::Response<B>,
-    ) -> http::Response<TrackedBody<B>> {
-        let status = response.status();
-        let headers = response.headers_mut();
-        if status.is_client_error() || status.is_server_error() || headers.contains_key(GRPC_STATUS) {
-            headers.insert(CACHE_CONTROL, NO_STORE);
-        }
-        if let Some(record) = &mut self.record {
-            record.set_head(&response, &self.request);
-        }
-        response.map(|body| TrackedBody::new(body, self.request, self.record))
     }
 }
 
@@ -453,6 +341,11 @@ async fn serve_until_closed<C: GracefulConnection>(
         () = shutdown => connection.as_mut().graceful_shutdown(),
     }
     connection.await
+}
+
+/// Whether a shutdown has begun: one atomic load, where `borrow` takes a lock.
+fn is_stopping(phase: &watch::Receiver<ShutdownPhase>) -> bool {
+    phase.has_changed().unwrap_or(true)
 }
 
 /// Resolves once the shutdown phase is at least `phase`.

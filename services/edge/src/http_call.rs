@@ -1,0 +1,236 @@
+//! The stages of a request over HTTP, in the order of contract section 2.3: sizes, path and method, rate,
+//! parameters; then the service answers.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use http::{Method, StatusCode, header::EXPECT};
+use mesh_problem::{Code, NOT_MAPPED, Problem};
+use mesh_telemetry::TraceContext;
+use proto_msgs::OperationInfo;
+use tokio::time;
+use warp::reply::Response;
+
+use crate::{
+    admission::head::{HttpError, check_size},
+    ask::{backend::CallContext, cache::HttpQuestion},
+    decode::{
+        self, Decoded, accept,
+        body::{self, Body},
+        percent::PathField,
+    },
+    gateway::{GatewayState, RequestHead},
+    grpc_kind::GrpcKind,
+    respond::{answer, download::Download, handling::HandlingNote},
+    route::routes::{RouteMatch, WATCH},
+    unread_body,
+    watch::http::{WatchRequest, wants_events},
+};
+
+/// The value of `Allow` in the response to `OPTIONS *` (RFC 9110, 9.3.7).
+const ALL_METHODS: &str = "GET, HEAD, POST, OPTIONS";
+
+/// A request that is being answered.
+pub(crate) struct HttpCall<'a> {
+    pub(crate) state: &'a GatewayState,
+    pub(crate) head: &'a RequestHead,
+    pub(crate) body: &'a mut Body<warp::Error>,
+    /// The trace context that is sent on.
+    pub(crate) trace: Option<TraceContext>,
+    /// How the request was understood, for the headers of its answer.
+    pub(crate) note: &'a mut HandlingNote,
+}
+
+impl HttpCall<'_> {
+    /// Answers the request and reads the rest of its body.
+    pub(crate) async fn answer(mut self, matched: Option<&RouteMatch>) -> Result<Response, HttpError> {
+        let answered = self.route(matched).await;
+        self.drain_unread_body(answered).await
+    }
+
+    async fn route(&mut self, matched: Option<&RouteMatch>) -> Result<Response, HttpError> {
+        let (state, head) = (self.state, self.head);
+        check_size(head.target().len(), &head.headers, &state.config.limits)?;
+        if let Some(kind) = GrpcKind::of_request(&head.method, &head.headers) {
+            return Err(kind.refusal());
+        }
+        if head.method == Method::OPTIONS && head.uri.path() == "*" {
+            return Ok(answer::preflight(ALL_METHODS, &head.headers, &state.config));
+        }
+        let Some(matched) = matched else {
+            return Err(Problem::not_found(NOT_MAPPED, "no such path").into());
+        };
+        if head.method == Method::OPTIONS {
+            return Ok(answer::preflight(matched.allow(), &head.headers, &state.config));
+        }
+        let is_read = matches!(head.method, Method::GET | Method::HEAD);
+        match matched {
+            RouteMatch::Page(page) if is_read => {
+                if !page.is_vital {
+                    self.check_rate()?;
+                }
+                Ok(page.answer(head.query(), &head.headers)?)
+            }
+            RouteMatch::Status if is_read => {
+                self.check_rate()?;
+                answer::check_if_match(&head.headers, None)?;
+                Ok(state.status.answer().await)
+            }
+            RouteMatch::Watch if is_read => self.watch(None).await,
+            RouteMatch::Operation(operation, path)
+                if operation.method == proto_msgs::Method::Get && is_read =>
+            {
+                match operation.is_watchable() && wants_events(&head.headers) {
+                    true => self.watch(Some((operation, path))).await,
+                    false => self.read(operation, path).await,
+                }
+            }
+            RouteMatch::Operation(operation, path)
+                if operation.method == proto_msgs::Method::Post && head.method == Method::POST =>
+            {
+                self.submit(operation, path).await
+            }
+            _ => Err(HttpError {
+                status: StatusCode::METHOD_NOT_ALLOWED,
+                problem: Problem::new(
+                    Code::Unimplemented,
+                    NOT_MAPPED,
+                    "the method is not allowed on this path",
+                ),
+                allow: Some(matched.allow()),
+            }),
+        }
+    }
+
+    /// Rejects a request over its rate limit; a body that is too large gets 413 instead (contract 2.3).
+    fn check_rate(&self) -> Result<(), HttpError> {
+        let Some(problem) = self.state.admission.rate_refusal(&self.head.client) else { return Ok(()) };
+        body::check_announced(&self.head.headers, &self.state.config.limits)?;
+        Err(problem.into())
+    }
+
+    /// Answers a read or a download.
+    async fn read(
+        &mut self,
+        operation: &'static OperationInfo,
+        path: &[PathField],
+    ) -> Result<Response, HttpError> {
+        self.check_rate()?;
+        let (state, head) = (self.state, self.head);
+        // Before the permit: a slow body holds none.
+        body::drain(self.body, &head.headers, &state.config.limits).await?;
+        let _permit = state.admission.request(&head.client, &operation.name)?;
+        let question = self.question(operation, path)?;
+        let context = self.context(state.config.limits.answer_time_of(operation));
+        if operation.streaming {
+            let download = Download {
+                backend: &state.backend,
+                question: &question.question,
+                context: &context,
+                headers: &head.headers,
+                is_head: head.method == Method::HEAD,
+                permit: Some(state.admission.download(&head.client)?),
+            };
+            return download.answer().await;
+        }
+        let answer = state.backend.read_target(head.target(), &question, &context).await?;
+        answer::check_if_match(&head.headers, answer.etag.as_deref())?;
+        Ok(answer::respond(&answer, &head.headers))
+    }
+
+    /// The question of a read, unless the fast path decoded it before.
+    fn question(
+        &mut self,
+        operation: &'static OperationInfo,
+        path: &[PathField],
+    ) -> Result<HttpQuestion, Problem> {
+        let head = self.head;
+        if let Some(question) = &head.question {
+            self.note.ignored.clone_from(&question.ignored);
+            return Ok(question.clone());
+        }
+        let (gzip, handling) = (accept::accepts_gzip(&head.headers), self.note.read(&head.headers));
+        let Decoded { question, ignored } =
+            decode::from_http(operation, path, head.query(), &[], gzip, handling);
+        let ignored = ignored.header();
+        self.note.ignored.clone_from(&ignored);
+        Ok(HttpQuestion { question: Arc::new(question?), ignored })
+    }
+
+    /// Answers a watch: of one read, or of those in the query of `GET /watch`.
+    async fn watch(
+        &mut self,
+        read: Option<(&'static OperationInfo, &[PathField])>,
+    ) -> Result<Response, HttpError> {
+        self.check_rate()?;
+        let (state, head) = (self.state, self.head);
+        body::drain(self.body, &head.headers, &state.config.limits).await?;
+        let name = read.map_or(WATCH, |(read, _)| &read.name);
+        let _permit = state.admission.request(&head.client, name)?;
+        let handling = self.note.read(&head.headers);
+        let request = match read {
+            Some((read, path)) => WatchRequest::one(read, path, head.query(), handling),
+            None => WatchRequest::several(&state.routes, head.query(), handling),
+        };
+        self.note.ignored = request.ignored.header();
+        let context = self.context(state.config.limits.answer_time);
+        let response = request.answer(&state.watches, &head.client, &head.headers, &context).await?;
+        // Events have no tag.
+        answer::check_if_match(&head.headers, None)?;
+        Ok(response)
+    }
+
+    /// Answers a submission.
+    async fn submit(
+        &mut self,
+        operation: &'static OperationInfo,
+        path: &[PathField],
+    ) -> Result<Response, HttpError> {
+        self.check_rate()?;
+        let (state, head) = (self.state, self.head);
+        let _permit = state.admission.request(&head.client, &operation.name)?;
+        let body: Bytes = body::read_whole(self.body, &head.headers, &state.config.limits).await?;
+        state.metrics.received_body(&operation.name, body.len());
+        let (gzip, handling) = (accept::accepts_gzip(&head.headers), self.note.read(&head.headers));
+        let context = self.context(state.config.limits.answer_time_of(operation));
+        let decoded = decode::from_http(operation, path, head.query(), &body, gzip, handling);
+        self.note.ignored = decoded.ignored.header();
+        let answer = state.backend.submit(&decoded.question?, &context).await?;
+        Ok(answer::respond(&answer, &head.headers))
+    }
+
+    /// The context of the one call that answers this request.
+    fn context(&mut self, within: Duration) -> CallContext {
+        CallContext {
+            request_id: self.head.id.as_str().to_owned(),
+            traceparent: self.trace.take(),
+            deadline: time::Instant::now() + within,
+            has_full_time: true,
+            connection: Arc::clone(&self.head.client.connection),
+        }
+    }
+
+    /// Reads the rest of an unread body, which must be well framed: the next request begins at its end. A
+    /// body that is too large does not change the answer.
+    async fn drain_unread_body(
+        &mut self,
+        answered: Result<Response, HttpError>,
+    ) -> Result<Response, HttpError> {
+        let is_final = |error: &HttpError| {
+            matches!(error.status, StatusCode::PAYLOAD_TOO_LARGE | StatusCode::REQUEST_TIMEOUT)
+        };
+        if answered.as_ref().is_err_and(is_final) {
+            return answered;
+        }
+        let head = self.head;
+        let is_announced = body::is_sending(&head.headers) || head.headers.contains_key(EXPECT);
+        if !is_announced && head.client.connection.is_http2() {
+            // Over HTTP/2 a body needs no header that announces it.
+            unread_body::drain(self.body).await;
+        }
+        match body::drain(self.body, &head.headers, &self.state.config.limits).await {
+            Err(error) if error.status != StatusCode::PAYLOAD_TOO_LARGE => Err(error),
+            _ => answered,
+        }
+    }
+}

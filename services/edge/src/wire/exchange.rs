@@ -1,0 +1,107 @@
+//! What the server adds to every answer: the client's allowance, the end of the connection, `Cache-Control` of
+//! errors, the line of the access log.
+
+use http::{
+    HeaderValue, StatusCode,
+    header::{CACHE_CONTROL, CONNECTION},
+};
+use http_body_util::Either as EitherBody;
+use warp::reply::Response;
+
+use crate::{
+    access_log::record::Record, admission::rate_limiter::RateLimitStatus, connection::InFlightRequest,
+    wire::tracked_body::TrackedBody,
+};
+
+/// The gRPC status of a call that was over a limit.
+const GRPC_STATUS: &str = "grpc-status";
+const RESOURCE_EXHAUSTED: &str = "8";
+
+/// `Cache-Control` of every error.
+const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
+
+/// An answer by warp or by gRPC.
+pub(super) type Answer =
+    http::Response<TrackedBody<EitherBody<<Response as WithBody>::Body, tonic::body::Body>>>;
+
+/// Names the body of warp's responses, which has no public path.
+pub(super) trait WithBody {
+    type Body;
+}
+
+impl<B> WithBody for http::Response<B> {
+    type Body = B;
+}
+
+/// A request with what finishes its answer.
+pub(super) struct Exchange {
+    pub(super) request: InFlightRequest,
+    pub(super) is_http1: bool,
+    /// The client's allowance, where rates are limited.
+    pub(super) rate: Option<RateLimitStatus>,
+    /// The line of the access log.
+    pub(super) record: Option<Box<Record>>,
+}
+
+impl Exchange {
+    /// Finishes a response. Over HTTP/1 it is the connection's last if the request's body is rejected, or at a
+    /// shutdown.
+    pub(super) fn finish(self, mut response: Response, is_stopping: bool) -> Answer {
+        let is_broken = self.is_http1 && self.request.is_broken();
+        if is_broken {
+            response = Response::default();
+            *response.status_mut() = StatusCode::BAD_REQUEST;
+        }
+        self.write_rate(&mut response);
+        if is_broken || self.is_http1 && is_stopping && self.request.is_last() {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        self.track(response.map(EitherBody::Left))
+    }
+
+    /// Finishes a response of gRPC.
+    pub(super) fn finish_grpc(self, mut response: http::Response<tonic::body::Body>) -> Answer {
+        self.write_rate(&mut response);
+        self.track(response.map(EitherBody::Right))
+    }
+
+    /// Rejects an invalid `Host` with an empty 400, as strict HTTP/1 rejects other requests. Over HTTP/1 it is the
+    /// connection's last response.
+    pub(super) fn refuse_host(mut self) -> Answer {
+        if let Some(record) = &mut self.record {
+            record.set_reason("an invalid host");
+        }
+        let mut response = Response::default();
+        *response.status_mut() = StatusCode::BAD_REQUEST;
+        self.write_rate(&mut response);
+        if self.is_http1 {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        self.track(response.map(EitherBody::Left))
+    }
+
+    /// Writes the client's allowance into the headers, where rates are limited.
+    fn write_rate<B>(&self, response: &mut http::Response<B>) {
+        let Some(rate) = self.rate else { return };
+        let is_refused = response.status() == StatusCode::TOO_MANY_REQUESTS
+            || response.headers().get(GRPC_STATUS).is_some_and(|status| status == RESOURCE_EXHAUSTED);
+        rate.write_headers(response.headers_mut(), is_refused);
+    }
+
+    /// Counts the request as in flight until the response body is dropped, and records it in the access log. Every
+    /// response passes here last: errors, including a gRPC status without messages, get `no-store`.
+    fn track<B: hyper::body::Body>(
+        mut self,
+        mut response: http::Response<B>,
+    ) -> http::Response<TrackedBody<B>> {
+        let status = response.status();
+        let headers = response.headers_mut();
+        if status.is_client_error() || status.is_server_error() || headers.contains_key(GRPC_STATUS) {
+            headers.insert(CACHE_CONTROL, NO_STORE);
+        }
+        if let Some(record) = &mut self.record {
+            record.set_head(&response, &self.request);
+        }
+        response.map(|body| TrackedBody::new(body, self.request, self.record))
+    }
+}
