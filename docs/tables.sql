@@ -1,4 +1,4 @@
--- The exportable tables for your own database: plain types, no keys. Made of the schema; what the
+-- The exportable tables for your own database: plain types, no keys. Generated from the schema; what the
 -- columns hold is in tables.md. Load an unpacked file with: \copy trades FROM 'FILE.csv' CSV HEADER
 
 CREATE TABLE balances (

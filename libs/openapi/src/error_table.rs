@@ -1,15 +1,12 @@
-//! `docs/errors.md`: every application number in one table, made from the contract.
+//! `docs/errors.md`: every application number in one table, generated from the contract.
 
-use std::{collections::BTreeMap, env, fs};
+use std::collections::BTreeMap;
 
 use mesh_problem::Code;
+use mesh_testbed::assert_generated_part;
 use proto_msgs::{Contract, Method};
 
 use crate::{notes, operation, refusals::Refusals};
-
-const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/errors.md");
-const BEGIN: &str = "<!-- numbers: made from the contract, MESH_UPDATE=1 cargo test -p mesh-openapi -->\n";
-const END: &str = "<!-- end of the numbers -->";
 
 fn table() -> String {
     let operations = Contract::get().operations();
@@ -42,16 +39,6 @@ fn table() -> String {
 }
 
 #[test]
-fn the_documented_numbers_are_those_of_the_contract() {
-    let kept = fs::read_to_string(DOCUMENT).unwrap();
-    let (before, rest) = kept.split_once(BEGIN).unwrap();
-    let (_, after) = rest.split_once(END).unwrap();
-    let made = format!("{before}{BEGIN}{}{END}{after}", table());
-    if env::var_os("MESH_UPDATE").is_some() {
-        return fs::write(DOCUMENT, made).unwrap();
-    }
-    assert!(
-        kept == made,
-        "docs/errors.md is not what the contract makes: MESH_UPDATE=1 cargo test -p mesh-openapi"
-    );
+fn the_generated_numbers_are_in_the_document() {
+    assert_generated_part("docs/errors.md", "numbers", &table());
 }

@@ -87,17 +87,16 @@ async fn ranges_of_a_large_download_make_the_whole() {
     assert!(join_all(quarters).await.concat() == whole.body, "four at a time");
 
     let cuts = [1, dice.random_range(0..length), length - 1];
-    let resumed = resumed_by_curl(&format!("{}{path}", served.mesh.url()), &whole.body, &cuts).await;
+    resume_by_curl(&format!("{}{path}", served.mesh.url()), &whole.body, &cuts).await;
     say(&format!(
-        "a download of {length} bytes: {ranges} ranges of {bytes} bytes are slices of it, four parallel ones the whole; \
-         {resumed}"
+        "a download of {length} bytes: {ranges} ranges of {bytes} bytes are slices of it, four parallel ones the whole"
     ));
 }
 
 /// Resumes downloads with curl from these offsets.
-async fn resumed_by_curl(url: &str, whole: &Bytes, cuts: &[usize]) -> String {
+async fn resume_by_curl(url: &str, whole: &Bytes, cuts: &[usize]) {
     if !is_here("curl") {
-        return "skipped: no curl on this machine".to_owned();
+        return say("skipped: curl that resumes downloads, which is not installed");
     }
     for cut in cuts {
         let folder = tempfile::tempdir().unwrap();
@@ -111,5 +110,4 @@ async fn resumed_by_curl(url: &str, whole: &Bytes, cuts: &[usize]) -> String {
             .unwrap();
         assert!(fs::read(&file).unwrap() == *whole, "curl from byte {cut}");
     }
-    format!("curl resumes from {cuts:?}")
 }

@@ -62,7 +62,7 @@ async fn complaints(page: &str) -> Option<Vec<String>> {
     promtool.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut running = match promtool.spawn() {
         Err(error) => {
-            say(&format!("skipped: promtool is not here ({error})"));
+            say(&format!("skipped: the metrics by promtool ({error})"));
             return None;
         }
         Ok(running) => running,

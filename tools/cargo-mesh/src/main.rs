@@ -1,8 +1,8 @@
 //! `cargo mesh …`: builds the programs that the command needs, in one call of cargo, and executes `mesh`. It
 //! has no dependencies, so it compiles in a moment.
 //!
-//! Comes in: the arguments. Goes out: `mesh` with the same arguments, in the same process (exec). Commands
-//! use the release build, except `test`: the tests and the `mesh` that runs them are built without
+//! Input: the arguments. Output: `mesh` with the same arguments, in the same process (exec). Commands use the
+//! release build, except `test` and `update`: the tests and the `mesh` that runs them are built without
 //! optimisation, because an optimised build takes many minutes on a fresh machine.
 
 use std::{
@@ -21,7 +21,7 @@ const SERVICES: &[&str] = &["edge", "query", "node-info", "tx-relay", "export", 
 fn main() -> ExitCode {
     let args: Vec<OsString> = env::args_os().skip(1).collect();
     let first = args.first().and_then(|first| first.to_str()).unwrap_or_default();
-    let is_test = first == "test";
+    let is_test = matches!(first, "test" | "update");
     let mut programs = vec!["mesh"];
     match first {
         "up" | "dist" => programs.extend(SERVICES),

@@ -77,13 +77,30 @@ pub(crate) enum Command {
     /// Runs a drill on a mesh and reports the bars that do not hold
     Rig(LaboratoryArgs),
     /// Runs everything that CI runs: formatting, lints, tests with real servers, documentation
-    Test,
+    Test(TestArgs),
+    /// Writes the generated files of a checkout: tables of documents, bus permissions, alert rules
+    Update,
     /// Creates a block about every second
     #[command(hide = true)]
     Devnode,
     /// Checks and executes transactions for CometBFT
     #[command(hide = true)]
     Application,
+}
+
+/// Options of `test`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  mesh test                         everything that CI runs
+  mesh test integration             one test program, with the services it starts
+  mesh test integration watch::     some of its tests")]
+pub(crate) struct TestArgs {
+    /// Run only this test program, as in `cargo test --test` [default: all steps of CI]
+    #[arg(value_name = "PROGRAM")]
+    pub(crate) program: Option<String>,
+    /// Run only tests whose name contains one of these
+    #[arg(value_name = "FILTER")]
+    pub(crate) filters: Vec<String>,
 }
 
 /// The home of a mesh.

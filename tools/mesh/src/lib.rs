@@ -84,7 +84,8 @@ async fn command(command: Command) -> Result<(), Failure> {
         Command::Dist(args) => dist::dist(&args),
         Command::Bench(args) => laboratory::run("bench", args),
         Command::Rig(args) => laboratory::run("rig", args),
-        Command::Test => test::test().await,
+        Command::Test(args) => test::test(args).await,
+        Command::Update => test::update().await,
         Command::Devnode => {
             init_node_log();
             Ok(mesh_node::run_devnode(signals::watch()?.stop()).await?)

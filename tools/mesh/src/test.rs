@@ -1,13 +1,15 @@
-//! `mesh test`: runs the steps of CI and stops at the first step that fails.
+//! `mesh test`: runs the steps of CI and stops at the first step that fails; with a test program, only that.
+//! `mesh update`: runs the tests of generated files so that they write these.
 //!
-//! Comes in: the checkout. Goes out: the output of cargo, with a heading and the duration of each step. The
-//! tests share one private PostgreSQL and one private nats-server, which exist for the run only.
+//! Input: the checkout. Output: that of cargo, with a heading and the duration of each step. The tests share
+//! one private PostgreSQL and one private nats-server, which exist for the run only.
 
 mod decoder;
 mod deny;
 mod searched;
 
 use std::{
+    collections::BTreeSet,
     env,
     num::NonZeroUsize,
     path::{Path, PathBuf},
@@ -20,15 +22,17 @@ use mesh_launcher::{
     process::Process,
     process_group,
     servers::{
-        Durability, Nats, NatsSettings, Postgres, find_or_install_cometbft, find_or_install_nats,
-        find_or_install_postgres, start,
+        Durability, Nats, NatsSettings, Postgres, PostgresPrograms, find_or_install_cometbft,
+        find_or_install_nats, find_or_install_postgres, start,
     },
     workspace,
 };
 use tempfile::TempDir;
 use tokio::process::Command;
 
+use self::searched::Findings;
 use crate::{
+    cli::TestArgs,
     failure::{Failure, failed},
     signals::{self, run_until_stopped},
     terminal::print_line,
@@ -37,67 +41,140 @@ use crate::{
 const SERVER_PATIENCE: Duration = Duration::from_secs(60);
 /// Any mesh, as a NATS wildcard in the permissions of the bus.
 const ANY_MESH: &str = "*";
-/// Real data next to the checkout, with which some tests compare answers.
-const REAL_DATA: &str = "../shared/data";
 
-/// Runs all steps.
-pub(crate) async fn test() -> Result<(), Failure> {
+/// Runs all steps, or one test program.
+pub(crate) async fn test(args: TestArgs) -> Result<(), Failure> {
+    run(async |root| match &args.program {
+        None => everything(root).await,
+        Some(program) => {
+            let mut only = vec!["--test", program, "--"];
+            only.extend(args.filters.iter().map(String::as_str));
+            let toolbox = Toolbox::find(root).await?;
+            step(root, "services", &["build", "--workspace", "--bins"], &[]).await?;
+            report_skipped(toolbox.tests(root, &only, &[]).await?);
+            Ok(())
+        }
+    })
+    .await
+}
+
+/// Writes every generated file of the repository.
+pub(crate) async fn update() -> Result<(), Failure> {
+    run(async |root| {
+        let update = ("MESH_UPDATE".to_owned(), "1".to_owned());
+        Toolbox::find(root)
+            .await?
+            .tests(root, &["--lib", "--bins", "--tests", "generated"], &[update])
+            .await?;
+        Ok(())
+    })
+    .await
+}
+
+/// Runs steps in the checkout until they end or a signal stops them.
+async fn run(steps: impl AsyncFnOnce(&Path) -> Result<(), Failure>) -> Result<(), Failure> {
     let mut signals = signals::watch()?;
     let root = workspace::root()
-        .ok_or_else(|| Failure::failed("the current folder is not a checkout; run `mesh test` in one"))?;
+        .ok_or_else(|| Failure::failed("the current folder is not a checkout; run this command in one"))?;
     let begun = Instant::now();
-    let interrupted = "the tests were interrupted; run `mesh test` again for a result";
+    let interrupted = "the tests were interrupted; run the command again for a result";
     run_until_stopped(&mut signals, steps(&root), interrupted).await?;
     print_line(&format!("==> everything passed in {}", seconds(begun)));
     Ok(())
 }
 
-async fn steps(root: &Path) -> Result<(), Failure> {
-    let folder = temporary_folder()?;
-    let log = folder.path().join("install.log");
-    let postgres = find_or_install_postgres(&log, &print_line).await?;
-    let nats = find_or_install_nats(&log, &print_line).await?;
-    let cometbft = find_or_install_cometbft(root, print_line).await;
-    let python = decoder::find_or_install_python(root, &log).await;
-
+/// Runs all steps of CI.
+async fn everything(root: &Path) -> Result<(), Failure> {
+    let toolbox = Toolbox::find(root).await?;
     step(root, "formatting", &["fmt", "--all", "--check"], &[]).await?;
     let lints = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
     step(root, "lints", &lints, &[]).await?;
-    if let Ok(python) = &python {
+    if let Ok(python) = &toolbox.python {
         decoder::test(root, python).await?;
     }
     step(root, "services and tests", &["build", "--workspace", "--bins", "--tests"], &[]).await?;
-
-    let servers = Servers::start(folder.path(), &postgres, &nats).await?;
-    let mut variables = servers.variables();
-    variables.push(("RUST_TEST_THREADS".to_owned(), test_threads().to_string()));
-    if let Ok(program) = &cometbft {
-        variables.push(on_path(program));
-    }
-    if let Ok(python) = &python {
-        variables.push((decoder::PYTHON_VARIABLE.to_owned(), python.to_string_lossy().into_owned()));
-    }
-    // Continues after a failure, so that one run names all failing tests.
-    let tests = ["test", "--workspace", "--no-fail-fast"];
-    let tested = searched_step(root, "tests", &tests, &variables, &servers.secrets()).await;
-    servers.stop().await;
-    // When the database's data cannot be in this folder, a link there leads to it.
-    if let Ok(elsewhere) = std::fs::read_link(folder.path().join("postgres")) {
-        let _ = std::fs::remove_dir_all(elsewhere);
-    }
-    tested?;
-
+    let mut skipped = toolbox.tests(root, &[], &[]).await?;
     let strict = [("RUSTDOCFLAGS".to_owned(), "-D warnings".to_owned())];
     step(root, "documentation", &["doc", "--workspace", "--no-deps"], &strict).await?;
-    let unchecked = deny::check(root).await?;
-    for skipped in skipped(root, cometbft.err(), python.err()).into_iter().chain(unchecked) {
-        print_line(&format!("==> skipped: {skipped}"));
-    }
+    skipped.extend(deny::check(root).await?);
+    report_skipped(skipped);
     Ok(())
 }
 
+fn report_skipped(skipped: BTreeSet<String>) {
+    for skipped in skipped {
+        print_line(&format!("==> skipped: {skipped}"));
+    }
+}
+
+/// The programs that tests use, and a folder for their servers.
+struct Toolbox {
+    folder: TempDir,
+    postgres: PostgresPrograms,
+    nats: PathBuf,
+    /// The program, or why there is none.
+    cometbft: Result<PathBuf, String>,
+    /// The program, or why there is none.
+    python: Result<PathBuf, String>,
+}
+
+impl Toolbox {
+    /// Finds the programs and installs what is missing.
+    async fn find(root: &Path) -> Result<Self, Failure> {
+        let folder = temporary_folder()?;
+        let log = folder.path().join("install.log");
+        Ok(Self {
+            postgres: find_or_install_postgres(&log, &print_line).await?,
+            nats: find_or_install_nats(&log, &print_line).await?,
+            cometbft: find_or_install_cometbft(root, print_line).await,
+            python: decoder::find_or_install_python(root, &log).await,
+            folder,
+        })
+    }
+
+    /// Runs tests with servers of their own. Returns what they skipped, and why.
+    async fn tests(
+        &self,
+        root: &Path,
+        which: &[&str],
+        env: &[(String, String)],
+    ) -> Result<BTreeSet<String>, Failure> {
+        let folder = self.folder.path();
+        let servers = Servers::start(folder, &self.postgres, &self.nats).await?;
+        let mut variables = servers.variables();
+        variables.extend_from_slice(env);
+        variables.push(("RUST_TEST_THREADS".to_owned(), test_threads().to_string()));
+        if let Ok(program) = &self.cometbft {
+            variables.push(on_path(program));
+        }
+        if let Ok(python) = &self.python {
+            variables.push((decoder::PYTHON_VARIABLE.to_owned(), python.to_string_lossy().into_owned()));
+        }
+        // Continues after a failure, so that one run names all failing tests.
+        let mut tests = vec!["test", "--workspace", "--no-fail-fast"];
+        tests.extend(which);
+        let tested = searched_step(root, "tests", &tests, &variables, &servers.secrets()).await;
+        servers.stop().await;
+        // When the database's data cannot be in this folder, a link there leads to it.
+        if let Ok(elsewhere) = std::fs::read_link(folder.join("postgres")) {
+            let _ = std::fs::remove_dir_all(elsewhere);
+        }
+        let mut skipped = tested?;
+        skipped.extend(
+            self.cometbft.as_ref().err().map(|why| format!("the tests with CometBFT, because {why}")),
+        );
+        skipped.extend(
+            self.python
+                .as_ref()
+                .err()
+                .map(|why| format!("the tests of the decoder in Python, because {why}")),
+        );
+        Ok(skipped)
+    }
+}
+
 async fn step(root: &Path, name: &str, args: &[&str], env: &[(String, String)]) -> Result<(), Failure> {
-    searched_step(root, name, args, env, &[]).await
+    searched_step(root, name, args, env, &[]).await.map(drop)
 }
 
 /// The variable by which tests find a program.
@@ -114,32 +191,32 @@ fn test_threads() -> usize {
     2 * std::thread::available_parallelism().map_or(2, NonZeroUsize::get)
 }
 
-/// Runs a step, which also fails when its output contains one of these secrets.
+/// Runs a step, which also fails when its output contains one of these secrets. Returns what tests skipped.
 async fn searched_step(
     root: &Path,
     name: &str,
     args: &[&str],
     env: &[(String, String)],
     secrets: &[String],
-) -> Result<(), Failure> {
+) -> Result<BTreeSet<String>, Failure> {
     print_line(&format!("==> {name}: cargo {}", args.join(" ")));
     let begun = Instant::now();
     let mut command = Command::from(cargo_mesh::cargo());
     command.args(args).current_dir(root);
     command.envs(env.iter().map(|(name, value)| (name, value)));
     let ran = match secrets {
-        [] => process_group::run(command).await.map(|status| (status, false)),
+        [] => process_group::run(command).await.map(|status| (status, Findings::default())),
         _ => searched::run(command, secrets).await,
     };
-    let (status, shows_secrets) = ran.map_err(|error| {
+    let (status, findings) = ran.map_err(|error| {
         Failure::missing(format!("cannot run cargo ({error}); install Rust from https://rustup.rs"))
     })?;
-    if shows_secrets {
+    if findings.has_secret {
         return Err(failed!("{name} printed a credential; see the line above"));
     }
     if status.success() {
         print_line(&format!("==> {name}: passed in {}", seconds(begun)));
-        return Ok(());
+        return Ok(findings.skipped);
     }
     Err(failed!(
         "{name} failed after {}; correct what cargo says above, `cargo {}` repeats this step alone",
@@ -150,17 +227,6 @@ async fn searched_step(
 
 fn seconds(begun: Instant) -> String {
     format!("{:.1} s", begun.elapsed().as_secs_f64())
-}
-
-/// What this run leaves out because this machine lacks it.
-fn skipped(root: &Path, without_cometbft: Option<String>, without_python: Option<String>) -> Vec<String> {
-    let mut skipped = Vec::new();
-    skipped.extend(without_cometbft.map(|why| format!("the tests with CometBFT, because {why}")));
-    skipped.extend(without_python.map(|why| format!("the tests of the decoder in Python, because {why}")));
-    if !root.join(REAL_DATA).is_dir() {
-        skipped.push(format!("the comparisons with real data, because {REAL_DATA} is not there"));
-    }
-    skipped
 }
 
 /// A temporary folder that the database's system user can enter, too; removed on drop.
@@ -186,11 +252,7 @@ struct Servers {
 }
 
 impl Servers {
-    async fn start(
-        folder: &Path,
-        postgres: &mesh_launcher::servers::PostgresPrograms,
-        nats: &Path,
-    ) -> Result<Self, Failure> {
+    async fn start(folder: &Path, postgres: &PostgresPrograms, nats: &Path) -> Result<Self, Failure> {
         let (data, log) = (folder.join("postgres"), folder.join("postgres.log"));
         let database = Postgres::prepare(postgres, &data, &log, Durability::Throwaway).await?;
         let bus =

@@ -1,9 +1,9 @@
 //! `docs/tables.md` and `docs/tables.sql`: what the columns of the exportable tables hold, for analysts. Both are
-//! made of the schema and its comments.
+//! generated from the schema and its comments.
 
 use std::fmt::Write as _;
 
-use mesh_testbed::Database;
+use mesh_testbed::{Database, assert_generated, assert_generated_part};
 use tokio_postgres::Client;
 
 const EXPORTABLE: [&str; 15] = [
@@ -62,7 +62,7 @@ async fn columns(client: &Client, table: &str) -> Vec<Column> {
 
 async fn documents(client: &Client) -> (String, String) {
     let (mut tables, mut enums) = (String::new(), Vec::new());
-    let mut statements = "-- The exportable tables for your own database: plain types, no keys. Made of the schema; what the\n\
+    let mut statements = "-- The exportable tables for your own database: plain types, no keys. Generated from the schema; what the\n\
          -- columns hold is in tables.md. Load an unpacked file with: \\copy trades FROM 'FILE.csv' CSV HEADER\n"
         .to_owned();
     for table in EXPORTABLE {
@@ -95,24 +95,11 @@ async fn documents(client: &Client) -> (String, String) {
 }
 
 #[tokio::test]
-async fn the_dictionary_of_the_columns_is_what_the_schema_says() {
+async fn the_generated_dictionary_and_statements_are_those_of_the_schema() {
     let database = Database::fresh().await;
     let (tables, statements) = documents(&database.connect().await).await;
-    let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
-    let (dictionary, script) = (format!("{docs}/tables.md"), format!("{docs}/tables.sql"));
-    let text = std::fs::read_to_string(&dictionary).unwrap_or_default();
-    let mark = "<!-- tables: made of the schema, MESH_UPDATE=1 cargo test -p mesh-store dictionary -->\n";
-    let (introduction, _) = text.split_once(mark).expect("the mark before the tables");
-    let made = format!("{introduction}{mark}{tables}");
-    if std::env::var_os("MESH_UPDATE").is_some() {
-        std::fs::write(&dictionary, &made).unwrap();
-        std::fs::write(&script, &statements).unwrap();
-    }
-    assert!(
-        std::fs::read_to_string(&dictionary).unwrap() == made
-            && std::fs::read_to_string(&script).unwrap_or_default() == statements,
-        "docs/tables.md or docs/tables.sql is not what the schema makes: {mark}"
-    );
+    assert_generated_part("docs/tables.md", "tables", &tables);
+    assert_generated("docs/tables.sql", &statements);
     // The statements are those of a database without anything of ours.
     let client = database.connect().await;
     let elsewhere = format!("CREATE SCHEMA elsewhere; SET search_path = elsewhere; {statements}");

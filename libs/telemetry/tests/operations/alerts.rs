@@ -3,7 +3,9 @@
 
 use serde::Deserialize;
 
-use crate::{assert_generated, read};
+use mesh_testbed::assert_generated;
+
+use crate::read;
 
 /// The rules as Prometheus reads them.
 pub(crate) const RULES: &str = "k8s/telemetry/alerts.yaml";
@@ -55,11 +57,11 @@ pub(crate) fn all() -> Vec<Alert> {
 }
 
 #[test]
-fn the_operators_resource_holds_the_same_rules() {
+fn the_generated_resource_of_the_operator_has_the_same_rules() {
     let rules = read(RULES);
     let groups: String =
         rules.lines().filter(|line| !line.starts_with('#')).map(|line| format!("  {line}\n")).collect();
-    let head = "# Made of alerts.yaml: MESH_UPDATE=1 cargo test -p mesh-telemetry\n\
+    let head = "# Generated from alerts.yaml by mesh update.\n\
                 apiVersion: monitoring.coreos.com/v1\nkind: PrometheusRule\nmetadata:\n  name: mesh\nspec:\n";
     assert_generated(RESOURCE, &format!("{head}{groups}"));
 }

@@ -3,12 +3,7 @@
 use std::fmt::Write;
 
 use mesh_telemetry::{Kind, list};
-
-use crate::{assert_generated, read};
-
-const DOCUMENT: &str = "docs/telemetry.md";
-const BEGIN: &str = "<!-- metrics: made from the list, MESH_UPDATE=1 cargo test -p mesh-telemetry -->\n";
-const END: &str = "<!-- end of metrics -->\n";
+use mesh_testbed::assert_generated_part;
 
 fn table() -> String {
     let mut text =
@@ -41,10 +36,6 @@ fn table() -> String {
 }
 
 #[test]
-fn the_documents_table_is_the_list() {
-    let document = read(DOCUMENT);
-    let (before, rest) =
-        document.split_once(BEGIN).unwrap_or_else(|| panic!("{DOCUMENT} has no place for it"));
-    let (_, after) = rest.split_once(END).unwrap_or_else(|| panic!("{DOCUMENT}: the place has no end"));
-    assert_generated(DOCUMENT, &format!("{before}{BEGIN}{}{END}{after}", table()));
+fn the_generated_table_is_in_the_document() {
+    assert_generated_part("docs/telemetry.md", "metrics", &table());
 }

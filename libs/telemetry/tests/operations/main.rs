@@ -1,5 +1,5 @@
 //! The operators' files, compared with the list of metrics: alert rules and their tests, dashboards, the
-//! table in the document. Generated files are written by `MESH_UPDATE=1 cargo test -p mesh-telemetry`.
+//! table in the document.
 
 #![allow(clippy::unwrap_used)] // in what the tests share
 
@@ -8,7 +8,7 @@ mod dashboards;
 mod document;
 mod promtool;
 
-use std::{env, fs, path::PathBuf};
+use std::{fs, path::PathBuf};
 
 /// A file of the repository.
 fn path(name: &str) -> PathBuf {
@@ -18,22 +18,6 @@ fn path(name: &str) -> PathBuf {
 /// Reads a file of the repository.
 fn read(name: &str) -> String {
     fs::read_to_string(path(name)).unwrap_or_default()
-}
-
-/// Compares a file with its generated text, or writes it.
-fn assert_generated(name: &str, text: &str) {
-    if env::var_os("MESH_UPDATE").is_some() {
-        let folder = path(name);
-        fs::create_dir_all(folder.parent().unwrap()).unwrap();
-        return fs::write(path(name), text).unwrap();
-    }
-    let kept = read(name);
-    let differs = kept.lines().zip(text.lines()).position(|(kept, made)| kept != made);
-    assert!(
-        kept == text,
-        "{name} is not what is made (line {}): MESH_UPDATE=1 cargo test -p mesh-telemetry",
-        differs.map_or("count".to_owned(), |line| (line + 1).to_string())
-    );
 }
 
 /// The words of a query that may be names: of metrics, labels and functions.

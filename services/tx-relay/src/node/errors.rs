@@ -157,8 +157,7 @@ fn invalid(text_of_error: &str) -> Option<(TxHash, TxResult)> {
 
 #[cfg(test)]
 mod tests {
-    use std::{env, fs};
-
+    use mesh_testbed::assert_generated_part;
     use rand::{Rng as _, SeedableRng as _, rngs::SmallRng, seq::IndexedRandom as _};
 
     use super::*;
@@ -284,11 +283,6 @@ mod tests {
         }
     }
 
-    const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/errors.md");
-    const BEGIN: &str =
-        "<!-- errors of the node: made from its table, MESH_UPDATE=1 cargo test -p tx-relay -->\n";
-    const END: &str = "<!-- end of the errors of the node -->";
-
     fn table() -> String {
         let mut table = String::from(
             "| the node's text contains | CometBFT | the transaction | answer |\n|---|---|---|---|\n",
@@ -311,14 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn the_documented_errors_are_those_of_the_table() {
-        let document = fs::read_to_string(DOCUMENT).unwrap();
-        let (before, rest) = document.split_once(BEGIN).unwrap();
-        let (_, after) = rest.split_once(END).unwrap();
-        let made = format!("{before}{BEGIN}{}{END}{after}", table());
-        if env::var_os("MESH_UPDATE").is_some() {
-            return fs::write(DOCUMENT, made).unwrap();
-        }
-        assert!(document == made, "docs/errors.md differs: MESH_UPDATE=1 cargo test -p tx-relay");
+    fn the_generated_table_of_errors_is_in_the_document() {
+        assert_generated_part("docs/errors.md", "errors of the node", &table());
     }
 }

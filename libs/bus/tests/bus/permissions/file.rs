@@ -1,18 +1,15 @@
 //! The permissions as a file for compose and Kubernetes: the file in the repository is that which this test
 //! generates, and a real server accepts it.
 
-use std::{
-    env, fs,
-    path::{Path, PathBuf},
-    process::Command,
-};
+use std::{fs, process::Command};
 
 use mesh_bus::permissions::{authorization, users};
 use mesh_launcher::servers::find_nats;
+use mesh_testbed::assert_generated;
 
 const FILE: &str = "k8s/base/nats/permissions.conf";
 
-const HEAD: &str = r#"# Who may do what on the bus. Made from the contract: MESH_UPDATE=1 cargo test -p mesh-bus --test bus permissions
+const HEAD: &str = r#"# Who may do what on the bus. Generated from the contract by mesh update.
 #
 # Passwords are variables of nats-server, which reads them out of its environment as it reads the values in this file:
 # without double quotes around it (NATS_EDGE_PASSWORD='"…"') 123456 is a number there, and 12e3 cannot be read at all.
@@ -23,26 +20,13 @@ fn variable(user: &str) -> String {
     format!("$NATS_{}_PASSWORD", user.to_uppercase().replace('-', "_"))
 }
 
-fn path() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(FILE)
-}
-
 fn generate() -> String {
     format!("{HEAD}{}", authorization("mesh", variable))
 }
 
 #[test]
-fn the_file_in_the_repository_is_what_the_contract_makes() {
-    let generated = generate();
-    if env::var_os("MESH_UPDATE").is_some() {
-        fs::create_dir_all(path().parent().unwrap()).unwrap();
-        return fs::write(path(), generated).unwrap();
-    }
-    let stored = fs::read_to_string(path()).unwrap_or_default();
-    assert!(
-        stored == generated,
-        "{FILE} is another: MESH_UPDATE=1 cargo test -p mesh-bus --test bus permissions"
-    );
+fn the_generated_file_is_in_the_repository() {
+    assert_generated(FILE, &generate());
 }
 
 #[test]
