@@ -12,6 +12,7 @@ mod collector;
 mod cometbft;
 mod database;
 mod devnode;
+pub mod events;
 mod eventually;
 pub mod grpc;
 pub mod http1;

@@ -23,10 +23,13 @@ use super::{
     cost::MeasuredProcess,
     meter::{LOAD, Meter, Round},
 };
-use crate::watches::{
-    HeightAt, OPENED_AT_ONCE,
-    blocks::{Blocks, delays},
-    connect, watch_request,
+use crate::{
+    rig::watching::watchers::Watchers,
+    watches::{
+        HeightAt, OPENED_AT_ONCE,
+        blocks::{Blocks, delays},
+        connect,
+    },
 };
 
 /// Longest time until all connections are open and have their first answer.
@@ -100,9 +103,58 @@ impl Clients {
 
     async fn round(&self, watched: &[MeasuredProcess], blocks: &Blocks) -> Result<Seen, String> {
         let shared = Rc::new(Shared::default());
+        let (mut watchers, mut polling) = (None, Vec::new());
+        match self.manner {
+            Manner::Watch => {
+                let crowd = Watchers::crowd(&[self.edge], &self.paths, self.count, (0, 1)).await;
+                watchers = Some(crowd.map_err(|failure| failure.to_string())?);
+            }
+            Manner::Poll => polling = self.start_polling(&shared).await?,
+        }
+        tokio::time::sleep(SETTLE).await;
+        let edge = watched.iter().find(|process| process.name.starts_with("edge"));
+        let edge_kib = edge.and_then(|edge| super::cost::memory_kib(edge.pid));
+        let (meter, own) = (Meter::start(watched), super::cost::thread_cpu_us());
+        let begun = Instant::now();
+        shared.requests.set(0);
+        tokio::time::sleep(self.length).await;
+        let load_us = super::cost::thread_cpu_us() - own;
+        let (spent, ended) = (meter.stop(load_us), Instant::now());
+        let requests = shared.requests.get();
+        // The last block may be in flight.
+        tokio::time::sleep(SETTLE).await;
+        shared.stop.set(true);
+        let (received, amount) = match &watchers {
+            Some(watchers) => {
+                let failure = watchers.look(|record| record.failed().into_iter().next());
+                failure.map_or(Ok(()), |failure| Err(failure.message))?;
+                let received = watchers.received_since(begun);
+                let amount = received.iter().filter(|(_, at)| *at <= ended).count() as u64;
+                (received, amount)
+            }
+            None => (shared.received.take(), requests),
+        };
+        // A client that polls runs until it is dropped: one that has ended has failed.
+        if let Some(ended) = polling.into_iter().find(JoinHandle::is_finished) {
+            ended.await.map_err(|error| error.to_string())??;
+        }
+        let written = blocks.written(begun, ended - PERIOD);
+        let delays_ms: Vec<f64> =
+            delays(&written, &received).iter().map(|delay| delay.as_secs_f64() * 1e3).collect();
+        let expected = written.len() * self.changes * self.count / self.paths.len();
+        let missed = expected.saturating_sub(delays_ms.len());
+        let round = Round { amount, took_ms: Vec::new(), spent, own_us: vec![(LOAD, load_us)] };
+        Ok(Seen { round, delays_ms, missed, edge_kib })
+    }
+
+    /// Starts the clients that poll, and waits until each has its first answer.
+    async fn start_polling(
+        &self,
+        shared: &Rc<Shared>,
+    ) -> Result<Vec<JoinHandle<Result<(), String>>>, String> {
         let permits = Arc::new(tokio::sync::Semaphore::new(OPENED_AT_ONCE));
-        let clients: Vec<JoinHandle<Result<(), String>>> = (0..self.count)
-            .map(|index| spawn_local(self.clone().client(index, Rc::clone(&shared), Arc::clone(&permits))))
+        let clients = (0..self.count)
+            .map(|index| spawn_local(self.clone().client(index, Rc::clone(shared), Arc::clone(&permits))))
             .collect();
         let is_open = async {
             while shared.open.get() < self.count {
@@ -112,33 +164,7 @@ impl Clients {
         timeout(OPEN_TIMEOUT, is_open)
             .await
             .map_err(|_| format!("only {} of {} clients are connected", shared.open.get(), self.count))?;
-        tokio::time::sleep(SETTLE).await;
-        let edge = watched.iter().find(|process| process.name.starts_with("edge"));
-        let edge_kib = edge.and_then(|edge| super::cost::memory_kib(edge.pid));
-        let (meter, own) = (Meter::start(watched), super::cost::thread_cpu_us());
-        let begun = Instant::now();
-        shared.received.borrow_mut().clear();
-        shared.requests.set(0);
-        tokio::time::sleep(self.length).await;
-        let load_us = super::cost::thread_cpu_us() - own;
-        let (spent, ended) = (meter.stop(load_us), Instant::now());
-        let (events, requests) = (shared.received.borrow().len() as u64, shared.requests.get());
-        // The last block may be in flight.
-        tokio::time::sleep(SETTLE).await;
-        shared.stop.set(true);
-        // Watches run until they are dropped: one that has ended has failed.
-        if let Some(ended) = clients.into_iter().find(JoinHandle::is_finished) {
-            ended.await.map_err(|error| error.to_string())??;
-        }
-        let received = shared.received.take();
-        let written = blocks.written(begun, ended - PERIOD);
-        let delays_ms: Vec<f64> =
-            delays(&written, &received).iter().map(|delay| delay.as_secs_f64() * 1e3).collect();
-        let expected = written.len() * self.changes * self.count / self.paths.len();
-        let missed = expected.saturating_sub(delays_ms.len());
-        let amount = if self.manner == Manner::Watch { events } else { requests };
-        let round = Round { amount, took_ms: Vec::new(), spent, own_us: vec![(LOAD, load_us)] };
-        Ok(Seen { round, delays_ms, missed, edge_kib })
+        Ok(clients)
     }
 
     async fn client(
@@ -156,41 +182,8 @@ impl Clients {
             shared.open.set(shared.open.get() + 1);
             shared.all_open.notify_one();
         };
-        match self.manner {
-            Manner::Watch => watch_events(&mut stream, path, &shared, opened).await,
-            Manner::Poll => {
-                let turn = index as f64 / self.count as f64;
-                poll(&mut stream, path, &shared, turn, opened).await
-            }
-        }
-        .map_err(lost)
-    }
-}
-
-async fn watch_events(
-    stream: &mut TcpStream,
-    path: &str,
-    shared: &Shared,
-    opened: impl FnOnce(),
-) -> std::io::Result<()> {
-    stream.write_all(watch_request(path, None).as_bytes()).await?;
-    let (mut text, mut opened) = (Vec::with_capacity(2048), Some(opened));
-    loop {
-        if stream.read_buf(&mut text).await? == 0 {
-            return Err(std::io::ErrorKind::UnexpectedEof.into());
-        }
-        let now = Instant::now();
-        let mut rest = 0;
-        while let Some(end) = find(&text[rest..], b"\n\n") {
-            if let Some(height) = event_id(&text[rest..rest + end]) {
-                shared.received.borrow_mut().push((height, now));
-                if let Some(opened) = opened.take() {
-                    opened();
-                }
-            }
-            rest += end + 2;
-        }
-        text.drain(..rest);
+        let turn = index as f64 / self.count as f64;
+        poll(&mut stream, path, &shared, turn, opened).await.map_err(lost)
     }
 }
 
@@ -234,29 +227,4 @@ async fn poll(
         }
     }
     Ok(())
-}
-
-fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
-    text.windows(wanted.len()).position(|window| window == wanted)
-}
-
-/// The height that an event has for its id. Its lines may stand behind a head or the length of a chunk.
-fn event_id(text: &[u8]) -> Option<u64> {
-    const ID: &[u8] = b"id: ";
-    let at = if text.starts_with(ID) { 0 } else { find(text, b"\nid: ")? + 1 };
-    let digits = &text[at + ID.len()..];
-    let end = digits.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(digits.len());
-    std::str::from_utf8(&digits[..end]).ok()?.parse().ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_height_of_an_event_is_its_id() {
-        assert_eq!(event_id(b"x-request-id: 1\r\n\r\n1c\r\nid: 57\nevent: answer"), Some(57));
-        assert_eq!(event_id(b"id: 57\nevent: answer"), Some(57));
-        assert_eq!(event_id(b": 57"), None);
-    }
 }

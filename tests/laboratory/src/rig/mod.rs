@@ -24,7 +24,7 @@ mod sweep;
 mod traffic;
 mod truth;
 mod watches;
-mod watching;
+pub(crate) mod watching;
 
 use std::path::Path;
 

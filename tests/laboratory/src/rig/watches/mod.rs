@@ -1,12 +1,9 @@
 //! `mesh rig watches`: thousands of watches at their limits. Each phase has edges of its own.
 
-mod client;
-mod clients;
 mod drain;
 mod edge;
 mod figures;
 mod full;
-mod http2_client;
 mod stalled;
 
 use std::{collections::HashMap, net::SocketAddr, time::Duration};
@@ -22,6 +19,7 @@ use super::{
     args::{PlayArgs, WatchesArgs, WatchesPhase},
     engine::{PhasedDrill, on_private_mesh, run_phases},
     seed,
+    watching::watchers::Watchers,
 };
 use crate::{
     empty_blocks::NEXT_BLOCK,
@@ -54,8 +52,6 @@ const FIND: &str = "SELECT encode(sha256(('party' || n)::bytea), 'hex') FROM gen
 /// The time between two blocks: an edge re-reads at this rate (W1), so that it skips none.
 const PERIOD: Duration = Duration::from_secs(1);
 const WARM_UP: Duration = Duration::from_secs(6);
-/// Longest time until all watchers are connected and have their first event.
-const OPEN_WITHIN: Duration = Duration::from_secs(60);
 /// Longest delay of a block's events, and of the effect of a change.
 const SETTLE: Duration = Duration::from_secs(1);
 
@@ -176,6 +172,23 @@ impl<'a> Fixture<'a> {
         if !self.play.run.short {
             report.bar(format!("changes that were not received: {missed}, at most 0"), missed == 0);
         }
+    }
+
+    /// Adds the bars that hold for every client.
+    fn judge(watchers: &Watchers, report: &mut Report) {
+        watchers.look(|record| {
+            let broken = record.broken().into_iter().map(|failure| failure.message).collect::<Vec<_>>();
+            let older = record.contradictions(|_, _, _| false);
+            for (what, found) in [
+                ("streams that broke or did not begin", broken.len()),
+                ("states that are older than before or sent twice", older.len()),
+                ("heights sent twice", record.heights_sent_twice()),
+                ("problems sent", record.problems().len()),
+            ] {
+                report.bar(format!("{what}: {found}, at most 0"), found == 0);
+            }
+            report.messages.extend(broken.into_iter().chain(older));
+        });
     }
 
     /// How long watchers are measured without a fault.

@@ -14,13 +14,18 @@ use tokio::{
 };
 
 use super::{
-    Fixture, LONG_ROWS, OPEN_WITHIN, SETTLE,
-    clients::Clients,
+    Fixture, LONG_ROWS, SETTLE,
     edge::EdgeState,
     figures::{Delays, Figures, Report},
 };
 use crate::{
-    rig::report::in_ms,
+    rig::{
+        report::in_ms,
+        watching::{
+            record::WatchRecord,
+            watchers::{OPEN_WITHIN, Watchers},
+        },
+    },
     watches::{OPENED_AT_ONCE, connect, watch_request},
 };
 
@@ -55,14 +60,14 @@ pub(super) async fn run(fixture: &Fixture<'_>) -> Result<Report, Failure> {
     paths.truncate(readers);
     let edge = fixture.edge(EDGE, Vec::new()).await?;
     let blocks = fixture.blocks().await?;
-    let clients = Clients::open(&[edge], &paths, readers).await?;
+    let watchers = Watchers::crowd(&[edge], &paths, readers, (0, 1)).await?;
     sleep(fixture.warm_up()).await;
     let steady = {
         let from = Instant::now();
         sleep(fixture.steady()).await;
         let to = Instant::now();
         sleep(SETTLE).await;
-        Delays::of(&blocks, from, to, &clients.received_since(from), readers)
+        Delays::of(&blocks, from, to, &watchers.received_since(from), readers)
     };
 
     let before = EdgeState::read(fixture.mesh, EDGE).await?;
@@ -74,13 +79,13 @@ pub(super) async fn run(fixture: &Fixture<'_>) -> Result<Report, Failure> {
     let states = states_until(fixture, begun + length, count).await?;
     let to = Instant::now();
     sleep(SETTLE).await;
-    let received = Delays::of(&blocks, begun, to, &clients.received_since(begun), readers);
+    let received = Delays::of(&blocks, begun, to, &watchers.received_since(begun), readers);
 
     let last = *states.last().unwrap_or(&open);
     let greatest = states.iter().max_by_key(|state| state.memory).copied().unwrap_or(open);
     let (kib_each, cpu_ms) = (greatest.kib_each(&before, count), last.cpu_ms_a_second(&before));
     let mut report = Report::new("stalled", Figures { watches: open.watches, received, kib_each, cpu_ms });
-    let event = clients.look(|seen| seen.longest_event) as u64;
+    let event = watchers.look(|record| record.longest_event) as u64;
     let bound = count as u64 * (event + CONNECTION_BYTES);
     let growth = greatest.memory.saturating_sub(before.memory);
     report.bar(
@@ -91,8 +96,8 @@ pub(super) async fn run(fixture: &Fixture<'_>) -> Result<Report, Failure> {
         ),
         growth <= bound,
     );
-    clients.judge(&mut report);
-    let ended = clients.look(|seen| seen.ended);
+    Fixture::judge(&watchers, &mut report);
+    let ended = watchers.look(WatchRecord::ended);
     report.bar(format!("reading watchers whose stream ended: {ended}, at most 0"), ended == 0);
     fixture.none_is_missed(&mut report);
     let slowest = play.bound((steady.p99 * P99_TIMES).clamp(NO_TIME, TOLD_WITHIN));
@@ -108,7 +113,7 @@ pub(super) async fn run(fixture: &Fixture<'_>) -> Result<Report, Failure> {
         greatest.memory >> 20,
         last.memory >> 20
     ));
-    drop((clients, stalled));
+    drop((watchers, stalled));
     fixture.mesh.stop_all(EDGE).await?;
     Ok(report)
 }

@@ -9,7 +9,8 @@ use parking_lot::Mutex;
 use super::{
     changes::{self, Changes},
     judge::BACK_WITHIN,
-    watchers::{State, Watch, WatchRecord, Watchers},
+    record::{State, Watch, WatchRecord},
+    watchers::Watchers,
 };
 use crate::rig::{
     environment::Environment,
