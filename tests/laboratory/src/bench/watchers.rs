@@ -1,22 +1,19 @@
 //! Clients of the suite "watch": thousands of connections on one thread, each with a watch or polling.
 
 use std::{
-    cell::{Cell, RefCell},
     net::SocketAddr,
-    rc::Rc,
     sync::Arc,
     thread,
     time::{Duration, Instant},
 };
 
-use mesh_testbed::http1::Head;
+use mesh_testbed::poll;
+use parking_lot::Mutex;
 use rustix::process::nice;
 use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _},
-    net::TcpStream,
-    sync::Notify,
-    task::{JoinHandle, LocalSet, spawn_local},
-    time::{sleep_until, timeout},
+    sync::Semaphore,
+    task::JoinSet,
+    time::{sleep, sleep_until},
 };
 
 use super::{
@@ -24,7 +21,10 @@ use super::{
     meter::{LOAD, Meter, Round},
 };
 use crate::{
-    rig::watching::watchers::Watchers,
+    rig::{
+        clients::connection::{Connection, RequestError},
+        watching::watchers::{OPEN_WITHIN, Watchers},
+    },
     watches::{
         HeightAt, OPENED_AT_ONCE,
         blocks::{Blocks, delays},
@@ -32,8 +32,6 @@ use crate::{
     },
 };
 
-/// Longest time until all connections are open and have their first answer.
-const OPEN_TIMEOUT: Duration = Duration::from_secs(60);
 /// How much less the clients' thread weighs than others.
 const CLIENTS_NICE: i32 = 10;
 /// Time after the connections are open before anything counts.
@@ -74,13 +72,12 @@ pub(super) struct Seen {
     pub(super) edge_kib: Option<u64>,
 }
 
+/// What the clients that poll have received.
 #[derive(Default)]
-struct Shared {
-    open: Cell<usize>,
-    all_open: Notify,
-    received: RefCell<Vec<HeightAt>>,
-    requests: Cell<u64>,
-    stop: Cell<bool>,
+struct Polled {
+    open: usize,
+    received: Vec<HeightAt>,
+    requests: u64,
 }
 
 impl Clients {
@@ -94,7 +91,7 @@ impl Clients {
             nice(CLIENTS_NICE).map_err(|error| format!("cannot lower a priority: {error}"))?;
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
             let runtime = runtime.map_err(|error| format!("cannot start the clients: {error}"))?;
-            LocalSet::new().block_on(&runtime, self.round(watched, blocks))
+            runtime.block_on(self.round(watched, blocks))
         };
         thread::scope(|scope| {
             scope.spawn(run).join().map_err(|_| "the clients panicked".to_owned()).flatten()
@@ -102,28 +99,26 @@ impl Clients {
     }
 
     async fn round(&self, watched: &[MeasuredProcess], blocks: &Blocks) -> Result<Seen, String> {
-        let shared = Rc::new(Shared::default());
-        let (mut watchers, mut polling) = (None, Vec::new());
+        let (polled, mut watchers, mut polling) = (Arc::<Mutex<Polled>>::default(), None, JoinSet::new());
         match self.manner {
             Manner::Watch => {
                 let crowd = Watchers::crowd(&[self.edge], &self.paths, self.count, (0, 1)).await;
                 watchers = Some(crowd.map_err(|failure| failure.to_string())?);
             }
-            Manner::Poll => polling = self.start_polling(&shared).await?,
+            Manner::Poll => polling = self.start_polling(&polled).await?,
         }
-        tokio::time::sleep(SETTLE).await;
+        sleep(SETTLE).await;
         let edge = watched.iter().find(|process| process.name.starts_with("edge"));
         let edge_kib = edge.and_then(|edge| super::cost::memory_kib(edge.pid));
         let (meter, own) = (Meter::start(watched), super::cost::thread_cpu_us());
         let begun = Instant::now();
-        shared.requests.set(0);
-        tokio::time::sleep(self.length).await;
+        let before = polled.lock().requests;
+        sleep(self.length).await;
         let load_us = super::cost::thread_cpu_us() - own;
         let (spent, ended) = (meter.stop(load_us), Instant::now());
-        let requests = shared.requests.get();
+        let requests = polled.lock().requests - before;
         // The last block may be in flight.
-        tokio::time::sleep(SETTLE).await;
-        shared.stop.set(true);
+        sleep(SETTLE).await;
         let (received, amount) = match &watchers {
             Some(watchers) => {
                 let failure = watchers.look(|record| record.failed().into_iter().next());
@@ -132,11 +127,11 @@ impl Clients {
                 let amount = received.iter().filter(|(_, at)| *at <= ended).count() as u64;
                 (received, amount)
             }
-            None => (shared.received.take(), requests),
+            None => (std::mem::take(&mut polled.lock().received), requests),
         };
         // A client that polls runs until it is dropped: one that has ended has failed.
-        if let Some(ended) = polling.into_iter().find(JoinHandle::is_finished) {
-            ended.await.map_err(|error| error.to_string())??;
+        if let Some(failed) = polling.try_join_next() {
+            return Err(failed.map_or_else(|error| error.to_string(), |lost| lost.to_string()));
         }
         let written = blocks.written(begun, ended - PERIOD);
         let delays_ms: Vec<f64> =
@@ -148,83 +143,52 @@ impl Clients {
     }
 
     /// Starts the clients that poll, and waits until each has its first answer.
-    async fn start_polling(
-        &self,
-        shared: &Rc<Shared>,
-    ) -> Result<Vec<JoinHandle<Result<(), String>>>, String> {
-        let permits = Arc::new(tokio::sync::Semaphore::new(OPENED_AT_ONCE));
-        let clients = (0..self.count)
-            .map(|index| spawn_local(self.clone().client(index, Rc::clone(shared), Arc::clone(&permits))))
-            .collect();
-        let is_open = async {
-            while shared.open.get() < self.count {
-                shared.all_open.notified().await;
-            }
+    async fn start_polling(&self, polled: &Arc<Mutex<Polled>>) -> Result<JoinSet<RequestError>, String> {
+        let (turns, mut clients) = (Arc::new(Semaphore::new(OPENED_AT_ONCE)), JoinSet::new());
+        for number in 0..self.count {
+            let (client, polled, turns) = (self.clone(), Arc::clone(polled), Arc::clone(&turns));
+            clients.spawn(async move {
+                let Err(lost) = client.poll(number, &polled, &turns).await;
+                lost
+            });
+        }
+        let are_open = async || match polled.lock().open {
+            open if open == self.count => Ok(()),
+            open => Err(format!("only {open} of {} clients are connected", self.count)),
         };
-        timeout(OPEN_TIMEOUT, is_open)
-            .await
-            .map_err(|_| format!("only {} of {} clients are connected", shared.open.get(), self.count))?;
+        poll(OPEN_WITHIN, are_open).await?;
         Ok(clients)
     }
 
-    async fn client(
-        self,
-        index: usize,
-        shared: Rc<Shared>,
-        permits: Arc<tokio::sync::Semaphore>,
-    ) -> Result<(), String> {
-        let permit = permits.acquire_owned().await;
-        let lost = |error: std::io::Error| format!("a client lost its connection: {error}");
-        let mut stream = connect(self.edge, index, None).await.map_err(lost)?;
-        let path = &self.paths[index % self.paths.len()];
-        let opened = || {
-            drop(permit);
-            shared.open.set(shared.open.get() + 1);
-            shared.all_open.notify_one();
-        };
-        let turn = index as f64 / self.count as f64;
-        poll(&mut stream, path, &shared, turn, opened).await.map_err(lost)
-    }
-}
-
-async fn poll(
-    stream: &mut TcpStream,
-    path: &str,
-    shared: &Shared,
-    turn: f64,
-    opened: impl FnOnce(),
-) -> std::io::Result<()> {
-    let (mut etag, mut opened, mut last) = (String::new(), Some(opened), 0);
-    let mut answer = Vec::with_capacity(4096);
-    let mut due = Instant::now();
-    while !shared.stop.get() {
-        sleep_until(due.into()).await;
-        // The first request opens; those that count are spread over the period.
-        due += if opened.is_some() { PERIOD + PERIOD.mul_f64(turn) } else { PERIOD };
-        let request = format!("GET {path} HTTP/1.1\r\nHost: bench\r\nIf-None-Match: {etag}\r\n\r\n");
-        stream.write_all(request.as_bytes()).await?;
-        answer.clear();
-        let height = loop {
-            if stream.read_buf(&mut answer).await? == 0 {
-                return Err(std::io::ErrorKind::UnexpectedEof.into());
+    async fn poll(
+        &self,
+        number: usize,
+        polled: &Mutex<Polled>,
+        turns: &Semaphore,
+    ) -> Result<std::convert::Infallible, RequestError> {
+        let mut turn = turns.acquire().await.ok();
+        let stream = connect(self.edge, number, None).await;
+        let mut connection =
+            Connection::over(stream.map_err(|error| RequestError::Broken(error.to_string()))?);
+        let (path, mut etag, mut last) = (&self.paths[number % self.paths.len()], String::new(), None);
+        let mut due = Instant::now();
+        loop {
+            sleep_until(due.into()).await;
+            connection.send(path, &format!("If-None-Match: {etag}\r\n")).await?;
+            let answer = connection.receive().await?;
+            answer.raw.header("etag").unwrap_or_default().clone_into(&mut etag);
+            let mut polled = polled.lock();
+            polled.requests += 1;
+            due += PERIOD;
+            // The first request opens; those that count are spread over the period.
+            if turn.take().is_some() {
+                polled.open += 1;
+                due += PERIOD.mul_f64(number as f64 / self.count as f64);
             }
-            let invalid = |error: String| std::io::Error::new(std::io::ErrorKind::InvalidData, error);
-            let Some(head) = Head::parse(&answer).map_err(invalid)? else { continue };
-            let length = if head.status == 304 { Some(0) } else { head.content_length().map_err(invalid)? };
-            let whole = head.bytes + usize::try_from(length.unwrap_or(0)).unwrap_or(0);
-            if answer.len() >= whole {
-                head.header("etag").unwrap_or_default().clone_into(&mut etag);
-                break head.header("x-block-height").and_then(|height| height.parse().ok()).unwrap_or(0);
+            if answer.height > last {
+                polled.received.extend(answer.height.map(|height| (height, Instant::now())));
+                last = answer.height;
             }
-        };
-        shared.requests.set(shared.requests.get() + 1);
-        if height > last {
-            shared.received.borrow_mut().push((height, Instant::now()));
-            last = height;
-        }
-        if let Some(opened) = opened.take() {
-            opened();
         }
     }
-    Ok(())
 }

@@ -30,7 +30,7 @@ use crate::{
         },
         kill::{
             Report,
-            fixture::{EDGE, EXPORT, Fixture},
+            fixture::{EDGE, EXPORT, World},
         },
     },
     synthetic::{LargeTable, Synthetic},
@@ -59,13 +59,13 @@ enum Protocol {
 }
 
 /// Replaces the segments by ten gigabytes for two downloads.
-pub(super) async fn large(fixture: &Fixture<'_>) -> Result<Vec<Report>, Failure> {
-    let bytes = fixture.play.either(BYTES, BYTES_SHORT);
-    let rows = bytes / SEGMENTS / fixture.files.bytes_per_row() + 1;
-    let plan = Synthetic { segments: SEGMENTS, blocks: BLOCKS, rows, ..fixture.files.plan() };
-    let root = fixture.mesh.home.root().join("large");
+pub(super) async fn large(world: &World<'_>) -> Result<Vec<Report>, Failure> {
+    let bytes = world.play.either(BYTES, BYTES_SHORT);
+    let rows = bytes / SEGMENTS / world.files.bytes_per_row() + 1;
+    let plan = Synthetic { segments: SEGMENTS, blocks: BLOCKS, rows, ..world.files.plan() };
+    let root = world.mesh.home.root().join("large");
     let room =
-        statvfs(fixture.mesh.home.root()).map_err(|error| cannot("see how much room there is", &error))?;
+        statvfs(world.mesh.home.root()).map_err(|error| cannot("see how much room there is", &error))?;
     if room.f_bavail * room.f_frsize < bytes + ROOM_BESIDES {
         return Err(Failure::failed(format!(
             "there is no room for {} GB in the temporary folder; name another one in TMPDIR",
@@ -73,7 +73,7 @@ pub(super) async fn large(fixture: &Fixture<'_>) -> Result<Vec<Report>, Failure>
         )));
     }
     print_line(&format!("writing {:.1} GB", bytes as f64 / 1e9));
-    let swap = SegmentSwap { root: root.clone(), home: fixture.mesh.home.segments(), is_active: false };
+    let swap = SegmentSwap { root: root.clone(), home: world.mesh.home.segments(), is_active: false };
     let written =
         spawn_blocking(move || plan.write(&root)).await.map_err(|error| cannot("write", &error))??;
     let store = SegmentStore::open(&swap.root.to_string_lossy(), Deadlines::default());
@@ -82,28 +82,27 @@ pub(super) async fn large(fixture: &Fixture<'_>) -> Result<Vec<Report>, Failure>
     let layout = Layout::of(&held, plan.table.name(), 1, written.last_block);
     let layout = layout.map_err(|error| cannot("lay the export out", &error))?;
     let swap = spawn_blocking(move || swap.activate()).await.map_err(|error| cannot("swap", &error))??;
-    fixture.until_listed(SEGMENTS).await?;
+    world.until_listed(SEGMENTS).await?;
 
     let mut reports = Vec::new();
     for protocol in [Protocol::Http, Protocol::Grpc] {
-        reports.push(downloaded(fixture, protocol, (plan.table, written.last_block), &layout).await);
+        reports.push(downloaded(world, protocol, (plan.table, written.last_block), &layout).await);
     }
     spawn_blocking(move || drop(swap)).await.map_err(|error| cannot("swap", &error))?;
-    fixture.until_listed(fixture.files.plan().segments).await?;
+    world.until_listed(world.files.plan().segments).await?;
     Ok(reports)
 }
 
 /// Downloads the file and samples the memory of edge and workers.
 async fn downloaded(
-    fixture: &Fixture<'_>,
+    world: &World<'_>,
     protocol: Protocol,
     (table, last_block): (LargeTable, u64),
     layout: &Layout,
 ) -> Report {
-    let mut processes = ProcessMemory::of_all(fixture.mesh, &[EDGE, EXPORT]);
+    let mut processes = ProcessMemory::of_all(world.mesh, &[EDGE, EXPORT]);
     let begun = Instant::now();
-    let result =
-        while_watched(&mut processes, download(fixture, protocol, (table, last_block), layout)).await;
+    let result = while_watched(&mut processes, download(world, protocol, (table, last_block), layout)).await;
     let took = begun.elapsed();
     let speed = result.bytes as f64 / 1e6 / took.as_secs_f64();
     let name = match protocol {
@@ -128,7 +127,7 @@ async fn downloaded(
 
 /// Downloads the file and compares its length and checksum.
 async fn download(
-    fixture: &Fixture<'_>,
+    world: &World<'_>,
     protocol: Protocol,
     (table, last): (LargeTable, u64),
     layout: &Layout,
@@ -137,7 +136,9 @@ async fn download(
     let mut transfer = Transfer::begin(&path);
     let attempt = async {
         let download = match protocol {
-            Protocol::Http => transfer.open(Download::open(fixture.edge, &path, None, None), 200).await?,
+            Protocol::Http => {
+                transfer.open(Download::open(world.edges.cached, &path, None, None), 200).await?
+            }
             Protocol::Grpc => {
                 let table = match table {
                     LargeTable::Trades => Table::Trades,
@@ -150,7 +151,7 @@ async fn download(
                     table: table.into(),
                     ..Default::default()
                 };
-                transfer.open(Download::open_grpc(fixture.edge, GRPC_METHOD, &request), 200).await?
+                transfer.open(Download::open_grpc(world.edges.cached, GRPC_METHOD, &request), 200).await?
             }
         };
         let (mut length, mut crc) = (0, 0);

@@ -14,9 +14,10 @@ use tokio::{
 };
 
 use super::{
-    Fixture, LONG_ROWS, SETTLE,
+    LONG_ROWS, SETTLE, World,
     edge::EdgeState,
     figures::{Delays, Figures, Report},
+    judge,
 };
 use crate::{
     rig::{
@@ -52,31 +53,31 @@ const TOLD_WITHIN: Duration = Duration::from_millis(250);
 const ASK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Runs the phase.
-pub(super) async fn run(fixture: &Fixture<'_>) -> Result<Report, Failure> {
-    let play = fixture.play;
+pub(super) async fn run(world: &World<'_>) -> Result<Report, Failure> {
+    let play = &world.play;
     let (count, readers) = (play.either(STALLED, STALLED_SHORT), play.either(READERS, READERS_SHORT));
-    let mut paths = fixture.changing_paths(LONG_ROWS);
+    let mut paths = world.changing_paths(LONG_ROWS).await?;
     // All clients watch the same paths, so that the stalled ones add no cached answer.
     paths.truncate(readers);
-    let edge = fixture.edge(EDGE, Vec::new()).await?;
-    let blocks = fixture.blocks().await?;
+    let edge = world.phase_edge(EDGE, Vec::new()).await?;
+    let blocks = world.blocks().await?;
     let watchers = Watchers::crowd(&[edge], &paths, readers, (0, 1)).await?;
-    sleep(fixture.warm_up()).await;
+    sleep(world.warm_up()).await;
     let steady = {
         let from = Instant::now();
-        sleep(fixture.steady()).await;
+        sleep(world.steady()).await;
         let to = Instant::now();
         sleep(SETTLE).await;
         Delays::of(&blocks, from, to, &watchers.received_since(from), readers)
     };
 
-    let before = EdgeState::read(fixture.mesh, EDGE).await?;
+    let before = EdgeState::read(world.mesh, EDGE).await?;
     let begun = Instant::now();
     let stalled = open_stalled(edge, &paths, readers, count).await?;
-    let open = EdgeState::with_watches(fixture.mesh, EDGE, readers + count, OPEN_WITHIN).await?;
+    let open = EdgeState::with_watches(world.mesh, EDGE, readers + count, OPEN_WITHIN).await?;
     let opening = open.at - begun;
     let length = play.either(opening + STALL + LATER, SETTLE);
-    let states = states_until(fixture, begun + length, count).await?;
+    let states = states_until(world, begun + length, count).await?;
     let to = Instant::now();
     sleep(SETTLE).await;
     let received = Delays::of(&blocks, begun, to, &watchers.received_since(begun), readers);
@@ -96,10 +97,10 @@ pub(super) async fn run(fixture: &Fixture<'_>) -> Result<Report, Failure> {
         ),
         growth <= bound,
     );
-    Fixture::judge(&watchers, &mut report);
+    judge(&watchers, &mut report);
     let ended = watchers.look(WatchRecord::ended);
     report.bar(format!("reading watchers whose stream ended: {ended}, at most 0"), ended == 0);
-    fixture.none_is_missed(&mut report);
+    world.none_is_missed(&mut report);
     let slowest = play.bound((steady.p99 * P99_TIMES).clamp(NO_TIME, TOLD_WITHIN));
     let what = format!("p99 of reading watchers, {} before", in_ms(steady.p99));
     report.bar_at_most(&what, received.p99, slowest);
@@ -114,7 +115,7 @@ pub(super) async fn run(fixture: &Fixture<'_>) -> Result<Report, Failure> {
         last.memory >> 20
     ));
     drop((watchers, stalled));
-    fixture.mesh.stop_all(EDGE).await?;
+    world.mesh.stop_all(EDGE).await?;
     Ok(report)
 }
 
@@ -135,11 +136,11 @@ async fn open_stalled(
 }
 
 /// The states of the edge until all watches are closed, or until this time.
-async fn states_until(fixture: &Fixture<'_>, end: Instant, count: usize) -> Result<Vec<EdgeState>, Failure> {
+async fn states_until(world: &World<'_>, end: Instant, count: usize) -> Result<Vec<EdgeState>, Failure> {
     let (mut states, mut ticks) = (Vec::new(), interval(ASK_INTERVAL));
     while Instant::now() < end && states.last().is_none_or(|state: &EdgeState| state.cut < count) {
         ticks.tick().await;
-        states.push(EdgeState::read(fixture.mesh, EDGE).await?);
+        states.push(EdgeState::read(world.mesh, EDGE).await?);
     }
     Ok(states)
 }
