@@ -146,9 +146,9 @@ impl PrivateMesh {
         Ok(edges)
     }
 
-    /// Starts services under other process names with additional variables, optionally from another folder of
-    /// programs, and waits until they are ready; returns the HTTP address of the first. They are separate from
-    /// the other services only when the variables set another bus prefix.
+    /// Starts services under other process names with additional variables, optionally from another folder
+    /// of programs, and waits until they are ready; returns the HTTP address of the first. They are
+    /// separate from the other services only when the variables set another bus prefix.
     pub(crate) async fn start_named(
         &self,
         servers: &Servers,

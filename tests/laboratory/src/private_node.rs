@@ -37,8 +37,8 @@ const OTHER_CHAIN: &str = "UPDATE chain SET id = 'private-1';
 const COMMAND_BYTES: usize = 160;
 
 impl PrivateMesh {
-    /// Creates the chain in the store and starts its node with additional variables. Returns its port. `has_rows`:
-    /// whether the store has the rows of another chain, which becomes this one.
+    /// Creates the chain in the store and starts its node with additional variables. Returns its port.
+    /// `has_rows`: whether the store has the rows of another chain, which becomes this one.
     pub(crate) async fn start_node(
         &self,
         servers: &Servers,

@@ -37,8 +37,8 @@ fn play(args: &[&str]) -> (Value, String) {
     (serde_json::from_slice(&std::fs::read(figures).unwrap()).unwrap(), stdout.into_owned())
 }
 
-/// Runs a drill with these options; each of its reports, which the last argument finds in a run, must have so many
-/// bars, and all together at least these counts.
+/// Runs a drill with these options; each of its reports, which the last argument finds in a run, must have
+/// so many bars, and all together at least these counts.
 #[track_caller]
 fn plays(options: &str, reports: usize, bars: usize, least: &[(&str, u64)]) {
     let (figures, stdout) = play(&options.split(' ').collect::<Vec<_>>());

@@ -1,5 +1,5 @@
-//! Section "depth": page 1 and page 10,000 of a list of a million rows over HTTP, alternating, in both orders. That
-//! both touch as many buffers of the database is asserted by the test `deep_pages`.
+//! Section "depth": page 1 and page 10,000 of a list of a million rows over HTTP, alternating, in both
+//! orders. That both touch as many buffers of the database is asserted by the test `deep_pages`.
 
 use std::time::Instant;
 

@@ -6,13 +6,15 @@ use serde_json::Value;
 
 use super::ChainArgs;
 
-/// Tables, their shares of the rows, and the attributes of a row; a name in braces stands for a generated value.
+/// Tables, their shares of the rows, and the attributes of a row; a name in braces stands for a generated
+/// value.
 const TABLES: [(&str, u32, &str); 7] = [
     (
         "mesh.orders",
         34,
         "id={own} market_id={market} party_id={one} side=1 price={price} size={size} remaining={size} \
-         time_in_force=1 type=1 status=1 reference=a-client's-own-text version=1 batch_id=0 created_at={time}",
+         time_in_force=1 type=1 status=1 reference=a-client's-own-text version=1 batch_id=0 \
+         created_at={time}",
     ),
     (
         "mesh.trades",
@@ -43,7 +45,8 @@ const TABLES: [(&str, u32, &str); 7] = [
         "market={market} mark_price={price} best_bid_price={price} best_bid_volume={size} \
          best_offer_price={more} best_offer_volume={size} mid_price={price} static_mid_price={price} \
          open_interest={size} market_trading_mode=TRADING_MODE_CONTINUOUS \
-         price_monitoring_bounds=[{\"minValidPrice\":\"1\",\"maxValidPrice\":\"2\"}] market_state=STATE_ACTIVE",
+         price_monitoring_bounds=[{\"minValidPrice\":\"1\",\"maxValidPrice\":\"2\"}] \
+         market_state=STATE_ACTIVE",
     ),
     ("mesh.network_parameters", 1, "key={parameter} value={price}"),
 ];

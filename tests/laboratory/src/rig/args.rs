@@ -27,61 +27,48 @@ pub(crate) struct RigArgs {
 
 /// An option with a number.
 pub(super) struct Number {
-    pub(super) name: &'static str,
-    pub(super) value: &'static str,
-    pub(super) help: &'static str,
-    pub(super) default: Option<&'static str>,
+    name: &'static str,
+    value: &'static str,
+    help: &'static str,
+    /// Empty: it has none.
+    default: &'static str,
     /// The least and the greatest value.
-    pub(super) range: (u64, u64),
+    range: (u64, u64),
 }
 
-impl Number {
-    const fn new(
-        (name, value, help): (&'static str, &'static str, &'static str),
-        default: &'static str,
-        range: (u64, u64),
-    ) -> Self {
-        Self { name, value, help, default: Some(default), range }
-    }
+const fn number(
+    name: &'static str,
+    value: &'static str,
+    help: &'static str,
+    default: &'static str,
+    range: (u64, u64),
+) -> Number {
+    Number { name, value, help, default, range }
 }
 
-const RATE: (&str, &str, &str) = ("rate", "R", "Reads a second, sent independently of earlier answers");
-const MINUTES: (&str, &str, &str) = ("minutes", "N", "Length of the drill, minutes");
-/// Rates of reads; at an edge with a limit for each address the rate is below it, and the drill of answers has a
-/// request of each class.
-pub(super) const READ_RATE: Number = Number::new(RATE, "1000", (1, 20_000));
-pub(super) const POLITE_RATE: Number = Number::new(RATE, "90", (10, 95));
-pub(super) const CHECKED_RATE: Number = Number::new(RATE, "300", (16, 20_000));
-pub(super) const LONG: Number = Number::new(MINUTES, "20", (1, 600));
-pub(super) const MINUTES_5: Number = Number::new(MINUTES, "5", (1, 600));
-pub(super) const SLACK: Number = Number::new(
-    (
-        "slack",
-        "TIMES",
-        "Factor for the time limits of all bars, for builds without optimisation on a busy machine",
-    ),
-    "1",
-    (1, 10),
-);
+const RATE: &str = "Reads a second, sent independently of earlier answers";
+const LENGTH: &str = "Length of the drill, minutes";
+pub(super) const READ_RATE: Number = number("rate", "R", RATE, "1000", (1, 20_000));
+/// Below the edge's limit of an address.
+pub(super) const POLITE_RATE: Number = number("rate", "R", RATE, "90", (10, 95));
+pub(super) const CHECKED_RATE: Number = number("rate", "R", RATE, "300", (16, 20_000));
+pub(super) const MINUTES_20: Number = number("minutes", "N", LENGTH, "20", (1, 600));
+pub(super) const MINUTES_5: Number = number("minutes", "N", LENGTH, "5", (1, 600));
+const SLACKNESS: &str =
+    "Factor for the time limits of all bars, for builds without optimisation on a busy machine";
+pub(super) const SLACK: Number = number("slack", "TIMES", SLACKNESS, "1", (1, 10));
 pub(super) const ROUNDS: Number =
-    Number::new(("rounds", "N", "How often every service is restarted"), "2", (1, 100));
-pub(super) const DOWNLOADS: Number =
-    Number::new(("downloads", "N", "Downloads at the same time"), "50", (5, 1000));
+    number("rounds", "N", "How often every service is restarted", "2", (1, 100));
+pub(super) const DOWNLOADS: Number = number("downloads", "N", "Downloads at the same time", "50", (5, 1000));
 pub(super) const SUBMISSIONS: Number =
-    Number::new(("submissions", "S", "Submissions a second, about"), "20", (1, 200));
+    number("submissions", "S", "Submissions a second, about", "20", (1, 200));
 pub(super) const WATCHERS: Number =
-    Number::new(("watchers", "N", "Clients that watch, each with an event stream"), "200", (5, 10_000));
-pub(super) const KILLS: Number = Number {
-    name: "kills",
-    value: "N",
-    help: "Number of killed processes [default: 1000, or 50 with --short]",
-    default: None,
-    range: (1, 100_000),
-};
+    number("watchers", "N", "Clients that watch, each with an event stream", "200", (5, 10_000));
+pub(super) const KILLS: Number =
+    number("kills", "N", "Number of killed processes [default: 1000, or 50 with --short]", "", (1, 100_000));
 const RUNS: Number =
-    Number::new(("runs", "N", "Number of runs, each with the next seed"), "1", (1, u32::MAX as u64));
-const SEEDS: Number =
-    Number::new(("runs", "N", "Number of consecutive seeds"), "1000000", (1, 1_000_000_000_000));
+    number("runs", "N", "Number of runs, each with the next seed", "1", (1, u32::MAX as u64));
+const SEEDS: Number = number("runs", "N", "Number of consecutive seeds", "1000000", (1, 1_000_000_000_000));
 
 /// A drill with the options that were given.
 pub(crate) struct Options {
@@ -181,10 +168,11 @@ impl Drill {
             Play::Phases(Playing { phases, .. }) => (false, Some(*phases)),
             Play::Whole { .. } | Play::Own(_) => (false, None),
         };
-        let first = "Source of every random choice; the same one repeats a run [default: a new one, which is printed]";
+        let first = "Source of every random choice; the same one repeats a run \
+            [default: a new one, which is printed]";
         let seed = Arg::new("seed").long("seed").value_name("N").value_parser(value_parser!(u64)).help(first);
         let mut command = Command::new(self.name).about(self.about).arg(seed);
-        command = command.arg(number(if is_sweep { &SEEDS } else { &RUNS }));
+        command = command.arg(if is_sweep { SEEDS.arg() } else { RUNS.arg() });
         if !is_sweep {
             let short = Arg::new("short").long("short").action(ArgAction::SetTrue);
             command = command.arg(short.help("Run a short form with less load, as in CI"));
@@ -200,17 +188,16 @@ impl Drill {
             let services = list("service", names).help("Only this service, repeatable [default: all]");
             command = command.arg(services);
         }
-        command.args(self.options.iter().map(number))
+        command.args(self.options.iter().map(Number::arg))
     }
 }
 
-fn number(option: &Number) -> Arg {
-    let (least, most) = option.range;
-    let arg = Arg::new(option.name).long(option.name).value_name(option.value).help(option.help);
-    let arg = arg.value_parser(value_parser!(u64).range(least..=most));
-    match option.default {
-        Some(default) => arg.default_value(default),
-        None => arg,
+impl Number {
+    fn arg(&self) -> Arg {
+        let (least, most) = self.range;
+        let arg = Arg::new(self.name).long(self.name).value_name(self.value).help(self.help);
+        let arg = arg.value_parser(value_parser!(u64).range(least..=most));
+        if self.default.is_empty() { arg } else { arg.default_value(self.default) }
     }
 }
 

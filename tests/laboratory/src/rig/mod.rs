@@ -47,7 +47,8 @@ static DRILLS: [Drill; 11] = [
     chaos::DRILL,
     Drill {
         name: "truth",
-        about: "Compares every answer with the store at the answer's height while services and servers restart",
+        about: "Compares every answer with the store at the answer's height \
+            while services and servers restart",
         options: &[args::SLACK, args::MINUTES_5, args::CHECKED_RATE],
         play: Play::Own(|options| Box::pin(options.truth())),
     },

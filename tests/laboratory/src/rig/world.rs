@@ -1,5 +1,5 @@
-//! The world of a drill: a private mesh with what the drill needs of filled tables, blocks, a sealed history, a
-//! ledger, a node, and links that can fail.
+//! The world of a drill: a private mesh with what the drill needs of filled tables, blocks, a sealed
+//! history, a ledger, a node, and links that can fail.
 
 use std::{collections::HashMap, net::SocketAddr, sync::Arc, time::Duration};
 

@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::{
-    args::{DOWNLOADS, LONG, READ_RATE, SLACK, SUBMISSIONS, WATCHERS},
+    args::{DOWNLOADS, MINUTES_20, READ_RATE, SLACK, SUBMISSIONS, WATCHERS},
     clients::heads::HeadObserver,
     engine::{Drill, Play, RESTARTED_SOON, Run},
     faults::{
@@ -84,7 +84,7 @@ impl Plan {
 pub(super) const DRILL: Drill = Drill {
     name: "chaos",
     about: "Injects random faults; no client may receive a wrong answer",
-    options: &[SLACK, LONG, READ_RATE, DOWNLOADS, SUBMISSIONS, WATCHERS],
+    options: &[SLACK, MINUTES_20, READ_RATE, DOWNLOADS, SUBMISSIONS, WATCHERS],
     play: Play::Whole {
         world: |options, _| Setup { restart_rule: RESTARTED_SOON, has_links: true, ..whole_mesh(options) },
         is_new_for_each_seed: false,

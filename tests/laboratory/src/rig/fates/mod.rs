@@ -99,8 +99,8 @@ async fn run(world: &World<'_>, seed: u64) -> Result<Run<Vec<Column>>, Failure> 
     let (clients, relays) = (submitting.clients, relays(seed));
     let report = play(world, plan, seed).await?;
     let title = format!(
-        "fates: {clients} clients, {relays} relays, the node killed every {node:?}, a relay killed, frozen or \
-         stopped every {relay:?}"
+        "fates: {clients} clients, {relays} relays, the node killed every {node:?}, \
+         a relay killed, frozen or stopped every {relay:?}"
     );
     Ok(Run { title, json: report.json(), reports: vec![report] })
 }

@@ -75,8 +75,8 @@ struct MeasuredLoad {
 }
 
 impl World<'_> {
-    /// Number of concurrent attackers: fewer where fewer files may be open. The phase with idle connections has
-    /// twice as many.
+    /// Number of concurrent attackers: fewer where fewer files may be open. The phase with idle connections
+    /// has twice as many.
     fn attackers(&self) -> usize {
         let files = getrlimit(Resource::Nofile).current.map_or(usize::MAX, |files| files as usize);
         let wanted = self.play.either(ATTACKERS, ATTACKERS_SHORT);

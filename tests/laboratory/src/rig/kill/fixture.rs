@@ -1,9 +1,9 @@
-//! What the phases share: their world, which has three export workers and one edge, and downloads under faults.
+//! What the phases share: their world, which has three export workers and one edge, and downloads under
+//! faults.
 
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use mesh::failure::Failure;
 use mesh_launcher::services::runnable;
 use mesh_testbed::poll;
 use rand::rngs::SmallRng;
@@ -135,12 +135,11 @@ impl World<'_> {
         true
     }
 
-    /// Numbers of pulls that the edge has sent, and of repeated ones among them.
-    pub(super) async fn pulls(&self) -> Option<(u64, u64)> {
+    /// Number of pulls that the edge has sent.
+    pub(super) async fn pulls(&self) -> Option<u64> {
         let rows = self.mesh.supervisor.rows();
         let metrics = metrics::fetch(rows.iter().find(|row| row.service == EDGE)?).await?;
-        let count = |name: &str| metrics::sum(&metrics, name) as u64;
-        Some((count("mesh_stream_pulls_total"), count("mesh_stream_pulls_again_total")))
+        Some(metrics::sum(&metrics, "mesh_stream_pulls_total") as u64)
     }
 
     /// Number of segments listed, or the failure text.
@@ -155,14 +154,5 @@ impl World<'_> {
             }
         });
         listed.await.unwrap_or_else(|_| Err(format!("no listing within {ANSWER_WITHIN:?}")))
-    }
-
-    /// Waits until `count` segments are listed.
-    pub(super) async fn until_listed(&self, count: u64) -> Result<(), Failure> {
-        let is_listed = async || match self.listed().await {
-            Ok(listed) if listed == count => Ok(()),
-            other => Err(Failure::failed(format!("not {count} segments are listed, but {other:?}"))),
-        };
-        poll(TIMEOUT, is_listed).await
     }
 }

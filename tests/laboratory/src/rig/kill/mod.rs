@@ -18,7 +18,7 @@ use rand::rngs::SmallRng;
 use super::{
     args::SLACK,
     clients::{download_results::Report, files::Files},
-    engine::{Drill, Phase, PhaseFuture, Play, Playing, one, phase, several},
+    engine::{Drill, Phase, Play, Playing, one, phase, several},
     world::World,
 };
 
@@ -47,46 +47,24 @@ pub(super) const DRILL: Drill = Drill {
 };
 
 const PHASES: &[Phase] = &[
-    phase("steady", "No fault", |world, random| counted(world, one(steady(world, random)))),
-    phase("kill", "A worker is killed every second", |world, random| {
-        counted(world, one(outages::kill(world, random)))
-    }),
+    phase("steady", "No fault", |world, random| one(steady(world, random))),
+    phase("kill", "A worker is killed every second", |world, random| one(outages::kill(world, random))),
     phase("freeze", "A worker is frozen and woken repeatedly", |world, random| {
-        counted(world, one(outages::freeze(world, random)))
+        one(outages::freeze(world, random))
     }),
-    phase("nats", "The bus is killed and restarted", |world, random| {
-        counted(world, one(outages::nats(world, random)))
-    }),
-    phase("postgres", "The database is unavailable", |world, random| {
-        counted(world, one(outages::postgres(world, random)))
-    }),
+    phase("nats", "The bus is killed and restarted", |world, random| one(outages::nats(world, random))),
+    phase("postgres", "The database is unavailable", |world, random| one(outages::postgres(world, random))),
     phase("damage", "Segments are damaged, cut and removed under a download", |world, random| {
-        counted(world, one(damage::damage(world, random)))
+        one(damage::damage(world, random))
     }),
     phase("scale", "A worker is removed during many downloads", |world, random| {
-        counted(world, one(outages::scale(world, random)))
+        one(outages::scale(world, random))
     }),
-    phase("stalled", "Thousands of clients read almost nothing", |world, _| {
-        counted(world, one(stalled::stalled(world)))
-    }),
+    phase("stalled", "Thousands of clients read almost nothing", |world, _| one(stalled::stalled(world))),
     phase("large", "Downloads of many gigabytes, over HTTP and over gRPC", |world, _| {
-        counted(world, several(large::large(world)))
+        several(large::large(world))
     }),
 ];
-
-/// Adds a note of the pulls during a phase.
-fn counted<'a>(world: &'a World<'a>, phase: PhaseFuture<'a>) -> PhaseFuture<'a> {
-    Box::pin(async {
-        let before = world.pulls().await;
-        let mut reports = phase.await?;
-        let counts = before.zip(world.pulls().await);
-        if let Some((((pulls, again), (all, all_again)), report)) = counts.zip(reports.last_mut()) {
-            let (pulls, again) = (all.saturating_sub(pulls), all_again.saturating_sub(again));
-            report.notes.push(format!("{pulls} pulls, {again} of them sent again"));
-        }
-        Ok(reports)
-    })
-}
 
 async fn steady(world: &World<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
     let downloads = world.mixed(world.play.either(STEADY, STEADY_SHORT), SLOW, random, Files::any);

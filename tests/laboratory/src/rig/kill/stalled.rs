@@ -91,7 +91,7 @@ async fn settled(world: &World<'_>, clients: usize) {
         let (mut ticks, mut before) = (interval(Duration::from_secs(1)), None);
         loop {
             ticks.tick().await;
-            let now = world.pulls().await.map(|(pulls, _)| pulls);
+            let now = world.pulls().await;
             if let (Some(before), Some(now)) = (before, now)
                 && now - before <= (clients / SETTLED) as u64
             {

@@ -1,5 +1,6 @@
-//! Phases "kill", "freeze", "postgres" and "nats": a replica is killed or frozen, or a server fails and returns. When a replica fails, clients may see a slow second, but no failure. Without a server the
-//! edge must first show cached answers, then refuse with `Retry-After`, and serve fully after the return.
+//! Phases "kill", "freeze", "postgres" and "nats": a replica is killed or frozen, or a server fails and
+//! returns. When a replica fails, clients may see a slow second, but no failure. Without a server the edge
+//! must first show cached answers, then refuse with `Retry-After`, and serve fully after the return.
 
 use std::time::Duration;
 

@@ -115,13 +115,12 @@ fn edge_restarts(reports: &[Report]) -> Vec<FaultSpan> {
 async fn rounds(world: &World<'_>, traffic: &Traffic, seed: u64) -> Result<Vec<Report>, Failure> {
     let mut random = SmallRng::seed_from_u64(seed);
     traffic.warm_up(WARM_UP).await;
-    let observer = ClientObserver { traffic };
     print_line(&format!("seed {seed}: steady"));
     let steady = async || {
         sleep(world.play.either(STEADY, STEADY_SHORT)).await;
         Ok(())
     };
-    let mut reports = vec![observer.observe("steady", steady).await?];
+    let mut reports = vec![observe(traffic, "steady", steady).await?];
     let wanted = world.options.names("service");
     for round in 1..=world.options.number("rounds") {
         let mut names: Vec<&str> = SERVICES.iter().map(|service| service.name).collect();
@@ -130,7 +129,7 @@ async fn rounds(world: &World<'_>, traffic: &Traffic, seed: u64) -> Result<Vec<R
         print_line(&format!("seed {seed}, round {round}: {}", names.join(", ")));
         for name in names {
             let title = format!("{round} {name}");
-            reports.push(observer.observe(&title, async || restart(world, name).await).await?);
+            reports.push(observe(traffic, &title, async || restart(world, name).await).await?);
         }
     }
     Ok(reports)
@@ -150,26 +149,20 @@ async fn restart(world: &World<'_>, name: &str) -> Result<(), Failure> {
 }
 
 /// Measures the clients during an action.
-struct ClientObserver<'a> {
-    traffic: &'a Traffic,
-}
-
-impl ClientObserver<'_> {
-    async fn observe(
-        &self,
-        name: &str,
-        act: impl AsyncFnOnce() -> Result<(), Failure>,
-    ) -> Result<Report, Failure> {
-        let load = &self.traffic.load;
-        let (from, begun, reading) = (load.now(), Instant::now(), self.traffic.downloaders.reading());
-        act().await?;
-        let to = load.now();
-        load.until_finished(to).await;
-        let mut figures = Figures::of(load, from, to);
-        (figures.reading, figures.when) = (reading, Some((begun, begun + (to - from))));
-        print_line(&format!("{name} took {:.1} s", (to - from).as_secs_f64()));
-        Ok(Report::new(name, figures))
-    }
+async fn observe(
+    traffic: &Traffic,
+    name: &str,
+    act: impl AsyncFnOnce() -> Result<(), Failure>,
+) -> Result<Report, Failure> {
+    let load = &traffic.load;
+    let (from, begun, reading) = (load.now(), Instant::now(), traffic.downloaders.reading());
+    act().await?;
+    let to = load.now();
+    load.until_finished(to).await;
+    let mut figures = Figures::of(load, from, to);
+    (figures.reading, figures.when) = (reading, Some((begun, begun + (to - from))));
+    print_line(&format!("{name} took {:.1} s", (to - from).as_secs_f64()));
+    Ok(Report::new(name, figures))
 }
 
 fn submissions_hold(report: &mut Report, fates: &SubmissionResults) {

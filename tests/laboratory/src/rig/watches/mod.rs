@@ -53,7 +53,8 @@ const SETTLE: Duration = Duration::from_secs(1);
 
 pub(super) const DRILL: Drill = Drill {
     name: "watches",
-    about: "Tests the limits of watches: clients that never read, a full edge, a shutdown with thousands of watchers",
+    about: "Tests the limits of watches: clients that never read, a full edge, \
+        a shutdown with thousands of watchers",
     options: &[SLACK],
     play: Play::Phases(Playing {
         world: |_, _| Setup {

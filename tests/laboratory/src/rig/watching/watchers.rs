@@ -1,5 +1,5 @@
-//! Clients that watch, each with one stream at a time. A client whose stream ends reconnects after the `retry`
-//! delay with the last height that it received (W6), at the next edge if there are several.
+//! Clients that watch, each with one stream at a time. A client whose stream ends reconnects after the
+//! `retry` delay with the last height that it received (W6), at the next edge if there are several.
 
 use std::{
     net::SocketAddr,
@@ -54,7 +54,8 @@ pub(crate) struct Watchers {
 
 /// What the clients of a run share.
 pub(super) struct Shared {
-    /// The edges that a client connects to in turn, as behind a load balancer that removes an edge that stops.
+    /// The edges that a client connects to in turn, as behind a load balancer that removes an edge that
+    /// stops.
     pub(super) edges: Vec<SocketAddr>,
     pub(super) watches: Vec<Watch>,
     number: Arc<Numbering>,
@@ -78,8 +79,8 @@ impl Watchers {
         Self::spawn(shared, every_client)
     }
 
-    /// Connects a crowd from many local addresses, each client with one read, and waits until each has its first
-    /// event. The last `over_http2` of them share connections of HTTP/2, so many each.
+    /// Connects a crowd from many local addresses, each client with one read, and waits until each has its
+    /// first event. The last `over_http2` of them share connections of HTTP/2, so many each.
     ///
     /// # Errors
     /// When a client has none in time.
