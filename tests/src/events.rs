@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use mesh_testbed::Answer;
+pub use mesh_testbed::events::Event;
+use mesh_testbed::{Answer, events::EventReader};
 use reqwest::{Method, Response};
-use serde_json::Value;
 use tokio::time::{error::Elapsed, timeout};
 
 use crate::client::MeshClient;
@@ -12,55 +12,11 @@ use crate::client::MeshClient;
 /// Longest wait for an event that has to come.
 const WITHIN: Duration = Duration::from_secs(20);
 
-/// A block of lines of a stream.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Event {
-    /// The id, if it has one.
-    pub id: Option<u64>,
-    /// Whether it clears the last event id: an id without a value.
-    pub clears_id: bool,
-    /// The name; empty in a block without an event.
-    pub name: String,
-    /// The data.
-    pub data: String,
-    /// The comment, without its colon.
-    pub comment: Option<String>,
-    /// The reconnect delay, milliseconds.
-    pub retry: Option<u64>,
-}
-
-impl Event {
-    /// The data as JSON.
-    ///
-    /// # Panics
-    /// When it is none.
-    pub fn json(&self) -> Value {
-        serde_json::from_str(&self.data).unwrap_or_else(|error| panic!("{error}: {self:?}"))
-    }
-
-    fn of_block(block: &str) -> Self {
-        let mut event = Self::default();
-        for line in block.lines() {
-            let (field, value) = line.split_once(':').unwrap_or((line, ""));
-            let value = value.strip_prefix(' ').unwrap_or(value);
-            match field {
-                "" => event.comment = Some(value.to_owned()),
-                "id" => (event.id, event.clears_id) = (value.parse().ok(), value.is_empty()),
-                "event" => value.clone_into(&mut event.name),
-                "data" => event.data.push_str(value),
-                "retry" => event.retry = value.parse().ok(),
-                _ => panic!("an unknown field: {block}"),
-            }
-        }
-        event
-    }
-}
-
 /// An open stream of events.
 #[derive(Debug)]
 pub struct Events {
     response: Response,
-    text: String,
+    reader: EventReader,
 }
 
 impl Events {
@@ -78,7 +34,7 @@ impl Events {
         if response.headers().get("content-type").is_none_or(|kind| kind != "text/event-stream") {
             return Err(Answer::of(response).await);
         }
-        Ok(Self { response, text: String::new() })
+        Ok(Self { response, reader: EventReader::default() })
     }
 
     /// A header of the response.
@@ -104,18 +60,17 @@ impl Events {
     pub async fn block_within(&mut self, within: Duration) -> Result<Option<Event>, Elapsed> {
         timeout(within, async {
             loop {
-                if let Some((block, rest)) = self.text.split_once("\n\n") {
-                    let event = Event::of_block(block);
-                    self.text = rest.to_owned();
-                    return Some(event);
+                let event = self.reader.next().unwrap_or_else(|error| panic!("{error}"));
+                if event.is_some() {
+                    return event;
                 }
                 let chunk =
                     self.response.chunk().await.unwrap_or_else(|error| panic!("it breaks off: {error}"));
                 let Some(chunk) = chunk else {
-                    assert_eq!(self.text, "", "it ends within an event");
+                    assert!(!self.reader.is_torn(), "it ends within an event");
                     return None;
                 };
-                self.text.push_str(std::str::from_utf8(&chunk).unwrap_or_else(|error| panic!("{error}")));
+                self.reader.push(&chunk);
             }
         })
         .await

@@ -18,12 +18,11 @@ use std::process::ExitCode;
 
 use bench::args::{BaselineArgs, BenchArgs};
 use clap::{Parser, Subcommand};
-use generated_chain::ChainArgs;
 use mesh::failure::Failure;
 use rig::args::RigArgs;
 
 /// Benchmarks and drills of a mesh on this machine.
-#[derive(Debug, Parser)]
+#[derive(Parser)]
 #[command(name = "mesh", version, disable_help_subcommand = true)]
 struct Cli {
     /// What to do.
@@ -32,7 +31,7 @@ struct Cli {
 }
 
 /// What to do.
-#[derive(Debug, Subcommand)]
+#[derive(Subcommand)]
 enum Command {
     /// Measures the product on this machine and prints a table
     Bench(BenchArgs),
@@ -43,7 +42,7 @@ enum Command {
     Baseline(BaselineArgs),
     /// Serves a generated chain as a consensus node does
     #[command(hide = true)]
-    Chain(ChainArgs),
+    Chain { args: String },
     /// Decodes blocks on the bus
     #[command(hide = true)]
     Decoder,
@@ -59,7 +58,7 @@ async fn run(command: Command) -> Result<(), Failure> {
         Command::Bench(args) => bench::bench(&args).await,
         Command::Rig(args) => rig::rig(&args).await,
         Command::Baseline(args) => bench::baseline::run(args.kind).await,
-        Command::Chain(args) => generated_chain::run(args).await,
+        Command::Chain { args } => generated_chain::run(&args).await,
         Command::Decoder => decoder::run().await,
     }
 }

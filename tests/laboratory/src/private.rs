@@ -146,45 +146,18 @@ impl PrivateMesh {
         Ok(edges)
     }
 
-    /// Starts one more edge under the given process name and returns its HTTP address.
-    pub(crate) async fn start_edge(&self, servers: &Servers, name: &str) -> Result<SocketAddr, Failure> {
-        self.start_edge_with(servers, name, Vec::new(), None).await
-    }
-
-    /// Like [`PrivateMesh::start_edge`], with additional variables and optionally another folder for the
-    /// program.
-    pub(crate) async fn start_edge_with(
+    /// Starts services under other process names with additional variables, optionally from another folder
+    /// of programs, and waits until they are ready; returns the HTTP address of the first. They are
+    /// separate from the other services only when the variables set another bus prefix.
+    pub(crate) async fn start_named(
         &self,
         servers: &Servers,
-        name: &str,
+        services: &[(&str, &str)],
         env: Vec<(String, String)>,
         folder: Option<PathBuf>,
     ) -> Result<SocketAddr, Failure> {
         let mut environment = self.service_environment(servers, &Layout { env, ..Layout::default() })?;
         environment.binaries = folder.unwrap_or(environment.binaries);
-        self.start_named(environment, &[("edge", name)]).await
-    }
-
-    /// Starts one more edge and one more `query` under the given process names with additional variables, and
-    /// returns the edge's HTTP address. They are separate from the other services only when the variables set
-    /// another bus prefix.
-    pub(crate) async fn start_pair(
-        &self,
-        servers: &Servers,
-        names: [&str; 2],
-        env: Vec<(String, String)>,
-    ) -> Result<SocketAddr, Failure> {
-        let environment = self.service_environment(servers, &Layout { env, ..Layout::default() })?;
-        self.start_named(environment, &[("edge", names[0]), ("query", names[1])]).await
-    }
-
-    /// Starts services under other process names and waits until they are ready; returns the HTTP address of
-    /// the first.
-    async fn start_named(
-        &self,
-        environment: ServiceEnvironment,
-        services: &[(&str, &str)],
-    ) -> Result<SocketAddr, Failure> {
         let mut addresses = Vec::new();
         for (service, name) in services {
             let (group, address) = self.service_named(environment.clone(), service, name)?;

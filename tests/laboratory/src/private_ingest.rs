@@ -55,9 +55,9 @@ impl PrivateMesh {
     /// Starts the node of a generated chain and waits until it answers.
     pub(crate) async fn start_chain(&self, name: &str, args: &ChainArgs) -> Result<(), Failure> {
         let log = self.home.log(name, 0);
-        let mut spec =
-            ProcessSpec::new(format!("{name}-0"), programs::beside("laboratory")?, log).arg("chain");
-        spec.args.extend(args.words());
+        let json = serde_json::to_string(args).map_err(|error| cannot("write the chain", &error))?;
+        let program = programs::beside("laboratory")?;
+        let spec = ProcessSpec::new(format!("{name}-0"), program, log).arg("chain").arg(json);
         let (client, url) = (metrics::local_client(), format!("{}/status", args.url()));
         let ready = Ready::probe(move || {
             let request = client.get(&url).send();

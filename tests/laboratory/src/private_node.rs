@@ -37,30 +37,15 @@ const OTHER_CHAIN: &str = "UPDATE chain SET id = 'private-1';
 const COMMAND_BYTES: usize = 160;
 
 impl PrivateMesh {
-    /// Creates the chain in an empty store and starts its node with additional variables. Returns its port.
+    /// Creates the chain in the store and starts its node with additional variables. Returns its port.
+    /// `has_rows`: whether the store has the rows of another chain, which becomes this one.
     pub(crate) async fn start_node(
         &self,
         servers: &Servers,
+        has_rows: bool,
         variables: &[(&str, &str)],
     ) -> Result<ReservedPort, Failure> {
-        self.start_node_on(servers, &[CHAIN, NEXT_BLOCK], variables).await
-    }
-
-    /// Like [`PrivateMesh::start_node`] in a store that has a chain already.
-    pub(crate) async fn start_node_on_history(
-        &self,
-        servers: &Servers,
-        variables: &[(&str, &str)],
-    ) -> Result<ReservedPort, Failure> {
-        self.start_node_on(servers, &[OTHER_CHAIN], variables).await
-    }
-
-    async fn start_node_on(
-        &self,
-        servers: &Servers,
-        statements: &[&str],
-        variables: &[(&str, &str)],
-    ) -> Result<ReservedPort, Failure> {
+        let statements: &[&str] = if has_rows { &[OTHER_CHAIN] } else { &[CHAIN, NEXT_BLOCK] };
         servers.execute("begin a chain", statements).await?;
         prepare_devnode(&self.home, &servers.database_url, None).await?;
         let port = ReservedPort::take().map_err(|error| cannot("find a port for the node", &error))?;

@@ -38,9 +38,10 @@ const ORDERS_HEADER: &str = "id,market_id,party_id,side,price,size,remaining,tim
 const SMALL: &[u8] = b"id,block_time\nfirst,2023-01-18 01:10:00.880263+00\nsecond,2023-01-18 01:10:01+00\n";
 
 /// The table that is large. Its columns and the form of its values are those of the real network.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum LargeTable {
     /// About 600 uncompressed bytes a row.
+    #[default]
     Trades,
     /// About 500 uncompressed bytes a row.
     Orders,
@@ -57,7 +58,7 @@ impl LargeTable {
 }
 
 /// The plan of a synthetic history.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Synthetic {
     pub(crate) table: LargeTable,
     /// How many segments.

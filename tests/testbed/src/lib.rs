@@ -12,6 +12,7 @@ mod collector;
 mod cometbft;
 mod database;
 mod devnode;
+pub mod events;
 mod eventually;
 mod generated;
 pub mod grpc;

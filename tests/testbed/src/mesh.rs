@@ -167,32 +167,3 @@ impl Mesh {
         found.map_or_else(|| panic!("this mesh has no {name}"), |(_, service)| service)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::service::tests::{after_credentials, write_player};
-
-    #[tokio::test]
-    async fn services_of_one_mesh_share_a_subject_prefix_and_get_their_settings() {
-        let database = Database::empty().await;
-        let binaries = tempfile::tempdir().unwrap();
-        for service in runnable(false) {
-            write_player(&binaries.path().join(service.name));
-        }
-        let setup = || Mesh::configure(&database).binaries(binaries.path()).env("PLAY", "200");
-        let (mesh, other) = tokio::join!(setup().start(), setup().without("query").start());
-        let of = async |mesh: &Mesh, service, name: &str| {
-            mesh.service(service).admin(&format!("/{name}")).await.text().to_owned()
-        };
-        let prefix = of(&mesh, "query", "MESH_BUS_PREFIX").await;
-        assert_eq!(of(&mesh, "edge", "MESH_BUS_PREFIX").await, prefix);
-        assert_ne!(of(&other, "edge", "MESH_BUS_PREFIX").await, prefix);
-        assert_eq!(of(&mesh, "query", "MESH_DATABASE_URL").await, after_credentials(database.url()));
-        assert_eq!(of(&mesh, "query", "LISTEN_FDS").await, "");
-        assert_eq!(of(&mesh, "edge", "MESH_DATABASE_URL").await, "", "the edge has no database");
-        assert_eq!(of(&mesh, "edge", "LISTEN_FDNAMES").await, "http:grpc");
-        assert_ne!(mesh.url(), mesh.grpc_url());
-        assert!(other.services.iter().all(|(name, _)| *name != "query"));
-    }
-}

@@ -302,69 +302,8 @@ fn read(log: &Path) -> String {
 }
 
 #[cfg(test)]
-pub(crate) mod tests {
-    use std::{
-        io::{BufRead, BufReader, Write},
-        net::TcpListener,
-    };
-
+mod tests {
     use super::*;
-
-    /// Not a test but the program that the tests below start as a service. It answers `/readyz` with the
-    /// status in `PLAY`, and any other path with a variable's value.
-    #[test]
-    fn plays_a_service() {
-        let (Ok(play), Ok(file)) = (env::var("PLAY"), env::var("MESH_ADMIN_ADDRESS_FILE")) else { return };
-        println!("playing {play}");
-        assert_ne!(play, "death", "a service that cannot start");
-        let listener = TcpListener::bind(env::var("MESH_ADMIN_LISTEN").unwrap()).unwrap();
-        fs::write(format!("{file}.new"), format!("{}\n", listener.local_addr().unwrap())).unwrap();
-        fs::rename(format!("{file}.new"), file).unwrap();
-        for connection in listener.incoming() {
-            let mut connection = connection.unwrap();
-            let mut line = String::new();
-            let mut reader = BufReader::new(connection.try_clone().unwrap());
-            reader.read_line(&mut line).unwrap();
-            let path = line.split(' ').nth(1).unwrap();
-            let mut header = String::new();
-            while reader.read_line(&mut header).unwrap() > 2 {
-                header.clear();
-            }
-            let (status, body) = match path {
-                "/readyz" => (play.clone(), String::new()),
-                // Of an address only the part after its password is shown.
-                _ => (
-                    "200".to_owned(),
-                    after_credentials(&env::var(&path[1..]).unwrap_or_default()).to_owned(),
-                ),
-            };
-            let length = body.len();
-            let head =
-                format!("HTTP/1.1 {status} X\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n");
-            connection.write_all(format!("{head}{body}").as_bytes()).unwrap();
-        }
-    }
-
-    /// The part of an address after user and password.
-    pub(crate) fn after_credentials(address: &str) -> &str {
-        address.rsplit_once('@').map_or(address, |(_, behind)| behind)
-    }
-
-    /// Writes a program that runs [`plays_a_service`]. Written by a shell: if this process had the file open
-    /// for writing while another test forks, running it would fail with "text file busy".
-    pub(crate) fn write_player(program: &Path) {
-        let this = env::current_exe().unwrap();
-        let run = format!("#!/bin/sh\nexec {this:?} --exact service::tests::plays_a_service --nocapture\n");
-        let write = "printf %s \"$1\" > \"$2\" && chmod 755 \"$2\"";
-        let mut shell = std::process::Command::new("/bin/sh");
-        assert!(shell.args(["-c", write, "sh", &run]).arg(program).status().unwrap().success());
-    }
-
-    fn player(play: &str) -> ServiceSetup {
-        let program = servers::folder().join(format!("player-{}", unique()));
-        write_player(&program);
-        Service::configure("player").program(program).env("PLAY", play)
-    }
 
     async fn panic_of(setup: ServiceSetup) -> String {
         let panic = tokio::spawn(setup.start()).await.unwrap_err().into_panic();
@@ -372,30 +311,26 @@ pub(crate) mod tests {
     }
 
     #[tokio::test]
-    async fn a_service_gets_the_bus_and_its_variables_and_can_be_restarted() {
-        let mut service = player("200").env("MESH_EXTRA", "one").env("MESH_EXTRA", "two").start().await;
-        assert_eq!(service.admin("/MESH_EXTRA").await.text(), "two");
-        assert_eq!(service.admin("/MESH_BUS_URL").await.text(), nats().await.url());
-        assert!(service.admin("/MESH_BUS_PREFIX").await.text().starts_with("test"));
-        assert_eq!(service.admin("/CARGO_PKG_NAME").await.text(), "", "the test's own variables stay out");
-        assert!(service.log().contains("playing 200"));
+    async fn a_service_gets_only_what_it_is_given_and_can_be_restarted() {
+        let database = Database::fresh().await;
+        let setup = Service::configure("query").database(&database);
+        let mut service = setup.env("MESH_LOG", "info").env("MESH_LOG", "debug").start().await;
+        let environment = read(Path::new(&format!("/proc/{}/environ", service.pid())));
+        let value = |name: &str| environment.split('\0').find_map(|line| line.strip_prefix(name));
+        assert_eq!((value("MESH_LOG="), value("CARGO_PKG_NAME=")), (Some("debug"), None));
         let (pid, admin) = (service.pid(), service.admin_url().to_owned());
         service.restart().await;
         assert_ne!((service.pid(), service.admin_url()), (pid, admin.as_str()));
-        assert!(!service.stop().await.success(), "it ends by the signal");
+        assert!(service.log().contains("started"));
     }
 
     #[tokio::test]
     async fn a_service_that_cannot_start_fails_the_test_with_its_log() {
-        let panic_text = panic_of(player("death")).await;
+        let panic_text = panic_of(Service::configure("query")).await;
         assert!(
-            panic_text.contains("before it was ready") && panic_text.contains("a service that cannot start"),
+            panic_text.contains("before it was ready") && panic_text.contains("MESH_DATABASE_URL"),
             "{panic_text}"
         );
-    }
-
-    #[tokio::test]
-    async fn a_missing_binary_is_named_together_with_the_command_that_builds_it() {
         let panic_text = panic_of(Service::configure("no-such-service")).await;
         assert!(panic_text.contains("no-such-service: run `cargo build --workspace`"), "{panic_text}");
     }

@@ -85,7 +85,7 @@ pub(super) fn peak_memory_kib(pid: u32) -> Option<u64> {
 }
 
 /// Resident memory of a process, KiB.
-pub(super) fn memory_kib(pid: u32) -> Option<u64> {
+pub(crate) fn memory_kib(pid: u32) -> Option<u64> {
     status_kib(pid, "VmRSS:")
 }
 

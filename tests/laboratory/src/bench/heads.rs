@@ -41,7 +41,10 @@ pub(super) type Seen = Vec<(u64, Instant)>;
 pub(super) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
     print_line("writing blocks and looking when two edges show them");
     let servers = &fixture.servers;
-    let edges = [fixture.edges.cached, fixture.mesh.start_edge(servers, OTHER).await?];
+    let edges = [
+        fixture.edges.cached,
+        fixture.mesh.start_named(servers, &[("edge", OTHER)], Vec::new(), None).await?,
+    ];
     let path = withdrawals::paths(servers, 1).await?[0].clone();
     let (newest, watched) = watch::channel(None);
     let polling =

@@ -36,7 +36,7 @@ impl<'a> Fixture<'a> {
 /// Starts one replica of each service with a node that makes no blocks, and measures them after a while.
 pub(super) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
     let Fixture { mesh, servers } = fixture;
-    let node = mesh.start_node(servers, &[("MESH_DEVNODE_BLOCK_MS", "86400000")]).await?;
+    let node = mesh.start_node(servers, false, &[("MESH_DEVNODE_BLOCK_MS", "86400000")]).await?;
     let node_url = Some(format!("http://{}", node.address()));
     mesh.start_services(servers, &Layout { node_url, ..Layout::default() }).await?;
     let stop = Request::Stop { name: UNCACHED_EDGE.to_owned(), replica: None };

@@ -8,7 +8,7 @@ pub(crate) mod args;
 pub(crate) mod baseline;
 mod baseline_process;
 mod comparison;
-mod cost;
+pub(crate) mod cost;
 mod deep_pages;
 mod distinct;
 mod exports;

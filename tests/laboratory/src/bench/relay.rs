@@ -51,7 +51,7 @@ pub(super) struct Fixture<'a> {
 impl<'a> Fixture<'a> {
     pub(super) async fn start(mesh: &'a PrivateMesh, args: &BenchArgs) -> Result<Self, Failure> {
         let servers = mesh.start_servers().await?;
-        let node = mesh.start_node(&servers, &NODE).await?;
+        let node = mesh.start_node(&servers, false, &NODE).await?;
         let node_url = Some(format!("http://{}", node.address()));
         // Services that take no part do not run.
         let replicas = [("query", 0), ("export", 0), (UNCACHED_EDGE, 0)];

@@ -127,7 +127,7 @@ impl SectionName {
             Self::Points => (Suite::Reads, vec![at_most(1.6, 1.25)]),
             Self::Distinct => (Suite::Reads, vec![at_most(1.1, 1.0)]),
             Self::Page => (Suite::Reads, vec![at_least(0.8, 1.0)]),
-            Self::Depth => (Suite::Reads, vec![]),
+            Self::Depth => (Suite::Reads, vec![at_most(1.3, 1.1)]),
             Self::Heads => (Suite::Reads, vec![at_most(50.0, 10.0)]),
             Self::Telling => (Suite::Reads, vec![at_most(1.05, 1.02)]),
             Self::Splice => (Suite::Exports, vec![at_least(0.5, 0.8), at_least(5.0, 10.0)]),

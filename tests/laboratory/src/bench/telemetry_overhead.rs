@@ -35,7 +35,8 @@ pub(super) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
     ];
     let variables = variables.map(|(name, value)| (name.to_owned(), value));
     let variables = variables.into_iter().chain([baseline::points()]).collect();
-    let edge = fixture.mesh.start_pair(&fixture.servers, PROCESSES, variables).await?;
+    let services = [("edge", PROCESSES[0]), ("query", PROCESSES[1])];
+    let edge = fixture.mesh.start_named(&fixture.servers, &services, variables, None).await?;
     let paths = withdrawals::paths(&fixture.servers, withdrawals::ROWS).await?;
     let side = |name, address, processes: &[&str]| {
         let load = Load::paths(address, paths.clone(), CONNECTIONS, fixture.length);

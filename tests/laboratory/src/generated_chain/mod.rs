@@ -11,9 +11,9 @@ use std::{
 };
 
 use bytes::Bytes;
-use clap::Args;
 use mesh::failure::{Failure, cannot};
 use mesh_testbed::scripted_node::{Block, NodeContent, Version, check_height, reply, serve, status};
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::{
     net::{TcpListener, TcpSocket},
@@ -26,35 +26,26 @@ const CHAIN_ID: &str = "generated-1";
 /// Connections that wait to be accepted.
 const BACKLOG: u32 = 1024;
 
-/// What a generated chain is.
-#[derive(Args, Clone, Debug)]
+/// What a generated chain is; its process gets it as JSON.
+#[derive(Clone, Debug, Deserialize, Serialize)]
 pub(crate) struct ChainArgs {
     /// Source of the content
-    #[arg(long)]
     pub(crate) seed: u64,
     /// Rows of a block
-    #[arg(long)]
     pub(crate) rows: u64,
     /// Vary the rows of a block up to that number
-    #[arg(long)]
     pub(crate) varied: bool,
     /// Blocks at the start
-    #[arg(long)]
     pub(crate) first: u64,
     /// When the chain starts, milliseconds since 1970
-    #[arg(long)]
     pub(crate) start_ms: u64,
     /// Time from one block to the next, milliseconds
-    #[arg(long)]
     pub(crate) period_ms: u64,
     /// A file that will contain the height of the last block
-    #[arg(long)]
     pub(crate) last: Option<PathBuf>,
     /// Blocks that are rendered before the first request
-    #[arg(long)]
     pub(crate) rendered: u64,
     /// Where to listen
-    #[arg(long)]
     pub(crate) listen: SocketAddr,
 }
 
@@ -65,23 +56,6 @@ pub(crate) fn now_ms() -> u64 {
 }
 
 impl ChainArgs {
-    /// The arguments of the command.
-    pub(crate) fn words(&self) -> Vec<String> {
-        let Self { seed, rows, varied, first, start_ms, period_ms, last, rendered, listen } = self;
-        let mut words = vec![
-            format!("--seed={seed}"),
-            format!("--rows={rows}"),
-            format!("--first={first}"),
-            format!("--start-ms={start_ms}"),
-            format!("--period-ms={period_ms}"),
-            format!("--rendered={rendered}"),
-            format!("--listen={listen}"),
-        ];
-        words.extend(varied.then(|| "--varied".to_owned()));
-        words.extend(last.as_ref().map(|last| format!("--last={}", last.display())));
-        words
-    }
-
     /// The height of the newest block now.
     pub(crate) fn latest(&self) -> u64 {
         let latest = self.first + now_ms().saturating_sub(self.start_ms) / self.period_ms;
@@ -164,8 +138,9 @@ impl NodeContent for Served {
 /// Serves a chain until it is killed.
 ///
 /// # Errors
-/// The address cannot be listened on.
-pub(crate) async fn run(args: ChainArgs) -> Result<(), Failure> {
+/// The arguments cannot be read, or the address cannot be listened on.
+pub(crate) async fn run(args: &str) -> Result<(), Failure> {
+    let args: ChainArgs = serde_json::from_str(args).map_err(|error| cannot("read the chain", &error))?;
     let rendered = (1..=args.rendered).map(|height| Served::render(&args, height)).collect();
     let (heights, _) = watch::channel(0);
     let listener = listen(args.listen).map_err(|error| cannot("listen", &error))?;

@@ -6,15 +6,49 @@ use serde_json::Value;
 
 use super::ChainArgs;
 
-/// Tables and their shares of the rows.
-const SHARES: [(Kind, u32); 7] = [
-    (Kind::Orders, 34),
-    (Kind::Trades, 20),
-    (Kind::Balances, 20),
-    (Kind::Ledger, 10),
-    (Kind::Positions, 10),
-    (Kind::MarketData, 5),
-    (Kind::NetworkParameters, 1),
+/// Tables, their shares of the rows, and the attributes of a row; a name in braces stands for a generated
+/// value.
+const TABLES: [(&str, u32, &str); 7] = [
+    (
+        "mesh.orders",
+        34,
+        "id={own} market_id={market} party_id={one} side=1 price={price} size={size} remaining={size} \
+         time_in_force=1 type=1 status=1 reference=a-client's-own-text version=1 batch_id=0 \
+         created_at={time}",
+    ),
+    (
+        "mesh.trades",
+        20,
+        "id={own} market_id={market} price={price} size={size} buyer={one} seller={other} aggressor=1 \
+         buy_order={next} sell_order={last} type=1 buyer_maker_fee={fee} buyer_infrastructure_fee={fee} \
+         buyer_liquidity_fee={fee} seller_maker_fee=0 seller_infrastructure_fee=0 seller_liquidity_fee=0",
+    ),
+    ("mesh.balances", 20, "account_id={of_block} balance={price}"),
+    (
+        "mesh.ledger",
+        10,
+        "account_from_id={one} account_to_id={other} quantity={fee} transfer_time={time} \
+         account_from_balance={price} account_to_balance={more} type=TRANSFER_TYPE_MTM_WIN",
+    ),
+    (
+        "mesh.positions",
+        10,
+        "market_id={market} party_id={of_block} open_volume={size} realised_pnl={fee} unrealised_pnl={fee} \
+         average_entry_price={price} average_entry_market_price={price} loss=0 adjustment=0 \
+         pending_open_volume={size} pending_realised_pnl={fee} pending_unrealised_pnl={fee} \
+         pending_average_entry_price={price} pending_average_entry_market_price={price} \
+         loss_socialisation_amount=0 distressed_status=POSITION_STATUS_UNSPECIFIED",
+    ),
+    (
+        "mesh.market_data",
+        5,
+        "market={market} mark_price={price} best_bid_price={price} best_bid_volume={size} \
+         best_offer_price={more} best_offer_volume={size} mid_price={price} static_mid_price={price} \
+         open_interest={size} market_trading_mode=TRADING_MODE_CONTINUOUS \
+         price_monitoring_bounds=[{\"minValidPrice\":\"1\",\"maxValidPrice\":\"2\"}] \
+         market_state=STATE_ACTIVE",
+    ),
+    ("mesh.network_parameters", 1, "key={parameter} value={price}"),
 ];
 const MARKETS: u64 = 20;
 const PARTIES: u64 = 1_000;
@@ -23,17 +57,6 @@ const OF_TX: usize = 5;
 /// Every so many blocks one has the time of the block before it.
 const SAME_TIME: u64 = 8;
 
-#[derive(Clone, Copy)]
-enum Kind {
-    Orders,
-    Trades,
-    Balances,
-    Ledger,
-    Positions,
-    MarketData,
-    NetworkParameters,
-}
-
 /// Fills in a block's time, transactions and events.
 pub(super) fn fill(args: &ChainArgs, height: u64, block: Block) -> Block {
     let mut random = SmallRng::seed_from_u64(scatter(args.seed ^ scatter(height)));
@@ -41,16 +64,17 @@ pub(super) fn fill(args: &ChainArgs, height: u64, block: Block) -> Block {
     let second = height - u64::from(height.is_multiple_of(SAME_TIME));
     let (day, hour, minute) = (1 + second / 86_400, second / 3_600 % 24, second / 60 % 60);
     let time = format!("2026-01-{day:02}T{hour:02}:{minute:02}:{:02}.123456789Z", second % 60);
-    let total: u32 = SHARES.iter().map(|(_, share)| share).sum();
+    let total: u32 = TABLES.iter().map(|(_, share, _)| share).sum();
     let mut events: Vec<Value> = (0..rows)
         .map(|index| {
             let mut left = random.random_range(0..total);
-            let kind = SHARES.iter().find(|(_, share)| {
+            let chosen = TABLES.iter().find(|(_, share, _)| {
                 let is_it = left < *share;
                 left = left.wrapping_sub(*share);
                 is_it
             });
-            row(kind.map_or(Kind::Orders, |(kind, _)| *kind), (height, index), &time, &mut random)
+            let (table, _, attributes) = chosen.unwrap_or(&TABLES[0]);
+            row((table, attributes), (height, index), &time, &mut random)
         })
         .collect();
     let end = events.split_off(events.len() * 9 / 10);
@@ -65,111 +89,41 @@ pub(super) fn fill(args: &ChainArgs, height: u64, block: Block) -> Block {
     Block { time, txs, begin: events, end, ..block }
 }
 
-fn row(kind: Kind, (height, index): (u64, u64), time: &str, random: &mut SmallRng) -> Value {
+fn row(
+    (table, attributes): (&str, &str),
+    (height, index): (u64, u64),
+    time: &str,
+    random: &mut SmallRng,
+) -> Value {
     let number = height * 100_000 + index;
     let market = id('m', random.random_range(0..MARKETS));
     let [one, other] = [0; 2].map(|_| id('p', random.random_range(0..PARTIES)));
     let [price, more] = [0; 2].map(|_| (97_000_000 + random.random_range(0..1_000_000_u64)).to_string());
     let [size, fee] = [1_000, 500].map(|most| random.random_range(1..most).to_string());
-    let own = id('r', number);
+    let [own, next, last] = [0, 1, 2].map(|step| id('r', number + step));
     // One row of an account, a position, a parameter in a block at most.
-    let of_block = id('b', index);
-    match kind {
-        Kind::Orders => event(
-            "mesh.orders",
-            &[
-                ("id", &own),
-                ("market_id", &market),
-                ("party_id", &one),
-                ("side", "1"),
-                ("price", &price),
-                ("size", &size),
-                ("remaining", &size),
-                ("time_in_force", "1"),
-                ("type", "1"),
-                ("status", "1"),
-                ("reference", "a client's own text"),
-                ("version", "1"),
-                ("batch_id", "0"),
-                ("created_at", time),
-            ],
-        ),
-        Kind::Trades => event(
-            "mesh.trades",
-            &[
-                ("id", &own),
-                ("market_id", &market),
-                ("price", &price),
-                ("size", &size),
-                ("buyer", &one),
-                ("seller", &other),
-                ("aggressor", "1"),
-                ("buy_order", &id('r', number + 1)),
-                ("sell_order", &id('r', number + 2)),
-                ("type", "1"),
-                ("buyer_maker_fee", &fee),
-                ("buyer_infrastructure_fee", &fee),
-                ("buyer_liquidity_fee", &fee),
-                ("seller_maker_fee", "0"),
-                ("seller_infrastructure_fee", "0"),
-                ("seller_liquidity_fee", "0"),
-            ],
-        ),
-        Kind::Balances => event("mesh.balances", &[("account_id", &of_block), ("balance", &price)]),
-        Kind::Ledger => event(
-            "mesh.ledger",
-            &[
-                ("account_from_id", &one),
-                ("account_to_id", &other),
-                ("quantity", &fee),
-                ("transfer_time", time),
-                ("account_from_balance", &price),
-                ("account_to_balance", &more),
-                ("type", "TRANSFER_TYPE_MTM_WIN"),
-            ],
-        ),
-        Kind::Positions => event(
-            "mesh.positions",
-            &[
-                ("market_id", &market),
-                ("party_id", &of_block),
-                ("open_volume", &size),
-                ("realised_pnl", &fee),
-                ("unrealised_pnl", &fee),
-                ("average_entry_price", &price),
-                ("average_entry_market_price", &price),
-                ("loss", "0"),
-                ("adjustment", "0"),
-                ("pending_open_volume", &size),
-                ("pending_realised_pnl", &fee),
-                ("pending_unrealised_pnl", &fee),
-                ("pending_average_entry_price", &price),
-                ("pending_average_entry_market_price", &price),
-                ("loss_socialisation_amount", "0"),
-                ("distressed_status", "POSITION_STATUS_UNSPECIFIED"),
-            ],
-        ),
-        Kind::MarketData => event(
-            "mesh.market_data",
-            &[
-                ("market", &market),
-                ("mark_price", &price),
-                ("best_bid_price", &price),
-                ("best_bid_volume", &size),
-                ("best_offer_price", &more),
-                ("best_offer_volume", &size),
-                ("mid_price", &price),
-                ("static_mid_price", &price),
-                ("open_interest", &size),
-                ("market_trading_mode", "TRADING_MODE_CONTINUOUS"),
-                ("price_monitoring_bounds", r#"[{"minValidPrice":"1","maxValidPrice":"2"}]"#),
-                ("market_state", "STATE_ACTIVE"),
-            ],
-        ),
-        Kind::NetworkParameters => {
-            event("mesh.network_parameters", &[("key", &format!("generated.{index}")), ("value", &price)])
-        }
-    }
+    let (of_block, parameter) = (id('b', index), format!("generated.{index}"));
+    let attributes: Vec<(&str, &str)> = attributes
+        .split_ascii_whitespace()
+        .filter_map(|attribute| attribute.split_once('='))
+        .map(|(name, value)| match value {
+            "{own}" => (name, &*own),
+            "{next}" => (name, &*next),
+            "{last}" => (name, &*last),
+            "{market}" => (name, &*market),
+            "{one}" => (name, &*one),
+            "{other}" => (name, &*other),
+            "{price}" => (name, &*price),
+            "{more}" => (name, &*more),
+            "{size}" => (name, &*size),
+            "{fee}" => (name, &*fee),
+            "{time}" => (name, time),
+            "{of_block}" => (name, &*of_block),
+            "{parameter}" => (name, &*parameter),
+            constant => (name, constant),
+        })
+        .collect();
+    event(table, &attributes)
 }
 
 /// An id of a kind, 64 hex digits.

@@ -1,71 +1,92 @@
-//! The command line of `mesh rig`: each drill has its own options and its own list of phases.
+//! The command line of `mesh rig`: a subcommand for each row of the table of drills.
 
 use std::{path::PathBuf, time::Duration};
 
-use clap::{Args, Subcommand, ValueEnum, builder::PossibleValuesParser};
+use clap::{
+    Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand,
+    builder::{PossibleValue, PossibleValuesParser},
+    error::ErrorKind,
+    value_parser,
+};
 use mesh_launcher::services::SERVICES;
 
+use super::{
+    DRILLS,
+    engine::{Drill, Play, Playing},
+    truth,
+};
+
 /// Options of `rig`.
-#[derive(Debug, Args)]
+#[derive(Args)]
 #[command(arg_required_else_help = false, subcommand_value_name = "DRILL")]
 pub(crate) struct RigArgs {
     /// The drill to run
     #[command(subcommand)]
-    pub(crate) drill: Drill,
+    pub(crate) drill: Options,
 }
 
-/// A drill.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Drill {
-    /// Kills replicas and servers under reads; reads must continue
-    Reads(ReadsArgs),
-    /// Kills workers and servers and damages segments under downloads; downloads must complete
-    Kill(KillArgs),
-    /// Attacks an edge under reads; reads must not fail or become slow
-    Flood(FloodArgs),
-    /// Kills the node and the relays under submissions; every transaction must have exactly one outcome
-    Fates(RunArgs),
-    /// Restarts every service in turn under reads, downloads and submissions; no request may fail
-    Rolling(RollingArgs),
-    /// Injects random faults; no client may receive a wrong answer
-    Chaos(ChaosArgs),
-    /// Compares every answer with the store at the answer's height while services and servers restart
-    Truth(TruthArgs),
-    /// Kills and freezes everything between a chain and the store; no row may be missing or duplicated
-    Ingest(IngestArgs),
-    /// Simulates replicas of ingest that store a chain under faults, one run a seed
-    Order(SeedsArgs),
-    /// Simulates download streams under all faults, one run a seed
-    Streams(SeedsArgs),
-    /// Tests the limits of watches: clients that never read, a full edge, a shutdown with thousands of watchers
-    Watches(WatchesArgs),
+/// An option with a number.
+pub(super) struct Number {
+    name: &'static str,
+    value: &'static str,
+    help: &'static str,
+    /// Empty: it has none.
+    default: &'static str,
+    /// The least and the greatest value.
+    range: (u64, u64),
 }
 
-/// Options of a drill on a private mesh.
-#[derive(Debug, Args)]
+const fn number(
+    name: &'static str,
+    value: &'static str,
+    help: &'static str,
+    default: &'static str,
+    range: (u64, u64),
+) -> Number {
+    Number { name, value, help, default, range }
+}
+
+const RATE: &str = "Reads a second, sent independently of earlier answers";
+const LENGTH: &str = "Length of the drill, minutes";
+pub(super) const READ_RATE: Number = number("rate", "R", RATE, "1000", (1, 20_000));
+/// Below the edge's limit of an address.
+pub(super) const POLITE_RATE: Number = number("rate", "R", RATE, "90", (10, 95));
+pub(super) const CHECKED_RATE: Number = number("rate", "R", RATE, "300", (16, 20_000));
+pub(super) const MINUTES_20: Number = number("minutes", "N", LENGTH, "20", (1, 600));
+pub(super) const MINUTES_5: Number = number("minutes", "N", LENGTH, "5", (1, 600));
+const SLACKNESS: &str =
+    "Factor for the time limits of all bars, for builds without optimisation on a busy machine";
+pub(super) const SLACK: Number = number("slack", "TIMES", SLACKNESS, "1", (1, 10));
+pub(super) const ROUNDS: Number =
+    number("rounds", "N", "How often every service is restarted", "2", (1, 100));
+pub(super) const DOWNLOADS: Number = number("downloads", "N", "Downloads at the same time", "50", (5, 1000));
+pub(super) const SUBMISSIONS: Number =
+    number("submissions", "S", "Submissions a second, about", "20", (1, 200));
+pub(super) const WATCHERS: Number =
+    number("watchers", "N", "Clients that watch, each with an event stream", "200", (5, 10_000));
+pub(super) const KILLS: Number =
+    number("kills", "N", "Number of killed processes [default: 1000, or 50 with --short]", "", (1, 100_000));
+const RUNS: Number =
+    number("runs", "N", "Number of runs, each with the next seed", "1", (1, u32::MAX as u64));
+const SEEDS: Number = number("runs", "N", "Number of consecutive seeds", "1000000", (1, 1_000_000_000_000));
+
+/// A drill with the options that were given.
+pub(crate) struct Options {
+    pub(super) drill: &'static Drill,
+    matches: ArgMatches,
+}
+
+/// Options of every drill.
 pub(crate) struct RunArgs {
-    /// Source of every random choice; the same one repeats a run [default: a new one, which is printed]
-    #[arg(long, value_name = "N")]
     pub(crate) seed: Option<u64>,
-    /// Number of runs, each with the next seed
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) runs: u32,
-    /// Run a short form with less load, as in CI
-    #[arg(long)]
+    pub(crate) runs: u64,
     pub(crate) short: bool,
-    /// Also write the figures to this file
-    #[arg(long, value_name = "FILE")]
     pub(crate) json: Option<PathBuf>,
 }
 
-/// Options of a drill with phases on a private mesh.
-#[derive(Debug, Args)]
+/// Options of a drill on a private mesh.
 pub(crate) struct PlayArgs {
-    /// How it is run.
-    #[command(flatten)]
     pub(crate) run: RunArgs,
-    /// Factor for the time limits of all bars, for builds without optimisation on a busy machine
-    #[arg(long, value_name = "TIMES", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10))]
     pub(crate) slack: u32,
 }
 
@@ -86,223 +107,130 @@ impl PlayArgs {
     }
 }
 
-/// Options of `rig reads`.
-#[derive(Debug, Args)]
-pub(crate) struct ReadsArgs {
-    /// Options of the phases.
-    #[command(flatten)]
-    pub(crate) play: PlayArgs,
-    /// Only this phase, repeatable [default: all]
-    #[arg(long, value_enum, value_name = "NAME")]
-    pub(crate) phase: Vec<ReadsPhase>,
-    /// Requests a second, sent independently of earlier answers
-    #[arg(long, value_name = "R", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=20_000))]
-    pub(crate) rate: u32,
-}
-
-/// A phase of `rig reads`. The first and the last keep their places, the others run in an order chosen by the
-/// seed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ReadsPhase {
-    /// No fault
-    Steady,
-    /// A replica is killed
-    Kill,
-    /// A replica is frozen and woken
-    Freeze,
-    /// The database is stopped and started
-    Postgres,
-    /// The bus is killed and restarted
-    Nats,
-    /// All replicas are replaced in turn
-    Rolling,
-    /// Clients disconnect before slow answers
-    Abort,
-    /// Services are started before their servers
-    Order,
-}
-
-/// Options of `rig flood`.
-#[derive(Debug, Args)]
-pub(crate) struct FloodArgs {
-    /// Options of the phases.
-    #[command(flatten)]
-    pub(crate) play: PlayArgs,
-    /// Only this phase, repeatable [default: all]
-    #[arg(long, value_enum, value_name = "NAME")]
-    pub(crate) phase: Vec<FloodPhase>,
-    /// Requests a second of the regular clients
-    #[arg(long, value_name = "R", default_value_t = 90, value_parser = clap::value_parser!(u32).range(10..=95))]
-    pub(crate) rate: u32,
-}
-
-/// A phase of `rig flood`. The first and the last keep their places, the others run in an order chosen by the
-/// seed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum FloodPhase {
-    /// Connections that send half a head
-    Head,
-    /// Connections that send nothing
-    Silent,
-    /// Bodies sent at one byte a second
-    Body,
-    /// Clients that do not read a long answer
-    Unread,
-    /// HTTP/2 clients with a flow-control window of zero
-    Window,
-    /// Idle connections
-    Idle,
-    /// HTTP/2 requests that are reset at once
-    Reset,
-    /// One address at 50 times its rate limit
-    Rate,
-    /// A slow operation
-    Slow,
-    /// An edge with few file descriptors
-    Files,
-}
-
-/// Options of `rig kill`.
-#[derive(Debug, Args)]
-pub(crate) struct KillArgs {
-    /// Options of the phases.
-    #[command(flatten)]
-    pub(crate) play: PlayArgs,
-    /// Only this phase, repeatable [default: all]
-    #[arg(long, value_enum, value_name = "NAME")]
-    pub(crate) phase: Vec<KillPhase>,
-}
-
-/// A phase of `rig kill`. The first and the last keep their places, the others run in an order chosen by the
-/// seed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum KillPhase {
-    /// No fault
-    Steady,
-    /// A worker is killed every second
-    Kill,
-    /// A worker is frozen and woken repeatedly
-    Freeze,
-    /// The bus is killed and restarted
-    Nats,
-    /// The database is unavailable
-    Postgres,
-    /// Segments are damaged, cut and removed under a download
-    Damage,
-    /// A worker is removed during many downloads
-    Scale,
-    /// Thousands of clients read almost nothing
-    Stalled,
-    /// Downloads of many gigabytes, over HTTP and over gRPC
-    Large,
-}
-
-/// Options of `rig rolling`.
-#[derive(Debug, Args)]
-pub(crate) struct RollingArgs {
-    /// Options of the phases.
-    #[command(flatten)]
-    pub(crate) play: PlayArgs,
-    /// Only this service, repeatable [default: all]
-    #[arg(long, value_name = "SERVICE", value_parser = PossibleValuesParser::new(SERVICES.iter().map(|service| service.name)))]
-    pub(crate) service: Vec<String>,
-    /// How often every service is restarted
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=100))]
-    pub(crate) rounds: u32,
-    /// The traffic during the drill.
-    #[command(flatten)]
-    pub(crate) traffic: TrafficArgs,
-}
-
-/// Options of `rig chaos`.
-#[derive(Debug, Args)]
-pub(crate) struct ChaosArgs {
-    /// Options of the phases.
-    #[command(flatten)]
-    pub(crate) play: PlayArgs,
-    /// Length of the drill, minutes; a fault is injected every 3 s
-    #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=600))]
-    pub(crate) minutes: u32,
-    /// The traffic during the drill.
-    #[command(flatten)]
-    pub(crate) traffic: TrafficArgs,
-}
-
 /// The traffic of a drill of the whole mesh.
-#[derive(Clone, Copy, Debug, Args)]
-#[command(next_help_heading = "Traffic")]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct TrafficArgs {
-    /// Reads a second, sent independently of earlier answers
-    #[arg(long, value_name = "R", default_value_t = 1000, value_parser = clap::value_parser!(u32).range(1..=20_000))]
     pub(crate) rate: u32,
-    /// Downloads at the same time
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(5..=1000))]
     pub(crate) downloads: u32,
-    /// Submissions a second, about
-    #[arg(long, value_name = "S", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=200))]
     pub(crate) submissions: u32,
-    /// Clients that watch, each with an event stream
-    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u32).range(5..=10_000))]
     pub(crate) watchers: u32,
 }
 
 /// Options of `rig truth`.
-#[derive(Debug, Args)]
 pub(crate) struct TruthArgs {
-    /// Options of the phases.
-    #[command(flatten)]
     pub(crate) play: PlayArgs,
-    /// Length of the drill, minutes
-    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=600))]
     pub(crate) minutes: u32,
-    /// Reads a second, sent independently of earlier answers
-    #[arg(long, value_name = "R", default_value_t = 300, value_parser = clap::value_parser!(u32).range(16..=20_000))]
     pub(crate) rate: u32,
 }
 
-/// Options of `rig ingest`.
-#[derive(Debug, Args)]
-pub(crate) struct IngestArgs {
-    /// Options of the phases.
-    #[command(flatten)]
-    pub(crate) play: PlayArgs,
-    /// Number of killed processes [default: 1000, or 50 with --short]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    pub(crate) kills: Option<u32>,
+impl Options {
+    /// The options of every drill.
+    pub(super) fn play(&self) -> PlayArgs {
+        let seed = self.matches.get_one("seed").copied();
+        let json = self.matches.get_one("json").cloned();
+        let short = self.matches.try_get_one("short").ok().flatten().copied().unwrap_or_default();
+        let run = RunArgs { seed, runs: self.matches.get_one("runs").copied().unwrap_or(1), short, json };
+        PlayArgs { run, slack: self.given("slack").unwrap_or(1) }
+    }
+
+    /// The value of an option that has one.
+    pub(super) fn number(&self, name: &str) -> u32 {
+        self.given(name).unwrap_or_default()
+    }
+
+    /// The value of an option, when the drill has it and it was given.
+    pub(super) fn given(&self, name: &str) -> Option<u32> {
+        let number = self.matches.try_get_one::<u64>(name).ok().flatten();
+        number.and_then(|number| u32::try_from(*number).ok())
+    }
+
+    /// The values of an option with a list of names; none stands for all.
+    pub(super) fn names(&self, name: &str) -> Vec<&str> {
+        self.matches.get_many::<String>(name).unwrap_or_default().map(String::as_str).collect()
+    }
+
+    pub(super) fn traffic(&self) -> TrafficArgs {
+        let [rate, downloads, submissions, watchers] =
+            ["rate", "downloads", "submissions", "watchers"].map(|name| self.number(name));
+        TrafficArgs { rate, downloads, submissions, watchers }
+    }
+
+    pub(super) async fn truth(&self) -> Result<(), mesh::failure::Failure> {
+        let (minutes, rate) = (self.number("minutes"), self.number("rate"));
+        truth::drill(&TruthArgs { play: self.play(), minutes, rate }).await
+    }
 }
 
-/// Options of a drill that simulates seeds.
-#[derive(Debug, Args)]
-pub(crate) struct SeedsArgs {
-    /// The first seed [default: a new one, which is printed]
-    #[arg(long, value_name = "N")]
-    pub(crate) seed: Option<u64>,
-    /// Number of consecutive seeds
-    #[arg(long, value_name = "N", default_value_t = 1_000_000, value_parser = clap::value_parser!(u64).range(1..=1_000_000_000_000))]
-    pub(crate) runs: u64,
-    /// Also write the figures to this file
-    #[arg(long, value_name = "FILE")]
-    pub(crate) json: Option<PathBuf>,
+impl Drill {
+    fn command(&self) -> Command {
+        let (is_sweep, phases) = match &self.play {
+            Play::Seeds(_) => (true, None),
+            Play::Phases(Playing { phases, .. }) => (false, Some(*phases)),
+            Play::Whole { .. } | Play::Own(_) => (false, None),
+        };
+        let first = "Source of every random choice; the same one repeats a run \
+            [default: a new one, which is printed]";
+        let seed = Arg::new("seed").long("seed").value_name("N").value_parser(value_parser!(u64)).help(first);
+        let mut command = Command::new(self.name).about(self.about).arg(seed);
+        command = command.arg(if is_sweep { SEEDS.arg() } else { RUNS.arg() });
+        if !is_sweep {
+            let short = Arg::new("short").long("short").action(ArgAction::SetTrue);
+            command = command.arg(short.help("Run a short form with less load, as in CI"));
+        }
+        let json = Arg::new("json").long("json").value_name("FILE").value_parser(value_parser!(PathBuf));
+        command = command.arg(json.help("Also write the figures to this file"));
+        if let Some(phases) = phases {
+            let names = phases.iter().map(|phase| PossibleValue::new(phase.name).help(phase.about));
+            command = command.arg(list("phase", names).help("Only this phase, repeatable [default: all]"));
+        }
+        if self.options.iter().any(|option| option.name == ROUNDS.name) {
+            let names = SERVICES.iter().map(|service| PossibleValue::new(service.name));
+            let services = list("service", names).help("Only this service, repeatable [default: all]");
+            command = command.arg(services);
+        }
+        command.args(self.options.iter().map(Number::arg))
+    }
 }
 
-/// Options of `rig watches`.
-#[derive(Debug, Args)]
-pub(crate) struct WatchesArgs {
-    /// Options of the phases.
-    #[command(flatten)]
-    pub(crate) play: PlayArgs,
-    /// Only this phase, repeatable [default: all]
-    #[arg(long, value_enum, value_name = "NAME")]
-    pub(crate) phase: Vec<WatchesPhase>,
+impl Number {
+    fn arg(&self) -> Arg {
+        let (least, most) = self.range;
+        let arg = Arg::new(self.name).long(self.name).value_name(self.value).help(self.help);
+        let arg = arg.value_parser(value_parser!(u64).range(least..=most));
+        if self.default.is_empty() { arg } else { arg.default_value(self.default) }
+    }
 }
 
-/// A phase of `rig watches`. The first and the last keep their places.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum WatchesPhase {
-    /// Watchers that never read, together with reading ones
-    Stalled,
-    /// As many watches as an edge accepts, and one more
-    Full,
-    /// An edge shuts down with thousands of watchers
-    Drain,
+fn list(name: &'static str, values: impl Iterator<Item = PossibleValue>) -> Arg {
+    let arg = Arg::new(name).long(name).value_name("NAME").action(ArgAction::Append);
+    arg.value_parser(PossibleValuesParser::new(values))
+}
+
+impl FromArgMatches for Options {
+    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
+        let chosen = matches.subcommand().and_then(|(name, matches)| {
+            let drill = DRILLS.iter().find(|drill| drill.name == name)?;
+            Some(Self { drill, matches: matches.clone() })
+        });
+        chosen.ok_or_else(|| clap::Error::new(ErrorKind::MissingSubcommand))
+    }
+
+    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
+        *self = Self::from_arg_matches(matches)?;
+        Ok(())
+    }
+}
+
+impl Subcommand for Options {
+    fn augment_subcommands(command: Command) -> Command {
+        command.subcommands(DRILLS.iter().map(Drill::command))
+    }
+
+    fn augment_subcommands_for_update(command: Command) -> Command {
+        Self::augment_subcommands(command)
+    }
+
+    fn has_subcommand(name: &str) -> bool {
+        DRILLS.iter().any(|drill| drill.name == name)
+    }
 }

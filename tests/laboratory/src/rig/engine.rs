@@ -4,46 +4,136 @@
 
 use std::time::Duration;
 
-use clap::ValueEnum;
+use futures_util::future::LocalBoxFuture;
 use mesh::{failure::Failure, signals, terminal::print_line};
-use mesh_launcher::RestartRule;
+use mesh_launcher::{RestartRule, open_files};
 use rand::{SeedableRng as _, rngs::SmallRng, seq::SliceRandom as _};
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
 use super::{
+    args::{Number, Options, RunArgs},
     interrupted,
-    report::{self, Figures, Report},
+    report::{self, Column, Figures, Report},
+    seed,
+    world::{Setup, World},
     write_figures,
 };
-use crate::{
-    private::PrivateMesh,
-    rig::args::{PlayArgs, RunArgs},
-};
+use crate::private::PrivateMesh;
 
-/// A drill that consists of phases.
-pub(super) trait PhasedDrill {
-    /// The drill's name.
-    const NAME: &'static str;
-    /// Time limit of one phase; a longer one is aborted and counts as failed.
-    const PHASE_TIMEOUT: Duration;
-    /// The phases of the drill.
-    type Phase: ValueEnum + Copy + PartialEq;
-    /// The figures of a phase.
-    type Figures: Figures;
+/// A drill: a row of the table.
+pub(crate) struct Drill {
+    pub(super) name: &'static str,
+    pub(super) about: &'static str,
+    /// Its own options, besides those of every drill.
+    pub(super) options: &'static [Number],
+    pub(super) play: Play,
+}
 
+/// How a drill is played.
+pub(super) enum Play {
+    /// In phases on one world.
+    Phases(Playing),
+    /// As a whole, in a new world for each seed or in one for all seeds.
+    Whole { world: fn(&Options, u64) -> Setup, is_new_for_each_seed: bool, run: WholeRun },
+    /// In a way of its own.
+    Own(OwnRun),
+    /// Without a mesh, seed after seed.
+    Seeds(OwnRun),
+}
+
+/// Plays one seed in a world.
+pub(super) type WholeRun =
+    for<'a> fn(&'a World<'a>, u64) -> LocalBoxFuture<'a, Result<Run<Vec<Column>>, Failure>>;
+type OwnRun = for<'a> fn(&'a Options) -> LocalBoxFuture<'a, Result<(), Failure>>;
+
+/// The phases of a drill, and their world.
+pub(super) struct Playing {
+    pub(super) world: fn(&Options, u64) -> Setup,
     /// Short description of topology and traffic, for the title.
-    fn setup(&self) -> String;
-
+    pub(super) setup: fn(&World<'_>) -> String,
     /// Waits until the service is normal; returns whether it is.
-    async fn becomes_normal(&self) -> bool;
+    pub(super) becomes_normal: for<'a> fn(&'a World<'a>) -> LocalBoxFuture<'a, bool>,
+    /// Time limit of one phase; a longer one is aborted and counts as failed.
+    pub(super) timeout: Duration,
+    /// The first and the last keep their places, the others run in an order chosen by the seed.
+    pub(super) phases: &'static [Phase],
+}
 
-    /// Runs one phase.
-    async fn run(
-        &self,
-        phase: Self::Phase,
-        random: &mut SmallRng,
-    ) -> Result<Vec<Report<Self::Figures>>, Failure>;
+/// A phase of a drill.
+pub(super) struct Phase {
+    pub(super) name: &'static str,
+    pub(super) about: &'static str,
+    run: PhaseRun,
+}
+
+type PhaseRun = for<'a> fn(&'a World<'a>, &'a mut SmallRng) -> PhaseFuture<'a>;
+
+/// A row of a table of phases.
+pub(super) const fn phase(name: &'static str, about: &'static str, run: PhaseRun) -> Phase {
+    Phase { name, about, run }
+}
+
+/// The reports of a phase.
+pub(super) type PhaseFuture<'a> = LocalBoxFuture<'a, Result<Vec<Report<Vec<Column>>>, Failure>>;
+
+/// The future of a phase with one report.
+pub(super) fn one<'a, F: Figures>(
+    phase: impl Future<Output = Result<Report<F>, Failure>> + 'a,
+) -> PhaseFuture<'a> {
+    Box::pin(async { Ok(vec![phase.await?.finished()]) })
+}
+
+/// The future of a phase with several reports.
+pub(super) fn several<'a, F: Figures>(
+    phase: impl Future<Output = Result<Vec<Report<F>>, Failure>> + 'a,
+) -> PhaseFuture<'a> {
+    Box::pin(async { Ok(phase.await?.into_iter().map(Report::finished).collect()) })
+}
+
+/// Runs a drill.
+///
+/// # Errors
+/// When a bar does not hold, or the drill cannot be run.
+pub(super) async fn run(options: &Options) -> Result<(), Failure> {
+    let (Drill { name, play, .. }, args) = (options.drill, options.play().run);
+    let first = seed(args.seed);
+    open_files::raise();
+    match play {
+        Play::Own(run) | Play::Seeds(run) => run(options).await,
+        Play::Phases(playing) => {
+            on_world(options, (playing.world)(options, first), first, async |world| {
+                repeat(name, &args, first, async |seed| Ok(run_phases(name, world, playing, seed).await))
+                    .await
+            })
+            .await
+        }
+        Play::Whole { world, is_new_for_each_seed: false, run } => {
+            on_world(options, world(options, first), first, async |world| {
+                repeat(name, &args, first, async |seed| run(world, seed).await).await
+            })
+            .await
+        }
+        Play::Whole { world, is_new_for_each_seed: true, run } => {
+            repeat(name, &args, first, async |seed| {
+                print_line(&format!("playing seed {seed}"));
+                on_world(options, world(options, seed), seed, async |world| run(world, seed).await).await
+            })
+            .await
+        }
+    }
+}
+
+async fn on_world<T>(
+    options: &Options,
+    setup: Setup,
+    seed: u64,
+    drill: impl AsyncFnOnce(&World<'_>) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    on_private_mesh(setup.restart_rule, async |mesh| {
+        drill(&World::start(mesh, options, setup, seed).await?).await
+    })
+    .await
 }
 
 /// Creates a private mesh, runs the drill on it, and removes it.
@@ -90,7 +180,7 @@ pub(super) async fn repeat<F: Figures>(
     mut run: impl AsyncFnMut(u64) -> Result<Run<F>, Failure>,
 ) -> Result<(), Failure> {
     let (mut runs, mut broken) = (Vec::new(), Vec::new());
-    for number in 0..u64::from(args.runs) {
+    for number in 0..args.runs {
         let seed = first_seed.wrapping_add(number);
         let Run { title, reports, mut json } = run(seed).await?;
         println!("{}", report::render_table(&title, &reports));
@@ -110,77 +200,59 @@ pub(super) async fn repeat<F: Figures>(
     }
 }
 
-/// Runs the wanted phases of a drill `args.run.runs` times with consecutive seeds.
-///
-/// # Errors
-/// When a bar does not hold, or the figures cannot be written.
-pub(super) async fn run_phases<S: PhasedDrill>(
-    drill: &S,
-    args: &PlayArgs,
-    wanted: &[S::Phase],
-    first_seed: u64,
-) -> Result<(), Failure> {
-    repeat(S::NAME, &args.run, first_seed, async |seed| {
-        let reports = run_once(drill, wanted, seed).await;
-        let phases: Vec<Value> = reports.iter().map(Report::json).collect();
-        let title = format!("{}: seed {seed}, {}", S::NAME, drill.setup());
-        let json = json!({ "with": drill.setup(), "slack": args.slack, "phases": phases });
-        Ok(Run { title, reports, json })
-    })
-    .await
-}
-
-/// Runs the phases in the order chosen by the seed.
-async fn run_once<S: PhasedDrill>(drill: &S, wanted: &[S::Phase], seed: u64) -> Vec<Report<S::Figures>> {
+/// Runs the wanted phases in the order chosen by the seed.
+async fn run_phases(drill: &str, world: &World<'_>, playing: &Playing, seed: u64) -> Run<Vec<Column>> {
     let mut random = SmallRng::seed_from_u64(seed);
-    let order = order(wanted, &mut random);
-    let names: Vec<String> = order.iter().map(name_of).collect();
+    let order = order(playing.phases, &world.options.names("phase"), &mut random);
+    let names: Vec<&str> = order.iter().map(|phase| phase.name).collect();
     print_line(&format!("seed {seed}: {}", names.join(", ")));
     let mut reports = Vec::new();
-    for (phase, name) in order.into_iter().zip(names) {
-        if !drill.becomes_normal().await {
+    for Phase { name, run, .. } in order {
+        if !(playing.becomes_normal)(world).await {
             reports.push(Report::failed(format!("before {name}"), "service is as usual"));
         }
         print_line(&format!("playing {name}"));
         let begun = Instant::now();
-        let outcome = timeout(S::PHASE_TIMEOUT, drill.run(phase, &mut random)).await;
+        let outcome = timeout(playing.timeout, run(world, &mut random)).await;
         print_line(&format!("{name} took {:.1} s", begun.elapsed().as_secs_f64()));
         match outcome {
             Ok(Ok(found)) => reports.extend(found),
-            Ok(Err(failure)) => reports.push(Report::failed(name, &failure.to_string())),
+            Ok(Err(failure)) => reports.push(Report::failed(*name, &failure.to_string())),
             Err(_) => {
-                reports.push(Report::failed(name, &format!("it is over within {:?}", S::PHASE_TIMEOUT)));
+                reports.push(Report::failed(*name, &format!("it is over within {:?}", playing.timeout)));
             }
         }
     }
-    reports
+    let phases: Vec<Value> = reports.iter().map(Report::json).collect();
+    let setup = (playing.setup)(world);
+    let json = json!({ "with": setup, "slack": world.play.slack, "phases": phases });
+    Run { title: format!("{drill}: seed {seed}, {setup}"), reports, json }
 }
 
 /// The wanted phases: the first and the last keep their places, the others are shuffled.
-fn order<P: ValueEnum + Copy + PartialEq>(wanted: &[P], random: &mut SmallRng) -> Vec<P> {
-    let mut order = P::value_variants().to_vec();
+fn order<'a>(phases: &'a [Phase], wanted: &[&str], random: &mut SmallRng) -> Vec<&'a Phase> {
+    let mut order: Vec<&Phase> = phases.iter().collect();
     let last = order.len() - 1;
     order[1..last].shuffle(random);
-    order.retain(|phase| wanted.is_empty() || wanted.contains(phase));
+    order.retain(|phase| wanted.is_empty() || wanted.contains(&phase.name));
     order
-}
-
-fn name_of<P: ValueEnum>(phase: &P) -> String {
-    phase.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::rig::args::ReadsPhase as Phase;
 
     #[test]
     fn a_seed_gives_one_order_that_begins_steady() {
-        let of_seed = |seed, wanted: &[Phase]| order(wanted, &mut SmallRng::seed_from_u64(seed));
+        let phases = super::super::reads::PHASES;
+        let of_seed = |seed, wanted: &[&str]| -> Vec<&str> {
+            let order = order(phases, wanted, &mut SmallRng::seed_from_u64(seed));
+            order.iter().map(|phase| phase.name).collect()
+        };
         let all = of_seed(7, &[]);
         assert_eq!(all, of_seed(7, &[]));
-        assert_eq!((all.len(), all[0], all[7]), (8, Phase::Steady, Phase::Order));
+        assert_eq!((all.len(), all[0], all[phases.len() - 1]), (phases.len(), "steady", "order"));
         assert!((0..20).any(|seed| of_seed(seed, &[]) != all));
-        assert_eq!(of_seed(7, &[Phase::Nats]), [Phase::Nats]);
+        assert_eq!(of_seed(7, &["nats"]), ["nats"]);
     }
 }

@@ -5,9 +5,8 @@
 
 pub(crate) mod args;
 mod chaos;
-mod clients;
+pub(crate) mod clients;
 mod engine;
-mod environment;
 mod fates;
 mod faults;
 mod flood;
@@ -24,7 +23,8 @@ mod sweep;
 mod traffic;
 mod truth;
 mod watches;
-mod watching;
+pub(crate) mod watching;
+mod world;
 
 use std::path::Path;
 
@@ -32,7 +32,31 @@ use mesh::failure::Failure;
 use rand::Rng as _;
 use serde_json::Value;
 
-use crate::rig::args::{Drill, RigArgs};
+use self::{
+    args::RigArgs,
+    engine::{Drill, Play},
+};
+
+/// The table of drills.
+static DRILLS: [Drill; 11] = [
+    reads::DRILL,
+    kill::DRILL,
+    flood::DRILL,
+    fates::DRILL,
+    rolling::DRILL,
+    chaos::DRILL,
+    Drill {
+        name: "truth",
+        about: "Compares every answer with the store at the answer's height \
+            while services and servers restart",
+        options: &[args::SLACK, args::MINUTES_5, args::CHECKED_RATE],
+        play: Play::Own(|options| Box::pin(options.truth())),
+    },
+    ingest::DRILL,
+    order::DRILL,
+    streams::DRILL,
+    watches::DRILL,
+];
 
 /// Upper bound of generated seeds, so that they are short to type.
 const LONGEST_SEED: u64 = 1_000_000;
@@ -42,19 +66,7 @@ const LONGEST_SEED: u64 = 1_000_000;
 /// # Errors
 /// When a bar does not hold, or the drill cannot be run.
 pub(crate) async fn rig(args: &RigArgs) -> Result<(), Failure> {
-    match &args.drill {
-        Drill::Reads(args) => reads::drill(args).await,
-        Drill::Kill(args) => kill::drill(args).await,
-        Drill::Flood(args) => flood::drill(args).await,
-        Drill::Fates(args) => fates::drill(args).await,
-        Drill::Chaos(args) => chaos::drill(args).await,
-        Drill::Rolling(args) => rolling::drill(args).await,
-        Drill::Truth(args) => truth::drill(args).await,
-        Drill::Ingest(args) => ingest::drill(args).await,
-        Drill::Order(args) => order::drill(args).await,
-        Drill::Streams(args) => streams::drill(args).await,
-        Drill::Watches(args) => watches::drill(args).await,
-    }
+    engine::run(&args.drill).await
 }
 
 /// The given seed, or a random one.

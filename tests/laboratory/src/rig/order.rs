@@ -7,15 +7,21 @@ use mesh::failure::Failure;
 use mesh_simulator::{OrderTotals, simulate_order};
 use serde_json::json;
 
-use super::sweep;
-use crate::rig::args::SeedsArgs;
+use super::{
+    args::RunArgs,
+    engine::{Drill, Play},
+    sweep,
+};
 
-/// Runs the seeds.
-///
-/// # Errors
-/// When a seed fails.
-pub(super) async fn drill(args: &SeedsArgs) -> Result<(), Failure> {
-    sweep::run("order", args, simulate_order, |totals: OrderTotals| {
+pub(super) const DRILL: Drill = Drill {
+    name: "order",
+    about: "Simulates replicas of ingest that store a chain under faults, one run a seed",
+    options: &[],
+    play: Play::Seeds(|options| Box::pin(drill(options.play().run))),
+};
+
+async fn drill(args: RunArgs) -> Result<(), Failure> {
+    sweep::run("order", &args, simulate_order, |totals: OrderTotals| {
         let OrderTotals { blocks, transactions, kills, freezes, outages, replaced, wrong, moved, halts } = totals;
         let text = format!(
             "  {blocks} blocks were stored in {transactions} transactions, {moved} transactions came too late\n  {kills} \

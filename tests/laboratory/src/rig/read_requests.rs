@@ -12,10 +12,7 @@ use mesh_problem::error_chain;
 use tokio_postgres::Client;
 
 use super::clients::request::{ReadRequest, RequestClass};
-use crate::{
-    empty_blocks::EmptyBlocks,
-    private::{PrivateMesh, Servers},
-};
+use crate::private::Servers;
 
 /// Blocks of the demo network's history, which has rows of every kind.
 const DEMO_BLOCKS: u64 = 300;
@@ -58,16 +55,8 @@ pub(crate) async fn fill_in(servers: &Servers) -> Result<Client, Failure> {
     Ok(database)
 }
 
-/// Starts the servers, fills tables, and begins to write a block every second.
-pub(crate) async fn start_filled(mesh: &PrivateMesh) -> Result<(Servers, Client, EmptyBlocks), Failure> {
-    let servers = mesh.start_servers().await?;
-    let database = fill_in(&servers).await?;
-    let blocks = EmptyBlocks::write(&servers);
-    Ok((servers, database, blocks))
-}
-
 /// Requests that a filled store can answer.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 pub(crate) struct ReadRequests {
     points: Vec<ReadRequest>,
     lists: Vec<ReadRequest>,

@@ -11,14 +11,14 @@ use crate::table;
 const SHOWN: usize = 6;
 
 /// The figures of a phase.
-pub(super) trait Figures: Default {
+pub(crate) trait Figures: Default {
     /// The figures in the order of the table's columns.
     fn columns(&self) -> Vec<Column>;
 }
 
 /// One figure: a column of the table, and a member of the JSON.
 #[derive(Clone)]
-pub(super) struct Column {
+pub(crate) struct Column {
     heading: &'static str,
     member: &'static str,
     cell: String,
@@ -33,7 +33,7 @@ impl Figures for Vec<Column> {
 
 impl Column {
     /// A figure with this text in the table, and this value in the JSON.
-    pub(super) fn new(
+    pub(crate) fn new(
         heading: &'static str,
         member: &'static str,
         cell: impl Into<String>,
@@ -43,7 +43,7 @@ impl Column {
     }
 
     /// A number.
-    pub(super) fn count(
+    pub(crate) fn count(
         heading: &'static str,
         member: &'static str,
         count: impl Copy + ToString + Serialize,
@@ -52,61 +52,67 @@ impl Column {
     }
 
     /// A time in milliseconds.
-    pub(super) fn time(heading: &'static str, member: &'static str, time: Duration) -> Self {
+    pub(crate) fn time(heading: &'static str, member: &'static str, time: Duration) -> Self {
         Self::new(heading, member, format!("{:.1}", time.as_secs_f64() * 1e3), json!(ms(time)))
     }
 }
 
 /// The results of a phase.
-pub(super) struct Report<F> {
+pub(crate) struct Report<F> {
     /// Name of the phase.
-    pub(super) name: String,
+    pub(crate) name: String,
     /// Figures of the load during the phase.
-    pub(super) figures: F,
+    pub(crate) figures: F,
     /// Conditions that must hold.
-    pub(super) bars: Vec<Bar>,
+    pub(crate) bars: Vec<Bar>,
     /// Further information.
-    pub(super) notes: Vec<String>,
+    pub(crate) notes: Vec<String>,
     /// Messages that failed requests got.
-    pub(super) messages: Vec<String>,
+    pub(crate) messages: Vec<String>,
 }
 
 /// A condition that must hold.
-pub(super) struct Bar {
+pub(crate) struct Bar {
     what: String,
     holds: bool,
 }
 
 impl<F: Figures> Report<F> {
     /// Creates a report with these figures and no bars.
-    pub(super) fn new(name: impl Into<String>, figures: F) -> Self {
+    pub(crate) fn new(name: impl Into<String>, figures: F) -> Self {
         Self { name: name.into(), figures, bars: Vec::new(), notes: Vec::new(), messages: Vec::new() }
     }
 
     /// The report of a phase that could not be completed: `why` is its only bar, and does not hold.
-    pub(super) fn failed(name: impl Into<String>, why: &str) -> Self {
+    pub(crate) fn failed(name: impl Into<String>, why: &str) -> Self {
         let mut report = Self::new(name, F::default());
         report.bar(why.to_owned(), false);
         report
     }
 
+    /// The report with its figures as columns.
+    pub(crate) fn finished(self) -> Report<Vec<Column>> {
+        let Self { name, figures, bars, notes, messages } = self;
+        Report { name, figures: figures.columns(), bars, notes, messages }
+    }
+
     /// Adds a condition.
-    pub(super) fn bar(&mut self, what: impl Into<String>, holds: bool) {
+    pub(crate) fn bar(&mut self, what: impl Into<String>, holds: bool) {
         self.bars.push(Bar { what: what.into(), holds });
     }
 
     /// Adds the condition that a time is at most `bound`.
-    pub(super) fn bar_at_most(&mut self, what: &str, found: Duration, bound: Duration) {
+    pub(crate) fn bar_at_most(&mut self, what: &str, found: Duration, bound: Duration) {
         self.bar(format!("{what}: {}, at most {}", in_ms(found), in_ms(bound)), found <= bound);
     }
 
     /// Whether all bars hold.
-    pub(super) fn holds(&self) -> bool {
+    pub(crate) fn holds(&self) -> bool {
         self.bars.iter().all(|bar| bar.holds)
     }
 
     /// Bars, notes and the first messages as text lines.
-    pub(super) fn lines(&self) -> String {
+    pub(crate) fn lines(&self) -> String {
         let bars = self.bars.iter().map(|bar| {
             let verdict = if bar.holds { "holds" } else { "DOES NOT HOLD" };
             format!("  {}: {verdict}\n", bar.what)
@@ -118,7 +124,7 @@ impl<F: Figures> Report<F> {
     }
 
     /// The report as JSON.
-    pub(super) fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         let bars = self.bars.iter().map(|bar| json!({ "what": bar.what, "holds": bar.holds }));
         let columns = self.figures.columns().into_iter();
         let mut json: Map<String, Value> =
@@ -132,24 +138,27 @@ impl<F: Figures> Report<F> {
 }
 
 /// Renders the figures of several phases as a table.
-pub(super) fn render_table<F: Figures>(title: &str, reports: &[Report<F>]) -> String {
-    let columns = reports.first().map(|report| report.figures.columns()).unwrap_or_default();
+pub(crate) fn render_table<F: Figures>(title: &str, reports: &[Report<F>]) -> String {
+    // A failed phase may have no figures.
+    let columns =
+        reports.iter().map(|report| report.figures.columns()).max_by_key(Vec::len).unwrap_or_default();
     let heading: Vec<&str> =
         ["phase"].into_iter().chain(columns.iter().map(|column| column.heading)).collect();
     let row = |report: &Report<F>| {
         let cells = report.figures.columns().into_iter().map(|column| column.cell);
-        [report.name.clone()].into_iter().chain(cells).collect()
+        let blank = std::iter::repeat(String::new());
+        [report.name.clone()].into_iter().chain(cells).chain(blank).take(heading.len()).collect()
     };
     table::render_table(title, &heading, &reports.iter().map(row).collect::<Vec<_>>())
 }
 
 /// A time as text, in whole milliseconds.
-pub(super) fn in_ms(time: Duration) -> String {
+pub(crate) fn in_ms(time: Duration) -> String {
     format!("{} ms", time.as_millis())
 }
 
 /// A time in milliseconds with two decimals, for JSON.
-pub(super) fn ms(time: Duration) -> f64 {
+pub(crate) fn ms(time: Duration) -> f64 {
     (time.as_secs_f64() * 1e5).round() / 100.0
 }
 

@@ -9,15 +9,21 @@ use mesh::failure::Failure;
 use mesh_simulator as simulator;
 use serde_json::json;
 
-use super::sweep;
-use crate::rig::args::SeedsArgs;
+use super::{
+    args::RunArgs,
+    engine::{Drill, Play},
+    sweep,
+};
 
-/// Runs the seeds.
-///
-/// # Errors
-/// When a seed fails.
-pub(super) async fn drill(args: &SeedsArgs) -> Result<(), Failure> {
-    sweep::run("streams", args, simulate, |totals: StreamTotals| {
+pub(super) const DRILL: Drill = Drill {
+    name: "streams",
+    about: "Simulates download streams under all faults, one run a seed",
+    options: &[],
+    play: Play::Seeds(|options| Box::pin(drill(options.play().run))),
+};
+
+async fn drill(args: RunArgs) -> Result<(), Failure> {
+    sweep::run("streams", &args, simulate, |totals: StreamTotals| {
         let StreamTotals { whole, broken, bytes, pulls, again } = totals;
         let text = format!(
             "  {whole} came whole, {broken} broke visibly and for a reason\n  {bytes} bytes, {pulls} pulls, {again} of \

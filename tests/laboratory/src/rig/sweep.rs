@@ -1,7 +1,6 @@
 //! Runs a simulation seed after seed on all cores. The first seed that fails is reported and reproduces the failure.
 
 use std::{
-    io::Write as _,
     ops::AddAssign,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
@@ -15,7 +14,7 @@ use std::{
 use mesh::{
     failure::{Failure, as_typed, cannot},
     signals,
-    terminal::{is_interactive, print_line},
+    terminal::print_line,
 };
 use mesh_simulator as simulator;
 use parking_lot::Mutex;
@@ -23,14 +22,12 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::{interrupted, seed, write_figures};
-use crate::rig::args::SeedsArgs;
+use crate::rig::args::RunArgs;
 
 /// A seed takes about a millisecond: one that takes this long counts as hanging.
 const HANGS_AFTER: Duration = Duration::from_secs(60);
 /// How often the worker threads are checked.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// Interval of the progress line on a terminal.
-const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Simulates one seed.
 type Simulate<T> = fn(u64) -> Result<T, simulator::Failure>;
@@ -41,7 +38,7 @@ type Simulate<T> = fn(u64) -> Result<T, simulator::Failure>;
 /// When a seed fails.
 pub(super) async fn run<T: Default + Copy + AddAssign + Send + 'static>(
     drill: &str,
-    args: &SeedsArgs,
+    args: &RunArgs,
     simulate: Simulate<T>,
     describe: impl FnOnce(T) -> (String, Value),
 ) -> Result<(), Failure> {
@@ -160,7 +157,6 @@ async fn watch<T: Default + Copy + AddAssign + Send + 'static>(
         let thread = thread.spawn(move || sweep.work(core));
         threads.push(thread.map_err(|error| cannot("start to simulate", &error))?);
     }
-    let (begun, mut last_progress) = (Instant::now(), Instant::now());
     while threads.iter().any(|thread| !thread.is_finished()) {
         sleep(POLL_INTERVAL).await;
         let hanging = sweep
@@ -175,28 +171,8 @@ async fn watch<T: Default + Copy + AddAssign + Send + 'static>(
             sweep.record_failure(simulator::Failure { seed, what: format!("no end within {HANGS_AFTER:?}") });
             break;
         }
-        if is_interactive() && last_progress.elapsed() >= PROGRESS_INTERVAL {
-            last_progress = Instant::now();
-            print_progress(sweep, begun);
-        }
-    }
-    if is_interactive() {
-        let _ = write!(std::io::stderr(), "\r\x1b[2K");
     }
     Ok(sweep.found.lock().clone())
-}
-
-/// Overwrites the progress line.
-fn print_progress<T>(sweep: &Sweep<T>, begun: Instant) {
-    let done = sweep.done.load(Ordering::Relaxed);
-    let a_second = (done as f64 / begun.elapsed().as_secs_f64()).max(1.0);
-    let left = sweep.runs.saturating_sub(done) as f64 / a_second;
-    // An error is ignored: the loss of the terminal is reported by a signal.
-    let _ = write!(
-        std::io::stderr(),
-        "\r\x1b[2K{done} of {} seeds, {a_second:.0} a second, {left:.0} s left",
-        sweep.runs
-    );
 }
 
 #[cfg(test)]

@@ -1,24 +1,31 @@
 //! The traffic of the drills of the whole mesh: concurrent reads, downloads and submissions.
 
-use std::{cell::Cell, future::Future, net::SocketAddr, time::Duration};
+use std::{cell::Cell, future::Future, sync::Arc, time::Duration};
 
 use mesh::failure::Failure;
+use mesh_launcher::services::SERVICES;
+use rand::{Rng as _, rngs::SmallRng};
 use tokio::time::sleep;
 
 use super::{
     clients::{
         consistency::{self, Contradiction},
         download_results::DownloadResult,
-        downloaders::{Downloaders, FileCounts},
+        downloaders::{Choose, Downloaders, FileCounts},
         heads::HeadObserver,
         load::{Load, NORMAL_P99},
         submitters::{self, IndefiniteSubmission, Submitters},
+        transfer::Pace,
     },
-    environment::Environment,
     report::{self, Report},
     watching::traffic::{WatchResults, WatchTraffic},
+    world::{REPLICAS, Setup, World},
 };
-use crate::rig::args::TrafficArgs;
+use crate::{
+    private::UNCACHED_EDGE,
+    rig::args::{Options, TrafficArgs},
+    synthetic::{LargeTable, Synthetic},
+};
 
 /// Longest pause of a submitter between two submissions.
 const PAUSE: Duration = Duration::from_millis(1800);
@@ -32,6 +39,51 @@ const WARM_WITHIN: Duration = Duration::from_secs(30);
 const OUTDATED_AT_MOST: Duration = Duration::from_secs(10);
 /// One of this many downloads is slow enough to see its edge stop.
 const LONG_ONE_OF: u32 = 5;
+
+/// The synthetic history of the long form and of the short one.
+const PLAN: Synthetic = Synthetic { table: LargeTable::Trades, segments: 32, blocks: 1000, rows: 4000 };
+const PLAN_SHORT: Synthetic = Synthetic { segments: 16, rows: 1500, ..PLAN };
+/// Number of ledger entries.
+const ENTRIES: u32 = 20_000;
+const ENTRIES_SHORT: u32 = 1_000;
+/// Time between two blocks, milliseconds; less in the short form, whose clients cannot wait long for a block.
+const BLOCK_MS: &str = "1000";
+const BLOCK_MS_SHORT: &str = "300";
+
+/// The world of a drill of the whole mesh: two replicas of every service, and data for every kind of client.
+pub(super) fn whole_mesh(options: &Options) -> Setup {
+    let play = options.play();
+    let mut replicas: Vec<(&str, u32)> = SERVICES.iter().map(|service| (service.name, REPLICAS)).collect();
+    replicas.push((UNCACHED_EDGE, 0));
+    Setup {
+        has_rows: true,
+        files: Some(play.either((PLAN, ENTRIES), (PLAN_SHORT, ENTRIES_SHORT))),
+        node_block_ms: Some(play.either(BLOCK_MS, BLOCK_MS_SHORT)),
+        replicas,
+        ..Setup::default()
+    }
+}
+
+/// Chooses any file; about half of the downloads are quick, the others take up to `longest`.
+fn any_file(world: &World<'_>, longest: Duration) -> Arc<Choose> {
+    let files = Arc::clone(&world.files);
+    Arc::new(move |random: &mut SmallRng| {
+        let expected = files.any(random);
+        let pace = Pace::any(expected.bytes.len(), longest, random);
+        (expected, pace)
+    })
+}
+
+/// Chooses the whole history, downloaded evenly in half of this time to one and a half of it, so that several
+/// downloads do not end together.
+fn largest_file(world: &World<'_>, time: Duration) -> Arc<Choose> {
+    let files = Arc::clone(&world.files);
+    Arc::new(move |random: &mut SmallRng| {
+        let expected = files.largest();
+        let pace = Pace::within(expected.bytes.len(), time.mul_f64(random.random_range(0.5..1.5)));
+        (expected, pace)
+    })
+}
 
 /// Durations of throttled downloads.
 #[derive(Clone, Copy, Debug)]
@@ -122,25 +174,20 @@ pub(super) fn none_is_outdated<F: report::Figures>(
 
 impl Traffic {
     /// Starts reads, downloads and watches. Submissions start when the caller awaits [`Submitters::submit`].
-    pub(super) fn start(
-        environment: &Environment<'_>,
-        edge: SocketAddr,
-        args: TrafficArgs,
-        paces: Paces,
-        seed: u64,
-    ) -> Result<Self, Failure> {
-        let TrafficArgs { rate, downloads, submissions, watchers } = args;
+    pub(super) fn start(world: &World<'_>, paces: Paces, seed: u64) -> Result<Self, Failure> {
+        let TrafficArgs { rate, downloads, submissions, watchers } = world.options.traffic();
+        let edge = world.edges.cached;
         let clients = u64::from(submissions) * TURN.as_millis() as u64 / 1000;
         let plan = submitters::Plan { submissions: 0, clients: clients.max(1), pause: PAUSE };
         let submitters = Submitters::new(edge, plan, seed)?;
         let long = downloads / LONG_ONE_OF;
         let kinds = [
-            ((downloads - long) as usize, environment.any_file(paces.slow)),
-            (long as usize, environment.largest_file(paces.long)),
+            ((downloads - long) as usize, any_file(world, paces.slow)),
+            (long as usize, largest_file(world, paces.long)),
         ];
         let downloaders = Downloaders::start(edge, &kinds, seed);
-        let load = Load::start(environment.read_requests.clone().mix(edge, edge), rate, seed)?;
-        let watches = WatchTraffic::start(environment, edge, watchers as usize);
+        let load = Load::start(world.read_requests.clone().mix(edge, edge), rate, seed)?;
+        let watches = WatchTraffic::start(world, watchers as usize);
         Ok(Self { load, downloaders, submitters, watches })
     }
 
@@ -183,12 +230,12 @@ impl Traffic {
 
 /// Compares all answers about each transaction with its final state. All submissions must be over.
 pub(super) async fn check_submissions(
-    environment: &Environment<'_>,
+    world: &World<'_>,
     submitters: Submitters,
 ) -> Result<SubmissionResults, Failure> {
-    let node = environment.idle_node().await?;
+    let node = world.idle_node().await?;
     let (counts, indefinite) = (submitters.counts(), submitters.indefinite());
-    let checked = consistency::check(environment.edge, &node, submitters.submitted()).await?;
+    let checked = consistency::check(world.edges.cached, &node, submitters.submitted()).await?;
     let mut contradictions = Vec::new();
     for transaction in &checked {
         // A client whose connection broke got no answer; it is counted among the indefinite submissions.

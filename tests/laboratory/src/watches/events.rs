@@ -1,8 +1,8 @@
-//! A strict reader of event streams: input outside the contract is an error.
+//! The states that a stream of events sends: input outside the contract is an error.
 
 use std::time::Duration;
 
-use bytes::Bytes;
+use mesh_testbed::events::{self, EventReader as BlockReader};
 
 /// An event.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -12,13 +12,13 @@ pub(crate) struct Event {
     /// The height of an answer; `None` for a problem.
     pub(crate) height: Option<u64>,
     /// The body.
-    pub(crate) data: Bytes,
+    pub(crate) data: String,
 }
 
 /// Splits the bytes of a stream into events.
 #[derive(Default)]
 pub(crate) struct EventReader {
-    unread: Vec<u8>,
+    blocks: BlockReader,
     /// Whether events are named by the index of their read.
     is_indexed: bool,
     /// The reconnect delay of the `retry` line.
@@ -33,12 +33,12 @@ impl EventReader {
 
     /// Adds received bytes.
     pub(crate) fn push(&mut self, piece: &[u8]) {
-        self.unread.extend_from_slice(piece);
+        self.blocks.push(piece);
     }
 
     /// Whether a part of an event has been received.
     pub(crate) fn is_torn(&self) -> bool {
-        !self.unread.is_empty()
+        self.blocks.is_torn()
     }
 
     /// The next complete event.
@@ -46,43 +46,35 @@ impl EventReader {
     /// # Errors
     /// When the lines are neither an event nor a heartbeat.
     pub(crate) fn next(&mut self) -> Result<Option<Event>, String> {
-        while let Some(end) = self.unread.windows(2).position(|pair| pair == b"\n\n") {
-            let block: Vec<u8> = self.unread.drain(..end + 2).collect();
-            let text = std::str::from_utf8(&block[..end]).map_err(|error| error.to_string())?;
-            let event = self.parse(text).ok_or_else(|| format!("these lines are no event: {text}"))?;
-            if event.is_some() {
-                return Ok(event);
+        while let Some(block) = self.blocks.next()? {
+            self.retry = block.retry.map(Duration::from_millis).or(self.retry);
+            if is_heartbeat(&block) {
+                continue;
             }
+            let Some(read) = self.read_of(&block) else {
+                return Err(format!("neither an event nor a heartbeat: {block:?}"));
+            };
+            return Ok(Some(Event { read, height: block.id, data: block.data }));
         }
         Ok(None)
     }
 
-    /// The event of a block of lines, if they are one; `None` when they are malformed.
-    fn parse(&mut self, text: &str) -> Option<Option<Event>> {
-        let (mut id, mut name, mut data, mut comment) = (None, None, None, None);
-        for line in text.lines() {
-            let (field, value) = line.split_once(": ")?;
-            match field {
-                "" => comment = Some(value.parse::<u64>().ok()?),
-                "retry" => self.retry = Some(Duration::from_millis(value.parse().ok()?)),
-                "id" => id = Some(value.parse::<u64>().ok()?),
-                "event" => name = Some(value),
-                "data" if data.is_none() => data = Some(value),
-                _ => return None,
-            }
-        }
-        let Some(name) = name else {
-            return (comment.is_some() && id.is_none() && data.is_none()).then_some(None);
-        };
-        let (kind, read) = match name.split_once('-') {
+    /// The index of the read that an event is of.
+    fn read_of(&self, block: &events::Event) -> Option<usize> {
+        let (kind, read) = match block.name.split_once('-') {
             Some((kind, read)) if self.is_indexed => (kind, read.parse().ok()?),
-            None if !self.is_indexed => (name, 0),
+            None if !self.is_indexed => (&*block.name, 0),
             _ => return None,
         };
-        let is_known = matches!((kind, id), ("answer", Some(_)) | ("problem", None));
-        let data = Bytes::copy_from_slice(data?.as_bytes());
-        is_known.then_some(Some(Event { read, height: id, data }))
+        let is_known = matches!((kind, block.id), ("answer", Some(_)) | ("problem", None));
+        (is_known && !block.clears_id && !block.data.is_empty()).then_some(read)
     }
+}
+
+fn is_heartbeat(block: &events::Event) -> bool {
+    let events::Event { id, clears_id, name, data, comment, .. } = block;
+    let height = comment.as_ref().and_then(|comment| comment.parse::<u64>().ok());
+    height.is_some() && id.is_none() && !clears_id && name.is_empty() && data.is_empty()
 }
 
 #[cfg(test)]
@@ -102,7 +94,7 @@ mod tests {
 
     #[test]
     fn only_what_the_contract_names_is_an_event() {
-        let event = |read, height, data: &'static str| Event { read, height, data: data.into() };
+        let event = |read, height, data: &str| Event { read, height, data: data.to_owned() };
         let one = "retry: 1000\n: 4\n\nid: 5\nevent: answer\ndata: {\"a\":\": 1\"}\n\n: 6\n\nevent: problem\ndata: {}\n\n";
         assert_eq!(events(1, one), Ok(vec![event(0, Some(5), "{\"a\":\": 1\"}"), event(0, None, "{}")]));
         let two = "id: 5\nevent: answer-0\ndata: 1\n\nevent: problem-1\ndata: 2\n\n";

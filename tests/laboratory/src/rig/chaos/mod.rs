@@ -11,26 +11,24 @@ use std::{cell::RefCell, time::Duration};
 
 use figures::Report;
 use mesh::{failure::Failure, terminal::print_line};
-use mesh_launcher::open_files;
 use rand::{SeedableRng as _, rngs::SmallRng};
 use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::{
+    args::{DOWNLOADS, MINUTES_20, READ_RATE, SLACK, SUBMISSIONS, WATCHERS},
     clients::heads::HeadObserver,
-    engine::{RESTARTED_SOON, Run, on_private_mesh, repeat},
-    environment::{Environment, REPLICAS},
+    engine::{Drill, Play, RESTARTED_SOON, Run},
     faults::{
         explanation::FaultSpan,
         injector::{FaultInjector, InjectedFault},
-        links::Links,
         schedule::RandomSchedule,
     },
+    report::Column,
     resource_usage::{EdgeRequestCount, ResourceUsage},
-    seed,
-    traffic::{Paces, Traffic, check_submissions, files_are_whole, none_is_outdated},
+    traffic::{Paces, Traffic, check_submissions, files_are_whole, none_is_outdated, whole_mesh},
+    world::{REPLICAS, Setup, World},
 };
-use crate::rig::args::ChaosArgs;
 
 /// Time between two faults.
 const EVERY: Duration = Duration::from_secs(3);
@@ -61,9 +59,9 @@ struct Plan {
 }
 
 impl Plan {
-    fn from_args(args: &ChaosArgs) -> Self {
-        let (slow, after) = (Duration::from_secs(6), args.play.bound(AFTER));
-        let length = Duration::from_secs(u64::from(args.minutes) * 60);
+    fn new(world: &World<'_>) -> Self {
+        let (slow, after) = (Duration::from_secs(6), world.play.bound(AFTER));
+        let length = Duration::from_secs(u64::from(world.options.number("minutes")) * 60);
         let long = Self {
             faults: RandomSchedule { length, every: EVERY, lasts: LASTS, busy: BUSY },
             after,
@@ -79,74 +77,50 @@ impl Plan {
             warm_up: Duration::from_secs(3),
             paces: Paces { slow, long: slow },
         };
-        args.play.either(long, short)
+        world.play.either(long, short)
     }
 }
 
-/// Runs the drill.
-///
-/// # Errors
-/// When a bar does not hold, or the drill cannot be run.
-pub(super) async fn drill(args: &ChaosArgs) -> Result<(), Failure> {
-    open_files::raise();
-    on_private_mesh(RESTARTED_SOON, async |mesh| {
-        let first = seed(args.play.run.seed);
-        let mut links = None;
-        let environment = Environment::start(mesh, args.play.run.short, first, async |servers, node| {
-            let made = Links::inside(servers, Some(node), first).await?;
-            let replica_env = made.replica_env(servers)?;
-            links = Some(made);
-            Ok(replica_env)
-        })
-        .await?;
-        let mut links = links.ok_or_else(|| Failure::failed("the lines were not made"))?;
-        let edges = links.before(environment.edge, first).await?;
-        repeat("chaos", &args.play.run, first, async |seed| {
-            let (report, faults) = play(&environment, &links, edges, args, seed).await?;
-            let json = json!({ "found": report.json(), "acts": faults });
-            let title = format!("chaos: seed {seed}, {REPLICAS} replicas each");
-            Ok(Run { title, reports: vec![report], json })
-        })
-        .await
-    })
-    .await
-}
+pub(super) const DRILL: Drill = Drill {
+    name: "chaos",
+    about: "Injects random faults; no client may receive a wrong answer",
+    options: &[SLACK, MINUTES_20, READ_RATE, DOWNLOADS, SUBMISSIONS, WATCHERS],
+    play: Play::Whole {
+        world: |options, _| Setup { restart_rule: RESTARTED_SOON, has_links: true, ..whole_mesh(options) },
+        is_new_for_each_seed: false,
+        run: |world, seed| Box::pin(play(world, seed)),
+    },
+};
 
 /// Runs the drill once.
-async fn play(
-    environment: &Environment<'_>,
-    links: &Links,
-    edges: std::net::SocketAddr,
-    args: &ChaosArgs,
-    seed: u64,
-) -> Result<(Report, Vec<Value>), Failure> {
-    let plan = Plan::from_args(args);
-    let traffic = |seed| Traffic::start(environment, edges, args.traffic, plan.paces, seed);
+async fn play(world: &World<'_>, seed: u64) -> Result<Run<Vec<Column>>, Failure> {
+    let plan = Plan::new(world);
+    let traffic = |seed| Traffic::start(world, plan.paces, seed);
     print_line(&format!("seed {seed}: {:?} without an event", plan.warm_up));
     // The resource usage that is read afterwards is that of a warm mesh.
     let warming_up = traffic(!seed)?;
     warming_up.submit_during(0, warming_up.warm_up(plan.warm_up)).await;
     warming_up.finish().await?;
-    let before = ResourceUsage::read(environment.mesh).await;
-    let counted = RefCell::new(EdgeRequestCount::begin(environment.mesh).await);
+    let before = ResourceUsage::read(world.mesh).await;
+    let counted = RefCell::new(EdgeRequestCount::begin(world.mesh).await);
     let schedule = plan.faults.draw(&mut SmallRng::seed_from_u64(seed));
     print_line(&format!("seed {seed}: {} acts in {:?}", schedule.len(), plan.faults.length));
-    let lives = environment.mesh.service_pids();
+    let lives = world.mesh.service_pids();
 
-    let (heads, traffic) = (HeadObserver::watch(&environment.servers), traffic(seed)?);
-    let injector = FaultInjector::new(environment.mesh).with_links(links).counting(&traffic, &counted);
+    let (heads, traffic) = (HeadObserver::watch(&world.servers), traffic(seed)?);
+    let injector = FaultInjector::new(world.mesh).with_links(&world.links).counting(&traffic, &counted);
     let injecting = async {
         let done = injector.run(&schedule).await;
         print_line(&format!("seed {seed}: all is mended"));
-        let is_ready = environment.becomes_ready(READY_WITHIN).await;
+        let is_ready = world.becomes_ready(READY_WITHIN).await;
         sleep(plan.quiet).await;
         (done, is_ready)
     };
     let (done, is_ready) = traffic.submit_during(seed, injecting).await;
     let (traffic, submitters) = traffic.finish().await?;
     let counted = counted.into_inner();
-    let all_counted = counted.sum(environment.mesh).await;
-    let submissions = check_submissions(environment, submitters).await?;
+    let all_counted = counted.sum(world.mesh).await;
+    let submissions = check_submissions(world, submitters).await?;
 
     let spans: Vec<FaultSpan> = done.iter().map(|done| done.span).collect();
     let misses = figures::misses(&traffic, &submissions.indefinite);
@@ -162,9 +136,11 @@ async fn play(
     counts_hold(&mut report, &counted, all_counted, traffic.counts(&submissions));
     // Closes the connections of the load.
     drop(traffic);
-    levels_hold(&mut report, environment, &before, &lives).await;
-    let faults = done.iter().map(fault_json).collect();
-    Ok((report, faults))
+    levels_hold(&mut report, world, &before, &lives).await;
+    let faults: Vec<Value> = done.iter().map(fault_json).collect();
+    let json = json!({ "found": report.json(), "acts": faults });
+    let title = format!("chaos: seed {seed}, {REPLICAS} replicas each");
+    Ok(Run { title, reports: vec![report], json })
 }
 
 /// Adds the bar that the edges' request counts agree with those of clients. Requests that a killed edge
@@ -184,18 +160,13 @@ fn counts_hold(
     report.bar(description, all.is_some_and(|all| all + gap >= answered && all <= sent));
 }
 
-async fn levels_hold(
-    report: &mut Report,
-    environment: &Environment<'_>,
-    before: &ResourceUsage,
-    lives: &[u32],
-) {
-    let (now, exceeded) = before.wait_until_back(environment.mesh, BACK_WITHIN).await;
+async fn levels_hold(report: &mut Report, world: &World<'_>, before: &ResourceUsage, lives: &[u32]) {
+    let (now, exceeded) = before.wait_until_back(world.mesh, BACK_WITHIN).await;
     report.bar(
         format!("processes that keep more than before: {}, at most 0", exceeded.len()),
         exceeded.is_empty(),
     );
-    let pids = environment.mesh.service_pids();
+    let pids = world.mesh.service_pids();
     let lived = lives.iter().filter(|pid| pids.contains(pid)).count();
     report.notes.push(format!("{lived} of {} processes of services lived through it", lives.len()));
     report.notes.extend(before.comparison(&now));

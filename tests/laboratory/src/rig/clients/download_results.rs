@@ -5,6 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use serde_json::json;
 use tokio::time::Instant;
 
+use super::samples::quantile;
 use crate::rig::report::{self, Column};
 
 /// The report of a phase of downloads.
@@ -94,10 +95,7 @@ impl Figures {
     pub(crate) fn of(results: &[DownloadResult]) -> Self {
         let count =
             |test: fn(&Outcome) -> bool| results.iter().filter(|result| test(&result.outcome)).count();
-        let mut pauses: Vec<Duration> = results.iter().map(|result| result.pause).collect();
-        pauses.sort_unstable();
-        let last = pauses.len().saturating_sub(1);
-        let quantile = |share: f64| pauses.get((last as f64 * share).round() as usize).copied();
+        let pause = |share| quantile(results.iter().map(|result| result.pause).collect(), share);
         Self {
             downloads: results.len(),
             whole: count(|outcome| matches!(outcome, Outcome::Whole)),
@@ -106,9 +104,9 @@ impl Figures {
             wrong: count(|outcome| matches!(outcome, Outcome::Wrong(_))),
             late: count(|outcome| matches!(outcome, Outcome::Late)),
             bytes: results.iter().map(|result| result.bytes).sum(),
-            pause_p50: quantile(0.5).unwrap_or_default(),
-            pause_p99: quantile(0.99).unwrap_or_default(),
-            pause_longest: pauses.last().copied().unwrap_or_default(),
+            pause_p50: pause(0.5),
+            pause_p99: pause(0.99),
+            pause_longest: pause(1.0),
         }
     }
 }

@@ -67,7 +67,8 @@ impl ExpectedFile {
     }
 }
 
-/// All files.
+/// All files; none by default.
+#[derive(Default)]
 pub(crate) struct Files {
     /// Exports of ranges of blocks, with the last block of each, in rising order of size; the last is the
     /// whole history.

@@ -121,7 +121,7 @@ impl Followers {
         while let Some(piece) = stream.chunk().await.ok()? {
             events.push(&piece);
             while let Some(event) = events.next().ok()? {
-                let Some(state) = State::read(&event.data) else { continue };
+                let Some(state) = State::read(event.data.as_bytes()) else { continue };
                 self.observe(hash, earlier, state, "an event");
                 if state.is_final() {
                     return Some(());

@@ -4,7 +4,7 @@ use std::{future::Future, pin::pin, time::Duration};
 
 use tokio::time::{MissedTickBehavior, interval};
 
-use crate::private::PrivateMesh;
+use crate::{bench::cost::memory_kib, private::PrivateMesh};
 
 /// Sampling interval.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
@@ -32,7 +32,7 @@ impl ProcessMemory {
     }
 
     fn start(name: String, pid: u32) -> Option<Self> {
-        let at_first = resident_kib(pid)?;
+        let at_first = memory_kib(pid)?;
         Some(Self { name, pid, at_first, at_most: at_first })
     }
 
@@ -48,18 +48,13 @@ pub(crate) async fn while_watched<T>(processes: &mut [ProcessMemory], wait: impl
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         for process in &mut *processes {
-            process.at_most = process.at_most.max(resident_kib(process.pid).unwrap_or_default());
+            process.at_most = process.at_most.max(memory_kib(process.pid).unwrap_or_default());
         }
         tokio::select! {
             ended = &mut wait => return ended,
             _ = ticks.tick() => {}
         }
     }
-}
-
-/// Current resident memory of a process, KiB.
-fn resident_kib(pid: u32) -> Option<u64> {
-    in_kib(&std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?, "VmRSS:")
 }
 
 /// Kernel memory of all TCP sockets, KiB. Assumes pages of 4 KiB.
@@ -70,20 +65,9 @@ pub(crate) fn tcp_kib() -> Option<u64> {
     Some(pages * 4)
 }
 
-fn in_kib(status: &str, name: &str) -> Option<u64> {
-    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-    line.trim().strip_suffix("kB")?.trim().parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn memory_is_read_by_its_name() {
-        assert_eq!(in_kib("Name:\tedge\nVmHWM:\t   99 kB\nVmRSS:\t   42 kB\n", "VmRSS:"), Some(42));
-        assert_eq!(in_kib("Name:\tedge\n", "VmRSS:"), None);
-    }
 
     #[cfg(target_os = "linux")]
     #[tokio::test]

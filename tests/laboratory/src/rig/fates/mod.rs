@@ -9,8 +9,6 @@ mod relay_log;
 
 use std::{
     collections::{BTreeMap, HashMap, HashSet},
-    net::SocketAddr,
-    path::PathBuf,
     time::Duration,
 };
 
@@ -18,9 +16,8 @@ use futures_util::FutureExt as _;
 use mesh::{
     failure::{Failure, cannot},
     processes::DEVNODE,
-    terminal::print_line,
 };
-use mesh_devnode::{ReservedPort, received};
+use mesh_devnode::received;
 use mesh_transaction::TxHash;
 use rand::{Rng as _, SeedableRng as _, rngs::SmallRng};
 use relay_log::RelayLog;
@@ -29,21 +26,17 @@ use super::{
     clients::{
         consistency::{CheckedTransaction, Contradiction, check},
         followers::Followers,
-        node::Node,
         submitters::{self, SubmissionOutcome, Submitters},
     },
-    engine::{RESTARTED_SOON, Run, on_private_mesh, repeat},
+    engine::{Drill, Play, RESTARTED_SOON, Run},
     faults::{
         injector::FaultInjector,
         schedule::{Fault, NODE, Target, repeated},
     },
     report::{self, Column},
-    seed,
+    world::{Setup, World, calls},
 };
-use crate::{
-    private::{Layout, PrivateMesh, UNCACHED_EDGE},
-    rig::args::RunArgs,
-};
+use crate::private::UNCACHED_EDGE;
 
 /// The report of a run.
 type Report = report::Report<Vec<Column>>;
@@ -82,120 +75,94 @@ const PLAN_SHORT: Plan = Plan {
     relay_faulty_every: Duration::from_millis(1400),
 };
 
-/// Runs the drill.
-///
-/// # Errors
-/// When a bar does not hold, or the drill cannot be run.
-pub(super) async fn drill(args: &RunArgs) -> Result<(), Failure> {
-    let first = seed(args.seed);
-    let plan = if args.short { PLAN_SHORT } else { PLAN };
-    let Plan { submitting, node_killed_every: node, relay_faulty_every: relay } = plan;
-    let clients = submitting.clients;
-    repeat("fates", args, first, async |seed| {
-        print_line(&format!("playing seed {seed}"));
-        let relays = relays(seed);
-        let report = on_private_mesh(RESTARTED_SOON, async |mesh| {
-            Fixture::start(mesh, plan, relays).await?.play(seed).await
-        })
-        .await?;
-        let title = format!(
-            "fates: {clients} clients, {relays} relays, the node killed every {node:?}, a relay killed, frozen or \
-             stopped every {relay:?}"
-        );
-        Ok(Run { title, json: report.json(), reports: vec![report] })
-    })
-    .await
-}
-
-/// A mesh and its node.
-struct Fixture<'a> {
-    mesh: &'a PrivateMesh,
-    edge: SocketAddr,
-    node: ReservedPort,
-    /// The file to which the node writes each broadcast call.
-    calls: PathBuf,
-    plan: Plan,
-    relays: u32,
-}
-
-impl<'a> Fixture<'a> {
-    /// Starts servers, node and services.
-    async fn start(mesh: &'a PrivateMesh, plan: Plan, relays: u32) -> Result<Self, Failure> {
-        let servers = mesh.start_servers().await?;
-        let calls = mesh.home.node().join("calls");
-        let calls_text = calls.to_string_lossy();
-        let variables = [("MESH_DEVNODE_BLOCK_MS", BLOCK_MS), ("MESH_DEVNODE_BROADCASTS", &calls_text)];
-        let node = mesh.start_node(&servers, &variables).await?;
-        let replicas = [("query", 0), ("export", 0), (UNCACHED_EDGE, 0), (RELAY, relays)];
-        let layout = Layout {
-            replicas: &replicas,
+pub(super) const DRILL: Drill = Drill {
+    name: "fates",
+    about: "Kills the node and the relays under submissions; every transaction must have exactly one outcome",
+    options: &[],
+    play: Play::Whole {
+        world: |_, seed| Setup {
+            restart_rule: RESTARTED_SOON,
+            node_block_ms: Some(BLOCK_MS),
+            replicas: vec![("query", 0), ("export", 0), (UNCACHED_EDGE, 0), (RELAY, relays(seed))],
             // At this level relays log each transaction that they send.
-            env: vec![("MESH_LOG".to_owned(), "tx_relay=debug,info".to_owned())],
-            node_url: Some(format!("http://{}", node.address())),
-            ..Layout::default()
-        };
-        let edge = mesh.start_services(&servers, &layout).await?.cached;
-        Ok(Self { mesh, edge, node, calls, plan, relays })
-    }
+            env: vec![("MESH_LOG", "tx_relay=debug,info".to_owned())],
+            ..Setup::default()
+        },
+        is_new_for_each_seed: true,
+        run: |world, seed| Box::pin(run(world, seed)),
+    },
+};
 
-    /// Runs the drill once.
-    async fn play(&self, seed: u64) -> Result<Report, Failure> {
-        let submitters = Submitters::new(self.edge, self.plan.submitting, seed)?.following(self.edge);
-        let injectors = [FaultInjector::new(self.mesh), FaultInjector::new(self.mesh)];
-        // A fast machine may need more submissions than planned until the kills are done.
-        let is_enough = || injectors.iter().all(|injector| injector.injected().len() >= FAULTS);
-        let submitting = submitters.submit(seed, is_enough).boxed_local().shared();
-        let mut random = SmallRng::seed_from_u64(seed);
-        let node_faults = repeated(self.plan.node_killed_every, || Fault::Kill(NODE));
-        let relay_faults = repeated(self.plan.relay_faulty_every, || {
-            let relay = Target { name: RELAY, replica: random.random_range(0..self.relays) };
-            match random.random_range(0..3) {
-                0 => Fault::Kill(relay),
-                1 => Fault::Stop(relay),
-                _ => Fault::Freeze(relay, FROZEN_FOR),
-            }
-        });
-        tokio::join!(
-            injectors[0].run_until(node_faults, 1, submitting.clone()),
-            injectors[1].run_until(relay_faults, 1, submitting),
-        );
-        if !self.mesh.until_serving(&[DEVNODE, RELAY], BACK_WITHIN).await {
-            return Err(Failure::failed(format!("node and relays do not serve within {BACK_WITHIN:?}")));
-        }
-        let node = Node::idle(self.node.address()).await?;
-        let followed = submitters.followers().map(Followers::found).unwrap_or_default();
-        let checked = check(self.edge, &node, submitters.submitted()).await?;
-        let sent = self.sent(&checked)?;
-        let calls = received(&self.calls).map_err(|error| cannot("read the node's record", &error))?;
-        let mut report = reported(seed, &checked, &sent, &calls);
-        let faults =
-            injectors.map(|injector| injector.injected().iter().filter(|fault| fault.is_repaired).count());
-        let [node, relay] = faults;
-        report.bar(
-            format!("faults of the node {node}, of relays {relay}, at least {FAULTS} each"),
-            faults.iter().all(|faults| *faults >= FAULTS),
-        );
-        let (states, unanswered, backwards) = followed;
-        report.bar(
-            format!("steps backwards among {states} states that clients received: {}", backwards.len()),
-            backwards.is_empty(),
-        );
-        report.notes.push(format!("reads of a state without an answer: {unanswered}"));
-        report.messages.extend(backwards);
-        Ok(report)
-    }
+async fn run(world: &World<'_>, seed: u64) -> Result<Run<Vec<Column>>, Failure> {
+    let plan = world.play.either(PLAN, PLAN_SHORT);
+    let Plan { submitting, node_killed_every: node, relay_faulty_every: relay } = plan;
+    let (clients, relays) = (submitting.clients, relays(seed));
+    let report = play(world, plan, seed).await?;
+    let title = format!(
+        "fates: {clients} clients, {relays} relays, the node killed every {node:?}, \
+         a relay killed, frozen or stopped every {relay:?}"
+    );
+    Ok(Run { title, json: report.json(), reports: vec![report] })
+}
 
-    /// Reads the logs of the relays.
-    fn sent(&self, checked: &[CheckedTransaction]) -> Result<RelayLog, Failure> {
-        let of: HashSet<TxHash> = checked.iter().map(|checked| checked.submitted.hash).collect();
-        let mut sent = RelayLog::default();
-        for replica in 0..self.relays {
-            let log = std::fs::read(self.mesh.home.log(RELAY, replica));
-            let log = log.map_err(|error| cannot("read a relay's log", &error))?;
-            sent.read(&String::from_utf8_lossy(&log), &of);
+/// Runs the drill once.
+async fn play(world: &World<'_>, plan: Plan, seed: u64) -> Result<Report, Failure> {
+    let (edge, relays) = (world.edges.cached, relays(seed));
+    let submitters = Submitters::new(edge, plan.submitting, seed)?.following(edge);
+    let injectors = [FaultInjector::new(world.mesh), FaultInjector::new(world.mesh)];
+    // A fast machine may need more submissions than planned until the kills are done.
+    let is_enough = || injectors.iter().all(|injector| injector.injected().len() >= FAULTS);
+    let submitting = submitters.submit(seed, is_enough).boxed_local().shared();
+    let mut random = SmallRng::seed_from_u64(seed);
+    let node_faults = repeated(plan.node_killed_every, || Fault::Kill(NODE));
+    let relay_faults = repeated(plan.relay_faulty_every, || {
+        let relay = Target { name: RELAY, replica: random.random_range(0..relays) };
+        match random.random_range(0..3) {
+            0 => Fault::Kill(relay),
+            1 => Fault::Stop(relay),
+            _ => Fault::Freeze(relay, FROZEN_FOR),
         }
-        Ok(sent)
+    });
+    tokio::join!(
+        injectors[0].run_until(node_faults, 1, submitting.clone()),
+        injectors[1].run_until(relay_faults, 1, submitting),
+    );
+    if !world.mesh.until_serving(&[DEVNODE, RELAY], BACK_WITHIN).await {
+        return Err(Failure::failed(format!("node and relays do not serve within {BACK_WITHIN:?}")));
     }
+    let node = world.idle_node().await?;
+    let followed = submitters.followers().map(Followers::found).unwrap_or_default();
+    let checked = check(edge, &node, submitters.submitted()).await?;
+    let sent = sent(world, relays, &checked)?;
+    let calls = received(&calls(world.mesh)).map_err(|error| cannot("read the node's record", &error))?;
+    let mut report = reported(seed, &checked, &sent, &calls);
+    let faults =
+        injectors.map(|injector| injector.injected().iter().filter(|fault| fault.is_repaired).count());
+    let [node, relay] = faults;
+    report.bar(
+        format!("faults of the node {node}, of relays {relay}, at least {FAULTS} each"),
+        faults.iter().all(|faults| *faults >= FAULTS),
+    );
+    let (states, unanswered, backwards) = followed;
+    report.bar(
+        format!("steps backwards among {states} states that clients received: {}", backwards.len()),
+        backwards.is_empty(),
+    );
+    report.notes.push(format!("reads of a state without an answer: {unanswered}"));
+    report.messages.extend(backwards);
+    Ok(report)
+}
+
+/// Reads the logs of the relays.
+fn sent(world: &World<'_>, relays: u32, checked: &[CheckedTransaction]) -> Result<RelayLog, Failure> {
+    let of: HashSet<TxHash> = checked.iter().map(|checked| checked.submitted.hash).collect();
+    let mut sent = RelayLog::default();
+    for replica in 0..relays {
+        let log = std::fs::read(world.mesh.home.log(RELAY, replica));
+        let log = log.map_err(|error| cannot("read a relay's log", &error))?;
+        sent.read(&String::from_utf8_lossy(&log), &of);
+    }
+    Ok(sent)
 }
 
 /// Counts of answers and of transactions in blocks.

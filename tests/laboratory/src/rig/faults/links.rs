@@ -9,7 +9,8 @@ use mesh_proxy::Proxy;
 use super::schedule::{Link, LinkEnd, links};
 use crate::private::{ReplicaEnv, Servers};
 
-/// All links with their proxies.
+/// All links with their proxies; none by default.
+#[derive(Default)]
 pub(crate) struct Links {
     proxies: Vec<(Link, Proxy)>,
 }

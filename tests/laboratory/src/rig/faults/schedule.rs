@@ -11,7 +11,7 @@ use rand::{
     seq::{IndexedRandom as _, SliceRandom as _},
 };
 
-use crate::rig::environment::REPLICAS;
+use crate::rig::world::REPLICAS;
 
 /// A process: a replica of a service, the node or the bus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,27 +12,20 @@ use std::{fs, net::SocketAddr, os::unix::fs::PermissionsExt as _, time::Duration
 use mesh::{
     failure::{Failure, cannot},
     programs,
-    terminal::print_line,
 };
-use mesh_launcher::RestartRule;
-use rand::rngs::SmallRng;
 use rustix::process::{Resource, getrlimit};
 use tokio::time::sleep;
-use tokio_postgres::Client;
 
 use super::{
-    args::{FloodArgs, FloodPhase, PlayArgs},
+    args::{POLITE_RATE, SLACK},
     clients::{
         load::Load,
-        samples::{Figures, Report, Sample, quantile},
+        samples::{Report, Sample, quantile},
     },
-    engine::{PhasedDrill, on_private_mesh, run_phases},
-    read_requests::{ReadRequests, start_filled},
+    engine::{Drill, Play, Playing},
     report::in_ms,
-    seed,
+    world::{Setup, World},
 };
-use crate::empty_blocks::EmptyBlocks;
-use crate::private::{Layout, PrivateMesh, Servers};
 
 /// Number of concurrent attackers.
 const ATTACKERS: usize = 5000;
@@ -57,32 +50,22 @@ const RATE_BURST: u32 = 500;
 /// File descriptors of the edge with few.
 const FEW_FILES: u32 = 256;
 
-/// Runs the drill.
-pub(super) async fn drill(args: &FloodArgs) -> Result<(), Failure> {
-    mesh_launcher::open_files::raise();
-    on_private_mesh(RestartRule::default(), async |mesh| {
-        let seed = seed(args.play.run.seed);
-        let fixture = Fixture::start(mesh, args, seed).await?;
-        run_phases(&fixture, &args.play, &args.phase, seed).await
-    })
-    .await
-}
-
-/// The running mesh.
-struct Fixture<'a> {
-    mesh: &'a PrivateMesh,
-    play: &'a PlayArgs,
-    servers: Servers,
-    _blocks: EmptyBlocks,
-    /// HTTP address of the usual edge.
-    edge: SocketAddr,
-    /// Rate of the load, requests a second.
-    rate: u32,
-    /// Number of concurrent attackers.
-    attacker_count: usize,
-    database: Client,
-    seed: u64,
-}
+pub(super) const DRILL: Drill = Drill {
+    name: "flood",
+    about: "Attacks an edge under reads; reads must not fail or become slow",
+    options: &[SLACK, POLITE_RATE],
+    play: Play::Phases(Playing {
+        world: |_, _| Setup { has_rows: true, has_blocks: true, ..Setup::default() },
+        setup: |world| {
+            let (rate, attackers) = (world.options.number("rate"), world.attackers());
+            format!("{rate} requests a second beside {attackers} attackers")
+        },
+        // Each phase has its own load and waits until it is served normally.
+        becomes_normal: |_| Box::pin(std::future::ready(true)),
+        timeout: Duration::from_secs(300),
+        phases: phases::PHASES,
+    }),
+};
 
 /// The load of a phase, with its p99 before the attack.
 struct MeasuredLoad {
@@ -91,56 +74,19 @@ struct MeasuredLoad {
     from: Duration,
 }
 
-impl PhasedDrill for Fixture<'_> {
-    const NAME: &'static str = "flood";
-    const PHASE_TIMEOUT: Duration = Duration::from_secs(300);
-    type Phase = FloodPhase;
-    type Figures = Figures;
-
-    fn setup(&self) -> String {
-        format!("{} requests a second beside {} attackers", self.rate, self.attacker_count)
-    }
-
-    /// Each phase has its own load and waits until it is served normally.
-    async fn becomes_normal(&self) -> bool {
-        true
-    }
-
-    async fn run(&self, phase: FloodPhase, _: &mut SmallRng) -> Result<Vec<Report>, Failure> {
-        phases::run(self, phase).await
-    }
-}
-
-impl<'a> Fixture<'a> {
-    /// Starts servers and services.
-    async fn start(mesh: &'a PrivateMesh, args: &'a FloodArgs, seed: u64) -> Result<Self, Failure> {
-        let (servers, database, blocks) = start_filled(mesh).await?;
-        let edges = mesh.start_services(&servers, &Layout::default()).await?;
+impl World<'_> {
+    /// Number of concurrent attackers: fewer where fewer files may be open. The phase with idle connections
+    /// has twice as many.
+    fn attackers(&self) -> usize {
         let files = getrlimit(Resource::Nofile).current.map_or(usize::MAX, |files| files as usize);
-        let wanted = args.play.either(ATTACKERS, ATTACKERS_SHORT);
-        // The phase with idle connections has twice as many.
-        let attacker_count = wanted.min(files.saturating_sub(OTHER_FILES) / 2).max(1);
-        if attacker_count < wanted {
-            print_line(&format!("only {files} files may be open: {attacker_count} attackers of a kind"));
-        }
-        let edge = edges.cached;
-        Ok(Self {
-            mesh,
-            play: &args.play,
-            servers,
-            _blocks: blocks,
-            edge,
-            rate: args.rate,
-            attacker_count,
-            database,
-            seed,
-        })
+        let wanted = self.play.either(ATTACKERS, ATTACKERS_SHORT);
+        wanted.min(files.saturating_sub(OTHER_FILES) / 2).max(1)
     }
 
     /// Starts the load at an edge and measures it without an attack.
-    async fn load(&self, edge: SocketAddr) -> Result<MeasuredLoad, Failure> {
-        let mix = ReadRequests::find(&self.database).await?.mix(edge, edge);
-        let load = Load::start(mix, self.rate, self.seed)?;
+    async fn measured_load(&self, edge: SocketAddr) -> Result<MeasuredLoad, Failure> {
+        let mix = self.read_requests.clone().mix(edge, edge);
+        let load = Load::start(mix, self.options.number("rate"), self.seed)?;
         // Waits until connections are open and caches are filled.
         if !load.becomes_normal(Duration::MAX, TIMEOUT).await {
             return Err(Failure::failed("the load is not answered even without an attack"));
@@ -154,7 +100,7 @@ impl<'a> Fixture<'a> {
     }
 
     /// Ends the load and reports it, with the bars that are common to all attacks.
-    async fn report(&self, name: &str, measured_load: MeasuredLoad) -> Report {
+    async fn load_report(&self, name: &str, measured_load: MeasuredLoad) -> Report {
         let MeasuredLoad { load, steady, from } = measured_load;
         let (samples, mut report) = load.report(name, from).await;
         report.none_fails();
@@ -172,7 +118,7 @@ impl<'a> Fixture<'a> {
     async fn edge_with_rate(&self) -> Result<SocketAddr, Failure> {
         let env = [("MESH_EDGE_RATE_PER_S", RATE_PER_S), ("MESH_EDGE_RATE_BURST", RATE_BURST)];
         let env = env.map(|(name, value)| (name.to_owned(), value.to_string())).to_vec();
-        self.mesh.start_edge_with(&self.servers, "edge-rate", env, None).await
+        self.phase_edge("edge-rate", env).await
     }
 
     /// Starts an edge with [`FEW_FILES`] file descriptors.
@@ -186,7 +132,7 @@ impl<'a> Fixture<'a> {
             fs::set_permissions(&program, fs::Permissions::from_mode(0o755))
         };
         write().map_err(|error| cannot("write a program", &error))?;
-        self.mesh.start_edge_with(&self.servers, "edge-files", Vec::new(), Some(folder)).await
+        self.mesh.start_named(&self.servers, &[("edge", "edge-files")], Vec::new(), Some(folder)).await
     }
 }
 

@@ -10,10 +10,13 @@ use tokio::{
 };
 
 use super::{
-    Fixture, RATE_BURST, RATE_PER_S, Report,
+    RATE_BURST, RATE_PER_S, Report, World,
     attackers::{Attack, Attackers, STALLED, UNREAD_LONGER, connect_from, source},
 };
-use crate::rig::{args::FloodPhase, clients::connection::Connection};
+use crate::rig::{
+    clients::connection::Connection,
+    engine::{Phase, one, phase},
+};
 
 /// The edge's time limits of a head, of a body, and of an idle connection (contract section 7).
 const HEAD: Duration = Duration::from_secs(10);
@@ -43,75 +46,81 @@ const SLOW_TABLE: &str = "delegations_current";
 const SLOW_REQUESTS: usize = 1000;
 const SLOW_REQUESTS_SHORT: usize = 100;
 
-/// Runs one phase.
-pub(super) async fn run(fixture: &Fixture<'_>, phase: FloodPhase) -> Result<Vec<Report>, Failure> {
-    let report = match phase {
-        FloodPhase::Head => closed(fixture, "half a head", Attack::Head, 1, HEAD).await,
-        FloodPhase::Silent => closed(fixture, "silent connections", Attack::Silent, 1, HEAD).await,
-        FloodPhase::Body => closed(fixture, "slow bodies", Attack::Body, 1, BODY).await,
-        // A client that does not read sees the close only later.
-        FloodPhase::Unread => {
-            closed(fixture, "answers unread", Attack::Unread, 1, STALLED + UNREAD_LONGER).await
-        }
-        FloodPhase::Window => closed(fixture, "no window", Attack::Window, 1, STALLED).await,
-        FloodPhase::Idle => closed(fixture, "idle connections", Attack::Idle, 2, IDLE).await,
-        FloodPhase::Reset => reset(fixture).await,
-        FloodPhase::Rate => rate(fixture).await,
-        FloodPhase::Slow => slow(fixture).await,
-        FloodPhase::Files => files(fixture).await,
-    };
-    Ok(vec![report?])
-}
+pub(super) const PHASES: &[Phase] = &[
+    phase("head", "Connections that send half a head", |world, _| {
+        one(closed(world, "half a head", Attack::Head, 1, HEAD))
+    }),
+    phase("silent", "Connections that send nothing", |world, _| {
+        one(closed(world, "silent connections", Attack::Silent, 1, HEAD))
+    }),
+    phase("body", "Bodies sent at one byte a second", |world, _| {
+        one(closed(world, "slow bodies", Attack::Body, 1, BODY))
+    }),
+    // A client that does not read sees the close only later.
+    phase("unread", "Clients that do not read a long answer", |world, _| {
+        one(closed(world, "answers unread", Attack::Unread, 1, STALLED + UNREAD_LONGER))
+    }),
+    phase("window", "HTTP/2 clients with a flow-control window of zero", |world, _| {
+        one(closed(world, "no window", Attack::Window, 1, STALLED))
+    }),
+    phase("idle", "Idle connections", |world, _| {
+        one(closed(world, "idle connections", Attack::Idle, 2, IDLE))
+    }),
+    phase("reset", "HTTP/2 requests that are reset at once", |world, _| one(reset(world))),
+    phase("rate", "One address at 50 times its rate limit", |world, _| one(rate(world))),
+    phase("slow", "A slow operation", |world, _| one(slow(world))),
+    phase("files", "An edge with few file descriptors", |world, _| one(files(world))),
+];
 
 /// Attackers connect once, and the edge must close them in time. The short form awaits only limits of at most
 /// [`HEAD`].
 async fn closed(
-    fixture: &Fixture<'_>,
+    world: &World<'_>,
     name: &str,
     kind: Attack,
     multiple: usize,
     within: Duration,
 ) -> Result<Report, Failure> {
-    let measured_load = fixture.load(fixture.edge).await?;
-    let count = fixture.attacker_count * multiple;
-    let is_awaited = !fixture.play.run.short || within <= HEAD;
+    let measured_load = world.measured_load(world.edges.cached).await?;
+    let count = world.attackers() * multiple;
+    let is_awaited = !world.play.run.short || within <= HEAD;
     let ramp_up = if is_awaited && within > HEAD { SLOW_RAMP_UP } else { RAMP_UP };
-    let length = if is_awaited { within + fixture.play.bound(LATER) } else { ATTACK_LENGTH_SHORT };
-    let ended = Attackers::send(kind, count, fixture.edge, ramp_up).end(ramp_up + length).await;
-    let mut report = fixture.report(name, measured_load).await;
+    let length = if is_awaited { within + world.play.bound(LATER) } else { ATTACK_LENGTH_SHORT };
+    let ended = Attackers::send(kind, count, world.edges.cached, ramp_up).end(ramp_up + length).await;
+    let mut report = world.load_report(name, measured_load).await;
     report.bar(format!("attackers that found no place: {}, at most 0", ended.refused), ended.refused == 0);
     if is_awaited {
         report.bar(format!("attackers that stayed: {}, at most 0", ended.left), ended.left == 0);
-        report.bar_at_most("the last one is closed", ended.longest(), within + fixture.play.bound(LATER));
+        report.bar_at_most("the last one is closed", ended.longest(), within + world.play.bound(LATER));
     }
     report.notes.push(ended.summary());
     Ok(report)
 }
 
 /// HTTP/2 clients open and reset streams, and reconnect.
-async fn reset(fixture: &Fixture<'_>) -> Result<Report, Failure> {
-    let measured_load = fixture.load(fixture.edge).await?;
-    let until = Instant::now() + fixture.play.either(ATTACK_LENGTH, ATTACK_LENGTH_SHORT);
+async fn reset(world: &World<'_>) -> Result<Report, Failure> {
+    let measured_load = world.measured_load(world.edges.cached).await?;
+    let until = Instant::now() + world.play.either(ATTACK_LENGTH, ATTACK_LENGTH_SHORT);
     let (mut sent_away, mut left) = (0, 0);
     while Instant::now() < until {
-        let resetting = fixture.play.either(RESETTING, RESETTING_SHORT);
-        let attackers = Attackers::send(Attack::Reset, resetting, fixture.edge, Duration::ZERO);
-        let ended = attackers.end(fixture.play.bound(LATER)).await;
+        let resetting = world.play.either(RESETTING, RESETTING_SHORT);
+        let attackers = Attackers::send(Attack::Reset, resetting, world.edges.cached, Duration::ZERO);
+        let ended = attackers.end(world.play.bound(LATER)).await;
         sent_away += ended.after.len();
         left += ended.left + ended.refused;
     }
-    let mut report = fixture.report("taken back", measured_load).await;
+    let mut report = world.load_report("taken back", measured_load).await;
     report.bar(format!("connections that were not ended: {left}, at most 0"), left == 0 && sent_away > 0);
     report.notes.push(format!("{sent_away} connections were ended"));
     Ok(report)
 }
 
 /// One address sends many times its allowed rate.
-async fn rate(fixture: &Fixture<'_>) -> Result<Report, Failure> {
-    let edge = fixture.edge_with_rate().await?;
-    let measured_load = fixture.load(edge).await?;
-    let length = fixture.play.either(ATTACK_LENGTH, ATTACK_LENGTH_SHORT);
-    let a_second = RATE_PER_S * fixture.play.either(TIMES_THE_RATE, TIMES_THE_RATE_SHORT);
+async fn rate(world: &World<'_>) -> Result<Report, Failure> {
+    let edge = world.edge_with_rate().await?;
+    let measured_load = world.measured_load(edge).await?;
+    let length = world.play.either(ATTACK_LENGTH, ATTACK_LENGTH_SHORT);
+    let a_second = RATE_PER_S * world.play.either(TIMES_THE_RATE, TIMES_THE_RATE_SHORT);
     let begun = Instant::now();
     let mut greedy = JoinSet::new();
     for _ in 0..GREEDY {
@@ -139,7 +148,7 @@ async fn rate(fixture: &Fixture<'_>) -> Result<Report, Failure> {
         }
     }
     let took = begun.elapsed();
-    let mut report = fixture.report("one greedy address", measured_load).await;
+    let mut report = world.load_report("one greedy address", measured_load).await;
     let count = |key| summary.get(&key).copied().unwrap_or(0);
     let (served, refused) = (count((200, false)), count((429, true)));
     let all: u32 = summary.values().sum();
@@ -152,31 +161,31 @@ async fn rate(fixture: &Fixture<'_>) -> Result<Report, Failure> {
         other == 0 && lost == 0,
     );
     report.bar("it is refused", refused > 0);
-    report.bar("it is not banned", is_served_soon(fixture, edge).await);
+    report.bar("it is not banned", is_served_soon(world, edge).await);
     let sent = f64::from(all) / took.as_secs_f64();
     report.notes.push(format!("it sent {sent:.0} requests a second, {refused} were refused"));
     Ok(report)
 }
 
 /// Whether the greedy address is served again within [`LATER`].
-async fn is_served_soon(fixture: &Fixture<'_>, edge: std::net::SocketAddr) -> bool {
+async fn is_served_soon(world: &World<'_>, edge: std::net::SocketAddr) -> bool {
     let served = async || {
         let stream = connect_from(source(0), edge, false).await.map_err(drop)?;
         let answered = Connection::over(stream).get("/api/v2/network/limits").await.map_err(drop)?;
         if answered.raw.status == 200 { Ok(()) } else { Err(()) }
     };
-    poll(fixture.play.bound(LATER), served).await.is_ok()
+    poll(world.play.bound(LATER), served).await.is_ok()
 }
 
 /// An operation becomes slow, and many clients request it.
-async fn slow(fixture: &Fixture<'_>) -> Result<Report, Failure> {
-    let measured_load = fixture.load(fixture.edge).await?;
-    let holder = fixture.servers.lock_table(SLOW_TABLE).await?;
-    let length = fixture.play.either(ATTACK_LENGTH, ATTACK_LENGTH_SHORT);
-    let (edge, until) = (fixture.edge, Instant::now() + length);
+async fn slow(world: &World<'_>) -> Result<Report, Failure> {
+    let measured_load = world.measured_load(world.edges.cached).await?;
+    let holder = world.servers.lock_table(SLOW_TABLE).await?;
+    let length = world.play.either(ATTACK_LENGTH, ATTACK_LENGTH_SHORT);
+    let (edge, until) = (world.edges.cached, Instant::now() + length);
     let summary: Arc<parking_lot::Mutex<BTreeMap<u16, usize>>> = Arc::default();
     let mut asking = JoinSet::new();
-    let count = fixture.play.either(SLOW_REQUESTS, SLOW_REQUESTS_SHORT);
+    let count = world.play.either(SLOW_REQUESTS, SLOW_REQUESTS_SHORT);
     for number in 0..count {
         let summary = Arc::clone(&summary);
         asking.spawn(async move {
@@ -199,7 +208,7 @@ async fn slow(fixture: &Fixture<'_>) -> Result<Report, Failure> {
         });
     }
     sleep(length).await;
-    let report = fixture.report("a slow operation", measured_load).await;
+    let report = world.load_report("a slow operation", measured_load).await;
     asking.abort_all();
     holder.batch_execute("ROLLBACK").await.map_err(|error| cannot("unlock a table", &error))?;
     let summary = summary.lock().clone();
@@ -209,18 +218,18 @@ async fn slow(fixture: &Fixture<'_>) -> Result<Report, Failure> {
 }
 
 /// More connections than the edge has file descriptors.
-async fn files(fixture: &Fixture<'_>) -> Result<Report, Failure> {
-    let edge = fixture.edge_with_few_files().await?;
-    let before = fixture.mesh.pids("edge-files");
-    let measured_load = fixture.load(edge).await?;
-    let until = Instant::now() + fixture.play.either(ATTACK_LENGTH * 2, ATTACK_LENGTH_SHORT);
+async fn files(world: &World<'_>) -> Result<Report, Failure> {
+    let edge = world.edge_with_few_files().await?;
+    let before = world.mesh.pids("edge-files");
+    let measured_load = world.measured_load(edge).await?;
+    let until = Instant::now() + world.play.either(ATTACK_LENGTH * 2, ATTACK_LENGTH_SHORT);
     let mut closed = 0;
     while Instant::now() < until {
-        let wave = Attackers::send(Attack::Silent, fixture.attacker_count.min(1000), edge, RAMP_UP);
+        let wave = Attackers::send(Attack::Silent, world.attackers().min(1000), edge, RAMP_UP);
         closed += wave.end(RAMP_UP + Duration::from_secs(1)).await.after.len();
     }
-    let mut report = fixture.report("few files", measured_load).await;
-    report.bar("the edge lives on", !before.is_empty() && fixture.mesh.pids("edge-files") == before);
+    let mut report = world.load_report("few files", measured_load).await;
+    report.bar("the edge lives on", !before.is_empty() && world.mesh.pids("edge-files") == before);
     report.bar("connections were turned away", closed > 0);
     report.notes.push(format!("{closed} connections were turned away"));
     Ok(report)

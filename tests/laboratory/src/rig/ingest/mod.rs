@@ -20,7 +20,8 @@ use tokio::time::Instant;
 
 use self::takeover::Takeovers;
 use super::{
-    engine::{RESTARTED_SOON, Run, on_private_mesh, repeat},
+    args::{KILLS as KILLED, Options, SLACK},
+    engine::{Drill, Play, RESTARTED_SOON, Run, on_private_mesh, repeat},
     faults::{
         injector::{FaultInjector, InjectedFault},
         schedule::{Fault, ScheduledFault, Target},
@@ -34,7 +35,7 @@ use crate::{
     metrics,
     private::{PrivateMesh, Servers},
     private_ingest::{CHAIN, DECODER, Ingest, connect, head, stored},
-    rig::args::{IngestArgs, PlayArgs},
+    rig::args::PlayArgs,
 };
 
 /// The report of a run.
@@ -71,19 +72,23 @@ const TARGETS: [(Target, u32); 7] = [
     (Target { name: CHAIN, replica: 0 }, 3),
 ];
 
-/// Runs the drill.
-///
-/// # Errors
-/// When a bar does not hold, or the drill cannot be run.
-pub(super) async fn drill(args: &IngestArgs) -> Result<(), Failure> {
-    let first = seed(args.play.run.seed);
-    let kills = args.kills.unwrap_or_else(|| args.play.either(KILLS, KILLS_SHORT));
-    repeat("ingest", &args.play.run, first, async |seed| {
+pub(super) const DRILL: Drill = Drill {
+    name: "ingest",
+    about: "Kills and freezes everything between a chain and the store; no row may be missing or duplicated",
+    options: &[SLACK, KILLED],
+    play: Play::Own(|options| Box::pin(drill(options))),
+};
+
+async fn drill(options: &Options) -> Result<(), Failure> {
+    let play = options.play();
+    let first = seed(play.run.seed);
+    let kills = options.given("kills").unwrap_or_else(|| play.either(KILLS, KILLS_SHORT));
+    repeat("ingest", &play.run, first, async |seed| {
         let is_service = !seed.is_multiple_of(2);
         let decoder = if is_service { "nats" } else { "events" };
         print_line(&format!("playing seed {seed} with the decoder {decoder}"));
         let report = on_private_mesh(RESTARTED_SOON, async |mesh| {
-            Fixture::start(mesh, &args.play, seed, is_service).await?.play(kills).await
+            Fixture::start(mesh, &play, seed, is_service).await?.play(kills).await
         })
         .await?;
         let title = format!("ingest: {REPLICAS} replicas, decoder {decoder}, a block every {PERIOD_MS} ms");

@@ -20,7 +20,7 @@ use crate::rig::{
     },
     kill::{
         Report,
-        fixture::{AT_ONCE, DOWNLOAD_TIMEOUT, Fixture},
+        fixture::{AT_ONCE, DOWNLOAD_TIMEOUT, World},
     },
 };
 
@@ -55,32 +55,32 @@ enum When {
 }
 
 /// Does every damage at both times while other segments are downloaded.
-pub(super) async fn damage(fixture: &Fixture<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
-    let plan = fixture.files.plan();
+pub(super) async fn damage(world: &World<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
+    let plan = world.files.plan();
     // The last segments, so that none of their bytes is in flight when a download has just started.
     let victims = plan.segments - plan.segments / 4..plan.segments;
-    let others = fixture.files.before(victims.start * plan.blocks);
-    let count = fixture.play.either(OTHERS, OTHERS_SHORT);
+    let others = world.files.before(victims.start * plan.blocks);
+    let count = world.play.either(OTHERS, OTHERS_SHORT);
     let any = |_: &Files, random: &mut SmallRng| others[random.random_range(0..others.len())].clone();
-    let downloads = fixture.start_downloads(fixture.mixed(count, SLOW, random, any), AT_ONCE);
-    let whole = fixture.files.largest();
+    let downloads = world.start_downloads(world.mixed(count, SLOW, random, any), AT_ONCE);
+    let whole = world.files.largest();
     let (mut results, mut taken) = (Vec::new(), Vec::new());
-    for _ in 0..fixture.play.either(ROUNDS, ROUNDS_SHORT) {
+    for _ in 0..world.play.either(ROUNDS, ROUNDS_SHORT) {
         for damage in [Damage::Flipped, Damage::Cut, Damage::Gone] {
             for when in [When::Before, When::Amidst] {
-                let name = &fixture.files.segments
-                    [random.random_range(victims.start as usize..victims.end as usize)];
+                let name =
+                    &world.files.segments[random.random_range(victims.start as usize..victims.end as usize)];
                 let segment =
-                    DamagedSegment::new(fixture.mesh.home.segments().join(name), fixture.mesh.home.root());
+                    DamagedSegment::new(world.mesh.home.segments().join(name), world.mesh.home.root());
                 let (offset, bit) = (random.random_range(0.3..0.7), random.random_range(0..8));
                 let take = || segment.take(damage, offset, bit);
-                let found = download_damaged(fixture, &whole, when, take).await?;
+                let found = download_damaged(world, &whole, when, take).await?;
                 if !matches!(found.outcome, Outcome::Refused(_) | Outcome::Broken(_)) {
                     taken.push(format!("{damage:?} {when:?}: {:?} (segment {name})", found.outcome));
                 }
                 results.push(found);
                 drop(segment);
-                if !fixture.becomes_normal().await {
+                if !world.downloads_are_normal().await {
                     return Err(Failure::failed("what was put back is not served again"));
                 }
             }
@@ -105,7 +105,7 @@ pub(super) async fn damage(fixture: &Fixture<'_>, random: &mut SmallRng) -> Resu
 
 /// Downloads the whole history and damages one of its segments before or during the download.
 async fn download_damaged(
-    fixture: &Fixture<'_>,
+    world: &World<'_>,
     whole: &ExpectedFile,
     when: When,
     take: impl FnOnce() -> std::io::Result<()>,
@@ -121,7 +121,7 @@ async fn download_damaged(
     if matches!(when, When::Before) {
         take();
     }
-    let result = download_file(fixture.edge, whole, pace, deadline, take).await;
+    let result = download_file(world.edges.cached, whole, pace, deadline, take).await;
     taken.map_err(|error| cannot("damage a segment", &error))?;
     Ok(result)
 }

@@ -1,10 +1,9 @@
-//! Environment of the drill: a private mesh with three export workers and one edge, a synthetic sealed
-//! history, and a ledger in the database.
+//! What the phases share: their world, which has three export workers and one edge, and downloads under
+//! faults.
 
-use std::{net::SocketAddr, time::Duration};
+use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use mesh::failure::{Failure, cannot};
 use mesh_launcher::services::runnable;
 use mesh_testbed::poll;
 use rand::rngs::SmallRng;
@@ -13,9 +12,8 @@ use tokio::time::timeout;
 
 use crate::{
     metrics,
-    private::{Layout, PrivateMesh, Servers, UNCACHED_EDGE},
+    private::UNCACHED_EDGE,
     rig::{
-        args::PlayArgs,
         clients::{
             download::Download,
             download_results::DownloadResult,
@@ -23,13 +21,17 @@ use crate::{
             files::{ExpectedFile, Files, SEGMENTS},
             transfer::Pace,
         },
+        engine::RESTARTED_SOON,
         faults::{
             injector::{FaultInjector, InjectedFault},
             schedule::ScheduledFault,
         },
+        world::Setup,
     },
     synthetic::{LargeTable, Synthetic},
 };
+
+pub(super) use crate::rig::world::World;
 
 /// The service under test.
 pub(super) const EXPORT: &str = "export";
@@ -55,34 +57,17 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// Timeout of one request in that check.
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
-/// The running mesh and the expected files.
-pub(super) struct Fixture<'a> {
-    pub(super) mesh: &'a PrivateMesh,
-    pub(super) play: &'a PlayArgs,
-    pub(super) servers: Servers,
-    pub(super) edge: SocketAddr,
-    pub(super) files: Files,
+/// The world of the drill.
+pub(super) fn setup(is_short: bool) -> Setup {
+    // Other services would only take processor time.
+    let others = runnable(false).map(|service| service.name).filter(|name| ![EDGE, EXPORT].contains(name));
+    let mut replicas: Vec<(&str, u32)> = others.map(|name| (name, 0)).collect();
+    replicas.extend([(EXPORT, WORKERS), (UNCACHED_EDGE, 0)]);
+    let files = if is_short { (PLAN_SHORT, ENTRIES_SHORT) } else { (PLAN, ENTRIES) };
+    Setup { restart_rule: RESTARTED_SOON, fill: &[BLOCK], files: Some(files), replicas, ..Setup::default() }
 }
 
-impl<'a> Fixture<'a> {
-    /// Writes the data and starts servers and services.
-    pub(super) async fn start(mesh: &'a PrivateMesh, play: &'a PlayArgs, seed: u64) -> Result<Self, Failure> {
-        let servers = mesh.start_servers().await?;
-        let database = servers.connect("").await?;
-        database.batch_execute(BLOCK).await.map_err(|error| cannot("fill in a block", &error))?;
-        let (plan, entries) = play.either((PLAN, ENTRIES), (PLAN_SHORT, ENTRIES_SHORT));
-        let mut files = Files::create(mesh.home.root(), plan, &database, entries, seed).await?;
-        // Other services would only take processor time.
-        let others =
-            runnable(false).map(|service| service.name).filter(|name| ![EDGE, EXPORT].contains(name));
-        let mut replicas: Vec<(&str, u32)> = others.map(|name| (name, 0)).collect();
-        replicas.extend([(EXPORT, WORKERS), (UNCACHED_EDGE, 0)]);
-        let layout = Layout { replicas: &replicas, ..Layout::default() };
-        let edge = mesh.start_services(&servers, &layout).await?.cached;
-        files.learn_ledger(edge).await?;
-        Ok(Self { mesh, play, servers, edge, files })
-    }
-
+impl World<'_> {
     /// Starts downloads, at most `at_once` concurrently.
     pub(super) fn start_downloads(
         &self,
@@ -90,7 +75,7 @@ impl<'a> Fixture<'a> {
         at_once: usize,
     ) -> Downloaders {
         let time_limit = DOWNLOAD_TIMEOUT.max(self.play.bound(DOWNLOAD_TIMEOUT / 2));
-        Downloaders::start_list(self.edge, downloads, at_once, Duration::ZERO, time_limit)
+        Downloaders::start_list(self.edges.cached, downloads, at_once, Duration::ZERO, time_limit)
     }
 
     /// Downloads files, [`AT_ONCE`] concurrently, while faults are injected, at most `at_once` concurrently.
@@ -127,7 +112,7 @@ impl<'a> Fixture<'a> {
 
     /// Waits until all workers are ready, list every segment, and serve the whole history; returns whether
     /// they do.
-    pub(super) async fn becomes_normal(&self) -> bool {
+    pub(super) async fn downloads_are_normal(&self) -> bool {
         poll(TIMEOUT, async || if self.is_normal().await { Ok(()) } else { Err(()) }).await.is_ok()
     }
 
@@ -141,7 +126,7 @@ impl<'a> Fixture<'a> {
         let whole = self.files.largest();
         // Several requests, so that every worker is likely to answer one.
         for _ in 0..2 * WORKERS {
-            let opening = Download::open(self.edge, &whole.path, Some("0-0"), None);
+            let opening = Download::open(self.edges.cached, &whole.path, Some("0-0"), None);
             let Ok(Ok(opened)) = timeout(ANSWER_WITHIN, opening).await else { return false };
             if opened.head.status != 206 || opened.head.header("etag") != whole.etag.as_deref() {
                 return false;
@@ -150,18 +135,17 @@ impl<'a> Fixture<'a> {
         true
     }
 
-    /// Numbers of pulls that the edge has sent, and of repeated ones among them.
-    pub(super) async fn pulls(&self) -> Option<(u64, u64)> {
+    /// Number of pulls that the edge has sent.
+    pub(super) async fn pulls(&self) -> Option<u64> {
         let rows = self.mesh.supervisor.rows();
         let metrics = metrics::fetch(rows.iter().find(|row| row.service == EDGE)?).await?;
-        let count = |name: &str| metrics::sum(&metrics, name) as u64;
-        Some((count("mesh_stream_pulls_total"), count("mesh_stream_pulls_again_total")))
+        Some(metrics::sum(&metrics, "mesh_stream_pulls_total") as u64)
     }
 
     /// Number of segments listed, or the failure text.
     pub(super) async fn listed(&self) -> Result<u64, String> {
         let listed = timeout(ANSWER_WITHIN, async {
-            let mut download = Download::open(self.edge, SEGMENTS, None, None).await?;
+            let mut download = Download::open(self.edges.cached, SEGMENTS, None, None).await?;
             let text = download.text().await?;
             let listing: Value = serde_json::from_str(&text).unwrap_or_default();
             match (download.head.status, listing["segments"].as_array()) {
@@ -170,14 +154,5 @@ impl<'a> Fixture<'a> {
             }
         });
         listed.await.unwrap_or_else(|_| Err(format!("no listing within {ANSWER_WITHIN:?}")))
-    }
-
-    /// Waits until `count` segments are listed.
-    pub(super) async fn until_listed(&self, count: u64) -> Result<(), Failure> {
-        let is_listed = async || match self.listed().await {
-            Ok(listed) if listed == count => Ok(()),
-            other => Err(Failure::failed(format!("not {count} segments are listed, but {other:?}"))),
-        };
-        poll(TIMEOUT, is_listed).await
     }
 }

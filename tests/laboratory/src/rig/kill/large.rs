@@ -1,11 +1,7 @@
 //! Phase "large": downloads of ten gigabytes over HTTP and over gRPC. The memory of edge and workers must
 //! stay bounded.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use mesh::{
     failure::{Failure, cannot},
@@ -28,10 +24,7 @@ use crate::{
             memory::{ProcessMemory, while_watched},
             transfer::{Pace, Transfer},
         },
-        kill::{
-            Report,
-            fixture::{EDGE, EXPORT, Fixture},
-        },
+        kill::{Report, fixture::World},
     },
     synthetic::{LargeTable, Synthetic},
 };
@@ -39,8 +32,7 @@ use crate::{
 /// Approximate length of the file.
 const BYTES: u64 = 10_300_000_000;
 const BYTES_SHORT: u64 = 1_030_000_000;
-/// Number of its segments and blocks in each. The block ranges differ from those of the usual segments, so
-/// that the two cannot be confused.
+/// Number of its segments and blocks in each.
 const SEGMENTS: u64 = 100;
 const BLOCKS: u64 = 777;
 /// Free disk space required in addition, bytes.
@@ -58,14 +50,13 @@ enum Protocol {
     Grpc,
 }
 
-/// Replaces the segments by ten gigabytes for two downloads.
-pub(super) async fn large(fixture: &Fixture<'_>) -> Result<Vec<Report>, Failure> {
-    let bytes = fixture.play.either(BYTES, BYTES_SHORT);
-    let rows = bytes / SEGMENTS / fixture.files.bytes_per_row() + 1;
-    let plan = Synthetic { segments: SEGMENTS, blocks: BLOCKS, rows, ..fixture.files.plan() };
-    let root = fixture.mesh.home.root().join("large");
+/// Downloads ten gigabytes twice, through an edge and a worker of their own.
+pub(super) async fn large(world: &World<'_>) -> Result<Vec<Report>, Failure> {
+    let bytes = world.play.either(BYTES, BYTES_SHORT);
+    let rows = bytes / SEGMENTS / world.files.bytes_per_row() + 1;
+    let plan = Synthetic { segments: SEGMENTS, blocks: BLOCKS, rows, ..world.files.plan() };
     let room =
-        statvfs(fixture.mesh.home.root()).map_err(|error| cannot("see how much room there is", &error))?;
+        statvfs(world.mesh.home.root()).map_err(|error| cannot("see how much room there is", &error))?;
     if room.f_bavail * room.f_frsize < bytes + ROOM_BESIDES {
         return Err(Failure::failed(format!(
             "there is no room for {} GB in the temporary folder; name another one in TMPDIR",
@@ -73,37 +64,55 @@ pub(super) async fn large(fixture: &Fixture<'_>) -> Result<Vec<Report>, Failure>
         )));
     }
     print_line(&format!("writing {:.1} GB", bytes as f64 / 1e9));
-    let swap = SegmentSwap { root: root.clone(), home: fixture.mesh.home.segments(), is_active: false };
-    let written =
-        spawn_blocking(move || plan.write(&root)).await.map_err(|error| cannot("write", &error))??;
-    let store = SegmentStore::open(&swap.root.to_string_lossy(), Deadlines::default());
+    let folder = tempfile::tempdir_in(world.mesh.home.root());
+    let folder = Arc::new(folder.map_err(|error| cannot("make a folder", &error))?);
+    let writing = Arc::clone(&folder);
+    let written = spawn_blocking(move || plan.write(writing.path())).await;
+    let written = written.map_err(|error| cannot("write", &error))??;
+    let root = folder.path().to_string_lossy().into_owned();
+    let store = SegmentStore::open(&root, Deadlines::default());
     let store = store.map_err(|error| cannot("open the segments", &error))?;
     let held = store.list().await.map_err(|error| cannot("list the segments", &error))?;
     let layout = Layout::of(&held, plan.table.name(), 1, written.last_block);
     let layout = layout.map_err(|error| cannot("lay the export out", &error))?;
-    let swap = spawn_blocking(move || swap.activate()).await.map_err(|error| cannot("swap", &error))??;
-    fixture.until_listed(SEGMENTS).await?;
-
+    // An edge and a worker for this run, which share a part of the bus.
+    let run = root.rsplit(|sign: char| !sign.is_ascii_alphanumeric()).next().unwrap_or_default().to_owned();
+    let names = [format!("edge-{run}"), format!("export-{run}")];
+    let names = names.each_ref().map(String::as_str);
+    let env = [("MESH_BUS_PREFIX", run), ("MESH_HISTORY_URL", root)];
+    let env = env.map(|(name, value)| (name.to_owned(), value)).to_vec();
+    let services = [("edge", names[0]), ("export", names[1])];
+    let edge = world.mesh.start_named(&world.servers, &services, env, None).await?;
     let mut reports = Vec::new();
     for protocol in [Protocol::Http, Protocol::Grpc] {
-        reports.push(downloaded(fixture, protocol, (plan.table, written.last_block), &layout).await);
+        reports.push(
+            downloaded(
+                ProcessMemory::of_all(world.mesh, &names),
+                edge,
+                protocol,
+                (plan.table, written.last_block),
+                &layout,
+            )
+            .await,
+        );
     }
-    spawn_blocking(move || drop(swap)).await.map_err(|error| cannot("swap", &error))?;
-    fixture.until_listed(fixture.files.plan().segments).await?;
+    for name in names {
+        world.mesh.stop_all(name).await?;
+    }
+    spawn_blocking(move || drop(folder)).await.map_err(|error| cannot("remove the segments", &error))?;
     Ok(reports)
 }
 
 /// Downloads the file and samples the memory of edge and workers.
 async fn downloaded(
-    fixture: &Fixture<'_>,
+    mut processes: Vec<ProcessMemory>,
+    edge: SocketAddr,
     protocol: Protocol,
     (table, last_block): (LargeTable, u64),
     layout: &Layout,
 ) -> Report {
-    let mut processes = ProcessMemory::of_all(fixture.mesh, &[EDGE, EXPORT]);
     let begun = Instant::now();
-    let result =
-        while_watched(&mut processes, download(fixture, protocol, (table, last_block), layout)).await;
+    let result = while_watched(&mut processes, download(edge, protocol, (table, last_block), layout)).await;
     let took = begun.elapsed();
     let speed = result.bytes as f64 / 1e6 / took.as_secs_f64();
     let name = match protocol {
@@ -128,7 +137,7 @@ async fn downloaded(
 
 /// Downloads the file and compares its length and checksum.
 async fn download(
-    fixture: &Fixture<'_>,
+    edge: SocketAddr,
     protocol: Protocol,
     (table, last): (LargeTable, u64),
     layout: &Layout,
@@ -137,7 +146,7 @@ async fn download(
     let mut transfer = Transfer::begin(&path);
     let attempt = async {
         let download = match protocol {
-            Protocol::Http => transfer.open(Download::open(fixture.edge, &path, None, None), 200).await?,
+            Protocol::Http => transfer.open(Download::open(edge, &path, None, None), 200).await?,
             Protocol::Grpc => {
                 let table = match table {
                     LargeTable::Trades => Table::Trades,
@@ -150,7 +159,7 @@ async fn download(
                     table: table.into(),
                     ..Default::default()
                 };
-                transfer.open(Download::open_grpc(fixture.edge, GRPC_METHOD, &request), 200).await?
+                transfer.open(Download::open_grpc(edge, GRPC_METHOD, &request), 200).await?
             }
         };
         let (mut length, mut crc) = (0, 0);
@@ -167,45 +176,4 @@ async fn download(
     };
     let outcome = timeout(TIMEOUT, attempt).await;
     transfer.end(outcome.unwrap_or(Err(Outcome::Late)))
-}
-
-/// The large segments, which replace the usual ones. Dropping this restores those and removes the large ones.
-struct SegmentSwap {
-    root: PathBuf,
-    /// Folder of the segments in use.
-    home: PathBuf,
-    is_active: bool,
-}
-
-impl SegmentSwap {
-    fn activate(mut self) -> Result<Self, Failure> {
-        let swap = || {
-            fs::rename(&self.home, self.aside())?;
-            fs::rename(self.root.join("segments"), &self.home)
-        };
-        swap().map_err(|error| cannot("put other segments in place", &error))?;
-        self.is_active = true;
-        Ok(self)
-    }
-
-    fn aside(&self) -> PathBuf {
-        self.root.join("aside")
-    }
-}
-
-impl Drop for SegmentSwap {
-    fn drop(&mut self) {
-        let leave = || -> std::io::Result<()> {
-            if self.is_active {
-                fs::rename(&self.home, self.root.join("segments"))?;
-            }
-            if Path::exists(&self.aside()) {
-                fs::rename(self.aside(), &self.home)?;
-            }
-            fs::remove_dir_all(&self.root)
-        };
-        if let Err(error) = leave() {
-            print_line(&format!("{} could not be removed ({error})", self.root.display()));
-        }
-    }
 }

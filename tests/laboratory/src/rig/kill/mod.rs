@@ -11,20 +11,16 @@ mod stalled;
 
 use std::time::Duration;
 
-use fixture::{AT_ONCE, Fixture, WORKERS};
+use fixture::{AT_ONCE, WORKERS};
 use mesh::failure::Failure;
-use mesh_launcher::open_files;
 use rand::rngs::SmallRng;
 
 use super::{
-    clients::{
-        download_results::{Figures, Report},
-        files::Files,
-    },
-    engine::{PhasedDrill, RESTARTED_SOON, on_private_mesh, run_phases},
-    seed,
+    args::SLACK,
+    clients::{download_results::Report, files::Files},
+    engine::{Drill, Phase, Play, Playing, one, phase, several},
+    world::World,
 };
-use crate::rig::args::{KillArgs, KillPhase};
 
 /// Number of downloads in the phase without faults.
 const STEADY: usize = 300;
@@ -32,63 +28,48 @@ const STEADY_SHORT: usize = 40;
 /// Longest duration of a slow download in that phase.
 const SLOW: Duration = Duration::from_secs(2);
 
-/// Runs the drill.
-///
-/// # Errors
-/// When a bar does not hold, or the drill cannot be run.
-pub(super) async fn drill(args: &KillArgs) -> Result<(), Failure> {
-    open_files::raise();
-    on_private_mesh(RESTARTED_SOON, async |mesh| {
-        let seed = seed(args.play.run.seed);
-        let fixture = Fixture::start(mesh, &args.play, seed).await?;
-        run_phases(&fixture, &args.play, &args.phase, seed).await
-    })
-    .await
-}
+pub(super) const DRILL: Drill = Drill {
+    name: "kill",
+    about: "Kills workers and servers and damages segments under downloads; downloads must complete",
+    options: &[SLACK],
+    play: Play::Phases(Playing {
+        world: |options, _| fixture::setup(options.play().run.short),
+        setup: |world| {
+            let (megabytes, segments) =
+                (world.files.largest().bytes.len() / 1_000_000, world.files.plan().segments);
+            format!("{WORKERS} workers, {segments} segments of {megabytes} MB in all")
+        },
+        becomes_normal: |world| Box::pin(world.downloads_are_normal()),
+        // Enough for writing and reading ten gigabytes.
+        timeout: Duration::from_secs(1200),
+        phases: PHASES,
+    }),
+};
 
-impl PhasedDrill for Fixture<'_> {
-    const NAME: &'static str = "kill";
-    /// Enough for writing and reading ten gigabytes.
-    const PHASE_TIMEOUT: Duration = Duration::from_secs(1200);
-    type Phase = KillPhase;
-    type Figures = Figures;
+const PHASES: &[Phase] = &[
+    phase("steady", "No fault", |world, random| one(steady(world, random))),
+    phase("kill", "A worker is killed every second", |world, random| one(outages::kill(world, random))),
+    phase("freeze", "A worker is frozen and woken repeatedly", |world, random| {
+        one(outages::freeze(world, random))
+    }),
+    phase("nats", "The bus is killed and restarted", |world, random| one(outages::nats(world, random))),
+    phase("postgres", "The database is unavailable", |world, random| one(outages::postgres(world, random))),
+    phase("damage", "Segments are damaged, cut and removed under a download", |world, random| {
+        one(damage::damage(world, random))
+    }),
+    phase("scale", "A worker is removed during many downloads", |world, random| {
+        one(outages::scale(world, random))
+    }),
+    phase("stalled", "Thousands of clients read almost nothing", |world, _| one(stalled::stalled(world))),
+    phase("large", "Downloads of many gigabytes, over HTTP and over gRPC", |world, _| {
+        several(large::large(world))
+    }),
+];
 
-    fn setup(&self) -> String {
-        let megabytes = self.files.largest().bytes.len() / 1_000_000;
-        format!("{WORKERS} workers, {} segments of {megabytes} MB in all", self.files.plan().segments)
-    }
-
-    async fn becomes_normal(&self) -> bool {
-        self.becomes_normal().await
-    }
-
-    async fn run(&self, phase: KillPhase, random: &mut SmallRng) -> Result<Vec<Report>, Failure> {
-        let before = self.pulls().await;
-        let mut reports = match phase {
-            KillPhase::Steady => vec![steady(self, random).await],
-            KillPhase::Kill => vec![outages::kill(self, random).await],
-            KillPhase::Freeze => vec![outages::freeze(self, random).await],
-            KillPhase::Scale => vec![outages::scale(self, random).await?],
-            KillPhase::Nats => vec![outages::nats(self, random).await],
-            KillPhase::Postgres => vec![outages::postgres(self, random).await?],
-            KillPhase::Damage => vec![damage::damage(self, random).await?],
-            KillPhase::Stalled => vec![stalled::stalled(self).await?],
-            KillPhase::Large => large::large(self).await?,
-        };
-        if let (Some((pulls, again)), Some((all, all_again))) = (before, self.pulls().await) {
-            let (pulls, again) = (all.saturating_sub(pulls), all_again.saturating_sub(again));
-            if let Some(report) = reports.last_mut() {
-                report.notes.push(format!("{pulls} pulls, {again} of them sent again"));
-            }
-        }
-        Ok(reports)
-    }
-}
-
-async fn steady(fixture: &Fixture<'_>, random: &mut SmallRng) -> Report {
-    let downloads = fixture.mixed(fixture.play.either(STEADY, STEADY_SHORT), SLOW, random, Files::any);
-    let results = fixture.start_downloads(downloads, AT_ONCE).results().await;
+async fn steady(world: &World<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
+    let downloads = world.mixed(world.play.either(STEADY, STEADY_SHORT), SLOW, random, Files::any);
+    let results = world.start_downloads(downloads, AT_ONCE).results().await;
     let mut report = Report::of_downloads("steady", &results);
     report.none_fails();
-    report
+    Ok(report)
 }

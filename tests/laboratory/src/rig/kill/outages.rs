@@ -18,7 +18,7 @@ use crate::rig::{
     faults::schedule::{BUS, Fault, ScheduledFault, Target, repeated},
     kill::{
         Report,
-        fixture::{AT_ONCE, EXPORT, Fixture, WORKERS},
+        fixture::{AT_ONCE, EXPORT, WORKERS, World},
     },
 };
 
@@ -60,23 +60,22 @@ const LIST_EVERY: Duration = Duration::from_millis(50);
 
 /// Kills one worker after the other. The next kill waits until all workers are ready: otherwise slow starts
 /// would leave none.
-pub(super) async fn kill(fixture: &Fixture<'_>, random: &mut SmallRng) -> Report {
-    let (begun, downloads) =
-        (Instant::now(), mixed(fixture, random, (DOWNLOADS, DOWNLOADS_SHORT), Files::any));
+pub(super) async fn kill(world: &World<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
+    let (begun, downloads) = (Instant::now(), mixed(world, random, (DOWNLOADS, DOWNLOADS_SHORT), Files::any));
     let schedule = repeated(HIT_EVERY, || Fault::Kill(worker(random.random_range(0..WORKERS))));
-    let (results, kills) = fixture.download_under(downloads, schedule, 1).await;
+    let (results, kills) = world.download_under(downloads, schedule, 1).await;
     let seconds = begun.elapsed().as_secs();
-    let mut report = without_failures("kill", &results, fixture.play.bound(KILLED_PAUSE));
+    let mut report = without_failures("kill", &results, world.play.bound(KILLED_PAUSE));
     let kills = kills.len() as u64;
-    let least = (seconds as f64 * fixture.play.share(KILLS_A_SECOND)) as u64;
+    let least = (seconds as f64 * world.play.share(KILLS_A_SECOND)) as u64;
     report.bar(format!("workers killed in {seconds} s: {kills}, at least {least}"), kills >= least.max(1));
-    report
+    Ok(report)
 }
 
 /// Freezes and wakes workers; at least one is always awake.
-pub(super) async fn freeze(fixture: &Fixture<'_>, random: &mut SmallRng) -> Report {
-    let before = fixture.mesh.pids(EXPORT);
-    let downloads = mixed(fixture, random, (DOWNLOADS, DOWNLOADS_SHORT), Files::any);
+pub(super) async fn freeze(world: &World<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
+    let before = world.mesh.pids(EXPORT);
+    let downloads = mixed(world, random, (DOWNLOADS, DOWNLOADS_SHORT), Files::any);
     let schedule = repeated(HIT_EVERY, || {
         let time = Duration::from_millis(random.random_range(FROZEN_MS));
         Fault::Freeze(worker(random.random_range(0..WORKERS)), time)
@@ -92,12 +91,12 @@ pub(super) async fn freeze(fixture: &Fixture<'_>, random: &mut SmallRng) -> Repo
         }
         is_awake
     });
-    let (results, freezes) = fixture.download_under(downloads, schedule, WORKERS as usize - 1).await;
+    let (results, freezes) = world.download_under(downloads, schedule, WORKERS as usize - 1).await;
     let count = freezes.len();
-    let mut report = without_failures("freeze", &results, fixture.play.bound(FROZEN_PAUSE));
+    let mut report = without_failures("freeze", &results, world.play.bound(FROZEN_PAUSE));
     report.bar(format!("workers frozen meanwhile: {count}, at least 2"), count >= 2);
-    report.bar("no frozen worker was restarted", fixture.mesh.pids(EXPORT) == before);
-    report
+    report.bar("no frozen worker was restarted", world.mesh.pids(EXPORT) == before);
+    Ok(report)
 }
 
 /// A report in which no download fails, and whose 99th percentile of the longest pauses has a bound.
@@ -113,26 +112,26 @@ fn worker(replica: u32) -> Target {
 }
 
 /// Removes one of three workers, as an autoscaler does, during many downloads.
-pub(super) async fn scale(fixture: &Fixture<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
+pub(super) async fn scale(world: &World<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
     let (count, takes, bytes) =
-        fixture.play.either((LEFT, LEFT_TAKES, LEFT_BYTES), (LEFT_SHORT, LEFT_TAKES_SHORT, LEFT_BYTES_SHORT));
+        world.play.either((LEFT, LEFT_TAKES, LEFT_BYTES), (LEFT_SHORT, LEFT_TAKES_SHORT, LEFT_BYTES_SHORT));
     let downloads = (0..count).map(|_| {
-        let expected = fixture.files.part(bytes, random);
+        let expected = world.files.part(bytes, random);
         let pace = Pace::within(expected.bytes.len(), takes);
         (expected, pace)
     });
-    let downloads = fixture.start_downloads(downloads.collect(), count);
+    let downloads = world.start_downloads(downloads.collect(), count);
     downloads.until_reading(count).await?;
     let to = |replicas| Request::Scale { name: EXPORT.to_owned(), replicas };
     let begun = Instant::now();
-    fixture.mesh.order(to(WORKERS - 1)).await?;
+    world.mesh.order(to(WORKERS - 1)).await?;
     let (took, reading) = (begun.elapsed(), downloads.reading());
-    let left = fixture.mesh.pids(EXPORT).len();
+    let left = world.mesh.pids(EXPORT).len();
     let results = downloads.results().await;
-    fixture.mesh.order(to(WORKERS)).await?;
+    world.mesh.order(to(WORKERS)).await?;
     let mut report = Report::of_downloads("scale", &results);
     report.none_fails();
-    report.bar_at_most("the worker is gone", took, fixture.play.bound(GONE_WITHIN));
+    report.bar_at_most("the worker is gone", took, world.play.bound(GONE_WITHIN));
     report.bar(format!("{left} workers are left of {WORKERS}"), left + 1 == WORKERS as usize);
     report.notes.push(format!(
         "{count} downloads were in progress when its stop was requested, {reading} when it had ended"
@@ -141,44 +140,44 @@ pub(super) async fn scale(fixture: &Fixture<'_>, random: &mut SmallRng) -> Resul
 }
 
 /// Kills the bus a few times; the supervisor restarts it.
-pub(super) async fn nats(fixture: &Fixture<'_>, random: &mut SmallRng) -> Report {
-    let before = fixture.mesh.service_pids();
-    let downloads = mixed(fixture, random, (SERVER_DOWNLOADS, SERVER_DOWNLOADS_SHORT), Files::any);
+pub(super) async fn nats(world: &World<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
+    let before = world.mesh.service_pids();
+    let downloads = mixed(world, random, (SERVER_DOWNLOADS, SERVER_DOWNLOADS_SHORT), Files::any);
     let mut at = Duration::ZERO;
-    let kills = (0..fixture.play.either(BUS_KILLS, BUS_KILLS_SHORT)).map(|_| {
+    let kills = (0..world.play.either(BUS_KILLS, BUS_KILLS_SHORT)).map(|_| {
         at += Duration::from_millis(random.random_range(BETWEEN_MS));
         ScheduledFault { at, fault: Fault::Kill(BUS) }
     });
-    let (results, kills) = fixture.download_under(downloads, kills, 1).await;
-    let is_normal = fixture.becomes_normal().await;
+    let (results, kills) = world.download_under(downloads, kills, 1).await;
+    let is_normal = world.downloads_are_normal().await;
     let mut report = Report::of_downloads("nats", &results);
     report.none_is_wrong();
     report.bar("service is as usual afterwards", is_normal);
-    report.bar("no service was restarted", fixture.mesh.service_pids() == before);
+    report.bar("no service was restarted", world.mesh.service_pids() == before);
     for (killed, back) in kills.iter().map(|kill| kill.span.when) {
         let is_in_progress = |result: &&DownloadResult| result.begun <= killed && killed < result.ended;
         let reading = results.iter().filter(is_in_progress).count();
         let away = (back - killed).as_millis();
         report.notes.push(format!("killed under {reading} downloads, it was ready again after {away} ms"));
     }
-    report
+    Ok(report)
 }
 
 /// Stops the database during downloads.
-pub(super) async fn postgres(fixture: &Fixture<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
-    let before = fixture.mesh.service_pids();
-    fixture.mesh.stop_all(POSTGRES).await?;
+pub(super) async fn postgres(world: &World<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
+    let before = world.mesh.service_pids();
+    world.mesh.stop_all(POSTGRES).await?;
     let counts = (SERVER_DOWNLOADS, SERVER_DOWNLOADS_SHORT);
-    let downloads = mixed(fixture, random, counts, Files::any_of_history);
-    let downloads = fixture.start_downloads(downloads, AT_ONCE);
+    let downloads = mixed(world, random, counts, Files::any_of_history);
+    let downloads = world.start_downloads(downloads, AT_ONCE);
     let (mut listed, mut unlisted) = (0_u32, Vec::new());
     let lists = async {
         let mut ticks = interval(LIST_EVERY);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            match fixture.listed().await {
-                Ok(count) if count == fixture.files.plan().segments => listed += 1,
+            match world.listed().await {
+                Ok(count) if count == world.files.plan().segments => listed += 1,
                 Ok(count) => unlisted.push(format!("{count} segments are listed")),
                 Err(why) => unlisted.push(format!("the segments are not listed: {why}")),
             }
@@ -188,9 +187,9 @@ pub(super) async fn postgres(fixture: &Fixture<'_>, random: &mut SmallRng) -> Re
         results = downloads.results() => results,
         () = lists => Vec::new(),
     };
-    let ledger = fixture.start_downloads(vec![(fixture.files.ledger(), Pace::QUICK)], 1).results().await;
-    fixture.mesh.start_all(POSTGRES).await?;
-    fixture.servers.database_is_back().await?;
+    let ledger = world.start_downloads(vec![(world.files.ledger(), Pace::QUICK)], 1).results().await;
+    world.mesh.start_all(POSTGRES).await?;
+    world.servers.database_is_back().await?;
     let mut report = Report::of_downloads("postgres", &results);
     report.none_fails();
     let listings = listed as usize + unlisted.len();
@@ -202,18 +201,18 @@ pub(super) async fn postgres(fixture: &Fixture<'_>, random: &mut SmallRng) -> Re
         "a ledger, which needs the database, is refused or breaks",
         ledger.iter().all(|result| matches!(result.outcome, Outcome::Refused(_) | Outcome::Broken(_))),
     );
-    report.bar("no service was restarted", fixture.mesh.service_pids() == before);
+    report.bar("no service was restarted", world.mesh.service_pids() == before);
     report.messages.extend(unlisted);
     Ok(report)
 }
 
 /// Random downloads for the long form or for the short one.
 fn mixed(
-    fixture: &Fixture<'_>,
+    world: &World<'_>,
     random: &mut SmallRng,
     (long, short): (usize, usize),
     any: fn(&Files, &mut SmallRng) -> ExpectedFile,
 ) -> Vec<(ExpectedFile, Pace)> {
-    let (count, slow) = fixture.play.either((long, SLOW), (short, SLOW_SHORT));
-    fixture.mixed(count, slow, random, any)
+    let (count, slow) = world.play.either((long, SLOW), (short, SLOW_SHORT));
+    world.mixed(count, slow, random, any)
 }

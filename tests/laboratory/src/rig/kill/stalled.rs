@@ -16,7 +16,7 @@ use crate::rig::{
     },
     kill::{
         Report,
-        fixture::{DOWNLOAD_TIMEOUT, EDGE, Fixture},
+        fixture::{DOWNLOAD_TIMEOUT, EDGE, World},
     },
 };
 
@@ -40,33 +40,33 @@ const EDGE_KIB: u64 = 400 << 10;
 const LEAST_SHARE: f64 = 0.8;
 
 /// Measures a quick client alone, then together with the stalled ones, then alone again.
-pub(super) async fn stalled(fixture: &Fixture<'_>) -> Result<Report, Failure> {
-    let count = fixture.play.either(CLIENTS, CLIENTS_SHORT);
-    let mut edge = ProcessMemory::of_all(fixture.mesh, &[EDGE]);
+pub(super) async fn stalled(world: &World<'_>) -> Result<Report, Failure> {
+    let count = world.play.either(CLIENTS, CLIENTS_SHORT);
+    let mut edge = ProcessMemory::of_all(world.mesh, &[EDGE]);
     let tcp_before = tcp_kib();
-    let before = quick(fixture).await;
+    let before = quick(world).await;
     let (beside, stalled, tcp) = while_watched(&mut edge, async {
         let mut random = SmallRng::seed_from_u64(0);
-        let half = fixture.files.largest().bytes.len() / 2;
-        let files = (0..count).map(|_| (fixture.files.part(half, &mut random), STALLED)).collect();
+        let half = world.files.largest().bytes.len() / 2;
+        let files = (0..count).map(|_| (world.files.part(half, &mut random), STALLED)).collect();
         // They never finish; their deadline is later than the end of the phase.
         let time_limit = DOWNLOAD_TIMEOUT * 5;
-        let clients = Downloaders::start_list(fixture.edge, files, count, CONNECT_INTERVAL, time_limit);
+        let clients = Downloaders::start_list(world.edges.cached, files, count, CONNECT_INTERVAL, time_limit);
         clients.until_reading(count).await?;
-        settled(fixture, count).await;
+        settled(world, count).await;
         let tcp = tcp_kib();
-        let beside = quick(fixture).await;
+        let beside = quick(world).await;
         Ok::<_, Failure>((beside, clients.reading(), tcp))
     })
     .await?;
-    let after = quick(fixture).await;
+    let after = quick(world).await;
     let (lone, kept) = (before.speed().max(after.speed()), beside.speed());
     let results: Vec<DownloadResult> =
         [before, beside, after].into_iter().flat_map(|quick| quick.results).collect();
     let mut report = Report::of_downloads("stalled", &results);
     report.none_fails();
     report.bar(format!("stalled clients that are still served: {stalled} of {count}"), stalled == count);
-    let least = fixture.play.share(LEAST_SHARE);
+    let least = world.play.share(LEAST_SHARE);
     let share = kept / lone.max(f64::MIN_POSITIVE);
     report.bar(
         format!("a quick client keeps {share:.2} of {lone:.0} MB a second, at least {least:.2}"),
@@ -86,12 +86,12 @@ pub(super) async fn stalled(fixture: &Fixture<'_>) -> Result<Report, Failure> {
 }
 
 /// Waits until the stalled clients cause few pulls.
-async fn settled(fixture: &Fixture<'_>, clients: usize) {
+async fn settled(world: &World<'_>, clients: usize) {
     let settled = async {
         let (mut ticks, mut before) = (interval(Duration::from_secs(1)), None);
         loop {
             ticks.tick().await;
-            let now = fixture.pulls().await.map(|(pulls, _)| pulls);
+            let now = world.pulls().await;
             if let (Some(before), Some(now)) = (before, now)
                 && now - before <= (clients / SETTLED) as u64
             {
@@ -120,11 +120,11 @@ impl Quick {
 }
 
 /// Downloads the whole history repeatedly for a fixed time.
-async fn quick(fixture: &Fixture<'_>) -> Quick {
-    let (begun, expected, mut results) = (Instant::now(), fixture.files.largest(), Vec::new());
-    while begun.elapsed() < fixture.play.either(QUICK, QUICK_SHORT) {
+async fn quick(world: &World<'_>) -> Quick {
+    let (begun, expected, mut results) = (Instant::now(), world.files.largest(), Vec::new());
+    while begun.elapsed() < world.play.either(QUICK, QUICK_SHORT) {
         let deadline = Instant::now() + DOWNLOAD_TIMEOUT;
-        results.push(download_file(fixture.edge, &expected, Pace::QUICK, deadline, || ()).await);
+        results.push(download_file(world.edges.cached, &expected, Pace::QUICK, deadline, || ()).await);
     }
     Quick { results, took: begun.elapsed() }
 }

@@ -7,7 +7,7 @@ use mesh_testbed::poll;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_postgres::Client;
 
-use super::{Fixture, Report};
+use super::{Report, World};
 use crate::rig::{
     clients::{connection::Connection, samples::normal_after},
     report::in_ms,
@@ -30,13 +30,13 @@ const AFTER: Duration = Duration::from_secs(3);
 const SOON: Duration = Duration::from_secs(10);
 
 /// Many clients request different pages of the slow list, and disconnect.
-pub(super) async fn abort(fixture: &Fixture<'_>) -> Result<Report, Failure> {
+pub(super) async fn abort(world: &World<'_>) -> Result<Report, Failure> {
     // Within a transaction `pg_stat_activity` does not change, so the connection with the lock cannot watch.
-    let (holder, watcher) = (fixture.servers.lock_table(TABLE).await?, fixture.servers.connect("").await?);
-    let from = fixture.load.now();
+    let (holder, watcher) = (world.servers.lock_table(TABLE).await?, world.servers.connect("").await?);
+    let from = world.load().now();
     let mut clients = Vec::new();
     for number in 1..=CLIENTS {
-        let mut client = open(fixture).await?;
+        let mut client = open(world).await?;
         let path = format!("{LIST}?pagination.first={number}");
         client
             .send(&path, "")
@@ -52,23 +52,23 @@ pub(super) async fn abort(fixture: &Fixture<'_>) -> Result<Report, Failure> {
     sleep(WAITED).await;
     let running = statements(&watcher).await?;
     drop(clients);
-    let (aborted, aborted_at) = (Instant::now(), fixture.load.now());
+    let (aborted, aborted_at) = (Instant::now(), world.load().now());
     let gone = async || match statements(&watcher).await {
         Ok(0) => Ok(aborted.elapsed()),
         _ => Err(()),
     };
-    let gone_after = poll(fixture.play.bound(GONE_WITHIN), gone).await.ok();
+    let gone_after = poll(world.play.bound(GONE_WITHIN), gone).await.ok();
     // No statement may start again either.
     sleep_until(aborted + GONE_WITHIN).await;
     let left = statements(&watcher).await?;
     holder.batch_execute("ROLLBACK").await.map_err(|error| cannot("unlock a table", &error))?;
-    fixture.sleep_scaled(AFTER).await;
-    let (samples, mut report) = fixture.load.report("aborted lists", from).await;
-    let normal = normal_after(&samples, aborted_at, fixture.play.bound(SLOW));
+    world.sleep_scaled(AFTER).await;
+    let (samples, mut report) = world.load().report("aborted lists", from).await;
+    let normal = normal_after(&samples, aborted_at, world.play.bound(SLOW));
     report.figures.normal_after = Some(normal);
     report.none_but_200_and_503();
     report.bar(
-        format!("statements left after {}: {left}, at most 0", in_ms(fixture.play.bound(GONE_WITHIN))),
+        format!("statements left after {}: {left}, at most 0", in_ms(world.play.bound(GONE_WITHIN))),
         left == 0,
     );
     report.bar_at_most("service as usual after the abort", normal, NORMAL_WITHIN);
@@ -79,8 +79,8 @@ pub(super) async fn abort(fixture: &Fixture<'_>) -> Result<Report, Failure> {
     Ok(report)
 }
 
-async fn open(fixture: &Fixture<'_>) -> Result<Connection, Failure> {
-    Connection::open(fixture.edges.cached).await.map_err(|lost| Failure::failed(lost.to_string()))
+async fn open(world: &World<'_>) -> Result<Connection, Failure> {
+    Connection::open(world.edges.cached).await.map_err(|lost| Failure::failed(lost.to_string()))
 }
 
 /// Number of running statements of the slow list.

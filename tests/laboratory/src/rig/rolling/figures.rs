@@ -25,13 +25,7 @@ pub(super) struct Figures {
     pub(super) to: Duration,
     /// Beginning and end; `None` for the whole run.
     pub(super) when: Option<(Instant, Instant)>,
-    /// Numbers of reads, of failed ones, and of those repeated over a new connection.
-    pub(super) reads: usize,
-    pub(super) failed: usize,
-    again: usize,
-    p50: Duration,
-    worst_p99: Duration,
-    longest: Duration,
+    pub(super) reads: samples::Figures,
     /// Downloads in progress at the beginning.
     pub(super) reading: usize,
     /// Downloads that ended in the period, and those of them that were not complete.
@@ -44,18 +38,7 @@ pub(super) struct Figures {
 impl Figures {
     /// Computes the figures of reads in a period.
     pub(super) fn of(load: &Load, from: Duration, to: Duration) -> Self {
-        let reads = samples::Figures::of(&load.samples(from, to), from, to);
-        Self {
-            from,
-            to,
-            reads: reads.requests,
-            failed: reads.requests - reads.fine,
-            again: reads.again,
-            p50: reads.p50,
-            worst_p99: reads.worst_p99,
-            longest: reads.longest,
-            ..Self::default()
-        }
+        Self { from, to, reads: samples::Figures::of(&load.samples(from, to), from, to), ..Self::default() }
     }
 
     /// Adds the counts of downloads and submissions that ended in the period.
@@ -70,13 +53,14 @@ impl Figures {
 
 impl report::Figures for Figures {
     fn columns(&self) -> Vec<Column> {
+        let reads = &self.reads;
         vec![
-            Column::count("reads", "reads", self.reads),
-            Column::count("failed", "failed", self.failed),
-            Column::count("again", "askedAgain", self.again),
-            Column::time("p50 ms", "p50Ms", self.p50),
-            Column::time("worst p99", "worstSecondP99Ms", self.worst_p99),
-            Column::time("longest", "longestMs", self.longest),
+            Column::count("reads", "reads", reads.requests),
+            Column::count("failed", "failed", reads.requests - reads.fine),
+            Column::count("again", "askedAgain", reads.again),
+            Column::time("p50 ms", "p50Ms", reads.p50),
+            Column::time("worst p99", "worstSecondP99Ms", reads.worst_p99),
+            Column::time("longest", "longestMs", reads.longest),
             Column::count("downloading", "downloading", self.reading),
             Column::count("downloads", "downloads", self.downloads),
             Column::count("broken", "broken", self.broken),

@@ -6,34 +6,31 @@
 
 mod figures;
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use figures::{Figures, Report};
 use mesh::{failure::Failure, terminal::print_line};
-use mesh_launcher::{
-    RestartRule, open_files,
-    services::{GRACE_S, SERVICES},
-};
+use mesh_launcher::services::{GRACE_S, SERVICES};
 use rand::{SeedableRng as _, rngs::SmallRng, seq::SliceRandom as _};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use super::{
+    args::{DOWNLOADS, READ_RATE, ROUNDS, SLACK, SUBMISSIONS, WATCHERS},
     clients::{
         download_results::{DownloadResult, Outcome},
         heads::HeadObserver,
         samples::{Sample, quantile},
     },
-    engine::{Run, on_private_mesh, repeat},
-    environment::{Environment, REPLICAS},
+    engine::{Drill, Play, Run},
     faults::{explanation::FaultSpan, schedule::Fault},
-    seed,
+    report::{self, Column},
     traffic::{
         FinishedTraffic, Paces, SubmissionResults, Traffic, check_submissions, files_are_whole,
-        none_is_outdated,
+        none_is_outdated, whole_mesh,
     },
+    world::{REPLICAS, Setup, World},
 };
-use crate::rig::args::RollingArgs;
 
 /// Length of the period without restarts.
 const STEADY: Duration = Duration::from_secs(10);
@@ -49,46 +46,37 @@ const GRACE_SHORT_S: u64 = 3;
 /// How long traffic runs before anything is measured.
 const WARM_UP: Duration = Duration::from_secs(3);
 
-/// Runs the drill.
-///
-/// # Errors
-/// When a bar does not hold, or the drill cannot be run.
-pub(super) async fn drill(args: &RollingArgs) -> Result<(), Failure> {
-    open_files::raise();
-    on_private_mesh(RestartRule::default(), async |mesh| {
-        let first = seed(args.play.run.seed);
-        let is_short = args.play.run.short;
-        let grace_s = if is_short { GRACE_SHORT_S } else { GRACE_S };
-        let grace = vec![("MESH_STOP_GRACE_S".to_owned(), grace_s.to_string())];
-        let environment = Environment::start(mesh, is_short, first, async move |_, _| {
-            Ok(Arc::new(move |_: &str, _: u32| grace.clone()) as _)
-        })
-        .await?;
-        repeat("rolling", &args.play.run, first, async |seed| {
-            let reports = play(&environment, args, Duration::from_secs(grace_s), seed).await?;
-            let phases: Vec<_> = reports.iter().map(Report::json).collect();
-            let title = format!("rolling: seed {seed}, {REPLICAS} replicas each");
-            Ok(Run { title, reports, json: json!({ "phases": phases }) })
-        })
-        .await
-    })
-    .await
+pub(super) const DRILL: Drill = Drill {
+    name: "rolling",
+    about: "Restarts every service in turn under reads, downloads and submissions; no request may fail",
+    options: &[SLACK, ROUNDS, READ_RATE, DOWNLOADS, SUBMISSIONS, WATCHERS],
+    play: Play::Whole {
+        world: |options, _| {
+            let grace_s = options.play().either(GRACE_S, GRACE_SHORT_S);
+            Setup { env: vec![("MESH_STOP_GRACE_S", grace_s.to_string())], ..whole_mesh(options) }
+        },
+        is_new_for_each_seed: false,
+        run: |world, seed| Box::pin(run(world, seed)),
+    },
+};
+
+async fn run(world: &World<'_>, seed: u64) -> Result<Run<Vec<Column>>, Failure> {
+    let grace = Duration::from_secs(world.play.either(GRACE_S, GRACE_SHORT_S));
+    let reports: Vec<_> = play(world, grace, seed).await?.into_iter().map(Report::finished).collect();
+    let phases: Vec<_> = reports.iter().map(report::Report::json).collect();
+    let title = format!("rolling: seed {seed}, {REPLICAS} replicas each");
+    Ok(Run { title, reports, json: json!({ "phases": phases }) })
 }
 
 /// Runs the drill once: first a period without restarts, then the rounds.
-async fn play(
-    environment: &Environment<'_>,
-    args: &RollingArgs,
-    grace: Duration,
-    seed: u64,
-) -> Result<Vec<Report>, Failure> {
+async fn play(world: &World<'_>, grace: Duration, seed: u64) -> Result<Vec<Report>, Failure> {
     let paces = Paces { slow: grace.mul_f64(0.4), long: grace.mul_f64(5.0) };
-    let heads = HeadObserver::watch(&environment.servers);
-    let traffic = Traffic::start(environment, environment.edge, args.traffic, paces, seed)?;
-    let reports = traffic.submit_during(seed, rounds(environment, args, &traffic, seed)).await;
+    let heads = HeadObserver::watch(&world.servers);
+    let traffic = Traffic::start(world, paces, seed)?;
+    let reports = traffic.submit_during(seed, rounds(world, &traffic, seed)).await;
     let mut reports = reports?;
     let (FinishedTraffic { load, end, attempts, files, watches }, submitters) = traffic.finish().await?;
-    let fates = check_submissions(environment, submitters).await?;
+    let fates = check_submissions(world, submitters).await?;
     for report in &mut reports {
         report.figures.count(&attempts, &fates.indefinite);
     }
@@ -96,10 +84,8 @@ async fn play(
     let mut all = Report::new("all", Figures::of(&load, begun, end));
     all.figures.count(&attempts, &fates.indefinite);
     all.messages = load.failure_messages(begun, end);
-    all.bar(
-        format!("reads that failed: {} of {}, at most 0", all.figures.failed, all.figures.reads),
-        all.figures.failed == 0 && all.figures.reads > 0,
-    );
+    let (reads, fine) = (all.figures.reads.requests, all.figures.reads.fine);
+    all.bar(format!("reads that failed: {} of {reads}, at most 0", reads - fine), fine == reads && reads > 0);
     none_is_outdated(&load, &heads, Duration::ZERO, &mut all);
     let (sent, answers) = load.counts();
     all.notes.push(format!("{sent} reads were sent, {answers} answered"));
@@ -108,9 +94,10 @@ async fn play(
     files_are_whole(&files, &mut all);
     watches.are_true(&mut all);
     watches.are_resumed(&mut all, &edge_restarts(&reports));
-    latency_holds(&mut all, &load.samples(begun, rolled), &load.samples(rolled, end), args);
+    latency_holds(&mut all, &load.samples(begun, rolled), &load.samples(rolled, end), world);
     // Without a restart of edges no download breaks.
-    if args.service.is_empty() || args.service.iter().any(|name| name == "edge") {
+    let services = world.options.names("service");
+    if services.is_empty() || services.contains(&"edge") {
         downloads_are_resumed(&mut all, &attempts);
     }
     reports.push(all);
@@ -125,41 +112,36 @@ fn edge_restarts(reports: &[Report]) -> Vec<FaultSpan> {
 }
 
 /// Measures a period without restarts, and then the replacement of every service in each round.
-async fn rounds(
-    environment: &Environment<'_>,
-    args: &RollingArgs,
-    traffic: &Traffic,
-    seed: u64,
-) -> Result<Vec<Report>, Failure> {
+async fn rounds(world: &World<'_>, traffic: &Traffic, seed: u64) -> Result<Vec<Report>, Failure> {
     let mut random = SmallRng::seed_from_u64(seed);
     traffic.warm_up(WARM_UP).await;
-    let observer = ClientObserver { traffic };
     print_line(&format!("seed {seed}: steady"));
     let steady = async || {
-        sleep(if args.play.run.short { STEADY_SHORT } else { STEADY }).await;
+        sleep(world.play.either(STEADY, STEADY_SHORT)).await;
         Ok(())
     };
-    let mut reports = vec![observer.observe("steady", steady).await?];
-    for round in 1..=args.rounds {
+    let mut reports = vec![observe(traffic, "steady", steady).await?];
+    let wanted = world.options.names("service");
+    for round in 1..=world.options.number("rounds") {
         let mut names: Vec<&str> = SERVICES.iter().map(|service| service.name).collect();
-        names.retain(|name| args.service.is_empty() || args.service.iter().any(|wanted| wanted == name));
+        names.retain(|name| wanted.is_empty() || wanted.contains(name));
         names.shuffle(&mut random);
         print_line(&format!("seed {seed}, round {round}: {}", names.join(", ")));
         for name in names {
             let title = format!("{round} {name}");
-            reports.push(observer.observe(&title, async || restart(environment, name).await).await?);
+            reports.push(observe(traffic, &title, async || restart(world, name).await).await?);
         }
     }
     Ok(reports)
 }
 
 /// Replaces the replicas of a service.
-async fn restart(environment: &Environment<'_>, name: &str) -> Result<(), Failure> {
-    let (_, all_new) = environment.mesh.restart(name).await?;
+async fn restart(world: &World<'_>, name: &str) -> Result<(), Failure> {
+    let (_, all_new) = world.mesh.restart(name).await?;
     if !all_new {
         return Err(Failure::failed(format!("not all replicas of {name} are new")));
     }
-    if !environment.becomes_ready(READY_WITHIN).await {
+    if !world.becomes_ready(READY_WITHIN).await {
         return Err(Failure::failed(format!("after the restart of {name} not everything serves")));
     }
     sleep(AFTER).await;
@@ -167,26 +149,20 @@ async fn restart(environment: &Environment<'_>, name: &str) -> Result<(), Failur
 }
 
 /// Measures the clients during an action.
-struct ClientObserver<'a> {
-    traffic: &'a Traffic,
-}
-
-impl ClientObserver<'_> {
-    async fn observe(
-        &self,
-        name: &str,
-        act: impl AsyncFnOnce() -> Result<(), Failure>,
-    ) -> Result<Report, Failure> {
-        let load = &self.traffic.load;
-        let (from, begun, reading) = (load.now(), Instant::now(), self.traffic.downloaders.reading());
-        act().await?;
-        let to = load.now();
-        load.until_finished(to).await;
-        let mut figures = Figures::of(load, from, to);
-        (figures.reading, figures.when) = (reading, Some((begun, begun + (to - from))));
-        print_line(&format!("{name} took {:.1} s", (to - from).as_secs_f64()));
-        Ok(Report::new(name, figures))
-    }
+async fn observe(
+    traffic: &Traffic,
+    name: &str,
+    act: impl AsyncFnOnce() -> Result<(), Failure>,
+) -> Result<Report, Failure> {
+    let load = &traffic.load;
+    let (from, begun, reading) = (load.now(), Instant::now(), traffic.downloaders.reading());
+    act().await?;
+    let to = load.now();
+    load.until_finished(to).await;
+    let mut figures = Figures::of(load, from, to);
+    (figures.reading, figures.when) = (reading, Some((begun, begun + (to - from))));
+    print_line(&format!("{name} took {:.1} s", (to - from).as_secs_f64()));
+    Ok(Report::new(name, figures))
 }
 
 fn submissions_hold(report: &mut Report, fates: &SubmissionResults) {
@@ -242,16 +218,16 @@ fn downloads_hold(report: &mut Report, attempts: &[DownloadResult], grace: Durat
 }
 
 /// Adds the bar that reads are about as fast during restarts as before; only a note in the short form.
-fn latency_holds(report: &mut Report, steady: &[Sample], rolled: &[Sample], args: &RollingArgs) {
+fn latency_holds(report: &mut Report, steady: &[Sample], rolled: &[Sample], world: &World<'_>) {
     let p99 = |samples: &[Sample]| quantile(samples.iter().map(|sample| sample.took).collect(), 0.99);
     let (steady, rolling) = (p99(steady), p99(rolled));
     let p99 =
         format!("p99 while services were replaced {}, steady {}", in_tenths(rolling), in_tenths(steady));
-    match args.play.run.short {
+    match world.play.run.short {
         true => report.notes.push(p99),
         false => report.bar(
             format!("{p99}, at most {P99_TIMES} times as much"),
-            rolling <= steady * P99_TIMES * args.play.slack,
+            rolling <= steady * P99_TIMES * world.play.slack,
         ),
     }
 }

@@ -8,12 +8,17 @@ use mesh_testbed::poll;
 use tokio::time::sleep;
 
 use super::{
-    Fixture, SETTLE, SHORT_ROWS,
-    clients::Clients,
+    SETTLE, SHORT_ROWS, World,
     edge::EdgeState,
+    events_of_a_block,
     figures::{Delays, Figures, Report},
+    judge,
 };
-use crate::rig::{clients::samples::quantile, report::in_ms};
+use crate::rig::{
+    clients::samples::quantile,
+    report::in_ms,
+    watching::{judge::Absence, record::WatchRecord, watchers::Watchers},
+};
 
 /// The edge that shuts down, and the other one.
 const ENDING: &str = "edge-ending";
@@ -26,38 +31,37 @@ const BACK_WITHIN: Duration = Duration::from_secs(5);
 const WAIT: Duration = Duration::from_secs(30);
 
 /// Runs the phase.
-pub(super) async fn run(fixture: &Fixture<'_>) -> Result<Report, Failure> {
-    let play = fixture.play;
+pub(super) async fn run(world: &World<'_>) -> Result<Report, Failure> {
+    let play = &world.play;
     let count = play.either(WATCHES, WATCHES_SHORT);
     // Includes answers that stay the same for a few blocks.
-    let paths = fixture.paths(SHORT_ROWS);
-    let edges = [fixture.edge(ENDING, Vec::new()).await?, fixture.edge(OTHER, Vec::new()).await?];
-    let blocks = fixture.blocks().await?;
-    let clients = Clients::open(&edges, &paths, count).await?;
-    EdgeState::with_watches(fixture.mesh, ENDING, count, WAIT).await?;
-    let empty = EdgeState::read(fixture.mesh, OTHER).await?;
-    sleep(play.either(fixture.steady() / 2, SETTLE)).await;
+    let paths = world.paths(SHORT_ROWS).await?;
+    let edges = [world.phase_edge(ENDING, Vec::new()).await?, world.phase_edge(OTHER, Vec::new()).await?];
+    let blocks = world.blocks().await?;
+    let watchers = Watchers::crowd(&edges, &paths, count, (0, 1)).await?;
+    EdgeState::with_watches(world.mesh, ENDING, count, WAIT).await?;
+    let empty = EdgeState::read(world.mesh, OTHER).await?;
+    sleep(play.either(world.steady() / 2, SETTLE)).await;
 
     let begun = Instant::now();
-    fixture.mesh.stop_all(ENDING).await?;
+    world.mesh.stop_all(ENDING).await?;
     let stopped = begun.elapsed();
     let are_back = async || {
-        let (back, is_failed) = clients.look(|seen| (seen.back.len(), !seen.failures.is_empty()));
-        if back == count || is_failed { Ok(()) } else { Err(()) }
+        let resumed = watchers.look(|record| record.absences().len());
+        (resumed == count).then_some(()).ok_or(())
     };
     // The bars report missing clients.
     let _ = poll(WAIT, are_back).await;
-    let back = clients.look(|seen| seen.back.clone());
+    let back = watchers.look(|record| record.absences().iter().map(Absence::length).collect::<Vec<_>>());
 
-    let (from, before) = (Instant::now(), EdgeState::read(fixture.mesh, OTHER).await?);
-    sleep(fixture.steady() / 2).await;
-    let (to, after) = (Instant::now(), EdgeState::read(fixture.mesh, OTHER).await?);
+    let (from, before) = (Instant::now(), EdgeState::read(world.mesh, OTHER).await?);
+    sleep(world.steady() / 2).await;
+    let (to, after) = (Instant::now(), EdgeState::read(world.mesh, OTHER).await?);
     sleep(SETTLE).await;
-    let received =
-        Delays::of(&blocks, from, to, &clients.received_since(from), Fixture::events_of_a_block(count));
+    let received = Delays::of(&blocks, from, to, &watchers.received_since(from), events_of_a_block(count));
     let (kib_each, cpu_ms) = (after.kib_each(&empty, count), after.cpu_ms_a_second(&before));
     let mut report = Report::new("drain", Figures { watches: after.watches, received, kib_each, cpu_ms });
-    let ended = clients.look(|seen| seen.ended);
+    let ended = watchers.look(WatchRecord::ended);
     report.bar(format!("streams that ended in order: {ended} of {count}"), ended == count);
     report.bar(
         format!("watchers that resumed at the other edge: {} of {count}", back.len()),
@@ -66,19 +70,10 @@ pub(super) async fn run(fixture: &Fixture<'_>) -> Result<Report, Failure> {
     let longest = back.iter().max().copied().unwrap_or_default();
     report.bar_at_most("the last one has resumed", longest, play.bound(BACK_WITHIN));
     report.bar_at_most("the edge has ended", stopped, Duration::from_secs(GRACE_S));
-    clients.judge(&mut report);
-    fixture.none_is_missed(&mut report);
-    clients.look(|seen| {
-        let p50 = in_ms(quantile(back, 0.5));
-        report
-            .notes
-            .push(format!("half resumed within {p50}, {} connections were refused", seen.unconnected));
-        let again = seen.begun_again;
-        report
-            .notes
-            .push(format!("{again} resumed at a newer block with the answer that they already had (W6)"));
-    });
-    drop(clients);
-    fixture.mesh.stop_all(OTHER).await?;
+    judge(&watchers, &mut report);
+    world.none_is_missed(&mut report);
+    report.notes.push(format!("half resumed within {}", in_ms(quantile(back, 0.5))));
+    drop(watchers);
+    world.mesh.stop_all(OTHER).await?;
     Ok(report)
 }

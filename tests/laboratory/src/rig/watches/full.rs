@@ -13,13 +13,15 @@ use mesh_testbed::{
 use tokio::time::sleep;
 
 use super::{
-    Fixture, SETTLE, SHORT_ROWS,
-    clients::Clients,
+    SETTLE, SHORT_ROWS, World,
     edge::EdgeState,
     figures::{Delays, Figures, Report},
-    http2_client::Http2Clients,
+    judge,
 };
-use crate::watches::{connect, watch_request};
+use crate::{
+    rig::watching::watchers::Watchers,
+    watches::{connect, watch_request},
+};
 
 const EDGE: &str = "edge-full";
 /// The edge's limit: its default, and that of the short form.
@@ -37,29 +39,28 @@ const KIB_EACH: f64 = 32.0;
 const CLOSED_WITHIN: Duration = Duration::from_secs(5);
 
 /// Runs the phase.
-pub(super) async fn run(fixture: &Fixture<'_>) -> Result<Report, Failure> {
-    let play = fixture.play;
+pub(super) async fn run(world: &World<'_>) -> Result<Report, Failure> {
+    let play = &world.play;
     let count = play.either(WATCHES, WATCHES_SHORT);
     let over_http1 = play.either(OVER_HTTP1, OVER_HTTP1_SHORT);
     let limit = play.run.short.then(|| ("MESH_EDGE_WATCHES".to_owned(), count.to_string()));
-    let edge = fixture.edge(EDGE, limit.into_iter().collect()).await?;
-    let paths = fixture.changing_paths(SHORT_ROWS);
-    let blocks = fixture.blocks().await?;
-    let empty = EdgeState::read(fixture.mesh, EDGE).await?;
-    let mut http1 = Clients::open(&[edge], &paths, over_http1).await?;
-    let each = play.either(ON_A_CONNECTION, ON_A_CONNECTION_SHORT);
-    let http2 = Http2Clients::open(edge, &paths, count - over_http1, each).await?;
-    let full = EdgeState::with_watches(fixture.mesh, EDGE, count, CLOSED_WITHIN).await?;
+    let edge = world.phase_edge(EDGE, limit.into_iter().collect()).await?;
+    let paths = world.changing_paths(SHORT_ROWS).await?;
+    let blocks = world.blocks().await?;
+    let empty = EdgeState::read(world.mesh, EDGE).await?;
+    let over_http2 = (count - over_http1, play.either(ON_A_CONNECTION, ON_A_CONNECTION_SHORT));
+    let mut watchers = Watchers::crowd(&[edge], &paths, count, over_http2).await?;
+    let full = EdgeState::with_watches(world.mesh, EDGE, count, CLOSED_WITHIN).await?;
     let (refused, _) = ask(edge, &paths[0], count).await?;
 
-    sleep(fixture.warm_up()).await;
-    let (from, before) = (Instant::now(), EdgeState::read(fixture.mesh, EDGE).await?);
-    sleep(fixture.steady()).await;
-    let (to, after) = (Instant::now(), EdgeState::read(fixture.mesh, EDGE).await?);
+    sleep(world.warm_up()).await;
+    let (from, before) = (Instant::now(), EdgeState::read(world.mesh, EDGE).await?);
+    sleep(world.steady()).await;
+    let (to, after) = (Instant::now(), EdgeState::read(world.mesh, EDGE).await?);
     sleep(SETTLE).await;
-    let received = [http1.received_since(from), http2.received_since(from)].concat();
+    let received = watchers.received_since(from);
 
-    http1.close_one();
+    watchers.close_one();
     let taken = poll(play.bound(CLOSED_WITHIN), async || match ask(edge, &paths[0], count).await {
         Ok((answer, connection)) if answer.status == 200 => Ok(connection),
         Ok((answer, _)) => Err(format!("{} after another one was closed", answer.status)),
@@ -81,18 +82,15 @@ pub(super) async fn run(fixture: &Fixture<'_>) -> Result<Report, Failure> {
     refusal_holds(&mut report, &format!("watch {} is rejected", count + 1), &refused);
     report.bar("a new watch is accepted when one is closed", taken.is_ok());
     refusal_holds(&mut report, "the next one is rejected again", &refused_again);
-    http1.judge(&mut report);
-    let failures = http2.failures();
-    report
-        .bar(format!("connections of HTTP/2 that broke: {}, at most 0", failures.len()), failures.is_empty());
-    report.messages.extend(failures.into_iter().chain(taken.as_ref().err().cloned()));
-    fixture.none_is_missed(&mut report);
+    judge(&watchers, &mut report);
+    report.messages.extend(taken.as_ref().err().cloned());
+    world.none_is_missed(&mut report);
     if !play.run.short {
         let kib = report.figures.kib_each;
         report.bar(format!("memory of a watch: {kib:.1} KiB, at most {KIB_EACH} KiB"), kib <= KIB_EACH);
     }
-    drop((http1, http2, taken));
-    fixture.mesh.stop_all(EDGE).await?;
+    drop((watchers, taken));
+    world.mesh.stop_all(EDGE).await?;
     Ok(report)
 }
 

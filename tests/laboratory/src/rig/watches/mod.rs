@@ -1,31 +1,25 @@
 //! `mesh rig watches`: thousands of watches at their limits. Each phase has edges of its own.
 
-mod client;
-mod clients;
 mod drain;
 mod edge;
 mod figures;
 mod full;
-mod http2_client;
 mod stalled;
 
-use std::{collections::HashMap, net::SocketAddr, time::Duration};
+use std::time::Duration;
 
-use figures::{Figures, Report};
-use mesh::{failure::Failure, terminal::print_line};
-use mesh_launcher::RestartRule;
+use figures::Report;
+use mesh::failure::Failure;
 use mesh_problem::error_chain;
-use parking_lot::Mutex;
-use rand::rngs::SmallRng;
 
 use super::{
-    args::{PlayArgs, WatchesArgs, WatchesPhase},
-    engine::{PhasedDrill, on_private_mesh, run_phases},
-    seed,
+    args::SLACK,
+    engine::{Drill, Play, Playing, one, phase},
+    watching::watchers::Watchers,
+    world::{Setup, World},
 };
 use crate::{
     empty_blocks::NEXT_BLOCK,
-    private::{Layout, PrivateMesh, Servers},
     watches::blocks::{Blocks, Changes},
 };
 
@@ -54,90 +48,48 @@ const FIND: &str = "SELECT encode(sha256(('party' || n)::bytea), 'hex') FROM gen
 /// The time between two blocks: an edge re-reads at this rate (W1), so that it skips none.
 const PERIOD: Duration = Duration::from_secs(1);
 const WARM_UP: Duration = Duration::from_secs(6);
-/// Longest time until all watchers are connected and have their first event.
-const OPEN_WITHIN: Duration = Duration::from_secs(60);
 /// Longest delay of a block's events, and of the effect of a change.
 const SETTLE: Duration = Duration::from_secs(1);
 
-/// Runs the drill.
-///
-/// # Errors
-/// When a bar does not hold, or the drill cannot be run.
-pub(super) async fn drill(args: &WatchesArgs) -> Result<(), Failure> {
-    mesh_launcher::open_files::raise();
-    on_private_mesh(RestartRule::default(), async |mesh| {
-        let seed = seed(args.play.run.seed);
-        let fixture = Fixture::start(mesh, &args.play).await?;
-        run_phases(&fixture, &args.play, &args.phase, seed).await
-    })
-    .await
-}
+pub(super) const DRILL: Drill = Drill {
+    name: "watches",
+    about: "Tests the limits of watches: clients that never read, a full edge, \
+        a shutdown with thousands of watchers",
+    options: &[SLACK],
+    play: Play::Phases(Playing {
+        world: |_, _| Setup {
+            fill: &[FILL, NEXT_BLOCK, "VACUUM ANALYZE delegations_current"],
+            ..Setup::default()
+        },
+        setup: |_| format!("{PARTIES} lists, a block each {PERIOD:?}"),
+        // Each phase has edges of its own.
+        becomes_normal: |_| Box::pin(std::future::ready(true)),
+        timeout: Duration::from_secs(400),
+        phases: &[
+            phase("stalled", "Watchers that never read, together with reading ones", |world, _| {
+                one(stalled::run(world))
+            }),
+            phase("full", "As many watches as an edge accepts, and one more", |world, _| {
+                one(full::run(world))
+            }),
+            phase("drain", "An edge shuts down with thousands of watchers", |world, _| {
+                one(drain::run(world))
+            }),
+        ],
+    }),
+};
 
-/// The running mesh.
-struct Fixture<'a> {
-    mesh: &'a PrivateMesh,
-    play: &'a PlayArgs,
-    servers: Servers,
+impl World<'_> {
     /// Ids of parties; the last ones are those whose lists change seldom.
-    parties: Vec<String>,
-    /// Edges that were started in an earlier run.
-    edges: Mutex<HashMap<&'static str, SocketAddr>>,
-}
-
-impl PhasedDrill for Fixture<'_> {
-    const NAME: &'static str = "watches";
-    const PHASE_TIMEOUT: Duration = Duration::from_secs(400);
-    type Phase = WatchesPhase;
-    type Figures = Figures;
-
-    fn setup(&self) -> String {
-        format!("{PARTIES} lists, a block each {PERIOD:?}")
-    }
-
-    /// Each phase has edges of its own.
-    async fn becomes_normal(&self) -> bool {
-        true
-    }
-
-    async fn run(&self, phase: WatchesPhase, _: &mut SmallRng) -> Result<Vec<Report>, Failure> {
-        let report = match phase {
-            WatchesPhase::Stalled => stalled::run(self).await,
-            WatchesPhase::Full => full::run(self).await,
-            WatchesPhase::Drain => drain::run(self).await,
-        };
-        Ok(vec![report?])
-    }
-}
-
-impl<'a> Fixture<'a> {
-    /// Starts servers and services, and fills the lists.
-    async fn start(mesh: &'a PrivateMesh, play: &'a PlayArgs) -> Result<Self, Failure> {
-        let servers = mesh.start_servers().await?;
-        print_line("filling in rows");
-        servers.execute("fill in rows", &[FILL, NEXT_BLOCK, "VACUUM ANALYZE delegations_current"]).await?;
-        mesh.start_services(&servers, &Layout::default()).await?;
-        let rows = servers.connect("").await?.query(FIND, &[]).await;
+    async fn parties(&self) -> Result<Vec<String>, Failure> {
+        let rows = self.servers.connect("").await?.query(FIND, &[]).await;
         let rows = rows.map_err(|error| Failure::failed(error_chain(&error)))?;
-        let parties = rows.iter().map(|row| row.get(0)).collect();
-        Ok(Self { mesh, play, servers, parties, edges: Mutex::default() })
-    }
-
-    /// Starts an edge of a phase.
-    async fn edge(&self, name: &'static str, env: Vec<(String, String)>) -> Result<SocketAddr, Failure> {
-        let known = self.edges.lock().get(name).copied();
-        if let Some(edge) = known {
-            self.mesh.start_all(name).await?;
-            self.mesh.ready(&[name]).await?;
-            return Ok(edge);
-        }
-        let edge = self.mesh.start_edge_with(&self.servers, name, env, None).await?;
-        self.edges.lock().insert(name, edge);
-        Ok(edge)
+        Ok(rows.iter().map(|row| row.get(0)).collect())
     }
 
     /// Starts to write blocks.
     async fn blocks(&self) -> Result<Blocks, Failure> {
-        let parties = self.parties.clone();
+        let parties = self.parties().await?;
         let ids = move |height: u64| {
             let (always, seldom) = parties.split_at(PARTIES - SELDOM_CHANGING);
             let turn = |number: &usize| *number as u64 % SELDOM == height % SELDOM;
@@ -148,20 +100,14 @@ impl<'a> Fixture<'a> {
     }
 
     /// The paths of lists that change with every block, with this many rows.
-    fn changing_paths(&self, rows: u32) -> Vec<String> {
-        self.paths(rows).into_iter().take(PARTIES - SELDOM_CHANGING).collect()
-    }
-
-    /// Number of `watchers` of all lists that receive an event for each block.
-    fn events_of_a_block(watchers: usize) -> usize {
-        let changing = PARTIES - SELDOM_CHANGING + SELDOM_CHANGING / SELDOM as usize;
-        watchers * changing / PARTIES
+    async fn changing_paths(&self, rows: u32) -> Result<Vec<String>, Failure> {
+        Ok(self.paths(rows).await?.into_iter().take(PARTIES - SELDOM_CHANGING).collect())
     }
 
     /// The paths of all lists.
-    fn paths(&self, rows: u32) -> Vec<String> {
+    async fn paths(&self, rows: u32) -> Result<Vec<String>, Failure> {
         let path = |party| format!("/api/v2/delegations?partyId={party}&pagination.first={rows}");
-        self.parties.iter().map(path).collect()
+        Ok(self.parties().await?.into_iter().map(path).collect())
     }
 
     /// How long watchers watch before anything is measured.
@@ -182,4 +128,27 @@ impl<'a> Fixture<'a> {
     fn steady(&self) -> Duration {
         self.play.either(Duration::from_secs(20), Duration::from_secs(2))
     }
+}
+
+/// Number of `watchers` of all lists that receive an event for each block.
+fn events_of_a_block(watchers: usize) -> usize {
+    let changing = PARTIES - SELDOM_CHANGING + SELDOM_CHANGING / SELDOM as usize;
+    watchers * changing / PARTIES
+}
+
+/// Adds the bars that hold for every client.
+fn judge(watchers: &Watchers, report: &mut Report) {
+    watchers.look(|record| {
+        let broken = record.broken().into_iter().map(|failure| failure.message).collect::<Vec<_>>();
+        let older = record.contradictions(|_, _, _| false);
+        for (what, found) in [
+            ("streams that broke or did not begin", broken.len()),
+            ("states that are older than before or sent twice", older.len()),
+            ("heights sent twice", record.heights_sent_twice()),
+            ("problems sent", record.problems().len()),
+        ] {
+            report.bar(format!("{what}: {found}, at most 0"), found == 0);
+        }
+        report.messages.extend(broken.into_iter().chain(older));
+    });
 }

@@ -14,13 +14,19 @@ use tokio::{
 };
 
 use super::{
-    Fixture, LONG_ROWS, OPEN_WITHIN, SETTLE,
-    clients::Clients,
+    LONG_ROWS, SETTLE, World,
     edge::EdgeState,
     figures::{Delays, Figures, Report},
+    judge,
 };
 use crate::{
-    rig::report::in_ms,
+    rig::{
+        report::in_ms,
+        watching::{
+            record::WatchRecord,
+            watchers::{OPEN_WITHIN, Watchers},
+        },
+    },
     watches::{OPENED_AT_ONCE, connect, watch_request},
 };
 
@@ -47,40 +53,40 @@ const TOLD_WITHIN: Duration = Duration::from_millis(250);
 const ASK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Runs the phase.
-pub(super) async fn run(fixture: &Fixture<'_>) -> Result<Report, Failure> {
-    let play = fixture.play;
+pub(super) async fn run(world: &World<'_>) -> Result<Report, Failure> {
+    let play = &world.play;
     let (count, readers) = (play.either(STALLED, STALLED_SHORT), play.either(READERS, READERS_SHORT));
-    let mut paths = fixture.changing_paths(LONG_ROWS);
+    let mut paths = world.changing_paths(LONG_ROWS).await?;
     // All clients watch the same paths, so that the stalled ones add no cached answer.
     paths.truncate(readers);
-    let edge = fixture.edge(EDGE, Vec::new()).await?;
-    let blocks = fixture.blocks().await?;
-    let clients = Clients::open(&[edge], &paths, readers).await?;
-    sleep(fixture.warm_up()).await;
+    let edge = world.phase_edge(EDGE, Vec::new()).await?;
+    let blocks = world.blocks().await?;
+    let watchers = Watchers::crowd(&[edge], &paths, readers, (0, 1)).await?;
+    sleep(world.warm_up()).await;
     let steady = {
         let from = Instant::now();
-        sleep(fixture.steady()).await;
+        sleep(world.steady()).await;
         let to = Instant::now();
         sleep(SETTLE).await;
-        Delays::of(&blocks, from, to, &clients.received_since(from), readers)
+        Delays::of(&blocks, from, to, &watchers.received_since(from), readers)
     };
 
-    let before = EdgeState::read(fixture.mesh, EDGE).await?;
+    let before = EdgeState::read(world.mesh, EDGE).await?;
     let begun = Instant::now();
     let stalled = open_stalled(edge, &paths, readers, count).await?;
-    let open = EdgeState::with_watches(fixture.mesh, EDGE, readers + count, OPEN_WITHIN).await?;
+    let open = EdgeState::with_watches(world.mesh, EDGE, readers + count, OPEN_WITHIN).await?;
     let opening = open.at - begun;
     let length = play.either(opening + STALL + LATER, SETTLE);
-    let states = states_until(fixture, begun + length, count).await?;
+    let states = states_until(world, begun + length, count).await?;
     let to = Instant::now();
     sleep(SETTLE).await;
-    let received = Delays::of(&blocks, begun, to, &clients.received_since(begun), readers);
+    let received = Delays::of(&blocks, begun, to, &watchers.received_since(begun), readers);
 
     let last = *states.last().unwrap_or(&open);
     let greatest = states.iter().max_by_key(|state| state.memory).copied().unwrap_or(open);
     let (kib_each, cpu_ms) = (greatest.kib_each(&before, count), last.cpu_ms_a_second(&before));
     let mut report = Report::new("stalled", Figures { watches: open.watches, received, kib_each, cpu_ms });
-    let event = clients.look(|seen| seen.longest_event) as u64;
+    let event = watchers.look(|record| record.longest_event) as u64;
     let bound = count as u64 * (event + CONNECTION_BYTES);
     let growth = greatest.memory.saturating_sub(before.memory);
     report.bar(
@@ -91,10 +97,10 @@ pub(super) async fn run(fixture: &Fixture<'_>) -> Result<Report, Failure> {
         ),
         growth <= bound,
     );
-    clients.judge(&mut report);
-    let ended = clients.look(|seen| seen.ended);
+    judge(&watchers, &mut report);
+    let ended = watchers.look(WatchRecord::ended);
     report.bar(format!("reading watchers whose stream ended: {ended}, at most 0"), ended == 0);
-    fixture.none_is_missed(&mut report);
+    world.none_is_missed(&mut report);
     let slowest = play.bound((steady.p99 * P99_TIMES).clamp(NO_TIME, TOLD_WITHIN));
     let what = format!("p99 of reading watchers, {} before", in_ms(steady.p99));
     report.bar_at_most(&what, received.p99, slowest);
@@ -108,8 +114,8 @@ pub(super) async fn run(fixture: &Fixture<'_>) -> Result<Report, Failure> {
         greatest.memory >> 20,
         last.memory >> 20
     ));
-    drop((clients, stalled));
-    fixture.mesh.stop_all(EDGE).await?;
+    drop((watchers, stalled));
+    world.mesh.stop_all(EDGE).await?;
     Ok(report)
 }
 
@@ -130,11 +136,11 @@ async fn open_stalled(
 }
 
 /// The states of the edge until all watches are closed, or until this time.
-async fn states_until(fixture: &Fixture<'_>, end: Instant, count: usize) -> Result<Vec<EdgeState>, Failure> {
+async fn states_until(world: &World<'_>, end: Instant, count: usize) -> Result<Vec<EdgeState>, Failure> {
     let (mut states, mut ticks) = (Vec::new(), interval(ASK_INTERVAL));
     while Instant::now() < end && states.last().is_none_or(|state: &EdgeState| state.cut < count) {
         ticks.tick().await;
-        states.push(EdgeState::read(fixture.mesh, EDGE).await?);
+        states.push(EdgeState::read(world.mesh, EDGE).await?);
     }
     Ok(states)
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use super::watchers::{ReceivedState, State, Stream, StreamEnd, WatchRecord};
+use super::record::{ReceivedState, State, Stream, StreamEnd, WatchRecord};
 use crate::rig::faults::explanation::{FailedRequest, FailureKind, RequestKind};
 
 /// Longest time without a stream while an edge is available.
@@ -36,37 +36,34 @@ fn failed_request(failure: FailureKind, when: (Instant, Instant), message: Strin
 }
 
 impl WatchRecord {
-    /// Number of answers received.
-    pub(crate) fn answers(&self) -> usize {
-        let is_answer = |received: &&ReceivedState| matches!(received.what, State::Answer { .. });
-        self.streams.iter().flat_map(|stream| &stream.received).filter(is_answer).count()
-    }
-
-    /// The streams of each client, in order of time.
-    pub(crate) fn by_client(&self) -> impl Iterator<Item = (usize, Vec<&Stream>)> {
-        (0..self.watches.len())
-            .map(|client| (client, self.streams.iter().filter(|stream| stream.client == client).collect()))
-    }
-
     fn path(&self, stream: &Stream) -> String {
         self.watches[stream.client].reads.join(", ")
     }
 
     /// All streams that ended, and all attempts that failed.
     pub(crate) fn failed(&self) -> Vec<FailedRequest> {
-        let failed = self.streams.iter().filter_map(|stream| {
-            let (ended, end) = stream.end.as_ref()?;
-            let failure = match end {
-                StreamEnd::Refused(refusal) if refusal.is_temporary() => FailureKind::Refused,
-                StreamEnd::Broken(_) => FailureKind::Broken,
-                StreamEnd::Regular => FailureKind::Ended,
-                StreamEnd::Refused(_) | StreamEnd::Silent | StreamEnd::Malformed(_) => FailureKind::Other,
-            };
-            // The cause of an ended stream is at its end.
-            let from = if stream.opened.is_some() { *ended } else { stream.asked };
-            Some(failed_request(failure, (from, *ended), format!("{end:?} ({})", self.path(stream))))
-        });
-        failed.collect()
+        self.streams.iter().filter_map(|stream| self.failure(stream)).collect()
+    }
+
+    fn failure(&self, stream: &Stream) -> Option<FailedRequest> {
+        let (ended, end) = stream.end.as_ref()?;
+        let failure = match end {
+            StreamEnd::Refused(refusal) if refusal.is_temporary() => FailureKind::Refused,
+            StreamEnd::Broken(_) | StreamEnd::Unconnected(_) => FailureKind::Broken,
+            StreamEnd::Regular => FailureKind::Ended,
+            StreamEnd::Refused(_) | StreamEnd::Silent | StreamEnd::Malformed(_) => FailureKind::Other,
+        };
+        // The cause of an ended stream is at its end.
+        let from = if stream.opened.is_some() { *ended } else { stream.asked };
+        Some(failed_request(failure, (from, *ended), format!("{end:?} ({})", self.path(stream))))
+    }
+
+    /// The failures among these that are neither an end in order nor a refused connection.
+    pub(crate) fn broken(&self) -> Vec<FailedRequest> {
+        let is_broken = |end: &StreamEnd| !matches!(end, StreamEnd::Regular | StreamEnd::Unconnected(_));
+        let streams =
+            self.streams.iter().filter(|stream| stream.end.as_ref().is_some_and(|(_, end)| is_broken(end)));
+        streams.filter_map(|stream| self.failure(stream)).collect()
     }
 
     /// All problems received.
@@ -165,7 +162,7 @@ fn is_same(one: &State, other: &State) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::watchers::Watch, *};
+    use super::{super::record::Watch, *};
 
     fn stream(last_height: Option<u64>, received: &[(u64, usize)]) -> Stream {
         let now = Instant::now();
@@ -182,7 +179,7 @@ mod tests {
 
     fn record(streams: Vec<Stream>) -> WatchRecord {
         let watches = vec![Watch { reads: vec!["/read".into()] }];
-        WatchRecord { watches, streams, counts: (0, 0) }
+        WatchRecord { watches, streams, ..WatchRecord::default() }
     }
 
     #[test]

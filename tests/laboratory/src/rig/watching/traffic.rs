@@ -1,7 +1,7 @@
 //! The watchers of the drills of the whole mesh. They watch rows that change, rows and lists that do not, and reads
 //! of node and relay; most watch one read, some several on one stream.
 
-use std::{collections::HashMap, net::SocketAddr, sync::Arc, time::Duration};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use mesh::failure::Failure;
 use parking_lot::Mutex;
@@ -9,12 +9,13 @@ use parking_lot::Mutex;
 use super::{
     changes::{self, Changes},
     judge::BACK_WITHIN,
-    watchers::{State, Watch, WatchRecord, Watchers},
+    record::{State, Watch, WatchRecord},
+    watchers::Watchers,
 };
 use crate::rig::{
-    environment::Environment,
     faults::explanation::{FailedRequest, FaultSpan, is_explained},
     report::{self, Report, in_ms},
+    world::World,
 };
 
 /// Rows that change.
@@ -65,8 +66,8 @@ impl Contents {
 
 impl WatchTraffic {
     /// Starts this many clients.
-    pub(crate) fn start(environment: &Environment<'_>, edge: SocketAddr, clients: usize) -> Self {
-        let (changing, mut reads) = environment.read_requests.watched(CHANGING);
+    pub(crate) fn start(world: &World<'_>, clients: usize) -> Self {
+        let (changing, mut reads) = world.read_requests.watched(CHANGING);
         reads.splice(0..0, changing.clone());
         let read = |number: usize| Arc::clone(&reads[number % reads.len()]);
         let watches = (0..clients).map(|client| match client % SEVERAL_ONE_OF {
@@ -75,9 +76,12 @@ impl WatchTraffic {
         });
         let contents = Arc::<Contents>::default();
         let numbering = Arc::clone(&contents);
-        let watchers =
-            Watchers::start(edge, watches.collect(), Arc::new(move |body| Some(numbering.number(body))));
-        Self { watchers, changes: Changes::start(&environment.servers, changing), contents }
+        let watchers = Watchers::start(
+            world.edges.cached,
+            watches.collect(),
+            Arc::new(move |body| Some(numbering.number(body))),
+        );
+        Self { watchers, changes: Changes::start(&world.servers, changing), contents }
     }
 
     /// Numbers of requests sent and of answers received so far.

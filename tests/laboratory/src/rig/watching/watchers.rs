@@ -1,21 +1,31 @@
-//! Clients that watch, each with one stream at a time on its own connection. A client whose stream ends reconnects
-//! after the `retry` delay with the last height that it received (W6).
+//! Clients that watch, each with one stream at a time. A client whose stream ends reconnects after the
+//! `retry` delay with the last height that it received (W6), at the next edge if there are several.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    net::SocketAddr,
+    ops::Range,
+    sync::Arc,
+    time::{Duration, Instant as StdInstant},
+};
 
+use mesh::failure::Failure;
 use mesh_testbed::{
-    http1::{Body, Connection as Http, Dial},
+    http1::{Body, Connection as Http, Dial, RawAnswer},
     poll,
 };
 use parking_lot::Mutex;
 use tokio::{
-    task::JoinSet,
+    net::TcpStream,
+    sync::{Semaphore, SemaphorePermit},
+    task::{AbortHandle, JoinSet},
     time::{Instant, sleep, timeout},
 };
 
+pub(crate) use super::record::{ReceivedState, State, Stream, StreamEnd, Watch, WatchRecord};
 use crate::{
     rig::clients::{connection::Connection, download_results::Refusal},
     watches::{
+        HeightAt, OPENED_AT_ONCE, connect,
         events::{Event, EventReader},
         watch_request,
     },
@@ -29,115 +39,34 @@ const PAUSE: Duration = Duration::from_secs(1);
 const PIECE_BYTES: usize = 64 << 10;
 /// Greatest number of reads on one stream (W10).
 pub(crate) const MAX_READS: usize = 16;
+/// Longest time until all clients of a crowd have their first event.
+pub(crate) const OPEN_WITHIN: Duration = Duration::from_secs(60);
 
 /// The number of an answer's content: equal contents have equal numbers. `None`: it is not an answer.
 pub(crate) type Numbering = dyn Fn(&[u8]) -> Option<usize> + Send + Sync;
 
-/// What a client watches: one read by its own path, or several by `GET /watch`.
-#[derive(Clone, Debug)]
-pub(crate) struct Watch {
-    /// Paths and queries of the reads.
-    pub(crate) reads: Vec<Arc<str>>,
-}
-
-impl Watch {
-    fn path(&self) -> String {
-        match &*self.reads {
-            [read] => read.to_string(),
-            reads => {
-                let encode = |read: &Arc<str>| {
-                    let pieces = read.bytes().map(|byte| match byte {
-                        b'&' | b'%' | b'+' | b'#' => format!("%{byte:02X}"),
-                        byte => char::from(byte).to_string(),
-                    });
-                    format!("read={}", pieces.collect::<String>())
-                };
-                format!("/watch?{}", reads.iter().map(encode).collect::<Vec<_>>().join("&"))
-            }
-        }
-    }
-
-    /// Whether the client reconnects with the last height: the edge ignores it on a stream of several reads.
-    fn resumes(&self) -> bool {
-        self.reads.len() == 1
-    }
-}
-
-/// A state that a client received.
-#[derive(Clone, Debug)]
-pub(crate) struct ReceivedState {
-    /// Index of the read.
-    pub(crate) read: usize,
-    /// When it was received.
-    pub(crate) at: Instant,
-    pub(crate) what: State,
-}
-
-/// A state of a read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum State {
-    Answer { height: u64, content: usize },
-    Problem(String),
-}
-
-/// How a stream ended, or the attempt to open it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum StreamEnd {
-    /// The response had another status than 200.
-    Refused(Refusal),
-    /// The connection broke.
-    Broken(String),
-    /// The edge ended it in order.
-    Regular,
-    /// No byte was received for [`SILENCE`].
-    Silent,
-    /// The received bytes violate the contract.
-    Malformed(String),
-}
-
-/// A stream, or an attempt to open one.
-#[derive(Clone, Debug)]
-pub(crate) struct Stream {
-    /// The number of its client.
-    pub(crate) client: usize,
-    /// The height with which its client reconnected.
-    pub(crate) last_height: Option<u64>,
-    pub(crate) asked: Instant,
-    /// When a head with status 200 was received.
-    pub(crate) opened: Option<Instant>,
-    /// In order of time.
-    pub(crate) received: Vec<ReceivedState>,
-    /// `None` as long as it is open.
-    pub(crate) end: Option<(Instant, StreamEnd)>,
-}
-
 /// Clients that watch. They are aborted when this is dropped.
 pub(crate) struct Watchers {
     clients: JoinSet<()>,
+    over_http1: Vec<AbortHandle>,
     shared: Arc<Shared>,
 }
 
-/// The streams of a finished run, and what they watched.
-#[derive(Default)]
-pub(crate) struct WatchRecord {
-    pub(crate) watches: Vec<Watch>,
-    /// In the order of their requests.
-    pub(crate) streams: Vec<Stream>,
-    pub(crate) counts: (u64, u64),
-}
-
-struct Shared {
-    edge: SocketAddr,
-    watches: Vec<Watch>,
+/// What the clients of a run share.
+pub(super) struct Shared {
+    /// The edges that a client connects to in turn, as behind a load balancer that removes an edge that
+    /// stops.
+    pub(super) edges: Vec<SocketAddr>,
+    pub(super) watches: Vec<Watch>,
     number: Arc<Numbering>,
+    /// Limits the connections that a crowd opens at once; a client that reconnects does not wait.
+    turns: Option<Semaphore>,
     state: Mutex<Recorded>,
 }
 
 #[derive(Default)]
 struct Recorded {
-    streams: Vec<Stream>,
-    /// Requests sent, and heads received.
-    counts: (u64, u64),
+    record: WatchRecord,
     /// By client and read, the last state received on any stream.
     last: Vec<Vec<Option<State>>>,
 }
@@ -145,19 +74,67 @@ struct Recorded {
 impl Watchers {
     /// Starts a client for each of these.
     pub(crate) fn start(edge: SocketAddr, watches: Vec<Watch>, number: Arc<Numbering>) -> Self {
-        let last = watches.iter().map(|watch| vec![None; watch.reads.len()]).collect();
-        let state = Mutex::new(Recorded { last, ..Recorded::default() });
-        let shared = Arc::new(Shared { edge, watches, number, state });
-        let mut clients = JoinSet::new();
-        for client in 0..shared.watches.len() {
-            clients.spawn(Arc::clone(&shared).watch(client));
+        let shared = Shared::new(vec![edge], watches, number, None);
+        let every_client = 0..shared.watches.len();
+        Self::spawn(shared, every_client)
+    }
+
+    /// Connects a crowd from many local addresses, each client with one read, and waits until each has its
+    /// first event. The last `over_http2` of them share connections of HTTP/2, so many each.
+    ///
+    /// # Errors
+    /// When a client has none in time.
+    pub(crate) async fn crowd(
+        edges: &[SocketAddr],
+        paths: &[String],
+        count: usize,
+        over_http2: (usize, usize),
+    ) -> Result<Self, Failure> {
+        let reads = paths.iter().map(|path| Arc::from(path.as_str())).collect::<Vec<Arc<str>>>();
+        let watches =
+            (0..count).map(|client| Watch { reads: vec![Arc::clone(&reads[client % reads.len()])] });
+        let turns = Some(Semaphore::new(OPENED_AT_ONCE));
+        let shared = Shared::new(edges.to_vec(), watches.collect(), Arc::new(super::record::digest), turns);
+        let (over_http2, on_a_connection) = over_http2;
+        let mut watchers = Self::spawn(shared, 0..count - over_http2);
+        for first in (count - over_http2..count).step_by(on_a_connection.max(1)) {
+            let clients = first..(first + on_a_connection).min(count);
+            watchers.clients.spawn(Arc::clone(&watchers.shared).watch_over_http2(clients));
         }
-        Self { clients, shared }
+        let are_open = async || {
+            let (open, failure) = watchers.look(|record| (record.open(), record.broken().into_iter().next()));
+            let why = failure.map(|failure| format!("; {}", failure.message)).unwrap_or_default();
+            let too_few = || Failure::failed(format!("only {open} of {count} watchers are connected{why}"));
+            (open == count).then_some(()).ok_or_else(too_few)
+        };
+        poll(OPEN_WITHIN, are_open).await?;
+        Ok(watchers)
+    }
+
+    fn spawn(shared: Arc<Shared>, clients: Range<usize>) -> Self {
+        let mut tasks = JoinSet::new();
+        let over_http1 = clients.map(|client| tasks.spawn(Arc::clone(&shared).watch(client))).collect();
+        Self { clients: tasks, over_http1, shared }
     }
 
     /// Numbers of requests sent and of answers received so far.
     pub(crate) fn counts(&self) -> (u64, u64) {
-        self.shared.state.lock().counts
+        self.look(|record| record.counts)
+    }
+
+    /// Reads the record so far.
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&WatchRecord) -> T) -> T {
+        look(&self.shared.state.lock().record)
+    }
+
+    /// Heights received from this time on.
+    pub(crate) fn received_since(&self, from: StdInstant) -> Vec<HeightAt> {
+        self.look(|record| record.heights().filter(|(_, at)| *at >= from).collect())
+    }
+
+    /// Disconnects one of the clients over HTTP/1.1.
+    pub(crate) fn close_one(&mut self) {
+        self.over_http1.pop().iter().for_each(AbortHandle::abort);
     }
 
     /// Waits until the last state of each client's reads equals a plain read. Returns the remaining differences.
@@ -173,13 +150,22 @@ impl Watchers {
     /// Ends all clients.
     pub(crate) async fn end(mut self) -> WatchRecord {
         self.clients.shutdown().await;
-        let Shared { watches, state, .. } = &*self.shared;
-        let Recorded { streams, counts, .. } = std::mem::take(&mut *state.lock());
-        WatchRecord { watches: watches.clone(), streams, counts }
+        std::mem::take(&mut self.shared.state.lock().record)
     }
 }
 
 impl Shared {
+    fn new(
+        edges: Vec<SocketAddr>,
+        watches: Vec<Watch>,
+        number: Arc<Numbering>,
+        turns: Option<Semaphore>,
+    ) -> Arc<Self> {
+        let last = watches.iter().map(|watch| vec![None; watch.reads.len()]).collect();
+        let record = WatchRecord { watches: watches.clone(), ..WatchRecord::default() };
+        Arc::new(Self { edges, watches, number, turns, state: Mutex::new(Recorded { record, last }) })
+    }
+
     /// Every read of every client.
     fn all_reads(&self) -> impl Iterator<Item = (usize, usize)> {
         let of = |(client, watch): (usize, &Watch)| (0..watch.reads.len()).map(move |read| (client, read));
@@ -189,17 +175,17 @@ impl Shared {
     /// Retains the reads whose last state differs from a plain read.
     async fn retain_different(&self, open: &mut Vec<(usize, usize)>) -> Result<(), String> {
         let unanswered = |error| format!("a plain read at the end was not answered: {error}");
-        let mut connection = Connection::open(self.edge).await.map_err(unanswered)?;
+        let mut connection = Connection::open(self.edges[0]).await.map_err(unanswered)?;
         let mut paths: Vec<Arc<str>> =
             open.iter().map(|(client, read)| Arc::clone(&self.watches[*client].reads[*read])).collect();
         paths.sort_unstable();
         paths.dedup();
         for path in paths {
-            self.state.lock().counts.0 += 1;
+            self.state.lock().record.counts.0 += 1;
             let plain = connection.get(&path).await.map_err(unanswered)?.raw;
-            self.state.lock().counts.1 += 1;
+            let mut state = self.state.lock();
+            state.record.counts.1 += 1;
             let number = (plain.status == 200).then(|| (self.number)(&plain.body)).flatten();
-            let state = self.state.lock();
             open.retain(|(client, read)| match &state.last[*client][*read] {
                 Some(State::Answer { content, .. }) if self.watches[*client].reads[*read] == path => {
                     number != Some(*content)
@@ -214,7 +200,7 @@ impl Shared {
         let state = self.state.lock();
         let text = |(client, read): &(usize, usize)| {
             let (path, last) = (&self.watches[*client].reads[*read], &state.last[*client][*read]);
-            let mut streams = state.streams.iter().filter(|stream| stream.client == *client);
+            let mut streams = state.record.streams.iter().filter(|stream| stream.client == *client);
             let end = streams.next_back().and_then(|stream| stream.end.as_ref());
             format!(
                 "client {client} of {path} received {last:?} last, and a plain read another answer; {end:?}"
@@ -225,50 +211,60 @@ impl Shared {
 
     async fn watch(self: Arc<Self>, client: usize) {
         let mut last_height = None;
-        loop {
-            let index = {
-                let (asked, mut state) = (Instant::now(), self.state.lock());
-                let (opened, received, end) = (None, Vec::new(), None);
-                state.streams.push(Stream { client, last_height, asked, opened, received, end });
-                state.streams.len() - 1
+        for edge in self.edges.iter().cycle() {
+            let turns = self.turns.as_ref().filter(|_| last_height.is_none());
+            let turn = match turns {
+                Some(turns) => turns.acquire().await.ok(),
+                None => None,
             };
+            let index = self.begin(client, last_height);
             let mut events = EventReader::new(self.watches[client].reads.len());
-            let end = self.follow(index, client, last_height, &mut events).await.unwrap_or_else(|end| end);
+            let end = self.follow(index, *edge, turn, &mut events).await.unwrap_or_else(|end| end);
             last_height = self.end(index, end).filter(|_| self.watches[client].resumes()).or(last_height);
             sleep(events.retry.unwrap_or(PAUSE)).await;
         }
     }
 
+    /// Begins the record of a stream; returns its index.
+    pub(super) fn begin(&self, client: usize, last_height: Option<u64>) -> usize {
+        let (asked, mut state) = (Instant::now(), self.state.lock());
+        let (opened, received, end) = (None, Vec::new(), None);
+        state.record.streams.push(Stream { client, last_height, asked, opened, received, end });
+        state.record.streams.len() - 1
+    }
+
+    /// Records the head of a stream.
+    pub(super) fn open(&self, index: usize) {
+        self.state.lock().record.streams[index].opened = Some(Instant::now());
+    }
+
     /// Records the end of a stream; returns the last height received.
-    fn end(&self, index: usize, end: StreamEnd) -> Option<u64> {
-        let stream = &mut self.state.lock().streams[index];
+    pub(super) fn end(&self, index: usize, end: StreamEnd) -> Option<u64> {
+        let stream = &mut self.state.lock().record.streams[index];
         stream.end = Some((Instant::now(), end));
-        stream.received.iter().rev().find_map(|received| match received.what {
-            State::Answer { height, .. } => Some(height),
-            State::Problem(_) => None,
-        })
+        stream.received.iter().rev().find_map(|received| received.what.height())
     }
 
     /// Opens a stream and records its events; returns how it ended.
     async fn follow(
         &self,
         index: usize,
-        client: usize,
-        last_height: Option<u64>,
+        edge: SocketAddr,
+        mut turn: Option<SemaphorePermit<'_>>,
         events: &mut EventReader,
     ) -> Result<StreamEnd, StreamEnd> {
         let broken = |error: std::io::Error| StreamEnd::Broken(error.to_string());
+        let mut connection = Http::over(self.dial(index, edge).await?);
+        let (client, last_height) = self.stream_of(index);
         let request = watch_request(&self.watches[client].path(), last_height);
         let opening = async {
-            let mut connection = Http::over(Dial::default().connect(self.edge).await?);
-            self.state.lock().counts.0 += 1;
+            self.state.lock().record.counts.0 += 1;
             connection.send(request.as_bytes()).await?;
-            let head = connection.head().await?.ok_or(std::io::ErrorKind::UnexpectedEof)?;
-            Ok((connection, head))
+            Ok(connection.head().await?.ok_or(std::io::ErrorKind::UnexpectedEof)?)
         };
         let opened = timeout(SILENCE, opening).await.map_err(|_| StreamEnd::Silent)?;
-        let (mut connection, (head, mut body)) = opened.map_err(broken)?;
-        self.state.lock().counts.1 += 1;
+        let (head, mut body) = opened.map_err(broken)?;
+        self.state.lock().record.counts.1 += 1;
         let is_stream = head.header("content-type") == Some("text/event-stream");
         if head.status != 200 {
             return Ok(StreamEnd::Refused(refusal(&mut connection, &head, body).await));
@@ -276,7 +272,7 @@ impl Shared {
         if !is_stream || matches!(body, Body::Length(_)) {
             return Err(StreamEnd::Malformed(format!("it is no stream: {head:?}")));
         }
-        self.state.lock().streams[index].opened = Some(Instant::now());
+        self.open(index);
         let mut piece = Vec::new();
         loop {
             let read = timeout(SILENCE, connection.piece(&mut body, &mut piece, PIECE_BYTES)).await;
@@ -286,33 +282,66 @@ impl Shared {
                     false => StreamEnd::Regular,
                 });
             }
-            let at = Instant::now();
-            events.push(&piece);
-            while let Some(event) = events.next().map_err(StreamEnd::Malformed)? {
-                self.record(index, client, event, at)?;
+            if self.receive(index, &piece, events)? {
+                turn.take();
             }
         }
     }
 
-    fn record(&self, index: usize, client: usize, event: Event, at: Instant) -> Result<(), StreamEnd> {
-        let Event { read, height, data } = event;
-        let text = || String::from_utf8_lossy(&data).into_owned();
-        let what = match height {
-            Some(height) => {
-                let content = (self.number)(&data).ok_or_else(|| StreamEnd::Malformed(text()))?;
-                State::Answer { height, content }
+    async fn dial(&self, index: usize, edge: SocketAddr) -> Result<TcpStream, StreamEnd> {
+        let (client, _) = self.stream_of(index);
+        let connecting = async {
+            match self.turns {
+                Some(_) => connect(edge, client, None).await,
+                None => Dial::default().connect(edge).await,
             }
-            None => State::Problem(text()),
+        };
+        let connected = timeout(SILENCE, connecting).await.map_err(|_| StreamEnd::Silent)?;
+        connected.map_err(|error| StreamEnd::Unconnected(error.to_string()))
+    }
+
+    pub(super) fn stream_of(&self, index: usize) -> (usize, Option<u64>) {
+        let stream = &self.state.lock().record.streams[index];
+        (stream.client, stream.last_height)
+    }
+
+    /// Records the events in received bytes; returns whether there is one.
+    pub(super) fn receive(
+        &self,
+        index: usize,
+        piece: &[u8],
+        events: &mut EventReader,
+    ) -> Result<bool, StreamEnd> {
+        let (at, mut is_event) = (Instant::now(), false);
+        events.push(piece);
+        while let Some(event) = events.next().map_err(StreamEnd::Malformed)? {
+            self.record(index, event, at)?;
+            is_event = true;
+        }
+        Ok(is_event)
+    }
+
+    fn record(&self, index: usize, event: Event, at: Instant) -> Result<(), StreamEnd> {
+        let Event { read, height, data } = event;
+        let length = data.len();
+        let what = match height {
+            Some(height) => match (self.number)(data.as_bytes()) {
+                Some(content) => State::Answer { height, content },
+                None => return Err(StreamEnd::Malformed(data)),
+            },
+            None => State::Problem(data),
         };
         let mut state = self.state.lock();
-        let last = state.last[client].get_mut(read);
+        let Recorded { record, last } = &mut *state;
+        record.longest_event = record.longest_event.max(length);
+        let last = last[record.streams[index].client].get_mut(read);
         *last.ok_or_else(|| StreamEnd::Malformed(format!("of read {read}")))? = Some(what.clone());
-        state.streams[index].received.push(ReceivedState { read, at, what });
+        record.streams[index].received.push(ReceivedState { read, at, what });
         Ok(())
     }
 }
 
-async fn refusal(connection: &mut Http, head: &mesh_testbed::http1::RawAnswer, mut body: Body) -> Refusal {
+async fn refusal(connection: &mut Http, head: &RawAnswer, mut body: Body) -> Refusal {
     let (mut message, mut piece) = (Vec::new(), Vec::new());
     // An incomplete error text is good enough.
     while let Ok(Ok(true)) = timeout(SILENCE, connection.piece(&mut body, &mut piece, PIECE_BYTES)).await {
