@@ -60,7 +60,7 @@ impl Events {
     pub async fn block_within(&mut self, within: Duration) -> Result<Option<Event>, Elapsed> {
         timeout(within, async {
             loop {
-                let event = self.reader.next().unwrap_or_else(|error| panic!("{error}"));
+                let event = self.reader.next_event().unwrap_or_else(|error| panic!("{error}"));
                 if event.is_some() {
                     return event;
                 }

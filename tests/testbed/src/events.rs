@@ -68,7 +68,7 @@ impl EventReader {
     ///
     /// # Errors
     /// When its lines are not those of an event.
-    pub fn next(&mut self) -> Result<Option<Event>, String> {
+    pub fn next_event(&mut self) -> Result<Option<Event>, String> {
         let Some(end) = self.unread.windows(2).position(|pair| pair == b"\n\n") else { return Ok(None) };
         let block: Vec<u8> = self.unread.drain(..end + 2).collect();
         let text = std::str::from_utf8(&block[..end]).map_err(|error| error.to_string())?;

@@ -46,7 +46,7 @@ impl EventReader {
     /// # Errors
     /// When the lines are neither an event nor a heartbeat.
     pub(crate) fn next(&mut self) -> Result<Option<Event>, String> {
-        while let Some(block) = self.blocks.next()? {
+        while let Some(block) = self.blocks.next_event()? {
             self.retry = block.retry.map(Duration::from_millis).or(self.retry);
             if is_heartbeat(&block) {
                 continue;
@@ -85,7 +85,7 @@ mod tests {
         let (mut reader, mut events) = (EventReader::new(reads), Vec::new());
         for piece in text.as_bytes().chunks(5) {
             reader.push(piece);
-            while let Some(event) = reader.next()? {
+            while let Some(event) = reader.next_event()? {
                 events.push(event);
             }
         }
@@ -115,7 +115,7 @@ mod tests {
         let mut reader = EventReader::new(1);
         reader.push(one.as_bytes());
         assert_eq!(
-            (reader.next().unwrap().unwrap().height, reader.retry),
+            (reader.next_event().unwrap().unwrap().height, reader.retry),
             (Some(5), Some(Duration::from_secs(1)))
         );
     }
