@@ -85,7 +85,7 @@ mod tests {
         let (mut reader, mut events) = (EventReader::new(reads), Vec::new());
         for piece in text.as_bytes().chunks(5) {
             reader.push(piece);
-            while let Some(event) = reader.next_event()? {
+            while let Some(event) = reader.next()? {
                 events.push(event);
             }
         }
@@ -115,7 +115,7 @@ mod tests {
         let mut reader = EventReader::new(1);
         reader.push(one.as_bytes());
         assert_eq!(
-            (reader.next_event().unwrap().unwrap().height, reader.retry),
+            (reader.next().unwrap().unwrap().height, reader.retry),
             (Some(5), Some(Duration::from_secs(1)))
         );
     }
