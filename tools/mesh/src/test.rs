@@ -49,9 +49,8 @@ pub(crate) async fn test(args: TestArgs) -> Result<(), Failure> {
         Some(program) => {
             let mut only = vec!["--test", program, "--"];
             only.extend(args.filters.iter().map(String::as_str));
-            let toolbox = Toolbox::find(root).await?;
-            step(root, "services", &["build", "--workspace", "--bins"], &[]).await?;
-            report_skipped(toolbox.tests(root, &only, &[]).await?);
+            services(root).await?;
+            report_skipped(Toolbox::find(root).await?.tests(root, &only, &[]).await?);
             Ok(())
         }
     })
@@ -61,14 +60,18 @@ pub(crate) async fn test(args: TestArgs) -> Result<(), Failure> {
 /// Writes every generated file of the repository.
 pub(crate) async fn update() -> Result<(), Failure> {
     run(async |root| {
+        services(root).await?;
+        let which = ["--lib", "--bins", "--tests", "generated"];
         let update = ("MESH_UPDATE".to_owned(), "1".to_owned());
-        Toolbox::find(root)
-            .await?
-            .tests(root, &["--lib", "--bins", "--tests", "generated"], &[update])
-            .await?;
+        Toolbox::find(root).await?.tests(root, &which, &[update]).await?;
         Ok(())
     })
     .await
+}
+
+/// Builds the services, which tests start.
+async fn services(root: &Path) -> Result<(), Failure> {
+    step(root, "services", &["build", "--workspace", "--bins"], &[]).await
 }
 
 /// Runs steps in the checkout until they end or a signal stops them.
