@@ -18,7 +18,7 @@ fn fails(args: &[&str], code: i32, parts: &[&str]) {
 #[test]
 fn wrong_usage_is_one_sentence_and_code_2() {
     fails(&["bench", "nothing"], 2, &["nothing"]);
-    fails(&["bench", "reads", "--runs", "0"], 2, &["--runs"]);
+    fails(&["bench", "store", "--section", "hot"], 2, &["hot", "this one has store"]);
     fails(&["bench", "reads", "--seconds", "0"], 2, &["--seconds"]);
     fails(&["bench", "reads", "--section", "width"], 2, &["width"]);
     fails(&["bench", "reads", "--section", "splice"], 2, &["splice", "another suite", "point, hop"]);

@@ -10,50 +10,39 @@ use mesh_launcher::{
     supervisor::{Group, Tier},
 };
 
-use super::{baseline, cost::MeasuredProcess};
+use super::{args::Baseline, baseline, cost::MeasuredProcess};
 use crate::{
-    bench::args::Baseline,
     metrics,
     private::{PrivateMesh, Servers, sockets},
 };
 
 impl PrivateMesh {
-    /// Starts a baseline process; returns its address once it answers `path` with success. `source`: the
-    /// server whose answer to `path` a [`Baseline::Repeated`] repeats.
+    /// Starts a baseline process under the name of its kind; returns its address once it answers `path` with
+    /// success. `source`: the server whose answer to `path` a [`Baseline::Repeated`] repeats.
     pub(super) async fn start_baseline(
         &self,
         servers: &Servers,
         kind: Baseline,
-        name: &'static str,
         path: &str,
-        source: Option<SocketAddr>,
+        source: SocketAddr,
     ) -> Result<SocketAddr, Failure> {
         let sockets = sockets()?;
         let address = sockets.http;
-        let kind = kind.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
-        let mut spec =
-            ProcessSpec::new(format!("{name}-0"), programs::beside("laboratory")?, self.home.log(name, 0))
-                .arg("baseline")
-                .arg(kind)
-                .env(baseline::DATABASE_URL, &servers.database_url);
-        if let Some(source) = source {
-            spec = spec.env(baseline::REPEATED_URL, format!("http://{source}{path}"));
-        }
+        let name = kind.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
+        let program = programs::beside("laboratory")?;
+        let mut spec = ProcessSpec::new(format!("{name}-0"), program, self.home.log(&name, 0))
+            .arg("baseline")
+            .arg(&name)
+            .env(baseline::DATABASE_URL, &servers.database_url)
+            .env(baseline::REPEATED_URL, format!("http://{source}{path}"));
         spec.sockets = sockets.inherited;
         let (client, url) = (metrics::local_client(), format!("http://{address}{path}"));
         let ready = Ready::probe(move || {
             let asked = client.get(&url).send();
             async move { asked.await.is_ok_and(|answer| answer.status().is_success()) }
         });
-        let replica_spec = ReplicaSpec { spec, ready };
-        let group = Group {
-            name: name.to_owned(),
-            tier: Tier::Service,
-            scalable: false,
-            replica_spec: Box::new(move |_, _| replica_spec.clone()),
-        };
-        self.add(group, 1)?;
-        self.ready(&[name]).await?;
+        self.add(Group::single(&name, Tier::Service, ReplicaSpec { spec, ready }), 1)?;
+        self.ready(&[&name]).await?;
         Ok(address)
     }
 

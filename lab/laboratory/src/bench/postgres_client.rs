@@ -2,9 +2,11 @@
 
 use std::{
     fs,
+    io::Read as _,
     ops::RangeInclusive,
-    path::{Path, PathBuf},
-    process::{Command, Stdio},
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+    sync::Arc,
     time::Duration,
 };
 
@@ -12,36 +14,11 @@ use mesh::failure::{Failure, cannot};
 use tempfile::NamedTempFile;
 
 use super::{
+    comparison::{REQUESTS, Side},
     cost::{self, MeasuredProcess},
-    meter::{Meter, Round},
+    meter::Round,
 };
 use crate::private::{DatabaseParts, Servers};
-
-/// Name of the processor time of a client that reads.
-pub(super) const READER: &str = "reader";
-
-/// The setting by which a statement is planned once per connection.
-pub(super) const PLANNED_ONCE: &str = "-c plan_cache_mode=force_generic_plan";
-
-/// A script of pgbench: a statement with a random number `:n`. `parameters` are expressions over `:n` for the
-/// statement's `$1`, `$2`, ...
-pub(super) fn script(
-    statement: &str,
-    parameters: &[&str],
-    numbers: RangeInclusive<i64>,
-) -> Result<NamedTempFile, Failure> {
-    let lines = statement.lines().filter(|line| !line.trim_start().starts_with("--"));
-    let mut statement = lines.collect::<Vec<_>>().join("\n");
-    for (index, parameter) in parameters.iter().enumerate().rev() {
-        statement = statement.replace(&format!("${}", index + 1), parameter);
-    }
-    let (least, greatest) = numbers.into_inner();
-    let written = NamedTempFile::new().and_then(|file| {
-        fs::write(file.path(), format!("\\set n random({least}, {greatest})\n{statement};\n"))?;
-        Ok(file)
-    });
-    written.map_err(|error| cannot("write a script", &error))
-}
 
 /// A program that can be run.
 #[derive(Clone, Debug)]
@@ -52,17 +29,33 @@ pub(super) struct PostgresClient {
     env: [(&'static str, String); 5],
 }
 
+/// How pgbench runs.
+#[derive(Clone, Copy)]
+pub(super) struct Bench {
+    /// Number of its connections.
+    pub(super) clients: u64,
+    /// Settings of the sessions.
+    pub(super) settings: &'static str,
+    /// How long it runs.
+    pub(super) length: Duration,
+}
+
+/// Length and checksum of some output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Printed {
+    pub(super) bytes: u64,
+    pub(super) crc32: u32,
+}
+
 impl PostgresClient {
-    /// Finds a program in PostgreSQL's folder or on the path; `None` where it cannot be run.
+    /// Finds a program in PostgreSQL's folder or on the path.
     ///
     /// # Errors
-    /// When the address of the database cannot be read.
-    pub(super) fn find(servers: &Servers, name: &str) -> Result<Option<Self>, Failure> {
+    /// When it cannot be run, or the address of the database cannot be read.
+    pub(super) fn find(servers: &Servers, name: &str) -> Result<Self, Failure> {
         let beside = servers.postgres.with_file_name(name);
         let program = if beside.is_file() { beside } else { PathBuf::from(name) };
-        if !runs(Command::new(&program)) {
-            return Ok(None);
-        }
+        require(&program)?;
         let DatabaseParts { host, port, user, password, name } = servers.parts()?;
         let env = [
             ("PGHOST", host),
@@ -71,60 +64,136 @@ impl PostgresClient {
             ("PGPASSWORD", password),
             ("PGDATABASE", name),
         ];
-        Ok(Some(Self { program, env }))
+        Ok(Self { program, env })
     }
 
     /// The command that runs it, connected to the database.
-    pub(super) fn command(&self) -> Command {
+    fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
-        command.envs(self.env.clone()).env("PGTZ", "UTC").stdin(Stdio::null());
+        command.envs(self.env.clone()).env("PGTZ", "UTC").stdin(Stdio::null()).stdout(Stdio::piped());
         command
     }
 
-    /// Runs this program, pgbench, with a script for a while, over this number of connections with prepared
-    /// statements and these settings.
-    ///
-    /// # Errors
-    /// When it cannot run, or none of its transactions succeeds.
-    pub(super) fn bench(
+    /// The command that runs statements in sequence by this program, psql.
+    pub(super) fn statements(&self, statements: &[impl AsRef<str>]) -> Command {
+        let mut command = self.command();
+        command.args(["-X", "-q", "-v", "ON_ERROR_STOP=1"]);
+        for statement in statements {
+            command.args(["-c", statement.as_ref()]);
+        }
+        command
+    }
+
+    /// A side that runs this program, pgbench, with a prepared statement that has a random number `:n`.
+    pub(super) fn side<'a>(
         &self,
-        script: &Path,
-        (connections, settings): (u64, &str),
+        name: &str,
         server: &[MeasuredProcess],
-        length: Duration,
+        bench: Bench,
+        statement: &str,
+        numbers: RangeInclusive<i64>,
+    ) -> Result<Side<'a>, Failure> {
+        let script = Arc::new(script(statement, numbers).map_err(|error| cannot("write a script", &error))?);
+        let (pgbench, server) = (self.clone(), server.to_vec());
+        Ok(Side::blocking(name, REQUESTS, move || pgbench.bench(&script, bench, &server)))
+    }
+
+    fn bench(
+        &self,
+        script: &NamedTempFile,
+        bench: Bench,
+        server: &[MeasuredProcess],
     ) -> Result<Round, String> {
         let mut command = self.command();
-        command.env("PGOPTIONS", settings);
-        command.args(["-n", "-M", "prepared", "-j", "2", "-c"]).arg(connections.to_string());
-        command.arg("-T").arg(length.as_secs().max(1).to_string()).arg("-f").arg(script);
-        let (meter, before_us) = (Meter::start(server), cost::ended_children_cpu_us());
-        let output = command.output().map_err(|error| format!("cannot run pgbench: {error}"))?;
-        let reader_us = cost::ended_children_cpu_us().zip(before_us).map(|(after, before)| after - before);
-        let mut spent = meter.stop(reader_us.unwrap_or_default());
-        let said = String::from_utf8_lossy(&output.stdout);
-        let (Some(rate), Some(transactions)) = (number_behind(&said, "tps = "), transactions(&said)) else {
-            return Err(format!("pgbench failed: {} {said}", String::from_utf8_lossy(&output.stderr)));
-        };
+        command.env("PGOPTIONS", bench.settings);
+        command.args(["-n", "-M", "prepared", "-j", "2", "-c"]).arg(bench.clients.to_string());
+        command.arg("-T").arg(bench.length.as_secs().max(1).to_string()).arg("-f").arg(script.path());
+        let mut seconds = f64::NAN;
+        let round = Round::of(("reader", cost::children_us), server, || {
+            let output = command.output().map_err(error_text)?;
+            let text = String::from_utf8_lossy(&output.stdout);
+            let rate = number_after(&text, "tps = ");
+            let transactions = number_after(&text, "number of transactions actually processed: ");
+            let (Some(rate), Some(transactions @ 1.0..)) = (rate, transactions) else {
+                return Err(format!("pgbench failed: {} {text}", String::from_utf8_lossy(&output.stderr)));
+            };
+            seconds = transactions / rate;
+            Ok(transactions as u64)
+        });
+        let mut round = round?;
         // Without the time in which it connects.
-        spent.seconds = transactions / rate;
-        let own_us = reader_us.map(|us| (READER, us)).into_iter().collect();
-        Ok(Round { amount: transactions as u64, spent, own_us, ..Round::default() })
+        round.spent.seconds = seconds;
+        Ok(round)
+    }
+
+    /// Runs a statement by this program, psql, and reads its whole output.
+    ///
+    /// # Errors
+    /// When psql fails.
+    pub(super) fn print(&self, statement: &str) -> Result<Printed, String> {
+        let mut psql = self.statements(&[statement]).spawn().map_err(error_text)?;
+        let (mut bytes, mut crc32) = (0, crc32fast::Hasher::new());
+        if let Some(mut output) = psql.stdout.take() {
+            let mut piece = vec![0; 256 << 10];
+            loop {
+                let read = output.read(&mut piece).map_err(error_text)?;
+                if read == 0 {
+                    break;
+                }
+                bytes += read as u64;
+                crc32.update(&piece[..read]);
+            }
+        }
+        succeeded(psql)?;
+        Ok(Printed { bytes, crc32: crc32.finalize() })
+    }
+
+    /// Runs statements by this program, psql, and pipes their output through `gzip -1`, discarding the result.
+    ///
+    /// # Errors
+    /// When one of both fails.
+    pub(super) fn gzip(&self, statements: &[&str]) -> Result<(), String> {
+        let mut psql = self.statements(statements).spawn().map_err(error_text)?;
+        let output = psql.stdout.take().map_or_else(Stdio::null, Stdio::from);
+        let gzip = Command::new("gzip").arg("-1").stdin(output).stdout(Stdio::null()).spawn();
+        succeeded(psql)?;
+        succeeded(gzip.map_err(error_text)?)
     }
 }
 
-fn transactions(said: &str) -> Option<f64> {
-    number_behind(said, "number of transactions actually processed: ").filter(|number| *number > 0.0)
+/// A script of pgbench: a statement without comments, for a random number `:n`.
+fn script(statement: &str, numbers: RangeInclusive<i64>) -> std::io::Result<NamedTempFile> {
+    let lines = statement.lines().filter(|line| !line.trim_start().starts_with("--"));
+    let statement = lines.collect::<Vec<_>>().join("\n");
+    let ((least, greatest), file) = (numbers.into_inner(), NamedTempFile::new()?);
+    fs::write(file.path(), format!("\\set n random({least}, {greatest})\n{statement};\n"))?;
+    Ok(file)
 }
 
-fn number_behind(said: &str, name: &str) -> Option<f64> {
-    let rest = said.lines().find_map(|line| line.strip_prefix(name))?;
+fn succeeded(mut program: Child) -> Result<(), String> {
+    let status = program.wait().map_err(error_text)?;
+    if status.success() { Ok(()) } else { Err(format!("the program failed: {status}")) }
+}
+
+fn error_text(error: impl std::fmt::Display) -> String {
+    format!("cannot run the program: {error}")
+}
+
+fn number_after(text: &str, name: &str) -> Option<f64> {
+    let rest = text.lines().find_map(|line| line.strip_prefix(name))?;
     rest.split(|sign: char| !sign.is_ascii_digit() && sign != '.').next()?.parse().ok()
 }
 
-/// Whether a program can be run.
-pub(super) fn runs(mut program: Command) -> bool {
-    program.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    program.status().is_ok_and(|status| status.success())
+/// Checks that a program can be run.
+///
+/// # Errors
+/// When it cannot.
+pub(super) fn require(program: impl AsRef<std::ffi::OsStr>) -> Result<(), Failure> {
+    let program = program.as_ref();
+    let mut command = Command::new(program);
+    command.arg("--version").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let can_run = command.status().is_ok_and(|status| status.success());
+    can_run.then_some(()).ok_or_else(|| Failure::missing(format!("there is no {}", program.display())))
 }
 
 #[cfg(test)]
@@ -132,27 +201,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_script_asks_a_statement_with_expressions_for_its_parameters() {
-        let script = |statement, parameters: &[&str]| {
-            fs::read_to_string(script(statement, parameters, 3..=7).unwrap()).unwrap()
-        };
-        let one = script(crate::bench::withdrawals::STATEMENT, &[":n"]);
-        assert!(one.starts_with("\\set n random(3, 7)\n"), "{one}");
-        assert!(one.contains("WHERE id = :n ORDER BY"), "{one}");
-        assert!(!one.contains('$') && !one.contains("--"), "{one}");
-        assert_eq!(one.matches(';').count(), 1);
-        let expressions: Vec<String> = (1..=10).map(|number| format!("e{number}")).collect();
-        let ten = script("SELECT $1, $10", &expressions.iter().map(|text| &**text).collect::<Vec<_>>());
-        assert!(ten.ends_with("SELECT e1, e10;\n"), "{ten}");
+    fn a_script_has_a_statement_without_comments() {
+        let file = script("-- a comment\nSELECT :n\n  -- another\nFROM t", 3..=7).unwrap();
+        let text = fs::read_to_string(file.path()).unwrap();
+        assert_eq!(text, "\\set n random(3, 7)\nSELECT :n\nFROM t;\n");
     }
 
     #[test]
-    fn the_output_of_pgbench_is_parsed() {
-        let said = "latency average = 0.2 ms\nnumber of transactions actually processed: 300\n\
-            tps = 61234.567890 (without initial connection time)\n";
-        assert_eq!(number_behind(said, "tps = "), Some(61234.56789));
-        assert_eq!(transactions(said), Some(300.0));
-        assert_eq!(transactions("number of transactions actually processed: 0"), None);
-        assert_eq!(number_behind("", "tps = "), None);
+    fn numbers_are_found_in_the_output_of_pgbench() {
+        let text = "latency average = 0.2 ms\ntps = 61234.567890 (without initial connection time)\n";
+        assert_eq!(number_after(text, "tps = "), Some(61234.56789));
+        assert_eq!(number_after(text, "number of transactions actually processed: "), None);
     }
 }

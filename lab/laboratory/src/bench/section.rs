@@ -1,10 +1,28 @@
-//! The results of a section: a table, the same figures as JSON, and bars with a required bound and a goal.
+//! The results of a section: a table, the same figures as JSON, and whether its bars hold.
 
 use mesh::failure::Failure;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
-use super::sections::{Bar, Limit, SectionName};
+use super::{bars::Bar, sections::Row};
 use crate::table::render_table;
+
+/// The exit code of a failure because a program is not installed.
+const MISSING: u8 = 69;
+
+/// What a section has measured.
+#[derive(Default)]
+pub(super) struct Figures {
+    /// The title of the table.
+    pub(super) title: String,
+    /// The lines of the table, which have the same columns.
+    pub(super) lines: Vec<Line>,
+    /// A line for each process.
+    pub(super) processes: Vec<Line>,
+    /// A text below the table.
+    pub(super) note: String,
+    /// The figures of the section's bars, in their order.
+    pub(super) found: Vec<f64>,
+}
 
 /// The results of a section.
 pub(super) struct Section {
@@ -17,154 +35,83 @@ pub(super) struct Section {
 }
 
 impl Section {
-    /// Creates a section from the lines of its table, a note below the table, and what was found for each of
-    /// its bars: the figure's name with its unit, and the figure.
-    pub(super) fn new(
-        name: SectionName,
-        title: &str,
-        lines: &[Line],
-        note: &str,
-        found: &[(String, f64)],
-    ) -> Self {
+    /// Compares the figures of a section with its bars. A section whose programs are not installed is skipped.
+    pub(super) fn new(row: &Row, measured: Result<Figures, Failure>) -> Self {
+        match measured {
+            Ok(figures) => Self::judged(row, figures),
+            Err(failure) => {
+                let (name, is_skipped) = (row.name, failure.code == MISSING);
+                let what = if is_skipped { "skipped" } else { "failed" };
+                Self {
+                    table: format!("{name}: {what}, {failure}\n"),
+                    figures: json!({ "section": name, what: failure.to_string() }),
+                    verdict: if is_skipped { Ok(()) } else { Err(failure) },
+                }
+            }
+        }
+    }
+
+    fn judged(row: &Row, figures: Figures) -> Self {
+        let Figures { title, lines, processes, note, found } = figures;
         // A figure that is missing is no number, which holds nowhere.
-        let found = found.iter().cloned().chain(std::iter::repeat(("figure".to_owned(), f64::NAN)));
-        let bars: Vec<Found> = name
-            .bars()
-            .into_iter()
-            .zip(found)
-            .map(|(bar, (what, figure))| Found { what, figure, bar })
-            .collect();
-        let failures: Vec<String> = bars.iter().filter_map(Found::failure).collect();
-        let sides: Vec<&Map<String, Value>> = lines.iter().map(|line| &line.figures).collect();
-        let figures: Vec<Value> = bars.iter().map(Found::figures).collect();
-        let mut figures = json!({ "section": name.to_string(), "sides": sides, "bars": figures });
-        if let [bar] = &bars[..] {
-            figures["bar"] = bar.figures();
-        }
-        let bars: String = bars.iter().map(Found::line).collect();
+        let found = found.into_iter().chain(std::iter::repeat(f64::NAN));
+        let bars: Vec<(&Bar, f64)> = row.bars.iter().zip(found).collect();
+        let failures: Vec<String> = bars.iter().filter_map(|(bar, figure)| bar.failure(*figure)).collect();
+        let verdicts: String = bars.iter().map(|(bar, figure)| bar.line(*figure)).collect();
+        let tables = Line::table(&format!("{}: {title}", row.name), &lines) + &Line::table("", &processes);
+        let bars: Vec<Value> = bars.iter().map(|(bar, figure)| bar.figures(*figure)).collect();
+        let [sides, processes] =
+            [lines, processes].map(|lines| lines.iter().map(Line::figures).collect::<Value>());
         Self {
-            table: format!("{}{note}{bars}", Line::table(title, lines)),
-            figures,
+            table: format!("{tables}{note}{verdicts}"),
+            figures: json!({ "section": row.name, "sides": sides, "processes": processes, "bars": bars }),
             verdict: if failures.is_empty() { Ok(()) } else { Err(Failure::failed(failures.join("; "))) },
-        }
-    }
-
-    /// Adds a figure that is no bar and of no side.
-    pub(super) fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
-        self.figures[key] = value.into();
-        self
-    }
-
-    /// A section that cannot run on this machine.
-    pub(super) fn skipped(name: SectionName, why: &str) -> Self {
-        Self {
-            table: format!("{name}: skipped, {why}\n"),
-            figures: json!({ "section": name.to_string(), "skipped": why }),
-            verdict: Ok(()),
-        }
-    }
-
-    /// A section that failed without figures.
-    pub(super) fn failed(name: SectionName, failure: Failure) -> Self {
-        Self {
-            table: format!("{name}: failed, {failure}\n"),
-            figures: json!({ "section": name.to_string(), "failed": failure.to_string() }),
-            verdict: Err(failure),
         }
     }
 }
 
-/// One side of a section: a line of its table, and an object of its figures.
+/// A line of a section's table: what it is of, and its values by their headings.
 pub(super) struct Line {
-    cells: Vec<(String, String)>,
-    figures: Map<String, Value>,
+    heading: &'static str,
+    name: String,
+    values: Vec<(String, f64)>,
 }
 
 impl Line {
     /// Creates a line whose first column has this heading.
-    pub(super) fn new(heading: &str, name: &str) -> Self {
-        Self { cells: Vec::new(), figures: Map::new() }.cell(heading, name).figure("side", name)
+    pub(super) fn new(heading: &'static str, name: impl Into<String>) -> Self {
+        Self { heading, name: name.into(), values: Vec::new() }
     }
 
-    /// Adds a column that the figures do not have.
-    pub(super) fn cell(mut self, heading: &str, text: impl Into<String>) -> Self {
-        self.cells.push((heading.to_owned(), text.into()));
+    /// Adds a value.
+    pub(super) fn value(mut self, heading: impl Into<String>, value: f64) -> Self {
+        self.values.push((heading.into(), value));
         self
     }
 
-    /// Adds a figure that the table does not have.
-    pub(super) fn figure(mut self, key: &str, value: impl Into<Value>) -> Self {
-        self.figures.insert(key.to_owned(), value.into());
-        self
-    }
-
-    /// Adds a value under a heading in the table, with this number of decimals, and under a key in the
-    /// figures.
-    pub(super) fn value(
-        self,
-        (heading, key): (&str, &str),
-        decimals: usize,
-        value: impl Into<Option<f64>>,
-    ) -> Self {
-        let value = value.into();
-        self.cell(heading, decimal(value, decimals)).figure(key, value.map(rounded))
+    fn figures(&self) -> Value {
+        let values = self.values.iter().map(|(heading, value)| (heading.clone(), json!(rounded(*value))));
+        Value::Object(values.chain([(self.heading.to_owned(), json!(self.name))]).collect())
     }
 
     /// Renders lines, which have the same columns, as text.
-    pub(super) fn table(title: &str, lines: &[Self]) -> String {
-        let first = lines.first().map(|line| line.cells.as_slice()).unwrap_or_default();
-        let heading: Vec<&str> = first.iter().map(|(heading, _)| heading.as_str()).collect();
-        let cells = |line: &Self| line.cells.iter().map(|(_, text)| text.clone()).collect();
+    fn table(title: &str, lines: &[Self]) -> String {
+        let Some(first) = lines.first() else { return String::new() };
+        let headings = first.values.iter().map(|(heading, _)| heading.as_str());
+        let heading: Vec<&str> = [first.heading].into_iter().chain(headings).collect();
+        let cells = |line: &Self| {
+            let values = line.values.iter().map(|(_, value)| four_digits(*value));
+            [line.name.clone()].into_iter().chain(values).collect()
+        };
         render_table(title, &heading, &lines.iter().map(cells).collect::<Vec<_>>())
     }
 }
 
-/// A bar and the figure that was found for it.
-struct Found {
-    what: String,
-    figure: f64,
-    bar: Bar,
-}
-
-impl Found {
-    fn holds(&self) -> bool {
-        match self.bar.limit {
-            Limit::AtLeast => self.figure >= self.bar.bound,
-            Limit::AtMost => self.figure <= self.bar.bound,
-        }
-    }
-
-    fn which(&self) -> &'static str {
-        match self.bar.limit {
-            Limit::AtLeast => "at least",
-            Limit::AtMost => "at most",
-        }
-    }
-
-    fn line(&self) -> String {
-        let (which, Bar { bound, aim, .. }) = (self.which(), self.bar);
-        let verdict = if self.holds() { "holds" } else { "DOES NOT HOLD" };
-        format!("{} = {:.2} ({which} {bound}, aim {aim}): {verdict}\n", self.what, self.figure)
-    }
-
-    fn figures(&self) -> Value {
-        json!({
-            "what": self.what, "found": rounded(self.figure), "bound": self.bar.bound, "boundIs": self.which(),
-            "aim": self.bar.aim, "holds": self.holds(),
-        })
-    }
-
-    /// The text of a bar that does not hold.
-    fn failure(&self) -> Option<String> {
-        let (which, bound) = (self.which(), self.bar.bound);
-        let text = || format!("{} is {:.2}, {which} {bound} is wanted", self.what, self.figure);
-        (!self.holds()).then(text)
-    }
-}
-
-/// A value with this number of decimals, or `-` when it is unknown.
-pub(super) fn decimal(value: Option<f64>, decimals: usize) -> String {
-    value.map_or_else(|| "-".to_owned(), |value| format!("{value:.decimals$}"))
+/// A value with at least four digits unless it is whole, or `-` when it is unknown.
+fn four_digits(value: f64) -> String {
+    let before_point = value.abs().max(1.0).log10() as usize;
+    let decimals = if value.fract() == 0.0 { 0 } else { 3_usize.saturating_sub(before_point) };
+    if value.is_nan() { "-".to_owned() } else { format!("{value:.decimals$}") }
 }
 
 /// Rounds to three decimals, more than the precision of the measurements.
@@ -185,44 +132,46 @@ pub(super) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     quantile(&Vec::from_iter(values), 0.5)
 }
 
-/// The median of values; `None` when one is unknown.
-pub(super) fn median_if_known(values: impl IntoIterator<Item = Option<f64>>) -> Option<f64> {
-    values.into_iter().collect::<Option<Vec<f64>>>().map(median)
-}
-
 #[cfg(test)]
 mod tests {
+    use super::super::bars::{at_least, at_most};
     use super::*;
 
-    fn section(name: SectionName, figures: &[f64]) -> Section {
-        let found: Vec<_> = figures.iter().map(|figure| ("ratio".to_owned(), *figure)).collect();
-        let line = Line::new("side", "mesh").value(("ms", "tookMs"), 1, 1.23456).cell("least", "1");
-        Section::new(name, "title", &[line.figure("rounds", 3)], "a note\n", &found)
+    fn section(bars: &'static [Bar], found: &[f64]) -> Section {
+        let row = Row { name: "name", about: "", bars, measure: |_| Box::pin(async { panic!() }) };
+        let lines = vec![Line::new("side", "mesh").value("ms", 1.23456).value("MB", f64::NAN)];
+        let (title, note, found) = ("title".to_owned(), "a note\n".to_owned(), found.to_vec());
+        Section::new(&row, Ok(Figures { title, lines, note, found, ..Figures::default() }))
     }
+
+    const AT_LEAST: &[Bar] = &[at_least("ratio", 0.5, 0.65)];
+    const AT_MOST: &[Bar] = &[at_most("delay", 0.5, 0.3)];
 
     #[test]
     fn a_bar_holds_on_its_good_side_and_at_its_bound() {
-        let verdict = |name, figure| section(name, &[figure]).verdict.map_err(|error| error.to_string());
-        verdict(SectionName::Point, 0.5).unwrap();
-        verdict(SectionName::SubmitHop, 0.5).unwrap();
+        let verdict =
+            |bars, figures: &[f64]| section(bars, figures).verdict.map_err(|error| error.to_string());
+        verdict(AT_LEAST, &[0.5]).unwrap();
+        verdict(AT_MOST, &[0.5]).unwrap();
         let failure = "ratio is 0.40, at least 0.5 is wanted".to_owned();
-        assert_eq!(verdict(SectionName::Point, 0.4), Err(failure));
-        verdict(SectionName::SubmitHop, 0.6).unwrap_err();
+        assert_eq!(verdict(AT_LEAST, &[0.4]), Err(failure));
+        verdict(AT_MOST, &[0.6]).unwrap_err();
         // A figure that is no number, or that was not found, holds nowhere.
-        verdict(SectionName::Point, f64::NAN).unwrap_err();
-        verdict(SectionName::SubmitHop, f64::NAN).unwrap_err();
-        section(SectionName::Splice, &[9.0]).verdict.unwrap_err();
-        section(SectionName::Splice, &[9.0, 9.0]).verdict.unwrap();
+        for bars in [AT_LEAST, AT_MOST] {
+            verdict(bars, &[f64::NAN]).unwrap_err();
+            verdict(bars, &[]).unwrap_err();
+        }
     }
 
     #[test]
     fn table_and_figures_show_the_same() {
-        let section = section(SectionName::Point, &[0.75]).with("runs", 7);
+        let section = section(AT_LEAST, &[0.75]);
         let bar = "ratio = 0.75 (at least 0.5, aim 0.65): holds\n";
-        assert_eq!(section.table, format!("title\nside   ms  least\nmesh  1.2      1\na note\n{bar}"));
-        let side = json!({ "side": "mesh", "tookMs": 1.235, "rounds": 3 });
-        assert_eq!(section.figures["sides"], json!([side]));
-        assert_eq!((&section.figures["bar"]["aim"], &section.figures["runs"]), (&json!(0.65), &json!(7)));
+        assert_eq!(section.table, format!("name: title\nside     ms  MB\nmesh  1.235   -\na note\n{bar}"));
+        assert_eq!(section.figures["sides"], json!([{ "side": "mesh", "ms": 1.235, "MB": null }]));
+        assert_eq!(section.figures["bars"][0]["aim"], 0.65);
+        let shown = [0.25, 9.9996, 10.0, 123.456, 54321.9].map(four_digits);
+        assert_eq!(shown, ["0.250", "10.000", "10", "123.5", "54322"]);
     }
 
     #[test]
@@ -230,6 +179,5 @@ mod tests {
         let values = [5.0, 1.0, 3.0, 2.0, 4.0];
         assert_eq!([0.0, 0.5, 0.95, 1.0].map(|share| quantile(&values, share)), [1.0, 3.0, 5.0, 5.0]);
         assert!(quantile(&[], 0.5).is_nan());
-        assert_eq!(median_if_known([Some(1.0), None]), None);
     }
 }

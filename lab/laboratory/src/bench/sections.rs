@@ -1,182 +1,251 @@
-//! The suites and their sections, the bars of each, and the selection by the command line.
+//! The sections: what each measures, and its bars.
 
-use clap::{ValueEnum, builder::PossibleValue};
+use futures_util::future::LocalBoxFuture;
 use mesh::failure::Failure;
 
-/// A family of measurements.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Suite {
-    /// Reads of the store: single rows, hot rows, pages
-    Reads,
-    /// Downloads and their sources: stored history, sealing, the ledger
-    Exports,
-    /// Transactions from a client to the consensus node
-    Relay,
-    /// Watches, against polling
-    Watch,
-    /// A chain's blocks from the node into the store
-    Ingest,
-    /// An idle mesh
-    Rest,
-    /// All suites in sequence
-    All,
+use super::{
+    bars::{Bar, at_least, at_most},
+    exports::{first_byte, ledger, scaled, sealing, splice},
+    ingest::{catch_up, front},
+    lists, relay, rest, rows,
+    section::Figures,
+    store, watching,
+    world::World,
+};
+
+/// A family of sections, with a private mesh of its own.
+pub(super) struct Suite {
+    pub(super) name: &'static str,
+    pub(super) about: &'static str,
+    /// In the order in which they are measured.
+    pub(super) sections: &'static [Row],
 }
 
-/// A measurement, in the order in which they are made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum SectionName {
-    /// Single rows under load, with the bus and without
-    Point,
-    /// Latency that the bus adds to one read on an idle mesh
-    Hop,
-    /// Cost of a single row over one connection, by HTTP and by gRPC
-    Alone,
-    /// The same few rows repeatedly, against a constant answer of warp
-    Hot,
-    /// Single rows in one process, against pgbench
-    Store,
-    /// PostgreSQL's work for a page of each list, against the plain statement by pgbench
-    Lists,
-    /// PostgreSQL's work for a single row, against the plain statement by pgbench
-    Points,
-    /// Rows that are each read once through the default cache, against no cache
-    Distinct,
-    /// A page of candles as JSON, against plain serde_json
-    Page,
-    /// The first page of a long list, against a deep one
-    Depth,
-    /// Delay of a new block at each edge
-    Heads,
-    /// Single rows with telemetry sent to a collector, against none
-    Telling,
-    /// A stored export, against the bus alone and against deflating it again
-    Splice,
-    /// The time to the first byte of an export of a thousand segments
-    FirstByte,
-    /// Sealing a segment, against psql and gzip
-    Sealing,
-    /// The ledger of a large party as CSV, against psql
-    Ledger,
-    /// Four workers, against one
-    Scaling,
-    /// Single rows during downloads at full speed
-    Beside,
-    /// Workers that are added and removed during downloads, the autoscaling signal, and single rows meanwhile
-    Scaled,
-    /// Submissions under load, against the node's own RPC
-    Submit,
-    /// Latency that the mesh adds to one submission when idle
-    SubmitHop,
-    /// Ten thousand watchers at a block a second, against the same clients polling
-    Watchers,
-    /// The same where a block changes few of the answers
-    WatchQuiet,
-    /// Single rows with ten thousand watchers
-    WatchBeside,
-    /// Rows a second while catching up with a chain, against psql's COPY of the same rows
-    CatchUp,
-    /// The time from a block at the node until a read at an edge shows it
-    Front,
-    /// Processor time and memory of an idle mesh
-    Idle,
-    /// Processor time and memory of ingest while blocks without rows come
-    Following,
+/// A section.
+pub(super) struct Row {
+    pub(super) name: &'static str,
+    /// What it measures.
+    pub(super) about: &'static str,
+    pub(super) measure: Measure,
+    pub(super) bars: &'static [Bar],
 }
 
-/// A required bound with a goal.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Bar {
-    /// On which side of the bound the figure must be.
-    pub(super) limit: Limit,
-    /// The required bound.
-    pub(super) bound: f64,
-    /// The goal.
-    pub(super) aim: f64,
-}
+type Measure = for<'a> fn(&'a World<'a>) -> LocalBoxFuture<'a, Result<Figures, Failure>>;
 
-/// The side of a bound that holds; the bound itself does, too.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Limit {
-    /// The figure must be the bound or more.
-    AtLeast,
-    /// The figure must be the bound or less.
-    AtMost,
-}
+/// The name of all suites together.
+pub(super) const ALL: &str = "all";
 
-impl SectionName {
-    /// The suite that it belongs to.
-    pub(super) fn suite(self) -> Suite {
-        self.row().0
-    }
-
-    /// Its bars, in the order of the figures that must reach them.
-    pub(super) fn bars(self) -> Vec<Bar> {
-        self.row().1
-    }
-
-    fn row(self) -> (Suite, Vec<Bar>) {
-        let at_least = |bound, aim| Bar { limit: Limit::AtLeast, bound, aim };
-        let at_most = |bound, aim| Bar { limit: Limit::AtMost, bound, aim };
-        match self {
-            Self::Point => (Suite::Reads, vec![at_least(0.5, 0.65)]),
-            Self::Hop => (Suite::Reads, vec![at_most(0.3, 0.15)]),
-            Self::Alone => (Suite::Reads, vec![at_most(300.0, 250.0), at_most(400.0, 300.0)]),
-            Self::Hot => (Suite::Reads, vec![at_least(0.75, 0.9), at_least(0.9, 1.0)]),
-            Self::Store => (Suite::Reads, vec![at_least(1.0, 1.6)]),
-            Self::Lists => (Suite::Reads, vec![at_most(1.25, 1.1)]),
-            Self::Points => (Suite::Reads, vec![at_most(1.6, 1.25)]),
-            Self::Distinct => (Suite::Reads, vec![at_most(1.1, 1.0)]),
-            Self::Page => (Suite::Reads, vec![at_least(0.8, 1.0)]),
-            Self::Depth => (Suite::Reads, vec![at_most(1.3, 1.1)]),
-            Self::Heads => (Suite::Reads, vec![at_most(50.0, 10.0)]),
-            Self::Telling => (Suite::Reads, vec![at_most(1.05, 1.02)]),
-            Self::Splice => (Suite::Exports, vec![at_least(0.5, 0.8), at_least(5.0, 10.0)]),
-            Self::FirstByte => (Suite::Exports, vec![at_most(5.0, 1.0)]),
-            Self::Sealing => (Suite::Exports, vec![at_least(0.8, 1.5)]),
-            Self::Ledger => (Suite::Exports, vec![at_least(0.8, 0.9)]),
-            Self::Scaling => (Suite::Exports, vec![at_least(0.9, 1.0)]),
-            // No bar: the right balance depends on the deployment.
-            Self::Beside => (Suite::Exports, vec![]),
-            Self::Scaled => (Suite::Exports, vec![at_most(1.25, 1.0)]),
-            Self::Submit => (Suite::Relay, vec![at_least(0.5, 0.8)]),
-            Self::SubmitHop => (Suite::Relay, vec![at_most(0.5, 0.3)]),
-            Self::Watchers => (
-                Suite::Watch,
-                vec![
-                    at_most(250.0, 100.0),
-                    at_most(0.0, 0.0),
-                    at_most(500.0, 300.0),
-                    at_most(16.0, 12.0),
-                    at_most(1.0, 0.25),
+/// All suites.
+pub(super) const SUITES: &[Suite] = &[
+    Suite {
+        name: "reads",
+        about: "Reads of the store: single rows, hot rows, pages",
+        sections: &[
+            Row {
+                name: "point",
+                about: "Single rows under load: with the bus and without, with cache and without, with telemetry",
+                measure: |world| Box::pin(rows::point(world)),
+                bars: &[
+                    at_least("mesh / the better baseline, requests a second", 0.5, 0.65),
+                    at_most("default cache / no cache, CPU time of a request", 1.1, 1.0),
+                    at_most("telemetry / none, CPU time of a request", 1.05, 1.02),
                 ],
-            ),
-            Self::WatchQuiet => (Suite::Watch, vec![at_most(0.0, 0.0), at_most(0.25, 0.2)]),
-            Self::WatchBeside => (Suite::Watch, vec![at_most(1.25, 1.1)]),
-            Self::CatchUp => (Suite::Ingest, vec![at_least(0.5, 0.7), at_least(0.5, 0.7)]),
-            Self::Front => (Suite::Ingest, vec![at_most(100.0, 50.0)]),
-            Self::Following => (Suite::Rest, vec![at_most(1.0, 0.5), at_most(12.0, 10.0)]),
-            Self::Idle => (Suite::Rest, vec![at_most(7.0, 3.0), at_most(80.0, 75.0)]),
-        }
-    }
-}
+            },
+            Row {
+                name: "hop",
+                about: "Single rows over one connection: latency that the bus adds, and cost by HTTP and gRPC",
+                measure: |world| Box::pin(rows::hop(world)),
+                bars: &[
+                    at_most("mesh - the better baseline, ms of the median request", 0.3, 0.15),
+                    at_most("HTTP, CPU us of edge, bus and service", 300.0, 250.0),
+                    at_most("gRPC, CPU us of edge, bus and service", 400.0, 300.0),
+                ],
+            },
+            Row {
+                name: "hot",
+                about: "The same few rows repeatedly, against constant answers of warp",
+                measure: |world| Box::pin(rows::hot(world)),
+                bars: &[
+                    at_least("mesh / warp hello, requests a second", 0.75, 0.9),
+                    at_least("mesh / warp with the mesh's bytes, requests a second", 0.9, 1.0),
+                ],
+            },
+            Row {
+                name: "store",
+                about: "Single rows by the store library and its statement, against pgbench and the plain statement",
+                measure: |world| Box::pin(store::measure(world)),
+                bars: &[
+                    at_least("store / pgbench, reads a second", 1.0, 1.6),
+                    at_most("statement / plain statement, CPU time of PostgreSQL", 1.6, 1.25),
+                ],
+            },
+            Row {
+                name: "lists",
+                about: "PostgreSQL's work for a page of each list, against the plain statement",
+                measure: |world| Box::pin(lists::measure(world)),
+                bars: &[at_most(
+                    "statement / plain statement, CPU time of PostgreSQL, the worst list",
+                    1.25,
+                    1.1,
+                )],
+            },
+        ],
+    },
+    Suite {
+        name: "exports",
+        about: "Downloads and their sources: stored history, sealing, the ledger",
+        sections: &[
+            Row {
+                name: "splice",
+                about: "A stored export, against the bus alone and against deflating it again",
+                measure: |world| Box::pin(splice::measure(world)),
+                bars: &[
+                    at_least("export of large segments / raw NATS, bytes a second", 0.5, 0.8),
+                    at_least("CSV of the export / one-stream deflate, bytes a second", 5.0, 10.0),
+                ],
+            },
+            Row {
+                name: "first-byte",
+                about: "The time to the first byte of an export of a thousand segments",
+                measure: |world| Box::pin(first_byte::measure(world)),
+                bars: &[at_most("export that was requested before, ms to the first byte", 5.0, 1.0)],
+            },
+            Row {
+                name: "sealing",
+                about: "Sealing a segment, against psql and gzip",
+                measure: |world| Box::pin(sealing::measure(world)),
+                bars: &[at_least("sealing / psql COPY and gzip, rows a second", 0.8, 1.5)],
+            },
+            Row {
+                name: "ledger",
+                about: "The ledger of a large party as CSV, against psql",
+                measure: |world| Box::pin(ledger::measure(world)),
+                bars: &[at_least("ledger over the mesh / psql COPY, bytes a second", 0.8, 0.9)],
+            },
+            Row {
+                name: "scaled",
+                about: "Downloads and single rows while workers are added and removed",
+                measure: |world| Box::pin(scaled::measure(world)),
+                bars: &[
+                    at_least("full speed, 4 workers / 1 worker, bytes a second", 0.9, 1.0),
+                    at_most("p99 of reads beside 4 workers / beside 1", 1.25, 1.0),
+                ],
+            },
+        ],
+    },
+    Suite {
+        name: "relay",
+        about: "Transactions from a client to the consensus node",
+        sections: &[Row {
+            name: "submit",
+            about: "Submissions under load and over one connection, against the node's own RPC",
+            measure: |world| Box::pin(relay::measure(world)),
+            bars: &[
+                at_least("mesh / node's RPC, submissions a second", 0.5, 0.8),
+                at_most("mesh - node's RPC, ms of the median submission over one connection", 0.5, 0.3),
+            ],
+        }],
+    },
+    Suite {
+        name: "watch",
+        about: "Watches, against polling",
+        sections: &[
+            Row {
+                name: "watchers",
+                about: "Ten thousand watchers at a block a second, against the same clients polling",
+                measure: |world| Box::pin(watching::all_change(world)),
+                bars: &[
+                    at_most("from COMMIT to a watcher, p99 ms", 250.0, 100.0),
+                    at_most("changes that a watcher missed", 0.0, 0.0),
+                    at_most("edge, CPU ms a second", 500.0, 300.0),
+                    at_most("edge, KiB a watcher", 16.0, 12.0),
+                    at_most("CPU of the mesh, watching / polling", 1.0, 0.25),
+                ],
+            },
+            Row {
+                name: "watch-quiet",
+                about: "The same where a block changes few of the answers",
+                measure: |world| Box::pin(watching::few_change(world)),
+                bars: &[
+                    at_most("changes that a watcher missed", 0.0, 0.0),
+                    at_most("CPU of the mesh, watching / polling", 0.25, 0.2),
+                ],
+            },
+            Row {
+                name: "watch-beside",
+                about: "Single rows with ten thousand watchers",
+                measure: |world| Box::pin(watching::beside(world)),
+                bars: &[at_most("p99 beside watchers / alone", 1.25, 1.1)],
+            },
+        ],
+    },
+    Suite {
+        name: "ingest",
+        about: "A chain's blocks from the node into the store",
+        sections: &[
+            Row {
+                name: "catch-up",
+                about: "Rows a second while catching up with a chain, against psql's COPY of the same rows",
+                measure: |world| Box::pin(catch_up::measure(world)),
+                bars: &[
+                    at_least("100 rows a block: ingest / COPY, rows a second", 0.5, 0.7),
+                    at_least("500 rows a block: ingest / COPY, rows a second", 0.5, 0.7),
+                ],
+            },
+            Row {
+                name: "front",
+                about: "The time from a block at the node until a read at an edge shows it",
+                measure: |world| Box::pin(front::measure(world)),
+                bars: &[
+                    at_most("from the node's RPC to a read at an edge, p99 ms", 100.0, 50.0),
+                    at_most("from the node's RPC to a read at an edge, median ms", 50.0, 25.0),
+                ],
+            },
+        ],
+    },
+    Suite {
+        name: "rest",
+        about: "An idle mesh",
+        sections: &[
+            Row {
+                name: "idle",
+                about: "Processor time and memory of an idle mesh",
+                measure: |world| Box::pin(rest::idle(world)),
+                bars: &[
+                    at_most("all services and the bus, CPU ms a second", 7.0, 3.0),
+                    at_most("all services and the bus, resident MiB", 80.0, 75.0),
+                ],
+            },
+            Row {
+                name: "following",
+                about: "Processor time and memory of ingest while blocks without rows come",
+                measure: |world| Box::pin(rest::following(world)),
+                bars: &[
+                    at_most("ingest at a block a second, CPU ms a second", 1.0, 0.5),
+                    at_most("ingest, resident MiB", 12.0, 10.0),
+                ],
+            },
+        ],
+    },
+];
 
-impl std::fmt::Display for SectionName {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let value = self.to_possible_value();
-        f.write_str(value.as_ref().map_or("", PossibleValue::get_name))
-    }
-}
-
-/// The sections to be measured, in order: those that were named, or all of the suite.
+/// The sections to be measured, by suite: those that were named, or all of the suite. A section's name in place
+/// of a suite is that section.
 ///
 /// # Errors
 /// When a named section belongs to another suite.
-pub(super) fn chosen(suite: Suite, named: &[SectionName]) -> Result<Vec<SectionName>, Failure> {
-    let is_of_suite = |section: &SectionName| suite == Suite::All || section.suite() == suite;
-    let all = SectionName::value_variants().iter().copied().filter(is_of_suite);
-    if let Some(other) = named.iter().find(|section| !is_of_suite(section)) {
-        let names = all.map(|section| section.to_string()).collect::<Vec<_>>().join(", ");
+pub(super) fn chosen(suite: &str, named: &[String]) -> Result<Vec<Vec<&'static Row>>, Failure> {
+    let of_suite = SUITES.iter().map(|found| {
+        let is_whole = [ALL, found.name].contains(&suite);
+        found.sections.iter().filter(|row| is_whole || row.name == suite).collect::<Vec<_>>()
+    });
+    let mut chosen: Vec<Vec<&Row>> = of_suite.collect();
+    let names: Vec<&str> = chosen.iter().flatten().map(|row| row.name).collect();
+    if let Some(other) = named.iter().find(|name| !names.contains(&name.as_str())) {
+        let names = names.join(", ");
         return Err(Failure::usage(format!("{other} is of another suite; this one has {names}")));
     }
-    Ok(all.filter(|section| named.is_empty() || named.contains(section)).collect())
+    let is_named = |row: &&Row| named.is_empty() || named.iter().any(|name| row.name == name);
+    chosen.iter_mut().for_each(|rows| rows.retain(is_named));
+    Ok(chosen.into_iter().filter(|rows| !rows.is_empty()).collect())
 }

@@ -14,7 +14,6 @@ use bytes::Bytes;
 use mesh::failure::{Failure, cannot};
 use mesh_testbed::scripted_node::{Block, NodeContent, Version, check_height, reply, serve, status};
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 use tokio::{
     net::{TcpListener, TcpSocket},
     sync::watch,
@@ -66,18 +65,6 @@ impl ChainArgs {
     /// Time of a block, milliseconds since 1970.
     pub(crate) fn available_ms(&self, height: u64) -> u64 {
         self.start_ms + height.saturating_sub(self.first) * self.period_ms
-    }
-
-    /// The results of `block` and `block_results`.
-    ///
-    /// # Errors
-    /// They are not JSON.
-    pub(crate) fn texts(&self, height: u64) -> Result<[Box<RawValue>; 2], Failure> {
-        let block = self.block(height);
-        let texts = [block.block(CHAIN_ID, height), block.results(Version::V038, height)];
-        let [block, results] = texts
-            .map(|text| serde_json::value::to_raw_value(&text).map_err(|error| cannot("render", &error)));
-        Ok([block?, results?])
     }
 
     fn hash(&self, height: u64) -> String {

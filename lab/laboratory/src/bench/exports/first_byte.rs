@@ -1,54 +1,61 @@
 //! Section "first-byte": an export of a thousand segments, from the request to the first byte of its body.
 
-use std::{net::SocketAddr, time::Duration};
+use std::{
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
-use mesh::{failure::Failure, terminal::print_line};
+use mesh::{failure::Failure, processes::NATS};
 
 use super::{
     super::{
-        comparison::run_blocking,
-        section::{Line, Section, median, quantile},
-        sections::SectionName,
+        comparison::{self, REQUESTS, Side},
+        load::{Client, Pace},
+        section::Figures,
+        world::World,
     },
-    Fixture, drain, path,
+    MANY, drain, path,
 };
 
-const RUNS: u64 = 20;
-/// Pause between two runs, so that data prefetched for the earlier one has arrived.
-const PAUSE: Duration = Duration::from_millis(30);
+/// Time between two requests, so that data prefetched for the earlier one has arrived.
+const PERIOD: Duration = Duration::from_millis(50);
 
-/// Measures ranges that were requested before, and ranges that were not.
-pub(crate) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
-    print_line("asking for an export of 1000 segments");
-    let many = fixture.history.many;
-    let edge = fixture.edges.cached;
-    // Each range has one segment less than the one before.
-    let cold: Vec<String> = (1..=RUNS).map(|less| path(many, less)).collect();
-    let warm = vec![path(many, 0); RUNS as usize];
-    let cold = run_blocking(move || times(edge, &cold)).await?;
-    let warm = run_blocking(move || {
-        drain::first_byte(edge, &warm[0])?;
-        times(edge, &warm)
-    })
-    .await?;
-    let line = |name, times: &[f64]| {
-        Line::new("export", name)
-            .value(("ms", "medianMs"), 2, quantile(times, 0.5))
-            .value(("least", "leastMs"), 2, quantile(times, 0.0))
-            .value(("most", "mostMs"), 2, quantile(times, 1.0))
+/// Measures a range that was requested before, and ranges that were not: each has one segment less than the
+/// one before.
+pub(crate) async fn measure(world: &World<'_>) -> Result<Figures, Failure> {
+    let many = world.history().await?.many;
+    let (edge, requested) = (world.edges().await?.cached, Arc::new(AtomicU64::new(0)));
+    drain::first_byte(edge, &path(many, 0)).await.map_err(Failure::failed)?;
+    let side = |name: &str, paths: Paths| {
+        let watched = world.mesh.watch(&["export", NATS, "edge"]);
+        let pace = Pace { clients: 1, length: world.length(), period: Some(PERIOD) };
+        let connect = move |_| std::future::ready(Ok(FirstBytes { edge, paths: Arc::clone(&paths) }));
+        Side::blocking(name, REQUESTS, move || pace.run(&watched, &connect))
     };
-    let lines = [line("warm layout", &warm), line("range never asked for", &cold)];
-    let title = format!("first-byte: an export of 1000 segments, medians of {RUNS}");
-    let found = ("warm layout, ms to the first byte".to_owned(), median(warm));
-    Ok(Section::new(SectionName::FirstByte, &title, &lines, "", &[found]))
+    let unknown = move || path(many, requested.fetch_add(1, Ordering::Relaxed) % (MANY - 1) + 1);
+    let sides = comparison::run_rounds([
+        side("warm layout", Arc::new(move || path(many, 0))),
+        side("range never requested", Arc::new(unknown)),
+    ])
+    .await?;
+    let found = vec![sides[0].p50_ms()];
+    Ok(comparison::figures(&format!("an export of {MANY} segments"), &sides, found))
 }
 
-/// Milliseconds to the first byte of each path.
-fn times(edge: SocketAddr, paths: &[String]) -> Result<Vec<f64>, String> {
-    let time = |path: &String| {
-        std::thread::sleep(PAUSE);
-        let (_, took) = drain::first_byte(edge, path)?;
-        Ok(took.as_secs_f64() * 1e3)
-    };
-    paths.iter().map(time).collect()
+type Paths = Arc<dyn Fn() -> String + Send + Sync>;
+
+/// Requests exports, each over a new connection and up to its first byte.
+struct FirstBytes {
+    edge: SocketAddr,
+    paths: Paths,
+}
+
+impl Client for FirstBytes {
+    async fn call(&mut self) -> Result<bool, String> {
+        drain::first_byte(self.edge, &(self.paths)()).await.map(|_| true)
+    }
 }

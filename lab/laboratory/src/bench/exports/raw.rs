@@ -4,10 +4,11 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, Ordering},
+        mpsc,
     },
     thread,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use async_nats::{Client, ConnectOptions};
@@ -17,29 +18,19 @@ use mesh_bus::{Credentials, permissions};
 use mesh_launcher::bus::Bus;
 use tokio::time::timeout;
 
-use super::super::{
-    cost::{self, MeasuredProcess},
-    meter::{Meter, Round},
+use super::{
+    super::{cost::MeasuredProcess, meter::Round},
+    drain::Counted,
 };
 
 /// Bytes of a message, as of a chunk of an export.
 pub(super) const MESSAGE: usize = 512 << 10;
 
-const WARM_UP: Duration = Duration::from_millis(500);
 /// Longest wait for a message.
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// Capacities of the client's send queue and of the subscription's queue, messages, as in the bus library.
 const UNSENT: usize = 16;
 const UNREAD: usize = 2048;
-
-#[derive(Default)]
-struct Shared {
-    stop: AtomicBool,
-    published: AtomicU64,
-    received: AtomicU64,
-    publisher_us: AtomicU64,
-    subscriber_us: AtomicU64,
-}
 
 /// Publishes the messages repeatedly for `length` and measures what is received.
 pub(super) fn publish(
@@ -51,75 +42,56 @@ pub(super) fn publish(
     // A subject on which the export service may publish and the edge may subscribe.
     let subject =
         format!("{}.bench.export.{}", permissions::inbox_prefix(permissions::EDGE), std::process::id());
-    let shared = Arc::<Shared>::default();
-    let (ready_sender, subscribed) = std::sync::mpsc::channel();
-    let subscriber = {
-        let (bus, subject, shared) = (bus.clone(), subject.clone(), Arc::clone(&shared));
-        thread::spawn(move || {
-            block_on(async {
-                let client = connect(&bus, permissions::EDGE).await?;
-                let mut arriving = client.subscribe(subject).await.map_err(error_text)?;
-                client.flush().await.map_err(error_text)?;
-                let _ = ready_sender.send(());
-                read(&mut arriving, &shared).await
-            })
-        })
-    };
-    if subscribed.recv_timeout(TIMEOUT).is_err() {
-        return Err(join(subscriber).err().unwrap_or_else(|| "the subscriber is missing".to_owned()));
-    }
-    let publisher = {
-        let (bus, messages, shared) = (bus.clone(), messages.to_vec(), Arc::clone(&shared));
-        thread::spawn(move || {
-            block_on(async {
-                let client = connect(&bus, "export").await?;
-                for message in messages.iter().cycle() {
-                    if shared.stop.load(Ordering::Relaxed) {
-                        break;
-                    }
-                    client.publish(subject.clone(), message.clone()).await.map_err(error_text)?;
-                    shared.published.fetch_add(message.len() as u64, Ordering::Relaxed);
-                    shared.publisher_us.store(cost::thread_cpu_us(), Ordering::Relaxed);
-                }
-                client.flush().await.map_err(error_text)
-            })
-        })
-    };
-    thread::sleep(WARM_UP);
-    let now = || {
-        [&shared.received, &shared.publisher_us, &shared.subscriber_us].map(|one| one.load(Ordering::Relaxed))
-    };
-    let (meter, before) = (Meter::start(server), now());
-    thread::sleep(length);
-    let after = now();
-    let [amount, publisher_us, subscriber_us] = std::array::from_fn(|place| after[place] - before[place]);
-    let spent = meter.stop(publisher_us + subscriber_us);
-    shared.stop.store(true, Ordering::Relaxed);
-    join(publisher)?;
-    join(subscriber)?;
-    let own_us = vec![("publisher", publisher_us), ("subscriber", subscriber_us)];
-    Ok(Round { amount, spent, own_us, ..Round::default() })
+    let (stop, received) = (AtomicBool::new(false), Arc::<Counted>::default());
+    let (ready, subscribed) = mpsc::channel();
+    thread::scope(|scope| {
+        let subscriber = scope.spawn(|| block_on(subscribe(bus, &subject, ready, &received)));
+        if subscribed.recv_timeout(TIMEOUT).is_err() {
+            return Err(subscriber.join().ok().and_then(Result::err).unwrap_or_default());
+        }
+        let publisher = scope.spawn(|| block_on(publish_until(bus, &subject, messages, &stop, &received)));
+        let round = received.measure("publisher and subscriber", server, length);
+        stop.store(true, Ordering::Relaxed);
+        publisher.join().map_err(|_| "the publisher panicked")??;
+        subscriber.join().map_err(|_| "the subscriber panicked")??;
+        Ok(round)
+    })
 }
 
-/// Reads until all published messages have been received.
-async fn read(arriving: &mut async_nats::Subscriber, shared: &Shared) -> Result<(), String> {
-    let mut last = Instant::now();
+/// Publishes the messages, and an empty one at the end.
+async fn publish_until(
+    bus: &Bus,
+    subject: &str,
+    messages: &[Bytes],
+    stop: &AtomicBool,
+    counted: &Counted,
+) -> Result<(), String> {
+    let (client, mut count) = (connect(bus, "export").await?, counted.work());
+    for message in messages.iter().cycle().take_while(|_| !stop.load(Ordering::Relaxed)) {
+        client.publish(subject.to_owned(), message.clone()).await.map_err(error_text)?;
+        count(0);
+    }
+    client.publish(subject.to_owned(), Bytes::new()).await.map_err(error_text)?;
+    client.flush().await.map_err(error_text)
+}
+
+/// Reads messages up to an empty one.
+async fn subscribe(
+    bus: &Bus,
+    subject: &str,
+    ready: mpsc::Sender<()>,
+    counted: &Counted,
+) -> Result<(), String> {
+    let (client, mut count) = (connect(bus, permissions::EDGE).await?, counted.work());
+    let mut arriving = client.subscribe(subject.to_owned()).await.map_err(error_text)?;
+    client.flush().await.map_err(error_text)?;
+    let _ = ready.send(());
     loop {
-        let stopped = shared.stop.load(Ordering::Relaxed);
-        if stopped && shared.received.load(Ordering::Relaxed) >= shared.published.load(Ordering::Relaxed) {
-            return Ok(());
-        }
-        match timeout(Duration::from_millis(100), arriving.next()).await {
-            Ok(Some(message)) => {
-                shared.received.fetch_add(message.payload.len() as u64, Ordering::Relaxed);
-                shared.subscriber_us.store(cost::thread_cpu_us(), Ordering::Relaxed);
-                last = Instant::now();
-            }
-            Ok(None) => return Err("the bus closed the connection that reads".to_owned()),
-            Err(_) if last.elapsed() > TIMEOUT => {
-                return Err("the bus dropped messages of a reader that was too slow".to_owned());
-            }
-            Err(_) => {}
+        let message = timeout(TIMEOUT, arriving.next()).await;
+        let message = message.map_err(|_| "the bus dropped messages of a reader that was too slow")?;
+        match message.ok_or("the bus closed the connection that reads")?.payload.len() {
+            0 => return Ok(()),
+            bytes => count(bytes),
         }
     }
 }
@@ -136,10 +108,6 @@ async fn connect(bus: &Bus, user: &str) -> Result<Client, String> {
 fn block_on(what: impl Future<Output = Result<(), String>>) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.map_err(error_text)?.block_on(what)
-}
-
-fn join(thread: thread::JoinHandle<Result<(), String>>) -> Result<(), String> {
-    thread.join().map_err(|_| "a thread died")?
 }
 
 fn error_text(error: impl std::fmt::Display) -> String {

@@ -1,33 +1,67 @@
-//! Section "scaled": the number of export workers changes during continuous downloads, with workers at low
-//! priority. Measures the workers' load metric, from which an autoscaler computes their number, and reads of
-//! single rows meanwhile.
+//! Section "scaled": downloads while the number of export workers changes. Measures their speed, the workers'
+//! load metric, from which an autoscaler computes their number, and reads of single rows meanwhile.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use mesh::{failure::Failure, terminal::print_line};
+use mesh::failure::Failure;
+use mesh_launcher::control::{Answer, Request};
+use rustix::process::{Pid, setpriority_process};
 
 use super::{
     super::{
         comparison::run_blocking,
+        http_load::{Load, Requests},
+        load::Pace,
         meter::Round,
-        section::{Line, Section},
-        sections::SectionName,
+        section::{Figures, Line, median},
+        world::World,
     },
-    Fixture,
     drain::Drain,
     path,
-    reads_beside_downloads::lower_priority,
 };
 use crate::metrics;
 
-const DOWNLOADS: usize = 4;
-/// Rate limit of each download, bytes a second: unlimited downloads would use all of the machine and hide the
-/// effect on the reads.
-const BYTES_A_SECOND: u32 = 10_000_000;
-/// Number of workers in each step.
-const STEPS: [u32; 6] = [1, 2, 3, 4, 2, 1];
-/// Least length of a step: the load metric is an average over 15 seconds.
-const STEP_AT_LEAST: Duration = Duration::from_secs(20);
+/// Downloads that continue while the number of workers changes.
+struct Phase {
+    name: &'static str,
+    downloads: usize,
+    /// Rate limit of each download. Without one, downloads use all of the machine and hide the effect of
+    /// workers on the reads.
+    bytes_a_second: Option<u32>,
+    /// Whether the workers have a low priority, and are scaled during the reads.
+    is_niced: bool,
+    /// Least length of a step.
+    at_least: Duration,
+    /// Number of workers in each step.
+    workers: &'static [u32],
+}
+
+/// The load metric is an average over 15 seconds.
+const LOAD_SETTLES: Duration = Duration::from_secs(20);
+const ALONE: Phase = Phase {
+    name: "no download",
+    downloads: 0,
+    bytes_a_second: None,
+    is_niced: false,
+    at_least: Duration::ZERO,
+    workers: &[1],
+};
+const FULL_SPEED: Phase =
+    Phase { name: "8 at full speed", downloads: 8, workers: &[4, 1, 4, 1, 4, 1], ..ALONE };
+const LIMITED: Phase = Phase {
+    name: "4 at 10 MB/s",
+    downloads: 4,
+    bytes_a_second: Some(10_000_000),
+    is_niced: true,
+    at_least: LOAD_SETTLES,
+    workers: &[1, 2, 3, 4, 2, 1],
+};
+
+/// Connections of the reads, and the time between two requests of each: 400 requests a second in all.
+const READERS: u64 = 8;
+const READ_PERIOD: Duration = Duration::from_millis(20);
+/// Nice value of workers with a low priority.
+const NICE_VALUE: i32 = 10;
 /// Target load per worker of the simulated autoscaler.
 const LOAD_OF_A_WORKER: f64 = 8.0;
 /// The workers' load metric.
@@ -43,78 +77,112 @@ struct Step {
     load: f64,
 }
 
-/// Runs the steps.
+/// Runs the phases.
 ///
 /// # Errors
 /// When a download breaks.
-pub(crate) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
-    print_line("scaling workers under downloads");
-    let load = fixture.paced_reads(fixture.length.max(STEP_AT_LEAST)).await?;
-    let paths = vec![path(fixture.history.few, 0); DOWNLOADS];
-    let downloads = Drain::with_limit(fixture.edges.cached, &paths, Some(BYTES_A_SECOND));
+pub(crate) async fn measure(world: &World<'_>) -> Result<Figures, Failure> {
+    let mut lines = play(world, &ALONE).await?.iter().map(|step| step.line(&ALONE)).collect::<Vec<_>>();
+    let full_speed = play(world, &FULL_SPEED).await?;
+    lines.extend(full_speed.iter().map(|step| step.line(&FULL_SPEED)));
+    // A worker's priority cannot be raised again: this phase is the last one.
+    let limited = play(world, &LIMITED).await?;
+    lines.extend(limited.iter().map(|step| step.line(&LIMITED)));
+    let of = |steps: &[Step], workers, figure: fn(&Step) -> f64| {
+        steps.iter().filter(|step| step.workers == workers).map(figure).collect::<Vec<_>>()
+    };
+    let rate = |workers| median(of(&full_speed, workers, |step| step.downloaded));
+    let p99_ms = |workers| {
+        let all = of(&limited, workers, |step| step.reads.quantile_ms(0.99));
+        all.into_iter().fold(f64::INFINITY, f64::min)
+    };
+    let title = format!(
+        "downloads without an end; a single row every {} ms over {READERS} connections; an autoscaler wants a \
+         load of {LOAD_OF_A_WORKER} per worker",
+        READ_PERIOD.as_millis()
+    );
+    let found = vec![rate(4) / rate(1), p99_ms(4) / p99_ms(1)];
+    Ok(Figures { title, lines, found, ..Figures::default() })
+}
+
+async fn play(world: &World<'_>, phase: &Phase) -> Result<Vec<Step>, Failure> {
+    let (few, edges) = (world.history().await?.few, world.edges().await?);
+    let requests = Requests::Paths(world.withdrawals().await?);
+    let length = world.length().max(phase.at_least);
+    let pace = Pace { clients: READERS, length, period: Some(READ_PERIOD) };
+    let load = Load { address: edges.uncached, requests, pace };
+    let paths = vec![path(few, 0); phase.downloads];
+    let downloads = Drain::start(edges.cached, &paths, phase.bytes_a_second);
     let mut steps = Vec::new();
-    for workers in STEPS {
-        let load = load.clone();
-        let before = downloads.bytes();
-        let reads = async { run_blocking(move || load.run(&[])).await };
-        let scaled = async {
-            fixture.scale(workers).await?;
-            lower_priority(fixture)
+    for &workers in phase.workers {
+        if !phase.is_niced {
+            scale(world, workers).await?;
+        }
+        let (received, load) = (Arc::clone(&downloads.received), load.clone());
+        let reads = run_blocking(move || load.run(&[]));
+        let received = run_blocking(move || Ok(received.measure("downloads", &[], length)));
+        let niced = async {
+            if phase.is_niced {
+                scale(world, workers).await?;
+                lower_priority(world)?;
+            }
+            Ok(())
         };
-        let (reads, ()) = tokio::try_join!(reads, scaled)?;
-        let downloaded = (downloads.bytes() - before) as f64 / reads.spent.seconds;
-        steps.push(Step { workers, reads, downloaded, load: load_metric(fixture).await? });
+        let (reads, received, ()) = tokio::try_join!(reads, received, niced)?;
+        steps.push(Step { workers, reads, downloaded: received.rate(), load: load_metric(world).await? });
     }
     run_blocking(move || downloads.stop()).await?;
-    Ok(section(&steps))
+    Ok(steps)
+}
+
+impl Step {
+    fn line(&self, phase: &Phase) -> Line {
+        let wanted = (self.load / LOAD_OF_A_WORKER).ceil().max(1.0);
+        Line::new("downloads", phase.name)
+            .value("workers", self.workers.into())
+            .value("MB/s", self.downloaded / 1e6)
+            .value("their load", self.load)
+            .value("wanted", wanted)
+            .value("reads p50 ms", self.reads.quantile_ms(0.5))
+            .value("p99 ms", self.reads.quantile_ms(0.99))
+    }
+}
+
+/// Sets the number of workers, as the command line does, and waits until they are ready.
+async fn scale(world: &World<'_>, replicas: u32) -> Result<(), Failure> {
+    let request = Request::Scale { name: "export".to_owned(), replicas };
+    match world.mesh.supervisor.answer(request).await {
+        Answer::Refused { reason } => Err(Failure::failed(reason)),
+        Answer::Done { .. } | Answer::Rows { .. } | Answer::Environment { .. } => {
+            world.mesh.ready(&["export"]).await
+        }
+    }
+}
+
+/// Lowers the priority of every thread of the workers; threads started later inherit it.
+fn lower_priority(world: &World<'_>) -> Result<(), Failure> {
+    let cannot = |error: &dyn std::fmt::Display| Failure::failed(format!("cannot nice a worker: {error}"));
+    for worker in world.mesh.watch(&["export"]) {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", worker.pid));
+        for thread in threads.map_err(|error| cannot(&error))?.flatten() {
+            let number = thread.file_name().to_string_lossy().parse().ok().and_then(Pid::from_raw);
+            match setpriority_process(number, NICE_VALUE) {
+                // ESRCH: the thread has ended meanwhile.
+                Ok(()) | Err(rustix::io::Errno::SRCH) => {}
+                Err(error) => return Err(cannot(&error)),
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Sum of the workers' load metrics.
-async fn load_metric(fixture: &Fixture<'_>) -> Result<f64, Failure> {
+async fn load_metric(world: &World<'_>) -> Result<f64, Failure> {
     let mut load = 0.0;
-    for row in fixture.mesh.supervisor.rows().iter().filter(|row| row.service == "export") {
+    for row in world.mesh.supervisor.rows().iter().filter(|row| row.service == "export") {
         let page = metrics::fetch(row).await;
-        load +=
-            metrics::sum(&page.ok_or_else(|| Failure::failed("a worker's load metric is missing"))?, LOAD);
+        let page = page.ok_or_else(|| Failure::failed("a worker's load metric is missing"))?;
+        load += metrics::sum(&page, LOAD);
     }
     Ok(load)
-}
-
-/// Number of workers that an autoscaler would choose for this load.
-fn wanted_workers(load: f64) -> u32 {
-    (load / LOAD_OF_A_WORKER).ceil().max(1.0) as u32
-}
-
-fn section(steps: &[Step]) -> Section {
-    let line = |step: &Step| {
-        Line::new("workers", &step.workers.to_string())
-            .value(("downloads MB/s", "downloadedMegabytesPerSecond"), 0, step.downloaded / 1e6)
-            .value(("their load", "load"), 1, step.load)
-            .value(("wanted", "wantedWorkers"), 0, f64::from(wanted_workers(step.load)))
-            .value(("reads p50 ms", "p50Ms"), 3, step.reads.quantile_ms(0.5))
-            .value(("p99 ms", "p99Ms"), 3, step.reads.quantile_ms(0.99))
-            .figure("workers", step.workers)
-    };
-    let p99_of = |workers: u32| {
-        let of_steps = steps.iter().filter(|step| step.workers == workers);
-        of_steps.map(|step| step.reads.quantile_ms(0.99)).fold(f64::INFINITY, f64::min)
-    };
-    let title = format!(
-        "scaled: {DOWNLOADS} downloads without an end at {} MB/s each, none broke; workers niced; an autoscaler wants \
-         a load of {LOAD_OF_A_WORKER} per worker",
-        BYTES_A_SECOND / 1_000_000
-    );
-    let found = ("p99 of reads beside 4 workers / beside 1".to_owned(), p99_of(4) / p99_of(1));
-    let lines: Vec<Line> = steps.iter().map(line).collect();
-    Section::new(SectionName::Scaled, &title, &lines, "", &[found])
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn as_many_workers_are_wanted_as_keep_their_load() {
-        assert_eq!([0.0, 8.0, 8.1, 40.0].map(wanted_workers), [1, 1, 2, 5]);
-    }
 }

@@ -1,49 +1,47 @@
 //! Section "splice": a stored export through edge and bus, compared with the bus server alone, and with
 //! deflating its CSV again.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use flate2::{Compress, Compression, FlushCompress};
-use mesh::{
-    failure::{Failure, cannot},
-    processes::NATS,
-    terminal::print_line,
-};
+use mesh::{failure::Failure, processes::NATS};
 use mesh_history::DEFAULT_LEVEL;
 
 use super::{
     super::{
-        comparison::{self, BYTES, Side, run_blocking},
+        comparison::{self, BYTES, Side},
         cost,
-        meter::{Meter, Round},
-        section::Section,
-        sections::SectionName,
+        meter::Round,
+        section::Figures,
+        world::World,
     },
-    Fixture, drain, path, raw,
+    drain, path, raw,
 };
 use crate::synthetic::{LargeTable, Synthetic};
 
-/// Bytes of messages that are published repeatedly.
-const PUBLISHED: u64 = 64 << 20;
+/// Bytes of messages that are published repeatedly: more than the caches of a processor hold.
+const PUBLISHED: usize = 64 << 20;
 /// Rows of the CSV that is deflated repeatedly.
 const DEFLATED_ROWS: u64 = 40_000;
 
 /// Runs the comparison.
-pub(crate) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
-    print_line("downloading a stored export");
-    let (few, many) = (path(fixture.history.few, 0), path(fixture.history.many, 0));
-    let (edge, length, bus) = (fixture.edges.cached, fixture.length, fixture.servers.bus.clone());
-    let (messages, text) = (messages(fixture)?, csv()?);
-    let asked = few.clone();
-    let (stored, _) = run_blocking(move || drain::first_byte(edge, &asked)).await?;
+pub(crate) async fn measure(world: &World<'_>) -> Result<Figures, Failure> {
+    let history = world.history().await?;
+    let (few, many) = (path(history.few, 0), path(history.many, 0));
+    let (edge, length, bus) = (world.edges().await?.cached, world.length(), world.servers.bus.clone());
+    let (text, asked) = (csv()?, few.clone());
+    let published = Bytes::from(vec![1; PUBLISHED]);
+    let message = |number: usize| published.slice(number * raw::MESSAGE..(number + 1) * raw::MESSAGE);
+    let messages: Vec<Bytes> = (0..PUBLISHED / raw::MESSAGE).map(message).collect();
+    let stored = drain::first_byte(edge, &asked).await.map_err(Failure::failed)?;
     // CSV bytes per byte of the download.
-    let inflation = fixture.history.few.plain as f64 / stored as f64;
+    let inflation = history.few.plain as f64 / stored as f64;
     let export = |name, path: String| {
-        let watched = fixture.on_the_way();
+        let watched = world.mesh.watch(&["export", NATS, "edge"]);
         Side::blocking(name, BYTES, move || drain::drain(edge, std::slice::from_ref(&path), &watched, length))
     };
-    let nats = fixture.mesh.watch(&[NATS]);
+    let nats = world.mesh.watch(&[NATS]);
     let sides = comparison::run_rounds([
         export("export of large segments", few),
         export("export of 1000 segments", many),
@@ -54,34 +52,13 @@ pub(crate) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
     ])
     .await?;
     let [product, _, raw, deflate] = &sides;
-    let found = [
-        (format!("{} / {}", product.name(), raw.name()), product.rate() / raw.rate()),
-        (
-            format!("CSV of {} / {}", product.name(), deflate.name()),
-            product.rate() * inflation / deflate.rate(),
-        ),
-    ];
+    let found = vec![product.rate() / raw.rate(), product.rate() * inflation / deflate.rate()];
     let title = format!(
         "{:.0} MB of trades in {} segments and in 1000, a byte of the export worth {inflation:.2} of CSV",
         stored as f64 / 1e6,
-        fixture.history.few_segments.segments,
+        history.few_segments,
     );
-    Ok(comparison::section(SectionName::Splice, &title, &sides, &found))
-}
-
-/// The content of stored segments, split into messages of the size of chunks.
-fn messages(fixture: &Fixture<'_>) -> Result<Vec<Bytes>, Failure> {
-    let unreadable = |error: std::io::Error| cannot("read the stored segments", &error);
-    let mut bytes = Vec::new();
-    for file in std::fs::read_dir(fixture.mesh.home.root().join("segments")).map_err(unreadable)? {
-        bytes.extend(std::fs::read(file.map_err(unreadable)?.path()).map_err(unreadable)?);
-        if bytes.len() as u64 > PUBLISHED {
-            break;
-        }
-    }
-    let bytes = Bytes::from(bytes);
-    let whole = bytes.len() / raw::MESSAGE;
-    Ok((0..whole).map(|index| bytes.slice(index * raw::MESSAGE..(index + 1) * raw::MESSAGE)).collect())
+    Ok(comparison::figures(&title, &sides, found))
 }
 
 fn csv() -> Result<Bytes, Failure> {
@@ -97,11 +74,9 @@ fn csv() -> Result<Bytes, Failure> {
 /// Deflates the text repeatedly in one stream, as a member of a segment is deflated.
 fn deflate(text: &[u8], length: Duration) -> Result<Round, String> {
     let mut deflate = Compress::new(Compression::new(DEFAULT_LEVEL), false);
-    let mut out = vec![0; 64 << 10];
-    let (meter, begun_us, mut amount) = (Meter::start(&[]), cost::thread_cpu_us(), 0);
-    let until = std::time::Instant::now() + length;
-    'time: loop {
-        for piece in text.chunks(128 << 10) {
+    let (mut out, until) = (vec![0; 64 << 10], Instant::now() + length);
+    Round::of(("deflate", cost::thread_us), &[], || {
+        for piece in text.chunks(128 << 10).cycle() {
             let mut left = piece;
             loop {
                 let (taken, given) = (deflate.total_in(), deflate.total_out());
@@ -111,24 +86,10 @@ fn deflate(text: &[u8], length: Duration) -> Result<Round, String> {
                     break;
                 }
             }
-            amount += piece.len() as u64;
-            if std::time::Instant::now() >= until {
-                break 'time;
+            if Instant::now() >= until {
+                break;
             }
         }
-    }
-    let own_us = cost::thread_cpu_us() - begun_us;
-    let own = vec![("deflate", own_us)];
-    Ok(Round { amount, spent: meter.stop(own_us), own_us: own, ..Round::default() })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn text_is_deflated_for_the_given_time() {
-        let moved = deflate(&csv().unwrap()[..300_000], Duration::from_millis(20)).unwrap();
-        assert!(moved.amount > 0 && moved.spent.seconds >= 0.02);
-    }
+        Ok(deflate.total_in())
+    })
 }

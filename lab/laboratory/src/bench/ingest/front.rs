@@ -5,24 +5,24 @@ use std::time::{Duration, Instant};
 use mesh::{
     failure::{Failure, cannot},
     processes::{NATS, POSTGRES},
-    terminal::print_line,
 };
 use mesh_launcher::services::INGEST;
-use tokio::{sync::watch, time::timeout};
+use tokio::time::{sleep, timeout};
 
 use super::{
     super::{
-        heads::{self, delays_ms},
         meter::Meter,
-        section::{Line, Section, quantile},
-        sections::SectionName,
+        section::{Figures, quantile},
+        world::World,
     },
-    Fixture, chain,
+    chain,
 };
 use crate::{
     generated_chain::now_ms,
+    metrics,
     private::{Layout, UNCACHED_EDGE},
     private_ingest::{Ingest, connect, stored},
+    watches::HeightAt,
 };
 
 /// Rows of a block, and the time to the next one.
@@ -30,6 +30,8 @@ const ROWS: u64 = 500;
 const PERIOD: Duration = Duration::from_secs(1);
 /// Blocks that are rendered before the first one that is measured.
 const MORE: u64 = 120;
+/// Shortest measurement, so that it has enough blocks.
+const LEAST_LENGTH: Duration = Duration::from_secs(60);
 /// How often the edge is read, which is also the uncertainty of the results.
 const POLL_PAUSE: Duration = Duration::from_millis(2);
 const WITHIN: Duration = Duration::from_secs(60);
@@ -37,8 +39,9 @@ const WITHIN: Duration = Duration::from_secs(60);
 const PATH: &str = "/api/v2/markets?pagination.first=5";
 
 /// Runs the measurement.
-pub(super) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
-    let Fixture { mesh, servers, length, .. } = fixture;
+pub(crate) async fn measure(world: &World<'_>) -> Result<Figures, Failure> {
+    let World { mesh, servers, .. } = world;
+    let length = world.length().max(LEAST_LENGTH);
     let blocks = length.as_secs() / PERIOD.as_secs();
     let (_port, mut args) = chain(ROWS, 1, PERIOD)?;
     args.rendered = blocks + MORE;
@@ -51,31 +54,63 @@ pub(super) async fn measure(fixture: &Fixture<'_>) -> Result<Section, Failure> {
     mesh.ready(&[ingest.name]).await?;
     let client = connect(&servers.database).await?;
     stored(&client, args.latest(), WITHIN).await?;
-    print_line(&format!("looking when an edge shows each of {blocks} blocks with {ROWS} rows"));
     let first = args.latest() + 2;
     let (now, clock_ms) = (Instant::now(), now_ms());
     let due = |height| now + Duration::from_millis(args.available_ms(height).saturating_sub(clock_ms));
     let available: Vec<_> = (first..first + blocks).map(|height| (height, due(height))).collect();
-    let (_newest, last) = watch::channel(available.last().map(|(height, _)| *height));
     let meter = Meter::start(&mesh.watch(&[ingest.name, "edge", "query", "node-info", NATS, POSTGRES]));
-    let polling = heads::poll(format!("http://{edge}{PATH}"), last, POLL_PAUSE);
-    let seen = timeout(*length + WITHIN, polling).await;
-    let spent = meter.stop(0);
-    let seen = seen.map_err(|error| cannot("see the last block", &error))??;
-    let delays = delays_ms(&available, &seen);
+    let polling = poll(format!("http://{edge}{PATH}"), first + blocks - 1);
+    let seen = timeout(length + WITHIN, polling).await;
+    let spent = meter.stop(0.0);
+    let delays = delays_ms(&available, &seen.map_err(|error| cannot("see the last block", &error))??);
     let [p50, p99, longest] = [0.5, 0.99, 1.0].map(|share| quantile(&delays, share));
-    let cpu = spent.watched.iter().zip(spent.cpu_us.iter().flatten());
-    let lines: Vec<Line> = cpu
-        .map(|(process, us)| {
-            let ms = *us as f64 / 1e3 / spent.seconds;
-            Line::new("process", &process.name).value(("CPU ms/s", "cpuMsPerSecond"), 2, ms)
-        })
-        .collect();
-    let title = format!(
-        "front: from the node's RPC to a read at an edge, {blocks} blocks with {ROWS} rows, one a second"
-    );
+    let title =
+        format!("from the node's RPC to a read at an edge, {blocks} blocks with {ROWS} rows, one a second");
     let note = format!("p50 {p50:.1} ms, p99 {p99:.1} ms, longest {longest:.1} ms\n");
-    let found = ("from the node's RPC to a read at an edge, p99 ms".to_owned(), p99);
-    let section = Section::new(SectionName::Front, &title, &lines, &note, &[found]);
-    Ok(section.with("blocks", blocks).with("p50Ms", p50).with("longestMs", longest))
+    let (lines, found) = (spent.lines().collect(), vec![p99, p50]);
+    Ok(Figures { title, lines, note, found, ..Figures::default() })
+}
+
+/// Polls an edge and records each new height, until it has seen the last one. The edge caches the answer until
+/// a newer block is announced.
+async fn poll(url: String, last: u64) -> Result<Vec<HeightAt>, Failure> {
+    let (client, mut seen) = (metrics::local_client(), Vec::<HeightAt>::new());
+    while seen.last().is_none_or(|(height, _)| *height < last) {
+        let answer = client.get(&url).send().await.and_then(reqwest::Response::error_for_status);
+        let answer = answer.map_err(|error| cannot("read an edge", &error))?;
+        let now = Instant::now();
+        let height =
+            answer.headers().get("x-block-height").and_then(|value| value.to_str().ok()?.parse().ok());
+        let height = height.ok_or_else(|| Failure::failed("an answer has no height"))?;
+        if seen.last().is_none_or(|(before, _)| *before < height) {
+            seen.push((height, now));
+        }
+        // The client reuses the connection only after the whole body was read.
+        answer.bytes().await.map_err(|error| cannot("read an answer", &error))?;
+        sleep(POLL_PAUSE).await;
+    }
+    Ok(seen)
+}
+
+/// Milliseconds from the time of each block until it or a newer one was seen; infinite when it never was.
+fn delays_ms(available: &[HeightAt], seen: &[HeightAt]) -> Vec<f64> {
+    let delay = |(height, begun): &HeightAt| {
+        let (_, at) = seen.iter().find(|(shown, _)| shown >= height)?;
+        Some(at.saturating_duration_since(*begun).as_secs_f64() * 1e3)
+    };
+    available.iter().map(|block| delay(block).unwrap_or(f64::INFINITY)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_is_there_when_it_or_a_newer_one_is_seen() {
+        let start = Instant::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let available = [(5, at(10)), (6, at(20)), (7, at(30)), (8, at(40))];
+        let seen = [(4, at(1)), (5, at(9)), (7, at(36))];
+        assert_eq!(delays_ms(&available, &seen), [0.0, 16.0, 6.0, f64::INFINITY]);
+    }
 }

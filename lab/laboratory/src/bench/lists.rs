@@ -1,0 +1,239 @@
+//! Section "lists": PostgreSQL's processor time for the statement of a page of each list, and for the plain
+//! statement that gives the same rows. pgbench runs both, prepared and with the same settings.
+//!
+//! Pages and plain statements follow from the declarations of the lists, and the rows from the schema: a new
+//! list is measured, too.
+
+use mesh::{
+    failure::{Failure, cannot},
+    processes::POSTGRES,
+};
+use mesh_oracles::cursor;
+use mesh_query::LISTS;
+use mesh_store::{Filter, KeyKind, LIST_SETTINGS, List, PageRequest, PageSizes, Statement, Value, Window};
+use tokio_postgres::Client;
+
+use super::{
+    comparison,
+    postgres_client::{Bench, PostgresClient},
+    section::Figures,
+    world::World,
+};
+
+const CLIENTS: u64 = 2;
+const PAGE: u8 = 100;
+
+/// Fills the tables of a list.
+const FILL: &str = include_str!("../../sql/fill_list.sql");
+
+/// The filtered columns whose values are the same in all rows: the primary key without the key of the list.
+const FIXED: &str = "SELECT attname::text FROM pg_index JOIN pg_attribute ON attrelid = indrelid
+    WHERE indisprimary AND indrelid = $1::text::regclass AND attnum = ANY (indkey)";
+
+/// A row of a list.
+struct Sample {
+    cursor: String,
+    /// The values of the columns of the list's filters; empty for other filters.
+    columns: Vec<String>,
+}
+
+/// A kind of page of a list.
+struct Page<'a> {
+    list: &'static List,
+    samples: &'a [Sample],
+    /// Whether each of the list's filters is given.
+    given: Vec<bool>,
+    is_from_position: bool,
+}
+
+/// Runs the comparison.
+pub(super) async fn measure(world: &World<'_>) -> Result<Figures, Failure> {
+    let pgbench = PostgresClient::find(&world.servers, "pgbench")?;
+    let mut statements = vec![FILL.to_owned()];
+    for List { table, key, .. } in LISTS {
+        let keys = key.iter().map(|column| column.name).collect::<Vec<_>>().join(",");
+        statements.push(format!("SELECT pg_temp.fill('{table}', '{{{keys}}}')"));
+    }
+    statements.extend(["VACUUM ANALYZE", "CHECKPOINT"].map(str::to_owned));
+    let statements: Vec<&str> = statements.iter().map(String::as_str).collect();
+    world.servers.execute("fill the lists", &statements).await?;
+    let (database, server) = (world.servers.connect(LIST_SETTINGS).await?, world.mesh.watch(&[POSTGRES]));
+    let bench = Bench { clients: CLIENTS, settings: LIST_SETTINGS, length: world.length() };
+    let (mut sides, mut worst) = (Vec::new(), f64::NAN);
+    for list in LISTS {
+        let samples = samples(&database, list).await?;
+        let last = samples.len() as i64 - 1;
+        for page in pages(&database, list, &samples).await? {
+            let (name, statement, plain) = (page.name(), page.statement()?, page.plain()?);
+            check(&database, &name, &statement, &plain).await?;
+            let side = |name: &str, statement: &str| pgbench.side(name, &server, bench, statement, 0..=last);
+            let both = [side(&name, &statement)?, side(&format!("{name}, plain"), &plain)?];
+            let [own, plain] = comparison::run_rounds(both).await?;
+            worst = worst.max(own.cost() / plain.cost());
+            sides.extend([own, plain]);
+        }
+    }
+    Ok(comparison::figures(&format!("pages of {PAGE} rows, {CLIENTS} connections"), &sides, vec![worst]))
+}
+
+/// Rows at equal distances in the list.
+async fn samples(database: &Client, list: &List) -> Result<Vec<Sample>, Failure> {
+    let key = list.key.iter().map(|column| match column.kind {
+        KeyKind::Time => format!("(extract(epoch FROM {}) * 1000000000)::int8::text", column.name),
+        KeyKind::Integer | KeyKind::Text => format!("{}::text", column.name),
+        KeyKind::Party => format!("coalesce(nullif(substr({}, 2), ''), 'network')", column.name),
+    });
+    let column = |filter| column(filter).map_or("''".to_owned(), |column| format!("{column}::text"));
+    let columns: Vec<String> = list.filters.iter().map(column).collect();
+    let keys: Vec<&str> = list.key.iter().map(|column| column.name).collect();
+    let statement = format!(
+        "SELECT ARRAY[{}], ARRAY[{}]::text[]
+        FROM (SELECT *, row_number() OVER (ORDER BY {}) AS place FROM {}) AS rows WHERE place % 1000 = 500",
+        key.collect::<Vec<_>>().join(", "),
+        columns.join(", "),
+        keys.join(", "),
+        list.table,
+    );
+    let rows = database.query(&statement, &[]).await.map_err(|error| cannot("read a list", &error))?;
+    let sample = |row: &tokio_postgres::Row| Sample {
+        cursor: cursor(list.name, &row.get::<_, Vec<String>>(0)),
+        columns: row.get(1),
+    };
+    Ok(rows.iter().map(sample).collect())
+}
+
+/// The pages of a list by each filter that has an index; without one, from a position. Filters of columns that
+/// identify a row together with the key are always given.
+async fn pages<'a>(
+    database: &Client,
+    list: &'static List,
+    samples: &'a [Sample],
+) -> Result<Vec<Page<'a>>, Failure> {
+    let rows = database.query(FIXED, &[&list.table]).await;
+    let rows = rows.map_err(|error| cannot("read a primary key", &error))?;
+    let primary: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+    let is_key = |column: &str| list.key.iter().any(|key| key.name == column);
+    let is_fixed = |filter: &Filter| {
+        column(filter).is_some_and(|column| !is_key(column) && primary.iter().any(|name| name == column))
+    };
+    let has_index = |filter: &Filter| {
+        let first = &list.key[0];
+        let begins_key = |column: &str| first.name == column && first.kind != KeyKind::Integer;
+        column(filter).is_some_and(|column| begins_key(column) || list.own_indexes.contains(&&[column][..]))
+    };
+    let page = |given, is_from_position| Page { list, samples, given, is_from_position };
+    let fixed: Vec<bool> = list.filters.iter().map(is_fixed).collect();
+    let filtered = list.filters.iter().enumerate().filter(|(_, filter)| has_index(filter));
+    let by_filter = filtered.map(|(number, _)| {
+        let mut given = fixed.clone();
+        given[number] = true;
+        page(given, false)
+    });
+    let by_filter: Vec<Page<'_>> = by_filter.collect();
+    Ok(if by_filter.is_empty() { vec![page(fixed, true)] } else { by_filter })
+}
+
+/// The column that a filter compares; the first one of two.
+fn column(filter: &Filter) -> Option<&'static str> {
+    match filter {
+        Filter::Equal(column) | Filter::AnyOf(column) | Filter::EitherOf([column, _]) => Some(column),
+        Filter::AtLeast | Filter::AtMost | Filter::Matches(_) => None,
+    }
+}
+
+impl Page<'_> {
+    fn name(&self) -> String {
+        let given = self.list.filters.iter().zip(&self.given).filter(|(_, given)| **given);
+        let columns = given.filter_map(|(filter, _)| Some(format!(" by {}", column(filter)?)));
+        let position = if self.is_from_position { " from a position" } else { "" };
+        format!("{}{}{position}", self.list.name, columns.collect::<String>())
+    }
+
+    /// The statement of the mesh for one of the samples, and its parameters as expressions over the number of
+    /// the sample, `:n`.
+    fn expressions(&self) -> Result<(&'static str, Vec<String>), Failure> {
+        let of_sample = |sample: &Sample| {
+            let after = self.is_from_position.then_some(&*sample.cursor);
+            let request = PageRequest { first: Some(PAGE.into()), after, ..PageRequest::default() };
+            let window = Window::read(self.list, request, PageSizes { default: 1000, greatest: 5000 });
+            let window =
+                window.map_err(|problem| Failure::failed(format!("{}: {problem}", self.list.name)))?;
+            let values = sample.columns.iter().zip(&self.given);
+            let filters = values.map(|(value, given)| given.then(|| Value::Text(value.clone()))).collect();
+            Ok(self.list.statement(&window, filters))
+        };
+        let statements: Vec<Statement> =
+            self.samples.iter().map(of_sample).collect::<Result<_, Failure>>()?;
+        let Some(Statement { sql, parameters }) = statements.first() else {
+            return Err(Failure::failed(format!("{} has no rows", self.list.name)));
+        };
+        let expression = |place: usize| {
+            let values = statements.iter().map(|statement| statement.parameters[place].to_literal());
+            let values: Vec<String> = values.collect();
+            match values.iter().all(|value| *value == values[0]) {
+                true => values[0].clone(),
+                false => format!("(ARRAY[{}])[:n + 1]", values.join(", ")),
+            }
+        };
+        Ok((sql, (0..parameters.len()).map(expression).collect()))
+    }
+
+    fn statement(&self) -> Result<String, Failure> {
+        let (sql, expressions) = self.expressions()?;
+        let numbered = expressions.iter().enumerate().rev();
+        Ok(numbered.fold(sql.to_owned(), |sql, (place, text)| sql.replace(&format!("${}", place + 1), text)))
+    }
+
+    /// The plain statement with the same rows: a walk along an index for each column of a filter.
+    fn plain(&self) -> Result<String, Failure> {
+        let (_, expressions) = self.expressions()?;
+        let List { table, key, columns, is_grouped, filters, own_indexes, .. } = self.list;
+        let given: Vec<&Filter> =
+            filters.iter().zip(&self.given).filter(|(_, given)| **given).map(|(filter, _)| filter).collect();
+        let (values, rest) = expressions.split_at(given.len());
+        let Some((limit, position)) = rest.split_last() else { return Ok(String::new()) };
+        let keys: Vec<&str> = key.iter().map(|column| column.name).collect();
+        let is_own =
+            given.iter().any(|filter| column(filter).is_some_and(|name| own_indexes.contains(&&[name][..])));
+        // The order of the index that a filter has for itself.
+        let order = keys.join(" DESC, ") + " DESC";
+        let order = if is_own { order.replacen(" DESC", " DESC NULLS LAST", 1) } else { order };
+        let walk = |side: usize| {
+            let column = |filter: &Filter| match filter {
+                Filter::EitherOf(columns) => columns[side],
+                filter => column(filter).unwrap_or_default(),
+            };
+            let mut conditions: Vec<String> = given
+                .iter()
+                .zip(values)
+                .map(|(filter, value)| format!("{} = {value}", column(filter)))
+                .collect();
+            if self.is_from_position {
+                let keys = keys[..position.len()].join(", ");
+                conditions.push(format!("({keys}) < ({})", position.join(", ")));
+            }
+            let (keys, columns, conditions) = (keys.join(", "), columns.join(", "), conditions.join(" AND "));
+            let columns = if columns.is_empty() { keys.clone() } else { format!("{keys}, {columns}") };
+            let group = if *is_grouped { format!("GROUP BY {keys} ") } else { String::new() };
+            format!("SELECT {columns} FROM {table} WHERE {conditions} {group}ORDER BY {order} LIMIT {limit}")
+        };
+        Ok(match given.iter().any(|filter| matches!(filter, Filter::EitherOf(_))) {
+            true => format!("({}) UNION ALL ({}) ORDER BY {order} LIMIT {limit}", walk(0), walk(1)),
+            false => walk(0),
+        })
+    }
+}
+
+/// Checks that both statements give the same number of rows, a page at least; that of the mesh has one more,
+/// for the head.
+async fn check(database: &Client, name: &str, statement: &str, plain: &str) -> Result<(), Failure> {
+    let mut rows = [0; 2];
+    for (rows, statement) in rows.iter_mut().zip([statement, plain]) {
+        let page = database.query(&statement.replace("[:n + 1]", "[8]"), &[]).await;
+        *rows = page.map_err(|error| cannot("read a page", &error))?.len();
+    }
+    let is_page = rows[0] == rows[1] + 1 && rows[1] >= usize::from(PAGE);
+    is_page.then_some(()).ok_or_else(|| {
+        Failure::failed(format!("{name} gives {} rows and plain {}, not a page", rows[0] - 1, rows[1]))
+    })
+}

@@ -1,0 +1,186 @@
+//! Sections "point", "hop" and "hot": single rows through the mesh, and by servers that do less.
+//!
+//! "point" uses many connections, so that the processors limit the rate; "hop" uses one, so that latency
+//! does, and no request shares anything with others. Where the reads of the store are measured, the edge has
+//! no cache.
+
+use std::{net::SocketAddr, sync::Arc};
+
+use bytes::Bytes;
+use http::uri::PathAndQuery;
+use mesh::{
+    failure::{Failure, cannot},
+    processes::{NATS, POSTGRES},
+};
+use mesh_testbed::{Collector, Manner, grpc};
+use prost::Message as _;
+use proto_msgs::v2::GetWithdrawalRequest;
+use tonic::Request;
+
+use super::{
+    args::Baseline,
+    baseline,
+    comparison::{self, REQUESTS, Side},
+    http_load::{Load, Requests},
+    load::{Client, Pace},
+    section::Figures,
+    world::{ROWS, World},
+};
+use crate::{empty_blocks::EmptyBlocks, private::UNCACHED_EDGE};
+
+/// Connections where the processors limit the rate.
+const CONNECTIONS: u64 = 32;
+/// Rows that are read repeatedly.
+const HOT_ROWS: usize = 100;
+/// The processes behind an edge without a cache.
+const UNCACHED: [&str; 4] = [UNCACHED_EDGE, NATS, "query", POSTGRES];
+/// Process names of the services with telemetry.
+const TELEMETRY: [&str; 2] = ["edge-telemetry", "query-telemetry"];
+
+/// A side that reads these paths.
+fn side<'a>(
+    world: &World<'_>,
+    (name, pace): (&str, Pace),
+    (address, paths): (SocketAddr, &Arc<[String]>),
+    processes: &[&str],
+) -> Side<'a> {
+    let requests = Requests::Paths(Arc::clone(paths));
+    Side::load(name, Load { address, requests, pace }, world.mesh.watch(processes))
+}
+
+/// Section "point".
+pub(super) async fn point(world: &World<'_>) -> Result<Figures, Failure> {
+    let (edges, paths, direct) = (world.edges().await?, world.withdrawals().await?, direct(world).await?);
+    let (telemetry, collector) = start_with_telemetry(world).await?;
+    let pace = Pace::closed(CONNECTIONS, world.length());
+    let side = |name, address, processes: &[&str]| side(world, (name, pace), (address, &paths), processes);
+    let sides = comparison::run_rounds([
+        side("mesh, no cache", edges.uncached, &UNCACHED),
+        side("direct, 1 thread", direct[0], &["direct", POSTGRES]),
+        side("direct, 2+1 threads", direct[1], &["direct-threads", POSTGRES]),
+        side("mesh, default cache", edges.cached, &["edge", NATS, "query", POSTGRES]),
+        side("mesh, telemetry", telemetry, &[TELEMETRY[0], NATS, TELEMETRY[1], POSTGRES]),
+    ])
+    .await?;
+    if collector.taken().requests == 0 {
+        return Err(Failure::failed("the collector received nothing"));
+    }
+    let [mesh, one, more, cached, telemetry] = &sides;
+    let found = vec![
+        mesh.rate() / one.rate().max(more.rate()),
+        cached.cost() / mesh.cost(),
+        telemetry.cost() / mesh.cost(),
+    ];
+    Ok(comparison::figures(&format!("{ROWS} withdrawals by id, {CONNECTIONS} connections"), &sides, found))
+}
+
+/// Section "hop".
+pub(super) async fn hop(world: &World<'_>) -> Result<Figures, Failure> {
+    let (edges, paths, direct) = (world.edges().await?, world.withdrawals().await?, direct(world).await?);
+    let pace = Pace::closed(1, world.length());
+    let side = |name, address, processes: &[&str]| side(world, (name, pace), (address, &paths), processes);
+    let (calls, watched): (Arc<[Bytes]>, _) =
+        (paths.iter().map(|path| call_of(path)).collect(), world.mesh.watch(&UNCACHED));
+    let edge = edges.uncached;
+    let by_grpc = move || pace.run(&watched, |_| GrpcClient::connect(edge, Arc::clone(&calls)));
+    let sides = comparison::run_rounds([
+        side("mesh, HTTP", edge, &UNCACHED),
+        Side::blocking("mesh, gRPC", REQUESTS, by_grpc),
+        side("direct, 1 thread", direct[0], &["direct", POSTGRES]),
+        side("direct, 2+1 threads", direct[1], &["direct-threads", POSTGRES]),
+    ])
+    .await?;
+    let [http, grpc, one, more] = &sides;
+    let delay_ms = http.p50_ms() - one.p50_ms().min(more.p50_ms());
+    let found = vec![delay_ms, http.cost_without(POSTGRES), grpc.cost_without(POSTGRES)];
+    Ok(comparison::figures(&format!("{ROWS} withdrawals by id in sequence"), &sides, found))
+}
+
+/// Section "hot". A block a second makes the edge's cache stale.
+pub(super) async fn hot(world: &World<'_>) -> Result<Figures, Failure> {
+    let (edge, servers) = (world.edges().await?.cached, &world.servers);
+    let rows: Arc<[String]> = world.withdrawals().await?[..HOT_ROWS].into();
+    let hello = "/hello".to_owned();
+    let constant = world.mesh.start_baseline(servers, Baseline::Hello, &hello, edge).await?;
+    let repeated = world.mesh.start_baseline(servers, Baseline::Repeated, &rows[0], edge).await?;
+    let pace = Pace::closed(CONNECTIONS, world.length());
+    let sides = [
+        side(world, ("mesh", pace), (edge, &rows), &["edge", NATS, "query", POSTGRES]),
+        side(world, ("warp hello", pace), (constant, &Arc::from([hello])), &["hello"]),
+        // The cost of the answer's length and headers without any cache.
+        side(world, ("warp, the mesh's bytes", pace), (repeated, &rows), &["repeated"]),
+    ];
+    let blocks = EmptyBlocks::write(servers);
+    let sides = comparison::run_rounds(sides).await?;
+    drop(blocks);
+    let title = format!("{HOT_ROWS} withdrawals, a block a second, {CONNECTIONS} connections");
+    let found = [1, 2].map(|other| sides[0].rate() / sides[other].rate());
+    Ok(comparison::figures(&title, &sides, found.into()))
+}
+
+/// The handler without the bus. Both baselines give the same answer as the mesh.
+async fn direct(world: &World<'_>) -> Result<[SocketAddr; 2], Failure> {
+    let start = async || {
+        let (servers, path) = (&world.servers, &world.withdrawals().await?[0]);
+        let edge = world.edges().await?.uncached;
+        let start = async |kind| world.mesh.start_baseline(servers, kind, path, edge).await;
+        let (one, more) = (start(Baseline::Direct).await?, start(Baseline::DirectThreads).await?);
+        let mut answers = Vec::new();
+        for side in [edge, one, more] {
+            let url = format!("http://{side}{path}");
+            let answered = async { reqwest::get(url).await?.error_for_status()?.text().await };
+            answers.push(answered.await.map_err(|error| cannot("read a withdrawal", &error))?);
+        }
+        match answers.iter().all(|answer| answer == &answers[0]) {
+            true => Ok([one, more]),
+            false => Err(Failure::failed(format!("the sides answer differently: {}", answers.join(" ")))),
+        }
+    };
+    world.direct.get_or_try_init(start).await.copied()
+}
+
+/// Starts services without a cache that send metrics and traces to a collector by default settings. The
+/// collector is part of no side.
+async fn start_with_telemetry(world: &World<'_>) -> Result<(SocketAddr, Collector), Failure> {
+    let collector = Collector::of(Manner::Discards).await;
+    let variables = [
+        ("MESH_BUS_PREFIX", "telemetry".to_owned()),
+        ("MESH_EDGE_CACHE_BYTES", "0".to_owned()),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url()),
+    ];
+    let variables = variables.map(|(name, value)| (name.to_owned(), value));
+    let variables = variables.into_iter().chain([baseline::points()]).collect();
+    let services = [("edge", TELEMETRY[0]), ("query", TELEMETRY[1])];
+    Ok((world.mesh.start_named(&world.servers, &services, variables, None).await?, collector))
+}
+
+/// The encoded request for the row of a path.
+fn call_of(path: &str) -> Bytes {
+    let id = path.rsplit('/').next().unwrap_or_default().to_owned();
+    GetWithdrawalRequest { id }.encode_to_vec().into()
+}
+
+/// A connection of gRPC, and its calls in sequence.
+struct GrpcClient {
+    client: grpc::Client,
+    calls: Arc<[Bytes]>,
+    next: usize,
+}
+
+impl GrpcClient {
+    async fn connect(edge: SocketAddr, calls: Arc<[Bytes]>) -> Result<Self, String> {
+        let client = grpc::Client::connect(&format!("http://{edge}")).await;
+        let client = client.map_err(|error| format!("cannot connect: {error}"))?;
+        Ok(Self { client, calls, next: 0 })
+    }
+}
+
+impl Client for GrpcClient {
+    async fn call(&mut self) -> Result<bool, String> {
+        let path = PathAndQuery::from_static("/api.v2.Query/GetWithdrawal");
+        let call = self.calls[self.next % self.calls.len()].clone();
+        self.next += 1;
+        let answer = self.client.unary(path, Request::new(call)).await;
+        answer.map(|_| true).map_err(|status| format!("a call was refused: {status}"))
+    }
+}
