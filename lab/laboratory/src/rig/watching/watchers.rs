@@ -2,6 +2,7 @@
 //! `retry` delay with the last height that it received (W6), at the next edge if there are several.
 
 use std::{
+    collections::HashSet,
     net::SocketAddr,
     ops::Range,
     sync::Arc,
@@ -137,11 +138,13 @@ impl Watchers {
         self.over_http1.pop().iter().for_each(AbortHandle::abort);
     }
 
-    /// Waits until the last state of each client's reads equals a plain read. Returns the remaining differences.
+    /// Waits until the last state of each client's reads equals a plain read that was made meanwhile: an answer
+    /// that changes with every block is never the newest for long. Returns the remaining differences.
     pub(crate) async fn differences(&self, within: Duration) -> Vec<String> {
         let mut open: Vec<(usize, usize)> = self.shared.all_reads().collect();
+        let mut plain = HashSet::new();
         let compare = async || {
-            self.shared.retain_different(&mut open).await.map_err(|why| vec![why])?;
+            self.shared.retain_different(&mut open, &mut plain).await.map_err(|why| vec![why])?;
             if open.is_empty() { Ok(()) } else { Err(self.shared.describe(&open)) }
         };
         poll(within, compare).await.err().unwrap_or_default()
@@ -172,8 +175,13 @@ impl Shared {
         self.watches.iter().enumerate().flat_map(of)
     }
 
-    /// Retains the reads whose last state differs from a plain read.
-    async fn retain_different(&self, open: &mut Vec<(usize, usize)>) -> Result<(), String> {
+    /// Reads the paths of open reads, adds their answers to `plain`, and retains the reads whose last state is
+    /// none of these.
+    async fn retain_different(
+        &self,
+        open: &mut Vec<(usize, usize)>,
+        plain: &mut HashSet<(Arc<str>, usize)>,
+    ) -> Result<(), String> {
         let unanswered = |error| format!("a plain read at the end was not answered: {error}");
         let mut connection = Connection::open(self.edges[0]).await.map_err(unanswered)?;
         let mut paths: Vec<Arc<str>> =
@@ -182,17 +190,18 @@ impl Shared {
         paths.dedup();
         for path in paths {
             self.state.lock().record.counts.0 += 1;
-            let plain = connection.get(&path).await.map_err(unanswered)?.raw;
-            let mut state = self.state.lock();
-            state.record.counts.1 += 1;
-            let number = (plain.status == 200).then(|| (self.number)(&plain.body)).flatten();
-            open.retain(|(client, read)| match &state.last[*client][*read] {
-                Some(State::Answer { content, .. }) if self.watches[*client].reads[*read] == path => {
-                    number != Some(*content)
-                }
-                _ => true,
-            });
+            let answer = connection.get(&path).await.map_err(unanswered)?.raw;
+            self.state.lock().record.counts.1 += 1;
+            let number = (answer.status == 200).then(|| (self.number)(&answer.body)).flatten();
+            plain.extend(number.map(|number| (path, number)));
         }
+        let state = self.state.lock();
+        open.retain(|(client, read)| match &state.last[*client][*read] {
+            Some(State::Answer { content, .. }) => {
+                !plain.contains(&(Arc::clone(&self.watches[*client].reads[*read]), *content))
+            }
+            _ => true,
+        });
         Ok(())
     }
 
