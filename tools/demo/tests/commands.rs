@@ -1,6 +1,6 @@
 //! Blocks after the history: transactions of users, their rows as events, and the saved state.
 
-use mesh_demo::{Block, Executed, Moment, Plan, RowEvent, Simulator, Transaction, write_history};
+use mesh_demo::{Block, Executed, Moment, Plan, RowEvent, Rows, Simulator, Transaction, write_history};
 use mesh_testbed::Database;
 
 use crate::{
@@ -44,8 +44,8 @@ fn transfer(to: &str, asset: &str, amount: &str) -> String {
 }
 
 /// The tables of a transaction's rows.
-fn tables(executed: &Executed) -> Vec<(&'static str, u64)> {
-    executed.rows.tables().map(|table| (table, executed.rows.count(table))).collect()
+fn tables(executed: &Executed) -> Vec<(&'static str, usize)> {
+    executed.rows.tables().map(|table| (table, executed.rows.records(table).len())).collect()
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn the_faucet_credits_once_and_transfers_move_what_is_there() {
     let block = decided(&mut simulator, &txs);
     for ((.., expected), executed) in fails.iter().zip(&block.executed) {
         let failure = executed.failure.as_ref().unwrap();
-        assert!(failure.contains(expected) && executed.rows.total() == 0, "{failure}, not {expected}");
+        assert!(failure.contains(expected) && executed.rows == Rows::default(), "{failure}, not {expected}");
     }
     let block = decided(&mut simulator, &other.map(|input| (ALICE, input.to_owned())));
     assert!(block.executed.iter().all(|executed| *executed == Executed::default()));
@@ -110,18 +110,21 @@ fn a_saved_state_continues_with_the_same_blocks_and_balances_agree_with_the_ledg
     };
     let blocks = run(true);
     assert!(blocks == run(false));
-    money_adds_up(&rows_of(&history(plan()).into_iter().chain(blocks).collect::<Vec<_>>()));
+    money_adds_up(&rows_of(history(plan()).into_iter().chain(blocks).collect()));
 }
 
 #[test]
 fn rows_are_events_without_what_follows_from_the_header() {
     let mut simulator = Simulator::new(plan()).unwrap();
     let block = simulator.next_history_block();
-    assert!(block.rows.count("chain") == 1 && block.rows.count("blocks") == 1);
+    assert!(block.rows.records("chain").len() == 1 && block.rows.records("blocks").len() == 1);
     let blocks = history(plan());
     let events: Vec<RowEvent> = blocks.iter().flat_map(|block| block.rows.events()).collect();
-    let rows: u64 = blocks.iter().map(|block| block.rows.total() - block.rows.count("blocks")).sum();
-    assert_eq!(events.len() as u64, rows - 1);
+    // Each block has a row of its own, and the first one that of the chain.
+    let total =
+        |block: &Block| -> usize { block.rows.tables().map(|table| block.rows.records(table).len()).sum() };
+    let rows: usize = blocks.iter().map(|block| total(block) - 1).sum();
+    assert_eq!(events.len(), rows - 1);
     assert!(events.iter().all(|event| event.values.iter().all(|(column, _)| column != "block_time")));
     // A text that begins with a quote is sent as a JSON string, an empty one as it is, and NULL not at all.
     let values = |table: &str, column: &str| -> Vec<&str> {
@@ -146,7 +149,7 @@ async fn a_store_with_blocks_of_a_node_is_continued_unless_it_has_executed_trans
         let writer = mesh_store::BlockWriter::begin(&mut client).await.unwrap();
         for rows in block.executed.iter().map(|executed| &executed.rows).chain([&block.rows]) {
             for table in rows.tables() {
-                writer.write(table, rows.count(table), rows.text(table)).await.unwrap();
+                writer.write(table, rows.records(table).len() as u64, &rows.csv(table)).await.unwrap();
             }
         }
         writer.commit().await.unwrap();

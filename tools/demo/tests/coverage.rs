@@ -4,12 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mesh_demo::{Plan, Rows};
 
-use crate::parsed::{Parsed, Value, history, rows_of};
+use crate::parsed::{Parsed, history, rows_of};
 
 #[test]
 fn the_default_history_covers_the_contract() {
-    let rows = rows_of(&history(Plan::default()));
-    println!("{} rows", rows.total());
+    let rows = rows_of(history(Plan::default()));
     every_label_occurs(&rows);
     every_number_occurs(&rows);
     traps_of_csv_occur(&rows);
@@ -21,20 +20,20 @@ fn the_default_history_covers_the_contract() {
     candles_look_real(&rows);
 }
 
-fn census(rows: &Rows, table: &str, column: &str) -> BTreeMap<Value, u64> {
+fn census<'a>(rows: &'a Rows, table: &str, column: &str) -> BTreeMap<Option<&'a str>, u64> {
     Parsed::new(rows, table).census(column)
 }
 
+/// The values of a column without NULL.
+fn texts<'a>(rows: &'a Rows, table: &str, column: &str) -> Vec<&'a str> {
+    census(rows, table, column).into_keys().flatten().collect()
+}
+
 fn expect(rows: &Rows, table: &str, column: &str, prefix: &str, labels: &str) {
-    let found = census(rows, table, column);
-    for label in labels.split_ascii_whitespace() {
-        let label = format!("{prefix}{label}");
-        assert!(found.contains_key(&Some(label.clone())), "{table}.{column} never is {label}");
-    }
-    for value in found.keys().flatten() {
-        let known = labels.split_ascii_whitespace().any(|label| value == &format!("{prefix}{label}"));
-        assert!(known, "{table}.{column} is {value}");
-    }
+    let mut labels: Vec<String> =
+        labels.split_ascii_whitespace().map(|label| format!("{prefix}{label}")).collect();
+    labels.sort_unstable();
+    assert_eq!(texts(rows, table, column), labels, "{table}.{column}");
 }
 
 fn every_label_occurs(rows: &Rows) {
@@ -88,13 +87,13 @@ fn every_number_occurs(rows: &Rows) {
 }
 
 fn traps_of_csv_occur(rows: &Rows) {
-    let references = census(rows, "orders", "reference");
-    let texts: Vec<&str> = references.keys().flatten().map(String::as_str).collect();
-    assert!(texts.contains(&""));
-    for text in ["NULL", "\\N", "\\.", "carriage\r\nreturn", "line one\nline two", "\r", "\"", "a, b and c"] {
-        assert!(texts.contains(&text), "no order has the reference {text:?}");
+    let references = texts(rows, "orders", "reference");
+    for text in
+        ["", "NULL", "\\N", "\\.", "carriage\r\nreturn", "line one\nline two", "\r", "\"", "a, b and c"]
+    {
+        assert!(references.contains(&text), "no order has the reference {text:?}");
     }
-    assert!(texts.iter().any(|text| !text.is_ascii()));
+    assert!(references.iter().any(|text| !text.is_ascii()));
     let notices = Parsed::new(rows, "network_parameters");
     let notices: Vec<&str> = notices
         .rows
@@ -110,13 +109,13 @@ fn traps_of_csv_occur(rows: &Rows) {
         ("orders", "lp_id"),
         ("positions", "tx_hash"),
     ] {
-        assert!(census(rows, table, column).contains_key(&Some(String::new())), "{column}");
+        assert!(census(rows, table, column).contains_key(&Some("")), "{column}");
     }
     let slippage = census(rows, "markets", "quadratic_slippage_factor");
-    assert!(slippage.contains_key(&None) && slippage.contains_key(&Some("0.1".to_owned())));
+    assert!(slippage.contains_key(&None) && slippage.contains_key(&Some("0.1")));
     let bounds = census(rows, "market_data", "price_monitoring_bounds");
-    assert!(bounds.len() > 2 && bounds.contains_key(&Some("null".to_owned())));
-    let widest = |table, column| census(rows, table, column).keys().flatten().map(String::len).max().unwrap();
+    assert!(bounds.len() > 2 && bounds.contains_key(&Some("null")));
+    let widest = |table, column| texts(rows, table, column).into_iter().map(str::len).max().unwrap();
     assert!(widest("balances", "balance") >= 27);
     assert_eq!(widest("deposits", "amount"), 78);
     assert!(widest("rewards", "percent_of_total") >= 16);
@@ -131,7 +130,7 @@ fn traps_of_csv_occur(rows: &Rows) {
 fn withdrawals_and_deposits_go_every_way(rows: &Rows) {
     let withdrawals = Parsed::new(rows, "withdrawals");
     let mut ways: BTreeMap<&str, String> = BTreeMap::new();
-    for row in &withdrawals.rows {
+    for row in withdrawals.rows {
         let status = withdrawals.text(row, "status");
         let final_now = status == "STATUS_FINALIZED";
         assert_eq!(withdrawals.text(row, "foreign_tx_hash").len(), if final_now { 66 } else { 0 });
@@ -142,14 +141,14 @@ fn withdrawals_and_deposits_go_every_way(rows: &Rows) {
     let expected = ["STATUS_OPEN", "STATUS_OPENSTATUS_FINALIZED", "STATUS_OPENSTATUS_REJECTED"];
     assert_eq!(ways, expected.map(str::to_owned).into());
     let ext = withdrawals.census("ext");
-    assert!(ext.contains_key(&Some("{}".to_owned())));
-    assert!(ext.keys().flatten().any(|ext| ext.starts_with("{\"erc20\": {\"receiverAddress\": \"0x")));
-    assert!(withdrawals.census("ref").contains_key(&Some(String::new())));
+    assert!(ext.contains_key(&Some("{}")));
+    assert!(ext.keys().flatten().any(|ext| ext.starts_with("{\"erc20\":{\"receiverAddress\":\"0x")));
+    assert!(withdrawals.census("ref").contains_key(&Some("")));
 }
 
 fn oracle_specs_have_every_form(rows: &Rows) {
     let specs = Parsed::new(rows, "oracle_specs");
-    for row in &specs.rows {
+    for row in specs.rows {
         let inside = specs.value(row, "internal_conditions").is_some();
         assert_eq!(inside, specs.value(row, "signers").is_none());
         assert_eq!(inside, specs.value(row, "filters").is_none());
@@ -157,13 +156,13 @@ fn oracle_specs_have_every_form(rows: &Rows) {
     let columns = ["signers", "filters", "internal_conditions"];
     let all: String = columns.iter().flat_map(|column| specs.census(column).into_keys().flatten()).collect();
     let kinds = "UNSPECIFIED EMPTY INTEGER STRING BOOLEAN DECIMAL TIMESTAMP".split(' ');
-    let kinds = kinds.map(|kind| format!("\"type\": \"TYPE_{kind}\""));
+    let kinds = kinds.map(|kind| format!("\"type\":\"TYPE_{kind}\""));
     let operators = "UNSPECIFIED EQUALS GREATER_THAN GREATER_THAN_OR_EQUAL LESS_THAN LESS_THAN_OR_EQUAL";
-    let operators = operators.split(' ').map(|name| format!("\"operator\": \"OPERATOR_{name}\""));
+    let operators = operators.split(' ').map(|name| format!("\"operator\":\"OPERATOR_{name}\""));
     // Older releases wrote numbers in place of names.
-    let numbers = (0..=6).map(|kind| format!("\"type\": {kind}"));
-    let numbers = numbers.chain((0..=5).map(|operator| format!("\"operator\": {operator}")));
-    let places = [0, 2, 18].map(|places| format!("\"numberDecimalPlaces\": {places}"));
+    let numbers = (0..=6).map(|kind| format!("\"type\":{kind}"));
+    let numbers = numbers.chain((0..=5).map(|operator| format!("\"operator\":{operator}")));
+    let places = [0, 2, 18].map(|places| format!("\"numberDecimalPlaces\":{places}"));
     let signers = ["pubKey", "ethAddress"].map(|signer| format!("\"{signer}\""));
     for part in kinds.chain(operators).chain(numbers).chain(places).chain(signers) {
         assert!(all.contains(&part), "no specification has {part}");
@@ -174,7 +173,7 @@ fn upgrades_grow_and_end(rows: &Rows) {
     let upgrades = Parsed::new(rows, "protocol_upgrade_proposals");
     let mut counts: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
     let mut states: BTreeMap<(&str, &str), Vec<&str>> = BTreeMap::new();
-    for row in &upgrades.rows {
+    for row in upgrades.rows {
         let approvers = upgrades.text(row, "approvers");
         let approvers: Vec<&str> =
             approvers[1..approvers.len() - 1].split(',').filter(|a| !a.is_empty()).collect();
@@ -202,7 +201,7 @@ fn parameters_and_limits_change(rows: &Rows) {
     };
     assert_eq!(values("spam.pow.difficulty"), ["15", "16", "15"]);
     assert_eq!(values("spam.pow.numberOfTxPerBlock"), ["2", "3", "2"]);
-    assert!(rows.count("network_limits") >= 5);
+    assert!(rows.records("network_limits").len() >= 5);
     let enabled = census(rows, "network_limits", "propose_asset_enabled_from");
     assert!(enabled.len() > 1);
 }
@@ -212,14 +211,14 @@ fn epochs_and_rewards_follow_each_other(rows: &Rows) {
     assert_eq!(epochs.rows.len(), 99, "fifty starts and forty-nine ends");
     let delegations = Parsed::new(rows, "delegations");
     let mut seen = BTreeMap::<_, u64>::new();
-    for row in &delegations.rows {
+    for row in delegations.rows {
         let key = ["party_id", "node_id", "epoch_id"].map(|column| delegations.text(row, column));
         *seen.entry(key).or_default() += 1;
     }
     assert!(seen.values().any(|count| *count > 1), "some delegation changes within its epoch");
-    assert!(delegations.census("amount").contains_key(&Some("0".to_owned())));
+    assert!(delegations.census("amount").contains_key(&Some("0")));
     let markets = census(rows, "rewards", "market_id");
-    assert!(markets.len() > 4 && markets.contains_key(&Some(String::new())));
+    assert!(markets.len() > 4 && markets.contains_key(&Some("")));
     assert_eq!(census(rows, "rewards", "asset_id").len(), 4);
     assert!(census(rows, "rewards", "epoch_id").len() >= 48);
 }
@@ -229,7 +228,7 @@ fn candles_look_real(rows: &Rows) {
     let trades = Parsed::new(rows, "trades");
     let mut busy = BTreeMap::<i128, i128>::new();
     let mut hours: BTreeMap<(&str, &str), (i128, i128, u64)> = BTreeMap::new();
-    for row in &trades.rows {
+    for row in trades.rows {
         let hour = &trades.text(row, "synthetic_time")[..13];
         *busy.entry(hour[11..].parse().unwrap()).or_default() += 1;
         let price = trades.number(row, "price");
