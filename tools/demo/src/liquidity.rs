@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::{
     block::Draft,
     catalogue::{CATALOGUE, units},
-    market::{Ending, Market, State},
+    market::{Market, State, Trigger},
     moment::Moment,
     order::{Order, Status, default_reference},
     rows::label,
@@ -20,15 +20,17 @@ pub(crate) const PROVIDERS: [u16; 2] = [0, 1];
 /// Price levels that a provider offers on each side.
 const LEVELS: i64 = 2;
 
-/// What happens to the provisions of every market, or of every third one from this number on: the thousandth of the
-/// history, the party, and its commitment in whole units from then on.
-const SCRIPT: [(Option<u16>, u64, u16, i128); 5] = [
-    (None, 450, 0, 2_000_000),
-    (None, 750, 0, 1_700_000),
-    (Some(0), 300, 2, 250_000),
-    (Some(0), 550, 2, 0),
+/// Commitments in whole units: the party, the thousandth of the history from which it holds, and, where it is not in
+/// every market, the remainder of the market's number by three. The last one that holds counts; 0 ends a provision.
+const SCRIPT: [(u16, u64, Option<u16>, i128); 7] = [
+    (0, 0, None, 1_500_000),
+    (0, 450, None, 2_000_000),
+    (0, 750, None, 1_700_000),
+    (1, 0, None, 1_100_000),
+    (2, 300, Some(0), 250_000),
+    (2, 550, Some(0), 0),
     // The party cannot pay the bond: the provision is rejected.
-    (Some(1), 350, 3, 900_000_000_000),
+    (3, 350, Some(1), 900_000_000_000),
 ];
 
 /// Status of a provision.
@@ -43,83 +45,18 @@ pub(crate) enum ProvisionStatus {
 }
 
 /// A party's commitment to a market.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Provision {
     id: String,
-    party: u16,
     commitment: i128,
     status: ProvisionStatus,
     version: i64,
     reference: String,
     created: Moment,
-    updated: Moment,
-    /// Hash of the transaction of the present block that changed the provision.
-    #[serde(skip)]
-    changed: Option<String>,
 }
 
 impl Provision {
-    /// Whether the party still offers prices for it, or will again.
-    fn is_alive(&self) -> bool {
-        use ProvisionStatus::{Active, Pending, Undeployed};
-        matches!(self.status, Active | Pending | Undeployed)
-    }
-}
-
-impl Market {
-    /// Makes the steps of the market's providers that are due at this height.
-    pub(crate) fn step_provisions(&mut self, draft: &mut Draft<'_>) {
-        let number = u64::from(self.number);
-        for party in PROVIDERS {
-            let usual = units(self.asset(), 1_500_000 - 400_000 * i128::from(party));
-            let is_new = self.provisions.iter().all(|provision| provision.party != party);
-            let trades = matches!(self.ending, Ending::None | Ending::Settled);
-            if is_new && trades && draft.world.balance(self.general_key(party)) > usual * 4 {
-                self.commit(draft, party, usual);
-            }
-        }
-        if self.state != State::Active {
-            return;
-        }
-        for (third, per_mille, party, whole) in SCRIPT {
-            let is_meant = third.is_none_or(|third| self.number % 3 == third);
-            if !is_meant || draft.height != draft.plan.height_at(per_mille) + number {
-                continue;
-            }
-            if whole > 0 {
-                self.commit(draft, party, units(self.asset(), whole));
-            } else {
-                draft.begin_transaction();
-                self.change_provisions(draft, ProvisionStatus::Cancelled, |other| other == party);
-            }
-        }
-        if (draft.height + number * 7).is_multiple_of(50) {
-            draft.begin_transaction();
-            self.distribute_fees(draft);
-        }
-    }
-
-    /// Commits a party to an amount, of which it pays or gets back what its bond lacks or exceeds: a new provision,
-    /// or the next version of its provision.
-    fn commit(&mut self, draft: &mut Draft<'_>, party: u16, commitment: i128) {
-        draft.begin_transaction();
-        let (general, bond) = (self.general_key(party), self.party_key(party, Kind::Bond));
-        let held = draft.world.balance(bond);
-        let status = match self.state {
-            _ if draft.world.balance(general) + held < commitment => ProvisionStatus::Rejected,
-            State::Active => ProvisionStatus::Active,
-            _ => ProvisionStatus::Pending,
-        };
-        if status != ProvisionStatus::Rejected {
-            draft.transfer(general, bond, commitment - held, "BOND_LOW");
-            draft.transfer(bond, general, held - commitment, "BOND_HIGH");
-        }
-        let (updated, changed) = (draft.time, Some(draft.transaction.clone()));
-        if let Some(own) = self.provisions.iter_mut().find(|own| own.party == party && own.is_alive()) {
-            let version = own.version + 1;
-            *own = Provision { commitment, status, version, updated, changed, ..own.clone() };
-            return;
-        }
+    fn new(draft: &mut Draft<'_>, party: u16) -> Self {
         let id = draft.random.id();
         let reference = match party {
             0 => format!("lp-{}", draft.random.hex(8)),
@@ -127,51 +64,89 @@ impl Market {
             2 => String::new(),
             _ => default_reference(&id),
         };
-        let (version, created) = (1, draft.time);
-        let provision =
-            Provision { id, party, commitment, status, version, reference, created, updated, changed };
-        self.provisions.push(provision);
+        let (status, created) = (ProvisionStatus::Pending, draft.time);
+        Provision { id, commitment: 0, status, version: 0, reference, created }
     }
 
-    /// Moves the living provisions of the chosen parties to another status. One that ends returns the bond; one that
-    /// no longer quotes loses its orders.
-    pub(crate) fn change_provisions(
-        &mut self,
-        draft: &mut Draft<'_>,
-        status: ProvisionStatus,
-        chosen: impl Fn(u16) -> bool,
-    ) {
-        let mut provisions = std::mem::take(&mut self.provisions);
-        let is_meant = |own: &&mut Provision| own.is_alive() && own.status != status && chosen(own.party);
-        for provision in provisions.iter_mut().filter(is_meant) {
-            provision.status = status;
-            (provision.updated, provision.changed) = (draft.time, Some(draft.transaction.clone()));
-            if !provision.is_alive() {
-                let (general, bond) =
-                    (self.general_key(provision.party), self.party_key(provision.party, Kind::Bond));
-                draft.transfer(bond, general, draft.world.balance(bond), "BOND_HIGH");
-            }
-            if status != ProvisionStatus::Active {
-                self.book.end(draft, Status::Stopped, |order| order.provision == provision.id);
+    /// Whether the party has orders for it.
+    fn quotes(&self) -> bool {
+        matches!(self.status, ProvisionStatus::Active | ProvisionStatus::Pending)
+    }
+
+    fn is_final(&self) -> bool {
+        !self.quotes() && self.status != ProvisionStatus::Undeployed
+    }
+}
+
+impl Market {
+    /// Makes the steps of the market's providers that are due at this height.
+    pub(crate) fn step_provisions(&mut self, draft: &mut Draft<'_>) {
+        for party in 0..4 {
+            let holds = |row: &&(u16, u64, Option<u16>, i128)| {
+                let is_here = row.2.is_none_or(|third| self.number % 3 == third);
+                row.0 == party && is_here && draft.height >= draft.plan.height_at(row.1)
+            };
+            if let Some((.., whole)) = SCRIPT.iter().rfind(holds) {
+                self.provide(draft, party, units(self.asset(), *whole));
             }
         }
-        self.provisions = provisions;
+        if self.state == State::Active && (draft.height + u64::from(self.number) * 7).is_multiple_of(50) {
+            draft.begin_transaction();
+            self.distribute_fees(draft);
+        }
     }
 
-    /// Suspends a provision for an auction and takes a thousandth of its bond.
-    pub(crate) fn undeploy_provision(&mut self, draft: &mut Draft<'_>) {
-        let bond = self.party_key(PROVIDERS[1], Kind::Bond);
-        let penalty = draft.world.balance(bond) / 1_000;
-        draft.transfer(bond, self.network_key(Kind::Insurance), penalty, "BOND_SLASHING");
-        self.change_provisions(draft, ProvisionStatus::Undeployed, |party| party == PROVIDERS[1]);
+    /// Brings a party's provision to what the script and the market's state ask for, with the bond, and writes the
+    /// row if there is a change.
+    fn provide(&mut self, draft: &mut Draft<'_>, party: u16, commitment: i128) {
+        use ProvisionStatus::{Active, Cancelled, Pending, Rejected, Stopped, Undeployed};
+        let (general, bond) = (self.general_key(party), self.party_key(party, Kind::Bond));
+        let held = draft.world.balance(bond);
+        let status = match (self.state, self.auction.trigger) {
+            _ if commitment == 0 => Cancelled,
+            (State::Settled, _) => Stopped,
+            _ if draft.world.balance(general) + held < commitment => Rejected,
+            (State::Pending, _) => Pending,
+            (_, Trigger::UnableToDeployLpOrders) if party == PROVIDERS[1] => Undeployed,
+            _ => Active,
+        };
+        let known = self.provisions.get(&party).cloned();
+        let is_settled = match &known {
+            Some(known) => known.is_final() || (known.status, known.commitment) == (status, commitment),
+            // Providers wait for their first deposits.
+            None => status != Active && status != Pending && party < 3,
+        };
+        if is_settled {
+            return;
+        }
+        draft.begin_transaction();
+        let mut provision = known.unwrap_or_else(|| Provision::new(draft, party));
+        if commitment > 0 && commitment != provision.commitment {
+            (provision.commitment, provision.version) = (commitment, provision.version + 1);
+        }
+        provision.status = status;
+        let wanted = match status {
+            Rejected | Stopped | Cancelled => 0,
+            Undeployed => {
+                held - draft.take(bond, self.network_key(Kind::Insurance), held / 1_000, "BOND_SLASHING")
+            }
+            Active | Pending => commitment,
+        };
+        let held = draft.world.balance(bond);
+        draft.transfer(general, bond, wanted - held, "BOND_LOW");
+        draft.transfer(bond, general, held - wanted, "BOND_HIGH");
+        if !provision.quotes() {
+            self.book.end(draft, Status::Stopped, |order| order.provision.0 == provision.id);
+        }
+        self.write_provision(draft, party, &provision);
+        self.provisions.insert(party, provision);
     }
 
     /// The parties of active provisions, with their commitment and their share of all commitments.
     pub(crate) fn shares(&self) -> Vec<(u16, i128, f64)> {
-        let active = || self.provisions.iter().filter(|own| own.status == ProvisionStatus::Active);
-        let total: i128 = active().map(|provision| provision.commitment).sum();
-        let share = |provision: &Provision| provision.commitment as f64 / (total.max(1)) as f64;
-        active().map(|provision| (provision.party, provision.commitment, share(provision))).collect()
+        let active = || self.provisions.iter().filter(|(_, own)| own.status == ProvisionStatus::Active);
+        let total = active().map(|(_, own)| own.commitment).sum::<i128>() as f64;
+        active().map(|(party, own)| (*party, own.commitment, own.commitment as f64 / total)).collect()
     }
 
     /// Pays the liquidity fees collected so far to the providers by their shares.
@@ -189,49 +164,43 @@ impl Market {
     pub(crate) fn quote(&mut self, draft: &mut Draft<'_>) {
         let (price, usual_size) = (self.price(), self.template().size);
         let step = (price * 12 / 10_000).max(1);
-        let quoting = |own: &&Provision| own.is_alive() && own.status != ProvisionStatus::Undeployed;
-        for provision in self.provisions.iter().filter(quoting) {
+        for (&party, provision) in self.provisions.iter().filter(|(_, provision)| provision.quotes()) {
             let all_again = draft.random.chance(15 * draft.pace / 1_000);
             for (level, buy) in (0..LEVELS).flat_map(|level| [(level, true), (level, false)]) {
-                let offset = step * (1 + 2 * level + i64::from(provision.party));
+                let offset = step * (1 + 2 * level + i64::from(party));
                 let size = usual_size * (6 + 4 * level);
                 let wanted = if buy { price - offset } else { price + offset }.max(1);
                 let own = |order: &&mut Order| {
-                    (order.buy, order.level) == (buy, level) && order.provision == provision.id
+                    (order.buy, order.provision.1) == (buy, level) && order.provision.0 == provision.id
                 };
-                let Some(order) = self.book.orders.iter_mut().find(own) else {
-                    draft.begin_transaction();
-                    let order = Order::limit(draft, provision.party, buy, wanted, size);
-                    self.book.add(draft, Order { provision: provision.id.clone(), level, ..order });
-                    continue;
-                };
-                let moved = (order.price - wanted).abs();
-                if all_again || moved * 5 > offset * 4 || order.remaining * 3 < size {
-                    draft.begin_transaction();
-                    (order.price, order.size, order.remaining) = (wanted, size, size);
-                    order.version += 1;
-                    order.change(draft);
+                match self.book.orders.iter_mut().find(own) {
+                    None => {
+                        draft.begin_transaction();
+                        let order = Order::limit(draft, party, buy, wanted, size);
+                        self.book.add(draft, Order { provision: (provision.id.clone(), level), ..order });
+                    }
+                    Some(order) => {
+                        let moved = (order.price - wanted).abs();
+                        if all_again || moved * 5 > offset * 4 || order.remaining * 3 < size {
+                            draft.begin_transaction();
+                            order.amend(draft, wanted, size);
+                        }
+                    }
                 }
             }
         }
     }
 
-    /// Writes one row for every provision that the block changed.
-    pub(crate) fn write_provisions(&mut self, draft: &mut Draft<'_>) {
-        for provision in &mut self.provisions {
-            let Some(hash) = provision.changed.take() else { continue };
-            // Fees are hundredths of a percent, one more with each version.
-            let fee = 9 + 5 * i64::from(provision.party) + provision.version;
-            row! { draft, liquidity_provisions:
-                id: provision.id, party_id: draft.world.party_id(provision.party),
-                created_at: provision.created, updated_at: provision.updated,
-                market_id: draft.world.market_id(self.number), commitment_amount: provision.commitment,
-                fee: format!("0.{fee:04}000000000000"), sells: shape(&provision.id, 3),
-                buys: shape(&provision.id, 2), version: provision.version,
-                status: label("STATUS", provision.status), reference: provision.reference, tx_hash: hash,
-            }
+    fn write_provision(&self, draft: &mut Draft<'_>, party: u16, provision: &Provision) {
+        // Fees are hundredths of a percent, one more with each version.
+        let fee = 9 + 5 * i64::from(party) + provision.version;
+        row! { draft, liquidity_provisions:
+            id: provision.id, party_id: draft.world.party_id(party), created_at: provision.created,
+            updated_at: draft.time, market_id: draft.world.market_id(self.number),
+            commitment_amount: provision.commitment, fee: format!("0.{fee:04}000000000000"),
+            sells: shape(&provision.id, 3), buys: shape(&provision.id, 2), version: provision.version,
+            status: label("STATUS", provision.status), reference: provision.reference,
         }
-        self.provisions.retain(|own| PROVIDERS.contains(&own.party) || own.is_alive());
     }
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     block::Draft,
     catalogue::{ASSETS, CATALOGUE, Template, units},
-    liquidity::{Provision, ProvisionStatus},
+    liquidity::Provision,
     moment::Moment,
     order::{Book, Force, Status},
     plan::Plan,
@@ -100,7 +100,8 @@ pub(crate) struct Market {
     pub(crate) positions: BTreeMap<u16, Position>,
     /// The party that is being closed out.
     pub(crate) victim: Option<u16>,
-    pub(crate) provisions: Vec<Provision>,
+    /// Liquidity provisions by party.
+    pub(crate) provisions: BTreeMap<u16, Provision>,
     /// Size traded recently, decayed by a tenth with each row of market data.
     pub(crate) traded: i64,
     /// Parties whose position the present block changed, each with the hash of the transaction.
@@ -125,8 +126,11 @@ impl Market {
             self.write_definition(draft);
         }
         self.walk.step(draft, self.template());
-        if self.in_auction() || self.state == State::Active {
+        let trades = self.in_auction() || self.state == State::Active;
+        if matches!(self.ending, Ending::None | Ending::Settled) && (trades || self.state == State::Settled) {
             self.step_provisions(draft);
+        }
+        if trades {
             self.trade(draft);
         }
         self.write_changes(draft);
@@ -187,7 +191,6 @@ impl Market {
                 self.uncross(draft);
                 self.auction = Auction::default();
                 self.place_pegged(draft);
-                self.change_provisions(draft, ProvisionStatus::Active, |_| true);
             }
             State::Suspended if previous == State::Suspended => {
                 let price = self.auction.trigger == Trigger::Price;
@@ -199,7 +202,6 @@ impl Market {
             State::Settled => {
                 self.settle_finally(draft);
                 self.distribute_fees(draft);
-                self.change_provisions(draft, ProvisionStatus::Stopped, |_| true);
             }
             _ => {}
         }
@@ -219,10 +221,8 @@ impl Market {
         let trigger = TRIGGERS[turn as usize % TRIGGERS.len()];
         self.book.end(draft, Status::Cancelled, |order| order.force == Force::Gfn);
         self.enter_auction(draft, trigger, suspension(draft.plan));
-        match trigger {
-            Trigger::Price => self.walk.shock(),
-            Trigger::UnableToDeployLpOrders => self.undeploy_provision(draft),
-            _ => {}
+        if trigger == Trigger::Price {
+            self.walk.shock();
         }
     }
 

@@ -30,7 +30,6 @@ impl Market {
             self.update_margin(draft, party, &hash);
             self.write_position(draft, party, &hash);
         }
-        self.write_provisions(draft);
         let place = draft.height + u64::from(self.number);
         let lives = !self.times.is_empty() && (!self.has_ended() || self.data_changed);
         if lives && (place.is_multiple_of(2) && self.data_changed || place.is_multiple_of(10)) {

@@ -1,4 +1,4 @@
-//! Orders: their templates, and the order book of a market. An order has one row for each block that changed it.
+//! Orders, their templates, and the order book of a market. An order has one row for each block that changed it.
 
 use serde::{Deserialize, Serialize};
 
@@ -48,6 +48,8 @@ pub(crate) struct OrderTemplate {
     pub(crate) share: u64,
     pub(crate) kind: OrderKind,
     pub(crate) force: Force,
+    /// What becomes of it in the same block, if there is an order to trade with.
+    pub(crate) status: Status,
     /// Distance of the price from the market's in hundredths of a percent, from least to greatest; negative on
     /// the other side, where the order trades at once.
     pub(crate) away: (i64, i64),
@@ -60,7 +62,6 @@ pub(crate) struct OrderTemplate {
     pub(crate) reasons: Vec<i64>,
 }
 
-/// An order.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Order {
     pub(crate) id: String,
@@ -73,18 +74,14 @@ pub(crate) struct Order {
     pub(crate) force: Force,
     pub(crate) kind: OrderKind,
     pub(crate) status: Status,
-    /// Number of the error with which the order was rejected, 0 without one.
     pub(crate) reason: i64,
-    /// The client's reference for the order.
     pub(crate) reference: String,
     pub(crate) version: i64,
     pub(crate) batch: u64,
     /// What a pegged order follows, with the contract's numbers, and its distance from it.
     pub(crate) peg: Option<(i64, i64)>,
-    /// Id of the liquidity provision that the order belongs to; empty without one.
-    pub(crate) provision: String,
-    /// Which of a liquidity provider's price levels the order fills.
-    pub(crate) level: i64,
+    /// Id of the liquidity provision that the order belongs to, and its price level there; empty without one.
+    pub(crate) provision: (String, i64),
     /// Height at which the party cancels the order.
     pub(crate) cancelled_at: u64,
     pub(crate) created: Moment,
@@ -101,18 +98,19 @@ pub(crate) struct Order {
 impl Order {
     /// Makes a good-till-cancelled limit order that is created in this block.
     pub(crate) fn limit(draft: &mut Draft<'_>, party: u16, buy: bool, price: i64, size: i64) -> Self {
-        let id = draft.random.id();
+        let (id, created) = (draft.random.id(), draft.time);
+        let (reference, remaining, version, cancelled_at) = (default_reference(&id), size, 1, u64::MAX);
         Order {
-            reference: default_reference(&id),
             id,
             party,
             buy,
             price,
             size,
-            remaining: size,
-            version: 1,
-            cancelled_at: u64::MAX,
-            created: draft.time,
+            remaining,
+            reference,
+            version,
+            cancelled_at,
+            created,
             ..Order::default()
         }
     }
@@ -127,15 +125,16 @@ impl Order {
         self.status == Status::Active && self.price > 0
     }
 
-    /// The number of its side: 1 buy, 2 sell.
-    pub(crate) fn side(&self) -> i64 {
-        if self.buy { 1 } else { 2 }
+    /// Marks the order as changed in the present transaction.
+    pub(crate) fn change(&mut self, draft: &Draft<'_>, status: Status) {
+        (self.status, self.updated) = (status, draft.time);
+        self.changed = Some(draft.transaction.clone());
     }
 
-    /// Marks the order as changed in the present transaction.
-    pub(crate) fn change(&mut self, draft: &Draft<'_>) {
-        self.updated = draft.time;
-        self.changed = Some(draft.transaction.clone());
+    /// Sets a new price and size as the order's next version.
+    pub(crate) fn amend(&mut self, draft: &Draft<'_>, price: i64, size: i64) {
+        (self.price, self.size, self.remaining, self.version) = (price, size, size, self.version + 1);
+        self.change(draft, Status::Active);
     }
 
     fn write(&mut self, draft: &mut Draft<'_>, market: u16) {
@@ -143,10 +142,10 @@ impl Order {
         let (pegged_to, offset) = self.peg.unwrap_or_default();
         row! { draft, orders:
             id: self.id, market_id: draft.world.market_id(market), party_id: draft.world.party_id(self.party),
-            side: self.side(), price: self.price, size: self.size, remaining: self.remaining,
+            side: if self.buy { 1 } else { 2 }, price: self.price, size: self.size, remaining: self.remaining,
             time_in_force: self.force as i64, type: self.kind as i64, status: self.status as i64,
             reference: self.reference, reason: self.reason, version: self.version, batch_id: self.batch,
-            pegged_offset: offset, pegged_reference: pegged_to, lp_id: self.provision,
+            pegged_offset: offset, pegged_reference: pegged_to, lp_id: self.provision.0,
             created_at: self.created, updated_at: self.updated, expires_at: self.expires, tx_hash: hash,
             post_only: self.post_only, reduce_only: self.reduce_only,
         }
@@ -177,37 +176,26 @@ impl Book {
         }
     }
 
-    /// The resting orders that an incoming one can trade with at once, at a price up to `limit` where that is not
-    /// 0, with their places.
-    fn opposite(&self, order: &Order, limit: i64) -> impl Iterator<Item = (usize, &Order)> {
-        let (buy, party) = (order.buy, order.party);
-        self.orders.iter().enumerate().filter(move |(_, other)| {
-            let meets = limit == 0 || other.accepts(limit);
-            other.rests() && other.buy != buy && other.party != party && meets
-        })
-    }
-
-    /// The place of the resting order that an incoming one trades with first, by price, then by age.
+    /// The place of the resting order that an incoming one trades with first, by price, then by age. An order with a
+    /// limit trades at no worse price.
     pub(crate) fn best_for(&self, order: &Order, limit: i64) -> Option<usize> {
+        let opposite = self.orders.iter().enumerate().filter(|(_, other)| {
+            let meets = limit == 0 || other.accepts(limit);
+            meets && other.rests() && other.buy != order.buy && other.party != order.party
+        });
         let price = |other: &Order| if order.buy { other.price } else { -other.price };
-        self.opposite(order, limit).min_by_key(|(_, other)| price(other)).map(|(at, _)| at)
-    }
-
-    /// Volume that an order could trade with at once.
-    pub(crate) fn volume_for(&self, order: &Order) -> i64 {
-        self.opposite(order, order.price).map(|(_, other)| other.remaining).sum()
+        opposite.min_by_key(|(_, other)| price(other)).map(|(at, _)| at)
     }
 
     /// Trades a part of a resting order. Returns its party and its id.
     pub(crate) fn fill(&mut self, draft: &Draft<'_>, at: usize, size: i64) -> (u16, String) {
         let order = &mut self.orders[at];
         order.remaining -= size;
-        order.change(draft);
+        order.change(draft, Status::Active);
         let maker = (order.party, order.id.clone());
         if order.remaining == 0 {
-            let mut filled = self.orders.remove(at);
-            filled.status = Status::Filled;
-            self.ended.push(filled);
+            let filled = self.orders.remove(at);
+            self.ended.push(Order { status: Status::Filled, ..filled });
         }
         maker
     }
@@ -215,8 +203,7 @@ impl Book {
     /// Ends the chosen orders with a status.
     pub(crate) fn end(&mut self, draft: &Draft<'_>, status: Status, chosen: impl Fn(&Order) -> bool) {
         for mut order in self.orders.extract_if(.., |order| chosen(order)) {
-            order.status = status;
-            order.change(draft);
+            order.change(draft, status);
             self.ended.push(order);
         }
     }

@@ -123,7 +123,7 @@ macro_rules! displayed_cells {
     };
 }
 
-displayed_cells!(str, String, u16, u32, u64, i64, i128, f64, Moment, serde_json::Value);
+displayed_cells!(str, String, i32, u32, u64, i64, i128, f64, Moment, serde_json::Value);
 
 impl Cell for bool {
     fn cell(&self) -> Option<String> {

@@ -13,10 +13,9 @@ use crate::{
 /// providers.
 const FEE_SHARES: [i128; 3] = [20, 50, 100];
 
-/// A trade between two orders, each given with its party.
+/// A trade between the orders of a buyer and a seller, each given with its party.
 struct Trade<'a> {
-    buyer: (u16, &'a str),
-    seller: (u16, &'a str),
+    sides: [(u16, &'a str); 2],
     price: i64,
     size: i64,
     /// The aggressor's side: 1 the buyer, 2 the seller, 0 neither in an auction.
@@ -40,15 +39,13 @@ impl Market {
         if self.state == State::Active {
             self.fill_passed_orders(draft);
         }
-        let mean = self.template().activity as f64 * self.walk.activity(draft.time) / 1_000.0;
+        let mean = self.template().activity as f64 * self.walk.activity(now) / 1_000.0;
         let arrivals = (mean * draft.pace as f64 / 1_000.0) as u64;
         let mut count = arrivals / 1_000 + u64::from(draft.random.chance(arrivals % 1_000));
         if count > 0 && draft.random.chance(40) {
             count += draft.random.below(4);
         }
-        for _ in 0..count {
-            self.send_order(draft);
-        }
+        (0..count).for_each(|_| self.send_order(draft));
         if self.state == State::Active && (height + u64::from(self.number) * 9).is_multiple_of(60) {
             self.mark_to_market(draft);
         }
@@ -58,14 +55,16 @@ impl Market {
     /// is never crossed.
     fn fill_passed_orders(&mut self, draft: &mut Draft<'_>) {
         let price = self.price();
-        let passed = self.book.orders.iter().filter(|order| order.provision.is_empty() && order.rests());
-        let passed = passed.filter(|order| order.accepts(price));
-        let passed: Vec<_> = passed.map(|order| (order.party, order.buy, order.remaining)).collect();
-        for (owner, buy, size) in passed {
+        let is_passed = |order: &Order| order.provision.0.is_empty() && order.rests() && order.accepts(price);
+        while let Some(at) = self.book.orders.iter().position(is_passed) {
             draft.begin_transaction();
-            let party = trader(draft, owner);
-            let order = Order::limit(draft, party, !buy, 0, size);
-            self.execute(draft, Order { kind: OrderKind::Market, force: Force::Ioc, ..order }, 0);
+            let resting = &self.book.orders[at];
+            let party = trader(draft, resting.party);
+            let order = Order::limit(draft, party, !resting.buy, 0, resting.remaining);
+            let mut order =
+                Order { kind: OrderKind::Market, force: Force::Ioc, status: Status::Filled, ..order };
+            self.fill(draft, &mut order, at, 0);
+            self.book.add(draft, order);
         }
     }
 
@@ -74,10 +73,9 @@ impl Market {
         let (price, is_parked) = (self.price(), self.in_auction());
         for order in &mut self.book.orders {
             let Some((_, offset)) = order.peg else { continue };
-            let follows = if order.buy { price - offset } else { price + offset };
-            (order.price, order.status) =
-                if is_parked { (0, Status::Parked) } else { (follows.max(1), Status::Active) };
-            order.change(draft);
+            let follows = if order.buy { price - offset } else { price + offset }.max(1);
+            order.price = if is_parked { 0 } else { follows };
+            order.change(draft, if is_parked { Status::Parked } else { Status::Active });
         }
     }
 
@@ -85,83 +83,63 @@ impl Market {
     fn send_order(&mut self, draft: &mut Draft<'_>) {
         let party = trader(draft, NETWORK);
         let (usual, open, price) = (self.template().size, self.open_volume(party), self.price());
-        let mut size = (usual / 4 + draft.random.below(usual.unsigned_abs()) as i64).max(1);
-        size *= 1 + 4 * i64::from(draft.random.chance(40));
-        let mut buy = draft.random.chance(500);
-        if open.abs() > usual * 12 && draft.random.chance(850) {
-            buy = open < 0;
-        }
+        let times = 1 + 4 * i64::from(draft.random.chance(40));
+        let size = (usual / 4 + draft.random.between(0, usual)).max(1) * times;
+        let is_reducing = open.abs() > usual * 12 && draft.random.chance(850);
+        let buy = if is_reducing { open < 0 } else { draft.random.chance(500) };
         if draft.world.balance(self.general_key(party)) < self.value(price, size) / 8 {
             return;
         }
         draft.begin_transaction();
         let mut order = Order::limit(draft, party, buy, price, size);
+        order.cancelled_at = draft.height + draft.random.between(20, 200) as u64;
+        order.batch = if draft.random.chance(40) { draft.height } else { 0 };
         if let Some(reference) = reference(draft) {
             order.reference = reference;
         }
-        order.cancelled_at = draft.height + draft.random.between(20, 200) as u64;
-        order.batch = if draft.random.chance(40) { draft.height } else { 0 };
         let templates = if self.in_auction() { &CATALOGUE.auction } else { &CATALOGUE.continuous };
         apply(template(draft, templates), draft, &mut order, open);
-        if order.reason != 0 {
-            order.status = Status::Rejected;
-        } else if order.peg.is_some() && self.in_auction() {
-            (order.status, order.price) = (Status::Parked, 0);
-        } else if !self.in_auction() {
-            return self.execute(draft, order, 0);
+        if matches!(order.status, Status::Filled | Status::PartiallyFilled) {
+            self.execute(draft, &mut order);
         }
         self.book.add(draft, order);
     }
 
-    /// Trades an order with the other side of the book and sets its status. In continuous trading each trade has the
-    /// resting order's price; the trades of an auction, whose number is `batch`, have the market's.
-    fn execute(&mut self, draft: &mut Draft<'_>, mut order: Order, batch: i64) {
-        let auction_price = (batch > 0).then(|| self.price());
-        let limit = auction_price.unwrap_or(order.price);
-        let whole = order.force != Force::Fok || self.book.volume_for(&order) >= order.size;
-        while whole && order.remaining > 0 {
-            let Some(at) = self.book.best_for(&order, limit) else { break };
-            let resting = &self.book.orders[at];
-            let (price, size) =
-                (auction_price.unwrap_or(resting.price), order.remaining.min(resting.remaining));
-            let (maker, maker_order) = self.book.fill(draft, at, size);
-            order.remaining -= size;
-            let fees = self.charge(draft, order.party, maker, self.value(price, size));
-            let (own, other) = ((order.party, &*order.id), (maker, &*maker_order));
-            let (buyer, seller) = if order.buy { (own, other) } else { (other, own) };
-            let aggressor = if batch > 0 { 0 } else { order.side() };
-            self.record(draft, &Trade { buyer, seller, price, size, aggressor, kind: 1, fees, batch });
+    /// Trades an order with the best one on the other side. One that is filled is as large as the trade; of one that
+    /// is not, as much remains.
+    fn execute(&mut self, draft: &mut Draft<'_>, order: &mut Order) {
+        if let Some(at) = self.book.best_for(order, order.price) {
+            let size = order.size.min(self.book.orders[at].remaining);
+            order.size = if order.status == Status::Filled { size } else { size * 2 };
+            order.remaining = size;
+            self.fill(draft, order, at, 0);
+            order.remaining = order.size - size;
+        } else {
+            order.status = if order.force == Force::Gtc { Status::Active } else { Status::Stopped };
         }
-        let stays = matches!(order.force, Force::Gtc | Force::Gtt | Force::Gfn);
-        order.status = match (order.remaining, stays) {
-            (0, _) => Status::Filled,
-            (_, true) => Status::Active,
-            (left, false) if left < order.size => Status::PartiallyFilled,
-            _ => Status::Stopped,
+    }
+
+    /// Trades what remains of an order with a resting one, as far as that goes: at its price, or in an auction, whose
+    /// number is `batch`, at the market's. The aggressor pays the fees.
+    fn fill(&mut self, draft: &mut Draft<'_>, order: &mut Order, at: usize, batch: i64) {
+        let resting = &self.book.orders[at];
+        let size = order.remaining.min(resting.remaining);
+        let price = if batch > 0 { self.price() } else { resting.price };
+        let (maker, maker_order) = self.book.fill(draft, at, size);
+        order.remaining -= size;
+        let fees = self.charge(draft, order.party, maker, self.value(price, size));
+        let mut sides = [(order.party, &*order.id), (maker, &*maker_order)];
+        if !order.buy {
+            sides.reverse();
+        }
+        let aggressor = if batch > 0 {
+            0
+        } else if order.buy {
+            1
+        } else {
+            2
         };
-        self.book.add(draft, order);
-    }
-
-    /// Adds a trade to both positions and writes its row.
-    fn record(&mut self, draft: &mut Draft<'_>, trade: &Trade<'_>) {
-        for (party, signed) in [(trade.buyer.0, trade.size), (trade.seller.0, -trade.size)] {
-            if party != NETWORK {
-                self.positions.entry(party).or_default().pending.trade(signed, trade.price);
-                self.touched.insert(party, draft.transaction.clone());
-            }
-        }
-        self.mark = if self.mark == 0 { trade.price } else { self.mark };
-        self.traded += trade.size;
-        let id = draft.random.id();
-        let (bought, sold) = if trade.aggressor == 2 { ([0; 3], trade.fees) } else { (trade.fees, [0; 3]) };
-        row! { draft, trades:
-            id: id, market_id: draft.world.market_id(self.number), price: trade.price, size: trade.size,
-            buyer: draft.world.party_id(trade.buyer.0), seller: draft.world.party_id(trade.seller.0),
-            aggressor: trade.aggressor, buy_order: trade.buyer.1, sell_order: trade.seller.1, type: trade.kind,
-            buyer_maker_fee: bought[0], buyer_infrastructure_fee: bought[1], buyer_liquidity_fee: bought[2],
-            seller_maker_fee: sold[0], seller_infrastructure_fee: sold[1], seller_liquidity_fee: sold[2],
-            buyer_auction_batch: trade.batch, seller_auction_batch: trade.batch,
-        }
+        self.record(draft, &Trade { sides, price, size, aggressor, kind: 1, fees, batch });
     }
 
     /// Moves the fees of a trade of this value: to the network, and the maker's from there to the maker.
@@ -174,6 +152,29 @@ impl Market {
         draft.take(general, self.network_key(Kind::FeesLiquidity), fees[2], "LIQUIDITY_FEE_PAY");
         draft.transfer(pool, self.general_key(maker), paid, "MAKER_FEE_RECEIVE");
         fees
+    }
+
+    /// Adds a trade to both positions and writes its row.
+    fn record(&mut self, draft: &mut Draft<'_>, trade: &Trade<'_>) {
+        let [buyer, seller] = trade.sides;
+        for (party, signed) in [(buyer.0, trade.size), (seller.0, -trade.size)] {
+            if party != NETWORK {
+                self.positions.entry(party).or_default().pending.trade(signed, trade.price);
+                self.touched.insert(party, draft.transaction.clone());
+            }
+        }
+        self.mark = if self.mark == 0 { trade.price } else { self.mark };
+        self.traded += trade.size;
+        let id = draft.random.id();
+        let (bought, sold) = if trade.aggressor == 2 { ([0; 3], trade.fees) } else { (trade.fees, [0; 3]) };
+        row! { draft, trades:
+            id: id, market_id: draft.world.market_id(self.number), price: trade.price, size: trade.size,
+            buyer: draft.world.party_id(buyer.0), seller: draft.world.party_id(seller.0),
+            aggressor: trade.aggressor, buy_order: buyer.1, sell_order: seller.1, type: trade.kind,
+            buyer_maker_fee: bought[0], buyer_infrastructure_fee: bought[1], buyer_liquidity_fee: bought[2],
+            seller_maker_fee: sold[0], seller_infrastructure_fee: sold[1], seller_liquidity_fee: sold[2],
+            buyer_auction_batch: trade.batch, seller_auction_batch: trade.batch,
+        }
     }
 
     /// Orders that accept the present price, on either side.
@@ -192,12 +193,16 @@ impl Market {
         volume(true).min(volume(false))
     }
 
-    /// Ends an auction: orders on both sides that accept the present price trade at it.
+    /// Ends an auction: orders on both sides that accept the present price trade at it, as far as they go.
     pub(crate) fn uncross(&mut self, draft: &mut Draft<'_>) {
         let accepting = self.accepting();
         let bids = self.book.orders.extract_if(.., |order| order.buy && accepting(order));
-        for bid in bids.collect::<Vec<_>>() {
-            self.execute(draft, bid, self.auctions);
+        for mut bid in bids.collect::<Vec<_>>() {
+            while let Some(at) = self.book.best_for(&bid, self.price()).filter(|_| bid.remaining > 0) {
+                self.fill(draft, &mut bid, at, self.auctions);
+            }
+            bid.change(draft, if bid.remaining == 0 { Status::Filled } else { Status::Cancelled });
+            self.book.add(draft, bid);
         }
         self.book.end(draft, Status::Cancelled, |order| order.force == Force::Gfa || accepting(order));
     }
@@ -206,9 +211,6 @@ impl Market {
     pub(crate) fn close_out(&mut self, draft: &mut Draft<'_>, party: u16) {
         let (open, price) = (self.open_volume(party), self.price());
         let (buy, size) = (open < 0, open.abs());
-        if size == 0 {
-            return;
-        }
         let orders = [
             (NETWORK, buy, 0, OrderKind::Network, Force::Fok),
             (party, buy, 0, OrderKind::Network, Force::Unspecified),
@@ -219,12 +221,13 @@ impl Market {
             Order { kind, force, status: Status::Filled, remaining: 0, ..order }
         });
         for (kind, other) in [(2, &provider), (3, &closed)] {
-            let (own, other) = ((NETWORK, &*network.id), (other.party, &*other.id));
+            let mut sides = [(NETWORK, &*network.id), (other.party, &*other.id)];
             let network_buys = buy == (kind == 2);
-            let (buyer, seller) = if network_buys { (own, other) } else { (other, own) };
+            if !network_buys {
+                sides.reverse();
+            }
             let aggressor = if network_buys { 1 } else { 2 };
-            let trade = Trade { buyer, seller, price, size, aggressor, kind, fees: [0; 3], batch: 0 };
-            self.record(draft, &trade);
+            self.record(draft, &Trade { sides, price, size, aggressor, kind, fees: [0; 3], batch: 0 });
         }
         for order in [network, closed, provider] {
             self.book.add(draft, order);
@@ -234,47 +237,48 @@ impl Market {
 
 /// A random trader other than this one; the first three parties are providers.
 fn trader(draft: &mut Draft<'_>, other: u16) -> u16 {
-    let party = draft.random.between(3, i64::from(draft.world.traders) - 1) as u16;
-    let next = if party + 1 < draft.world.traders { party + 1 } else { 3 };
-    if party == other { next } else { party }
+    let traders = i64::from(draft.world.traders) - 3;
+    let place = draft.random.between(0, traders - 1);
+    let party = 3 + place as u16;
+    if party == other { 3 + ((place + 1) % traders) as u16 } else { party }
 }
 
 /// Picks a template by its share.
 fn template<'a>(draft: &mut Draft<'_>, templates: &'a [OrderTemplate]) -> &'a OrderTemplate {
     let mut place = draft.random.below(templates.iter().map(|template| template.share).sum());
-    let is_chosen = |template: &&OrderTemplate| {
-        let is_chosen = place < template.share;
-        place = place.saturating_sub(template.share);
-        is_chosen
-    };
-    templates.iter().find(is_chosen).unwrap_or(&templates[0])
+    for template in templates {
+        match place.checked_sub(template.share) {
+            Some(rest) => place = rest,
+            None => return template,
+        }
+    }
+    &templates[0]
 }
 
 /// Gives an order the form of a template.
 fn apply(template: &OrderTemplate, draft: &mut Draft<'_>, order: &mut Order, open: i64) {
-    (order.kind, order.force, order.post_only, order.reduce_only) =
-        (template.kind, template.force, template.post_only, template.reduce_only);
+    (order.kind, order.force, order.status) = (template.kind, template.force, template.status);
+    (order.post_only, order.reduce_only) = (template.post_only, template.reduce_only);
     let away = order.price * draft.random.between(template.away.0, template.away.1) / 10_000;
-    let usual = if order.buy { order.price - away } else { order.price + away }.max(1);
-    order.price = if order.kind == OrderKind::Market { 0 } else { usual };
-    if template.times > 0 {
-        order.size *= draft.random.between(1, template.times);
-    }
+    let limit = if order.buy { order.price - away } else { order.price + away }.max(1);
+    order.price = if order.kind == OrderKind::Market { 0 } else { limit };
+    order.size *= draft.random.between(1, template.times.max(1));
     if order.force == Force::Gtt {
         order.expires = draft.time.plus_seconds(draft.random.between(60, 1_800));
     }
     if template.pegged {
-        let own_side = if order.buy { 2 } else { 3 };
-        let reference = if draft.random.chance(400) { 1 } else { own_side };
+        let reference = draft.random.between(1, if order.buy { 2 } else { 3 });
         order.peg = Some((reference, (order.price * draft.random.between(2, 20) / 10_000).max(1)));
     }
     if !template.reasons.is_empty() {
         order.reason = *draft.random.pick(&template.reasons);
     }
     if order.reduce_only {
-        order.buy = open < 0;
-        order.reason = if open == 0 { 50 } else { 0 };
-        order.size = order.size.min(open.abs().max(1));
+        (order.buy, order.size) = (open < 0, order.size.min(open.abs().max(1)));
+        (order.reason, order.status) = if open == 0 { (50, Status::Rejected) } else { (0, order.status) };
+    }
+    if order.status == Status::Parked {
+        order.price = 0;
     }
     order.remaining = order.size;
 }
