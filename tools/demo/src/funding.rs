@@ -71,18 +71,12 @@ impl Movement {
     }
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Transfer {
-    to: Key,
-    amount: i128,
-    due: u64,
-}
-
 /// Deposits, withdrawals and transfers that are not complete yet.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Funding {
     movements: Vec<Movement>,
-    transfers: Vec<Transfer>,
+    /// Transfers by receiver, amount, and the height at which they complete.
+    transfers: Vec<(Key, i128, u64)>,
 }
 
 impl Funding {
@@ -179,7 +173,7 @@ impl Funding {
         draft.begin_transaction();
         draft.transfer(general, Key::global(to.asset, Kind::PendingTransfers), amount, "TRANSFER_FUNDS_SEND");
         let due = draft.height + draft.random.between(1, 4) as u64;
-        self.transfers.push(Transfer { to, amount, due });
+        self.transfers.push((to, amount, due));
     }
 
     /// Completes everything that is due in this block.
@@ -188,7 +182,7 @@ impl Funding {
         let mut due: Vec<_> = self.movements.extract_if(.., |movement| movement.due <= height).collect();
         due.sort_by_key(|movement| movement.out.is_some());
         due.iter().for_each(|movement| movement.finish(draft));
-        for Transfer { to, amount, .. } in self.transfers.extract_if(.., |transfer| transfer.due <= height) {
+        for (to, amount, _) in self.transfers.extract_if(.., |transfer| transfer.2 <= height) {
             draft.begin_transaction();
             draft.transfer(
                 Key::global(to.asset, Kind::PendingTransfers),

@@ -91,29 +91,20 @@ impl Market {
             0 => String::new(),
             round => format!(".{}", round + 1),
         };
-        json!({
-            "instrument": {
-                "code": format!("{}{series}", template.code),
-                "name": format!("{}{series}", template.name),
-                "metadata": {"tags": template.tags},
-                "future": {
-                    "quoteName": template.quote,
-                    "settlementAsset": draft.world.asset_id(template.asset),
-                    "dataSourceSpecForSettlementData": {"id": settlement},
-                    "dataSourceSpecForTradingTermination": {"id": termination},
-                    "dataSourceSpecBinding": {
-                        "settlementDataProperty": format!("prices.{}.value", template.code),
-                        "tradingTerminationProperty": "trading.terminated",
-                    },
-                },
-            },
-            "marginCalculator": CATALOGUE.definition["marginCalculator"],
-            "logNormalRiskModel": {
-                "tau": 0.0001140771161,
-                "params": {"mu": 0, "r": 0.016, "sigma": template.daily_volatility / 500.0},
-                "riskAversionParameter": 0.000001,
-            },
-        })
+        let mut tradable = CATALOGUE.definition["tradable"].clone();
+        tradable["logNormalRiskModel"]["params"]["sigma"] = json!(template.daily_volatility / 500.0);
+        let instrument = &mut tradable["instrument"];
+        instrument["code"] = json!(format!("{}{series}", template.code));
+        instrument["name"] = json!(format!("{}{series}", template.name));
+        instrument["metadata"]["tags"] = json!(template.tags);
+        let future = &mut instrument["future"];
+        future["quoteName"] = json!(template.quote);
+        future["settlementAsset"] = json!(draft.world.asset_id(template.asset));
+        future["dataSourceSpecForSettlementData"]["id"] = json!(settlement);
+        future["dataSourceSpecForTradingTermination"]["id"] = json!(termination);
+        future["dataSourceSpecBinding"]["settlementDataProperty"] =
+            json!(format!("prices.{}.value", template.code));
+        tradable
     }
 
     fn write_data(&self, draft: &mut Draft<'_>) {

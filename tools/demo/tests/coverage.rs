@@ -6,91 +6,57 @@ use mesh_demo::{Plan, Rows};
 
 use crate::parsed::{Parsed, history, rows_of};
 
-const STATES: &str = "PROPOSED REJECTED PENDING CANCELLED ACTIVE SUSPENDED CLOSED TRADING_TERMINATED SETTLED";
-const MODES: &str = "CONTINUOUS BATCH_AUCTION OPENING_AUCTION MONITORING_AUCTION NO_TRADING";
-
-/// All values of a column: table, column, a prefix of the values, and the values.
-const VALUES: [(&str, &str, &str, &str); 30] = [
-    ("deposits", "status", "STATUS_", "OPEN CANCELLED FINALIZED"),
-    ("withdrawals", "status", "STATUS_", "OPEN REJECTED FINALIZED"),
-    ("oracle_specs", "status", "STATUS_", "ACTIVE DEACTIVATED"),
-    (
-        "protocol_upgrade_proposals",
-        "status",
-        "PROTOCOL_UPGRADE_PROPOSAL_STATUS_",
-        "PENDING APPROVED REJECTED",
-    ),
-    ("liquidity_provisions", "status", "STATUS_", "ACTIVE STOPPED CANCELLED REJECTED UNDEPLOYED PENDING"),
-    ("positions", "distressed_status", "POSITION_STATUS_", "UNSPECIFIED ORDERS_CLOSED CLOSED_OUT DISTRESSED"),
-    ("markets", "state", "STATE_", STATES),
-    ("market_data", "market_state", "STATE_", STATES),
-    ("markets", "trading_mode", "TRADING_MODE_", MODES),
-    ("market_data", "market_trading_mode", "TRADING_MODE_", MODES),
-    (
-        "market_data",
-        "auction_trigger",
-        "AUCTION_TRIGGER_",
-        "UNSPECIFIED BATCH OPENING PRICE LIQUIDITY LIQUIDITY_TARGET_NOT_MET UNABLE_TO_DEPLOY_LP_ORDERS",
-    ),
-    ("market_data", "extension_trigger", "AUCTION_TRIGGER_", "UNSPECIFIED PRICE LIQUIDITY_TARGET_NOT_MET"),
-    (
-        "ledger",
-        "type",
-        "TRANSFER_TYPE_",
-        "LOSS WIN MTM_LOSS MTM_WIN MARGIN_LOW MARGIN_HIGH MARGIN_CONFISCATED MAKER_FEE_PAY MAKER_FEE_RECEIVE \
-         INFRASTRUCTURE_FEE_PAY INFRASTRUCTURE_FEE_DISTRIBUTE LIQUIDITY_FEE_PAY LIQUIDITY_FEE_DISTRIBUTE \
-         BOND_LOW BOND_HIGH WITHDRAW DEPOSIT BOND_SLASHING REWARD_PAYOUT TRANSFER_FUNDS_SEND \
-         TRANSFER_FUNDS_DISTRIBUTE CLEAR_ACCOUNT CHECKPOINT_BALANCE_RESTORE",
-    ),
-    (
-        "rewards",
-        "reward_type",
-        "ACCOUNT_TYPE_",
-        "GLOBAL_REWARD FEES_INFRASTRUCTURE REWARD_MAKER_PAID_FEES REWARD_MAKER_RECEIVED_FEES \
-         REWARD_LP_RECEIVED_FEES REWARD_MARKET_PROPOSERS",
-    ),
-    ("accounts", "type", "", "1 2 3 4 5 6 7 9 10 11 12 13 14 15 16 17"),
-    ("orders", "side", "", "1 2"),
-    ("orders", "time_in_force", "", "0 1 2 3 4 5 6"),
-    ("orders", "type", "", "1 2 3"),
-    ("orders", "status", "", "1 2 3 4 5 6 7 8"),
-    ("orders", "pegged_reference", "", "0 1 2 3"),
-    ("orders", "post_only", "", "t f"),
-    ("orders", "reduce_only", "", "t f"),
-    ("trades", "aggressor", "", "0 1 2"),
-    ("trades", "type", "", "1 2 3"),
-    ("network_limits", "can_propose_asset", "", "t f"),
-    ("network_limits", "can_propose_market", "", "t f"),
-    ("network_limits", "genesis_loaded", "", "t f"),
-    ("network_limits", "propose_asset_enabled", "", "t f"),
-    ("network_limits", "propose_market_enabled", "", "t f"),
-    ("chain", "onerow_check", "", "t"),
-];
+/// All values of columns: the column, a prefix of its values, and the values. A line that begins with blanks continues
+/// the one before.
+const VALUES: &str = "\
+deposits.status STATUS_: OPEN CANCELLED FINALIZED
+withdrawals.status STATUS_: OPEN REJECTED FINALIZED
+oracle_specs.status STATUS_: ACTIVE DEACTIVATED
+protocol_upgrade_proposals.status PROTOCOL_UPGRADE_PROPOSAL_STATUS_: PENDING APPROVED REJECTED
+liquidity_provisions.status STATUS_: ACTIVE STOPPED CANCELLED REJECTED UNDEPLOYED PENDING
+positions.distressed_status POSITION_STATUS_: UNSPECIFIED ORDERS_CLOSED CLOSED_OUT DISTRESSED
+markets.state STATE_: PROPOSED REJECTED PENDING CANCELLED ACTIVE SUSPENDED CLOSED TRADING_TERMINATED SETTLED
+market_data.market_state STATE_: PROPOSED REJECTED PENDING CANCELLED ACTIVE SUSPENDED CLOSED
+    TRADING_TERMINATED SETTLED
+markets.trading_mode TRADING_MODE_: CONTINUOUS BATCH_AUCTION OPENING_AUCTION MONITORING_AUCTION NO_TRADING
+market_data.market_trading_mode TRADING_MODE_: CONTINUOUS BATCH_AUCTION OPENING_AUCTION MONITORING_AUCTION
+    NO_TRADING
+market_data.auction_trigger AUCTION_TRIGGER_: UNSPECIFIED BATCH OPENING PRICE LIQUIDITY
+    LIQUIDITY_TARGET_NOT_MET UNABLE_TO_DEPLOY_LP_ORDERS
+market_data.extension_trigger AUCTION_TRIGGER_: UNSPECIFIED PRICE LIQUIDITY_TARGET_NOT_MET
+ledger.type TRANSFER_TYPE_: LOSS WIN MTM_LOSS MTM_WIN MARGIN_LOW MARGIN_HIGH MARGIN_CONFISCATED MAKER_FEE_PAY
+    MAKER_FEE_RECEIVE INFRASTRUCTURE_FEE_PAY INFRASTRUCTURE_FEE_DISTRIBUTE LIQUIDITY_FEE_PAY
+    LIQUIDITY_FEE_DISTRIBUTE BOND_LOW BOND_HIGH WITHDRAW DEPOSIT BOND_SLASHING REWARD_PAYOUT TRANSFER_FUNDS_SEND
+    TRANSFER_FUNDS_DISTRIBUTE CLEAR_ACCOUNT CHECKPOINT_BALANCE_RESTORE
+rewards.reward_type ACCOUNT_TYPE_: GLOBAL_REWARD FEES_INFRASTRUCTURE REWARD_MAKER_PAID_FEES
+    REWARD_MAKER_RECEIVED_FEES REWARD_LP_RECEIVED_FEES REWARD_MARKET_PROPOSERS
+accounts.type : 1 2 3 4 5 6 7 9 10 11 12 13 14 15 16 17
+orders.side : 1 2
+orders.time_in_force : 0 1 2 3 4 5 6
+orders.type : 1 2 3
+orders.status : 1 2 3 4 5 6 7 8
+orders.pegged_reference : 0 1 2 3
+orders.post_only : t f
+orders.reduce_only : t f
+trades.aggressor : 0 1 2
+trades.type : 1 2 3";
 
 /// Columns with the empty text.
-const EMPTY: [(&str, &str); 8] = [
-    ("orders", "reference"),
-    ("orders", "lp_id"),
-    ("liquidity_provisions", "reference"),
-    ("markets", "instrument_id"),
-    ("positions", "tx_hash"),
-    ("rewards", "market_id"),
-    ("withdrawals", "ref"),
-    ("withdrawals", "foreign_tx_hash"),
-];
+const EMPTY: &str = "orders.reference orders.lp_id liquidity_provisions.reference markets.instrument_id \
+    positions.tx_hash rewards.market_id withdrawals.ref withdrawals.foreign_tx_hash";
 
 /// Columns with at least so many values.
-const AT_LEAST: [(&str, &str, usize); 10] = [
-    ("orders", "reason", 13),
-    ("orders", "version", 4),
-    ("orders", "batch_id", 100),
-    ("trades", "buyer_auction_batch", 3),
-    ("market_data", "price_monitoring_bounds", 3),
-    ("network_limits", "propose_asset_enabled_from", 2),
-    ("network_limits", "block_time", 5),
-    ("rewards", "market_id", 5),
-    ("rewards", "asset_id", 4),
-    ("rewards", "epoch_id", 48),
+const AT_LEAST: [(&str, usize); 10] = [
+    ("orders.reason", 13),
+    ("orders.version", 4),
+    ("orders.batch_id", 100),
+    ("trades.buyer_auction_batch", 3),
+    ("market_data.price_monitoring_bounds", 3),
+    ("network_limits.propose_asset_enabled_from", 2),
+    ("network_limits.block_time", 5),
+    ("rewards.market_id", 5),
+    ("rewards.asset_id", 4),
+    ("rewards.epoch_id", 48),
 ];
 
 #[test]
@@ -106,42 +72,44 @@ fn the_default_history_covers_the_contract() {
 }
 
 /// The values of a column without NULL.
-fn values<'a>(rows: &'a Rows, table: &str, column: &str) -> Vec<&'a str> {
+fn values<'a>(rows: &'a Rows, column: &str) -> Vec<&'a str> {
+    let (table, column) = column.split_once('.').unwrap();
     Parsed::new(rows, table).census(column).into_keys().flatten().collect()
 }
 
 fn every_value_occurs(rows: &Rows) {
-    for (table, column, prefix, expected) in VALUES {
-        let expected: BTreeSet<String> =
-            expected.split_ascii_whitespace().map(|value| format!("{prefix}{value}")).collect();
-        assert_eq!(values(rows, table, column), Vec::from_iter(&expected), "{table}.{column}");
+    for line in VALUES.replace("\n    ", " ").lines() {
+        let (column, expected) = line.split_once(": ").unwrap();
+        let (column, prefix) = column.split_once(' ').unwrap();
+        let expected = expected.split(' ').map(|value| format!("{prefix}{value}"));
+        assert_eq!(values(rows, column), Vec::from_iter(&BTreeSet::from_iter(expected)), "{column}");
     }
-    for (table, column) in EMPTY {
-        assert!(values(rows, table, column).contains(&""), "{table}.{column}");
+    for column in EMPTY.split(' ') {
+        assert!(values(rows, column).contains(&""), "{column}");
     }
-    for (table, column, least) in AT_LEAST {
-        let count = values(rows, table, column).len();
-        assert!(count >= least, "{table}.{column} has {count} values");
+    for (column, least) in AT_LEAST {
+        let count = values(rows, column).len();
+        assert!(count >= least, "{column} has {count} values");
     }
 }
 
 fn traps_of_csv_occur(rows: &Rows) {
-    let references = values(rows, "orders", "reference");
+    let references = values(rows, "orders.reference");
     for text in ["NULL", "\\N", "\\.", "carriage\r\nreturn", "line one\nline two", "\r", "\"", "a, b and c"] {
         assert!(references.contains(&text), "no order has the reference {text:?}");
     }
     assert!(references.iter().any(|text| !text.is_ascii()));
-    let parameters = values(rows, "network_parameters", "value");
+    let parameters = values(rows, "network_parameters.value");
     assert!(parameters.iter().any(|notice| notice.contains("\"please\" close positions\r\n")));
     let slippage = Parsed::new(rows, "markets").census("quadratic_slippage_factor");
     assert_eq!(Vec::from_iter(slippage.keys()), [&None, &Some("0.1")]);
-    assert!(values(rows, "market_data", "price_monitoring_bounds").contains(&"null"));
-    let widest = |table, column| values(rows, table, column).into_iter().map(str::len).max().unwrap();
-    assert!(widest("balances", "balance") >= 27);
-    assert_eq!(widest("deposits", "amount"), 78);
-    assert!(widest("rewards", "percent_of_total") >= 16);
-    assert!(values(rows, "positions", "average_entry_market_price").iter().any(|price| price.contains('.')));
-    for fee in values(rows, "liquidity_provisions", "fee") {
+    assert!(values(rows, "market_data.price_monitoring_bounds").contains(&"null"));
+    let widest = |column| values(rows, column).into_iter().map(str::len).max().unwrap();
+    assert!(widest("balances.balance") >= 27);
+    assert_eq!(widest("deposits.amount"), 78);
+    assert!(widest("rewards.percent_of_total") >= 16);
+    assert!(values(rows, "positions.average_entry_market_price").iter().any(|price| price.contains('.')));
+    for fee in values(rows, "liquidity_provisions.fee") {
         assert_eq!(fee.split_once('.').unwrap().1.len(), 16);
     }
 }
@@ -158,7 +126,7 @@ fn withdrawals_go_every_way(rows: &Rows) {
     }
     let expected = ["STATUS_OPEN", "STATUS_OPENSTATUS_FINALIZED", "STATUS_OPENSTATUS_REJECTED"];
     assert_eq!(BTreeSet::from_iter(ways.into_values()), expected.map(str::to_owned).into());
-    let receivers = values(rows, "withdrawals", "ext");
+    let receivers = values(rows, "withdrawals.ext");
     assert!(receivers.contains(&"{}") && receivers[0].starts_with("{\"erc20\":{\"receiverAddress\":\"0x"));
 }
 
@@ -169,8 +137,8 @@ fn oracle_specs_have_every_form(rows: &Rows) {
         assert_eq!(inside, specs.value(row, "signers").is_none());
         assert_eq!(inside, specs.value(row, "filters").is_none());
     }
-    let columns = ["signers", "filters", "internal_conditions"];
-    let all: String = columns.into_iter().flat_map(|column| values(rows, "oracle_specs", column)).collect();
+    let columns = ["oracle_specs.signers", "oracle_specs.filters", "oracle_specs.internal_conditions"];
+    let all: String = columns.into_iter().flat_map(|column| values(rows, column)).collect();
     let kinds = "UNSPECIFIED EMPTY INTEGER STRING BOOLEAN DECIMAL TIMESTAMP".split(' ');
     let kinds = kinds.map(|kind| format!("\"type\":\"TYPE_{kind}\""));
     let operators = "UNSPECIFIED EQUALS GREATER_THAN GREATER_THAN_OR_EQUAL LESS_THAN LESS_THAN_OR_EQUAL";

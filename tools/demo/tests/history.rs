@@ -5,7 +5,7 @@ use std::{
     time::Instant,
 };
 
-use mesh_demo::{Block, Plan, Rows, Simulator};
+use mesh_demo::{Block, Plan, Record, Rows, Simulator};
 use mesh_store::BlockWriter;
 use mesh_testbed::Database;
 
@@ -58,6 +58,7 @@ async fn invariants_hold_for_plans_of_every_shape() {
         }
         money_adds_up(&rows);
         trades_fit_orders(&rows);
+        books_are_not_crossed(&rows);
     }
 }
 
@@ -163,49 +164,60 @@ pub(crate) fn money_adds_up(rows: &Rows) {
     assert_eq!(effect, total);
 }
 
-/// Trades refer to existing orders, and each order's remaining size is its size minus its trades.
+/// Trades refer to existing orders of two parties; an order's remaining size is its size less its trades, and a party's
+/// open volume is the sum of its trades.
 fn trades_fit_orders(rows: &Rows) {
-    let orders = Parsed::new(rows, "orders");
-    let trades = Parsed::new(rows, "trades");
-    let mut owner: HashMap<&str, (&str, &str)> = HashMap::new();
+    let [orders, trades, positions] = ["orders", "trades", "positions"].map(|table| Parsed::new(rows, table));
+    let mut traded: HashMap<&str, i128> = HashMap::new();
+    let mut net: BTreeMap<[&str; 2], i128> = BTreeMap::new();
+    let newest: HashMap<&str, _> = orders.rows.iter().map(|row| (orders.text(row, "id"), row)).collect();
+    for row in trades.rows {
+        let (market, size) = (trades.text(row, "market_id"), trades.number(row, "size"));
+        assert!(trades.number(row, "price") > 0 && size > 0);
+        assert_ne!(trades.text(row, "buyer"), trades.text(row, "seller"));
+        for (party, order, bought) in [("buyer", "buy_order", size), ("seller", "sell_order", -size)] {
+            let (key, id) = ([market, trades.text(row, party)], trades.text(row, order));
+            assert_eq!(["market_id", "party_id"].map(|column| orders.text(newest[id], column)), key);
+            *net.entry(key).or_default() += bought;
+            *traded.entry(id).or_default() += size;
+        }
+    }
     for row in orders.rows {
         let (size, remaining) = (orders.number(row, "size"), orders.number(row, "remaining"));
         assert!(0 <= remaining && remaining <= size && size > 0);
-        let (status, reason) = (orders.text(row, "status"), orders.number(row, "reason"));
-        assert_eq!(status == "5", remaining == 0, "filled means nothing remains");
-        assert_eq!(status == "6", reason != 0, "rejected means there is a reason");
-        owner.insert(orders.text(row, "id"), (orders.text(row, "party_id"), orders.text(row, "market_id")));
+        assert_eq!(orders.text(row, "status") == "5", remaining == 0, "filled means nothing remains");
+        assert_eq!(orders.text(row, "status") == "6", orders.number(row, "reason") != 0);
     }
-    let mut net: BTreeMap<(&str, &str), i128> = BTreeMap::new();
-    for row in trades.rows {
-        let market = trades.text(row, "market_id");
-        for (party, order) in [("buyer", "buy_order"), ("seller", "sell_order")] {
-            let (party, order) = (trades.text(row, party), trades.text(row, order));
-            assert_eq!(owner[order], (party, market));
-        }
-        assert_ne!(trades.text(row, "buyer"), trades.text(row, "seller"));
-        assert!(trades.number(row, "price") > 0 && trades.number(row, "size") > 0);
-        *net.entry((market, trades.text(row, "buyer"))).or_default() += trades.number(row, "size");
-        *net.entry((market, trades.text(row, "seller"))).or_default() -= trades.number(row, "size");
+    let is_plain = |row: &Record| orders.text(row, "version") == "1" && orders.text(row, "type") != "3";
+    for (id, row) in newest.into_iter().filter(|(_, row)| is_plain(row)) {
+        let remaining = orders.number(row, "size") - traded.get(id).unwrap_or(&0);
+        assert_eq!(orders.number(row, "remaining"), remaining, "{id}");
     }
-    let mut newest: BTreeMap<(&str, &str), i128> = BTreeMap::new();
-    let positions = Parsed::new(rows, "positions");
-    for row in positions.rows {
-        let key = (positions.text(row, "market_id"), positions.text(row, "party_id"));
-        newest.insert(key, positions.number(row, "pending_open_volume"));
-    }
+    let of_position = |row| {
+        let key = ["market_id", "party_id"].map(|column| positions.text(row, column));
+        (key, positions.number(row, "pending_open_volume"))
+    };
+    let newest: BTreeMap<[&str; 2], i128> = positions.rows.iter().map(of_position).collect();
     let markets = Parsed::new(rows, "markets");
-    let settled: BTreeSet<&str> = markets
-        .rows
-        .iter()
-        .filter(|row| markets.text(row, "state") == "STATE_SETTLED")
-        .map(|row| markets.text(row, "id"))
-        .collect();
+    let is_settled = |row: &&Record| markets.text(row, "state") == "STATE_SETTLED";
+    let settled = markets.rows.iter().filter(is_settled).map(|row| markets.text(row, "id"));
+    let settled: BTreeSet<&str> = settled.collect();
     for (key, volume) in net {
-        if key.1 == "network" {
-            assert_eq!(volume, 0, "the network hands everything on");
-        } else {
-            assert_eq!(newest[&key], if settled.contains(key.0) { 0 } else { volume });
+        // The network hands everything on.
+        let open = if key[1] == "network" { 0 } else { newest[&key] };
+        assert_eq!(open, if settled.contains(key[0]) { 0 } else { volume }, "{key:?}");
+    }
+}
+
+/// Bids are below offers while a market trades, and a market that has ended has neither.
+fn books_are_not_crossed(rows: &Rows) {
+    let data = Parsed::new(rows, "market_data");
+    for row in data.rows {
+        let [bid, offer] = ["best_bid_price", "best_offer_price"].map(|column| data.number(row, column));
+        match data.text(row, "market_state") {
+            "STATE_ACTIVE" => assert!(bid < offer || offer == 0, "{bid} and {offer}"),
+            "STATE_PENDING" | "STATE_SUSPENDED" | "STATE_PROPOSED" => {}
+            state => assert_eq!((bid, offer), (0, 0), "{state}"),
         }
     }
 }
