@@ -83,9 +83,7 @@ async fn fill(
     });
     while let Some((rows, height)) = batches.recv().await {
         let writer = BlockWriter::begin(client).await?;
-        for table in rows.tables() {
-            writer.write(table, rows.records(table).len() as u64, &rows.csv(table)).await?;
-        }
+        rows.write(&writer).await?;
         writer.commit().await?;
         progress(height, total);
     }

@@ -116,7 +116,7 @@ impl Market {
         let middle =
             |bid: (i64, i64), ask: (i64, i64)| if bid.0 > 0 && ask.0 > 0 { (bid.0 + ask.0) / 2 } else { 0 };
         let mark = if has_prices { self.mark } else { 0 };
-        let indicative = if self.in_auction() { self.indicative_volume() } else { 0 };
+        let indicative = self.auction_volume();
         let shares = self.shares();
         let supplied: i128 = shares.iter().map(|(_, commitment, _)| commitment).sum();
         let proxy =

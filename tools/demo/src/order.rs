@@ -176,11 +176,11 @@ impl Book {
         }
     }
 
-    /// The place of the resting order that an incoming one trades with first, by price, then by age. An order with a
-    /// limit trades at no worse price.
-    pub(crate) fn best_for(&self, order: &Order, limit: i64) -> Option<usize> {
+    /// The place of the resting order that an incoming one trades with first, by price, then by age, and no worse than
+    /// its limit.
+    pub(crate) fn best_for(&self, order: &Order) -> Option<usize> {
         let opposite = self.orders.iter().enumerate().filter(|(_, other)| {
-            let meets = limit == 0 || other.accepts(limit);
+            let meets = order.price == 0 || other.accepts(order.price);
             meets && other.rests() && other.buy != order.buy && other.party != order.party
         });
         let price = |other: &Order| if order.buy { other.price } else { -other.price };

@@ -196,6 +196,6 @@ mod tests {
         assert_eq!(holding, Holding { open: -5, entry: 600, realised: 150 });
         holding.trade(5, 110);
         assert_eq!(holding, Holding { open: 0, entry: 0, realised: 200 });
+        assert_eq!([quotient(2, 3), quotient(8, 4), quotient(0, 0)], ["0.6666666666666667", "2", "0"]);
     }
-    assert_eq!([quotient(2, 3), quotient(8, 4), quotient(0, 0)], ["0.6666666666666667", "2", "0"]);
 }

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt::Debug, sync::LazyLock};
 
-use mesh_store::migrate::columns;
+use mesh_store::{BlockWriter, error::StoreError, migrate::columns};
 use sha2::{Digest, Sha256};
 
 use crate::moment::Moment;
@@ -51,25 +51,16 @@ impl Rows {
         }
     }
 
-    /// The CSV text of a table's rows in PostgreSQL's dialect, without a header: NULL is an empty field, the empty
-    /// text is `""`.
-    #[must_use]
-    pub fn csv(&self, table: &str) -> String {
-        let mut text = String::new();
-        for record in self.records(table) {
-            for (at, value) in record.iter().enumerate() {
-                text.push_str(if at > 0 { "," } else { "" });
-                match value {
-                    None => {}
-                    Some(value) if value.is_empty() || value.contains([',', '"', '\n', '\r']) => {
-                        text.push_str(&format!("\"{}\"", value.replace('"', "\"\"")));
-                    }
-                    Some(value) => text.push_str(value),
-                }
-            }
-            text.push('\n');
+    /// Writes the rows of whole blocks into a store.
+    ///
+    /// # Errors
+    ///
+    /// The store does not take the rows, or is gone.
+    pub async fn write(&self, writer: &BlockWriter<'_>) -> Result<(), StoreError> {
+        for (table, records) in &self.0 {
+            writer.write(table, records.len() as u64, &csv(records)).await?;
         }
-        text
+        Ok(())
     }
 
     /// The rows as events, in order within each table. The rows of `blocks` and `chain`, and the block's time,
@@ -94,6 +85,26 @@ impl Rows {
     pub(crate) fn push(&mut self, table: &'static str, record: Record) {
         self.0.entry(table).or_default().push(record);
     }
+}
+
+/// The CSV text of rows in PostgreSQL's dialect, without a header: NULL is an empty field, the empty text is `""`.
+fn csv(records: &[Record]) -> String {
+    let mut text = String::new();
+    for record in records {
+        for value in record {
+            match value {
+                Some(value) if value.is_empty() || value.contains([',', '"', '\n', '\r']) => {
+                    text.push_str(&format!("\"{}\"", value.replace('"', "\"\"")));
+                }
+                Some(value) => text.push_str(value),
+                None => {}
+            }
+            text.push(',');
+        }
+        text.pop();
+        text.push('\n');
+    }
+    text
 }
 
 fn row_event(table: &'static str, record: &Record) -> RowEvent {
@@ -170,6 +181,30 @@ mod tests {
         let mut rows = Rows::default();
         rows.push("assets", vec!["a,\"b\"\r\n".cell(), "".cell(), None, "\\N".cell()]);
         rows.push("assets", vec![" NULL ".cell(), "é".cell(), "x'y".cell(), true.cell()]);
-        assert_eq!(rows.csv("assets"), "\"a,\"\"b\"\"\r\n\",\"\",,\\N\n NULL ,é,x'y,t\n");
+        assert_eq!(csv(rows.records("assets")), "\"a,\"\"b\"\"\r\n\",\"\",,\\N\n NULL ,é,x'y,t\n");
+    }
+
+    #[test]
+    fn events_have_no_null_and_nothing_that_follows_from_the_header() {
+        let mut rows = Rows::default();
+        rows.push("chain", vec!["demo".cell(), true.cell()]);
+        rows.push("blocks", vec!["12:00".cell(), 7_u64.cell(), "ab".cell()]);
+        let times = ["12:00".cell(), "13:00".cell()];
+        rows.push(
+            "epochs",
+            [vec![1_u64.cell()], times.to_vec(), vec![None, "".cell(), "12:00".cell()]].concat(),
+        );
+        rows.push(
+            "network_parameters",
+            ["network.notice", "\"a\" b", "cd", "12:00"].map(|text| text.cell()).to_vec(),
+        );
+        let sent: Vec<_> = rows.events().map(|event| (event.table, event.values)).collect();
+        let values = |values: &[(&str, &str)]| -> Vec<(String, String)> {
+            values.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        };
+        let epoch = [("id", "1"), ("start_time", "12:00"), ("expire_time", "13:00"), ("tx_hash", "")];
+        // A text that begins with a quote is sent as a JSON string.
+        let notice = [("key", "network.notice"), ("value", r#""\"a\" b""#), ("tx_hash", "cd")];
+        assert_eq!(sent, [("epochs", values(&epoch)), ("network_parameters", values(&notice))]);
     }
 }

@@ -13,6 +13,9 @@ use crate::{
 /// providers.
 const FEE_SHARES: [i128; 3] = [20, 50, 100];
 
+/// Number of trades with which an auction ends.
+const AUCTION_TRADES: i64 = 3;
+
 /// A trade between the orders of a buyer and a seller, each given with its party.
 struct Trade<'a> {
     sides: [(u16, &'a str); 2],
@@ -36,9 +39,7 @@ impl Market {
         draft.begin_transaction();
         self.book.end(draft, Status::Expired, |order| order.force == Force::Gtt && order.expires <= now);
         self.book.end(draft, Status::Cancelled, |order| order.cancelled_at <= height);
-        if self.state == State::Active {
-            self.fill_passed_orders(draft);
-        }
+        self.end_passed_orders(draft);
         let mean = self.template().activity as f64 * self.walk.activity(now) / 1_000.0;
         let arrivals = (mean * draft.pace as f64 / 1_000.0) as u64;
         let mut count = arrivals / 1_000 + u64::from(draft.random.chance(arrivals % 1_000));
@@ -51,19 +52,21 @@ impl Market {
         }
     }
 
-    /// Trades resting orders that the price has passed, each with a market order of another party, so that the book
-    /// is never crossed.
-    fn fill_passed_orders(&mut self, draft: &mut Draft<'_>) {
+    /// Ends resting orders that the price has passed, so that the book is never crossed: each trades with a market order
+    /// of another party, or in an auction is cancelled.
+    fn end_passed_orders(&mut self, draft: &mut Draft<'_>) {
         let price = self.price();
         let is_passed = |order: &Order| order.provision.0.is_empty() && order.rests() && order.accepts(price);
+        if self.in_auction() {
+            return self.book.end(draft, Status::Cancelled, is_passed);
+        }
         while let Some(at) = self.book.orders.iter().position(is_passed) {
             draft.begin_transaction();
             let resting = &self.book.orders[at];
             let party = trader(draft, resting.party);
-            let order = Order::limit(draft, party, !resting.buy, 0, resting.remaining);
-            let mut order =
-                Order { kind: OrderKind::Market, force: Force::Ioc, status: Status::Filled, ..order };
-            self.fill(draft, &mut order, at, 0);
+            let mut order = Order::limit(draft, party, !resting.buy, 0, resting.remaining);
+            (order.kind, order.force, order.status) = (OrderKind::Market, Force::Ioc, Status::Filled);
+            self.fill(draft, &mut order, at);
             self.book.add(draft, order);
         }
     }
@@ -108,38 +111,27 @@ impl Market {
     /// Trades an order with the best one on the other side. One that is filled is as large as the trade; of one that
     /// is not, as much remains.
     fn execute(&mut self, draft: &mut Draft<'_>, order: &mut Order) {
-        if let Some(at) = self.book.best_for(order, order.price) {
-            let size = order.size.min(self.book.orders[at].remaining);
-            order.size = if order.status == Status::Filled { size } else { size * 2 };
-            order.remaining = size;
-            self.fill(draft, order, at, 0);
-            order.remaining = order.size - size;
-        } else {
+        let Some(at) = self.book.best_for(order) else {
             order.status = if order.force == Force::Gtc { Status::Active } else { Status::Stopped };
-        }
+            return;
+        };
+        order.remaining = order.size.min(self.book.orders[at].remaining);
+        order.size = order.remaining * if order.status == Status::Filled { 1 } else { 2 };
+        self.fill(draft, order, at);
+        order.remaining = if order.status == Status::Filled { 0 } else { order.size / 2 };
     }
 
-    /// Trades what remains of an order with a resting one, as far as that goes: at its price, or in an auction, whose
-    /// number is `batch`, at the market's. The aggressor pays the fees.
-    fn fill(&mut self, draft: &mut Draft<'_>, order: &mut Order, at: usize, batch: i64) {
-        let resting = &self.book.orders[at];
-        let size = order.remaining.min(resting.remaining);
-        let price = if batch > 0 { self.price() } else { resting.price };
+    /// Trades what remains of an order with a resting one that is at least as large, at its price.
+    fn fill(&mut self, draft: &mut Draft<'_>, order: &mut Order, at: usize) {
+        let (price, size) = (self.book.orders[at].price, std::mem::take(&mut order.remaining));
         let (maker, maker_order) = self.book.fill(draft, at, size);
-        order.remaining -= size;
         let fees = self.charge(draft, order.party, maker, self.value(price, size));
         let mut sides = [(order.party, &*order.id), (maker, &*maker_order)];
         if !order.buy {
             sides.reverse();
         }
-        let aggressor = if batch > 0 {
-            0
-        } else if order.buy {
-            1
-        } else {
-            2
-        };
-        self.record(draft, &Trade { sides, price, size, aggressor, kind: 1, fees, batch });
+        let aggressor = if order.buy { 1 } else { 2 };
+        self.record(draft, &Trade { sides, price, size, aggressor, kind: 1, fees, batch: 0 });
     }
 
     /// Moves the fees of a trade of this value: to the network, and the maker's from there to the maker.
@@ -177,62 +169,59 @@ impl Market {
         }
     }
 
-    /// Orders that accept the present price, on either side.
-    fn accepting(&self) -> impl Fn(&Order) -> bool + use<> {
-        let price = self.price();
-        move |order| order.rests() && order.accepts(price)
+    /// The volume that an auction trades when it ends.
+    pub(crate) fn auction_volume(&self) -> i64 {
+        if self.in_auction() { self.template().size * AUCTION_TRADES } else { 0 }
     }
 
-    /// The volume that would trade at the present price if the auction ended now.
-    pub(crate) fn indicative_volume(&self) -> i64 {
-        let accepting = self.accepting();
-        let volume = |buy| -> i64 {
-            let side = self.book.orders.iter().filter(|order| order.buy == buy && accepting(order));
-            side.map(|order| order.remaining).sum()
-        };
-        volume(true).min(volume(false))
-    }
-
-    /// Ends an auction: orders on both sides that accept the present price trade at it, as far as they go.
+    /// Ends an auction with trades of two parties each, at the market's price.
     pub(crate) fn uncross(&mut self, draft: &mut Draft<'_>) {
-        let accepting = self.accepting();
-        let bids = self.book.orders.extract_if(.., |order| order.buy && accepting(order));
-        for mut bid in bids.collect::<Vec<_>>() {
-            while let Some(at) = self.book.best_for(&bid, self.price()).filter(|_| bid.remaining > 0) {
-                self.fill(draft, &mut bid, at, self.auctions);
-            }
-            bid.change(draft, if bid.remaining == 0 { Status::Filled } else { Status::Cancelled });
-            self.book.add(draft, bid);
+        let (price, size) = (self.price(), self.template().size);
+        for _ in 0..AUCTION_TRADES {
+            draft.begin_transaction();
+            let buyer = trader(draft, NETWORK);
+            let seller = trader(draft, buyer);
+            let [bid, offer] = [(buyer, true), (seller, false)]
+                .map(|(party, buy)| filled(draft, (party, buy), price, size, OrderKind::Limit, Force::Gtc));
+            let fees = self.charge(draft, buyer, seller, self.value(price, size));
+            let sides = [(buyer, &*bid.id), (seller, &*offer.id)];
+            let batch = self.auctions;
+            self.record(draft, &Trade { sides, price, size, aggressor: 0, kind: 1, fees, batch });
+            [bid, offer].into_iter().for_each(|order| self.book.add(draft, order));
         }
-        self.book.end(draft, Status::Cancelled, |order| order.force == Force::Gfa || accepting(order));
+        self.book.end(draft, Status::Cancelled, |order| order.force == Force::Gfa);
     }
 
     /// Closes a party's position out: the network takes it over and trades it with the first provider.
     pub(crate) fn close_out(&mut self, draft: &mut Draft<'_>, party: u16) {
         let (open, price) = (self.open_volume(party), self.price());
         let (buy, size) = (open < 0, open.abs());
-        let orders = [
-            (NETWORK, buy, 0, OrderKind::Network, Force::Fok),
-            (party, buy, 0, OrderKind::Network, Force::Unspecified),
-            (0, !buy, price, OrderKind::Limit, Force::Ioc),
-        ];
-        let [network, closed, provider] = orders.map(|(party, buy, price, kind, force)| {
-            let order = Order::limit(draft, party, buy, price, size);
-            Order { kind, force, status: Status::Filled, remaining: 0, ..order }
-        });
-        for (kind, other) in [(2, &provider), (3, &closed)] {
+        let network = filled(draft, (NETWORK, buy), 0, size, OrderKind::Network, Force::Fok);
+        let closed = filled(draft, (party, buy), 0, size, OrderKind::Network, Force::Unspecified);
+        let provider = filled(draft, (0, !buy), price, size, OrderKind::Limit, Force::Ioc);
+        for (kind, other, network_buys) in [(2, &provider, buy), (3, &closed, !buy)] {
             let mut sides = [(NETWORK, &*network.id), (other.party, &*other.id)];
-            let network_buys = buy == (kind == 2);
             if !network_buys {
                 sides.reverse();
             }
             let aggressor = if network_buys { 1 } else { 2 };
             self.record(draft, &Trade { sides, price, size, aggressor, kind, fees: [0; 3], batch: 0 });
         }
-        for order in [network, closed, provider] {
-            self.book.add(draft, order);
-        }
+        [network, closed, provider].into_iter().for_each(|order| self.book.add(draft, order));
     }
+}
+
+/// An order that is filled in the block in which it arrives.
+fn filled(
+    draft: &mut Draft<'_>,
+    (party, buy): (u16, bool),
+    price: i64,
+    size: i64,
+    kind: OrderKind,
+    force: Force,
+) -> Order {
+    let order = Order::limit(draft, party, buy, price, size);
+    Order { kind, force, status: Status::Filled, remaining: 0, ..order }
 }
 
 /// A random trader other than this one; the first three parties are providers.

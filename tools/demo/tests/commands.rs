@@ -1,6 +1,6 @@
 //! Blocks after the history: transactions of users, their rows as events, and the saved state.
 
-use mesh_demo::{Block, Executed, Moment, Plan, RowEvent, Rows, Simulator, Transaction, write_history};
+use mesh_demo::{Block, Executed, Moment, Plan, Rows, Simulator, Transaction, write_history};
 use mesh_testbed::Database;
 
 use crate::{
@@ -22,16 +22,13 @@ fn grown() -> Simulator {
 }
 
 /// Makes a block a second after the newest one with these transactions, given as sender and input.
-fn decided(simulator: &mut Simulator, txs: &[(&str, String)]) -> Block {
+fn decided<'a>(simulator: &mut Simulator, txs: &'a [(&str, String)]) -> Block {
     let height = simulator.height() + 1;
-    let transaction = |(number, (sender, input)): (usize, &(&str, String))| -> (String, String, Vec<u8>) {
-        (format!("{height:032x}{number:032x}"), (*sender).to_owned(), input.clone().into_bytes())
+    let transaction = |(number, (sender, input)): (usize, &'a (&str, String))| {
+        let hash = format!("{height:032x}{number:032x}");
+        Transaction { hash, sender: (*sender).to_owned(), input: input.as_bytes() }
     };
-    let made: Vec<_> = txs.iter().enumerate().map(transaction).collect();
-    let transactions: Vec<Transaction<'_>> = made
-        .iter()
-        .map(|(hash, sender, input)| Transaction { hash: hash.clone(), sender: sender.clone(), input })
-        .collect();
+    let transactions: Vec<_> = txs.iter().enumerate().map(transaction).collect();
     simulator.decided_block(simulator.time().plus_seconds(1), &format!("{height:064x}"), &transactions)
 }
 
@@ -113,32 +110,6 @@ fn a_saved_state_continues_with_the_same_blocks_and_balances_agree_with_the_ledg
     money_adds_up(&rows_of(history(plan()).into_iter().chain(blocks).collect()));
 }
 
-#[test]
-fn rows_are_events_without_what_follows_from_the_header() {
-    let mut simulator = Simulator::new(plan()).unwrap();
-    let block = simulator.next_history_block();
-    assert!(block.rows.records("chain").len() == 1 && block.rows.records("blocks").len() == 1);
-    let blocks = history(plan());
-    let events: Vec<RowEvent> = blocks.iter().flat_map(|block| block.rows.events()).collect();
-    // Each block has a row of its own, and the first one that of the chain.
-    let total =
-        |block: &Block| -> usize { block.rows.tables().map(|table| block.rows.records(table).len()).sum() };
-    let rows: usize = blocks.iter().map(|block| total(block) - 1).sum();
-    assert_eq!(events.len(), rows - 1);
-    assert!(events.iter().all(|event| event.values.iter().all(|(column, _)| column != "block_time")));
-    // A text that begins with a quote is sent as a JSON string, an empty one as it is, and NULL not at all.
-    let values = |table: &str, column: &str| -> Vec<&str> {
-        let of_table = events.iter().filter(|event| event.table == table);
-        let values = of_table.flat_map(|event| &event.values);
-        values.filter(|(name, _)| name == column).map(|(_, value)| value.as_str()).collect()
-    };
-    assert!(values("withdrawals", "foreign_tx_hash").contains(&""));
-    assert!(values("epochs", "end_time").len() < values("epochs", "start_time").len());
-    let quoted = events.iter().flat_map(|event| &event.values).filter(|(_, value)| value.starts_with('"'));
-    assert!(quoted.clone().count() > 0);
-    quoted.for_each(|(_, value)| drop(serde_json::from_str::<String>(value).unwrap()));
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_store_with_blocks_of_a_node_is_continued_unless_it_has_executed_transactions() {
     let database = Database::fresh().await;
@@ -148,9 +119,7 @@ async fn a_store_with_blocks_of_a_node_is_continued_unless_it_has_executed_trans
     let mut store = async |block: &Block| {
         let writer = mesh_store::BlockWriter::begin(&mut client).await.unwrap();
         for rows in block.executed.iter().map(|executed| &executed.rows).chain([&block.rows]) {
-            for table in rows.tables() {
-                writer.write(table, rows.records(table).len() as u64, &rows.csv(table)).await.unwrap();
-            }
+            rows.write(&writer).await.unwrap();
         }
         writer.commit().await.unwrap();
     };
