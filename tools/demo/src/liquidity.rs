@@ -96,20 +96,24 @@ impl Market {
         }
     }
 
-    /// Brings a party's provision to what the script and the market's state ask for, with the bond, and writes the
-    /// row if there is a change.
+    /// The status that the script and the market's state ask for.
+    fn wanted_status(&self, draft: &Draft<'_>, party: u16, commitment: i128) -> ProvisionStatus {
+        let accounts = [self.general_key(party), self.party_key(party, Kind::Bond)];
+        let funds: i128 = accounts.map(|account| draft.world.balance(account)).iter().sum();
+        match (self.state, self.auction.trigger) {
+            _ if commitment == 0 => ProvisionStatus::Cancelled,
+            (State::Settled, _) => ProvisionStatus::Stopped,
+            _ if funds < commitment => ProvisionStatus::Rejected,
+            (State::Pending, _) => ProvisionStatus::Pending,
+            (_, Trigger::UnableToDeployLpOrders) if party == PROVIDERS[1] => ProvisionStatus::Undeployed,
+            _ => ProvisionStatus::Active,
+        }
+    }
+
+    /// Brings a party's provision to what is asked for, with the bond, and writes the row if there is a change.
     fn provide(&mut self, draft: &mut Draft<'_>, party: u16, commitment: i128) {
         use ProvisionStatus::{Active, Cancelled, Pending, Rejected, Stopped, Undeployed};
-        let (general, bond) = (self.general_key(party), self.party_key(party, Kind::Bond));
-        let held = draft.world.balance(bond);
-        let status = match (self.state, self.auction.trigger) {
-            _ if commitment == 0 => Cancelled,
-            (State::Settled, _) => Stopped,
-            _ if draft.world.balance(general) + held < commitment => Rejected,
-            (State::Pending, _) => Pending,
-            (_, Trigger::UnableToDeployLpOrders) if party == PROVIDERS[1] => Undeployed,
-            _ => Active,
-        };
+        let status = self.wanted_status(draft, party, commitment);
         let known = self.provisions.get(&party).cloned();
         let is_settled = match &known {
             Some(known) => known.is_final() || (known.status, known.commitment) == (status, commitment),
@@ -125,6 +129,8 @@ impl Market {
             (provision.commitment, provision.version) = (commitment, provision.version + 1);
         }
         provision.status = status;
+        let (general, bond) = (self.general_key(party), self.party_key(party, Kind::Bond));
+        let held = draft.world.balance(bond);
         let wanted = match status {
             Rejected | Stopped | Cancelled => 0,
             Undeployed => {

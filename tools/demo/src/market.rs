@@ -167,15 +167,8 @@ impl Market {
     fn enter(&mut self, draft: &mut Draft<'_>, next: State) {
         let previous = std::mem::replace(&mut self.state, next);
         self.since = draft.time;
-        // A step that is not reached yet has the time of the one before; the end has none.
-        let steps: &[&str] = match (previous, next) {
-            (_, State::Proposed) => &["proposed", "pending", "open"],
-            (_, State::Pending) => &["pending", "open"],
-            (State::Pending, State::Active) => &["open"],
-            (_, State::TradingTerminated) => &["close"],
-            _ => &[],
-        };
-        self.times.extend(steps.iter().map(|step| ((*step).to_owned(), draft.time.ns())));
+        self.times
+            .extend(reached_times(previous, next).iter().map(|step| ((*step).to_owned(), draft.time.ns())));
         match next {
             State::Proposed => {
                 // The network's accounts of a market exist from the beginning, with zero balance.
@@ -284,6 +277,18 @@ impl Market {
     /// Open volume of a party, negative when short.
     pub(crate) fn open_volume(&self, party: u16) -> i64 {
         self.positions.get(&party).map_or(0, |position| position.pending.open)
+    }
+}
+
+/// The times that the definition shows from this step on. One that is not reached yet equals the one before; the end has
+/// none.
+fn reached_times(previous: State, next: State) -> &'static [&'static str] {
+    match (previous, next) {
+        (_, State::Proposed) => &["proposed", "pending", "open"],
+        (_, State::Pending) => &["pending", "open"],
+        (State::Pending, State::Active) => &["open"],
+        (_, State::TradingTerminated) => &["close"],
+        _ => &[],
     }
 }
 

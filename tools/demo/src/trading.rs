@@ -196,6 +196,9 @@ impl Market {
     pub(crate) fn close_out(&mut self, draft: &mut Draft<'_>, party: u16) {
         let (open, price) = (self.open_volume(party), self.price());
         let (buy, size) = (open < 0, open.abs());
+        if size == 0 {
+            return;
+        }
         let network = filled(draft, (NETWORK, buy), 0, size, OrderKind::Network, Force::Fok);
         let closed = filled(draft, (party, buy), 0, size, OrderKind::Network, Force::Unspecified);
         let provider = filled(draft, (0, !buy), price, size, OrderKind::Limit, Force::Ioc);

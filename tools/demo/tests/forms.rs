@@ -95,21 +95,23 @@ fn differences(
     let more = new.difference(&old).filter(|form| !is_fine(form));
     wrong.extend(more.map(|form| format!("{form}, recorded only {old:?}")));
     if !is_in(GIVEN_SHAPES) {
-        let inside = |values: &BTreeSet<Option<&str>>| {
-            let mut found = BTreeMap::new();
-            for text in values.iter().flatten().filter(|text| form(Some(text)) == "JSON") {
-                kinds(&serde_json::from_str(text).unwrap(), "", &mut found);
-            }
-            found
-        };
-        let old = inside(recorded);
-        for (path, kinds) in inside(demo) {
-            if old.get(&path).is_some_and(|old| !kinds.is_subset(old)) {
-                wrong.push(format!("{path} is {kinds:?}, recorded {:?}", old[&path]));
-            }
-        }
+        wrong.extend(differences_inside(recorded, demo));
     }
     wrong.into_iter().map(|what| format!("{column}: {what}")).collect()
+}
+
+/// Parts of a JSON column that both have, but not of the same kinds.
+fn differences_inside(recorded: &BTreeSet<Option<&str>>, demo: &BTreeSet<Option<&str>>) -> Vec<String> {
+    let [old, new] = [recorded, demo].map(|values| {
+        let mut found = BTreeMap::new();
+        for text in values.iter().flatten().filter(|text| form(Some(text)) == "JSON") {
+            kinds(&serde_json::from_str(text).unwrap(), "", &mut found);
+        }
+        found
+    });
+    let both = new.iter().filter_map(|(path, kinds)| Some((path, kinds, old.get(path)?)));
+    let other = both.filter(|(_, kinds, old)| !kinds.is_subset(old));
+    other.map(|(path, kinds, old)| format!("{path} is {kinds:?}, recorded {old:?}")).collect()
 }
 
 /// Parses PostgreSQL's CSV into records, with NULL (`None`) distinct from the empty text.

@@ -165,7 +165,7 @@ pub(crate) fn money_adds_up(rows: &Rows) {
 /// Trades refer to existing orders of two parties; an order's remaining size is its size less its trades, and a party's
 /// open volume is the sum of its trades.
 fn trades_fit_orders(rows: &Rows) {
-    let [orders, trades, positions] = ["orders", "trades", "positions"].map(|table| Parsed::new(rows, table));
+    let [orders, trades] = ["orders", "trades"].map(|table| Parsed::new(rows, table));
     let mut traded: HashMap<&str, i128> = HashMap::new();
     let mut net: BTreeMap<[&str; 2], i128> = BTreeMap::new();
     let newest: HashMap<&str, _> = orders.rows.iter().map(|row| (orders.text(row, "id"), row)).collect();
@@ -191,19 +191,24 @@ fn trades_fit_orders(rows: &Rows) {
         let remaining = orders.number(row, "size") - traded.get(id).unwrap_or(&0);
         assert_eq!(orders.number(row, "remaining"), remaining, "{id}");
     }
+    positions_fit_trades(rows, &net);
+}
+
+/// Open volumes are the sums of trades, and zero after the settlement of a market.
+fn positions_fit_trades(rows: &Rows, net: &BTreeMap<[&str; 2], i128>) {
+    let [positions, markets] = ["positions", "markets"].map(|table| Parsed::new(rows, table));
     let of_position = |row| {
         let key = ["market_id", "party_id"].map(|column| positions.text(row, column));
         (key, positions.number(row, "pending_open_volume"))
     };
     let newest: BTreeMap<[&str; 2], i128> = positions.rows.iter().map(of_position).collect();
-    let markets = Parsed::new(rows, "markets");
     let is_settled = |row: &&Record| markets.text(row, "state") == "STATE_SETTLED";
     let settled = markets.rows.iter().filter(is_settled).map(|row| markets.text(row, "id"));
     let settled: BTreeSet<&str> = settled.collect();
     for (key, volume) in net {
         // The network hands everything on.
-        let open = if key[1] == "network" { 0 } else { newest[&key] };
-        assert_eq!(open, if settled.contains(key[0]) { 0 } else { volume }, "{key:?}");
+        let open = if key[1] == "network" { 0 } else { newest[key] };
+        assert_eq!(open, if settled.contains(key[0]) { 0 } else { *volume }, "{key:?}");
     }
 }
 
