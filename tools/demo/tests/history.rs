@@ -108,22 +108,15 @@ async fn keys_are_unique(rows: &Rows) {
     writer.commit().await.unwrap();
 }
 
-/// Every ledger row has the running balances of both sides, `balances` agrees at the end of each block, and
+/// Every ledger row has the running balances of both sides, and `balances` agrees at the end of each block, so that
 /// the movements of every party and asset sum to its balance (I4).
 pub(crate) fn money_adds_up(rows: &Rows) {
-    let accounts = Parsed::new(rows, "accounts");
-    let owner: HashMap<&str, (&str, &str, i128)> = accounts
-        .rows
-        .iter()
-        .map(|row| {
-            let owner = (accounts.text(row, "party_id"), accounts.text(row, "asset_id"));
-            (accounts.text(row, "id"), (owner.0, owner.1, accounts.number(row, "type")))
-        })
-        .collect();
-    let ledger = Parsed::new(rows, "ledger");
+    let [accounts, ledger, balances] =
+        ["accounts", "ledger", "balances"].map(|table| Parsed::new(rows, table));
+    let kind = |row| (accounts.text(row, "id"), (accounts.text(row, "asset_id"), accounts.text(row, "type")));
+    let kinds: HashMap<&str, (&str, &str)> = accounts.rows.iter().map(kind).collect();
     let mut balance: HashMap<&str, i128> = HashMap::new();
     let mut at_block_end: BTreeMap<(&str, &str), i128> = BTreeMap::new();
-    let mut effect: BTreeMap<(&str, &str), i128> = BTreeMap::new();
     let mut last_time = "";
     for row in ledger.rows {
         let time = ledger.text(row, "block_time");
@@ -132,34 +125,24 @@ pub(crate) fn money_adds_up(rows: &Rows) {
         let (from, to) = (ledger.text(row, "account_from_id"), ledger.text(row, "account_to_id"));
         let quantity = ledger.number(row, "quantity");
         assert!(quantity > 0 && from != to);
-        assert_eq!(owner[from].1, owner[to].1, "one asset");
-        *balance.entry(from).or_default() -= quantity;
-        *balance.entry(to).or_default() += quantity;
-        assert_eq!(balance[from], ledger.number(row, "account_from_balance"));
-        assert_eq!(balance[to], ledger.number(row, "account_to_balance"));
-        // Only the external account may be negative.
-        assert!(balance[from] >= 0 || owner[from].2 == 10, "{from} {}", balance[from]);
-        for account in [from, to] {
-            at_block_end.insert((time, account), balance[account]);
+        assert_eq!(kinds[from].0, kinds[to].0, "one asset");
+        for (account, change, column) in
+            [(from, -quantity, "account_from_balance"), (to, quantity, "account_to_balance")]
+        {
+            let balance = balance.entry(account).or_default();
+            *balance += change;
+            assert_eq!(*balance, ledger.number(row, column));
+            // Only the external account may be negative.
+            assert!(*balance >= 0 || kinds[account].1 == "10", "{account} {balance}");
+            at_block_end.insert((time, account), *balance);
         }
-        *effect.entry((owner[from].0, owner[from].1)).or_default() -= quantity;
-        *effect.entry((owner[to].0, owner[to].1)).or_default() += quantity;
     }
-    let balances = Parsed::new(rows, "balances");
-    let mut stored: BTreeMap<(&str, &str), i128> = BTreeMap::new();
-    let mut newest: HashMap<&str, i128> = HashMap::new();
-    for row in balances.rows {
-        let (time, account) = (balances.text(row, "block_time"), balances.text(row, "account_id"));
-        let second = stored.insert((time, account), balances.number(row, "balance"));
-        assert!(second.is_none(), "two rows of one account in a block");
-        newest.insert(account, balances.number(row, "balance"));
-    }
-    assert!(stored == at_block_end);
-    let mut total: BTreeMap<(&str, &str), i128> = BTreeMap::new();
-    for (account, amount) in newest {
-        *total.entry((owner[account].0, owner[account].1)).or_default() += amount;
-    }
-    assert_eq!(effect, total);
+    let stored = |row| {
+        let key = (balances.text(row, "block_time"), balances.text(row, "account_id"));
+        (key, balances.number(row, "balance"))
+    };
+    assert_eq!(balances.rows.len(), at_block_end.len(), "one row of an account in a block");
+    assert!(balances.rows.iter().map(stored).collect::<BTreeMap<_, _>>() == at_block_end);
 }
 
 /// Trades refer to existing orders of two parties; an order's remaining size is its size less its trades, and a party's
