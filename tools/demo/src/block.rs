@@ -15,8 +15,8 @@ pub struct Block {
     pub height: u64,
     /// Time of the block, which all its rows carry.
     pub time: Moment,
-    /// Hash, 64 lower-case hex digits. In the written history it covers the plan and every row of all blocks so
-    /// far; in later blocks it is the node's.
+    /// Hash, 64 lower-case hex digits. In the written history it covers the plan and every row of all blocks
+    /// so far; in later blocks it is the node's.
     pub hash: String,
     /// The rows, the block's own row included, without those of the transactions.
     pub rows: Rows,
@@ -41,8 +41,8 @@ pub(crate) struct Draft<'a> {
     pub(crate) time: Moment,
     /// Time since the block before, in microseconds.
     pub(crate) elapsed_us: i64,
-    /// The same in thousandths of the mean, within limits: blocks in quick succession have fewer rows, but never
-    /// none.
+    /// The same in thousandths of the mean, within limits: blocks in quick succession have fewer rows, but
+    /// never none.
     pub(crate) pace: u64,
     pub(crate) random: Random,
     pub(crate) rows: Rows,

@@ -50,7 +50,8 @@ pub(crate) struct Template {
     pub(crate) tags: Vec<String>,
 }
 
-/// A proposal to run a new release. In the catalogue, places in the history are in thousandths; otherwise heights.
+/// A proposal to run a new release. In the catalogue, places in the history are in thousandths; otherwise
+/// heights.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Upgrade {
     pub(crate) tag: String,
@@ -86,8 +87,8 @@ pub(crate) struct Catalogue {
     pub(crate) parameters: BTreeMap<String, String>,
     /// Changes of parameters: thousandths of the history, key, new value.
     pub(crate) parameter_changes: Vec<(u64, String, String)>,
-    /// Network limits: from a thousandth of the history on, whether markets and assets may be proposed, whether each
-    /// kind is enabled, and whether genesis is loaded.
+    /// Network limits: from a thousandth of the history on, whether markets and assets may be proposed,
+    /// whether each kind is enabled, and whether genesis is loaded.
     pub(crate) limits: Vec<(u64, [bool; 5])>,
     /// Upgrades of the history.
     pub(crate) upgrades: Vec<Upgrade>,

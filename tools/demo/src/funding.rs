@@ -42,13 +42,15 @@ impl Movement {
                 foreign_tx_hash: foreign, credited_timestamp: moved, created_timestamp: self.created,
             },
             Some((reference, ext)) => row! { draft, withdrawals:
-                id: self.id, party_id: party, amount: self.amount, asset: asset, status: status, ref: reference,
-                foreign_tx_hash: foreign, created_timestamp: self.created, withdrawn_timestamp: moved, ext: ext,
+                id: self.id, party_id: party, amount: self.amount, asset: asset, status: status,
+                ref: reference, foreign_tx_hash: foreign, created_timestamp: self.created,
+                withdrawn_timestamp: moved, ext: ext,
             },
         }
     }
 
-    /// Completes it, or ends it otherwise. All first deposits complete; later ones may be cancelled or stay open.
+    /// Completes it, or ends it otherwise. All first deposits complete; later ones may be cancelled or stay
+    /// open.
     fn finish(&self, draft: &mut Draft<'_>) {
         draft.begin_transaction();
         let external = Key::global(self.asset, Kind::External);
@@ -202,8 +204,8 @@ fn list_assets(draft: &mut Draft<'_>) {
         let contract = if number == VOTE { String::new() } else { format!("0x{}", &id[..40]) };
         row! { draft, assets:
             id: id, name: asset.name, symbol: asset.symbol, decimals: asset.decimals, quantum: 1_u32,
-            source: if number == VOTE { "10000" } else { "" }, erc20_contract: contract, lifetime_limit: 0_u32,
-            withdraw_threshold: 0_u32, status: "STATUS_ENABLED",
+            source: if number == VOTE { "10000" } else { "" }, erc20_contract: contract,
+            lifetime_limit: 0_u32, withdraw_threshold: 0_u32, status: "STATUS_ENABLED",
         }
     }
 }

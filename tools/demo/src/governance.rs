@@ -39,8 +39,8 @@ pub(crate) fn step(draft: &mut Draft<'_>) {
 /// An upgrade of the history with heights.
 fn of_history(plan: &Plan, template: &Upgrade) -> Upgrade {
     let (from, at) = (plan.height_at(template.from), plan.height_at(template.at));
-    // The block of an approved upgrade ends a history segment (H7); a round height keeps the segments of the demo
-    // equally long.
+    // The block of an approved upgrade ends a history segment (H7); a round height keeps the segments of the
+    // demo equally long.
     let round = [1_000, 100].map(|step| at / step * step).into_iter().find(|round| *round > from);
     let at = round.filter(|_| template.approved).unwrap_or(at + 1);
     Upgrade { from: from.max(2), at, ..template.clone() }

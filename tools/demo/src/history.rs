@@ -17,8 +17,8 @@ use crate::{
 /// Number of blocks in one transaction of the bulk load.
 const BATCH: u64 = 500;
 
-/// Settings of the session, and the advisory lock that excludes a second writer of the history. A process that has
-/// just ended may hold the lock for a moment.
+/// Settings of the session, and the advisory lock that excludes a second writer of the history. A process
+/// that has just ended may hold the lock for a moment.
 const PREPARE: &str = "SET TIME ZONE 'UTC'; SET client_encoding TO 'UTF8'; SET lock_timeout TO '10s'; \
     SELECT pg_advisory_lock(7234308701667288420); RESET lock_timeout";
 
@@ -38,8 +38,8 @@ struct StoredBlock {
 
 /// Writes the plan's history into a store whose tables exist. An empty store gets all of it; one that has the
 /// first part of the same history gets the rest; one with blocks above the history stays as it is; any other
-/// store is refused and unchanged. `progress` is called with the number of blocks done and the total. Returns the
-/// network at the newest block of the store.
+/// store is refused and unchanged. `progress` is called with the number of blocks done and the total. Returns
+/// the network at the newest block of the store.
 ///
 /// # Errors
 ///
@@ -132,7 +132,8 @@ fn follow(mut simulator: Simulator, stored: &[StoredBlock]) -> Result<Simulator,
     Ok(simulator)
 }
 
-/// Blocks above the history may have executed transactions, which the store does not have: the balances show it.
+/// Blocks above the history may have executed transactions, which the store does not have: the balances show
+/// it.
 async fn check_balances(client: &Client, simulator: &Simulator) -> Result<(), DemoError> {
     let rows = client.query(BALANCES, &[]).await.map_err(failed("reading the balances"))?;
     let stored: BTreeMap<String, String> = rows.iter().map(|row| (row.get(0), row.get(1))).collect();

@@ -1,9 +1,9 @@
 //! A demo network: a trading network with a plausible history, made from a seed.
 //!
-//! Each market has a price that walks at random, each party a role, and each kind of event a template of its rows.
-//! [`Simulator`] makes blocks as rows, without any I/O: the same [`Plan`], block times and transactions give the
-//! same rows to the byte. [`write_history`] loads the history into an empty database; a node makes the blocks
-//! after it and sends their rows as events ([`Rows::events`]).
+//! Each market has a price that walks at random, each party a role, and each kind of event a template of its
+//! rows. [`Simulator`] makes blocks as rows, without any I/O: the same [`Plan`], block times and transactions
+//! give the same rows to the byte. [`write_history`] loads the history into an empty database; a node makes
+//! the blocks after it and sends their rows as events ([`Rows::events`]).
 
 #[macro_use]
 mod rows;

@@ -1,5 +1,5 @@
-//! Liquidity providers of a market: their commitments and bonds, their orders around the price, and the fees that
-//! they earn.
+//! Liquidity providers of a market: their commitments and bonds, their orders around the price, and the fees
+//! that they earn.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -20,8 +20,9 @@ pub(crate) const PROVIDERS: [u16; 2] = [0, 1];
 /// Price levels that a provider offers on each side.
 const LEVELS: i64 = 2;
 
-/// Commitments in whole units: the party, the thousandth of the history from which it holds, and, where it is not in
-/// every market, the remainder of the market's number by three. The last one that holds counts; 0 ends a provision.
+/// Commitments in whole units: the party, the thousandth of the history from which it holds, and, where it is
+/// not in every market, the remainder of the market's number by three. The last one that holds counts; 0 ends
+/// a provision.
 const SCRIPT: [(u16, u64, Option<u16>, i128); 7] = [
     (0, 0, None, 1_500_000),
     (0, 450, None, 2_000_000),
@@ -110,7 +111,8 @@ impl Market {
         }
     }
 
-    /// Brings a party's provision to what is asked for, with the bond, and writes the row if there is a change.
+    /// Brings a party's provision to what is asked for, with the bond, and writes the row if there is a
+    /// change.
     fn provide(&mut self, draft: &mut Draft<'_>, party: u16, commitment: i128) {
         use ProvisionStatus::{Active, Cancelled, Pending, Rejected, Stopped, Undeployed};
         let status = self.wanted_status(draft, party, commitment);
@@ -166,7 +168,8 @@ impl Market {
         }
     }
 
-    /// Moves each provider's orders with the price: [`LEVELS`] on each side, the second provider's further away.
+    /// Moves each provider's orders with the price: [`LEVELS`] on each side, the second provider's further
+    /// away.
     pub(crate) fn quote(&mut self, draft: &mut Draft<'_>) {
         let (price, usual_size) = (self.price(), self.template().size);
         let step = (price * 12 / 10_000).max(1);

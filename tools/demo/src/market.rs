@@ -136,9 +136,9 @@ impl Market {
         self.write_changes(draft);
     }
 
-    /// The state that the market enters at this height, if any; a suspended market is suspended again when its
-    /// auction is extended. Over the length of the history there are five suspensions, and later ones at the same
-    /// pace.
+    /// The state that the market enters at this height, if any; a suspended market is suspended again when
+    /// its auction is extended. Over the length of the history there are five suspensions, and later ones at
+    /// the same pace.
     fn next_state(&self, height: u64, plan: &Plan) -> Option<State> {
         let shift = (u64::from(self.number) * 2).min(30);
         let reached = |per_mille| height >= plan.height_at(per_mille).max(2);
@@ -280,8 +280,8 @@ impl Market {
     }
 }
 
-/// The times that the definition shows from this step on. One that is not reached yet equals the one before; the end has
-/// none.
+/// The times that the definition shows from this step on. One that is not reached yet equals the one before;
+/// the end has none.
 fn reached_times(previous: State, next: State) -> &'static [&'static str] {
     match (previous, next) {
         (_, State::Proposed) => &["proposed", "pending", "open"],

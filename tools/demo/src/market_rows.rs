@@ -50,12 +50,12 @@ impl Market {
         // Real networks write no transaction hash before the first settlement.
         let hash = if *settled == Holding::default() { "" } else { hash };
         row! { draft, positions:
-            market_id: draft.world.market_id(self.number), party_id: draft.world.party_id(party), open_volume: settled.open,
-            realised_pnl: settled.realised * scale, unrealised_pnl: unrealised(settled),
-            average_entry_price: average(settled, asset_scale), average_entry_market_price: average(settled, 1),
-            loss: position.loss, adjustment: -position.socialised, tx_hash: hash,
-            pending_open_volume: pending.open, pending_realised_pnl: pending.realised * scale,
-            pending_unrealised_pnl: unrealised(pending),
+            market_id: draft.world.market_id(self.number), party_id: draft.world.party_id(party),
+            open_volume: settled.open, realised_pnl: settled.realised * scale,
+            unrealised_pnl: unrealised(settled), average_entry_price: average(settled, asset_scale),
+            average_entry_market_price: average(settled, 1), loss: position.loss,
+            adjustment: -position.socialised, tx_hash: hash, pending_open_volume: pending.open,
+            pending_realised_pnl: pending.realised * scale, pending_unrealised_pnl: unrealised(pending),
             pending_average_entry_price: average(pending, asset_scale),
             pending_average_entry_market_price: average(pending, 1),
             loss_socialisation_amount: position.socialised,
@@ -72,12 +72,13 @@ impl Market {
         let slippage = |factor: &'static str| (self.number % 4 != 3).then_some(factor);
         // Real networks give their instruments a code and leave the id empty.
         row! { draft, markets:
-            id: draft.world.market_id(self.number), instrument_id: "", tradable_instrument: self.instrument(draft),
-            decimal_places: template.decimals, fees: shared("fees"), opening_auction: shared("openingAuction"),
+            id: draft.world.market_id(self.number), instrument_id: "",
+            tradable_instrument: self.instrument(draft), decimal_places: template.decimals,
+            fees: shared("fees"), opening_auction: shared("openingAuction"),
             price_monitoring_settings: shared(monitoring),
             liquidity_monitoring_parameters: shared("liquidityMonitoring"),
-            trading_mode: self.trading_mode(), state: label("STATE", self.state), market_timestamps: json!(self.times),
-            position_decimal_places: template.position_decimals,
+            trading_mode: self.trading_mode(), state: label("STATE", self.state),
+            market_timestamps: json!(self.times), position_decimal_places: template.position_decimals,
             lp_price_range: ["0.95", "0.5", "1", "0.8"][usize::from(self.number % 4)],
             quadratic_slippage_factor: slippage("0.1"), linear_slippage_factor: slippage("0.10"),
         }
@@ -122,20 +123,21 @@ impl Market {
         let proxy =
             matches!(self.state, State::Active | State::Suspended).then_some(supplied).unwrap_or_default();
         row! { draft, market_data:
-            market: draft.world.market_id(self.number), mark_price: mark, best_bid_price: bid.0, best_bid_volume: bid.1,
-            best_offer_price: ask.0, best_offer_volume: ask.1, best_static_bid_price: static_bid.0,
-            best_static_bid_volume: static_bid.1, best_static_offer_price: static_ask.0,
-            best_static_offer_volume: static_ask.1, mid_price: middle(bid, ask),
-            static_mid_price: middle(static_bid, static_ask),
+            market: draft.world.market_id(self.number), mark_price: mark, best_bid_price: bid.0,
+            best_bid_volume: bid.1, best_offer_price: ask.0, best_offer_volume: ask.1,
+            best_static_bid_price: static_bid.0, best_static_bid_volume: static_bid.1,
+            best_static_offer_price: static_ask.0, best_static_offer_volume: static_ask.1,
+            mid_price: middle(bid, ask), static_mid_price: middle(static_bid, static_ask),
             open_interest: self.positions.values().map(|position| position.pending.open.max(0)).sum::<i64>(),
             auction_end: self.auction.end.ns(), auction_start: self.auction.start.ns(),
-            indicative_price: if indicative > 0 { self.price() } else { 0 }, indicative_volume: indicative,
-            market_trading_mode: self.trading_mode(),
+            indicative_price: if indicative > 0 { self.price() } else { 0 },
+            indicative_volume: indicative, market_trading_mode: self.trading_mode(),
             auction_trigger: label("AUCTION_TRIGGER", self.auction.trigger),
             extension_trigger: label("AUCTION_TRIGGER", self.auction.extension),
             target_stake: self.value(self.mark, self.traded) / 20, supplied_stake: supplied,
             price_monitoring_bounds: bounds(self.number, self.mark), market_value_proxy: proxy,
-            liquidity_provider_fee_shares: fee_shares(draft, &shares), market_state: label("STATE", self.state),
+            liquidity_provider_fee_shares: fee_shares(draft, &shares),
+            market_state: label("STATE", self.state),
             next_mark_to_market: self.next_mark_to_market(draft.time),
         }
     }
@@ -162,8 +164,8 @@ fn fee_shares(draft: &Draft<'_>, shares: &[(u16, i128, f64)]) -> Value {
     if shares.is_empty() { Value::Null } else { shares.iter().map(share).collect() }
 }
 
-/// The price monitoring bounds, beyond which an auction would begin; every third market has them. Durations in seconds
-/// are numbers, prices and probabilities texts, as in the other lists of market data.
+/// The price monitoring bounds, beyond which an auction would begin; every third market has them. Durations
+/// in seconds are numbers, prices and probabilities texts, as in the other lists of market data.
 fn bounds(market: u16, mark: i64) -> Value {
     if !market.is_multiple_of(3) || mark == 0 {
         return Value::Null;

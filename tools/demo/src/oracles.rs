@@ -60,9 +60,9 @@ impl Oracles {
 fn write(draft: &mut Draft<'_>, number: u64, (created, active): (Moment, bool)) {
     let form = form_of(draft.plan, number);
     row! { draft, oracle_specs:
-        id: id_of(draft.plan, number), created_at: created, updated_at: if active { Moment::UNSET } else { draft.time },
-        signers: form.signers, filters: form.filters,
-        status: if active { "STATUS_ACTIVE" } else { "STATUS_DEACTIVATED" },
+        id: id_of(draft.plan, number), created_at: created,
+        updated_at: if active { Moment::UNSET } else { draft.time }, signers: form.signers,
+        filters: form.filters, status: if active { "STATUS_ACTIVE" } else { "STATUS_DEACTIVATED" },
         internal_conditions: form.internal,
     }
 }

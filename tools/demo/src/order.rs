@@ -1,4 +1,5 @@
-//! Orders, their templates, and the order book of a market. An order has one row for each block that changed it.
+//! Orders, their templates, and the order book of a market. An order has one row for each block that changed
+//! it.
 
 use serde::{Deserialize, Serialize};
 
@@ -50,8 +51,8 @@ pub(crate) struct OrderTemplate {
     pub(crate) force: Force,
     /// What becomes of it in the same block, if there is an order to trade with.
     pub(crate) status: Status,
-    /// Distance of the price from the market's in hundredths of a percent, from least to greatest; negative on
-    /// the other side, where the order trades at once.
+    /// Distance of the price from the market's in hundredths of a percent, from least to greatest; negative
+    /// on the other side, where the order trades at once.
     pub(crate) away: (i64, i64),
     /// How many times the usual size it has at most; 0 for the usual one.
     pub(crate) times: i64,
@@ -141,8 +142,9 @@ impl Order {
         let Some(hash) = self.changed.take() else { return };
         let (pegged_to, offset) = self.peg.unwrap_or_default();
         row! { draft, orders:
-            id: self.id, market_id: draft.world.market_id(market), party_id: draft.world.party_id(self.party),
-            side: if self.buy { 1 } else { 2 }, price: self.price, size: self.size, remaining: self.remaining,
+            id: self.id, market_id: draft.world.market_id(market),
+            party_id: draft.world.party_id(self.party), side: if self.buy { 1 } else { 2 },
+            price: self.price, size: self.size, remaining: self.remaining,
             time_in_force: self.force as i64, type: self.kind as i64, status: self.status as i64,
             reference: self.reference, reason: self.reason, version: self.version, batch_id: self.batch,
             pegged_offset: offset, pegged_reference: pegged_to, lp_id: self.provision.0,
@@ -176,8 +178,8 @@ impl Book {
         }
     }
 
-    /// The place of the resting order that an incoming one trades with first, by price, then by age, and no worse than
-    /// its limit.
+    /// The place of the resting order that an incoming one trades with first, by price, then by age, and no
+    /// worse than its limit.
     pub(crate) fn best_for(&self, order: &Order) -> Option<usize> {
         let opposite = self.orders.iter().enumerate().filter(|(_, other)| {
             let meets = order.price == 0 || other.accepts(order.price);

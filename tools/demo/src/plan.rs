@@ -22,7 +22,7 @@ pub struct Plan {
     pub seed: u64,
     /// Number of blocks of the written history; live blocks follow after it.
     pub blocks: u64,
-    /// Markets that trade. Two more are proposed and never open.
+    /// Markets that trade. Three more are proposed and never open.
     pub markets: usize,
     /// Parties that deposit and trade, at least [`Plan::MIN_PARTIES`].
     pub parties: usize,

@@ -102,8 +102,9 @@ impl Market {
         }
     }
 
-    /// In one of five settlements a party with a large position begins to be closed out: its orders are stopped, at
-    /// the next settlement it is distressed, at the third its position is closed out and its margin confiscated.
+    /// In one of five settlements a party with a large position begins to be closed out: its orders are
+    /// stopped, at the next settlement it is distressed, at the third its position is closed out and its
+    /// margin confiscated.
     fn step_close_out(&mut self, draft: &mut Draft<'_>) {
         let largest = |(party, position): &(&u16, &Position)| (position.pending.open.abs(), **party);
         let traders = self.positions.iter().filter(|(party, _)| **party > 2);
@@ -129,7 +130,8 @@ impl Market {
         }
     }
 
-    /// Moves money between a party's general and margin account as its position requires, and writes the levels.
+    /// Moves money between a party's general and margin account as its position requires, and writes the
+    /// levels.
     pub(crate) fn update_margin(&mut self, draft: &mut Draft<'_>, party: u16, hash: &str) {
         let price = if self.mark > 0 { self.mark } else { self.price() };
         let open = self.positions.get(&party).map_or(0, |position| position.pending.open.abs());
@@ -147,8 +149,8 @@ impl Market {
         }
         let account = draft.account_id(margin);
         row! { draft, margin_levels:
-            account_id: account, maintenance_margin: maintenance, search_level: search, initial_margin: initial,
-            collateral_release_level: release, tx_hash: hash,
+            account_id: account, maintenance_margin: maintenance, search_level: search,
+            initial_margin: initial, collateral_release_level: release, tx_hash: hash,
         }
     }
 

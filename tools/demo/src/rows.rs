@@ -9,8 +9,8 @@ use crate::moment::Moment;
 
 /// The tables that the demo network fills.
 const TABLES: &str = "accounts assets balances blocks chain checkpoints delegations deposits epochs ledger \
-    liquidity_provisions margin_levels market_data markets network_limits network_parameters oracle_specs orders \
-    positions protocol_upgrade_proposals rewards trades withdrawals";
+    liquidity_provisions margin_levels market_data markets network_limits network_parameters oracle_specs \
+    orders positions protocol_upgrade_proposals rewards trades withdrawals";
 
 /// The columns of each table.
 pub(crate) static COLUMNS: LazyLock<BTreeMap<&str, Vec<String>>> =
@@ -63,8 +63,8 @@ impl Rows {
         Ok(())
     }
 
-    /// The rows as events, in order within each table. The rows of `blocks` and `chain`, and the block's time,
-    /// follow from the block's header and are left out.
+    /// The rows as events, in order within each table. The rows of `blocks` and `chain`, and the block's
+    /// time, follow from the block's header and are left out.
     pub fn events(&self) -> impl Iterator<Item = RowEvent> {
         let tables = self.0.iter().filter(|(table, _)| !["blocks", "chain"].contains(table));
         tables.flat_map(|(&table, records)| records.iter().map(move |record| row_event(table, record)))
@@ -87,7 +87,8 @@ impl Rows {
     }
 }
 
-/// The CSV text of rows in PostgreSQL's dialect, without a header: NULL is an empty field, the empty text is `""`.
+/// The CSV text of rows in PostgreSQL's dialect, without a header: NULL is an empty field, the empty text is
+/// `""`.
 fn csv(records: &[Record]) -> String {
     let mut text = String::new();
     for record in records {
@@ -113,7 +114,8 @@ fn row_event(table: &'static str, record: &Record) -> RowEvent {
     RowEvent { table, values: values.collect() }
 }
 
-/// A value as an attribute. The receiver decodes a JSON string, so a text that begins with a quote is sent as one.
+/// A value as an attribute. The receiver decodes a JSON string, so a text that begins with a quote is sent as
+/// one.
 fn attribute(value: &str) -> String {
     if value.starts_with('"') { serde_json::Value::from(value).to_string() } else { value.to_owned() }
 }
@@ -154,7 +156,8 @@ impl<T: Cell> Cell for Option<T> {
     }
 }
 
-/// The label of an enumeration's value: `TradingTerminated` with the prefix `STATE` is `STATE_TRADING_TERMINATED`.
+/// The label of an enumeration's value: `TradingTerminated` with the prefix `STATE` is
+/// `STATE_TRADING_TERMINATED`.
 pub(crate) fn label(prefix: &str, value: impl Debug) -> String {
     let mut label = prefix.to_owned();
     for letter in format!("{value:?}").chars() {
@@ -164,8 +167,8 @@ pub(crate) fn label(prefix: &str, value: impl Debug) -> String {
     label
 }
 
-/// Adds a row to a draft: `row! { draft, table: column: value, … }`, with columns in the table's order. The draft
-/// knows the transaction, times and position of the event; other columns that are not given are NULL.
+/// Adds a row to a draft: `row! { draft, table: column: value, … }`, with columns in the table's order. The
+/// draft knows the transaction, times and position of the event; other columns that are not given are NULL.
 macro_rules! row {
     ($draft:expr, $table:ident: $($column:ident: $value:expr),* $(,)?) => {
         $draft.write(stringify!($table), [$((stringify!($column), $crate::rows::Cell::cell(&$value))),*])

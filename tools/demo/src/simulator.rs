@@ -22,8 +22,8 @@ use crate::{
 /// Version of [`Simulator::save`]; other versions are not read.
 const FORMAT: u32 = 5;
 
-/// A demo network at some height. The same plan, block times and transactions give the same blocks to the byte,
-/// also after the state was saved and loaded.
+/// A demo network at some height. The same plan, block times and transactions give the same blocks to the
+/// byte, also after the state was saved and loaded.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Simulator {
     plan: Plan,

@@ -61,8 +61,8 @@ impl Staking {
         row! { draft, epochs: id: self.epoch, start_time: self.begun, expire_time: expires, end_time: ended }
     }
 
-    /// Writes a party's delegations of the epoch, less one part of so many. The first is for good and grows; the
-    /// second comes and goes, and its last row has the amount zero.
+    /// Writes a party's delegations of the epoch, less one part of so many. The first is for good and grows;
+    /// the second comes and goes, and its last row has the amount zero.
     fn write_stakes(&self, draft: &mut Draft<'_>, party: u16, part: i128) {
         let mut random = Random::new(draft.plan.seed, 0x73_7461_6b65 + u64::from(party));
         let (node, whole) = (random.below(13) as usize, random.between(10, 40_000));
@@ -76,7 +76,8 @@ impl Staking {
             }
             let amount = amount - amount.checked_div(part).unwrap_or(0);
             row! { draft, delegations:
-                party_id: draft.world.party_id(party), node_id: nodes[node], epoch_id: self.epoch, amount: amount,
+                party_id: draft.world.party_id(party), node_id: nodes[node], epoch_id: self.epoch,
+                amount: amount,
             }
         }
     }
@@ -139,7 +140,8 @@ impl Staking {
             row! { draft, rewards:
                 party_id: draft.world.party_id(*party), asset_id: draft.world.asset_id(pool.asset),
                 market_id: draft.world.market_id(pool.market), reward_type: pool.kind.as_str_name(),
-                epoch_id: self.epoch, amount: due, percent_of_total: due as f64 / available as f64 * 100.0,
+                epoch_id: self.epoch, amount: due,
+                percent_of_total: due as f64 / available as f64 * 100.0,
             }
         }
     }

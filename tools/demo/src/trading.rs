@@ -1,5 +1,5 @@
-//! Trading: the orders that parties send, each from a template; their trades with the book, in auctions and in
-//! close-outs; and the fees.
+//! Trading: the orders that parties send, each from a template; their trades with the book, in auctions and
+//! in close-outs; and the fees.
 
 use crate::{
     block::Draft,
@@ -9,8 +9,8 @@ use crate::{
     world::{Key, Kind, NETWORK},
 };
 
-/// The shares of the fees in a trade's value, in hundred-thousandths: for the maker, the network and the liquidity
-/// providers.
+/// The shares of the fees in a trade's value, in hundred-thousandths: for the maker, the network and the
+/// liquidity providers.
 const FEE_SHARES: [i128; 3] = [20, 50, 100];
 
 /// Number of trades with which an auction ends.
@@ -52,8 +52,8 @@ impl Market {
         }
     }
 
-    /// Ends resting orders that the price has passed, so that the book is never crossed: each trades with a market order
-    /// of another party, or in an auction is cancelled.
+    /// Ends resting orders that the price has passed, so that the book is never crossed: each trades with a
+    /// market order of another party, or in an auction is cancelled.
     fn end_passed_orders(&mut self, draft: &mut Draft<'_>) {
         let price = self.price();
         let is_passed = |order: &Order| order.provision.0.is_empty() && order.rests() && order.accepts(price);
@@ -108,8 +108,8 @@ impl Market {
         self.book.add(draft, order);
     }
 
-    /// Trades an order with the best one on the other side. One that is filled is as large as the trade; of one that
-    /// is not, as much remains.
+    /// Trades an order with the best one on the other side. One that is filled is as large as the trade; of
+    /// one that is not, as much remains.
     fn execute(&mut self, draft: &mut Draft<'_>, order: &mut Order) {
         let Some(at) = self.book.best_for(order) else {
             order.status = if order.force == Force::Gtc { Status::Active } else { Status::Stopped };
@@ -163,9 +163,10 @@ impl Market {
             id: id, market_id: draft.world.market_id(self.number), price: trade.price, size: trade.size,
             buyer: draft.world.party_id(buyer.0), seller: draft.world.party_id(seller.0),
             aggressor: trade.aggressor, buy_order: buyer.1, sell_order: seller.1, type: trade.kind,
-            buyer_maker_fee: bought[0], buyer_infrastructure_fee: bought[1], buyer_liquidity_fee: bought[2],
-            seller_maker_fee: sold[0], seller_infrastructure_fee: sold[1], seller_liquidity_fee: sold[2],
-            buyer_auction_batch: trade.batch, seller_auction_batch: trade.batch,
+            buyer_maker_fee: bought[0], buyer_infrastructure_fee: bought[1],
+            buyer_liquidity_fee: bought[2], seller_maker_fee: sold[0], seller_infrastructure_fee: sold[1],
+            seller_liquidity_fee: sold[2], buyer_auction_batch: trade.batch,
+            seller_auction_batch: trade.batch,
         }
     }
 

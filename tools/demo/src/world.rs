@@ -155,15 +155,17 @@ impl Draft<'_> {
         let (party, asset) = (self.world.party_id(key.party), self.world.asset_id(key.asset));
         let market = self.world.market_id(key.market);
         let id = hex::encode(Sha256::digest([asset, party, market, key.kind.as_str_name()].concat()));
-        row! { self, accounts: id: id, party_id: party, asset_id: asset, market_id: market, type: key.kind as i64 }
+        row! { self, accounts:
+            id: id, party_id: party, asset_id: asset, market_id: market, type: key.kind as i64,
+        }
         let at = self.world.accounts.len();
         self.world.accounts.push(Account { key, id, balance: 0 });
         self.world.index.insert(key, at);
         at
     }
 
-    /// Moves money; `reason` is the type of the transfer without `TRANSFER_TYPE_`. Nothing happens for amounts of
-    /// zero or less.
+    /// Moves money; `reason` is the type of the transfer without `TRANSFER_TYPE_`. Nothing happens for
+    /// amounts of zero or less.
     pub(crate) fn transfer(&mut self, from: Key, to: Key, amount: i128, reason: &str) {
         if amount <= 0 || from == to {
             return;
@@ -188,8 +190,8 @@ impl Draft<'_> {
         amount
     }
 
-    /// Writes the new balance of every account that the block moved, as a row of the transaction that moved it
-    /// last: there is one row for each account and block.
+    /// Writes the new balance of every account that the block moved, as a row of the transaction that moved
+    /// it last: there is one row for each account and block.
     pub(crate) fn write_balances(&mut self, executed: &mut HashMap<String, &mut Executed>) {
         for (at, hash) in std::mem::take(&mut self.world.moved) {
             let rows = self.as_transaction(&hash, |draft| {

@@ -1,6 +1,7 @@
-//! The demo network writes values in the forms of a real one: column by column, the forms in a recorded network (NULL,
-//! empty, number, time, the types of a JSON column's parts) are compared with those of the default history. The
-//! recording is `../shared/data/smoketest-5000` next to the workspace; without it the test prints that and passes.
+//! The demo network writes values in the forms of a real one: column by column, the forms in a recorded
+//! network (NULL, empty, number, time, the types of a JSON column's parts) are compared with those of the
+//! default history. The recording is `../shared/data/smoketest-5000` next to the workspace; without it the
+//! test prints that and passes.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

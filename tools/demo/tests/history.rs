@@ -108,8 +108,8 @@ async fn keys_are_unique(rows: &Rows) {
     writer.commit().await.unwrap();
 }
 
-/// Every ledger row has the running balances of both sides, and `balances` agrees at the end of each block, so that
-/// the movements of every party and asset sum to its balance (I4).
+/// Every ledger row has the running balances of both sides, and `balances` agrees at the end of each block,
+/// so that the movements of every party and asset sum to its balance (I4).
 pub(crate) fn money_adds_up(rows: &Rows) {
     let [accounts, ledger, balances] =
         ["accounts", "ledger", "balances"].map(|table| Parsed::new(rows, table));
@@ -145,8 +145,8 @@ pub(crate) fn money_adds_up(rows: &Rows) {
     assert!(balances.rows.iter().map(stored).collect::<BTreeMap<_, _>>() == at_block_end);
 }
 
-/// Trades refer to existing orders of two parties; an order's remaining size is its size less its trades, and a party's
-/// open volume is the sum of its trades.
+/// Trades refer to existing orders of two parties; an order's remaining size is its size less its trades, and
+/// a party's open volume is the sum of its trades.
 fn trades_fit_orders(rows: &Rows) {
     let [orders, trades] = ["orders", "trades"].map(|table| Parsed::new(rows, table));
     let mut traded: HashMap<&str, i128> = HashMap::new();
