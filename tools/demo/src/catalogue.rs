@@ -5,6 +5,8 @@ use std::{collections::BTreeMap, sync::LazyLock};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::order::OrderTemplate;
+
 /// An asset; amounts are whole numbers of its smallest unit.
 pub(crate) struct Asset {
     pub(crate) name: &'static str,
@@ -48,6 +50,22 @@ pub(crate) struct Template {
     pub(crate) tags: Vec<String>,
 }
 
+/// A proposal to run a new release. In the catalogue, places in the history are in thousandths; otherwise
+/// heights.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Upgrade {
+    pub(crate) tag: String,
+    /// The first vote.
+    pub(crate) from: u64,
+    /// The upgrade block.
+    pub(crate) at: u64,
+    /// Number of approvers after each vote; the last one stays.
+    pub(crate) approvers: Vec<u64>,
+    /// Whether the approvers are enough at the upgrade block.
+    #[serde(default)]
+    pub(crate) approved: bool,
+}
+
 /// The content of an oracle specification: external (signers and filters) or the network's own clock.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(crate) struct OracleForm {
@@ -69,6 +87,14 @@ pub(crate) struct Catalogue {
     pub(crate) parameters: BTreeMap<String, String>,
     /// Changes of parameters: thousandths of the history, key, new value.
     pub(crate) parameter_changes: Vec<(u64, String, String)>,
+    /// Network limits: from a thousandth of the history on, whether markets and assets may be proposed,
+    /// whether each kind is enabled, and whether genesis is loaded.
+    pub(crate) limits: Vec<(u64, [bool; 5])>,
+    /// Upgrades of the history.
+    pub(crate) upgrades: Vec<Upgrade>,
+    /// Orders that parties send in continuous trading, and in auctions.
+    pub(crate) continuous: Vec<OrderTemplate>,
+    pub(crate) auction: Vec<OrderTemplate>,
     /// Forms of specifications that no market of the demo network needs, but clients must parse.
     pub(crate) oracles: Vec<OracleForm>,
 }

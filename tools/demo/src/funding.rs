@@ -1,130 +1,152 @@
 //! Deposits, withdrawals, and transfers between parties and into reward pools.
 
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::{
     block::Draft,
     catalogue::{ASSETS, CATALOGUE, VOTE, units},
-    json::jsonb,
     moment::Moment,
-    plan::Plan,
-    world::{Key, Kind, World},
+    world::{Key, Kind},
 };
 
 /// The largest unsigned 256-bit number.
 const LARGEST: &str = "115792089237316195423570985008687907853269984665640564039457584007913129639935";
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Deposit {
+/// Money on its way into the network, or out of it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+struct Movement {
     id: String,
     party: u16,
     asset: u8,
     amount: i128,
     created: Moment,
+    /// Height at which it is completed.
     due: u64,
-}
-
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Withdrawal {
-    id: String,
-    party: u16,
-    asset: u8,
-    amount: i128,
-    reference: String,
-    ext: String,
-    created: Moment,
-    due: u64,
+    /// The reference and the receiver of a withdrawal.
+    out: Option<(String, Value)>,
+    /// Whether the party asks for more than it has.
     refused: bool,
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Transfer {
-    to: Key,
-    amount: i128,
-    due: u64,
+impl Movement {
+    /// Writes its present state. A movement that is final has a hash on the other chain and a time.
+    fn write(&self, draft: &mut Draft<'_>, status: &str) {
+        let is_final = status == "STATUS_FINALIZED";
+        let foreign = if is_final { format!("0x{}", draft.random.id()) } else { String::new() };
+        let moved = if is_final { draft.time } else { Moment::UNSET };
+        let (party, asset) = (draft.world.party_id(self.party), draft.world.asset_id(self.asset));
+        match &self.out {
+            None => row! { draft, deposits:
+                id: self.id, status: status, party_id: party, asset: asset, amount: self.amount,
+                foreign_tx_hash: foreign, credited_timestamp: moved, created_timestamp: self.created,
+            },
+            Some((reference, ext)) => row! { draft, withdrawals:
+                id: self.id, party_id: party, amount: self.amount, asset: asset, status: status,
+                ref: reference, foreign_tx_hash: foreign, created_timestamp: self.created,
+                withdrawn_timestamp: moved, ext: ext,
+            },
+        }
+    }
+
+    /// Completes it, or ends it otherwise. All first deposits complete; later ones may be cancelled or stay
+    /// open.
+    fn finish(&self, draft: &mut Draft<'_>) {
+        draft.begin_transaction();
+        let external = Key::global(self.asset, Kind::External);
+        let general = Key::general(self.asset, self.party);
+        if self.out.is_some() {
+            if self.refused || draft.world.balance(general) < self.amount {
+                return self.write(draft, "STATUS_REJECTED");
+            }
+            draft.transfer(general, external, self.amount, "WITHDRAW");
+            return self.write(draft, "STATUS_FINALIZED");
+        }
+        match if self.due < 60 { 0 } else { draft.random.below(100) } {
+            0..85 => {
+                draft.transfer(external, general, self.amount, "DEPOSIT");
+                self.write(draft, "STATUS_FINALIZED");
+            }
+            85..94 => self.write(draft, "STATUS_CANCELLED"),
+            _ => {}
+        }
+    }
 }
 
 /// Deposits, withdrawals and transfers that are not complete yet.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Funding {
-    deposits: Vec<Deposit>,
-    withdrawals: Vec<Withdrawal>,
-    transfers: Vec<Transfer>,
+    movements: Vec<Movement>,
+    /// Transfers by receiver, amount, and the height at which they complete.
+    transfers: Vec<(Key, i128, u64)>,
 }
 
 impl Funding {
-    /// Makes the rows of this block. `pace` is the block's duration in thousandths of the mean.
-    pub(crate) fn step(&mut self, world: &mut World, draft: &mut Draft, plan: &Plan, pace: u64) {
+    /// Makes the rows of this block.
+    pub(crate) fn step(&mut self, draft: &mut Draft<'_>) {
         if draft.height == 1 {
-            restore(world, draft);
-            list_assets(world, draft);
+            restore(draft);
+            list_assets(draft);
         }
-        self.finish(world, draft);
-        self.first_deposits(world, draft);
-        let rate = 35 * pace / 1_000 + 1;
-        let party = draft.random.between(2, i64::from(world.party_count()) - 1) as u16;
+        self.finish(draft);
+        self.first_deposits(draft);
+        let (rate, traders) = (35 * draft.pace / 1_000 + 1, i64::from(draft.world.traders));
+        let party = draft.random.between(2, traders - 1) as u16;
         let asset = draft.random.below(3) as u8;
         if draft.random.chance(rate) {
             let amount = units(asset, 100) * i128::from(draft.random.between(1, 500));
-            self.open_deposit(world, draft, party, asset, amount);
+            self.open_deposit(draft, party, asset, amount);
         }
         if draft.random.chance(rate) {
-            self.open_withdrawal(world, draft, party, asset);
+            self.open_withdrawal(draft, party, asset);
         }
         if draft.random.chance(rate) {
-            let other = draft.random.between(0, i64::from(world.party_count()) - 1) as u16;
-            let amount = world.balance(Key::general(asset, party)) / 50;
-            self.send(world, draft, party, Key::general(asset, other), amount);
+            let other = draft.random.between(0, traders - 1) as u16;
+            let amount = draft.world.balance(Key::general(asset, party)) / 50;
+            self.send(draft, party, Key::general(asset, other), amount);
         }
-        if draft.height == plan.height_at(400) {
-            Self::try_the_largest(world, draft);
-        }
-    }
-
-    /// Deposits of every party in the first blocks: large ones of providers, very small ones of some others.
-    fn first_deposits(&mut self, world: &mut World, draft: &mut Draft) {
-        let parties = world.party_count();
-        for party in 0..parties {
-            if draft.height != 2 + u64::from(party) / 8 {
-                continue;
-            }
-            for asset in 0..3 {
-                let whole = match party {
-                    0 | 1 => 250_000_000,
-                    2 => 4_000_000,
-                    _ if party >= parties - parties / 8 => draft.random.between(900, 6_000),
-                    _ => draft.random.between(20_000, 900_000),
-                };
-                let crumbs = i128::from(draft.random.between(0, 99_999));
-                self.open_deposit(world, draft, party, asset, units(asset, i128::from(whole)) + crumbs);
+        if draft.height == draft.plan.height_at(400) {
+            // A deposit of the largest 256-bit amount, which is cancelled at once.
+            draft.begin_transaction();
+            let id = draft.random.id();
+            row! { draft, deposits:
+                id: id, status: "STATUS_CANCELLED", party_id: draft.world.party_id(3),
+                asset: draft.world.asset_id(0), amount: LARGEST, foreign_tx_hash: "",
+                credited_timestamp: Moment::UNSET, created_timestamp: draft.time,
             }
         }
     }
 
-    fn open_deposit(&mut self, world: &World, draft: &mut Draft, party: u16, asset: u8, amount: i128) {
-        draft.begin_transaction();
-        let due = draft.height + draft.random.between(2, 6) as u64;
-        let deposit = Deposit { id: draft.random.id(), party, asset, amount, created: draft.time, due };
-        deposit.write(world, draft, "STATUS_OPEN");
-        self.deposits.push(deposit);
+    /// Deposits of every party in the first blocks; those of providers are large.
+    fn first_deposits(&mut self, draft: &mut Draft<'_>) {
+        let height = draft.height;
+        let parties = (0..draft.world.traders).filter(|party| height == 2 + u64::from(*party) / 8);
+        for (party, asset) in parties.flat_map(|party| (0..VOTE).map(move |asset| (party, asset))) {
+            let whole = match party {
+                0 | 1 => 250_000_000,
+                2 => 4_000_000,
+                _ => draft.random.between(20_000, 900_000),
+            };
+            let crumbs = i128::from(draft.random.between(0, 99_999));
+            self.open_deposit(draft, party, asset, units(asset, i128::from(whole)) + crumbs);
+        }
     }
 
-    /// A deposit of the largest 256-bit amount, which is cancelled at once.
-    fn try_the_largest(world: &World, draft: &mut Draft) {
+    fn open_deposit(&mut self, draft: &mut Draft<'_>, party: u16, asset: u8, amount: i128) {
         draft.begin_transaction();
-        let (id, hash) = (draft.random.id(), draft.hash());
-        let row = draft.rows.row("deposits").text(&id).text("STATUS_CANCELLED").text(world.party_id(3));
-        let row = row.text(world.asset_id(0)).text(LARGEST).text("").time(Moment::UNSET);
-        row.time(draft.time).text(&hash).time(draft.time).end();
+        let (due, created) = (draft.height + draft.random.between(2, 6) as u64, draft.time);
+        let id = draft.random.id();
+        let deposit = Movement { id, party, asset, amount, created, due, ..Movement::default() };
+        deposit.write(draft, "STATUS_OPEN");
+        self.movements.push(deposit);
     }
 
-    fn open_withdrawal(&mut self, world: &World, draft: &mut Draft, party: u16, asset: u8) {
+    fn open_withdrawal(&mut self, draft: &mut Draft<'_>, party: u16, asset: u8) {
         draft.begin_transaction();
-        let available = world.balance(Key::general(asset, party));
+        let available = draft.world.balance(Key::general(asset, party));
         let refused = draft.random.chance(150);
         let part = draft.random.between(1, 120);
-        let amount = if refused { available * 3 + 1 } else { available * i128::from(part) / 1_000 };
+        let amount = if refused { available * 3 + 1 } else { available * i128::from(part) / 1_000 }.max(1);
         let receiver = format!("0x{}", draft.random.hex(40));
         let plain = draft.random.chance(60);
         let ext = if plain { json!({}) } else { json!({"erc20": {"receiverAddress": receiver}}) };
@@ -133,130 +155,67 @@ impl Funding {
             1 => String::new(),
             _ => draft.random.below(4_000_000_000).to_string(),
         };
-        let withdrawal = Withdrawal {
-            id: draft.random.id(),
-            party,
-            asset,
-            amount: amount.max(1),
-            reference,
-            ext: jsonb(&ext),
-            created: draft.time,
-            due: draft.height + draft.random.between(3, 60) as u64,
-            refused,
-        };
-        withdrawal.write(world, draft, "STATUS_OPEN");
+        let id = draft.random.id();
+        let (due, created) = (draft.height + draft.random.between(3, 60) as u64, draft.time);
+        let withdrawal =
+            Movement { id, party, asset, amount, created, due, out: Some((reference, ext)), refused };
+        withdrawal.write(draft, "STATUS_OPEN");
         // One in eight is never completed.
         if !draft.random.chance(125) {
-            self.withdrawals.push(withdrawal);
+            self.movements.push(withdrawal);
         }
     }
 
     /// Begins a transfer that completes some blocks later.
-    pub(crate) fn send(&mut self, world: &mut World, draft: &mut Draft, from: u16, to: Key, amount: i128) {
+    pub(crate) fn send(&mut self, draft: &mut Draft<'_>, from: u16, to: Key, amount: i128) {
         let general = Key::general(to.asset, from);
-        if amount <= 0 || amount > world.balance(general) || general == to {
+        if amount <= 0 || amount > draft.world.balance(general) || general == to {
             return;
         }
         draft.begin_transaction();
-        let pending = Key::global(to.asset, Kind::PendingTransfers);
-        world.transfer(draft, general, pending, amount, "TRANSFER_FUNDS_SEND");
+        draft.transfer(general, Key::global(to.asset, Kind::PendingTransfers), amount, "TRANSFER_FUNDS_SEND");
         let due = draft.height + draft.random.between(1, 4) as u64;
-        self.transfers.push(Transfer { to, amount, due });
+        self.transfers.push((to, amount, due));
     }
 
     /// Completes everything that is due in this block.
-    fn finish(&mut self, world: &mut World, draft: &mut Draft) {
+    fn finish(&mut self, draft: &mut Draft<'_>) {
         let height = draft.height;
-        for deposit in take_due(&mut self.deposits, |deposit| deposit.due <= height) {
+        let mut due: Vec<_> = self.movements.extract_if(.., |movement| movement.due <= height).collect();
+        due.sort_by_key(|movement| movement.out.is_some());
+        due.iter().for_each(|movement| movement.finish(draft));
+        for (to, amount, _) in self.transfers.extract_if(.., |transfer| transfer.2 <= height) {
             draft.begin_transaction();
-            // All first deposits complete; later ones may be cancelled or stay open.
-            let luck = if deposit.due < 60 { 0 } else { draft.random.below(100) };
-            match luck {
-                0..85 => {
-                    let external = Key::global(deposit.asset, Kind::External);
-                    let general = Key::general(deposit.asset, deposit.party);
-                    world.transfer(draft, external, general, deposit.amount, "DEPOSIT");
-                    deposit.write(world, draft, "STATUS_FINALIZED");
-                }
-                85..94 => deposit.write(world, draft, "STATUS_CANCELLED"),
-                _ => {}
-            }
-        }
-        for withdrawal in take_due(&mut self.withdrawals, |withdrawal| withdrawal.due <= height) {
-            draft.begin_transaction();
-            let general = Key::general(withdrawal.asset, withdrawal.party);
-            if withdrawal.refused || world.balance(general) < withdrawal.amount {
-                withdrawal.write(world, draft, "STATUS_REJECTED");
-                continue;
-            }
-            let external = Key::global(withdrawal.asset, Kind::External);
-            world.transfer(draft, general, external, withdrawal.amount, "WITHDRAW");
-            withdrawal.write(world, draft, "STATUS_FINALIZED");
-        }
-        for transfer in take_due(&mut self.transfers, |transfer| transfer.due <= height) {
-            draft.begin_transaction();
-            let pending = Key::global(transfer.to.asset, Kind::PendingTransfers);
-            world.transfer(draft, pending, transfer.to, transfer.amount, "TRANSFER_FUNDS_DISTRIBUTE");
+            draft.transfer(
+                Key::global(to.asset, Kind::PendingTransfers),
+                to,
+                amount,
+                "TRANSFER_FUNDS_DISTRIBUTE",
+            );
         }
     }
-}
-
-fn take_due<T>(list: &mut Vec<T>, due: impl Fn(&T) -> bool) -> Vec<T> {
-    let (due_now, later) = std::mem::take(list).into_iter().partition(|item| due(item));
-    *list = later;
-    due_now
 }
 
 /// Writes the definition of every asset, by the checkpoint's transaction. Those that come from another chain
 /// have a contract there.
-fn list_assets(world: &World, draft: &mut Draft) {
-    let hash = draft.hash();
+fn list_assets(draft: &mut Draft<'_>) {
     for (asset, number) in ASSETS.iter().zip(0..) {
-        let row = draft.rows.row("assets").text(world.asset_id(number)).text(asset.name).text(asset.symbol);
-        let row = row.number(asset.decimals).number(1);
-        let row = match number {
-            VOTE => row.text("10000").text(""),
-            _ => row.text("").text(&format!("0x{}", &world.asset_id(number)[..40])),
-        };
-        row.number(0).number(0).text("STATUS_ENABLED").text(&hash).time(draft.time).end();
+        let id = draft.world.asset_id(number);
+        let contract = if number == VOTE { String::new() } else { format!("0x{}", &id[..40]) };
+        row! { draft, assets:
+            id: id, name: asset.name, symbol: asset.symbol, decimals: asset.decimals, quantum: 1_u32,
+            source: if number == VOTE { "10000" } else { "" }, erc20_contract: contract,
+            lifetime_limit: 0_u32, withdraw_threshold: 0_u32, status: "STATUS_ENABLED",
+        }
     }
 }
 
 /// Restores the stake of an earlier network's checkpoint in the first block.
-fn restore(world: &mut World, draft: &mut Draft) {
+fn restore(draft: &mut Draft<'_>) {
     draft.begin_transaction();
-    for party in 0..world.party_count() {
+    for party in 0..draft.world.traders {
         let whole = if party < 2 { 180_000_000 } else { draft.random.between(500, 90_000) };
         let (external, general) = (Key::global(VOTE, Kind::External), Key::general(VOTE, party));
-        let amount = units(VOTE, i128::from(whole));
-        world.transfer(draft, external, general, amount, "CHECKPOINT_BALANCE_RESTORE");
-    }
-}
-
-/// The hash on the other chain and the time of what is final, both unset otherwise.
-fn finality(draft: &mut Draft, status: &str) -> (String, Moment) {
-    match status {
-        "STATUS_FINALIZED" => (format!("0x{}", draft.random.id()), draft.time),
-        _ => (String::new(), Moment::UNSET),
-    }
-}
-
-impl Deposit {
-    fn write(&self, world: &World, draft: &mut Draft, status: &str) {
-        let ((foreign, credited), hash) = (finality(draft, status), draft.hash());
-        let row = draft.rows.row("deposits").text(&self.id).text(status);
-        let row = row.text(world.party_id(self.party)).text(world.asset_id(self.asset));
-        let row = row.number(self.amount).text(&foreign).time(credited).time(self.created);
-        row.text(&hash).time(draft.time).end();
-    }
-}
-
-impl Withdrawal {
-    fn write(&self, world: &World, draft: &mut Draft, status: &str) {
-        let ((foreign, withdrawn), hash) = (finality(draft, status), draft.hash());
-        let row = draft.rows.row("withdrawals").text(&self.id).text(world.party_id(self.party));
-        let row = row.number(self.amount).text(world.asset_id(self.asset)).text(status);
-        let row = row.text(&self.reference).text(&foreign).time(self.created).time(withdrawn);
-        row.text(&self.ext).text(&hash).time(draft.time).end();
+        draft.transfer(external, general, units(VOTE, i128::from(whole)), "CHECKPOINT_BALANCE_RESTORE");
     }
 }

@@ -1,4 +1,4 @@
-//! A market: its template, state, price, orders, and the positions of its parties.
+//! A market: its state and life cycle, from the proposal over auctions to the settlement.
 
 use std::collections::BTreeMap;
 
@@ -6,66 +6,66 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     block::Draft,
-    catalogue::{ASSETS, CATALOGUE, Template},
-    labels::labelled,
+    catalogue::{ASSETS, CATALOGUE, Template, units},
+    liquidity::Provision,
     moment::Moment,
-    order::Book,
+    order::{Book, Force, Status},
+    plan::Plan,
     position::Position,
-    price::PriceWalk,
-    provision::Provision,
+    walk::PriceWalk,
     world::{Key, Kind, NETWORK},
 };
 
-labelled! {
-    /// The state of a market.
-    State {
-        #[default]
-        Proposed = "STATE_PROPOSED",
-        Rejected = "STATE_REJECTED",
-        Pending = "STATE_PENDING",
-        Cancelled = "STATE_CANCELLED",
-        Active = "STATE_ACTIVE",
-        Suspended = "STATE_SUSPENDED",
-        Closed = "STATE_CLOSED",
-        TradingTerminated = "STATE_TRADING_TERMINATED",
-        Settled = "STATE_SETTLED",
-    }
-}
-
-labelled! {
-    /// Why a market is in an auction.
-    Trigger {
-        #[default]
-        Unspecified = "AUCTION_TRIGGER_UNSPECIFIED",
-        Batch = "AUCTION_TRIGGER_BATCH",
-        Opening = "AUCTION_TRIGGER_OPENING",
-        Price = "AUCTION_TRIGGER_PRICE",
-        Liquidity = "AUCTION_TRIGGER_LIQUIDITY",
-        LiquidityTargetNotMet = "AUCTION_TRIGGER_LIQUIDITY_TARGET_NOT_MET",
-        UnableToDeployLpOrders = "AUCTION_TRIGGER_UNABLE_TO_DEPLOY_LP_ORDERS",
-    }
-}
-
-impl State {
-    /// Whether no later state follows.
-    pub(crate) fn is_final(self) -> bool {
-        matches!(self, State::Rejected | State::Cancelled | State::Closed | State::Settled)
-    }
-}
-
-/// The outcome of a market, fixed at its proposal.
+/// The state of a market.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Fate {
-    /// Opens and trades without end.
+pub(crate) enum State {
     #[default]
-    Trades,
-    /// Opens, and is settled after two thirds of the history.
-    Settles,
-    /// Is rejected by its vote.
+    Proposed,
     Rejected,
-    /// Finds no liquidity in its opening auction.
+    Pending,
     Cancelled,
-    /// Is closed by a vote before it opens.
+    Active,
+    Suspended,
+    Closed,
+    TradingTerminated,
+    Settled,
+}
+
+/// Why a market is in an auction.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Trigger {
+    #[default]
+    Unspecified,
+    Batch,
+    Opening,
+    Price,
+    Liquidity,
+    LiquidityTargetNotMet,
+    UnableToDeployLpOrders,
+}
+
+/// Reasons for an interruption of trading, in turn.
+const TRIGGERS: [Trigger; 5] = [
+    Trigger::Price,
+    Trigger::LiquidityTargetNotMet,
+    Trigger::UnableToDeployLpOrders,
+    Trigger::Batch,
+    Trigger::Liquidity,
+];
+
+/// How a market ends, fixed at its proposal.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum Ending {
+    /// It trades without end.
+    #[default]
+    None,
+    /// It is settled after two thirds of the history.
+    Settled,
+    /// Its vote rejects it.
+    Rejected,
+    /// It finds no liquidity in its opening auction.
+    Cancelled,
+    /// A vote closes it before it opens.
     Closed,
 }
 
@@ -76,61 +76,155 @@ pub(crate) struct Auction {
     pub(crate) extension: Trigger,
     pub(crate) start: Moment,
     pub(crate) end: Moment,
-}
-
-/// The times at which a market reached the steps of its life cycle.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Times {
-    pub(crate) proposed: Moment,
-    pub(crate) pending: Moment,
-    pub(crate) open: Moment,
-    pub(crate) close: Moment,
-}
-
-/// Maker fees of a party in one market in one epoch.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct FeeTally {
-    pub(crate) paid: i128,
-    pub(crate) received: i128,
+    /// Height at which a suspension ends.
+    resumes_at: u64,
 }
 
 /// A market with everything that belongs to it.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Market {
     pub(crate) number: u16,
-    pub(crate) fate: Fate,
+    pub(crate) ending: Ending,
     pub(crate) state: State,
+    /// Time of the last step of the life cycle.
+    pub(crate) since: Moment,
+    /// The times of its steps in nanoseconds, as the definition shows them; empty before the proposal.
+    pub(crate) times: BTreeMap<String, i64>,
     pub(crate) auction: Auction,
     /// Number of auctions so far.
     pub(crate) auctions: i64,
-    /// Height at which the present suspension ends.
-    pub(crate) resumes_at: u64,
-    pub(crate) times: Times,
     pub(crate) walk: PriceWalk,
     /// Price of the last settlement, 0 before the first trade.
     pub(crate) mark: i64,
     pub(crate) book: Book,
     pub(crate) positions: BTreeMap<u16, Position>,
-    pub(crate) provisions: Vec<Provision>,
-    /// Maker fees of the running epoch per party.
-    pub(crate) fees: BTreeMap<u16, FeeTally>,
+    /// The party that is being closed out.
+    pub(crate) victim: Option<u16>,
+    /// Liquidity provisions by party.
+    pub(crate) provisions: BTreeMap<u16, Provision>,
     /// Size traded recently, decayed by a tenth with each row of market data.
     pub(crate) traded: i64,
-    /// Maintenance margins that the present block computed, per party with the hash of the
-    /// transaction.
+    /// Parties whose position the present block changed, each with the hash of the transaction.
     #[serde(skip)]
-    pub(crate) margins: BTreeMap<u16, (i128, String)>,
-    /// Hash of the transaction of the present block that changed the market's own row.
-    #[serde(skip)]
-    pub(crate) changed: Option<String>,
+    pub(crate) touched: BTreeMap<u16, String>,
     /// Whether market data changed since their last row.
     pub(crate) data_changed: bool,
 }
 
 impl Market {
-    pub(crate) fn new(number: u16, fate: Fate) -> Self {
+    pub(crate) fn new(number: u16, ending: Ending) -> Self {
         let walk = PriceWalk::new(CATALOGUE.template(number).price);
-        Market { number, fate, walk, ..Market::default() }
+        Market { number, ending, walk, ..Market::default() }
+    }
+
+    /// Makes the rows of this block.
+    pub(crate) fn step(&mut self, draft: &mut Draft<'_>) {
+        if let Some(next) = self.next_state(draft.height, draft.plan) {
+            draft.begin_transaction();
+            self.enter(draft, next);
+            self.data_changed = true;
+            self.write_definition(draft);
+        }
+        self.walk.step(draft, self.template());
+        let trades = self.in_auction() || self.state == State::Active;
+        if matches!(self.ending, Ending::None | Ending::Settled) && (trades || self.state == State::Settled) {
+            self.step_provisions(draft);
+        }
+        if trades {
+            self.trade(draft);
+        }
+        self.write_changes(draft);
+    }
+
+    /// The state that the market enters at this height, if any; a suspended market is suspended again when
+    /// its auction is extended. Over the length of the history there are five suspensions, and later ones at
+    /// the same pace.
+    fn next_state(&self, height: u64, plan: &Plan) -> Option<State> {
+        let shift = (u64::from(self.number) * 2).min(30);
+        let reached = |per_mille| height >= plan.height_at(per_mille).max(2);
+        let cycle = (plan.blocks / 5).max(20);
+        let turn = (height / cycle) as usize * 2 % plan.markets;
+        let is_interrupted = height % cycle == cycle * 45 / 100 && turn == usize::from(self.number);
+        let (is_due, next) = match (self.state, self.ending) {
+            (State::Proposed, _) if self.times.is_empty() => (reached(3 + shift), State::Proposed),
+            (State::Proposed, Ending::Rejected) => (reached(6 + shift), State::Rejected),
+            (State::Proposed, _) => (reached(6 + shift), State::Pending),
+            (State::Pending, Ending::Cancelled) => (reached(12 + shift), State::Cancelled),
+            (State::Pending, Ending::Closed) => (reached(12 + shift), State::Closed),
+            (State::Pending, _) => (reached(12 + shift), State::Active),
+            (State::Suspended, _) if height >= self.auction.resumes_at => (true, State::Active),
+            (State::Suspended, _) => {
+                (height + suspension(plan) / 2 == self.auction.resumes_at, State::Suspended)
+            }
+            (State::Active, Ending::Settled) if reached(660) => (true, State::TradingTerminated),
+            (State::Active, _) => (is_interrupted, State::Suspended),
+            (State::TradingTerminated, _) => (reached(664), State::Settled),
+            _ => return None,
+        };
+        is_due.then_some(next)
+    }
+
+    fn enter(&mut self, draft: &mut Draft<'_>, next: State) {
+        let previous = std::mem::replace(&mut self.state, next);
+        self.since = draft.time;
+        self.times
+            .extend(reached_times(previous, next).iter().map(|step| ((*step).to_owned(), draft.time.ns())));
+        match next {
+            State::Proposed => {
+                // The network's accounts of a market exist from the beginning, with zero balance.
+                for kind in [Kind::Insurance, Kind::Settlement, Kind::FeesMaker, Kind::FeesLiquidity] {
+                    draft.open(self.network_key(kind));
+                }
+            }
+            State::Pending => self.enter_auction(draft, Trigger::Opening, 20),
+            State::Active => {
+                if previous == State::Pending {
+                    self.fund_insurance(draft);
+                }
+                self.uncross(draft);
+                self.auction = Auction::default();
+                self.place_pegged(draft);
+            }
+            State::Suspended if previous == State::Suspended => {
+                let price = self.auction.trigger == Trigger::Price;
+                self.auction.extension = if price { Trigger::LiquidityTargetNotMet } else { Trigger::Price };
+                self.auction.end = self.auction.end.plus_seconds(60);
+            }
+            State::Suspended => self.suspend(draft),
+            State::TradingTerminated => self.book.end(draft, Status::Stopped, |_| true),
+            State::Settled => {
+                self.settle_finally(draft);
+                self.distribute_fees(draft);
+            }
+            _ => {}
+        }
+    }
+
+    /// A sponsor funds the insurance account of a market that opens.
+    fn fund_insurance(&self, draft: &mut Draft<'_>) {
+        let pending = Key::global(self.asset(), Kind::PendingTransfers);
+        let amount = units(self.asset(), 2_500);
+        let sent = draft.take(self.general_key(1), pending, amount, "TRANSFER_FUNDS_SEND");
+        draft.transfer(pending, self.network_key(Kind::Insurance), sent, "TRANSFER_FUNDS_DISTRIBUTE");
+    }
+
+    /// Interrupts continuous trading for some blocks.
+    fn suspend(&mut self, draft: &mut Draft<'_>) {
+        let turn = draft.height / (draft.plan.blocks / 5).max(20);
+        let trigger = TRIGGERS[turn as usize % TRIGGERS.len()];
+        self.book.end(draft, Status::Cancelled, |order| order.force == Force::Gfn);
+        self.enter_auction(draft, trigger, suspension(draft.plan));
+        if trigger == Trigger::Price {
+            self.walk.shock();
+        }
+    }
+
+    fn enter_auction(&mut self, draft: &Draft<'_>, trigger: Trigger, blocks: u64) {
+        self.auctions += 1;
+        let (start, end) = (draft.time, draft.time.plus_seconds(blocks as i64 * 20));
+        let resumes_at = draft.height + blocks;
+        self.auction = Auction { trigger, start, end, resumes_at, ..Auction::default() };
+        self.place_pegged(draft);
     }
 
     pub(crate) fn template(&self) -> &'static Template {
@@ -157,18 +251,13 @@ impl Market {
         self.walk.price()
     }
 
-    /// Price of the last settlement, or the present one before the first.
-    pub(crate) fn settlement_price(&self) -> i64 {
-        if self.mark > 0 { self.mark } else { self.price() }
-    }
-
     pub(crate) fn general_key(&self, party: u16) -> Key {
         Key::general(self.asset(), party)
     }
 
     /// An account of a party in this market.
     pub(crate) fn party_key(&self, party: u16, kind: Kind) -> Key {
-        Key { asset: self.asset(), party, market: self.number, kind }
+        Key { market: self.number, kind, ..self.general_key(party) }
     }
 
     /// An account of the network in this market.
@@ -176,22 +265,34 @@ impl Market {
         self.party_key(NETWORK, kind)
     }
 
-    pub(crate) fn is_proposed(&self) -> bool {
-        self.times.proposed != Moment::UNSET
-    }
-
     pub(crate) fn in_auction(&self) -> bool {
         matches!(self.state, State::Pending | State::Suspended)
+    }
+
+    /// Whether no later state follows.
+    pub(crate) fn has_ended(&self) -> bool {
+        matches!(self.state, State::Rejected | State::Cancelled | State::Closed | State::Settled)
     }
 
     /// Open volume of a party, negative when short.
     pub(crate) fn open_volume(&self, party: u16) -> i64 {
         self.positions.get(&party).map_or(0, |position| position.pending.open)
     }
+}
 
-    /// Marks the market's own row as changed in the present transaction.
-    pub(crate) fn change(&mut self, draft: &Draft) {
-        self.changed = Some(draft.hash());
-        self.data_changed = true;
+/// The times that the definition shows from this step on. One that is not reached yet equals the one before;
+/// the end has none.
+fn reached_times(previous: State, next: State) -> &'static [&'static str] {
+    match (previous, next) {
+        (_, State::Proposed) => &["proposed", "pending", "open"],
+        (_, State::Pending) => &["pending", "open"],
+        (State::Pending, State::Active) => &["open"],
+        (_, State::TradingTerminated) => &["close"],
+        _ => &[],
     }
+}
+
+/// Blocks of an interruption.
+fn suspension(plan: &Plan) -> u64 {
+    ((plan.blocks / 5).max(20) / 60).max(3)
 }

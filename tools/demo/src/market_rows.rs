@@ -1,20 +1,15 @@
-//! The rows of a market: its definition with its state, its data from block to block, positions and margins.
-
-use std::mem::take;
+//! The rows of a market: its definition with its state, its data from block to block, and positions.
 
 use serde_json::{Value, json};
 
 use crate::{
     block::Draft,
     catalogue::{ASSETS, CATALOGUE},
-    json::jsonb,
     market::{Market, State, Trigger},
     moment::Moment,
     oracles,
-    plan::Plan,
-    position::{Distress, Holding, Position, quotient},
-    settlement::levels_above,
-    world::{Kind, World},
+    position::{Holding, quotient},
+    rows::label,
 };
 
 impl Market {
@@ -29,214 +24,155 @@ impl Market {
     }
 
     /// Writes the rows of everything that the block changed in this market.
-    pub(crate) fn write_changes(&mut self, world: &mut World, draft: &mut Draft, plan: &Plan) {
-        self.data_changed |= self.book.write_changes(world, draft, self.number);
-        self.write_positions(world, draft);
-        self.write_margins(world, draft);
-        self.write_provisions(world, draft);
-        if let Some(hash) = self.changed.take() {
-            self.write_definition(world, draft, plan, &hash);
+    pub(crate) fn write_changes(&mut self, draft: &mut Draft<'_>) {
+        self.data_changed |= self.book.write_changes(draft, self.number);
+        for (party, hash) in std::mem::take(&mut self.touched) {
+            self.update_margin(draft, party, &hash);
+            self.write_position(draft, party, &hash);
         }
-        let turn = (draft.height + u64::from(self.number)).is_multiple_of(2);
-        let lives = self.is_proposed() && (!self.state.is_final() || self.data_changed);
-        let tenth = (draft.height + u64::from(self.number)).is_multiple_of(10);
-        if lives && (turn && self.data_changed || tenth) {
-            self.write_data(world, draft);
+        let place = draft.height + u64::from(self.number);
+        let lives = !self.times.is_empty() && (!self.has_ended() || self.data_changed);
+        if lives && (place.is_multiple_of(2) && self.data_changed || place.is_multiple_of(10)) {
+            self.write_data(draft);
             self.data_changed = false;
             self.traded = self.traded * 9 / 10;
         }
     }
 
-    /// Writes one row for every position that the block changed.
-    fn write_positions(&mut self, world: &World, draft: &mut Draft) {
-        let mut positions = take(&mut self.positions);
-        for (&party, position) in &mut positions {
-            let Some(transaction) = position.changed.take() else { continue };
-            if take(&mut position.settles) {
-                position.settled = position.pending;
-                position.has_settled = true;
-            }
-            // Real networks write no transaction hash before the first settlement.
-            let hash = if position.has_settled { transaction } else { String::new() };
-            self.write_position(world, draft, party, position, &hash);
-            if position.distress == Distress::ClosedOut && position.pending.open == 0 {
-                position.distress = Distress::None;
-            }
-        }
-        self.positions = positions;
-    }
-
-    fn write_position(&self, world: &World, draft: &mut Draft, party: u16, position: &Position, hash: &str) {
+    fn write_position(&mut self, draft: &mut Draft<'_>, party: u16, hash: &str) {
         let (scale, template) = (self.scale(), self.template());
         let asset_scale = 10i128.pow(ASSETS[usize::from(template.asset)].decimals - template.decimals);
-        let figures = |holding: &Holding| {
-            let volume = i128::from(holding.open.abs());
-            [
-                (holding.realised * scale).to_string(),
-                (holding.unrealised(self.mark) * scale).to_string(),
-                quotient(holding.entry * asset_scale, volume),
-                quotient(holding.entry, volume),
-            ]
-        };
-        let mut row = draft.rows.row("positions").text(world.market_id(self.number));
-        row = row.text(world.party_id(party)).number(position.settled.open);
-        for figure in figures(&position.settled) {
-            row = row.text(&figure);
-        }
-        row = row.number(position.loss).number(-position.socialised).text(hash).time(draft.time);
-        row = row.number(position.pending.open);
-        for figure in figures(&position.pending) {
-            row = row.text(&figure);
-        }
-        row.number(position.socialised).text(position.distress.label()).end();
-    }
-
-    /// Writes the margin levels that the block computed.
-    fn write_margins(&mut self, world: &mut World, draft: &mut Draft) {
-        for (party, (maintenance, hash)) in take(&mut self.margins) {
-            let id = world.account_id(draft, self.party_key(party, Kind::Margin));
-            let row = draft.rows.row("margin_levels").text(&id).time(draft.time).number(maintenance);
-            let row = levels_above(maintenance).into_iter().fold(row, |row, level| row.number(level));
-            row.text(&hash).time(draft.time).end();
+        let position = self.positions.entry(party).or_default();
+        let (settled, pending) = (&position.settled, &position.pending);
+        let unrealised = |holding: &Holding| holding.unrealised(self.mark) * scale;
+        let average =
+            |holding: &Holding, scale| quotient(holding.entry * scale, i128::from(holding.open.abs()));
+        // Real networks write no transaction hash before the first settlement.
+        let hash = if *settled == Holding::default() { "" } else { hash };
+        row! { draft, positions:
+            market_id: draft.world.market_id(self.number), party_id: draft.world.party_id(party),
+            open_volume: settled.open, realised_pnl: settled.realised * scale,
+            unrealised_pnl: unrealised(settled), average_entry_price: average(settled, asset_scale),
+            average_entry_market_price: average(settled, 1), loss: position.loss,
+            adjustment: -position.socialised, tx_hash: hash, pending_open_volume: pending.open,
+            pending_realised_pnl: pending.realised * scale, pending_unrealised_pnl: unrealised(pending),
+            pending_average_entry_price: average(pending, asset_scale),
+            pending_average_entry_market_price: average(pending, 1),
+            loss_socialisation_amount: position.socialised,
+            distressed_status: label("POSITION_STATUS", position.distress),
         }
     }
 
-    fn write_definition(&self, world: &World, draft: &mut Draft, plan: &Plan, hash: &str) {
+    /// Writes the market's definition.
+    pub(crate) fn write_definition(&self, draft: &mut Draft<'_>) {
         let template = self.template();
-        // A step not reached yet has the time of the previous step; the end has none.
-        let or = |time: Moment, before: Moment| if time == Moment::UNSET { before } else { time };
-        let pending = or(self.times.pending, self.times.proposed);
-        let open = or(self.times.open, pending);
-        let mut times =
-            json!({"proposed": self.times.proposed.ns(), "pending": pending.ns(), "open": open.ns()});
-        if self.times.close != Moment::UNSET {
-            times["close"] = self.times.close.ns().into();
-        }
-        let shared = |name: &str| jsonb(&CATALOGUE.definition[name]);
+        let shared = |name: &str| &CATALOGUE.definition[name];
         let monitoring = if self.number.is_multiple_of(3) { "priceMonitoring" } else { "noPriceMonitoring" };
-        let row = draft.rows.row("markets").text(world.market_id(self.number)).text(hash);
+        // Releases without slippage factors write NULL.
+        let slippage = |factor: &'static str| (self.number % 4 != 3).then_some(factor);
         // Real networks give their instruments a code and leave the id empty.
-        let row = row.time(draft.time).text("");
-        let row = row.text(&jsonb(&self.instrument(world, plan))).number(template.decimals);
-        let row = row.text(&shared("fees")).text(&shared("openingAuction"));
-        let row = row.text(&shared(monitoring)).text(&shared("liquidityMonitoring"));
-        let row = row.text(self.trading_mode()).text(self.state.label()).text(&jsonb(&times));
-        let row = row.number(template.position_decimals);
-        let row = row.text(["0.95", "0.5", "1", "0.8"][usize::from(self.number % 4)]);
-        // Releases without slippage factors write NULL here.
-        match self.number % 4 {
-            3 => row.null().null().end(),
-            _ => row.text("0.1").text("0.10").end(),
+        row! { draft, markets:
+            id: draft.world.market_id(self.number), instrument_id: "",
+            tradable_instrument: self.instrument(draft), decimal_places: template.decimals,
+            fees: shared("fees"), opening_auction: shared("openingAuction"),
+            price_monitoring_settings: shared(monitoring),
+            liquidity_monitoring_parameters: shared("liquidityMonitoring"),
+            trading_mode: self.trading_mode(), state: label("STATE", self.state),
+            market_timestamps: json!(self.times), position_decimal_places: template.position_decimals,
+            lp_price_range: ["0.95", "0.5", "1", "0.8"][usize::from(self.number % 4)],
+            quadratic_slippage_factor: slippage("0.1"), linear_slippage_factor: slippage("0.10"),
         }
     }
 
-    fn instrument(&self, world: &World, plan: &Plan) -> Value {
+    fn instrument(&self, draft: &Draft<'_>) -> Value {
         let template = self.template();
-        let (settlement, termination) = oracles::of_market(plan, self.number);
+        let [settlement, termination] = oracles::of_market(draft.plan, self.number);
         // Templates are repeated when there are more markets, with a number in the later names.
         let series = match usize::from(self.number) / CATALOGUE.markets.len() {
             0 => String::new(),
             round => format!(".{}", round + 1),
         };
-        json!({
-            "instrument": {
-                "code": format!("{}{series}", template.code),
-                "name": format!("{}{series}", template.name),
-                "metadata": {"tags": template.tags},
-                "future": {
-                    "quoteName": template.quote,
-                    "settlementAsset": world.asset_id(template.asset),
-                    "dataSourceSpecForSettlementData": {"id": settlement},
-                    "dataSourceSpecForTradingTermination": {"id": termination},
-                    "dataSourceSpecBinding": {
-                        "settlementDataProperty": format!("prices.{}.value", template.code),
-                        "tradingTerminationProperty": "trading.terminated",
-                    },
-                },
-            },
-            "marginCalculator": CATALOGUE.definition["marginCalculator"],
-            "logNormalRiskModel": {
-                "tau": 0.0001140771161,
-                "params": {"mu": 0, "r": 0.016, "sigma": template.daily_volatility / 500.0},
-                "riskAversionParameter": 0.000001,
-            },
-        })
+        let mut tradable = CATALOGUE.definition["tradable"].clone();
+        tradable["logNormalRiskModel"]["params"]["sigma"] = json!(template.daily_volatility / 500.0);
+        let instrument = &mut tradable["instrument"];
+        instrument["code"] = json!(format!("{}{series}", template.code));
+        instrument["name"] = json!(format!("{}{series}", template.name));
+        instrument["metadata"]["tags"] = json!(template.tags);
+        let future = &mut instrument["future"];
+        future["quoteName"] = json!(template.quote);
+        future["settlementAsset"] = json!(draft.world.asset_id(template.asset));
+        future["dataSourceSpecForSettlementData"]["id"] = json!(settlement);
+        future["dataSourceSpecForTradingTermination"]["id"] = json!(termination);
+        future["dataSourceSpecBinding"]["settlementDataProperty"] =
+            json!(format!("prices.{}.value", template.code));
+        tradable
     }
 
-    fn write_data(&self, world: &World, draft: &mut Draft) {
-        let position = draft.next_position();
-        let hash = draft.hash();
+    fn write_data(&self, draft: &mut Draft<'_>) {
         // A market that ended before it traded has no prices: 0 means none.
         let has_prices = !matches!(self.state, State::Rejected | State::Cancelled | State::Closed);
-        let level = |is_bid, pegged| {
-            if has_prices { self.book.best_level(is_bid, pegged) } else { (0, 0) }
-        };
-        let (bid, ask, static_bid, static_ask) =
-            (level(true, true), level(false, true), level(true, false), level(false, false));
+        let level = |buy, pegged| if has_prices { self.book.best_level(buy, pegged) } else { (0, 0) };
+        let [bid, ask, static_bid, static_ask] = [(true, true), (false, true), (true, false), (false, false)]
+            .map(|(buy, pegged)| level(buy, pegged));
+        let middle =
+            |bid: (i64, i64), ask: (i64, i64)| if bid.0 > 0 && ask.0 > 0 { (bid.0 + ask.0) / 2 } else { 0 };
         let mark = if has_prices { self.mark } else { 0 };
-        let middle = |bid: i64, ask: i64| if bid > 0 && ask > 0 { (bid + ask) / 2 } else { 0 };
-        let open_interest: i64 = self.positions.values().map(|position| position.pending.open.max(0)).sum();
-        let row = draft.rows.row("market_data").time(draft.time.plus_us(position)).text(&hash);
-        let row = row.time(draft.time).number(position).text(world.market_id(self.number));
-        let mut row = row.number(mark);
-        for (price, volume) in [bid, ask, static_bid, static_ask] {
-            row = row.number(price).number(volume);
+        let indicative = self.auction_volume();
+        let shares = self.shares();
+        let supplied: i128 = shares.iter().map(|(_, commitment, _)| commitment).sum();
+        let proxy =
+            matches!(self.state, State::Active | State::Suspended).then_some(supplied).unwrap_or_default();
+        row! { draft, market_data:
+            market: draft.world.market_id(self.number), mark_price: mark, best_bid_price: bid.0,
+            best_bid_volume: bid.1, best_offer_price: ask.0, best_offer_volume: ask.1,
+            best_static_bid_price: static_bid.0, best_static_bid_volume: static_bid.1,
+            best_static_offer_price: static_ask.0, best_static_offer_volume: static_ask.1,
+            mid_price: middle(bid, ask), static_mid_price: middle(static_bid, static_ask),
+            open_interest: self.positions.values().map(|position| position.pending.open.max(0)).sum::<i64>(),
+            auction_end: self.auction.end.ns(), auction_start: self.auction.start.ns(),
+            indicative_price: if indicative > 0 { self.price() } else { 0 },
+            indicative_volume: indicative, market_trading_mode: self.trading_mode(),
+            auction_trigger: label("AUCTION_TRIGGER", self.auction.trigger),
+            extension_trigger: label("AUCTION_TRIGGER", self.auction.extension),
+            target_stake: self.value(self.mark, self.traded) / 20, supplied_stake: supplied,
+            price_monitoring_bounds: bounds(self.number, self.mark), market_value_proxy: proxy,
+            liquidity_provider_fee_shares: fee_shares(draft, &shares),
+            market_state: label("STATE", self.state),
+            next_mark_to_market: self.next_mark_to_market(draft.time),
         }
-        row = row.number(middle(bid.0, ask.0)).number(middle(static_bid.0, static_ask.0));
-        row = row.number(open_interest);
-        row = row.number(self.auction.end.ns()).number(self.auction.start.ns());
-        let volume = if self.in_auction() { self.indicative_volume() } else { 0 };
-        let price = if volume > 0 { self.price() } else { 0 };
-        row = row.number(price).number(volume).text(self.trading_mode()).text(self.auction.trigger.label());
-        row = row.text(self.auction.extension.label());
-        let supplied: i128 = self.shares().iter().map(|(_, commitment, _)| commitment).sum();
-        row = row.number(self.value(self.mark, self.traded) / 20).number(supplied);
-        row = match (self.number % 3, self.mark) {
-            (0, 1..) => row.text(&bounds(self.mark)),
-            _ => row.text("null"),
-        };
-        row = match self.state {
-            State::Active | State::Suspended => row.text(&supplied.to_string()),
-            _ => row.text("0"),
-        };
-        row = row.text(&self.fee_shares(world)).text(self.state.label());
-        row.time(self.next_mark_to_market(draft.time)).end();
     }
 
     /// The next mark-to-market time. It does not advance while nothing is traded.
     fn next_mark_to_market(&self, now: Moment) -> Moment {
         let last = match self.state {
             State::Active => now,
-            State::Suspended => self.auction.start,
-            State::TradingTerminated | State::Settled => self.times.close,
+            State::Suspended | State::TradingTerminated | State::Settled => self.since,
             _ => Moment::ZERO_TIME,
         };
         last.plus_seconds(5)
     }
-
-    fn fee_shares(&self, world: &World) -> String {
-        let shares = self.shares();
-        if shares.is_empty() {
-            return "null".to_owned();
-        }
-        let share = |(party, commitment, share): &(u16, i128, f64)| {
-            let party = world.party_id(*party);
-            let share = format!("{share:.16}");
-            format!(
-                "{{\"party\": \"{party}\", \"average_score\": \"{share}\", \"equity_like_share\": \"{share}\", \
-                 \"average_entry_valuation\": \"{commitment}\"}}"
-            )
-        };
-        format!("[{}]", shares.iter().map(share).collect::<Vec<_>>().join(", "))
-    }
 }
 
-/// The price monitoring bounds, beyond which an auction would begin, in the normal form of `jsonb`. Durations
+fn fee_shares(draft: &Draft<'_>, shares: &[(u16, i128, f64)]) -> Value {
+    let share = |(party, commitment, share): &(u16, i128, f64)| {
+        let share = format!("{share:.16}");
+        json!({
+            "party": draft.world.party_id(*party), "average_score": share, "equity_like_share": share,
+            "average_entry_valuation": commitment.to_string(),
+        })
+    };
+    if shares.is_empty() { Value::Null } else { shares.iter().map(share).collect() }
+}
+
+/// The price monitoring bounds, beyond which an auction would begin; every third market has them. Durations
 /// in seconds are numbers, prices and probabilities texts, as in the other lists of market data.
-fn bounds(mark: i64) -> String {
-    let (low, high) = (mark * 92 / 100, mark * 108 / 100);
-    format!(
-        "[{{\"trigger\": {{\"horizon\": 43200, \"probability\": \"0.9999999\", \"auction_extension\": 600}}, \
-         \"max_valid_price\": \"{high}\", \"min_valid_price\": \"{low}\", \"reference_price\": \"{mark}\"}}]"
-    )
+fn bounds(market: u16, mark: i64) -> Value {
+    if !market.is_multiple_of(3) || mark == 0 {
+        return Value::Null;
+    }
+    json!([{
+        "trigger": {"horizon": 43_200, "probability": "0.9999999", "auction_extension": 600},
+        "max_valid_price": (mark * 108 / 100).to_string(), "min_valid_price": (mark * 92 / 100).to_string(),
+        "reference_price": mark.to_string(),
+    }])
 }

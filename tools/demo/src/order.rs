@@ -1,20 +1,21 @@
-//! Orders, and the order book of a market. An order has one row for each block that changed it.
+//! Orders, their templates, and the order book of a market. An order has one row for each block that changed
+//! it.
 
 use serde::{Deserialize, Serialize};
 
-use crate::{block::Draft, moment::Moment, world::World};
+use crate::{block::Draft, moment::Moment};
 
-/// How long an order stays, with the contract's numbers.
+/// How long an order stays, with the contract's numbers from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Force {
-    Unspecified = 0,
+    Unspecified,
     #[default]
-    Gtc = 1,
-    Gtt = 2,
-    Ioc = 3,
-    Fok = 4,
-    Gfa = 5,
-    Gfn = 6,
+    Gtc,
+    Gtt,
+    Ioc,
+    Fok,
+    Gfa,
+    Gfn,
 }
 
 /// Kind of an order, with the contract's numbers.
@@ -22,8 +23,8 @@ pub(crate) enum Force {
 pub(crate) enum OrderKind {
     #[default]
     Limit = 1,
-    Market = 2,
-    Network = 3,
+    Market,
+    Network,
 }
 
 /// Status of an order, with the contract's numbers.
@@ -31,24 +32,37 @@ pub(crate) enum OrderKind {
 pub(crate) enum Status {
     #[default]
     Active = 1,
-    Expired = 2,
-    Cancelled = 3,
-    Stopped = 4,
-    Filled = 5,
-    Rejected = 6,
-    PartiallyFilled = 7,
-    Parked = 8,
+    Expired,
+    Cancelled,
+    Stopped,
+    Filled,
+    Rejected,
+    PartiallyFilled,
+    Parked,
 }
 
-/// What a pegged order follows, with the contract's numbers, and its distance from it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Peg {
-    /// 1 the middle price, 2 the best bid, 3 the best ask.
-    pub(crate) reference: i64,
-    pub(crate) offset: i64,
+/// The template of an order that a party sends.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct OrderTemplate {
+    /// Share of all orders, in thousandths.
+    pub(crate) share: u64,
+    pub(crate) kind: OrderKind,
+    pub(crate) force: Force,
+    /// What becomes of it in the same block, if there is an order to trade with.
+    pub(crate) status: Status,
+    /// Distance of the price from the market's in hundredths of a percent, from least to greatest; negative
+    /// on the other side, where the order trades at once.
+    pub(crate) away: (i64, i64),
+    /// How many times the usual size it has at most; 0 for the usual one.
+    pub(crate) times: i64,
+    pub(crate) pegged: bool,
+    pub(crate) post_only: bool,
+    pub(crate) reduce_only: bool,
+    /// Numbers of the errors with which it is rejected.
+    pub(crate) reasons: Vec<i64>,
 }
 
-/// An order.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Order {
     pub(crate) id: String,
@@ -61,23 +75,20 @@ pub(crate) struct Order {
     pub(crate) force: Force,
     pub(crate) kind: OrderKind,
     pub(crate) status: Status,
-    /// Number of the error with which the order was rejected, 0 without one.
     pub(crate) reason: i64,
-    /// The client's reference for the order; without one the row has the reference that a client program
-    /// would make.
-    pub(crate) reference: Option<String>,
+    pub(crate) reference: String,
     pub(crate) version: i64,
-    pub(crate) batch: i64,
-    pub(crate) peg: Option<Peg>,
-    /// Id of the liquidity provision that the order belongs to; an empty text in the row without one.
-    pub(crate) provision: Option<String>,
-    /// Which of a liquidity provider's price levels the order fills.
-    pub(crate) level: i64,
+    pub(crate) batch: u64,
+    /// What a pegged order follows, with the contract's numbers, and its distance from it.
+    pub(crate) peg: Option<(i64, i64)>,
+    /// Id of the liquidity provision that the order belongs to, and its price level there; empty without one.
+    pub(crate) provision: (String, i64),
     /// Height at which the party cancels the order.
     pub(crate) cancelled_at: u64,
     pub(crate) created: Moment,
     pub(crate) updated: Moment,
-    pub(crate) expires: Option<Moment>,
+    /// Unset when the order does not expire.
+    pub(crate) expires: Moment,
     pub(crate) post_only: bool,
     pub(crate) reduce_only: bool,
     /// Hash of the transaction of the present block that changed the order.
@@ -87,17 +98,20 @@ pub(crate) struct Order {
 
 impl Order {
     /// Makes a good-till-cancelled limit order that is created in this block.
-    pub(crate) fn limit(draft: &mut Draft, party: u16, buy: bool, price: i64, size: i64) -> Self {
+    pub(crate) fn limit(draft: &mut Draft<'_>, party: u16, buy: bool, price: i64, size: i64) -> Self {
+        let (id, created) = (draft.random.id(), draft.time);
+        let (reference, remaining, version, cancelled_at) = (default_reference(&id), size, 1, u64::MAX);
         Order {
-            id: draft.random.id(),
+            id,
             party,
             buy,
             price,
             size,
-            remaining: size,
-            version: 1,
-            cancelled_at: u64::MAX,
-            created: draft.time,
+            remaining,
+            reference,
+            version,
+            cancelled_at,
+            created,
             ..Order::default()
         }
     }
@@ -112,49 +126,37 @@ impl Order {
         self.status == Status::Active && self.price > 0
     }
 
-    /// The number of its side: 1 buy, 2 sell.
-    pub(crate) fn side(&self) -> i64 {
-        if self.buy { 1 } else { 2 }
-    }
-
-    /// Whether the order can trade at once with another one, at a price up to `limit` where that is not 0.
-    fn crosses(&self, other: &Order, limit: i64) -> bool {
-        let meets = limit == 0 || other.accepts(limit);
-        other.rests() && other.buy != self.buy && other.party != self.party && meets
-    }
-
-    /// Marks a resting order as changed in the present transaction.
-    pub(crate) fn change(&mut self, draft: &Draft) {
-        self.updated = draft.time;
-        self.changed = Some(draft.hash());
+    /// Marks the order as changed in the present transaction.
+    pub(crate) fn change(&mut self, draft: &Draft<'_>, status: Status) {
+        (self.status, self.updated) = (status, draft.time);
+        self.changed = Some(draft.transaction.clone());
     }
 
     /// Sets a new price and size as the order's next version.
-    pub(crate) fn amend(&mut self, draft: &Draft, price: i64, size: i64) {
-        (self.price, self.size, self.remaining) = (price, size, size);
-        self.version += 1;
-        self.change(draft);
+    pub(crate) fn amend(&mut self, draft: &Draft<'_>, price: i64, size: i64) {
+        (self.price, self.size, self.remaining, self.version) = (price, size, size, self.version + 1);
+        self.change(draft, Status::Active);
     }
 
-    fn write(&mut self, world: &World, draft: &mut Draft, market: u16) {
+    fn write(&mut self, draft: &mut Draft<'_>, market: u16) {
         let Some(hash) = self.changed.take() else { return };
-        let position = draft.next_position();
-        let row = draft.rows.row("orders").text(&self.id).text(world.market_id(market));
-        let row = row.text(world.party_id(self.party)).number(self.side()).number(self.price);
-        let row = row.number(self.size).number(self.remaining).number(self.force as i64);
-        let row = row.number(self.kind as i64).number(self.status as i64);
-        let row = row.text(&reference_or_default(self.reference.as_deref(), &self.id));
-        let row = row.number(self.reason).number(self.version).number(self.batch);
-        let (offset, pegged_to) = self.peg.map_or((0, 0), |peg| (peg.offset, peg.reference));
-        let row = row.number(offset).number(pegged_to).text(self.provision.as_deref().unwrap_or(""));
-        let row = row.time(self.created).time(self.updated).time(self.expires.unwrap_or(Moment::UNSET));
-        row.text(&hash).time(draft.time).number(position).flag(self.post_only).flag(self.reduce_only).end();
+        let (pegged_to, offset) = self.peg.unwrap_or_default();
+        row! { draft, orders:
+            id: self.id, market_id: draft.world.market_id(market),
+            party_id: draft.world.party_id(self.party), side: if self.buy { 1 } else { 2 },
+            price: self.price, size: self.size, remaining: self.remaining,
+            time_in_force: self.force as i64, type: self.kind as i64, status: self.status as i64,
+            reference: self.reference, reason: self.reason, version: self.version, batch_id: self.batch,
+            pegged_offset: offset, pegged_reference: pegged_to, lp_id: self.provision.0,
+            created_at: self.created, updated_at: self.updated, expires_at: self.expires, tx_hash: hash,
+            post_only: self.post_only, reduce_only: self.reduce_only,
+        }
     }
 }
 
-/// The reference, or when the party gave none ten upper-case hex digits of the id, as a client program does.
-pub(crate) fn reference_or_default(reference: Option<&str>, id: &str) -> String {
-    reference.map_or_else(|| id[..10].to_uppercase(), str::to_owned)
+/// The reference that a client program makes when the party gave none: ten upper-case hex digits of the id.
+pub(crate) fn default_reference(id: &str) -> String {
+    id[..10].to_uppercase()
 }
 
 /// The orders that rest in a market, in the order of their arrival.
@@ -168,70 +170,62 @@ pub(crate) struct Book {
 
 impl Book {
     /// Adds an order: it rests when it is active or parked, else only its row is written.
-    pub(crate) fn add(&mut self, draft: &Draft, mut order: Order) {
-        order.changed = Some(draft.hash());
+    pub(crate) fn add(&mut self, draft: &Draft<'_>, mut order: Order) {
+        order.changed = Some(draft.transaction.clone());
         match order.status {
             Status::Active | Status::Parked => self.orders.push(order),
             _ => self.ended.push(order),
         }
     }
 
-    /// The resting order that an incoming one trades with first, by price, then by age.
-    pub(crate) fn best_for(&self, order: &Order, limit: i64) -> Option<usize> {
-        let crossing = self.orders.iter().enumerate().filter(|(_, other)| order.crosses(other, limit));
-        crossing.min_by_key(|(_, other)| if order.buy { other.price } else { -other.price }).map(|(at, _)| at)
-    }
-
-    /// Volume that an order could trade with at once.
-    pub(crate) fn volume_for(&self, order: &Order) -> i64 {
-        let crossing = self.orders.iter().filter(|other| order.crosses(other, order.price));
-        crossing.map(|other| other.remaining).sum()
+    /// The place of the resting order that an incoming one trades with first, by price, then by age, and no
+    /// worse than its limit.
+    pub(crate) fn best_for(&self, order: &Order) -> Option<usize> {
+        let opposite = self.orders.iter().enumerate().filter(|(_, other)| {
+            let meets = order.price == 0 || other.accepts(order.price);
+            meets && other.rests() && other.buy != order.buy && other.party != order.party
+        });
+        let price = |other: &Order| if order.buy { other.price } else { -other.price };
+        opposite.min_by_key(|(_, other)| price(other)).map(|(at, _)| at)
     }
 
     /// Trades a part of a resting order. Returns its party and its id.
-    pub(crate) fn fill(&mut self, draft: &Draft, at: usize, size: i64) -> (u16, String) {
+    pub(crate) fn fill(&mut self, draft: &Draft<'_>, at: usize, size: i64) -> (u16, String) {
         let order = &mut self.orders[at];
         order.remaining -= size;
-        order.change(draft);
+        order.change(draft, Status::Active);
         let maker = (order.party, order.id.clone());
         if order.remaining == 0 {
-            let mut filled = self.orders.remove(at);
-            filled.status = Status::Filled;
-            self.ended.push(filled);
+            let filled = self.orders.remove(at);
+            self.ended.push(Order { status: Status::Filled, ..filled });
         }
         maker
     }
 
     /// Ends the chosen orders with a status.
-    pub(crate) fn end(&mut self, draft: &Draft, status: Status, chosen: impl Fn(&Order) -> bool) {
+    pub(crate) fn end(&mut self, draft: &Draft<'_>, status: Status, chosen: impl Fn(&Order) -> bool) {
         for mut order in self.orders.extract_if(.., |order| chosen(order)) {
-            order.status = status;
-            order.change(draft);
+            order.change(draft, status);
             self.ended.push(order);
         }
     }
 
     /// Best price of a side and the volume that rests there; both 0 when the side is empty.
     pub(crate) fn best_level(&self, buy: bool, with_pegged: bool) -> (i64, i64) {
-        let side = || {
-            let side = self.orders.iter().filter(move |order| order.rests() && order.buy == buy);
-            side.filter(move |order| with_pegged || order.peg.is_none())
-        };
-        let best = if buy { side().map(|o| o.price).max() } else { side().map(|o| o.price).min() };
-        best.map_or((0, 0), |price| {
-            (price, side().filter(|order| order.price == price).map(|order| order.remaining).sum())
-        })
+        let is_seen =
+            |order: &&Order| order.rests() && order.buy == buy && (with_pegged || order.peg.is_none());
+        let prices = self.orders.iter().filter(is_seen).map(|order| order.price);
+        let best = if buy { prices.max() } else { prices.min() };
+        let Some(price) = best else { return (0, 0) };
+        let level = self.orders.iter().filter(is_seen).filter(|order| order.price == price);
+        (price, level.map(|order| order.remaining).sum())
     }
 
     /// Writes one row for every order that the block changed: its last state. Returns whether there was one.
-    pub(crate) fn write_changes(&mut self, world: &World, draft: &mut Draft, market: u16) -> bool {
-        let before = draft.rows.count("orders");
-        for mut order in self.ended.drain(..) {
-            order.write(world, draft, market);
-        }
-        for order in &mut self.orders {
-            order.write(world, draft, market);
-        }
-        draft.rows.count("orders") > before
+    pub(crate) fn write_changes(&mut self, draft: &mut Draft<'_>, market: u16) -> bool {
+        let before = draft.rows.records("orders").len();
+        self.ended.drain(..).for_each(|mut order| order.write(draft, market));
+        self.orders.iter_mut().for_each(|order| order.write(draft, market));
+        draft.rows.records("orders").len() > before
     }
 }

@@ -22,7 +22,7 @@ pub struct Plan {
     pub seed: u64,
     /// Number of blocks of the written history; live blocks follow after it.
     pub blocks: u64,
-    /// Markets that trade. Two more are proposed and never open.
+    /// Markets that trade. Three more are proposed and never open.
     pub markets: usize,
     /// Parties that deposit and trade, at least [`Plan::MIN_PARTIES`].
     pub parties: usize,
@@ -64,23 +64,23 @@ impl Plan {
     ///
     /// [`DemoError::Plan`] when a number is out of its range.
     pub fn check(&self) -> Result<(), DemoError> {
-        let wrong = |what: &str| Err(DemoError::Plan(what.to_owned()));
-        if self.blocks == 0 || self.blocks > 100_000_000 {
-            return wrong("blocks must be between 1 and 100000000");
+        let rules = [
+            ((1..=100_000_000).contains(&self.blocks), "blocks must be between 1 and 100000000"),
+            ((1..=1_000).contains(&self.markets), "markets must be between 1 and 1000"),
+            ((Self::MIN_PARTIES..=10_000).contains(&self.parties), "parties must be between 8 and 10000"),
+            (
+                (20..=86_400_000).contains(&self.block_spacing_ms),
+                "the block spacing must be between 20 ms and a day",
+            ),
+            (
+                (0..=7_258_118_400_000_000).contains(&self.start_us),
+                "the start must lie between the years 1970 and 2200",
+            ),
+        ];
+        match rules.iter().find(|(holds, _)| !holds) {
+            Some((_, rule)) => Err(DemoError::Plan((*rule).to_owned())),
+            None => Ok(()),
         }
-        if self.markets == 0 || self.markets > 1_000 {
-            return wrong("markets must be between 1 and 1000");
-        }
-        if self.parties < Self::MIN_PARTIES || self.parties > 10_000 {
-            return wrong("parties must be between 8 and 10000");
-        }
-        if self.block_spacing_ms < 20 || self.block_spacing_ms > 86_400_000 {
-            return wrong("the block spacing must be between 20 ms and a day");
-        }
-        if self.start_us < 0 || self.start_us > 7_258_118_400_000_000 {
-            return wrong("the start must lie between the years 1970 and 2200");
-        }
-        Ok(())
     }
 
     /// Time of a block of the written history: evenly spread, with some jitter, strictly rising.

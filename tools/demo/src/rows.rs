@@ -1,21 +1,35 @@
-//! Rows as text: PostgreSQL's CSV, byte for byte as `COPY ... TO STDOUT (FORMAT csv)` prints them, so that
-//! input can be compared with output. NULL is an empty field, the empty text is `""`.
+//! Rows of tables: values as PostgreSQL prints them, the CSV of a bulk load, and the events of a node.
 
-use std::{
-    collections::BTreeMap,
-    fmt::{Display, Write},
-};
+use std::{collections::BTreeMap, fmt::Debug, sync::LazyLock};
+
+use mesh_store::{BlockWriter, error::StoreError, migrate::columns};
+use sha2::{Digest, Sha256};
 
 use crate::moment::Moment;
 
-/// The rows of one or more blocks, per table, without header lines.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rows(BTreeMap<&'static str, TableRows>);
+/// The tables that the demo network fills.
+const TABLES: &str = "accounts assets balances blocks chain checkpoints delegations deposits epochs ledger \
+    liquidity_provisions margin_levels market_data markets network_limits network_parameters oracle_specs \
+    orders positions protocol_upgrade_proposals rewards trades withdrawals";
 
+/// The columns of each table.
+pub(crate) static COLUMNS: LazyLock<BTreeMap<&str, Vec<String>>> =
+    LazyLock::new(|| TABLES.split_ascii_whitespace().map(|table| (table, columns(table))).collect());
+
+/// A row: its values in the order of the table's columns. NULL is `None`.
+pub type Record = Vec<Option<String>>;
+
+/// The rows of one or more blocks per table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct TableRows {
-    text: String,
-    count: u64,
+pub struct Rows(BTreeMap<&'static str, Vec<Record>>);
+
+/// A row as a node announces it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RowEvent {
+    /// The table.
+    pub table: &'static str,
+    /// Column names and values, without columns that are NULL.
+    pub values: Vec<(String, String)>,
 }
 
 impl Rows {
@@ -24,133 +38,141 @@ impl Rows {
         self.0.keys().copied()
     }
 
-    /// The CSV text of a table's rows.
+    /// The rows of a table.
     #[must_use]
-    pub fn text(&self, table: &str) -> &str {
-        self.0.get(table).map_or("", |rows| &rows.text)
-    }
-
-    /// Number of rows of a table.
-    #[must_use]
-    pub fn count(&self, table: &str) -> u64 {
-        self.0.get(table).map_or(0, |rows| rows.count)
-    }
-
-    /// Number of rows of all tables.
-    #[must_use]
-    pub fn total(&self) -> u64 {
-        self.0.values().map(|rows| rows.count).sum()
+    pub fn records(&self, table: &str) -> &[Record] {
+        self.0.get(table).map_or(&[], Vec::as_slice)
     }
 
     /// Appends the rows of a later block.
-    pub fn append(&mut self, later: &Rows) {
-        for (table, rows) in &later.0 {
-            let own = self.0.entry(table).or_default();
-            own.text.push_str(&rows.text);
-            own.count += rows.count;
+    pub fn append(&mut self, later: Rows) {
+        for (table, records) in later.0 {
+            self.0.entry(table).or_default().extend(records);
         }
     }
 
-    /// The rows of a table as values in the order of its columns; NULL is `None`.
-    #[must_use]
-    pub fn records(&self, table: &str) -> Vec<Vec<Option<String>>> {
-        parse_csv(self.text(table))
+    /// Writes the rows of whole blocks into a store.
+    ///
+    /// # Errors
+    ///
+    /// The store does not take the rows, or is gone.
+    pub async fn write(&self, writer: &BlockWriter<'_>) -> Result<(), StoreError> {
+        for (table, records) in &self.0 {
+            writer.write(table, records.len() as u64, &csv(records)).await?;
+        }
+        Ok(())
     }
 
-    /// Begins a row; the values follow in the order of the table's columns.
-    pub(crate) fn row(&mut self, table: &'static str) -> Row<'_> {
-        let rows = self.0.entry(table).or_default();
-        rows.count += 1;
-        Row { text: &mut rows.text, begun: false }
+    /// The rows as events, in order within each table. The rows of `blocks` and `chain`, and the block's
+    /// time, follow from the block's header and are left out.
+    pub fn events(&self) -> impl Iterator<Item = RowEvent> {
+        let tables = self.0.iter().filter(|(table, _)| !["blocks", "chain"].contains(table));
+        tables.flat_map(|(&table, records)| records.iter().map(move |record| row_event(table, record)))
+    }
+
+    /// A hash of all rows and of a text before them.
+    pub(crate) fn hash_after(&self, before: &str) -> String {
+        let mut hasher = Sha256::new();
+        hasher.update(before);
+        for value in self.0.values().flatten().flatten() {
+            hasher.update(value.as_deref().unwrap_or("NULL"));
+            hasher.update("\n");
+        }
+        hex::encode(hasher.finalize())
+    }
+
+    /// Adds a row.
+    pub(crate) fn push(&mut self, table: &'static str, record: Record) {
+        self.0.entry(table).or_default().push(record);
     }
 }
 
-/// Parses PostgreSQL's CSV into records, with NULL (`None`) distinct from the empty text.
-#[must_use]
-pub fn parse_csv(text: &str) -> Vec<Vec<Option<String>>> {
-    let (mut records, mut record) = (Vec::new(), Vec::new());
-    let (mut value, mut is_quoted, mut is_inside) = (String::new(), false, false);
-    let mut characters = text.chars().peekable();
-    while let Some(character) = characters.next() {
-        match character {
-            '"' if is_inside && characters.peek() == Some(&'"') => {
-                characters.next();
-                value.push('"');
-            }
-            '"' => (is_inside, is_quoted) = (!is_inside, true),
-            ',' | '\n' if !is_inside => {
-                let text = std::mem::take(&mut value);
-                record.push((!text.is_empty() || is_quoted).then_some(text));
-                is_quoted = false;
-                if character == '\n' {
-                    records.push(std::mem::take(&mut record));
+/// The CSV text of rows in PostgreSQL's dialect, without a header: NULL is an empty field, the empty text is
+/// `""`.
+fn csv(records: &[Record]) -> String {
+    let mut text = String::new();
+    for record in records {
+        for value in record {
+            match value {
+                Some(value) if value.is_empty() || value.contains([',', '"', '\n', '\r']) => {
+                    text.push_str(&format!("\"{}\"", value.replace('"', "\"\"")));
                 }
+                Some(value) => text.push_str(value),
+                None => {}
             }
-            other => value.push(other),
+            text.push(',');
         }
+        text.pop();
+        text.push('\n');
     }
-    records
+    text
 }
 
-/// A row that is being written.
-#[must_use = "a row counts when it is ended"]
-pub(crate) struct Row<'a> {
-    text: &'a mut String,
-    begun: bool,
+fn row_event(table: &'static str, record: &Record) -> RowEvent {
+    let values = COLUMNS[table].iter().zip(record).filter(|(column, _)| *column != "block_time");
+    let values = values.filter_map(|(column, value)| Some((column.clone(), attribute(value.as_ref()?))));
+    RowEvent { table, values: values.collect() }
 }
 
-impl Row<'_> {
-    fn separate(&mut self) {
-        if std::mem::replace(&mut self.begun, true) {
-            self.text.push(',');
-        }
-    }
+/// A value as an attribute. The receiver decodes a JSON string, so a text that begins with a quote is sent as
+/// one.
+fn attribute(value: &str) -> String {
+    if value.starts_with('"') { serde_json::Value::from(value).to_string() } else { value.to_owned() }
+}
 
-    pub(crate) fn null(mut self) -> Self {
-        self.separate();
-        self
-    }
+/// A value of a row.
+pub(crate) trait Cell {
+    /// The value as PostgreSQL prints it; NULL is `None`.
+    fn cell(&self) -> Option<String>;
+}
 
-    /// A text, quoted where the dialect asks for it.
-    pub(crate) fn text(mut self, value: &str) -> Self {
-        self.separate();
-        if !value.is_empty() && !value.contains([',', '"', '\n', '\r']) {
-            self.text.push_str(value);
-            return self;
-        }
-        // Writing into a String cannot fail.
-        let _ = write!(self.text, "\"{}\"", value.replace('"', "\"\""));
-        self
-    }
+macro_rules! displayed_cells {
+    ($($type:ty),*) => {
+        $(impl Cell for $type {
+            fn cell(&self) -> Option<String> {
+                Some(self.to_string())
+            }
+        })*
+    };
+}
 
-    pub(crate) fn optional_text(self, value: Option<&str>) -> Self {
-        match value {
-            Some(value) => self.text(value),
-            None => self.null(),
-        }
-    }
+displayed_cells!(str, String, i32, u32, u64, i64, i128, f64, Moment, serde_json::Value);
 
-    /// A number, as the shortest text that parses to the same value.
-    pub(crate) fn number(mut self, value: impl Display) -> Self {
-        self.separate();
-        let _ = write!(self.text, "{value}");
-        self
+impl Cell for bool {
+    fn cell(&self) -> Option<String> {
+        Some(if *self { "t" } else { "f" }.to_owned())
     }
+}
 
-    pub(crate) fn flag(mut self, value: bool) -> Self {
-        self.separate();
-        self.text.push(if value { 't' } else { 'f' });
-        self
+impl<T: Cell + ?Sized> Cell for &T {
+    fn cell(&self) -> Option<String> {
+        (**self).cell()
     }
+}
 
-    pub(crate) fn time(self, value: Moment) -> Self {
-        self.number(value)
+impl<T: Cell> Cell for Option<T> {
+    fn cell(&self) -> Option<String> {
+        self.as_ref().and_then(Cell::cell)
     }
+}
 
-    /// Ends the row.
-    pub(crate) fn end(self) {
-        self.text.push('\n');
+/// The label of an enumeration's value: `TradingTerminated` with the prefix `STATE` is
+/// `STATE_TRADING_TERMINATED`.
+pub(crate) fn label(prefix: &str, value: impl Debug) -> String {
+    let mut label = prefix.to_owned();
+    for letter in format!("{value:?}").chars() {
+        label.push_str(if letter.is_ascii_uppercase() { "_" } else { "" });
+        label.push(letter.to_ascii_uppercase());
     }
+    label
+}
+
+/// Adds a row to a draft: `row! { draft, table: column: value, … }`, with columns in the table's order. The
+/// draft knows the transaction, times and position of the event; other columns that are not given are NULL.
+macro_rules! row {
+    ($draft:expr, $table:ident: $($column:ident: $value:expr),* $(,)?) => {
+        $draft.write(stringify!($table), [$((stringify!($column), $crate::rows::Cell::cell(&$value))),*])
+    };
 }
 
 #[cfg(test)]
@@ -160,10 +182,32 @@ mod tests {
     #[test]
     fn values_are_quoted_as_postgres_quotes_them() {
         let mut rows = Rows::default();
-        let row = rows.row("network_parameters");
-        row.text("a,\"b\"\r\n").text("").null().text("\\N").end();
-        rows.row("network_parameters").text(" NULL ").text("é").text("x'y").flag(true).end();
-        assert_eq!(rows.text("network_parameters"), "\"a,\"\"b\"\"\r\n\",\"\",,\\N\n NULL ,é,x'y,t\n");
-        assert_eq!(rows.count("network_parameters"), 2);
+        rows.push("assets", vec!["a,\"b\"\r\n".cell(), "".cell(), None, "\\N".cell()]);
+        rows.push("assets", vec![" NULL ".cell(), "é".cell(), "x'y".cell(), true.cell()]);
+        assert_eq!(csv(rows.records("assets")), "\"a,\"\"b\"\"\r\n\",\"\",,\\N\n NULL ,é,x'y,t\n");
+    }
+
+    #[test]
+    fn events_have_no_null_and_nothing_that_follows_from_the_header() {
+        let mut rows = Rows::default();
+        rows.push("chain", vec!["demo".cell(), true.cell()]);
+        rows.push("blocks", vec!["12:00".cell(), 7_u64.cell(), "ab".cell()]);
+        let times = ["12:00".cell(), "13:00".cell()];
+        rows.push(
+            "epochs",
+            [vec![1_u64.cell()], times.to_vec(), vec![None, "".cell(), "12:00".cell()]].concat(),
+        );
+        rows.push(
+            "network_parameters",
+            ["network.notice", "\"a\" b", "cd", "12:00"].map(|text| text.cell()).to_vec(),
+        );
+        let sent: Vec<_> = rows.events().map(|event| (event.table, event.values)).collect();
+        let values = |values: &[(&str, &str)]| -> Vec<(String, String)> {
+            values.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        };
+        let epoch = [("id", "1"), ("start_time", "12:00"), ("expire_time", "13:00"), ("tx_hash", "")];
+        // A text that begins with a quote is sent as a JSON string.
+        let notice = [("key", "network.notice"), ("value", r#""\"a\" b""#), ("tx_hash", "cd")];
+        assert_eq!(sent, [("epochs", values(&epoch)), ("network_parameters", values(&notice))]);
     }
 }

@@ -1,7 +1,5 @@
 //! Epochs, delegations, and the rewards at the end of an epoch.
 
-use std::collections::BTreeMap;
-
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -9,225 +7,142 @@ use crate::{
     catalogue::{VOTE, units},
     funding::Funding,
     governance::validators,
+    liquidity::PROVIDERS,
     market::Market,
     moment::Moment,
-    plan::Plan,
-    world::{Key, Kind, World},
+    random::Random,
+    world::{Key, Kind},
 };
 
-/// The running epoch and its stake.
+/// The reward pools of a market.
+const MARKET_POOLS: [Kind; 4] = [
+    Kind::RewardMakerPaidFees,
+    Kind::RewardMakerReceivedFees,
+    Kind::RewardLpReceivedFees,
+    Kind::RewardMarketProposers,
+];
+
+/// The running epoch.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Staking {
-    epoch: i64,
+    epoch: u64,
     begun: Moment,
-    /// Stake in the smallest unit, per party; each delegates to a few nodes.
-    stakes: BTreeMap<u16, BTreeMap<u16, i128>>,
 }
 
 impl Staking {
-    /// Blocks of an epoch.
-    fn length(plan: &Plan) -> u64 {
-        (plan.blocks / 50).clamp(10, 100)
-    }
-
     /// Makes the rows of this block.
-    pub(crate) fn step(
-        &mut self,
-        world: &mut World,
-        draft: &mut Draft,
-        plan: &Plan,
-        markets: &mut [Market],
-        funding: &mut Funding,
-    ) {
-        let nodes = &validators(plan);
-        let length = Self::length(plan);
+    pub(crate) fn step(&mut self, draft: &mut Draft<'_>, markets: &[Market], funding: &mut Funding) {
+        let length = (draft.plan.blocks / 50).clamp(10, 100);
         let into = (draft.height - 1) % length;
         if into == 0 {
             draft.begin_transaction();
-            if draft.height == 1 {
-                self.first_stakes(world, draft, nodes);
-            } else {
-                self.end_epoch(world, draft, plan, markets);
+            if draft.height > 1 {
+                self.write_epoch(draft, length, Some(draft.time));
+                self.reward(draft, markets);
                 self.epoch += 1;
-                self.move_stakes(draft, nodes);
             }
             self.begun = draft.time;
-            self.write_epoch(draft, plan, None);
-            let parties: Vec<u16> = self.stakes.keys().copied().collect();
-            for party in parties {
-                self.write_stakes(world, draft, nodes, party);
-            }
-            self.stakes.retain(|_, stakes| {
-                stakes.retain(|_, amount| *amount > 0);
-                !stakes.is_empty()
-            });
+            self.write_epoch(draft, length, None);
+            (0..draft.world.traders).for_each(|party| self.write_stakes(draft, party, 0));
         } else if into == length / 4 {
-            self.change_mind(world, draft, nodes);
+            // Two parties undelegate an eighth at once: second rows for the same epoch.
+            for turn in [2 * self.epoch, 2 * self.epoch + 1] {
+                draft.begin_transaction();
+                self.write_stakes(draft, (turn % u64::from(draft.world.traders)) as u16, 8);
+            }
         } else if into == length / 2 {
-            self.fund_pools(world, draft, markets, funding);
+            self.fund_pools(draft, markets, funding);
         }
     }
 
-    fn first_stakes(&mut self, world: &World, draft: &mut Draft, nodes: &[String]) {
-        for party in 0..world.party_count() {
-            let count = 1 + draft.random.below(2);
-            let stakes = self.stakes.entry(party).or_default();
-            for _ in 0..count {
-                let node = draft.random.below(nodes.len() as u64) as u16;
-                stakes.insert(node, stake(draft));
+    fn write_epoch(&self, draft: &mut Draft<'_>, length: u64, ended: Option<Moment>) {
+        let planned_us = (length * draft.plan.block_spacing_ms * 1_000) as i64;
+        let expires = self.begun.plus_us(planned_us);
+        row! { draft, epochs: id: self.epoch, start_time: self.begun, expire_time: expires, end_time: ended }
+    }
+
+    /// Writes a party's delegations of the epoch, less one part of so many. The first is for good and grows;
+    /// the second comes and goes, and its last row has the amount zero.
+    fn write_stakes(&self, draft: &mut Draft<'_>, party: u16, part: i128) {
+        let mut random = Random::new(draft.plan.seed, 0x73_7461_6b65 + u64::from(party));
+        let (node, whole) = (random.below(13) as usize, random.between(10, 40_000));
+        let phase = (self.epoch + random.below(9)) % 9;
+        let first = units(VOTE, i128::from(whole)) * i128::from(20 + phase) / 20;
+        let second = if phase < 5 { units(VOTE, i128::from(random.between(1, 9_000))) / 10 } else { 0 };
+        let nodes = validators(draft.plan);
+        for (node, amount) in [(node, first), ((node + 5) % 13, second)] {
+            if amount == 0 && phase != 5 {
+                continue;
+            }
+            let amount = amount - amount.checked_div(part).unwrap_or(0);
+            row! { draft, delegations:
+                party_id: draft.world.party_id(party), node_id: nodes[node], epoch_id: self.epoch,
+                amount: amount,
             }
         }
-    }
-
-    /// Between two epochs some parties stake more, some less, and some choose another node.
-    fn move_stakes(&mut self, draft: &mut Draft, nodes: &[String]) {
-        for stakes in self.stakes.values_mut() {
-            match draft.random.below(100) {
-                0..6 => {
-                    let node = draft.random.below(nodes.len() as u64) as u16;
-                    let amount = stake(draft);
-                    *stakes.entry(node).or_default() += amount;
-                }
-                // The last row of an ended delegation has the amount zero.
-                6..10 if stakes.len() > 1 => {
-                    if let Some(amount) = stakes.values_mut().next() {
-                        *amount = 0;
-                    }
-                }
-                10..16 => {
-                    for amount in stakes.values_mut() {
-                        *amount += *amount / 20;
-                    }
-                }
-                _ => {}
-            }
-        }
-    }
-
-    /// In the middle of an epoch a party undelegates a part at once: a second row for the same epoch.
-    fn change_mind(&mut self, world: &World, draft: &mut Draft, nodes: &[String]) {
-        for _ in 0..2 {
-            let party = draft.random.below(u64::from(world.party_count())) as u16;
-            let Some(stakes) = self.stakes.get_mut(&party) else { continue };
-            for amount in stakes.values_mut() {
-                *amount -= *amount / 8;
-            }
-            draft.begin_transaction();
-            self.write_stakes(world, draft, nodes, party);
-        }
-    }
-
-    fn write_stakes(&self, world: &World, draft: &mut Draft, nodes: &[String], party: u16) {
-        for (&node, &amount) in self.stakes.get(&party).into_iter().flatten() {
-            let (position, hash) = (draft.next_position(), draft.hash());
-            let row = draft.rows.row("delegations").text(world.party_id(party));
-            let row = row.text(&nodes[usize::from(node)]).number(self.epoch).number(amount);
-            row.text(&hash).time(draft.time).number(position).end();
-        }
-    }
-
-    fn write_epoch(&self, draft: &mut Draft, plan: &Plan, ended: Option<Moment>) {
-        let planned_us = Self::length(plan) * plan.block_spacing_ms * 1_000;
-        let hash = draft.hash();
-        let row = draft.rows.row("epochs").number(self.epoch).time(self.begun);
-        let row = row.time(self.begun.plus_us(planned_us as i64));
-        let row = match ended {
-            Some(time) => row.time(time),
-            None => row.null(),
-        };
-        row.text(&hash).time(draft.time).end();
     }
 
     /// The treasury and a sponsor fund the reward pools, which are paid out at the end of the epoch.
-    fn fund_pools(&self, world: &mut World, draft: &mut Draft, markets: &[Market], funding: &mut Funding) {
-        let stake_pool = Key::global(VOTE, Kind::GlobalReward);
+    fn fund_pools(&self, draft: &mut Draft<'_>, markets: &[Market], funding: &mut Funding) {
         let amount = units(VOTE, 7_000) + i128::from(draft.random.between(0, 999_999_999));
-        funding.send(world, draft, 0, stake_pool, amount);
-        let kinds = [
-            Kind::RewardMakerPaidFees,
-            Kind::RewardMakerReceivedFees,
-            Kind::RewardLpReceivedFees,
-            Kind::RewardMarketProposers,
-        ];
+        funding.send(draft, 0, Key::global(VOTE, Kind::GlobalReward), amount);
         let trading: Vec<&Market> = markets.iter().filter(|market| market.mark > 0).collect();
-        for (turn, kind) in kinds.into_iter().enumerate() {
-            let Some(market) = trading.get((self.epoch as usize + turn) % trading.len().max(1)) else {
-                continue;
-            };
-            let asset = market.asset();
-            let pool = Key { market: market.number, ..Key::global(asset, kind) };
-            let amount = units(asset, 40) * i128::from(draft.random.between(3, 30)) + 7;
-            funding.send(world, draft, 1, pool, amount);
+        for (turn, kind) in MARKET_POOLS.into_iter().enumerate() {
+            let turn = self.epoch as usize + turn;
+            let Some(market) = trading.get(turn % trading.len().max(1)) else { continue };
+            let amount = units(market.asset(), 40) * i128::from(draft.random.between(3, 30)) + 7;
+            funding.send(draft, 1, market.network_key(kind), amount);
         }
     }
 
-    fn end_epoch(&mut self, world: &mut World, draft: &mut Draft, plan: &Plan, markets: &mut [Market]) {
-        self.write_epoch(draft, plan, Some(draft.time));
-        let mut stakers: Vec<(u16, i128)> =
-            self.stakes.iter().map(|(party, stakes)| (*party, stakes.values().sum())).collect();
-        stakers.sort_by_key(|(party, amount)| (-amount, *party));
-        for asset in 0..3 {
+    /// Distributes fees and pays out all pools.
+    fn reward(&self, draft: &mut Draft<'_>, markets: &[Market]) {
+        for asset in 0..VOTE {
             let fees = Key::global(asset, Kind::FeesInfrastructure);
+            let tenth = draft.world.balance(fees) / 10;
             let shared = Key::global(asset, Kind::GlobalReward);
-            let tenth = world.balance(fees) / 10;
-            world.transfer(draft, fees, shared, tenth, "INFRASTRUCTURE_FEE_DISTRIBUTE");
-            self.pay(world, draft, fees, &stakers[..stakers.len().min(7)]);
+            draft.transfer(fees, shared, tenth, "INFRASTRUCTURE_FEE_DISTRIBUTE");
+            self.pay(draft, fees, &self.ranked(draft, 7));
         }
         let asset = (self.epoch % 3) as u8;
-        self.pay(world, draft, Key::global(asset, Kind::GlobalReward), &stakers[..stakers.len().min(3)]);
-        self.pay(world, draft, Key::global(VOTE, Kind::GlobalReward), &stakers[..stakers.len().min(15)]);
+        self.pay(draft, Key::global(asset, Kind::GlobalReward), &self.ranked(draft, 3));
+        self.pay(draft, Key::global(VOTE, Kind::GlobalReward), &self.ranked(draft, 15));
         for market in markets {
-            let fees = std::mem::take(&mut market.fees);
-            let paid: Vec<_> = fees.iter().map(|(party, tally)| (*party, tally.paid)).collect();
-            let received: Vec<_> = fees.iter().map(|(party, tally)| (*party, tally.received)).collect();
-            let providers: Vec<_> = market.shares().iter().map(|share| (share.0, share.1)).collect();
-            let proposer = [(3 + market.number % 4, 1)];
-            for (kind, weights) in [
-                (Kind::RewardMakerPaidFees, best(&paid)),
-                (Kind::RewardMakerReceivedFees, best(&received)),
-                (Kind::RewardLpReceivedFees, providers),
-                (Kind::RewardMarketProposers, proposer.to_vec()),
-            ] {
-                let pool = Key { market: market.number, ..Key::global(market.asset(), kind) };
-                self.pay(world, draft, pool, &weights);
+            for kind in MARKET_POOLS {
+                let parties = match kind {
+                    Kind::RewardLpReceivedFees => PROVIDERS.to_vec(),
+                    Kind::RewardMarketProposers => vec![3 + market.number % 4],
+                    _ => self.ranked(draft, 5),
+                };
+                self.pay(draft, market.network_key(kind), &parties);
             }
         }
     }
 
-    /// Pays a pool out by weight and writes a reward for each party with an amount above zero.
-    fn pay(&self, world: &mut World, draft: &mut Draft, pool: Key, weights: &[(u16, i128)]) {
-        let total: i128 = weights.iter().map(|(_, weight)| weight).sum();
-        let available = world.balance(pool);
-        if total <= 0 || available <= 0 {
-            return;
-        }
-        for (at, (party, weight)) in weights.iter().enumerate() {
-            let share = *weight as f64 / total as f64;
-            let last = at + 1 == weights.len();
-            let due = if last { world.balance(pool) } else { (available as f64 * share) as i128 };
-            let due = due.min(world.balance(pool));
+    /// So many parties, other ones in each epoch.
+    fn ranked(&self, draft: &Draft<'_>, count: u64) -> Vec<u16> {
+        let parties = u64::from(draft.world.traders);
+        (0..count.min(parties)).map(|place| ((self.epoch * 7 + place) % parties) as u16).collect()
+    }
+
+    /// Pays a pool out, the first party most, and writes a reward for each party with an amount above zero.
+    fn pay(&self, draft: &mut Draft<'_>, pool: Key, parties: &[u16]) {
+        let available = draft.world.balance(pool);
+        let weights = (1..=parties.len() as i128).rev();
+        let total: i128 = weights.clone().sum();
+        for (party, weight) in parties.iter().zip(weights) {
+            // The last party gets the rest.
+            let due = if weight == 1 { draft.world.balance(pool) } else { available * weight / total };
             if due <= 0 {
                 continue;
             }
-            world.transfer(draft, pool, Key::general(pool.asset, *party), due, "REWARD_PAYOUT");
-            let (position, hash) = (draft.next_position(), draft.hash());
-            let percent = due as f64 / available as f64 * 100.0;
-            let row = draft.rows.row("rewards").text(world.party_id(*party));
-            let row = row.text(world.asset_id(pool.asset)).text(world.market_id(pool.market));
-            let row = row.text(pool.kind.as_str_name()).number(self.epoch).number(due).number(percent);
-            row.time(draft.time).text(&hash).time(draft.time).number(position).end();
+            draft.transfer(pool, Key::general(pool.asset, *party), due, "REWARD_PAYOUT");
+            row! { draft, rewards:
+                party_id: draft.world.party_id(*party), asset_id: draft.world.asset_id(pool.asset),
+                market_id: draft.world.market_id(pool.market), reward_type: pool.kind.as_str_name(),
+                epoch_id: self.epoch, amount: due,
+                percent_of_total: due as f64 / available as f64 * 100.0,
+            }
         }
     }
-}
-
-fn stake(draft: &mut Draft) -> i128 {
-    units(VOTE, i128::from(draft.random.between(10, 40_000))) / 10 * i128::from(draft.random.between(1, 20))
-}
-
-/// The five parties with the largest weight, largest first.
-fn best(weights: &[(u16, i128)]) -> Vec<(u16, i128)> {
-    let mut sorted: Vec<_> = weights.iter().copied().filter(|(_, weight)| *weight > 0).collect();
-    sorted.sort_by_key(|(party, weight)| (-weight, *party));
-    sorted.truncate(5);
-    sorted
 }

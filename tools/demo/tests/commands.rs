@@ -1,6 +1,6 @@
 //! Blocks after the history: transactions of users, their rows as events, and the saved state.
 
-use mesh_demo::{Block, Executed, Moment, Plan, RowEvent, Simulator, Transaction, write_history};
+use mesh_demo::{Block, Executed, Moment, Plan, Rows, Simulator, Transaction, write_history};
 use mesh_testbed::Database;
 
 use crate::{
@@ -22,16 +22,13 @@ fn grown() -> Simulator {
 }
 
 /// Makes a block a second after the newest one with these transactions, given as sender and input.
-fn decided(simulator: &mut Simulator, txs: &[(&str, String)]) -> Block {
+fn decided<'a>(simulator: &mut Simulator, txs: &'a [(&str, String)]) -> Block {
     let height = simulator.height() + 1;
-    let transaction = |(number, (sender, input)): (usize, &(&str, String))| -> (String, String, Vec<u8>) {
-        (format!("{height:032x}{number:032x}"), (*sender).to_owned(), input.clone().into_bytes())
+    let transaction = |(number, (sender, input)): (usize, &'a (&str, String))| {
+        let hash = format!("{height:032x}{number:032x}");
+        Transaction { hash, sender: (*sender).to_owned(), input: input.as_bytes() }
     };
-    let made: Vec<_> = txs.iter().enumerate().map(transaction).collect();
-    let transactions: Vec<Transaction<'_>> = made
-        .iter()
-        .map(|(hash, sender, input)| Transaction { hash: hash.clone(), sender: sender.clone(), input })
-        .collect();
+    let transactions: Vec<_> = txs.iter().enumerate().map(transaction).collect();
     simulator.decided_block(simulator.time().plus_seconds(1), &format!("{height:064x}"), &transactions)
 }
 
@@ -44,8 +41,8 @@ fn transfer(to: &str, asset: &str, amount: &str) -> String {
 }
 
 /// The tables of a transaction's rows.
-fn tables(executed: &Executed) -> Vec<(&'static str, u64)> {
-    executed.rows.tables().map(|table| (table, executed.rows.count(table))).collect()
+fn tables(executed: &Executed) -> Vec<(&'static str, usize)> {
+    executed.rows.tables().map(|table| (table, executed.rows.records(table).len())).collect()
 }
 
 #[test]
@@ -82,7 +79,7 @@ fn the_faucet_credits_once_and_transfers_move_what_is_there() {
     let block = decided(&mut simulator, &txs);
     for ((.., expected), executed) in fails.iter().zip(&block.executed) {
         let failure = executed.failure.as_ref().unwrap();
-        assert!(failure.contains(expected) && executed.rows.total() == 0, "{failure}, not {expected}");
+        assert!(failure.contains(expected) && executed.rows == Rows::default(), "{failure}, not {expected}");
     }
     let block = decided(&mut simulator, &other.map(|input| (ALICE, input.to_owned())));
     assert!(block.executed.iter().all(|executed| *executed == Executed::default()));
@@ -110,30 +107,7 @@ fn a_saved_state_continues_with_the_same_blocks_and_balances_agree_with_the_ledg
     };
     let blocks = run(true);
     assert!(blocks == run(false));
-    money_adds_up(&rows_of(&history(plan()).into_iter().chain(blocks).collect::<Vec<_>>()));
-}
-
-#[test]
-fn rows_are_events_without_what_follows_from_the_header() {
-    let mut simulator = Simulator::new(plan()).unwrap();
-    let block = simulator.next_history_block();
-    assert!(block.rows.count("chain") == 1 && block.rows.count("blocks") == 1);
-    let blocks = history(plan());
-    let events: Vec<RowEvent> = blocks.iter().flat_map(|block| block.rows.events()).collect();
-    let rows: u64 = blocks.iter().map(|block| block.rows.total() - block.rows.count("blocks")).sum();
-    assert_eq!(events.len() as u64, rows - 1);
-    assert!(events.iter().all(|event| event.values.iter().all(|(column, _)| column != "block_time")));
-    // A text that begins with a quote is sent as a JSON string, an empty one as it is, and NULL not at all.
-    let values = |table: &str, column: &str| -> Vec<&str> {
-        let of_table = events.iter().filter(|event| event.table == table);
-        let values = of_table.flat_map(|event| &event.values);
-        values.filter(|(name, _)| name == column).map(|(_, value)| value.as_str()).collect()
-    };
-    assert!(values("withdrawals", "foreign_tx_hash").contains(&""));
-    assert!(values("epochs", "end_time").len() < values("epochs", "start_time").len());
-    let quoted = events.iter().flat_map(|event| &event.values).filter(|(_, value)| value.starts_with('"'));
-    assert!(quoted.clone().count() > 0);
-    quoted.for_each(|(_, value)| drop(serde_json::from_str::<String>(value).unwrap()));
+    money_adds_up(&rows_of(history(plan()).into_iter().chain(blocks).collect()));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -145,9 +119,7 @@ async fn a_store_with_blocks_of_a_node_is_continued_unless_it_has_executed_trans
     let mut store = async |block: &Block| {
         let writer = mesh_store::BlockWriter::begin(&mut client).await.unwrap();
         for rows in block.executed.iter().map(|executed| &executed.rows).chain([&block.rows]) {
-            for table in rows.tables() {
-                writer.write(table, rows.count(table), rows.text(table)).await.unwrap();
-            }
+            rows.write(&writer).await.unwrap();
         }
         writer.commit().await.unwrap();
     };

@@ -1,49 +1,44 @@
-//! Parses rows from their text, for all tests of the demo network.
+//! Reads rows by the names of their columns, for all tests of the demo network.
 use std::collections::BTreeMap;
 
-use mesh_demo::{Block, Plan, Rows, Simulator};
+use mesh_demo::{Block, Plan, Record, Rows, Simulator};
 use mesh_store::migrate::columns;
 
-/// A value: NULL, or a text that may be empty.
-pub(crate) type Value = Option<String>;
-
 /// A table's rows with their columns by name.
-pub(crate) struct Parsed {
+pub(crate) struct Parsed<'a> {
     columns: BTreeMap<String, usize>,
-    pub(crate) rows: Vec<Vec<Value>>,
+    pub(crate) rows: &'a [Record],
 }
 
-impl Parsed {
-    pub(crate) fn new(rows: &Rows, table: &str) -> Parsed {
+impl<'a> Parsed<'a> {
+    pub(crate) fn new(rows: &'a Rows, table: &str) -> Self {
         let columns: BTreeMap<String, usize> = columns(table).into_iter().zip(0..).collect();
-        let parsed = rows.records(table);
-        assert_eq!(parsed.len() as u64, rows.count(table), "{table}");
-        assert!(parsed.iter().all(|row| row.len() == columns.len()), "{table}");
-        Parsed { columns, rows: parsed }
+        assert!(rows.records(table).iter().all(|row| row.len() == columns.len()), "{table}");
+        Parsed { columns, rows: rows.records(table) }
     }
 
     pub(crate) fn has(&self, column: &str) -> bool {
         self.columns.contains_key(column)
     }
 
-    pub(crate) fn value<'a>(&self, row: &'a [Value], column: &str) -> Option<&'a str> {
+    pub(crate) fn value(&self, row: &'a Record, column: &str) -> Option<&'a str> {
         row[self.columns[column]].as_deref()
     }
 
-    pub(crate) fn text<'a>(&self, row: &'a [Value], column: &str) -> &'a str {
+    pub(crate) fn text(&self, row: &'a Record, column: &str) -> &'a str {
         self.value(row, column).unwrap_or_else(|| panic!("{column} is NULL"))
     }
 
-    pub(crate) fn number(&self, row: &[Value], column: &str) -> i128 {
+    pub(crate) fn number(&self, row: &'a Record, column: &str) -> i128 {
         let text = self.text(row, column);
         text.parse().unwrap_or_else(|_| panic!("{column} is {text}"))
     }
 
     /// Every value of a column with how often it occurs.
-    pub(crate) fn census(&self, column: &str) -> BTreeMap<Value, u64> {
+    pub(crate) fn census(&self, column: &str) -> BTreeMap<Option<&'a str>, u64> {
         let mut census = BTreeMap::new();
-        for row in &self.rows {
-            *census.entry(row[self.columns[column]].clone()).or_default() += 1;
+        for row in self.rows {
+            *census.entry(self.value(row, column)).or_default() += 1;
         }
         census
     }
@@ -57,11 +52,11 @@ pub(crate) fn history(plan: Plan) -> Vec<Block> {
 }
 
 /// All rows of some blocks, those of a block's transactions first.
-pub(crate) fn rows_of(blocks: &[Block]) -> Rows {
+pub(crate) fn rows_of(blocks: Vec<Block>) -> Rows {
     let mut rows = Rows::default();
     for block in blocks {
-        block.executed.iter().for_each(|executed| rows.append(&executed.rows));
-        rows.append(&block.rows);
+        block.executed.into_iter().for_each(|executed| rows.append(executed.rows));
+        rows.append(block.rows);
     }
     rows
 }

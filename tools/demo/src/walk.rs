@@ -10,13 +10,6 @@ const HOURLY_ACTIVITY: [f64; 24] = [
     1_260.0, 1_520.0, 1_640.0, 1_560.0, 1_380.0, 1_210.0, 1_090.0, 1_010.0, 930.0, 810.0, 700.0,
 ];
 
-/// Trading activity at a time of day, in thousandths of the mean, interpolated between full hours.
-pub(crate) fn activity_at(time: Moment) -> f64 {
-    let hour = time.hour_of_day();
-    let (from, part) = (hour as usize % 24, hour % 1.0);
-    HOURLY_ACTIVITY[from] * (1.0 - part) + HOURLY_ACTIVITY[(from + 1) % 24] * part
-}
-
 /// A price that moves with every block.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct PriceWalk {
@@ -36,9 +29,12 @@ impl PriceWalk {
         (self.micro / 1_000_000).max(1)
     }
 
-    /// Factor of trading activity at the present volatility.
-    pub(crate) fn activity(&self) -> f64 {
-        0.6 + 0.4 * self.volatility as f64 / 1_000.0
+    /// Trading activity at a time of day and at the present volatility, in thousandths of the mean.
+    pub(crate) fn activity(&self, time: Moment) -> f64 {
+        let hour = time.us().rem_euclid(86_400_000_000) as f64 / 3_600_000_000.0;
+        let (from, part) = (hour as usize % 24, hour % 1.0);
+        let usual = HOURLY_ACTIVITY[from] * (1.0 - part) + HOURLY_ACTIVITY[(from + 1) % 24] * part;
+        usual * (0.6 + 0.4 * self.volatility as f64 / 1_000.0)
     }
 
     /// Raises the volatility to at least four times the mean; it decays afterwards.
@@ -47,8 +43,8 @@ impl PriceWalk {
     }
 
     /// Moves the price by the time since the last block, with a weak pull towards the first price.
-    pub(crate) fn step(&mut self, draft: &mut Draft, template: &Template, elapsed_us: i64) {
-        let days = elapsed_us.clamp(0, 3_600_000_000) as f64 / 86_400_000_000.0;
+    pub(crate) fn step(&mut self, draft: &mut Draft<'_>, template: &Template) {
+        let days = draft.elapsed_us.clamp(0, 3_600_000_000) as f64 / 86_400_000_000.0;
         let volatility = self.volatility as f64 / 1_000.0;
         let deviation = template.daily_volatility / 10_000.0 * days.sqrt() * volatility;
         let (start, price) = (template.price as f64 * 1_000_000.0, self.micro as f64);
