@@ -1,4 +1,4 @@
-//! What the order of work is told of a block that was not fetched or not decoded.
+//! How errors of the node and the decoder are reported to the order of work.
 
 use crate::{
     decode::DecodeError,
