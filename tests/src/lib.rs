@@ -8,6 +8,7 @@ use std::{
 
 use mesh_launcher::services::SERVICES;
 use mesh_testbed::Mesh;
+pub use mesh_testbed::say;
 
 pub mod access;
 pub mod cases;
@@ -66,11 +67,4 @@ pub fn link_with_edge_script(folder: &Path, run: impl FnOnce(&Path) -> String) {
     };
     let written = write();
     assert!(written.as_ref().is_ok_and(|status| status.success()), "{}: {written:?}", folder.display());
-}
-
-/// Prints a line also when the test passes: unlike `println!` this is not captured.
-pub fn say(line: &str) {
-    use std::io::Write;
-    // A closed stderr is no reason to fail.
-    let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
 }

@@ -48,6 +48,13 @@ pub use service::{Service, ServiceSetup};
 pub use tls::certify;
 pub use tls_front::TlsFront;
 
+/// Prints a line also when the test passes: unlike `println!` this is not captured.
+pub fn say(line: &str) {
+    use std::io::Write;
+    // A closed stderr is no reason to fail.
+    let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
+}
+
 /// A short text of letters and digits that no other test has.
 fn unique() -> String {
     use std::{

@@ -1,5 +1,5 @@
-// `node types.mjs DOCUMENT OUT` writes the types of the gateway's answers, from a file with its OpenAPI document;
-// `mesh update` so writes src/gateway.d.ts. The console builds paths and parameters itself: the document's are left out.
+// `node types.mjs DOCUMENT OUT` reads a file with the gateway's OpenAPI document and writes the types of its answers.
+// `mesh update` runs it for src/gateway.d.ts. The console builds paths and parameters itself: the document's are left out.
 import { readFile, writeFile } from "node:fs/promises";
 import openapiTS, { astToString } from "openapi-typescript";
 

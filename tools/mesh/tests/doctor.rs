@@ -187,7 +187,7 @@ async fn a_chain_from_the_future_shows_that_the_clock_is_off() {
 #[tokio::test]
 async fn a_disk_without_room_is_named() {
     if !std::path::Path::new("/proc/self").exists() {
-        eprintln!("skipped: there is no /proc, which has no room, to be taken for a full disk");
+        mesh_testbed::say("skipped: there is no /proc, which has no room, to be taken for a full disk");
         return;
     }
     Case { home: "/proc/none".into(), ..Case::new() }.names("disk", &["full"]).await;

@@ -17,7 +17,7 @@ fn recording() -> Option<PathBuf> {
     if folder.is_dir() {
         return Some(folder);
     }
-    eprintln!("skipped: there is no ../shared/data/smoketest-5000 beside the workspace");
+    mesh_testbed::say("skipped: there is no ../shared/data/smoketest-5000 beside the workspace");
     None
 }
 

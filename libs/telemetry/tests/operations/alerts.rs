@@ -1,9 +1,8 @@
 //! The alert rules: the operator's form is that of the plain one, each rule has its runbook and is shown to
 //! Prometheus firing and quiet.
 
-use serde::Deserialize;
-
 use mesh_testbed::assert_generated;
+use serde::Deserialize;
 
 use crate::read;
 

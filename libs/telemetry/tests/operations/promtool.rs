@@ -3,6 +3,8 @@
 
 use std::process::Command;
 
+use mesh_testbed::say;
+
 use crate::{
     alerts::{RULES, TESTS},
     path,
@@ -13,7 +15,7 @@ fn prometheus_takes_the_rules_and_sees_each_alert_fire() {
     for arguments in [["check", "rules", RULES], ["test", "rules", TESTS]] {
         let [verb, what, file] = arguments;
         let run = match Command::new("promtool").args([verb, what]).arg(path(file)).output() {
-            Err(error) => return eprintln!("skipped: the alert rules by promtool ({error})"),
+            Err(error) => return say(&format!("skipped: the alert rules by promtool ({error})")),
             Ok(run) => run,
         };
         let output = String::from_utf8_lossy(&[run.stdout, run.stderr].concat()).into_owned();

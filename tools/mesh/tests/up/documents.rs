@@ -371,7 +371,7 @@ async fn what_the_documents_show_can_be_typed() {
         skipped.extend(run_document(&runner, shown).await);
     }
     for lacking in skipped {
-        eprintln!("skipped: commands of the documents, because there is no {lacking}");
+        mesh_testbed::say(&format!("skipped: commands of the documents, because there is no {lacking}"));
     }
     up.stop(rustix::process::Signal::INT).await;
 }
