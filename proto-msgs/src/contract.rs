@@ -195,6 +195,11 @@ fn segment(text: &str) -> Segment {
 }
 
 impl OperationInfo {
+    /// Whether it answers in pages.
+    pub fn is_paged(&self) -> bool {
+        self.request.get_field_by_name("pagination").is_some()
+    }
+
     /// The HTTP path as a template, e.g. `/api/v2/withdrawal/{id}`.
     pub fn template(&self) -> String {
         let mut template = String::new();

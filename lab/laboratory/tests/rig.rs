@@ -110,6 +110,13 @@ fn clients_of_every_kind_survive_random_faults() {
     plays(&format!("chaos --seed 1 --short --slack 2 {TRAFFIC}"), 1, 12, &least);
 }
 
+/// Alone, because it takes all processors.
+#[test]
+fn more_large_lists_than_can_be_served_at_once_wait_for_their_turn() {
+    let _guard = TOGETHER.write();
+    check("overload --seed 1 --short --slack 2 --phase 256", 1, 5, &[("requests", 100)]);
+}
+
 /// Alone, because its bars have no slack.
 #[test]
 fn a_rolling_restart_fails_no_request() {

@@ -46,6 +46,13 @@ pub struct Bus {
     pub(crate) shared: Arc<Shared>,
 }
 
+/// The connection for long replies, so that short ones do not wait behind them.
+#[derive(Debug)]
+pub(crate) struct LongReplies {
+    pub(crate) client: Client,
+    pub(crate) inbox: Inbox,
+}
+
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) client: Client,
@@ -56,6 +63,8 @@ pub(crate) struct Shared {
     pub(crate) retry_budget: RetryBudget,
     pub(crate) asks: AskMetrics,
     pub(crate) pulls: PullMetrics,
+    /// The connection for long replies, made when it is first needed.
+    long: OnceCell<LongReplies>,
     /// The connection for chunks, made when it is first needed.
     chunks: OnceCell<ChunkConnection>,
     /// Targets by subject, made at the first use.
@@ -83,6 +92,7 @@ impl Bus {
                 retry_budget: RetryBudget::default(),
                 asks: AskMetrics::default(),
                 pulls: PullMetrics::default(),
+                long: OnceCell::new(),
                 chunks: OnceCell::new(),
                 targets: Mutex::default(),
             };
@@ -126,6 +136,19 @@ impl Bus {
         self.shared.pulls.register(registry);
     }
 
+    /// The connection for long replies, when a server is connected. The first call starts to connect.
+    pub(crate) async fn long_replies(&self) -> Option<&LongReplies> {
+        let open = Box::pin(async {
+            let config = &self.shared.config;
+            let name = format!("{} (long replies)", config.name);
+            let client = connect(config, &name, SUBSCRIPTION_CAPACITY, None, Arc::default()).await?;
+            let inbox = Inbox::open(&client).await?;
+            Ok::<_, BusError>(LongReplies { client, inbox })
+        });
+        let long = self.shared.long.get_or_try_init(|| open).await.ok()?;
+        (long.client.connection_state() == State::Connected).then_some(long)
+    }
+
     /// The connection for chunks.
     ///
     /// # Errors
@@ -152,8 +175,10 @@ impl Bus {
     pub async fn flush(&self, limit: Duration) {
         let flush = async {
             let _ = self.shared.client.flush().await;
-            if let Some(client) = self.chunk_client() {
-                let _ = client.flush().await;
+            for client in [self.shared.long.get().map(|long| &long.client), self.chunk_client()] {
+                if let Some(client) = client {
+                    let _ = client.flush().await;
+                }
             }
         };
         let _ = timeout(limit, flush).await;

@@ -14,12 +14,16 @@ use mesh_telemetry::{
     code_name,
     span::{self, SpanExt},
 };
-use tokio::{sync::Notify, time::timeout};
+use tokio::{
+    sync::Notify,
+    time::{sleep, timeout},
+};
 use tracing::Instrument;
 
 use crate::{
     connection::Bus,
     headers::RequestHeaders,
+    line::{Arrival, BRIEF, Line, Place, Turn},
     load::Load,
     metrics::{Outcome, RequestMetrics},
     reply::{Rendered, reply_client, send, send_problem},
@@ -40,6 +44,9 @@ pub(crate) struct Dispatcher {
     pub(crate) in_flight: RefCell<HashMap<String, AbortHandle>>,
     pub(crate) last_request: Cell<Option<Instant>>,
     pub(crate) load: Rc<Load>,
+    pub(crate) line: Rc<Line>,
+    /// Whether a task starts requests that wait for others to take longer.
+    pub(crate) starts_waiting: Cell<bool>,
     /// Notified when no request is in flight any more.
     pub(crate) idle: Notify,
     pub(crate) stats: Rc<Stats>,
@@ -48,7 +55,7 @@ pub(crate) struct Dispatcher {
 }
 
 impl Dispatcher {
-    /// Handles a request in its own task; refuses it when the service is full, drops it when its
+    /// Handles a request in its own task, at its turn; refuses it when the line is too long, drops it when its
     /// deadline has passed.
     pub(crate) fn dispatch(self: &Rc<Self>, operation: Rc<OperationHandler>, message: Message) {
         let name = operation.name;
@@ -60,27 +67,42 @@ impl Dispatcher {
             self.metrics.record_call(name, Code::DeadlineExceeded.number(), Duration::ZERO);
             return;
         };
-        if self.is_full(&operation) {
+        let arrival = Arrival {
+            client: request.client,
+            bytes: message.payload.len(),
+            left,
+            may_wait: request.may_wait,
+        };
+        let place = match &operation.queue {
+            None => Some(None),
+            Some(queue) => self.line.enter(queue, arrival, started).map(Some),
+        };
+        let Some(place) = place else {
             self.metrics.shed.inc();
             self.metrics.record_call(name, Code::ResourceExhausted.number(), Duration::ZERO);
             actix::spawn(refuse(Rc::clone(self), reply_to));
             return;
+        };
+        if self.line.waits_for_brief() && !self.starts_waiting.replace(true) {
+            actix::spawn(start_waiting(Rc::clone(self)));
         }
         let (abort, registration) = AbortHandle::new_pair();
         self.in_flight.borrow_mut().insert(reply_to.to_string(), abort);
         self.load.begin(started);
-        operation.in_flight.set(operation.in_flight.get() + 1);
         let client = reply_client(&self.bus, message.headers.as_ref()).clone();
         let span = span::answer(request.trace.as_ref(), self.stats.name(), name, &request.request_id);
         // The future is made inside the span, too.
-        let work = span.in_scope(|| (operation.run)(message, request.encoding)).instrument(span.clone());
+        let work = span.in_scope(|| (operation.run)(message, request.encoding));
+        let work = at_its_turn(place, work).instrument(span.clone());
         let work = Abortable::new(work, registration);
         let dispatcher = Rc::clone(self);
         actix::spawn(async move {
-            let result = match timeout(left, work).await {
-                Ok(Ok(result)) => Some(result),
-                Ok(Err(_aborted)) => None,
-                Err(_elapsed) => Some(Err(Problem::deadline_exceeded("the request took too long"))),
+            // The turn lasts until the reply is sent: replies do not pile up before a slow connection.
+            let (_turn, result) = match timeout(left, work).await {
+                Ok(Ok(Ok((turn, result)))) => (turn, Some(Ok(result))),
+                Ok(Ok(Err(problem))) => (None, Some(Err(problem))),
+                Ok(Err(_aborted)) => (None, None),
+                Err(_elapsed) => (None, Some(Err(Problem::deadline_exceeded("the request took too long")))),
             };
             let (outcome, code) = (outcome(&result), code(&result));
             if outcome == Outcome::Failed || outcome == Outcome::Canceled {
@@ -109,13 +131,6 @@ impl Dispatcher {
         }
     }
 
-    fn is_full(&self, operation: &OperationHandler) -> bool {
-        let (all, own) = (self.load.now(), operation.in_flight.get());
-        let is_full =
-            own >= self.limits.per_operation || all >= self.limits.in_flight && own >= self.limits.reserved();
-        !operation.is_for_peers && is_full
-    }
-
     fn finish(
         &self,
         operation: &OperationHandler,
@@ -127,13 +142,36 @@ impl Dispatcher {
         self.in_flight.borrow_mut().remove(reply_to.as_str());
         let ended = Instant::now();
         self.load.end(ended);
-        operation.in_flight.set(operation.in_flight.get() - 1);
         self.metrics.record_call(operation.name, code, ended - started);
         self.stats.count(operation.name, ended - started, outcome);
         if self.load.now() == 0 {
             self.idle.notify_waiters();
         }
     }
+}
+
+/// Starts requests when others have taken longer, while some wait for that.
+async fn start_waiting(dispatcher: Rc<Dispatcher>) {
+    while dispatcher.line.waits_for_brief() {
+        sleep(BRIEF / 2).await;
+        dispatcher.line.start_waiting(Instant::now());
+    }
+    dispatcher.starts_waiting.set(false);
+}
+
+/// Does the work of a request when it has its turn, which is returned with the result.
+async fn at_its_turn<T>(
+    place: Option<Place>,
+    work: impl Future<Output = Result<T, Problem>>,
+) -> Result<(Option<Turn>, T), Problem> {
+    let turn = match place {
+        None => None,
+        Some(Place::Now(turn)) => Some(turn),
+        Some(Place::Later(turn)) => {
+            Some(turn.await.map_err(|_| Problem::unavailable("the replica is stopping"))?)
+        }
+    };
+    Ok((turn, work.await?))
 }
 
 fn outcome(result: &WorkResult) -> Outcome {

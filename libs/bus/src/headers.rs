@@ -12,8 +12,8 @@ use mesh_telemetry::TraceContext;
 use crate::{answer::Head, encoding::Encoding};
 
 /// A request's encoding, its time left in milliseconds, when it was sent in milliseconds since the Unix
-/// epoch, and the id of the client's request, separated by spaces. One header, because each one takes time to
-/// parse.
+/// epoch, the id of the client's request, the client in hex digits, and `wait` if it may wait for its turn,
+/// separated by spaces. One header, because each one takes time to parse.
 pub(crate) const ASK: HeaderName = HeaderName::from_static("Mesh-Ask");
 /// W3C trace context.
 pub(crate) const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
@@ -47,6 +47,10 @@ pub(crate) struct RequestHeaders {
     /// Time left, counted from the sending; `None` = expired in transit.
     pub(crate) left: Option<Duration>,
     pub(crate) request_id: String,
+    /// Whose request it is, for fair waiting; 0 = unknown.
+    pub(crate) client: u64,
+    /// Whether it may wait for its turn.
+    pub(crate) may_wait: bool,
     pub(crate) trace: Option<TraceContext>,
 }
 
@@ -68,6 +72,8 @@ impl RequestHeaders {
             encoding,
             left: timeout.checked_sub(transit).filter(|left| !left.is_zero()),
             request_id: words.next().unwrap_or_default().to_owned(),
+            client: words.next().and_then(|client| u64::from_str_radix(client, 16).ok()).unwrap_or_default(),
+            may_wait: words.next() == Some("wait"),
             trace: trace(headers),
         }
     }
@@ -87,9 +93,24 @@ pub(crate) fn write_trace(headers: &mut HeaderMap, trace: Option<&TraceContext>)
     }
 }
 
-/// The value of [`ASK`]. A request id has no spaces.
-pub(crate) fn ask(encoding: Encoding, left: Duration, request_id: &str) -> String {
-    format!("{} {} {} {request_id}", encoding.as_str(), left.as_millis(), now_ms())
+/// What [`ASK`] says of a request besides when it was sent.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct AskHeader<'a> {
+    pub(crate) encoding: Encoding,
+    pub(crate) left: Duration,
+    /// Has no spaces.
+    pub(crate) request_id: &'a str,
+    pub(crate) client: u64,
+    pub(crate) may_wait: bool,
+}
+
+impl AskHeader<'_> {
+    /// The header's value.
+    pub(crate) fn write(&self) -> String {
+        let Self { encoding, left, request_id, client, may_wait } = self;
+        let waits = if *may_wait { " wait" } else { "" };
+        format!("{} {} {} {request_id} {client:x}{waits}", encoding.as_str(), left.as_millis(), now_ms())
+    }
 }
 
 /// The `Mesh-Reply` header of a reply, e.g.
@@ -207,9 +228,17 @@ mod tests {
     fn a_request_header_is_read_as_it_was_written() {
         let mut headers = HeaderMap::new();
         let encoding = Encoding { format: Format::PrettyJson, gzip: true };
-        headers.insert(ASK, ask(encoding, Duration::from_secs(3), "abc"));
+        let ask = AskHeader {
+            encoding,
+            left: Duration::from_secs(3),
+            request_id: "abc",
+            client: u64::MAX - 1,
+            may_wait: true,
+        };
+        headers.insert(ASK, ask.write());
         let read = RequestHeaders::read(Some(&headers), Duration::from_secs(10));
         assert_eq!((read.encoding, read.request_id.as_str()), (encoding, "abc"));
+        assert_eq!((read.client, read.may_wait), (u64::MAX - 1, true));
         assert!(read.left.is_some_and(|left| left > Duration::from_secs(2)));
         for nothing in [None, Some(&HeaderMap::new())] {
             assert_eq!(

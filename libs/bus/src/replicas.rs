@@ -137,6 +137,11 @@ impl ReplicaGroup {
         self.pick_excluding(&[], Instant::now())
     }
 
+    /// Whether there is no second replica that could have room when the first is full.
+    pub(crate) fn has_one(&self) -> bool {
+        self.members.lock().len() < 2
+    }
+
     /// Whether any replica is there and takes requests; it may be slow to answer.
     pub(crate) fn is_taking(&self, now: Instant) -> bool {
         let is_there = |member: &Member| now.duration_since(member.last_heartbeat) < PRESENCE;

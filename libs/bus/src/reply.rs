@@ -3,20 +3,25 @@
 use async_nats::{Client, HeaderMap, Subject};
 use bytes::Bytes;
 use mesh_problem::Problem;
-use tokio::task::spawn_blocking;
+use prost::Message;
+use serde::Serialize;
 
 use crate::{
-    answer::Head,
+    answer::{Answer, Head},
     connection::Bus,
     encoding::{Encoding, GZIP_FROM_BYTES, gzip},
     headers::{self, ReplyHeader},
+    offload::offload,
 };
 
 /// Payload of one message of a long reply, bytes: below the bus's default limit of 1 MiB.
 const PART_BYTES: usize = 512 << 10;
 
-/// Longer replies, in bytes, are compressed outside the actor's thread.
-const GZIP_INLINE_BYTES: usize = 32 << 10;
+/// From this length, in bytes, a reply takes the connection for long ones.
+const LONG_BYTES: usize = 32 << 10;
+
+/// Longer replies, in bytes of protobuf, are rendered outside the actor's thread.
+const INLINE_BYTES: usize = 32 << 10;
 
 /// A reply in the requested encoding.
 pub(crate) struct Rendered {
@@ -32,15 +37,21 @@ impl Rendered {
         Self { body: body.into(), gzipped: false, head: None, digest: None }
     }
 
-    /// A reply that is compressed when the request accepts that and it is long enough.
-    pub(crate) async fn compressed(
-        body: Vec<u8>,
-        encoding: Encoding,
-        head: Option<Head>,
-        digest: Option<u128>,
-    ) -> Self {
-        let (body, gzipped) = compress(body, encoding).await;
-        Self { body, gzipped, head, digest }
+    /// An answer, compressed when the request accepts that and it is long enough.
+    pub(crate) async fn answer<R>(answer: Answer<R>, encoding: Encoding) -> Result<Self, Problem>
+    where
+        R: Message + Serialize + Send + 'static,
+    {
+        offload(answer.reply.encoded_len() > INLINE_BYTES, move || {
+            let Answer { reply, head } = answer;
+            let body = encoding.render(&reply)?;
+            // Only replies with a head are compared with earlier ones.
+            let digest = head.and_then(|_| encoding.digest(&reply, &body));
+            let gzipped = encoding.gzip && body.len() > GZIP_FROM_BYTES;
+            let body = if gzipped { gzip(&body) } else { body.into() };
+            Ok(Self { body, gzipped, head, digest })
+        })
+        .await
     }
 
     /// Its length on the bus, bytes.
@@ -49,25 +60,12 @@ impl Rendered {
     }
 }
 
-async fn compress(body: Vec<u8>, encoding: Encoding) -> (Bytes, bool) {
-    if !encoding.gzip || body.len() <= GZIP_FROM_BYTES {
-        return (body.into(), false);
-    }
-    if body.len() <= GZIP_INLINE_BYTES {
-        return (gzip(&body), true);
-    }
-    let body = Bytes::from(body);
-    let plain = body.clone();
-    match spawn_blocking(move || gzip(&plain)).await {
-        Ok(compressed) => (compressed, true),
-        Err(_) => (body, false),
-    }
-}
-
 /// Sends a reply.
 pub(crate) async fn send(bus: &Bus, reply_to: &Subject, rendered: Rendered) {
     let Rendered { mut body, gzipped, head, digest } = rendered;
     let parts = body.len().div_ceil(PART_BYTES).max(1);
+    let long = if body.len() >= LONG_BYTES { bus.long_replies().await } else { None };
+    let client = long.map_or(&bus.shared.client, |long| &long.client);
     for part in 0..parts {
         let header = match part {
             0 => ReplyHeader { head, digest, gzipped, part, parts },
@@ -78,7 +76,7 @@ pub(crate) async fn send(bus: &Bus, reply_to: &Subject, rendered: Rendered) {
             headers.insert(headers::REPLY, header);
         }
         let piece = body.split_to(body.len().min(PART_BYTES));
-        if let Err(error) = bus.shared.client.publish_with_headers(reply_to.clone(), headers, piece).await {
+        if let Err(error) = client.publish_with_headers(reply_to.clone(), headers, piece).await {
             tracing::warn!(%error, "a reply could not be sent");
             return;
         }

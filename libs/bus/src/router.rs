@@ -1,7 +1,6 @@
 //! The operations that an actor answers.
 
 use std::{
-    cell::Cell,
     rc::Rc,
     time::{Duration, Instant},
 };
@@ -17,6 +16,7 @@ use crate::{
     answer::{Ask, RequestScope},
     connection::Bus,
     encoding::Encoding,
+    line::{Line, Places, Queue},
     load::Load,
     metrics::RequestMetrics,
     reply::Rendered,
@@ -26,8 +26,8 @@ use crate::{
 /// Limits of a service.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Requests in flight; one more is answered `ResourceExhausted` at once, unless its operation has fewer
-    /// than an eighth of them.
+    /// Requests that run at the same time. One more waits for its turn or is refused, unless its operation has
+    /// fewer than an eighth of them.
     pub in_flight: usize,
     /// Most of them for one operation.
     pub per_operation: usize,
@@ -36,8 +36,8 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// Requests of an operation that are taken although others fill the service: slow operations do not block
-    /// the rest.
+    /// Requests of an operation that run although others fill the service: slow operations do not block the
+    /// rest.
     pub(crate) fn reserved(&self) -> usize {
         (self.in_flight / 8).max(1)
     }
@@ -51,11 +51,10 @@ pub(crate) type OperationFn =
 pub(crate) struct OperationHandler {
     pub(crate) name: &'static str,
     pub(crate) run: OperationFn,
-    /// Its requests in flight.
-    pub(crate) in_flight: Cell<usize>,
-    /// Whether replicas of the same workload request it from each other by name: it is in no queue group, is not
-    /// listed by the service convention, and is outside the limits.
-    pub(crate) is_for_peers: bool,
+    /// Its requests, those that run and those that wait. `None`: replicas of the same workload request it from
+    /// each other by name; it is in no queue group, is not listed by the service convention, and is outside the
+    /// limits.
+    pub(crate) queue: Option<Rc<Queue>>,
 }
 
 /// The operations that an actor answers.
@@ -66,6 +65,7 @@ pub struct Router<A: Actor> {
     pub(crate) workload: &'static str,
     pub(crate) metrics: RequestMetrics,
     pub(crate) load: Rc<Load>,
+    pub(crate) line: Rc<Line>,
     pub(crate) stats: Rc<Stats>,
     pub(crate) operations: Vec<Rc<OperationHandler>>,
     /// Whether some of them are streams.
@@ -91,6 +91,7 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
             workload,
             metrics,
             load,
+            line: Line::new(limits),
             stats,
             operations: Vec::new(),
             has_streams: false,
@@ -108,7 +109,18 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
     where
         A: Handler<Ask<R>>,
     {
-        self.with::<R>(false)
+        let places = self.limits.per_operation.into();
+        self.on_places::<R>(places)
+    }
+
+    /// Adds one operation with places of its own, in place of [`Limits::per_operation`].
+    #[must_use]
+    pub fn on_places<R: Operation>(self, places: Places) -> Self
+    where
+        A: Handler<Ask<R>>,
+    {
+        let queue = self.line.add(places);
+        self.with::<R>(Some(queue))
     }
 
     /// Adds an operation that replicas of the same workload request from each other, outside the limits: if
@@ -119,10 +131,10 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
     where
         A: Handler<Ask<R>>,
     {
-        self.with::<R>(true)
+        self.with::<R>(None)
     }
 
-    fn with<R: Operation>(mut self, is_for_peers: bool) -> Self
+    fn with<R: Operation>(mut self, queue: Option<Rc<Queue>>) -> Self
     where
         A: Handler<Ask<R>>,
     {
@@ -143,18 +155,15 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
                             return Err(problem.caused_by(error.to_string()));
                         }
                     };
-                let body = encoding.render(&answer.reply)?;
-                // Only replies with a head are compared with earlier ones.
-                let digest = answer.head.and_then(|_| encoding.digest(&answer.reply, &body));
-                Ok(Some(Rendered::compressed(body, encoding, answer.head, digest).await))
+                Rendered::answer(answer, encoding).await.map(Some)
             })
         });
-        self.add(R::NAME, run, is_for_peers);
+        self.add(R::NAME, run, queue);
         self
     }
 
-    pub(crate) fn add(&mut self, name: &'static str, run: OperationFn, is_for_peers: bool) {
+    pub(crate) fn add(&mut self, name: &'static str, run: OperationFn, queue: Option<Rc<Queue>>) {
         self.metrics.show(name);
-        self.operations.push(Rc::new(OperationHandler { name, run, in_flight: Cell::new(0), is_for_peers }));
+        self.operations.push(Rc::new(OperationHandler { name, run, queue }));
     }
 }

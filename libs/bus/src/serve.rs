@@ -94,6 +94,8 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
             in_flight: RefCell::default(),
             last_request: Cell::default(),
             load: self.load,
+            line: self.line,
+            starts_waiting: Cell::new(false),
             idle: Notify::new(),
             is_ready: Cell::new(false),
         });
@@ -167,7 +169,7 @@ async fn subscribe(
     let canceled = client.subscribe(bus.cancel_subject(workload)).await.map_err(BusError::closed)?;
     actix::spawn(cancel_requests(Rc::clone(dispatcher), canceled));
     let mut readers = Vec::new();
-    for operation in operations.iter().filter(|operation| !operation.is_for_peers) {
+    for operation in operations.iter().filter(|operation| operation.queue.is_some()) {
         let subject = bus.subject(workload, operation.name);
         let requests = client.queue_subscribe(subject.clone(), workload.to_owned()).await;
         let requests = requests.map_err(BusError::closed)?;

@@ -1,6 +1,9 @@
 //! An operation as the target of requests.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 use async_nats::Subject;
 use prometheus_client::metrics::histogram::Histogram;
@@ -18,6 +21,16 @@ pub struct Target {
     pub(crate) cancel_subject: Subject,
     pub(crate) group: Arc<ReplicaGroup>,
     pub(crate) hedge_delay: HedgeDelay,
+    /// Whether replies may be long: they come over their own connection.
+    pub(crate) has_long_replies: AtomicBool,
     /// Durations of round trips with a reply.
     pub(crate) reply_seconds: Histogram,
+}
+
+impl Target {
+    /// Lets replies come over the connection for long ones, so that short ones of other operations do not wait
+    /// behind them.
+    pub fn expect_long_replies(&self) {
+        self.has_long_replies.store(true, Ordering::Relaxed);
+    }
 }

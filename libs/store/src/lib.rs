@@ -25,7 +25,8 @@ mod write;
 
 pub use address::AddressError;
 pub use list::{
-    Filter, KeyColumn, KeyKind, List, ListPage, PageEdge, PageRequest, PageSizes, Statement, Value, Window,
+    Filter, KeyColumn, KeyKind, List, ListPage, PageEdge, PageRequest, PageRows, PageSizes, Statement, Value,
+    Window,
 };
 pub use read::{
     LIST_SETTINGS, Parameter, ReadError, RowReader, Store, StoreConfig, StoreState, Unreadable, head_of,

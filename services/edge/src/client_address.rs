@@ -32,6 +32,13 @@ impl From<IpAddr> for Address {
     }
 }
 
+impl Address {
+    /// A number for this address alone: the halves of an IPv6 and of an IPv4 address never both have a value.
+    pub(crate) fn key(self) -> u64 {
+        (self.0 >> CLIENT_BITS | self.0 & u128::from(u64::MAX)) as u64
+    }
+}
+
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match IpAddr::V6(Ipv6Addr::from_bits(self.0)).to_canonical() {

@@ -203,6 +203,7 @@ impl HttpCall<'_> {
     fn context(&mut self, within: Duration) -> CallContext {
         CallContext {
             request_id: self.head.id.as_str().to_owned(),
+            client: self.head.client.address.key(),
             traceparent: self.trace.take(),
             deadline: time::Instant::now() + within,
             has_full_time: true,

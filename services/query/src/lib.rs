@@ -6,10 +6,10 @@ mod config;
 mod ops;
 mod paging;
 
-use std::process::ExitCode;
+use std::{num::NonZero, process::ExitCode, thread::available_parallelism};
 
 use actix::{Actor, Context};
-use mesh_bus::{Limits, NodeStatus};
+use mesh_bus::{Limits, NodeStatus, Places};
 use mesh_chassis::{Failure, LagLimit, Latest, Service, Setup};
 use mesh_store::{PageSizes, Store};
 pub use ops::{
@@ -51,11 +51,14 @@ async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
     // An operation gets three quarters of the requests at most, so that a slow one does not block the others.
     let per_operation = in_flight - in_flight / 4;
     let limits = Limits { in_flight, per_operation, timeout: store.query_timeout };
+    // A long page needs about as much processor time here as in the database.
+    let processors = available_parallelism().map_or(1, NonZero::get);
+    let lists = Places { brief: processors.max(2), all: store.list_connections };
     let store = Store::open(&store)?;
     store.register(&mut setup.registry.borrow_mut());
     let node_status = Latest::<NodeStatus>::subscribe(&setup.bus);
     let query = Query::new(store.clone(), sizes, max_accounts, in_flight).start();
-    let router = ops::router(setup.bus, query, limits, &mut setup.registry.borrow_mut());
+    let router = ops::router(setup.bus, query, limits, lists, &mut setup.registry.borrow_mut());
     let waiting = store.clone();
     let serving = router.serve(async move { waiting.until_ready().await });
     Ok(Service::on_bus(serving, move || {

@@ -4,9 +4,9 @@
 use std::pin::Pin;
 
 use actix::{Context, Handler};
-use mesh_bus::{Answer, AnswerFuture, AnswerResult, Ask, Format};
+use mesh_bus::{Answer, AnswerFuture, AnswerResult, Ask, Format, offload};
 use mesh_problem::Problem;
-use mesh_store::{List, PageRequest, PageSizes, ReadError, RowReader, Store, Value, Window};
+use mesh_store::{List, PageRequest, PageRows, PageSizes, ReadError, RowReader, Store, Value, Window};
 use prost::Message;
 use proto_msgs::{
     Operation,
@@ -17,6 +17,9 @@ use crate::Query;
 
 /// Most bytes of an answer's rows in protobuf (P5): clients of gRPC accept messages of 4 MiB.
 pub(crate) const MAX_BYTES: usize = 3 << 20;
+
+/// Answers with more rows are made outside the actor's thread.
+pub(crate) const INLINE_ROWS: usize = 200;
 
 /// Most bytes of tags and lengths of an edge.
 const EDGE_OVERHEAD: usize = 12;
@@ -73,8 +76,13 @@ async fn page<R: PagedList>(store: Store, sizes: PageSizes, request: R) -> Answe
     }
     let window = Window::read(R::LIST, page, sizes)?;
     let filters = request.filters()?;
+    let rows = store.page_rows(R::LIST, &window, filters).await.map_err(|error| error.problem(R::FAILED))?;
+    offload(rows.count() > INLINE_ROWS, move || answer::<R>(&store, &window, rows)).await
+}
+
+fn answer<R: PagedList>(store: &Store, window: &Window, rows: PageRows) -> AnswerResult<R::Reply> {
     let failed = |error: ReadError| error.problem(R::FAILED);
-    let page = store.page(R::LIST, &window, filters).await.map_err(failed)?;
+    let page = rows.page(R::LIST, window).map_err(failed)?;
     let nodes = page.edges.into_iter().map(|edge| {
         let row = RowReader::of_list(&edge.row, R::LIST, store.unreadable());
         Ok((R::node(&row)?, edge.cursor))

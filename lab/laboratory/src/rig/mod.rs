@@ -13,6 +13,7 @@ mod flood;
 mod ingest;
 mod kill;
 mod order;
+mod overload;
 mod read_requests;
 mod reads;
 mod report;
@@ -38,10 +39,11 @@ use self::{
 };
 
 /// The table of drills.
-static DRILLS: [Drill; 11] = [
+static DRILLS: [Drill; 12] = [
     reads::DRILL,
     kill::DRILL,
     flood::DRILL,
+    overload::DRILL,
     fates::DRILL,
     rolling::DRILL,
     chaos::DRILL,

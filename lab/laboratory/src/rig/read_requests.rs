@@ -80,6 +80,11 @@ impl ReadRequests {
         })
     }
 
+    /// Requests for single rows.
+    pub(crate) fn points(&self) -> Vec<ReadRequest> {
+        self.points.clone()
+    }
+
     /// A few requests whose answers the edge caches.
     pub(crate) fn hot(&self) -> Vec<ReadRequest> {
         let lists = self.lists.iter().take(5);

@@ -7,7 +7,10 @@ mod request;
 mod retry;
 mod types;
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::AtomicBool},
+    time::Duration,
+};
 
 use async_nats::HeaderName;
 use bytes::Bytes;
@@ -40,6 +43,7 @@ impl Bus {
             cancel_subject: self.cancel_subject(workload).into(),
             group: self.shared.replicas.group(workload),
             hedge_delay: HedgeDelay::default(),
+            has_long_replies: AtomicBool::new(false),
             reply_seconds: self.shared.asks.calls.histogram(operation.to_owned(), 0),
         });
         targets.insert(subject, Arc::clone(&target));
@@ -111,6 +115,7 @@ fn typed(timeout: Duration) -> AskOptions {
         encoding: Encoding::default(),
         timeout,
         request_id: nuid::next().to_string(),
+        client: 0,
         traceparent: None,
         repeatable: true,
     }

@@ -42,7 +42,7 @@ impl Bus {
                 extra_header: None,
                 deadline,
             };
-            let mut attempt = request.send(Some(replica)).await.map_err(drop)?;
+            let mut attempt = request.send(Some(replica), false).await.map_err(drop)?;
             match timeout_at(deadline, attempt.result()).await {
                 Ok(AttemptResult::Answered(Ok(reply))) => decode(&reply).map_err(drop),
                 // One that does not listen may be reconnecting; probes find out whether it is gone.

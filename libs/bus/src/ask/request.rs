@@ -1,6 +1,6 @@
 //! One request: how an attempt at it is sent, and the problems that it may end with.
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::Ordering};
 
 use async_nats::{HeaderMap, HeaderName};
 use bytes::Bytes;
@@ -9,7 +9,12 @@ use mesh_telemetry::span;
 use tokio::time::{Instant, timeout_at};
 
 use super::{attempt::Attempt, types::AskOptions};
-use crate::{connection::Bus, headers, subjects, target::Target};
+use crate::{
+    connection::Bus,
+    headers::{self, AskHeader},
+    subjects,
+    target::Target,
+};
 
 /// A request of a client, with all its attempts.
 pub(super) struct Request<'a> {
@@ -23,20 +28,32 @@ pub(super) struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// Sends the request: to one replica by name, or to the queue group.
-    pub(super) async fn send(&self, replica: Option<Arc<str>>) -> Result<Attempt<'a>, Problem> {
+    /// Sends the request: to one replica by name, or to the queue group. It waits for its turn there, or is
+    /// refused when there is no room.
+    pub(super) async fn send(
+        &self,
+        replica: Option<Arc<str>>,
+        may_wait: bool,
+    ) -> Result<Attempt<'a>, Problem> {
         let shared = &self.bus.shared;
         if !self.bus.is_connected_again(self.deadline).await {
             return Err(Problem::unavailable("the message bus is unreachable"));
         }
         self.bus.record_request().await;
-        let pending = shared.inbox.register(&self.target.workload);
+        let long = match self.target.has_long_replies.load(Ordering::Relaxed) {
+            true => self.bus.long_replies().await,
+            false => None,
+        };
+        // Over the connection of the inbox, which the server tells when no replica listens.
+        let (client, inbox) =
+            long.map_or((&shared.client, &shared.inbox), |long| (&long.client, &long.inbox));
+        let pending = inbox.register(&self.target.workload);
         let subject = match &replica {
             Some(id) => subjects::direct(&self.target.subject, id),
             None => self.target.subject.clone(),
         };
         let (reply_to, payload) = (pending.reply_to.clone(), self.payload.clone());
-        let sent = shared.client.publish_with_reply_and_headers(subject, reply_to, self.headers(), payload);
+        let sent = client.publish_with_reply_and_headers(subject, reply_to, self.headers(may_wait), payload);
         match timeout_at(self.deadline, sent).await {
             Ok(Ok(())) => {
                 Ok(Attempt { bus: self.bus, target: self.target, pending, replica, is_answered: false })
@@ -49,10 +66,12 @@ impl<'a> Request<'a> {
         }
     }
 
-    fn headers(&self) -> HeaderMap {
+    fn headers(&self, may_wait: bool) -> HeaderMap {
         let left = self.deadline.saturating_duration_since(Instant::now());
         let mut headers = HeaderMap::new();
-        headers.insert(headers::ASK, headers::ask(self.options.encoding, left, &self.options.request_id));
+        let AskOptions { encoding, request_id, client, .. } = self.options;
+        let ask = AskHeader { encoding: *encoding, left, request_id, client: *client, may_wait };
+        headers.insert(headers::ASK, ask.write());
         let trace = span::current_context();
         headers::write_trace(&mut headers, trace.as_ref().or(self.options.traceparent.as_ref()));
         if let Some((name, value)) = &self.extra_header {

@@ -25,15 +25,17 @@ pub(super) async fn run(request: Request<'_>, started: Instant) -> Result<Reply,
     if request.options.repeatable {
         request.bus.shared.retry_budget.deposit();
     }
-    let mut first = request.send(request.target.group.pick_around_silent()).await?;
+    let group = &request.target.group;
+    let waits = group.has_one();
+    let mut first = request.send(group.pick_around_silent(), waits).await?;
     let hedge_at = request.hedge_at(started);
     match timeout_at(hedge_at, first.result()).await {
         Ok(AttemptResult::Answered(result)) => result,
         Ok(result) => {
             let failed = AttemptOutcome { replica: first.replica.clone(), is_hedge: false, result };
-            Box::pin(Retries::new(&request, hedge_at).run(Some(failed))).await
+            Box::pin(Retries::new(&request, waits, hedge_at).run(Some(failed))).await
         }
-        Err(_) => Box::pin(Retries::new(&request, hedge_at).after(first).run(None)).await,
+        Err(_) => Box::pin(Retries::new(&request, waits, hedge_at).after(first).run(None)).await,
     }
 }
 
@@ -47,6 +49,8 @@ struct Retries<'r, 'a> {
     hedges: u32,
     /// Replicas that were overloaded.
     overloaded: Vec<Box<str>>,
+    /// Whether the request waits for its turn: no other replica is there, or none had room.
+    waits: bool,
     /// Whether a torn reply was retried.
     was_torn: bool,
 }
@@ -62,7 +66,7 @@ enum Step {
 }
 
 impl<'r, 'a: 'r> Retries<'r, 'a> {
-    fn new(request: &'r Request<'a>, hedge_at: Instant) -> Self {
+    fn new(request: &'r Request<'a>, waits: bool, hedge_at: Instant) -> Self {
         Self {
             request,
             pending: FuturesUnordered::new(),
@@ -70,6 +74,7 @@ impl<'r, 'a: 'r> Retries<'r, 'a> {
             hedge_at,
             hedges: 0,
             overloaded: Vec::new(),
+            waits,
             was_torn: false,
         }
     }
@@ -119,7 +124,7 @@ impl<'r, 'a: 'r> Retries<'r, 'a> {
         if self.hedges < MAX_HEDGES && shared.retry_budget.withdraw() {
             self.hedges += 1;
             shared.asks.hedges.inc();
-            let hedge = request.send(group.pick_most_recent(now)).await?;
+            let hedge = request.send(group.pick_most_recent(now), false).await?;
             self.pending.push(Box::pin(hedge.outcome(true)));
         } else if shared.replicas.are_gone(group) {
             return Err(request.no_replica());
@@ -129,7 +134,7 @@ impl<'r, 'a: 'r> Retries<'r, 'a> {
 
     async fn send(&mut self, replica: Option<Arc<str>>) -> Result<(), Problem> {
         let replica = replica.or_else(|| self.request.target.group.pick_around_silent());
-        let attempt = self.request.send(replica).await?;
+        let attempt = self.request.send(replica, self.waits).await?;
         self.pending.push(Box::pin(attempt.outcome(false)));
         Ok(())
     }
@@ -173,15 +178,22 @@ impl<'r, 'a: 'r> Retries<'r, 'a> {
         }
     }
 
-    /// Retries with a replica that was not overloaded; when there is none, once more with any.
+    /// Retries with a replica that was not overloaded; when there is none, waits for its turn at any.
     fn on_overloaded(&mut self, replica: Box<str>) -> Step {
+        if !self.pending.is_empty() {
+            return Step::Wait;
+        }
         self.overloaded.push(replica);
         let other = self.request.target.group.pick_excluding(&self.overloaded, Instant::now());
-        if other.is_some() || self.overloaded.len() == 1 {
+        if other.is_some() && !self.waits {
             return Step::Retry { pause: Duration::ZERO, replica: other };
         }
+        if !self.waits {
+            self.waits = true;
+            return Step::Retry { pause: Duration::ZERO, replica: None };
+        }
         let workload = &self.request.target.workload;
-        self.fail_unless_pending(Problem::unavailable(format!("all replicas of {workload} are busy")))
+        Step::Finish(Err(Problem::unavailable(format!("all replicas of {workload} are busy"))))
     }
 
     /// Retries a read once.

@@ -16,6 +16,8 @@ pub struct AskOptions {
     pub timeout: Duration,
     /// Id of the client's request, for logs.
     pub request_id: String,
+    /// Whose request it is: clients wait in turn at a service that is full. 0 = unknown.
+    pub client: u64,
     /// W3C trace context to pass on where no span is recorded here; a recorded span takes precedence.
     pub traceparent: Option<TraceContext>,
     /// Whether the request may be sent again when a replica may have received it; `false` for submissions.

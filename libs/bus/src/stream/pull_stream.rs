@@ -26,7 +26,7 @@ use super::{
 use crate::{
     ask::AskOptions,
     connection::Bus,
-    headers::{self, CHUNK, FROM_BYTE, PULL},
+    headers::{self, AskHeader, CHUNK, FROM_BYTE, PULL},
     subjects,
     target::Target,
 };
@@ -260,7 +260,8 @@ impl PullStream {
         let header = PullHeader { stream: self.inbox.stream, budget, position };
         headers.insert(PULL, header.write());
         let idle = self.options.limits.idle;
-        headers.insert(headers::ASK, headers::ask(Default::default(), idle, &self.options.request_id));
+        let ask = AskHeader { left: idle, request_id: &self.options.request_id, ..AskHeader::default() };
+        headers.insert(headers::ASK, ask.write());
         headers::write_trace(&mut headers, self.pull_trace(is_retry).as_ref());
         self.has_begun = true;
         let reply_to = self.inbox.reply_to(pull);

@@ -72,7 +72,8 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
                 Ok(None)
             })
         });
-        self.add(R::NAME, run, false);
+        let queue = self.line.add(self.limits.per_operation.into());
+        self.add(R::NAME, run, Some(queue));
         self.has_streams = true;
         self
     }

@@ -11,7 +11,7 @@ mod text;
 mod value;
 mod window;
 
-pub use page::{ListPage, PageEdge};
+pub use page::{ListPage, PageEdge, PageRows};
 pub use statement::Statement;
 pub use value::Value;
 pub use window::{PageRequest, PageSizes, Window};

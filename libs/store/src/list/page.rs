@@ -32,20 +32,29 @@ pub struct PageEdge {
     pub row: Row,
 }
 
+/// The rows of a page in the order of the walk.
+#[derive(Debug)]
+pub struct PageRows {
+    rows: Vec<Row>,
+    head: Option<(u64, i64)>,
+    /// Whether a row lies at the start or behind it.
+    behind: bool,
+}
+
 /// Index of the first key column: those before are the head and whether there are rows behind the start.
 const FIRST_KEY_COLUMN: usize = 3;
 
 impl Store {
-    /// Reads a page of a list; `filters` as in [`List::statement`].
+    /// Reads the rows of a page of a list; `filters` as in [`List::statement`].
     ///
     /// # Errors
     /// See [`ReadError`].
-    pub async fn page(
+    pub async fn page_rows(
         &self,
         list: &'static List,
         window: &Window,
         filters: Vec<Option<Value>>,
-    ) -> Result<ListPage, ReadError> {
+    ) -> Result<PageRows, ReadError> {
         let statement = list.statement(window, filters);
         let parameters: Vec<_> = statement.parameters.iter().map(|value| value as _).collect();
         let mut rows = self.list(list.name, statement.sql, &parameters).await?.into_iter();
@@ -53,30 +62,34 @@ impl Store {
             Some(row) => (head_of(&row)?, row.try_get("behind")?),
             None => (None, false),
         };
-        list.page(window, rows.collect(), head, behind)
+        Ok(PageRows { rows: rows.collect(), head, behind })
     }
 }
 
-impl List {
-    /// Makes a page of its rows in the order of the walk. `behind` = whether a row lies at the start or behind
-    /// it.
-    fn page(
-        &self,
-        window: &Window,
-        rows: Vec<Row>,
-        head: Option<(u64, i64)>,
-        behind: bool,
-    ) -> Result<ListPage, ReadError> {
+impl PageRows {
+    /// Number of rows.
+    pub fn count(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// Makes the page of them.
+    ///
+    /// # Errors
+    /// When a key does not decode.
+    pub fn page(self, list: &List, window: &Window) -> Result<ListPage, ReadError> {
+        let Self { rows, head, behind } = self;
         let (rows, [has_next_page, has_previous_page]) =
-            window.arrange(rows, behind, |one, other| self.compare(one, other));
+            window.arrange(rows, behind, |one, other| list.compare(one, other));
         let edges = rows.into_iter().map(|row| {
-            let cursor = cursor::encode(self, self.key_texts(&row)?);
+            let cursor = cursor::encode(list, list.key_texts(&row)?);
             Ok(PageEdge { cursor, row })
         });
         let edges = edges.collect::<Result<_, ReadError>>()?;
         Ok(ListPage { edges, has_next_page, has_previous_page, head })
     }
+}
 
+impl List {
     pub(crate) fn key_texts(&self, row: &Row) -> Result<Vec<String>, ReadError> {
         let texts = (0..self.key.len())
             .map(|number| Ok(self.key_value(row, number)?.map_or_else(String::new, KeyValue::into_text)));

@@ -68,6 +68,8 @@ struct OperationHandle {
 /// The request that a call is made for.
 pub(crate) struct CallContext {
     pub(crate) request_id: String,
+    /// Whose request it is: clients wait in turn at a service that is full.
+    pub(crate) client: u64,
     /// W3C trace context to pass on where no span is recorded.
     pub(crate) traceparent: Option<TraceContext>,
     /// The client waits no longer than this.
@@ -83,6 +85,7 @@ impl CallContext {
             encoding,
             timeout: self.deadline.saturating_duration_since(Instant::now()),
             request_id: self.request_id.clone(),
+            client: self.client,
             traceparent: self.traceparent.clone(),
             repeatable,
         }
@@ -108,10 +111,13 @@ impl Backend {
         base_headers: HeaderMap,
         stopping: watch::Receiver<bool>,
     ) -> Self {
-        let handle = |operation: &'static OperationInfo| OperationHandle {
-            target: bus.target(&operation.workload, &operation.name),
-            has_height: AtomicBool::new(false),
-            metrics: metrics.of_operation(&operation.name),
+        let handle = |operation: &'static OperationInfo| {
+            let target = bus.target(&operation.workload, &operation.name);
+            if operation.is_paged() {
+                target.expect_long_replies();
+            }
+            let metrics = metrics.of_operation(&operation.name);
+            OperationHandle { target, has_height: AtomicBool::new(false), metrics }
         };
         let operations = Contract::get().operations().iter();
         let operations =

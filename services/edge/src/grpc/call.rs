@@ -180,6 +180,7 @@ async fn reply(
         let latest = time::Instant::now() + within;
         CallContext {
             request_id: call.id.as_str().to_owned(),
+            client: call.client.address.key(),
             traceparent,
             deadline: deadline.map_or(latest, |deadline| deadline.min(latest)),
             has_full_time: deadline.is_none_or(|deadline| deadline >= latest),

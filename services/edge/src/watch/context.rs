@@ -56,6 +56,7 @@ impl WatchContext {
         };
         let context = CallContext {
             request_id: nuid::next().to_string(),
+            client: 0,
             traceparent: None,
             deadline: Instant::now() + self.answer_time,
             has_full_time: true,

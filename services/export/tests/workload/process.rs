@@ -66,6 +66,7 @@ async fn download(bus: &Bus, to: i64) -> Vec<u8> {
         encoding: Encoding::default(),
         timeout: SOON,
         request_id: "r".to_owned(),
+        client: 0,
         traceparent: None,
         repeatable: true,
     };

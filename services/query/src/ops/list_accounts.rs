@@ -2,9 +2,9 @@
 
 use std::sync::LazyLock;
 
-use mesh_bus::{Answer, AnswerResult, Format};
+use mesh_bus::{Answer, AnswerResult, Format, offload};
 use mesh_problem::{Code, Problem};
-use mesh_store::{Filter, KeyKind, List, Parameter, ReadError, RowReader, Store, Value, head_of};
+use mesh_store::{Filter, KeyKind, List, Parameter, ReadError, Row, RowReader, Store, Value, head_of};
 use prost::Message;
 use proto_msgs::{
     numbers::list_accounts::ACCOUNTS as FAILED,
@@ -13,7 +13,7 @@ use proto_msgs::{
 
 use crate::{
     Query,
-    paging::{MAX_BYTES, PagedList, Unpaged},
+    paging::{INLINE_ROWS, MAX_BYTES, PagedList, Unpaged},
 };
 
 /// The party of the network's own accounts, which come first (contract 4.3).
@@ -116,9 +116,14 @@ async fn all(
     if rows.len() > most {
         return Err(too_many(format!("more than {most}")));
     }
+    offload(rows.len() > INLINE_ROWS, move || answer(&store, &rows, format)).await
+}
+
+fn answer(store: &Store, rows: &[Row], format: Format) -> AnswerResult<ListAccountsReply> {
+    let failed = |error: ReadError| error.problem(FAILED);
     let head = rows.first().map_or(Ok(None), head_of).map_err(failed)?;
     let mut accounts = Vec::with_capacity(rows.len());
-    for row in &rows {
+    for row in rows {
         let row = RowReader::new(row, "accounts", "id", store.unreadable());
         // The one row of a store without accounts has none.
         if row.get::<Option<&str>>("party").map_err(failed)?.is_some() {

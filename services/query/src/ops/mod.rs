@@ -24,7 +24,7 @@ pub use list_markets::MARKETS;
 pub use list_positions::POSITIONS;
 pub use list_protocol_upgrade_proposals::PROPOSALS;
 pub use list_trades::TRADES;
-use mesh_bus::{Bus, Limits, Router};
+use mesh_bus::{Bus, Limits, Places, Router};
 use mesh_chassis::Registry;
 use mesh_store::List;
 use proto_msgs::v2::{
@@ -40,19 +40,25 @@ use crate::Query;
 pub static LISTS: [&List; 9] =
     [&ACCOUNTS, &ASSETS, &CANDLES, &DELEGATIONS, &MARKETS, &POSITIONS, &PROPOSALS, &SUMMARIES, &TRADES];
 
-/// Every operation of the workload.
-pub(crate) fn router(bus: Bus, query: Addr<Query>, limits: Limits, registry: &mut Registry) -> Router<Query> {
+/// Every operation of the workload. Each list has these places.
+pub(crate) fn router(
+    bus: Bus,
+    query: Addr<Query>,
+    limits: Limits,
+    lists: Places,
+    registry: &mut Registry,
+) -> Router<Query> {
     Router::new(bus, "query", query, limits, registry)
         .on::<GetOracleSpecRequest>()
         .on::<GetWithdrawalRequest>()
-        .on::<ListAccountsRequest>()
-        .on::<ListAssetsRequest>()
-        .on::<ListCandleDataRequest>()
-        .on::<ListCandleIntervalsRequest>()
-        .on::<ListDelegationsRequest>()
-        .on::<ListEpochRewardSummariesRequest>()
-        .on::<ListMarketsRequest>()
-        .on::<ListPositionsRequest>()
-        .on::<ListProtocolUpgradeProposalsRequest>()
-        .on::<ListTradesRequest>()
+        .on_places::<ListAccountsRequest>(lists)
+        .on_places::<ListAssetsRequest>(lists)
+        .on_places::<ListCandleDataRequest>(lists)
+        .on_places::<ListCandleIntervalsRequest>(lists)
+        .on_places::<ListDelegationsRequest>(lists)
+        .on_places::<ListEpochRewardSummariesRequest>(lists)
+        .on_places::<ListMarketsRequest>(lists)
+        .on_places::<ListPositionsRequest>(lists)
+        .on_places::<ListProtocolUpgradeProposalsRequest>(lists)
+        .on_places::<ListTradesRequest>(lists)
 }

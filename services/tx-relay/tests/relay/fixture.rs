@@ -126,6 +126,7 @@ impl Fixture {
             encoding: Encoding::default(),
             timeout: SOON,
             request_id: "test".to_owned(),
+            client: 0,
             traceparent: None,
             repeatable: false,
         };

@@ -15,6 +15,11 @@ use crate::{
     process::ProcessSpec,
 };
 
+/// The server's garbage collector runs when unused memory is four times the used: while it runs, all messages
+/// wait. It runs more often near the limit.
+const GARBAGE_PERCENT: &str = "400";
+const MEMORY_LIMIT: &str = "512MiB";
+
 /// The settings of a private nats-server.
 #[derive(Debug, Clone)]
 pub struct NatsSettings {
@@ -98,6 +103,7 @@ impl Nats {
         spec.grace = Duration::from_secs(5);
         // It shares the machine with its clients. On few cores, passing messages between its threads costs
         // more than parallelism gains.
+        let spec = spec.env("GOGC", GARBAGE_PERCENT).env("GOMEMLIMIT", MEMORY_LIMIT);
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         spec.env("GOMAXPROCS", (cores / 2).max(1).to_string())
     }

@@ -137,13 +137,13 @@ impl AttackResult {
 }
 
 /// Source address of an attacker: 127.0.0.2 and the following ones.
-pub(super) fn source(number: usize) -> IpAddr {
+pub(in crate::rig) fn source(number: usize) -> IpAddr {
     let last = u8::try_from(number % ADDRESSES).unwrap_or_default();
     Ipv4Addr::new(127, 0, 0, 2 + last).into()
 }
 
 /// Connects from an address of this machine.
-pub(super) async fn connect_from(
+pub(in crate::rig) async fn connect_from(
     source: IpAddr,
     edge: SocketAddr,
     narrow: bool,

@@ -4,7 +4,7 @@
 //! of the loopback network. The load must not fail or become slow; the edge must close each attacker's
 //! connection in time.
 
-mod attackers;
+pub(super) mod attackers;
 mod phases;
 
 use std::{fs, net::SocketAddr, os::unix::fs::PermissionsExt as _, time::Duration};

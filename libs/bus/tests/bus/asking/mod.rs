@@ -141,7 +141,7 @@ async fn limited_replica(prefix: &str, limits: Limits) -> (Scripted, ServiceHand
 /// The options of a request in protobuf.
 fn options(timeout: Duration, repeatable: bool) -> AskOptions {
     let (encoding, request_id) = (Encoding::default(), "r".to_owned());
-    AskOptions { encoding, timeout, request_id, traceparent: None, repeatable }
+    AskOptions { encoding, timeout, request_id, client: 0, traceparent: None, repeatable }
 }
 
 fn request(id: &str) -> GetWithdrawalRequest {

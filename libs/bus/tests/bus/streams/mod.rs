@@ -257,6 +257,7 @@ impl Reader {
             encoding: Encoding::default(),
             timeout: TEST_TIMEOUT,
             request_id: "r".to_owned(),
+            client: 0,
             traceparent: None,
             repeatable: true,
         };

@@ -1,0 +1,392 @@
+//! The waiting line of a service. A request for which there is no room waits for its turn, as long as the
+//! answer can be expected within half of the time that is left; otherwise it is refused at once.
+//!
+//! The wait is the number of requests ahead times the mean time between two ends. The turn goes round the
+//! operations, and within one round its clients, so that neither a slow operation nor a client with many requests
+//! delays the others.
+//!
+//! An operation whose requests need much processor time has few [`Places`] for those that have just begun: more at
+//! the same time would not end sooner, and delay the other operations. Those that take longer wait for something
+//! else, and make place for the next.
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::{HashMap, VecDeque},
+    rc::Rc,
+    time::{Duration, Instant},
+};
+
+use tokio::sync::oneshot;
+
+use crate::router::Limits;
+
+/// Most requests of an operation that wait, and most bytes of their messages.
+const MAX_WAITING: usize = 4096;
+const MAX_WAITING_BYTES: usize = 8 << 20;
+
+/// The last value has one part in this many of a mean duration, and of a mean time between two ends. The means
+/// begin at zero: while little is known, requests wait.
+const DURATIONS: u32 = 16;
+const INTERVALS: u32 = 64;
+
+/// How long a request counts as one that has just begun.
+pub(crate) const BRIEF: Duration = Duration::from_millis(25);
+
+/// How many requests of an operation run at the same time.
+#[derive(Debug, Clone, Copy)]
+pub struct Places {
+    /// Most that began less than 25 ms ago.
+    pub brief: usize,
+    /// Most in all.
+    pub all: usize,
+}
+
+impl From<usize> for Places {
+    fn from(all: usize) -> Self {
+        Self { brief: all, all }
+    }
+}
+
+/// The requests of a service: those that run and those that wait.
+#[derive(Debug)]
+pub(crate) struct Line {
+    limits: Limits,
+    running: Cell<usize>,
+    operations: RefCell<Vec<Rc<Queue>>>,
+    /// The operation that gets the next free place, if it has a waiting request.
+    next: Cell<usize>,
+}
+
+/// The requests of one operation.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    places: Places,
+    /// When those that run began.
+    running: RefCell<Vec<Instant>>,
+    /// Mean duration of the last requests.
+    duration: Cell<Duration>,
+    /// Mean time between two ends since requests wait; at first, by Little's law, the mean duration divided by
+    /// the number that run.
+    interval: Cell<Duration>,
+    /// The last end since requests wait, or when the first of them came.
+    last_end: Cell<Option<Instant>>,
+    /// Those that were canceled, or whose deadline has passed, are still in it.
+    waiting: RefCell<FairQueue<Waiting>>,
+    waiting_bytes: Cell<usize>,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    bytes: usize,
+    turn: oneshot::Sender<Turn>,
+}
+
+/// What becomes of a request.
+#[derive(Debug)]
+pub(crate) enum Place {
+    /// It runs now.
+    Now(Turn),
+    /// It runs when this resolves.
+    Later(oneshot::Receiver<Turn>),
+}
+
+/// The right to run; given back when it is dropped.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    line: Rc<Line>,
+    queue: Rc<Queue>,
+    started: Instant,
+}
+
+/// A request as the line sees it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Arrival {
+    /// Whose it is.
+    pub(crate) client: u64,
+    /// Length of its message.
+    pub(crate) bytes: usize,
+    /// Time until its deadline.
+    pub(crate) left: Duration,
+    /// Whether it may wait; otherwise it is refused when there is no room.
+    pub(crate) may_wait: bool,
+}
+
+impl Line {
+    /// An empty line.
+    pub(crate) fn new(limits: Limits) -> Rc<Self> {
+        Rc::new(Self { limits, running: Cell::new(0), operations: RefCell::default(), next: Cell::new(0) })
+    }
+
+    /// Adds an operation with these places.
+    pub(crate) fn add(&self, places: Places) -> Rc<Queue> {
+        let queue = Rc::new(Queue {
+            places,
+            running: RefCell::default(),
+            duration: Cell::default(),
+            interval: Cell::default(),
+            last_end: Cell::default(),
+            waiting: RefCell::default(),
+            waiting_bytes: Cell::new(0),
+        });
+        self.operations.borrow_mut().push(Rc::clone(&queue));
+        queue
+    }
+
+    /// A place for a request; `None` when it is refused.
+    pub(crate) fn enter(self: &Rc<Self>, queue: &Rc<Queue>, arrival: Arrival, now: Instant) -> Option<Place> {
+        if queue.waiting.borrow().is_empty() && self.has_room(queue, now) {
+            return Some(Place::Now(self.start(queue, now)));
+        }
+        if queue.waiting.borrow().is_empty() {
+            queue.begin_waiting(now);
+        }
+        let bytes = queue.waiting_bytes.get() + arrival.bytes;
+        let fits = queue.waiting.borrow().len() < MAX_WAITING && bytes <= MAX_WAITING_BYTES;
+        if !(arrival.may_wait && fits && queue.expected_wait(now) <= arrival.left / 2) {
+            return None;
+        }
+        let (turn, later) = oneshot::channel();
+        queue.waiting.borrow_mut().push(arrival.client, Waiting { bytes: arrival.bytes, turn });
+        queue.waiting_bytes.set(bytes);
+        Some(Place::Later(later))
+    }
+
+    /// Whether a request of this operation may run: an operation that has few running may although others fill
+    /// the service.
+    fn has_room(&self, queue: &Queue, now: Instant) -> bool {
+        let own = queue.running.borrow().len();
+        let Places { brief, all } = queue.places;
+        own < all
+            && (own < brief || queue.brief(now) < brief)
+            && (self.running.get() < self.limits.in_flight || own < self.limits.reserved())
+    }
+
+    fn start(self: &Rc<Self>, queue: &Rc<Queue>, now: Instant) -> Turn {
+        self.running.set(self.running.get() + 1);
+        queue.running.borrow_mut().push(now);
+        Turn { line: Rc::clone(self), queue: Rc::clone(queue), started: now }
+    }
+
+    /// Whether requests wait for those that run to take longer than [`BRIEF`].
+    pub(crate) fn waits_for_brief(&self) -> bool {
+        let waits =
+            |queue: &Rc<Queue>| queue.places.brief < queue.places.all && !queue.waiting.borrow().is_empty();
+        self.operations.borrow().iter().any(waits)
+    }
+
+    /// Lets waiting requests run while there is room for them.
+    pub(crate) fn start_waiting(self: &Rc<Self>, now: Instant) {
+        while let Some((queue, waiting)) = self.pop(now) {
+            queue.waiting_bytes.set(queue.waiting_bytes.get() - waiting.bytes);
+            if !waiting.turn.is_closed() {
+                let _ = waiting.turn.send(self.start(&queue, now));
+            }
+        }
+    }
+
+    /// The next waiting request that has room.
+    fn pop(&self, now: Instant) -> Option<(Rc<Queue>, Waiting)> {
+        let operations = self.operations.borrow();
+        let first = self.next.get();
+        (first..first + operations.len()).find_map(|index| {
+            let index = index % operations.len();
+            let queue = &operations[index];
+            if !self.has_room(queue, now) {
+                return None;
+            }
+            let waiting = queue.waiting.borrow_mut().pop()?;
+            self.next.set(index + 1);
+            Some((Rc::clone(queue), waiting))
+        })
+    }
+}
+
+impl Queue {
+    /// How many have just begun.
+    fn brief(&self, now: Instant) -> usize {
+        let is_brief = |began: &&Instant| now.saturating_duration_since(**began) < BRIEF;
+        self.running.borrow().iter().filter(is_brief).count()
+    }
+
+    /// Begins to measure the time between two ends.
+    fn begin_waiting(&self, now: Instant) {
+        let running = u32::try_from(self.running.borrow().len().max(1)).unwrap_or(u32::MAX);
+        self.interval.set(self.duration.get() / running);
+        self.last_end.set(Some(now));
+    }
+
+    /// The time until a request that arrives now would run; no shorter than none has ended.
+    fn expected_wait(&self, now: Instant) -> Duration {
+        let ahead = u32::try_from(self.waiting.borrow().len() + 1).unwrap_or(u32::MAX);
+        let silence = self.silence(now);
+        let interval = self.interval.get();
+        (interval.max(mean(interval, silence, INTERVALS)) * ahead).max(silence)
+    }
+
+    /// Counts a request that has ended.
+    fn end(&self, started: Instant, now: Instant) {
+        self.duration.set(mean(self.duration.get(), now.saturating_duration_since(started), DURATIONS));
+        self.interval.set(mean(self.interval.get(), self.silence(now), INTERVALS));
+        self.last_end.set(Some(now));
+        let mut running = self.running.borrow_mut();
+        if let Some(index) = running.iter().position(|began| *began == started) {
+            running.swap_remove(index);
+        }
+    }
+
+    fn silence(&self, now: Instant) -> Duration {
+        self.last_end.get().map_or(Duration::ZERO, |end| now.saturating_duration_since(end))
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        let now = Instant::now();
+        self.queue.end(self.started, now);
+        self.line.running.set(self.line.running.get() - 1);
+        self.line.start_waiting(now);
+    }
+}
+
+/// A moving mean with one more value.
+fn mean(before: Duration, last: Duration, values: u32) -> Duration {
+    (before * (values - 1) + last) / values
+}
+
+/// A queue that serves its clients in turn, and each client's entries in their order.
+#[derive(Debug)]
+struct FairQueue<T> {
+    by_client: HashMap<u64, VecDeque<T>>,
+    /// Each client with entries once.
+    turns: VecDeque<u64>,
+    len: usize,
+}
+
+impl<T> Default for FairQueue<T> {
+    fn default() -> Self {
+        Self { by_client: HashMap::new(), turns: VecDeque::new(), len: 0 }
+    }
+}
+
+impl<T> FairQueue<T> {
+    fn len(&self) -> usize {
+        self.len
+    }
+
+    fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    fn push(&mut self, client: u64, entry: T) {
+        let entries = self.by_client.entry(client).or_default();
+        if entries.is_empty() {
+            self.turns.push_back(client);
+        }
+        entries.push_back(entry);
+        self.len += 1;
+    }
+
+    fn pop(&mut self) -> Option<T> {
+        let client = self.turns.pop_front()?;
+        let entries = self.by_client.get_mut(&client)?;
+        let entry = entries.pop_front()?;
+        self.len -= 1;
+        match entries.is_empty() {
+            true => drop(self.by_client.remove(&client)),
+            false => self.turns.push_back(client),
+        }
+        Some(entry)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LIMITS: Limits = Limits { in_flight: 4, per_operation: 3, timeout: Duration::from_secs(10) };
+
+    fn arrival(client: u64, left_ms: u64) -> Arrival {
+        Arrival { client, bytes: 1, left: Duration::from_millis(left_ms), may_wait: true }
+    }
+
+    fn now(place: Option<Place>) -> Turn {
+        match place {
+            Some(Place::Now(turn)) => turn,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn later(place: Option<Place>) -> oneshot::Receiver<Turn> {
+        match place {
+            Some(Place::Later(turn)) => turn,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn clients_and_operations_have_their_turn_one_after_the_other() {
+        let (line, at) = (Line::new(LIMITS), Instant::now());
+        let (one, other) = (line.add(3.into()), line.add(3.into()));
+        let mut running: Vec<Turn> = (0..3).map(|_| now(line.enter(&one, arrival(1, 1000), at))).collect();
+        running.push(now(line.enter(&other, arrival(1, 1000), at)));
+        let mut waiting: Vec<_> = [(&one, 1), (&one, 1), (&one, 2), (&other, 1)]
+            .map(|(queue, client)| later(line.enter(queue, arrival(client, 1000), at)))
+            .into();
+        // The first of the first client, then the other operation, then the second client, then the rest.
+        for expected in [0, 3, 2, 1] {
+            drop(running.remove(0));
+            let ready: Vec<usize> = (0..4).filter(|index| !waiting[*index].is_empty()).collect();
+            assert_eq!(ready, [expected]);
+            running.push(waiting[expected].try_recv().unwrap());
+        }
+        drop(running);
+        assert_eq!((line.running.get(), one.waiting_bytes.get(), one.waiting.borrow().len()), (0, 0, 0));
+    }
+
+    #[test]
+    fn a_request_whose_turn_cannot_be_expected_in_time_is_refused_at_once() {
+        let (line, at) = (Line::new(LIMITS), Instant::now());
+        let queue = line.add(3.into());
+        let _running: Vec<Turn> = (0..3).map(|_| now(line.enter(&queue, arrival(1, 1000), at))).collect();
+        queue.duration.set(Duration::from_millis(300));
+        // One ends every 100 ms: five turns in half a second.
+        let mut waiting: Vec<_> = (0..5).map(|_| later(line.enter(&queue, arrival(1, 1000), at))).collect();
+        assert!(line.enter(&queue, arrival(1, 1000), at).is_none());
+        waiting.push(later(line.enter(&queue, arrival(1, 2000), at)));
+        assert!(line.enter(&queue, Arrival { may_wait: false, ..arrival(1, 9000) }, at).is_none());
+        // None has ended for three seconds: the mean time between two ends grows to 140 ms, for seven.
+        let later_on = at + Duration::from_secs(3);
+        assert!(line.enter(&queue, arrival(1, 1900), later_on).is_none());
+        waiting.push(later(line.enter(&queue, arrival(1, 6000), later_on)));
+        assert!(line.enter(&queue, arrival(1, 5900), later_on).is_none());
+    }
+
+    #[test]
+    fn a_request_that_has_gone_gives_its_turn_to_the_next() {
+        let (line, at) = (Line::new(LIMITS), Instant::now());
+        let queue = line.add(3.into());
+        let mut running: Vec<Turn> = (0..3).map(|_| now(line.enter(&queue, arrival(1, 1000), at))).collect();
+        drop(later(line.enter(&queue, arrival(1, 1000), at)));
+        let mut next = later(line.enter(&queue, arrival(1, 1000), at));
+        running.pop();
+        assert!(next.try_recv().is_ok());
+        assert!(queue.waiting.borrow().is_empty());
+    }
+
+    #[test]
+    fn requests_that_take_longer_make_place_for_the_next() {
+        let (line, at) = (Line::new(LIMITS), Instant::now());
+        let queue = line.add(Places { brief: 1, all: 2 });
+        let first = now(line.enter(&queue, arrival(1, 1000), at));
+        let mut waiting = [(); 2].map(|()| later(line.enter(&queue, arrival(1, 1000), at)));
+        line.start_waiting(at + BRIEF / 2);
+        assert!(line.waits_for_brief() && waiting[0].is_empty());
+        line.start_waiting(at + BRIEF);
+        let second = waiting[0].try_recv().unwrap();
+        // There are no more places.
+        line.start_waiting(at + BRIEF * 3);
+        assert!(waiting[1].is_empty());
+        drop((first, second));
+        assert!(waiting[1].try_recv().is_ok() && !line.waits_for_brief());
+    }
+}

@@ -1,0 +1,22 @@
+//! Long computations of a service.
+
+use mesh_problem::{NOT_MAPPED, Problem};
+use tokio::task::spawn_blocking;
+
+/// Does work of a request: outside the thread of the actors when it is long, so that short requests do not wait
+/// for it.
+///
+/// # Errors
+/// Those of the work, and an internal one when it panics.
+pub async fn offload<T: Send + 'static>(
+    is_long: bool,
+    work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
+) -> Result<T, Problem> {
+    if !is_long {
+        return work();
+    }
+    spawn_blocking(work).await.unwrap_or_else(|error| {
+        let problem = Problem::internal(NOT_MAPPED, "the service could not finish this request");
+        Err(problem.caused_by(error.to_string()))
+    })
+}
