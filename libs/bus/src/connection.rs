@@ -175,10 +175,9 @@ impl Bus {
     pub async fn flush(&self, limit: Duration) {
         let flush = async {
             let _ = self.shared.client.flush().await;
-            for client in [self.shared.long.get().map(|long| &long.client), self.chunk_client()] {
-                if let Some(client) = client {
-                    let _ = client.flush().await;
-                }
+            let long = self.shared.long.get().map(|long| &long.client);
+            for client in long.into_iter().chain(self.chunk_client()) {
+                let _ = client.flush().await;
             }
         };
         let _ = timeout(limit, flush).await;

@@ -44,7 +44,7 @@ impl<'a> Request<'a> {
             true => self.bus.long_replies().await,
             false => None,
         };
-        // Over the connection of the inbox, which the server tells when no replica listens.
+        // Sent over the inbox's own connection: only there the server reports that no replica listens.
         let (client, inbox) =
             long.map_or((&shared.client, &shared.inbox), |long| (&long.client, &long.inbox));
         let pending = inbox.register(&self.target.workload);
