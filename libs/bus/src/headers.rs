@@ -12,7 +12,7 @@ use mesh_telemetry::TraceContext;
 use crate::{answer::Head, encoding::Encoding};
 
 /// A request's encoding, its time left in milliseconds, when it was sent in milliseconds since the Unix
-/// epoch, the id of the client's request, the client in hex digits, and `wait` if it may wait for its turn,
+/// epoch, the id of the client's request, the client in hex digits, and `wait` if no other replica has room,
 /// separated by spaces. One header, because each one takes time to parse.
 pub(crate) const ASK: HeaderName = HeaderName::from_static("Mesh-Ask");
 /// W3C trace context.
@@ -49,7 +49,7 @@ pub(crate) struct RequestHeaders {
     pub(crate) request_id: String,
     /// Whose request it is, for fair waiting; 0 = unknown.
     pub(crate) client: u64,
-    /// Whether it may wait for its turn.
+    /// Whether it may wait for long, because no other replica has room.
     pub(crate) may_wait: bool,
     pub(crate) trace: Option<TraceContext>,
 }

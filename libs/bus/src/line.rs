@@ -29,6 +29,9 @@ const MAX_WAITING_BYTES: usize = 8 << 20;
 const DURATIONS: u32 = 16;
 const INTERVALS: u32 = 64;
 
+/// Longest expected wait of a request that other replicas may have room for.
+const SHORT_WAIT: Duration = Duration::from_millis(100);
+
 /// How long a request counts as one that has just begun.
 pub(crate) const BRIEF: Duration = Duration::from_millis(25);
 
@@ -107,7 +110,7 @@ pub(crate) struct Arrival {
     pub(crate) bytes: usize,
     /// Time until its deadline.
     pub(crate) left: Duration,
-    /// Whether it may wait; otherwise it is refused when there is no room.
+    /// Whether it may wait for long, because no other replica has room.
     pub(crate) may_wait: bool,
 }
 
@@ -142,7 +145,9 @@ impl Line {
         }
         let bytes = queue.waiting_bytes.get() + arrival.bytes;
         let fits = queue.waiting.borrow().len() < MAX_WAITING && bytes <= MAX_WAITING_BYTES;
-        if !(arrival.may_wait && fits && queue.expected_wait(now) <= arrival.left / 2) {
+        let expected = queue.expected_wait(now);
+        let is_short = !expected.is_zero() && expected <= SHORT_WAIT;
+        if !fits || expected > arrival.left / 2 || !(arrival.may_wait || is_short) {
             return None;
         }
         let (turn, later) = oneshot::channel();
@@ -354,6 +359,13 @@ mod tests {
         assert!(line.enter(&queue, arrival(1, 1000), at).is_none());
         waiting.push(later(line.enter(&queue, arrival(1, 2000), at)));
         assert!(line.enter(&queue, Arrival { may_wait: false, ..arrival(1, 9000) }, at).is_none());
+        let other = line.add(1.into());
+        let _running = now(line.enter(&other, arrival(1, 1000), at));
+        let elsewhere = Arrival { may_wait: false, ..arrival(1, 1000) };
+        assert!(line.enter(&other, elsewhere, at).is_none(), "nothing is known");
+        other.duration.set(Duration::from_millis(60));
+        let _waiting = later(line.enter(&other, elsewhere, at));
+        assert!(line.enter(&other, elsewhere, at).is_none());
         // None has ended for three seconds: the mean time between two ends grows to 140 ms, for seven.
         let later_on = at + Duration::from_secs(3);
         assert!(line.enter(&queue, arrival(1, 1900), later_on).is_none());

@@ -28,8 +28,8 @@ pub(super) struct Request<'a> {
 }
 
 impl<'a> Request<'a> {
-    /// Sends the request: to one replica by name, or to the queue group. It waits for its turn there, or is
-    /// refused when there is no room.
+    /// Sends the request: to one replica by name, or to the queue group. `may_wait`: it may wait for its turn
+    /// there for long, because no other replica has room.
     pub(super) async fn send(
         &self,
         replica: Option<Arc<str>>,
