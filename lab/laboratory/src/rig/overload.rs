@@ -18,7 +18,7 @@ use super::{
         request::RequestClass,
         samples::{Report, quantile},
     },
-    engine::{Drill, Phase, Play, Playing, one, phase},
+    engine::{Drill, Play, Playing, one, phase},
     flood::attackers::{connect_from, source},
     report::in_ms,
     world::{Setup, World},
@@ -51,15 +51,13 @@ pub(super) const DRILL: Drill = Drill {
         setup: |world| format!("{} single rows a second beside lists", world.options.number("rate")),
         becomes_normal: |_| Box::pin(std::future::ready(true)),
         timeout: Duration::from_secs(120),
-        phases: PHASES,
+        phases: &[
+            phase("64", "64 clients", |world, _| one(overload(world, 64))),
+            phase("256", "256 clients", |world, _| one(overload(world, 256))),
+            phase("1024", "1,024 clients", |world, _| one(overload(world, 1024))),
+        ],
     }),
 };
-
-const PHASES: &[Phase] = &[
-    phase("64", "64 clients", |world, _| one(overload(world, 64))),
-    phase("256", "256 clients", |world, _| one(overload(world, 256))),
-    phase("1024", "1,024 clients", |world, _| one(overload(world, 1024))),
-];
 
 async fn overload(world: &World<'_>, clients: usize) -> Result<Report, Failure> {
     let (edge, length) = (world.edges.cached, world.play.either(LENGTH, LENGTH_SHORT));
