@@ -83,7 +83,8 @@ impl Dispatcher {
             actix::spawn(refuse(Rc::clone(self), reply_to));
             return;
         };
-        if self.line.waits_for_brief() && !self.starts_waiting.replace(true) {
+        let waits = matches!(place, Some(Place::Later(_)));
+        if waits && self.line.waits_for_brief() && !self.starts_waiting.replace(true) {
             actix::spawn(start_waiting(Rc::clone(self)));
         }
         let (abort, registration) = AbortHandle::new_pair();

@@ -17,11 +17,9 @@ use crate::{
 /// Payload of one message of a long reply, bytes: below the bus's default limit of 1 MiB.
 const PART_BYTES: usize = 512 << 10;
 
-/// From this length, in bytes, a reply takes the connection for long ones.
+/// From this length, in bytes, a reply is rendered outside the actor's thread and takes the connection for long
+/// ones.
 const LONG_BYTES: usize = 32 << 10;
-
-/// Longer replies, in bytes of protobuf, are rendered outside the actor's thread.
-const INLINE_BYTES: usize = 32 << 10;
 
 /// A reply in the requested encoding.
 pub(crate) struct Rendered {
@@ -42,7 +40,7 @@ impl Rendered {
     where
         R: Message + Serialize + Send + 'static,
     {
-        offload(answer.reply.encoded_len() > INLINE_BYTES, move || {
+        offload(answer.reply.encoded_len() >= LONG_BYTES, move || {
             let Answer { reply, head } = answer;
             let body = encoding.render(&reply)?;
             // Only replies with a head are compared with earlier ones.

@@ -32,8 +32,6 @@ const PATH: &str = "/api/v2/trades?pagination.first=1000&dateRange.startTimestam
 /// How long the clients send requests.
 const LENGTH: Duration = Duration::from_secs(20);
 const LENGTH_SHORT: Duration = Duration::from_secs(3);
-/// Clients that share an address.
-const OF_ONE_ADDRESS: usize = 16;
 /// Greatest p99 of single rows beside the lists; longer in the short form, which runs debug builds.
 const POINT_P99: Duration = Duration::from_millis(20);
 const POINT_P99_SHORT: Duration = Duration::from_millis(200);
@@ -66,7 +64,7 @@ async fn overload(world: &World<'_>, clients: usize) -> Result<Report, Failure> 
     let (begun, mut reading) = (Instant::now(), JoinSet::new());
     for number in 0..clients {
         reading.spawn(async move {
-            let stream = connect_from(source(number / OF_ONE_ADDRESS), edge, false).await.ok()?;
+            let stream = connect_from(source(number), edge, false).await.ok()?;
             let (mut connection, mut took) = (Connection::over(stream), Vec::new());
             for request in (number..).step_by(clients).take_while(|_| begun.elapsed() < length) {
                 let asked = Instant::now();
