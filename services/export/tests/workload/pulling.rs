@@ -179,6 +179,34 @@ async fn the_ledger_of_every_party_and_asset_is_what_one_statement_computes() {
     assert!(empty.bytes.starts_with(b"block_time,quantity,effect,") && empty.bytes.ends_with(b"_balance\n"));
 }
 
+/// The ledger of `p`: 20 accounts, 24,000 entries in blocks of 3 and of 1,500. All entries of the first 6,000, a
+/// hundredth of the next 6,000, and so on, are the party's, half of them between its own accounts.
+const DENSE_AND_SPARSE: &str = "
+    INSERT INTO accounts SELECT 'x' || n, CASE WHEN n < 20 THEN 'p' ELSE 'q' END, 'X', 'm' || n, 4, 'ab', '2024-01-01'
+    FROM generate_series(0, 99) AS n;
+    INSERT INTO ledger SELECT time + n * interval '1 microsecond',
+        'x' || CASE WHEN own AND n % 4 < 3 THEN n % 20 ELSE 20 + n % 80 END,
+        'x' || CASE WHEN own AND n % 4 > 0 THEN n / 7 % 20 ELSE 20 + n / 3 % 80 END,
+        n, 'ab', time, '2024-01-01', 1, 2, 'T'
+    FROM (
+        SELECT n, n / 6000 % 2 = 0 OR n % 100 = 0 AS own,
+            timestamptz '2023-12-01' + (n - n % CASE WHEN n % 6000 < 3000 THEN 1500 ELSE 3 END) * interval '1 ms' AS time
+        FROM generate_series(0, 23999) AS n
+    ) AS numbers";
+
+#[actix::test]
+async fn a_ledger_is_whole_where_the_party_has_most_entries_and_where_it_has_few() {
+    let fixture = Fixture::blocks(3).await;
+    let client = fixture.database.connect().await;
+    client.batch_execute(DENSE_AND_SPARSE).await.unwrap();
+    let worker = fixture.export(&fixture.sealing(100).segments).await;
+    let expected = copied(&client, &own_ledger("p", "X", 0, 0)).await;
+    for budget in [PullBudget { chunks: 8, bytes: 1 << 20 }, PullBudget { chunks: 4, bytes: 100_000 }] {
+        let whole = Worker::whole(&[&worker], &ledger("p", "X", 0, 0), 0, &[budget]).await;
+        assert!(whole.bytes == expected, "{} bytes instead of {}", whole.bytes.len(), expected.len());
+    }
+}
+
 /// Three accounts of `p` (one of another asset) and one of `q`; entries with unusual values.
 const UNUSUAL_ENTRIES: &str = "
     INSERT INTO accounts VALUES ('a', 'p', 'X', '', 4, 'ab', '2024-01-01'), ('b', 'p', 'X', 'm', 3, 'ab', '2024-01-01'),

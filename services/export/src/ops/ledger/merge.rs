@@ -1,5 +1,5 @@
 //! Merges several sorted walks. Each is read ahead on its own; the next entry of all is known while each walk
-//! that has not ended has one buffered.
+//! that is read and has not ended has one buffered.
 
 use std::{
     cmp::Reverse,
@@ -19,8 +19,10 @@ pub(crate) struct Merge<T> {
     walks: Vec<Buffer<T>>,
     /// The next key of each walk with buffered entries, the smallest on top.
     next: BinaryHeap<Reverse<(Key, usize)>>,
-    /// Number of walks with an empty buffer that have not ended.
-    empty: usize,
+    /// Number of walks that must be read before the next entry is known.
+    awaited: usize,
+    /// The key of the entry returned last.
+    taken_to: Key,
 }
 
 /// The entries read ahead of one walk.
@@ -28,6 +30,8 @@ struct Buffer<T> {
     buffer: VecDeque<(Key, T)>,
     read_to: Key,
     has_ended: bool,
+    /// Others have its entries, too. What it has buffered stays.
+    is_paused: bool,
     /// Number of entries taken from it so far.
     taken: usize,
 }
@@ -38,19 +42,67 @@ pub(crate) struct ReadRequest {
     pub(crate) walk: usize,
     /// The key after which to read.
     pub(crate) after: Key,
-    /// Most rows; fewer mean that the walk ends there.
+    /// Most rows.
     pub(crate) rows: usize,
+}
+
+impl<T> Buffer<T> {
+    fn is_read(&self) -> bool {
+        !self.has_ended && !self.is_paused
+    }
+
+    fn is_awaited(&self) -> bool {
+        self.is_read() && self.buffer.is_empty()
+    }
 }
 
 impl<T> Merge<T> {
     /// A merge of so many walks, all starting after this key.
     pub(crate) fn new(walks: usize, after: Key) -> Self {
-        let buffer = || Buffer { buffer: VecDeque::new(), read_to: after, has_ended: false, taken: 0 };
+        let buffer = || Buffer {
+            buffer: VecDeque::new(),
+            read_to: after,
+            has_ended: false,
+            is_paused: false,
+            taken: 0,
+        };
         Self {
             walks: std::iter::repeat_with(buffer).take(walks).collect(),
             next: BinaryHeap::new(),
-            empty: walks,
+            awaited: walks,
+            taken_to: after,
         }
+    }
+
+    /// The key of the entry returned last, or the one that all walks start after.
+    pub(crate) fn taken_to(&self) -> Key {
+        self.taken_to
+    }
+
+    /// The last key up to which a walk has been read.
+    pub(crate) fn read_to(&self, walk: usize) -> Key {
+        self.walks.get(walk).map_or(self.taken_to, |walk| walk.read_to)
+    }
+
+    /// Reads a walk no further.
+    pub(crate) fn pause(&mut self, walk: usize) {
+        self.update(walk, |walk| walk.is_paused = true);
+    }
+
+    /// Reads a walk again, where others had its entries up to `after`.
+    pub(crate) fn resume(&mut self, walk: usize, after: Key) {
+        self.update(walk, |walk| {
+            walk.is_paused = false;
+            walk.read_to = walk.read_to.max(after);
+        });
+    }
+
+    fn update<R>(&mut self, walk: usize, change: impl FnOnce(&mut Buffer<T>) -> R) -> Option<R> {
+        let walk = self.walks.get_mut(walk)?;
+        let was_awaited = walk.is_awaited();
+        let result = change(walk);
+        self.awaited = self.awaited + usize::from(walk.is_awaited()) - usize::from(was_awaited);
+        Some(result)
     }
 
     /// The reads for about `rows` more entries. Each walk's share of them is its share of the entries taken
@@ -66,15 +118,15 @@ impl<T> Merge<T> {
     }
 
     fn requests_where(&self, rows: usize, is_short: impl Fn(usize, usize) -> bool) -> Vec<ReadRequest> {
-        let taken: usize = self.walks.iter().map(|walk| walk.taken + 1).sum();
+        let read = self.walks.iter().filter(|walk| walk.is_read());
+        let taken: usize = read.map(|walk| walk.taken + 1).sum();
         let requests = self.walks.iter().enumerate().filter_map(|(number, walk)| {
-            let share = rows.saturating_mul(walk.taken + 1) / taken;
-            let share = share.max(MIN_ROWS);
-            (!walk.has_ended && is_short(walk.buffer.len(), share)).then_some(ReadRequest {
-                walk: number,
-                after: walk.read_to,
-                rows: share,
-            })
+            if !walk.is_read() {
+                return None;
+            }
+            let share = (rows.saturating_mul(walk.taken + 1) / taken).max(MIN_ROWS);
+            let request = ReadRequest { walk: number, after: walk.read_to, rows: share };
+            is_short(walk.buffer.len(), share).then_some(request)
         });
         requests.collect()
     }
@@ -84,26 +136,26 @@ impl<T> Merge<T> {
         self.walks.iter().map(|walk| walk.buffer.len()).sum()
     }
 
-    /// Adds the sorted result of a read.
-    pub(crate) fn add(&mut self, request: ReadRequest, read: Vec<(Key, T)>) {
-        let Some(walk) = self.walks.get_mut(request.walk) else { return };
-        let was_empty = walk.buffer.is_empty() && !walk.has_ended;
-        walk.has_ended = read.len() < request.rows;
-        walk.read_to = read.last().map_or(walk.read_to, |(key, _)| *key);
-        if let Some((key, _)) = read.first()
-            && walk.buffer.is_empty()
+    /// Adds the sorted result of a read, and whether the walk ends with it.
+    pub(crate) fn add(&mut self, number: usize, read: Vec<(Key, T)>, has_ended: bool) {
+        let first = read.first().map(|(key, _)| *key);
+        let was_empty = self.update(number, |walk| {
+            let was_empty = walk.buffer.is_empty();
+            walk.has_ended = has_ended;
+            walk.read_to = read.last().map_or(walk.read_to, |(key, _)| *key);
+            walk.buffer.extend(read);
+            was_empty
+        });
+        if let Some(key) = first
+            && was_empty == Some(true)
         {
-            self.next.push(Reverse((*key, request.walk)));
-        }
-        walk.buffer.extend(read);
-        if was_empty && (walk.has_ended || !walk.buffer.is_empty()) {
-            self.empty -= 1;
+            self.next.push(Reverse((key, number)));
         }
     }
 
-    /// The next entry; `None` while some walk that has not ended has an empty buffer, and after the end.
+    /// The next entry; `None` while a walk must be read first, and after the end.
     pub(crate) fn next(&mut self) -> Option<(Key, T)> {
-        if self.empty > 0 {
+        if self.awaited > 0 {
             return None;
         }
         let Reverse((key, walk)) = self.next.pop()?;
@@ -114,24 +166,24 @@ impl<T> Merge<T> {
             self.next.pop();
             self.step(walk);
         }
+        self.taken_to = key;
         entry
     }
 
     fn step(&mut self, number: usize) -> Option<(Key, T)> {
-        let walk = self.walks.get_mut(number)?;
-        let entry = walk.buffer.pop_front();
-        walk.taken += 1;
-        match walk.buffer.front() {
-            Some((key, _)) => self.next.push(Reverse((*key, number))),
-            None if !walk.has_ended => self.empty += 1,
-            None => {}
+        let (entry, next) = self.update(number, |walk| {
+            walk.taken += 1;
+            (walk.buffer.pop_front(), walk.buffer.front().map(|(key, _)| *key))
+        })?;
+        if let Some(key) = next {
+            self.next.push(Reverse((key, number)));
         }
         entry
     }
 
     /// Whether all walks have ended and no entry is buffered.
     pub(crate) fn has_ended(&self) -> bool {
-        self.empty == 0 && self.next.is_empty()
+        self.awaited == 0 && self.next.is_empty()
     }
 }
 
@@ -168,7 +220,9 @@ mod tests {
             assert!(!pending.is_empty(), "no read is wanted");
             reads += 1;
             for request in std::mem::take(&mut pending) {
-                merge.add(request, read(&walks[request.walk], request));
+                let read = read(&walks[request.walk], request);
+                let has_ended = read.len() < request.rows;
+                merge.add(request.walk, read, has_ended);
             }
             if ahead {
                 pending = merge.requests_ahead(rows);

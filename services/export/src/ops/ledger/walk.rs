@@ -6,14 +6,16 @@ use std::sync::Arc;
 use bytes::Bytes;
 use mesh_bus::{Piece, Totals};
 use mesh_problem::Problem;
-use mesh_store::{Parameter, ReadError, Row, Store, TimeUs, head_of};
+use mesh_store::{Parameter, ReadError, Row, Store, TimeUs};
 use proto_msgs::numbers::export_ledger_entries::LEDGER;
 use tokio::task::{JoinSet, yield_now};
 
 use super::{
-    accounts::{Account, AccountCache, AccountLookup},
-    merge::{Key, Merge, ReadRequest},
+    accounts::{AccountCache, AccountLookup},
+    entries::{Accounts, Entries, Entry},
+    merge::Key,
     position::LedgerPosition,
+    read::{Batch, Read, Source},
     record::{self, column},
 };
 
@@ -21,11 +23,6 @@ use super::{
 const MIN_ROWS: usize = 64;
 const MAX_FIRST_ROWS: usize = 1024;
 const MAX_ROWS: usize = 2048;
-
-/// Reads of at least so many rows are split in two that run in parallel: one database process is slower than
-/// the writing of records.
-const PARALLEL_READS: usize = 2;
-const MIN_ROWS_TO_SPLIT: usize = 512;
 
 /// Records written before the task yields, so that the read ahead is sent while a piece is still being
 /// written.
@@ -77,33 +74,6 @@ struct NextRecord {
     bytes: Vec<u8>,
     /// `None` for the header.
     key: Option<Key>,
-}
-
-/// The result of one read.
-struct Batch {
-    requests: Vec<ReadRequest>,
-    rows: Vec<Row>,
-}
-
-/// An entry that was read.
-struct Entry {
-    row: Row,
-    accounts: Accounts,
-}
-
-/// The sender and the receiver of an entry, as far as they are stored.
-type Accounts = [Option<Arc<Account>>; 2];
-
-/// The entries of all accounts of the party, merged in order.
-struct Entries {
-    sources: Vec<EntrySource>,
-    merge: Merge<Entry>,
-}
-
-/// What one account sent or received.
-struct EntrySource {
-    account: Arc<str>,
-    is_sender: bool,
 }
 
 impl Walk {
@@ -189,7 +159,7 @@ impl Walk {
 
     fn has_no_more(&self) -> bool {
         match &self.entries {
-            Some(entries) => entries.merge.has_ended(),
+            Some(entries) => entries.has_ended(),
             None => self.filter.until.is_none(),
         }
     }
@@ -197,7 +167,7 @@ impl Walk {
     /// Writes the record of the next entry; returns whether there was one.
     async fn write_next(&mut self) -> Result<bool, Problem> {
         while !self.has_no_more() {
-            let Some((key, entry)) = self.entries.as_mut().and_then(|entries| entries.merge.next()) else {
+            let Some((key, entry)) = self.entries.as_mut().and_then(Entries::next) else {
                 self.read().await?;
                 continue;
             };
@@ -226,7 +196,7 @@ impl Walk {
         let Some(mut entries) = self.entries.take() else {
             let sql = include_str!("../../../sql/ledger_accounts_of.sql");
             let parameters: &[Parameter<'_>] = &[&self.filter.party, &self.filter.asset];
-            let rows = list(&self.store, self.position.bound, sql, parameters).await?;
+            let rows = self.source().list(sql, parameters).await?;
             let ids = self
                 .accounts
                 .add_rows(&rows, self.store.unreadable())
@@ -236,17 +206,17 @@ impl Walk {
         };
         if self.reads.is_empty() {
             let rows = self.rows_that_fit().clamp(MIN_ROWS, MAX_FIRST_ROWS);
-            self.start_read(&entries, &entries.merge.requests(rows));
+            self.start(entries.reads(rows));
         }
         let Some(read) = self.reads.join_next().await else {
             return Err(failed("no read is under way"));
         };
-        let Batch { requests, rows } = read.map_err(|error| failed(&error.to_string()))??;
-        let accounts = self.read_accounts(&rows).await?;
-        entries.add(&requests, rows, accounts).map_err(|error| error.problem(LEDGER))?;
-        let missing = self.rows_that_fit().saturating_sub(entries.merge.buffered());
+        let batch = read.map_err(|error| failed(&error.to_string()))??;
+        let accounts = self.read_accounts(&batch.rows).await?;
+        entries.add(batch, accounts).map_err(|error| error.problem(LEDGER))?;
+        let missing = self.rows_that_fit().saturating_sub(entries.buffered());
         if self.reads.is_empty() && missing >= MIN_ROWS {
-            self.start_read(&entries, &entries.merge.requests_ahead(missing.min(MAX_ROWS)));
+            self.start(entries.reads_ahead(missing.min(MAX_ROWS)));
         }
         self.entries = Some(entries);
         Ok(())
@@ -262,29 +232,14 @@ impl Walk {
     }
 
     /// Starts these reads.
-    fn start_read(&mut self, entries: &Entries, requests: &[ReadRequest]) {
-        if requests.is_empty() {
-            return;
+    fn start(&mut self, reads: Vec<Read>) {
+        for read in reads {
+            self.reads.spawn(self.source().read(read));
         }
-        let rows: usize = requests.iter().map(|request| request.rows).sum();
-        let reads = if rows < MIN_ROWS_TO_SPLIT { 1 } else { PARALLEL_READS };
-        for requests in requests.chunks(requests.len().div_ceil(reads)) {
-            let requests = requests.to_vec();
-            let (store, bound, until) = (self.store.clone(), self.position.bound, self.filter.until);
-            let sources = || requests.iter().filter_map(|request| entries.sources.get(request.walk));
-            let accounts: Vec<Arc<str>> = sources().map(|source| Arc::clone(&source.account)).collect();
-            let sends: Vec<bool> = sources().map(|source| source.is_sender).collect();
-            self.reads.spawn(async move {
-                let accounts: Vec<&str> = accounts.iter().map(|account| &**account).collect();
-                let (blocks, times): (Vec<TimeUs>, Vec<TimeUs>) =
-                    requests.iter().map(|request| request.after).unzip();
-                let most: Vec<i64> = requests.iter().map(|request| request.rows as i64).collect();
-                let sql = include_str!("../../../sql/ledger_entries.sql");
-                let rows =
-                    list(&store, bound, sql, &[&accounts, &sends, &blocks, &times, &most, &until]).await?;
-                Ok(Batch { requests, rows })
-            });
-        }
+    }
+
+    fn source(&self) -> Source {
+        Source { store: self.store.clone(), bound: self.position.bound, until: self.filter.until }
     }
 
     /// The sender and the receiver of each of these entries; those that are not known are read.
@@ -297,7 +252,7 @@ impl Walk {
         missing.sort_unstable();
         missing.dedup();
         let sql = include_str!("../../../sql/ledger_accounts_named.sql");
-        let stored = list(&self.store, self.position.bound, sql, &[&missing]).await?;
+        let stored = self.source().list(sql, &[&missing]).await?;
         self.accounts.add_rows(&stored, self.store.unreadable()).map_err(unreadable)?;
         self.accounts.mark_absent(missing);
         Ok(self.find_accounts(rows).map_err(unreadable)?.0)
@@ -318,55 +273,6 @@ impl Walk {
             found.push(accounts);
         }
         Ok((found, missing))
-    }
-}
-
-/// Runs a statement that returns the head with its rows, on a database that has reached the bound of the
-/// export (L7).
-async fn list(
-    store: &Store,
-    bound: Option<TimeUs>,
-    sql: &'static str,
-    parameters: &[Parameter<'_>],
-) -> Result<Vec<Row>, Problem> {
-    let rows = store.list("ledger", sql, parameters).await.map_err(|error| error.problem(LEDGER))?;
-    let head = rows.first().map(head_of).transpose().map_err(|error| error.problem(LEDGER))?;
-    let head = head.flatten().map(|(_, time_ns)| TimeUs::at_or_before_ns(time_ns));
-    if head < bound {
-        return Err(Problem::unavailable("the database is behind this export"));
-    }
-    Ok(rows)
-}
-
-impl Entries {
-    /// The entries of these accounts after a key.
-    fn new(accounts: Vec<String>, after: Key) -> Self {
-        let accounts = accounts.into_iter().map(Arc::<str>::from);
-        let source = |account, is_sender| EntrySource { account, is_sender };
-        let sources: Vec<_> =
-            accounts.flat_map(|id| [source(Arc::clone(&id), true), source(id, false)]).collect();
-        Self { merge: Merge::new(sources.len(), after), sources }
-    }
-
-    /// Adds rows to the walks that they were read for, each with its sender and receiver.
-    fn add(
-        &mut self,
-        requests: &[ReadRequest],
-        rows: Vec<Row>,
-        accounts: Vec<Accounts>,
-    ) -> Result<(), ReadError> {
-        let mut read: Vec<Vec<(Key, Entry)>> = requests.iter().map(|_| Vec::new()).collect();
-        for (row, accounts) in rows.into_iter().zip(accounts) {
-            let Some(number) = row.try_get::<_, Option<i64>>(column::WALK)? else { continue };
-            let key = (row.try_get(column::BLOCK_TIME)?, row.try_get(column::ENTRY_TIME)?);
-            let walk = usize::try_from(number - 1).ok().and_then(|number| read.get_mut(number));
-            let walk = walk.ok_or_else(|| ReadError::Unreadable(format!("walk {number}")))?;
-            walk.push((key, Entry { row, accounts }));
-        }
-        for (request, read) in requests.iter().zip(read) {
-            self.merge.add(*request, read);
-        }
-        Ok(())
     }
 }
 
