@@ -48,14 +48,24 @@ fn side<'a>(
     Side::load(name, Load { address, requests, pace }, world.mesh.watch(processes))
 }
 
+/// A side that reads withdrawals by gRPC, without a cache.
+async fn grpc_side<'a>(world: &World<'_>, pace: Pace, edge: SocketAddr) -> Result<Side<'a>, Failure> {
+    let calls: Arc<[Bytes]> = world.withdrawals().await?.iter().map(|path| call_of(path)).collect();
+    let watched = world.mesh.watch(&UNCACHED);
+    let run = move || pace.run(&watched, |_| GrpcClient::connect(edge, Arc::clone(&calls)));
+    Ok(Side::blocking("mesh, gRPC", REQUESTS, run))
+}
+
 /// Section "point".
 pub(super) async fn point(world: &World<'_>) -> Result<Figures, Failure> {
     let (edges, paths, direct) = (world.edges().await?, world.withdrawals().await?, direct(world).await?);
     let (telemetry, collector) = start_with_telemetry(world).await?;
     let pace = Pace::closed(CONNECTIONS, world.length());
+    let by_grpc = grpc_side(world, pace, edges.uncached).await?;
     let side = |name, address, processes: &[&str]| side(world, (name, pace), (address, &paths), processes);
     let sides = comparison::run_rounds([
         side("mesh, no cache", edges.uncached, &UNCACHED),
+        by_grpc,
         side("direct, 1 thread", direct[0], &["direct", POSTGRES]),
         side("direct, 2+1 threads", direct[1], &["direct-threads", POSTGRES]),
         side("mesh, default cache", edges.cached, &["edge", NATS, "query", POSTGRES]),
@@ -65,9 +75,10 @@ pub(super) async fn point(world: &World<'_>) -> Result<Figures, Failure> {
     if collector.taken().requests == 0 {
         return Err(Failure::failed("the collector received nothing"));
     }
-    let [mesh, one, more, cached, telemetry] = &sides;
+    let [mesh, grpc, one, more, cached, telemetry] = &sides;
     let found = vec![
         mesh.rate() / one.rate().max(more.rate()),
+        grpc.cost_without(POSTGRES) / mesh.cost_without(POSTGRES),
         cached.cost() / mesh.cost(),
         telemetry.cost() / mesh.cost(),
     ];
@@ -79,13 +90,10 @@ pub(super) async fn hop(world: &World<'_>) -> Result<Figures, Failure> {
     let (edges, paths, direct) = (world.edges().await?, world.withdrawals().await?, direct(world).await?);
     let pace = Pace::closed(1, world.length());
     let side = |name, address, processes: &[&str]| side(world, (name, pace), (address, &paths), processes);
-    let (calls, watched): (Arc<[Bytes]>, _) =
-        (paths.iter().map(|path| call_of(path)).collect(), world.mesh.watch(&UNCACHED));
-    let edge = edges.uncached;
-    let by_grpc = move || pace.run(&watched, |_| GrpcClient::connect(edge, Arc::clone(&calls)));
+    let by_grpc = grpc_side(world, pace, edges.uncached).await?;
     let sides = comparison::run_rounds([
-        side("mesh, HTTP", edge, &UNCACHED),
-        Side::blocking("mesh, gRPC", REQUESTS, by_grpc),
+        side("mesh, HTTP", edges.uncached, &UNCACHED),
+        by_grpc,
         side("direct, 1 thread", direct[0], &["direct", POSTGRES]),
         side("direct, 2+1 threads", direct[1], &["direct-threads", POSTGRES]),
     ])

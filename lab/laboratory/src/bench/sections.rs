@@ -47,6 +47,7 @@ pub(super) const SUITES: &[Suite] = &[
                 measure: |world| Box::pin(rows::point(world)),
                 bars: &[
                     at_least("mesh / the better baseline, requests a second", 0.5, 0.65),
+                    at_most("gRPC / HTTP, CPU time of a request", 1.5, 1.2),
                     at_most("default cache / no cache, CPU time of a request", 1.1, 1.0),
                     at_most("telemetry / none, CPU time of a request", 1.05, 1.02),
                 ],
