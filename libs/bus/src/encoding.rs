@@ -95,9 +95,13 @@ impl FromStr for Encoding {
     }
 }
 
-/// Compresses by gzip at the fastest level.
+/// The level of gzip for answers. Level 1 of this library compresses text with much hex badly: its output is a
+/// third longer, in two thirds of the time; level 5 would save another tenth for a third more.
+pub const GZIP_LEVEL: u32 = 2;
+
+/// Compresses by gzip.
 pub(crate) fn gzip(plain: &[u8]) -> Bytes {
-    let mut encoder = GzEncoder::new(Vec::with_capacity(plain.len() / 2), Compression::fast());
+    let mut encoder = GzEncoder::new(Vec::with_capacity(plain.len() / 2), Compression::new(GZIP_LEVEL));
     encoder.write_all(plain).expect("writing into memory does not fail");
     encoder.finish().expect("writing into memory does not fail").into()
 }

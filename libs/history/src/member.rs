@@ -17,9 +17,10 @@ use crate::{
     metadata::MemberMetadata,
 };
 
-/// The deflate level of stored segments: a third smaller than level 1, which compresses text with much hex
-/// badly; an eighth to a third faster than level 3, and at most a fiftieth larger.
-pub const DEFAULT_LEVEL: u32 = 2;
+/// The deflate level of stored segments, which are sealed once and downloaded often: 4 to 20 % smaller than
+/// level 2 for 7 % more CPU time of a sealing; level 6 saves nothing more. Level 1 compresses text with much
+/// hex badly.
+pub const DEFAULT_LEVEL: u32 = 5;
 
 /// Plain bytes per call of the compressor. Always full, so that the stored bytes do not depend on the pieces
 /// of the input.

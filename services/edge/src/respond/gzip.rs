@@ -12,6 +12,7 @@ use http::{
 };
 use http_body_util::{BodyExt, Collected};
 use hyper::body::Body;
+use mesh_bus::GZIP_LEVEL;
 use tokio::task::spawn_blocking;
 use warp::reply::Response;
 
@@ -24,7 +25,7 @@ pub(crate) async fn compress_whole(response: Response) -> Response {
     }
     let (mut head, body) = response.into_parts();
     let plain = body.collect().await.map(Collected::to_bytes).unwrap_or_default();
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::new(GZIP_LEVEL));
     // Writing into memory does not fail.
     let body = encoder.write_all(&plain).and_then(|()| encoder.finish()).unwrap_or_default();
     head.headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
@@ -36,7 +37,7 @@ pub(crate) async fn compress_whole(response: Response) -> Response {
 pub(crate) fn compress(
     pieces: impl Stream<Item = io::Result<Bytes>> + Send + 'static,
 ) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
-    let encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    let encoder = GzEncoder::new(Vec::new(), Compression::new(GZIP_LEVEL));
     stream::try_unfold(Some((Box::pin(pieces), encoder)), |state| async move {
         let Some((mut pieces, mut encoder)) = state else { return Ok(None) };
         let Some(piece) = pieces.next().await.transpose()? else {

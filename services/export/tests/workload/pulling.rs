@@ -180,7 +180,8 @@ async fn the_ledger_of_every_party_and_asset_is_what_one_statement_computes() {
 }
 
 /// The ledger of `p`: 20 accounts, 24,000 entries in blocks of 3 and of 1,500. All entries of the first 6,000, a
-/// hundredth of the next 6,000, and so on, are the party's, half of them between its own accounts.
+/// hundredth of the next 6,000, and so on, are the party's, half of them between its own accounts. They are stored
+/// in no order.
 const DENSE_AND_SPARSE: &str = "
     INSERT INTO accounts SELECT 'x' || n, CASE WHEN n < 20 THEN 'p' ELSE 'q' END, 'X', 'm' || n, 4, 'ab', '2024-01-01'
     FROM generate_series(0, 99) AS n;
@@ -192,7 +193,7 @@ const DENSE_AND_SPARSE: &str = "
         SELECT n, n / 6000 % 2 = 0 OR n % 100 = 0 AS own,
             timestamptz '2023-12-01' + (n - n % CASE WHEN n % 6000 < 3000 THEN 1500 ELSE 3 END) * interval '1 ms' AS time
         FROM generate_series(0, 23999) AS n
-    ) AS numbers";
+    ) AS numbers ORDER BY md5(n::text)";
 
 #[actix::test]
 async fn a_ledger_is_whole_where_the_party_has_most_entries_and_where_it_has_few() {

@@ -256,6 +256,48 @@ mod tests {
     }
 
     #[test]
+    fn entries_come_once_whichever_walks_are_paused() {
+        for seed in 0..1000 {
+            let mut random = SmallRng::seed_from_u64(seed);
+            let mut walk = |length| {
+                let mut walk: Vec<Key> = (0..random.random_range(0..length))
+                    .map(|_| (TimeUs(random.random_range(0..200)), TimeUs(0)))
+                    .collect();
+                walk.sort();
+                walk.dedup();
+                walk
+            };
+            let others = [walk(150), walk(150), walk(20)];
+            let mut all = others.concat();
+            all.sort();
+            all.dedup();
+            let walks = [&[all.clone()][..], &others].concat();
+            let (mut merge, mut taken, mut is_whole) = (Merge::new(4, BEFORE_ALL), Vec::new(), true);
+            while !(is_whole && taken.len() == all.len() || merge.has_ended()) {
+                // The first walk has what the others have together; either is read.
+                let was_whole = std::mem::replace(&mut is_whole, random.random());
+                let after = if was_whole { merge.read_to(0) } else { merge.taken_to() };
+                for walk in 0..4 {
+                    match (walk == 0) == is_whole {
+                        true if was_whole != is_whole || taken.is_empty() => merge.resume(walk, after),
+                        true => {}
+                        false => merge.pause(walk),
+                    }
+                }
+                for request in merge.requests(20) {
+                    let read = read(&walks[request.walk], request);
+                    let has_ended = request.walk > 0 && read.len() < request.rows;
+                    merge.add(request.walk, read, has_ended);
+                }
+                while let Some((key, _)) = merge.next() {
+                    taken.push(key);
+                }
+            }
+            assert_eq!(taken, all, "seed {seed}");
+        }
+    }
+
+    #[test]
     fn a_walk_that_gives_most_is_read_most() {
         let key = |number: i64| (TimeUs(number), TimeUs(0));
         let dense: Vec<Key> = (0..100_000).map(key).collect();
