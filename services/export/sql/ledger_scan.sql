@@ -1,6 +1,6 @@
 -- The ledger entries of some accounts in the next whole blocks after a key, in the order of the blocks, and the head
 -- they were read at. Columns as in ledger_entries.sql. Always one row; without an entry its columns are NULL.
--- $1 accounts, $2 and $3 key, $4 most entries to look at, $5 last block time wanted.
+-- $1 accounts, $2 and $3 key, $4 most entries of everybody, $5 last block time wanted.
 SELECT head.height AS head_height, head.block_time AS head_time, entry.*
 FROM (VALUES (1)) AS always
 LEFT JOIN last_block AS head ON true

@@ -18,7 +18,7 @@ use super::{
 const PARALLEL_READS: usize = 2;
 const MIN_ROWS_TO_SPLIT: usize = 512;
 
-/// Entries that one read of the scan looks at. It goes on while one in so many of them is the party's.
+/// Entries of everybody in one read of the scan. It continues while one in `SCANNED_PER_ENTRY` is the party's.
 const SCANNED: usize = 4096;
 const SCANNED_PER_ENTRY: usize = 4;
 
@@ -106,7 +106,7 @@ impl Entries {
         let rows: usize = requests.iter().map(|request| request.rows).sum();
         let reads = if rows < MIN_ROWS_TO_SPLIT { 1 } else { PARALLEL_READS };
         let account = |request: &ReadRequest| {
-            let number = request.walk - 1 - SCAN;
+            let number = request.walk - 1;
             Some((Arc::clone(self.accounts.get(number / 2)?), number.is_multiple_of(2)))
         };
         let read = |requests: &[ReadRequest]| Read::OfAccounts {
