@@ -84,7 +84,7 @@ impl Entries {
         if !self.is_scanning && self.until_scan == 0 {
             self.scan(true, self.merge.taken_to());
         }
-        self.reads_of(self.merge.requests(rows))
+        self.reads_of(&self.merge.requests(rows))
     }
 
     /// The reads for about `rows` entries beyond the buffered ones.
@@ -93,11 +93,11 @@ impl Entries {
         if !self.is_scanning && self.until_scan == 0 {
             return Vec::new();
         }
-        self.reads_of(self.merge.requests_ahead(rows))
+        self.reads_of(&self.merge.requests_ahead(rows))
     }
 
-    fn reads_of(&self, requests: Vec<ReadRequest>) -> Vec<Read> {
-        if let [mut request] = requests[..]
+    fn reads_of(&self, requests: &[ReadRequest]) -> Vec<Read> {
+        if let &[mut request] = requests
             && request.walk == SCAN
         {
             request.rows = SCANNED;
