@@ -100,7 +100,7 @@ impl FromStr for Encoding {
 pub const GZIP_LEVEL: u32 = 2;
 
 /// Compresses by gzip.
-pub(crate) fn gzip(plain: &[u8]) -> Bytes {
+pub fn gzip(plain: &[u8]) -> Bytes {
     let mut encoder = GzEncoder::new(Vec::with_capacity(plain.len() / 2), Compression::new(GZIP_LEVEL));
     encoder.write_all(plain).expect("writing into memory does not fail");
     encoder.finish().expect("writing into memory does not fail").into()

@@ -46,7 +46,7 @@ pub use answer::{Answer, AnswerFuture, AnswerResult, Ask, CancelOnDrop, Head, Re
 pub use ask::{AskOptions, FromOthers, Reply};
 pub use config::{BusConfig, Credentials};
 pub use connection::Bus;
-pub use encoding::{Encoding, Format, GZIP_LEVEL};
+pub use encoding::{Encoding, Format, GZIP_LEVEL, gzip};
 pub use error::BusError;
 pub use line::Places;
 pub use offload::offload;

@@ -115,7 +115,7 @@ pub(super) const SUITES: &[Suite] = &[
                 name: "sealing",
                 about: "Sealing a segment, against psql and gzip",
                 measure: |world| Box::pin(sealing::measure(world)),
-                bars: &[at_least("sealing / psql COPY and gzip, rows a second", 0.7, 1.0)],
+                bars: &[at_least("sealing / psql COPY and gzip, rows a second", 0.8, 1.5)],
             },
             Row {
                 name: "ledger",

@@ -25,9 +25,7 @@ pub(crate) async fn compress_whole(response: Response) -> Response {
     }
     let (mut head, body) = response.into_parts();
     let plain = body.collect().await.map(Collected::to_bytes).unwrap_or_default();
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::new(GZIP_LEVEL));
-    // Writing into memory does not fail.
-    let body = encoder.write_all(&plain).and_then(|()| encoder.finish()).unwrap_or_default();
+    let body = mesh_bus::gzip(&plain);
     head.headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
     head.headers.insert(CONTENT_LENGTH, body.len().into());
     Response::from_parts(head, body.into())

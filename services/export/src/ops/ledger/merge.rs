@@ -42,7 +42,7 @@ pub(crate) struct ReadRequest {
     pub(crate) walk: usize,
     /// The key after which to read.
     pub(crate) after: Key,
-    /// Most rows.
+    /// Most entries to read, or to look through.
     pub(crate) rows: usize,
 }
 
