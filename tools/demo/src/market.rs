@@ -191,7 +191,9 @@ impl Market {
                 self.auction.end = self.auction.end.plus_seconds(60);
             }
             State::Suspended => self.suspend(draft),
-            State::TradingTerminated => self.book.end(draft, Status::Stopped, |_| true),
+            State::Cancelled | State::Closed | State::TradingTerminated => {
+                self.book.end(draft, Status::Stopped, |_| true);
+            }
             State::Settled => {
                 self.settle_finally(draft);
                 self.distribute_fees(draft);
