@@ -1,7 +1,7 @@
 -- The small database of the cases: three blocks of one market, a few rows of every kind, with the traps of JSON
 -- in them (27-digit amounts, NULL, quotes, non-ASCII, stored numbers outside their lists).
--- Ids are one byte repeated: a1-a3 markets; b1, b2 parties; c1, c2 nodes; d1-d3 withdrawals; e1-e3 oracle specs;
--- f1, f2 assets; 71-74 trades, 81-94 their orders.
+-- Ids are one byte repeated: a1-a3 markets; b1, b2 parties; c1, c2 nodes; d1-d3 withdrawals; d4-d6 deposits; e1-e3 oracle
+-- specs; f1, f2 assets; 11-18 orders; 71-74 trades, 81-94 orders of these, which are not stored.
 
 INSERT INTO chain (id) VALUES ('testnet-0001');
 
@@ -45,6 +45,31 @@ INSERT INTO positions (market_id, party_id, open_volume, realised_pnl, unrealise
 (repeat('a1', 32), repeat('b1', 32), -9223372036854775807, -0.5000000000000000, 123456789012345678901234567, 995.25, 995, 0, 0, 'aa', '2023-06-20 10:00:01+00', 8, -0.5, 123456789012345678901234567.49, 1, 996.5, -2.5, 'POSITION_STATUS_DISTRESSED'),
 (repeat('a2', 32), repeat('b1', 32), 0, 7, 0, 0, 0, 0, 0, '', '2023-06-20 10:00:00+00', 0, 7, 0, 0, 0, 0, 'POSITION_STATUS_UNSPECIFIED'),
 (repeat('a1', 32), 'network', 3, 0, 0, 990, 990, 0, 0, '', '2023-06-20 10:00:01+00', 3, 0, 0, 990, 990, 0, 'POSITION_STATUS_CLOSED_OUT');
+
+-- 11 trades in part, 12 is amended, 13 expires one day, 14 is parked and then cancelled, 15 has numbers outside of the
+-- lists, 16 is of the network, 17 rests since the newest block, 18 is parked.
+INSERT INTO orders (id, market_id, party_id, side, price, size, remaining, time_in_force, type, status, reference, reason,
+    version, batch_id, pegged_offset, pegged_reference, lp_id, created_at, updated_at, expires_at, tx_hash, block_time,
+    seq_num, post_only, reduce_only) VALUES
+(repeat('11', 32), repeat('a1', 32), repeat('b1', 32), 1, 1000, 10, 10, 1, 1, 1, 'first', 0, 1, 0, NULL, NULL, NULL, '2023-06-20 10:00:00+00', NULL, NULL, 'aa', '2023-06-20 10:00:00+00', 0, true, false),
+(repeat('11', 32), repeat('a1', 32), repeat('b1', 32), 1, 1000, 10, 4, 1, 1, 7, 'first', 0, 1, 0, NULL, NULL, NULL, '2023-06-20 10:00:00+00', '2023-06-20 10:00:01+00', NULL, 'aa', '2023-06-20 10:00:01+00', 0, true, false),
+(repeat('12', 32), repeat('a1', 32), repeat('b2', 32), 2, 1010, 5, 5, 1, 1, 1, '', NULL, 1, 3, NULL, 0, '', '2023-06-20 10:00:00+00', '1970-01-01 00:00:00+00', '1970-01-01 00:00:00+00', 'aa', '2023-06-20 10:00:00+00', 1, false, true),
+(repeat('12', 32), repeat('a1', 32), repeat('b2', 32), 2, 1006, 6, 6, 1, 1, 1, '', NULL, 2, 3, NULL, 0, '', '2023-06-20 10:00:00+00', '2023-06-20 10:00:01+00', '1970-01-01 00:00:00+00', 'aa', '2023-06-20 10:00:01+00', 1, false, true),
+(repeat('12', 32), repeat('a1', 32), repeat('b2', 32), 2, 1005, 7, 7, 1, 1, 1, '', NULL, 2, 3, NULL, 0, '', '2023-06-20 10:00:00+00', '2023-06-20 10:00:01+00', '1970-01-01 00:00:00+00', 'aa', '2023-06-20 10:00:01+00', 2, false, true),
+(repeat('13', 32), repeat('a1', 32), repeat('b2', 32), 2, 1005, 9, 9, 2, 1, 1, 'a "quoted", ünusual' || E'\n' || 'reference', 0, 1, 0, NULL, NULL, NULL, '2023-06-20 10:00:00+00', NULL, '2023-06-21 10:00:00.000456+00', 'aa', '2023-06-20 10:00:00+00', 2, false, false),
+(repeat('14', 32), repeat('a1', 32), repeat('b1', 32), 1, 0, 20, 20, 1, 1, 8, NULL, 0, 1, 0, 5, 2, NULL, '2023-06-20 10:00:01+00', NULL, NULL, 'aa', '2023-06-20 10:00:01+00', 3, false, false),
+(repeat('14', 32), repeat('a1', 32), repeat('b1', 32), 1, 0, 20, 20, 1, 1, 3, NULL, 0, 1, 0, 5, 2, NULL, '2023-06-20 10:00:01+00', NULL, NULL, 'aa', '2023-06-20 10:59:59.120456+00', 1, false, false),
+(repeat('15', 32), repeat('a2', 32), repeat('b1', 32), 7, 123456789012345678901234567, 1, 1, 77, 9, 99, NULL, 50, 0, 0, NULL, 9, repeat('1f', 32), '2023-06-20 10:00:01+00', NULL, NULL, 'aa', '2023-06-20 10:00:01+00', 4, false, false),
+(repeat('16', 32), repeat('a1', 32), 'network', 2, 0, 3, 3, 4, 3, 4, '', 26, 1, 0, NULL, NULL, NULL, '2023-06-20 10:00:01+00', NULL, NULL, 'aa', '2023-06-20 10:00:01+00', 5, false, false),
+(repeat('17', 32), repeat('a1', 32), repeat('b1', 32), 1, 999, 30, 30, 6, 1, 1, '', 0, 1, 0, NULL, NULL, NULL, '2023-06-20 10:59:59.120456+00', NULL, NULL, 'aa', '2023-06-20 10:59:59.120456+00', 0, false, false),
+(repeat('18', 32), repeat('a1', 32), repeat('b1', 32), 2, 0, 8, 8, 1, 1, 8, '', 0, 1, 0, NULL, 1, NULL, '2023-06-20 10:59:59.120456+00', NULL, NULL, 'aa', '2023-06-20 10:59:59.120456+00', 2, false, false);
+
+INSERT INTO deposits (id, status, party_id, asset, amount, foreign_tx_hash, credited_timestamp, created_timestamp, tx_hash,
+    block_time) VALUES
+(repeat('d4', 32), 'STATUS_OPEN', repeat('b1', 32), repeat('f1', 32), 123456789012345678901234567, '', '1970-01-01 00:00:00+00', '2023-06-20 10:00:00+00', 'aa', '2023-06-20 10:00:00+00'),
+(repeat('d4', 32), 'STATUS_FINALIZED', repeat('b1', 32), repeat('f1', 32), 123456789012345678901234567, '0xABCDEF', '2023-06-20 10:00:01.000456+00', '2023-06-20 10:00:00+00', 'aa', '2023-06-20 10:00:01+00'),
+(repeat('d5', 32), 'STATUS_OPEN', repeat('b2', 32), 'VOTE', NULL, '', '1970-01-01 00:00:00+00', '2023-06-20 10:00:00+00', 'aa', '2023-06-20 10:00:00+00'),
+(repeat('d6', 32), 'STATUS_CANCELLED', 'network', 'VOTE', 7, '', '1970-01-01 00:00:00+00', '2023-06-20 10:00:01+00', 'aa', '2023-06-20 10:00:01+00');
 
 INSERT INTO accounts (id, party_id, asset_id, market_id, type, tx_hash, block_time) VALUES
 ('1', 'network', repeat('f1', 32), '', 12, 'aa', '2023-06-20 10:00:00+00'),

@@ -21,6 +21,8 @@ pub const PARTY: &str = "b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b1b
 pub const NODE: &str = "c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1c1";
 /// A finalised withdrawal.
 pub const WITHDRAWAL: &str = "d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1d1";
+/// An order that is traded in part.
+pub const ORDER: &str = "1111111111111111111111111111111111111111111111111111111111111111";
 /// An external oracle spec.
 pub const ORACLE_SPEC: &str = "e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1e1";
 /// An asset.

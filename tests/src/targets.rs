@@ -79,6 +79,7 @@ fn values(leaf: &Leaf, node: &Value) -> Vec<String> {
     let is_hex = |text: &str| text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     texts.retain(|text| !text.is_empty());
     match leaf.field.kind() {
+        Kind::Bool => return vec!["true".to_owned(), "false".to_owned()],
         Kind::Enum(names) => texts.retain(|text| names.get_value_by_name(text).is_some()),
         Kind::String => match Contract::get().rule(&leaf.field).format {
             Format::Hex64 => texts.retain(|text| is_hex(text)),

@@ -4,7 +4,7 @@
 use std::fmt;
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-use mesh_query::{ACCOUNTS, CANDLES, DELEGATIONS, MARKETS, POSITIONS, SUMMARIES, TRADES};
+use mesh_query::{ACCOUNTS, CANDLES, DELEGATIONS, MARKETS, ORDERS, POSITIONS, SUMMARIES, TRADES};
 use mesh_store::{KeyKind, LIST_SETTINGS, List, PageRequest, PageSizes, Statement, TimeUs, Value, Window};
 use mesh_testbed::Database;
 use serde_json::{Value as Json, json};
@@ -341,6 +341,60 @@ async fn trades_cost_the_same_at_any_depth() {
         list("of no party", None, none(), all, "", 0),
         list("of a party in no market", none(), party(), all, "", 0),
         list("of no party in a market in some weeks", market(), none(), weeks, "", 0),
+    ];
+    assert_flat(&database, &lists, &empty).await;
+}
+
+/// 200,000 orders of 100 parties in two markets. Every other one is live; in the first market, one in ten is rejected.
+#[tokio::test]
+async fn orders_cost_the_same_at_any_depth() {
+    let database = Database::fresh().await;
+    let rows = "(id, first_time, market_id, party_id, side, price, size, remaining, time_in_force, type, status, version,
+            batch_id, created_at, post_only, reduce_only, block_time, seq_num, is_live)
+        SELECT lpad(to_hex(n), 64, '0'), time, lpad(to_hex(n / 100000), 64, '0'), lpad(to_hex(n % 100), 64, '0'), 1, 5, 9,
+            9, 1, 1, CASE WHEN n / 100 % 2 = 0 THEN 1 WHEN n / 100 % 10 = 1 AND n < 100000 THEN 6 ELSE 5 END, 1, 0, time,
+            false, false, time, 0, n / 100 % 2 = 0
+        FROM (SELECT step * 61803 % 200000 AS n FROM generate_series(0, 199999::int8) AS step) AS numbers,
+            LATERAL (SELECT timestamptz '2023-01-01 00:00:00+00' + n * interval '1 minute' AS time) AS times";
+    fill(&database.connect().await, "orders_current", rows).await;
+    let list = |name, [market, party, status, live]: [Option<Value>; 4], rows, total| Filtered {
+        name,
+        list: &ORDERS,
+        filters: vec![market, party, status, live, None, None],
+        table: "orders_current",
+        rows,
+        total,
+    };
+    let (market, party, live) = (|| Some(id("1")), || Some(id("2a")), || Some(Value::Small(1)));
+    let statuses = |numbers: &[i16]| Some(Value::Smalls(numbers.to_vec()));
+    let of_party_in_market = "party_id = lpad('2a', 64, '0') AND market_id = lpad('1', 64, '0')";
+    let lists = [
+        list("all", [None, None, None, None], "true", 200_000),
+        list("of a market", [market(), None, None, None], "market_id = lpad('1', 64, '0')", 100_000),
+        list("of a party", [None, party(), None, None], "party_id = lpad('2a', 64, '0')", 2_000),
+        list("of a party in a market", [market(), party(), None, None], of_party_in_market, 1_000),
+        list("in a status", [None, None, statuses(&[6]), None], "status = 6", 10_000),
+        list("in some statuses", [None, None, statuses(&[1, 6]), None], "status IN (1, 6)", 110_000),
+        list("live", [None, None, None, live()], "is_live", 100_000),
+        list(
+            "live in a market",
+            [market(), None, None, live()],
+            "is_live AND market_id = lpad('1', 64, '0')",
+            50_000,
+        ),
+        list(
+            "live of a party",
+            [None, party(), None, live()],
+            "is_live AND party_id = lpad('2a', 64, '0')",
+            1_000,
+        ),
+    ];
+    let none = || text("none");
+    let empty = [
+        list("of no market", [none(), None, None, None], "", 0),
+        list("of no party", [None, none(), None, live()], "", 0),
+        list("of a party in no market", [none(), party(), None, None], "", 0),
+        list("in no status", [None, None, statuses(&[2, 3]), None], "", 0),
     ];
     assert_flat(&database, &lists, &empty).await;
 }

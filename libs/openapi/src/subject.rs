@@ -16,9 +16,10 @@ pub(crate) const GATEWAY: &str = "Gateway";
 const SUBJECTS: [Subject; 6] = [
     Subject {
         tag: "Markets",
-        description: "Markets with their prices, trades, candles, the assets they settle in, and oracle specifications.",
+        description: "Markets with their prices, order books, trades, candles, the assets they settle in, and oracle specifications.",
         operations: &[
             "ListMarkets",
+            "GetMarketDepth",
             "ListTrades",
             "ListCandleData",
             "ListCandleIntervals",
@@ -28,12 +29,18 @@ const SUBJECTS: [Subject; 6] = [
     },
     Subject {
         tag: "Accounts",
-        description: "What parties have: balances, positions, delegations, rewards and withdrawals.",
+        description: "What parties have and want: balances, positions, orders, delegations, rewards, deposits and \
+            withdrawals.",
         operations: &[
+            "GetPortfolio",
             "ListAccounts",
             "ListPositions",
+            "ListOrders",
+            "GetOrder",
             "ListDelegations",
             "ListEpochRewardSummaries",
+            "ListDeposits",
+            "ListWithdrawals",
             "GetWithdrawal",
         ],
     },

@@ -7,16 +7,19 @@ use tokio_postgres::GenericClient;
 use crate::error::StoreError;
 
 /// Tables that triggers fill from the others. CSV files of these names are skipped.
-pub(crate) const DERIVED: [&str; 9] = [
+pub(crate) const DERIVED: [&str; 12] = [
     "assets_current",
     "current_balances",
     "delegations_current",
+    "deposits_current",
     "last_block",
     "markets_current",
     "network_parameters_current",
+    "orders_current",
     "positions_current",
     "protocol_upgrade_proposals_current",
     "trades_candle",
+    "withdrawals_current",
 ];
 
 /// Tables with rows of blocks that are in no segment: these may be loaded at any time.

@@ -7,5 +7,5 @@ SELECT head.height AS head_height, head.block_time AS head_time,
 FROM (VALUES (1)) AS always
 LEFT JOIN last_block AS head ON true
 LEFT JOIN LATERAL (
-    SELECT * FROM withdrawals WHERE id = $1 ORDER BY block_time DESC LIMIT 1
+    SELECT * FROM withdrawals WHERE id = $1 ORDER BY block_time DESC, party_id DESC LIMIT 1
 ) AS withdrawal ON true

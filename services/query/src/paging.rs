@@ -6,7 +6,9 @@ use std::pin::Pin;
 use actix::{Context, Handler};
 use mesh_bus::{Answer, AnswerFuture, AnswerResult, Ask, Format, offload};
 use mesh_problem::Problem;
-use mesh_store::{List, PageRequest, PageRows, PageSizes, ReadError, RowReader, Store, Value, Window};
+use mesh_store::{
+    List, PageEdge, PageRequest, PageRows, PageSizes, ReadError, RowReader, Store, Value, Window,
+};
 use prost::Message;
 use proto_msgs::{
     Operation,
@@ -83,11 +85,7 @@ async fn page<R: PagedList>(store: Store, sizes: PageSizes, request: R) -> Answe
 fn answer<R: PagedList>(store: &Store, window: &Window, rows: PageRows) -> AnswerResult<R::Reply> {
     let failed = |error: ReadError| error.problem(R::FAILED);
     let page = rows.page(R::LIST, window).map_err(failed)?;
-    let nodes = page.edges.into_iter().map(|edge| {
-        let row = RowReader::of_list(&edge.row, R::LIST, store.unreadable());
-        Ok((R::node(&row)?, edge.cursor))
-    });
-    let mut nodes: Vec<_> = nodes.collect::<Result<_, ReadError>>().map_err(failed)?;
+    let mut nodes = nodes::<R>(store, page.edges).map_err(failed)?;
     let bytes = |(node, cursor): &(R::Node, String)| node.encoded_len() + cursor.len() + EDGE_OVERHEAD;
     let [is_cut_behind, is_cut_ahead] = window.cut(&mut nodes, MAX_BYTES, bytes);
     let cursor =
@@ -99,6 +97,18 @@ fn answer<R: PagedList>(store: &Store, window: &Window, rows: PageRows) -> Answe
         has_previous_page: page.has_previous_page || is_cut_ahead,
     };
     Ok(Answer::at(page.head, R::reply(nodes, Some(info))))
+}
+
+/// The nodes of the rows of a page, with their cursors.
+pub(crate) fn nodes<R: PagedList>(
+    store: &Store,
+    edges: Vec<PageEdge>,
+) -> Result<Vec<(R::Node, String)>, ReadError> {
+    let node = |edge: PageEdge| {
+        let row = RowReader::of_list(&edge.row, R::LIST, store.unreadable());
+        Ok((R::node(&row)?, edge.cursor))
+    };
+    edges.into_iter().map(node).collect()
 }
 
 fn page_request(pagination: &Pagination) -> PageRequest<'_> {

@@ -115,6 +115,9 @@ fn canonical(field: &FieldDescriptor, text: &str) -> Option<Value> {
         let named = names.get_value_by_name(text).or_else(|| names.get_value(text.parse().ok()?))?;
         return (named.number() != 0).then(|| json!(named.name()));
     }
+    if field.kind() == Kind::Bool {
+        return Some(json!(matches!(text, "true" | "1")));
+    }
     let is_id = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     // No stored text contains NUL, nor the character that stands for it here.
     Some(json!(if is_id { text.to_lowercase() } else { text.replace('\0', "\u{fffd}") }))

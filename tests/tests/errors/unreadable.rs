@@ -41,12 +41,16 @@ const VALUES: &str = r#"
     UPDATE trades SET size = -size, price = 'NaN', type = 77, aggressor = 77;
     UPDATE positions_current SET distressed_status = 'NEW', realised_pnl = 'NaN', pending_realised_pnl = 'Infinity',
         pending_unrealised_pnl = 'NaN', loss_socialisation_amount = '-Infinity';
+    UPDATE orders_current SET side = 77, price = 'NaN', size = -1, status = 77, time_in_force = 77, type = 77,
+        pegged_reference = 77, pegged_offset = 'NaN';
+    UPDATE deposits_current SET status = 'NEW', amount = 'NaN';
+    UPDATE withdrawals_current SET status = 'NEW', amount = 'NaN', ext = '[1]';
     INSERT INTO ledger VALUES ('2023-06-20 10:00:00.000001+00', '3', '1', 'NaN', 'tx', '2023-06-20 10:00:00+00',
         '2023-06-20 10:00:00+00', 1, 2, 'TRANSFER_TYPE_NEW');
     UPDATE network_parameters_current SET value = 'many';
 "#;
 
-const LISTS: [(&str, &str); 8] = [
+const LISTS: [(&str, &str); 11] = [
     ("/api/v2/upgrade/proposals", "/protocolUpgradeProposals/edges"),
     ("/api/v2/rewards/epoch/summaries", "/summaries/edges"),
     ("/api/v2/delegations", "/delegations/edges"),
@@ -54,6 +58,9 @@ const LISTS: [(&str, &str); 8] = [
     ("/api/v2/assets", "/assets/edges"),
     ("/api/v2/trades", "/trades/edges"),
     ("/api/v2/positions", "/positions/edges"),
+    ("/api/v2/orders", "/orders/edges"),
+    ("/api/v2/deposits", "/deposits/edges"),
+    ("/api/v2/withdrawals", "/withdrawals/edges"),
     ("/accounts", "/accounts"),
 ];
 

@@ -14,7 +14,7 @@ use reqwest::Method;
 use crate::watch::write_block;
 
 /// The operations whose answers carry the newest block (J13).
-const FRESH: [&str; 12] = [
+const FRESH: [&str; 18] = [
     "ListProtocolUpgradeProposals",
     "GetOracleSpec",
     "GetWithdrawal",
@@ -27,6 +27,12 @@ const FRESH: [&str; 12] = [
     "ListAssets",
     "ListTrades",
     "ListPositions",
+    "ListOrders",
+    "GetOrder",
+    "GetMarketDepth",
+    "ListDeposits",
+    "ListWithdrawals",
+    "GetPortfolio",
 ];
 
 fn fresh() -> impl Iterator<Item = String> {

@@ -36,6 +36,31 @@ fn every_withdrawal_and_every_oracle_spec_is_shown_in_its_latest_version() {
 }
 
 #[test]
+fn every_order_in_every_version_every_book_and_every_portfolio_is_what_its_oracle_computes() {
+    with_recording(async |recording| {
+        for (operation, targets) in [
+            (
+                "GetOrder",
+                "SELECT DISTINCT '/api/v2/order/' || id FROM orders
+                 UNION SELECT '/api/v2/order/' || id || '?version=' || version FROM orders",
+            ),
+            ("GetMarketDepth", "SELECT DISTINCT '/api/v2/market/' || id || '/depth?maxDepth=2' FROM markets"),
+            ("GetMarketDepth", "SELECT DISTINCT '/api/v2/market/' || id || '/depth' FROM markets"),
+            ("GetPortfolio", "SELECT DISTINCT '/api/v2/party/' || party_id || '/portfolio' FROM accounts"),
+        ] {
+            let mut check = Check::new(recording, operation);
+            for row in recording.oracle.client().query(targets, &[]).await.unwrap() {
+                compare(recording, &mut check, row.get(0)).await;
+            }
+            check.done();
+        }
+        let mut check = Check::new(recording, "GetOrder");
+        check.refused(&format!("/api/v2/order/{UNKNOWN_ID}"), 404, 5, 20001).await;
+        check.done();
+    });
+}
+
+#[test]
 fn the_limits_are_the_latest_recorded() {
     with_recording(async |recording| {
         let mut check = Check::new(recording, "GetNetworkLimits");

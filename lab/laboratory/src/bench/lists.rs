@@ -119,7 +119,7 @@ async fn pages<'a>(
     let has_index = |filter: &Filter| {
         let first = &list.key[0];
         let begins_key = |column: &str| first.name == column && first.kind != KeyKind::Integer;
-        column(filter).is_some_and(|column| begins_key(column) || list.own_indexes.contains(&&[column][..]))
+        column(filter).is_some_and(|column| begins_key(column) || list.indexed.contains(&column))
     };
     let page = |given, is_from_position| Page { list, samples, given, is_from_position };
     let fixed: Vec<bool> = list.filters.iter().map(is_fixed).collect();
@@ -137,7 +137,7 @@ async fn pages<'a>(
 fn column(filter: &Filter) -> Option<&'static str> {
     match filter {
         Filter::Equal(column) | Filter::AnyOf(column) | Filter::EitherOf([column, _]) => Some(column),
-        Filter::AtLeast | Filter::AtMost | Filter::Matches(_) => None,
+        Filter::AtLeast | Filter::AtMost | Filter::Flag(_) | Filter::Matches(_) => None,
     }
 }
 
@@ -187,14 +187,13 @@ impl Page<'_> {
     /// The plain statement with the same rows: a walk along an index for each column of a filter.
     fn plain(&self) -> Result<String, Failure> {
         let (_, expressions) = self.expressions()?;
-        let List { table, key, columns, is_grouped, filters, own_indexes, .. } = self.list;
+        let List { table, key, columns, is_grouped, filters, indexed, .. } = self.list;
         let given: Vec<&Filter> =
             filters.iter().zip(&self.given).filter(|(_, given)| **given).map(|(filter, _)| filter).collect();
         let (values, rest) = expressions.split_at(given.len());
         let Some((limit, position)) = rest.split_last() else { return Ok(String::new()) };
         let keys: Vec<&str> = key.iter().map(|column| column.name).collect();
-        let is_own =
-            given.iter().any(|filter| column(filter).is_some_and(|name| own_indexes.contains(&&[name][..])));
+        let is_own = given.iter().any(|filter| column(filter).is_some_and(|name| indexed.contains(&name)));
         // The order of the index that a filter has for itself.
         let order = keys.join(" DESC, ") + " DESC";
         let order = if is_own { order.replacen(" DESC", " DESC NULLS LAST", 1) } else { order };

@@ -41,7 +41,7 @@ impl List {
             |wanted: fn(&Filter) -> bool| given().find(|(filter, _)| wanted(filter)).map(|(_, value)| value);
         let fixed = |column: &str| {
             let is_fixed = |(filter, value): &(&Filter, &Value)| {
-                filter.column() == Some(column) && !matches!(value, Value::Texts(_))
+                filter.column() == Some(column) && value.array_type().is_none()
             };
             given().find(is_fixed).map(|(_, value)| value)
         };

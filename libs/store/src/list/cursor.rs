@@ -36,7 +36,7 @@ pub(super) fn encode(list: &List, key: Vec<String>) -> String {
 }
 
 /// The key of a cursor. A time between two stored times becomes its stored neighbour on the side that a walk
-/// towards lower (`descending`) or higher keys leaves.
+/// towards lower (`descending`) or higher keys leaves, and ends the key: no row has this time.
 pub(super) fn decode(list: &List, text: &str, descending: bool) -> Result<Vec<Value>, Problem> {
     let unreadable = || invalid("the cursor does not decode");
     if text.len() > MAX_CURSOR_CHARS {
@@ -58,18 +58,23 @@ pub(super) fn decode(list: &List, text: &str, descending: bool) -> Result<Vec<Va
     if cursor.k.len() != list.key.len() || cursor.k.iter().any(|value| value.contains('\0')) {
         return Err(unreadable());
     }
-    let values = cursor.k.into_iter().zip(list.key);
-    let values = values.map(|(value, column)| match column.kind {
-        KeyKind::Text => Some(Value::Text(value)),
-        KeyKind::Party => Some(Value::party(&value)),
-        KeyKind::Integer => value.parse().ok().map(Value::Integer),
-        KeyKind::Time => {
-            let ns = value.parse().ok()?;
-            let stored = if descending { TimeUs::at_or_after_ns(ns) } else { TimeUs::at_or_before_ns(ns) };
-            Some(Value::Time(stored))
-        }
-    });
-    values.collect::<Option<_>>().ok_or_else(unreadable)
+    let (mut key, mut is_whole) = (Vec::new(), true);
+    for (value, column) in cursor.k.into_iter().zip(list.key) {
+        let (value, is_stored) = match column.kind {
+            KeyKind::Text => (Value::Text(value), true),
+            KeyKind::Party => (Value::party(&value), true),
+            KeyKind::Integer => (Value::Integer(value.parse().map_err(|_| unreadable())?), true),
+            KeyKind::Time => {
+                let ns = value.parse().map_err(|_| unreadable())?;
+                let stored =
+                    if descending { TimeUs::at_or_after_ns(ns) } else { TimeUs::at_or_before_ns(ns) };
+                (Value::Time(stored), stored.ns() == ns)
+            }
+        };
+        key.extend(is_whole.then_some(value));
+        is_whole &= is_stored;
+    }
+    Ok(key)
 }
 
 /// The problem of an invalid pagination.

@@ -31,10 +31,12 @@ pub struct List {
     pub is_grouped: bool,
     /// The filters, in the order in which a request gives their values.
     pub filters: &'static [Filter],
-    /// Sets of filtered columns whose rows are read along an index that is declared `NULLS FIRST` on the
-    /// first column of the key. A statement with this order can use no other index, independently of the
-    /// statistics; key columns are never NULL, so the order does not change.
-    pub own_indexes: &'static [&'static [&'static str]],
+    /// Filtered columns whose rows are read along an index that is declared `NULLS FIRST` on the first column
+    /// of the key. A statement with this order can use no other index, independently of the statistics; key
+    /// columns are never NULL, so the order does not change.
+    pub indexed: &'static [&'static str],
+    /// Sets of such columns whose rows are read along an index without this mark, when all are filtered.
+    pub plainly_indexed: &'static [&'static [&'static str]],
 }
 
 /// A column of a sort key.
@@ -71,10 +73,12 @@ impl KeyKind {
 pub enum Filter {
     /// The column has this value.
     Equal(&'static str),
-    /// The column has one of these values ([`Value::Texts`]).
+    /// The column has one of these values ([`Value::Texts`], [`Value::Smalls`]).
     AnyOf(&'static str),
+    /// The column is true. The filter is given with any value, which is not used.
+    Flag(&'static str),
     /// One of these columns has this value. Each is walked by itself, and the walks are merged. In
-    /// [`List::own_indexes`] the first one stands for both. A list has one such filter at most, and then
+    /// [`List::indexed`] the first one stands for both. A list has one such filter at most, and then
     /// none of several values.
     EitherOf([&'static str; 2]),
     /// The first column of the key is at least this value.
@@ -89,7 +93,9 @@ impl Filter {
     /// The column that it compares with one or several values, so that no index needs to be ordered by it.
     pub(crate) fn column(&self) -> Option<&'static str> {
         match self {
-            Self::Equal(column) | Self::AnyOf(column) | Self::EitherOf([column, _]) => Some(column),
+            Self::Equal(column) | Self::AnyOf(column) | Self::Flag(column) | Self::EitherOf([column, _]) => {
+                Some(column)
+            }
             Self::AtLeast | Self::AtMost | Self::Matches(_) => None,
         }
     }

@@ -4,10 +4,10 @@ use std::cmp::Ordering;
 
 use tokio_postgres::Row;
 
-use super::{KeyKind, List, Value, Window, cursor};
+use super::{KeyKind, List, Statement, Value, Window, cursor};
 use crate::{
     TimeUs,
-    read::{ReadError, Store, head_of},
+    read::{Parameter, Query, ReadError, Store, head_of},
 };
 
 /// A page in display order.
@@ -57,12 +57,35 @@ impl Store {
     ) -> Result<PageRows, ReadError> {
         let statement = list.statement(window, filters);
         let parameters: Vec<_> = statement.parameters.iter().map(|value| value as _).collect();
-        let mut rows = self.list(list.name, statement.sql, &parameters).await?.into_iter();
+        PageRows::new(self.list(list.name, statement.sql, &parameters).await?)
+    }
+
+    /// Reads the rows of several pages in one snapshot. They use the share of connections of the list `name`.
+    ///
+    /// # Errors
+    /// See [`ReadError`].
+    pub async fn snapshot(
+        &self,
+        name: &'static str,
+        pages: &[Statement],
+    ) -> Result<Vec<PageRows>, ReadError> {
+        let parameters = pages.iter().map(|page| page.parameters.iter().map(|value| value as _).collect());
+        let parameters: Vec<Vec<Parameter<'_>>> = parameters.collect();
+        let queries = pages.iter().zip(&parameters);
+        let queries: Vec<_> = queries.map(|(page, parameters)| Query { sql: page.sql, parameters }).collect();
+        self.lists(name, &queries).await?.into_iter().map(PageRows::new).collect()
+    }
+}
+
+impl PageRows {
+    /// The rows of a page's statement: the head, then the page.
+    fn new(rows: Vec<Row>) -> Result<Self, ReadError> {
+        let mut rows = rows.into_iter();
         let (head, behind) = match rows.next() {
             Some(row) => (head_of(&row)?, row.try_get("behind")?),
             None => (None, false),
         };
-        Ok(PageRows { rows: rows.collect(), head, behind })
+        Ok(Self { rows: rows.collect(), head, behind })
     }
 }
 
@@ -70,6 +93,11 @@ impl PageRows {
     /// Number of rows.
     pub fn count(&self) -> usize {
         self.rows.len()
+    }
+
+    /// The newest block that was read together with the rows: height and nanoseconds since the Unix epoch.
+    pub fn head(&self) -> Option<(u64, i64)> {
+        self.head
     }
 
     /// Makes the page of them.

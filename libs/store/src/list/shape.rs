@@ -16,6 +16,8 @@ pub(super) struct Shape {
 pub(super) enum Given {
     No,
     OneValue,
-    /// Several values of [`Filter::AnyOf`].
-    Values,
+    /// Several values of [`super::Filter::AnyOf`], as an array of this type.
+    Values(&'static str),
+    /// A condition without a value.
+    Flag,
 }

@@ -7,7 +7,7 @@ use std::{collections::HashMap, sync::LazyLock};
 use parking_lot::Mutex;
 
 use super::{
-    List, Value, Window,
+    Filter, List, Value, Window,
     bound::Bound,
     shape::{Given, Shape},
     text::Text,
@@ -31,18 +31,19 @@ impl List {
     /// behind it; after that up to `limit + 1` rows of the walk, in which these columns are NULL: they would
     /// cost as much as the others.
     ///
-    /// `filters` are the values of the list's filters in declared order; `None` and an empty
-    /// [`Value::Texts`] = not given.
+    /// `filters` are the values of the list's filters in declared order; `None` and an empty list of values = not
+    /// given.
     pub fn statement(&'static self, window: &Window, filters: Vec<Option<Value>>) -> Statement {
-        let filters: Vec<Option<Value>> = filters.into_iter().map(simplified).collect();
+        let filters: Vec<Option<Value>> =
+            filters.into_iter().map(|value| value.and_then(Value::simplified)).collect();
         let position = window.position.as_deref();
         let bound = position.map_or(Bound::All, |position| {
             Bound::new(&self.key_filters(&filters), position, window.descending)
         });
-        let given = filters.iter().map(|value| match value {
-            None => Given::No,
-            Some(Value::Texts(_)) => Given::Values,
-            Some(_) => Given::OneValue,
+        let given = self.filters.iter().zip(&filters).map(|(filter, value)| match (filter, value) {
+            (_, None) => Given::No,
+            (Filter::Flag(_), Some(_)) => Given::Flag,
+            (_, Some(value)) => value.array_type().map_or(Given::OneValue, Given::Values),
         });
         let shape = Shape { list: self.name, filters: given.collect(), descending: window.descending, bound };
         let compared = match (bound, position) {
@@ -53,7 +54,8 @@ impl List {
             }
             _ => Vec::new(),
         };
-        let mut parameters: Vec<Value> = filters.into_iter().flatten().collect();
+        let valued = filters.into_iter().zip(&shape.filters).filter(|(_, given)| **given != Given::Flag);
+        let mut parameters: Vec<Value> = valued.filter_map(|(value, _)| value).collect();
         parameters.extend(compared);
         parameters.push(Value::Integer(window.rows()));
         let sql =
@@ -62,18 +64,10 @@ impl List {
     }
 }
 
-/// One value instead of a list of one, none instead of an empty list.
-fn simplified(value: Option<Value>) -> Option<Value> {
-    match value {
-        Some(Value::Texts(mut texts)) if texts.len() < 2 => texts.pop().map(Value::Text),
-        value => value,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Filter, KeyKind, PageRequest, PageSizes};
+    use crate::{KeyKind, PageRequest, PageSizes};
 
     static REWARDS: List = List {
         name: "reward",
@@ -86,7 +80,8 @@ mod tests {
         columns: &["sum(amount)::text AS amount"],
         is_grouped: true,
         filters: &[Filter::AtLeast, Filter::AtMost, Filter::AnyOf("market"), Filter::Matches("tag = $::tag")],
-        own_indexes: &[&["market"]],
+        indexed: &["market"],
+        plainly_indexed: &[],
     };
 
     fn statement(window: &Window, filters: [Option<Value>; 4]) -> Statement {
@@ -171,7 +166,8 @@ mod tests {
             columns: &["size"],
             is_grouped: false,
             filters: &[Filter::Equal("market"), Filter::EitherOf(["buyer", "seller"])],
-            own_indexes: &[&["buyer"]],
+            indexed: &["buyer"],
+            plainly_indexed: &[],
         };
         let window = Window { position: Some(vec![Value::Integer(4)]), ..window(None, true) };
         let found = TRADES.statement(&window, vec![None, Some(text("p"))]);

@@ -19,7 +19,7 @@ enum Side {
 pub(super) struct Text<'a> {
     list: &'static List,
     shape: &'a Shape,
-    /// Per filter, its parameter: `$1`.
+    /// Per filter that is given, its parameter: `$1`; empty for a flag.
     parameters: Vec<Option<String>>,
     /// The parameters of the compared columns.
     position: Vec<String>,
@@ -34,7 +34,12 @@ impl<'a> Text<'a> {
             count += 1;
             format!("${count}")
         };
-        let parameters = shape.filters.iter().map(|given| (*given != Given::No).then(&mut next)).collect();
+        let parameters = shape.filters.iter().map(|given| match given {
+            Given::No => None,
+            Given::Flag => Some(String::new()),
+            Given::OneValue | Given::Values(_) => Some(next()),
+        });
+        let parameters = parameters.collect();
         let columns = match shape.bound {
             Bound::After { columns, .. } => columns,
             Bound::All | Bound::None => 0,
@@ -72,7 +77,10 @@ impl<'a> Text<'a> {
         let mut summary = format!("A page of the list {}", self.list.name);
         for (number, (filter, _)) in self.given().enumerate() {
             let what = match filter {
-                Filter::Equal(column) | Filter::AnyOf(column) | Filter::EitherOf([column, _]) => column,
+                Filter::Equal(column)
+                | Filter::AnyOf(column)
+                | Filter::Flag(column)
+                | Filter::EitherOf([column, _]) => column,
                 Filter::AtLeast => "least key",
                 Filter::AtMost => "greatest key",
                 Filter::Matches(condition) => condition.split(' ').next().unwrap_or_default(),
@@ -97,12 +105,12 @@ impl<'a> Text<'a> {
         filters.filter_map(|(filter, parameter)| Some((filter, parameter.as_deref()?)))
     }
 
-    /// The columns that are filtered by several values, with their parameters.
-    fn several(&self) -> impl Iterator<Item = (&'static str, &str)> {
+    /// The columns that are filtered by several values, with their parameters and the types of these.
+    fn several(&self) -> impl Iterator<Item = (&'static str, &str, &'static str)> {
         let filters = self.list.filters.iter().zip(&self.shape.filters).zip(&self.parameters);
         filters.filter_map(|((filter, given), parameter)| match given {
-            Given::Values => Some((filter.column()?, parameter.as_deref()?)),
-            Given::No | Given::OneValue => None,
+            Given::Values(kind) => Some((filter.column()?, parameter.as_deref()?, *kind)),
+            Given::No | Given::OneValue | Given::Flag => None,
         })
     }
 
@@ -137,7 +145,7 @@ impl<'a> Text<'a> {
         let walk = self.walk(side, &[]);
         let (columns, sources): (Vec<_>, Vec<_>) = self
             .several()
-            .map(|(column, parameter)| (column, format!("unnest({parameter}::text[]) AS {column}")))
+            .map(|(column, parameter, kind)| (column, format!("unnest({parameter}::{kind}) AS {column}")))
             .unzip();
         if columns.is_empty() {
             return walk;
@@ -191,13 +199,14 @@ impl<'a> Text<'a> {
         for (filter, parameter) in self.given() {
             conditions.push(match filter {
                 Filter::Equal(column) | Filter::AnyOf(column) => {
-                    let is_several = self.several().any(|(several, _)| several == *column);
+                    let is_several = self.several().any(|(several, ..)| several == *column);
                     let table = self.list.table;
                     match is_several {
                         true => format!("{table}.{column} = wanted.{column}"),
                         false => format!("{column} = {parameter}"),
                     }
                 }
+                Filter::Flag(column) => (*column).to_owned(),
                 Filter::EitherOf(_) => continue,
                 Filter::Matches(condition) => condition.replace('$', parameter),
                 // An index walk begins at one bound: that of the start where there is one.
@@ -257,11 +266,11 @@ impl<'a> Text<'a> {
     fn order(&self, side: Side) -> String {
         let descends = self.shape.descending == (side == Side::Ahead);
         let mut given: Vec<_> = self.given().filter_map(|(filter, _)| filter.column()).collect();
-        given.retain(|column| self.list.own_indexes.iter().any(|index| index.contains(column)));
-        let is_own_index = self.list.own_indexes.iter().any(|index| **index == *given);
+        given.retain(|column| self.list.indexed.contains(column));
+        let is_plain = given.is_empty() || self.list.plainly_indexed.contains(&&*given);
         let first = self.list.key.first().map(|column| column.name);
         let order = self.free().map(|column| {
-            let mark = match (is_own_index && Some(column) == first, descends) {
+            let mark = match (!is_plain && Some(column) == first, descends) {
                 (true, true) => " DESC NULLS LAST",
                 (true, false) => " NULLS FIRST",
                 (false, true) => " DESC",

@@ -16,6 +16,10 @@ pub enum Value {
     Time(TimeUs),
     /// A `text[]`.
     Texts(Vec<String>),
+    /// An `int2`.
+    Small(i16),
+    /// An `int2[]`.
+    Smalls(Vec<i16>),
 }
 
 /// The party of the network's own accounts.
@@ -32,11 +36,31 @@ impl Value {
         form.strip_prefix('+').unwrap_or(NETWORK)
     }
 
+    /// The type of several values in SQL; `None` for one value.
+    pub(super) fn array_type(&self) -> Option<&'static str> {
+        match self {
+            Self::Texts(_) => Some("text[]"),
+            Self::Smalls(_) => Some("int2[]"),
+            Self::Integer(_) | Self::Text(_) | Self::Time(_) | Self::Small(_) => None,
+        }
+    }
+
+    /// One value instead of a list of one, none instead of an empty list.
+    pub(super) fn simplified(self) -> Option<Self> {
+        match self {
+            Self::Texts(mut texts) if texts.len() < 2 => texts.pop().map(Self::Text),
+            Self::Smalls(mut numbers) if numbers.len() < 2 => numbers.pop().map(Self::Small),
+            value => Some(value),
+        }
+    }
+
     /// The value as a literal of SQL, for `EXPLAIN … EXECUTE`, which takes no parameters.
     pub fn to_literal(&self) -> String {
         let quoted = |text: &str| format!("'{}'", text.replace('\'', "''"));
         match self {
             Self::Integer(number) => number.to_string(),
+            Self::Small(number) => format!("{number}::int2"),
+            Self::Smalls(numbers) => format!("ARRAY{numbers:?}::int2[]"),
             Self::Text(text) => quoted(text),
             Self::Time(TimeUs(us)) => format!("to_timestamp({us}::numeric / 1000000)"),
             Self::Texts(texts) => {
@@ -60,6 +84,8 @@ impl ToSql for Value {
             Self::Text(value) => value.to_sql_checked(kind, out),
             Self::Time(value) => value.to_sql_checked(kind, out),
             Self::Texts(value) => value.to_sql_checked(kind, out),
+            Self::Small(value) => value.to_sql_checked(kind, out),
+            Self::Smalls(value) => value.to_sql_checked(kind, out),
         }
     }
 

@@ -144,7 +144,8 @@ mod tests {
         columns: &[],
         is_grouped: false,
         filters: &[],
-        own_indexes: &[],
+        indexed: &[],
+        plainly_indexed: &[],
     };
 
     const SIZES: PageSizes = PageSizes { default: 1000, greatest: 5000 };

@@ -14,12 +14,13 @@ use std::{
 };
 
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, QueueMode, RecyclingMethod, Runtime};
+use futures_util::future::try_join_all;
 use parking_lot::Mutex;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit},
     time::{Instant, timeout, timeout_at},
 };
-use tokio_postgres::{Config, Row};
+use tokio_postgres::{Config, IsolationLevel, Row};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::{
@@ -42,6 +43,13 @@ const LOCK_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// Most lists that wait for a lock at the same time, each with one connection. More than there are.
 const MAX_LOCKED_LISTS: usize = 64;
+
+/// A statement and its parameters.
+#[derive(Clone, Copy)]
+pub(crate) struct Query<'a> {
+    pub(crate) sql: &'static str,
+    pub(crate) parameters: &'a [Parameter<'a>],
+}
 
 /// The connections for lists. Cloning shares them.
 #[derive(Clone)]
@@ -117,19 +125,18 @@ impl ListPool {
         Connections { used: status.size - idle, idle, pending: status.waiting, most: status.max_size }
     }
 
-    /// Runs a statement of a list and returns all its rows.
+    /// Runs the statements of a list, several ones in one snapshot, and returns all rows of each.
     pub(super) async fn all(
         &self,
         list: &'static str,
-        sql: &'static str,
-        parameters: &[Parameter<'_>],
-    ) -> Result<Vec<Row>, ReadError> {
+        queries: &[Query<'_>],
+    ) -> Result<Vec<Vec<Row>>, ReadError> {
         let until = Instant::now() + self.read_timeout;
         let state = self.state(list);
         loop {
             if let Some(_turn) = state.turn(until).await? {
                 let running = self.running(self.waiting.get().await?);
-                let (result, connection) = running.rows(until, sql, parameters).await;
+                let (result, connection) = running.rows(until, queries).await;
                 connection.map(Object::take);
                 state.is_locked.store(matches!(result, Err(ReadError::Late)), Relaxed);
                 return result;
@@ -142,7 +149,7 @@ impl ListPool {
                 continue;
             }
             let running = self.running(connection);
-            match running.rows(Instant::now() + self.read_timeout, sql, parameters).await {
+            match running.rows(Instant::now() + self.read_timeout, queries).await {
                 (Err(ReadError::Locked), _) => state.is_locked.store(true, Relaxed),
                 (result, _) => return result,
             }
@@ -183,23 +190,33 @@ struct Running {
 }
 
 impl Running {
-    /// Runs a statement, and returns the connection when the statement has ended.
+    /// Runs statements, and returns the connection when they have ended.
     async fn rows(
         mut self,
         until: Instant,
-        sql: &'static str,
-        parameters: &[Parameter<'_>],
-    ) -> (Result<Vec<Row>, ReadError>, Option<Object>) {
-        match timeout_at(until, self.query(sql, parameters)).await {
+        queries: &[Query<'_>],
+    ) -> (Result<Vec<Vec<Row>>, ReadError>, Option<Object>) {
+        match timeout_at(until, self.query(queries)).await {
             Ok(result) => (result, self.connection.take()),
             Err(_) => (Err(ReadError::Late), None),
         }
     }
 
-    async fn query(&self, sql: &'static str, parameters: &[Parameter<'_>]) -> Result<Vec<Row>, ReadError> {
-        let connection = self.connection.as_ref().ok_or(ReadError::Away(None))?;
-        let statement = connection.prepare_cached(sql).await?;
-        Ok(connection.query(&statement, parameters).await?)
+    async fn query(&mut self, queries: &[Query<'_>]) -> Result<Vec<Vec<Row>>, ReadError> {
+        let connection = self.connection.as_mut().ok_or(ReadError::Away(None))?;
+        if let [query] = queries {
+            let statement = connection.prepare_cached(query.sql).await?;
+            return Ok(vec![connection.query(&statement, query.parameters).await?]);
+        }
+        let snapshot = connection.build_transaction().isolation_level(IsolationLevel::RepeatableRead);
+        let snapshot = snapshot.start().await?;
+        // Of several errors the first one is returned, which is why the later statements failed.
+        let statements = try_join_all(queries.iter().map(|query| snapshot.prepare_cached(query.sql))).await?;
+        let read = statements.iter().zip(queries);
+        let read = read.map(|(statement, query)| snapshot.query(statement, query.parameters));
+        let rows = try_join_all(read).await?;
+        snapshot.rollback().await?;
+        Ok(rows)
     }
 }
 

@@ -32,6 +32,7 @@ pub use error::ReadError;
 use head_watch::HeadSource;
 pub use head_watch::StoreState;
 pub use lists::LIST_SETTINGS;
+pub(crate) use lists::Query;
 use mesh_telemetry::span::{self, SpanExt};
 use metrics::{Metrics, Pool};
 pub use row_reader::RowReader;
@@ -143,25 +144,35 @@ impl Store {
         sql: &'static str,
         parameters: &[Parameter<'_>],
     ) -> Result<Vec<Row>, ReadError> {
-        self.recorded(Pool::Lists, sql, self.read_list(list, sql, parameters)).await
+        let rows = self.lists(list, &[Query { sql, parameters }]).await?;
+        Ok(rows.into_iter().flatten().collect())
     }
 
-    async fn read_list(
+    /// Runs statements as [`Store::list`] does, several ones in one snapshot; the first returns the head.
+    pub(crate) async fn lists(
         &self,
         list: &'static str,
-        sql: &'static str,
-        parameters: &[Parameter<'_>],
-    ) -> Result<Vec<Row>, ReadError> {
+        queries: &[Query<'_>],
+    ) -> Result<Vec<Vec<Row>>, ReadError> {
+        let sql = queries.first().map_or("", |query| query.sql);
+        self.recorded(Pool::Lists, sql, self.read_lists(list, queries)).await
+    }
+
+    async fn read_lists(
+        &self,
+        list: &'static str,
+        queries: &[Query<'_>],
+    ) -> Result<Vec<Vec<Row>>, ReadError> {
         let Servers { primary, replica, .. } = &*self.servers;
         if let Some(replica) = replica {
             let known = primary.head()?;
-            match replica.list(list, sql, parameters).await {
-                Ok(rows) if is_current(rows.first(), known) => return Ok(rows),
+            match replica.list(list, queries).await {
+                Ok(rows) if is_current(rows.first().and_then(|rows| rows.first()), known) => return Ok(rows),
                 Err(ReadError::Late) => return Err(ReadError::Late),
                 Ok(_) | Err(_) => {}
             }
         }
-        primary.list(list, sql, parameters).await
+        primary.list(list, queries).await
     }
 
     /// Counts a read and records it in the trace.

@@ -54,6 +54,14 @@ impl<'a> RowReader<'a> {
         Ok(self.get::<TimeUs>(column)?.ns())
     }
 
+    /// The same of a column that may be NULL.
+    ///
+    /// # Errors
+    /// When the column is no time.
+    pub fn optional_ns(&self, column: &str) -> Result<Option<i64>, ReadError> {
+        Ok(self.get::<Option<TimeUs>>(column)?.map(TimeUs::ns))
+    }
+
     /// An enum by its name; unknown ones and NULL are the default.
     ///
     /// # Errors

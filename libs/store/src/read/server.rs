@@ -9,7 +9,7 @@ use super::{
     Parameter, ReadError, StoreState,
     activity::ReadActivity,
     head_watch::{HeadSource, watch_server},
-    lists::ListPool,
+    lists::{ListPool, Query},
     metrics::{Connections, Metrics, Pool},
     points::PointPool,
 };
@@ -69,15 +69,14 @@ impl Server {
     pub(super) async fn list(
         &self,
         list: &'static str,
-        sql: &'static str,
-        parameters: &[Parameter<'_>],
-    ) -> Result<Vec<Row>, ReadError> {
+        queries: &[Query<'_>],
+    ) -> Result<Vec<Vec<Row>>, ReadError> {
         self.activity.record();
         let mut state = self.state.clone();
         let read = async {
-            match self.lists.all(list, sql, parameters).await {
+            match self.lists.all(list, queries).await {
                 // A single connection may break while the server is reachable.
-                Err(ReadError::Away(_)) => self.lists.all(list, sql, parameters).await,
+                Err(ReadError::Away(_)) => self.lists.all(list, queries).await,
                 result => result,
             }
         };

@@ -6,7 +6,7 @@ use rand::{Rng, SeedableRng, rngs::SmallRng, seq::SliceRandom};
 use tokio_postgres::{AsyncMessage, Client, NoTls};
 
 /// Each history table, the table of its newest rows, and the query that recomputes that from history.
-const RECOMPUTED: [(&str, &str, &str); 8] = [
+const RECOMPUTED: [(&str, &str, &str); 11] = [
     (
         "blocks",
         "last_block",
@@ -59,6 +59,29 @@ const RECOMPUTED: [(&str, &str, &str); 8] = [
              pending_average_entry_market_price, loss_socialisation_amount, distressed_status
          FROM positions ORDER BY party_id, market_id, block_time DESC",
     ),
+    (
+        "orders",
+        "orders_current",
+        "SELECT DISTINCT ON (id) id, min(block_time) OVER (PARTITION BY id), market_id, party_id, side, price, size,
+             remaining, time_in_force, type, status, reference, reason, version, batch_id, pegged_offset,
+             pegged_reference, lp_id, created_at, updated_at, expires_at, post_only, reduce_only, block_time, seq_num,
+             status = 8 OR (status = 1 OR status = 7) AND remaining > 0 AND time_in_force NOT IN (0, 3, 4)
+         FROM orders ORDER BY id, block_time DESC, seq_num DESC",
+    ),
+    (
+        "deposits",
+        "deposits_current",
+        "SELECT DISTINCT ON (id) id, status::text, party_id, asset, amount, foreign_tx_hash, credited_timestamp,
+             created_timestamp, block_time
+         FROM deposits ORDER BY id, block_time DESC",
+    ),
+    (
+        "withdrawals",
+        "withdrawals_current",
+        "SELECT DISTINCT ON (id) id, party_id, amount, asset, status::text, ref, foreign_tx_hash, created_timestamp,
+             withdrawn_timestamp, ext, block_time
+         FROM withdrawals ORDER BY id, block_time DESC",
+    ),
 ];
 
 /// The time of a block, as SQL.
@@ -103,6 +126,25 @@ fn row(table: &str, random: &mut SmallRng) -> ((u32, u32, u32), String) {
             let held = format!("{value}, {value}.5, 0, 1, 2, 3, 4");
             ((height, a, b), format!("('market{b}', 'party{a}', {held}, 'tx', {time}, {pending})"))
         }
+        "orders" => {
+            let (status, force, remaining) = (value.abs() % 9, value.abs() % 7, value.abs() % 3);
+            let numbers =
+                format!("1, {value}, 9, {remaining}, {force}, 1, {status}, NULL, 0, {b}, 0, 5, 1, NULL");
+            let rest = format!("{time}, NULL, NULL, 'tx', {time}, {seq_num}, false, true");
+            ((height, seq_num, 0), format!("('order{a}', 'market{a}', 'party{a}', {numbers}, {rest})"))
+        }
+        "deposits" => (
+            (a, height, 0),
+            format!(
+                "('deposit{a}', 'STATUS_OPEN', 'party{a}', 'asset', {value}, '', {time}, {time}, 'tx', {time})"
+            ),
+        ),
+        "withdrawals" => (
+            (a, height, 0),
+            format!(
+                "('w{a}', 'party{a}', {value}, 'a', 'STATUS_OPEN', '', '', {time}, {time}, '{{}}', 'tx', {time})"
+            ),
+        ),
         _ => (
             (height, a, b),
             format!(

@@ -30,20 +30,21 @@ impl Handler<Ask<GetWithdrawalRequest>> for Query {
                 .point(include_str!("../../sql/get_withdrawal.sql"), &[&request.id])
                 .await
                 .map_err(failed)?;
-            let withdrawal =
-                withdrawal(&RowReader::new(&row, "withdrawals", "id", store.unreadable())).map_err(failed)?;
-            let withdrawal = withdrawal
-                .ok_or_else(|| Problem::not_found(WITHDRAWAL, "no such withdrawal").with_inner(request.id))?;
+            let stored = RowReader::new(&row, "withdrawals", "id", store.unreadable());
+            if stored.get::<Option<&str>>("id").map_err(failed)?.is_none() {
+                return Err(Problem::not_found(WITHDRAWAL, "no such withdrawal").with_inner(request.id));
+            }
+            let withdrawal = withdrawal(&stored).map_err(failed)?;
             let head = head_of(&row).map_err(failed)?;
             Ok(Answer::at(head, GetWithdrawalReply { withdrawal: Some(withdrawal) }))
         })
     }
 }
 
-fn withdrawal(row: &RowReader<'_>) -> Result<Option<Withdrawal>, ReadError> {
-    let Some(id) = row.get::<Option<String>>("id")? else { return Ok(None) };
-    Ok(Some(Withdrawal {
-        id,
+/// Reads a withdrawal from a row with its columns.
+pub(super) fn withdrawal(row: &RowReader<'_>) -> Result<Withdrawal, ReadError> {
+    Ok(Withdrawal {
+        id: row.get("id")?,
         party_id: row.get("party_id")?,
         amount: row.whole("amount")?.unwrap_or_else(|| "0".to_owned()),
         asset: row.get("asset")?,
@@ -53,7 +54,7 @@ fn withdrawal(row: &RowReader<'_>) -> Result<Option<Withdrawal>, ReadError> {
         created_timestamp: row.ns("created_timestamp")?,
         withdrawn_timestamp: row.ns("withdrawn_timestamp")?,
         ext: Some(ext(row)?),
-    }))
+    })
 }
 
 /// `{"erc20":{"receiverAddress":"0x…"}}`, or `{}` (DATA_MODEL 3.1).

@@ -33,7 +33,8 @@ pub static ACCOUNTS: List = List {
     columns: &["party", "type_number::int4 AS type", "balance::text AS balance"],
     is_grouped: false,
     filters: &[Filter::Equal("party_order"), Filter::Equal("market")],
-    own_indexes: &[&["market"]],
+    indexed: &["market"],
+    plainly_indexed: &[],
 };
 
 /// The statement for each combination of filters.

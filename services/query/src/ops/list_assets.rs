@@ -26,7 +26,8 @@ pub static ASSETS: List = List {
     ],
     is_grouped: false,
     filters: &[Filter::Matches("status = $::text::asset_status")],
-    own_indexes: &[],
+    indexed: &[],
+    plainly_indexed: &[],
 };
 
 impl PagedList for ListAssetsRequest {

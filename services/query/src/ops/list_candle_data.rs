@@ -24,7 +24,8 @@ pub static CANDLES: List = List {
     ],
     is_grouped: false,
     filters: &[Filter::Equal("interval"), Filter::Equal("market_id"), Filter::AtLeast, Filter::AtMost],
-    own_indexes: &[],
+    indexed: &[],
+    plainly_indexed: &[],
 };
 
 impl PagedList for ListCandleDataRequest {

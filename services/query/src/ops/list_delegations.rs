@@ -24,7 +24,8 @@ pub static DELEGATIONS: List = List {
     columns: &["coalesce(amount, 0)::text AS amount"],
     is_grouped: false,
     filters: &[Filter::Equal("party_id"), Filter::Equal("node_id"), Filter::Equal("epoch_id")],
-    own_indexes: &[&["party_id"], &["node_id"]],
+    indexed: &["party_id", "node_id"],
+    plainly_indexed: &[&["party_id", "node_id"]],
 };
 
 impl PagedList for ListDelegationsRequest {

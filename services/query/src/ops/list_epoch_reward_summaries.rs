@@ -25,7 +25,8 @@ pub static SUMMARIES: List = List {
     columns: &["coalesce(sum(amount), 0)::text AS amount"],
     is_grouped: true,
     filters: &[Filter::AtLeast, Filter::AtMost, Filter::AnyOf("market_id"), Filter::AnyOf("asset_id")],
-    own_indexes: &[&["market_id"], &["asset_id"], &["market_id", "asset_id"]],
+    indexed: &["market_id", "asset_id"],
+    plainly_indexed: &[],
 };
 
 impl PagedList for ListEpochRewardSummariesRequest {

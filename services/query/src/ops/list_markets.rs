@@ -34,7 +34,8 @@ pub static MARKETS: List = List {
     ],
     is_grouped: false,
     filters: &[Filter::Matches("state = $::text::market_state_type"), Filter::Equal("settlement_asset")],
-    own_indexes: &[],
+    indexed: &[],
+    plainly_indexed: &[],
 };
 
 impl PagedList for ListMarketsRequest {

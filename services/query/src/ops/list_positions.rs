@@ -33,7 +33,8 @@ pub static POSITIONS: List = List {
     ],
     is_grouped: false,
     filters: &[Filter::Equal("party_id"), Filter::Equal("market_id")],
-    own_indexes: &[&["market_id"]],
+    indexed: &["market_id"],
+    plainly_indexed: &[],
 };
 
 impl PagedList for ListPositionsRequest {

@@ -25,7 +25,8 @@ pub static PROPOSALS: List = List {
         Filter::Matches("status = $::text::protocol_upgrade_proposal_status"),
         Filter::Matches("approvers @> ARRAY[$::text]"),
     ],
-    own_indexes: &[],
+    indexed: &[],
+    plainly_indexed: &[],
 };
 
 impl PagedList for ListProtocolUpgradeProposalsRequest {

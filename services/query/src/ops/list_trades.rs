@@ -36,7 +36,8 @@ pub static TRADES: List = List {
         Filter::AtLeast,
         Filter::AtMost,
     ],
-    own_indexes: &[&["market_id"], &["buyer"], &["market_id", "buyer"]],
+    indexed: &["market_id", "buyer"],
+    plainly_indexed: &[],
 };
 
 impl PagedList for ListTradesRequest {

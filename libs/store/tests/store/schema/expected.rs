@@ -138,8 +138,6 @@ markets
 orders
     primary key (block_time, seq_num)
     index (id, block_time, seq_num)
-    index (party_id, created_at, id)
-    index (market_id, created_at, id)
 positions
     primary key (block_time, party_id, market_id)
     index (party_id, market_id, block_time)
@@ -243,5 +241,13 @@ pub(super) const DEFAULTS: [&str; 6] = [
 ];
 
 /// Tables that are not in the contract: that of the migration library, and what lists are read from.
-pub(super) const OURS: [&str; 5] =
-    ["refinery_schema_history", "trades_candle", "assets_current", "markets_current", "positions_current"];
+pub(super) const OURS: [&str; 8] = [
+    "refinery_schema_history",
+    "trades_candle",
+    "assets_current",
+    "deposits_current",
+    "markets_current",
+    "orders_current",
+    "positions_current",
+    "withdrawals_current",
+];

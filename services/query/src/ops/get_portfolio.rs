@@ -1,0 +1,95 @@
+//! GetPortfolio: the accounts, positions and live orders of a party.
+
+use actix::{Context, Handler};
+use mesh_bus::{Answer, AnswerFuture, AnswerResult, Ask, offload};
+use mesh_problem::{Code, Problem};
+use mesh_store::{List, PageRequest, PageRows, PageSizes, ReadError, Store, Window};
+use proto_msgs::{
+    numbers::get_portfolio::PORTFOLIO,
+    v2::{
+        GetPortfolioReply, GetPortfolioRequest, ListAccountsRequest, ListOrdersRequest, ListPositionsRequest,
+        Portfolio,
+    },
+};
+
+use crate::{
+    Query,
+    paging::{INLINE_ROWS, PagedList, nodes},
+};
+
+/// Most accounts, positions or live orders of a portfolio.
+const MAX_ROWS: usize = 5000;
+
+impl Handler<Ask<GetPortfolioRequest>> for Query {
+    type Result = AnswerFuture<GetPortfolioReply>;
+
+    fn handle(
+        &mut self,
+        Ask(request, scope): Ask<GetPortfolioRequest>,
+        _: &mut Context<Self>,
+    ) -> Self::Result {
+        scope.run(portfolio(self.store.clone(), request.party_id))
+    }
+}
+
+/// The beginning of the three lists, read in one snapshot.
+async fn portfolio(store: Store, party_id: String) -> AnswerResult<GetPortfolioReply> {
+    let party = Some(party_id);
+    let accounts = ListAccountsRequest { party: party.clone(), ..ListAccountsRequest::default() };
+    let positions = ListPositionsRequest { party_id: party.clone(), ..ListPositionsRequest::default() };
+    let orders = ListOrdersRequest { party_id: party, live_only: Some(true), ..ListOrdersRequest::default() };
+    let windows = [
+        window(ListAccountsRequest::LIST, !ListAccountsRequest::HAS_FIXED_ORDER)?,
+        window(ListPositionsRequest::LIST, true)?,
+        window(ListOrdersRequest::LIST, true)?,
+    ];
+    let [of_accounts, of_positions, of_orders] = &windows;
+    let statements = [
+        ListAccountsRequest::LIST.statement(of_accounts, accounts.filters()?),
+        ListPositionsRequest::LIST.statement(of_positions, positions.filters()?),
+        ListOrdersRequest::LIST.statement(of_orders, orders.filters()?),
+    ];
+    let pages = store.snapshot("portfolio", &statements).await.map_err(failed)?;
+    let rows: usize = pages.iter().map(PageRows::count).sum();
+    offload(rows > INLINE_ROWS, move || answer(&store, &windows, pages)).await
+}
+
+/// A whole list as one page.
+fn window(list: &List, newest_first: bool) -> Result<Window, Problem> {
+    let request = PageRequest { newest_first: Some(newest_first), ..PageRequest::default() };
+    Window::read(list, request, PageSizes { default: MAX_ROWS, greatest: MAX_ROWS })
+}
+
+fn answer(
+    store: &Store,
+    [of_accounts, of_positions, of_orders]: &[Window; 3],
+    pages: Vec<PageRows>,
+) -> AnswerResult<GetPortfolioReply> {
+    let Ok([accounts, positions, orders]) = <[PageRows; 3]>::try_from(pages) else {
+        return Err(Problem::internal(PORTFOLIO, "the query failed"));
+    };
+    let head = accounts.head();
+    let portfolio = Portfolio {
+        accounts: whole::<ListAccountsRequest>(store, of_accounts, accounts)?,
+        positions: whole::<ListPositionsRequest>(store, of_positions, positions)?,
+        orders: whole::<ListOrdersRequest>(store, of_orders, orders)?,
+    };
+    Ok(Answer::at(head, GetPortfolioReply { portfolio: Some(portfolio) }))
+}
+
+/// The nodes of a list; refused when there are more.
+fn whole<R: PagedList>(store: &Store, window: &Window, rows: PageRows) -> Result<Vec<R::Node>, Problem> {
+    let page = rows.page(R::LIST, window).map_err(failed)?;
+    if page.has_next_page {
+        let reason = "the portfolio is too large, list its parts in pages";
+        let kind = R::NAME;
+        let problem = Problem::new(Code::FailedPrecondition, PORTFOLIO, reason);
+        return Err(problem.with_inner(format!("{kind} has more than {MAX_ROWS} rows")));
+    }
+    let nodes = nodes::<R>(store, page.edges).map_err(failed)?;
+    Ok(nodes.into_iter().map(|(node, _)| node).collect())
+}
+
+fn failed(error: ReadError) -> Problem {
+    error.problem(PORTFOLIO)
+}

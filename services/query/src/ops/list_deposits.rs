@@ -1,0 +1,69 @@
+//! ListDeposits: the latest version of each deposit, by party, asset and status.
+
+use mesh_problem::Problem;
+use mesh_store::{Filter, KeyKind, List, ReadError, RowReader, Value};
+use proto_msgs::{
+    numbers::list_deposits::DEPOSITS as FAILED,
+    v2::{
+        Deposit, DepositEdge, DepositPage, ListDepositsReply, ListDepositsRequest, PageInfo, Pagination,
+        deposit::Status,
+    },
+};
+
+use crate::paging::PagedList;
+
+/// Deposits by the time of their creation. There is an index for each filter.
+pub static DEPOSITS: List = List {
+    name: "deposit",
+    table: "deposits_current",
+    key: &[KeyKind::Time.column("created_timestamp"), KeyKind::Text.column("id")],
+    columns: &[
+        "party_id",
+        "asset",
+        "coalesce(amount, 0)::text AS amount",
+        "status::text AS status",
+        "foreign_tx_hash",
+        "credited_timestamp",
+    ],
+    is_grouped: false,
+    filters: &[Filter::Equal("party_id"), Filter::Equal("asset"), Filter::Equal("status")],
+    indexed: &["party_id", "asset", "status"],
+    plainly_indexed: &[],
+};
+
+impl PagedList for ListDepositsRequest {
+    type Node = Deposit;
+
+    const FAILED: u32 = FAILED;
+    const LIST: &'static List = &DEPOSITS;
+
+    fn pagination(&self) -> Option<&Pagination> {
+        self.pagination.as_ref()
+    }
+
+    fn filters(self) -> Result<Vec<Option<Value>>, Problem> {
+        let status = match self.status() {
+            Status::Unspecified => None,
+            status => Some(Value::Text(status.as_str_name().to_owned())),
+        };
+        Ok(vec![self.party_id.map(Value::Text), self.asset_id.map(Value::Text), status])
+    }
+
+    fn node(row: &RowReader<'_>) -> Result<Deposit, ReadError> {
+        Ok(Deposit {
+            id: row.get("id")?,
+            party_id: row.get("party_id")?,
+            asset: row.get("asset")?,
+            amount: row.whole("amount")?.unwrap_or_default(),
+            status: row.named("status", Status::from_str_name)?.into(),
+            foreign_tx_hash: row.get("foreign_tx_hash")?,
+            created_timestamp: row.ns("created_timestamp")?,
+            credited_timestamp: row.ns("credited_timestamp")?,
+        })
+    }
+
+    fn reply(nodes: Vec<(Deposit, String)>, page_info: Option<PageInfo>) -> ListDepositsReply {
+        let edges = nodes.into_iter().map(|(node, cursor)| DepositEdge { node: Some(node), cursor });
+        ListDepositsReply { deposits: Some(DepositPage { edges: edges.collect(), page_info }) }
+    }
+}

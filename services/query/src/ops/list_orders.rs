@@ -1,0 +1,132 @@
+//! ListOrders: the newest version of each order, by market, party and status.
+
+use mesh_problem::Problem;
+use mesh_store::{Filter, KeyKind, List, ReadError, RowReader, TimeRange, Value};
+use proto_msgs::{
+    numbers::list_orders::{DATE_RANGE, ORDERS as FAILED},
+    v2::{
+        DateRange, ListOrdersReply, ListOrdersRequest, Order, OrderEdge, OrderPage, PageInfo, Pagination,
+        PeggedOrder, Side,
+        order::{Status, TimeInForce, Type},
+        pegged_order::Reference,
+    },
+};
+
+use crate::paging::PagedList;
+
+/// Orders by the time of their first version. There are indexes for all orders and for the live ones.
+pub static ORDERS: List = List {
+    name: "order",
+    table: "orders_current",
+    key: &[KeyKind::Time.column("first_time"), KeyKind::Text.column("id")],
+    columns: COLUMNS,
+    is_grouped: false,
+    filters: &[
+        Filter::Equal("market_id"),
+        Filter::Equal("party_id"),
+        Filter::AnyOf("status"),
+        Filter::Flag("is_live"),
+        Filter::AtLeast,
+        Filter::AtMost,
+    ],
+    indexed: &["market_id", "party_id", "status", "is_live"],
+    plainly_indexed: &[],
+};
+
+/// What [`order`] reads, besides `id`.
+pub(super) const COLUMNS: &[&str] = &[
+    "market_id",
+    "party_id",
+    "side::int4 AS side",
+    "price::text AS price",
+    "size",
+    "remaining",
+    "time_in_force::int4 AS time_in_force",
+    "type::int4 AS type",
+    "status::int4 AS status",
+    "coalesce(reference, '') AS reference",
+    "coalesce(reason, 0)::int4 AS reason",
+    "version",
+    "batch_id",
+    "coalesce(pegged_offset, 0)::text AS pegged_offset",
+    "coalesce(pegged_reference, 0)::int4 AS pegged_reference",
+    "coalesce(lp_id, '') AS lp_id",
+    "post_only",
+    "reduce_only",
+    "created_at",
+    "updated_at",
+    "expires_at",
+];
+
+impl PagedList for ListOrdersRequest {
+    type Node = Order;
+
+    const FAILED: u32 = FAILED;
+    const LIST: &'static List = &ORDERS;
+
+    fn pagination(&self) -> Option<&Pagination> {
+        self.pagination.as_ref()
+    }
+
+    fn filters(self) -> Result<Vec<Option<Value>>, Problem> {
+        let statuses = self.status().filter(|status| *status != Status::Unspecified);
+        // The numbers of the contract's enum are small.
+        let statuses = statuses.filter_map(|status| i16::try_from(i32::from(status)).ok()).collect();
+        let is_live = self.live_only().then_some(Value::Small(1));
+        let DateRange { start_timestamp, end_timestamp } = self.date_range.unwrap_or_default();
+        let range = TimeRange::read(DateRange::PARAMETERS, [start_timestamp, end_timestamp], DATE_RANGE)?;
+        Ok(vec![
+            self.market_id.map(Value::Text),
+            self.party_id.map(Value::Text),
+            Some(Value::Smalls(statuses)),
+            is_live,
+            range.first().map(Value::Time),
+            range.last().map(Value::Time),
+        ])
+    }
+
+    fn node(row: &RowReader<'_>) -> Result<Order, ReadError> {
+        order(row)
+    }
+
+    fn reply(nodes: Vec<(Order, String)>, page_info: Option<PageInfo>) -> ListOrdersReply {
+        let edges = nodes.into_iter().map(|(node, cursor)| OrderEdge { node: Some(node), cursor });
+        ListOrdersReply { orders: Some(OrderPage { edges: edges.collect(), page_info }) }
+    }
+}
+
+/// Reads an order from a row with its columns.
+pub(super) fn order(row: &RowReader<'_>) -> Result<Order, ReadError> {
+    let reason: i32 = row.get("reason")?;
+    let time = |column| Ok::<_, ReadError>(row.optional_ns(column)?.unwrap_or_default());
+    let pegged_order = match row.get::<i32>("pegged_reference")? {
+        0 => None,
+        _ => Some(PeggedOrder {
+            reference: row.numbered::<Reference>("pegged_reference")?.into(),
+            offset: row.whole("pegged_offset")?.unwrap_or_default(),
+        }),
+    };
+    Ok(Order {
+        id: row.get("id")?,
+        market_id: row.get("market_id")?,
+        party_id: row.get("party_id")?,
+        side: row.numbered::<Side>("side")?.into(),
+        price: row.whole("price")?.unwrap_or_default(),
+        size: row.unsigned("size")?,
+        remaining: row.unsigned("remaining")?,
+        time_in_force: row.numbered::<TimeInForce>("time_in_force")?.into(),
+        r#type: row.numbered::<Type>("type")?.into(),
+        status: row.numbered::<Status>("status")?.into(),
+        reason: (reason != 0).then_some(reason),
+        reference: row.get("reference")?,
+        version: row.get("version")?,
+        batch_id: row.get("batch_id")?,
+        pegged_order,
+        liquidity_provision_id: row.get("lp_id")?,
+        post_only: row.get("post_only")?,
+        reduce_only: row.get("reduce_only")?,
+        created_at: row.ns("created_at")?,
+        updated_at: time("updated_at")?,
+        expires_at: time("expires_at")?,
+    })
+}

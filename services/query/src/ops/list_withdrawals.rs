@@ -1,0 +1,63 @@
+//! ListWithdrawals: the latest version of each withdrawal, by party, asset and status.
+
+use mesh_problem::Problem;
+use mesh_store::{Filter, KeyKind, List, ReadError, RowReader, Value};
+use proto_msgs::{
+    numbers::list_withdrawals::WITHDRAWALS as FAILED,
+    v2::{
+        ListWithdrawalsReply, ListWithdrawalsRequest, PageInfo, Pagination, Withdrawal, WithdrawalEdge,
+        WithdrawalPage, withdrawal::Status,
+    },
+};
+
+use super::get_withdrawal::withdrawal;
+use crate::paging::PagedList;
+
+/// Withdrawals by the time of their creation. There is an index for each filter.
+pub static WITHDRAWALS: List = List {
+    name: "withdrawal",
+    table: "withdrawals_current",
+    key: &[KeyKind::Time.column("created_timestamp"), KeyKind::Text.column("id")],
+    columns: &[
+        "party_id",
+        "trim_scale(amount)::text AS amount",
+        "asset",
+        "status::text AS status",
+        "ref",
+        "foreign_tx_hash",
+        "withdrawn_timestamp",
+        "ext",
+    ],
+    is_grouped: false,
+    filters: &[Filter::Equal("party_id"), Filter::Equal("asset"), Filter::Equal("status")],
+    indexed: &["party_id", "asset", "status"],
+    plainly_indexed: &[],
+};
+
+impl PagedList for ListWithdrawalsRequest {
+    type Node = Withdrawal;
+
+    const FAILED: u32 = FAILED;
+    const LIST: &'static List = &WITHDRAWALS;
+
+    fn pagination(&self) -> Option<&Pagination> {
+        self.pagination.as_ref()
+    }
+
+    fn filters(self) -> Result<Vec<Option<Value>>, Problem> {
+        let status = match self.status() {
+            Status::Unspecified => None,
+            status => Some(Value::Text(status.as_str_name().to_owned())),
+        };
+        Ok(vec![self.party_id.map(Value::Text), self.asset_id.map(Value::Text), status])
+    }
+
+    fn node(row: &RowReader<'_>) -> Result<Withdrawal, ReadError> {
+        withdrawal(row)
+    }
+
+    fn reply(nodes: Vec<(Withdrawal, String)>, page_info: Option<PageInfo>) -> ListWithdrawalsReply {
+        let edges = nodes.into_iter().map(|(node, cursor)| WithdrawalEdge { node: Some(node), cursor });
+        ListWithdrawalsReply { withdrawals: Some(WithdrawalPage { edges: edges.collect(), page_info }) }
+    }
+}
