@@ -20,6 +20,7 @@ BEGIN
             WHEN base IN ('int8'::regtype, 'int4'::regtype, 'numeric'::regtype) THEN 'n'
             WHEN base = 'timestamptz'::regtype THEN $sql$timestamptz '2023-01-01 00:00:00+00' + n * interval '1 s'$sql$
             WHEN base IN ('int2'::regtype, 'float8'::regtype) THEN '1'
+            WHEN base = 'bool'::regtype THEN 'n % 2 = 0'
             WHEN base = 'text[]'::regtype THEN $sql$ARRAY[lpad(to_hex(n), 64, '0')]$sql$
             WHEN base = 'jsonb'::regtype THEN $sql$'{}'$sql$
             ELSE quote_literal((SELECT min(enumlabel) FROM pg_enum WHERE enumtypid = base))

@@ -136,8 +136,19 @@ async fn pages<'a>(
 /// The column that a filter compares; the first one of two.
 fn column(filter: &Filter) -> Option<&'static str> {
     match filter {
-        Filter::Equal(column) | Filter::AnyOf(column) | Filter::EitherOf([column, _]) => Some(column),
-        Filter::AtLeast | Filter::AtMost | Filter::Flag(_) | Filter::Matches(_) => None,
+        Filter::Equal(column)
+        | Filter::AnyOf(column)
+        | Filter::Flag(column)
+        | Filter::EitherOf([column, _]) => Some(column),
+        Filter::AtLeast | Filter::AtMost | Filter::Matches(_) => None,
+    }
+}
+
+/// A filter's value as it is stored: statuses of orders are numbers, all others texts.
+fn value_of(filter: &Filter, stored: &str) -> Value {
+    match (filter, stored.parse()) {
+        (Filter::AnyOf("status"), Ok(number)) => Value::Small(number),
+        _ => Value::Text(stored.to_owned()),
     }
 }
 
@@ -158,8 +169,9 @@ impl Page<'_> {
             let window = Window::read(self.list, request, PageSizes { default: 1000, greatest: 5000 });
             let window =
                 window.map_err(|problem| Failure::failed(format!("{}: {problem}", self.list.name)))?;
-            let values = sample.columns.iter().zip(&self.given);
-            let filters = values.map(|(value, given)| given.then(|| Value::Text(value.clone()))).collect();
+            let values = self.list.filters.iter().zip(&sample.columns).zip(&self.given);
+            let filters = values.map(|((filter, value), given)| given.then(|| value_of(filter, value)));
+            let filters = filters.collect();
             Ok(self.list.statement(&window, filters))
         };
         let statements: Vec<Statement> =
@@ -190,7 +202,9 @@ impl Page<'_> {
         let List { table, key, columns, is_grouped, filters, indexed, .. } = self.list;
         let given: Vec<&Filter> =
             filters.iter().zip(&self.given).filter(|(_, given)| **given).map(|(filter, _)| filter).collect();
-        let (values, rest) = expressions.split_at(given.len());
+        let is_flag = |filter: &&Filter| matches!(filter, Filter::Flag(_));
+        let with_value = given.iter().filter(|filter| !is_flag(filter)).count();
+        let (values, rest) = expressions.split_at(with_value);
         let Some((limit, position)) = rest.split_last() else { return Ok(String::new()) };
         let keys: Vec<&str> = key.iter().map(|column| column.name).collect();
         let is_own = given.iter().any(|filter| column(filter).is_some_and(|name| indexed.contains(&name)));
@@ -202,11 +216,10 @@ impl Page<'_> {
                 Filter::EitherOf(columns) => columns[side],
                 filter => column(filter).unwrap_or_default(),
             };
-            let mut conditions: Vec<String> = given
-                .iter()
-                .zip(values)
-                .map(|(filter, value)| format!("{} = {value}", column(filter)))
-                .collect();
+            let flags = given.iter().filter(|filter| is_flag(filter));
+            let mut conditions: Vec<String> = flags.map(|filter| column(filter).to_owned()).collect();
+            let compared = given.iter().filter(|filter| !is_flag(filter)).zip(values);
+            conditions.extend(compared.map(|(filter, value)| format!("{} = {value}", column(filter))));
             if self.is_from_position {
                 let keys = keys[..position.len()].join(", ");
                 conditions.push(format!("({keys}) < ({})", position.join(", ")));
