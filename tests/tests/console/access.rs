@@ -65,6 +65,7 @@ async fn every_view_is_accessible() {
         database.query_one(&statement, &[]).await.unwrap().get::<_, String>(0)
     };
     let (withdrawal, spec) = (first("withdrawals").await, first("oracle_specs").await);
+    let order = first("orders").await;
     let mut ids = Vec::new();
     for list in ["markets", "assets"] {
         let rows = console_mesh.json(&format!("/api/v2/{list}")).await[list]["edges"].take();
@@ -88,7 +89,7 @@ async fn every_view_is_accessible() {
         (
             "market",
             format!("#/markets/{MARKET}"),
-            "document.querySelector('.candles canvas') && document.querySelector('h2 bdi') && document.querySelector('.last-trades tbody tr')",
+            "document.querySelector('.candles canvas') && document.querySelector('h2 bdi') && document.querySelector('.last-trades tbody tr') && document.querySelectorAll('.levels').length === 2",
         ),
         ("party", format!("#/party/{party}"), "document.querySelectorAll('table').length >= 4"),
         ("party-none", "#/party".to_owned(), "document.querySelector('.empty')"),
@@ -97,6 +98,10 @@ async fn every_view_is_accessible() {
         ("explore-markets", "#/explore/markets".to_owned(), named),
         ("explore-assets", "#/explore/assets".to_owned(), named),
         ("explore-trades", format!("#/explore/trades?marketId={MARKET}"), named),
+        ("explore-orders", "#/explore/orders".to_owned(), named),
+        ("explore-order", format!("#/explore/order/{order}"), "document.querySelector('.facts .name')"),
+        ("explore-deposits", "#/explore/deposits".to_owned(), named),
+        ("explore-withdrawals", "#/explore/withdrawals".to_owned(), named),
         (
             "explore-positions",
             "#/explore/positions".to_owned(),

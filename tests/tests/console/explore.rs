@@ -83,6 +83,20 @@ async fn lists_page_by_cursor_and_show_what_the_api_says() {
     let trades =
         [("Id", "id"), ("Time", "timestamp"), ("Market", "marketId"), ("Price", "price"), ("Buyer", "buyer")];
     walk(&console_mesh, &page, "trades", "/api/v2/trades", "trades", &trades).await;
+    let orders = [
+        ("Id", "id"),
+        ("Time", "createdAt"),
+        ("Market", "marketId"),
+        ("Price", "price"),
+        ("Remaining", "remaining"),
+        ("Party", "partyId"),
+    ];
+    walk(&console_mesh, &page, "orders", "/api/v2/orders", "orders", &orders).await;
+    for list in ["deposits", "withdrawals"] {
+        let columns =
+            [("Id", "id"), ("Created", "createdTimestamp"), ("Party", "partyId"), ("Amount", "amount")];
+        walk(&console_mesh, &page, list, &format!("/api/v2/{list}"), list, &columns).await;
+    }
     let positions =
         [("Party", "partyId"), ("Volume", "openVolume"), ("Average entry price", "averageEntryPrice")];
     walk(&console_mesh, &page, "positions", "/api/v2/positions", "positions", &positions).await;
@@ -108,6 +122,12 @@ async fn lists_page_by_cursor_and_show_what_the_api_says() {
     let active = console_mesh.json("/api/v2/markets?state=STATE_ACTIVE&pagination.first=20").await;
     page.until("location.hash.includes('state=STATE_ACTIVE')").await;
     until_page(&page, &of_edges(&active, "markets", "cursor")).await;
+    page.open("#/explore/orders?status=STATUS_ACTIVE").await;
+    page.fill("Live", "true").await;
+    let live = "/api/v2/orders?status=STATUS_ACTIVE&liveOnly=true&pagination.first=20";
+    let live = console_mesh.json(live).await;
+    page.until("location.hash.includes('liveOnly=true')").await;
+    until_page(&page, &of_edges(&live, "orders", "cursor")).await;
     let newest = console_mesh.json("/api/v2/trades?pagination.first=1").await;
     let newest = &newest["trades"]["edges"][0]["node"]["timestamp"];
     let second = newest.as_str().unwrap().parse::<i64>().unwrap() / 1_000_000_000;
@@ -164,10 +184,24 @@ async fn single_items_are_found_by_id() {
     page.open(&format!("#/explore/oracle-spec/{spec}")).await;
     let status = &expected["oracleSpec"]["externalDataSourceSpec"]["spec"]["status"];
     page.until_data("[data-status]", "status", status).await;
+    // An order by the number of its version.
+    let newest = "SELECT id, version FROM orders ORDER BY version DESC, id LIMIT 1";
+    let newest = client.query_one(newest, &[]).await.unwrap();
+    let (order, version): (String, i32) = (newest.get(0), newest.get(1));
+    page.open(&format!("#/explore/order/{order}")).await;
+    for version in [version, version - 1] {
+        page.until_data("[data-version]", "version", version.to_string()).await;
+        let expected = console_mesh.json(&format!("/api/v2/order/{order}?version={version}")).await;
+        let price = expected["order"]["price"].as_str().unwrap();
+        page.until(&format!("document.querySelector('.facts [data-value=\"{price}\"]')")).await;
+        if version > 1 {
+            page.click("[data-version] + a").await;
+        }
+    }
     page.assert_quiet();
     // Without an id the page says where ids come from.
     page.open("#/explore/withdrawal").await;
-    page.until("document.querySelector('.empty a[href=\"#/export?table=TABLE_WITHDRAWALS\"]')").await;
+    page.until("document.querySelector('.empty a[href=\"#/explore/withdrawals\"]')").await;
     page.until("document.querySelector('.empty a[href^=\"#/explore/withdrawal/\"]')").await;
     // An unknown id is reported with the error's application number.
     page.open(&format!("#/explore/withdrawal/{}", "ab".repeat(32))).await;

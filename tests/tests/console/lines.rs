@@ -9,6 +9,20 @@ use crate::console::{
     console_mesh::{ASSET, ConsoleMesh, MARKET},
 };
 
+/// Lists that need no filter.
+const LISTS: [&str; 10] = [
+    "markets",
+    "assets",
+    "orders",
+    "trades",
+    "positions",
+    "deposits",
+    "withdrawals",
+    "delegations",
+    "rewards",
+    "proposals",
+];
+
 /// The printed lines of a page in their order.
 const LINES: &str = "[...document.querySelectorAll('.line code')].map(line => line.textContent)";
 
@@ -30,12 +44,14 @@ async fn every_printed_command_line_runs() {
         (format!("#/markets/{MARKET}"), ready),
         (format!("#/party/{party}"), ready),
         (format!("#/explore/withdrawal/{}", first("withdrawals").await), ready),
+        (format!("#/explore/order/{}?version=1", first("orders").await), ready),
+        ("#/explore/orders?status=STATUS_FILLED&liveOnly=true".to_owned(), ready),
         (format!("#/explore/oracle-spec/{}", first("oracle_specs").await), ready),
         (format!("#/export/ledger?party={party}&asset={ASSET}"), ready),
         ("#/export?from=1".to_owned(), "document.querySelector('[data-digest]')"),
         (format!("#/submit?hash={}", "ab".repeat(32)), "document.querySelectorAll('.line').length === 6"),
     ];
-    for list in ["markets", "assets", "trades", "positions", "delegations", "rewards", "proposals"] {
+    for list in LISTS {
         views.push((format!("#/explore/{list}?size=50&order=oldest"), ready));
     }
     views.push((format!("#/explore/accounts?party={party}"), ready));

@@ -1,4 +1,5 @@
-//! *Markets*: the list is sorted by turnover and searched; candles are the API's, older ones are loaded on the way back, and the newest one is updated.
+//! *Markets*: the list is sorted by turnover and searched; candles are the API's, older ones are loaded on the way back, and
+//! the newest one is updated; so are the order book and the live orders of the remembered party.
 
 use serde_json::{Value, json};
 
@@ -110,5 +111,79 @@ async fn markets_come_first_sorted_by_turnover_and_enter_opens_the_first_match()
     page.until_text(".empty", "Page not found. Show all markets").await;
     page.click(".empty a").await;
     page.until("document.title.startsWith('Markets')").await;
+    page.assert_quiet();
+}
+
+/// The levels of one side of the order book, from the best price.
+fn levels(side: &str) -> String {
+    let value = "cell => cell.querySelector('[data-value]').dataset.value";
+    format!(
+        "[...document.querySelectorAll('table[data-list={side}] tbody tr')].map(row => [
+            ...['.price', '.volume'].map(cell => ({value})(row.querySelector(cell))), Number(row.querySelector('.orders').textContent)])"
+    )
+}
+
+#[tokio::test]
+async fn the_order_book_and_the_orders_of_my_party_are_live() {
+    let Some(browser) = Browser::start().await else { return };
+    let console_mesh = ConsoleMesh::demo().await;
+    let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
+    let depth = format!("/api/v2/market/{MARKET}/depth?maxDepth=12");
+    let depth = console_mesh.json(&depth).await["depth"].take();
+    let best = |side: &str| depth[side][0]["price"].as_str().unwrap().parse::<i64>().unwrap();
+    let live = format!("/api/v2/orders?marketId={MARKET}&liveOnly=true");
+    let live = console_mesh.json(&live).await["orders"]["edges"].take();
+    let live = live.as_array().unwrap().iter().map(|edge| &edge["node"]);
+    let order =
+        live.clone().find(|order| order["side"] == "SIDE_BUY" && order["price"] == depth["buy"][0]["price"]);
+    let order = order.unwrap();
+    let party = order["partyId"].as_str().unwrap();
+    let of_party: Vec<_> =
+        live.filter(|order| order["partyId"] == party).map(|order| order["id"].clone()).collect();
+
+    page.open(&format!("#/party/{party}")).await;
+    page.press("Remember this party").await;
+    page.open(&format!("#/markets/{MARKET}")).await;
+    for (side, table) in [("buy", "bids"), ("sell", "offers")] {
+        let expected = depth[side].as_array().unwrap().iter();
+        let expected: Vec<_> =
+            expected.map(|level| json!([level["price"], level["volume"], level["orders"]])).collect();
+        assert!(!expected.is_empty(), "{side}");
+        let shown = format!("JSON.stringify({})", levels(table));
+        page.until(&format!("{shown} === {}", json!(json!(expected).to_string()))).await;
+    }
+    let spread = (best("sell") - best("buy")).to_string();
+    page.until_data("[data-best=spread] [data-value]", "value", spread).await;
+    let ids = "[...document.querySelectorAll('table[data-list=orders] td[data-name=Id] [data-value]')].map(id => id.dataset.value)";
+    page.until(&format!("JSON.stringify({ids}) === {}", json!(json!(of_party).to_string()))).await;
+
+    // A block in which more of that order remains.
+    let client = console_mesh.database.connect().await;
+    let id = order["id"].as_str().unwrap();
+    let block = format!(
+        "BEGIN;
+         INSERT INTO blocks SELECT block_time + interval '1 second', height + 1, repeat('ab', 32)
+             FROM blocks ORDER BY height DESC LIMIT 1;
+         INSERT INTO orders SELECT (jsonb_populate_record(newest, jsonb_build_object(
+                 'remaining', newest.remaining + 4242, 'block_time', (SELECT max(block_time) FROM blocks)))).*
+             FROM orders AS newest WHERE id = '{id}'
+             ORDER BY newest.block_time DESC, newest.seq_num DESC LIMIT 1;
+         COMMIT"
+    );
+    client.batch_execute(&block).await.unwrap();
+    let more = |of: &Value| (of.as_str().unwrap().parse::<u64>().unwrap() + 4242).to_string();
+    let volume = json!(more(&depth["buy"][0]["volume"]));
+    page.until(&format!("{}[0][1] === {volume}", levels("bids"))).await;
+    let row = of_party.iter().position(|of_party| of_party == id).unwrap();
+    let remaining = format!(
+        "table[data-list=orders] tr[data-cursor]:nth-child({}) [data-name=Remaining] [data-value]",
+        row + 1
+    );
+    page.until_data(&remaining, "value", more(&order["remaining"])).await;
+
+    let settled = console_mesh.json("/api/v2/markets?state=STATE_SETTLED&pagination.first=1").await;
+    page.open(&format!("#/markets/{}", settled["markets"]["edges"][0]["node"]["id"].as_str().unwrap())).await;
+    page.until_text(".empty", "The order book is empty: the market has no live orders with a price.").await;
+    page.until_text(".empty", "My party has no live orders in this market.").await;
     page.assert_quiet();
 }

@@ -19,7 +19,7 @@ async fn a_party_has_a_page_that_is_remembered_and_its_ledger() {
     let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
     let saves = json!({"source": "delete window.showSaveFilePicker"});
     page.call("Page.addScriptToEvaluateOnNewDocument", saves).await;
-    page.open("#/explore/positions?size=20").await;
+    page.open("#/explore/orders?liveOnly=true").await;
     page.click("td[data-name=Party] a").await;
     page.until("document.title.startsWith('Party')").await;
     let party = page.data("[data-party]", "party").await;
@@ -31,7 +31,11 @@ async fn a_party_has_a_page_that_is_remembered_and_its_ledger() {
         accounts["accounts"].as_array().unwrap().iter().map(|account| account["balance"].clone()).collect();
     let trades = console_mesh.json(&format!("/api/v2/trades?partyId={party}&pagination.first=20")).await;
     let positions = console_mesh.json(&format!("/api/v2/positions?partyId={party}")).await;
+    let orders = console_mesh.json(&format!("/api/v2/orders?partyId={party}&liveOnly=true")).await;
+    let deposits = console_mesh.json(&format!("/api/v2/deposits?partyId={party}&pagination.first=8")).await;
     for (list, name, expected) in [
+        ("orders", "Id", edges(&orders["orders"], "id")),
+        ("deposits", "Amount", edges(&deposits["deposits"], "amount")),
         ("accounts", "Balance", balances),
         ("trades", "Id", edges(&trades["trades"], "id")),
         ("positions", "Volume", edges(&positions["positions"], "openVolume")),

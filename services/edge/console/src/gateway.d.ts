@@ -101,6 +101,35 @@ export interface components {
             /** @description Whether a row precedes the first row of this page in display order. */
             hasPreviousPage: boolean;
         };
+        /** @description The requested book. */
+        GetMarketDepthReply: {
+            /** @description The book. */
+            depth: components["schemas"]["MarketDepth"];
+        };
+        /** @description The order book of a market. */
+        MarketDepth: {
+            /** @description Market. */
+            marketId: string;
+            /** @description What is bid, highest price first. */
+            buy: components["schemas"]["PriceLevel"][];
+            /** @description What is asked, lowest price first. */
+            sell: components["schemas"]["PriceLevel"][];
+        };
+        /** @description The orders of one side at one price. */
+        PriceLevel: {
+            /** @description Decimal integer in the market's smallest unit of price. */
+            price: string;
+            /**
+             * Format: uint64
+             * @description Sum of what is not traded of the orders, in the market's smallest unit of size.
+             */
+            volume: string;
+            /**
+             * Format: uint32
+             * @description Number of the orders.
+             */
+            orders: number;
+        };
         /** @description One page of trades. */
         ListTradesReply: {
             /** @description The page. */
@@ -417,12 +446,19 @@ export interface components {
             /** @description All of these hold; values are seconds since the Unix epoch. */
             conditions: components["schemas"]["Condition"][];
         };
-        /** @description The matching accounts: all of them, or a page. */
-        ListAccountsReply: {
-            /** @description Sorted by party (`network` first), market, asset and type number. */
+        /** @description The requested portfolio. */
+        GetPortfolioReply: {
+            /** @description The portfolio. */
+            portfolio: components["schemas"]["Portfolio"];
+        };
+        /** @description What a party has and wants. */
+        Portfolio: {
+            /** @description Its accounts, by market, asset and type. */
             accounts: components["schemas"]["AccountBalance"][];
-            /** @description The position of the page in its list; absent for a request without `pagination.*`. */
-            pageInfo?: components["schemas"]["PageInfo"];
+            /** @description Its positions, as a list of them shows them. */
+            positions: components["schemas"]["Position"][];
+            /** @description Its live orders, the latest first. */
+            orders: components["schemas"]["Order"][];
         };
         /** @description An account and its balance. */
         AccountBalance: {
@@ -460,25 +496,6 @@ export interface components {
          * @enum {string}
          */
         AccountType: "ACCOUNT_TYPE_UNSPECIFIED" | "ACCOUNT_TYPE_INSURANCE" | "ACCOUNT_TYPE_SETTLEMENT" | "ACCOUNT_TYPE_MARGIN" | "ACCOUNT_TYPE_GENERAL" | "ACCOUNT_TYPE_FEES_INFRASTRUCTURE" | "ACCOUNT_TYPE_FEES_LIQUIDITY" | "ACCOUNT_TYPE_FEES_MAKER" | "ACCOUNT_TYPE_BOND" | "ACCOUNT_TYPE_EXTERNAL" | "ACCOUNT_TYPE_GLOBAL_INSURANCE" | "ACCOUNT_TYPE_GLOBAL_REWARD" | "ACCOUNT_TYPE_PENDING_TRANSFERS" | "ACCOUNT_TYPE_REWARD_MAKER_PAID_FEES" | "ACCOUNT_TYPE_REWARD_MAKER_RECEIVED_FEES" | "ACCOUNT_TYPE_REWARD_LP_RECEIVED_FEES" | "ACCOUNT_TYPE_REWARD_MARKET_PROPOSERS";
-        /** @description One page of positions. */
-        ListPositionsReply: {
-            /** @description The page. */
-            positions: components["schemas"]["PositionPage"];
-        };
-        /** @description A page of positions in display order. */
-        PositionPage: {
-            /** @description The rows with their cursors. */
-            edges: components["schemas"]["PositionEdge"][];
-            /** @description The position of the page in its list. */
-            pageInfo: components["schemas"]["PageInfo"];
-        };
-        /** @description A position with its position. */
-        PositionEdge: {
-            /** @description The position. */
-            node: components["schemas"]["Position"];
-            /** @description Its position in the list. */
-            cursor: string;
-        };
         /** @description The current position of a party in a market, including trades since the last settlement. Profits and the price are whole numbers, rounded half away from zero. */
         Position: {
             /** @description Market. */
@@ -531,6 +548,180 @@ export interface components {
             unrealisedPnl: string;
             /** @description Average price of what was open, in the settlement asset's smallest unit. */
             averageEntryPrice: string;
+        };
+        /** @description One version of an order. */
+        Order: {
+            /** @description Id, 64 lower-case hex digits. */
+            id: string;
+            /** @description Market. */
+            marketId: string;
+            /** @description Party that sent it. */
+            partyId: string;
+            /** @description Whether it buys or sells. */
+            side: components["schemas"]["Side"];
+            /** @description Limit, decimal integer in the market's smallest unit of price; 0 when it has none, and while it is parked. */
+            price: string;
+            /**
+             * Format: uint64
+             * @description In the market's smallest unit of size.
+             */
+            size: string;
+            /**
+             * Format: uint64
+             * @description The part of the size that is not traded.
+             */
+            remaining: string;
+            /** @description How long it is in force. */
+            timeInForce: components["schemas"]["OrderTimeInForce"];
+            /** @description Kind of the order. */
+            type: components["schemas"]["OrderType"];
+            /** @description Status of the order. */
+            status: components["schemas"]["OrderStatus"];
+            /**
+             * Format: int32
+             * @description The network's number of the error for which it was rejected or stopped; absent when there is none.
+             */
+            reason?: number;
+            /** @description Text of the party. */
+            reference: string;
+            /**
+             * Format: int32
+             * @description Number of this version, by amendments.
+             */
+            version: number;
+            /**
+             * Format: int32
+             * @description Number of the batch of instructions that it came with; 0 = none.
+             */
+            batchId: number;
+            /** @description How its price follows the market; absent when it does not. */
+            peggedOrder: components["schemas"]["PeggedOrder"];
+            /** @description Liquidity provision that it belongs to, or empty. */
+            liquidityProvisionId: string;
+            /** @description Whether it must not trade when it arrives. */
+            postOnly: boolean;
+            /** @description Whether it may only make a position smaller. */
+            reduceOnly: boolean;
+            /**
+             * Format: int64
+             * @description Nanoseconds since the Unix epoch.
+             */
+            createdAt: string;
+            /**
+             * Format: int64
+             * @description Nanoseconds since the Unix epoch; 0 = never.
+             */
+            updatedAt: string;
+            /**
+             * Format: int64
+             * @description Nanoseconds since the Unix epoch; 0 = never.
+             */
+            expiresAt: string;
+        };
+        /**
+         * @description How long an order is in force.
+         *
+         *     - `TIME_IN_FORCE_UNSPECIFIED`: Unknown.
+         *     - `TIME_IN_FORCE_GTC`: Until it is cancelled.
+         *     - `TIME_IN_FORCE_GTT`: Until its time.
+         *     - `TIME_IN_FORCE_IOC`: At once; what cannot be traded is stopped.
+         *     - `TIME_IN_FORCE_FOK`: At once and as a whole, or not at all.
+         *     - `TIME_IN_FORCE_GFA`: During an auction only.
+         *     - `TIME_IN_FORCE_GFN`: During continuous trading only.
+         * @enum {string}
+         */
+        OrderTimeInForce: "TIME_IN_FORCE_UNSPECIFIED" | "TIME_IN_FORCE_GTC" | "TIME_IN_FORCE_GTT" | "TIME_IN_FORCE_IOC" | "TIME_IN_FORCE_FOK" | "TIME_IN_FORCE_GFA" | "TIME_IN_FORCE_GFN";
+        /**
+         * @description Kind of an order.
+         *
+         *     - `TYPE_UNSPECIFIED`: Unknown.
+         *     - `TYPE_LIMIT`: Trades at its price or a better one.
+         *     - `TYPE_MARKET`: Trades at any price.
+         *     - `TYPE_NETWORK`: Of the network, to close out a party.
+         * @enum {string}
+         */
+        OrderType: "TYPE_UNSPECIFIED" | "TYPE_LIMIT" | "TYPE_MARKET" | "TYPE_NETWORK";
+        /**
+         * @description Status of an order.
+         *
+         *     - `STATUS_UNSPECIFIED`: Unknown; as a filter: all.
+         *     - `STATUS_ACTIVE`: In force.
+         *     - `STATUS_EXPIRED`: Its time has passed; final.
+         *     - `STATUS_CANCELLED`: Cancelled by its party; final.
+         *     - `STATUS_STOPPED`: Ended by the network, e.g. the untraded part of an immediate order.
+         *     - `STATUS_FILLED`: Traded as a whole; final.
+         *     - `STATUS_REJECTED`: Not accepted; final.
+         *     - `STATUS_PARTIALLY_FILLED`: Traded in part.
+         *     - `STATUS_PARKED`: Pegged, and not in the book because its reference has no price.
+         * @enum {string}
+         */
+        OrderStatus: "STATUS_UNSPECIFIED" | "STATUS_ACTIVE" | "STATUS_EXPIRED" | "STATUS_CANCELLED" | "STATUS_STOPPED" | "STATUS_FILLED" | "STATUS_REJECTED" | "STATUS_PARTIALLY_FILLED" | "STATUS_PARKED";
+        /** @description How the price of an order follows the market. */
+        PeggedOrder: {
+            /** @description The price that it follows. */
+            reference: components["schemas"]["PeggedOrderReference"];
+            /** @description Distance to it, decimal integer in the market's smallest unit of price. */
+            offset: string;
+        };
+        /**
+         * @description A price of the book.
+         *
+         *     - `PEGGED_REFERENCE_UNSPECIFIED`: Unknown.
+         *     - `PEGGED_REFERENCE_MID`: Half way between best bid and best ask.
+         *     - `PEGGED_REFERENCE_BEST_BID`: Highest price that is bid.
+         *     - `PEGGED_REFERENCE_BEST_ASK`: Lowest price that is asked.
+         * @enum {string}
+         */
+        PeggedOrderReference: "PEGGED_REFERENCE_UNSPECIFIED" | "PEGGED_REFERENCE_MID" | "PEGGED_REFERENCE_BEST_BID" | "PEGGED_REFERENCE_BEST_ASK";
+        /** @description The matching accounts: all of them, or a page. */
+        ListAccountsReply: {
+            /** @description Sorted by party (`network` first), market, asset and type number. */
+            accounts: components["schemas"]["AccountBalance"][];
+            /** @description The position of the page in its list; absent for a request without `pagination.*`. */
+            pageInfo?: components["schemas"]["PageInfo"];
+        };
+        /** @description One page of positions. */
+        ListPositionsReply: {
+            /** @description The page. */
+            positions: components["schemas"]["PositionPage"];
+        };
+        /** @description A page of positions in display order. */
+        PositionPage: {
+            /** @description The rows with their cursors. */
+            edges: components["schemas"]["PositionEdge"][];
+            /** @description The position of the page in its list. */
+            pageInfo: components["schemas"]["PageInfo"];
+        };
+        /** @description A position with its position. */
+        PositionEdge: {
+            /** @description The position. */
+            node: components["schemas"]["Position"];
+            /** @description Its position in the list. */
+            cursor: string;
+        };
+        /** @description One page of orders. */
+        ListOrdersReply: {
+            /** @description The page. */
+            orders: components["schemas"]["OrderPage"];
+        };
+        /** @description A page of orders in display order. */
+        OrderPage: {
+            /** @description The rows with their cursors. */
+            edges: components["schemas"]["OrderEdge"][];
+            /** @description The position of the page in its list. */
+            pageInfo: components["schemas"]["PageInfo"];
+        };
+        /** @description An order with its position. */
+        OrderEdge: {
+            /** @description The order. */
+            node: components["schemas"]["Order"];
+            /** @description Its position in the list. */
+            cursor: string;
+        };
+        /** @description The requested order. */
+        GetOrderReply: {
+            /** @description The order. */
+            order: components["schemas"]["Order"];
         };
         /** @description One page of delegations. */
         ListDelegationsReply: {
@@ -597,10 +788,88 @@ export interface components {
             /** @description Sum, decimal integer in the asset's smallest unit. */
             amount: string;
         };
-        /** @description The requested withdrawal. */
-        GetWithdrawalReply: {
-            /** @description Its latest version. */
-            withdrawal: components["schemas"]["Withdrawal"];
+        /**
+         * @description Status of a deposit.
+         *
+         *     - `STATUS_UNSPECIFIED`: Unknown; as a filter: all.
+         *     - `STATUS_OPEN`: Being verified.
+         *     - `STATUS_CANCELLED`: Refused; final.
+         *     - `STATUS_FINALIZED`: Credited to the party; final.
+         * @enum {string}
+         */
+        DepositStatus: "STATUS_UNSPECIFIED" | "STATUS_OPEN" | "STATUS_CANCELLED" | "STATUS_FINALIZED";
+        /** @description One page of deposits. */
+        ListDepositsReply: {
+            /** @description The page. */
+            deposits: components["schemas"]["DepositPage"];
+        };
+        /** @description A page of deposits in display order. */
+        DepositPage: {
+            /** @description The rows with their cursors. */
+            edges: components["schemas"]["DepositEdge"][];
+            /** @description The position of the page in its list. */
+            pageInfo: components["schemas"]["PageInfo"];
+        };
+        /** @description A deposit with its position. */
+        DepositEdge: {
+            /** @description The deposit. */
+            node: components["schemas"]["Deposit"];
+            /** @description Its position in the list. */
+            cursor: string;
+        };
+        /** @description Assets that enter the network. */
+        Deposit: {
+            /** @description Id, 64 lower-case hex digits. */
+            id: string;
+            /** @description Party that deposits. */
+            partyId: string;
+            /** @description Asset id. */
+            asset: string;
+            /** @description Decimal integer in the asset's smallest unit. */
+            amount: string;
+            /** @description Status of the deposit. */
+            status: components["schemas"]["DepositStatus"];
+            /** @description Hash of the transaction on the foreign chain, its own text. */
+            foreignTxHash: string;
+            /**
+             * Format: int64
+             * @description Nanoseconds since the Unix epoch.
+             */
+            createdTimestamp: string;
+            /**
+             * Format: int64
+             * @description Nanoseconds since the Unix epoch; 0 until credited.
+             */
+            creditedTimestamp: string;
+        };
+        /**
+         * @description Status of a withdrawal.
+         *
+         *     - `STATUS_UNSPECIFIED`: Unknown; as a filter: all.
+         *     - `STATUS_OPEN`: In progress.
+         *     - `STATUS_REJECTED`: Refused; final.
+         *     - `STATUS_FINALIZED`: Done; final.
+         * @enum {string}
+         */
+        WithdrawalStatus: "STATUS_UNSPECIFIED" | "STATUS_OPEN" | "STATUS_REJECTED" | "STATUS_FINALIZED";
+        /** @description One page of withdrawals. */
+        ListWithdrawalsReply: {
+            /** @description The page. */
+            withdrawals: components["schemas"]["WithdrawalPage"];
+        };
+        /** @description A page of withdrawals in display order. */
+        WithdrawalPage: {
+            /** @description The rows with their cursors. */
+            edges: components["schemas"]["WithdrawalEdge"][];
+            /** @description The position of the page in its list. */
+            pageInfo: components["schemas"]["PageInfo"];
+        };
+        /** @description A withdrawal with its position. */
+        WithdrawalEdge: {
+            /** @description The withdrawal. */
+            node: components["schemas"]["Withdrawal"];
+            /** @description Its position in the list. */
+            cursor: string;
         };
         /** @description Assets that leave the network. */
         Withdrawal: {
@@ -631,16 +900,6 @@ export interface components {
             /** @description Facts for the foreign chain, or empty. */
             ext: components["schemas"]["WithdrawExt"];
         };
-        /**
-         * @description Status of a withdrawal.
-         *
-         *     - `STATUS_UNSPECIFIED`: Unknown.
-         *     - `STATUS_OPEN`: In progress.
-         *     - `STATUS_REJECTED`: Refused; final.
-         *     - `STATUS_FINALIZED`: Done; final.
-         * @enum {string}
-         */
-        WithdrawalStatus: "STATUS_UNSPECIFIED" | "STATUS_OPEN" | "STATUS_REJECTED" | "STATUS_FINALIZED";
         /** @description Facts of a withdrawal for the foreign chain. */
         WithdrawExt: {
             /** @description An ERC-20 token. */
@@ -650,6 +909,11 @@ export interface components {
         Erc20WithdrawExt: {
             /** @description Ethereum address that receives, `0x` and 40 hex digits. */
             receiverAddress: string;
+        };
+        /** @description The requested withdrawal. */
+        GetWithdrawalReply: {
+            /** @description Its latest version. */
+            withdrawal: components["schemas"]["Withdrawal"];
         };
         /** @description A transaction and how long to wait. */
         SubmitTransactionRequest: {

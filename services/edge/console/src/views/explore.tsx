@@ -9,10 +9,11 @@ import { useStill } from "../still";
 import { useWatch } from "../watch";
 import { pageOf, Table } from "../table";
 import { LISTS, type Filter, type List } from "./lists";
-import { OracleSpec, Withdrawal } from "./single";
+import { OracleSpec, Order, Withdrawal } from "./single";
 
 const KINDS = [
   ...LISTS.map((list) => [list.name, list.title] as const),
+  ["order", "Order"] as const,
   ["withdrawal", "Withdrawal"] as const,
   ["oracle-spec", "Oracle specification"] as const,
 ];
@@ -23,13 +24,15 @@ export function Explore(props: { route: Route }) {
   const { route } = props;
   const kind = route.path[1] ?? LISTS[0]!.name;
   const list = LISTS.find((list) => list.name === kind);
+  const id = route.path[2] ?? "";
   return (
     <>
       <Choice label="List" of={KINDS} value={kind} onChoose={(kind) => go(`explore/${kind}`)} />
       {list && <Listing key={list.name} list={list} query={route.query} />}
-      {kind === "withdrawal" && <Withdrawal id={route.path[2] ?? ""} />}
-      {kind === "oracle-spec" && <OracleSpec id={route.path[2] ?? ""} />}
-      {!list && kind !== "withdrawal" && kind !== "oracle-spec" && <Empty>Page not found. Choose one of the lists above.</Empty>}
+      {kind === "order" && <Order id={id} version={route.query.get("version") ?? ""} />}
+      {kind === "withdrawal" && <Withdrawal id={id} />}
+      {kind === "oracle-spec" && <OracleSpec id={id} />}
+      {!KINDS.some(([name]) => name === kind) && <Empty>Page not found. Choose one of the lists above.</Empty>}
     </>
   );
 }
@@ -56,9 +59,9 @@ function lines(list: List, query: Query): Line[] {
   const message: Record<string, unknown> = {};
   for (const [name, value] of query.filter(([, value]) => value !== "")) {
     const [outer, inner] = name.split(".") as [string, string | undefined];
-    const is = name === "pagination.newestFirst" ? false : /^pagination\.(first|last)$/.test(name) ? Number(value) : value;
-    if (inner === undefined) message[outer] = is;
-    else message[outer] = { ...(message[outer] as object), [inner]: inner.endsWith("Ids") ? [is] : is };
+    const one = /^(liveOnly|pagination\.newestFirst)$/.test(name) ? value === "true" : /^pagination\.(first|last)$/.test(name) ? Number(value) : value;
+    const is = list.filters.some((filter) => filter.name === name && filter.isRepeated) ? [one] : one;
+    message[outer] = inner === undefined ? is : { ...(message[outer] as object), [inner]: is };
   }
   return [{ name: "curl", text: `curl ${quoted(address(target(list.path, query)))}` }, grpcLine(message, list.method)];
 }

@@ -1,7 +1,7 @@
 // What can be looked at in Explore: one row per list, with its path, its filters and its columns.
 import type { ComponentChildren } from "preact";
 import type { Schemas } from "../api";
-import { counted, word } from "../format";
+import { counted, short, word } from "../format";
 import { Amount, AssetName, MarketName, Party, Price, Size } from "../named";
 import { assets, markets, type AnyRegister, type Asset, type Market } from "../names";
 import { Figure, Foreign, Id, Time } from "../parts";
@@ -20,6 +20,8 @@ export interface Filter {
   of?: AnyRegister;
   /** Whether it is a time: it is sent in nanoseconds, and typed as a date. */
   isTime?: boolean;
+  /** Whether the API takes several values of it. */
+  isRepeated?: boolean;
 }
 
 export interface Column<Row> {
@@ -71,9 +73,10 @@ function choices(beginning: string, names: string[]): Filter["choices"] {
   return [["", "Any"], ...names.map((name): [string, string] => [`${beginning}${name}`, word(`${beginning}${name}`, beginning)])];
 }
 
-/** A filter by a market, by an asset, by a time. */
+/** A filter by a market, by an asset, by a party, by a time. */
 const byMarket = (name: string): Filter => ({ name, label: "Market", form: HEX, of: markets });
 const byAsset = (name: string, label = "Asset"): Filter => ({ name, label, form: ASSET, of: assets });
+const byParty: Filter = { name: "partyId", label: "Party", form: PARTY, hint: PARTY_HINT };
 const byTime = (name: string, label: string): Filter => ({ name, label, form: /^\d{1,19}$/, isTime: true });
 
 const STATES = [
@@ -135,7 +138,7 @@ const assetList: List<Asset> = {
 };
 
 /** A cell that its market scales. */
-function InMarket(props: { id: string; show: (market: Market | undefined) => ComponentChildren }) {
+export function InMarket(props: { id: string; show: (market: Market | undefined) => ComponentChildren }) {
   return <>{props.show(markets.use(props.id)?.row)}</>;
 }
 
@@ -156,7 +159,7 @@ export const trades: List<Schemas["Trade"]> = {
   method: "api.v2.Query/ListTrades",
   filters: [
     byMarket("marketId"),
-    { name: "partyId", label: "Party", form: PARTY, hint: PARTY_HINT },
+    byParty,
     byTime("dateRange.startTimestamp", "From, UTC"),
     byTime("dateRange.endTimestamp", "Until before, UTC"),
   ],
@@ -175,6 +178,101 @@ export const trades: List<Schemas["Trade"]> = {
   isDense: true,
 };
 
+type Order = Schemas["Order"];
+
+/** The kind of an order, with how long it is in force. */
+export function kindOf(order: Order): string {
+  const pegged = order.peggedOrder ? ", pegged" : "";
+  return `${word(order.type, "TYPE_")}, ${order.timeInForce.replace("TIME_IN_FORCE_", "")}${pegged}`;
+}
+
+const ORDER_STATUSES = ["ACTIVE", "PARTIALLY_FILLED", "PARKED", "FILLED", "CANCELLED", "EXPIRED", "STOPPED", "REJECTED"];
+
+export const orders: List<Order> = {
+  name: "orders",
+  title: "Orders",
+  about: "The newest version of each order, the latest order first. Live orders rest in the book or are parked.",
+  path: "api/v2/orders",
+  method: "api.v2.Query/ListOrders",
+  filters: [
+    byMarket("marketId"),
+    byParty,
+    { name: "status", label: "Status", form: ENUM, choices: choices("STATUS_", ORDER_STATUSES), isRepeated: true },
+    { name: "liveOnly", label: "Live", form: /^true$/, choices: [["", "All orders"], ["true", "Live orders only"]] },
+  ],
+  columns: [
+    { name: "Time", cell: (row) => <Time ns={row.createdAt} /> },
+    { name: "Market", cell: (row) => <MarketName id={row.marketId} /> },
+    { name: "Side", cell: (row) => <SideName side={row.side} /> },
+    inMarket("Price", (row, market) => <Price value={row.price} market={market} isNoneAtZero />),
+    inMarket("Size", (row, market) => <Size value={row.size} market={market} />),
+    inMarket("Remaining", (row, market) => <Size value={row.remaining} market={market} />),
+    { name: "Status", cell: (row) => word(row.status, "STATUS_") },
+    { name: "Type", cell: kindOf },
+    { name: "Party", cell: (row) => ofParty(row.partyId) },
+    { name: "Id", cell: (row) => <Id id={row.id} href={link(`explore/order/${row.id}`)} /> },
+  ],
+  page: (answer: Schemas["ListOrdersReply"]) => answer.orders,
+  isDense: true,
+};
+
+/** Buy or sell, coloured. */
+export function SideName(props: { side: string }) {
+  return <span class={{ SIDE_BUY: "rise", SIDE_SELL: "fall" }[props.side]}>{word(props.side, "SIDE_")}</span>;
+}
+
+/** The filters of deposits and withdrawals, which differ by the names of their statuses. */
+const ofTransfers = (statuses: string[]): Filter[] => [
+  byParty,
+  byAsset("assetId"),
+  { name: "status", label: "Status", form: ENUM, choices: choices("STATUS_", statuses) },
+];
+
+export const deposits: List<Schemas["Deposit"]> = {
+  name: "deposits",
+  title: "Deposits",
+  about: "Assets that enter the network from a foreign chain, the latest first.",
+  path: "api/v2/deposits",
+  method: "api.v2.Query/ListDeposits",
+  filters: ofTransfers(["OPEN", "FINALIZED", "CANCELLED"]),
+  columns: [
+    { name: "Created", cell: (row) => <Time ns={row.createdTimestamp} /> },
+    { name: "Party", cell: (row) => ofParty(row.partyId) },
+    { name: "Asset", cell: (row) => <AssetName id={row.asset} /> },
+    { name: "Amount", isNumber: true, cell: (row) => <Amount value={row.amount} asset={row.asset} isBeside /> },
+    { name: "Status", cell: (row) => word(row.status, "STATUS_") },
+    { name: "Credited", cell: (row) => <Time ns={row.creditedTimestamp} /> },
+    { name: "Foreign transaction", cell: (row) => <Hash text={row.foreignTxHash} /> },
+    { name: "Id", cell: (row) => <Id id={row.id} /> },
+  ],
+  page: (answer: Schemas["ListDepositsReply"]) => answer.deposits,
+};
+
+export const withdrawals: List<Schemas["Withdrawal"]> = {
+  name: "withdrawals",
+  title: "Withdrawals",
+  about: "Assets that leave the network for a foreign chain, the latest first.",
+  path: "api/v2/withdrawals",
+  method: "api.v2.Query/ListWithdrawals",
+  filters: ofTransfers(["OPEN", "FINALIZED", "REJECTED"]),
+  columns: [
+    { name: "Created", cell: (row) => <Time ns={row.createdTimestamp} /> },
+    { name: "Party", cell: (row) => ofParty(row.partyId) },
+    { name: "Asset", cell: (row) => <AssetName id={row.asset} /> },
+    { name: "Amount", isNumber: true, cell: (row) => <Amount value={row.amount} asset={row.asset} isBeside /> },
+    { name: "Status", cell: (row) => word(row.status, "STATUS_") },
+    { name: "Finalised", cell: (row) => <Time ns={row.withdrawnTimestamp} /> },
+    { name: "Foreign transaction", cell: (row) => <Hash text={row.txHash} /> },
+    { name: "Id", cell: (row) => <Id id={row.id} href={link(`explore/withdrawal/${row.id}`)} /> },
+  ],
+  page: (answer: Schemas["ListWithdrawalsReply"]) => answer.withdrawals,
+};
+
+/** A hash of a foreign chain, which may be any text. */
+function Hash(props: { text: string }) {
+  return short(props.text) === props.text ? <Foreign text={props.text} /> : <Id id={props.text} />;
+}
+
 const POSITION_STATUS = "POSITION_STATUS_";
 
 export const positions: List<Schemas["Position"]> = {
@@ -184,7 +282,7 @@ export const positions: List<Schemas["Position"]> = {
     "The current position of each party in each market, including trades since the last settlement. A negative volume is a short position.",
   path: "api/v2/positions",
   method: "api.v2.Query/ListPositions",
-  filters: [{ name: "partyId", label: "Party", form: PARTY, hint: PARTY_HINT }, byMarket("marketId")],
+  filters: [byParty, byMarket("marketId")],
   columns: [
     { name: "Party", cell: (row) => ofParty(row.partyId) },
     { name: "Market", cell: (row) => <MarketName id={row.marketId} /> },
@@ -254,8 +352,8 @@ const rewards: List<Schemas["EpochRewardSummary"]> = {
   filters: [
     { name: "filter.fromEpoch", label: "From epoch", form: NUMBER },
     { name: "filter.toEpoch", label: "To epoch", form: NUMBER },
-    byAsset("filter.assetIds"),
-    byMarket("filter.marketIds"),
+    { ...byAsset("filter.assetIds"), isRepeated: true },
+    { ...byMarket("filter.marketIds"), isRepeated: true },
   ],
   columns: [
     { name: "Epoch", cell: (row) => row.epoch },
@@ -310,4 +408,6 @@ const proposals: List<Schemas["ProtocolUpgradeProposal"]> = {
   page: (answer: Schemas["ListProtocolUpgradeProposalsReply"]) => answer.protocolUpgradeProposals,
 };
 
-export const LISTS: readonly List[] = [marketList, assetList, trades, positions, accounts, delegations, rewards, proposals];
+export const LISTS: readonly List[] = [
+  marketList, assetList, orders, trades, positions, accounts, deposits, withdrawals, delegations, rewards, proposals,
+];

@@ -1,9 +1,11 @@
-// One market: its figures of now and of the last 24 hours, its candles, and its newest trades beside them.
+// One market: its figures of now and of the last 24 hours, its candles with its newest trades beside them, its order book,
+// and the live orders of the remembered party.
 import { useRef } from "preact/hooks";
 import { address, target, type Schemas } from "../api";
 import { dayOf, useDays } from "../days";
 import { quoted, short, word } from "../format";
 import { chainTime, type Live } from "../live";
+import { useMine } from "../mine";
 import { AssetName, MarketName, Price, priceScale, Size } from "../named";
 import { markets, type Market, type Named } from "../names";
 import { Card, Choice, Copy, Empty, Facts, grpcLine, Lines, Notice, Time, ViewLink } from "../parts";
@@ -11,9 +13,12 @@ import { useRaw } from "../raw";
 import { link, marketLink, open } from "../route";
 import { PAGE } from "../series";
 import { useStill } from "../still";
+import { Newest } from "../table";
 import { Change, Volume } from "../trend";
 import { useWatch } from "../watch";
+import { Book } from "./book";
 import { Chart } from "./chart";
+import { orders } from "./lists";
 
 const INTERVALS = [
   ["block", "Block"],
@@ -38,6 +43,7 @@ export function OfMarket(props: { id: string; interval: string; live: Live }) {
   const name = found?.text ?? short(id);
   const candleId = `trades_candle_${interval}_${id}`;
   const candles = target("api/v2/candle", [["candleId", candleId], ["pagination.first", String(PAGE)]]);
+  const mine = useMine();
   const choose = (interval: string) => open(marketLink(id, interval));
   return (
     <>
@@ -48,6 +54,17 @@ export function OfMarket(props: { id: string; interval: string; live: Live }) {
         </Card>
         <LastTrades id={id} market={market} />
       </div>
+      <Book key={id} id={id} market={market} />
+      {mine && (
+        <Newest
+          key={`${id} ${mine}`}
+          list={orders}
+          title="Live orders of my party"
+          filters={[["marketId", id], ["partyId", mine], ["liveOnly", "true"]]}
+          without={["Market", "Party"]}
+          empty="My party has no live orders in this market."
+        />
+      )}
       <Lines
         of={[
           { name: "curl", text: `curl ${quoted(address(candles))}` },
@@ -82,6 +99,7 @@ function Head(props: { id: string; of: Named<Market> | undefined; live: Live }) 
           <span>
             settles in <AssetName id={market.settlementAsset} />
           </span>
+          <a href={link("explore/orders", { marketId: id })}>Orders</a>
           <a href={link("explore/positions", { marketId: id })}>Positions</a>
           <a href={link("explore/accounts", { market: id })}>Accounts</a>
           <a href={link("explore/oracle-spec")}>Oracle specification</a>

@@ -1,23 +1,34 @@
-// One party: its accounts, positions, trades and delegations, live, and its ledger as a file.
-import { useRef, useState } from "preact/hooks";
-import { address, target, type Query } from "../api";
+// One party: its accounts, positions and live orders, which are one read, its trades, deposits, withdrawals and delegations,
+// live, and its ledger as a file.
+import { useState } from "preact/hooks";
+import { address, target, type Query, type Schemas } from "../api";
 import { quoted } from "../format";
 import { remember, useMine } from "../mine";
 import { assets } from "../names";
-import { Card, Copy, Empty, Field, Lines, Notice, Select, ViewLink } from "../parts";
+import { Card, Copy, Empty, Field, Lines, Select, ViewLink } from "../parts";
 import { link, open, partyLink, useTyped, type Route } from "../route";
-import { useStill } from "../still";
-import { pageOf, Table } from "../table";
+import { Newest, requestOf, Rows } from "../table";
 import { Transfer } from "../transfer";
 import { useWatch } from "../watch";
-import { accounts, delegations, positions, trades, type List } from "./lists";
+import { accounts, delegations, deposits, orders, positions, trades, withdrawals, type List } from "./lists";
 
 const PARTY = /^([0-9a-fA-F]{64}|network)$/;
 const HEX = /^[0-9a-fA-F]{64}$/;
 
-/** Rows of a list. */
-const ROWS = 20;
+/** Rows of a short list. */
 const FEW = 8;
+
+/** The number of the refusal of a portfolio with too many rows of a kind. */
+const PORTFOLIO = 70001;
+
+type Portfolio = Schemas["GetPortfolioReply"];
+
+/** The lists of a portfolio, with the filters by which each is listed on its own. */
+const HELD: [list: List, filters: (id: string) => Query, rows: (answer: Portfolio) => unknown[], title?: string][] = [
+  [accounts, (id) => [["party", id]], ({ portfolio }) => portfolio.accounts],
+  [positions, (id) => [["partyId", id]], ({ portfolio }) => portfolio.positions],
+  [orders, (id) => [["partyId", id], ["liveOnly", "true"]], ({ portfolio }) => portfolio.orders, "Live orders"],
+];
 
 export function PartyPage(props: { route: Route }) {
   const given = props.route.path[1] ?? "";
@@ -52,6 +63,12 @@ function Find(props: { given: string }) {
 function OfParty(props: { id: string }) {
   const { id } = props;
   const isMine = useMine() === id;
+  const path = `api/v2/party/${id}/portfolio`;
+  const portfolio = useWatch<Portfolio>(path);
+  const isTooLong = portfolio.problem?.number === PORTFOLIO && portfolio.problem.status < 500;
+  const ofParty: Query = [["partyId", id]];
+  const listed = useWatch<Schemas["ListAccountsReply"]>(isTooLong ? requestOf(accounts, [["party", id]]) : undefined);
+  const balances = listed.data?.accounts ?? portfolio.data?.portfolio.accounts;
   return (
     <>
       <section class="card" aria-label="Party">
@@ -71,59 +88,38 @@ function OfParty(props: { id: string }) {
           {isMine ? "This browser remembers the party: My party at the top leads here." : "A remembered party has a link at the top of each page."}
         </p>
       </section>
-      <Part list={accounts} filter="party" id={id} without="Party" />
-      <Part list={positions} filter="partyId" id={id} without="Party" />
-      <Part list={trades} filter="partyId" id={id} />
-      {id !== "network" && <Part list={delegations} filter="partyId" id={id} without="Party" rows={FEW} />}
+      {HELD.map(([list, filters, rows, title]) => {
+        const shown = { key: list.name, filters: filters(id), without: ["Party"], title };
+        if (isTooLong) return <Newest {...shown} list={list} />;
+        return <Rows {...shown} list={{ ...list, page: undefined, rows }} reading={portfolio} of={path} />;
+      })}
+      <Newest list={trades} filters={ofParty} />
+      <Newest list={deposits} filters={ofParty} without={["Party"]} rows={FEW} />
+      <Newest list={withdrawals} filters={ofParty} without={["Party"]} rows={FEW} />
+      {id !== "network" && <Newest list={delegations} filters={ofParty} without={["Party"]} rows={FEW} />}
       <Card title="Rewards">
         <p>
           Rewards are paid into the party's accounts, and the ledger below contains each payment. The API lists{" "}
           <a href={link("explore/rewards")}>rewards by epoch</a> as sums over all parties.
         </p>
       </Card>
-      <LedgerFile id={id} />
+      <LedgerFile id={id} balances={balances} />
       <ViewLink to={partyLink(id)} />
     </>
   );
 }
 
-/** The request of a list of a party. */
-function requestOf(list: List, filter: string, id: string, rows = ROWS): string {
-  const query: Query = [[filter, id]];
-  if (list.page) query.push(["pagination.first", String(rows)]);
-  return target(list.path, query);
-}
-
-/** The newest rows of a list of a party. */
-function Part(props: { list: List; filter: string; id: string; without?: string; rows?: number }) {
-  const { list, filter, id } = props;
-  const relative = requestOf(list, filter, id, props.rows);
-  const place = useRef<HTMLDivElement>(null);
-  const { data, problem } = useWatch<never>(relative);
-  const [shown] = useStill(data, relative, place);
-  const page = shown === undefined ? undefined : pageOf(list, shown);
-  const all = link(`explore/${list.name}`, { [filter]: id });
-  return (
-    <Card title={list.title} aside={<a href={all}>{page?.pageInfo.hasNextPage ? `All ${list.title.toLowerCase()}` : "As a list with filters"}</a>}>
-      {problem && <Notice problem={problem} />}
-      {!page && !problem && <Empty>Loading…</Empty>}
-      {page && <Table list={list} page={page} place={place} without={props.without} />}
-    </Card>
-  );
-}
-
 /** The ledger of the party in one of its assets. */
-function LedgerFile(props: { id: string }) {
-  const { id } = props;
-  const { data } = useWatch<never>(requestOf(accounts, "party", id));
-  const held = [...new Set(data === undefined ? [] : accounts.rows!(data).map(({ asset }) => asset))];
+function LedgerFile(props: { id: string; balances: Schemas["AccountBalance"][] | undefined }) {
+  const { id, balances } = props;
+  const held = [...new Set(balances?.map(({ asset }) => asset))];
   const [chosen, setChosen] = useState<string>();
   const { known } = assets.useAll();
   const asset = chosen ?? held[0];
   const relative = target("api/v2/ledgerentry/export", [["partyId", id], ["assetId", asset ?? ""]]);
   return (
     <Card title="Ledger" aside={<a href={link("export/ledger", { party: id, asset })}>With a time range</a>}>
-      {!asset && <Empty>{data === undefined ? "Loading…" : "The party has no accounts, so it has no ledger."}</Empty>}
+      {!asset && <Empty>{balances === undefined ? "Loading…" : "The party has no accounts, so it has no ledger."}</Empty>}
       {asset && (
         <>
           <p class="dim">All transfers of the party in one asset as CSV, the oldest first.</p>

@@ -1,12 +1,14 @@
-// What is found by its id: one withdrawal, one oracle spec.
+// What is found by its id: one order, one withdrawal, one oracle spec.
 import type { ComponentChildren } from "preact";
-import { address, useRead, type Reading, type Schemas } from "../api";
+import { address, target, useRead, type Reading, type Schemas } from "../api";
 import { isDemo } from "../demo";
 import { quoted, word } from "../format";
-import { Amount, AssetName, Party } from "../named";
+import { Amount, AssetName, MarketName, Party, Price, Size } from "../named";
+import type { Market } from "../names";
 import { Empty, Facts, Field, Foreign, grpcLine, Id, Lines, Notice, Time, ViewLink } from "../parts";
 import { go, link, useTyped } from "../route";
 import { HEAD, HEAD_MS, useWatch } from "../watch";
+import { InMarket, kindOf, SideName } from "./lists";
 
 const HEX = /^[0-9a-fA-F]{64}$/;
 
@@ -18,30 +20,43 @@ function Single<T>(props: {
   path: string;
   method: string;
   field: string;
-  /** The table of the history that has ids. */
-  table: string;
+  /** What has ids: a link, and its name. */
+  origin: [to: string, name: string];
   id: string;
+  /** The version that is shown, the newest for an empty text; nothing where there are no versions. */
+  version?: string;
   show: (data: T) => ComponentChildren;
 }) {
-  const { kind, title, id } = props;
+  const { kind, title, id, version } = props;
   const [typed, setTyped] = useTyped(id, id);
-  const relative = id === "" ? undefined : `${props.path}/${encodeURIComponent(id)}`;
+  const [typedVersion, setTypedVersion] = useTyped(version ?? "", `${id} ${version}`);
+  const relative = id === "" ? undefined : target(`${props.path}/${encodeURIComponent(id)}`, [["version", version ?? ""]]);
   const { data, problem, isLoading }: Reading<T> = useWatch<T>(relative);
   const wrong = typed !== "" && !HEX.test(typed) ? "expected: 64 hex digits" : undefined;
+  const isNumber = /^\d{0,10}$/.test(typedVersion);
   const submit = (event: Event) => {
     event.preventDefault();
-    if (!wrong) go(typed ? `explore/${kind}/${typed}` : `explore/${kind}`);
+    if (!wrong && isNumber) go(typed ? `explore/${kind}/${typed}` : `explore/${kind}`, { version: typedVersion });
   };
   return (
     <section class="card" aria-label={title}>
       <form class="filters" onSubmit={submit} role="search" aria-label={`Find: ${title}`}>
         <Field label="Id" value={typed} hint="64 hex digits" wide wrong={wrong} onInput={(value) => setTyped(value.trim())} />
+        {version !== undefined && (
+          <Field
+            label="Version"
+            value={typedVersion}
+            hint="empty: the newest"
+            wrong={isNumber ? undefined : "expected: a number"}
+            onInput={(value) => setTypedVersion(value.trim())}
+          />
+        )}
         <button type="submit" class="primary">
           Show
         </button>
       </form>
       <p class="dim">{props.about}</p>
-      {id === "" && <Origin kind={kind} table={props.table} path={`/${props.path}/{${props.field}}`} />}
+      {id === "" && <Origin kind={kind} of={props.origin} path={`/${props.path}/{${props.field}}`} />}
       {problem && <Notice problem={problem} />}
       {isLoading && <Empty>Loading…</Empty>}
       {data && props.show(data)}
@@ -50,10 +65,10 @@ function Single<T>(props: {
           <Lines
             of={[
               { name: "curl", text: `curl ${quoted(address(relative))}` },
-              grpcLine({ [props.field]: id }, props.method),
+              grpcLine({ [props.field]: id, version: version || undefined }, props.method),
             ]}
           />
-          <ViewLink to={link(`explore/${kind}/${encodeURIComponent(id)}`)} />
+          <ViewLink to={link(`explore/${kind}/${encodeURIComponent(id)}`, { version })} />
         </>
       )}
     </section>
@@ -65,16 +80,14 @@ interface Document {
 }
 
 /** Where ids come from; on a demo network with the example of the API's document. */
-function Origin(props: { kind: string; table: string; path: string }) {
-  const { kind, table, path } = props;
+function Origin(props: { kind: string; of: [to: string, name: string]; path: string }) {
+  const { kind, of: [to, name], path } = props;
   const chain = useWatch<Schemas["LastBlockHeightReply"]>(HEAD, HEAD_MS).data?.chainId;
   const { data } = useRead<Document>(isDemo(chain) ? "openapi.json" : undefined);
   const example = data?.paths[path]?.get.parameters[0]?.example;
-  const isMarkets = table === "TABLE_MARKETS";
   return (
     <Empty>
-      Ids are in the sealed history: <a href={link("export", { table })}>download the table {word(table, "TABLE_").toLowerCase()}</a>
-      {isMarkets ? " and see the column tradable_instrument of a market." : " and see its column id."}
+      Ids are in the <a href={to}>{name}</a>.
       {example && (
         <>
           {" "}
@@ -83,6 +96,65 @@ function Origin(props: { kind: string; table: string; path: string }) {
       )}
     </Empty>
   );
+}
+
+export function Order(props: { id: string; version: string }) {
+  return (
+    <Single<Schemas["GetOrderReply"]>
+      kind="order"
+      title="Order"
+      about="An order in its newest version, or in an earlier one by its number. An amendment makes a new version."
+      path="api/v2/order"
+      method="api.v2.Query/GetOrder"
+      field="orderId"
+      origin={[link("explore/orders"), "list of orders"]}
+      id={props.id}
+      version={props.version}
+      show={({ order }) => <InMarket id={order.marketId} show={(market) => <Facts isWide of={factsOf(order, market)} />} />}
+    />
+  );
+}
+
+function factsOf(order: Schemas["Order"], market: Market | undefined): [name: string, value: ComponentChildren][] {
+  const { peggedOrder: peg, version } = order;
+  const earlier = link(`explore/order/${order.id}`, { version: version - 1 });
+  return [
+    ["Id", <Id id={order.id} />],
+    [
+      "Status",
+      <span data-status={order.status}>
+        {word(order.status, "STATUS_")}
+        {order.reason !== undefined && `, reason ${order.reason}`}
+      </span>,
+    ],
+    ["Market", <MarketName id={order.marketId} />],
+    ["Party", <Party id={order.partyId} />],
+    ["Side", <SideName side={order.side} />],
+    ["Price", <Price value={order.price} market={market} isNoneAtZero />],
+    ["Size", <Size value={order.size} market={market} />],
+    ["Remaining", <Size value={order.remaining} market={market} />],
+    ["Type", kindOf(order)],
+    [
+      "Pegged to",
+      peg && (
+        <>
+          {word(peg.reference, "PEGGED_REFERENCE_")}, offset <Price value={peg.offset} market={market} />
+        </>
+      ),
+    ],
+    ["Restrictions", [order.postOnly && "Post only", order.reduceOnly && "Reduce only"].filter(Boolean).join(", ")],
+    [
+      "Version",
+      <>
+        <span data-version={version}>{version}</span> {version > 1 && <a href={earlier}>Version {version - 1}</a>}
+      </>,
+    ],
+    ["Reference", <Foreign text={order.reference} />],
+    ["Liquidity provision", <Id id={order.liquidityProvisionId} />],
+    ["Created", <Time ns={order.createdAt} />],
+    ["Updated", <Time ns={order.updatedAt} />],
+    ["Expires", <Time ns={order.expiresAt} />],
+  ].map(([name, value]): [string, ComponentChildren] => [name as string, value || <span class="dim">–</span>]);
 }
 
 export function Withdrawal(props: { id: string }) {
@@ -94,7 +166,7 @@ export function Withdrawal(props: { id: string }) {
       path="api/v2/withdrawal"
       method="api.v2.Query/GetWithdrawal"
       field="id"
-      table="TABLE_WITHDRAWALS"
+      origin={[link("explore/withdrawals"), "list of withdrawals"]}
       id={props.id}
       show={({ withdrawal }) => (
         <Facts
@@ -126,7 +198,7 @@ export function OracleSpec(props: { id: string }) {
       path="api/v2/oracle/spec"
       method="api.v2.Query/GetOracleSpec"
       field="oracleSpecId"
-      table="TABLE_MARKETS"
+      origin={[link("export", { table: "TABLE_MARKETS" }), "history of the table markets, column tradable_instrument"]}
       id={props.id}
       show={({ oracleSpec }) => <Spec spec={oracleSpec.externalDataSourceSpec.spec} />}
     />
