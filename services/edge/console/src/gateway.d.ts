@@ -595,7 +595,7 @@ export interface components {
              */
             batchId: number;
             /** @description How its price follows the market; absent when it does not. */
-            peggedOrder: components["schemas"]["PeggedOrder"];
+            peggedOrder?: components["schemas"]["PeggedOrder"];
             /** @description Liquidity provision that it belongs to, or empty. */
             liquidityProvisionId: string;
             /** @description Whether it must not trade when it arrives. */
