@@ -11,7 +11,7 @@ pub use contract::{Contract, Format, Method, OperationInfo, Rule, Segment};
 
 /// Messages of package `api.v2`, with the JSON form of the contract: lowerCamelCase names, 64-bit integers
 /// as strings, enums by name, every scalar and list present (J2-J7).
-#[allow(missing_docs, clippy::all, unreachable_pub)]
+#[allow(missing_docs, clippy::all, clippy::uninlined_format_args, unreachable_pub)]
 pub mod v2 {
     include!(concat!(env!("OUT_DIR"), "/api.v2.rs"));
     include!(concat!(env!("OUT_DIR"), "/api.v2.serde.rs"));

@@ -25,15 +25,18 @@ use crate::command::{Outcome, command, mesh, says};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Tables that the database derives from others.
-const DERIVED: [&str; 8] = [
+const DERIVED: [&str; 11] = [
     "current_balances",
     "delegations_current",
+    "deposits_current",
     "last_block",
     "markets_current",
     "network_parameters_current",
+    "orders_current",
     "positions_current",
     "protocol_upgrade_proposals_current",
     "trades_candle",
+    "withdrawals_current",
 ];
 
 /// Every segment with its id.

@@ -34,6 +34,7 @@ impl Handler<Ask<GetPortfolioRequest>> for Query {
 
 /// The beginning of the three lists, read in one snapshot.
 async fn portfolio(store: Store, party_id: String) -> AnswerResult<GetPortfolioReply> {
+    let failed = |error: ReadError| error.problem(PORTFOLIO);
     let party = Some(party_id);
     let accounts = ListAccountsRequest { party: party.clone(), ..ListAccountsRequest::default() };
     let positions = ListPositionsRequest { party_id: party.clone(), ..ListPositionsRequest::default() };
@@ -79,17 +80,13 @@ fn answer(
 
 /// The nodes of a list; refused when there are more.
 fn whole<R: PagedList>(store: &Store, window: &Window, rows: PageRows) -> Result<Vec<R::Node>, Problem> {
+    let failed = |error: ReadError| error.problem(PORTFOLIO);
     let page = rows.page(R::LIST, window).map_err(failed)?;
     if page.has_next_page {
         let reason = "the portfolio is too large, list its parts in pages";
-        let kind = R::NAME;
         let problem = Problem::new(Code::FailedPrecondition, PORTFOLIO, reason);
-        return Err(problem.with_inner(format!("{kind} has more than {MAX_ROWS} rows")));
+        return Err(problem.with_inner(format!("{} has more than {MAX_ROWS} rows", R::NAME)));
     }
     let nodes = nodes::<R>(store, page.edges).map_err(failed)?;
     Ok(nodes.into_iter().map(|(node, _)| node).collect())
-}
-
-fn failed(error: ReadError) -> Problem {
-    error.problem(PORTFOLIO)
 }

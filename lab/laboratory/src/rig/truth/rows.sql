@@ -5,6 +5,12 @@ CREATE FUNCTION pg_temp.id(kind text, number int) RETURNS text LANGUAGE sql AS
     $$ SELECT kind || lpad(to_hex(number), 63, '0') $$;
 CREATE FUNCTION pg_temp.pick(most int) RETURNS int LANGUAGE sql VOLATILE AS
     $$ SELECT 1 + floor(random() * most)::int $$;
+CREATE FUNCTION pg_temp.write_order(n int, time timestamptz, number int) RETURNS void LANGUAGE sql AS $$
+    INSERT INTO orders (id, market_id, party_id, side, price, size, remaining, time_in_force, type, status, version,
+        batch_id, created_at, tx_hash, block_time, seq_num)
+    SELECT pg_temp.id('9', n), pg_temp.id('a', 1 + n % 2), pg_temp.id('b', 1 + n % 3), 1 + n % 2, pg_temp.pick(5), 9,
+        pg_temp.pick(9), 1, 1, ('{1, 1, 7, 3, 5, 8}'::int[])[pg_temp.pick(6)], number % 3, 0, time, 'tx', time, number
+$$;
 CREATE FUNCTION pg_temp.account(n int) RETURNS SETOF accounts LANGUAGE sql AS $$
     SELECT n::text, CASE n % 4 WHEN 0 THEN 'network' ELSE pg_temp.id('b', n % 4) END, pg_temp.id('f', 1),
         CASE n % 3 WHEN 0 THEN '' ELSE pg_temp.id('a', n % 3) END, ('{1, 2, 3, 4, 9, 12}'::int[])[1 + n / 4], 'tx',
@@ -17,6 +23,13 @@ INSERT INTO withdrawals SELECT pg_temp.id('d', n), pg_temp.id('b', 1), 250, pg_t
     {time}, to_timestamp(0), '{}', 'tx', {time} FROM generate_series(1, 2) AS n;
 INSERT INTO oracle_specs SELECT pg_temp.id('e', n), {time}, {time}, NULL, NULL, 'STATUS_ACTIVE', 'tx', {time}, NULL
     FROM generate_series(1, 2) AS n;
+SELECT pg_temp.write_order(n, {time}, n) FROM generate_series(1, 2) AS n;
+
+SELECT pg_temp.write_order(pg_temp.pick(40), {time}, {number});
+
+INSERT INTO deposits VALUES (pg_temp.id('8', pg_temp.pick(4)),
+    (ARRAY['STATUS_OPEN', 'STATUS_FINALIZED'])[pg_temp.pick(2)]::deposit_status, pg_temp.id('b', 1), pg_temp.id('f', 1),
+    pg_temp.pick(1000000), '', {time}, '2023-06-20 10:00:00+00', 'tx', {time}) ON CONFLICT DO NOTHING;
 
 INSERT INTO accounts SELECT * FROM pg_temp.account(7 + pg_temp.pick(16)) ON CONFLICT DO NOTHING;
 

@@ -141,17 +141,24 @@ fn questions() -> Vec<String> {
         "/api/v2/upgrade/proposals",
         "/api/v2/upgrade/proposals?status=PROTOCOL_UPGRADE_PROPOSAL_STATUS_APPROVED",
         "/api/v2/network/limits",
+        "/api/v2/orders?pagination.first=5",
+        "/api/v2/orders?liveOnly=true",
+        "/api/v2/deposits",
+        "/api/v2/withdrawals",
     ]
     .map(str::to_owned)
     .into();
     for number in 1..3 {
-        let [market, party, withdrawal, spec] = ['a', 'b', 'd', 'e'].map(|kind| id(kind, number));
+        let [market, party, withdrawal, spec, order] = ['a', 'b', 'd', 'e', '9'].map(|kind| id(kind, number));
         questions.extend([
             format!("/accounts?party={party}"),
             format!("/accounts?market={market}"),
             format!("/api/v2/delegations?partyId={party}"),
             format!("/api/v2/withdrawal/{withdrawal}"),
             format!("/api/v2/oracle/spec/{spec}"),
+            format!("/api/v2/order/{order}"),
+            format!("/api/v2/market/{market}/depth"),
+            format!("/api/v2/party/{party}/portfolio"),
             format!("/api/v2/candle?candleId=trades_candle_1_hour_{market}"),
             format!("/api/v2/candle?candleId=trades_candle_block_{market}&pagination.first=5"),
             format!("/api/v2/rewards/epoch/summaries?filter.marketIds={market}"),
