@@ -24,7 +24,7 @@ SELECT lpad(n::text, 64, '0'), CASE n WHEN 7 THEN repeat('a9', 32) ELSE repeat('
     CASE WHEN n > 4 THEN (ARRAY[NULL, ''])[n % 2 + 1] END,
     '2023-06-20 10:00:00+00'::timestamptz + n * interval '0.25 s',
     (ARRAY[NULL, '1970-01-01 00:00:00+00', '2023-06-20 10:00:00.5+00']::timestamptz[])[n % 3 + 1], '1970-01-01 00:00:00+00', 'aa',
-    CASE WHEN n > 4 THEN '2023-06-20 10:59:59.120456+00'::timestamptz ELSE '2023-06-20 10:00:01+00' END, n, n % 2 = 0, n % 2 = 1
+    CASE WHEN n > 4 THEN '2023-06-20 10:59:59.120456+00'::timestamptz ELSE '2023-06-20 10:00:01+00' END, 20 + n, n % 2 = 0, n % 2 = 1
 FROM generate_series(0, 9) AS n;
 
 INSERT INTO ledger (ledger_entry_time, account_from_id, account_to_id, quantity, tx_hash, block_time, transfer_time,

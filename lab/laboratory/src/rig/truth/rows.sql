@@ -5,11 +5,11 @@ CREATE FUNCTION pg_temp.id(kind text, number int) RETURNS text LANGUAGE sql AS
     $$ SELECT kind || lpad(to_hex(number), 63, '0') $$;
 CREATE FUNCTION pg_temp.pick(most int) RETURNS int LANGUAGE sql VOLATILE AS
     $$ SELECT 1 + floor(random() * most)::int $$;
-CREATE FUNCTION pg_temp.write_order(n int, time timestamptz, number int) RETURNS void LANGUAGE sql AS $$
+CREATE FUNCTION pg_temp.write_order(n int, at timestamptz, number int) RETURNS void LANGUAGE sql AS $$
     INSERT INTO orders (id, market_id, party_id, side, price, size, remaining, time_in_force, type, status, version,
         batch_id, created_at, tx_hash, block_time, seq_num)
     SELECT pg_temp.id('9', n), pg_temp.id('a', 1 + n % 2), pg_temp.id('b', 1 + n % 3), 1 + n % 2, pg_temp.pick(5), 9,
-        pg_temp.pick(9), 1, 1, ('{1, 1, 7, 3, 5, 8}'::int[])[pg_temp.pick(6)], number % 3, 0, time, 'tx', time, number
+        pg_temp.pick(9), 1, 1, ('{1, 1, 7, 3, 5, 8}'::int[])[pg_temp.pick(6)], number % 3, 0, at, 'tx', at, number
 $$;
 CREATE FUNCTION pg_temp.account(n int) RETURNS SETOF accounts LANGUAGE sql AS $$
     SELECT n::text, CASE n % 4 WHEN 0 THEN 'network' ELSE pg_temp.id('b', n % 4) END, pg_temp.id('f', 1),
