@@ -114,7 +114,7 @@ fn clients_of_every_kind_survive_random_faults() {
 #[test]
 fn more_large_lists_than_can_be_served_at_once_wait_for_their_turn() {
     let _guard = TOGETHER.write();
-    check("overload --seed 1 --short --slack 2 --phase 64", 1, 5, &[("requests", 100)]);
+    check("overload --seed 1 --short --slack 2 --phase 256", 1, 5, &[("requests", 100)]);
 }
 
 /// Alone, because its bars have no slack.

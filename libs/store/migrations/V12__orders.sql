@@ -175,7 +175,7 @@ $$;
 CREATE TRIGGER keep_withdrawals_current AFTER INSERT ON withdrawals
     REFERENCING NEW TABLE AS inserted FOR EACH STATEMENT EXECUTE FUNCTION keep_withdrawals_current();
 
--- The rows of before pass through the same triggers.
+-- Rows that are stored already pass through the same triggers.
 CREATE TEMPORARY TABLE taken_orders (LIKE orders);
 CREATE TEMPORARY TABLE taken_deposits (LIKE deposits);
 CREATE TEMPORARY TABLE taken_withdrawals (LIKE withdrawals);

@@ -24,11 +24,14 @@ use super::{
     world::{Setup, World},
 };
 
-/// Trades for pages of 1,000.
+/// Trades for the pages.
 const FILL: [&str; 2] =
     [include_str!("../../sql/fill_list.sql"), "SELECT pg_temp.fill('trades', '{synthetic_time}')"];
-/// A number follows that selects all trades: no two requests are the same.
-const PATH: &str = "/api/v2/trades?pagination.first=1000&dateRange.startTimestamp=";
+/// The length of a page, and a number that selects all trades, follow: no two requests are the same.
+const PATH: &str = "/api/v2/trades?pagination.first=";
+/// Rows of a page; fewer in the short form, which runs debug builds, so that turns come in time on a slow machine, too.
+const ROWS: u64 = 1000;
+const ROWS_SHORT: u64 = 250;
 /// How long the clients send requests.
 const LENGTH: Duration = Duration::from_secs(20);
 const LENGTH_SHORT: Duration = Duration::from_secs(3);
@@ -59,6 +62,7 @@ pub(super) const DRILL: Drill = Drill {
 
 async fn overload(world: &World<'_>, clients: usize) -> Result<Report, Failure> {
     let (edge, length) = (world.edges.cached, world.play.either(LENGTH, LENGTH_SHORT));
+    let rows = world.play.either(ROWS, ROWS_SHORT);
     let class = RequestClass { percent: 100, edge, requests: world.read_requests.points() };
     let load = Load::start(vec![class], world.options.number("rate"), world.seed)?;
     let (begun, mut reading) = (Instant::now(), JoinSet::new());
@@ -68,7 +72,11 @@ async fn overload(world: &World<'_>, clients: usize) -> Result<Report, Failure> 
             let (mut connection, mut took) = (Connection::over(stream), Vec::new());
             for request in (number..).step_by(clients).take_while(|_| begun.elapsed() < length) {
                 let asked = Instant::now();
-                let answer = connection.get(&format!("{PATH}{request}")).await.ok()?.raw;
+                let answer = connection
+                    .get(&format!("{PATH}{rows}&dateRange.startTimestamp={request}"))
+                    .await
+                    .ok()?
+                    .raw;
                 took.push((answer.status, asked.elapsed()));
             }
             Some(took)
