@@ -200,6 +200,11 @@ impl OperationInfo {
         self.request.get_field_by_name("pagination").is_some()
     }
 
+    /// Whether its answer can be had as of a block.
+    pub fn has_past(&self) -> bool {
+        self.request.get_field_by_name("at_block").is_some()
+    }
+
     /// The HTTP path as a template, e.g. `/api/v2/withdrawal/{id}`.
     pub fn template(&self) -> String {
         let mut template = String::new();

@@ -77,18 +77,20 @@ pub struct Answer<R> {
     pub reply: R,
     /// The newest block at the time of the read, when the reply was read from the store and it has one.
     pub head: Option<Head>,
+    /// Whether every later reply to the same request is the same, byte by byte.
+    pub is_final: bool,
 }
 
 impl<R> Answer<R> {
     /// A reply that was read at this head: height and nanoseconds.
     pub fn at(head: Option<(u64, i64)>, reply: R) -> Self {
-        Self { reply, head: head.map(|(height, time_ns)| Head { height, time_ns }) }
+        Self { reply, head: head.map(|(height, time_ns)| Head { height, time_ns }), is_final: false }
     }
 }
 
 impl<R> From<R> for Answer<R> {
     fn from(reply: R) -> Self {
-        Self { reply, head: None }
+        Self { reply, head: None, is_final: false }
     }
 }
 

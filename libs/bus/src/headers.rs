@@ -123,6 +123,8 @@ pub(crate) struct ReplyHeader {
     pub(crate) digest: Option<u128>,
     /// Whether the reply is compressed.
     pub(crate) gzipped: bool,
+    /// Whether every later reply to the same request is the same.
+    pub(crate) is_final: bool,
     /// Index of this message in the reply, from 0.
     pub(crate) part: usize,
     /// Number of messages that make up the reply.
@@ -131,7 +133,7 @@ pub(crate) struct ReplyHeader {
 
 impl Default for ReplyHeader {
     fn default() -> Self {
-        Self { head: None, digest: None, gzipped: false, part: 0, parts: 1 }
+        Self { head: None, digest: None, gzipped: false, is_final: false, part: 0, parts: 1 }
     }
 }
 
@@ -147,6 +149,9 @@ impl ReplyHeader {
         }
         if self.gzipped {
             text.push_str("gzip ");
+        }
+        if self.is_final {
+            text.push_str("final ");
         }
         if self.parts > 1 {
             let _ = write!(text, "part={}/{} ", self.part, self.parts);
@@ -170,6 +175,7 @@ impl ReplyHeader {
                     (read.part, read.parts) = part_of.unwrap_or((0, 1));
                 }
                 None if word == "gzip" => read.gzipped = true,
+                None if word == "final" => read.is_final = true,
                 _ => {}
             }
         }
@@ -254,7 +260,14 @@ mod tests {
         for header in [
             ReplyHeader::default(),
             ReplyHeader { head, ..ReplyHeader::default() },
-            ReplyHeader { head, digest: Some(u128::MAX - 1), gzipped: true, part: 1, parts: 3 },
+            ReplyHeader {
+                head,
+                digest: Some(u128::MAX - 1),
+                gzipped: true,
+                is_final: true,
+                part: 1,
+                parts: 3,
+            },
         ] {
             let mut headers = HeaderMap::new();
             if let Some(text) = header.write() {

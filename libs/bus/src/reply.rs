@@ -27,12 +27,13 @@ pub(crate) struct Rendered {
     gzipped: bool,
     head: Option<Head>,
     digest: Option<u128>,
+    is_final: bool,
 }
 
 impl Rendered {
     /// A reply that is sent as it is.
     pub(crate) fn plain(body: Vec<u8>) -> Self {
-        Self { body: body.into(), gzipped: false, head: None, digest: None }
+        Self { body: body.into(), gzipped: false, head: None, digest: None, is_final: false }
     }
 
     /// An answer, compressed when the request accepts that and it is long enough.
@@ -41,13 +42,13 @@ impl Rendered {
         R: Message + Serialize + Send + 'static,
     {
         offload(answer.reply.encoded_len() >= LONG_BYTES, move || {
-            let Answer { reply, head } = answer;
+            let Answer { reply, head, is_final } = answer;
             let body = encoding.render(&reply)?;
             // Only replies with a head are compared with earlier ones.
             let digest = head.and_then(|_| encoding.digest(&reply, &body));
             let gzipped = encoding.gzip && body.len() > GZIP_FROM_BYTES;
             let body = if gzipped { gzip(&body) } else { body.into() };
-            Ok(Self { body, gzipped, head, digest })
+            Ok(Self { body, gzipped, head, digest, is_final })
         })
         .await
     }
@@ -60,13 +61,13 @@ impl Rendered {
 
 /// Sends a reply.
 pub(crate) async fn send(bus: &Bus, reply_to: &Subject, rendered: Rendered) {
-    let Rendered { mut body, gzipped, head, digest } = rendered;
+    let Rendered { mut body, gzipped, head, digest, is_final } = rendered;
     let parts = body.len().div_ceil(PART_BYTES).max(1);
     let long = if body.len() >= LONG_BYTES { bus.long_replies().await } else { None };
     let client = long.map_or(&bus.shared.client, |long| &long.client);
     for part in 0..parts {
         let header = match part {
-            0 => ReplyHeader { head, digest, gzipped, part, parts },
+            0 => ReplyHeader { head, digest, gzipped, is_final, part, parts },
             _ => ReplyHeader { part, parts, ..ReplyHeader::default() },
         };
         let mut headers = HeaderMap::new();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use mesh_problem::{Code, MALFORMED, NOT_MAPPED, RATE_LIMITED};
+use mesh_problem::{ABOVE_HEAD, BELOW_FIRST, Code, MALFORMED, NOT_MAPPED, OTHER_CHAIN, RATE_LIMITED};
 use proto_msgs::{Method, OperationInfo, v2::OperationNote};
 
 use crate::{
@@ -77,6 +77,25 @@ static OF_READS: [Row; 1] = [(
     "NotMatched",
 )];
 
+/// Errors of every read that can be had as of a block, besides those of the height's form.
+static OF_THE_PAST: [Row; 3] = [
+    (
+        400,
+        Code::InvalidArgument,
+        BELOW_FIRST,
+        "`atBlock` is below the first stored block, which `inner` names",
+        "BelowFirst",
+    ),
+    (400, Code::InvalidArgument, OTHER_CHAIN, "`chainId` is not the id of this chain", "OtherChain"),
+    (
+        404,
+        Code::NotFound,
+        ABOVE_HEAD,
+        "`atBlock` is above the newest block, which `inner` names; `Prefer: wait=S` waits for it up to 10 s",
+        "AboveHead",
+    ),
+];
+
 /// Why a request is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Refusal {
@@ -98,6 +117,9 @@ impl Refusals {
             refusals.add_everywhere(&OF_READS);
         } else {
             refusals.add_everywhere(&OF_POSTS);
+        }
+        if operation.has_past() {
+            refusals.add_everywhere(&OF_THE_PAST);
         }
         for refusal in &note.refusals {
             let code = Code::from_number(u8::try_from(refusal.code).unwrap_or_default());

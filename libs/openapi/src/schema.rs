@@ -16,6 +16,7 @@ const PACKAGE: &str = "api.v2.";
 /// generators that write patterns into Go's struct tags.
 const SIGNED: &str = "^(0|-?[1-9][0-9]*)$";
 const NOT_NEGATIVE: &str = "^(0|[1-9][0-9]*)$";
+const HEIGHT: &str = "^[1-9][0-9]*$";
 /// Characters of the longest `int64` that is not negative, and of the longest `int64` and `uint64`.
 const INT64_DIGITS: u32 = 19;
 const LONG_CHARS: u32 = 20;
@@ -152,6 +153,7 @@ impl Schemas {
             Kind::Int64 if rule.format == Format::Time && usage != Usage::Response => time(),
             Kind::Int64 if rule.format == Format::NotNegative => long("int64", NOT_NEGATIVE, INT64_DIGITS),
             Kind::Int64 => long("int64", SIGNED, LONG_CHARS),
+            Kind::Uint64 if rule.format == Format::Height => long("uint64", HEIGHT, LONG_CHARS),
             Kind::Uint64 => long("uint64", NOT_NEGATIVE, LONG_CHARS),
             Kind::Bytes => object! { "type" => "string", "contentEncoding" => "base64" },
             Kind::Enum(names) => self.enumeration(&names, rule.missing.is_some()),
@@ -254,7 +256,7 @@ fn max_chars(format: Format) -> Option<usize> {
 fn pattern(format: Format, usage: Usage) -> Option<String> {
     let hex = if usage == Usage::Response { "[0-9a-f]" } else { "[0-9a-fA-F]" };
     Some(match format {
-        Format::Any | Format::NotNegative | Format::Time => return None,
+        Format::Any | Format::NotNegative | Format::Time | Format::Height => return None,
         Format::Hex64 => format!("^{hex}{{64}}$"),
         Format::Hex128 => format!("^{hex}{{128}}$"),
         Format::Party | Format::PartyOrZeros => format!("^({hex}{{64}}|network)$"),

@@ -18,6 +18,12 @@ const DETAIL_TYPE: &str = "type.googleapis.com/api.v2.ErrorDetail";
 pub const NOT_MAPPED: u32 = 10000;
 /// The application number of a malformed request without a specific number.
 pub const MALFORMED: u32 = 10015;
+/// The application number of a read as of a block that is not stored yet.
+pub const ABOVE_HEAD: u32 = 10045;
+/// The application number of a read as of a block before the first stored one.
+pub const BELOW_FIRST: u32 = 10046;
+/// The application number of a read that names another chain.
+pub const OTHER_CHAIN: u32 = 10048;
 /// The application number of a request refused by the rate limit of its client's address.
 pub const RATE_LIMITED: u32 = 400_001;
 

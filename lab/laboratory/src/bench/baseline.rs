@@ -104,7 +104,7 @@ fn direct(query: Addr<Query>) -> impl Filter<Extract: warp::Reply, Error = warp:
 
 async fn read(query: &Addr<Query>, id: String) -> Result<Response, String> {
     let asked = query
-        .send(Ask(GetWithdrawalRequest { id }, RequestScope::default()))
+        .send(Ask(GetWithdrawalRequest { id, ..GetWithdrawalRequest::default() }, RequestScope::default()))
         .await
         .map_err(|error| error.to_string())?;
     let answered = asked.map_err(|problem| problem.to_string())?;

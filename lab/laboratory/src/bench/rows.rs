@@ -165,7 +165,7 @@ async fn start_with_telemetry(world: &World<'_>) -> Result<(SocketAddr, Collecto
 /// The encoded request for the row of a path.
 fn call_of(path: &str) -> Bytes {
     let id = path.rsplit('/').next().unwrap_or_default().to_owned();
-    GetWithdrawalRequest { id }.encode_to_vec().into()
+    GetWithdrawalRequest { id, ..GetWithdrawalRequest::default() }.encode_to_vec().into()
 }
 
 /// A connection of gRPC, and its calls in sequence.

@@ -90,6 +90,6 @@ fn read_reply(headers: &HeaderMap, header: ReplyHeader, parts: Vec<Bytes>) -> At
             _ => AttemptResult::Answered(Err(problem)),
         };
     }
-    let ReplyHeader { head, digest, gzipped, .. } = header;
-    AttemptResult::Answered(Ok(Reply { parts, gzipped, head, digest }))
+    let ReplyHeader { head, digest, gzipped, is_final, .. } = header;
+    AttemptResult::Answered(Ok(Reply { parts, gzipped, head, digest, is_final }))
 }

@@ -104,8 +104,8 @@ impl Bus {
         let options = typed(timeout);
         let target = self.target(R::WORKLOAD, R::NAME);
         let reply = self.ask(&target, request.encode_to_vec().into(), &options).await?;
-        let head = reply.head;
-        Ok(Answer { reply: decode(&reply)?, head })
+        let (head, is_final) = (reply.head, reply.is_final);
+        Ok(Answer { reply: decode(&reply)?, head, is_final })
     }
 }
 

@@ -35,6 +35,8 @@ pub struct Reply {
     pub head: Option<Head>,
     /// A digest of the content, the same for all its JSON forms. Set for JSON with a head.
     pub digest: Option<u128>,
+    /// Whether every later reply to the same request is the same, byte by byte.
+    pub is_final: bool,
 }
 
 impl Reply {

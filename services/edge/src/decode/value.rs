@@ -72,13 +72,14 @@ pub(super) fn check(value: Value, rule: &Rule) -> Result<Value, String> {
         Value::I64(number) if rule.format == Format::NotNegative && number < 0 => {
             return Err("a number that is not negative".to_owned());
         }
+        Value::U64(0) if rule.format == Format::Height => return Err("a height of at least 1".to_owned()),
         other => return Ok(other),
     };
     if let Some(max) = rule.max_chars.filter(|max| text.chars().count() > *max) {
         return Err(format!("at most {max} characters"));
     }
     let text = match rule.format {
-        Format::Any | Format::NotNegative | Format::Time => Ok(text),
+        Format::Any | Format::NotNegative | Format::Time | Format::Height => Ok(text),
         Format::Hex64 => hex64(&text).ok_or("64 hex digits"),
         Format::Party if text == NETWORK => Ok(text),
         Format::Party => hex64(&text).ok_or("64 hex digits or `network`"),

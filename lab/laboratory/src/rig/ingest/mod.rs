@@ -49,8 +49,10 @@ const KILLS_SHORT: u32 = 50;
 const FAULTS: usize = 25;
 /// Most faults at a time.
 const AT_ONCE: usize = 4;
-/// Longest time from one fault to the next, and longest freeze.
+/// Longest time from one fault to the next; longer in the short form, where debug builds take longer to start.
 const PAUSE_MS: u64 = 500;
+const PAUSE_SHORT_MS: u64 = 1_000;
+/// Longest freeze.
 const FROZEN_MS: u64 = 6_000;
 const FROZEN_SHORT_MS: u64 = 2_500;
 /// One in so many faults is a freeze.
@@ -212,7 +214,7 @@ impl<'a> Fixture<'a> {
     fn schedule(&self, kills: usize, random: &mut SmallRng) -> Vec<ScheduledFault> {
         let (mut schedule, mut at, mut left) = (Vec::new(), Duration::ZERO, kills);
         while left > 0 {
-            at += Duration::from_millis(random.random_range(0..PAUSE_MS));
+            at += Duration::from_millis(random.random_range(0..self.play.either(PAUSE_MS, PAUSE_SHORT_MS)));
             let target = self.targets.choose_weighted(random, |(_, share)| *share);
             let Ok(&(target, _)) = target else { break };
             let fault = if target.name != POSTGRES && random.random_ratio(1, FREEZES) {
