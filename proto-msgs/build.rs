@@ -75,6 +75,15 @@ fn workload_services(pool: &DescriptorPool) -> impl Iterator<Item = ServiceDescr
     })
 }
 
+/// What a request says that can be answered as of a block.
+const PAST: &str = "    fn at_block(&self) -> Option<u64> {
+        self.at_block
+    }
+    fn chain_id(&self) -> Option<&str> {
+        self.chain_id.as_deref()
+    }
+";
+
 /// One `impl Operation` per unary rpc, one `impl StreamingOperation` per stream, which has no reply message.
 fn operations(pool: &DescriptorPool) -> Result<String, std::fmt::Error> {
     let mut code = String::new();
@@ -89,9 +98,13 @@ fn operations(pool: &DescriptorPool) -> Result<String, std::fmt::Error> {
                 Some(ms) if ms > 0 => format!("    const ANSWER_WITHIN_MS: Option<u32> = Some({ms});\n"),
                 _ => String::new(),
             };
+            let past = match method.input().get_field_by_name("at_block") {
+                Some(_) => PAST,
+                None => "",
+            };
             writeln!(
                 code,
-                "impl {operation} for v2::{input} {{\n{reply}{within}    const WORKLOAD: &'static str = \"{workload}\";\n    const NAME: &'static str = \"{name}\";\n}}",
+                "impl {operation} for v2::{input} {{\n{reply}{within}    const WORKLOAD: &'static str = \"{workload}\";\n    const NAME: &'static str = \"{name}\";\n{past}}}",
                 input = method.input().name(),
                 workload = workload(service.name()),
                 name = method.name(),

@@ -2,7 +2,7 @@
 -- often as one likes. Of a user that the server does not know nothing is granted; where it knows none, nothing changes.
 --
 -- query, node-info   read every table
--- export             reads every table, and keeps the upgrade flag
+-- export             reads every table, and keeps the upgrade flag and the newest sealed span
 -- ingest             reads every table, and inserts the rows of blocks
 --
 -- They are named like the services that log in as them: CREATE ROLE query LOGIN PASSWORD '…'
@@ -25,7 +25,7 @@ BEGIN
         -- And of tables that the owner adds by hand.
         EXECUTE format('ALTER DEFAULT PRIVILEGES IN SCHEMA public GRANT SELECT ON TABLES TO %I', reader);
         IF reader = 'export' THEN
-            EXECUTE format('GRANT INSERT, UPDATE ON node_state TO %I', reader);
+            EXECUTE format('GRANT INSERT, UPDATE ON node_state, last_snapshot_span TO %I', reader);
         ELSIF reader = 'ingest' THEN
             EXECUTE format(
                 'GRANT INSERT ON accounts, assets, balances, blocks, chain, checkpoints, delegations, deposits, epochs, '

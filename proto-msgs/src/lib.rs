@@ -46,6 +46,16 @@ pub trait Operation: prost::Message + Default + Send + 'static {
     const WORKLOAD: &'static str;
     /// The operation's one name, e.g. `GetWithdrawal`.
     const NAME: &'static str;
+
+    /// Height of the block that the answer is as of; `None` = the newest, as for operations without a past.
+    fn at_block(&self) -> Option<u64> {
+        None
+    }
+
+    /// Id of the chain that is meant; `None` = any.
+    fn chain_id(&self) -> Option<&str> {
+        None
+    }
 }
 
 /// A request that is answered by a stream of bytes.

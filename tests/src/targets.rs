@@ -37,8 +37,11 @@ pub fn filtered(
     (most, random): (usize, &mut SmallRng),
 ) -> Vec<String> {
     let leaves = leaves(&operation.request);
-    let leaves: Vec<&Leaf> =
-        leaves.iter().filter(|leaf| Contract::get().rule(&leaf.field).missing.is_none()).collect();
+    let is_filter = |leaf: &&Leaf| {
+        Contract::get().rule(&leaf.field).missing.is_none()
+            && !["at_block", "chain_id"].contains(&leaf.field.name())
+    };
+    let leaves: Vec<&Leaf> = leaves.iter().filter(is_filter).collect();
     let nodes: Vec<&Value> = listing.rows.iter().map(|row| &row.node).collect();
     let mut targets = BTreeSet::new();
     for leaf in &leaves {

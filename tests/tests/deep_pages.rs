@@ -105,7 +105,7 @@ impl Filtered<'_> {
 
     /// Reads a page; returns the number of rows and of buffers read.
     async fn read(&self, client: &Client, window: &Window) -> (usize, i64) {
-        let Statement { sql, parameters } = self.list.statement(window, self.filters.clone());
+        let Statement { sql, parameters } = self.list.statement(window, self.filters.clone(), None);
         client.batch_execute(&format!("DEALLOCATE ALL; PREPARE page AS {sql}")).await.unwrap();
         let arguments: Vec<_> = parameters.iter().map(Value::to_literal).collect();
         let explain =

@@ -4,10 +4,12 @@ use std::collections::BTreeSet;
 
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use mesh_query::LISTS;
-use mesh_store::{Filter, KeyKind, List, PageRequest, PageSizes, TimeUs, Value, Window};
+use mesh_store::{Filter, KeyKind, List, PageRequest, PageSizes, Past, TimeUs, Value, Window};
 use mesh_testbed::Database;
 use serde_json::json;
 
+const PAST: Past =
+    Past { height: 9, time: TimeUs(9), is_sealed: false, delegation_epoch: 3000, reward_epoch: 3000 };
 const SIZES: PageSizes = PageSizes { default: 100, greatest: 100 };
 
 /// The statements of all shapes are accepted, and none reads rows only to count them (P13).
@@ -23,8 +25,10 @@ async fn p13_every_shape_of_a_list_is_a_statement_without_offset() {
                     (given >> number & 1 == 1).then(|| value_of(list, filter, several))
                 });
                 let filters: Vec<_> = filters.collect();
-                for window in windows(list) {
-                    statements.insert(list.statement(&window, filters.clone()).sql);
+                let pasts = [None, Some(&PAST).filter(|_| !list.past.is_empty())];
+                for (window, past) in windows(list).iter().flat_map(|window| pasts.map(|past| (window, past)))
+                {
+                    statements.insert(list.statement(window, filters.clone(), past).sql);
                 }
             }
         }

@@ -86,6 +86,12 @@ impl<R> Answer<R> {
     pub fn at(head: Option<(u64, i64)>, reply: R) -> Self {
         Self { reply, head: head.map(|(height, time_ns)| Head { height, time_ns }), is_final: false }
     }
+
+    /// The same answer, final or not.
+    #[must_use]
+    pub fn finally(self, is_final: bool) -> Self {
+        Self { is_final, ..self }
+    }
 }
 
 impl<R> From<R> for Answer<R> {

@@ -25,11 +25,12 @@ mod write;
 
 pub use address::AddressError;
 pub use list::{
-    Filter, KeyColumn, KeyKind, List, ListPage, PageEdge, PageRequest, PageRows, PageSizes, Statement, Value,
-    Window,
+    Filter, KeyColumn, KeyKind, List, ListPage, PageEdge, PageRequest, PageRows, PageSizes, PastSource,
+    Statement, Value, Window,
 };
 pub use read::{
-    LIST_SETTINGS, Parameter, ReadError, RowReader, Store, StoreConfig, StoreState, Unreadable, head_of,
+    LIST_SETTINGS, Parameter, Past, ReadError, RowReader, Store, StoreConfig, StoreState, Unreadable,
+    block_of, head_of,
 };
 pub use seal::{Copy, SealSession, Snapshot};
 pub use session::{connect, reach};

@@ -25,6 +25,12 @@ impl TimeUs {
         Self(ns.div_euclid(1000) + i64::from(ns.rem_euclid(1000) != 0))
     }
 
+    /// A second later, which is after every event of a block of this time: events of a block are a microsecond apart.
+    #[must_use]
+    pub fn second_later(self) -> Self {
+        Self(self.0.saturating_add(1_000_000))
+    }
+
     /// Nanoseconds since the Unix epoch; times that do not fit (before 1677, after 2262) at the nearest end.
     pub fn ns(self) -> i64 {
         self.0.saturating_mul(1000)

@@ -200,7 +200,7 @@ async fn stored_chain(store: &Store) -> Option<String> {
     if !store.state().is_there {
         return None;
     }
-    let row = store.point("SELECT (SELECT id FROM chain) AS id", &[]).await.ok()?;
+    let row = store.point("SELECT (SELECT id FROM chain) AS id", &[], None).await.ok()?;
     row.try_get::<_, Option<String>>("id").ok()?.filter(|id| !id.is_empty())
 }
 

@@ -77,9 +77,14 @@ async fn page<R: PagedList>(store: Store, sizes: PageSizes, request: R) -> Answe
         page.newest_first = Some(false);
     }
     let window = Window::read(R::LIST, page, sizes)?;
+    let (at_block, chain_id) = (request.at_block(), request.chain_id().map(str::to_owned));
     let filters = request.filters()?;
-    let rows = store.page_rows(R::LIST, &window, filters).await.map_err(|error| error.problem(R::FAILED))?;
-    offload(rows.count() > INLINE_ROWS, move || answer::<R>(&store, &window, rows)).await
+    let past = store.past(at_block, chain_id.as_deref(), R::FAILED).await?;
+    let rows = store.page_rows(R::LIST, &window, filters, past.as_ref()).await;
+    let rows = rows.map_err(|error| error.problem(R::FAILED))?;
+    let is_final = past.is_some_and(|past| past.is_sealed);
+    let answer = offload(rows.count() > INLINE_ROWS, move || answer::<R>(&store, &window, rows)).await?;
+    Ok(answer.finally(is_final))
 }
 
 fn answer<R: PagedList>(store: &Store, window: &Window, rows: PageRows) -> AnswerResult<R::Reply> {

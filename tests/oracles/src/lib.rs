@@ -40,6 +40,34 @@ impl Oracle {
         Ok(Self { client, statements })
     }
 
+    /// As [`open`](Self::open), for answers as of the block that [`at_block`](Self::at_block) names: its rows and those
+    /// before it are all that there are.
+    ///
+    /// # Errors
+    /// When the database does not accept the statements.
+    pub async fn of_the_past(client: Client) -> Result<Self, Error> {
+        // Views stand for the tables of the same names.
+        let hide = "SET oracle.height = 0; DO $$ DECLARE history text; BEGIN
+                FOR history IN SELECT relname FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
+                    WHERE attname = 'block_time' AND relkind = 'r' AND relnamespace = 'public'::regnamespace
+                LOOP
+                    EXECUTE format('CREATE TEMPORARY VIEW %1$I AS SELECT * FROM public.%1$I WHERE block_time <= (
+                        SELECT max(block_time) FROM public.blocks WHERE height <= current_setting(''oracle.height'')::int8
+                    )', history);
+                END LOOP;
+            END $$";
+        client.batch_execute(hide).await?;
+        Self::open(client).await
+    }
+
+    /// From now on the answers are those as of the block of this height.
+    ///
+    /// # Errors
+    /// When the connection is gone.
+    pub async fn at_block(&self, height: u64) -> Result<(), Error> {
+        self.client.batch_execute(&format!("SET oracle.height = {height}")).await
+    }
+
     /// The session itself: the answers see what its open transaction has written.
     pub fn client(&self) -> &Client {
         &self.client

@@ -8,5 +8,6 @@ mod downloads;
 mod ledger;
 mod lists;
 mod loading;
+mod past;
 mod reads;
 mod recording;

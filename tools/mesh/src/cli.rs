@@ -17,6 +17,7 @@ pub(crate) use values::{Count, Target, node_url, process_name, variable};
 use crate::{
     export::args::ExportArgs,
     failure::{Failure, failed},
+    get::GetArgs,
     ingest::args::IngestArgs,
     terminal,
     tx::args::TxArgs,
@@ -64,6 +65,8 @@ pub(crate) enum Command {
     Export(ExportArgs),
     /// Creates keys and transactions, submits them and prints their outcome
     Tx(TxArgs),
+    /// Prints the answer to a read, now or as of a block
+    Get(GetArgs),
     /// Watches a read and prints each change of its answer
     Watch(WatchArgs),
     /// Checks this machine or a running mesh, and prints what is missing or wrong and how to correct it

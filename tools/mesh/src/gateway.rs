@@ -1,4 +1,4 @@
-//! The client of a gateway that `export`, `tx` and `watch` share: addresses of operations, answers, and their errors.
+//! The client of a gateway that `export`, `get`, `tx` and `watch` share: addresses of operations, answers, and their errors.
 
 use std::{fmt, time::Duration};
 
@@ -22,8 +22,8 @@ pub(crate) const LONGEST_BODY: usize = 64 << 20;
 
 /// With this a gateway refuses a parameter that it does not know instead of answering another question: it may
 /// be older than this program (RFC 7240).
-const STRICT: (HeaderName, HeaderValue) =
-    (HeaderName::from_static("prefer"), HeaderValue::from_static("handling=strict"));
+pub(crate) const PREFER: HeaderName = HeaderName::from_static("prefer");
+const STRICT: HeaderValue = HeaderValue::from_static("handling=strict");
 
 /// Why a gateway gave no answer that can be used.
 #[derive(Debug)]
@@ -160,6 +160,12 @@ impl Gateway {
         self.parsed(self.client.post(&url).json(request), &url).await
     }
 
+    /// Gets a URL with further headers, and returns the answer as text.
+    pub(crate) async fn text(&self, url: &str, headers: HeaderMap) -> Result<String, GatewayError> {
+        let body = self.body(self.download(url, headers).await?).await?;
+        String::from_utf8(body).map_err(|_| self.foreign(url))
+    }
+
     /// Gets a URL with further headers. Any answer but a success is an error.
     pub(crate) async fn download(&self, url: &str, headers: HeaderMap) -> Result<Response, GatewayError> {
         self.send(self.read(url).headers(headers)).await
@@ -172,8 +178,7 @@ impl Gateway {
     }
 
     fn read(&self, url: &str) -> RequestBuilder {
-        let (name, value) = STRICT;
-        self.client.get(url).header(name, value)
+        self.client.get(url).header(PREFER, STRICT)
     }
 
     async fn parsed<R: DeserializeOwned>(

@@ -10,6 +10,7 @@ mod events;
 mod export;
 pub mod failure;
 mod gateway;
+mod get;
 mod history;
 mod ingest;
 mod laboratory;
@@ -75,6 +76,7 @@ async fn command(command: Command) -> Result<(), Failure> {
         Command::History(args) => history::history(&args).await,
         Command::Export(args) => export::export(args).await,
         Command::Tx(args) => tx::tx(args).await,
+        Command::Get(args) => get::get(args).await,
         Command::Watch(args) => watch::watch(args).await,
         Command::Doctor(args) => doctor::doctor(&args).await,
         Command::Completions(args) => {

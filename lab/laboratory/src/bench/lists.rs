@@ -172,7 +172,7 @@ impl Page<'_> {
             let values = self.list.filters.iter().zip(&sample.columns).zip(&self.given);
             let filters = values.map(|((filter, value), given)| given.then(|| value_of(filter, value)));
             let filters = filters.collect();
-            Ok(self.list.statement(&window, filters))
+            Ok(self.list.statement(&window, filters, None))
         };
         let statements: Vec<Statement> =
             self.samples.iter().map(of_sample).collect::<Result<_, Failure>>()?;

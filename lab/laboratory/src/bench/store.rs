@@ -79,7 +79,7 @@ struct Reader {
 impl Reader {
     async fn read(&mut self) -> Result<(), Failure> {
         let number = FIRST_NUMBER + self.random.random_range(0..ROWS.cast_signed());
-        let row = self.store.point(STATEMENT, &[&number.to_string()]).await;
+        let row = self.store.point(STATEMENT, &[&number.to_string()], None).await;
         let row = row.map_err(|error| cannot("read by the store", &error))?;
         let found: Option<&str> = row.try_get("id").map_err(|error| cannot("read a row", &error))?;
         found.map(drop).ok_or_else(|| Failure::failed(format!("there is no withdrawal {number}")))

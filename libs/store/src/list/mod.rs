@@ -11,6 +11,8 @@ mod text;
 mod value;
 mod window;
 
+use crate::Past;
+
 pub use page::{ListPage, PageEdge, PageRows};
 pub use statement::Statement;
 pub use value::Value;
@@ -37,6 +39,28 @@ pub struct List {
     pub indexed: &'static [&'static str],
     /// Sets of such columns whose rows are read along an index without this mark, when all are filtered.
     pub plainly_indexed: &'static [&'static [&'static str]],
+    /// What stands for the table in reads as of a block: of several sources the first one whose filters are given.
+    pub past: &'static [PastSource],
+    /// The greatest first key column of the rows of a block, with which their walks begin; for a list with
+    /// [`Filter::AtMost`].
+    pub past_bound: Option<fn(&Past) -> Value>,
+}
+
+/// The rows of a list as of a block.
+#[derive(Debug)]
+pub struct PastSource {
+    /// Filtered columns that must be given.
+    pub by: &'static [&'static str],
+    /// A SELECT of the columns of the table. `{time}` stands for the time of the block, `{column}` for the value of a
+    /// filtered column.
+    pub sql: &'static str,
+}
+
+impl PastSource {
+    /// A source for any filters.
+    pub const fn new(sql: &'static str) -> Self {
+        Self { by: &[], sql }
+    }
 }
 
 /// A column of a sort key.

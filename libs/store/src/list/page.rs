@@ -6,8 +6,8 @@ use tokio_postgres::Row;
 
 use super::{KeyKind, List, Statement, Value, Window, cursor};
 use crate::{
-    TimeUs,
-    read::{Parameter, Query, ReadError, Store, head_of},
+    Past, TimeUs,
+    read::{Parameter, Query, ReadError, Store, block_of},
 };
 
 /// A page in display order.
@@ -45,7 +45,7 @@ pub struct PageRows {
 const FIRST_KEY_COLUMN: usize = 3;
 
 impl Store {
-    /// Reads the rows of a page of a list; `filters` as in [`List::statement`].
+    /// Reads the rows of a page of a list; `filters` and `past` as in [`List::statement`].
     ///
     /// # Errors
     /// See [`ReadError`].
@@ -54,10 +54,11 @@ impl Store {
         list: &'static List,
         window: &Window,
         filters: Vec<Option<Value>>,
+        past: Option<&Past>,
     ) -> Result<PageRows, ReadError> {
-        let statement = list.statement(window, filters);
+        let statement = list.statement(window, filters, past);
         let parameters: Vec<_> = statement.parameters.iter().map(|value| value as _).collect();
-        PageRows::new(self.list(list.name, statement.sql, &parameters).await?)
+        PageRows::new(self.list(list.name, statement.sql, &parameters, past).await?, past)
     }
 
     /// Reads the rows of several pages in one snapshot. They use the share of connections of the list `name`.
@@ -68,21 +69,23 @@ impl Store {
         &self,
         name: &'static str,
         pages: &[Statement],
+        past: Option<&Past>,
     ) -> Result<Vec<PageRows>, ReadError> {
         let parameters = pages.iter().map(|page| page.parameters.iter().map(|value| value as _).collect());
         let parameters: Vec<Vec<Parameter<'_>>> = parameters.collect();
         let queries = pages.iter().zip(&parameters);
         let queries: Vec<_> = queries.map(|(page, parameters)| Query { sql: page.sql, parameters }).collect();
-        self.lists(name, &queries).await?.into_iter().map(PageRows::new).collect()
+        let pages = self.lists(name, &queries, past).await?;
+        pages.into_iter().map(|rows| PageRows::new(rows, past)).collect()
     }
 }
 
 impl PageRows {
-    /// The rows of a page's statement: the head, then the page.
-    fn new(rows: Vec<Row>) -> Result<Self, ReadError> {
+    /// The rows of a page's statement: the head, then the page. As of a block that is their head.
+    fn new(rows: Vec<Row>, past: Option<&Past>) -> Result<Self, ReadError> {
         let mut rows = rows.into_iter();
         let (head, behind) = match rows.next() {
-            Some(row) => (head_of(&row)?, row.try_get("behind")?),
+            Some(row) => (block_of(&row, past)?, row.try_get("behind")?),
             None => (None, false),
         };
         Ok(Self { rows: rows.collect(), head, behind })

@@ -9,6 +9,8 @@ pub(super) struct Shape {
     pub(super) filters: Vec<Given>,
     pub(super) descending: bool,
     pub(super) bound: Bound,
+    /// Whether the page is as of a block.
+    pub(super) is_past: bool,
 }
 
 /// How a filter is given.

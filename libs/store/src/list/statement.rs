@@ -12,6 +12,7 @@ use super::{
     shape::{Given, Shape},
     text::Text,
 };
+use crate::Past;
 
 /// The texts of the shapes that were asked for. A list has a few dozen shapes at most, so texts are never
 /// removed.
@@ -32,10 +33,22 @@ impl List {
     /// cost as much as the others.
     ///
     /// `filters` are the values of the list's filters in declared order; `None` and an empty list of values = not
-    /// given.
-    pub fn statement(&'static self, window: &Window, filters: Vec<Option<Value>>) -> Statement {
-        let filters: Vec<Option<Value>> =
+    /// given. `past`: the block that the page is as of.
+    pub fn statement(
+        &'static self,
+        window: &Window,
+        filters: Vec<Option<Value>>,
+        past: Option<&Past>,
+    ) -> Statement {
+        let mut filters: Vec<Option<Value>> =
             filters.into_iter().map(|value| value.and_then(Value::simplified)).collect();
+        if let (Some(past), Some(bound)) = (past, self.past_bound) {
+            let at_most = self.filters.iter().position(|filter| matches!(filter, Filter::AtMost));
+            if let Some(value) = at_most.and_then(|at_most| filters.get_mut(at_most)) {
+                let bound = bound(past);
+                *value = Some(value.take().map_or(bound.clone(), |value| value.min(bound)));
+            }
+        }
         let position = window.position.as_deref();
         let bound = position.map_or(Bound::All, |position| {
             Bound::new(&self.key_filters(&filters), position, window.descending)
@@ -45,7 +58,13 @@ impl List {
             (Filter::Flag(_), Some(_)) => Given::Flag,
             (_, Some(value)) => value.array_type().map_or(Given::OneValue, Given::Values),
         });
-        let shape = Shape { list: self.name, filters: given.collect(), descending: window.descending, bound };
+        let shape = Shape {
+            list: self.name,
+            filters: given.collect(),
+            descending: window.descending,
+            bound,
+            is_past: past.is_some(),
+        };
         let compared = match (bound, position) {
             (Bound::After { columns, .. }, Some(position)) => {
                 let fixed = self.key_filters(&filters).fixed;
@@ -58,6 +77,7 @@ impl List {
         let mut parameters: Vec<Value> = valued.filter_map(|(value, _)| value).collect();
         parameters.extend(compared);
         parameters.push(Value::Integer(window.rows()));
+        parameters.extend(past.map(|past| Value::Time(past.time)));
         let sql =
             *TEXTS.lock().entry(shape).or_insert_with_key(|shape| Text::new(self, shape).write().leak());
         Statement { sql, parameters }
@@ -82,10 +102,12 @@ mod tests {
         filters: &[Filter::AtLeast, Filter::AtMost, Filter::AnyOf("market"), Filter::Matches("tag = $::tag")],
         indexed: &["market"],
         plainly_indexed: &[],
+        past: &[],
+        past_bound: None,
     };
 
     fn statement(window: &Window, filters: [Option<Value>; 4]) -> Statement {
-        REWARDS.statement(window, filters.into())
+        REWARDS.statement(window, filters.into(), None)
     }
 
     fn window(position: Option<[&str; 3]>, descending: bool) -> Window {
@@ -168,9 +190,11 @@ mod tests {
             filters: &[Filter::Equal("market"), Filter::EitherOf(["buyer", "seller"])],
             indexed: &["buyer"],
             plainly_indexed: &[],
+            past: &[],
+            past_bound: None,
         };
         let window = Window { position: Some(vec![Value::Integer(4)]), ..window(None, true) };
-        let found = TRADES.statement(&window, vec![None, Some(text("p"))]);
+        let found = TRADES.statement(&window, vec![None, Some(text("p"))], None);
         let page = "SELECT walk.* FROM (\
              (SELECT time, size FROM trades WHERE buyer = $1 AND time < $2 \
              ORDER BY time DESC NULLS LAST LIMIT $3) UNION ALL \

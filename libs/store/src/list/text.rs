@@ -24,6 +24,8 @@ pub(super) struct Text<'a> {
     /// The parameters of the compared columns.
     position: Vec<String>,
     limit: String,
+    /// The source of rows as of a block, with the parameters in it.
+    past: Option<String>,
 }
 
 impl<'a> Text<'a> {
@@ -45,7 +47,12 @@ impl<'a> Text<'a> {
             Bound::All | Bound::None => 0,
         };
         let position = (0..columns).map(|_| next()).collect();
-        Self { list, shape, parameters, position, limit: next() }
+        let limit = next();
+        let mut text = Self { list, shape, parameters, position, limit, past: None };
+        if shape.is_past {
+            text.past = text.source(&next());
+        }
+        text
     }
 
     /// The text.
@@ -90,6 +97,9 @@ impl<'a> Text<'a> {
         summary.push_str(if self.shape.descending { ", descending" } else { ", ascending" });
         if self.shape.bound != Bound::All {
             summary.push_str(" from a cursor");
+        }
+        if self.shape.is_past {
+            summary.push_str(" as of a block");
         }
         summary
     }
@@ -170,12 +180,37 @@ impl<'a> Text<'a> {
         };
         format!(
             "SELECT{columns} FROM {}{}{}{} LIMIT {}",
-            self.list.table,
+            self.table(),
             self.conditions(side, conditions),
             self.grouping(side),
             self.order(side),
             self.limit(side)
         )
+    }
+
+    /// The table, or what stands for it as of a block.
+    fn table(&self) -> String {
+        let table = self.list.table;
+        self.past.as_ref().map_or_else(|| table.to_owned(), |source| format!("({source}) AS {table}"))
+    }
+
+    /// The source of rows as of a block, whose time is this parameter.
+    fn source(&self, time: &str) -> Option<String> {
+        let parameter = |column: &str| {
+            let mut given = self.given();
+            given.find_map(|(filter, text)| (filter.column() == Some(column)).then(|| text.to_owned()))
+        };
+        let is_given = |source: &&super::PastSource| source.by.iter().all(|by| parameter(by).is_some());
+        let source = self.list.past.iter().find(is_given)?;
+        let mut sql = source.sql.trim_end().replace("{time}", &format!("{time}::timestamptz"));
+        for filter in self.list.filters {
+            if let Some((column, text)) =
+                filter.column().and_then(|column| Some((column, parameter(column)?)))
+            {
+                sql = sql.replace(&format!("{{{column}}}"), &text);
+            }
+        }
+        Some(sql)
     }
 
     fn limit(&self, side: Side) -> &str {

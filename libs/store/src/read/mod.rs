@@ -15,6 +15,7 @@ mod head_watch;
 mod lane;
 mod lists;
 mod metrics;
+mod past;
 mod pipeline;
 mod points;
 mod row_reader;
@@ -35,6 +36,7 @@ pub use lists::LIST_SETTINGS;
 pub(crate) use lists::Query;
 use mesh_telemetry::span::{self, SpanExt};
 use metrics::{Metrics, Pool};
+pub use past::{Past, block_of};
 pub use row_reader::RowReader;
 use server::{Server, Size};
 use tokio::sync::watch::Receiver;
@@ -110,20 +112,31 @@ impl Store {
     }
 
     /// Runs a statement that returns exactly one row, over a connection that only this statement uses. For
-    /// statements that are always fast. When dropped, it is cancelled by the watchdog after a moment.
+    /// statements that are always fast. When dropped, it is cancelled by the watchdog after a moment. A replica is
+    /// read when it has the block `past`, without one when it has the newest block.
     ///
     /// # Errors
     /// See [`ReadError`]. [`ReadError::Away`] as soon as the primary is not there.
-    pub async fn point(&self, sql: &'static str, parameters: &[Parameter<'_>]) -> Result<Row, ReadError> {
-        self.recorded(Pool::Points, sql, self.read_point(sql, parameters)).await
+    pub async fn point(
+        &self,
+        sql: &'static str,
+        parameters: &[Parameter<'_>],
+        past: Option<&Past>,
+    ) -> Result<Row, ReadError> {
+        self.recorded(Pool::Points, sql, self.read_point(sql, parameters, past)).await
     }
 
-    async fn read_point(&self, sql: &'static str, parameters: &[Parameter<'_>]) -> Result<Row, ReadError> {
+    async fn read_point(
+        &self,
+        sql: &'static str,
+        parameters: &[Parameter<'_>],
+        past: Option<&Past>,
+    ) -> Result<Row, ReadError> {
         let Servers { primary, replica, .. } = &*self.servers;
         if let Some(replica) = replica {
-            let known = primary.head()?;
+            let needed = needed_height(past, primary.head()?);
             match replica.point(sql, parameters).await {
-                Ok(row) if is_current(Some(&row), known) => return Ok(row),
+                Ok(row) if has_height(Some(&row), needed) => return Ok(row),
                 Err(ReadError::Late) => return Err(ReadError::Late),
                 // The replica is behind or away, or replication has cancelled the statement.
                 Ok(_) | Err(_) => {}
@@ -134,7 +147,7 @@ impl Store {
 
     /// Runs a statement that returns rows, over a pooled connection. Cancelled when dropped. It is planned once
     /// per connection, for all values. Statements of one `list` (of one operation) together use at most its
-    /// share of the connections.
+    /// share of the connections. `past` as in [`Store::point`].
     ///
     /// # Errors
     /// See [`ReadError`]. [`ReadError::Away`] as soon as the primary is not there.
@@ -143,8 +156,9 @@ impl Store {
         list: &'static str,
         sql: &'static str,
         parameters: &[Parameter<'_>],
+        past: Option<&Past>,
     ) -> Result<Vec<Row>, ReadError> {
-        let rows = self.lists(list, &[Query { sql, parameters }]).await?;
+        let rows = self.lists(list, &[Query { sql, parameters }], past).await?;
         Ok(rows.into_iter().flatten().collect())
     }
 
@@ -153,21 +167,25 @@ impl Store {
         &self,
         list: &'static str,
         queries: &[Query<'_>],
+        past: Option<&Past>,
     ) -> Result<Vec<Vec<Row>>, ReadError> {
         let sql = queries.first().map_or("", |query| query.sql);
-        self.recorded(Pool::Lists, sql, self.read_lists(list, queries)).await
+        self.recorded(Pool::Lists, sql, self.read_lists(list, queries, past)).await
     }
 
     async fn read_lists(
         &self,
         list: &'static str,
         queries: &[Query<'_>],
+        past: Option<&Past>,
     ) -> Result<Vec<Vec<Row>>, ReadError> {
         let Servers { primary, replica, .. } = &*self.servers;
         if let Some(replica) = replica {
-            let known = primary.head()?;
+            let needed = needed_height(past, primary.head()?);
             match replica.list(list, queries).await {
-                Ok(rows) if is_current(rows.first().and_then(|rows| rows.first()), known) => return Ok(rows),
+                Ok(rows) if has_height(rows.first().and_then(|rows| rows.first()), needed) => {
+                    return Ok(rows);
+                }
                 Err(ReadError::Late) => return Err(ReadError::Late),
                 Ok(_) | Err(_) => {}
             }
@@ -225,11 +243,15 @@ impl Store {
     }
 }
 
-/// Whether a replica's answer is no older than the primary's head known before it. An answer without a head
-/// counts as older.
-fn is_current(row: Option<&Row>, known: Option<(u64, i64)>) -> bool {
+/// The height that a replica must have: that of the block that is asked for, or of the primary's head known before.
+fn needed_height(past: Option<&Past>, known: Option<(u64, i64)>) -> Option<u64> {
+    past.map(|past| past.height).or(known.map(|(height, _)| height))
+}
+
+/// Whether a replica has this height. An answer without a head counts as older.
+fn has_height(row: Option<&Row>, needed: Option<u64>) -> bool {
     let Some(Ok(head)) = row.map(head_of) else { return false };
-    head.map(|(height, _)| height) >= known.map(|(height, _)| height)
+    head.map(|(height, _)| height) >= needed
 }
 
 /// The newest block that a statement read together with its rows: columns `head_height` and `head_time`, NULL

@@ -60,8 +60,8 @@ async fn a_connection_with_tls_is_made_to_the_right_server_or_not_at_all() {
     migrate(&url).await.unwrap();
     let store = open(&url);
     timeout(READY_WITHIN, store.until_ready()).await.unwrap();
-    assert!(store.point(IS_SECRET, &[]).await.unwrap().get::<_, bool>(0));
-    assert!(store.list("secret", IS_SECRET, &[]).await.unwrap()[0].get::<_, bool>(0));
+    assert!(store.point(IS_SECRET, &[], None).await.unwrap().get::<_, bool>(0));
+    assert!(store.list("secret", IS_SECRET, &[], None).await.unwrap()[0].get::<_, bool>(0));
     let plain = open(&server.url());
     timeout(READY_WITHIN, plain.until_ready()).await.unwrap();
     assert!(!plain.point(IS_SECRET, &[]).await.unwrap().get::<_, bool>(0));

@@ -57,7 +57,8 @@ impl Handler<Open<ExportLedgerEntriesRequest>> for Export {
         scope.run(async move {
             let failed = |error: ReadError| error.problem(LEDGER);
             let range = read(&request)?;
-            let row = store.point(include_str!("../../sql/ledger_bound.sql"), &[]).await.map_err(failed)?;
+            let row =
+                store.point(include_str!("../../sql/ledger_bound.sql"), &[], None).await.map_err(failed)?;
             let head = head_of(&row).map_err(failed)?.map(|(height, time_ns)| Head { height, time_ns });
             let bound = head.map(|head| TimeUs::at_or_before_ns(head.time_ns));
             let first = LedgerPosition::start(bound, range.first()).write()?;

@@ -126,15 +126,15 @@ impl Sealing {
     /// See [`ReadError`].
     pub async fn is_due(&self, store: &Store, list: &SegmentList) -> Result<bool, ReadError> {
         let last = newest_end(list);
-        let row = store.point(NEXT_SPAN, &[&last, &self.rules.interval_blocks, &false]).await?;
+        let row = store.point(NEXT_SPAN, &[&last, &self.rules.interval_blocks, &false], None).await?;
         if NextSpan::read(&row)?.is_complete {
             return Ok(true);
         }
-        let row = store.point(include_str!("../../sql/upgrade_flag.sql"), &[&last]).await?;
-        Ok(row.try_get("is_due")? || row.try_get("is_over")?)
+        let row = store.point(include_str!("../../sql/is_due.sql"), &[&last], None).await?;
+        Ok(row.try_get("is_due")? || row.try_get("is_over")? || row.try_get("is_unnoted")?)
     }
 
-    /// Seals every span that is complete, updates the upgrade flag (4.11) and removes segments below the
+    /// Seals every span that is complete, updates the upgrade flag (4.11) and the noted span, and removes segments below the
     /// retention.
     ///
     /// # Errors
@@ -170,6 +170,7 @@ impl Sealing {
             let Some(name) = self.seal_next(&mut session, &list, until, published).await? else {
                 let last = newest_end(&list);
                 session.execute(include_str!("../../sql/set_upgrade_flag.sql"), &[&last]).await?;
+                note_span(&session, &list).await?;
                 self.remove_old(&list).await?;
                 return Ok(Sealed::Here(sealed));
             };
@@ -241,6 +242,16 @@ impl Sealing {
         }
         Ok(())
     }
+}
+
+/// Notes the span of the newest segment in the database, where readers look for it.
+async fn note_span(session: &SealSession, list: &SegmentList) -> Result<(), SealError> {
+    let readable = list.segments.iter().map(|segment| &segment.name);
+    let all = readable.chain(list.unreadable.iter().map(|other| &other.name));
+    let Some(newest) = all.max_by_key(|name| name.height_to) else { return Ok(()) };
+    let [from, to] = [newest.height_from, newest.height_to].map(u64::cast_signed);
+    session.execute(include_str!("../../sql/set_sealed_span.sql"), &[&from, &to]).await?;
+    Ok(())
 }
 
 /// The last height of the newest segment, readable or not; -1 when there is none.

@@ -3,7 +3,7 @@
 use actix::{Context, Handler};
 use mesh_bus::{Answer, AnswerFuture, Ask};
 use mesh_problem::Problem;
-use mesh_store::{ReadError, Row, TimeUs, head_of};
+use mesh_store::{ReadError, Row, TimeUs, block_of};
 use proto_msgs::{
     numbers::get_network_limits::LIMITS,
     v2::{GetNetworkLimitsReply, GetNetworkLimitsRequest, NetworkLimits},
@@ -14,16 +14,24 @@ use crate::NodeInfo;
 impl Handler<Ask<GetNetworkLimitsRequest>> for NodeInfo {
     type Result = AnswerFuture<GetNetworkLimitsReply>;
 
-    fn handle(&mut self, Ask(_, scope): Ask<GetNetworkLimitsRequest>, _: &mut Context<Self>) -> Self::Result {
+    fn handle(
+        &mut self,
+        Ask(request, scope): Ask<GetNetworkLimitsRequest>,
+        _: &mut Context<Self>,
+    ) -> Self::Result {
         let store = self.store.clone();
         scope.run(async move {
             let failed = |error: ReadError| error.problem(LIMITS);
-            let row =
-                store.point(include_str!("../../sql/get_network_limits.sql"), &[]).await.map_err(failed)?;
+            let past = store.past(request.at_block, request.chain_id.as_deref(), LIMITS).await?;
+            let time = past.map(|past| past.time);
+            let sql = include_str!("../../sql/get_network_limits.sql");
+            let row = store.point(sql, &[&time], past.as_ref()).await.map_err(failed)?;
             let limits = limits(&row).map_err(failed)?;
             let limits =
                 limits.ok_or_else(|| Problem::not_found(LIMITS, "no network limits are recorded"))?;
-            Ok(Answer::at(head_of(&row).map_err(failed)?, GetNetworkLimitsReply { limits: Some(limits) }))
+            let block = block_of(&row, past.as_ref()).map_err(failed)?;
+            let reply = GetNetworkLimitsReply { limits: Some(limits) };
+            Ok(Answer::at(block, reply).finally(past.is_some_and(|past| past.is_sealed)))
         })
     }
 }

@@ -19,7 +19,8 @@ impl Handler<Ask<GetProtocolUpgradeStatusRequest>> for NodeInfo {
     ) -> Self::Result {
         let store = self.store.clone();
         scope.run(async move {
-            let row = store.point(include_str!("../../sql/get_protocol_upgrade_status.sql"), &[]).await?;
+            let row =
+                store.point(include_str!("../../sql/get_protocol_upgrade_status.sql"), &[], None).await?;
             let ready = row.try_get("ready").map_err(ReadError::from)?;
             Ok(GetProtocolUpgradeStatusReply { ready }.into())
         })

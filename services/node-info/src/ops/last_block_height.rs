@@ -59,14 +59,14 @@ impl Handler<Ask<LastBlockHeightRequest>> for NodeInfo {
                 return Ok(cached.reply.clone().into());
             }
             let mut read_at = Instant::now();
-            let mut row = store.point(include_str!("../../sql/last_block_height.sql"), &[]).await?;
+            let mut row = store.point(include_str!("../../sql/last_block_height.sql"), &[], None).await?;
             for _ in 1..MAX_READS {
                 let now = newest()?;
                 if now == block {
                     break;
                 }
                 (block, read_at) = (now, Instant::now());
-                row = store.point(include_str!("../../sql/last_block_height.sql"), &[]).await?;
+                row = store.point(include_str!("../../sql/last_block_height.sql"), &[], None).await?;
             }
             let (store_height, reply) = reply(&row, block, store.unreadable())?
                 .ok_or_else(|| Problem::new(Code::Unavailable, NODE, "no block is known yet"))?;

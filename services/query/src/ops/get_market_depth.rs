@@ -1,17 +1,26 @@
 //! GetMarketDepth: the order book of a market.
 
+use std::sync::LazyLock;
+
 use actix::{Context, Handler};
 use mesh_bus::{Answer, AnswerFuture, Ask};
-use mesh_store::{ReadError, RowReader, head_of};
+use mesh_store::{Past, ReadError, RowReader, block_of};
 use proto_msgs::{
     numbers::get_market_depth::DEPTH,
     v2::{GetMarketDepthReply, GetMarketDepthRequest, MarketDepth, PriceLevel, Side},
 };
 
+use super::list_orders::LIVE_IN_MARKET;
 use crate::Query;
 
 /// Most levels of a side.
 const MAX_LEVELS: u32 = 1000;
+
+/// The statement as of a block.
+static PAST: LazyLock<String> = LazyLock::new(|| {
+    let orders = LIVE_IN_MARKET.replace("{market_id}", "$1").replace("{time}", "$3::timestamptz");
+    include_str!("../../sql/past/get_market_depth.sql").replace("{orders}", &orders)
+});
 
 impl Handler<Ask<GetMarketDepthRequest>> for Query {
     type Result = AnswerFuture<GetMarketDepthReply>;
@@ -28,9 +37,18 @@ impl Handler<Ask<GetMarketDepthRequest>> for Query {
                 0 => MAX_LEVELS,
                 levels => levels.min(MAX_LEVELS),
             };
-            let sql = include_str!("../../sql/get_market_depth.sql");
-            let rows =
-                store.list("depth", sql, &[&request.market_id, &i64::from(levels)]).await.map_err(failed)?;
+            let past = store.past(request.at_block, request.chain_id.as_deref(), DEPTH).await?;
+            let levels = i64::from(levels);
+            let rows = match &past {
+                None => {
+                    let sql = include_str!("../../sql/get_market_depth.sql");
+                    store.list("depth", sql, &[&request.market_id, &levels], None).await
+                }
+                Some(Past { time: at, .. }) => {
+                    store.list("depth", &PAST, &[&request.market_id, &levels, at], past.as_ref()).await
+                }
+            };
+            let rows = rows.map_err(failed)?;
             let mut depth = MarketDepth { market_id: request.market_id, ..MarketDepth::default() };
             for row in &rows {
                 let row = RowReader::new(row, "orders_current", "price", store.unreadable());
@@ -41,8 +59,9 @@ impl Handler<Ask<GetMarketDepthRequest>> for Query {
                     Side::Unspecified => {}
                 }
             }
-            let head = rows.first().map_or(Ok(None), head_of).map_err(failed)?;
-            Ok(Answer::at(head, GetMarketDepthReply { depth: Some(depth) }))
+            let block = rows.first().map_or(Ok(None), |row| block_of(row, past.as_ref())).map_err(failed)?;
+            let reply = GetMarketDepthReply { depth: Some(depth) };
+            Ok(Answer::at(block, reply).finally(past.is_some_and(|past| past.is_sealed)))
         })
     }
 }

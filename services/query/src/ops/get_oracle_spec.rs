@@ -3,7 +3,7 @@
 use actix::{Context, Handler};
 use mesh_bus::{Answer, AnswerFuture, Ask};
 use mesh_problem::Problem;
-use mesh_store::{ReadError, RowReader, head_of};
+use mesh_store::{ReadError, RowReader, block_of};
 use proto_msgs::{
     numbers::get_oracle_spec::ORACLE_SPEC,
     v2::{
@@ -29,19 +29,18 @@ impl Handler<Ask<GetOracleSpecRequest>> for Query {
         let store = self.store.clone();
         scope.run(async move {
             let failed = |error: ReadError| error.problem(ORACLE_SPEC);
-            let id = request.oracle_spec_id;
-            let row =
-                store.point(include_str!("../../sql/get_oracle_spec.sql"), &[&id]).await.map_err(failed)?;
+            let past = store.past(request.at_block, request.chain_id.as_deref(), ORACLE_SPEC).await?;
+            let (id, time) = (request.oracle_spec_id, past.map(|past| past.time));
+            let sql = include_str!("../../sql/get_oracle_spec.sql");
+            let row = store.point(sql, &[&id, &time], past.as_ref()).await.map_err(failed)?;
             let spec =
                 spec(&RowReader::new(&row, "oracle_specs", "id", store.unreadable())).map_err(failed)?;
             let spec =
                 spec.ok_or_else(|| Problem::not_found(ORACLE_SPEC, "no such oracle spec").with_inner(id))?;
-            let head = head_of(&row).map_err(failed)?;
+            let block = block_of(&row, past.as_ref()).map_err(failed)?;
             let external_data_source_spec = Some(ExternalDataSourceSpec { spec: Some(spec) });
-            Ok(Answer::at(
-                head,
-                GetOracleSpecReply { oracle_spec: Some(OracleSpec { external_data_source_spec }) },
-            ))
+            let reply = GetOracleSpecReply { oracle_spec: Some(OracleSpec { external_data_source_spec }) };
+            Ok(Answer::at(block, reply).finally(past.is_some_and(|past| past.is_sealed)))
         })
     }
 }

@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use actix::{Context, Handler};
 use mesh_bus::{Answer, AnswerFuture, Ask};
 use mesh_problem::Problem;
-use mesh_store::{ReadError, RowReader, head_of};
+use mesh_store::{ReadError, RowReader, block_of};
 use proto_msgs::{
     numbers::get_order::ORDER,
     v2::{GetOrderReply, GetOrderRequest},
@@ -27,7 +27,10 @@ impl Handler<Ask<GetOrderRequest>> for Query {
             let failed = |error: ReadError| error.problem(ORDER);
             // No stored version is greater than the greatest `int4`.
             let version = request.version.map(|version| i64::try_from(version).unwrap_or(i64::MAX));
-            let row = store.point(&STATEMENT, &[&request.order_id, &version]).await.map_err(failed)?;
+            let past = store.past(request.at_block, request.chain_id.as_deref(), ORDER).await?;
+            let time = past.map(|past| past.time);
+            let row = store.point(&STATEMENT, &[&request.order_id, &version, &time], past.as_ref()).await;
+            let row = row.map_err(failed)?;
             let stored = RowReader::new(&row, "orders", "id", store.unreadable());
             if stored.get::<Option<&str>>("id").map_err(failed)?.is_none() {
                 let reason = match request.version {
@@ -37,7 +40,8 @@ impl Handler<Ask<GetOrderRequest>> for Query {
                 return Err(Problem::not_found(ORDER, reason).with_inner(request.order_id));
             }
             let reply = GetOrderReply { order: Some(order(&stored).map_err(failed)?) };
-            Ok(Answer::at(head_of(&row).map_err(failed)?, reply))
+            let block = block_of(&row, past.as_ref()).map_err(failed)?;
+            Ok(Answer::at(block, reply).finally(past.is_some_and(|past| past.is_sealed)))
         })
     }
 }

@@ -28,14 +28,15 @@ impl Handler<Ask<GetPortfolioRequest>> for Query {
         Ask(request, scope): Ask<GetPortfolioRequest>,
         _: &mut Context<Self>,
     ) -> Self::Result {
-        scope.run(portfolio(self.store.clone(), request.party_id))
+        scope.run(portfolio(self.store.clone(), request))
     }
 }
 
 /// The beginning of the three lists, read in one snapshot.
-async fn portfolio(store: Store, party_id: String) -> AnswerResult<GetPortfolioReply> {
+async fn portfolio(store: Store, request: GetPortfolioRequest) -> AnswerResult<GetPortfolioReply> {
     let failed = |error: ReadError| error.problem(PORTFOLIO);
-    let party = Some(party_id);
+    let past = store.past(request.at_block, request.chain_id.as_deref(), PORTFOLIO).await?;
+    let (party, past) = (Some(request.party_id), past.as_ref());
     let accounts = ListAccountsRequest { party: party.clone(), ..ListAccountsRequest::default() };
     let positions = ListPositionsRequest { party_id: party.clone(), ..ListPositionsRequest::default() };
     let orders = ListOrdersRequest { party_id: party, live_only: Some(true), ..ListOrdersRequest::default() };
@@ -46,13 +47,15 @@ async fn portfolio(store: Store, party_id: String) -> AnswerResult<GetPortfolioR
     ];
     let [of_accounts, of_positions, of_orders] = &windows;
     let statements = [
-        ListAccountsRequest::LIST.statement(of_accounts, accounts.filters()?),
-        ListPositionsRequest::LIST.statement(of_positions, positions.filters()?),
-        ListOrdersRequest::LIST.statement(of_orders, orders.filters()?),
+        ListAccountsRequest::LIST.statement(of_accounts, accounts.filters()?, past),
+        ListPositionsRequest::LIST.statement(of_positions, positions.filters()?, past),
+        ListOrdersRequest::LIST.statement(of_orders, orders.filters()?, past),
     ];
-    let pages = store.snapshot("portfolio", &statements).await.map_err(failed)?;
+    let pages = store.snapshot("portfolio", &statements, past).await.map_err(failed)?;
     let rows: usize = pages.iter().map(PageRows::count).sum();
-    offload(rows > INLINE_ROWS, move || answer(&store, &windows, pages)).await
+    let is_final = past.is_some_and(|past| past.is_sealed);
+    let answer = offload(rows > INLINE_ROWS, move || answer(&store, &windows, pages)).await?;
+    Ok(answer.finally(is_final))
 }
 
 /// A whole list as one page.

@@ -3,7 +3,7 @@
 use actix::{Context, Handler};
 use mesh_bus::{Answer, AnswerFuture, Ask};
 use mesh_problem::Problem;
-use mesh_store::{ReadError, RowReader, head_of};
+use mesh_store::{ReadError, RowReader, block_of};
 use proto_msgs::{
     numbers::get_withdrawal::WITHDRAWAL,
     v2::{
@@ -26,17 +26,18 @@ impl Handler<Ask<GetWithdrawalRequest>> for Query {
         let store = self.store.clone();
         scope.run(async move {
             let failed = |error: ReadError| error.problem(WITHDRAWAL);
-            let row = store
-                .point(include_str!("../../sql/get_withdrawal.sql"), &[&request.id])
-                .await
-                .map_err(failed)?;
+            let past = store.past(request.at_block, request.chain_id.as_deref(), WITHDRAWAL).await?;
+            let time = past.map(|past| past.time);
+            let sql = include_str!("../../sql/get_withdrawal.sql");
+            let row = store.point(sql, &[&request.id, &time], past.as_ref()).await.map_err(failed)?;
             let stored = RowReader::new(&row, "withdrawals", "id", store.unreadable());
             if stored.get::<Option<&str>>("id").map_err(failed)?.is_none() {
                 return Err(Problem::not_found(WITHDRAWAL, "no such withdrawal").with_inner(request.id));
             }
             let withdrawal = withdrawal(&stored).map_err(failed)?;
-            let head = head_of(&row).map_err(failed)?;
-            Ok(Answer::at(head, GetWithdrawalReply { withdrawal: Some(withdrawal) }))
+            let block = block_of(&row, past.as_ref()).map_err(failed)?;
+            let reply = GetWithdrawalReply { withdrawal: Some(withdrawal) };
+            Ok(Answer::at(block, reply).finally(past.is_some_and(|past| past.is_sealed)))
         })
     }
 }

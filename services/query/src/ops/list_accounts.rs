@@ -4,7 +4,9 @@ use std::sync::LazyLock;
 
 use mesh_bus::{Answer, AnswerResult, Format, offload};
 use mesh_problem::{Code, Problem};
-use mesh_store::{Filter, KeyKind, List, Parameter, ReadError, Row, RowReader, Store, Value, head_of};
+use mesh_store::{
+    Filter, KeyKind, List, Parameter, Past, PastSource, ReadError, Row, RowReader, Store, Value, block_of,
+};
 use prost::Message;
 use proto_msgs::{
     numbers::list_accounts::ACCOUNTS as FAILED,
@@ -35,24 +37,37 @@ pub static ACCOUNTS: List = List {
     filters: &[Filter::Equal("party_order"), Filter::Equal("market")],
     indexed: &["market"],
     plainly_indexed: &[],
+    past: &[PastSource::new(include_str!("../../sql/past/list_accounts.sql"))],
+    past_bound: None,
 };
 
-/// The statement for each combination of filters.
-static STATEMENTS: LazyLock<Statements> = LazyLock::new(|| {
-    let with = |filters| include_str!("../../sql/list_accounts.sql").replace("{filters}", filters);
-    Statements {
-        all: with(""),
-        party: with("WHERE party_id = $2"),
-        market: with("WHERE market_id = $2"),
-        both: with("WHERE party_id = $2 AND market_id = $3"),
-    }
+/// The statement for each combination of filters (a party, a market), now and as of a block.
+static STATEMENTS: LazyLock<[[String; 4]; 2]> = LazyLock::new(|| {
+    let filters = [&[][..], &["party_id"], &["market_id"], &["party_id", "market_id"]];
+    [filters.map(|columns| statement(columns, false)), filters.map(|columns| statement(columns, true))]
 });
 
-struct Statements {
-    all: String,
-    party: String,
-    market: String,
-    both: String,
+fn statement(columns: &[&str], is_past: bool) -> String {
+    let mut conditions: Vec<String> =
+        columns.iter().zip(2..).map(|(column, number)| format!("{column} = ${number}")).collect();
+    let mut balances = "current_balances AS newest ON newest.account_id = accounts.id".to_owned();
+    if is_past {
+        let at = format!("${}::timestamptz", columns.len() + 2);
+        conditions.push(format!("accounts.block_time <= {at}"));
+        balances = format!(
+            "LATERAL (
+        SELECT balance FROM balances
+        WHERE balances.account_id = accounts.id AND balances.block_time <= {at}
+        ORDER BY balances.block_time DESC LIMIT 1
+    ) AS newest ON true"
+        );
+    }
+    let filters = match &*conditions {
+        [] => String::new(),
+        _ => format!("WHERE {}", conditions.join(" AND ")),
+    };
+    let sql = include_str!("../../sql/list_accounts.sql").replace("{balances}", &balances);
+    sql.replace("{filters}", &filters)
 }
 
 impl PagedList for ListAccountsRequest {
@@ -89,8 +104,7 @@ impl PagedList for ListAccountsRequest {
         if self.pagination.is_some() {
             return None;
         }
-        let (store, most) = (query.store.clone(), query.max_accounts);
-        Some(Box::pin(all(store, most, self.party.clone(), self.market.clone(), format)))
+        Some(Box::pin(all(query.store.clone(), query.max_accounts, self.clone(), format)))
     }
 }
 
@@ -98,31 +112,36 @@ impl PagedList for ListAccountsRequest {
 async fn all(
     store: Store,
     most: usize,
-    party: Option<String>,
-    market: Option<String>,
+    request: ListAccountsRequest,
     format: Format,
 ) -> AnswerResult<ListAccountsReply> {
     let failed = |error: ReadError| error.problem(FAILED);
+    let past = store.past(request.at_block, request.chain_id.as_deref(), FAILED).await?;
+    let ListAccountsRequest { party, market, .. } = request;
     let one_more = i64::try_from(most).unwrap_or(i64::MAX - 1) + 1;
     let mut parameters: Vec<Parameter<'_>> = vec![&one_more];
     parameters.extend(party.as_ref().map(|party| party as Parameter<'_>));
     parameters.extend(market.as_ref().map(|market| market as Parameter<'_>));
-    let sql = match (&party, &market) {
-        (None, None) => &STATEMENTS.all,
-        (Some(_), None) => &STATEMENTS.party,
-        (None, Some(_)) => &STATEMENTS.market,
-        (Some(_), Some(_)) => &STATEMENTS.both,
-    };
-    let rows = store.list(ACCOUNTS.name, sql, &parameters).await.map_err(failed)?;
+    parameters.extend(past.as_ref().map(|past| &past.time as Parameter<'_>));
+    let filters = usize::from(party.is_some()) + 2 * usize::from(market.is_some());
+    let sql = &STATEMENTS[usize::from(past.is_some())][filters];
+    let rows = store.list(ACCOUNTS.name, sql, &parameters, past.as_ref()).await.map_err(failed)?;
     if rows.len() > most {
         return Err(too_many(format!("more than {most}")));
     }
-    offload(rows.len() > INLINE_ROWS, move || answer(&store, &rows, format)).await
+    let is_final = past.is_some_and(|past| past.is_sealed);
+    let answer = offload(rows.len() > INLINE_ROWS, move || answer(&store, &rows, past, format)).await?;
+    Ok(answer.finally(is_final))
 }
 
-fn answer(store: &Store, rows: &[Row], format: Format) -> AnswerResult<ListAccountsReply> {
+fn answer(
+    store: &Store,
+    rows: &[Row],
+    past: Option<Past>,
+    format: Format,
+) -> AnswerResult<ListAccountsReply> {
     let failed = |error: ReadError| error.problem(FAILED);
-    let head = rows.first().map_or(Ok(None), head_of).map_err(failed)?;
+    let block = rows.first().map_or(Ok(None), |row| block_of(row, past.as_ref())).map_err(failed)?;
     let mut accounts = Vec::with_capacity(rows.len());
     for row in rows {
         let row = RowReader::new(row, "accounts", "id", store.unreadable());
@@ -140,7 +159,7 @@ fn answer(store: &Store, rows: &[Row], format: Format) -> AnswerResult<ListAccou
     if format == Format::Protobuf && reply.encoded_len() > MAX_BYTES {
         return Err(too_many(format!("{} bytes", reply.encoded_len())));
     }
-    Ok(Answer::at(head, reply))
+    Ok(Answer::at(block, reply))
 }
 
 /// The network's accounts first, then by party, market, asset and the stored number of the type.

@@ -28,6 +28,8 @@ pub static ASSETS: List = List {
     filters: &[Filter::Matches("status = $::text::asset_status")],
     indexed: &[],
     plainly_indexed: &[],
+    past: &[],
+    past_bound: None,
 };
 
 impl PagedList for ListAssetsRequest {

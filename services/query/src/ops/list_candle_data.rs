@@ -1,7 +1,7 @@
 //! ListCandleData: candles of one market and interval.
 
 use mesh_problem::Problem;
-use mesh_store::{Filter, KeyKind, List, ReadError, RowReader, TimeRange, Value};
+use mesh_store::{Filter, KeyKind, List, PastSource, ReadError, RowReader, TimeRange, Value};
 use proto_msgs::{
     numbers::list_candle_data::{CANDLE_ID_INVALID, CANDLES as FAILED, TIMES},
     v2::{Candle, CandleEdge, CandlePage, ListCandleDataReply, ListCandleDataRequest, PageInfo, Pagination},
@@ -26,6 +26,11 @@ pub static CANDLES: List = List {
     filters: &[Filter::Equal("interval"), Filter::Equal("market_id"), Filter::AtLeast, Filter::AtMost],
     indexed: &[],
     plainly_indexed: &[],
+    past: &[PastSource {
+        by: &["interval", "market_id"],
+        sql: include_str!("../../sql/past/list_candle_data.sql"),
+    }],
+    past_bound: Some(|past| Value::Time(past.time.second_later())),
 };
 
 impl PagedList for ListCandleDataRequest {

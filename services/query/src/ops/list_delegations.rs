@@ -1,7 +1,7 @@
 //! ListDelegations: the latest amount per party, node and epoch.
 
 use mesh_problem::Problem;
-use mesh_store::{Filter, KeyKind, List, ReadError, RowReader, Value};
+use mesh_store::{Filter, KeyKind, List, PastSource, ReadError, RowReader, Value};
 use proto_msgs::{
     numbers::list_delegations::DELEGATIONS as FAILED,
     v2::{
@@ -23,9 +23,16 @@ pub static DELEGATIONS: List = List {
     ],
     columns: &["coalesce(amount, 0)::text AS amount"],
     is_grouped: false,
-    filters: &[Filter::Equal("party_id"), Filter::Equal("node_id"), Filter::Equal("epoch_id")],
+    filters: &[
+        Filter::Equal("party_id"),
+        Filter::Equal("node_id"),
+        Filter::Equal("epoch_id"),
+        Filter::AtMost,
+    ],
     indexed: &["party_id", "node_id"],
     plainly_indexed: &[&["party_id", "node_id"]],
+    past: &[PastSource::new(include_str!("../../sql/past/list_delegations.sql"))],
+    past_bound: Some(|past| Value::Integer(past.delegation_epoch)),
 };
 
 impl PagedList for ListDelegationsRequest {
@@ -43,6 +50,7 @@ impl PagedList for ListDelegationsRequest {
             self.party_id.map(Value::Text),
             self.node_id.map(Value::Text),
             self.epoch_id.map(Value::Integer),
+            None,
         ])
     }
 

@@ -1,7 +1,7 @@
 //! ListDeposits: the latest version of each deposit, by party, asset and status.
 
 use mesh_problem::Problem;
-use mesh_store::{Filter, KeyKind, List, ReadError, RowReader, Value};
+use mesh_store::{Filter, KeyKind, List, PastSource, ReadError, RowReader, Value};
 use proto_msgs::{
     numbers::list_deposits::DEPOSITS as FAILED,
     v2::{
@@ -29,6 +29,8 @@ pub static DEPOSITS: List = List {
     filters: &[Filter::Equal("party_id"), Filter::Equal("asset"), Filter::Equal("status")],
     indexed: &["party_id", "asset", "status"],
     plainly_indexed: &[],
+    past: &[PastSource::new(include_str!("../../sql/past/list_deposits.sql"))],
+    past_bound: None,
 };
 
 impl PagedList for ListDepositsRequest {

@@ -1,7 +1,7 @@
 //! ListEpochRewardSummaries: rewards summed over parties per epoch, market, asset and reward type.
 
 use mesh_problem::Problem;
-use mesh_store::{Filter, KeyKind, List, ReadError, RowReader, Value};
+use mesh_store::{Filter, KeyKind, List, PastSource, ReadError, RowReader, Value};
 use proto_msgs::{
     numbers::list_epoch_reward_summaries::{FILTER, SUMMARIES as FAILED},
     v2::{
@@ -27,6 +27,8 @@ pub static SUMMARIES: List = List {
     filters: &[Filter::AtLeast, Filter::AtMost, Filter::AnyOf("market_id"), Filter::AnyOf("asset_id")],
     indexed: &["market_id", "asset_id"],
     plainly_indexed: &[],
+    past: &[PastSource::new("SELECT * FROM rewards WHERE rewards.block_time <= {time}")],
+    past_bound: Some(|past| Value::Integer(past.reward_epoch)),
 };
 
 impl PagedList for ListEpochRewardSummariesRequest {

@@ -1,7 +1,7 @@
 //! ListMarkets: the latest definition of each market with its newest prices.
 
 use mesh_problem::Problem;
-use mesh_store::{Filter, KeyKind, List, ReadError, RowReader, Value};
+use mesh_store::{Filter, KeyKind, List, PastSource, ReadError, RowReader, Value};
 use proto_msgs::{
     numbers::list_markets::MARKETS as FAILED,
     v2::{
@@ -36,6 +36,8 @@ pub static MARKETS: List = List {
     filters: &[Filter::Matches("state = $::text::market_state_type"), Filter::Equal("settlement_asset")],
     indexed: &[],
     plainly_indexed: &[],
+    past: &[PastSource::new(include_str!("../../sql/past/list_markets.sql"))],
+    past_bound: None,
 };
 
 impl PagedList for ListMarketsRequest {

@@ -1,7 +1,7 @@
 //! ListOrders: the newest version of each order, by market, party and status.
 
 use mesh_problem::Problem;
-use mesh_store::{Filter, KeyKind, List, ReadError, RowReader, TimeRange, Value};
+use mesh_store::{Filter, KeyKind, List, PastSource, ReadError, RowReader, TimeRange, Value};
 use proto_msgs::{
     numbers::list_orders::{DATE_RANGE, ORDERS as FAILED},
     v2::{
@@ -31,7 +31,34 @@ pub static ORDERS: List = List {
     ],
     indexed: &["market_id", "party_id", "status", "is_live"],
     plainly_indexed: &[],
+    past: &[
+        PastSource { by: &["is_live", "party_id"], sql: LIVE_OF_PARTY },
+        PastSource { by: &["is_live", "market_id"], sql: LIVE_IN_MARKET },
+        PastSource { by: &["is_live"], sql: LIVE },
+        PastSource::new(include_str!("../../sql/past/list_orders.sql")),
+    ],
+    past_bound: Some(|past| Value::Time(past.time)),
 };
+
+/// The orders that were live at a time, by the index of what is known of them.
+macro_rules! live {
+    ($lived:literal) => {
+        concat!(include_str!("../../sql/past/list_live_orders.sql"), $lived)
+    };
+}
+const LIVE: &str = live!(
+    "    lifetime(kept.market_id, kept.first_time, CASE WHEN NOT kept.is_live THEN kept.block_time END)
+        && box(point(-2147483648, micros({time})), point(2147483647, micros({time})))"
+);
+const LIVE_OF_PARTY: &str = live!(
+    "    lifetime(kept.party_id, kept.first_time, CASE WHEN NOT kept.is_live THEN kept.block_time END)
+        @> lifetime({party_id}, {time}, {time})"
+);
+/// Those of a market.
+pub(super) const LIVE_IN_MARKET: &str = live!(
+    "    lifetime(kept.market_id, kept.first_time, CASE WHEN NOT kept.is_live THEN kept.block_time END)
+        @> lifetime({market_id}, {time}, {time})"
+);
 
 /// What [`order`] reads, besides `id`.
 pub(super) const COLUMNS: &[&str] = &[

@@ -1,7 +1,7 @@
 //! ListPositions: what each party holds in each market now, and what it held at the last settlement.
 
 use mesh_problem::Problem;
-use mesh_store::{Filter, KeyKind, List, ReadError, RowReader, Value};
+use mesh_store::{Filter, KeyKind, List, PastSource, ReadError, RowReader, Value};
 use proto_msgs::{
     numbers::list_positions::POSITIONS as FAILED,
     v2::{
@@ -35,6 +35,8 @@ pub static POSITIONS: List = List {
     filters: &[Filter::Equal("party_id"), Filter::Equal("market_id")],
     indexed: &["market_id"],
     plainly_indexed: &[],
+    past: &[PastSource::new(include_str!("../../sql/past/list_positions.sql"))],
+    past_bound: None,
 };
 
 impl PagedList for ListPositionsRequest {

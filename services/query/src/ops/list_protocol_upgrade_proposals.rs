@@ -1,7 +1,7 @@
 //! ListProtocolUpgradeProposals: the latest state of each proposal, by status and approver.
 
 use mesh_problem::Problem;
-use mesh_store::{Filter, KeyKind, List, ReadError, RowReader, Value};
+use mesh_store::{Filter, KeyKind, List, PastSource, ReadError, RowReader, Value};
 use proto_msgs::{
     numbers::list_protocol_upgrade_proposals::PROPOSALS as FAILED,
     v2::{
@@ -27,6 +27,8 @@ pub static PROPOSALS: List = List {
     ],
     indexed: &[],
     plainly_indexed: &[],
+    past: &[PastSource::new(include_str!("../../sql/past/list_protocol_upgrade_proposals.sql"))],
+    past_bound: None,
 };
 
 impl PagedList for ListProtocolUpgradeProposalsRequest {

@@ -1,7 +1,7 @@
 //! ListTrades: trades by market and by party on either side.
 
 use mesh_problem::Problem;
-use mesh_store::{Filter, KeyKind, List, ReadError, RowReader, TimeRange, Value};
+use mesh_store::{Filter, KeyKind, List, PastSource, ReadError, RowReader, TimeRange, Value};
 use proto_msgs::{
     numbers::list_trades::{DATE_RANGE, TRADES as FAILED},
     v2::{
@@ -38,6 +38,8 @@ pub static TRADES: List = List {
     ],
     indexed: &["market_id", "buyer"],
     plainly_indexed: &[],
+    past: &[PastSource::new("SELECT * FROM trades WHERE trades.block_time <= {time}")],
+    past_bound: Some(|past| Value::Time(past.time.second_later())),
 };
 
 impl PagedList for ListTradesRequest {

@@ -1,7 +1,7 @@
 //! ListWithdrawals: the latest version of each withdrawal, by party, asset and status.
 
 use mesh_problem::Problem;
-use mesh_store::{Filter, KeyKind, List, ReadError, RowReader, Value};
+use mesh_store::{Filter, KeyKind, List, PastSource, ReadError, RowReader, Value};
 use proto_msgs::{
     numbers::list_withdrawals::WITHDRAWALS as FAILED,
     v2::{
@@ -32,6 +32,8 @@ pub static WITHDRAWALS: List = List {
     filters: &[Filter::Equal("party_id"), Filter::Equal("asset"), Filter::Equal("status")],
     indexed: &["party_id", "asset", "status"],
     plainly_indexed: &[],
+    past: &[PastSource::new(include_str!("../../sql/past/list_withdrawals.sql"))],
+    past_bound: None,
 };
 
 impl PagedList for ListWithdrawalsRequest {

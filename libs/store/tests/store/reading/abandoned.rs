@@ -20,7 +20,7 @@ const FAST: &str = "SELECT count(*) AS count FROM last_block";
 fn read(store: &Store, sql: &'static str) -> JoinHandle<i64> {
     let store = store.clone();
     tokio::spawn(async move {
-        let row = store.point(sql, &[]).await.unwrap_or_else(|error| panic!("{error:?}"));
+        let row = store.point(sql, &[], None).await.unwrap_or_else(|error| panic!("{error:?}"));
         row.get("count")
     })
 }
@@ -144,8 +144,8 @@ async fn a_process_that_dies_leaves_no_statement_running() {
         let store = store.clone();
         process.spawn(async move {
             match is_list {
-                true => store.list("slow", SLOW, &[]).await.map(drop),
-                false => store.point(SLOW, &[]).await.map(drop),
+                true => store.list("slow", SLOW, &[], None).await.map(drop),
+                false => store.point(SLOW, &[], None).await.map(drop),
             }
         });
     }

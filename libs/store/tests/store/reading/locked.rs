@@ -33,13 +33,13 @@ async fn a_locked_table_delays_no_point_read_of_another_one() {
         let store = ready(&config(database.url(), connections)).await;
         let other = async || {
             for _ in 0..READS {
-                store.point(OTHER, &[]).await.unwrap();
+                store.point(OTHER, &[], None).await.unwrap();
             }
         };
         other().await;
         let holder = database.connect().await;
         holder.batch_execute("BEGIN; LOCK TABLE withdrawals IN ACCESS EXCLUSIVE MODE").await.unwrap();
-        let blocked = join_all((0..BLOCKED_READERS).map(|_| store.point(LOCKED, &[])));
+        let blocked = join_all((0..BLOCKED_READERS).map(|_| store.point(LOCKED, &[], None)));
         let others = async {
             assert_prompt(other()).await;
             assert!(store.ready().await.is_ok());
@@ -58,13 +58,13 @@ async fn locked_lists_leave_connections_to_other_lists() {
     let store = ready(&config(database.url(), 1)).await;
     let other = async || {
         for _ in 0..READS {
-            store.list("other", OTHER, &[]).await.unwrap();
+            store.list("other", OTHER, &[], None).await.unwrap();
         }
     };
     other().await;
     let holder = database.connect().await;
     holder.batch_execute("BEGIN; LOCK TABLE withdrawals IN ACCESS EXCLUSIVE MODE").await.unwrap();
-    let reader = |number: usize| store.list(LISTS[number % LISTS.len()], LOCKED, &[]);
+    let reader = |number: usize| store.list(LISTS[number % LISTS.len()], LOCKED, &[], None);
     let blocked = join_all((0..BLOCKED_READERS).map(reader));
     let others = async {
         assert_prompt(other()).await;
@@ -81,9 +81,9 @@ async fn a_list_that_stays_locked_is_late() {
     let store = ready(&config).await;
     let holder = database.connect().await;
     holder.batch_execute("BEGIN; LOCK TABLE withdrawals IN ACCESS EXCLUSIVE MODE").await.unwrap();
-    let late = join_all((0..BLOCKED_READERS).map(|_| store.list("locked", LOCKED, &[])));
+    let late = join_all((0..BLOCKED_READERS).map(|_| store.list("locked", LOCKED, &[], None)));
     let late = timeout(AT_MOST, late).await.expect("they wait for longer than a read may");
     assert!(late.iter().all(|read| matches!(read, Err(ReadError::Late))), "{late:?}");
     holder.batch_execute("ROLLBACK").await.unwrap();
-    assert!(store.list("locked", LOCKED, &[]).await.is_ok());
+    assert!(store.list("locked", LOCKED, &[], None).await.is_ok());
 }

@@ -61,11 +61,11 @@ impl OwnServer {
 }
 
 async fn point(store: &Store) -> Result<(), ReadError> {
-    store.point("SELECT 1", &[]).await.map(drop)
+    store.point("SELECT 1", &[], None).await.map(drop)
 }
 
 async fn list(store: &Store) -> Result<(), ReadError> {
-    store.list("one", "SELECT 1", &[]).await.map(drop)
+    store.list("one", "SELECT 1", &[], None).await.map(drop)
 }
 
 /// Waits until both kinds of reads work, over all connections at the same time.

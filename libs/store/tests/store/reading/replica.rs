@@ -28,8 +28,8 @@ fn with_replica(primary: &Database, replica: &str) -> StoreConfig {
 
 /// The names of the databases that answer a point read and a list read.
 async fn answered_by(store: &Store) -> [String; 2] {
-    let point = store.point(WHO, &[]).await.unwrap_or_else(|error| panic!("{error:?}"));
-    let list = store.list("who", WHO, &[]).await.unwrap_or_else(|error| panic!("{error:?}"));
+    let point = store.point(WHO, &[], None).await.unwrap_or_else(|error| panic!("{error:?}"));
+    let list = store.list("who", WHO, &[], None).await.unwrap_or_else(|error| panic!("{error:?}"));
     [point.get("name"), list[0].get("name")]
 }
 
@@ -63,7 +63,7 @@ async fn a_replica_that_lags_is_never_shown_and_one_that_has_caught_up_is_used()
     for _ in 0..50 {
         assert_eq!(answered_by(&store).await, ["replica"; 2]);
     }
-    let row = store.point(WHO_WITHOUT_HEAD, &[]).await.unwrap();
+    let row = store.point(WHO_WITHOUT_HEAD, &[], None).await.unwrap();
     assert_eq!(row.get::<_, &str>("name"), "primary", "an answer without a head has an unknown age");
     write_block(&on_primary, 11).await;
     await_head(&store, 11).await;

@@ -38,7 +38,7 @@ impl Source {
         parameters: &[Parameter<'_>],
     ) -> Result<Vec<Row>, Problem> {
         let failed = |error: mesh_store::ReadError| error.problem(LEDGER);
-        let rows = self.store.list("ledger", sql, parameters).await.map_err(failed)?;
+        let rows = self.store.list("ledger", sql, parameters, None).await.map_err(failed)?;
         let head = rows.first().map(head_of).transpose().map_err(failed)?;
         let head = head.flatten().map(|(_, time_ns)| TimeUs::at_or_before_ns(time_ns));
         if head < self.bound {

@@ -1,4 +1,4 @@
--- Whether the upgrade flag (4.11) must change; always one row. $1: end of the last segment, -1 without one. It is due when
+-- Whether the upgrade flag (4.11) or the noted span must change; always one row. $1: end of the last segment, -1 without one. It is due when
 -- set_upgrade_flag.sql would set it, and over when the newest block is another than the upgrade's.
 SELECT
     EXISTS (
@@ -12,4 +12,5 @@ SELECT
     ) AND NOT EXISTS (SELECT FROM node_state WHERE upgrade_ready AND upgrade_height = $1::int8) AS is_due,
     EXISTS (
         SELECT FROM node_state JOIN last_block ON height IS DISTINCT FROM upgrade_height WHERE upgrade_ready
-    ) AS is_over
+    ) AS is_over,
+    $1::int8 >= 0 AND NOT EXISTS (SELECT FROM last_snapshot_span WHERE to_height = $1::int8) AS is_unnoted

@@ -1,0 +1,5 @@
+-- Notes the span of the newest segment: up to its end no row is added, so that reads as of a block there are final.
+-- $1 first height, $2 last height.
+INSERT INTO last_snapshot_span AS kept (from_height, to_height) VALUES ($1, $2)
+ON CONFLICT (onerow_check) DO UPDATE SET from_height = EXCLUDED.from_height, to_height = EXCLUDED.to_height
+    WHERE kept.to_height IS DISTINCT FROM EXCLUDED.to_height

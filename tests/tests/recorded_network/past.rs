@@ -1,0 +1,124 @@
+//! Answers as of random blocks, of every operation that has a past.
+
+use mesh_oracles::{Oracle, Question, query};
+use mesh_tests::{
+    difference::difference,
+    rpc::Call,
+    say,
+    targets::{bases, filtered},
+};
+use proto_msgs::{Contract, OperationInfo};
+use rand::{Rng as _, SeedableRng as _, rngs::SmallRng, seq::IndexedRandom as _};
+use serde_json::Value;
+
+use crate::recorded_network::recording::{Recording, with_recording};
+
+/// The paths of the operations that read one thing.
+const SINGLES: &str = "SELECT path FROM (
+        SELECT DISTINCT '/api/v2/order/' || id || '?' FROM orders
+        UNION SELECT '/api/v2/order/' || id || '?version=' || version FROM orders
+        UNION SELECT '/api/v2/withdrawal/' || id || '?' FROM withdrawals
+        UNION SELECT '/api/v2/oracle/spec/' || id || '?' FROM oracle_specs
+        UNION SELECT '/api/v2/market/' || id || '/depth?' FROM markets
+        UNION SELECT '/api/v2/party/' || party_id || '/portfolio?' FROM accounts
+        UNION SELECT '/api/v2/network/limits?'
+    ) AS all_paths (path) ORDER BY path";
+
+/// How many blocks are read: `MESH_TEST_HEIGHTS`, or a few.
+fn heights() -> usize {
+    std::env::var("MESH_TEST_HEIGHTS").map_or(10, |heights| heights.parse().unwrap())
+}
+
+struct Past<'a> {
+    recording: &'a Recording,
+    oracle: Oracle,
+    height: u64,
+    random: SmallRng,
+    answers: usize,
+    books: usize,
+}
+
+impl Past<'_> {
+    /// Asserts that a path is answered as of the block as its oracle computes it.
+    async fn check(&mut self, path: &str) {
+        let expected = self.oracle.answer(&Question::read(path).unwrap()).await.unwrap();
+        let path = format!("{path}&atBlock={}", self.height);
+        let answer = self.recording.mesh.get(&path).await;
+        let Some(expected) = expected else {
+            assert_eq!(answer.status, 404, "{path}: {answer:?}");
+            return;
+        };
+        assert_eq!(answer.status, 200, "{path}: {answer:?}");
+        assert_eq!(answer.header("x-block-height"), Some(&*self.height.to_string()), "{path}");
+        let reply = self.recording.rpc.json(&Call::from_path(&path).unwrap()).await.unwrap();
+        for found in [answer.json(), reply] {
+            if let Some(difference) = difference(&found, &expected) {
+                panic!("GET {path}: {difference}");
+            }
+        }
+        self.answers += 1;
+        self.check_book(&expected["depth"], &path);
+    }
+
+    /// Asserts that a book is not crossed.
+    fn check_book(&mut self, depth: &Value, path: &str) {
+        let best = |side: &str| depth[side][0]["price"].as_str()?.parse::<i64>().ok();
+        self.books += usize::from(depth.is_object());
+        if let (Some(bid), Some(offer)) = (best("buy"), best("sell")) {
+            assert!(bid < offer, "{path}: {bid} and {offer}");
+        }
+    }
+
+    /// Checks a list, with filters and in pages.
+    async fn check_list(&mut self, operation: &OperationInfo, markets: &[String]) {
+        let base = bases(operation, markets).choose(&mut self.random).unwrap().clone();
+        let all = self.oracle.listing(&Question::read(&base).unwrap()).await.unwrap();
+        self.check(&base).await;
+        let mut targets = filtered(operation, &base, &all, (1, &mut self.random));
+        targets.push(base);
+        let target = targets.choose(&mut self.random).unwrap().clone();
+        let listing = self.oracle.listing(&Question::read(&target).unwrap()).await.unwrap();
+        let size = self.random.random_range(1..=1 + listing.rows.len());
+        let page = listing.walks(size).choose(&mut self.random).unwrap().clone();
+        self.check(&format!("{target}{}", query(&page))).await;
+    }
+}
+
+#[test]
+fn every_answer_as_of_a_block_is_what_its_oracle_computes() {
+    with_recording(async |recording| {
+        let seed = std::env::var("MESH_TEST_SEED").map_or(20_230_118, |seed| seed.parse().unwrap());
+        let client = recording.oracle.client();
+        let texts = async |sql: &str| -> Vec<String> {
+            client.query(sql, &[]).await.unwrap().iter().map(|row| row.get(0)).collect()
+        };
+        let (singles, markets) =
+            (texts(SINGLES).await, texts("SELECT DISTINCT id FROM markets ORDER BY 1").await);
+        let oracle = Oracle::of_the_past(recording.database.connect().await).await.unwrap();
+        let random = SmallRng::seed_from_u64(seed);
+        let mut past = Past { recording, oracle, height: 0, random, answers: 0, books: 0 };
+        let operations = Contract::get().operations().iter().filter(|operation| operation.has_past());
+        let (lists, other): (Vec<_>, Vec<_>) = operations.partition(|operation| operation.is_paged());
+        for _ in 0..heights() {
+            past.height = past.random.random_range(1..=recording.head.height);
+            past.oracle.at_block(past.height).await.unwrap();
+            for operation in &lists {
+                past.check_list(operation, &markets).await;
+            }
+            for operation in &other {
+                let template = operation.template();
+                let (start, end) = template.split_once('{').unwrap_or((&template, "}"));
+                let end = end.split_once('}').map_or("", |(_, end)| end);
+                let of_it = |path: &&String| path.starts_with(start) && path.contains(&format!("{end}?"));
+                let paths: Vec<&String> = singles.iter().filter(of_it).collect();
+                let path = (*paths.choose(&mut past.random).unwrap()).clone();
+                past.check(&path).await;
+            }
+        }
+        let Past { answers, books, .. } = past;
+        say(&format!(
+            "{answers} answers as of {} blocks equal over HTTP and gRPC, {books} books not crossed",
+            heights()
+        ));
+    });
+}
