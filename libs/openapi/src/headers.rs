@@ -9,7 +9,7 @@ const ALL: [(&str, &str, &str); 18] = [
     (
         "Cache-Control",
         "string",
-        "How long the answer may be cached. `no-cache`: revalidate it by its tag before each use. Errors: `no-store`.",
+        "How long the answer may be cached. `no-cache`: revalidate it by its tag before each use. A final answer as of a block: `public, max-age=3600`, or a year and `immutable` if the request names the chain. Errors: `no-store`.",
     ),
     ("Content-Disposition", "string", "The name under which to save the file."),
     ("Content-Length", "string", "Length of the body, bytes."),
@@ -23,7 +23,11 @@ const ALL: [(&str, &str, &str); 18] = [
         "string",
         "Tag of the content, for `If-None-Match`. A strong one (without `W/`) names the very bytes, for `If-Range` and `If-Match`.",
     ),
-    ("Preference-Applied", "string", "`handling=strict` when the request asked for that by `Prefer`."),
+    (
+        "Preference-Applied",
+        "string",
+        "`handling=strict` when the request asked for that by `Prefer`; `wait=S` when it waited for its block.",
+    ),
     ("RateLimit-Limit", "string", "Requests that may come at once."),
     ("RateLimit-Remaining", "string", "Requests that are still allowed now."),
     ("RateLimit-Reset", "string", "Seconds until the full burst is allowed again."),
@@ -36,7 +40,7 @@ const ALL: [(&str, &str, &str); 18] = [
     (
         "X-Block-Height",
         "string",
-        "Height of the newest block in the store when this was read. Absent while the store has none.",
+        "Height of the newest block in the store when this was read, or of `atBlock`. Absent while the store has none.",
     ),
     ("X-Block-Timestamp", "string", "Time of that block, nanoseconds since the Unix epoch."),
     (

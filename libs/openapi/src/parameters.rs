@@ -91,7 +91,8 @@ pub(crate) fn shared() -> Json {
             "Prefer",
             "`handling=strict` (RFC 7240): unknown parameters and body fields are rejected, and \
              `inner` suggests similar names; so is a time in seconds, milliseconds or microseconds. \
-             Otherwise unknown names are ignored and listed in `X-Ignored`.",
+             Otherwise unknown names are ignored and listed in `X-Ignored`. `wait=S`: if `atBlock` is above the \
+             newest block, the answer waits for that block up to S seconds, at most 10.",
         ),
         "If-None-Match" => header(
             "If-None-Match",

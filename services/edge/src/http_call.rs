@@ -13,7 +13,7 @@ use warp::reply::Response;
 
 use crate::{
     admission::head::{HttpError, check_size},
-    ask::{backend::CallContext, cache::HttpQuestion},
+    ask::{backend::CallContext, block_wait::BlockWait, cache::HttpQuestion},
     decode::{
         self, Decoded, accept,
         body::{self, Body},
@@ -133,8 +133,11 @@ impl HttpCall<'_> {
             };
             return download.answer().await;
         }
-        let answer = state.backend.read_target(head.target(), &question, &context).await?;
-        answer::check_if_match(&head.headers, answer.etag.as_deref())?;
+        let mut wait = BlockWait::of_request(&question.question, &head.headers);
+        let answered = state.backend.read_target(head.target(), &question, context, wait.as_mut()).await;
+        self.note.waited = wait.and_then(|wait| wait.applied());
+        let answer = answered?;
+        answer::check_if_match(&head.headers, answer.tag_for(&head.headers).as_deref())?;
         Ok(answer::respond(&answer, &head.headers))
     }
 

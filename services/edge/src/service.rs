@@ -106,7 +106,7 @@ impl<S: WarpService> HttpService<S> {
             return FastPath::Miss(Some(cached.question));
         };
         let mut response = answer::respond(&answer, headers);
-        if let Some(height) = answer.height() {
+        if let Some(height) = answer.newest_height() {
             client.connection.raise_min_height(height);
         }
         answer::finish(&mut response, RequestId::of(headers), &self.config, headers);

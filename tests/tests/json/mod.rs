@@ -3,6 +3,7 @@
 mod answers;
 mod caching;
 mod cross_origin;
+mod past;
 mod requests;
 mod times;
 mod transfer;

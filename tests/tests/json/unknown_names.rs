@@ -127,7 +127,7 @@ async fn j11_strict_requests_with_unknown_names_are_refused_with_the_nearest_kno
     let mesh = MeshClient::sealed_fixture().await;
     for (path, inner) in [
         ("/accounts?partyId=x".to_owned(), "partyId: did you mean party?"),
-        (format!("/api/v2/withdrawal/{WITHDRAWAL}?id=x"), "id (known: pretty)"),
+        (format!("/api/v2/withdrawal/{WITHDRAWAL}?id=x"), "id (known: atBlock, chainId, pretty)"),
         (with(&downloads()[0], "tabel=x"), "tabel: did you mean table?"),
     ] {
         // Also when a lenient client has put the target into the cache.

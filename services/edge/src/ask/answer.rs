@@ -1,17 +1,17 @@
 //! A service's reply as an HTTP answer that several clients may get: body, headers and entity tag.
 
-use std::{fmt::Write, sync::Arc};
+use std::{borrow::Cow, fmt::Write, sync::Arc};
 
 use bytes::Bytes;
 use http::{
     HeaderMap, HeaderName, HeaderValue,
     header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG, VARY},
 };
-use mesh_bus::{Head, Reply};
+use mesh_bus::{Encoding, Format, Head, Reply};
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
-use crate::metrics::OperationMetrics;
+use crate::{ask::cache::Question, decode::accept::accepts_gzip_alone, metrics::OperationMetrics};
 
 const X_BLOCK_HEIGHT: HeaderName = HeaderName::from_static("x-block-height");
 const X_BLOCK_TIMESTAMP: HeaderName = HeaderName::from_static("x-block-timestamp");
@@ -20,11 +20,30 @@ const X_BLOCK_TIMESTAMP: HeaderName = HeaderName::from_static("x-block-timestamp
 /// buffer of 64 KiB in memory for as long as it is cached.
 const MAX_COPIED: usize = 32 << 10;
 
+/// Caching of an answer that may change with every block (J15).
+const REVALIDATED: HeaderValue = HeaderValue::from_static("no-cache");
+/// Caching of a final answer: an hour, because another chain may run under the same address later (B4).
+const FINAL: HeaderValue = HeaderValue::from_static("public, max-age=3600");
+/// Caching of a final answer to a request that names the chain.
+const IMMUTABLE: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
+
+/// How long an answer is valid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Validity {
+    /// Until the store has a newer block.
+    Newest,
+    /// As of a block whose rows may still be added to.
+    OfBlock,
+    /// As of a sealed block: every later answer is the same.
+    Final,
+}
+
 /// An answer that several clients may get.
 #[derive(Debug)]
 pub(crate) struct Answer {
-    /// The store's newest block when the answer was read.
+    /// The store's newest block when the answer was read, or the block as of which it was read.
     pub(crate) head: Option<Head>,
+    pub(crate) validity: Validity,
     /// Entity tag, if any.
     pub(crate) etag: Option<String>,
     /// All headers but those of a single client's request.
@@ -38,9 +57,15 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// The store's height when the answer was read.
+    /// The height of [`head`](Self::head).
     pub(crate) fn height(&self) -> Option<u64> {
         self.head.map(|head| head.height)
+    }
+
+    /// The store's height when the answer was read; `None` for an answer as of a block. Later answers on the same
+    /// connection may not be older.
+    pub(crate) fn newest_height(&self) -> Option<u64> {
+        self.height().filter(|_| self.validity == Validity::Newest)
     }
 
     /// Time of that block, nanoseconds since the Unix epoch; 0 if it is not known.
@@ -53,6 +78,16 @@ impl Answer {
         self.headers.contains_key(CONTENT_ENCODING)
     }
 
+    /// The entity tag in the response to this request. A strong tag is another one when the edge compresses the body.
+    pub(crate) fn tag_for(&self, request: &HeaderMap) -> Option<Cow<'_, str>> {
+        let etag = self.etag.as_deref()?;
+        let is_strong = self.validity == Validity::Final;
+        if is_strong && !self.is_gzipped() && accepts_gzip_alone(request) {
+            return Some(Cow::Owned(format!("{}{GZIP_MARK}\"", etag.trim_end_matches('"'))));
+        }
+        Some(Cow::Borrowed(etag))
+    }
+
     /// Length of the body.
     pub(crate) fn bytes(&self) -> usize {
         self.parts.iter().map(Bytes::len).sum()
@@ -61,11 +96,23 @@ impl Answer {
     fn of_reply(
         base_headers: &HeaderMap,
         reply: Reply,
-        operation: &str,
-        message: &[u8],
+        question: &Question,
         metrics: Arc<OperationMetrics>,
     ) -> Self {
-        let etag = reply.head.and(reply.digest).map(|digest| etag(operation, message, digest));
+        let validity = match question.at_block {
+            Some(_) if reply.is_final => Validity::Final,
+            Some(_) => Validity::OfBlock,
+            None => Validity::Newest,
+        };
+        let etag = reply.head.and(reply.digest).map(|digest| {
+            let content = content_id(question.operation, &question.message, digest);
+            match validity {
+                Validity::Final => {
+                    strong_tag(&content, Encoding { gzip: reply.gzipped, ..question.encoding })
+                }
+                Validity::Newest | Validity::OfBlock => format!("W/\"{content}\""),
+            }
+        });
         let mut headers = base_headers.clone();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(CONTENT_LENGTH, reply.len().into());
@@ -79,19 +126,32 @@ impl Answer {
         if let Some(etag) = etag.as_deref().and_then(|etag| etag.parse().ok()) {
             headers.insert(ETAG, etag);
         }
-        Self { head: reply.head, etag, headers, parts: reply.parts, asked_at: Instant::now(), metrics }
+        Self {
+            head: reply.head,
+            validity,
+            etag,
+            headers,
+            parts: reply.parts,
+            asked_at: Instant::now(),
+            metrics,
+        }
     }
 
     /// The answer to a read, of the service's reply.
     pub(crate) fn of_read(
         base_headers: &HeaderMap,
         reply: Reply,
-        (operation, message): (&str, &[u8]),
+        question: &Question,
         asked_at: Instant,
         metrics: Arc<OperationMetrics>,
     ) -> Self {
-        let mut answer = Self::of_reply(base_headers, reply, operation, message, metrics);
-        answer.headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        let mut answer = Self::of_reply(base_headers, reply, question, metrics);
+        let caching = match answer.validity {
+            Validity::Final if question.names_chain => IMMUTABLE,
+            Validity::Final => FINAL,
+            Validity::Newest | Validity::OfBlock => REVALIDATED,
+        };
+        answer.headers.insert(CACHE_CONTROL, caching);
         if answer.bytes() <= MAX_COPIED {
             answer.parts = vec![answer.parts.concat().into()];
         }
@@ -102,47 +162,125 @@ impl Answer {
     pub(crate) fn of_submission(
         base_headers: &HeaderMap,
         reply: Reply,
-        (operation, message): (&str, &[u8]),
+        question: &Question,
         metrics: Arc<OperationMetrics>,
     ) -> Self {
-        Self::of_reply(base_headers, reply, operation, message, metrics)
+        Self::of_reply(base_headers, reply, question, metrics)
     }
 }
 
-/// Says which block of the store was the newest one when it was read (J13).
+/// Names the block of the store that was the newest one (J13), or as of which it was read (B2).
 pub(crate) fn describe_head(headers: &mut HeaderMap, head: &Head) {
     headers.insert(X_BLOCK_HEIGHT, head.height.into());
     headers.insert(X_BLOCK_TIMESTAMP, head.time_ns.into());
 }
 
-/// A weak entity tag of operation, request and content (J13): a block that does not change the answer keeps it.
-/// The same for every encoding of the answer and from every replica.
-fn etag(operation: &str, message: &[u8], digest: u128) -> String {
+/// Ends the strong tag of a compressed body.
+const GZIP_MARK: &str = "-gzip";
+
+/// Identifies operation, request and content: the opaque part of a weak tag (J13), which a block that does not
+/// change the answer keeps. The same for every encoding of the answer and from every replica.
+fn content_id(operation: &str, message: &[u8], digest: u128) -> String {
     let request = Sha256::new().chain_update(operation).chain_update([0]).chain_update(message).finalize();
-    let mut tag = "W/\"".to_owned();
+    let mut id = String::new();
     for byte in &request[..8] {
-        let _ = write!(tag, "{byte:02x}");
+        let _ = write!(id, "{byte:02x}");
     }
-    let _ = write!(tag, "-{digest:032x}\"");
-    tag
+    let _ = write!(id, "-{digest:032x}");
+    id
+}
+
+/// The strong tag of a final answer in one encoding (B4).
+fn strong_tag(content: &str, encoding: Encoding) -> String {
+    let pretty = if encoding.format == Format::PrettyJson { "-pretty" } else { "" };
+    let gzip = if encoding.gzip { GZIP_MARK } else { "" };
+    format!("\"{content}{pretty}{gzip}\"")
 }
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+    use http::header::ACCEPT_ENCODING;
+
     use super::*;
+    use crate::metrics::Metrics;
 
     #[test]
     fn a_tag_depends_on_operation_request_and_content() {
-        let tag = etag("A", b"x", 7);
-        assert_eq!(tag, etag("A", b"x", 7));
+        let id = content_id("A", b"x", 7);
+        assert_eq!(id, content_id("A", b"x", 7));
         for other in [
-            etag("B", b"x", 7),
-            etag("A", b"y", 7),
-            etag("Ax", b"", 7),
-            etag("A", b"x", 8),
-            etag("A", b"x", 7 | 1 << 64),
+            content_id("B", b"x", 7),
+            content_id("A", b"y", 7),
+            content_id("Ax", b"", 7),
+            content_id("A", b"x", 8),
+            content_id("A", b"x", 7 | 1 << 64),
         ] {
-            assert_ne!(tag, other);
+            assert_ne!(id, other);
         }
+    }
+
+    /// The answer to a read of a reply that is final or not, compressed or not.
+    fn answer(question: &Question, is_final: bool, gzipped: bool) -> Answer {
+        let reply = Reply {
+            parts: vec![Bytes::from_static(b"{}")],
+            gzipped,
+            head: Some(Head { height: 5, time_ns: 0 }),
+            digest: Some(7),
+            is_final,
+        };
+        let metrics = Metrics::register(&mut mesh_telemetry::Registry::default()).of_operation("A");
+        Answer::of_read(&HeaderMap::new(), reply, question, Instant::now(), metrics)
+    }
+
+    fn question(at_block: Option<u64>, names_chain: bool, format: Format) -> Question {
+        Question { encoding: Encoding { format, gzip: true }, at_block, names_chain, ..Question::default() }
+    }
+
+    #[test]
+    fn a_final_answer_as_of_a_block_alone_may_be_cached() {
+        for (at_block, names_chain, is_final, validity, caching) in [
+            (None, true, true, Validity::Newest, "no-cache"),
+            (Some(5), true, false, Validity::OfBlock, "no-cache"),
+            (Some(5), false, true, Validity::Final, "public, max-age=3600"),
+            (Some(5), true, true, Validity::Final, "public, max-age=31536000, immutable"),
+        ] {
+            let answer = answer(&question(at_block, names_chain, Format::Json), is_final, false);
+            assert_eq!(
+                (answer.validity, &answer.headers[CACHE_CONTROL]),
+                (validity, &caching.parse().unwrap())
+            );
+            let etag = answer.etag.as_deref().unwrap();
+            assert_eq!(etag.starts_with("W/"), validity != Validity::Final, "{etag}");
+            assert_eq!(answer.newest_height(), at_block.is_none().then_some(5));
+        }
+    }
+
+    #[test]
+    fn a_strong_tag_is_of_one_form_of_the_answer() {
+        let mut tags = Vec::new();
+        for format in [Format::Json, Format::PrettyJson] {
+            for gzipped in [false, true] {
+                tags.extend(answer(&question(Some(5), false, format), true, gzipped).etag);
+            }
+        }
+        tags.sort();
+        tags.dedup();
+        assert_eq!(tags.len(), 4, "{tags:?}");
+        let weak = |format, gzipped| answer(&question(Some(5), false, format), false, gzipped).etag;
+        assert_eq!(weak(Format::Json, false), weak(Format::PrettyJson, true));
+    }
+
+    #[test]
+    fn a_body_that_the_edge_compresses_has_the_tag_of_a_compressed_one() {
+        let gzip_alone =
+            HeaderMap::from_iter([(ACCEPT_ENCODING, HeaderValue::from_static("gzip, identity;q=0"))]);
+        let question = question(Some(5), false, Format::Json);
+        let (plain, gzipped) = (answer(&question, true, false), answer(&question, true, true));
+        assert_eq!(plain.tag_for(&HeaderMap::new()).as_deref(), plain.etag.as_deref());
+        assert_eq!(plain.tag_for(&gzip_alone).as_deref(), gzipped.etag.as_deref());
+        assert_eq!(gzipped.tag_for(&gzip_alone).as_deref(), gzipped.etag.as_deref());
+        let weak = answer(&question, false, false);
+        assert_eq!(weak.tag_for(&gzip_alone).as_deref(), weak.etag.as_deref());
     }
 }

@@ -12,7 +12,7 @@ use std::{
 
 use http::HeaderMap;
 use mesh_bus::{AskOptions, Bus, Encoding, OpenReply, PullLimits, PullOptions, PullStream, Target};
-use mesh_problem::{Code, NOT_MAPPED, Problem};
+use mesh_problem::{ABOVE_HEAD, Code, NOT_MAPPED, Problem};
 use mesh_telemetry::{TraceContext, span};
 use proto_msgs::{Contract, OperationInfo};
 use tokio::{
@@ -24,6 +24,7 @@ use tracing::Instrument;
 use crate::{
     ask::{
         answer::Answer,
+        block_wait::BlockWait,
         cache::{Cache, HttpQuestion, Question},
         heads::ChainHeads,
         singleflight::{CallResult, Singleflight},
@@ -134,7 +135,8 @@ impl Backend {
         }
     }
 
-    /// Answers a read over HTTP as [`read`](Self::read) does, and stores the answer under its target.
+    /// Answers a read over HTTP as [`read_when_stored`](Self::read_when_stored) does, and stores the answer under
+    /// its target.
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -142,17 +144,45 @@ impl Backend {
         &self,
         path_and_query: &str,
         question: &HttpQuestion,
-        context: &CallContext,
+        context: CallContext,
+        wait: Option<&mut BlockWait>,
     ) -> Result<Arc<Answer>, Problem> {
-        let answer = self.read(&question.question, context).await?;
+        let answer = self.read_when_stored(&question.question, context, wait).await?;
         if answer.head.is_some() {
             self.cache.insert_target(path_and_query, question, &answer);
         }
         Ok(answer)
     }
 
-    /// Answers a read. The answer is at most a second old while the store is reachable, and never older than
-    /// one that was given on the same connection.
+    /// Answers a read, which may wait for its block first. The deadline of the call does not include the wait.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub(crate) async fn read_when_stored(
+        &self,
+        question: &Arc<Question>,
+        mut context: CallContext,
+        wait: Option<&mut BlockWait>,
+    ) -> Result<Arc<Answer>, Problem> {
+        let Some(wait) = wait else { return self.read(question, &context).await };
+        let answer_time = context.deadline.saturating_duration_since(Instant::now());
+        loop {
+            if self.cache.fresh(question, Instant::now()).is_none() {
+                wait.until_stored(&self.heads).await;
+            }
+            if context.has_full_time {
+                context.deadline = Instant::now() + answer_time;
+            }
+            match self.read(question, &context).await {
+                // A replica's database may be behind the newest block that is known.
+                Err(problem) if problem.number() == ABOVE_HEAD && !wait.is_over() => wait.pause().await,
+                result => return result,
+            }
+        }
+    }
+
+    /// Answers a read. An answer of the newest block is at most a second old while the store is reachable, and
+    /// never older than one that was given on the same connection.
     ///
     /// # Errors
     /// The service's problem, or `unavailable` and `deadline exceeded` of the bus.
@@ -168,7 +198,7 @@ impl Backend {
             }
             None => return self.read_uncached(question, context).await,
         };
-        if let Some(height) = answer.height() {
+        if let Some(height) = answer.newest_height() {
             context.connection.raise_min_height(height);
         }
         Ok(answer)
@@ -184,13 +214,14 @@ impl Backend {
         context: &CallContext,
     ) -> Result<Arc<Answer>, Problem> {
         let answer = self.call_until_current(question, context).await?;
-        if let Some(height) = answer.height() {
+        if let Some(height) = answer.newest_height() {
             context.connection.raise_min_height(height);
         }
         Ok(answer)
     }
 
-    /// Calls the service, or joins an equal call, until the answer is as new as the newest block known.
+    /// Calls the service, or joins an equal call, until the answer is as new as the newest block known; once for an
+    /// answer as of a block.
     async fn call_until_current(
         &self,
         question: &Arc<Question>,
@@ -216,7 +247,11 @@ impl Backend {
                 None => self.call(handle, question, context).await,
             };
             match result {
-                Ok(answer) if answer.height() >= Some(newest) || (answer.head.is_none() && !is_shared) => {
+                Ok(answer)
+                    if question.at_block.is_some()
+                        || answer.height() >= Some(newest)
+                        || (answer.head.is_none() && !is_shared) =>
+                {
                     let source = if is_shared { ReadSource::Shared } else { ReadSource::Service };
                     self.metrics.read(source).inc();
                     return Ok(answer);
@@ -261,13 +296,11 @@ impl Backend {
             let asked_at = Instant::now();
             let reply = bus.ask(&handle.target, question.message.clone(), &options).await?;
             let metrics = Arc::clone(&handle.metrics);
-            let answer = Arc::new(Answer::of_read(
-                &base_headers,
-                reply,
-                (question.operation, &question.message),
-                asked_at,
-                metrics,
-            ));
+            let answer = Arc::new(Answer::of_read(&base_headers, reply, &question, asked_at, metrics));
+            if question.at_block.is_some() && question.at_block != answer.height() {
+                // A replica of a release without `atBlock` ignores it.
+                return Err(Problem::unavailable("the replica that was called cannot read as of a block"));
+            }
             if let Some(height) = answer.height() {
                 handle.has_height.store(true, Ordering::Relaxed);
                 if !heads.was_reset_since(asked_at) {
@@ -297,8 +330,7 @@ impl Backend {
                 return Err(Problem::new(Code::DeadlineExceeded, NOT_MAPPED, STOPPED));
             }
         };
-        let submitted = (question.operation, &*question.message);
-        Ok(Answer::of_submission(&self.base_headers, reply, submitted, Arc::clone(&handle.metrics)))
+        Ok(Answer::of_submission(&self.base_headers, reply, question, Arc::clone(&handle.metrics)))
     }
 
     /// Opens a download at a byte.

@@ -1,5 +1,6 @@
-//! The cache of answers (design D6): an answer is fresh until the store has a newer block, at most 1 s. While the
-//! store is unavailable, it may be served for up to 10 s. Bounded by bytes.
+//! The cache of answers (design D6): an answer is fresh until the store has a newer block, at most 1 s; an answer
+//! as of a block whatever the newest one is, for 1 s, or as long as it is stored if it is final. While the store is
+//! unavailable, an answer may be served for up to 10 s. Bounded by bytes.
 
 use std::{
     hash::{Hash, Hasher},
@@ -13,7 +14,10 @@ use mesh_bus::Encoding;
 use quick_cache::{Equivalent, Weighter, sync::Cache as QuickCache};
 use tokio::time::{Instant, sleep};
 
-use crate::ask::{answer::Answer, heads::ChainHeads};
+use crate::ask::{
+    answer::{Answer, Validity},
+    heads::ChainHeads,
+};
 
 /// Longest time that an answer is fresh without a newer block.
 pub(crate) const FRESH: Duration = Duration::from_secs(1);
@@ -34,7 +38,7 @@ const TARGETS_SHARE: u64 = 8;
 const AVERAGE_ANSWER: u64 = 4096;
 
 /// A decoded request: equal for all targets with the same meaning.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Default, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Question {
     /// Name of the operation.
     pub(crate) operation: &'static str,
@@ -42,6 +46,10 @@ pub(crate) struct Question {
     pub(crate) encoding: Encoding,
     /// The encoded request message.
     pub(crate) message: Bytes,
+    /// The block of the message as of which the answer is read; `None` = the newest one.
+    pub(crate) at_block: Option<u64>,
+    /// Whether the message names the chain.
+    pub(crate) names_chain: bool,
 }
 
 /// The question of a request over HTTP, and what of the request is not in it.
@@ -156,21 +164,30 @@ impl Cache {
     }
 
     fn is_fresh(&self, answer: &Answer, now: Instant) -> bool {
-        answer.height() == Some(self.heads.newest()) && now.duration_since(answer.asked_at) < FRESH
+        let is_young = || now.duration_since(answer.asked_at) < FRESH;
+        let is_of_this_chain = || !self.heads.was_reset_since(answer.asked_at);
+        match answer.validity {
+            Validity::Newest => answer.height() == Some(self.heads.newest()) && is_young(),
+            Validity::OfBlock => is_young() && is_of_this_chain(),
+            Validity::Final => is_of_this_chain(),
+        }
     }
 
     /// The last answer to a question, for use while the store is unavailable. It is not below a height that the
-    /// client has seen, and not from before a reset of the store.
+    /// client has seen, unless it is as of a block, and not from before a reset of the store.
     pub(crate) fn stale(&self, question: &Question, min_height: u64) -> Option<Arc<Answer>> {
         let answer = self.tables.as_ref()?.answers.get(question)?;
-        let may_be_shown = answer.height() >= Some(min_height) && answer.asked_at.elapsed() < STALE;
+        let is_new_enough = answer.newest_height().is_none_or(|height| height >= min_height);
+        let may_be_shown = is_new_enough && answer.asked_at.elapsed() < STALE;
         (may_be_shown && !self.heads.was_reset_since(answer.asked_at)).then_some(answer)
     }
 
-    /// Stores an answer that has a block height, unless a newer one is stored or known to exist.
+    /// Stores an answer that has a block height, unless a newer one is stored, or a newer block is known and the answer
+    /// is not as of a block.
     pub(crate) fn insert(&self, question: &Arc<Question>, answer: &Arc<Answer>) {
         if let Some(tables) = &self.tables
-            && answer.height() >= Some(self.heads.newest())
+            && answer.head.is_some()
+            && answer.newest_height().is_none_or(|height| height >= self.heads.newest())
             && !tables.answers.get(question).is_some_and(|stored| self.is_newer(&stored, answer))
         {
             tables.answers.insert(Arc::clone(question), Arc::clone(answer));

@@ -232,10 +232,7 @@ impl ChainHeads {
             self.observe(height);
         } else if detector.is_reset(height, self.newest()) {
             tracing::warn!(height, newest = self.newest(), "the store was reset to an older block");
-            *self.reset_at.lock() = Some(Instant::now());
-            self.store_resets.fetch_add(1, Ordering::AcqRel);
-            self.newest.store(height, Ordering::Release);
-            self.store_changed.send_replace(());
+            self.reset(height);
         } else {
             self.observe(height);
         }
@@ -243,6 +240,14 @@ impl ChainHeads {
         if before.is_none_or(|before| before.news.is_there != news.is_there) {
             self.store_changed.send_replace(());
         }
+    }
+
+    /// Takes an older block as the newest one of the store.
+    pub(super) fn reset(&self, height: u64) {
+        *self.reset_at.lock() = Some(Instant::now());
+        self.store_resets.fetch_add(1, Ordering::AcqRel);
+        self.newest.store(height, Ordering::Release);
+        self.store_changed.send_replace(());
     }
 
     /// Of several replicas' announcements the highest counts.

@@ -2,6 +2,7 @@
 
 pub(crate) mod answer;
 pub(crate) mod backend;
+pub(crate) mod block_wait;
 pub(crate) mod cache;
 pub(crate) mod heads;
 mod singleflight;

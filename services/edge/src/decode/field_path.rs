@@ -2,7 +2,7 @@
 
 use mesh_problem::{MALFORMED, Problem};
 use prost_reflect::FieldDescriptor;
-use proto_msgs::{Contract, MAX_LIST_LENGTH};
+use proto_msgs::{Contract, Format, MAX_LIST_LENGTH};
 
 /// The number of the refusal of a list with too many elements (contract section 7).
 const LIST_TOO_LONG: u32 = 10_029;
@@ -16,7 +16,9 @@ pub(super) type FieldPath = Vec<FieldDescriptor>;
 /// The refusal of a malformed value.
 pub(super) fn malformed(path: &[FieldDescriptor], expected: &str, text: &str) -> Problem {
     let reason = format!("{} is malformed: {expected} expected", name(path));
-    Problem::invalid(number(path), reason).with_inner(quote(text))
+    let is_height = path.last().is_some_and(|field| Contract::get().rule(field).format == Format::Height);
+    let range = if is_height { format!(": 1 to {}", u64::MAX) } else { String::new() };
+    Problem::invalid(number(path), reason).with_inner(quote(text) + &range)
 }
 
 /// The error for a time that is too small to be in nanoseconds.

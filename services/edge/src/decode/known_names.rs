@@ -67,10 +67,12 @@ mod tests {
                 "pagination.last",
                 "pagination.before",
                 "pagination.newestFirst",
+                "atBlock",
+                "chainId",
                 "pretty"
             ]
         );
-        assert_eq!(of_query(operation("GetWithdrawal")), ["pretty"]);
+        assert_eq!(of_query(operation("GetWithdrawal")), ["atBlock", "chainId", "pretty"]);
         assert_eq!(of_query(operation("CheckTransaction")), ["pretty"]);
         let ledger = of_query(operation("ExportLedgerEntries"));
         assert!(ledger.contains(&"dateRange.startTimestamp".to_owned()), "{ledger:?}");

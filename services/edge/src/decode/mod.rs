@@ -16,7 +16,6 @@ mod time;
 pub(crate) mod unknown_names;
 mod value;
 
-use bytes::Bytes;
 use mesh_bus::{Encoding, Format};
 use mesh_problem::{MALFORMED, Problem};
 use prost_reflect::{DynamicMessage, ReflectMessage, prost::Message};
@@ -27,10 +26,14 @@ use crate::{
     decode::{percent::PathField, preferences::Handling, query::Parameters, unknown_names::UnknownNames},
 };
 
+/// The fields of a read as of a block.
+const AT_BLOCK: &str = "at_block";
+const CHAIN_ID: &str = "chain_id";
+
 /// An HTTP request, decoded.
 pub(crate) struct Decoded {
     /// What the service is asked, or the first failure in the order of contract section 2.3: syntax of each
-    /// parameter, then unknown ones where they are refused, then required ones.
+    /// parameter, then unknown ones where they are refused (`atBlock` always), then required ones.
     pub(crate) question: Result<Question, Problem>,
     /// The names that were ignored (J11), also of a request that is refused.
     pub(crate) ignored: UnknownNames,
@@ -58,22 +61,37 @@ pub(crate) fn from_http(
             json::fill(&mut message, body, &mut in_body)
         }
     };
+    let has_at_block = in_query.has_at_block() || in_body.has_at_block();
     let question = parameters.pretty().and_then(|is_pretty| {
         filled?;
+        if has_at_block {
+            return Err(unknown_names::no_at_block());
+        }
         if handling == Handling::Strict {
             refuse_unknown(operation, &in_query, &in_body)?;
         }
         check_required(&message)?;
         let format = if is_pretty { Format::PrettyJson } else { Format::Json };
-        let encoding = Encoding { format, gzip };
-        Ok(Question { operation: &operation.name, encoding, message: message.encode_to_vec().into() })
+        Ok(question(operation, Encoding { format, gzip }, &message))
     });
     let mut ignored = UnknownNames::default();
-    if handling == Handling::Lenient {
+    if handling == Handling::Lenient && !has_at_block {
         ignored.append(in_query);
         ignored.append(in_body);
     }
     Decoded { question, ignored }
+}
+
+/// The question of a checked message.
+fn question(operation: &'static OperationInfo, encoding: Encoding, message: &DynamicMessage) -> Question {
+    let at_block = message.get_field_by_name(AT_BLOCK).filter(|_| message.has_field_by_name(AT_BLOCK));
+    Question {
+        operation: &operation.name,
+        encoding,
+        message: message.encode_to_vec().into(),
+        at_block: at_block.and_then(|height| height.as_u64()),
+        names_chain: message.has_field_by_name(CHAIN_ID),
+    }
 }
 
 /// Refuses a request with unknown names.
@@ -102,18 +120,17 @@ fn refuse_unknown(
 /// fields are ignored.
 pub(crate) fn from_grpc(operation: &'static OperationInfo, message: &[u8]) -> Result<Question, Problem> {
     let message = check_message(operation, message)?;
-    let encoding = Encoding { format: Format::Protobuf, gzip: false };
-    Ok(Question { operation: &operation.name, encoding, message })
+    Ok(question(operation, Encoding { format: Format::Protobuf, gzip: false }, &message))
 }
 
-fn check_message(operation: &OperationInfo, message: &[u8]) -> Result<Bytes, Problem> {
+fn check_message(operation: &OperationInfo, message: &[u8]) -> Result<DynamicMessage, Problem> {
     let mut message = DynamicMessage::decode(operation.request.clone(), message).map_err(|error| {
         let problem = Problem::invalid(MALFORMED, "the message is malformed");
         problem.with_inner(operation.request.full_name()).caused_by(error.to_string())
     })?;
     protobuf::check(&mut message)?;
     check_required(&message)?;
-    Ok(message.encode_to_vec().into())
+    Ok(message)
 }
 
 /// Refuses a message that lacks a required field (rule `missing` of the contract), in order of declaration.

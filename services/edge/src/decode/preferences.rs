@@ -1,10 +1,40 @@
-//! `Prefer` (RFC 7240): whether a request with unknown names is refused (J11). Other preferences are ignored.
+//! `Prefer` (RFC 7240): whether a request with unknown names is refused (J11), and how long a read waits for its
+//! block (B3). Other preferences are ignored.
+
+use std::{borrow::Cow, str};
 
 use http::{HeaderMap, HeaderName};
 
 use crate::decode::list_header::{lines, pieces, unquoted};
 
 pub(crate) const PREFER: HeaderName = HeaderName::from_static("prefer");
+
+/// Longest wait for a block, seconds; a longer one counts as this.
+const MAX_WAIT_S: u64 = 10;
+
+/// The value of a preference without its parameters; empty when it has none. Of several ones of a name the first
+/// counts (RFC 7240, 2).
+fn preference<'a>(headers: &'a HeaderMap, wanted: &str) -> Option<Cow<'a, [u8]>> {
+    let mut preferences = lines(headers, &PREFER).flat_map(|line| pieces(line, b','));
+    preferences.find_map(|preference| {
+        let bare = pieces(preference, b';').next()?;
+        let (name, value) = match bare.iter().position(|byte| *byte == b'=') {
+            Some(equals) => (&bare[..equals], &bare[equals + 1..]),
+            None => (bare, &b""[..]),
+        };
+        let is_wanted = name.trim_ascii().eq_ignore_ascii_case(wanted.as_bytes());
+        is_wanted.then(|| unquoted(value.trim_ascii()))
+    })
+}
+
+/// How many seconds a read waits for its block; `None` without a well-formed preference.
+pub(crate) fn wait_seconds(headers: &HeaderMap) -> Option<u64> {
+    let value = preference(headers, "wait")?;
+    let digits = str::from_utf8(&value).ok().filter(|text| !text.is_empty())?;
+    // A number beyond 64 bits is longer than every wait.
+    let seconds = digits.parse().unwrap_or(u64::MAX).min(MAX_WAIT_S);
+    digits.bytes().all(|digit| digit.is_ascii_digit()).then_some(seconds)
+}
 
 /// What becomes of a request that its operation does not quite understand.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -17,25 +47,11 @@ pub(crate) enum Handling {
 }
 
 impl Handling {
-    /// The preference of the headers. Of several ones the first counts (RFC 7240, 2).
+    /// The preference of the headers.
     pub(crate) fn of_headers(headers: &HeaderMap) -> Self {
-        let mut preferences = lines(headers, &PREFER).flat_map(|line| pieces(line, b','));
-        preferences.find_map(Self::of_preference).unwrap_or_default()
-    }
-
-    /// The handling, if this is the preference of that name.
-    fn of_preference(preference: &[u8]) -> Option<Self> {
-        // Parameters of the preference are ignored.
-        let bare = pieces(preference, b';').next()?;
-        let (name, value) = match bare.iter().position(|byte| *byte == b'=') {
-            Some(equals) => (&bare[..equals], &bare[equals + 1..]),
-            None => (bare, &b""[..]),
-        };
-        if !name.trim_ascii().eq_ignore_ascii_case(b"handling") {
-            return None;
-        }
-        let is_strict = unquoted(value.trim_ascii()).eq_ignore_ascii_case(b"strict");
-        Some(if is_strict { Self::Strict } else { Self::Lenient })
+        let is_strict =
+            preference(headers, "handling").is_some_and(|value| value.eq_ignore_ascii_case(b"strict"));
+        if is_strict { Self::Strict } else { Self::Lenient }
     }
 }
 
@@ -46,10 +62,39 @@ mod tests {
 
     use super::*;
 
-    fn handling(lines: &[&[u8]]) -> Handling {
+    fn headers(lines: &[&[u8]]) -> HeaderMap {
         let headers =
             lines.iter().map(|line| (PREFER, HeaderValue::from_bytes(line).expect("a header value")));
-        Handling::of_headers(&headers.collect())
+        headers.collect()
+    }
+
+    fn handling(lines: &[&[u8]]) -> Handling {
+        Handling::of_headers(&headers(lines))
+    }
+
+    #[test]
+    fn a_wait_is_a_number_of_seconds_up_to_ten() {
+        for (line, seconds) in [
+            ("wait=5", Some(5)),
+            ("Wait = \"7\";x=\"a,b\"", Some(7)),
+            ("handling=strict, wait=0", Some(0)),
+            ("wait=010", Some(10)),
+            ("wait=11", Some(10)),
+            ("wait=99999999999999999999999", Some(10)),
+            ("wait=3, wait=4", Some(3)),
+            ("wait=x, wait=4", None),
+            ("wait", None),
+            ("wait=", None),
+            ("wait=-1", None),
+            ("wait=+1", None),
+            ("wait=1.5", None),
+            ("wait=5s", None),
+            ("waits=5", None),
+            ("x;wait=5", None),
+            ("x=\"wait=5\"", None),
+        ] {
+            assert_eq!(wait_seconds(&headers(&[line.as_bytes()])), seconds, "{line}");
+        }
     }
 
     #[test]
@@ -132,18 +177,32 @@ mod tests {
     }
 
     #[test]
-    fn any_spelling_of_a_list_of_preferences_has_the_handling_that_comes_first() {
+    fn any_spelling_of_a_list_of_preferences_has_the_handling_and_the_wait_that_come_first() {
         let mut dice = SmallRng::seed_from_u64(7240);
         let names = ["handling", "return", "wait", "x"];
-        let values =
-            ["strict", "lenient", "", "a,b", "a;b=c", "\"", "\\", "handling=strict", ", handling=strict,"];
+        let values = [
+            "strict",
+            "lenient",
+            "",
+            "3",
+            "12",
+            "a,b",
+            "a;b=c",
+            "\"",
+            "\\",
+            "handling=strict",
+            ", handling=strict, wait=3,",
+        ];
         for _ in 0..20_000 {
-            let (mut lines, mut line, mut first) = (Vec::new(), String::new(), None);
+            let (mut lines, mut line) = (Vec::new(), String::new());
+            let (mut first, mut first_wait) = (None, None);
             for _ in 0..dice.random_range(0..5) {
                 let name = names.choose(&mut dice).unwrap();
                 let value = values.choose(&mut dice).unwrap();
-                if *name == "handling" {
-                    first.get_or_insert(*value);
+                match *name {
+                    "handling" => _ = first.get_or_insert(*value),
+                    "wait" => _ = first_wait.get_or_insert(*value),
+                    _ => {}
                 }
                 line += &format!("{}{}", space(&mut dice), pair(&mut dice, name, value));
                 for _ in 0..dice.random_range(0..3) {
@@ -161,6 +220,10 @@ mod tests {
             let expected = if first == Some("strict") { Handling::Strict } else { Handling::Lenient };
             let lines: Vec<&[u8]> = lines.iter().map(|line| line.as_bytes()).collect();
             assert_eq!(handling(&lines), expected, "{}", lines.join(&b'|').escape_ascii());
+            let expected =
+                first_wait.and_then(|value| value.parse().ok()).map(|seconds: u64| seconds.min(10));
+            let wait = wait_seconds(&headers(&lines));
+            assert_eq!(wait, expected, "{}", lines.join(&b'|').escape_ascii());
         }
     }
 

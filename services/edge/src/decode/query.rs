@@ -11,7 +11,7 @@ use crate::decode::{
     percent::{NotUtf8, PathField, Text, decode_form},
     preferences::Handling,
     time,
-    unknown_names::UnknownNames,
+    unknown_names::{self, UnknownNames},
     value,
 };
 
@@ -47,13 +47,16 @@ impl<'a> Parameters<'a> {
     /// The values of the only parameter that is known, and the names of the others (J11).
     ///
     /// # Errors
-    /// With strict handling, when there are others.
+    /// When there is `atBlock`, or with strict handling any other.
     pub(crate) fn only(&self, known: &str, handling: Handling) -> Result<(Vec<&str>, UnknownNames), Problem> {
         let mut unknown = UnknownNames::default();
         self.0
             .iter()
             .filter(|(name, _)| name != known && name != PRETTY)
             .for_each(|(name, _)| unknown.push(name));
+        if unknown.has_at_block() {
+            return Err(unknown_names::watch_at_block());
+        }
         if handling == Handling::Strict && !unknown.is_empty() {
             return Err(unknown.refusal("a parameter is unknown", &[known.to_owned()]));
         }

@@ -29,6 +29,19 @@ pub(crate) struct UnknownNames {
     names: Vec<String>,
     /// Whether there are more names than are reported.
     is_cut: bool,
+    /// Whether `atBlock` is among them, reported or not.
+    has_at_block: bool,
+}
+
+/// The error for `atBlock` where it is unknown: it is never ignored, because the answer would be of another block (B5).
+pub(super) fn no_at_block() -> Problem {
+    Problem::invalid(MALFORMED, "this operation has no `atBlock`: its answer is always the newest")
+        .with_inner("atBlock")
+}
+
+/// The error for a watch with `atBlock` (B5).
+pub(crate) fn watch_at_block() -> Problem {
+    Problem::invalid(MALFORMED, "a watch has no `atBlock`: it follows the newest block").with_inner("atBlock")
 }
 
 impl UnknownNames {
@@ -36,8 +49,14 @@ impl UnknownNames {
         self.names.is_empty()
     }
 
+    /// Whether `atBlock` is unknown, in either spelling (J2).
+    pub(super) fn has_at_block(&self) -> bool {
+        self.has_at_block
+    }
+
     /// Adds a name as the request has it.
     pub(super) fn push(&mut self, name: &str) {
+        self.has_at_block |= matches!(name, "atBlock" | "at_block");
         if self.is_cut {
             return;
         }

@@ -21,6 +21,7 @@ use crate::{
     ask::{
         answer::{Answer, describe_head},
         backend::CallContext,
+        block_wait::BlockWait,
     },
     decode::{self, body},
     gateway::{Gateway, GatewayState},
@@ -30,7 +31,10 @@ use crate::{
         status, watch,
     },
     grpc_kind::MEDIA_TYPE,
-    respond::notes::StreamFailure,
+    respond::{
+        handling::{PREFERENCE_APPLIED, wait_applied},
+        notes::StreamFailure,
+    },
     trace::{RequestId, Trace, X_REQUEST_ID},
     unread_body,
 };
@@ -69,6 +73,8 @@ pub(crate) struct GrpcCall {
     body: body::Body<hyper::Error>,
     /// Whether reading the body has begun.
     is_read: bool,
+    /// The seconds of the preferred wait, if the call has waited for its block.
+    waited: Option<u64>,
     id: RequestId,
     client: ClientContext,
 }
@@ -86,7 +92,7 @@ impl GrpcCall {
     ) -> Self {
         let (head, body) = request.into_parts();
         let body = Box::pin(body.into_data_stream());
-        Self { method, headers: head.headers, body, is_read: false, id, client }
+        Self { method, headers: head.headers, body, is_read: false, waited: None, id, client }
     }
 }
 
@@ -114,6 +120,10 @@ async fn answer(state: &GatewayState, mut call: GrpcCall) -> Response<Body> {
     let mut response = answered.unwrap_or_else(|problem| status::refused(&problem));
     response.headers_mut().insert(X_REQUEST_ID, call.id.into_value());
     response.headers_mut().insert(GRPC_ACCEPT_ENCODING, IDENTITY);
+    let applied = call.waited.and_then(|seconds| HeaderValue::try_from(wait_applied(seconds)).ok());
+    if let Some(applied) = applied {
+        response.headers_mut().insert(PREFERENCE_APPLIED, applied);
+    }
     if let Some(recorded) = span.trace_context() {
         response.extensions_mut().insert(recorded);
     }
@@ -218,7 +228,10 @@ async fn reply(
     if operation.method == Method::Post {
         return Ok(respond_once(&state.backend.submit(&question, &context).await?));
     }
-    Ok(respond_once(state.backend.read(&question, &context).await?.as_ref()))
+    let mut wait = BlockWait::of_request(&question, &call.headers);
+    let answered = state.backend.read_when_stored(&question, context, wait.as_mut()).await;
+    call.waited = wait.and_then(|wait| wait.applied());
+    Ok(respond_once(&*answered?))
 }
 
 /// The response with one reply, as the service encoded it.

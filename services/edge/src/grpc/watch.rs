@@ -50,7 +50,7 @@ pub(super) fn read(
     if name != operation.request.full_name() && !(name.is_empty() && request.value.is_empty()) {
         return malformed("request is of another message than the method's", operation.request.full_name());
     }
-    Ok(WatchedRead::new(operation, decode::from_grpc(operation, &request.value)?))
+    WatchedRead::new(operation, decode::from_grpc(operation, &request.value)?)
 }
 
 /// Begins to watch: the encoded messages, until the client's deadline when it has set one.

@@ -1,6 +1,6 @@
 //! HTTP answers: status, headers and body of a reply or a problem.
 
-use std::{io, mem};
+use std::{borrow::Cow, io, mem};
 
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
@@ -9,7 +9,7 @@ use http::{
     header::{
         ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
         ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ALLOW, CONTENT_ENCODING, CONTENT_LENGTH,
-        CONTENT_TYPE, IF_MATCH, IF_NONE_MATCH, ORIGIN, RETRY_AFTER, VARY,
+        CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH, ORIGIN, RETRY_AFTER, VARY,
     },
 };
 use mesh_problem::{Code, NOT_MAPPED, Problem};
@@ -42,7 +42,8 @@ const REQUEST_PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-cont
 const ALLOW_PRIVATE_NETWORK: HeaderName = HeaderName::from_static("access-control-allow-private-network");
 
 /// Checks `If-Match`, which comes before `If-None-Match` and `Range` (RFC 9110, 13.2.2). It names the tag by
-/// the strong comparison (13.1.1): the weak tags of reads and pages match nothing, as they promise no bytes.
+/// the strong comparison (13.1.1): the weak tags of reads and pages match nothing, as they promise no bytes. Reads
+/// of a sealed block have strong ones.
 ///
 /// # Errors
 /// 412, with the tag of what is there.
@@ -89,7 +90,8 @@ pub(crate) fn base_headers(config: &Config) -> HeaderMap {
 
 /// The response to one client: 304 when it has the answer already.
 pub(crate) fn respond(answer: &Answer, request: &HeaderMap) -> Response {
-    let is_unchanged = answer.etag.as_deref().is_some_and(|etag| is_unchanged(request, etag));
+    let etag = answer.tag_for(request);
+    let is_unchanged = etag.as_deref().is_some_and(|etag| is_unchanged(request, etag));
     let mut response = match answer.parts.as_slice() {
         _ if is_unchanged => Response::default(),
         [] => Response::default(),
@@ -99,6 +101,11 @@ pub(crate) fn respond(answer: &Answer, request: &HeaderMap) -> Response {
         }
     };
     response.headers_mut().clone_from(&answer.headers);
+    if let Some(Cow::Owned(etag)) = etag
+        && let Ok(etag) = HeaderValue::try_from(etag)
+    {
+        response.headers_mut().insert(ETAG, etag);
+    }
     if is_unchanged {
         *response.status_mut() = StatusCode::NOT_MODIFIED;
         for name in [CONTENT_TYPE, CONTENT_LENGTH, CONTENT_ENCODING] {

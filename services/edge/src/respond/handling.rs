@@ -1,4 +1,4 @@
-//! What an answer says of how its request was understood (J11): `X-Ignored`, `Preference-Applied`, and `Vary`
+//! What an answer says of how its request was understood (J11, B3): `X-Ignored`, `Preference-Applied`, and `Vary`
 //! where a cache has to tell requests apart by `Prefer`.
 
 use http::{HeaderMap, HeaderName, HeaderValue, header::VARY};
@@ -7,7 +7,7 @@ use warp::reply::Response;
 use crate::decode::preferences::{Handling, PREFER};
 
 const X_IGNORED: HeaderName = HeaderName::from_static("x-ignored");
-const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
+pub(crate) const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 
 /// How a request is handled, as far as it has been decoded.
 #[derive(Debug, Default)]
@@ -17,6 +17,8 @@ pub(crate) struct HandlingNote {
     has_preference: bool,
     /// The value of `X-Ignored`.
     pub(crate) ignored: Option<HeaderValue>,
+    /// The seconds of the preferred wait, if the request has waited for its block.
+    pub(crate) waited: Option<u64>,
 }
 
 impl HandlingNote {
@@ -32,8 +34,14 @@ impl HandlingNote {
     /// Writes the headers of the answer.
     pub(crate) fn write(&self, response: &mut Response) {
         let headers = response.headers_mut();
-        if self.handling == Handling::Strict {
-            headers.insert(PREFERENCE_APPLIED, HeaderValue::from_static("handling=strict"));
+        let is_strict = self.handling == Handling::Strict;
+        let applied = match self.waited.map(wait_applied) {
+            Some(wait) if is_strict => HeaderValue::try_from(format!("handling=strict, {wait}")).ok(),
+            Some(wait) => HeaderValue::try_from(wait).ok(),
+            None => is_strict.then(|| HeaderValue::from_static("handling=strict")),
+        };
+        if let Some(applied) = applied {
+            headers.insert(PREFERENCE_APPLIED, applied);
         }
         match &self.ignored {
             Some(ignored) => write_ignored(headers, ignored.clone()),
@@ -41,6 +49,11 @@ impl HandlingNote {
             None => {}
         }
     }
+}
+
+/// `Preference-Applied` of a wait of so many seconds.
+pub(crate) fn wait_applied(seconds: u64) -> String {
+    format!("wait={seconds}")
 }
 
 /// Names what was ignored. With strict handling the same request would be refused, also to a cache.

@@ -12,8 +12,12 @@ use crate::{
     admission::ClientContext,
     ask::{backend::CallContext, cache::Question, heads::HeadSource},
     decode::{
-        self, Decoded, accept::accepts_type, percent::PathField, preferences::Handling, query::Parameters,
-        unknown_names::UnknownNames,
+        self, Decoded,
+        accept::accepts_type,
+        percent::PathField,
+        preferences::Handling,
+        query::Parameters,
+        unknown_names::{self, UnknownNames},
     },
     route::routes::{RouteMatch, Routes},
     watch::{
@@ -52,9 +56,15 @@ pub(crate) struct WatchedRead {
 
 impl WatchedRead {
     /// A read of this operation.
-    pub(crate) fn new(operation: &OperationInfo, question: Question) -> Self {
+    ///
+    /// # Errors
+    /// When it is as of a block (B5).
+    pub(crate) fn new(operation: &OperationInfo, question: Question) -> Result<Self, Problem> {
+        if question.at_block.is_some() {
+            return Err(unknown_names::watch_at_block());
+        }
         let source = if operation.follows_node { HeadSource::Node } else { HeadSource::Store };
-        Self { question: Arc::new(question), source }
+        Ok(Self { question: Arc::new(question), source })
     }
 }
 
@@ -150,7 +160,7 @@ fn decode_read(
     let Decoded { question, ignored } = decode::from_http(operation, path, query, &[], false, handling);
     // On one line (W1), so that `pretty` changes nothing.
     let encoding = Encoding { format: Format::Json, gzip: false };
-    let read = question.map(|question| WatchedRead::new(operation, Question { encoding, ..question }));
+    let read = question.and_then(|question| WatchedRead::new(operation, Question { encoding, ..question }));
     (read, ignored)
 }
 

@@ -7,7 +7,6 @@ mod client;
 
 use std::time::Duration;
 
-use bytes::Bytes;
 use mesh_bus::{Encoding, Format};
 use mesh_problem::Problem;
 use rand::{Rng as _, SeedableRng, rngs::SmallRng};
@@ -19,7 +18,7 @@ use super::{
     state::Latest,
 };
 use crate::ask::{
-    answer::Answer,
+    answer::{Answer, Validity},
     cache::{FRESH, Question, tests::answer},
     heads::HeadStatus,
 };
@@ -103,7 +102,7 @@ impl World {
         let mut rng = SmallRng::seed_from_u64(seed);
         let start = template.asked_at;
         let encoding = Encoding { format: Format::Json, gzip: false };
-        let question = Question { operation: "ListThings", encoding, message: Bytes::new() };
+        let question = Question { operation: "ListThings", encoding, ..Question::default() };
         let store = Seen { height: 1, content: 1 };
         let template = answer_of(template, store, start);
         let latest = Latest::new(&question, &template, store.height, 0, start);
@@ -373,6 +372,7 @@ impl World {
 fn answer_of(template: &Answer, seen: Seen, asked_at: Instant) -> Answer {
     Answer {
         head: template.head.map(|head| mesh_bus::Head { height: seen.height, ..head }),
+        validity: Validity::Newest,
         etag: None,
         headers: http::HeaderMap::new(),
         parts: vec![seen.content.to_string().into()],

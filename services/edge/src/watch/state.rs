@@ -226,7 +226,7 @@ mod tests {
     use mesh_bus::{Encoding, Format, Head};
 
     use super::*;
-    use crate::ask::cache::tests::answer;
+    use crate::ask::{answer::Validity, cache::tests::answer};
 
     /// A live query whose looks the test triggers, once a second.
     struct Looks {
@@ -239,7 +239,7 @@ mod tests {
     impl Looks {
         fn new() -> Self {
             let encoding = Encoding { format: Format::Json, gzip: false };
-            let question = Question { operation: "ListThings", encoding, message: Bytes::new() };
+            let question = Question { operation: "ListThings", encoding, ..Question::default() };
             let (now, template) = (Instant::now(), answer(1, Instant::now(), 0));
             let first = said(&template, "a", 1, now);
             let latest = Latest::new(&question, &first, 1, 0, now);
@@ -265,6 +265,7 @@ mod tests {
     fn said(template: &Answer, text: &'static str, height: u64, asked_at: Instant) -> Answer {
         Answer {
             head: Some(Head { height, time_ns: height as i64 * 10 }),
+            validity: Validity::Newest,
             etag: None,
             headers: http::HeaderMap::new(),
             parts: vec![text.into()],

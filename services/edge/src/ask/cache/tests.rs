@@ -11,7 +11,7 @@ const MIB: u64 = 1 << 20;
 /// A question with this message.
 pub(crate) fn question(text: &str) -> Arc<Question> {
     let message = Bytes::copy_from_slice(text.as_bytes());
-    Arc::new(Question { operation: "ListThings", encoding: Encoding::default(), message })
+    Arc::new(Question { operation: "ListThings", message, ..Question::default() })
 }
 
 /// An answer of this length that was read at a height.
@@ -19,6 +19,7 @@ pub(crate) fn answer(height: u64, asked_at: Instant, length: usize) -> Answer {
     let metrics = Metrics::register(&mut mesh_telemetry::Registry::default());
     Answer {
         head: Some(Head { height, time_ns: 0 }),
+        validity: Validity::Newest,
         etag: None,
         headers: HeaderMap::new(),
         parts: vec![Bytes::from(vec![b' '; length])],
@@ -113,6 +114,49 @@ fn a_late_answer_is_not_stored() {
     let headless = Answer { head: None, ..answer(0, Instant::now(), 0) };
     cache.insert(&self::question("c"), &Arc::new(headless));
     assert!(cache.stale(&self::question("c"), 0).is_none(), "its age in blocks is unknown");
+}
+
+/// Stores an answer as of a block.
+fn insert_past(cache: &Cache, question: &Arc<Question>, validity: Validity, age: Duration) {
+    cache.insert(question, &Arc::new(Answer { validity, ..answer(3, ago(age), 100) }));
+}
+
+#[test]
+fn an_answer_as_of_a_block_is_fresh_whatever_the_newest_block_is() {
+    for (validity, age, is_fresh, is_shown) in [
+        (Validity::OfBlock, Duration::ZERO, true, true),
+        (Validity::OfBlock, almost(FRESH), true, true),
+        (Validity::OfBlock, FRESH, false, true),
+        (Validity::OfBlock, STALE, false, false),
+        (Validity::Final, FRESH, true, true),
+        (Validity::Final, STALE, true, false),
+    ] {
+        let ((cache, heads), question) = (cache(MIB), question("a"));
+        heads.observe(6);
+        insert_past(&cache, &question, validity, age);
+        heads.observe(7);
+        assert_eq!(fresh(&cache, &question).is_some(), is_fresh, "{validity:?} after {age:?}");
+        assert_eq!(stale(&cache, &question, 7).is_some(), is_shown, "{validity:?} after {age:?}");
+        insert_past(&cache, &question, Validity::OfBlock, age + FRESH);
+        let stored = cache.tables.as_ref().unwrap().answers.get(&question).unwrap();
+        assert_eq!(stored.validity, validity, "an earlier one does not replace it");
+    }
+}
+
+#[test]
+fn no_answer_as_of_a_block_outlives_a_reset_of_the_store() {
+    for validity in [Validity::OfBlock, Validity::Final] {
+        let ((cache, heads), question) = (cache(MIB), question("a"));
+        heads.observe(7);
+        insert_past(&cache, &question, validity, Duration::ZERO);
+        assert!(fresh(&cache, &question).is_some());
+        heads.reset(4);
+        assert_eq!((fresh(&cache, &question), stale(&cache, &question, 0)), (None, None), "{validity:?}");
+        insert(&cache, &self::question("b"), 4, Instant::now());
+        std::thread::sleep(Duration::from_millis(1));
+        insert_past(&cache, &question, validity, Duration::ZERO);
+        assert_eq!(fresh(&cache, &question), Some(3), "{validity:?}");
+    }
 }
 
 #[test]

@@ -1,0 +1,299 @@
+//! Reads as of a block (contract section 11): which operations have it, how heights are written, how answers are
+//! cached, and the wait for a block. What the answers say is in the cases and the oracles.
+
+use std::time::{Duration, Instant};
+
+use mesh_testbed::Answer;
+use mesh_tests::{
+    cases,
+    client::MeshClient,
+    fixture::{self, HEIGHT, WITHDRAWAL},
+    problem::assert_problem,
+    rpc::{Call, Rpc, assert_refused, problem},
+};
+use prost_reflect::{prost::Message as _, prost_types::Any};
+use proto_msgs::{Contract, v2};
+use reqwest::Method;
+use tokio::time::{sleep, timeout};
+
+use crate::watch::write_block;
+
+/// A read of the newest row of a table.
+const LIMITS: &str = "/api/v2/network/limits";
+
+/// Operation and path of each read that can be had as of a block, or of each other one.
+fn reads(has_past: bool) -> impl Iterator<Item = (&'static str, String)> {
+    let operations = Contract::get().operations();
+    let is_wanted =
+        move |name: &str| operations.iter().any(|row| row.name == name && row.has_past() == has_past);
+    cases::answered().into_iter().filter(move |(name, _)| is_wanted(name))
+}
+
+/// A path with further parameters.
+fn with(path: &str, more: &str) -> String {
+    format!("{path}{}{more}", if path.contains('?') { '&' } else { '?' })
+}
+
+async fn get(mesh: &MeshClient, path: &str, headers: &[(&str, &str)]) -> Answer {
+    let request = mesh.request(Method::GET, path);
+    Answer::to(headers.iter().fold(request, |request, (name, value)| request.header(*name, *value))).await
+}
+
+fn etag(answer: &Answer) -> String {
+    answer.header("etag").unwrap_or_else(|| panic!("no ETag: {answer:?}")).to_owned()
+}
+
+#[tokio::test]
+async fn b5_an_operation_without_a_past_refuses_the_height_of_a_block() {
+    let mesh = MeshClient::sealed_fixture().await;
+    let mut paths: Vec<String> = reads(false).map(|(_, path)| path).collect();
+    paths.push("/api/v2/networkhistory/export?table=TABLE_BLOCKS&fromBlock=1&toBlock=3".to_owned());
+    paths.push(format!("/watch?read={LIMITS}"));
+    assert!(paths.len() > 5, "{paths:?}");
+    let many: String = (0..12).map(|number| format!("x{number}=&")).collect();
+    for path in paths {
+        for more in ["atBlock=1", "at_block=x", "atBlock=", "foo=1&atBlock=1", &format!("{many}atBlock=1")] {
+            for prefer in ["", "handling=strict"] {
+                let answer = get(&mesh, &with(&path, more), &[("prefer", prefer)]).await;
+                let problem = assert_problem(&answer, 400, 3, 10_015);
+                assert!(problem.message.contains("has no `atBlock`"), "{path} {more}: {problem:?}");
+                assert_eq!(answer.header("x-ignored"), None, "it is refused, not ignored");
+            }
+        }
+    }
+    for (path, body) in [
+        ("/transaction?atBlock=1", "{}"),
+        ("/transaction", r#"{"atBlock":"1"}"#),
+        ("/transaction", r#"{"foo":1,"at_block":[]}"#),
+        ("/transaction/check", r#"{"atBlock":null}"#),
+    ] {
+        let problem = assert_problem(&mesh.post(path, body).await, 400, 3, 10_015);
+        assert!(problem.message.contains("has no `atBlock`"), "{path} {body}: {problem:?}");
+    }
+    let inside = mesh.post("/transaction", r#"{"tx":{"atBlock":"1"}}"#).await;
+    assert_problem(&inside, 503, 14, 10_000);
+}
+
+#[tokio::test]
+async fn b5_the_height_of_a_block_is_refused_after_malformed_parameters_and_before_missing_ones() {
+    let mesh = MeshClient::fixture().await;
+    let body = mesh.post("/transaction?atBlock=1", "{").await;
+    assert_eq!(assert_problem(&body, 400, 3, 10_015).message, "the body is malformed");
+    let pretty = mesh.get("/api/v2/candle/intervals?atBlock=1&pretty=maybe").await;
+    assert!(assert_problem(&pretty, 400, 3, 10_015).message.contains("pretty"));
+    let export = mesh.get("/api/v2/networkhistory/export?atBlock=1").await;
+    assert_problem(&export, 400, 3, 10_015);
+}
+
+#[tokio::test]
+async fn b5_a_watch_has_no_past() {
+    let mesh = MeshClient::fixture().await;
+    for (name, path) in reads(true) {
+        let path = with(&path, "atBlock=1");
+        let answer = mesh.get_with(&path, "accept", "text/event-stream").await;
+        assert!(assert_problem(&answer, 400, 3, 10_015).message.starts_with("a watch has no"), "{name}");
+        let mut watch = form_urlencoded::Serializer::new("/watch?".to_owned());
+        watch.append_pair("read", LIMITS).append_pair("read", &path);
+        let problem = assert_problem(&mesh.get(&watch.finish()).await, 400, 3, 10_015);
+        assert_eq!(problem.inner, "read 1: atBlock", "{name}");
+    }
+    let rpc = Rpc::connect(&fixture::mesh().await.mesh).await;
+    let read = v2::GetWithdrawalRequest { id: WITHDRAWAL.to_owned(), at_block: Some(1), chain_id: None };
+    let type_url = "type.googleapis.com/api.v2.GetWithdrawalRequest".to_owned();
+    let request = v2::WatchRequest {
+        method: "api.v2.Query/GetWithdrawal".to_owned(),
+        request: Some(Any { type_url, value: read.encode_to_vec() }),
+    };
+    let request = tonic::Request::new(request.encode_to_vec().into());
+    let refused = match rpc.stream_at("/api.v2.Watch/Watch".parse().unwrap(), request).await {
+        Ok(mut stream) => stream.message().await.map(|_| ()),
+        Err(status) => Err(status),
+    };
+    assert_eq!(assert_refused(refused, 3, 10_015).inner, "atBlock");
+}
+
+#[tokio::test]
+async fn b3_a_height_is_a_positive_number_of_64_bits() {
+    let mesh = MeshClient::fixture().await;
+    let rpc = Rpc::connect(&fixture::mesh().await.mesh).await;
+    for (name, path) in reads(true) {
+        for wrong in ["0", "-1", "x", "1.0", "18446744073709551616"] {
+            let answer = mesh.get(&with(&path, &format!("at_block={wrong}"))).await;
+            let inner = assert_problem(&answer, 400, 3, 10_046).inner;
+            assert_eq!(inner, format!("{wrong}: 1 to 18446744073709551615"), "{name}");
+        }
+        let call = Call::from_path(&with(&path, "atBlock=0")).unwrap();
+        let inner = assert_refused(rpc.call(&call).await, 3, 10_046).inner;
+        assert_eq!(inner, "0: 1 to 18446744073709551615", "{name}");
+        assert_eq!(mesh.get(&with(&path, "atBlock=")).await.status, 200, "{name}: empty is absent");
+    }
+}
+
+#[tokio::test]
+async fn b4_a_final_answer_may_be_cached_under_a_strong_tag_of_each_form() {
+    let mesh = MeshClient::sealed_fixture().await;
+    for (name, path) in reads(true) {
+        let path = with(&path, &format!("atBlock={HEIGHT}"));
+        let pretty = format!("{path}&pretty");
+        let mut tags = Vec::new();
+        for path in [&path, &pretty] {
+            for coding in ["identity", "gzip", "gzip, identity;q=0"] {
+                let whole = get(&mesh, path, &[("accept-encoding", coding)]).await;
+                assert_eq!(whole.status, 200, "{path}: {whole:?}");
+                assert_eq!(whole.header("cache-control"), Some("public, max-age=3600"), "{path}");
+                assert_eq!(whole.header("x-block-height"), Some(HEIGHT), "{path}");
+                let (tag, form) = (etag(&whole), whole.header("content-encoding").map(str::to_owned));
+                assert!(tag.starts_with('"'), "{path}: {tag}");
+                // Twice: also from the cache.
+                for given in [tag.clone(), format!("W/{tag}")] {
+                    let headers = [("accept-encoding", coding), ("if-none-match", given.as_str())];
+                    let unchanged = get(&mesh, path, &headers).await;
+                    assert_eq!((unchanged.status, etag(&unchanged)), (304, tag.clone()), "{path} {coding}");
+                    assert_eq!(unchanged.header("cache-control"), Some("public, max-age=3600"), "{path}");
+                }
+                let headers = [("accept-encoding", coding), ("if-match", tag.as_str())];
+                assert_eq!(get(&mesh, path, &headers).await.status, 200, "{path} {coding}");
+                let headers = [("accept-encoding", coding), ("if-match", "\"other\"")];
+                let refused = get(&mesh, path, &headers).await;
+                let caching = (refused.header("cache-control"), refused.header("etag"));
+                assert_eq!((refused.status, caching), (412, (Some("no-store"), None)), "{path} {coding}");
+                let request = mesh.request(Method::HEAD, path).header("accept-encoding", coding);
+                assert_eq!(etag(&Answer::to(request).await), tag, "{path} {coding}");
+                tags.push((path, form, tag));
+            }
+        }
+        // Same tag if and only if same form.
+        for (path, form, tag) in &tags {
+            for (other_path, other_form, other) in &tags {
+                assert_eq!(tag == other, (path, form) == (other_path, other_form), "{name}: {tags:?}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn b4_a_final_answer_to_a_request_that_names_the_chain_is_immutable() {
+    let mesh = MeshClient::sealed_fixture().await;
+    for (name, path) in reads(true) {
+        let plain = mesh.get(&with(&path, "atBlock=2")).await;
+        let named = with(&path, "atBlock=2&chainId=testnet-0001");
+        let answer = mesh.get(&named).await;
+        assert_eq!((answer.status, &answer.body), (plain.status, &plain.body), "{name}");
+        let caching = if answer.status == 200 { "public, max-age=31536000, immutable" } else { "no-store" };
+        assert_eq!(answer.header("cache-control"), Some(caching), "{name}");
+        if answer.status == 200 {
+            let unchanged = mesh.get_with(&named, "if-none-match", &etag(&answer)).await;
+            assert_eq!((unchanged.status, unchanged.header("cache-control")), (304, Some(caching)), "{name}");
+        }
+        let other = mesh.get(&with(&path, "atBlock=2&chainId=other")).await;
+        assert_problem(&other, 400, 3, 10_048);
+        let newest = mesh.get(&with(&path, "chainId=testnet-0001")).await;
+        assert_eq!(newest.header("cache-control"), Some("no-cache"), "{name}: it is not as of a block");
+        assert!(etag(&newest).starts_with("W/"), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn b4_an_answer_above_the_sealed_height_is_revalidated() {
+    let mesh = MeshClient::fixture().await;
+    for (name, path) in reads(true) {
+        let path = with(&path, &format!("atBlock={HEIGHT}"));
+        let answer = mesh.get(&path).await;
+        assert_eq!((answer.status, answer.header("cache-control")), (200, Some("no-cache")), "{name}");
+        assert!(etag(&answer).starts_with("W/"), "{name}");
+        assert_eq!(mesh.get_with(&path, "if-none-match", &etag(&answer)).await.status, 304, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn b4_refusals_have_no_tag_and_are_not_cached() {
+    let mesh = MeshClient::sealed_fixture().await;
+    for (path, status) in [
+        (with(LIMITS, "atBlock=99"), 404),
+        (with(LIMITS, "atBlock=x"), 400),
+        (with(LIMITS, "atBlock=1&chainId=other"), 400),
+        (format!("/api/v2/withdrawal/{}?atBlock=3", fixture::UNKNOWN_ID), 404),
+    ] {
+        let answer = mesh.get(&path).await;
+        let caching = (answer.header("cache-control"), answer.header("etag"));
+        assert_eq!((answer.status, caching), (status, (Some("no-store"), None)), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn an_older_answer_on_a_connection_does_not_hide_a_newer_one() {
+    let (database, _mesh, mesh) = fixture::start(|setup| setup.without("export")).await;
+    let newest = async || mesh.get(LIMITS).await.header("x-block-height").map(str::to_owned);
+    write_block(&database.connect().await, 4, None).await;
+    mesh_testbed::retry(Duration::from_secs(5), async || {
+        let height = newest().await;
+        if height.as_deref() == Some("4") { Ok(()) } else { Err(format!("{height:?}")) }
+    })
+    .await;
+    for height in ["3", "4", "3"] {
+        let past = mesh.get(&with(LIMITS, &format!("atBlock={height}"))).await;
+        assert_eq!((past.status, past.header("x-block-height")), (200, Some(height)));
+        assert_eq!(newest().await.as_deref(), Some("4"));
+    }
+}
+
+#[tokio::test]
+async fn b3_a_read_above_the_head_waits_for_its_block() {
+    let (database, mesh, client) = fixture::start(|setup| setup.without("export")).await;
+    let writer = database.connect().await;
+    let path = format!("/api/v2/withdrawal/{WITHDRAWAL}?atBlock=4");
+    let refused = client.get(&path).await;
+    assert!(assert_problem(&refused, 404, 5, 10_045).inner.contains(HEIGHT));
+    assert_eq!(refused.header("preference-applied"), None);
+
+    let (asked, preference) = (client.clone(), "handling=strict, wait=60");
+    let waiting = {
+        let path = path.clone();
+        tokio::spawn(async move { asked.get_with(&path, "prefer", preference).await })
+    };
+    let rpc = Rpc::connect(&mesh).await;
+    let call = Call::from_path(&path).unwrap();
+    let mut request = tonic::Request::new(call.message.clone());
+    request.metadata_mut().insert("prefer", "wait=9".parse().unwrap());
+    let called = tokio::spawn(async move { rpc.call_with(&call, request).await });
+    sleep(Duration::from_millis(300)).await;
+    assert!(!waiting.is_finished() && !called.is_finished());
+    write_block(&writer, 4, Some("four")).await;
+    let answer = timeout(Duration::from_secs(5), waiting).await.expect("the block is there").unwrap();
+    assert_eq!((answer.status, answer.header("x-block-height")), (200, Some("4")), "{answer:?}");
+    assert_eq!(answer.json()["withdrawal"]["ref"], "four", "it is read after the block");
+    assert_eq!(answer.header("preference-applied"), Some("handling=strict, wait=10"));
+    assert!(answer.headers.get_all("vary").iter().any(|value| value == "Prefer"));
+    let reply = called.await.unwrap().unwrap();
+    assert_eq!(reply.metadata().get("preference-applied").unwrap(), "wait=9");
+
+    let there = client.get_with(&path, "prefer", "wait=5").await;
+    assert_eq!((there.status, there.header("preference-applied")), (200, None), "it has not waited");
+}
+
+#[tokio::test]
+async fn b3_a_wait_ends_after_the_preferred_time() {
+    let mesh = MeshClient::fixture().await;
+    let path = with(LIMITS, "atBlock=99");
+    let began = Instant::now();
+    let late = mesh.get_with(&path, "prefer", "wait=1").await;
+    assert_problem(&late, 404, 5, 10_045);
+    assert_eq!(late.header("preference-applied"), Some("wait=1"));
+    assert!((Duration::from_secs(1)..Duration::from_secs(5)).contains(&began.elapsed()), "{began:?}");
+    let began = Instant::now();
+    for prefer in ["wait=x", "wait=0", "wait", "respond-async"] {
+        let answer = mesh.get_with(&path, "prefer", prefer).await;
+        assert_problem(&answer, 404, 5, 10_045);
+        assert_eq!(answer.header("preference-applied"), None, "{prefer}");
+    }
+    let newest = mesh.get_with(LIMITS, "prefer", "wait=9").await;
+    assert_eq!((newest.status, newest.header("preference-applied")), (200, None));
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    let rpc = Rpc::connect(&fixture::mesh().await.mesh).await;
+    let call = Call::from_path(&path).unwrap();
+    let mut request = tonic::Request::new(call.message.clone());
+    request.metadata_mut().insert("prefer", "wait=1".parse().unwrap());
+    let status = rpc.call_with(&call, request).await.unwrap_err();
+    assert_eq!(problem(&status).unwrap().number, 10_045);
+    assert_eq!(status.metadata().get("preference-applied").unwrap(), "wait=1");
+}
