@@ -90,7 +90,7 @@ async fn operations_without_a_replica_are_unavailable_under_every_service_name()
 #[tokio::test]
 async fn protobuf_requests_accept_the_same_forms_as_queries() {
     let rpc = Rpc::connect(&fixture::mesh().await.mesh).await;
-    let id = GetWithdrawalRequest { id: fixture::WITHDRAWAL.to_uppercase() };
+    let id = GetWithdrawalRequest { id: fixture::WITHDRAWAL.to_uppercase(), ..Default::default() };
     let withdrawal = rpc.json(&Call::new("GetWithdrawal", &id)).await.unwrap();
     assert_eq!(withdrawal["withdrawal"]["id"], fixture::WITHDRAWAL);
     let request = ListDelegationsRequest {

@@ -21,7 +21,8 @@ async fn watch_with(rpc: &Rpc, request: Request<Bytes>) -> Result<Streaming<Byte
 }
 
 fn of_withdrawal() -> WatchRequest {
-    let value = GetWithdrawalRequest { id: fixture::WITHDRAWAL.to_owned() }.encode_to_vec();
+    let value =
+        GetWithdrawalRequest { id: fixture::WITHDRAWAL.to_owned(), ..Default::default() }.encode_to_vec();
     let type_url = "type.googleapis.com/api.v2.GetWithdrawalRequest".to_owned();
     WatchRequest { method: "api.v2.Query/GetWithdrawal".to_owned(), request: Some(Any { type_url, value }) }
 }
@@ -43,7 +44,10 @@ async fn the_states_of_a_read_come_as_messages_with_height_and_time() {
     let mut stream = watch(&rpc, &of_withdrawal()).await.unwrap();
     let (first, answer) = next(&mut stream).await;
     assert_eq!((first.height, first.timestamp.to_string().as_str()), (3, fixture::BLOCK_TIME));
-    let plain = Call::new("GetWithdrawal", &GetWithdrawalRequest { id: fixture::WITHDRAWAL.to_owned() });
+    let plain = Call::new(
+        "GetWithdrawal",
+        &GetWithdrawalRequest { id: fixture::WITHDRAWAL.to_owned(), ..Default::default() },
+    );
     let plain = rpc.call(&plain);
     let plain = GetWithdrawalReply::decode(plain.await.unwrap().into_inner()).unwrap();
     assert_eq!(answer, plain);
@@ -87,7 +91,7 @@ async fn a_watch_is_refused_as_the_read_is_and_for_what_is_no_read() {
         assert_refused(stream.message().await, code, number)
     };
     let any = |request: &mut WatchRequest, value: Vec<u8>| request.request.as_mut().unwrap().value = value;
-    let other = |id: &str| GetWithdrawalRequest { id: id.to_owned() }.encode_to_vec();
+    let other = |id: &str| GetWithdrawalRequest { id: id.to_owned(), ..Default::default() }.encode_to_vec();
     refused(&|request| any(request, other("xy")), 3, 80_005).await;
     refused(&|request| any(request, other(fixture::UNKNOWN_ID)), 5, 150_001).await;
     refused(&|request| any(request, vec![0xff]), 3, 10_015).await;
