@@ -181,9 +181,10 @@ fn every_operation_of_the_contract_has_a_file_and_every_file_an_operation() {
 fn every_refusal_of_a_parameter_that_the_contract_numbers_has_a_case() {
     let files = files();
     for operation in Contract::get().operations() {
-        let cases =
-            files.get(&file_name(&operation.name)).map(|file| file.cases.as_slice()).unwrap_or_default();
-        let numbers: BTreeSet<i64> = cases.iter().filter_map(|case| case.expect.number()).collect();
+        let file = &files[&file_name(&operation.name)];
+        let of_cases = file.cases.iter().filter_map(|case| case.expect.number());
+        let of_refusals = file.refusals.iter().map(|refusals| refusals.number);
+        let numbers: BTreeSet<i64> = of_cases.chain(of_refusals).collect();
         for (parameter, number) in refusals(operation) {
             assert!(
                 numbers.contains(&i64::from(number)),

@@ -1,6 +1,6 @@
 -- Accounts with their balances, in any order, and the head they were read at. At least one row, without an account
 -- when none matches.
--- $1 most rows. {filters} and {balances} are texts of list_accounts.rs.
+-- $1 most rows. The names in braces are texts of list_accounts.rs.
 -- Uses unique (party_id, asset_id, market_id, type), (market_id), current_balances (account_id).
 SELECT head.height AS head_height, head.block_time AS head_time, account.*
 FROM (VALUES (1)) AS always

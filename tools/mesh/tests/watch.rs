@@ -234,10 +234,10 @@ async fn a_read_is_printed_now_and_as_of_a_block() {
     );
     inserted.await.unwrap();
     let gateway = Mesh::start(&database).await;
-    let get =
-        async |args: &[&str]| mesh(&[&["get", "accounts", "--url", gateway.url()], args].concat()).await;
-    assert!(says(&get(&[]).await.stdout, "VOTE"));
-    assert_eq!(get(&["--at-block", "1"]).await.stdout.trim(), r#"{"accounts":[]}"#);
-    let refused = get(&["--at-block", "3", "--wait", "1"]).await;
-    assert!(says(&refused.stderr, "not stored yet"), "{}", refused.stderr);
+    let url = gateway.url();
+    let get = async |args: &[&str]| mesh(&[&["get", "accounts", "--url", &url], args].concat()).await;
+    let text = |outcome: &Outcome| String::from_utf8_lossy(&outcome.bytes).into_owned();
+    says(&text(&get(&[]).await), &["VOTE"]);
+    assert_eq!(text(&get(&["--at-block", "1"]).await), "{\"accounts\":[]}\n");
+    says(&get(&["--at-block", "3", "--wait", "1"]).await.error, &["the block is not stored yet"]);
 }

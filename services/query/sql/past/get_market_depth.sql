@@ -1,5 +1,5 @@
 -- The levels of a market's book as of a block, in the form of ../get_market_depth.sql.
--- $1 market, $2 most levels of a side, $3 time of the block. {orders} is list_live_orders.sql: every order that was live in
+-- $1 market, $2 most levels of a side, $3 time of the block. The name in braces is list_live_orders.sql: every order that was live in
 -- the market is read.
 WITH resting AS MATERIALIZED (
     SELECT side, price, remaining FROM ({orders}) AS live
