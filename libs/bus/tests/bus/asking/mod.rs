@@ -145,7 +145,7 @@ fn options(timeout: Duration, repeatable: bool) -> AskOptions {
 }
 
 fn request(id: &str) -> GetWithdrawalRequest {
-    GetWithdrawalRequest { id: id.to_owned() }
+    GetWithdrawalRequest { id: id.to_owned(), ..Default::default() }
 }
 
 /// Waits until no handler is running.
