@@ -22,6 +22,7 @@ mod list_statements;
 mod manifests;
 mod openapi;
 mod paging;
+mod past;
 mod plain_words;
 mod proxies;
 mod recorded_network;

@@ -8,6 +8,5 @@ mod downloads;
 mod ledger;
 mod lists;
 mod loading;
-mod past;
 mod reads;
-mod recording;
+pub(crate) mod recording;
