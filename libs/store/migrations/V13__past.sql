@@ -51,9 +51,18 @@ SELECT 'delegations', epoch_id, min(block_time) FROM delegations GROUP BY epoch_
 UNION ALL
 SELECT 'rewards', epoch_id, min(block_time) FROM rewards GROUP BY epoch_id;
 
--- The version of a time is one step down an index, as in the other history tables.
+-- The version of a time is one step down an index, as in the other history tables. NULLS FIRST is the mark of the walks that
+-- filter (see V5__walks.sql).
 DROP INDEX delegations_party_id_node_id_epoch_id_idx;
 CREATE INDEX delegations_party_id_node_id_epoch_id_block_time_seq_num_idx
     ON delegations (party_id, node_id, epoch_id, block_time, seq_num);
+CREATE INDEX deposits_created_timestamp_id_idx ON deposits (created_timestamp, id);
+CREATE INDEX deposits_marked_created_timestamp_id_idx ON deposits (created_timestamp NULLS FIRST, id);
+CREATE INDEX deposits_party_id_created_timestamp_id_idx ON deposits (party_id, created_timestamp NULLS FIRST, id);
+CREATE INDEX deposits_asset_created_timestamp_id_idx ON deposits (asset, created_timestamp NULLS FIRST, id);
+CREATE INDEX withdrawals_created_timestamp_id_idx ON withdrawals (created_timestamp, id);
+CREATE INDEX withdrawals_marked_created_timestamp_id_idx ON withdrawals (created_timestamp NULLS FIRST, id);
+CREATE INDEX withdrawals_party_id_created_timestamp_id_idx ON withdrawals (party_id, created_timestamp NULLS FIRST, id);
+CREATE INDEX withdrawals_asset_created_timestamp_id_idx ON withdrawals (asset, created_timestamp NULLS FIRST, id);
 CREATE INDEX protocol_upgrade_proposals_height_tag_block_time_idx
     ON protocol_upgrade_proposals (upgrade_block_height, network_release_tag, block_time);

@@ -1,6 +1,7 @@
-SELECT kept.created_timestamp, kept.id, kept.party_id, kept.asset, version.*
-FROM withdrawals_current AS kept CROSS JOIN LATERAL (
-    SELECT amount, status::text AS status, ref, foreign_tx_hash, withdrawn_timestamp, ext
-    FROM withdrawals AS version WHERE version.id = kept.id AND version.block_time <= {time}
-    ORDER BY version.block_time DESC, version.party_id DESC LIMIT 1
-) AS version
+SELECT created_timestamp, id, party_id, asset, amount, status::text AS status, ref, foreign_tx_hash, withdrawn_timestamp, ext
+FROM withdrawals AS version
+WHERE version.block_time <= {time} AND NOT EXISTS (
+    SELECT FROM withdrawals AS newer
+    WHERE newer.id = version.id AND newer.block_time <= {time}
+        AND (newer.block_time, newer.party_id) > (version.block_time, version.party_id)
+)

@@ -316,7 +316,9 @@ fn judge(
     sent: Instant,
 ) -> (ReadResult, Option<String>) {
     let RawAnswer { status, ref body, .. } = response.raw;
-    let wrong = match (status, response.earlier_height) {
+    // An answer as of a block has the height of that block.
+    let earlier_height = response.earlier_height.filter(|_| !request.path.contains("atBlock="));
+    let wrong = match (status, earlier_height) {
         (_, Some(height)) => Some(format!("shows block {:?} after block {height}", response.height)),
         (200 | 304, None) => request.judge.wrong(&response.raw, headers, sent),
         _ => None,

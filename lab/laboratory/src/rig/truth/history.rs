@@ -92,6 +92,19 @@ impl History {
         *contents.numbers.entry(value.to_string()).or_insert(next)
     }
 
+    /// Checks an answer as of a block without late rows.
+    ///
+    /// # Errors
+    /// When it is not that of the last state of this height.
+    pub(super) fn check_past(&self, question: usize, height: u64, content: Content) -> Result<(), String> {
+        let states = self.states.lock();
+        let after = states.partition_point(|state| state.height <= height);
+        match states[..after].last() {
+            Some(state) if (state.height, state.answers[question]) == (height, content) => Ok(()),
+            _ => Err(format!("not what the store had at height {height}: {}", self.text(content))),
+        }
+    }
+
     /// Age of an answer: the time from the end of its state to the sending of the request.
     ///
     /// # Errors

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 
 use super::{
     history::{Answered, Content, History},
-    writer::time_s,
+    writer::{FINAL_BLOCKS, time_s},
 };
 use crate::rig::clients::request::{Judge, ReadRequest};
 
@@ -35,6 +35,8 @@ pub(super) struct Observations {
     pub(super) old: Mutex<Vec<OldAnswer>>,
     /// Number of answers without a body, because the client has it.
     pub(super) not_modified: AtomicUsize,
+    /// Number of right answers as of a block.
+    pub(super) past: AtomicUsize,
 }
 
 /// An answer that only an outage of the store allows.
@@ -54,11 +56,12 @@ impl Observations {
             tags: Mutex::default(),
             old: Mutex::default(),
             not_modified: AtomicUsize::default(),
+            past: AtomicUsize::default(),
         })
     }
 
-    /// Requests for all questions whose path satisfies `predicate`: one in four is for the pretty form. Each
-    /// judge requests gzip and revalidates in turn.
+    /// Requests for all questions whose path satisfies `predicate`: three in nine are for the newest state, one
+    /// for its pretty form, and the others as of a block. Each judge requests gzip and revalidates in turn.
     pub(super) fn requests(self: &Arc<Self>, predicate: impl Fn(&str) -> bool) -> Vec<ReadRequest> {
         let mut requests = Vec::new();
         for (question, path) in self.history.questions.iter().enumerate() {
@@ -73,8 +76,34 @@ impl Observations {
             requests.resize(requests.len() + 3, request(path, false));
             let separator = if path.contains('?') { '&' } else { '?' };
             requests.push(request(&format!("{path}{separator}pretty"), true));
+            for height in 1..=FINAL_BLOCKS.unsigned_abs() {
+                let judge = Arc::new(PastJudge { observations: Arc::clone(self), question, height });
+                requests
+                    .push(ReadRequest { path: format!("{path}{separator}atBlock={height}").into(), judge });
+            }
         }
         requests
+    }
+}
+
+/// Judges the answers to one question as of a block.
+struct PastJudge {
+    observations: Arc<Observations>,
+    question: usize,
+    height: u64,
+}
+
+impl Judge for PastJudge {
+    fn wrong(&self, answer: &RawAnswer, _: &str, _: Instant) -> Option<String> {
+        let history = &self.observations.history;
+        if answer.header("x-block-height") != Some(&*self.height.to_string()) {
+            return Some(format!("as of another block than {}: {answer:?}", self.height));
+        }
+        let Some(content) = history.content(answer.body.clone()) else {
+            return Some("a body that is no JSON".to_owned());
+        };
+        let checked = history.check_past(self.question, self.height, content);
+        checked.map(|()| self.observations.past.fetch_add(1, Ordering::Relaxed)).err()
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A writer commits blocks and late rows; the oracles compute the expected answers in its transactions.
 //! Clients read in every encoding and revalidate while processes and links fail in turn. Every answer must
-//! equal that of a state with its height, and be at most 1 s old (10 s during an outage of the store);
+//! equal that of a state with its height, those as of a block included, and be at most 1 s old (10 s during an outage of the store);
 //! heights never decrease on one connection. Watchers of every question receive such states in order, and end
 //! with the last one.
 
@@ -133,6 +133,7 @@ async fn run(mesh: &PrivateMesh, args: &TruthArgs, seed: u64) -> Result<Run<Figu
         broken == 0 && is_ready && !faults.is_empty(),
     );
     caches_are_used(&mut report, &observations, cached_reads(mesh).await);
+    past_is_read(&mut report, &observations);
     report.notes.push(format!("{} states of the store, {} faults", history.len(), faults.len()));
     let json = json!({ "found": report.json(), "states": history.len(), "faults": faults.len() });
     Ok(Run {
@@ -303,6 +304,12 @@ fn caches_are_used(report: &mut Report, observations: &Observations, cached: u64
         format!("answers from a cache or of an equal read: {cached}, without a body (304): {not_modified}, at least 1"),
         cached > 0 && not_modified > 0,
     );
+}
+
+/// Adds the bar that answers as of a block were among the checked ones.
+fn past_is_read(report: &mut Report, observations: &Observations) {
+    let past = observations.past.load(Ordering::Relaxed);
+    report.bar(format!("right answers as of a block: {past}, at least 1"), past > 0);
 }
 
 /// Number of answers of the running edges without a call to a service.

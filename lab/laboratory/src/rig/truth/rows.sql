@@ -11,14 +11,13 @@ CREATE FUNCTION pg_temp.write_order(n int, at timestamptz, number int) RETURNS v
     SELECT pg_temp.id('9', n), pg_temp.id('a', 1 + n % 2), pg_temp.id('b', 1 + n % 3), 1 + n % 2, pg_temp.pick(5), 9,
         pg_temp.pick(9), 1, 1, ('{1, 1, 7, 3, 5, 8}'::int[])[pg_temp.pick(6)], number % 3, 0, at, 'tx', at, number
 $$;
-CREATE FUNCTION pg_temp.account(n int) RETURNS SETOF accounts LANGUAGE sql AS $$
+CREATE FUNCTION pg_temp.account(n int, at timestamptz) RETURNS SETOF accounts LANGUAGE sql AS $$
     SELECT n::text, CASE n % 4 WHEN 0 THEN 'network' ELSE pg_temp.id('b', n % 4) END, pg_temp.id('f', 1),
-        CASE n % 3 WHEN 0 THEN '' ELSE pg_temp.id('a', n % 3) END, ('{1, 2, 3, 4, 9, 12}'::int[])[1 + n / 4], 'tx',
-        timestamptz '2023-06-20 10:00:00+00'
+        CASE n % 3 WHEN 0 THEN '' ELSE pg_temp.id('a', n % 3) END, ('{1, 2, 3, 4, 9, 12}'::int[])[1 + n / 4], 'tx', at
 $$;
 
 INSERT INTO network_limits VALUES ({time}, 'tx', true, false, false, false, false, {time}, to_timestamp(0));
-INSERT INTO accounts SELECT account.* FROM generate_series(0, 7) AS n, pg_temp.account(n) AS account;
+INSERT INTO accounts SELECT account.* FROM generate_series(0, 7) AS n, pg_temp.account(n, {time}) AS account;
 INSERT INTO withdrawals SELECT pg_temp.id('d', n), pg_temp.id('b', 1), 250, pg_temp.id('f', 1), 'STATUS_OPEN', '0', '',
     {time}, to_timestamp(0), '{}', 'tx', {time} FROM generate_series(1, 2) AS n;
 INSERT INTO oracle_specs SELECT pg_temp.id('e', n), {time}, {time}, NULL, NULL, 'STATUS_ACTIVE', 'tx', {time}, NULL
@@ -31,7 +30,7 @@ INSERT INTO deposits VALUES (pg_temp.id('8', pg_temp.pick(4)),
     (ARRAY['STATUS_OPEN', 'STATUS_FINALIZED'])[pg_temp.pick(2)]::deposit_status, pg_temp.id('b', 1), pg_temp.id('f', 1),
     pg_temp.pick(1000000), '', {time}, '2023-06-20 10:00:00+00', 'tx', {time}) ON CONFLICT DO NOTHING;
 
-INSERT INTO accounts SELECT * FROM pg_temp.account(7 + pg_temp.pick(16)) ON CONFLICT DO NOTHING;
+INSERT INTO accounts SELECT account.* FROM pg_temp.account(7 + pg_temp.pick(16), {time}) AS account ON CONFLICT DO NOTHING;
 
 INSERT INTO balances VALUES ((pg_temp.pick(12) - 1)::text, {time}, 'tx', pg_temp.pick(1000000)) ON CONFLICT DO NOTHING;
 

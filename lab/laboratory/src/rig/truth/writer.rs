@@ -23,6 +23,8 @@ const WRITES_ONE_OF: u32 = 2;
 const PAUSE_MS: std::ops::Range<u64> = 1500..3500;
 /// Time of block 0, seconds since the Unix epoch. Blocks are one second apart.
 const GENESIS_S: i64 = 1_687_255_200;
+/// So many blocks are written before clients start, and get no late rows: answers as of them never change.
+pub(super) const FINAL_BLOCKS: i64 = 5;
 /// Functions, the rows of the first block, and statements for a random row each.
 const ROWS: &str = include_str!("rows.sql");
 
@@ -46,7 +48,7 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Writes the first block into an empty store, so that every question has an answer.
+    /// Writes the first blocks into an empty store, so that every question has an answer.
     pub(super) async fn start(client: Client, seed: u64) -> Result<(Self, Arc<History>), Failure> {
         let (history, mut random) = (Arc::new(History::new(questions())), SmallRng::seed_from_u64(seed));
         let mut sections = ROWS.split("\n\n");
@@ -61,6 +63,10 @@ impl Writer {
         let mut writer = Self { oracle, random, history, questions, rows, written: 0, height: 0 };
         let first = writer.at_block(first, 1);
         writer.commit(true, &first).await?;
+        for height in 2..=FINAL_BLOCKS {
+            let rows = writer.random_rows(6, height);
+            writer.commit(true, &rows).await?;
+        }
         let history = Arc::clone(&writer.history);
         Ok((writer, history))
     }
@@ -80,17 +86,23 @@ impl Writer {
             // A block without rows advances the head as well.
             let count = self.random.random_range(usize::from(!is_block)..6);
             let newest = self.height + i64::from(is_block);
-            let mut rows = String::new();
-            // The rows of block 1 are those that `start` writes.
-            for _ in 0..if newest == 1 { 0 } else { count } {
-                let height = if is_block { newest } else { self.random.random_range(2..=newest) };
-                let statement = self.rows.choose(&mut self.random).copied().unwrap_or_default();
-                rows += &self.at_block(statement, height);
-            }
+            let late = (FINAL_BLOCKS + 1).min(newest)..=newest;
+            let height = if is_block { newest } else { self.random.random_range(late) };
+            let rows = if height > FINAL_BLOCKS { self.random_rows(count, height) } else { String::new() };
             self.commit(is_block, &rows).await?;
         }
         // A client that resumes receives late rows only with the next block (contract W6).
         self.commit(true, "").await
+    }
+
+    /// Statements for so many random rows of a block.
+    fn random_rows(&mut self, count: usize, height: i64) -> String {
+        let mut rows = String::new();
+        for _ in 0..count {
+            let statement = self.rows.choose(&mut self.random).copied().unwrap_or_default();
+            rows += &self.at_block(statement, height);
+        }
+        rows
     }
 
     /// Statements for rows of a block.
