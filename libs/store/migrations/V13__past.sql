@@ -53,7 +53,6 @@ SELECT 'rewards', epoch_id, min(block_time) FROM rewards GROUP BY epoch_id;
 
 -- The version of a time is one step down an index, as in the other history tables. NULLS FIRST is the mark of the walks that
 -- filter (see V5__walks.sql).
-DROP INDEX delegations_party_id_node_id_epoch_id_idx;
 CREATE INDEX delegations_party_id_node_id_epoch_id_block_time_seq_num_idx
     ON delegations (party_id, node_id, epoch_id, block_time, seq_num);
 CREATE INDEX deposits_created_timestamp_id_idx ON deposits (created_timestamp, id);

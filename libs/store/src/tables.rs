@@ -7,11 +7,12 @@ use tokio_postgres::GenericClient;
 use crate::error::StoreError;
 
 /// Tables that triggers fill from the others. CSV files of these names are skipped.
-pub(crate) const DERIVED: [&str; 12] = [
+pub(crate) const DERIVED: [&str; 13] = [
     "assets_current",
     "current_balances",
     "delegations_current",
     "deposits_current",
+    "first_rows_of_epochs",
     "last_block",
     "markets_current",
     "network_parameters_current",

@@ -25,10 +25,11 @@ use crate::command::{Outcome, command, mesh, says};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Tables that the database derives from others.
-const DERIVED: [&str; 11] = [
+const DERIVED: [&str; 12] = [
     "current_balances",
     "delegations_current",
     "deposits_current",
+    "first_rows_of_epochs",
     "last_block",
     "markets_current",
     "network_parameters_current",

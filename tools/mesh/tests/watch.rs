@@ -227,7 +227,8 @@ async fn a_signal_and_a_closed_pipe_end_it_well() {
 #[tokio::test]
 async fn a_read_is_printed_now_and_as_of_a_block() {
     let database = Database::fresh().await;
-    let inserted = database.connect().await.batch_execute(
+    let client = database.connect().await;
+    let inserted = client.batch_execute(
         "INSERT INTO blocks VALUES ('2026-01-01T00:00:01Z', 1, 'aa'), ('2026-01-01T00:00:02Z', 2, 'bb');
         INSERT INTO network_parameters VALUES ('k', 'v', '', '2026-01-01T00:00:02Z');
         INSERT INTO accounts VALUES (repeat('a', 64), 'network', 'VOTE', '', 4, '', '2026-01-01T00:00:02Z')",

@@ -126,19 +126,23 @@ async fn reading_users_cannot_write() {
 }
 
 #[tokio::test]
-async fn the_sealing_user_may_write_the_upgrade_flag_and_nothing_else() {
+async fn the_sealing_user_may_write_the_upgrade_flag_and_the_sealed_span_and_nothing_else() {
     let database = database().await;
     let client = log_in(&database, "export").await;
     let keep = "INSERT INTO node_state (upgrade_ready, upgrade_height, updated_at) VALUES (true, 7, now())";
     client.batch_execute(keep).await.unwrap();
     client.batch_execute("UPDATE node_state SET upgrade_ready = false").await.unwrap();
-    for sql in
-        ["DELETE FROM node_state", "TRUNCATE node_state", "DROP TABLE node_state"].iter().chain(&OTHERS)
+    client.batch_execute("INSERT INTO last_snapshot_span VALUES (true, 1, 7)").await.unwrap();
+    client.batch_execute("UPDATE last_snapshot_span SET to_height = 8").await.unwrap();
+    for sql in ["DELETE FROM node_state", "TRUNCATE node_state", "DROP TABLE last_snapshot_span"]
+        .iter()
+        .chain(&OTHERS)
     {
         assert!(is_refused(&client, sql).await, "it may {sql}");
     }
     let tables = tables(&database.connect().await).await;
-    for table in tables.iter().filter(|table| *table != "node_state") {
+    for table in tables.iter().filter(|table| !["node_state", "last_snapshot_span"].contains(&table.as_str()))
+    {
         client.query(&format!("SELECT * FROM {table} LIMIT 1"), &[]).await.unwrap();
         for sql in writes(&client, table).await {
             assert!(is_refused(&client, &sql).await, "it may {sql}");

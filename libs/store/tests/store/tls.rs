@@ -64,7 +64,7 @@ async fn a_connection_with_tls_is_made_to_the_right_server_or_not_at_all() {
     assert!(store.list("secret", IS_SECRET, &[], None).await.unwrap()[0].get::<_, bool>(0));
     let plain = open(&server.url());
     timeout(READY_WITHIN, plain.until_ready()).await.unwrap();
-    assert!(!plain.point(IS_SECRET, &[]).await.unwrap().get::<_, bool>(0));
+    assert!(!plain.point(IS_SECRET, &[], None).await.unwrap().get::<_, bool>(0));
 
     certify(&home.path().join("other"));
     let other = format!("{}?sslmode=require&sslrootcert={}", server.url(), ca("other"));

@@ -114,10 +114,15 @@ checkpoints
 delegations
     primary key (block_time, seq_num)
     index (party_id, node_id, epoch_id)
+    index (party_id, node_id, epoch_id, block_time, seq_num)
 deposits
     primary key (id, party_id, block_time)
     index (party_id)
     index (block_time)
+    index (created_timestamp, id)
+    index (created_timestamp, id)
+    index (party_id, created_timestamp, id)
+    index (asset, created_timestamp, id)
 ledger
     primary key (ledger_entry_time)
     index (account_from_id, block_time, ledger_entry_time)
@@ -159,6 +164,10 @@ withdrawals
     primary key (id, party_id, block_time)
     index (party_id)
     index (block_time)
+    index (created_timestamp, id)
+    index (created_timestamp, id)
+    index (party_id, created_timestamp, id)
+    index (asset, created_timestamp, id)
 assets
     primary key (id, block_time)
 accounts
@@ -178,6 +187,7 @@ oracle_specs
     primary key (id, block_time)
 protocol_upgrade_proposals
     primary key (block_time, upgrade_block_height, network_release_tag)
+    index (upgrade_block_height, network_release_tag, block_time)
 protocol_upgrade_proposals_current
     primary key (upgrade_block_height, network_release_tag)
     gin (approvers)
@@ -241,11 +251,12 @@ pub(super) const DEFAULTS: [&str; 6] = [
 ];
 
 /// Tables that are not in the contract: that of the migration library, and what lists are read from.
-pub(super) const OURS: [&str; 8] = [
+pub(super) const OURS: [&str; 9] = [
     "refinery_schema_history",
     "trades_candle",
     "assets_current",
     "deposits_current",
+    "first_rows_of_epochs",
     "markets_current",
     "orders_current",
     "positions_current",
