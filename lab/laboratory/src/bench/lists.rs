@@ -20,8 +20,8 @@ use super::{
     world::World,
 };
 
-const CLIENTS: u64 = 2;
-const PAGE: u8 = 100;
+pub(super) const CLIENTS: u64 = 2;
+pub(super) const PAGE: u8 = 100;
 
 /// Fills the tables of a list.
 const FILL: &str = include_str!("../../sql/fill_list.sql");
@@ -134,7 +134,7 @@ async fn pages<'a>(
 }
 
 /// The column that a filter compares; the first one of two.
-fn column(filter: &Filter) -> Option<&'static str> {
+pub(super) fn column(filter: &Filter) -> Option<&'static str> {
     match filter {
         Filter::Equal(column)
         | Filter::AnyOf(column)
@@ -176,24 +176,12 @@ impl Page<'_> {
         };
         let statements: Vec<Statement> =
             self.samples.iter().map(of_sample).collect::<Result<_, Failure>>()?;
-        let Some(Statement { sql, parameters }) = statements.first() else {
-            return Err(Failure::failed(format!("{} has no rows", self.list.name)));
-        };
-        let expression = |place: usize| {
-            let values = statements.iter().map(|statement| statement.parameters[place].to_literal());
-            let values: Vec<String> = values.collect();
-            match values.iter().all(|value| *value == values[0]) {
-                true => values[0].clone(),
-                false => format!("(ARRAY[{}])[:n + 1]", values.join(", ")),
-            }
-        };
-        Ok((sql, (0..parameters.len()).map(expression).collect()))
+        expressions(&statements).ok_or_else(|| Failure::failed(format!("{} has no rows", self.list.name)))
     }
 
     fn statement(&self) -> Result<String, Failure> {
         let (sql, expressions) = self.expressions()?;
-        let numbered = expressions.iter().enumerate().rev();
-        Ok(numbered.fold(sql.to_owned(), |sql, (place, text)| sql.replace(&format!("${}", place + 1), text)))
+        Ok(substituted(sql, &expressions))
     }
 
     /// The plain statement with the same rows: a walk along an index for each column of a filter.
@@ -234,6 +222,31 @@ impl Page<'_> {
             false => walk(0),
         })
     }
+}
+
+/// The text of statements of one shape, and their parameters as expressions over the number of the statement, `:n`.
+fn expressions(statements: &[Statement]) -> Option<(&'static str, Vec<String>)> {
+    let Statement { sql, parameters } = statements.first()?;
+    let expression = |place: usize| {
+        let values = statements.iter().map(|statement| statement.parameters[place].to_literal());
+        let values: Vec<String> = values.collect();
+        match values.iter().all(|value| *value == values[0]) {
+            true => values[0].clone(),
+            false => format!("(ARRAY[{}])[:n + 1]", values.join(", ")),
+        }
+    };
+    Some((sql, (0..parameters.len()).map(expression).collect()))
+}
+
+fn substituted(sql: &str, expressions: &[String]) -> String {
+    let numbered = expressions.iter().enumerate().rev();
+    numbered.fold(sql.to_owned(), |sql, (place, text)| sql.replace(&format!("${}", place + 1), text))
+}
+
+/// A statement that is the one of number `:n` of these, which have one shape.
+pub(super) fn numbered(statements: &[Statement]) -> Option<String> {
+    let (sql, expressions) = expressions(statements)?;
+    Some(substituted(sql, &expressions))
 }
 
 /// Checks that both statements give the same number of rows, a page at least; that of the mesh has one more,

@@ -15,6 +15,7 @@ mod ingest;
 mod lists;
 mod load;
 mod meter;
+mod past;
 mod postgres_client;
 mod relay;
 mod rest;

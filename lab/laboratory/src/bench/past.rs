@@ -1,0 +1,91 @@
+//! Section "as-of": PostgreSQL's processor time for a page as of one of the last 100,000 blocks, and for the newest
+//! page of the same list by the same filters. pgbench runs both, as in section "lists".
+
+use mesh::{failure::Failure, processes::POSTGRES};
+use mesh_query::{ACCOUNTS, CANDLES, ORDERS, POSITIONS, TRADES};
+use mesh_store::{LIST_SETTINGS, List, PageRequest, PageSizes, Past, TimeUs, Value, Window};
+
+use super::{
+    comparison,
+    lists::{CLIENTS, PAGE, numbered},
+    postgres_client::{Bench, PostgresClient},
+    section::Figures,
+    world::World,
+};
+
+/// Fills the history.
+const FILL: &str = include_str!("../../sql/past.sql");
+/// Time of block 0 there, seconds since the Unix epoch.
+const GENESIS_S: i64 = 1_704_067_200;
+/// The oldest block that is read, and the distance to the next one.
+const FIRST: u64 = 100_001;
+const STEP: u64 = 997;
+/// Number of blocks that are read.
+const BLOCKS: u64 = 100;
+
+/// A filtered column, and the number of different ids in it.
+type Ids = (&'static str, u64);
+
+/// The pages: a list, and the columns by which it is filtered. Live orders have a line of their own in the contract's
+/// cost: all that were live are read.
+const PAGES: [(&List, &[Ids]); 9] = [
+    (&ORDERS, &[]),
+    (&ORDERS, &[("market_id", 50)]),
+    (&ORDERS, &[("party_id", 5000)]),
+    (&ORDERS, &[("party_id", 5000), ("is_live", 1)]),
+    (&POSITIONS, &[("party_id", 10_000)]),
+    (&ACCOUNTS, &[("party_order", 1000)]),
+    (&TRADES, &[("market_id", 50)]),
+    (&CANDLES, &[("interval", 0), ("market_id", 50)]),
+    (&TRADES, &[]),
+];
+
+/// Runs the comparison.
+pub(super) async fn measure(world: &World<'_>) -> Result<Figures, Failure> {
+    let pgbench = PostgresClient::find(&world.servers, "pgbench")?;
+    world.servers.execute("fill the history", &[FILL, "VACUUM ANALYZE", "CHECKPOINT"]).await?;
+    let server = world.mesh.watch(&[POSTGRES]);
+    let bench = Bench { clients: CLIENTS, settings: LIST_SETTINGS, length: world.length() };
+    let (mut sides, mut worst) = (Vec::new(), f64::NAN);
+    for (list, columns) in PAGES {
+        let names: Vec<&str> = columns.iter().map(|(column, _)| *column).collect();
+        let name = format!("{} by {}", list.name, names.join(", "));
+        let of = |is_past: bool| {
+            let statements = (0..BLOCKS).map(|number| {
+                let height = FIRST + number * STEP;
+                let time = TimeUs((GENESIS_S + height.cast_signed()) * 1_000_000);
+                let past = Past { height, time, is_sealed: true, delegation_epoch: 0, reward_epoch: 0 };
+                let request = PageRequest { first: Some(PAGE.into()), ..PageRequest::default() };
+                let window = Window::read(list, request, PageSizes { default: 1000, greatest: 5000 });
+                let window = window.map_err(|problem| Failure::failed(format!("{name}: {problem}")))?;
+                Ok(list.statement(&window, filters(list, columns, number), is_past.then_some(&past)))
+            });
+            let statements = statements.collect::<Result<Vec<_>, Failure>>()?;
+            numbered(&statements).ok_or_else(|| Failure::failed(format!("{name} has no statements")))
+        };
+        let last = BLOCKS.cast_signed() - 1;
+        let side = |name: &str, sql: &str| pgbench.side(name, &server, bench, sql, 0..=last);
+        let both = [side(&format!("{name}, as of a block"), &of(true)?)?, side(&name, &of(false)?)?];
+        let [past, newest] = comparison::run_rounds(both).await?;
+        worst = worst.max(past.cost() / newest.cost());
+        sides.extend([past, newest]);
+    }
+    Ok(comparison::figures(&format!("pages of {PAGE} rows, {CLIENTS} connections"), &sides, vec![worst]))
+}
+
+/// The values of a list's filters.
+fn filters(list: &List, columns: &[Ids], number: u64) -> Vec<Option<Value>> {
+    let value = |column: &str, ids: u64| match column {
+        "is_live" => Value::Small(1),
+        "interval" => Value::Text("1_minute".to_owned()),
+        // Distributed over the ids.
+        "party_order" => Value::party(&format!("{:064x}", number * 37 % ids)),
+        _ => Value::Text(format!("{:064x}", number * 37 % ids)),
+    };
+    let of = |filter: &mesh_store::Filter| {
+        let column = super::lists::column(filter)?;
+        let (_, ids) = columns.iter().find(|(name, _)| *name == column)?;
+        Some(value(column, *ids))
+    };
+    list.filters.iter().map(of).collect()
+}
