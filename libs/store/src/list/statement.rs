@@ -87,7 +87,7 @@ impl List {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{KeyKind, PageRequest, PageSizes};
+    use crate::{KeyKind, PageRequest, PageSizes, PastSource, TimeUs};
 
     static REWARDS: List = List {
         name: "reward",
@@ -206,6 +206,41 @@ mod tests {
              ORDER BY time NULLS FIRST LIMIT 1)";
         assert!(found.sql.contains(behind), "{}", found.sql);
         assert_eq!(found.parameters, [text("p"), Value::Integer(4), Value::Integer(11)]);
+    }
+
+    #[test]
+    fn a_page_as_of_a_block_has_another_source_and_begins_at_the_block() {
+        static EVENTS: List = List {
+            name: "event",
+            table: "events",
+            key: &[KeyKind::Integer.column("number")],
+            columns: &["size"],
+            is_grouped: false,
+            filters: &[Filter::Equal("market"), Filter::AtMost],
+            indexed: &[],
+            plainly_indexed: &[],
+            past: &[
+                PastSource { by: &["market"], sql: "SELECT * FROM of({market}) WHERE at <= {time}" },
+                PastSource::new("SELECT * FROM events WHERE at <= {time}"),
+            ],
+            past_bound: Some(|past| Value::Integer(past.reward_epoch)),
+        };
+        let (time, window) = (TimeUs(5), Window { limit: 1, ..window(None, true) });
+        let past = Past { height: 4, time, is_sealed: false, delegation_epoch: 0, reward_epoch: 7 };
+        let rows = |filters: [Option<Value>; 2]| {
+            let Statement { sql, parameters } = EVENTS.statement(&window, filters.into(), Some(&past));
+            (sql.split_once("page.* FROM ").unwrap().1, parameters)
+        };
+        let (sql, parameters) = rows([None, Some(Value::Integer(9))]);
+        assert_eq!(
+            sql,
+            "(SELECT number, size FROM (SELECT * FROM events WHERE at <= $3::timestamptz) AS events \
+             WHERE number <= $1 ORDER BY number DESC LIMIT $2) AS page\n"
+        );
+        assert_eq!(parameters, [Value::Integer(7), Value::Integer(2), Value::Time(time)]);
+        let (sql, parameters) = rows([Some(text("m")), Some(Value::Integer(3))]);
+        assert!(sql.contains("(SELECT * FROM of($1) WHERE at <= $4::timestamptz) AS events"), "{sql}");
+        assert_eq!(parameters[..2], [text("m"), Value::Integer(3)], "the request's own limit is lower");
     }
 
     #[test]

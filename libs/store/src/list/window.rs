@@ -146,6 +146,8 @@ mod tests {
         filters: &[],
         indexed: &[],
         plainly_indexed: &[],
+        past: &[],
+        past_bound: None,
     };
 
     const SIZES: PageSizes = PageSizes { default: 1000, greatest: 5000 };
