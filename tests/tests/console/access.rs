@@ -91,6 +91,11 @@ async fn every_view_is_accessible() {
             format!("#/markets/{MARKET}"),
             "document.querySelector('.candles canvas') && document.querySelector('h2 bdi') && document.querySelector('.last-trades tbody tr') && document.querySelectorAll('.levels').length === 2",
         ),
+        (
+            "market-past",
+            format!("#/markets/{MARKET}?atBlock=700"),
+            "document.querySelector('.past').textContent.includes('UTC') && document.querySelector('.candles canvas') && document.querySelectorAll('.levels').length === 2",
+        ),
         ("party", format!("#/party/{party}"), "document.querySelectorAll('table').length >= 4"),
         ("party-none", "#/party".to_owned(), "document.querySelector('.empty')"),
         ("not-found", "#/nothing".to_owned(), "document.querySelector('.empty a')"),
@@ -135,7 +140,8 @@ async fn every_view_is_accessible() {
         for (name, view, is_there) in &views {
             page.open(view).await;
             page.until(is_there).await;
-            page.until("document.querySelector('[data-pulse]').textContent !== '–'").await;
+            page.until("document.querySelector('.in-past') || document.querySelector('[data-pulse]').textContent !== '–'")
+                .await;
             page.picture(&format!("{name}-{size}-{theme}")).await;
             assert!(page.is(FITS).await, "{name} is wider than a {size}");
             if !UNNAMED.contains(name) {

@@ -21,6 +21,7 @@ mod names;
 mod now;
 mod page;
 mod party;
+mod past;
 mod protocol;
 mod services_down;
 mod submit;

@@ -1,6 +1,7 @@
 // Asking the gateway: answers in the types of its own document, or a Problem that says what its error said.
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { components } from "./gateway";
+import { readBlock } from "./route";
 
 export type Schemas = components["schemas"];
 
@@ -35,9 +36,18 @@ export class Problem extends Error {
 
 export type Query = [name: string, value: string][];
 
-/** A path of the gateway with its query, relative: the gateway may be below any prefix. */
+/** Whether a read of a view that shows the past can be had as of a block. */
+export function hasPast(path: string): boolean {
+  return !/^api\/v2\/(assets|ledgerentry)/.test(path);
+}
+
+/**
+ * A path of the gateway with its query, and with the block that the page is put at. Relative: the gateway may be below any
+ * prefix.
+ */
 export function target(path: string, query: Query = []): string {
-  const given = query.filter(([, value]) => value !== "");
+  const all: Query = [...query, ["atBlock", hasPast(path) ? readBlock() : ""]];
+  const given = all.filter(([, value]) => value !== "");
   const text = given.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&");
   return text ? `${path}?${text}` : path;
 }
@@ -88,11 +98,15 @@ export async function refusal(response: Response): Promise<Problem> {
   }
 }
 
-async function answered<T>(request: Promise<Response>, signal?: AbortSignal): Promise<T> {
+async function answered<T>(
+  request: Promise<Response>,
+  signal?: AbortSignal,
+  take = (response: Response): T | Promise<T> => response.json(),
+): Promise<T> {
   try {
     const response = await request;
     if (!response.ok) throw await refusal(response);
-    return (await response.json()) as T;
+    return await take(response);
   } catch (error) {
     throw problemOf(error, signal);
   }
@@ -101,6 +115,21 @@ async function answered<T>(request: Promise<Response>, signal?: AbortSignal): Pr
 /** Gets an answer. */
 export function read<T>(relative: string, signal?: AbortSignal): Promise<T> {
   return answered(fetch(relative, { headers: STRICT, signal: within(WITHIN_MS, signal) }), signal);
+}
+
+/** A block by its height and its time, nanoseconds since the Unix epoch. */
+export interface Block {
+  height: bigint;
+  time: bigint;
+}
+
+/** Gets the block that an answer is of. */
+export function readBlockOf(relative: string, signal?: AbortSignal): Promise<Block> {
+  const request = fetch(relative, { headers: STRICT, signal: within(WITHIN_MS, signal) });
+  return answered(request, signal, ({ headers }) => ({
+    height: BigInt(headers.get("x-block-height") ?? ""),
+    time: BigInt(headers.get("x-block-timestamp") ?? ""),
+  }));
 }
 
 /** Posts a JSON text. */
@@ -120,7 +149,7 @@ export interface Reading<T> {
  * Reads what a view shows and does not change, once; again after a passing failure. Nothing is read while `relative` is
  * undefined.
  */
-export function useRead<T>(relative: string | undefined): Reading<T> {
+export function useRead<T>(relative: string | undefined, get: typeof read<T> = read): Reading<T> {
   const [state, setState] = useState<{ of?: string; data?: T; problem?: Problem; isLoading: boolean }>({
     isLoading: relative !== undefined,
   });
@@ -133,7 +162,7 @@ export function useRead<T>(relative: string | undefined): Reading<T> {
     const gone = new AbortController();
     const ask = async () => {
       try {
-        const data = await read<T>(relative, gone.signal);
+        const data = await get(relative, gone.signal);
         setState({ of: relative, data, isLoading: false });
       } catch (error) {
         if (!(error instanceof Problem)) return;

@@ -4,6 +4,7 @@ import { Problem, read, target, type Schemas } from "./api";
 import type { Candle } from "./candles";
 import { canScale } from "./format";
 import type { Market } from "./names";
+import { readBlock } from "./route";
 import { watch } from "./watch";
 
 type Reply = Schemas["ListCandleDataReply"];
@@ -34,6 +35,7 @@ export interface Day {
   closes: number[];
 }
 
+/** The candles of a day by their request, which names the market and the block. */
 const kept = new Map<string, Candle[]>();
 const listeners = new Set<() => void>();
 
@@ -46,8 +48,11 @@ function candlesOf(reply: Reply): Candle[] {
   return reply.candles.edges.map((edge) => edge.node).reverse();
 }
 
-function put(market: string, candles: Candle[]): void {
-  kept.set(market, candles);
+/** The request of a market's candles of a day. */
+const day = (market: string) => path(market, QUARTERS + 1);
+
+function put(relative: string, candles: Candle[]): void {
+  kept.set(relative, candles);
   listeners.forEach((listener) => listener());
 }
 
@@ -57,9 +62,11 @@ function follow(markets: string[]): () => void {
   const queue = [...markets];
   const leaves: (() => void)[] = [];
   let timer = 0;
+  const isPast = readBlock() !== "";
   const load = async (market: string) => {
+    const relative = day(market);
     try {
-      put(market, candlesOf(await read<Reply>(path(market, QUARTERS + 1), closed.signal)));
+      put(relative, candlesOf(await read<Reply>(relative, closed.signal)));
     } catch (error) {
       if (error instanceof Problem && error.isPassing) setTimeout(() => void next(market), RETRY_MS);
     }
@@ -71,12 +78,12 @@ function follow(markets: string[]): () => void {
   };
   const newest = (market: string) =>
     watch<Reply>(path(market, 2), AGAIN_MS, (reply) => {
-      const [old, fresh] = [kept.get(market), reply && candlesOf(reply)];
+      const [old, fresh] = [kept.get(day(market)), reply && candlesOf(reply)];
       const [begin, end] = [fresh?.[0], old?.at(-1)];
       if (!old || !fresh || !begin) return;
       // More candles have come than are watched.
       if (end && BigInt(begin.start) > BigInt(end.start)) void load(market);
-      else put(market, [...old.filter((candle) => BigInt(candle.start) < BigInt(begin.start)), ...fresh]);
+      else put(day(market), [...old.filter((candle) => BigInt(candle.start) < BigInt(begin.start)), ...fresh]);
     });
   const again = () => {
     timer = window.setTimeout(again, AGAIN_MS);
@@ -84,19 +91,20 @@ function follow(markets: string[]): () => void {
     queue.push(...markets.slice(WATCHED));
     void next();
   };
-  timer = window.setTimeout(again, AGAIN_MS);
+  if (!isPast) timer = window.setTimeout(again, AGAIN_MS);
   void Promise.all(Array.from({ length: AT_ONCE }, () => next())).then(() => {
-    if (!closed.signal.aborted) leaves.push(...markets.slice(0, WATCHED).map(newest));
+    if (!closed.signal.aborted && !isPast) leaves.push(...markets.slice(0, WATCHED).map(newest));
   });
   return () => {
     closed.abort();
     clearTimeout(timer);
+    if (isPast) kept.clear();
     leaves.forEach((leave) => leave());
   };
 }
 
-/** The candles of the last day of these markets, by id, as far as they are read. */
-export function useDays(markets: string[]): ReadonlyMap<string, Candle[]> {
+/** The candles of the last day of these markets, as far as they are read. */
+export function useDays(markets: string[]): (market: string) => Candle[] | undefined {
   const [, setTurn] = useState(0);
   const ids = markets.join(" ");
   useEffect(() => {
@@ -108,7 +116,7 @@ export function useDays(markets: string[]): ReadonlyMap<string, Candle[]> {
       leave?.();
     };
   }, [ids]);
-  return kept;
+  return (market) => kept.get(day(market));
 }
 
 /** The 24 hours before `now`, in nanoseconds since the Unix epoch. */

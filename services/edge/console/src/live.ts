@@ -42,6 +42,8 @@ export interface Pace {
 
 export interface Live {
   now?: Now;
+  /** The time of the block that the page is put at; nothing for now. */
+  past?: bigint;
   /** Whether the gateway answered the last time. */
   isReached: boolean;
   /** Seconds since the Unix epoch at which was looked. */
@@ -67,8 +69,9 @@ export function lag(now: Now | undefined): number | null {
   return behind < 0n ? 0 : Number(behind);
 }
 
-/** The time of the newest block, or else of this machine, in nanoseconds since the Unix epoch. */
-export function chainTime(now: Now | undefined): bigint {
+/** The time of the block shown, of the newest one, or else of this machine, in nanoseconds since the Unix epoch. */
+export function chainTime({ now, past }: Live): bigint {
+  if (past !== undefined) return past;
   const stored = now?.store?.timestamp ?? "0";
   return stored === "0" ? BigInt(Date.now()) * 1_000_000n : BigInt(stored);
 }

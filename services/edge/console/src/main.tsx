@@ -3,13 +3,15 @@ import "uplot/dist/uPlot.min.css";
 import "./style.css";
 import { render } from "preact";
 import { useEffect, useRef } from "preact/hooks";
-import type { Schemas } from "./api";
+import { readBlockOf, useRead, type Block, type Schemas } from "./api";
+import { blockPath } from "./blocks";
 import { counted, grouped } from "./format";
 import { higher, lag, missing, useLive } from "./live";
 import { copyRaw, showRaw, useRaw } from "./raw";
 import { useMine } from "./mine";
-import { Empty } from "./parts";
-import { link, partyLink, useRoute } from "./route";
+import { Empty, Notice } from "./parts";
+import { Past } from "./past";
+import { addressBlock, link, partyLink, readBlock, useRoute } from "./route";
 import { choose, useTheme, type Theme } from "./theme";
 import { HEAD, HEAD_MS, useCondition, useWatch } from "./watch";
 import { Explore } from "./views/explore";
@@ -63,20 +65,22 @@ function Frame() {
   const isRaw = useRaw();
   const [, current, View] = [...VIEWS, ...OTHERS].find(([name]) => name === route.path[0]) ?? ABSENT;
   const mine = useMine();
+  const height = readBlock();
+  const block = useRead<Block>(addressBlock() ? blockPath(addressBlock()) : undefined, readBlockOf);
   const main = useRef<HTMLElement>(null);
   const isFirst = useRef(true);
   useEffect(() => {
-    document.title = `${current} · Tradewind`;
+    document.title = `${current}${height && ` at block ${height}`} · Tradewind`;
     // A screen reader announces the new view; the first one is announced by the browser.
     if (!isFirst.current) main.current?.focus({ preventScroll: true });
     isFirst.current = false;
-  }, [current, route.path[0] === "explore" ? "" : route.path[1]]);
+  }, [current, height, route.path[0] === "explore" ? "" : route.path[1]]);
   return (
     <>
       <a class="skip" href="#main" onClick={(event) => (event.preventDefault(), main.current?.focus())}>
         Skip to the content
       </a>
-      <header class="top">
+      <header class={height ? "top in-past" : "top"}>
         <a class="brand" href={link("markets")}>
           <span class="mark" aria-hidden="true" />
           Tradewind
@@ -93,14 +97,23 @@ function Frame() {
             </a>
           )}
         </nav>
-        <Pulse />
+        {!height && <Pulse />}
         <Raw />
         <Themes />
+        <Past of={block} />
       </header>
       <Missing />
       <main id="main" ref={main} tabIndex={-1}>
         <h1 class="unseen">{current}</h1>
-        <View route={route} live={live} />
+        {height && !block.data ? (
+          block.problem ? (
+            <Notice problem={block.problem} />
+          ) : (
+            <Empty>Loading…</Empty>
+          )
+        ) : (
+          <View key={height} route={route} live={height ? { ...live, past: block.data?.time } : live} />
+        )}
       </main>
       <footer class="bottom">
         <a href="guide/">Guide</a>

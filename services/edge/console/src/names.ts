@@ -3,6 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { Problem, read, target, type Schemas } from "./api";
 import { short, word } from "./format";
+import { onRoute, readBlock } from "./route";
 import { watch } from "./watch";
 
 export type Market = Schemas["Market"];
@@ -82,6 +83,8 @@ export class Register<Row extends { id: string }> {
   private isReading = false;
   /** Ends the watch of all of them. */
   private leave?: () => void;
+  /** The request of what is known: it names the block. */
+  private source: string;
 
   constructor(
     readonly one: string,
@@ -94,7 +97,9 @@ export class Register<Row extends { id: string }> {
     /** States in the order in which they are listed. */
     private readonly states: readonly string[],
   ) {
+    this.source = this.page("");
     document.addEventListener("visibilitychange", () => this.schedule());
+    onRoute(() => this.moved());
   }
 
   /** The register as it is now, for as long as a view shows it. */
@@ -161,9 +166,27 @@ export class Register<Row extends { id: string }> {
     this.schedule();
   }
 
+  /** The page may be put at another block, as of which nothing is known. */
+  private moved(): void {
+    const source = this.page("");
+    if (source !== this.source) {
+      this.source = source;
+      this.known = new Map();
+      this.isRead = false;
+      this.problem = undefined;
+      this.at = -Infinity;
+      this.wanted.clear();
+      this.unknown.clear();
+      this.leave?.();
+      this.leave = undefined;
+    }
+    this.schedule();
+  }
+
   private schedule(): void {
     clearTimeout(this.timer);
-    const isFew = this.isRead && !this.isCut && this.known.size <= WATCHED;
+    const isPast = readBlock() !== "";
+    const isFew = !isPast && this.isRead && !this.isCut && this.known.size <= WATCHED;
     if (this.listeners.size === 0 || !isFew) {
       this.leave?.();
       this.leave = undefined;
@@ -173,6 +196,7 @@ export class Register<Row extends { id: string }> {
       this.leave ??= watch<never>(this.page(""), EVERY_MS, (answer, problem) => this.watched(answer, problem));
       return;
     }
+    if (isPast && this.isRead) return;
     if (this.isReading || document.visibilityState !== "visible") return;
     const isFailed = this.problem?.isPassing ?? false;
     const pause = isFailed ? AGAIN_MS : this.wanted.size > 0 ? SOON_MS : EVERY_MS;
@@ -183,8 +207,11 @@ export class Register<Row extends { id: string }> {
     this.isReading = true;
     this.at = performance.now();
     const wanted = [...this.wanted];
+    const { source } = this;
     try {
-      this.take(await this.rows());
+      const rows = await this.rows();
+      if (source !== this.source) return;
+      this.take(rows);
       for (const id of wanted) {
         this.wanted.delete(id);
         // It is not looked for again before the next turn.
@@ -192,11 +219,11 @@ export class Register<Row extends { id: string }> {
       }
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
-      this.problem = error;
+      if (source === this.source) this.problem = error;
     } finally {
       this.isReading = false;
+      this.tell();
     }
-    this.tell();
   }
 
   /** What the watch of a small register brings. */

@@ -4,6 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { address, type Problem } from "./api";
 import { clock, grouped, quoted, scaled, seconds, short, time } from "./format";
 import { useRaw } from "./raw";
+import { readBlock } from "./route";
 
 /** A part of a view under a heading of its own; `heading` is shown instead of the title where it is more than a text. */
 export function Card(props: {
@@ -175,11 +176,11 @@ export interface Line {
   text: string;
 }
 
-/** A call over gRPC as a command line. */
-export function grpcLine(message: object, method: string): Line {
+/** A call over gRPC as a command line, as of the block that the page is put at where the method has a past. */
+export function grpcLine(message: object, method: string, hasPast = true): Line {
   const { host, protocol } = new URL(document.baseURI);
   const plain = protocol === "https:" ? "" : "-plaintext ";
-  return { name: "gRPC", text: `grpcurl ${plain}-d ${quoted(JSON.stringify(message))} ${host} ${method}` };
+  return { name: "gRPC", text: `grpcurl ${plain}-d ${quoted(JSON.stringify({ ...message, atBlock: (hasPast && readBlock()) || undefined }))} ${host} ${method}` };
 }
 
 /** The same requests as command lines. */

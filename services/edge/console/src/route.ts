@@ -9,10 +9,42 @@ export interface Route {
 
 export type Values = Record<string, string | number | undefined>;
 
-/** The link of a view; values that are empty are left out. */
+/** Views that show the past. */
+const WITH_PAST = ["markets", "party", "explore"];
+
+let current = read();
+const listeners = new Set<() => void>();
+
+for (const name of ["hashchange", "popstate", "route"]) {
+  addEventListener(name, () => {
+    current = read();
+    listeners.forEach((changed) => changed());
+  });
+}
+
+/** Calls a function after each change of the address, until the function that it returns is called. */
+export function onRoute(changed: () => void): () => void {
+  listeners.add(changed);
+  return () => void listeners.delete(changed);
+}
+
+/** The height of the block in the address; empty for now. */
+export const addressBlock = () => current.query.get("atBlock") ?? "";
+
+/** The height of the block as of which the view reads; empty for now. */
+export const readBlock = () => (WITH_PAST.includes(current.path[0]!) ? addressBlock() : "");
+
+/** The link of this view as of a block; as of now for an empty height. */
+export function linkAt(height: string): string {
+  const [path, query] = parts();
+  return link(path, { ...Object.fromEntries(new URLSearchParams(query)), atBlock: height });
+}
+
+/** The link of a view as of the block in the address; values that are empty are left out. */
 export function link(path: string, values: Values = {}): string {
   const query = new URLSearchParams();
-  for (const [name, value] of Object.entries(values)) {
+  const { atBlock = addressBlock(), ...others } = values;
+  for (const [name, value] of Object.entries({ ...others, atBlock })) {
     if (value !== undefined && value !== "") query.set(name, String(value));
   }
   const text = query.toString();
@@ -36,9 +68,15 @@ export function open(target: string, replace = false): void {
   dispatchEvent(new Event("route"));
 }
 
+/** The path and the query in the address. */
+function parts(): [path: string, query: string] {
+  const [path, query = ""] = location.hash.replace(/^#\/?/, "").split(/\?(.*)/s);
+  return [path || "markets", query];
+}
+
 function read(): Route {
-  const [path = "", query = ""] = location.hash.replace(/^#\/?/, "").split(/\?(.*)/s);
-  return { path: (path || "markets").split("/").map(plain), query: new URLSearchParams(query) };
+  const [path, query] = parts();
+  return { path: path.split("/").map(plain), query: new URLSearchParams(query) };
 }
 
 function plain(text: string): string {
@@ -57,13 +95,7 @@ export function useTyped<T>(given: T, key: string): [typed: T, type: (typed: T) 
 
 /** The route of this moment. */
 export function useRoute(): Route {
-  const [route, setRoute] = useState(read);
-  useEffect(() => {
-    const changed = () => setRoute(read());
-    for (const name of ["hashchange", "popstate", "route"]) addEventListener(name, changed);
-    return () => {
-      for (const name of ["hashchange", "popstate", "route"]) removeEventListener(name, changed);
-    };
-  }, []);
+  const [route, setRoute] = useState(current);
+  useEffect(() => onRoute(() => setRoute(current)), []);
   return route;
 }

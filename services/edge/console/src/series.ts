@@ -1,6 +1,7 @@
 // The candles of a market as the API has them: the newest page, older ones on asking, and what is new as it comes.
 import { useCallback, useEffect, useRef, useState } from "preact/hooks";
 import { problemOf, read, target, type Problem, type Query, type Schemas } from "./api";
+import { readBlock } from "./route";
 import { useWatch } from "./watch";
 import type { Candle, Candles } from "./candles";
 
@@ -73,7 +74,7 @@ export function useCandles(candleId: string) {
   }, [candleId]);
 
   const newest = useWatch<Reply>(
-    target("api/v2/candle", [["candleId", candleId], ["pagination.first", String(WATCHED)]]),
+    readBlock() ? undefined : target("api/v2/candle", [["candleId", candleId], ["pagination.first", String(WATCHED)]]),
     EVERY_MS,
   );
   const isThere = candles !== undefined;

@@ -1,7 +1,8 @@
 // What the open page shows is watched on one stream of events (`/watch`), with the height of the chain beside it. Where
 // a stream is refused, its reads are asked again and again instead, until a stream is taken.
 import { useCallback, useEffect, useState } from "preact/hooks";
-import { problemFrom, problemOf, read, type Problem, type Reading, type Schemas } from "./api";
+import { problemFrom, problemOf, read, useRead, type Problem, type Reading, type Schemas } from "./api";
+import { onRoute, readBlock } from "./route";
 
 /** The read whose answer is another one with every block. */
 export const HEAD = "blockchain/height";
@@ -83,6 +84,7 @@ let trying = 0;
 let hiding = 0;
 let refusals = 0;
 let headAt = 0;
+let isPast = readBlock() !== "";
 let condition: Condition = { state: "connecting", said: "Connecting" };
 
 /** Watches a read until the function that it returns is called. */
@@ -118,7 +120,7 @@ function arrange(): void {
   for (const topic of topics.values()) {
     if (topic.tells.size === 0) topics.delete(topic.relative);
   }
-  if (document.visibilityState !== "visible") return;
+  if (!isFollowing()) return;
   const list = wanted();
   if (isOf(shown, list)) {
     close(next);
@@ -208,7 +210,7 @@ function isCarried(topic: Topic): boolean {
 
 /** Asks for what no stream has. */
 function ask(): void {
-  if (document.visibilityState !== "visible") return;
+  if (!isFollowing()) return;
   const now = performance.now();
   for (const topic of topics.values()) {
     const pause = topic.problem ? TICK_MS : topic.everyMs;
@@ -240,7 +242,7 @@ async function askFor(topic: Topic): Promise<void> {
 
 /** Takes another stream for one that brings nothing: what lies between may have lost it without a word. */
 function renew(): void {
-  if (!shown || next || trying !== 0 || document.visibilityState !== "visible") return;
+  if (!shown || next || trying !== 0 || !isFollowing()) return;
   const isSilent = performance.now() - Math.max(headAt, shown.since) > SILENT_MS;
   const isWell = shown.lostAt === undefined && ![...topics.values()].some((topic) => topic.problem?.isPassing);
   if (isSilent && isWell) open(wanted());
@@ -278,9 +280,18 @@ function leave(): void {
   weigh();
 }
 
-/** The page is hidden, or shown again. */
+/** Whether what is shown is to be new: a hidden page and a page of the past wait. */
+function isFollowing(): boolean {
+  return document.visibilityState === "visible" && !isPast;
+}
+
+/** The page is hidden, shown again, put at a block of the past, or back at now. */
 function turn(): void {
   clearTimeout(hiding);
+  if (isPast) {
+    leave();
+    return;
+  }
   if (document.visibilityState === "visible") {
     headAt = performance.now();
     again();
@@ -291,6 +302,11 @@ function turn(): void {
 }
 
 document.addEventListener("visibilitychange", turn);
+onRoute(() => {
+  if (isPast === (readBlock() !== "")) return;
+  isPast = !isPast;
+  turn();
+});
 // A browser may keep a page that is left, with its connections, of which there are six.
 addEventListener("pagehide", leave);
 addEventListener("pageshow", (event) => event.persisted && turn());
@@ -300,9 +316,15 @@ follow(HEAD, HEAD_MS, () => undefined);
 
 /**
  * Watches a read for as long as a view is shown; nothing while `relative` is undefined. Where it cannot be watched it is asked
- * for every `everyMs`.
+ * for every `everyMs`. A page of the past reads it once.
  */
 export function useWatch<T>(relative: string | undefined, everyMs = LIST_MS): Reading<T> {
+  const once = useRead<T>(isPast ? relative : undefined);
+  const followed = useFollowed<T>(isPast ? undefined : relative, everyMs);
+  return isPast ? once : followed;
+}
+
+function useFollowed<T>(relative: string | undefined, everyMs: number): Reading<T> {
   const [, setTurn] = useState(0);
   const tell = useCallback(() => setTurn((turn) => turn + 1), []);
   useEffect(() => {

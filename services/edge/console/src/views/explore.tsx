@@ -1,10 +1,10 @@
 // Explore: the lists as tables that page by cursor, and what is found by its id.
 import { useRef } from "preact/hooks";
-import { address, target, useRead, type Query } from "../api";
+import { address, hasPast, target, useRead, type Query } from "../api";
 import { local, nanoseconds, quoted } from "../format";
 import { NameField } from "../named";
 import { Choice, Empty, Field, grpcLine, Lines, Notice, Select, ViewLink, type Line } from "../parts";
-import { go, link, useTyped, type Route } from "../route";
+import { go, link, readBlock, useTyped, type Route } from "../route";
 import { useStill } from "../still";
 import { useWatch } from "../watch";
 import { pageOf, Table } from "../table";
@@ -63,7 +63,7 @@ function lines(list: List, query: Query): Line[] {
     const is = list.filters.some((filter) => filter.name === name && filter.isRepeated) ? [one] : one;
     message[outer] = inner === undefined ? is : { ...(message[outer] as object), [inner]: is };
   }
-  return [{ name: "curl", text: `curl ${quoted(address(target(list.path, query)))}` }, grpcLine(message, list.method)];
+  return [{ name: "curl", text: `curl ${quoted(address(target(list.path, query)))}` }, grpcLine(message, list.method, hasPast(list.path))];
 }
 
 function Listing(props: { list: List; query: URLSearchParams }) {
@@ -113,7 +113,10 @@ function Listing(props: { list: List; query: URLSearchParams }) {
           Show
         </button>
       </form>
-      <p class="dim">{list.about}</p>
+      <p class="dim">
+        {list.about}
+        {readBlock() && !hasPast(list.path) && " This list has no past and shows now."}
+      </p>
       {!isAsked && <Empty>{list.needsFilter}</Empty>}
       {problem && <Notice problem={problem} />}
       {isLoading && !page && <Empty>Loading…</Empty>}

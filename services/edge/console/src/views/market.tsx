@@ -80,8 +80,8 @@ export function OfMarket(props: { id: string; interval: string; live: Live }) {
 function Head(props: { id: string; of: Named<Market> | undefined; live: Live }) {
   const { id, of } = props;
   const market = of?.row;
-  const candles = useDays([id]).get(id);
-  const day = market && candles && dayOf(candles, market, chainTime(props.live.now));
+  const candles = useDays([id])(id);
+  const day = market && candles && dayOf(candles, market, chainTime(props.live));
   const price = (value: string | undefined) => <Price value={value ?? ""} market={market} isNoneAtZero />;
   return (
     <section class="card head" aria-label={`Market ${of?.text ?? short(id)}`}>

@@ -44,10 +44,10 @@ function MarketList(props: { given: string; live: Live }) {
   const [typed, setTyped] = useTyped(props.given, props.given);
   const [most, setMost] = useState(SHOWN);
   const found = markets.matching(typed);
-  const now = chainTime(props.live.now);
+  const now = chainTime(props.live);
   const days = useDays(found.slice(0, most).map(({ id }) => id).sort());
   const rows = found.slice(0, most).map((of): Row => {
-    const candles = days.get(of.id);
+    const candles = days(of.id);
     return { of, day: candles && dayOf(candles, of.row, now) };
   });
   rows.sort(byTurnover);

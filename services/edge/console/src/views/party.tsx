@@ -6,7 +6,7 @@ import { quoted } from "../format";
 import { remember, useMine } from "../mine";
 import { assets } from "../names";
 import { Card, Copy, Empty, Field, Lines, Select, ViewLink } from "../parts";
-import { link, open, partyLink, useTyped, type Route } from "../route";
+import { link, open, partyLink, readBlock, useTyped, type Route } from "../route";
 import { Newest, requestOf, Rows } from "../table";
 import { Transfer } from "../transfer";
 import { useWatch } from "../watch";
@@ -63,7 +63,7 @@ function Find(props: { given: string }) {
 function OfParty(props: { id: string }) {
   const { id } = props;
   const isMine = useMine() === id;
-  const path = `api/v2/party/${id}/portfolio`;
+  const path = target(`api/v2/party/${id}/portfolio`);
   const portfolio = useWatch<Portfolio>(path);
   const isTooLong = portfolio.problem?.number === PORTFOLIO && portfolio.problem.status < 500;
   const ofParty: Query = [["partyId", id]];
@@ -122,7 +122,7 @@ function LedgerFile(props: { id: string; balances: Schemas["AccountBalance"][] |
       {!asset && <Empty>{balances === undefined ? "Loading…" : "The party has no accounts, so it has no ledger."}</Empty>}
       {asset && (
         <>
-          <p class="dim">All transfers of the party in one asset as CSV, the oldest first.</p>
+          <p class="dim">All transfers of the party in one asset as CSV, the oldest first.{readBlock() && " The file has no past: it reaches up to now."}</p>
           <div class="filters">
             <Select label="Asset" value={asset} of={held.map((id) => [id, known.get(id)?.text ?? id])} onChoose={setChosen} />
           </div>

@@ -3,7 +3,7 @@ import { address, gateway, useRead, type Schemas } from "../api";
 import { age, bytes, counted, grouped, milliseconds, quoted, rough, time } from "../format";
 import { type Halt, higher, lag, type Live, type Pace, type Service } from "../live";
 import { Card, Empty, Facts, Id, Lines, Notice } from "../parts";
-import type { Route } from "../route";
+import { link, type Route } from "../route";
 import { Spark } from "../spark";
 import { HEAD, HEAD_MS, useWatch } from "../watch";
 
@@ -109,7 +109,7 @@ function Upgrade() {
             : "no approved upgrade at this height"}
       </p>
       <p>
-        <a href="#/explore/proposals">Upgrade proposals</a>
+        <a href={link("explore/proposals")}>Upgrade proposals</a>
       </p>
     </section>
   );
