@@ -26,8 +26,7 @@ const BLOCKS: u64 = 100;
 /// A filtered column, and the number of different ids in it.
 type Ids = (&'static str, u64);
 
-/// The pages: a list, and the columns by which it is filtered. Live orders have a line of their own in the contract's
-/// cost: all that were live are read.
+/// The pages: a list, and the columns by which it is filtered.
 const PAGES: [(&List, &[Ids]); 9] = [
     (&ORDERS, &[]),
     (&ORDERS, &[("market_id", 50)]),

@@ -1,6 +1,6 @@
-//! The cache of answers (design D6): an answer is fresh until the store has a newer block, at most 1 s; an answer
-//! as of a block whatever the newest one is, for 1 s, or as long as it is stored if it is final. While the store is
-//! unavailable, an answer may be served for up to 10 s. Bounded by bytes.
+//! The cache of answers (design D6). An answer is fresh until the store has a newer block, at most 1 s. An answer as
+//! of a block does not depend on the newest one: it is fresh for 1 s, and a final one until it is evicted. While the
+//! store is unavailable, an answer may be served for up to 10 s. Bounded by bytes.
 
 use std::{
     hash::{Hash, Hasher},
