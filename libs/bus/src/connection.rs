@@ -57,7 +57,7 @@ pub(crate) struct LongReplies {
 pub(crate) struct Shared {
     pub(crate) client: Client,
     pub(crate) config: BusConfig,
-    link: Arc<Link>,
+    pub(crate) link: Arc<Link>,
     pub(crate) inbox: Inbox,
     pub(crate) replicas: Replicas,
     pub(crate) retry_budget: RetryBudget,

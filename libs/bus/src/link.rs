@@ -49,6 +49,11 @@ impl Link {
         tracing::info!(%event, "bus");
     }
 
+    /// How often a server was connected. A reply on its way at the end of a connection never arrives.
+    pub(crate) fn connects(&self) -> u64 {
+        self.state.borrow().connects
+    }
+
     /// Resolves when `is_connected` is true.
     pub(crate) async fn connected(&self, is_connected: impl Fn() -> bool) {
         let mut changes = self.state.subscribe();

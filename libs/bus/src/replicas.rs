@@ -7,7 +7,7 @@ use std::{
     collections::HashMap,
     sync::{
         Arc, OnceLock,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -57,6 +57,8 @@ pub(crate) struct ReplicaGroup {
     has_silent: AtomicBool,
     /// Whether a replica has ever sent a heartbeat.
     was_known: AtomicBool,
+    /// How many replicas have gone.
+    gone: AtomicU64,
     turn: AtomicUsize,
 }
 
@@ -131,10 +133,20 @@ impl Replicas {
 impl ReplicaGroup {
     /// A live replica to send to by name while another one is silent; `None` = send to the queue group.
     pub(crate) fn pick_around_silent(&self) -> Option<Arc<str>> {
-        if !self.has_silent.load(Ordering::Relaxed) {
+        if !self.has_silent() {
             return None;
         }
         self.pick_excluding(&[], Instant::now())
+    }
+
+    /// Whether a replica is silent while others take requests.
+    pub(crate) fn has_silent(&self) -> bool {
+        self.has_silent.load(Ordering::Relaxed)
+    }
+
+    /// How many replicas have gone so far. What they were asked is never answered.
+    pub(crate) fn gone(&self) -> u64 {
+        self.gone.load(Ordering::Relaxed)
     }
 
     /// Whether there is no second replica that could have room when the first is full.
@@ -190,6 +202,7 @@ impl ReplicaGroup {
     /// Removes a replica that is gone.
     pub(crate) fn remove(&self, id: &str) {
         self.members.lock().retain(|member| &*member.id != id);
+        self.gone.fetch_add(1, Ordering::Relaxed);
         self.check(Instant::now());
     }
 
@@ -252,7 +265,7 @@ mod tests {
     }
 
     fn queue_chooses(group: &ReplicaGroup) -> bool {
-        !group.has_silent.load(Ordering::Relaxed)
+        !group.has_silent()
     }
 
     #[test]

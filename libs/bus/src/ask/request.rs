@@ -88,6 +88,11 @@ impl<'a> Request<'a> {
         }
     }
 
+    /// How often what was sent so far may have been lost: with a replica that has gone, or with a connection.
+    pub(super) fn losses(&self) -> u64 {
+        self.target.group.gone() + self.bus.shared.link.connects()
+    }
+
     /// The problem of a request without an answer at its deadline.
     pub(super) fn deadline_exceeded(&self) -> Problem {
         let workload = &self.target.workload;

@@ -1,5 +1,6 @@
 //! Attempts at a request until it ends. When the first attempt fails, it may be retried; when it is late, it
-//! may be hedged: sent again while the earlier attempt is unanswered. The first answer is the result.
+//! may be hedged: sent again while the earlier attempt is unanswered. When a replica or the connection was lost
+//! meanwhile, it is sent again in any case. The first answer is the result.
 
 use std::{slice, sync::Arc, time::Duration};
 
@@ -17,7 +18,7 @@ use super::{
 /// milliseconds. Together below the 100 ms after which a missing replica must be reported.
 const NO_RESPONDER_PAUSES: [Duration; 2] = [Duration::from_millis(15), Duration::from_millis(45)];
 
-/// Most hedges of one request.
+/// Most hedges of one request while no replica is silent; then one more.
 const MAX_HEDGES: u32 = 2;
 
 /// Sends a request and waits for its reply; retries and hedges when that fails or is late.
@@ -26,16 +27,16 @@ pub(super) async fn run(request: Request<'_>, started: Instant) -> Result<Reply,
         request.bus.shared.retry_budget.deposit();
     }
     let group = &request.target.group;
-    let waits = group.has_one();
+    let (waits, losses) = (group.has_one(), request.losses());
     let mut first = request.send(group.pick_around_silent(), waits).await?;
     let hedge_at = request.hedge_at(started);
     match timeout_at(hedge_at, first.result()).await {
         Ok(AttemptResult::Answered(result)) => result,
         Ok(result) => {
             let failed = AttemptOutcome { replica: first.replica.clone(), is_hedge: false, result };
-            Box::pin(Retries::new(&request, waits, hedge_at).run(Some(failed))).await
+            Box::pin(Retries::new(&request, waits, losses, hedge_at).run(Some(failed))).await
         }
-        Err(_) => Box::pin(Retries::new(&request, waits, hedge_at).after(first).run(None)).await,
+        Err(_) => Box::pin(Retries::new(&request, waits, losses, hedge_at).after(first).run(None)).await,
     }
 }
 
@@ -47,6 +48,8 @@ struct Retries<'r, 'a> {
     /// When to hedge.
     hedge_at: Instant,
     hedges: u32,
+    /// The losses before the last attempt that was no hedge.
+    losses: u64,
     /// Replicas that were overloaded.
     overloaded: Vec<Box<str>>,
     /// Whether the request waits for its turn: no other replica is there, or none had room.
@@ -66,13 +69,14 @@ enum Step {
 }
 
 impl<'r, 'a: 'r> Retries<'r, 'a> {
-    fn new(request: &'r Request<'a>, waits: bool, hedge_at: Instant) -> Self {
+    fn new(request: &'r Request<'a>, waits: bool, losses: u64, hedge_at: Instant) -> Self {
         Self {
             request,
             pending: FuturesUnordered::new(),
             pauses: NO_RESPONDER_PAUSES.iter(),
             hedge_at,
             hedges: 0,
+            losses,
             overloaded: Vec::new(),
             waits,
             was_torn: false,
@@ -93,7 +97,7 @@ impl<'r, 'a: 'r> Retries<'r, 'a> {
                 None => match timeout_at(self.hedge_at, self.pending.select_next_some()).await {
                     Ok(outcome) => outcome,
                     Err(_) => {
-                        self.hedge().await?;
+                        self.on_late().await?;
                         continue;
                     }
                 },
@@ -111,20 +115,27 @@ impl<'r, 'a: 'r> Retries<'r, 'a> {
         }
     }
 
-    /// Sends a hedge when the budget has one; otherwise keeps waiting while any replica is left.
-    async fn hedge(&mut self) -> Result<(), Problem> {
+    /// Sends the request again when the earlier attempts may be lost, or as a hedge when the budget has one;
+    /// otherwise keeps waiting while any replica is left.
+    async fn on_late(&mut self) -> Result<(), Problem> {
         let (request, now) = (self.request, Instant::now());
         let (shared, group) = (&request.bus.shared, &request.target.group);
+        let has_silent = group.has_silent();
         if now >= request.deadline {
             return Err(request.deadline_exceeded());
         }
         self.hedge_at = request.hedge_at(now);
         // A connection that waits is as busy as one that sends: it has to notice that the replica is gone.
         request.bus.record_request().await;
-        if self.hedges < MAX_HEDGES && shared.retry_budget.withdraw() {
+        if self.losses != request.losses() {
+            // At any replica, whatever waits there: the others do no work for this request.
+            self.waits = true;
+            self.send(None).await?;
+        } else if self.hedges < MAX_HEDGES + u32::from(has_silent) && shared.retry_budget.withdraw() {
             self.hedges += 1;
             shared.asks.hedges.inc();
-            let hedge = request.send(group.pick_most_recent(now), false).await?;
+            // A silent replica may hold the earlier attempt: then the hedge waits for its turn.
+            let hedge = request.send(group.pick_most_recent(now), has_silent).await?;
             self.pending.push(Box::pin(hedge.outcome(true)));
         } else if shared.replicas.are_gone(group) {
             return Err(request.no_replica());
@@ -133,6 +144,7 @@ impl<'r, 'a: 'r> Retries<'r, 'a> {
     }
 
     async fn send(&mut self, replica: Option<Arc<str>>) -> Result<(), Problem> {
+        self.losses = self.request.losses();
         let replica = replica.or_else(|| self.request.target.group.pick_around_silent());
         let attempt = self.request.send(replica, self.waits).await?;
         self.pending.push(Box::pin(attempt.outcome(false)));

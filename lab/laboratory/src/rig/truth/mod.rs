@@ -113,7 +113,7 @@ async fn run(mesh: &PrivateMesh, args: &TruthArgs, seed: u64) -> Result<Run<Figu
         sleep(RECOVERY).await;
         is_over.set(true);
     };
-    let ((), written) = tokio::join!(injecting, writer.run(|| is_over.get()));
+    let ((), written) = tokio::join!(injecting, writer.run(args.play.slack, || is_over.get()));
     written?;
     let samples = loads.finish().await;
     let names: Vec<&str> = SERVICES.iter().map(|service| service.name).filter(|name| runs(name)).collect();

@@ -71,9 +71,9 @@ impl Writer {
         Ok((writer, history))
     }
 
-    /// Writes until the run is over.
-    pub(super) async fn run(mut self, is_over: impl Fn() -> bool) -> Result<(), Failure> {
-        let (mut pace, mut paused_until) = (interval(PACE), Instant::now());
+    /// Writes until the run is over, at a pace this many times slower.
+    pub(super) async fn run(mut self, slack: u32, is_over: impl Fn() -> bool) -> Result<(), Failure> {
+        let (mut pace, mut paused_until) = (interval(PACE * slack), Instant::now());
         while !is_over() {
             pace.tick().await;
             if !self.random.random_ratio(1, WRITES_ONE_OF) {

@@ -28,6 +28,48 @@ fn a_read_that_a_frozen_replica_took_is_answered_by_another() {
     });
 }
 
+/// The other replica refuses the hedges, until it has room. A hundred reads also use up the budget of hedges.
+#[test]
+fn a_read_that_a_lost_replica_took_is_answered_by_one_that_was_busy() {
+    actix::System::new().block_on(async {
+        for (reads, is_gone) in [(10, false), (100, true)] {
+            let prefix = nuid::next();
+            let bus = connect(&prefix).await;
+            let (script, serving) = replica(&prefix, 1).await;
+            let ask = |id: &'static str| {
+                let bus = bus.clone();
+                actix::spawn(async move { bus.ask_typed(&request(id), TEST_TIMEOUT).await })
+            };
+            let busy = ask("wait");
+            script.started.notified().await;
+            let (client, mut requests) = frozen(&prefix).await;
+            let by_name = client.subscribe(format!("{prefix}.query.*.frozen")).await.unwrap();
+            beat(&client, &prefix, "frozen").await;
+            let asks: Vec<_> = (0..reads).map(|_| ask("a")).collect();
+            requests.next().await.unwrap();
+            // Longer than the hedges take.
+            timeout(SILENCE, async { while requests.next().await.is_some() {} })
+                .await
+                .expect_err("it is gone");
+            if is_gone {
+                drop((client, requests, by_name));
+            }
+            script.gate.notify_one();
+            busy.await.unwrap().unwrap();
+            for answer in timeout(TEST_TIMEOUT / 2, join_all(asks)).await.expect("a read waits in vain") {
+                answer.unwrap().unwrap();
+            }
+            serving.drain(TEST_TIMEOUT).await;
+        }
+    });
+}
+
+/// Sends a heartbeat of a replica.
+async fn beat(client: &async_nats::Client, prefix: &str, id: &str) {
+    let beat = format!(r#"{{"id":"{id}","is_taking":true}}"#);
+    client.publish(format!("{prefix}.events.replicas.query"), beat.into()).await.unwrap();
+}
+
 #[test]
 fn a_submission_is_never_put_twice() {
     actix::System::new().block_on(async {
@@ -89,17 +131,13 @@ fn a_submission_that_no_replica_received_is_retried() {
         let target = bus.target("query", "GetWithdrawal");
         // A silent replica makes clients send to others by name; those that have just left still count as
         // alive, and may be more than the retries after pauses.
-        let beat = async |id: &str| {
-            let beat = format!(r#"{{"id":"{id}","is_taking":true}}"#);
-            client.publish(format!("{prefix}.events.replicas.query"), beat.into()).await.unwrap();
-        };
-        beat("frozen").await;
+        beat(&client, &prefix, "frozen").await;
         let beats = async {
             let mut pace = interval(Duration::from_millis(50));
             loop {
                 pace.tick().await;
                 for id in ["left-1", "left-2", "left-3", "left-4"] {
-                    beat(id).await;
+                    beat(&client, &prefix, id).await;
                 }
             }
         };
@@ -132,8 +170,7 @@ fn a_replica_that_is_known_to_be_silent_gets_no_requests() {
         // It subscribes under its name, so that it counts as frozen, not as gone.
         let _by_name = client.subscribe(format!("{prefix}.query.*.frozen")).await.unwrap();
         bus.ask_typed(&request("a"), TEST_TIMEOUT).await.unwrap();
-        let beat = r#"{"id":"frozen","is_taking":true}"#;
-        client.publish(format!("{prefix}.events.replicas.query"), beat.into()).await.unwrap();
+        beat(&client, &prefix, "frozen").await;
         client.flush().await.unwrap();
         // What it was sent before it counts as silent; hedges and retries of the first request end within that.
         while let Ok(Some(_)) = timeout(SILENCE, requests.next()).await {}
