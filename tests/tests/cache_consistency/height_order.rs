@@ -21,10 +21,14 @@ const UNANSWERED: Duration = Duration::from_millis(20);
 /// Rounds of the race.
 const ROUNDS: u64 = 5;
 
-/// Makes every read of accounts wait for advisory lock 1 after its snapshot has been taken.
+/// Makes every read of accounts wait for advisory lock 1 after its snapshot has been taken. It asks again and again:
+/// a list that waits for a lock itself is soon read anew.
 const BLOCKING_VIEW: &str = "
     CREATE FUNCTION waited() RETURNS bool LANGUAGE plpgsql AS
-        $$ BEGIN PERFORM pg_advisory_xact_lock_shared(1); RETURN true; END $$;
+        $$ BEGIN
+            WHILE NOT pg_try_advisory_xact_lock_shared(1) LOOP PERFORM pg_sleep(0.002); END LOOP;
+            RETURN true;
+        END $$;
     ALTER TABLE accounts RENAME TO accounts_table;
     CREATE VIEW accounts AS SELECT * FROM accounts_table WHERE waited();";
 
@@ -36,9 +40,9 @@ async fn await_height(connection: &mut Connection, expected: u64) {
     .await;
 }
 
-/// Waits until at least one read is blocked on the advisory lock.
+/// Waits until at least one read waits for the advisory lock.
 async fn await_blocked_read(client: &Client, database: &Database) {
-    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND wait_event = 'advisory'";
+    let waiting = "SELECT count(*) FROM pg_stat_activity WHERE datname = $1 AND wait_event = 'PgSleep'";
     eventually(DEADLINE, "no read waits", async || {
         let row = client.query_one(waiting, &[&database.name()]).await.expect("the count is readable");
         row.get::<_, i64>(0) > 0
