@@ -1,6 +1,5 @@
 -- A long history for reads as of a block: 200,000 blocks, a million orders of two versions on average, a million positions
--- of two, ten million balances of a hundred thousand accounts, and a million trades. Tables that follow from the history
--- are filled as their triggers fill them, in one statement each.
+-- of two, ten million balances of a hundred thousand accounts, and a million trades.
 CREATE FUNCTION pg_temp.id(n int8) RETURNS text LANGUAGE sql IMMUTABLE AS $$ SELECT lpad(to_hex(n), 64, '0') $$;
 CREATE FUNCTION pg_temp.at(height int8) RETURNS timestamptz LANGUAGE sql IMMUTABLE AS
     $$ SELECT timestamptz '2024-01-01 00:00:00+00' + height * interval '1 s' $$;
@@ -33,9 +32,13 @@ ON CONFLICT DO NOTHING;
 
 INSERT INTO accounts (id, party_id, asset_id, market_id, type, tx_hash, block_time)
 SELECT pg_temp.id(n), pg_temp.id(n / 100), pg_temp.id(n % 100), '', 4, '', pg_temp.at(1) FROM generate_series(0, 99999) AS n;
-INSERT INTO balances (account_id, tx_hash, block_time, balance)
-SELECT pg_temp.id(n), '', pg_temp.at(1 + v * 2000 + n * 31 % 2000), n + v
-FROM generate_series(0::int8, 99999) AS n, generate_series(0, 99) AS v;
+DO $$ BEGIN
+    FOR part IN 0..99 LOOP
+        INSERT INTO balances (account_id, tx_hash, block_time, balance)
+        SELECT pg_temp.id(n), '', pg_temp.at(1 + v * 2000 + n * 31 % 2000), n + v
+        FROM generate_series(part * 1000, part * 1000 + 999) AS n, generate_series(0, 99) AS v;
+    END LOOP;
+END $$;
 
 INSERT INTO trades (synthetic_time, tx_hash, block_time, seq_num, id, market_id, price, size, buyer, seller, aggressor,
     buy_order, sell_order, type)

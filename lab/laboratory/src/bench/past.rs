@@ -1,9 +1,15 @@
 //! Section "as-of": PostgreSQL's processor time for a page as of one of the last 100,000 blocks, and for the newest
-//! page of the same list by the same filters. pgbench runs both, as in section "lists".
+//! page of the same list by the same filters. pgbench runs both, as in section "lists". No plan may have a
+//! sequential scan.
 
-use mesh::{failure::Failure, processes::POSTGRES};
+use mesh::{
+    failure::{Failure, cannot},
+    processes::POSTGRES,
+};
 use mesh_query::{ACCOUNTS, CANDLES, ORDERS, POSITIONS, TRADES};
 use mesh_store::{LIST_SETTINGS, List, PageRequest, PageSizes, Past, TimeUs, Value, Window};
+
+use tokio_postgres::{Client, SimpleQueryMessage};
 
 use super::{
     comparison,
@@ -43,6 +49,7 @@ const PAGES: [(&List, &[Ids]); 9] = [
 pub(super) async fn measure(world: &World<'_>) -> Result<Figures, Failure> {
     let pgbench = PostgresClient::find(&world.servers, "pgbench")?;
     world.servers.execute("fill the history", &[FILL, "VACUUM ANALYZE", "CHECKPOINT"]).await?;
+    let database = world.servers.connect(LIST_SETTINGS).await?;
     let server = world.mesh.watch(&[POSTGRES]);
     let bench = Bench { clients: CLIENTS, settings: LIST_SETTINGS, length: world.length() };
     let (mut sides, mut worst) = (Vec::new(), f64::NAN);
@@ -64,12 +71,29 @@ pub(super) async fn measure(world: &World<'_>) -> Result<Figures, Failure> {
         };
         let last = BLOCKS.cast_signed() - 1;
         let side = |name: &str, sql: &str| pgbench.side(name, &server, bench, sql, 0..=last);
-        let both = [side(&format!("{name}, as of a block"), &of(true)?)?, side(&name, &of(false)?)?];
+        let (past, newest) = (of(true)?, of(false)?);
+        check_plan(&database, &name, &past).await?;
+        let both = [side(&format!("{name}, as of a block"), &past)?, side(&name, &newest)?];
         let [past, newest] = comparison::run_rounds(both).await?;
         worst = worst.max(past.cost() / newest.cost());
         sides.extend([past, newest]);
     }
     Ok(comparison::figures(&format!("pages of {PAGE} rows, {CLIENTS} connections"), &sides, vec![worst]))
+}
+
+/// Fails when the generic plan has a sequential scan of more than the head.
+async fn check_plan(database: &Client, name: &str, statement: &str) -> Result<(), Failure> {
+    let explain = format!(
+        "DEALLOCATE ALL; PREPARE page (int) AS {}; EXPLAIN EXECUTE page (8)",
+        statement.replace(":n", "$1")
+    );
+    let plan = database.simple_query(&explain).await.map_err(|error| cannot("explain a page", &error))?;
+    let lines = plan.iter().filter_map(|message| match message {
+        SimpleQueryMessage::Row(row) => row.get(0),
+        _ => None,
+    });
+    let scan = lines.into_iter().find(|line| line.contains("Seq Scan") && !line.contains("last_block"));
+    scan.map_or(Ok(()), |line| Err(Failure::failed(format!("{name}, as of a block: {}", line.trim()))))
 }
 
 /// The values of a list's filters.

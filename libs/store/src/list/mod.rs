@@ -49,7 +49,7 @@ pub struct List {
 /// The rows of a list as of a block.
 #[derive(Debug)]
 pub struct PastSource {
-    /// Filtered columns that must be given.
+    /// Filtered columns that must be given. The last source of a list is for all other requests.
     pub by: &'static [&'static str],
     /// A SELECT of the columns of the table. `{time}` stands for the time of the block, `{column}` for the value of a
     /// filtered column.

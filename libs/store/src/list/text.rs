@@ -201,7 +201,7 @@ impl<'a> Text<'a> {
             given.find_map(|(filter, text)| (filter.column() == Some(column)).then(|| text.to_owned()))
         };
         let is_given = |source: &&super::PastSource| source.by.iter().all(|by| parameter(by).is_some());
-        let source = self.list.past.iter().find(is_given)?;
+        let source = self.list.past.iter().find(is_given).or_else(|| self.list.past.last())?;
         let mut sql = source.sql.trim_end().replace("{time}", &format!("{time}::timestamptz"));
         for filter in self.list.filters {
             if let Some((column, text)) =

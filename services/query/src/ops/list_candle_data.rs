@@ -26,10 +26,7 @@ pub static CANDLES: List = List {
     filters: &[Filter::Equal("interval"), Filter::Equal("market_id"), Filter::AtLeast, Filter::AtMost],
     indexed: &[],
     plainly_indexed: &[],
-    past: &[PastSource {
-        by: &["interval", "market_id"],
-        sql: include_str!("../../sql/past/list_candle_data.sql"),
-    }],
+    past: &[PastSource::new(include_str!("../../sql/past/list_candle_data.sql"))],
     past_bound: Some(|past| Value::Time(past.time.second_later())),
 };
 
