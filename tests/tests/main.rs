@@ -28,5 +28,6 @@ mod proxies;
 mod recorded_network;
 mod request_fuzzing;
 mod telemetry;
+mod tls;
 mod transactions;
 mod watch;

@@ -29,6 +29,7 @@ mod servers;
 mod service;
 mod tls;
 mod tls_front;
+mod tls_tunnel;
 
 pub use answer::{Answer, http_client};
 pub use collector::{Collector, Manner, Taken, TakenSpan};
@@ -37,7 +38,7 @@ pub use database::{Database, primary_key};
 pub use devnode::DevNode;
 pub use eventually::{eventually, poll, retry};
 pub use generated::{assert_generated, assert_generated_part};
-pub use mesh::{Mesh, MeshSetup};
+pub use mesh::{EdgeTls, Mesh, MeshSetup};
 pub use mesh_launcher::{bus::Bus, process::Signal};
 pub use mesh_proxy::{Cut, Line, Proxy};
 pub use network::Network;
@@ -47,6 +48,7 @@ pub use servers::{NatsServer, PostgresServer, enterable_folder, nats, postgres};
 pub use service::{Service, ServiceSetup};
 pub use tls::certify;
 pub use tls_front::TlsFront;
+pub use tls_tunnel::TlsTunnel;
 
 /// Prints a line also when the test passes: unlike `println!` this is not captured.
 pub fn say(line: &str) {

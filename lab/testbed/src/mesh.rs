@@ -1,6 +1,7 @@
 //! A whole mesh for one test: services behind an edge, separated from all other meshes on the shared bus.
 
 use std::{
+    env,
     net::{IpAddr, Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
 };
@@ -8,11 +9,12 @@ use std::{
 use futures_util::future::join_all;
 use mesh_launcher::{
     bus::Bus,
+    servers::NatsTls,
     services::{INGEST, Need, Sockets, runnable},
 };
 use tokio::sync::Semaphore;
 
-use crate::{Answer, Database, Service, ServiceSetup, http_client, servers, service};
+use crate::{Answer, Database, Service, ServiceSetup, TlsTunnel, certify, http_client, servers, service};
 
 /// Meshes of one test process that start at the same time: each is five processes, and a start needs CPU.
 static STARTS: Semaphore = Semaphore::const_new(2);
@@ -24,6 +26,17 @@ pub struct Mesh {
     http: SocketAddr,
     grpc: SocketAddr,
     client: reqwest::Client,
+    /// The edge's own addresses and its certificate, when clients reach it through tunnels.
+    tls: Option<EdgeTls>,
+}
+
+/// TLS of an edge.
+#[derive(Debug)]
+pub struct EdgeTls {
+    /// Where the edge takes HTTP.
+    pub http: SocketAddr,
+    /// The files with its certificate, its key, and the authority that clients have to trust.
+    pub files: NatsTls,
 }
 
 /// The configuration of a mesh; made by [`Mesh::configure`].
@@ -34,6 +47,7 @@ pub struct MeshSetup<'a> {
     env: Vec<(String, String)>,
     absent: Vec<String>,
     binaries: Option<PathBuf>,
+    with_tls: bool,
 }
 
 impl MeshSetup<'_> {
@@ -72,14 +86,27 @@ impl MeshSetup<'_> {
         self
     }
 
+    /// Gives the edge a certificate. [`Mesh::url`] and [`Mesh::grpc_url`] are tunnels then, so that clients need no TLS.
+    #[must_use]
+    pub fn tls(mut self) -> Self {
+        self.with_tls = true;
+        self
+    }
+
     /// Starts the services and waits until every one is ready. At most two meshes of a process start at the
     /// same time; others wait.
-    pub async fn start(self) -> Mesh {
+    pub async fn start(mut self) -> Mesh {
         let _start = STARTS.acquire().await;
         let sockets = Sockets::bind(IpAddr::V4(Ipv4Addr::LOCALHOST), 0, 0)
             .unwrap_or_else(|(address, error)| panic!("cannot listen on {address}: {error}"));
         let bus_prefix = service::bus_prefix();
         let history = servers::folder().join(format!("history-{bus_prefix}"));
+        let files = self.with_tls.then(|| certify(&servers::folder().join(format!("tls-{bus_prefix}"))));
+        if let Some(files) = &files {
+            let of_edge = [("MESH_EDGE_TLS_CERT", &files.certificate), ("MESH_EDGE_TLS_KEY", &files.key)];
+            self.env
+                .extend(of_edge.map(|(name, file)| (name.to_owned(), file.to_string_lossy().into_owned())));
+        }
         let has_node = self.env.iter().any(|(name, _)| name == "MESH_NODE_URL");
         let present =
             runnable(has_node).filter(|service| !self.absent.iter().any(|name| name == service.name));
@@ -99,7 +126,13 @@ impl MeshSetup<'_> {
             async move { (service.name, setup.start().await) }
         });
         let services = join_all(starting).await;
-        Mesh { services, http: sockets.http, grpc: sockets.grpc, client: http_client() }
+        let (mut http, mut grpc, client) = (sockets.http, sockets.grpc, http_client());
+        if let Some(files) = &files {
+            http = TlsTunnel::start(sockets.http, &files.ca).address;
+            grpc = TlsTunnel::start(sockets.grpc, &files.ca).address;
+        }
+        let tls = files.map(|files| EdgeTls { http: sockets.http, files });
+        Mesh { services, http, grpc, client, tls }
     }
 
     fn give(&self, setup: ServiceSetup, need: Need, sockets: &Sockets, history: &Path) -> ServiceSetup {
@@ -125,12 +158,24 @@ impl Mesh {
 
     /// Begins the configuration of a mesh.
     pub fn configure(database: &Database) -> MeshSetup<'_> {
-        MeshSetup { database, bus: None, env: Vec::new(), absent: vec![INGEST.to_owned()], binaries: None }
+        MeshSetup {
+            database,
+            bus: None,
+            env: Vec::new(),
+            absent: vec![INGEST.to_owned()],
+            binaries: None,
+            with_tls: env::var_os("MESH_TEST_EDGE_TLS").is_some(),
+        }
     }
 
     /// Address of the edge for HTTP: `http://127.0.0.1:<port>`.
     pub fn url(&self) -> String {
         format!("http://{}", self.http)
+    }
+
+    /// TLS of the edge, after [`MeshSetup::tls`].
+    pub fn tls(&self) -> &EdgeTls {
+        self.tls.as_ref().unwrap_or_else(|| panic!("the edge of this mesh has no TLS"))
     }
 
     /// Address of the edge for gRPC: `http://127.0.0.1:<port>`.

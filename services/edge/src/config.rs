@@ -3,6 +3,7 @@
 use std::{
     net::SocketAddr,
     num::{NonZeroU32, NonZeroUsize},
+    path::PathBuf,
     str::FromStr,
     time::Duration,
 };
@@ -10,7 +11,7 @@ use std::{
 use mesh_chassis::{Env, LagLimit, PageLimits, Sampler};
 use proto_msgs::OperationInfo;
 
-use crate::client_address::TrustedProxies;
+use crate::{client_address::TrustedProxies, wire::tls::TlsFiles};
 
 /// Default burst, in seconds of the rate.
 const BURST_S: u32 = 5;
@@ -68,6 +69,10 @@ pub(crate) struct Config {
     pub(crate) listen: SocketAddr,
     /// A second address for gRPC clients, unless a listening socket named `grpc` is inherited.
     pub(crate) grpc_listen: Option<SocketAddr>,
+    /// The certificate of both addresses; `None` = plain connections.
+    pub(crate) tls: Option<TlsFiles>,
+    /// How long a shared cache may keep an answer that may change with every block, seconds; 0 = not at all.
+    pub(crate) shared_max_age_s: u32,
     /// Names of the inherited sockets in order (systemd's `LISTEN_FDNAMES`).
     pub(crate) inherited_sockets: Vec<String>,
     /// Allowed origins; `*` = all.
@@ -141,8 +146,15 @@ impl mesh_chassis::Config for Config {
                 .map_err(|_| env.mistake("MESH_EDGE_GRPC_LISTEN is not an address and port"))
                 .ok(),
         };
+        let [certificate, key] =
+            ["MESH_EDGE_TLS_CERT", "MESH_EDGE_TLS_KEY"].map(|name| env.optional(name).map(PathBuf::from));
+        if certificate.is_some() != key.is_some() {
+            env.mistake("MESH_EDGE_TLS_CERT and MESH_EDGE_TLS_KEY are given together, or neither");
+        }
         Self {
             grpc_listen,
+            tls: certificate.zip(key).map(|(certificate, key)| TlsFiles { certificate, key }),
+            shared_max_age_s: env.or("MESH_EDGE_SHARED_MAX_AGE_S", 0),
             inherited_sockets: inherited
                 .split(':')
                 .filter(|name| !name.is_empty())

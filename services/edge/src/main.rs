@@ -34,6 +34,7 @@ use crate::{
     access_log::AccessLog,
     admission::{Admission, open_files},
     ask::{
+        answer::caching_of_newest,
         backend::Backend,
         cache::{self, Cache},
         heads::ChainHeads,
@@ -49,6 +50,7 @@ use crate::{
     wire::{
         listen,
         server::{Server, ServerParts},
+        tls::Tls,
     },
 };
 
@@ -66,7 +68,9 @@ async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
     let mut config = setup.config;
     config.limits.connections = open_files::connections(config.limits.connections);
     let config = Arc::new(config);
-    let metrics = Metrics::register(&mut setup.registry.borrow_mut());
+    let url_scheme = if config.tls.is_some() { "https" } else { "http" };
+    let metrics = Metrics::register(&mut setup.registry.borrow_mut(), url_scheme);
+    let tls = config.tls.clone().map(|files| Tls::start(files, metrics.clone())).transpose()?;
     let listeners = listen::listeners(&config)?;
     // Replicas that share a socket accept until this one is connected to the bus; without a bus it accepts
     // after the timeout and answers 503.
@@ -81,7 +85,10 @@ async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
     setup.bus.register_metrics(&mut setup.registry.borrow_mut());
     let (stop_waiting, stopping) = sync::watch::channel(false);
     let (bus, base_headers) = (setup.bus.clone(), answer::base_headers(&config));
-    let backend = Backend::new(bus, Arc::clone(&heads), Arc::clone(&cache), &metrics, base_headers, stopping);
+    let caching = caching_of_newest(config.shared_max_age_s);
+    let (heads_of_backend, cache_of_backend) = (Arc::clone(&heads), Arc::clone(&cache));
+    let backend =
+        Backend::new(bus, heads_of_backend, cache_of_backend, &metrics, base_headers, caching, stopping);
     let backend = Arc::new(backend);
     let watches = Watches::new(Arc::clone(&backend), Arc::clone(&heads), &config, &metrics);
     let routes = Routes::of_contract(pages::all(&config)?);
@@ -110,6 +117,7 @@ async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
         limits: config.limits,
         metrics,
         access_log,
+        tls,
     };
     let server = Server::start(listeners, parts, ready)?;
     let lag = config.lag;

@@ -20,6 +20,9 @@ static ROUTES: LazyLock<HashMap<&'static str, String>> = LazyLock::new(|| {
     operations.map(|operation| (operation.name.as_str(), operation.template())).collect()
 });
 
+/// The labels of a gauge that is absent until it has a value.
+type Unlabelled = [(&'static str, &'static str); 0];
+
 /// The metrics of one edge.
 #[derive(Debug, Clone)]
 pub(crate) struct Metrics {
@@ -47,6 +50,11 @@ pub(crate) struct Metrics {
     pub(crate) watch_events_skipped: Counter,
     /// Watches that were closed because their client read nothing.
     pub(crate) watches_cut: Counter,
+    /// Seconds until the certificate in force expires.
+    certificate_expiry: Family<Unlabelled, Gauge>,
+    /// Whether the certificate's files are faulty.
+    certificate_faulty: Family<Unlabelled, Gauge>,
+    url_scheme: &'static str,
 }
 
 /// Labels of an HTTP request. Operation: `none` where no route matches; a page has no route of the contract.
@@ -110,7 +118,7 @@ impl OperationMetrics {
 
 impl Metrics {
     /// Registers the metrics.
-    pub(crate) fn register(registry: &mut Registry) -> Self {
+    pub(crate) fn register(registry: &mut Registry, url_scheme: &'static str) -> Self {
         let metrics = Self {
             seconds: Family::new_with_constructor(seconds_histogram),
             answer_bytes: Family::new_with_constructor(bytes_histogram),
@@ -128,6 +136,9 @@ impl Metrics {
             watch_events: Counter::default(),
             watch_events_skipped: Counter::default(),
             watches_cut: Counter::default(),
+            certificate_expiry: Family::default(),
+            certificate_faulty: Family::default(),
+            url_scheme,
         };
         for source in [
             ReadSource::FastPath,
@@ -163,12 +174,14 @@ impl Metrics {
         registry.add(&list::EDGE_WATCH_EVENTS, metrics.watch_events.clone());
         registry.add(&list::EDGE_WATCH_EVENTS_SKIPPED, metrics.watch_events_skipped.clone());
         registry.add(&list::EDGE_WATCHES_CUT, metrics.watches_cut.clone());
+        registry.add(&list::EDGE_CERTIFICATE_EXPIRY, metrics.certificate_expiry.clone());
+        registry.add(&list::EDGE_CERTIFICATE_FAULTY, metrics.certificate_faulty.clone());
         metrics
     }
 
     /// The metrics of an operation.
     pub(crate) fn of_operation(&self, operation: &'static str) -> Arc<OperationMetrics> {
-        let of = |status| labels(operation, &Method::GET, status);
+        let of = |status| self.labels(operation, &Method::GET, status);
         Arc::new(OperationMetrics {
             seconds: self.seconds.get_or_create_owned(&of(200)),
             bytes: self.answer_bytes.get_or_create_owned(&of(200)),
@@ -186,11 +199,27 @@ impl Metrics {
         bytes: Option<u64>,
         took: Duration,
     ) {
-        let labels = labels(operation, method, status);
+        let labels = self.labels(operation, method, status);
         self.seconds.get_or_create(&labels).observe(took.as_secs_f64());
         if let Some(bytes) = bytes {
             self.answer_bytes.get_or_create(&labels).observe(bytes as f64);
         }
+    }
+
+    fn labels(&self, operation: &'static str, method: &Method, status: u16) -> Labels {
+        Labels {
+            operation,
+            http_request_method: known_method(method),
+            http_route: ROUTES.get(operation).map_or("", String::as_str),
+            http_response_status_code: status,
+            url_scheme: self.url_scheme,
+        }
+    }
+
+    /// Shows the certificate in force and whether its files hold a good one.
+    pub(crate) fn show_certificate(&self, expires_in_s: i64, is_faulty: bool) {
+        self.certificate_expiry.get_or_create_owned(&[]).set(expires_in_s);
+        self.certificate_faulty.get_or_create_owned(&[]).set(is_faulty.into());
     }
 
     /// Counts the body of a request.
@@ -233,16 +262,6 @@ impl Metrics {
             ReadSource::Stale => "outdated",
         };
         self.reads.get_or_create_owned(&[("source", source)])
-    }
-}
-
-fn labels(operation: &'static str, method: &Method, status: u16) -> Labels {
-    Labels {
-        operation,
-        http_request_method: known_method(method),
-        http_route: ROUTES.get(operation).map_or("", String::as_str),
-        http_response_status_code: status,
-        url_scheme: "http",
     }
 }
 

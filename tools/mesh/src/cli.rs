@@ -142,6 +142,12 @@ pub(crate) struct PortArgs {
     /// Address on which both ports are opened
     #[arg(long, default_value = "127.0.0.1")]
     pub(crate) host: IpAddr,
+    /// Speak TLS on both ports, with the certificate in this PEM file and those that certify it
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// The private key of the certificate, a PEM file
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
 }
 
 /// Options of `up`.

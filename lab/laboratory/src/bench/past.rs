@@ -85,7 +85,7 @@ pub(super) async fn measure(world: &World<'_>) -> Result<Figures, Failure> {
 async fn check_plan(database: &Client, name: &str, statement: &str) -> Result<(), Failure> {
     let explain = format!(
         "DEALLOCATE ALL; PREPARE page (int) AS {}; EXPLAIN EXECUTE page (8)",
-        statement.replace(":n", "$1")
+        statement.replace("[:n + 1]", "[$1 + 1]")
     );
     let plan = database.simple_query(&explain).await.map_err(|error| cannot("explain a page", &error))?;
     let lines = plan.iter().filter_map(|message| match message {

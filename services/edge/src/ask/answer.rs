@@ -22,6 +22,14 @@ const MAX_COPIED: usize = 32 << 10;
 
 /// Caching of an answer that may change with every block (J15).
 const REVALIDATED: HeaderValue = HeaderValue::from_static("no-cache");
+
+/// The same where a shared cache may keep it for so many seconds (T2).
+pub(crate) fn caching_of_newest(shared_max_age_s: u32) -> HeaderValue {
+    let shared = || {
+        format!("public, max-age=0, s-maxage={shared_max_age_s}, stale-while-revalidate={shared_max_age_s}")
+    };
+    if shared_max_age_s == 0 { REVALIDATED } else { HeaderValue::try_from(shared()).unwrap_or(REVALIDATED) }
+}
 /// Caching of a final answer: an hour, because another chain may run under the same address later (B4).
 const FINAL: HeaderValue = HeaderValue::from_static("public, max-age=3600");
 /// Caching of a final answer to a request that names the chain.
@@ -140,6 +148,7 @@ impl Answer {
     /// The answer to a read, of the service's reply.
     pub(crate) fn of_read(
         base_headers: &HeaderMap,
+        caching_of_newest: &HeaderValue,
         reply: Reply,
         question: &Question,
         asked_at: Instant,
@@ -149,7 +158,8 @@ impl Answer {
         let caching = match answer.validity {
             Validity::Final if question.names_chain => IMMUTABLE,
             Validity::Final => FINAL,
-            Validity::Newest | Validity::OfBlock => REVALIDATED,
+            Validity::Newest => caching_of_newest.clone(),
+            Validity::OfBlock => REVALIDATED,
         };
         answer.headers.insert(CACHE_CONTROL, caching);
         if answer.bytes() <= MAX_COPIED {
@@ -222,6 +232,10 @@ mod tests {
 
     /// The answer to a read of a reply that is final or not, compressed or not.
     fn answer(question: &Question, is_final: bool, gzipped: bool) -> Answer {
+        shared_answer(question, is_final, gzipped, 0)
+    }
+
+    fn shared_answer(question: &Question, is_final: bool, gzipped: bool, shared_s: u32) -> Answer {
         let reply = Reply {
             parts: vec![Bytes::from_static(b"{}")],
             gzipped,
@@ -229,8 +243,15 @@ mod tests {
             digest: Some(7),
             is_final,
         };
-        let metrics = Metrics::register(&mut mesh_telemetry::Registry::default()).of_operation("A");
-        Answer::of_read(&HeaderMap::new(), reply, question, Instant::now(), metrics)
+        let metrics = Metrics::register(&mut mesh_telemetry::Registry::default(), "http").of_operation("A");
+        Answer::of_read(
+            &HeaderMap::new(),
+            &caching_of_newest(shared_s),
+            reply,
+            question,
+            Instant::now(),
+            metrics,
+        )
     }
 
     fn question(at_block: Option<u64>, names_chain: bool, format: Format) -> Question {
@@ -254,6 +275,17 @@ mod tests {
             assert_eq!(etag.starts_with("W/"), validity != Validity::Final, "{etag}");
             assert_eq!(answer.newest_height(), at_block.is_none().then_some(5));
         }
+    }
+
+    #[test]
+    fn a_shared_cache_may_keep_what_follows_the_head_alone() {
+        let caching = |at_block, is_final| {
+            let answer = shared_answer(&question(at_block, false, Format::Json), is_final, false, 5);
+            answer.headers[CACHE_CONTROL].clone()
+        };
+        assert_eq!(caching(None, false), "public, max-age=0, s-maxage=5, stale-while-revalidate=5");
+        assert_eq!(caching(Some(5), false), "no-cache");
+        assert_eq!(caching(Some(5), true), "public, max-age=3600");
     }
 
     #[test]

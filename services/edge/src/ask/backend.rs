@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use http::HeaderMap;
+use http::{HeaderMap, HeaderValue};
 use mesh_bus::{AskOptions, Bus, Encoding, OpenReply, PullLimits, PullOptions, PullStream, Target};
 use mesh_problem::{ABOVE_HEAD, Code, NOT_MAPPED, Problem};
 use mesh_telemetry::{TraceContext, span};
@@ -52,6 +52,7 @@ pub(crate) struct Backend {
     operations: HashMap<&'static str, Arc<OperationHandle>>,
     /// Headers that every answer begins with.
     base_headers: Arc<HeaderMap>,
+    caching_of_newest: HeaderValue,
     metrics: Metrics,
     /// Turns true when a shutdown leaves no more time to wait for a submission.
     stopping: watch::Receiver<bool>,
@@ -103,13 +104,15 @@ impl CallContext {
 }
 
 impl Backend {
-    /// The services of this bus. Every answer begins with `base_headers`.
+    /// The services of this bus. Every answer begins with `base_headers`; one that
+    /// may change with every block is cached as `caching_of_newest` says.
     pub(crate) fn new(
         bus: Bus,
         heads: Arc<ChainHeads>,
         cache: Arc<Cache>,
         metrics: &Metrics,
         base_headers: HeaderMap,
+        caching_of_newest: HeaderValue,
         stopping: watch::Receiver<bool>,
     ) -> Self {
         let handle = |operation: &'static OperationInfo| {
@@ -130,6 +133,7 @@ impl Backend {
             calls: Arc::default(),
             operations,
             base_headers: Arc::new(base_headers),
+            caching_of_newest,
             metrics: metrics.clone(),
             stopping,
         }
@@ -291,12 +295,13 @@ impl Backend {
         let options = context.ask_options(question.encoding, true);
         let (bus, heads, cache) = (self.bus.clone(), Arc::clone(&self.heads), Arc::clone(&self.cache));
         let (handle, question) = (Arc::clone(handle), Arc::clone(question));
-        let base_headers = Arc::clone(&self.base_headers);
+        let (base_headers, caching) = (Arc::clone(&self.base_headers), self.caching_of_newest.clone());
         let work = async move {
             let asked_at = Instant::now();
             let reply = bus.ask(&handle.target, question.message.clone(), &options).await?;
             let metrics = Arc::clone(&handle.metrics);
-            let answer = Arc::new(Answer::of_read(&base_headers, reply, &question, asked_at, metrics));
+            let answer =
+                Arc::new(Answer::of_read(&base_headers, &caching, reply, &question, asked_at, metrics));
             if question.at_block.is_some() && question.at_block != answer.height() {
                 // A replica of a release without `atBlock` ignores it.
                 return Err(Problem::unavailable("the replica that was called cannot read as of a block"));

@@ -97,6 +97,8 @@ where
         }
         pieces.splice(..0, head.take());
         write_all(&mut socket, &mut pieces).await?;
+        // TLS may have taken bytes that the socket has not.
+        socket.flush().await?;
         // Yield to other runnable threads.
         thread::yield_now();
         if has_ended {

@@ -8,23 +8,22 @@ use std::{
 };
 
 use parking_lot::Mutex;
-use tokio::{
-    io::{AsyncRead, AsyncWrite, ReadBuf},
-    net::TcpStream,
-};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use super::tls::Socket;
 
 /// Receives the lent socket when hyper drops it.
 #[derive(Debug, Default)]
-pub(super) struct SocketOwner(Mutex<Option<TcpStream>>);
+pub(super) struct SocketOwner(Mutex<Option<Socket>>);
 
 impl SocketOwner {
     /// Lends a socket.
-    pub(super) fn lend(self: &Arc<Self>, socket: TcpStream) -> LentSocket {
+    pub(super) fn lend(self: &Arc<Self>, socket: Socket) -> LentSocket {
         LentSocket { socket: Some(socket), owner: Arc::clone(self) }
     }
 
     /// The socket, once it has been returned.
-    pub(super) fn take(&self) -> Option<TcpStream> {
+    pub(super) fn take(&self) -> Option<Socket> {
         self.0.lock().take()
     }
 }
@@ -33,12 +32,12 @@ impl SocketOwner {
 #[derive(Debug)]
 pub(super) struct LentSocket {
     /// Present until it is dropped.
-    socket: Option<TcpStream>,
+    socket: Option<Socket>,
     owner: Arc<SocketOwner>,
 }
 
 impl LentSocket {
-    fn socket(&mut self) -> io::Result<Pin<&mut TcpStream>> {
+    fn socket(&mut self) -> io::Result<Pin<&mut Socket>> {
         self.socket.as_mut().map(Pin::new).ok_or_else(|| io::ErrorKind::NotConnected.into())
     }
 }
@@ -91,7 +90,11 @@ impl AsyncWrite for LentSocket {
 
 #[cfg(test)]
 mod tests {
-    use tokio::{io::AsyncWriteExt, net::TcpListener};
+    use tokio::{
+        io::AsyncWriteExt,
+        net::{TcpListener, TcpStream},
+    };
+    use tokio_util::either::Either;
 
     use super::*;
 
@@ -100,7 +103,7 @@ mod tests {
         let owner = Arc::new(SocketOwner::default());
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let socket = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-        let mut lent = owner.lend(socket);
+        let mut lent = owner.lend(Either::Left(socket));
         lent.write_all(b"x").await.unwrap();
         assert!(owner.take().is_none());
         drop(lent);

@@ -7,5 +7,6 @@ pub(crate) mod listen;
 pub(crate) mod server;
 mod strict_http1;
 mod timeouts;
+pub(crate) mod tls;
 mod tracked_body;
 mod writer_thread;

@@ -5,7 +5,7 @@ use std::{error::Error, future::Future, io, net::IpAddr, pin::Pin, sync::Arc, ti
 
 use futures_util::{
     FutureExt,
-    future::{Either, ready},
+    future::{Either as EitherFuture, ready},
 };
 use http::{Request, StatusCode, Version};
 use http_body_util::BodyExt;
@@ -19,6 +19,7 @@ use tokio::{
     sync::watch,
     time::{Instant, timeout, timeout_at},
 };
+use tokio_util::either::Either;
 
 use crate::{
     access_log::AccessLog,
@@ -40,6 +41,7 @@ use crate::{
         lent_socket::SocketOwner,
         strict_http1::StrictHttp1,
         timeouts::{TimeoutStream, Timeouts},
+        tls::{Socket, Tls},
         writer_thread::WriterThread,
     },
 };
@@ -89,6 +91,8 @@ pub(crate) struct ServerParts<S> {
     pub(crate) limits: Limits,
     pub(crate) metrics: Metrics,
     pub(crate) access_log: Option<Arc<AccessLog>>,
+    /// `None` = plain connections.
+    pub(crate) tls: Option<Tls>,
 }
 
 /// The open connections of this process.
@@ -193,6 +197,8 @@ impl<S: WarpService> Acceptor<S> {
                 accepted = listener.accept() => match accepted {
                     Ok((stream, peer)) => match self.parts.admission.connection(peer.ip()) {
                         Ok(permit) => self.serve(stream, peer.ip(), permit),
+                        // A plain answer would be no TLS.
+                        Err(_) if self.parts.tls.is_some() => {}
                         Err(rejected) => self.rejector.reject(stream, peer.ip(), rejected.reason()),
                     },
                     Err(error) => if spare.handle_accept_error(&listener, &error, &self.rejector).await {
@@ -206,6 +212,24 @@ impl<S: WarpService> Acceptor<S> {
     /// Serves a connection, which keeps its permit until it is closed.
     fn serve(self: &Arc<Self>, stream: TcpStream, peer: IpAddr, permit: ConnectionPermit) {
         let _ = stream.set_nodelay(true);
+        let open = self.open_connection(permit);
+        let Some(tls) = self.parts.tls.clone() else {
+            return self.serve_socket(Either::Left(stream), peer, open);
+        };
+        let (acceptor, mut phase) = (Arc::clone(self), self.phase.clone());
+        tokio::spawn(async move {
+            let accepted = tokio::select! {
+                accepted = tls.accept(stream) => accepted,
+                () = reached(&mut phase, ShutdownPhase::Closing) => return,
+            };
+            match accepted {
+                Ok(socket) => acceptor.serve_socket(socket, peer, open),
+                Err(error) => tracing::debug!(%error, "a handshake failed"),
+            }
+        });
+    }
+
+    fn serve_socket(self: &Arc<Self>, socket: Socket, peer: IpAddr, open: OpenConnection) {
         let state = Arc::new(ConnectionState::default());
         let timeouts = Timeouts {
             head: self.parts.limits.head_time,
@@ -213,11 +237,11 @@ impl<S: WarpService> Acceptor<S> {
             stall: STALL_TIMEOUT,
         };
         let owner = Arc::new(SocketOwner::default());
-        let stream = StrictHttp1::new(owner.lend(stream), Arc::clone(&state));
+        let stream = StrictHttp1::new(owner.lend(socket), Arc::clone(&state));
         let stream = TimeoutStream::new(stream, Arc::clone(&state), timeouts);
         let (acceptor, connection) = (Arc::clone(self), Arc::clone(&state));
         let service = service_fn(move |request| acceptor.answer(request, peer, &connection));
-        let (acceptor, open) = (Arc::clone(self), self.open_connection(permit));
+        let acceptor = Arc::clone(self);
         tokio::spawn(async move {
             // Boxed once: an async function reserves space for each move of its arguments.
             let connection = acceptor.builder.serve_connection(TokioIo::new(stream), service).into_owned();
@@ -265,27 +289,27 @@ impl<S: WarpService> Acceptor<S> {
             if !exchange.is_http1 {
                 unread_body::discard(request.into_body().into_data_stream());
             }
-            return Either::Left(ready(Ok(exchange.refuse_host())));
+            return EitherFuture::Left(ready(Ok(exchange.refuse_host())));
         }
         let question = match self.parts.service.try_cached(&request, &client) {
             FastPath::Hit(response) => {
-                return Either::Left(ready(Ok(exchange.finish(response, is_stopping(&self.phase)))));
+                return EitherFuture::Left(ready(Ok(exchange.finish(response, is_stopping(&self.phase)))));
             }
             FastPath::Miss(question) => question,
         };
         // The gateway refuses gRPC over HTTP/1.
         if !exchange.is_http1 && is_grpc(request.method(), request.headers()) {
             let answered = Arc::clone(&self.parts.grpc).answer(request, client);
-            return Either::Right(Either::Left(Box::pin(
-                async move { Ok(exchange.finish_grpc(answered.await)) },
-            )));
+            return EitherFuture::Right(EitherFuture::Left(Box::pin(async move {
+                Ok(exchange.finish_grpc(answered.await))
+            })));
         }
         let version = request.version();
         let answered = self.parts.service.call_warp(request, client, question);
         let (phase, connection) = (self.phase.clone(), Arc::clone(connection));
         // Boxed, since the future of the filter is large and would be moved with every answer of the fast
         // path.
-        Either::Right(Either::Right(Box::pin(async move {
+        EitherFuture::Right(EitherFuture::Right(Box::pin(async move {
             let Ok(response) = answered.await;
             let is_http1 = exchange.is_http1;
             let mut answer = exchange.finish(response, is_stopping(&phase));

@@ -41,6 +41,8 @@ pub(crate) struct TimeoutStream<S> {
     timer: Pin<Box<Sleep>>,
     /// Runs while the client accepts no bytes.
     write_timer: Option<Pin<Box<Sleep>>>,
+    /// Whether the last flush has not ended.
+    is_flushing: bool,
     timeouts: Timeouts,
 }
 
@@ -60,7 +62,17 @@ impl<S> TimeoutStream<S> {
         let deadline = Some(Instant::now() + timeouts.head);
         let timer = Box::pin(sleep(timeouts.head.min(timeouts.idle)));
         let awaiting = Awaiting::Head;
-        Self { stream, state, progress: 0, awaiting, deadline, timer, write_timer: None, timeouts }
+        Self {
+            stream,
+            state,
+            progress: 0,
+            awaiting,
+            deadline,
+            timer,
+            write_timer: None,
+            is_flushing: false,
+            timeouts,
+        }
     }
 
     /// Sets the awaited input and its deadline. The timer is only moved to an earlier time here.
@@ -154,6 +166,20 @@ impl<S> TimeoutStream<S> {
         Poll::Ready(Err(timed_out("the client takes nothing")))
     }
 
+    /// Polls the timeout of a flush or a shutdown. A plain socket is always flushed, which says nothing about a write
+    /// that waits; TLS keeps bytes that the socket has not taken.
+    fn poll_flush_timeout(
+        &mut self,
+        context: &mut Context<'_>,
+        flushed: Poll<io::Result<()>>,
+    ) -> Poll<io::Result<()>> {
+        if flushed.is_ready() && !self.is_flushing {
+            return flushed.map_err(|error| self.noted(error));
+        }
+        self.is_flushing = flushed.is_pending();
+        self.poll_write_timeout(context, flushed)
+    }
+
     /// Returns the error of the connection; records a stalled client if the kernel has timed the connection out.
     fn noted(&self, error: io::Error) -> io::Error {
         if error.kind() == io::ErrorKind::TimedOut {
@@ -191,11 +217,15 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for TimeoutStream<S> {
     }
 
     fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_flush(context)
+        let this = self.get_mut();
+        let flushed = Pin::new(&mut this.stream).poll_flush(context);
+        this.poll_flush_timeout(context, flushed)
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_shutdown(context)
+        let this = self.get_mut();
+        let shut = Pin::new(&mut this.stream).poll_shutdown(context);
+        this.poll_flush_timeout(context, shut)
     }
 
     fn poll_write_vectored(

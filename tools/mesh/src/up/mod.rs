@@ -46,7 +46,7 @@ const SERVICES_READY_WITHIN: Duration = Duration::from_secs(60);
 const AFTER_HASH: &str = "MESH_INGEST_AFTER_HASH";
 
 /// Runs a mesh until a signal or a `shutdown` over the control socket.
-pub(crate) async fn up(args: UpArgs) -> Result<(), Failure> {
+pub(crate) async fn up(mut args: UpArgs) -> Result<(), Failure> {
     let mut signals = signals::watch()?;
     let program = programs::own()?;
     let services = programs::services()?;
@@ -57,7 +57,14 @@ pub(crate) async fn up(args: UpArgs) -> Result<(), Failure> {
     home.clear_run()?;
     init_log(&home);
     open_files::raise();
-    let PortArgs { host, port, grpc_port } = args.ports;
+    let PortArgs { host, port, grpc_port, .. } = args.ports;
+    let files = [("MESH_EDGE_TLS_CERT", &args.ports.tls_cert), ("MESH_EDGE_TLS_KEY", &args.ports.tls_key)];
+    for (name, file) in files {
+        // The services run in another folder.
+        let file = file.as_ref().map(std::path::absolute).transpose();
+        let file = file.map_err(|error| failed!("cannot find the file of {name}: {error}"))?;
+        args.env.extend(file.map(|file| (name.to_owned(), file.to_string_lossy().into_owned())));
+    }
     let sockets = Sockets::bind(host, port, grpc_port).map_err(|(address, error)| taken(address, &error))?;
     let ports = Ports { host, port, grpc_port, http: sockets.http, grpc: sockets.grpc };
     home.save_state(&SavedState { ports: Some(ports), ..home.saved_state()? })?;
@@ -162,7 +169,8 @@ impl Mesh {
             .ready(&names, SERVICES_READY_WITHIN)
             .await
             .map_err(|error| backing::not_ready(&self.home, &error))?;
-        let ready = format!("ready http://{} grpc://{}\n", self.sockets.http, self.sockets.grpc);
+        let scheme = if self.args.ports.tls_cert.is_some() { "https" } else { "http" };
+        let ready = format!("ready {scheme}://{} grpc://{}\n", self.sockets.http, self.sockets.grpc);
         let mut out = io::stdout();
         // A closed standard output is no failure.
         let _ = out.write_all(ready.as_bytes()).and_then(|()| out.flush());

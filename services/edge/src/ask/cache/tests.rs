@@ -16,7 +16,7 @@ pub(crate) fn question(text: &str) -> Arc<Question> {
 
 /// An answer of this length that was read at a height.
 pub(crate) fn answer(height: u64, asked_at: Instant, length: usize) -> Answer {
-    let metrics = Metrics::register(&mut mesh_telemetry::Registry::default());
+    let metrics = Metrics::register(&mut mesh_telemetry::Registry::default(), "http");
     Answer {
         head: Some(Head { height, time_ns: 0 }),
         validity: Validity::Newest,

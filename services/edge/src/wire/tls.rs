@@ -1,0 +1,167 @@
+//! TLS: the certificate in force, which follows its files, and the handshakes.
+
+use std::{
+    io,
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use parking_lot::RwLock;
+use rustls::{
+    ServerConfig,
+    crypto::{CryptoProvider, ring},
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+    server::{ClientHello, ResolvesServerCert},
+    sign::CertifiedKey,
+};
+use tokio::{
+    net::TcpStream,
+    time::{interval, timeout},
+};
+use tokio_rustls::{TlsAcceptor, server::TlsStream};
+use tokio_util::either::Either;
+use x509_parser::parse_x509_certificate;
+
+use crate::metrics::Metrics;
+
+/// Interval at which the files are read again.
+const READ_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Longest time for a handshake.
+const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The files of a certificate, PEM.
+#[derive(Debug, Clone)]
+pub(crate) struct TlsFiles {
+    /// The certificate and those that certify it, in this order.
+    pub(crate) certificate: PathBuf,
+    /// Its private key.
+    pub(crate) key: PathBuf,
+}
+
+/// The bytes of the two files.
+type Pair = [Vec<u8>; 2];
+
+/// A connection with or without TLS.
+pub(super) type Socket = Either<TcpStream, Box<TlsStream<TcpStream>>>;
+
+/// Takes connections with TLS.
+#[derive(Clone)]
+pub(crate) struct Tls(TlsAcceptor);
+
+/// The certificate in force.
+#[derive(Debug)]
+struct InForce(RwLock<Arc<CertifiedKey>>);
+
+impl ResolvesServerCert for InForce {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(Arc::clone(&self.0.read()))
+    }
+}
+
+impl Tls {
+    /// Reads the files, and again every five seconds: a changed pair is for connections from then on. A faulty one
+    /// leaves the last good one in force.
+    ///
+    /// # Errors
+    /// When the first pair is faulty.
+    pub(crate) fn start(files: TlsFiles, metrics: Metrics) -> io::Result<Self> {
+        let provider = Arc::new(ring::default_provider());
+        let pair = files.read()?;
+        let (certified, expires) = certify(&pair, &provider)?;
+        let in_force = Arc::new(InForce(RwLock::new(Arc::new(certified))));
+        let config = ServerConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()
+            .map_err(io::Error::other)?;
+        let resolver = Arc::clone(&in_force) as Arc<dyn ResolvesServerCert>;
+        let mut config = config.with_no_client_auth().with_cert_resolver(resolver);
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        tokio::spawn(follow(files, pair, expires, in_force, provider, metrics));
+        Ok(Self(TlsAcceptor::from(Arc::new(config))))
+    }
+
+    /// Makes the handshake.
+    ///
+    /// # Errors
+    /// When the client is too slow, or speaks something else.
+    pub(super) async fn accept(&self, stream: TcpStream) -> io::Result<Socket> {
+        let accepted = timeout(HANDSHAKE_TIMEOUT, self.0.accept(stream)).await;
+        Ok(Either::Right(Box::new(accepted.map_err(|_| io::ErrorKind::TimedOut)??)))
+    }
+}
+
+impl TlsFiles {
+    fn read(&self) -> io::Result<Pair> {
+        let read = |file: &PathBuf| {
+            std::fs::read(file)
+                .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", file.display())))
+        };
+        Ok([read(&self.certificate)?, read(&self.key)?])
+    }
+}
+
+/// Puts each good pair in force, for as long as the process runs.
+async fn follow(
+    files: TlsFiles,
+    mut last: Pair,
+    mut expires: i64,
+    in_force: Arc<InForce>,
+    provider: Arc<CryptoProvider>,
+    metrics: Metrics,
+) {
+    let mut pace = interval(READ_INTERVAL);
+    let mut said = None;
+    loop {
+        pace.tick().await;
+        let read = files.clone();
+        let pair = tokio::task::spawn_blocking(move || read.read()).await.map_err(io::Error::other).flatten();
+        let changed = match pair {
+            Ok(pair) if pair == last => Ok(None),
+            Ok(pair) => certify(&pair, &provider).map(|certified| Some((pair, certified))),
+            Err(error) => Err(error),
+        };
+        let is_faulty = changed.is_err();
+        match changed {
+            Ok(None) => said = None,
+            Ok(Some((pair, (certified, until)))) => {
+                *in_force.0.write() = Arc::new(certified);
+                (last, expires, said) = (pair, until, None);
+                tracing::info!(valid_for_s = seconds_until(expires), "another certificate is in force");
+            }
+            Err(error) => {
+                let error = error.to_string();
+                if said.as_ref() != Some(&error) {
+                    tracing::error!(
+                        error,
+                        "the certificate's files are faulty; the last good one stays in force"
+                    );
+                }
+                said = Some(error);
+            }
+        }
+        metrics.show_certificate(seconds_until(expires), is_faulty);
+    }
+}
+
+/// The certificate of a pair, and when it expires, seconds since the Unix epoch.
+fn certify([certificates, key]: &Pair, provider: &CryptoProvider) -> io::Result<(CertifiedKey, i64)> {
+    let faulty = |what: &str, why: &dyn std::fmt::Display| {
+        io::Error::new(io::ErrorKind::InvalidData, format!("{what}: {why}"))
+    };
+    let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificates).collect();
+    let chain = chain.map_err(|error| faulty("MESH_EDGE_TLS_CERT", &error))?;
+    let leaf = chain.first().ok_or_else(|| faulty("MESH_EDGE_TLS_CERT", &"it has no certificate"))?;
+    let (_, parsed) = parse_x509_certificate(leaf).map_err(|error| faulty("MESH_EDGE_TLS_CERT", &error))?;
+    let expires = parsed.validity().not_after.timestamp();
+    let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| faulty("MESH_EDGE_TLS_KEY", &error))?;
+    let certified =
+        CertifiedKey::from_der(chain, key, provider).map_err(|error| faulty("MESH_EDGE_TLS_KEY", &error))?;
+    Ok((certified, expires))
+}
+
+/// Negative when the time has passed.
+fn seconds_until(unix_s: i64) -> i64 {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
+    unix_s.saturating_sub(now.cast_signed())
+}
