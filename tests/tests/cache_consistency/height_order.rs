@@ -22,7 +22,7 @@ const UNANSWERED: Duration = Duration::from_millis(20);
 const ROUNDS: u64 = 5;
 
 /// Makes every read of accounts wait for advisory lock 1 after its snapshot has been taken. It asks again and again:
-/// a list that waits for a lock itself is soon read anew.
+/// a list that waits for a lock itself is soon read over another connection.
 const BLOCKING_VIEW: &str = "
     CREATE FUNCTION waited() RETURNS bool LANGUAGE plpgsql AS
         $$ BEGIN

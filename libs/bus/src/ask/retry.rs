@@ -128,7 +128,7 @@ impl<'r, 'a: 'r> Retries<'r, 'a> {
         // A connection that waits is as busy as one that sends: it has to notice that the replica is gone.
         request.bus.record_request().await;
         if self.losses != request.losses() {
-            // At any replica, whatever waits there: the others do no work for this request.
+            // It waits for its turn at any replica: what was lost costs none of them anything.
             self.waits = true;
             self.send(None).await?;
         } else if self.hedges < MAX_HEDGES + u32::from(has_silent) && shared.retry_budget.withdraw() {

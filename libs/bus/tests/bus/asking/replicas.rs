@@ -56,7 +56,7 @@ fn a_read_that_a_lost_replica_took_is_answered_by_one_that_was_busy() {
             }
             script.gate.notify_one();
             busy.await.unwrap().unwrap();
-            for answer in timeout(TEST_TIMEOUT / 2, join_all(asks)).await.expect("a read waits in vain") {
+            for answer in timeout(TEST_TIMEOUT / 2, join_all(asks)).await.expect("a read stays unanswered") {
                 answer.unwrap().unwrap();
             }
             serving.drain(TEST_TIMEOUT).await;
