@@ -22,7 +22,7 @@ use tempfile::TempDir;
 use tokio::{
     io::AsyncReadExt as _,
     process::{Child, Command},
-    time::timeout,
+    time::{Instant, timeout},
 };
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
@@ -30,6 +30,11 @@ const PAGE: &str = "docs/operations/proxy.md";
 const WITHIN: Duration = Duration::from_secs(20);
 /// Requests that one address may send at once.
 const BURST: usize = 1000;
+/// The lines that the page puts before the server of nginx.
+const HTTP_LINES: &str = "\
+proxy_cache_path /var/cache/tradewind keys_zone=tradewind:10m max_size=1g inactive=10m use_temp_path=off;
+map $http_accept $tradewind_stream { default \"\"; ~event-stream 1; }
+";
 const EXPORT: &str = "/api/v2/networkhistory/export?fromBlock=1&toBlock=3&table=TABLE_TRADES";
 
 fn example(name: &str) -> String {
@@ -45,8 +50,8 @@ struct ProxyServer {
 }
 
 impl ProxyServer {
-    /// Starts nginx or Caddy with its example; only addresses and certificates are those of the test.
-    fn start(program: &str, mesh: &Mesh) -> Self {
+    /// Starts nginx or Caddy with its example; only addresses, certificates and folders are those of the test.
+    fn start(program: &str, mesh: &Mesh, is_caching: bool) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let tls = certify(folder.path());
         let port = free_port().unwrap();
@@ -58,6 +63,15 @@ impl ProxyServer {
         let mut command = Command::new(program);
         if program == "nginx" {
             let site = own(example("nginx.conf")).replace("listen 443", &format!("listen 127.0.0.1:{port}"));
+            fs::write(path("tradewind-cache.conf"), example("nginx-cache.conf")).unwrap();
+            let site = match is_caching {
+                true => {
+                    let include = format!("    include {};\n    location / {{", path("tradewind-cache.conf"));
+                    let site = site.replacen("    location / {", &include, 1);
+                    HTTP_LINES.replace("/var/cache/tradewind", &path("cache")) + &site
+                }
+                false => site,
+            };
             fs::write(path("site.conf"), site.replace("/etc/ssl/tradewind", &path(""))).unwrap();
             let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
                 .map(|name| format!("{name}_temp_path {};", path(name)));
@@ -143,7 +157,7 @@ async fn passes_everything_on(program: &str) {
     let mesh = setup.env("MESH_HISTORY_INTERVAL_BLOCKS", "1").start().await;
     let direct = MeshClient::new(&mesh);
     direct.until_sealed(&SEALED).await;
-    let proxy = ProxyServer::start(program, &mesh);
+    let proxy = ProxyServer::start(program, &mesh, false);
     retry(WITHIN, async || proxy.get("/health", &["--fail"]).await).await;
 
     // Each client has an allowance of its own.
@@ -180,11 +194,44 @@ async fn caddy_passes_everything_on() {
     passes_everything_on("caddy").await;
 }
 
+/// The number of reads that the edge has answered.
+async fn answered(mesh: &Mesh) -> u64 {
+    let metrics = mesh.service("edge").admin("/metrics").await;
+    let lines = metrics.text().lines();
+    let counts = lines.filter(|line| line.starts_with("http_server_request_duration_seconds_count"));
+    let markets = counts.filter(|line| line.contains("operation=\"ListMarkets\""));
+    markets.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
+}
+
+#[tokio::test]
+async fn a_cache_asks_once_for_all_clients() {
+    if let Some(lacks) = ["nginx", "curl"].into_iter().find(|program| !zip::is_here(program)) {
+        say(&format!("skipped: a cache in front of a mesh, because there is no {lacks}"));
+        return;
+    }
+    let database = fixture::database().await;
+    let mesh = Mesh::configure(&database).env("MESH_EDGE_SHARED_MAX_AGE_S", "1").start().await;
+    let proxy = ProxyServer::start("nginx", &mesh, true);
+    retry(WITHIN, async || proxy.get("/health", &["--fail"]).await).await;
+    let started = Instant::now();
+    for _ in 0..50 {
+        proxy.get("/api/v2/markets?pagination.first=[1-4]", &["--fail", "-o", "answer"]).await.unwrap();
+    }
+    let most = 4 * (started.elapsed().as_secs() + 2);
+    let answered = answered(&mesh).await;
+    assert!((4..=most).contains(&answered), "the edge answered {answered} of 200, at most {most}");
+    let kept = fs::read(proxy.folder.path().join("answer")).unwrap();
+    assert_eq!(kept, MeshClient::new(&mesh).get("/api/v2/markets?pagination.first=4").await.body);
+    let events = ["--http1.1", "-H", "Accept: text/event-stream"];
+    proxy.begins("/api/v2/markets", &events, b"\ndata: {\"markets\"").await;
+}
+
 #[test]
 fn the_page_shows_the_configurations() {
     let page = fs::read_to_string(Path::new(ROOT).join(PAGE)).unwrap();
-    for (language, name) in [("nginx", "nginx.conf"), ("text", "Caddyfile")] {
+    for (language, name) in [("nginx", "nginx.conf"), ("nginx", "nginx-cache.conf"), ("text", "Caddyfile")] {
         let block = format!("```{language}\n{}```\n", example(name));
         assert!(page.contains(&block), "{PAGE} does not show examples/proxy/{name} as it is");
     }
+    assert!(page.contains(&format!("```nginx\n{HTTP_LINES}```\n")), "{PAGE} does not show {HTTP_LINES}");
 }

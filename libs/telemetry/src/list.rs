@@ -99,7 +99,7 @@ metrics! {
         "Watches closed because the client read nothing for 120 s";
     EDGE_CERTIFICATE_EXPIRY = "mesh.edge.tls.certificate.expiry" "s" Gauge &[], EDGE,
         "Seconds until the certificate in force expires; only with TLS";
-    EDGE_CERTIFICATE_FAULTY = "mesh.edge.tls.certificate.faulty" "1" Gauge &[], EDGE,
+    EDGE_CERTIFICATE_FAULTY = "mesh.edge.tls.certificate.faulty" "" Gauge &[], EDGE,
         "1 while the files of the certificate are faulty, so that an earlier one stays in force; only with TLS";
     EDGE_READS = "mesh.edge.reads" "{read}" Counter &["source"], EDGE,
         "Reads by source of the answer: fast path (`kept`), `cache`, an equal read in flight (`shared`), `service`, or \

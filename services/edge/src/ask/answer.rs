@@ -158,8 +158,8 @@ impl Answer {
         let caching = match answer.validity {
             Validity::Final if question.names_chain => IMMUTABLE,
             Validity::Final => FINAL,
-            Validity::Newest => caching_of_newest.clone(),
-            Validity::OfBlock => REVALIDATED,
+            Validity::Newest if answer.head.is_some() => caching_of_newest.clone(),
+            Validity::Newest | Validity::OfBlock => REVALIDATED,
         };
         answer.headers.insert(CACHE_CONTROL, caching);
         if answer.bytes() <= MAX_COPIED {
