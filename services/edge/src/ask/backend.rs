@@ -104,8 +104,8 @@ impl CallContext {
 }
 
 impl Backend {
-    /// The services of this bus. Every answer begins with `base_headers`; one that
-    /// may change with every block is cached as `caching_of_newest` says.
+    /// The services of this bus. Every answer begins with `base_headers`. `caching_of_newest`: `Cache-Control` of
+    /// answers that may change with every block.
     pub(crate) fn new(
         bus: Bus,
         heads: Arc<ChainHeads>,
