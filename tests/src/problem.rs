@@ -6,7 +6,7 @@ use mesh_testbed::{Answer, http1::RawAnswer};
 use serde_json::Value;
 
 /// The table of 2.1: code, name, HTTP statuses, whether `Retry-After` is present.
-const CODES: [(i64, &str, &[u16], bool); 10] = [
+const CODES: [(i64, &str, &[u16], bool); 11] = [
     (3, "InvalidArgument", &[400, 414, 415, 416, 431], false),
     (4, "DeadlineExceeded", &[504], true),
     (4, "DeadlineExceeded", &[408], false),
@@ -17,6 +17,7 @@ const CODES: [(i64, &str, &[u16], bool); 10] = [
     (12, "Unimplemented", &[405, 501], false),
     (13, "Internal", &[500], false),
     (14, "Unavailable", &[503], true),
+    (16, "Unauthenticated", &[401], false),
 ];
 
 /// An error as its client reads it.

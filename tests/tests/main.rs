@@ -16,6 +16,7 @@ mod grpc;
 mod guide;
 mod http_hardening;
 mod json;
+mod keys;
 mod lifecycle;
 mod limits;
 mod list_statements;

@@ -117,6 +117,50 @@ impl HaltReason {
     }
 }
 
+/// Announced every [`ANNOUNCE_INTERVAL`] by each edge that knows keys, so that they share the keys' limits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EdgePresence {
+    /// The edge's own name.
+    pub id: String,
+    /// Whether it stops.
+    pub is_leaving: bool,
+}
+
+impl Announcement for EdgePresence {
+    const TOPIC: &'static str = "edges";
+}
+
+/// What one key has used of one operation at one edge in a span of time (contract K4). Unlike a state it is
+/// published once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeyUsage {
+    /// `usage`, as in the lines of the log.
+    pub target: String,
+    /// Name of the key.
+    pub key: String,
+    /// The operation.
+    pub operation: String,
+    /// Requests that began.
+    pub requests: u64,
+    /// Those that exceeded a limit.
+    pub refused: u64,
+    /// Bytes of their bodies.
+    pub bytes_in: u64,
+    /// Bytes of the answers' bodies.
+    pub bytes_out: u64,
+    /// Seconds for which watches were open, all together.
+    pub watch_seconds: u64,
+    /// Begin of the span, RFC 3339.
+    pub from: String,
+    /// Its end.
+    pub to: String,
+}
+
+impl Announcement for KeyUsage {
+    const TOPIC: &'static str = "usage";
+}
+
 /// The topic on which the replicas of `tx-relay` share the results of submissions.
 pub const RELAY_RESULTS: &str = "relay.results";
 

@@ -39,8 +39,8 @@ mod survey;
 mod target;
 
 pub use announcement::{
-    ANNOUNCE_INTERVAL, Announcement, AnnouncementStream, HaltReason, IngestHalt, NodeStatus, RELAY_RESULTS,
-    SegmentStatus, StoreStatus,
+    ANNOUNCE_INTERVAL, Announcement, AnnouncementStream, EdgePresence, HaltReason, IngestHalt, KeyUsage,
+    NodeStatus, RELAY_RESULTS, SegmentStatus, StoreStatus,
 };
 pub use answer::{Answer, AnswerFuture, AnswerResult, Ask, CancelOnDrop, Head, RequestScope};
 pub use ask::{AskOptions, FromOthers, Reply};

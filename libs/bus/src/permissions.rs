@@ -8,7 +8,10 @@ use proto_msgs::Contract;
 
 pub use crate::subjects::inbox_prefix;
 use crate::{
-    announcement::{Announcement, IngestHalt, NodeStatus, RELAY_RESULTS, SegmentStatus, StoreStatus},
+    announcement::{
+        Announcement, EdgePresence, IngestHalt, KeyUsage, NodeStatus, RELAY_RESULTS, SegmentStatus,
+        StoreStatus,
+    },
     subjects::{HEARTBEATS, PROBE, SERVICE_VERBS, WAKE},
 };
 
@@ -28,12 +31,14 @@ pub const DECODER: &str = "decoder";
 const DECODE: &str = "decode";
 
 /// Topics of announcements, the users that publish each, and those that subscribe to it.
-const TOPICS: [(&str, &[&str], &[&str]); 5] = [
+const TOPICS: [(&str, &[&str], &[&str]); 7] = [
     (RELAY_RESULTS, &["tx-relay"], &["tx-relay"]),
     (StoreStatus::TOPIC, &["node-info"], &[EDGE]),
     (NodeStatus::TOPIC, &["node-info"], &[EDGE, "query", "node-info", INGEST]),
     (SegmentStatus::TOPIC, &["export"], &["export"]),
     (IngestHalt::TOPIC, &[INGEST], &[EDGE]),
+    (EdgePresence::TOPIC, &[EDGE], &[EDGE]),
+    (KeyUsage::TOPIC, &[EDGE], &[]),
 ];
 
 /// Operations that the replicas of a workload request from each other by name, with their workloads. No client
@@ -99,6 +104,7 @@ fn edge(prefix: &str) -> User {
     let mut publish = ask_subjects(prefix);
     // The edge's status page lists the replicas.
     publish.extend(workloads().iter().map(|workload| format!("$SRV.STATS.{workload}")));
+    publish.extend(published_by(prefix, EDGE));
     User { name: EDGE.to_owned(), publish, subscribe }
 }
 
@@ -108,12 +114,7 @@ fn worker(prefix: &str, workload: &str) -> User {
     let mut publish: Vec<String> = own.clone().collect();
     publish.push(format!("{prefix}.{workload}.{PROBE}.*"));
     publish.push(format!("{prefix}.events.{HEARTBEATS}.{workload}"));
-    publish.extend(
-        TOPICS
-            .iter()
-            .filter(|(_, publishers, _)| publishers.contains(&workload))
-            .map(|(topic, ..)| format!("{prefix}.events.{topic}")),
-    );
+    publish.extend(published_by(prefix, workload));
     publish.push(format!("{}.*.{workload}.>", inbox_prefix(EDGE)));
     // The tools of NATS make inboxes of another form.
     publish.push(format!("{}.>", inbox_prefix(OPERATOR)));
@@ -177,6 +178,11 @@ fn ask_subjects(prefix: &str) -> Vec<String> {
     }
     subjects.push(format!("{prefix}.events.{WAKE}"));
     subjects
+}
+
+fn published_by(prefix: &str, user: &str) -> impl Iterator<Item = String> {
+    let topics = TOPICS.iter().filter(move |(_, publishers, _)| publishers.contains(&user));
+    topics.map(move |(topic, ..)| format!("{prefix}.events.{topic}"))
 }
 
 fn topics_of(prefix: &str, user: &str) -> impl Iterator<Item = String> {

@@ -3,7 +3,7 @@
 use crate::json::{Json, object};
 
 /// Name, type and description of each header in `components.headers`.
-const ALL: [(&str, &str, &str); 18] = [
+const ALL: [(&str, &str, &str); 19] = [
     ("Accept-Ranges", "string", "`bytes` when parts can be had, else `none`."),
     ("Allow", "string", "The methods that the path has."),
     (
@@ -37,6 +37,7 @@ const ALL: [(&str, &str, &str); 18] = [
         "CRC-32C of the whole file (RFC 9530), its four bytes in base64: `crc32c=:AQIDBA==:`. Detects a broken transfer, not an attack.",
     ),
     ("Retry-After", "integer", "Seconds to wait before a retry."),
+    ("WWW-Authenticate", "string", "`Bearer`: send a key as `Authorization: Bearer <key>`."),
     (
         "X-Block-Height",
         "string",

@@ -60,8 +60,12 @@ impl Document {
             // Relative to the server, as OpenAPI 3.1 resolves it.
             "externalDocs" => object! { "url" => "guide/", "description" => "The guide: tasks, errors, columns, operation" },
             "servers" => vec![object! { "url" => "/", "description" => "This gateway" }],
-            // Said in so many words, since validators complain of a document that does not say it.
-            "security" => Vec::<Json>::new(),
+            // A key, in one of two headers, or none where this gateway needs none.
+            "security" => vec![
+                object! {},
+                object! { "bearer" => Vec::<Json>::new() },
+                object! { "apiKey" => Vec::<Json>::new() },
+            ],
             "tags" => subject::tags(),
             "paths" => paths,
             "components" => object! {
@@ -69,6 +73,16 @@ impl Document {
                 "responses" => refusals::shared(),
                 "parameters" => parameters::shared(),
                 "headers" => headers::shared(),
+                "securitySchemes" => object! {
+                    "bearer" => object! {
+                        "type" => "http", "scheme" => "bearer",
+                        "description" => "A key from the operator of this gateway: `Authorization: Bearer <key>`.",
+                    },
+                    "apiKey" => object! {
+                        "type" => "apiKey", "in" => "header", "name" => "X-Api-Key",
+                        "description" => "The same key in a header of its own; not together with `Authorization: Bearer`.",
+                    },
+                },
             },
         })
     }
@@ -99,7 +113,7 @@ fn name_others(schemas: &mut Schemas) {
                 "type" => "integer", "format" => "int32",
                 "description" => "Canonical RPC status code: 3 invalid argument, 4 deadline exceeded, 5 not found, 6 already \
                                   exists, 8 resource exhausted, 9 failed precondition, 12 unimplemented, 13 internal, 14 \
-                                  unavailable.",
+                                  unavailable, 16 unauthenticated.",
             },
             "message" => text("The name of the code and the word `error`; `details` has the reason."),
             "details" => object! {

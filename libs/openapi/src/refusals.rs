@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use mesh_problem::{ABOVE_HEAD, BELOW_FIRST, Code, MALFORMED, NOT_MAPPED, OTHER_CHAIN, RATE_LIMITED};
+use mesh_problem::{
+    ABOVE_HEAD, BELOW_FIRST, Code, MALFORMED, NOT_MAPPED, OTHER_CHAIN, RATE_LIMITED, UNAUTHENTICATED,
+};
 use proto_msgs::{Method, OperationInfo, v2::OperationNote};
 
 use crate::{
@@ -16,13 +18,20 @@ use crate::{
 type Row = (u16, Code, u32, &'static str, &'static str);
 
 /// Errors of every operation. A body is read even by operations that take none.
-static EVERYWHERE: [Row; 10] = [
+static EVERYWHERE: [Row; 11] = [
     (
         400,
         Code::InvalidArgument,
         MALFORMED,
         "the request is malformed, a parameter is given twice, or, with `Prefer: handling=strict`, a name is unknown",
         "Malformed",
+    ),
+    (
+        401,
+        Code::Unauthenticated,
+        UNAUTHENTICATED,
+        "the key is unknown or has expired, or none was sent and this gateway needs one",
+        "NoKey",
     ),
     (
         408,
@@ -33,7 +42,7 @@ static EVERYWHERE: [Row; 10] = [
     ),
     (413, Code::ResourceExhausted, NOT_MAPPED, "the body is too large", "BodyTooLarge"),
     (414, Code::InvalidArgument, NOT_MAPPED, "path and query are too long", "UrlTooLong"),
-    (429, Code::ResourceExhausted, RATE_LIMITED, "too many requests come from one address", "TooMany"),
+    (429, Code::ResourceExhausted, RATE_LIMITED, "too many requests come from one client", "TooMany"),
     (
         429,
         Code::ResourceExhausted,
@@ -132,7 +141,7 @@ impl Refusals {
     /// The errors of a page that the edge answers by itself.
     pub(crate) fn of_page() -> Self {
         let mut refusals = Self::default();
-        refusals.add_everywhere(EVERYWHERE.iter().filter(|row| matches!(row.0, 408 | 414 | 431)));
+        refusals.add_everywhere(EVERYWHERE.iter().filter(|row| matches!(row.0, 401 | 408 | 414 | 431)));
         refusals.add_everywhere(&OF_READS);
         refusals
     }
@@ -241,6 +250,7 @@ fn shared_name(status: u16, refusals: &[Refusal]) -> Option<&'static str> {
 fn described(status: u16, refusals: &[Refusal], examples: &[Example]) -> Json {
     let heading = match status {
         400 => "The request must be changed.",
+        401 => "Send a key that is in force.",
         404 => "Not found.",
         408 => "The request arrived too slowly.",
         409 => "It already exists.",
@@ -263,6 +273,7 @@ fn described(status: u16, refusals: &[Refusal], examples: &[Example]) -> Json {
         push_new(&mut numbers, *number);
     }
     let names: &[&str] = match status {
+        401 => &["WWW-Authenticate"],
         416 => &["Content-Range"],
         429 => &["RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "Retry-After"],
         503 | 504 => &["Retry-After"],

@@ -22,6 +22,8 @@ pub const MALFORMED: u32 = 10015;
 pub const ABOVE_HEAD: u32 = 10045;
 /// The application number of a read as of a block before the first stored one.
 pub const BELOW_FIRST: u32 = 10046;
+/// The application number of a request whose key is unknown, expired or missing.
+pub const UNAUTHENTICATED: u32 = 10047;
 /// The application number of a read that names another chain.
 pub const OTHER_CHAIN: u32 = 10048;
 /// The application number of a request refused by the rate limit of its client's address.
@@ -55,6 +57,8 @@ pub enum Code {
     Internal = 13,
     /// A dependency is unavailable. The client should retry soon.
     Unavailable = 14,
+    /// The client has sent no key that is in force.
+    Unauthenticated = 16,
 }
 
 impl Code {
@@ -77,6 +81,7 @@ impl Code {
             12 => Self::Unimplemented,
             13 => Self::Internal,
             14 => Self::Unavailable,
+            16 => Self::Unauthenticated,
             _ => Self::Unknown,
         }
     }
@@ -96,6 +101,7 @@ impl Code {
             Self::Unimplemented => "Unimplemented",
             Self::Internal => "Internal",
             Self::Unavailable => "Unavailable",
+            Self::Unauthenticated => "Unauthenticated",
         }
     }
 
@@ -112,6 +118,7 @@ impl Code {
             Self::ResourceExhausted => StatusCode::TOO_MANY_REQUESTS,
             Self::Unimplemented => StatusCode::NOT_IMPLEMENTED,
             Self::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Unauthenticated => StatusCode::UNAUTHORIZED,
             Self::Unknown | Self::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         }
     }
@@ -309,6 +316,7 @@ mod tests {
             (12, 501),
             (13, 500),
             (14, 503),
+            (16, 401),
         ];
         for (number, status) in rows {
             let code = Code::from_number(number);

@@ -101,6 +101,10 @@ metrics! {
         "Seconds until the certificate in force expires; only with TLS";
     EDGE_CERTIFICATE_FAULTY = "mesh.edge.tls.certificate.faulty" "" Gauge &[], EDGE,
         "1 while the files of the certificate are faulty, so that an earlier one stays in force; only with TLS";
+    EDGE_KEYS = "mesh.edge.keys" "{key}" Gauge &[], EDGE,
+        "Keys of clients in force; only with a file of keys";
+    EDGE_KEYS_FAULTY = "mesh.edge.keys.faulty" "" Gauge &[], EDGE,
+        "1 while the file of keys is faulty, so that earlier keys stay in force; only with a file of keys";
     EDGE_READS = "mesh.edge.reads" "{read}" Counter &["source"], EDGE,
         "Reads by source of the answer: fast path (`kept`), `cache`, an equal read in flight (`shared`), `service`, or \
          the cache while the store is unavailable (`outdated`)";

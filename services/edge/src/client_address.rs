@@ -34,7 +34,7 @@ impl From<IpAddr> for Address {
 
 impl Address {
     /// A number for this address alone: the halves of an IPv6 and of an IPv4 address never both have a value.
-    pub(crate) fn key(self) -> u64 {
+    pub(crate) fn number(self) -> u64 {
         (self.0 >> CLIENT_BITS | self.0 & u128::from(u64::MAX)) as u64
     }
 }
@@ -44,6 +44,25 @@ impl fmt::Display for Address {
         match IpAddr::V6(Ipv6Addr::from_bits(self.0)).to_canonical() {
             IpAddr::V4(address) => address.fmt(f),
             IpAddr::V6(address) => write!(f, "{address}/{CLIENT_BITS}"),
+        }
+    }
+}
+
+/// Whom limits count a request for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum ClientId {
+    /// The clients of an address without a key.
+    Address(Address),
+    /// Those with this key, by its number.
+    Key(u64),
+}
+
+impl ClientId {
+    /// A number for this client alone.
+    pub(crate) fn number(self) -> u64 {
+        match self {
+            Self::Address(address) => address.number(),
+            Self::Key(number) => number,
         }
     }
 }

@@ -14,7 +14,7 @@ use proto_msgs::OperationInfo;
 use crate::{client_address::TrustedProxies, wire::tls::TlsFiles};
 
 /// Default burst, in seconds of the rate.
-const BURST_S: u32 = 5;
+const BURST_S: NonZeroU32 = NonZeroU32::new(5).unwrap();
 
 /// Default time of a service for an answer, milliseconds.
 const SERVICE_TIME_MS: u64 = 10_000;
@@ -62,6 +62,21 @@ impl FromStr for AccessLogMode {
     }
 }
 
+/// `on` or `off`.
+struct Switch(bool);
+
+impl FromStr for Switch {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "on" => Ok(Self(true)),
+            "off" => Ok(Self(false)),
+            _ => Err("it is on or off"),
+        }
+    }
+}
+
 /// See the README's table.
 #[derive(Debug)]
 pub(crate) struct Config {
@@ -71,6 +86,10 @@ pub(crate) struct Config {
     pub(crate) grpc_listen: Option<SocketAddr>,
     /// The certificate of both addresses; `None` = plain connections.
     pub(crate) tls: Option<TlsFiles>,
+    /// The file of the clients' keys; `None` = no keys.
+    pub(crate) keys_file: Option<PathBuf>,
+    /// Whether clients without a key get data.
+    pub(crate) is_anonymous_allowed: bool,
     /// How long a shared cache may keep an answer that may change with every block, seconds; 0 = not at all.
     pub(crate) shared_max_age_s: u32,
     /// Names of the inherited sockets in order (systemd's `LISTEN_FDNAMES`).
@@ -100,7 +119,7 @@ pub(crate) struct Config {
     pub(crate) limits: Limits,
 }
 
-/// The request rate of an address.
+/// The request rate of an address or of a key.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RateLimit {
     pub(crate) per_s: NonZeroU32,
@@ -151,8 +170,15 @@ impl mesh_chassis::Config for Config {
         if certificate.is_some() != key.is_some() {
             env.mistake("MESH_EDGE_TLS_CERT and MESH_EDGE_TLS_KEY are given together, or neither");
         }
+        let keys_file = env.optional("MESH_EDGE_KEYS_FILE").map(PathBuf::from);
+        let is_anonymous_allowed = env.or("MESH_EDGE_ANONYMOUS", Switch(true)).0;
+        if keys_file.is_none() && !is_anonymous_allowed {
+            env.mistake("MESH_EDGE_ANONYMOUS=off needs MESH_EDGE_KEYS_FILE");
+        }
         Self {
             grpc_listen,
+            keys_file,
+            is_anonymous_allowed,
             tls: certificate.zip(key).map(|(certificate, key)| TlsFiles { certificate, key }),
             shared_max_age_s: env.or("MESH_EDGE_SHARED_MAX_AGE_S", 0),
             inherited_sockets: inherited
@@ -178,9 +204,14 @@ impl mesh_chassis::Config for Config {
 }
 
 impl RateLimit {
+    /// The burst of a rate without one of its own.
+    pub(crate) fn default_burst(per_s: NonZeroU32) -> NonZeroU32 {
+        per_s.saturating_mul(BURST_S)
+    }
+
     fn read(env: &mut Env) -> Option<Self> {
         let per_s = NonZeroU32::new(env.or("MESH_EDGE_RATE_PER_S", 0));
-        let default_burst = per_s.map_or(1, |per_s| per_s.get().saturating_mul(BURST_S));
+        let default_burst = per_s.map_or(1, |per_s| Self::default_burst(per_s).get());
         let burst = NonZeroU32::new(env.or("MESH_EDGE_RATE_BURST", default_burst));
         if burst.is_none() {
             env.mistake("MESH_EDGE_RATE_BURST must be at least 1");

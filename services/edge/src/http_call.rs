@@ -21,8 +21,12 @@ use crate::{
     },
     gateway::{GatewayState, RequestHead},
     grpc_kind::GrpcKind,
+    keys::KeyRefusal,
     respond::{answer, download::Download, handling::HandlingNote},
-    route::routes::{RouteMatch, WATCH},
+    route::{
+        limits::{self, LIMITS},
+        routes::{RouteMatch, WATCH},
+    },
     unread_body,
     watch::http::{WatchRequest, wants_events},
 };
@@ -51,6 +55,7 @@ impl HttpCall<'_> {
     async fn route(&mut self, matched: Option<&RouteMatch>) -> Result<Response, HttpError> {
         let (state, head) = (self.state, self.head);
         check_size(head.target().len(), &head.headers, &state.config.limits)?;
+        head.client.check_key().map_err(KeyRefusal::problem)?;
         if let Some(kind) = GrpcKind::of_request(&head.method, &head.headers) {
             return Err(kind.refusal());
         }
@@ -69,7 +74,10 @@ impl HttpCall<'_> {
                 if !page.is_vital {
                     self.check_rate()?;
                 }
-                Ok(page.answer(head.query(), &head.headers)?)
+                if let (Some(key), LIMITS) = (&head.client.key, page.name) {
+                    return limits::of_key(&state.config, &key.key, head.query(), &head.headers);
+                }
+                page.answer(head.query(), &head.headers)
             }
             RouteMatch::Status if is_read => {
                 self.check_rate()?;
@@ -102,6 +110,12 @@ impl HttpCall<'_> {
         }
     }
 
+    /// Rejects a request for data of a client that needs a key (K2), or over its rate limit.
+    fn check_access(&self) -> Result<(), HttpError> {
+        self.head.client.check_access().map_err(KeyRefusal::problem)?;
+        self.check_rate()
+    }
+
     /// Rejects a request over its rate limit; a body that is too large gets 413 instead (contract 2.3).
     fn check_rate(&self) -> Result<(), HttpError> {
         let Some(problem) = self.state.admission.rate_refusal(&self.head.client) else { return Ok(()) };
@@ -115,7 +129,7 @@ impl HttpCall<'_> {
         operation: &'static OperationInfo,
         path: &[PathField],
     ) -> Result<Response, HttpError> {
-        self.check_rate()?;
+        self.check_access()?;
         let (state, head) = (self.state, self.head);
         // Before the permit: a slow body holds none.
         body::drain(self.body, &head.headers, &state.config.limits).await?;
@@ -165,7 +179,7 @@ impl HttpCall<'_> {
         &mut self,
         read: Option<(&'static OperationInfo, &[PathField])>,
     ) -> Result<Response, HttpError> {
-        self.check_rate()?;
+        self.check_access()?;
         let (state, head) = (self.state, self.head);
         body::drain(self.body, &head.headers, &state.config.limits).await?;
         let name = read.map_or(WATCH, |(read, _)| &read.name);
@@ -189,7 +203,7 @@ impl HttpCall<'_> {
         operation: &'static OperationInfo,
         path: &[PathField],
     ) -> Result<Response, HttpError> {
-        self.check_rate()?;
+        self.check_access()?;
         let (state, head) = (self.state, self.head);
         let _permit = state.admission.request(&head.client, &operation.name)?;
         let body: Bytes = body::read_whole(self.body, &head.headers, &state.config.limits).await?;
@@ -206,7 +220,7 @@ impl HttpCall<'_> {
     fn context(&mut self, within: Duration) -> CallContext {
         CallContext {
             request_id: self.head.id.as_str().to_owned(),
-            client: self.head.client.address.key(),
+            client: self.head.client.id.number(),
             traceparent: self.trace.take(),
             deadline: time::Instant::now() + within,
             has_full_time: true,

@@ -11,10 +11,12 @@ mod client_address;
 mod config;
 mod connection;
 mod decode;
+mod file_follower;
 mod gateway;
 mod grpc;
 mod grpc_kind;
 mod http_call;
+mod keys;
 mod metrics;
 mod respond;
 mod route;
@@ -42,6 +44,7 @@ use crate::{
     config::{AccessLogMode, Config},
     gateway::{Gateway, GatewayState},
     grpc::standard::Grpc,
+    keys::{Keys, edges::LiveEdges, usage::Usage},
     metrics::Metrics,
     respond::answer,
     route::{pages, routes::Routes, status::MeshStatus},
@@ -97,7 +100,15 @@ async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
         mode => AccessLog::new(mode, LogQueue::start(metrics.log_dropped.clone())?, routes.clone()),
     };
     let status = MeshStatus::new(setup.bus.clone(), Arc::clone(&heads));
-    let admission = Arc::new(Admission::new(&config, &metrics));
+    let keys = match config.keys_file.clone() {
+        Some(file) => {
+            let (edges, usage) =
+                (LiveEdges::start(setup.bus.clone()).await?, Usage::start(setup.bus.clone()));
+            Some(Keys::start(file, edges, usage, metrics.clone())?)
+        }
+        None => None,
+    };
+    let admission = Arc::new(Admission::new(&config, keys, routes.clone(), &metrics));
     let gateway = GatewayState {
         backend,
         watches: Arc::clone(&watches),
@@ -113,11 +124,12 @@ async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
     let parts = ServerParts {
         service,
         grpc: Arc::clone(&grpc),
-        admission,
+        admission: Arc::clone(&admission),
         limits: config.limits,
         metrics,
         access_log,
         tls,
+        is_anonymous_allowed: config.is_anonymous_allowed,
     };
     let server = Server::start(listeners, parts, ready)?;
     let lag = config.lag;
@@ -127,8 +139,10 @@ async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
             time::sleep(grace.saturating_sub(SUBMISSION_RESERVE)).await;
             stop_waiting.send_replace(true);
         });
+        admission.leave().await;
         watches.drain(grace);
         grpc.stop().await;
         server.drain(grace).await;
+        admission.finish().await;
     }))
 }

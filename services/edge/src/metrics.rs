@@ -54,6 +54,10 @@ pub(crate) struct Metrics {
     certificate_expiry: Family<Unlabelled, Gauge>,
     /// Whether the certificate's files are faulty.
     certificate_faulty: Family<Unlabelled, Gauge>,
+    /// Keys in force.
+    keys: Family<Unlabelled, Gauge>,
+    /// Whether the file of keys is faulty.
+    keys_faulty: Family<Unlabelled, Gauge>,
     url_scheme: &'static str,
 }
 
@@ -82,7 +86,7 @@ pub(crate) enum ReadSource {
     Stale,
 }
 
-/// A limit of one address.
+/// A limit of one client.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum LimitKind {
     /// Requests a second.
@@ -138,6 +142,8 @@ impl Metrics {
             watches_cut: Counter::default(),
             certificate_expiry: Family::default(),
             certificate_faulty: Family::default(),
+            keys: Family::default(),
+            keys_faulty: Family::default(),
             url_scheme,
         };
         for source in [
@@ -176,6 +182,8 @@ impl Metrics {
         registry.add(&list::EDGE_WATCHES_CUT, metrics.watches_cut.clone());
         registry.add(&list::EDGE_CERTIFICATE_EXPIRY, metrics.certificate_expiry.clone());
         registry.add(&list::EDGE_CERTIFICATE_FAULTY, metrics.certificate_faulty.clone());
+        registry.add(&list::EDGE_KEYS, metrics.keys.clone());
+        registry.add(&list::EDGE_KEYS_FAULTY, metrics.keys_faulty.clone());
         metrics
     }
 
@@ -220,6 +228,12 @@ impl Metrics {
     pub(crate) fn show_certificate(&self, expires_in_s: i64, is_faulty: bool) {
         self.certificate_expiry.get_or_create_owned(&[]).set(expires_in_s);
         self.certificate_faulty.get_or_create_owned(&[]).set(is_faulty.into());
+    }
+
+    /// Shows the number of keys in force and whether their file is faulty.
+    pub(crate) fn show_keys(&self, count: usize, is_faulty: bool) {
+        self.keys.get_or_create_owned(&[]).set(i64::try_from(count).unwrap_or(i64::MAX));
+        self.keys_faulty.get_or_create_owned(&[]).set(is_faulty.into());
     }
 
     /// Counts the body of a request.

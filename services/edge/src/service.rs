@@ -98,7 +98,7 @@ impl<S: WarpService> HttpService<S> {
         // A request with a trace context is traced.
         let is_traced = span::is_enabled() && headers.contains_key(TRACEPARENT);
         let has_rare_header = is_traced || headers.contains_key(IF_MATCH) || wants_events(headers);
-        let is_slow = has_body || has_rare_header || request.method() != Method::GET || client.is_over_rate();
+        let is_slow = has_body || has_rare_header || request.method() != Method::GET || client.is_refused();
         let is_valid = || head::check_size(target.len(), headers, &self.config.limits).is_ok();
         let is_accepted = |answer: &Answer| answer.is_gzipped() || !accept::accepts_gzip_alone(headers);
         let Some(answer) = cached.answer.filter(|answer| !is_slow && is_valid() && is_accepted(answer))
@@ -152,6 +152,7 @@ fn filter(
         move |head: Arc<RequestHead>, body| {
             let (gateway, config) = (gateway.clone(), Arc::clone(&config));
             let body = StreamExt::map(body, |piece: Result<_, warp::Error>| piece.map(copy_to_bytes));
+            let body = head.client.metered(body);
             let id = head.id.clone();
             let request = HttpRequest { head, body: Box::pin(body) };
             let answered: BoxFuture<'static, Response> = Box::pin(async move {

@@ -114,6 +114,7 @@ async fn the_served_metrics_are_the_documented_ones() {
         .env("MESH_HISTORY_INTERVAL_BLOCKS", "1")
         .env("MESH_RELAY_SIGNATURE_ALGO", "ed25519")
         .tls()
+        .env("MESH_EDGE_KEYS_FILE", "/none/keys.jsonl")
         .start()
         .await;
     do_everything(&mesh, &node).await;

@@ -19,6 +19,7 @@ use crate::{
     failure::{Failure, failed},
     get::GetArgs,
     ingest::args::IngestArgs,
+    keys::KeysArgs,
     terminal,
     tx::args::TxArgs,
     watch::args::WatchArgs,
@@ -69,6 +70,8 @@ pub(crate) enum Command {
     Get(GetArgs),
     /// Watches a read and prints each change of its answer
     Watch(WatchArgs),
+    /// Makes and removes keys of clients, and follows what they use
+    Keys(KeysArgs),
     /// Checks this machine or a running mesh, and prints what is missing or wrong and how to correct it
     Doctor(DoctorArgs),
     /// Prints the completions of a shell
@@ -148,6 +151,9 @@ pub(crate) struct PortArgs {
     /// The private key of the certificate, a PEM file
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub(crate) tls_key: Option<PathBuf>,
+    /// The clients' keys; see `mesh keys`
+    #[arg(long, value_name = "FILE")]
+    pub(crate) keys: Option<PathBuf>,
 }
 
 /// Options of `up`.

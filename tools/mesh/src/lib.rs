@@ -13,6 +13,7 @@ mod gateway;
 mod get;
 mod history;
 mod ingest;
+mod keys;
 mod laboratory;
 mod load;
 mod migrate;
@@ -78,6 +79,7 @@ async fn command(command: Command) -> Result<(), Failure> {
         Command::Tx(args) => tx::tx(args).await,
         Command::Get(args) => get::get(args).await,
         Command::Watch(args) => watch::watch(args).await,
+        Command::Keys(args) => keys::keys(args).await,
         Command::Doctor(args) => doctor::doctor(&args).await,
         Command::Completions(args) => {
             args.print();

@@ -4,33 +4,24 @@
 
 pub(crate) mod record;
 
-use std::{collections::HashMap, fmt::Write, net::IpAddr, sync::Arc};
+use std::{fmt::Write, net::IpAddr, sync::Arc};
 
 use http::{Request, StatusCode};
 use mesh_chassis::LogQueue;
-use proto_msgs::Contract;
 use serde::Serialize;
 
 use crate::{
-    access_log::record::Record,
-    config::AccessLogMode,
-    grpc::{protocol, watch},
-    route::routes::{RouteMatch, Routes},
+    access_log::record::Record, admission::NO_OPERATION, config::AccessLogMode, route::routes::Routes,
 };
 
 /// Longest path that is written, bytes.
 const MAX_PATH: usize = 256;
-
-/// The operation of a request that no route matches.
-const NO_OPERATION: &str = "none";
 
 /// The log, where it is on.
 pub(crate) struct AccessLog {
     is_all: bool,
     queue: LogQueue,
     routes: Routes,
-    /// Operations by their gRPC paths.
-    methods: HashMap<String, &'static str>,
 }
 
 /// A line of the log; unknown members are left out.
@@ -60,6 +51,9 @@ struct Line<'a> {
     bytes: u64,
     duration_ms: f64,
     client: Option<IpAddr>,
+    /// Name of its key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<&'a str>,
     protocol: &'static str,
     ended: &'static str,
     target: &'static str,
@@ -68,16 +62,18 @@ struct Line<'a> {
 impl AccessLog {
     /// The log of these routes; `None` when it is off.
     pub(crate) fn new(mode: AccessLogMode, queue: LogQueue, routes: Routes) -> Option<Arc<Self>> {
-        let operations = Contract::get().operations().iter();
-        let methods = operations.map(|operation| (operation.rpc(), operation.name.as_str()));
-        let methods = methods.chain([(watch::PATH.to_owned(), watch::NAME)]).collect();
         let is_all = mode == AccessLogMode::All;
-        (mode != AccessLogMode::Off).then(|| Arc::new(Self { is_all, queue, routes, methods }))
+        (mode != AccessLogMode::Off).then(|| Arc::new(Self { is_all, queue, routes }))
     }
 
     /// Begins the record of a request.
-    pub(crate) fn begin<B>(self: &Arc<Self>, request: &Request<B>, client: IpAddr) -> Box<Record> {
-        Box::new(Record::begin(Arc::clone(self), request, client))
+    pub(crate) fn begin<B>(
+        self: &Arc<Self>,
+        request: &Request<B>,
+        client: IpAddr,
+        key: Option<Arc<str>>,
+    ) -> Box<Record> {
+        Box::new(Record::begin(Arc::clone(self), request, client, key))
     }
 
     /// Logs a connection that was refused before a request was read, with the status it was given.
@@ -104,10 +100,7 @@ impl AccessLog {
 
     /// The operation of a path, and the escaped path if there is one.
     fn resolve(&self, path: &str, is_grpc: bool) -> (&'static str, Option<String>) {
-        let operation = match is_grpc {
-            true => self.methods.get(path).copied().or_else(|| protocol::standard_service(path)),
-            false => self.routes.find(path).as_ref().map(RouteMatch::name),
-        };
+        let operation = self.routes.operation_name(path, is_grpc);
         (operation.unwrap_or(NO_OPERATION), operation.map(|_| escape(path)))
     }
 

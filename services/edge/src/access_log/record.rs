@@ -26,6 +26,8 @@ pub(crate) struct Record {
     uri: Uri,
     protocol: &'static str,
     client: IpAddr,
+    /// Name of the client's key.
+    key: Option<Arc<str>>,
     trace: Option<TraceContext>,
     /// The client's, or a new one, until the answer has one.
     id: RequestId,
@@ -55,7 +57,12 @@ enum Ended {
 }
 
 impl Record {
-    pub(super) fn begin<B>(log: Arc<AccessLog>, request: &Request<B>, client: IpAddr) -> Self {
+    pub(super) fn begin<B>(
+        log: Arc<AccessLog>,
+        request: &Request<B>,
+        client: IpAddr,
+        key: Option<Arc<str>>,
+    ) -> Self {
         let headers = request.headers();
         let protocol = match request.version() {
             Version::HTTP_2 if is_grpc(request.method(), headers) => "gRPC",
@@ -70,6 +77,7 @@ impl Record {
             uri: request.uri().clone(),
             protocol,
             client,
+            key,
             trace: trace::client_context(headers),
             id: RequestId::of(headers),
             status: None,
@@ -174,6 +182,7 @@ impl Drop for Record {
             bytes: self.bytes,
             duration_ms: self.started.elapsed().as_micros() as f64 / 1000.0,
             client: Some(self.client),
+            key: self.key.as_deref(),
             protocol: self.protocol,
             ended: match self.ended {
                 Ended::Whole => "whole",

@@ -9,13 +9,13 @@ use std::{
 
 use parking_lot::Mutex;
 
-use crate::client_address::Address;
+use crate::client_address::ClientId;
 
 /// Whose share a permit counts for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Owner {
-    /// All clients of an address.
-    Address(Address),
+    /// All requests of a client.
+    Client(ClientId),
     /// All requests of an operation.
     Operation(&'static str),
 }
@@ -47,7 +47,7 @@ impl Rejected {
     pub(crate) fn reason(self) -> &'static str {
         match self {
             Self::Full => "full",
-            Self::Share(Owner::Address(_)) => "address",
+            Self::Share(Owner::Client(_)) => "address",
             Self::Share(Owner::Operation(_)) => "operation",
         }
     }
@@ -143,7 +143,7 @@ mod tests {
     use super::*;
 
     fn of(number: u32) -> Owner {
-        Owner::Address(IpAddr::V4(Ipv4Addr::from_bits(number)).into())
+        Owner::Client(ClientId::Address(IpAddr::V4(Ipv4Addr::from_bits(number)).into()))
     }
 
     /// Takes all permits that an owner can get.

@@ -1,7 +1,7 @@
-//! Admission control: the address that limits count a client by, its request rate, and permits for connections,
-//! requests and downloads.
+//! Admission control: the key or the address that limits count a client by, its request rate, and permits for
+//! connections, requests and downloads.
 
-pub(crate) mod address_limit;
+pub(crate) mod client_limit;
 pub(crate) mod fair_semaphore;
 pub(crate) mod head;
 pub(crate) mod open_files;
@@ -10,34 +10,72 @@ pub(crate) mod rejection;
 
 use std::{net::IpAddr, sync::Arc};
 
-use http::HeaderMap;
+use bytes::Bytes;
+use futures_util::{Stream, StreamExt};
+use http::{HeaderMap, Request, Version};
 use mesh_problem::Problem;
 
 use crate::{
     admission::{
-        address_limit::{AddressLimit, AddressPermit},
+        client_limit::{ClientLimit, ClientPermit},
         fair_semaphore::{FairSemaphore, Owner, Permit, Rejected},
         rate_limiter::{RateLimitStatus, RateLimiter},
     },
-    client_address::{Address, TrustedProxies},
+    client_address::{Address, ClientId, TrustedProxies},
     config::Config,
     connection::ConnectionState,
+    grpc_kind::is_grpc,
+    keys::{KeyInUse, KeyRefusal, Keys},
     metrics::{LimitKind, Metrics},
+    route::routes::Routes,
 };
 
-/// What limits a request: its connection, the address of its client, and that address' rate.
+/// What limits a request: its connection, its client, and that client's rate.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientContext {
     pub(crate) connection: Arc<ConnectionState>,
-    pub(crate) address: Address,
+    /// Whom the request counts for.
+    pub(crate) id: ClientId,
+    /// The key that it was sent with.
+    pub(crate) key: Option<KeyInUse>,
+    refusal: Option<KeyRefusal>,
     /// `None` when rates are not limited.
     pub(crate) rate: Option<RateLimitStatus>,
 }
 
 impl ClientContext {
-    /// Whether the request exceeds the rate of its address.
-    pub(crate) fn is_over_rate(&self) -> bool {
-        self.rate.is_some_and(|rate| rate.is_over())
+    /// Whether the request is refused by its key or exceeds its client's rate.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.refusal.is_some() || self.rate.is_some_and(|rate| rate.is_over())
+    }
+
+    /// Checks that the client may send requests.
+    ///
+    /// # Errors
+    /// When its key is not in force, or it sent several.
+    pub(crate) fn check_key(&self) -> Result<(), KeyRefusal> {
+        self.refusal.filter(|refusal| *refusal != KeyRefusal::Missing).map_or(Ok(()), Err)
+    }
+
+    /// Checks that the client may call operations.
+    ///
+    /// # Errors
+    /// Those of [`check_key`](Self::check_key), and when it has no key where one is needed.
+    pub(crate) fn check_access(&self) -> Result<(), KeyRefusal> {
+        self.refusal.map_or(Ok(()), Err)
+    }
+
+    /// The body of its request, counted for its key.
+    pub(crate) fn metered<E, S: Stream<Item = Result<Bytes, E>>>(
+        &self,
+        body: S,
+    ) -> impl Stream<Item = Result<Bytes, E>> + use<E, S> {
+        let meter = self.key.as_ref().map(|key| Arc::clone(&key.meter));
+        body.inspect(move |piece| {
+            if let (Some(meter), Ok(piece)) = (&meter, piece) {
+                meter.receive(piece.len());
+            }
+        })
     }
 }
 
@@ -49,25 +87,35 @@ pub(crate) enum ConnectionPermit {
     Proxy(#[expect(dead_code, reason = "held for its drop")] Permit<0>),
 }
 
+/// The operation of a request that no route matches, in logs and usage records.
+pub(crate) const NO_OPERATION: &str = "none";
+
 /// The limits on connections, requests and downloads of one edge.
 pub(crate) struct Admission {
     proxies: TrustedProxies,
+    /// `None` without a file of keys.
+    keys: Option<Keys>,
+    is_anonymous_allowed: bool,
+    routes: Routes,
     rate: Option<RateLimiter>,
     connections: Arc<FairSemaphore>,
     requests: Arc<FairSemaphore>,
-    downloads: AddressLimit,
+    downloads: ClientLimit,
     metrics: Metrics,
 }
 
 impl Admission {
     /// The limits of the configuration.
-    pub(crate) fn new(config: &Config, metrics: &Metrics) -> Self {
+    pub(crate) fn new(config: &Config, keys: Option<Keys>, routes: Routes, metrics: &Metrics) -> Self {
         Self {
             proxies: config.proxies.clone(),
+            keys,
+            is_anonymous_allowed: config.is_anonymous_allowed,
+            routes,
             rate: config.rate.map(|rate| RateLimiter::new(rate.per_s, rate.burst)),
             connections: FairSemaphore::new(config.limits.connections),
             requests: FairSemaphore::new(config.limits.in_flight),
-            downloads: AddressLimit::downloads(config.exports_per_address),
+            downloads: ClientLimit::downloads(config.exports_per_address),
             metrics: metrics.clone(),
         }
     }
@@ -80,7 +128,8 @@ impl Admission {
         let permit = match self.proxies.contains(peer) {
             true => self.connections.try_acquire([]).map(ConnectionPermit::Proxy),
             false => {
-                self.connections.try_acquire([Owner::Address(peer.into())]).map(ConnectionPermit::Client)
+                let owner = Owner::Client(ClientId::Address(peer.into()));
+                self.connections.try_acquire([owner]).map(ConnectionPermit::Client)
             }
         };
         permit.inspect_err(|rejected| self.count_rejected_connection(rejected.reason()))
@@ -96,16 +145,45 @@ impl Admission {
         self.proxies.client(peer, headers)
     }
 
-    /// Identifies the client of a request and counts the request against its rate.
-    pub(crate) fn identify(
+    /// Identifies the client of a request and counts the request against its rate. A request with a key that is not
+    /// in force counts for the address.
+    pub(crate) fn identify<B>(
         &self,
         connection: &Arc<ConnectionState>,
         peer: IpAddr,
-        headers: &HeaderMap,
+        request: &Request<B>,
     ) -> ClientContext {
+        let headers = request.headers();
         let address = Address::from(self.proxies.client(peer, headers));
-        let rate = self.rate.as_ref().map(|rate| rate.count(address));
-        ClientContext { connection: Arc::clone(connection), address, rate }
+        let operation = || {
+            let is_grpc = request.version() == Version::HTTP_2 && is_grpc(request.method(), headers);
+            self.routes.operation_name(request.uri().path(), is_grpc).unwrap_or(NO_OPERATION)
+        };
+        let (key, refusal) = match self.keys.as_ref().map(|keys| keys.of_request(headers, operation)) {
+            Some(Ok(Some(key))) => (Some(key), None),
+            Some(Err(refusal)) => (None, Some(refusal)),
+            _ => (None, (!self.is_anonymous_allowed).then_some(KeyRefusal::Missing)),
+        };
+        let of_address = || self.rate.as_ref().map(|rate| rate.count(address));
+        let (id, rate) = match &key {
+            Some(key) => (ClientId::Key(key.key.number()), key.count(of_address)),
+            None => (ClientId::Address(address), of_address()),
+        };
+        ClientContext { connection: Arc::clone(connection), id, key, refusal, rate }
+    }
+
+    /// Gives up this edge's share of the keys' limits.
+    pub(crate) async fn leave(&self) {
+        if let Some(keys) = &self.keys {
+            keys.leave().await;
+        }
+    }
+
+    /// Writes the last records of what the keys have used.
+    pub(crate) async fn finish(&self) {
+        if let Some(keys) = &self.keys {
+            keys.finish().await;
+        }
     }
 
     /// The refusal of a request over its rate, if it is; counts it.
@@ -124,12 +202,12 @@ impl Admission {
         client: &ClientContext,
         operation: &'static str,
     ) -> Result<Permit<2>, Problem> {
-        let owners = [Owner::Address(client.address), Owner::Operation(operation)];
+        let owners = [Owner::Client(client.id), Owner::Operation(operation)];
         self.requests.try_acquire(owners).map_err(|rejected| {
             self.metrics.shed(rejected.reason()).inc();
             Problem::unavailable(match rejected {
                 Rejected::Full => "too many requests are being answered",
-                Rejected::Share(Owner::Address(_)) => "too many requests of this address are being answered",
+                Rejected::Share(Owner::Client(_)) => "too many requests of this client are being answered",
                 Rejected::Share(Owner::Operation(_)) => "too many requests of this kind are being answered",
             })
         })
@@ -138,9 +216,9 @@ impl Admission {
     /// A permit for a download.
     ///
     /// # Errors
-    /// When the address has as many downloads as allowed.
-    pub(crate) fn download(&self, client: &ClientContext) -> Result<AddressPermit, Problem> {
-        self.downloads.try_acquire(client.address).inspect_err(|_| {
+    /// When the client has as many downloads as allowed.
+    pub(crate) fn download(&self, client: &ClientContext) -> Result<ClientPermit, Problem> {
+        self.downloads.permit(client).inspect_err(|_| {
             self.metrics.limited(LimitKind::Downloads).inc();
         })
     }

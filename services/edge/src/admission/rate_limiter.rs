@@ -1,5 +1,5 @@
-//! The request rate of each address (contract section 7): a burst, refilled at a rate per second. A request
-//! over it is refused and does not count; no address is banned.
+//! The request rate of each address (contract section 7) and of each key (K3): a burst, refilled at a rate per
+//! second. A request over it is refused and does not count; nobody is banned.
 
 use std::{
     array,
@@ -11,15 +11,15 @@ use std::{
 use governor::{
     Quota,
     clock::{Clock, MonotonicClock},
-    middleware::StateInformationMiddleware,
+    middleware::{StateInformationMiddleware, StateSnapshot},
     nanos::Nanos,
-    state::StateStore,
+    state::{InMemoryState, NotKeyed, StateStore},
 };
 use http::{HeaderMap, HeaderName, header::RETRY_AFTER};
 use mesh_problem::{Code, Problem, RATE_LIMITED};
 use parking_lot::Mutex;
 
-use crate::client_address::Address;
+use crate::{client_address::Address, config::RateLimit};
 
 const RATELIMIT_LIMIT: HeaderName = HeaderName::from_static("ratelimit-limit");
 const RATELIMIT_REMAINING: HeaderName = HeaderName::from_static("ratelimit-remaining");
@@ -35,11 +35,17 @@ const SETS: usize = 8192;
 pub(crate) struct RateLimiter<C: Clock = MonotonicClock> {
     limiter: governor::RateLimiter<Address, ArrivalTable, C, StateInformationMiddleware>,
     clock: C,
-    per_s: NonZeroU32,
-    burst: NonZeroU32,
+    rate: RateLimit,
 }
 
-/// The allowance of an address after a request.
+/// The rate limit of one key, of which each of several edges grants its share.
+#[derive(Debug)]
+pub(crate) struct KeyRateLimiter {
+    limiter: governor::RateLimiter<NotKeyed, InMemoryState, MonotonicClock, StateInformationMiddleware>,
+    rate: RateLimit,
+}
+
+/// The allowance of a client after a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RateLimitStatus {
     /// Requests that may come at once.
@@ -61,26 +67,42 @@ impl RateLimiter {
 
 impl<C: Clock + Clone> RateLimiter<C> {
     fn with_clock(clock: C, per_s: NonZeroU32, burst: NonZeroU32, sets: usize) -> Self {
-        let quota = Quota::per_second(per_s).allow_burst(burst);
-        let limiter = governor::RateLimiter::new(quota, ArrivalTable::new(sets), clock.clone());
-        Self { limiter, clock, per_s, burst }
+        let rate = RateLimit { per_s, burst };
+        let limiter = governor::RateLimiter::new(rate.quota(), ArrivalTable::new(sets), clock.clone());
+        Self { limiter, clock, rate }
     }
 
     /// Counts a request of an address.
     pub(crate) fn count(&self, address: Address) -> RateLimitStatus {
-        let limit = self.burst.get();
-        match self.limiter.check_key(&address) {
-            Ok(snapshot) => {
-                let remaining = snapshot.remaining_burst_capacity();
-                let reset_s = u64::from((limit - remaining.min(limit)).div_ceil(self.per_s.get()));
-                RateLimitStatus { limit, remaining, reset_s, wait_s: None }
-            }
-            Err(early) => {
-                let wait_s = ceil_seconds(early.wait_time_from(self.clock.now())).max(1);
-                let reset_s = u64::from(limit.div_ceil(self.per_s.get()));
-                RateLimitStatus { limit, remaining: 0, reset_s: reset_s.max(wait_s), wait_s: Some(wait_s) }
-            }
-        }
+        let checked = self.limiter.check_key(&address);
+        RateLimitStatus::of(
+            checked.map_err(|early| early.wait_time_from(self.clock.now())),
+            self.rate,
+            NonZeroU32::MIN,
+        )
+    }
+}
+
+impl KeyRateLimiter {
+    /// A limit with a full burst.
+    pub(crate) fn new(rate: RateLimit) -> Self {
+        let limiter =
+            governor::RateLimiter::direct_with_clock(rate.quota(), MonotonicClock).with_middleware();
+        Self { limiter, rate }
+    }
+
+    /// Counts a request where this many edges grant the limit: each counts a request so many times, and thus lets a
+    /// share through, at least one request a second.
+    pub(crate) fn count(&self, edges: u32) -> RateLimitStatus {
+        let RateLimit { per_s, burst } = self.rate;
+        let cost = NonZeroU32::new(edges).unwrap_or(NonZeroU32::MIN).min(per_s).min(burst);
+        // The burst has room for the cost.
+        let checked = self.limiter.check_n(cost).unwrap_or_else(|_| self.limiter.check());
+        RateLimitStatus::of(
+            checked.map_err(|early| early.wait_time_from(MonotonicClock.now())),
+            self.rate,
+            cost,
+        )
     }
 }
 
@@ -88,11 +110,36 @@ fn ceil_seconds(time: Duration) -> u64 {
     time.as_secs() + u64::from(time.subsec_nanos() > 0)
 }
 
+impl RateLimit {
+    fn quota(self) -> Quota {
+        Quota::per_second(self.per_s).allow_burst(self.burst)
+    }
+}
+
 impl RateLimitStatus {
+    /// The status after a check, of which `Err` is the time until the next request is allowed. Each request costs
+    /// `cost` of the rate.
+    fn of(checked: Result<StateSnapshot, Duration>, rate: RateLimit, cost: NonZeroU32) -> Self {
+        let (burst, per_s) = (rate.burst.get(), rate.per_s.get());
+        let limit = burst / cost;
+        match checked {
+            Ok(snapshot) => {
+                let remaining = snapshot.remaining_burst_capacity().min(burst);
+                let reset_s = u64::from((burst - remaining).div_ceil(per_s));
+                Self { limit, remaining: remaining / cost, reset_s, wait_s: None }
+            }
+            Err(wait) => {
+                let wait_s = ceil_seconds(wait).max(1);
+                let reset_s = u64::from(burst.div_ceil(per_s)).max(wait_s);
+                Self { limit, remaining: 0, reset_s, wait_s: Some(wait_s) }
+            }
+        }
+    }
+
     /// The refusal of a request over the rate, if it is.
     pub(crate) fn refusal(&self) -> Option<Problem> {
         let wait_s = self.wait_s?;
-        let reason = "too many requests come from this address";
+        let reason = "too many requests come from this client";
         let problem = Problem::new(Code::ResourceExhausted, RATE_LIMITED, reason);
         Some(problem.with_inner(format!("{} at once; the next one in {wait_s} s", self.limit)))
     }
@@ -188,6 +235,22 @@ mod tests {
         assert!(rate.count(v4(1)).is_over());
         clock.advance(Duration::from_secs(60));
         assert_eq!((0..9).filter(|_| !rate.count(v4(1)).is_over()).count(), 6);
+    }
+
+    #[test]
+    fn each_of_several_edges_grants_its_share_of_a_key() {
+        let key = |per_s, burst| {
+            let [per_s, burst] = [per_s, burst].map(|number| NonZeroU32::new(number).unwrap());
+            KeyRateLimiter::new(RateLimit { per_s, burst })
+        };
+        let granted = |per_s, burst, edges| {
+            let key = key(per_s, burst);
+            (0..burst).filter(|_| !key.count(edges).is_over()).count()
+        };
+        assert_eq!((granted(1, 60, 1), granted(2, 60, 2), granted(3, 60, 3)), (60, 30, 20));
+        assert_eq!((granted(1, 3, 99), granted(9, 3, 99)), (3, 1), "a limit below the edges is not shared");
+        let status = key(10, 60).count(2);
+        assert_eq!(status, RateLimitStatus { limit: 30, remaining: 29, reset_s: 1, wait_s: None });
     }
 
     #[test]

@@ -30,6 +30,21 @@ pub(crate) fn caching_of_newest(shared_max_age_s: u32) -> HeaderValue {
     };
     if shared_max_age_s == 0 { REVALIDATED } else { HeaderValue::try_from(shared()).unwrap_or(REVALIDATED) }
 }
+
+/// Caching of an answer to a request with a key: no shared cache keeps it for others (T2), and none keeps it at all
+/// where clients without a key get no data.
+pub(crate) fn without_shared_caching(headers: &mut HeaderMap, is_anonymous_allowed: bool) {
+    let Some(caching) = headers.get(CACHE_CONTROL).and_then(|caching| caching.to_str().ok()) else { return };
+    let private = match caching.strip_prefix("public, ") {
+        Some(rest) if rest.contains("s-maxage") => REVALIDATED,
+        Some(rest) if !is_anonymous_allowed => {
+            HeaderValue::try_from(format!("private, {rest}")).unwrap_or(REVALIDATED)
+        }
+        _ => return,
+    };
+    headers.insert(CACHE_CONTROL, private);
+}
+
 /// Caching of a final answer: an hour, because another chain may run under the same address later (B4).
 const FINAL: HeaderValue = HeaderValue::from_static("public, max-age=3600");
 /// Caching of a final answer to a request that names the chain.

@@ -31,6 +31,7 @@ use crate::{
         status, watch,
     },
     grpc_kind::MEDIA_TYPE,
+    keys::KeyRefusal,
     respond::{
         handling::{PREFERENCE_APPLIED, wait_applied},
         notes::StreamFailure,
@@ -91,7 +92,7 @@ impl GrpcCall {
         id: RequestId,
     ) -> Self {
         let (head, body) = request.into_parts();
-        let body = Box::pin(body.into_data_stream());
+        let body = Box::pin(client.metered(body.into_data_stream()));
         Self { method, headers: head.headers, body, is_read: false, waited: None, id, client }
     }
 }
@@ -147,6 +148,7 @@ async fn try_answer(
     call: &mut GrpcCall,
     trace: Option<TraceContext>,
 ) -> Result<Response<Body>, Problem> {
+    call.client.check_access().map_err(KeyRefusal::problem)?;
     if let Some(problem) = state.admission.rate_refusal(&call.client) {
         return Err(problem);
     }
@@ -190,7 +192,7 @@ async fn reply(
         let latest = time::Instant::now() + within;
         CallContext {
             request_id: call.id.as_str().to_owned(),
-            client: call.client.address.key(),
+            client: call.client.id.number(),
             traceparent,
             deadline: deadline.map_or(latest, |deadline| deadline.min(latest)),
             has_full_time: deadline.is_none_or(|deadline| deadline >= latest),

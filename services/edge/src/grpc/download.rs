@@ -9,7 +9,7 @@ use prost_reflect::{prost::Message, prost_types::Any};
 use proto_msgs::google::api::HttpBody;
 use tokio::time::{Instant, timeout_at};
 
-use crate::admission::address_limit::AddressPermit;
+use crate::admission::client_limit::ClientPermit;
 
 const INFO_TYPE: &str = "type.googleapis.com/api.v2.ExportInfo";
 
@@ -23,7 +23,7 @@ struct State {
     rest: Bytes,
     deadline: Option<Instant>,
     is_over: bool,
-    _permit: AddressPermit,
+    _permit: ClientPermit,
 }
 
 /// The messages of a download, which fails at the client's deadline. Holds the permit until it is dropped.
@@ -31,7 +31,7 @@ pub(super) fn messages(
     opened: OpenReply,
     pulled: PullStream,
     deadline: Option<Instant>,
-    permit: AddressPermit,
+    permit: ClientPermit,
 ) -> impl Stream<Item = Result<Vec<Bytes>, Problem>> + Send + 'static {
     let info = Any { type_url: INFO_TYPE.to_owned(), value: opened.info.encode_to_vec() };
     let state = State {

@@ -107,6 +107,11 @@ impl Grpc {
             let problem = Problem::new(Code::Unimplemented, NOT_MAPPED, "no such method");
             return refused_unread(request, &problem, id).await;
         };
+        if let Err(refusal) = client.check_key() {
+            let problem = refusal.problem();
+            self.metrics.called(name, problem.code.number(), Duration::ZERO);
+            return refused_unread(request, &problem, id).await;
+        }
         // Health checks are exempt from the rate limit.
         if *name != HEALTH
             && let Some(problem) = client.rate.and_then(|rate| rate.refusal())
@@ -115,7 +120,7 @@ impl Grpc {
             self.metrics.called(name, problem.code.number(), Duration::ZERO);
             return refused_unread(request, &problem, id).await;
         }
-        let Ok(permit) = self.streams.try_acquire([Owner::Address(client.address)]) else {
+        let Ok(permit) = self.streams.try_acquire([Owner::Client(client.id)]) else {
             let reason = "too many streams of this service are open";
             let problem = Problem::new(Code::ResourceExhausted, NOT_MAPPED, reason);
             return refused_unread(request, &problem, id).await;

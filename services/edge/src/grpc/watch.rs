@@ -65,7 +65,7 @@ pub(super) async fn messages(
     deadline: Option<Instant>,
     context: &CallContext,
 ) -> Result<impl Stream<Item = Result<Vec<Bytes>, Problem>> + Send + 'static, Problem> {
-    let permit = watches.permit(client.address)?;
+    let permit = watches.permit(client)?;
     let watcher = watches.watch(&read.question, read.source, last_id(metadata), context).await?;
     let connection = &client.connection;
     let open = OpenStream::new(watches, connection, permit);

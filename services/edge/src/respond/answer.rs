@@ -9,7 +9,7 @@ use http::{
     header::{
         ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
         ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ALLOW, CONTENT_ENCODING, CONTENT_LENGTH,
-        CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH, ORIGIN, RETRY_AFTER, VARY,
+        CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH, ORIGIN, RETRY_AFTER, VARY, WWW_AUTHENTICATE,
     },
 };
 use mesh_problem::{Code, NOT_MAPPED, Problem};
@@ -140,6 +140,9 @@ pub(crate) fn refusal(status: StatusCode, problem: &Problem) -> Response {
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     headers.insert(VARY, HeaderValue::from_static("Accept-Encoding"));
     let is_limited = status == StatusCode::TOO_MANY_REQUESTS;
+    if status == StatusCode::UNAUTHORIZED {
+        headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
     if is_limited || problem.code.is_passing() && status.is_server_error() {
         headers.insert(RETRY_AFTER, problem.retry_after_s.map_or(RETRY_AFTER_S, HeaderValue::from));
     }

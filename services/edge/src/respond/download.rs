@@ -18,7 +18,7 @@ use sync_wrapper::SyncStream;
 use warp::reply::{Reply as _, Response};
 
 use crate::{
-    admission::{address_limit::AddressPermit, head::HttpError},
+    admission::{client_limit::ClientPermit, head::HttpError},
     ask::{
         answer::describe_head,
         backend::{Backend, CallContext},
@@ -49,7 +49,7 @@ pub(crate) struct Download<'a> {
     pub(crate) headers: &'a HeaderMap,
     pub(crate) is_head: bool,
     /// Held by the body.
-    pub(crate) permit: Option<AddressPermit>,
+    pub(crate) permit: Option<ClientPermit>,
 }
 
 impl Download<'_> {
@@ -231,7 +231,7 @@ fn bytes_of(
 /// The same bytes in pieces no longer than a frame. Holds the permit until it is dropped.
 fn frames(
     pieces: impl Stream<Item = io::Result<Bytes>> + Send + 'static,
-    permit: Option<AddressPermit>,
+    permit: Option<ClientPermit>,
 ) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
     let state = (Box::pin(pieces), Bytes::new(), permit);
     stream::unfold(state, |(mut pieces, mut rest, permit)| async move {

@@ -1,14 +1,48 @@
-//! `/limits`: the limits in force (contract section 7), from the configuration.
+//! `/limits`: the limits in force (contract section 7), from the configuration, and those of a key.
 
 use std::time::Duration;
 
+use http::HeaderMap;
 use mesh_bus::PullLimits;
+use mesh_problem::{NOT_MAPPED, Problem};
 use proto_msgs::{
     COMMIT_MS, MAX_LIST_LENGTH, NODE_CALL_MS,
     v2::{LimitsReply, RateLimits, RequestLimits, RowLimits, TimeLimits},
 };
+use warp::reply::Response;
 
-use crate::config::{Config, HTTP2_STREAMS, MAX_HEADERS, STALL_TIMEOUT};
+use crate::{
+    admission::head::HttpError,
+    config::{Config, HTTP2_STREAMS, MAX_HEADERS, STALL_TIMEOUT},
+    keys::ClientKey,
+    route::page::Page,
+};
+
+/// The name in metrics and logs.
+pub(crate) const LIMITS: &str = "limits";
+
+/// The answer to a request with a key: what the key's line names replaces the limits of an address.
+///
+/// # Errors
+/// Those of [`Page::answer`].
+pub(crate) fn of_key(
+    config: &Config,
+    key: &ClientKey,
+    query: &str,
+    request: &HeaderMap,
+) -> Result<Response, HttpError> {
+    let (mut limits, entry) = (in_force(config), key.entry());
+    if let Some(rate) = &mut limits.rate {
+        rate.requests_per_s = entry.rate_per_s.unwrap_or(rate.requests_per_s);
+        rate.exports_per_address = entry.exports.unwrap_or(rate.exports_per_address);
+        rate.watches_per_address = entry.watches.unwrap_or(rate.watches_per_address);
+    }
+    let page = Page::json(LIMITS, &limits);
+    let page = page.map_err(|error| {
+        Problem::internal(NOT_MAPPED, "the limits cannot be written").caused_by(error.to_string())
+    })?;
+    page.answer(query, request)
+}
 
 /// The limits of this process, and those of the services by the same variables.
 pub(super) fn in_force(config: &Config) -> LimitsReply {

@@ -2,7 +2,7 @@
 
 mod console;
 mod guide;
-mod limits;
+pub(crate) mod limits;
 mod page;
 pub(crate) mod pages;
 pub(crate) mod routes;

@@ -32,7 +32,7 @@ pub(crate) fn all(config: &Config) -> io::Result<Pages> {
     let docs = Page::plain("docs", HTML, include_bytes!("../../assets/docs/index.html"))?;
     let pages = [
         ("/health", health),
-        ("/limits", Page::json("limits", &limits::in_force(config))?),
+        ("/limits", Page::json(limits::LIMITS, &limits::in_force(config))?),
         ("/openapi.json", Page::json("openapi", &Document::of_contract())?),
         ("/docs", Page { policy: Some(POLICY), ..docs }),
         ("/docs/page.css", Page::plain("docs", STYLE, include_bytes!("../../assets/docs/page.css"))?),

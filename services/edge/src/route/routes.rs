@@ -1,11 +1,12 @@
 //! The routes: the contract's operations and the edge's own pages. A path matches one of them or none.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
 use proto_msgs::{Contract, Method, OperationInfo, Segment};
 
 use crate::{
     decode::percent::{PathField, Text, decode_segment},
+    grpc::{protocol::standard_service, watch},
     route::{page::Page, pages::Pages, status},
 };
 
@@ -15,6 +16,8 @@ pub(crate) struct Routes {
     operations: &'static [OperationInfo],
     /// Indexes of `operations`, those with fewer fields in their path first.
     order: Vec<usize>,
+    /// Operations by their gRPC paths.
+    methods: Arc<HashMap<String, &'static str>>,
     pages: Pages,
 }
 
@@ -43,7 +46,17 @@ impl Routes {
         order.sort_by_key(|index| {
             operations[*index].path.iter().filter(|segment| matches!(segment, Segment::Field(_))).count()
         });
-        Self { operations, order, pages }
+        let methods = operations.iter().map(|operation| (operation.rpc(), operation.name.as_str()));
+        let methods = Arc::new(methods.chain([(watch::PATH.to_owned(), watch::NAME)]).collect());
+        Self { operations, order, methods, pages }
+    }
+
+    /// The name in logs of what a path leads to.
+    pub(crate) fn operation_name(&self, path: &str, is_grpc: bool) -> Option<&'static str> {
+        match is_grpc {
+            true => self.methods.get(path).copied().or_else(|| standard_service(path)),
+            false => self.find(path).as_ref().map(RouteMatch::name),
+        }
     }
 
     /// The match of a path. Segments are compared percent-decoded.

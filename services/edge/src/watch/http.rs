@@ -122,7 +122,7 @@ impl WatchRequest {
         context: &CallContext,
     ) -> Result<Response, Problem> {
         let reads = self.reads?;
-        let permit = watches.permit(client.address)?;
+        let permit = watches.permit(client)?;
         // Several reads have different heights, so `Last-Event-ID` does not apply (W10).
         let last_id = last_id(headers).filter(|_| !self.is_indexed);
         let watching = reads.iter().enumerate().map(|(index, read)| async move {

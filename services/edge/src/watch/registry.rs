@@ -17,13 +17,15 @@ use tokio::{
 };
 
 use crate::{
-    admission::address_limit::{AddressLimit, AddressPermit},
+    admission::{
+        ClientContext,
+        client_limit::{ClientLimit, ClientPermit},
+    },
     ask::{
         backend::{Backend, CallContext},
         cache::Question,
         heads::{ChainHeads, HeadSource},
     },
-    client_address::Address,
     config::Config,
     connection::ConnectionState,
     metrics::{LimitKind, Metrics},
@@ -37,7 +39,7 @@ const DRAIN_SPREAD: Duration = Duration::from_secs(3);
 pub(crate) struct Watches {
     context: Arc<WatchContext>,
     queries: Mutex<HashMap<Arc<Question>, Arc<LiveQuery>>>,
-    limit: AddressLimit,
+    limit: ClientLimit,
     /// Set at a shutdown: when the last watch ends.
     drain: watch::Sender<Option<Instant>>,
     /// Streams so far.
@@ -55,7 +57,7 @@ impl Watches {
         Arc::new(Self {
             context: WatchContext::start(backend, heads, config, metrics),
             queries: Mutex::default(),
-            limit: AddressLimit::watches(config.watches, config.watches_per_address),
+            limit: ClientLimit::watches(config.watches, config.watches_per_address),
             drain: watch::Sender::new(None),
             streams: AtomicU64::new(0),
         })
@@ -64,9 +66,9 @@ impl Watches {
     /// A permit for one more event stream.
     ///
     /// # Errors
-    /// When the edge or the client address has reached its limit.
-    pub(crate) fn permit(&self, address: Address) -> Result<AddressPermit, Problem> {
-        self.limit.try_acquire(address).inspect_err(|_| {
+    /// When the edge or the client has reached its limit.
+    pub(crate) fn permit(&self, client: &ClientContext) -> Result<ClientPermit, Problem> {
+        self.limit.permit(client).inspect_err(|_| {
             self.context.metrics.limited(LimitKind::Watches).inc();
         })
     }
@@ -145,7 +147,7 @@ impl Watches {
 pub(crate) struct OpenStream {
     watches: Arc<Watches>,
     connection: Arc<ConnectionState>,
-    _permit: AddressPermit,
+    permit: ClientPermit,
 }
 
 impl OpenStream {
@@ -153,10 +155,10 @@ impl OpenStream {
     pub(crate) fn new(
         watches: &Arc<Watches>,
         connection: &Arc<ConnectionState>,
-        permit: AddressPermit,
+        permit: ClientPermit,
     ) -> Self {
         watches.context.metrics.watches.inc();
-        Self { watches: Arc::clone(watches), connection: Arc::clone(connection), _permit: permit }
+        Self { watches: Arc::clone(watches), connection: Arc::clone(connection), permit }
     }
 
     /// The connection that the stream is on.
@@ -164,9 +166,15 @@ impl OpenStream {
         &self.connection
     }
 
-    /// Resolves when the stream has to end.
+    /// Resolves when the stream has to end: at a shutdown, or when its client's key is no longer in force.
     pub(crate) fn ending(&self) -> impl Future<Output = ()> + Send + 'static + use<> {
-        self.watches.ending()
+        let (stopping, revoked) = (self.watches.ending(), self.permit.ended());
+        async move {
+            tokio::select! {
+                () = stopping => {}
+                () = revoked => {}
+            }
+        }
     }
 }
 

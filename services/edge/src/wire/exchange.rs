@@ -9,7 +9,8 @@ use http_body_util::Either as EitherBody;
 use warp::reply::Response;
 
 use crate::{
-    access_log::record::Record, admission::rate_limiter::RateLimitStatus, connection::InFlightRequest,
+    access_log::record::Record, admission::rate_limiter::RateLimitStatus,
+    ask::answer::without_shared_caching, connection::InFlightRequest, keys::KeyInUse,
     wire::tracked_body::TrackedBody,
 };
 
@@ -39,6 +40,10 @@ pub(super) struct Exchange {
     pub(super) is_http1: bool,
     /// The client's allowance, where rates are limited.
     pub(super) rate: Option<RateLimitStatus>,
+    /// The client's key.
+    pub(super) key: Option<KeyInUse>,
+    /// Whether clients without a key get data, so that a shared cache may keep it.
+    pub(super) is_anonymous_allowed: bool,
     /// The line of the access log.
     pub(super) record: Option<Box<Record>>,
 }
@@ -83,9 +88,8 @@ impl Exchange {
     /// Writes the client's allowance into the headers, where rates are limited.
     fn write_rate<B>(&self, response: &mut http::Response<B>) {
         let Some(rate) = self.rate else { return };
-        let is_refused = response.status() == StatusCode::TOO_MANY_REQUESTS
-            || response.headers().get(GRPC_STATUS).is_some_and(|status| status == RESOURCE_EXHAUSTED);
-        rate.write_headers(response.headers_mut(), is_refused);
+        let is_limited = is_limited(response);
+        rate.write_headers(response.headers_mut(), is_limited);
     }
 
     /// Counts the request as in flight until the response body is dropped, and records it in the access log. Every
@@ -99,9 +103,19 @@ impl Exchange {
         if status.is_client_error() || status.is_server_error() || headers.contains_key(GRPC_STATUS) {
             headers.insert(CACHE_CONTROL, NO_STORE);
         }
+        if self.key.is_some() {
+            without_shared_caching(headers, self.is_anonymous_allowed);
+        }
         if let Some(record) = &mut self.record {
             record.set_head(&response, &self.request);
         }
-        response.map(|body| TrackedBody::new(body, self.request, self.record))
+        let metered = self.key.map(|key| key.answered(&response, is_limited(&response)));
+        response.map(|body| TrackedBody::new(body, self.request, self.record, metered))
     }
+}
+
+/// Whether a response says that a limit is exceeded.
+fn is_limited<B>(response: &http::Response<B>) -> bool {
+    response.status() == StatusCode::TOO_MANY_REQUESTS
+        || response.headers().get(GRPC_STATUS).is_some_and(|status| status == RESOURCE_EXHAUSTED)
 }

@@ -93,6 +93,8 @@ pub(crate) struct ServerParts<S> {
     pub(crate) access_log: Option<Arc<AccessLog>>,
     /// `None` = plain connections.
     pub(crate) tls: Option<Tls>,
+    /// Whether clients without a key get data.
+    pub(crate) is_anonymous_allowed: bool,
 }
 
 /// The open connections of this process.
@@ -273,16 +275,17 @@ impl<S: WarpService> Acceptor<S> {
         peer: IpAddr,
         connection: &Arc<ConnectionState>,
     ) -> impl Future<Output = Result<Answer, WithoutHyper<Answer>>> + Send + 'static + use<S> {
-        let client = self.parts.admission.identify(connection, peer, request.headers());
-        let record = self
-            .parts
-            .access_log
-            .as_ref()
-            .map(|log| log.begin(&request, self.parts.admission.client_address(peer, request.headers())));
+        let client = self.parts.admission.identify(connection, peer, &request);
+        let record = self.parts.access_log.as_ref().map(|log| {
+            let address = self.parts.admission.client_address(peer, request.headers());
+            log.begin(&request, address, client.key.as_ref().map(|key| Arc::clone(key.key.name())))
+        });
         let exchange = Exchange {
             request: connection.start_request(),
             is_http1: request.version() < Version::HTTP_2,
             rate: client.rate,
+            key: client.key.clone(),
+            is_anonymous_allowed: self.parts.is_anonymous_allowed,
             record,
         };
         if !has_valid_host(&request) {

@@ -368,6 +368,7 @@ mod tests {
                     Full::<Bytes>::from("answered"),
                     request,
                     None,
+                    None,
                 )))
             }
         });

@@ -15,18 +15,12 @@ use rustls::{
     server::{ClientHello, ResolvesServerCert},
     sign::CertifiedKey,
 };
-use tokio::{
-    net::TcpStream,
-    time::{interval, timeout},
-};
+use tokio::{net::TcpStream, time::timeout};
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use tokio_util::either::Either;
 use x509_parser::parse_x509_certificate;
 
-use crate::metrics::Metrics;
-
-/// Interval at which the files are read again.
-const READ_INTERVAL: Duration = Duration::from_secs(5);
+use crate::{file_follower::FileFollower, metrics::Metrics};
 
 /// Longest time for a handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -42,6 +36,9 @@ pub(crate) struct TlsFiles {
 
 /// The bytes of the two files.
 type Pair = [Vec<u8>; 2];
+
+/// A certificate with its key, and when it expires, seconds since the Unix epoch.
+type Certified = (CertifiedKey, i64);
 
 /// A connection with or without TLS.
 pub(super) type Socket = Either<TcpStream, Box<TlsStream<TcpStream>>>;
@@ -61,15 +58,18 @@ impl ResolvesServerCert for InForce {
 }
 
 impl Tls {
-    /// Reads the files, and again every five seconds: a changed pair is for connections from then on. A faulty one
-    /// leaves the last good one in force.
+    /// Reads the files and follows them: a changed pair is for connections from then on.
     ///
     /// # Errors
     /// When the first pair is faulty.
     pub(crate) fn start(files: TlsFiles, metrics: Metrics) -> io::Result<Self> {
         let provider = Arc::new(ring::default_provider());
-        let pair = files.read()?;
-        let (certified, expires) = certify(&pair, &provider)?;
+        let certify = {
+            let provider = Arc::clone(&provider);
+            move |pair: &Pair| certify(pair, &provider)
+        };
+        let (follower, (certified, expires)) =
+            FileFollower::start("certificate", move || files.read(), certify)?;
         let in_force = Arc::new(InForce(RwLock::new(Arc::new(certified))));
         let config = ServerConfig::builder_with_provider(Arc::clone(&provider))
             .with_safe_default_protocol_versions()
@@ -77,7 +77,7 @@ impl Tls {
         let resolver = Arc::clone(&in_force) as Arc<dyn ResolvesServerCert>;
         let mut config = config.with_no_client_auth().with_cert_resolver(resolver);
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        tokio::spawn(follow(files, pair, expires, in_force, provider, metrics));
+        tokio::spawn(follow(follower, expires, in_force, metrics));
         Ok(Self(TlsAcceptor::from(Arc::new(config))))
     }
 
@@ -103,49 +103,24 @@ impl TlsFiles {
 
 /// Puts each good pair in force, for as long as the process runs.
 async fn follow(
-    files: TlsFiles,
-    mut last: Pair,
+    mut follower: FileFollower<Pair, Certified>,
     mut expires: i64,
     in_force: Arc<InForce>,
-    provider: Arc<CryptoProvider>,
     metrics: Metrics,
 ) {
-    let mut pace = interval(READ_INTERVAL);
-    let mut said = None;
     loop {
-        pace.tick().await;
-        let read = files.clone();
-        let pair = tokio::task::spawn_blocking(move || read.read()).await.map_err(io::Error::other).flatten();
-        let changed = match pair {
-            Ok(pair) if pair == last => Ok(None),
-            Ok(pair) => certify(&pair, &provider).map(|certified| Some((pair, certified))),
-            Err(error) => Err(error),
-        };
-        let is_faulty = changed.is_err();
-        match changed {
-            Ok(None) => said = None,
-            Ok(Some((pair, (certified, until)))) => {
-                *in_force.0.write() = Arc::new(certified);
-                (last, expires, said) = (pair, until, None);
-                tracing::info!(valid_for_s = seconds_until(expires), "another certificate is in force");
-            }
-            Err(error) => {
-                let error = error.to_string();
-                if said.as_ref() != Some(&error) {
-                    tracing::error!(
-                        error,
-                        "the certificate's files are faulty; the last good one stays in force"
-                    );
-                }
-                said = Some(error);
-            }
+        let reading = follower.next().await;
+        if let Some((certified, until)) = reading.changed {
+            *in_force.0.write() = Arc::new(certified);
+            expires = until;
+            tracing::info!(valid_for_s = seconds_until(expires), "another certificate is in force");
         }
-        metrics.show_certificate(seconds_until(expires), is_faulty);
+        metrics.show_certificate(seconds_until(expires), reading.is_faulty);
     }
 }
 
 /// The certificate of a pair, and when it expires, seconds since the Unix epoch.
-fn certify([certificates, key]: &Pair, provider: &CryptoProvider) -> io::Result<(CertifiedKey, i64)> {
+fn certify([certificates, key]: &Pair, provider: &CryptoProvider) -> io::Result<Certified> {
     let faulty = |what: &str, why: &dyn std::fmt::Display| {
         io::Error::new(io::ErrorKind::InvalidData, format!("{what}: {why}"))
     };

@@ -58,7 +58,11 @@ pub(crate) async fn up(mut args: UpArgs) -> Result<(), Failure> {
     init_log(&home);
     open_files::raise();
     let PortArgs { host, port, grpc_port, .. } = args.ports;
-    let files = [("MESH_EDGE_TLS_CERT", &args.ports.tls_cert), ("MESH_EDGE_TLS_KEY", &args.ports.tls_key)];
+    let files = [
+        ("MESH_EDGE_TLS_CERT", &args.ports.tls_cert),
+        ("MESH_EDGE_TLS_KEY", &args.ports.tls_key),
+        ("MESH_EDGE_KEYS_FILE", &args.ports.keys),
+    ];
     for (name, file) in files {
         // The services run in another folder.
         let file = file.as_ref().map(std::path::absolute).transpose();

@@ -109,6 +109,8 @@ fn table() -> Table {
     table.add("mesh.events.head.store", &["node-info"], &ASKERS);
     table.add("mesh.events.head.node", &["node-info"], &[EDGE, OPERATOR, "query", "node-info", INGEST]);
     table.add("mesh.events.ingest.halted", &[INGEST], &[EDGE, OPERATOR]);
+    table.add("mesh.events.edges", &[EDGE], &[EDGE, OPERATOR]);
+    table.add("mesh.events.usage", &[EDGE], &[OPERATOR]);
     table.add("mesh.decode.Block", &[INGEST], &[DECODER]);
     table.add("mesh.decode.Other", &[], &[DECODER]);
     table.add("mesh.events.history.segments", &["export"], &[OPERATOR, "export"]);

@@ -1,0 +1,87 @@
+//! Files that an operator replaces while the edge runs: what they hold is put in force whole or not at all.
+
+use std::{io, sync::Arc, time::Duration};
+
+use tokio::{
+    task::spawn_blocking,
+    time::{Interval, interval},
+};
+
+/// Interval at which the files are read again.
+const READ_INTERVAL: Duration = Duration::from_secs(2);
+
+/// Reads files of one kind again and again. `C`: their bytes, `T`: what these mean.
+pub(crate) struct FileFollower<C, T> {
+    /// The name in the log.
+    what: &'static str,
+    read: Arc<dyn Fn() -> io::Result<C> + Send + Sync>,
+    parse: Arc<dyn Fn(&C) -> io::Result<T> + Send + Sync>,
+    /// The bytes in force.
+    last: Arc<C>,
+    pace: Interval,
+    /// The fault that was logged last.
+    logged: Option<String>,
+}
+
+/// The result of one reading.
+pub(crate) struct Reading<T> {
+    /// The new meaning, when it has changed and is good.
+    pub(crate) changed: Option<T>,
+    /// Whether the files are faulty, so that an earlier content stays in force.
+    pub(crate) is_faulty: bool,
+}
+
+impl<C: PartialEq + Send + Sync + 'static, T: Send + 'static> FileFollower<C, T> {
+    /// Reads the files for the first time.
+    ///
+    /// # Errors
+    /// When they cannot be read or parsed.
+    pub(crate) fn start(
+        what: &'static str,
+        read: impl Fn() -> io::Result<C> + Send + Sync + 'static,
+        parse: impl Fn(&C) -> io::Result<T> + Send + Sync + 'static,
+    ) -> io::Result<(Self, T)> {
+        let content = read()?;
+        let first = parse(&content)?;
+        let (read, parse) = (Arc::new(read), Arc::new(parse));
+        let pace = interval(READ_INTERVAL);
+        Ok((Self { what, read, parse, last: Arc::new(content), pace, logged: None }, first))
+    }
+
+    /// Waits for the next reading. Logs a fault once.
+    pub(crate) async fn next(&mut self) -> Reading<T> {
+        self.pace.tick().await;
+        let (read, parse, last) = (Arc::clone(&self.read), Arc::clone(&self.parse), Arc::clone(&self.last));
+        // A file may be large and its disk slow.
+        let reading = spawn_blocking(move || {
+            let content = read()?;
+            if content == *last {
+                return Ok(None);
+            }
+            let parsed = parse(&content)?;
+            Ok(Some((content, parsed)))
+        });
+        match reading.await.map_err(io::Error::other).flatten() {
+            Ok(read) => {
+                self.logged = None;
+                let changed = read.map(|(content, parsed)| {
+                    self.last = Arc::new(content);
+                    parsed
+                });
+                Reading { changed, is_faulty: false }
+            }
+            Err(error) => {
+                let error = error.to_string();
+                if self.logged.as_ref() != Some(&error) {
+                    tracing::error!(
+                        what = self.what,
+                        error,
+                        "files are faulty; the last good content stays in force"
+                    );
+                }
+                self.logged = Some(error);
+                Reading { changed: None, is_faulty: true }
+            }
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! What each key uses (K4): counted by operation, and told once a minute on standard output and on the bus.
+
+use std::{
+    collections::HashMap,
+    io::{self, Write},
+    mem,
+    sync::Arc,
+};
+
+use mesh_bus::{Bus, KeyUsage};
+use parking_lot::Mutex;
+use tokio::{
+    sync,
+    task::spawn_blocking,
+    time::{Duration, Instant, interval_at, timeout},
+};
+
+/// Time between two records of a key's use of an operation.
+const INTERVAL: Duration = Duration::from_secs(60);
+
+/// Longest time for the last records at a stop.
+const LAST_RECORDS_WITHIN: Duration = Duration::from_secs(3);
+
+/// What the keys have used since the last records.
+#[derive(Debug)]
+pub(crate) struct Usage {
+    bus: Bus,
+    meters: Mutex<HashMap<(Arc<str>, &'static str), Arc<Meter>>>,
+    /// When the last records were written; held while new ones are.
+    since: sync::Mutex<String>,
+}
+
+/// What one key uses of one operation.
+#[derive(Debug)]
+pub(crate) struct Meter(Mutex<Counted>);
+
+#[derive(Debug, Clone)]
+struct Counted {
+    requests: u64,
+    refused: u64,
+    bytes_in: u64,
+    bytes_out: u64,
+    /// Open watches.
+    watches: u32,
+    /// For how long watches were open until `at`.
+    watched: Duration,
+    at: Instant,
+}
+
+impl Usage {
+    /// Begins to count, and to write records every minute.
+    pub(crate) fn start(bus: Bus) -> Arc<Self> {
+        let since = sync::Mutex::new(mesh_chassis::timestamp());
+        let usage = Arc::new(Self { bus, meters: Mutex::default(), since });
+        let told = Arc::clone(&usage);
+        tokio::spawn(async move {
+            let mut pace = interval_at(Instant::now() + INTERVAL, INTERVAL);
+            loop {
+                pace.tick().await;
+                told.write_records().await;
+            }
+        });
+        usage
+    }
+
+    /// Counts a request of a key.
+    pub(crate) fn begin(&self, key: &Arc<str>, operation: &'static str) -> Arc<Meter> {
+        let mut meters = self.meters.lock();
+        let meter = meters.entry((Arc::clone(key), operation)).or_default();
+        meter.0.lock().requests += 1;
+        Arc::clone(meter)
+    }
+
+    /// Writes the last records at a stop.
+    pub(crate) async fn finish(&self) {
+        if timeout(LAST_RECORDS_WITHIN, self.write_records()).await.is_err() {
+            tracing::warn!("the last usage records could not be written");
+        }
+        self.bus.flush(LAST_RECORDS_WITHIN).await;
+    }
+
+    /// Writes and publishes what was used since the last records. While standard output takes none, nothing is lost:
+    /// the counts go on.
+    async fn write_records(&self) {
+        let mut since = self.since.lock().await;
+        let to = mesh_chassis::timestamp();
+        let records = self.take(&since, &to);
+        *since = to;
+        if records.is_empty() {
+            return;
+        }
+        let lines: Vec<_> = records.iter().filter_map(|record| serde_json::to_string(record).ok()).collect();
+        let written = spawn_blocking(move || {
+            let mut out = io::stdout().lock();
+            lines.iter().try_for_each(|line| writeln!(out, "{line}")).and_then(|()| out.flush())
+        });
+        if let Err(error) = written.await.map_err(io::Error::other).flatten() {
+            tracing::warn!(%error, "usage records could not be written to standard output");
+        }
+        for record in &records {
+            self.bus.announce(record).await;
+        }
+    }
+
+    /// Takes the counts, and forgets meters that nobody holds.
+    fn take(&self, from: &str, to: &str) -> Vec<KeyUsage> {
+        let mut records = Vec::new();
+        self.meters.lock().retain(|(key, operation), meter| {
+            let used = meter.0.lock().take(Instant::now());
+            let is_used = used.requests + used.refused + used.bytes_in + used.bytes_out > 0;
+            let watch_seconds = used.watched.as_secs();
+            if is_used || watch_seconds > 0 {
+                records.push(KeyUsage {
+                    target: "usage".to_owned(),
+                    key: key.to_string(),
+                    operation: (*operation).to_owned(),
+                    requests: used.requests,
+                    refused: used.refused,
+                    bytes_in: used.bytes_in,
+                    bytes_out: used.bytes_out,
+                    watch_seconds,
+                    from: from.to_owned(),
+                    to: to.to_owned(),
+                });
+            }
+            Arc::strong_count(meter) > 1
+        });
+        records
+    }
+}
+
+impl Default for Meter {
+    fn default() -> Self {
+        Self(Mutex::new(Counted::from(Instant::now())))
+    }
+}
+
+impl Counted {
+    fn from(at: Instant) -> Self {
+        Self { requests: 0, refused: 0, bytes_in: 0, bytes_out: 0, watches: 0, watched: Duration::ZERO, at }
+    }
+
+    /// Adds the time of the open watches until now.
+    fn watch(&mut self, now: Instant) {
+        self.watched += now.duration_since(self.at) * self.watches;
+        self.at = now;
+    }
+
+    /// Takes the counts. The rest of a second stays while a watch is open, and is rounded otherwise.
+    fn take(&mut self, now: Instant) -> Self {
+        self.watch(now);
+        let mut next = Self { watches: self.watches, ..Self::from(now) };
+        if self.watches > 0 {
+            next.watched = Duration::from_nanos(self.watched.subsec_nanos().into());
+        } else {
+            self.watched += Duration::from_millis(500);
+        }
+        mem::replace(self, next)
+    }
+}
+
+impl Meter {
+    /// Counts a refusal of a request that was counted.
+    pub(crate) fn refuse(&self) {
+        self.0.lock().refused += 1;
+    }
+
+    /// Counts bytes of a request's body.
+    pub(crate) fn receive(&self, bytes: usize) {
+        self.0.lock().bytes_in += bytes as u64;
+    }
+
+    /// Counts a watch as open until the guard is dropped.
+    pub(crate) fn watch(self: &Arc<Self>) -> OpenWatch {
+        let mut counted = self.0.lock();
+        counted.watch(Instant::now());
+        counted.watches += 1;
+        OpenWatch(Arc::clone(self))
+    }
+}
+
+/// An open watch.
+#[derive(Debug)]
+pub(crate) struct OpenWatch(Arc<Meter>);
+
+impl Drop for OpenWatch {
+    fn drop(&mut self) {
+        let mut counted = self.0.0.lock();
+        counted.watch(Instant::now());
+        counted.watches -= 1;
+    }
+}
+
+/// An answer to a request with a key.
+pub(crate) struct MeteredAnswer {
+    pub(super) meter: Arc<Meter>,
+    /// Present when it is a watch.
+    pub(super) _watch: Option<OpenWatch>,
+}
+
+impl MeteredAnswer {
+    /// Counts bytes of its body.
+    pub(crate) fn send(&self, bytes: usize) {
+        self.meter.0.lock().bytes_out += bytes as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_of_watches_is_taken_while_they_are_open() {
+        let start = Instant::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let mut counted = Counted::from(start);
+        counted.watches = 1;
+        counted.watch(at(1500));
+        counted.watches = 2;
+        assert_eq!(counted.take(at(2500)).watched.as_secs(), 3, "of 3.5 s");
+        counted.watches = 1;
+        counted.watch(at(3200));
+        counted.watches = 0;
+        assert_eq!(counted.take(at(9000)).watched.as_secs(), 1, "of 1.2 s");
+        assert_eq!(counted.take(at(9000)).watched.as_secs(), 0);
+    }
+}

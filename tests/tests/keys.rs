@@ -1,0 +1,215 @@
+//! Clients with keys: who is refused, which limits hold, what is recorded, and that no key is written anywhere.
+
+use std::{fs, path::PathBuf, time::Duration};
+
+use mesh_keys::KeyDigest;
+use mesh_testbed::{Answer, Mesh, MeshSetup, eventually};
+use mesh_tests::{
+    client::MeshClient,
+    events::Events,
+    fixture, metric,
+    problem::assert_problem,
+    rpc::{Call, Rpc},
+};
+use reqwest::Method;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tonic::{Code, Request};
+
+const READ: &str = "/api/v2/markets";
+const BOT: &str = "mesh_planted-key-of-the-bot";
+const OTHER: &str = "mesh_planted-key-of-another";
+/// Longer than the edge takes to read the file again.
+const NOTICED: Duration = Duration::from_secs(20);
+
+/// The file of the keys.
+struct KeyFile(TempDir);
+
+impl KeyFile {
+    fn new(lines: &[Value]) -> Self {
+        let file = Self(tempfile::tempdir().unwrap());
+        file.write(&lines.iter().map(|line| format!("{line}\n")).collect::<String>());
+        file
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.path().join("keys.jsonl")
+    }
+
+    fn write(&self, text: &str) {
+        fs::write(self.path(), text).unwrap();
+    }
+
+    /// A mesh with this file and further variables.
+    fn configure<'a>(&self, setup: MeshSetup<'a>, env: &[(&str, &str)]) -> MeshSetup<'a> {
+        let setup = setup.env("MESH_EDGE_KEYS_FILE", self.path().to_string_lossy());
+        env.iter().fold(setup, |setup, (name, value)| setup.env(*name, *value))
+    }
+}
+
+/// A line of the file with further members.
+fn line(name: &str, key: &str, members: &Value) -> Value {
+    let mut line = json!({"name": name, "sha256": KeyDigest::of(key.as_bytes())});
+    line.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
+    line
+}
+
+async fn get(client: &MeshClient, path: &str, key: &str) -> Answer {
+    client.get_with(path, "authorization", &format!("Bearer {key}")).await
+}
+
+fn assert_unknown(answer: &Answer) {
+    assert_problem(answer, 401, 16, 10_047);
+    assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
+}
+
+/// The first line with these members in the output of the edge.
+fn usage(mesh: &Mesh, key: &str, operation: &str) -> Option<Value> {
+    let log = mesh.service("edge").log();
+    let mut lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    lines.find(|line| line["target"] == "usage" && line["key"] == key && line["operation"] == operation)
+}
+
+#[tokio::test]
+async fn a_key_in_force_is_let_in_and_every_other_is_refused_on_every_path() {
+    let expired = json!({"expires": "2020-01-01T00:00:00Z"});
+    let lines = [line("bot", BOT, &json!({})), line("old", OTHER, &expired)];
+    let file = KeyFile::new(&lines);
+    let env = [("MESH_EDGE_ACCESS_LOG", "all")];
+    let (_database, mesh, client) = fixture::start(|setup| file.configure(setup, &env)).await;
+    for name in ["authorization", "x-api-key"] {
+        let value = if name == "x-api-key" { BOT.to_owned() } else { format!("bEaRer  {BOT}") };
+        assert_eq!(client.get_with(READ, name, &value).await.status, 200);
+    }
+    // Nobody has to send one, and another scheme has none.
+    assert_eq!(client.get(READ).await.status, 200);
+    assert_eq!(client.get_with(READ, "authorization", "Basic Ym90OmJvdA==").await.status, 200);
+    for path in [READ, READ, "/nowhere", "/health", "/docs", "/limits", "/watch?read=%2Fapi%2Fv2%2Fmarkets"] {
+        for key in ["mesh_unknown", OTHER, ""] {
+            assert_unknown(&get(&client, path, key).await);
+        }
+        assert_unknown(&client.get_with(path, "x-api-key", "mesh_unknown").await);
+    }
+    assert_unknown(&get(&client, "/api/v2/markets?pagination.first=x", "mesh_unknown").await);
+    let posted = client.request(Method::POST, "/transaction").header("x-api-key", "mesh_unknown").body("{}");
+    assert_unknown(&Answer::to(posted).await);
+    let both = client.request(Method::GET, READ).bearer_auth(BOT).header("x-api-key", BOT);
+    assert_problem(&Answer::to(both).await, 400, 3, 10_015);
+    assert_eq!(client.send("OPTIONS", READ).await.status, 204);
+
+    let (rpc, call) = (Rpc::connect(&mesh).await, Call::from_path(READ).unwrap());
+    let ask = async |name: &'static str, value: &str| {
+        let mut request = Request::new(call.message.clone());
+        request.metadata_mut().insert(name, value.parse().unwrap());
+        rpc.call_with(&call, request).await
+    };
+    assert!(ask("authorization", &format!("Bearer {BOT}")).await.is_ok());
+    for (name, value) in [("authorization", "Bearer mesh_unknown"), ("x-api-key", OTHER)] {
+        assert_eq!(ask(name, value).await.unwrap_err().code(), Code::Unauthenticated);
+    }
+    let logged = mesh.service("edge").log();
+    assert!(logged.contains("\"key\":\"bot\""), "the name is logged");
+    assert!(!logged.contains("planted") && !logged.contains("mesh_unknown"), "a key is logged");
+    let metrics = mesh.service("edge").admin("/metrics").await;
+    assert!(!metrics.text().contains("planted"));
+    assert_eq!(metric(&mesh, "edge", "mesh_edge_keys").await, 2);
+}
+
+#[tokio::test]
+async fn another_file_is_in_force_in_seconds_and_a_faulty_one_is_not() {
+    let both = [line("bot", BOT, &json!({"watches": 1})), line("other", OTHER, &json!({}))];
+    let file = KeyFile::new(&both);
+    let (_database, mesh, client) = fixture::start(|setup| file.configure(setup, &[])).await;
+    let bearer = format!("Bearer {BOT}");
+    let mut events = Events::open(&client, READ, &[("authorization", &bearer)]).await.unwrap();
+    assert_eq!(events.event().await.name, "answer");
+    let second = Events::open(&client, READ, &[("authorization", &bearer)]).await.unwrap_err();
+    assert_problem(&second, 429, 8, 10_000);
+
+    file.write(&format!("{}\nno line\n", both[1]));
+    let faulty = async || metric(&mesh, "edge", "mesh_edge_keys_faulty").await;
+    eventually(NOTICED, "the faulty file is not noticed", async || faulty().await == 1).await;
+    assert!(mesh.service("edge").log().contains("line 2: "), "its line is logged");
+    assert_eq!(get(&client, READ, BOT).await.status, 200, "the earlier keys stay");
+
+    file.write(&format!("{}\n", both[1]));
+    eventually(NOTICED, "the key is not removed", async || get(&client, READ, BOT).await.status == 401).await;
+    assert_eq!((faulty().await, get(&client, READ, OTHER).await.status), (0, 200));
+    while events.block().await.is_some() {}
+}
+
+#[tokio::test]
+async fn without_a_key_there_is_no_data_when_keys_are_needed() {
+    let file = KeyFile::new(&[line("bot", BOT, &json!({}))]);
+    let env = [("MESH_EDGE_ANONYMOUS", "off")];
+    let (_database, mesh, client) = fixture::start(|setup| file.configure(setup, &env)).await;
+    for _ in 0..3 {
+        assert_eq!(get(&client, READ, BOT).await.status, 200);
+        assert_unknown(&client.get(READ).await);
+    }
+    for path in ["/api/v2/networkhistory/export?table=TABLE_TRADES", "/watch?read=%2Fapi%2Fv2%2Fmarkets"] {
+        assert_unknown(&client.get(path).await);
+    }
+    assert_unknown(&Events::open(&client, READ, &[]).await.unwrap_err());
+    assert_unknown(&client.post("/transaction", "{}").await);
+    let refused = Rpc::connect(&mesh).await.call(&Call::from_path(READ).unwrap()).await;
+    assert_eq!(refused.unwrap_err().code(), Code::Unauthenticated);
+    for path in ["/", "/docs", "/openapi.json", "/limits", "/health"] {
+        assert_eq!(client.get(path).await.status, 200, "{path}");
+    }
+    assert_eq!(client.get("/nowhere").await.status, 404);
+}
+
+#[tokio::test]
+async fn the_limits_of_a_key_replace_those_of_its_address_and_are_shared_by_the_edges() {
+    let limits = json!({"ratePerS": 2, "burst": 20, "exports": 3, "watches": 0});
+    let file = KeyFile::new(&[line("bot", BOT, &limits)]);
+    let prefix = format!("keys{}", std::process::id());
+    let env = [("MESH_BUS_PREFIX", prefix.as_str()), ("MESH_EDGE_RATE_PER_S", "1")];
+    let (database, mesh, client) = fixture::start(|setup| file.configure(setup, &env)).await;
+    let of_key = get(&client, "/limits", BOT).await;
+    let rate = &of_key.json()["rate"];
+    assert_eq!((&rate["requestsPerS"], &rate["exportsPerAddress"]), (&json!(2), &json!(3)));
+    assert_eq!(client.get("/limits").await.json()["rate"]["requestsPerS"], 1);
+
+    let share = async |client: &MeshClient| {
+        let answer = get(client, READ, BOT).await;
+        answer.header("ratelimit-limit").unwrap().parse::<u32>().unwrap()
+    };
+    assert_eq!(share(&client).await, 20);
+    let services = ["query", "tx-relay", "export", "node-info"];
+    let second = file.configure(Mesh::configure(&database), &env);
+    let second = services.iter().fold(second, |setup, name| setup.without(name));
+    let second = second.start().await;
+    let second_client = MeshClient::new(&second);
+    for edge in [&client, &second_client] {
+        eventually(NOTICED, "the limit is not shared", async || share(edge).await == 10).await;
+    }
+    let mut refused = None;
+    for _ in 0..40 {
+        let answer = get(&client, READ, BOT).await;
+        refused = refused.or((answer.status == 429).then_some(answer));
+    }
+    assert_problem(&refused.expect("none is refused"), 429, 8, 400_001);
+    assert_ne!(client.get(READ).await.status, 401, "the address has its own limit");
+    second.service("edge").stop().await;
+    eventually(NOTICED, "the share is not given back", async || share(&client).await == 20).await;
+
+    mesh.service("edge").stop().await;
+    let used = usage(&mesh, "bot", "ListMarkets").expect("it is recorded at the stop");
+    assert!(used["requests"].as_u64() > Some(40) && used["refused"].as_u64() > Some(0), "{used}");
+    assert!(used["bytes_out"].as_u64() > Some(1000) && used["to"].as_str() > used["from"].as_str(), "{used}");
+    assert_eq!(usage(&second, "bot", "ListMarkets").expect("also there")["refused"], 0);
+}
+
+#[tokio::test]
+async fn shared_caches_keep_nothing_of_a_client_with_a_key() {
+    let file = KeyFile::new(&[line("bot", BOT, &json!({}))]);
+    let env = [("MESH_EDGE_SHARED_MAX_AGE_S", "1")];
+    let (_database, _mesh, client) = fixture::start(|setup| file.configure(setup, &env)).await;
+    for _ in 0..2 {
+        let answers = (client.get(READ).await, get(&client, READ, BOT).await);
+        assert!(answers.0.header("cache-control").unwrap().contains("s-maxage=1"), "{answers:?}");
+        assert_eq!(answers.1.header("cache-control"), Some("no-cache"));
+    }
+}

@@ -1,0 +1,280 @@
+//! `mesh keys`: writes the file of the clients' keys, and follows what they use.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use clap::{Args, Subcommand};
+use futures_util::StreamExt as _;
+use jiff::Timestamp;
+use mesh_bus::{Bus, BusConfig, Credentials, KeyUsage, permissions::OPERATOR};
+use mesh_keys::{KeyDigest, KeyEntry};
+use mesh_launcher::{
+    control::{Answer, Request, ask},
+    write_private,
+};
+use mesh_problem::error_chain;
+use tokio::time::timeout;
+
+use crate::{
+    cli::HomeArgs,
+    failure::{Failure, failed},
+    signals,
+    terminal::{output_closed, print, print_line, try_print},
+};
+
+/// Longest time for a connection to the bus.
+const CONNECT_WITHIN: Duration = Duration::from_secs(10);
+
+/// Options of `keys`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  mesh keys add bot --rate 100 --file keys.jsonl   prints the new key once; the file has only its SHA-256
+  mesh up --keys keys.jsonl                        a mesh that knows these keys
+  curl -H 'Authorization: Bearer KEY' http://127.0.0.1:8080/limits
+  mesh keys usage                                  what each key uses, once a minute")]
+pub(crate) struct KeysArgs {
+    #[command(subcommand)]
+    command: KeysCommand,
+}
+
+#[derive(Debug, Subcommand)]
+enum KeysCommand {
+    /// Makes a key, prints it, and adds its line to the file
+    Add(AddArgs),
+    /// Lists the keys of the file
+    List(FileArgs),
+    /// Removes a key from the file; running edges refuse it within five seconds
+    Remove(RemoveArgs),
+    /// Follows what the keys of a running mesh use: a JSON line per key, operation, edge and minute
+    Usage(UsageArgs),
+}
+
+#[derive(Debug, Args)]
+struct FileArgs {
+    /// The file of the keys
+    #[arg(long, value_name = "FILE", env = "MESH_EDGE_KEYS_FILE")]
+    file: PathBuf,
+}
+
+#[derive(Debug, Args)]
+struct AddArgs {
+    /// The client's name in logs and usage records, at most 64 characters
+    name: String,
+    /// Requests a second over all edges; 0 = unlimited [default: the limit of an address]
+    #[arg(long, value_name = "N")]
+    rate: Option<u32>,
+    /// Requests at once [default: 5 times the rate]
+    #[arg(long, value_name = "N", requires = "rate")]
+    burst: Option<u32>,
+    /// Downloads at the same time; 0 = unlimited [default: the limit of an address]
+    #[arg(long, value_name = "N")]
+    exports: Option<u32>,
+    /// Watches at the same time; 0 = unlimited [default: the limit of an address]
+    #[arg(long, value_name = "N")]
+    watches: Option<u32>,
+    /// When the key expires, such as 2027-01-31T00:00:00Z
+    #[arg(long, value_name = "TIME")]
+    expires: Option<Timestamp>,
+    #[command(flatten)]
+    file: FileArgs,
+}
+
+#[derive(Debug, Args)]
+struct RemoveArgs {
+    /// The name of the key
+    name: String,
+    #[command(flatten)]
+    file: FileArgs,
+}
+
+#[derive(Debug, Args)]
+struct UsageArgs {
+    #[command(flatten)]
+    home: HomeArgs,
+    /// The bus of a mesh elsewhere
+    #[arg(long, value_name = "URL")]
+    nats: Option<String>,
+    /// File with `user:password` for the bus: the operator's
+    #[arg(long, value_name = "FILE", requires = "nats")]
+    credentials: Option<PathBuf>,
+    /// Certificates (PEM) of the authority of the bus
+    #[arg(long, value_name = "FILE", requires = "nats")]
+    tls_ca: Option<PathBuf>,
+    /// First token of the subjects
+    #[arg(long, default_value = "mesh", requires = "nats")]
+    prefix: String,
+}
+
+/// Runs the subcommand.
+pub(crate) async fn keys(args: KeysArgs) -> Result<(), Failure> {
+    match args.command {
+        KeysCommand::Add(args) => add(args),
+        KeysCommand::List(FileArgs { file }) => list(&file),
+        KeysCommand::Remove(RemoveArgs { name, file }) => remove(&name, &file.file),
+        KeysCommand::Usage(args) => usage(&args).await,
+    }
+}
+
+fn add(args: AddArgs) -> Result<(), Failure> {
+    let AddArgs { name, rate, burst, exports, watches, expires, file: FileArgs { file } } = args;
+    let mut entries = match file.exists() {
+        true => read(&file)?,
+        false => Vec::new(),
+    };
+    let key = mesh_keys::generate();
+    let sha256 = KeyDigest::of(key.as_bytes());
+    entries.push(KeyEntry { name, sha256, rate_per_s: rate, burst, exports, watches, expires });
+    let text = mesh_keys::to_text(&entries);
+    // As the edge reads it: a bad name or a second key of a name is refused before the file is touched.
+    mesh_keys::parse(text.as_bytes()).map_err(|fault| failed!("the key is not added: {fault}"))?;
+    write(&file, &text)?;
+    print(&key);
+    Ok(())
+}
+
+fn list(file: &Path) -> Result<(), Failure> {
+    let limit = |limit: Option<u32>| match limit {
+        None => "-".to_owned(),
+        Some(0) => "unlimited".to_owned(),
+        Some(limit) => limit.to_string(),
+    };
+    let now = Timestamp::now();
+    print_line(&format!(
+        "{:<32} {:>9} {:>9} {:>9} {:>9}  expires",
+        "name", "rate/s", "burst", "exports", "watches"
+    ));
+    for entry in read(file)? {
+        let KeyEntry { name, rate_per_s, burst, exports, watches, expires, .. } = entry;
+        let [rate, burst, exports, watches] = [rate_per_s, burst, exports, watches].map(limit);
+        let expires = match expires {
+            None => "-".to_owned(),
+            Some(time) if time <= now => format!("{time} (expired)"),
+            Some(time) => time.to_string(),
+        };
+        print_line(&format!("{name:<32} {rate:>9} {burst:>9} {exports:>9} {watches:>9}  {expires}"));
+    }
+    Ok(())
+}
+
+fn remove(name: &str, file: &Path) -> Result<(), Failure> {
+    let mut entries = read(file)?;
+    let before = entries.len();
+    entries.retain(|entry| entry.name != name);
+    if entries.len() == before {
+        return Err(failed!("{} has no key of this name; `mesh keys list` lists them", file.display()));
+    }
+    write(file, &mesh_keys::to_text(&entries))
+}
+
+fn read(file: &Path) -> Result<Vec<KeyEntry>, Failure> {
+    let bytes = fs::read(file).map_err(|error| failed!("cannot read {} ({error})", file.display()))?;
+    mesh_keys::parse(&bytes).map_err(|fault| failed!("{} is faulty: {fault}", file.display()))
+}
+
+/// Replaces the file, so that an edge never reads a part of it. Its permissions stay.
+fn write(file: &Path, text: &str) -> Result<(), Failure> {
+    let permissions = match file.metadata() {
+        Ok(metadata) => Some(metadata.permissions()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(failed!("cannot read {} ({error})", file.display())),
+    };
+    let written = write_private(file, text.as_bytes())
+        .and_then(|()| permissions.map_or(Ok(()), |permissions| fs::set_permissions(file, permissions)));
+    written.map_err(|error| failed!("cannot write {} ({error}); give another --file", file.display()))
+}
+
+async fn usage(args: &UsageArgs) -> Result<(), Failure> {
+    let mut signals = signals::watch()?;
+    let bus = Bus::connect(bus_of(args).await?).await.map_err(|error| failed!("{}", error_chain(&error)))?;
+    timeout(CONNECT_WITHIN, bus.until_connected())
+        .await
+        .map_err(|_| failed!("the bus does not answer; see `mesh doctor`"))?;
+    let records = bus.subscribe::<KeyUsage>().await;
+    let mut records = records.map_err(|error| failed!("{}", error_chain(&error)))?;
+    let follow = async {
+        while let Some(record) = records.next().await {
+            if try_print(&serde_json::to_string(&record)?).is_err() {
+                return Ok(());
+            }
+        }
+        Err(failed!("the connection to the bus is closed"))
+    };
+    tokio::select! {
+        outcome = follow => outcome,
+        () = signals.stop() => Ok(()),
+        () = output_closed() => Ok(()),
+    }
+}
+
+/// The settings of the bus that the arguments name, or of the mesh in the home.
+async fn bus_of(args: &UsageArgs) -> Result<BusConfig, Failure> {
+    let config = |url, credentials: Option<PathBuf>, tls_ca, prefix| {
+        let credentials = credentials.map(|file| Credentials::read(&file)).transpose();
+        Ok(BusConfig {
+            url,
+            credentials: credentials.map_err(|error| failed!("the bus's credentials: {error}"))?,
+            prefix,
+            name: OPERATOR.to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            tls_ca,
+        })
+    };
+    if let Some(url) = &args.nats {
+        return config(url.clone(), args.credentials.clone(), args.tls_ca.clone(), args.prefix.clone());
+    }
+    let asked = ask(&args.home.home()?, &Request::Environment { name: "edge".to_owned() }).await;
+    let Ok(Answer::Environment { variables }) = asked else {
+        return Err(failed!("no mesh runs in the home; name its bus with --nats"));
+    };
+    let get =
+        |name: &str| variables.iter().rev().find(|(found, _)| found == name).map(|(_, value)| value.clone());
+    let credentials = get("MESH_BUS_CREDENTIALS").map(|edges| {
+        // Beside the edge's file, unless all users share one.
+        let operators = Path::new(&edges).with_file_name(OPERATOR);
+        if operators.exists() { operators } else { edges.into() }
+    });
+    config(
+        get("MESH_BUS_URL").unwrap_or_default(),
+        credentials,
+        get("MESH_BUS_TLS_CA").map(PathBuf::from),
+        get("MESH_BUS_PREFIX").unwrap_or_else(|| "mesh".to_owned()),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    fn args(name: &str, file: &Path) -> AddArgs {
+        AddArgs {
+            name: name.to_owned(),
+            rate: Some(5),
+            burst: None,
+            exports: None,
+            watches: None,
+            expires: None,
+            file: FileArgs { file: file.to_owned() },
+        }
+    }
+
+    #[test]
+    fn keys_are_added_and_removed_and_the_files_permissions_stay() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("keys.jsonl");
+        add(args("one", &file)).unwrap();
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o600);
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+        add(args("two", &file)).unwrap();
+        assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o640);
+        assert!(add(args("two", &file)).unwrap_err().to_string().contains("an earlier line has this name"));
+        remove("one", &file).unwrap();
+        assert!(remove("one", &file).is_err());
+        let left = read(&file).unwrap();
+        assert_eq!((left.len(), left[0].name.as_str(), left[0].rate_per_s), (1, "two", Some(5)));
+    }
+}
