@@ -8,7 +8,7 @@
 //! - Sealing: [`StagedMember`] takes a table's CSV, [`assemble`] makes the file, [`verify_file`] inflates all
 //!   of it, [`SegmentStore::publish`] stores it.
 //! - Exporting: [`SegmentStore::list`] lists the segments, [`Layout::of`] lays an export out,
-//!   [`SegmentStore::read`] returns its bytes from any offset.
+//!   [`SegmentStore::read`] returns its bytes from any offset; [`SegmentList::totals`] adds up each table.
 //! - Checking and importing: [`SegmentStore::verify_all`] reads everything, [`SegmentList::chain_faults`]
 //!   checks the hash chain alone, [`SegmentStore::text`] returns a member's plain text.
 
@@ -31,6 +31,7 @@ mod publish;
 mod read;
 mod segment;
 mod store;
+mod totals;
 mod verify;
 mod verify_all;
 mod zip;
@@ -50,5 +51,6 @@ pub use name::{SegmentName, csv_name, zip_name};
 pub use read::MAX_READ_BYTES;
 pub use segment::{Member, Segment, SegmentList, Unreadable};
 pub use store::{Deadlines, SegmentStore};
+pub use totals::TableTotals;
 pub use verify::{Verifier, verify_file};
 pub use verify_all::Verification;

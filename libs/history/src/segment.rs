@@ -67,6 +67,11 @@ impl Member {
         }
     }
 
+    /// Length of the plain text with its header, as in the metadata.
+    pub(crate) fn plain_bytes(&self) -> u64 {
+        self.index.header.plain + self.index.rows.plain
+    }
+
     /// Whether both members have the same header.
     pub(crate) fn same_header(&self, other: &Member) -> bool {
         let record = |part: &PartIndex| (part.plain, part.crc32);

@@ -8,6 +8,7 @@ mod address;
 pub mod append;
 mod blocks;
 mod copy_in;
+pub mod dictionary;
 pub mod error;
 pub mod import;
 mod list;

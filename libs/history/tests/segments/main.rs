@@ -12,4 +12,5 @@ mod ranges;
 mod readers;
 mod s3;
 mod splice;
+mod totals;
 mod whole;

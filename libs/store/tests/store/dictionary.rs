@@ -1,8 +1,9 @@
-//! `docs/tables.md` and `docs/tables.sql`: what the columns of the exportable tables hold, for analysts. Both are
-//! generated from the schema and its comments.
+//! `docs/tables.md`, `docs/tables.sql` and `dictionary.json`: what the columns of the exportable tables hold, for
+//! analysts. All are generated from the schema and its comments.
 
 use std::fmt::Write as _;
 
+use mesh_store::dictionary::{DescribedColumn, DescribedTable};
 use mesh_testbed::{Database, assert_generated, assert_generated_part};
 use tokio_postgres::Client;
 
@@ -92,6 +93,63 @@ async fn documents(client: &Client) -> (String, String) {
         let _ = write!(tables, "\n### {name}\n\n`{}`\n", labels.join("`, `"));
     }
     (tables, statements)
+}
+
+/// Unit of the numbers in a column; `None` for other columns and for plain numbers. Amounts name their asset in the
+/// comment, the other units follow from the name.
+fn unit(column: &Column) -> Option<&'static str> {
+    let Column { name, comment, .. } = column;
+    if comment.contains("smallest unit") {
+        let is_of = |asset| comment.contains(asset);
+        return Some(match (is_of("settlement asset"), is_of("staking asset")) {
+            (true, _) => "settlement asset's smallest unit",
+            (_, true) => "staking asset's smallest unit",
+            _ => "asset's smallest unit",
+        });
+    }
+    if comment.contains("nanoseconds since the Unix epoch") && column.kind == "bigint" {
+        return Some("nanoseconds since the Unix epoch");
+    }
+    match name.trim_start_matches("pending_") {
+        "realised_pnl" | "unrealised_pnl" => Some("settlement asset's smallest unit"),
+        "average_entry_price" => Some("10^-decimals of the settlement asset"),
+        "pegged_offset" | "price" => Some("10^-decimal_places of the market"),
+        "size" | "remaining" | "open_interest" => Some("10^-position_decimal_places of the market"),
+        "fee" | "lp_price_range" => Some("share; 1 = 100 %"),
+        "percent_of_total" => Some("percent"),
+        name if name.ends_with("_price") => Some("10^-decimal_places of the market"),
+        name if name.ends_with("_volume") => Some("10^-position_decimal_places of the market"),
+        _ => None,
+    }
+}
+
+/// The tables as services have them.
+async fn dictionary(client: &Client) -> String {
+    let mut tables = Vec::new();
+    for table in EXPORTABLE {
+        let mut described = Vec::new();
+        for column in columns(client, table).await {
+            let unit = unit(&column);
+            let is_factor = column.name.ends_with("_factor");
+            let needs_unit = column.kind.starts_with("numeric") && !is_factor;
+            assert!(unit.is_some() || !needs_unit, "{table}.{} has no unit", column.name);
+            let Column { name, comment, kind, labels, .. } = column;
+            let description = match labels.is_empty() {
+                true => comment,
+                false => format!("{comment}; one of {}", labels.join(", ")),
+            };
+            let unit = unit.map(str::to_owned);
+            described.push(DescribedColumn { name, kind, description, unit });
+        }
+        tables.push(DescribedTable { table: table.to_owned(), columns: described });
+    }
+    serde_json::to_string_pretty(&tables).unwrap() + "\n"
+}
+
+#[tokio::test]
+async fn the_generated_dictionary_of_services_is_that_of_the_schema() {
+    let database = Database::fresh().await;
+    assert_generated("libs/store/dictionary.json", &dictionary(&database.connect().await).await);
 }
 
 #[tokio::test]
