@@ -303,6 +303,7 @@ fn rendered(operation: &str, message: &[u8]) -> serde_json::Value {
         GetPortfolioRequest,
         ListCandleIntervalsRequest,
         ListAllNetworkHistorySegmentsRequest,
+        ListDatasetsRequest,
         SubmitTransactionRequest,
         SubmitRawTransactionRequest,
         CheckTransactionRequest,

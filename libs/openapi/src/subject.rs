@@ -68,8 +68,13 @@ const SUBJECTS: [Subject; 6] = [
     },
     Subject {
         tag: "History",
-        description: "Downloads: sealed segments of the whole history, and the ledger of a party.",
-        operations: &["ListAllNetworkHistorySegments", "ExportNetworkHistory", "ExportLedgerEntries"],
+        description: "Downloads: tables of the whole history, its sealed segments, and the ledger of a party.",
+        operations: &[
+            "ListDatasets",
+            "ListAllNetworkHistorySegments",
+            "ExportNetworkHistory",
+            "ExportLedgerEntries",
+        ],
     },
     Subject {
         tag: GATEWAY,

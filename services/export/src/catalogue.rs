@@ -9,8 +9,8 @@ use std::{
 };
 
 use actix::{
-    Actor, ActorFutureExt, AsyncContext, Context, Handler, Message, ResponseFuture, SpawnHandle, Supervised,
-    WrapFuture,
+    Actor, ActorFutureExt, Addr, AsyncContext, Context, Handler, Message, ResponseFuture, SpawnHandle,
+    Supervised, WrapFuture,
 };
 use futures_util::StreamExt;
 use mesh_bus::{Bus, SegmentStatus};
@@ -50,6 +50,23 @@ impl Listing {
     pub fn is_behind(&self) -> bool {
         let newest = self.segments.as_ref().and_then(|list| list.segments.last());
         self.announced > newest.map_or(0, |segment| segment.height_to)
+    }
+
+    /// The segments that no replica shows more of.
+    ///
+    /// # Errors
+    ///
+    /// The cause, when the newest listing failed.
+    pub(crate) async fn newest(self, catalogue: &Addr<Catalogue>) -> Result<Arc<SegmentList>, String> {
+        let listing = match self.is_behind() {
+            // The replica that sealed the segment shows it already.
+            true => catalogue.send(Refresh).await.map_err(|error| error.to_string())?,
+            false => self,
+        };
+        match listing.failure {
+            Some(failure) => Err(failure.to_string()),
+            None => listing.segments.ok_or_else(|| "nothing was listed yet".to_owned()),
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use proto_msgs::{
     v2::{HistorySegment, ListAllNetworkHistorySegmentsReply, ListAllNetworkHistorySegmentsRequest},
 };
 
-use crate::{Export, Listing, Refresh};
+use crate::Export;
 
 impl Handler<Ask<ListAllNetworkHistorySegmentsRequest>> for Export {
     type Result = AnswerFuture<ListAllNetworkHistorySegmentsReply>;
@@ -22,19 +22,9 @@ impl Handler<Ask<ListAllNetworkHistorySegmentsRequest>> for Export {
     ) -> Self::Result {
         let (listing, catalogue) = (self.listing.borrow().clone(), self.catalogue.clone());
         scope.run(async move {
-            let failed = |cause: &str| {
-                Problem::internal(SEGMENTS, "the segments cannot be listed").caused_by(cause.to_owned())
-            };
-            let listing = match listing.is_behind() {
-                // The replica that sealed the segment shows it already.
-                true => catalogue.send(Refresh).await.map_err(|error| failed(&error.to_string()))?,
-                false => listing,
-            };
-            let Listing { segments, failure, .. } = listing;
-            if let Some(failure) = failure {
-                return Err(failed(&failure));
-            }
-            let list = segments.ok_or_else(|| failed("nothing was listed yet"))?;
+            let list = listing.newest(&catalogue).await.map_err(|cause| {
+                Problem::internal(SEGMENTS, "the segments cannot be listed").caused_by(cause)
+            })?;
             let segments = list.segments.iter().rev().map(|segment| to_message(segment)).collect();
             Ok(ListAllNetworkHistorySegmentsReply { segments }.into())
         })

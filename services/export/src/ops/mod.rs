@@ -4,12 +4,14 @@ mod export_ledger_entries;
 mod export_network_history;
 pub(crate) mod ledger;
 mod list_all_network_history_segments;
+mod list_datasets;
 
 use actix::Addr;
 use mesh_bus::{Bus, Limits, Router};
 use mesh_chassis::Registry;
 use proto_msgs::v2::{
     ExportLedgerEntriesRequest, ExportNetworkHistoryRequest, ListAllNetworkHistorySegmentsRequest,
+    ListDatasetsRequest,
 };
 
 use crate::Export;
@@ -25,4 +27,5 @@ pub(crate) fn router(
         .on_stream::<ExportLedgerEntriesRequest>()
         .on_stream::<ExportNetworkHistoryRequest>()
         .on::<ListAllNetworkHistorySegmentsRequest>()
+        .on::<ListDatasetsRequest>()
 }
