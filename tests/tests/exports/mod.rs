@@ -2,6 +2,7 @@
 //! ledger as CSV, and the chunk form of both. The fixture's three blocks are three segments.
 
 mod damage;
+mod datasets;
 mod handmade;
 mod history;
 mod ledger;

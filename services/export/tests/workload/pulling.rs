@@ -7,7 +7,7 @@ use mesh_export::{Refresh, Until};
 use mesh_problem::Code;
 use proto_msgs::v2::{
     DateRange, ExportLedgerEntriesRequest, ExportNetworkHistoryRequest, ListAllNetworkHistorySegmentsRequest,
-    Table,
+    ListDatasetsRequest, Table,
 };
 
 use crate::fixture::{Fixture, Whole, Worker, copied};
@@ -63,6 +63,33 @@ async fn any_replica_gives_the_same_bytes_from_any_position_also_without_the_dat
     assert_eq!(listed.segments[3].previous_history_segment_id, "");
     assert_eq!(listed.segments[0].chain_id, "demo-0001");
     assert_eq!(listed.segments[0].database_version, i64::from(version));
+    let datasets = other.export.send(Ask(ListDatasetsRequest {}, RequestScope::default())).await.unwrap();
+    let datasets = datasets.unwrap().reply.datasets;
+    assert_eq!(datasets.len(), Table::exportable().len());
+    for dataset in datasets {
+        let opened = one.open(&history(dataset.r#enum(), 1, 150), 0).await.unwrap();
+        assert_eq!(Some(dataset.rows), opened.info.total_rows, "{}", dataset.table);
+        assert_eq!((dataset.first_block, dataset.last_block, dataset.segments), (1, 150, 4));
+    }
+}
+
+#[actix::test]
+async fn what_is_held_is_refused_while_it_cannot_be_listed() {
+    let fixture = Fixture::blocks(20).await;
+    let sealing = fixture.sealing(10);
+    sealing.run(Until::Complete).await.unwrap();
+    let worker = fixture.export(&sealing.segments).await;
+    let name = sealing.segments.list().await.unwrap().segments[0].name.clone();
+    let folder = sealing.segments.file(&name).unwrap().parent().unwrap().to_owned();
+    std::fs::rename(&folder, fixture.folder.path().join("moved")).unwrap();
+    std::fs::write(&folder, "no folder").unwrap();
+    assert!(worker.catalogue.send(Refresh).await.unwrap().failure.is_some());
+    let scope = RequestScope::default;
+    let listed = worker.export.send(Ask(ListAllNetworkHistorySegmentsRequest {}, scope())).await.unwrap();
+    let datasets = worker.export.send(Ask(ListDatasetsRequest {}, scope())).await.unwrap();
+    for problem in [listed.err().unwrap(), datasets.err().unwrap()] {
+        assert_eq!((problem.code, problem.number()), (Code::Internal, 240_003), "{problem}");
+    }
 }
 
 #[actix::test]
