@@ -1183,6 +1183,90 @@ export interface components {
             /** @description Status of the proposal. */
             status: components["schemas"]["ProtocolUpgradeProposalStatus"];
         };
+        /** @description The tables that can be exported. */
+        ListDatasetsReply: {
+            /** @description By name, ascending. */
+            datasets: components["schemas"]["Dataset"][];
+        };
+        /** @description A table that can be exported. */
+        Dataset: {
+            /** @description Its name in files, segments and databases: `trades`. */
+            table: string;
+            /** @description Its name in ExportNetworkHistory. */
+            enum: components["schemas"]["Table"];
+            /**
+             * Format: int64
+             * @description First height of the held segments that have the table; 0 = no segment has it.
+             */
+            firstBlock: string;
+            /**
+             * Format: int64
+             * @description Last height of these segments. There may be gaps: ListAllNetworkHistorySegments lists the spans.
+             */
+            lastBlock: string;
+            /**
+             * Format: int64
+             * @description Time of the first block, nanoseconds since the Unix epoch; 0 = no segment has the table.
+             */
+            firstTime: string;
+            /**
+             * Format: int64
+             * @description Time of the last block, nanoseconds since the Unix epoch; 0 = no segment has the table.
+             */
+            lastTime: string;
+            /**
+             * Format: uint64
+             * @description Rows in these segments.
+             */
+            rows: string;
+            /**
+             * Format: uint64
+             * @description Bytes of the CSV text in these segments, unpacked, with one header line for each segment. A download is compressed.
+             */
+            bytes: string;
+            /**
+             * Format: uint32
+             * @description Number of these segments.
+             */
+            segments: number;
+            /** @description Schema versions of these segments, ascending. */
+            schemaVersions: string[];
+            /** @description Columns in the order of the CSV, by the newest schema version. Segments of older versions may have other columns. */
+            columns: components["schemas"]["DatasetColumn"][];
+        };
+        /**
+         * @description The tables of the network's history. Existing clients send these numbers: they never change.
+         *
+         *     - `TABLE_UNSPECIFIED`: Not a table.
+         *     - `TABLE_BALANCES`: Balances of accounts.
+         *     - `TABLE_CHECKPOINTS`: Checkpoints.
+         *     - `TABLE_DELEGATIONS`: Delegations.
+         *     - `TABLE_LEDGER`: Ledger entries.
+         *     - `TABLE_ORDERS`: Orders.
+         *     - `TABLE_TRADES`: Trades.
+         *     - `TABLE_MARKET_DATA`: Market data.
+         *     - `TABLE_MARGIN_LEVELS`: Margin levels.
+         *     - `TABLE_POSITIONS`: Positions.
+         *     - `TABLE_LIQUIDITY_PROVISIONS`: Liquidity provisions.
+         *     - `TABLE_MARKETS`: Markets.
+         *     - `TABLE_DEPOSITS`: Deposits.
+         *     - `TABLE_WITHDRAWALS`: Withdrawals.
+         *     - `TABLE_BLOCKS`: Blocks.
+         *     - `TABLE_REWARDS`: Rewards.
+         * @enum {string}
+         */
+        Table: "TABLE_UNSPECIFIED" | "TABLE_BALANCES" | "TABLE_CHECKPOINTS" | "TABLE_DELEGATIONS" | "TABLE_LEDGER" | "TABLE_ORDERS" | "TABLE_TRADES" | "TABLE_MARKET_DATA" | "TABLE_MARGIN_LEVELS" | "TABLE_POSITIONS" | "TABLE_LIQUIDITY_PROVISIONS" | "TABLE_MARKETS" | "TABLE_DEPOSITS" | "TABLE_WITHDRAWALS" | "TABLE_BLOCKS" | "TABLE_REWARDS";
+        /** @description A column of a dataset. */
+        DatasetColumn: {
+            /** @description Its name in the header line. */
+            name: string;
+            /** @description Type in PostgreSQL: `numeric(78,0)`. */
+            type: string;
+            /** @description What the values are. A column with fixed values lists them. */
+            description: string;
+            /** @description Unit of a number; absent = a plain number, or no number. */
+            unit?: string;
+        };
         /** @description The segments held. */
         ListAllNetworkHistorySegmentsReply: {
             /** @description Newest first. */
@@ -1212,27 +1296,6 @@ export interface components {
             /** @description Chain it was taken from. */
             chainId: string;
         };
-        /**
-         * @description The tables of the network's history. Existing clients send these numbers: they never change.
-         *
-         *     - `TABLE_BALANCES`: Balances of accounts.
-         *     - `TABLE_CHECKPOINTS`: Checkpoints.
-         *     - `TABLE_DELEGATIONS`: Delegations.
-         *     - `TABLE_LEDGER`: Ledger entries.
-         *     - `TABLE_ORDERS`: Orders.
-         *     - `TABLE_TRADES`: Trades.
-         *     - `TABLE_MARKET_DATA`: Market data.
-         *     - `TABLE_MARGIN_LEVELS`: Margin levels.
-         *     - `TABLE_POSITIONS`: Positions.
-         *     - `TABLE_LIQUIDITY_PROVISIONS`: Liquidity provisions.
-         *     - `TABLE_MARKETS`: Markets.
-         *     - `TABLE_DEPOSITS`: Deposits.
-         *     - `TABLE_WITHDRAWALS`: Withdrawals.
-         *     - `TABLE_BLOCKS`: Blocks.
-         *     - `TABLE_REWARDS`: Rewards.
-         * @enum {string}
-         */
-        Table: "TABLE_BALANCES" | "TABLE_CHECKPOINTS" | "TABLE_DELEGATIONS" | "TABLE_LEDGER" | "TABLE_ORDERS" | "TABLE_TRADES" | "TABLE_MARKET_DATA" | "TABLE_MARGIN_LEVELS" | "TABLE_POSITIONS" | "TABLE_LIQUIDITY_PROVISIONS" | "TABLE_MARKETS" | "TABLE_DEPOSITS" | "TABLE_WITHDRAWALS" | "TABLE_BLOCKS" | "TABLE_REWARDS";
         /** @description The limits of this gateway: sizes, counts and times; 0 = no limit. */
         LimitsReply: {
             /** @description What a request may be at most. */
