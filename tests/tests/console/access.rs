@@ -126,6 +126,11 @@ async fn every_view_is_accessible() {
         ("explore-accounts", format!("#/explore/accounts?party={party}"), named),
         ("explore-rewards", "#/explore/rewards".to_owned(), named),
         ("explore-proposals", "#/explore/proposals".to_owned(), "document.querySelector('tbody tr')"),
+        (
+            "export-tables",
+            "#/export/tables?table=TABLE_ORDERS".to_owned(),
+            "document.querySelector('table[data-list=columns] tbody tr')",
+        ),
         ("export", "#/export?from=1".to_owned(), "document.querySelector('[data-rows]').dataset.rows"),
         (
             "export-ledger",

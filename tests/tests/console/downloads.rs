@@ -1,4 +1,4 @@
-//! *Export*: the size known beforehand, picking a range, and a download that is paused and interrupted by a
+//! *Export*: the size known beforehand, picking a range, the tables and their columns, and a download that is paused and interrupted by a
 //! gateway restart and still gives the right file.
 
 use std::{num::NonZeroU32, path::Path};
@@ -125,5 +125,34 @@ async fn a_range_is_picked_by_dragging_and_by_keys() {
     assert!(page.is("location.hash.includes('from=101') && location.hash.includes('to=300')").await);
     page.fill("Table", "TABLE_BLOCKS").await;
     page.until_data("[data-rows]", "rows", "200").await;
+    page.assert_quiet();
+}
+
+#[tokio::test]
+async fn the_tables_show_what_is_sealed_and_the_columns_of_the_chosen_one() {
+    let Some(browser) = Browser::start().await else { return };
+    let console_mesh = ConsoleMesh::sealed().await;
+    let datasets = console_mesh.json("/api/v2/datasets").await["datasets"].take();
+    let datasets = datasets.as_array().unwrap();
+    let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
+    page.open("#/export?table=TABLE_TRADES").await;
+    page.click("main a[href^='#/export/tables']").await;
+    page.until("document.querySelector('a[aria-current=true]').textContent === 'trades'").await;
+    let of_all =
+        |name| format!("[...document.querySelectorAll('[data-{name}]')].map(cell => cell.dataset.{name})");
+    for name in ["rows", "bytes"] {
+        let expected: Vec<_> = datasets.iter().map(|dataset| dataset[name].as_str().unwrap()).collect();
+        assert_eq!(page.eval::<Vec<String>>(&of_all(name)).await, expected);
+    }
+    page.click("a[href*='table=TABLE_ORDERS']").await;
+    page.until("document.querySelector('a[aria-current=true]').textContent === 'orders'").await;
+    let orders = datasets.iter().find(|dataset| dataset["table"] == "orders").unwrap();
+    let expected: Vec<_> =
+        orders["columns"].as_array().unwrap().iter().map(|column| &column["name"]).collect();
+    let shown: Value = page
+        .eval("[...document.querySelectorAll('table[data-list=columns] tbody code')].map(name => name.textContent)")
+        .await;
+    assert_eq!(shown, json!(expected));
+    page.until_text(".content", "Size that is not filled yet").await;
     page.assert_quiet();
 }

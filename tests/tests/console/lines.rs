@@ -48,6 +48,7 @@ async fn every_printed_command_line_runs() {
         ("#/explore/orders?status=STATUS_FILLED&liveOnly=true".to_owned(), ready),
         (format!("#/explore/oracle-spec/{}", first("oracle_specs").await), ready),
         (format!("#/export/ledger?party={party}&asset={ASSET}"), ready),
+        ("#/export/tables".to_owned(), ready),
         ("#/export?from=1".to_owned(), "document.querySelector('[data-digest]')"),
         (format!("#/submit?hash={}", "ab".repeat(32)), "document.querySelectorAll('.line').length === 6"),
     ];

@@ -1,4 +1,4 @@
-// Export: the sealed history as a map, a range of it as a file, and a party's ledger.
+// Export: the sealed history as a map, a range of it as a file, its tables, and a party's ledger.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { STRICT, address, gateway, problemOf, refusal, target, useRead, type Problem, type Query, type Schemas } from "../api";
 import { digestOf, hexOf } from "../crc32c";
@@ -8,6 +8,7 @@ import { Card, Choice, Empty, Facts, Id, Lines, Notice, Select, ViewLink } from 
 import { go, link, type Route } from "../route";
 import { Transfer } from "../transfer";
 import { HEAD, HEAD_MS, useWatch } from "../watch";
+import { Datasets } from "./datasets";
 import { Ledger } from "./ledger";
 import { SegmentMap, type Segment } from "./segments";
 
@@ -17,6 +18,7 @@ const USUAL = "TABLE_TRADES";
 
 const KINDS = [
   ["history", "History"],
+  ["tables", "Tables"],
   ["ledger", "Ledger of a party"],
 ] as const;
 
@@ -28,11 +30,13 @@ const RESTS_MS = 150;
 
 export function Export(props: { route: Route }) {
   const { route } = props;
-  const kind = route.path[1] === "ledger" ? "ledger" : "history";
+  const kind = KINDS.find(([kind]) => kind === route.path[1])?.[0] ?? "history";
   return (
     <>
-      <Choice label="What to export" of={KINDS} value={kind} onChoose={(kind) => go(kind === "ledger" ? "export/ledger" : "export")} />
-      {kind === "ledger" ? <Ledger query={route.query} /> : <History query={route.query} />}
+      <Choice label="What to export" of={KINDS} value={kind} onChoose={(kind) => go(kind === "history" ? "export" : `export/${kind}`)} />
+      {kind === "history" && <History query={route.query} />}
+      {kind === "tables" && <Datasets query={route.query} />}
+      {kind === "ledger" && <Ledger query={route.query} />}
     </>
   );
 }
@@ -147,6 +151,9 @@ function Chosen(props: {
             Everything
           </button>
         </div>
+        <p>
+          <a href={link("export/tables", { table })}>Columns of this table</a>
+        </p>
       </Card>
       <Card title="The file">
         {problem && <Notice problem={problem} />}
