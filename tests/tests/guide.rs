@@ -164,7 +164,7 @@ async fn programs_find_the_documents() {
         assert_eq!(client.get(&format!("/{url}")).await.status, 200, "{entry}");
         assert!(description.len() > 5, "{entry}");
     }
-    for named in ["(guide/traders)", "(openapi.json)", "(tables.sql)"] {
+    for named in ["(guide/traders)", "(openapi.json)", "(api/v2/datasets)", "(tables.sql)"] {
         assert!(entries.iter().any(|entry| entry.contains(named)), "{named}: {entries:?}");
     }
 

@@ -29,6 +29,7 @@ const REFERENCE: &str = "
 ## Reference
 
 - [openapi.json](openapi.json): every operation, parameter, schema and error as an OpenAPI 3.1 document.
+- [datasets](api/v2/datasets): the tables that can be exported, with rows, blocks and times, and their columns, as JSON.
 - [tables.sql](tables.sql): PostgreSQL statements that create the tables of the exported history.
 - [API browser](docs): a page that shows the OpenAPI document and sends requests.
 ";
