@@ -24,6 +24,7 @@ pub mod raw;
 pub mod rpc;
 pub mod shared;
 pub mod targets;
+pub mod web_socket;
 pub mod zip;
 
 /// Switches the edge's answer cache off, for tests of the services behind it.

@@ -6,11 +6,12 @@ use mesh_testbed::{Answer, http1::RawAnswer};
 use serde_json::Value;
 
 /// The table of 2.1: code, name, HTTP statuses, whether `Retry-After` is present.
-const CODES: [(i64, &str, &[u16], bool); 11] = [
-    (3, "InvalidArgument", &[400, 414, 415, 416, 431], false),
+const CODES: [(i64, &str, &[u16], bool); 12] = [
+    (3, "InvalidArgument", &[400, 414, 415, 416, 426, 431], false),
     (4, "DeadlineExceeded", &[504], true),
     (4, "DeadlineExceeded", &[408], false),
     (5, "NotFound", &[404], false),
+    (7, "PermissionDenied", &[403], false),
     (8, "ResourceExhausted", &[429], true),
     (8, "ResourceExhausted", &[413], false),
     (9, "FailedPrecondition", &[400, 412], false),
@@ -80,10 +81,6 @@ pub fn read(answer: &impl HttpAnswer) -> Result<Problem, String> {
     }
     let body: Value =
         serde_json::from_slice(answer.body()).map_err(|error| format!("the body is not JSON: {error}"))?;
-    let keys: Vec<&str> = body.as_object().into_iter().flatten().map(|(key, _)| key.as_str()).collect();
-    if keys != ["code", "details", "message"] {
-        return Err(format!("the body has the keys {keys:?}"));
-    }
     let code = body["code"].as_i64().ok_or("code is not an integer")?;
     let row = CODES.iter().find(|row| row.0 == code && row.2.contains(&status));
     let Some((_, name, _, comes_back)) = row else {
@@ -96,6 +93,19 @@ pub fn read(answer: &impl HttpAnswer) -> Result<Problem, String> {
     if *comes_back != retry_after.is_some_and(|seconds| seconds.parse::<u32>().is_ok()) {
         return Err(format!("Retry-After of status {status} is {retry_after:?}"));
     }
+    read_body(&body)
+}
+
+/// Reads the body of an error.
+///
+/// # Errors
+/// The first violation of the contract's form.
+pub fn read_body(body: &Value) -> Result<Problem, String> {
+    let keys: Vec<&str> = body.as_object().into_iter().flatten().map(|(key, _)| key.as_str()).collect();
+    if keys != ["code", "details", "message"] {
+        return Err(format!("the body has the keys {keys:?}"));
+    }
+    let code = body["code"].as_i64().ok_or("code is not an integer")?;
     let details =
         body["details"].as_array().filter(|details| !details.is_empty()).ok_or("there are no details")?;
     details.iter().map(detail).collect::<Result<Vec<_>, _>>()?;

@@ -5,7 +5,7 @@ use std::{sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http::{Method, StatusCode, header::EXPECT};
-use mesh_problem::{Code, NOT_MAPPED, Problem};
+use mesh_problem::{Code, MALFORMED, NOT_MAPPED, Problem};
 use mesh_telemetry::TraceContext;
 use proto_msgs::OperationInfo;
 use tokio::time;
@@ -18,6 +18,7 @@ use crate::{
         self, Decoded, accept,
         body::{self, Body},
         percent::PathField,
+        query::Parameters,
     },
     gateway::{GatewayState, RequestHead},
     grpc_kind::GrpcKind,
@@ -28,7 +29,8 @@ use crate::{
         routes::{RouteMatch, WATCH},
     },
     unread_body,
-    watch::http::{WatchRequest, wants_events},
+    watch::http::{READ, WatchRequest, wants_events},
+    web_socket::handshake::{self, Upgrade},
 };
 
 /// The value of `Allow` in the response to `OPTIONS *` (RFC 9110, 9.3.7).
@@ -83,6 +85,9 @@ impl HttpCall<'_> {
                 self.check_rate()?;
                 answer::check_if_match(&head.headers, None)?;
                 Ok(state.status.answer().await)
+            }
+            RouteMatch::Watch if head.method == Method::GET && handshake::is_requested(&head.headers) => {
+                self.open_web_socket().await
             }
             RouteMatch::Watch if is_read => self.watch(None).await,
             RouteMatch::Operation(operation, path)
@@ -193,6 +198,25 @@ impl HttpCall<'_> {
         let context = self.context(state.config.limits.answer_time);
         let response = request.answer(&state.watches, &head.client, &head.headers, &context).await?;
         // Events have no tag.
+        answer::check_if_match(&head.headers, None)?;
+        Ok(response)
+    }
+
+    /// Answers the handshake of a WebSocket, whose frames begin watches.
+    async fn open_web_socket(&mut self) -> Result<Response, HttpError> {
+        self.check_access()?;
+        let (state, head) = (self.state, self.head);
+        body::drain(self.body, &head.headers, &state.config.limits).await?;
+        let handling = self.note.read(&head.headers);
+        let parameters = Parameters::parse(head.query())?;
+        let (reads, ignored) = parameters.only(READ, handling)?;
+        self.note.ignored = ignored.header();
+        if !reads.is_empty() {
+            let reason = format!("{READ} is not used over a WebSocket: each read has its own frame");
+            return Err(Problem::invalid(MALFORMED, reason).into());
+        }
+        let response =
+            Upgrade::new(&head.client, handling, &state.watches).answer(&head.headers, &state.config)?;
         answer::check_if_match(&head.headers, None)?;
         Ok(response)
     }

@@ -24,6 +24,7 @@ mod service;
 mod trace;
 mod unread_body;
 mod watch;
+mod web_socket;
 mod wire;
 
 use std::{process::ExitCode, sync::Arc, time::Duration};

@@ -7,8 +7,8 @@ use actix::Addr;
 use bytes::{Buf, Bytes};
 use futures_util::{StreamExt, future::BoxFuture};
 use http::{
-    Method, Request, Uri,
-    header::{CONTENT_LENGTH, IF_MATCH, TRANSFER_ENCODING},
+    Method, Request, Uri, Version,
+    header::{CONTENT_LENGTH, IF_MATCH, TRANSFER_ENCODING, UPGRADE},
 };
 use hyper::body::Incoming;
 use mesh_problem::Problem;
@@ -56,6 +56,7 @@ impl<S> WarpService for S where
 /// The fast path in front of warp.
 pub(crate) struct HttpService<S> {
     warp: S,
+    gateway: Addr<Gateway>,
     cache: Arc<Cache>,
     config: Arc<Config>,
 }
@@ -75,11 +76,17 @@ impl HttpService<()> {
         cache: Arc<Cache>,
         config: Arc<Config>,
     ) -> HttpService<impl WarpService> {
-        HttpService { warp: warp::service(filter(gateway, Arc::clone(&config))), cache, config }
+        let warp = warp::service(filter(gateway.clone(), Arc::clone(&config)));
+        HttpService { warp, gateway, cache, config }
     }
 }
 
 impl<S: WarpService> HttpService<S> {
+    /// The gateway behind warp.
+    pub(crate) fn gateway(&self) -> &Addr<Gateway> {
+        &self.gateway
+    }
+
     /// Answers a GET whose exact target and encoding are cached and fresh. Needs neither route nor decoding.
     pub(crate) fn try_cached(&self, request: &Request<Incoming>, client: &ClientContext) -> FastPath {
         let (headers, uri) = (request.headers(), request.uri());
@@ -129,7 +136,11 @@ impl<S: WarpService> HttpService<S> {
         if request.uri().path_and_query().is_none() {
             *request.uri_mut() = Uri::from_static("/*");
         }
-        let headers = mem::take(request.headers_mut());
+        let mut headers = mem::take(request.headers_mut());
+        // RFC 9110, 7.8; HTTP/2 has no such header.
+        if request.version() == Version::HTTP_10 {
+            headers.remove(UPGRADE);
+        }
         let head = RequestHead {
             method: request.method().clone(),
             uri: request.uri().clone(),

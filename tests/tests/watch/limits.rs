@@ -79,7 +79,7 @@ async fn a_hundred_watchers_of_a_question_cost_one_read_a_block() {
 }
 
 /// Inserts trades with these numbers.
-fn trades(first: u64, last: u64) -> String {
+pub(super) fn trades(first: u64, last: u64) -> String {
     format!(
         "INSERT INTO trades (synthetic_time, tx_hash, block_time, seq_num, id, market_id, price, size, buyer, seller, \
          aggressor, buy_order, sell_order, type) \

@@ -6,6 +6,8 @@ mod events;
 mod grpc;
 mod limits;
 mod proxies;
+mod web_socket;
+mod web_socket_frames;
 
 use std::time::Duration;
 

@@ -47,7 +47,7 @@ pub(crate) struct Record {
 
 /// How an answer ended, in the terms of the metric of downloads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Ended {
+pub(crate) enum Ended {
     /// It was sent completely.
     Whole,
     /// The edge broke it off.
@@ -96,7 +96,8 @@ impl Record {
     pub(crate) fn set_head<B: Body>(&mut self, response: &Response<B>, request: &InFlightRequest) {
         let (headers, extensions) = (response.headers(), response.extensions());
         self.status = Some(response.status());
-        self.is_watch = self.uri.path() == grpc::watch::PATH || event_stream::is_in(headers);
+        let is_switch = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+        self.is_watch = is_switch || self.uri.path() == grpc::watch::PATH || event_stream::is_in(headers);
         self.grpc_status = grpc_status(headers);
         if let Some(id) = headers.get(X_REQUEST_ID) {
             self.id = RequestId::of_answer(id.clone());
@@ -118,7 +119,13 @@ impl Record {
             true => length.or_else(|| response.body().size_hint().exact()),
             false => Some(0),
         };
-        self.check_end(response.body().is_end_stream());
+        // Another protocol begins after the head.
+        self.check_end(response.body().is_end_stream() && !is_switch);
+    }
+
+    /// Records the end of a connection that speaks another protocol, and the bytes that were sent in it.
+    pub(crate) fn set_end(&mut self, bytes: u64, ended: Ended) {
+        (self.bytes, self.ended) = (bytes, ended);
     }
 
     /// Records why the request was refused.

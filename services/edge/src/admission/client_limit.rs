@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use crate::{
     admission::{ClientContext, fair_semaphore::Counts},
     client_address::ClientId,
-    keys::ClientKey,
+    keys::{ClientKey, usage::OpenWatch},
     metrics::LimitKind,
 };
 
@@ -47,6 +47,8 @@ impl ClientLimit {
         let most = key.map_or(self.per_address, |key| key.most(self.kind, self.per_address));
         let mut permit = self.try_acquire(client.id, most)?;
         permit.key = key.map(|key| Arc::clone(&key.key));
+        let is_watch = matches!(self.kind, LimitKind::Watches);
+        permit.watch = key.filter(|_| is_watch).map(|key| key.meter.watch());
         Ok(permit)
     }
 
@@ -71,7 +73,7 @@ impl ClientLimit {
         // A client without a limit is not counted, so that a download takes no memory here.
         let client = most.map(|_| client);
         client.into_iter().for_each(|client| open.by_client.increment(client));
-        Ok(ClientPermit { open: Arc::clone(&self.open), client, key: None })
+        Ok(ClientPermit { open: Arc::clone(&self.open), client, key: None, watch: None })
     }
 }
 
@@ -81,18 +83,14 @@ pub(crate) struct ClientPermit {
     /// Where it is counted.
     client: Option<ClientId>,
     key: Option<Arc<ClientKey>>,
+    /// Counts the time of a watch for the key.
+    watch: Option<OpenWatch>,
 }
 
 impl ClientPermit {
-    /// Resolves when the key of its client is no longer in force; without a key, never.
-    pub(crate) fn ended(&self) -> impl Future<Output = ()> + Send + 'static + use<> {
-        let key = self.key.clone();
-        async move {
-            match key {
-                Some(key) => key.ended().await,
-                None => std::future::pending().await,
-            }
-        }
+    /// The key of its client.
+    pub(crate) fn key(&self) -> Option<Arc<ClientKey>> {
+        self.key.clone()
     }
 }
 

@@ -34,6 +34,7 @@ use crate::{
 #[derive(Clone, Debug)]
 pub(crate) struct ClientContext {
     pub(crate) connection: Arc<ConnectionState>,
+    address: Address,
     /// Whom the request counts for.
     pub(crate) id: ClientId,
     /// The key that it was sent with.
@@ -164,12 +165,9 @@ impl Admission {
             Some(Err(refusal)) => (None, Some(refusal)),
             _ => (None, (!self.is_anonymous_allowed).then_some(KeyRefusal::Missing)),
         };
-        let of_address = || self.rate.as_ref().map(|rate| rate.count(address));
-        let (id, rate) = match &key {
-            Some(key) => (ClientId::Key(key.key.number()), key.count(of_address)),
-            None => (ClientId::Address(address), of_address()),
-        };
-        ClientContext { connection: Arc::clone(connection), id, key, refusal, rate }
+        let rate = self.count(address, key.as_ref());
+        let id = key.as_ref().map_or(ClientId::Address(address), |key| ClientId::Key(key.key.number()));
+        ClientContext { connection: Arc::clone(connection), address, id, key, refusal, rate }
     }
 
     /// Gives up this edge's share of the keys' limits.
@@ -183,6 +181,23 @@ impl Admission {
     pub(crate) async fn finish(&self) {
         if let Some(keys) = &self.keys {
             keys.finish().await;
+        }
+    }
+
+    /// Counts a further request of a client against its rate.
+    pub(crate) fn count_again(&self, client: &ClientContext) -> ClientContext {
+        if let Some(key) = &client.key {
+            key.meter.begin();
+        }
+        ClientContext { rate: self.count(client.address, client.key.as_ref()), ..client.clone() }
+    }
+
+    /// Counts a request against the rate of its key or address.
+    fn count(&self, address: Address, key: Option<&KeyInUse>) -> Option<RateLimitStatus> {
+        let of_address = || self.rate.as_ref().map(|rate| rate.count(address));
+        match key {
+            Some(key) => key.count(of_address),
+            None => of_address(),
         }
     }
 

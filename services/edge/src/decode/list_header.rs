@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use http::{HeaderMap, HeaderName};
 
 /// The lines of a header.
-pub(super) fn lines<'a>(
+pub(crate) fn lines<'a>(
     headers: &'a HeaderMap,
     name: &HeaderName,
 ) -> impl Iterator<Item = &'a [u8]> + use<'a> {
@@ -13,7 +13,7 @@ pub(super) fn lines<'a>(
 }
 
 /// The pieces of a list; a delimiter in a quoted text is none. A quote without its end quotes the rest.
-pub(super) fn pieces(list: &[u8], delimiter: u8) -> impl Iterator<Item = &[u8]> {
+pub(crate) fn pieces(list: &[u8], delimiter: u8) -> impl Iterator<Item = &[u8]> {
     let (mut is_quoted, mut is_escaped) = (false, false);
     list.split(move |byte| {
         let is_literal = is_escaped;

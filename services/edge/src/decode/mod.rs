@@ -7,7 +7,7 @@ pub(crate) mod body;
 mod field_path;
 mod json;
 mod known_names;
-mod list_header;
+pub(crate) mod list_header;
 pub(crate) mod percent;
 pub(crate) mod preferences;
 mod protobuf;

@@ -14,7 +14,7 @@ use std::{
     },
 };
 
-use http::{HeaderMap, HeaderName, HeaderValue, Response, header::AUTHORIZATION};
+use http::{HeaderMap, HeaderName, HeaderValue, header::AUTHORIZATION};
 use jiff::Timestamp;
 use mesh_keys::{KeyDigest, KeyEntry};
 use mesh_problem::{Code, MALFORMED, Problem, UNAUTHENTICATED};
@@ -25,13 +25,11 @@ use crate::{
     admission::rate_limiter::{KeyRateLimiter, RateLimitStatus},
     config::RateLimit,
     file_follower::FileFollower,
-    grpc::{self, protocol::GRPC_STATUS},
     keys::{
         edges::LiveEdges,
-        usage::{Meter, MeteredAnswer, Usage},
+        usage::{Meter, Usage},
     },
     metrics::{LimitKind, Metrics},
-    watch::event_stream,
 };
 
 const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
@@ -110,8 +108,6 @@ pub(crate) struct KeyInUse {
     pub(crate) key: Arc<ClientKey>,
     /// How many edges share its limits.
     edges: u32,
-    /// What it asks for.
-    operation: &'static str,
     /// Where the request is counted.
     pub(crate) meter: Arc<Meter>,
 }
@@ -147,9 +143,8 @@ impl Keys {
         let Some(sent) = sent_key(headers)? else { return Ok(None) };
         let key = self.in_force.read().get(&KeyDigest::of(sent)).cloned();
         let key = key.filter(|key| !key.has_expired()).ok_or(KeyRefusal::Unknown)?;
-        let operation = operation();
-        let meter = self.usage.begin(&key.name, operation);
-        Ok(Some(KeyInUse { key, edges: self.edges.count(), operation, meter }))
+        let meter = self.usage.begin(&key.name, operation());
+        Ok(Some(KeyInUse { key, edges: self.edges.count(), meter }))
     }
 
     /// Writes the last usage records.
@@ -210,7 +205,7 @@ impl ClientKey {
     }
 
     /// Resolves when the key is no longer in force.
-    pub(crate) async fn ended(&self) {
+    async fn ended(&self) {
         let expired = async {
             match self.entry.expires {
                 Some(expires) => {
@@ -227,6 +222,14 @@ impl ClientKey {
     }
 }
 
+/// Resolves when the key of a client is no longer in force; without a key, never.
+pub(crate) async fn ended(key: Option<Arc<ClientKey>>) {
+    match key {
+        Some(key) => key.ended().await,
+        None => std::future::pending().await,
+    }
+}
+
 impl fmt::Debug for ClientKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("ClientKey").field(&self.name).finish()
@@ -234,17 +237,6 @@ impl fmt::Debug for ClientKey {
 }
 
 impl KeyInUse {
-    /// Counts the begin of the answer.
-    pub(crate) fn answered<B>(self, response: &Response<B>, is_limited: bool) -> MeteredAnswer {
-        if is_limited {
-            self.meter.refuse();
-        }
-        let is_grpc_watch =
-            self.operation == grpc::watch::NAME && !response.headers().contains_key(GRPC_STATUS);
-        let is_watch = is_grpc_watch || event_stream::is_in(response.headers());
-        MeteredAnswer { _watch: is_watch.then(|| self.meter.watch()), meter: self.meter }
-    }
-
     /// Counts the request against the key's rate: `None` when it is unlimited. `of_address`: the rate of clients
     /// without a key.
     pub(crate) fn count(

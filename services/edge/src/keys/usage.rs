@@ -67,7 +67,7 @@ impl Usage {
     pub(crate) fn begin(&self, key: &Arc<str>, operation: &'static str) -> Arc<Meter> {
         let mut meters = self.meters.lock();
         let meter = meters.entry((Arc::clone(key), operation)).or_default();
-        meter.0.lock().requests += 1;
+        meter.begin();
         Arc::clone(meter)
     }
 
@@ -160,6 +160,11 @@ impl Counted {
 }
 
 impl Meter {
+    /// Counts one more request.
+    pub(crate) fn begin(&self) {
+        self.0.lock().requests += 1;
+    }
+
     /// Counts a refusal of a request that was counted.
     pub(crate) fn refuse(&self) {
         self.0.lock().refused += 1;
@@ -168,6 +173,11 @@ impl Meter {
     /// Counts bytes of a request's body.
     pub(crate) fn receive(&self, bytes: usize) {
         self.0.lock().bytes_in += bytes as u64;
+    }
+
+    /// Counts bytes of an answer's body.
+    pub(crate) fn send(&self, bytes: usize) {
+        self.0.lock().bytes_out += bytes as u64;
     }
 
     /// Counts a watch as open until the guard is dropped.
@@ -188,20 +198,6 @@ impl Drop for OpenWatch {
         let mut counted = self.0.0.lock();
         counted.watch(Instant::now());
         counted.watches -= 1;
-    }
-}
-
-/// An answer to a request with a key.
-pub(crate) struct MeteredAnswer {
-    pub(super) meter: Arc<Meter>,
-    /// Present when it is a watch.
-    pub(super) _watch: Option<OpenWatch>,
-}
-
-impl MeteredAnswer {
-    /// Counts bytes of its body.
-    pub(crate) fn send(&self, bytes: usize) {
-        self.meter.0.lock().bytes_out += bytes as u64;
     }
 }
 

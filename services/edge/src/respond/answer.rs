@@ -186,6 +186,11 @@ pub(crate) fn finish(response: &mut Response, id: RequestId, config: &Config, re
     }
 }
 
+/// Whether the page that asks may read answers; a client that names no origin is none.
+pub(crate) fn allows_origin(config: &Config, request: &HeaderMap) -> bool {
+    !request.contains_key(ORIGIN) || allowed_origin(config, request).is_some()
+}
+
 /// Whether pages of every origin may read answers.
 fn is_open(config: &Config) -> bool {
     config.cors_origins.iter().any(|origin| origin == "*")

@@ -72,7 +72,7 @@ impl Event {
         let head = (height, answer.time_ns());
         let event = Self::new(EventKind::Answer, question, head, answer.asked_at, digest(answer));
         if event.is_text {
-            return event.with_data([&[Bytes::from_static(b"data: ")], &*answer.parts, &[END]].concat());
+            return event.with_data([&[DATA], &*answer.parts, &[END]].concat());
         }
         let mut operations = Contract::get().operations().iter();
         let operation = operations.find(|operation| operation.name == question.operation);
@@ -89,7 +89,7 @@ impl Event {
         hasher.write_u8(1);
         let event = Self::new(EventKind::Problem, question, (height, 0), asked_at, hasher.finish());
         if event.is_text {
-            return event.with_data(vec![Bytes::from_static(b"data: "), body.into(), END]);
+            return event.with_data(vec![DATA, body.into(), END]);
         }
         let status: rpc::Status = rpc_status::message(problem);
         event.with_data(vec![reply("google.rpc.Status", status.encode_to_vec())])
@@ -117,6 +117,11 @@ impl Event {
         self.kind == EventKind::Problem
     }
 
+    /// The data of an event of text: the answer's body, or that of the error.
+    pub(crate) fn json(&self) -> Bytes {
+        self.whole.slice(self.data_at + DATA.len()..self.whole.len() - END.len())
+    }
+
     /// The part before the data, for this block.
     fn head(&self, height: u64, time_ns: i64, index: Option<usize>) -> Bytes {
         if !self.is_text {
@@ -131,6 +136,9 @@ impl Event {
         format!("{id}event: {name}{index}\n").into()
     }
 }
+
+/// The name of an event's data in its text.
+const DATA: Bytes = Bytes::from_static(b"data: ");
 
 /// The end of an event's text.
 const END: Bytes = Bytes::from_static(b"\n\n");

@@ -33,7 +33,7 @@ const RETRY: &str = "retry: 1000\n";
 const NO_ID: &[u8] = b"id:\n\n";
 
 /// Idle time before a heartbeat (W4). It means "unchanged", so it is longer than the time between two looks.
-const SIGN_INTERVAL: Duration = Duration::from_secs(12);
+pub(crate) const SIGN_INTERVAL: Duration = Duration::from_secs(12);
 
 /// Whether a response with these headers has an event stream as its body.
 pub(crate) fn is_in(headers: &HeaderMap) -> bool {

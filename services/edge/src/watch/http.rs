@@ -27,7 +27,7 @@ use crate::{
 };
 
 /// The parameter with a read's path and query.
-const READ: &str = "read";
+pub(crate) const READ: &str = "read";
 
 /// Most reads on one stream (W10).
 const MAX_READS: usize = 16;
@@ -136,7 +136,7 @@ impl WatchRequest {
 }
 
 /// The read of a path and query.
-fn decode_target(
+pub(crate) fn decode_target(
     routes: &Routes,
     target: &str,
     handling: Handling,

@@ -28,6 +28,7 @@ use crate::{
     },
     config::Config,
     connection::ConnectionState,
+    keys,
     metrics::{LimitKind, Metrics},
     watch::{context::WatchContext, live_query::LiveQuery, watcher::Watcher},
 };
@@ -126,8 +127,8 @@ impl Watches {
         self.drain.send_replace(Some(Instant::now() + DRAIN_SPREAD.min(grace / 3)));
     }
 
-    /// Resolves when the next stream has to end.
-    fn ending(&self) -> impl Future<Output = ()> + Send + 'static + use<> {
+    /// Resolves when the next stream or connection has to end.
+    pub(crate) fn ending(&self) -> impl Future<Output = ()> + Send + 'static + use<> {
         // Multiples of the golden ratio fill an interval evenly for any number of streams.
         let number = self.streams.fetch_add(1, Ordering::Relaxed);
         let place = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
@@ -168,7 +169,7 @@ impl OpenStream {
 
     /// Resolves when the stream has to end: at a shutdown, or when its client's key is no longer in force.
     pub(crate) fn ending(&self) -> impl Future<Output = ()> + Send + 'static + use<> {
-        let (stopping, revoked) = (self.watches.ending(), self.permit.ended());
+        let (stopping, revoked) = (self.watches.ending(), keys::ended(self.permit.key()));
         async move {
             tokio::select! {
                 () = stopping => {}

@@ -132,7 +132,10 @@ fn frame(pieces: &mut Vec<Bytes>, has_ended: bool) {
 }
 
 /// Writes and removes all pieces.
-async fn write_all<S: AsyncWrite + Unpin>(socket: &mut S, pieces: &mut Vec<Bytes>) -> io::Result<()> {
+pub(crate) async fn write_all<S: AsyncWrite + Unpin>(
+    socket: &mut S,
+    pieces: &mut Vec<Bytes>,
+) -> io::Result<()> {
     while !pieces.is_empty() {
         let slices: Vec<IoSlice<'_>> = pieces.iter().map(|piece| IoSlice::new(piece)).collect();
         let mut written = socket.write_vectored(&slices).await?;
@@ -150,7 +153,7 @@ async fn write_all<S: AsyncWrite + Unpin>(socket: &mut S, pieces: &mut Vec<Bytes
 }
 
 /// The status line and the headers of an answer.
-fn encode_head(head: &Parts, is_chunked: bool) -> Bytes {
+pub(super) fn encode_head(head: &Parts, is_chunked: bool) -> Bytes {
     let reason = head.status.canonical_reason().unwrap_or_default();
     let date = DateTimePrinter::new().timestamp_to_rfc9110_string(&Timestamp::now()).unwrap_or_default();
     let coding = if is_chunked { "transfer-encoding: chunked\r\n" } else { "" };

@@ -109,8 +109,11 @@ impl Exchange {
         if let Some(record) = &mut self.record {
             record.set_head(&response, &self.request);
         }
-        let metered = self.key.map(|key| key.answered(&response, is_limited(&response)));
-        response.map(|body| TrackedBody::new(body, self.request, self.record, metered))
+        let meter = self.key.map(|key| key.meter);
+        if let Some(meter) = meter.as_ref().filter(|_| is_limited(&response)) {
+            meter.refuse();
+        }
+        response.map(|body| TrackedBody::new(body, self.request, self.record, meter))
     }
 }
 

@@ -6,6 +6,7 @@ mod lent_socket;
 pub(crate) mod listen;
 pub(crate) mod server;
 mod strict_http1;
+mod switch;
 mod timeouts;
 pub(crate) mod tls;
 mod tracked_body;

@@ -40,6 +40,7 @@ use crate::{
         exchange::{Answer, Exchange},
         lent_socket::SocketOwner,
         strict_http1::StrictHttp1,
+        switch::{is_switch, switch},
         timeouts::{TimeoutStream, Timeouts},
         tls::{Socket, Tls},
         writer_thread::WriterThread,
@@ -250,6 +251,16 @@ impl<S: WarpService> Acceptor<S> {
             let connection = Box::pin(connection);
             if let Err(error) = serve_until_closed(connection, &state, open.phase.clone()).await {
                 match (WithoutHyper::<Answer>::take(&*error), owner.take()) {
+                    (Some(answer), Some(socket)) if is_switch(&answer) => {
+                        let gateway = acceptor.parts.service.gateway().clone();
+                        acceptor.writer.spawn(async move {
+                            let socket = TimeoutStream::new(socket, Arc::clone(&state), timeouts);
+                            if let Err(error) = switch(socket, answer, &state, gateway).await {
+                                tracing::debug!(%error, "a handshake broke");
+                            }
+                            drop(open);
+                        });
+                    }
                     (Some(answer), Some(socket)) => acceptor.writer.spawn(async move {
                         let socket = TimeoutStream::new(socket, state, timeouts);
                         if let Err(error) = write_answer(socket, answer).await {
@@ -315,9 +326,12 @@ impl<S: WarpService> Acceptor<S> {
         EitherFuture::Right(EitherFuture::Right(Box::pin(async move {
             let Ok(response) = answered.await;
             let is_http1 = exchange.is_http1;
+            if is_switch(&response) {
+                connection.until_writable().await;
+            }
             let mut answer = exchange.finish(response, is_stopping(&phase));
             // Bytes of an earlier response that hyper has not written would be lost.
-            if is_http1 && Endless::is(&answer) && !connection.is_blocked() {
+            if is_http1 && (Endless::is(&answer) && !connection.is_blocked() || is_switch(&answer)) {
                 *answer.version_mut() = version;
                 return Err(WithoutHyper::new(answer));
             }

@@ -2,12 +2,17 @@
 
 use std::{
     pin::{Pin, pin},
+    sync::Arc,
     task::{Context, Poll, ready},
 };
 
 use hyper::body::{Body, Buf, Frame, SizeHint};
 
-use crate::{access_log::record::Record, connection::InFlightRequest, keys::usage::MeteredAnswer};
+use crate::{
+    access_log::record::{Ended, Record},
+    connection::InFlightRequest,
+    keys::usage::Meter,
+};
 
 /// A body that keeps its request in flight until it is dropped.
 pub(crate) struct TrackedBody<B> {
@@ -16,7 +21,7 @@ pub(crate) struct TrackedBody<B> {
     /// Present where the access log is on.
     record: Option<Box<Record>>,
     /// Present when the client has a key.
-    metered: Option<MeteredAnswer>,
+    meter: Option<Arc<Meter>>,
 }
 
 impl<B> TrackedBody<B> {
@@ -25,9 +30,16 @@ impl<B> TrackedBody<B> {
         body: B,
         request: InFlightRequest,
         record: Option<Box<Record>>,
-        metered: Option<MeteredAnswer>,
+        meter: Option<Arc<Meter>>,
     ) -> Self {
-        Self { body, request, record, metered }
+        Self { body, request, record, meter }
+    }
+
+    /// Records the end of a connection that speaks another protocol, and the bytes that were sent in it.
+    pub(super) fn set_end(&mut self, bytes: u64, ended: Ended) {
+        if let Some(record) = &mut self.record {
+            record.set_end(bytes, ended);
+        }
     }
 }
 
@@ -39,14 +51,14 @@ impl<B: Body + Unpin> Body for TrackedBody<B> {
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
-        let Self { body, request, record, metered } = &mut *self;
+        let Self { body, request, record, meter } = &mut *self;
         request.connection.count_frame();
         let frame = ready!(pin!(&mut *body).poll_frame(context));
         if let Some(record) = record {
             record.add_frame(&frame, body.is_end_stream());
         }
-        if let (Some(metered), Some(Ok(frame))) = (metered, &frame) {
-            metered.send(frame.data_ref().map_or(0, Buf::remaining));
+        if let (Some(meter), Some(Ok(frame))) = (meter, &frame) {
+            meter.send(frame.data_ref().map_or(0, Buf::remaining));
         }
         Poll::Ready(frame)
     }

@@ -1,0 +1,398 @@
+//! Watches over a WebSocket (F1-F3): states, errors, limits and ends.
+
+use std::time::{Duration, Instant};
+
+use mesh_testbed::{Database, DevNode, Mesh, Service, TlsTunnel, eventually, http1::Connection};
+use mesh_tests::{
+    client::MeshClient,
+    fixture, metric,
+    problem::{assert_problem, read_body},
+    raw,
+    web_socket::{HANDSHAKE, WebSocket},
+};
+use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::Message;
+
+use super::{LIMITS, limits::trades, start, withdrawal, write_block};
+
+async fn open(client: &MeshClient) -> WebSocket {
+    WebSocket::open(client.url(), &[]).await.unwrap_or_else(|status| panic!("the answer is {status}"))
+}
+
+/// Code and application number of the error of a frame with this id.
+#[track_caller]
+fn refusal(frame: &Value, id: &str) -> (i64, i64) {
+    assert_eq!((&frame["id"], frame.as_object().map(|frame| frame.len())), (&json!(id), Some(2)), "{frame}");
+    let problem = read_body(&frame["error"]).unwrap_or_else(|wrong| panic!("{wrong}: {frame}"));
+    (problem.code, problem.number)
+}
+
+#[tokio::test]
+async fn each_state_is_a_frame_until_the_watch_is_ended() {
+    let (database, mesh, client) = start(&[]).await;
+    let writer = database.connect().await;
+    let mut socket = open(&client).await;
+    socket.watch("a", &withdrawal()).await;
+    let plain = client.get(&withdrawal()).await.json();
+    assert_eq!(socket.frame().await, json!({"id": "a", "height": "3", "answer": plain}));
+    socket.watch("é \"b\"", &withdrawal()).await;
+    assert_eq!(socket.frame().await, json!({"id": "é \"b\"", "height": "3", "answer": plain}));
+    write_block(&writer, 4, Some("new")).await;
+    let mut ids = Vec::new();
+    for _ in 0..2 {
+        let frame = socket.news().await;
+        assert_eq!((&frame["height"], &frame["answer"]["withdrawal"]["ref"]), (&json!("4"), &json!("new")));
+        ids.push(frame["id"].as_str().unwrap().to_owned());
+    }
+    ids.sort();
+    assert_eq!(ids, ["a", "é \"b\""]);
+    assert_eq!(metric(&mesh, "edge", "mesh_edge_watches ").await, 2);
+    socket.send(r#"{"id":"a","unwatch":true}"#).await;
+    socket.send(r#"{"id":"a","unwatch":true}"#).await;
+    assert_eq!(refusal(&socket.news().await, "a"), (3, 10_015));
+    assert_eq!(metric(&mesh, "edge", "mesh_edge_watches ").await, 1);
+    for height in 5..7 {
+        write_block(&writer, height, Some(&height.to_string())).await;
+        let frame = socket.news().await;
+        assert_eq!((&frame["id"], &frame["height"]), (&json!("é \"b\""), &json!(height.to_string())));
+    }
+    socket.watch("a", LIMITS).await;
+    assert_eq!(socket.news().await["id"], "a", "its id is free again");
+    socket.close().await;
+    eventually(Duration::from_secs(10), "the watches still count", async || {
+        metric(&mesh, "edge", "mesh_edge_watches ").await == 0
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_watch_after_a_height_begins_with_the_next_block() {
+    let (database, _mesh, client) = start(&[]).await;
+    let writer = database.connect().await;
+    let mut socket = open(&client).await;
+    let after = |id: &str, height: &str| json!({"id": id, "watch": LIMITS, "after": height}).to_string();
+    socket.send(after("above", "99")).await;
+    assert_eq!(socket.frame().await["answer"], client.get(LIMITS).await.json(), "it counts as none");
+    socket.send(after("below", "2")).await;
+    assert_eq!(socket.frame().await["answer"], client.get(LIMITS).await.json());
+    socket.send(after("head", "3")).await;
+    assert_eq!(socket.frame().await, json!({"id": "head", "height": "3"}), "it has begun");
+    write_block(&writer, 4, None).await;
+    let frame = socket.news().await;
+    assert_eq!((&frame["id"], &frame["height"]), (&json!("head"), &json!("4")));
+}
+
+#[tokio::test]
+async fn a_refused_frame_has_the_error_of_the_plain_read_and_the_connection_goes_on() {
+    let (_database, _mesh, client) = start(&[]).await;
+    let mut socket = open(&client).await;
+    let at_block = format!("{LIMITS}?atBlock=1");
+    for path in ["/nowhere", "/api/v2/withdrawal/zz", "/api/v2/candle?pagination.first=0&candleId=x"] {
+        socket.watch("a", path).await;
+        let frame = socket.news().await;
+        assert_eq!(frame, json!({"id": "a", "error": client.get(path).await.json()}));
+    }
+    let too_long = format!("/api/v2/markets?x={}", "y".repeat(9000));
+    for (path, number) in [
+        (&*at_block, 10_015),
+        ("/health", 10_015),
+        ("/watch?read=/api/v2/info", 10_015),
+        ("", 10_000),
+        (&too_long, 10_000),
+    ] {
+        socket.watch("a", path).await;
+        assert_eq!(refusal(&socket.news().await, "a").1, number, "{path}");
+    }
+    for (text, id) in [
+        ("", ""),
+        ("[1]", ""),
+        ("{\"id\":\"a\"}", "a"),
+        ("{\"id\":\"a\",\"watch\":\"/\",\"after\":\"x\"}", "a"),
+        ("{\"id\":\"a\",\"watch\":\"/\",\"after\":3}", "a"),
+        ("{\"id\":\"a\",\"unwatch\":true}", "a"),
+    ] {
+        socket.send(text).await;
+        assert_eq!(refusal(&socket.news().await, id), (3, 10_015), "{text}");
+    }
+    socket.send(Message::binary(b"{}".to_vec())).await;
+    assert_eq!(refusal(&socket.news().await, ""), (3, 10_015));
+    socket.watch("a", LIMITS).await;
+    assert!(socket.news().await["answer"].is_object());
+    socket.watch("a", LIMITS).await;
+    assert_eq!(refusal(&socket.news().await, "a"), (3, 10_015), "its id is taken");
+    socket.close().await;
+}
+
+#[tokio::test]
+async fn watches_count_to_the_limits_of_the_connection_the_edge_and_the_address() {
+    let (_database, mesh, client) =
+        start(&[("MESH_EDGE_WATCHES", "66"), ("MESH_EDGE_WATCHES_PER_ADDRESS", "65")]).await;
+    let (mut first, mut second) = (open(&client).await, open(&client).await);
+    for number in 0..64 {
+        first.watch(&number.to_string(), LIMITS).await;
+    }
+    for _ in 0..64 {
+        assert!(first.news().await["answer"].is_object());
+    }
+    first.watch("64", LIMITS).await;
+    assert_eq!(refusal(&first.news().await, "64"), (8, 10_000));
+    second.watch("a", LIMITS).await;
+    assert!(second.news().await["answer"].is_object());
+    second.watch("b", LIMITS).await;
+    let refused = second.news().await;
+    assert_eq!(refusal(&refused, "b"), (8, 10_000));
+    assert_eq!(refused["error"]["details"][0]["inner"], "at most 65 at the same time");
+    assert_eq!(metric(&mesh, "edge", "mesh_edge_watches ").await, 65);
+    drop(first);
+    eventually(Duration::from_secs(10), "the watches of a lost connection still count", async || {
+        metric(&mesh, "edge", "mesh_edge_watches ").await == 1
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn each_watch_counts_to_the_rate_of_its_client() {
+    let (_database, _mesh, client) =
+        start(&[("MESH_EDGE_RATE_PER_S", "1"), ("MESH_EDGE_RATE_BURST", "5")]).await;
+    let mut socket = open(&client).await;
+    for id in 0..8 {
+        socket.watch(&id.to_string(), LIMITS).await;
+    }
+    let mut refused = 0;
+    for _ in 0..8 {
+        let frame = socket.news().await;
+        if frame["error"].is_object() {
+            assert_eq!(refusal(&frame, frame["id"].as_str().unwrap()), (8, 400_001));
+            refused += 1;
+        }
+    }
+    assert!((2..=4).contains(&refused), "{refused}");
+}
+
+#[tokio::test]
+async fn a_handshake_is_checked() {
+    let (_database, mesh, client) = start(&[("MESH_EDGE_CORS_ORIGINS", "https://a.example")]).await;
+    let url = mesh.url();
+    let origin = |origin| HANDSHAKE.replace("\r\n\r\n", &format!("\r\nOrigin: {origin}\r\n\r\n"));
+    for (request, status, code, number) in [
+        (HANDSHAKE.replace("Version: 13", "Version: 8"), 426, 3, 10_000),
+        (HANDSHAKE.replace("Sec-WebSocket-Version: 13\r\n", ""), 426, 3, 10_000),
+        (HANDSHAKE.replace("Sec-WebSocket-Key", "X-Key"), 400, 3, 10_015),
+        (HANDSHAKE.replace("dGhlIHNhbXBsZSBub25jZQ==", "dGhl"), 400, 3, 10_015),
+        (HANDSHAKE.replace("dGhlIHNhbXBsZSBub25jZQ==", "no base64"), 400, 3, 10_015),
+        (HANDSHAKE.replace("Connection: Upgrade\r\n", ""), 400, 3, 10_015),
+        (HANDSHAKE.replace("/watch", "/watch?read=/api/v2/info"), 400, 3, 10_015),
+        (HANDSHAKE.replace("/watch", "/nowhere"), 404, 5, 10_000),
+        (HANDSHAKE.replace("GET", "POST"), 405, 12, 10_000),
+        (origin("https://b.example"), 403, 7, 10_000),
+        (origin("null"), 403, 7, 10_000),
+    ] {
+        let answer = raw::answer_to(&url, &request).await;
+        assert_problem(&answer, status, code, number);
+        let version = (status == 426).then_some("13");
+        assert_eq!(answer.header("sec-websocket-version"), version, "{answer:?}");
+    }
+    let mut old = raw::begin(&url, &HANDSHAKE.replace("HTTP/1.1", "HTTP/1.0")).await;
+    assert!(raw::rest(&mut old).await.starts_with(b"HTTP/1.0 400 "), "HTTP/1.0 has no upgrade");
+    let plain = raw::answer_to(&url, &HANDSHAKE.replace("/watch", LIMITS)).await;
+    assert_eq!((plain.status, plain.header("upgrade")), (200, None), "another path ignores it");
+    let mut connection = raw::begin(&url, HANDSHAKE).await;
+    let (answer, _) = connection.head().await.unwrap().unwrap();
+    assert_eq!(answer.status, 101);
+    for (name, value) in [
+        ("upgrade", Some("websocket")),
+        ("connection", Some("Upgrade")),
+        ("sec-websocket-accept", Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo=")),
+        ("sec-websocket-extensions", None),
+        ("content-length", None),
+        ("transfer-encoding", None),
+    ] {
+        assert_eq!(answer.header(name), value, "{name}");
+    }
+    assert!(answer.header("x-request-id").is_some());
+    let offer = ("sec-websocket-extensions", "permessage-deflate");
+    let mut socket = WebSocket::open(client.url(), &[("origin", "https://a.example"), offer]).await.unwrap();
+    socket.watch("a", LIMITS).await;
+    assert!(socket.news().await["answer"].is_object());
+}
+
+#[tokio::test]
+async fn frames_before_the_answer_to_the_handshake_are_refused() {
+    let (_database, mesh, _client) = start(&[]).await;
+    for early in [&b"\x81\x80\0\0\0\0"[..], b"GET /limits HTTP/1.1\r\nHost: x\r\n\r\n"] {
+        let mut connection = Connection::open(&mesh.url()).await.unwrap();
+        connection.send(&[HANDSHAKE.as_bytes(), early].concat()).await.unwrap();
+        let answer = raw::answer(&mut connection).await;
+        assert_problem(&answer, 400, 3, 10_015);
+    }
+}
+
+#[tokio::test]
+async fn a_handshake_after_a_plain_request_of_the_same_connection_is_answered() {
+    let (_database, mesh, _client) = start(&[]).await;
+    let plain = format!("GET {LIMITS} HTTP/1.1\r\nHost: x\r\n\r\n");
+    let mut connection = raw::begin(&mesh.url(), &format!("{plain}{plain}{HANDSHAKE}")).await;
+    for _ in 0..2 {
+        assert_eq!(raw::answer(&mut connection).await.status, 200);
+    }
+    let (answer, stream) = connection.head_then_stream().await.unwrap();
+    assert_eq!(answer.status, 101);
+    let mut socket = WebSocket::after_handshake(stream).await;
+    socket.watch("a", LIMITS).await;
+    assert!(socket.news().await["answer"].is_object());
+}
+
+#[tokio::test]
+async fn a_long_frame_closes_with_1009() {
+    let (_database, _mesh, client) = start(&[]).await;
+    let mut socket = open(&client).await;
+    socket.send(" ".repeat(16 << 10)).await;
+    assert_eq!(refusal(&socket.news().await, ""), (3, 10_015), "the longest one is read");
+    socket.send(" ".repeat((16 << 10) + 1)).await;
+    assert_eq!(socket.closed().await, 1009);
+}
+
+#[tokio::test]
+async fn a_quiet_connection_has_pings_and_signs_of_life() {
+    let (database, _mesh, client) = start(&[]).await;
+    let mut socket = open(&client).await;
+    socket.watch("a", LIMITS).await;
+    socket.news().await;
+    write_block(&database.connect().await, 4, None).await;
+    let (opened, mut has_ping, mut has_sign) = (Instant::now(), false, false);
+    while !(has_ping && has_sign) {
+        match socket.message().await.unwrap().unwrap() {
+            Message::Ping(_) => has_ping = true,
+            Message::Text(text) => {
+                assert_eq!(text.as_str(), r#"{"id":"a","height":"4"}"#);
+                has_sign = true;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(opened.elapsed() < Duration::from_secs(18), "{:?}", opened.elapsed());
+    socket.send(Message::Ping(b"x".to_vec().into())).await;
+    while socket.message().await.unwrap().unwrap() != Message::Pong(b"x".to_vec().into()) {}
+}
+
+#[tokio::test]
+async fn a_client_that_answers_no_ping_is_closed_after_a_minute() {
+    let (_database, mesh, _client) = start(&[]).await;
+    let mut connection = raw::begin(&mesh.url(), HANDSHAKE).await;
+    assert_eq!(connection.head().await.unwrap().unwrap().0.status, 101);
+    let opened = Instant::now();
+    let rest = tokio::time::timeout(Duration::from_secs(100), connection.rest()).await;
+    let rest = rest.expect("it stays open").unwrap();
+    assert!(rest.starts_with(b"\x89\0\x89\0\x89\0"), "{rest:?}");
+    assert_eq!(rest.windows(2).filter(|two| two == b"\x03\xf3").count(), 1, "1011: {rest:?}");
+    let elapsed = opened.elapsed().as_secs();
+    assert!((70..90).contains(&elapsed), "{elapsed} s");
+}
+
+#[tokio::test]
+async fn connections_close_one_after_the_other_with_1001_when_the_edge_stops() {
+    let (_database, mesh, client) = start(&[]).await;
+    let mut closing = Vec::new();
+    for _ in 0..40 {
+        let mut socket = open(&client).await;
+        socket.watch("a", LIMITS).await;
+        socket.news().await;
+        closing.push(socket);
+    }
+    let stopped_at = Instant::now();
+    let closing: Vec<_> = closing
+        .into_iter()
+        .map(|mut socket| tokio::spawn(async move { (socket.closed().await, stopped_at.elapsed()) }))
+        .collect();
+    assert!(mesh.service("edge").stop().await.success());
+    let mut ended_after = Vec::new();
+    for closed in closing {
+        let (code, after) = closed.await.unwrap();
+        assert_eq!(code, 1001);
+        ended_after.push(after);
+    }
+    ended_after.sort();
+    let (first, last) = (ended_after[0], ended_after[39]);
+    assert!(last < Duration::from_secs(5) && last - first > Duration::from_secs(1), "{ended_after:?}");
+}
+
+#[tokio::test]
+async fn a_client_that_reads_slowly_gets_the_newest_state_of_each_watch() {
+    let (database, mesh, client) = start(&[]).await;
+    let writer = database.connect().await;
+    // A page of some 500 kB a block, so that the buffers of the system are soon full.
+    writer.batch_execute(&trades(1, 1000)).await.unwrap();
+    let path = "/api/v2/trades";
+    let (mut slow, mut quick) = (WebSocket::open_narrow(client.url(), 4096).await, open(&client).await);
+    slow.watch("a", path).await;
+    slow.watch("b", "/api/v2/trades?pagination.first=900").await;
+    quick.watch("q", path).await;
+    quick.news().await;
+    let last = 4 + 20;
+    for height in 4..last {
+        writer.batch_execute(&trades(1000 + height, 1000 + height)).await.unwrap();
+        write_block(&writer, height, None).await;
+        assert_eq!(quick.news().await["height"], height.to_string(), "the other one is unharmed");
+    }
+    let (mut heights, newest) = ([Vec::new(), Vec::new()], last - 1);
+    while heights.iter().any(|heights| heights.last() != Some(&newest)) {
+        let frame = slow.news().await;
+        let height: u64 = frame["height"].as_str().unwrap().parse().unwrap();
+        heights[usize::from(frame["id"] == "b")].push(height);
+    }
+    for heights in &heights {
+        assert!(heights.is_sorted() && heights.len() < 20, "{heights:?}");
+    }
+    assert!(metric(&mesh, "edge", "mesh_edge_watches_events_skipped_total ").await > 0);
+}
+
+#[tokio::test]
+async fn it_works_over_tls() {
+    let database: Database = fixture::database().await;
+    let mesh = Mesh::configure(&database).without("export").tls().start().await;
+    let tls = mesh.tls();
+    for protocols in [&[][..], &[&b"http/1.1"[..]][..]] {
+        let stream = TlsTunnel::connect(tls.http, &tls.files.ca, protocols).await.unwrap();
+        let mut socket = WebSocket::over(stream, &[]).await.unwrap();
+        socket.watch("a", LIMITS).await;
+        assert_eq!(socket.news().await["answer"], MeshClient::new(&mesh).get(LIMITS).await.json());
+        socket.close().await;
+    }
+}
+
+/// A test network that was reset: its node is at a lower block.
+#[tokio::test]
+async fn a_node_that_was_set_back_ends_the_watch_with_an_error() {
+    const INFO: &str = "/api/v2/info";
+    let (before, after) = tokio::join!(DevNode::start(), DevNode::start());
+    for _ in 0..5 {
+        before.block().await;
+    }
+    let (database, prefix) = (fixture::database().await, format!("ws-set-back-{}", std::process::id()));
+    let mesh = ["export", "query", "tx-relay"]
+        .into_iter()
+        .fold(Mesh::configure(&database), |mesh, name| mesh.without(name));
+    let mesh = mesh.env("MESH_BUS_PREFIX", &prefix).env("MESH_NODE_URL", before.url()).start().await;
+    let mut socket = open(&MeshClient::new(&mesh)).await;
+    // Until the edge has been sent the node's height.
+    loop {
+        socket.watch("a", INFO).await;
+        if socket.news().await["height"] == "6" {
+            break;
+        }
+        socket.send(r#"{"id":"a","unwatch":true}"#).await;
+    }
+    mesh.service("node-info").kill().await;
+    let other = Service::configure("node-info").database(&database).env("MESH_BUS_PREFIX", &prefix);
+    let _other = other.env("MESH_NODE_URL", after.url()).start().await;
+    let end = loop {
+        let frame = socket.news().await;
+        if frame["problem"].is_null() && frame["answer"].is_null() {
+            break frame;
+        }
+    };
+    assert_eq!(refusal(&end, "a").0, 14);
+    socket.watch("a", INFO).await;
+    let frame = socket.news().await;
+    assert!(frame["answer"].is_object() && frame["height"] == "1", "{frame}");
+}
