@@ -9,6 +9,7 @@ use mesh_tests::{
     client::MeshClient,
     fixture::{self, TableLock},
     rpc::{Call, Rpc},
+    web_socket::WebSocket,
 };
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -75,6 +76,24 @@ async fn a_refused_request_is_logged_and_in_errors_mode_only_those() {
     assert_has(&line_of(mesh, &own).await, &json!({"request_id": "my-own.id_1"}));
     let is_error = |line: &Value| line["status"].as_u64().is_none_or(|status| status >= 400);
     assert!(lines(mesh).iter().all(is_error), "{:?}", lines(mesh));
+}
+
+#[tokio::test]
+async fn a_web_socket_is_logged_when_it_ends() {
+    let (_, mesh) = logging_all().await;
+    let mut socket = WebSocket::open(&mesh.url(), &[("x-request-id", "socket-1")]).await.unwrap();
+    socket.watch("a", "/api/v2/delegations").await;
+    socket.news().await;
+    socket.close().await;
+    let line = line(mesh, "socket-1").await;
+    assert_has(
+        &line,
+        &json!({
+            "path": "/watch", "operation": "watch", "status": 101, "protocol": "HTTP/1.1", "ended": "whole",
+            "errors": null,
+        }),
+    );
+    assert!(line["bytes"].as_u64() > Some(50), "{line}");
 }
 
 #[tokio::test]

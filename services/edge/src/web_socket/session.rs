@@ -40,7 +40,7 @@ pub(crate) const MAX_WATCHES: usize = 64;
 pub(crate) const MAX_FRAME_BYTES: usize = 16 << 10;
 
 /// Bytes read at once. A frame is some hundred bytes, and the buffer is allocated for as long as the connection.
-const READ_BYTES: usize = 512;
+const READ_BYTES: usize = 256;
 
 /// Longest output buffer, bytes: it has the answers to pings and the last frame.
 const CONTROL_BYTES: usize = 1 << 10;
@@ -131,13 +131,18 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
     }
 
     /// Serves the connection to its end. Returns the sent bytes and how it ended.
-    pub(crate) async fn run(mut self) -> (u64, Ended) {
+    pub(crate) async fn run(mut self: Box<Self>) -> (u64, Ended) {
         let end = loop {
             let step = self.step().await;
             if let Err(end) = self.take(step).await {
                 break end;
             }
         };
+        Box::pin(self.end(end)).await
+    }
+
+    /// Sends the last frame, and closes.
+    async fn end(mut self: Box<Self>, end: End) -> (u64, Ended) {
         let ended = match end {
             End::Lost(error) => {
                 tracing::debug!(%error, "a WebSocket broke");
@@ -185,7 +190,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
                 if let Some(key) = &self.upgrade.client.key {
                     key.meter.receive(message.len());
                 }
-                self.receive(message).await
+                // Boxed, since it is rare and has the most states.
+                Box::pin(self.receive(message)).await
             }
             Step::News(index, news) => self.tell(index, news).await,
             Step::Beat => self.beat().await,

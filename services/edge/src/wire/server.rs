@@ -255,10 +255,14 @@ impl<S: WarpService> Acceptor<S> {
                         let gateway = acceptor.parts.service.gateway().clone();
                         acceptor.writer.spawn(async move {
                             let socket = TimeoutStream::new(socket, Arc::clone(&state), timeouts);
-                            if let Err(error) = switch(socket, answer, &state, gateway).await {
-                                tracing::debug!(%error, "a handshake broke");
+                            match switch(socket, answer, &state, gateway).await {
+                                // A task is as large as its largest state, and this one lasts for hours.
+                                Ok(session) => drop(tokio::spawn(async move {
+                                    session.await;
+                                    drop(open);
+                                })),
+                                Err(error) => tracing::debug!(%error, "a handshake broke"),
                             }
-                            drop(open);
                         });
                     }
                     (Some(answer), Some(socket)) => acceptor.writer.spawn(async move {
