@@ -171,6 +171,11 @@ async fn passes_everything_on(program: &str) {
     let begin = proxy.begins(markets, &events, b"\ndata: {\"markets\"").await;
     assert!(begin.starts_with(b"retry: 1000\n"), "{program}: {}", String::from_utf8_lossy(&begin));
 
+    let upgrade = ["--http1.1", "-i", "-H", "Connection: Upgrade", "-H", "Upgrade: websocket"];
+    let key = ["-H", "Sec-WebSocket-Version: 13", "-H", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="];
+    let handshake = [&upgrade[..], &key, &own].concat();
+    proxy.begins("/watch", &handshake, b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n").await;
+
     let watch = WatchRequest { method: "api.v2.Query/ListMarkets".to_owned(), request: None };
     let message = format!("@{}", frame(proxy.folder.path(), &watch.encode_to_vec()).display());
     let grpc = ["--http2", "-H", "content-type: application/grpc", "-H", "te: trailers", "--data-binary"];

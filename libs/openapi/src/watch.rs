@@ -19,6 +19,9 @@ const DESCRIPTION: &str = "Server-sent events: `answer-0` has in `data` the answ
      **The answer does not end**: read it as a stream, line by line; a call that waits for the whole body \
      never returns. Made for browsers, which have few connections for a host; one read alone can be \
      watched at its own path with `Accept: text/event-stream`.\n\n\
+     With `Upgrade: websocket` and without `read` it is a WebSocket (HTTP/1.1 only): a text frame \
+     `{\"id\":\"a\",\"watch\":\"/api/v2/info\"}` begins a watch, `{\"id\":\"a\",\"unwatch\":true}` ends it, and \
+     `{\"id\":\"a\",\"height\":\"123\",\"answer\":{…}}` is a state.\n\n\
      `/limits` says how many streams there may be (`rate.watches`, `rate.watchesPerAddress`); one more is \
      429. A client that takes no byte for 120 s is cut. The first read that is refused refuses them all, \
      and `inner` says which one it is.";
