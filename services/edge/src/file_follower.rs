@@ -10,12 +10,15 @@ use tokio::{
 /// Interval at which the files are read again.
 const READ_INTERVAL: Duration = Duration::from_secs(2);
 
+/// Finds out what the bytes mean.
+type Parser<C, T> = dyn Fn(&C) -> io::Result<T> + Send + Sync;
+
 /// Reads files of one kind again and again. `C`: their bytes, `T`: what these mean.
 pub(crate) struct FileFollower<C, T> {
     /// The name in the log.
     what: &'static str,
     read: Arc<dyn Fn() -> io::Result<C> + Send + Sync>,
-    parse: Arc<dyn Fn(&C) -> io::Result<T> + Send + Sync>,
+    parse: Arc<Parser<C, T>>,
     /// The bytes in force.
     last: Arc<C>,
     pace: Interval,

@@ -21,11 +21,14 @@ const INTERVAL: Duration = Duration::from_secs(60);
 /// Longest time for the last records at a stop.
 const LAST_RECORDS_WITHIN: Duration = Duration::from_secs(3);
 
+/// Meters by key and operation.
+type Meters = HashMap<(Arc<str>, &'static str), Arc<Meter>>;
+
 /// What the keys have used since the last records.
 #[derive(Debug)]
 pub(crate) struct Usage {
     bus: Bus,
-    meters: Mutex<HashMap<(Arc<str>, &'static str), Arc<Meter>>>,
+    meters: Mutex<Meters>,
     /// When the last records were written; held while new ones are.
     since: sync::Mutex<String>,
 }
