@@ -174,7 +174,14 @@ async fn passes_everything_on(program: &str) {
     let upgrade = ["--http1.1", "-i", "-H", "Connection: Upgrade", "-H", "Upgrade: websocket"];
     let key = ["-H", "Sec-WebSocket-Version: 13", "-H", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="];
     let handshake = [&upgrade[..], &key, &own].concat();
-    proxy.begins("/watch", &handshake, b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n").await;
+    // curl prints the head of a 101 when it ends.
+    let switched =
+        proxy.curl("/watch", &[&handshake[..], &["--max-time", "2"]].concat()).output().await.unwrap();
+    let switched = String::from_utf8_lossy(&switched.stdout).into_owned();
+    assert!(
+        switched.starts_with("HTTP/1.1 101 ") && switched.contains("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="),
+        "{program}: {switched}"
+    );
 
     let watch = WatchRequest { method: "api.v2.Query/ListMarkets".to_owned(), request: None };
     let message = format!("@{}", frame(proxy.folder.path(), &watch.encode_to_vec()).display());
