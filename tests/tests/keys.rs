@@ -10,6 +10,7 @@ use mesh_tests::{
     fixture, metric,
     problem::assert_problem,
     rpc::{Call, Rpc},
+    web_socket::WebSocket,
 };
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -123,6 +124,9 @@ async fn another_file_is_in_force_in_seconds_and_a_faulty_one_is_not() {
     let bearer = format!("Bearer {BOT}");
     let mut events = Events::open(&client, READ, &[("authorization", &bearer)]).await.unwrap();
     assert_eq!(events.event().await.name, "answer");
+    let mut socket = WebSocket::open(client.url(), &[("x-api-key", OTHER)]).await.unwrap();
+    socket.watch("a", READ).await;
+    assert_eq!(socket.frame().await["id"], "a");
     let second = Events::open(&client, READ, &[("authorization", &bearer)]).await.unwrap_err();
     assert_problem(&second, 429, 8, 10_000);
 
@@ -136,6 +140,9 @@ async fn another_file_is_in_force_in_seconds_and_a_faulty_one_is_not() {
     eventually(NOTICED, "the key is not removed", async || get(&client, READ, BOT).await.status == 401).await;
     assert_eq!((faulty().await, get(&client, READ, OTHER).await.status), (0, 200));
     while events.block().await.is_some() {}
+    file.write("\n");
+    assert_eq!(socket.closed().await, 1001, "the watches of a removed key end");
+    assert_unknown(&get(&client, READ, OTHER).await);
 }
 
 #[tokio::test]
@@ -152,6 +159,7 @@ async fn without_a_key_there_is_no_data_when_keys_are_needed() {
     }
     assert_unknown(&Events::open(&client, READ, &[]).await.unwrap_err());
     assert_unknown(&client.post("/transaction", "{}").await);
+    assert_eq!(WebSocket::open(client.url(), &[]).await.unwrap_err(), 401);
     let refused = Rpc::connect(&mesh).await.call(&Call::from_path(READ).unwrap()).await;
     assert_eq!(refused.unwrap_err().code(), Code::Unauthenticated);
     for path in ["/", "/docs", "/openapi.json", "/limits", "/health"] {

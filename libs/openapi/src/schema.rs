@@ -1,5 +1,7 @@
 //! Messages and enums as JSON schemas, by the contract's JSON rules (J2-J10).
 
+use std::{collections::BTreeSet, sync::LazyLock};
+
 use prost_reflect::{EnumDescriptor, FieldDescriptor, Kind, MessageDescriptor, OneofDescriptor};
 use proto_msgs::{CANDLE_INTERVALS, Contract, Format, MAX_LIST_LENGTH};
 
@@ -156,7 +158,7 @@ impl Schemas {
             Kind::Uint64 if rule.format == Format::Height => long("uint64", HEIGHT, LONG_CHARS),
             Kind::Uint64 => long("uint64", NOT_NEGATIVE, LONG_CHARS),
             Kind::Bytes => object! { "type" => "string", "contentEncoding" => "base64" },
-            Kind::Enum(names) => self.enumeration(&names, rule.missing.is_some()),
+            Kind::Enum(names) => self.enumeration(&names),
             Kind::Message(message) => self.message(&message, usage),
             _ => object! { "type" => "string" }
                 .with_some("pattern", pattern(rule.format, usage))
@@ -164,11 +166,12 @@ impl Schemas {
         }
     }
 
-    /// A reference to an enum's schema, without its unspecified value where that is refused. No enum of the contract
-    /// is used both ways (a test below), so that one name is enough.
-    fn enumeration(&mut self, names: &EnumDescriptor, is_needed: bool) -> Json {
+    /// A reference to an enum's schema, without its unspecified value where requests are refused for that. No enum of
+    /// requests is used both ways (a test below), so that one name is enough.
+    fn enumeration(&mut self, names: &EnumDescriptor) -> Json {
         let name = short(names.full_name());
         if !self.is_named(&name) {
+            let is_needed = NEEDED_ENUMS.contains(names.full_name());
             let schema = self.enumeration_of(names, &name, |number| !is_needed || number != 0);
             self.named.push((name.clone(), schema));
         }
@@ -193,6 +196,15 @@ impl Schemas {
         self.named.iter().any(|(named, _)| named == name)
     }
 }
+
+/// The enums that a request must have.
+static NEEDED_ENUMS: LazyLock<BTreeSet<String>> = LazyLock::new(|| {
+    let contract = Contract::get();
+    let fields = contract.pool().all_messages().flat_map(|message| message.fields().collect::<Vec<_>>());
+    let needed = fields.filter(|field| contract.rule(field).missing.is_some());
+    let name = |field: FieldDescriptor| Some(field.kind().as_enum()?.full_name().to_owned());
+    needed.filter_map(name).collect()
+});
 
 /// A message of the contract.
 pub(crate) fn described(name: &str) -> Option<MessageDescriptor> {
@@ -286,18 +298,26 @@ mod tests {
     }
 
     #[test]
-    fn an_enum_is_needed_wherever_it_is_or_nowhere() {
+    fn an_enum_is_needed_in_every_request_or_in_none() {
         let contract = Contract::get();
-        let mut needed = BTreeMap::new();
-        let messages =
-            contract.pool().all_messages().filter(|message| message.full_name().starts_with(PACKAGE));
-        for field in messages.flat_map(|message| message.fields().collect::<Vec<_>>()) {
-            if let Kind::Enum(names) = field.kind() {
-                let is_needed = contract.rule(&field).missing.is_some();
-                let earlier = needed.insert(names.full_name().to_owned(), is_needed);
-                assert!(earlier.is_none_or(|earlier| earlier == is_needed), "{}", field.full_name());
+        let (mut needed, mut seen) = (BTreeMap::new(), BTreeSet::new());
+        let mut messages: Vec<_> = contract.operations().iter().map(|row| row.request.clone()).collect();
+        while let Some(message) = messages.pop() {
+            if !message.full_name().starts_with(PACKAGE) || !seen.insert(message.full_name().to_owned()) {
+                continue;
+            }
+            for field in message.fields() {
+                match field.kind() {
+                    Kind::Message(inner) => messages.push(inner),
+                    Kind::Enum(names) => {
+                        let is_needed = contract.rule(&field).missing.is_some();
+                        let earlier = needed.insert(names.full_name().to_owned(), is_needed);
+                        assert!(earlier.is_none_or(|earlier| earlier == is_needed), "{}", field.full_name());
+                    }
+                    _ => {}
+                }
             }
         }
-        assert!(needed.len() > 10, "only {needed:?} were looked at");
+        assert!(needed.len() > 5, "only {needed:?} were looked at");
     }
 }

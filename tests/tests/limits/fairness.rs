@@ -127,7 +127,7 @@ async fn one_client_leaves_permits_for_the_others() {
     let locked = TableLock::acquire(&database, "delegations_current").await;
     let blocked_reads = send_four_blocked(&mesh, &mesh_client, |_| greedy.to_owned()).await;
     let refused = get_promptly(&mesh_client, greedy, "/accounts").await;
-    let reason = "too many requests of this address are being answered";
+    let reason = "too many requests of this client are being answered";
     assert_eq!(assert_problem(&refused, 503, 14, 10_000).message, reason);
     assert_eq!(metric(&mesh, "edge", "mesh_edge_requests_shed_total{reason=\"address\"}").await, 1);
     assert_eq!(get_promptly(&mesh_client, "203.0.113.10", "/accounts").await.status, 200, "another client");

@@ -145,7 +145,7 @@ impl Client for HttpClient {
 }
 
 /// The length of an answer with its head, or `None` as long as the head is not complete.
-fn whole_length(answer: &[u8]) -> Result<Option<usize>, String> {
+pub(super) fn whole_length(answer: &[u8]) -> Result<Option<usize>, String> {
     let Some(head) = Head::parse(answer)? else { return Ok(None) };
     if head.status != 200 {
         return Err(String::from_utf8_lossy(answer).into_owned());

@@ -22,6 +22,7 @@ mod rest;
 mod rows;
 mod section;
 mod sections;
+mod secured;
 mod store;
 mod watching;
 mod world;

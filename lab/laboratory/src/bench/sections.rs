@@ -9,7 +9,7 @@ use super::{
     ingest::{catch_up, front},
     lists, past, relay, rest, rows,
     section::Figures,
-    store, watching,
+    secured, store, watching,
     world::World,
 };
 
@@ -69,6 +69,16 @@ pub(super) const SUITES: &[Suite] = &[
                 bars: &[
                     at_least("mesh / warp hello, requests a second", 0.75, 0.9),
                     at_least("mesh / warp with the mesh's bytes, requests a second", 0.9, 1.0),
+                ],
+            },
+            Row {
+                name: "secured",
+                about: "Reads from the cache with a key and over TLS, against reads without",
+                measure: |world| Box::pin(secured::measure(world)),
+                bars: &[
+                    at_most("a key - none, CPU us of a request", 2.0, 1.0),
+                    at_most("TLS / plain, CPU time of a request", 1.5, 1.2),
+                    at_most("TLS - plain, CPU us of a connection", 1000.0, 500.0),
                 ],
             },
             Row {
