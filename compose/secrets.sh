@@ -5,7 +5,7 @@ set -eu
 cd "$(dirname "$0")"
 umask 077
 # The users of the containers read these files of the checkout, which a strict umask made private.
-for mounted in collector.yaml prometheus.yaml grafana ../k8s/base/nats ../k8s/components/postgres/roles.sh \
+for mounted in collector.yaml keys prometheus.yaml grafana ../k8s/base/nats ../k8s/components/postgres/roles.sh \
     ../k8s/telemetry; do
     if [ -e "$mounted" ]; then chmod -R a+rX "$mounted"; fi
 done
