@@ -109,7 +109,7 @@ metrics! {
         "Reads by source of the answer: fast path (`kept`), `cache`, an equal read in flight (`shared`), `service`, or \
          the cache while the store is unavailable (`outdated`)";
     EDGE_LIMITED = "mesh.edge.requests.limited" "{request}" Counter &["limit"], EDGE,
-        "Requests rejected with 429 because their address exceeds a limit: requests a second (`rate`), downloads \
+        "Requests rejected with 429 because their client exceeds a limit: requests a second (`rate`), downloads \
          (`exports`), or watches (`watches`; also the limit of the edge)";
     EDGE_SHED = "mesh.edge.requests.shed" "{request}" Counter &["reason"], EDGE,
         "Requests rejected with 503: in-flight limit reached (`full`), or the share of their `address` or `operation` \

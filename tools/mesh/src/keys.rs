@@ -22,7 +22,7 @@ use crate::{
     cli::HomeArgs,
     failure::{Failure, failed},
     signals,
-    terminal::{output_closed, print, print_line, try_print},
+    terminal::{output_closed, print, try_print},
 };
 
 /// Longest time for a connection to the bus.
@@ -124,11 +124,14 @@ fn add(args: AddArgs) -> Result<(), Failure> {
         true => read(&file)?,
         false => Vec::new(),
     };
+    if entries.iter().any(|entry| entry.name == name) {
+        return Err(failed!("{} has a key of this name already; give another name", file.display()));
+    }
     let key = mesh_keys::generate();
     let sha256 = KeyDigest::of(key.as_bytes());
     entries.push(KeyEntry { name, sha256, rate_per_s: rate, burst, exports, watches, expires });
     let text = mesh_keys::to_text(&entries);
-    // As the edge reads it: a bad name or a second key of a name is refused before the file is touched.
+    // As the edge reads it: a bad name is refused before the file is touched.
     mesh_keys::parse(text.as_bytes()).map_err(|fault| failed!("the key is not added: {fault}"))?;
     write(&file, &text)?;
     print(&key);
@@ -142,7 +145,7 @@ fn list(file: &Path) -> Result<(), Failure> {
         Some(limit) => limit.to_string(),
     };
     let now = Timestamp::now();
-    print_line(&format!(
+    print(&format!(
         "{:<32} {:>9} {:>9} {:>9} {:>9}  expires",
         "name", "rate/s", "burst", "exports", "watches"
     ));
@@ -154,7 +157,7 @@ fn list(file: &Path) -> Result<(), Failure> {
             Some(time) if time <= now => format!("{time} (expired)"),
             Some(time) => time.to_string(),
         };
-        print_line(&format!("{name:<32} {rate:>9} {burst:>9} {exports:>9} {watches:>9}  {expires}"));
+        print(&format!("{name:<32} {rate:>9} {burst:>9} {exports:>9} {watches:>9}  {expires}"));
     }
     Ok(())
 }
@@ -271,7 +274,7 @@ mod tests {
         fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
         add(args("two", &file)).unwrap();
         assert_eq!(file.metadata().unwrap().permissions().mode() & 0o777, 0o640);
-        assert!(add(args("two", &file)).unwrap_err().to_string().contains("an earlier line has this name"));
+        assert!(add(args("two", &file)).unwrap_err().to_string().contains("a key of this name already"));
         remove("one", &file).unwrap();
         assert!(remove("one", &file).is_err());
         let left = read(&file).unwrap();

@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     sync::{
         Arc,
-        atomic::{AtomicU32, Ordering},
+        atomic::{AtomicBool, AtomicU32, Ordering},
     },
 };
 
@@ -22,6 +22,7 @@ pub(crate) struct LiveEdges {
     id: String,
     /// How many there are, with this one.
     count: AtomicU32,
+    is_leaving: AtomicBool,
 }
 
 impl LiveEdges {
@@ -30,9 +31,10 @@ impl LiveEdges {
     /// # Errors
     /// When the bus is closed for good.
     pub(crate) async fn start(bus: Bus) -> Result<Arc<Self>, BusError> {
-        let announced = bus.subscribe::<EdgePresence>().await?;
-        let edges = Arc::new(Self { bus, id: nuid::next().to_string(), count: AtomicU32::new(1) });
-        let (following, mut announced) = (Arc::clone(&edges), announced);
+        let mut announced = bus.subscribe::<EdgePresence>().await?;
+        let (id, count) = (nuid::next().to_string(), AtomicU32::new(1));
+        let edges = Arc::new(Self { bus, id, count, is_leaving: AtomicBool::default() });
+        let following = Arc::clone(&edges);
         tokio::spawn(async move {
             let (mut others, mut pace) = (Others::default(), interval(ANNOUNCE_INTERVAL));
             loop {
@@ -43,7 +45,7 @@ impl LiveEdges {
                         }
                     }
                     _ = pace.tick() => {
-                        following.announce(false).await;
+                        following.announce().await;
                         others.expire(Instant::now(), following.bus.is_connected());
                     }
                 }
@@ -60,10 +62,12 @@ impl LiveEdges {
 
     /// Tells the others that this edge stops.
     pub(crate) async fn leave(&self) {
-        self.announce(true).await;
+        self.is_leaving.store(true, Ordering::Relaxed);
+        self.announce().await;
     }
 
-    async fn announce(&self, is_leaving: bool) {
+    async fn announce(&self) {
+        let is_leaving = self.is_leaving.load(Ordering::Relaxed);
         self.bus.announce(&EdgePresence { id: self.id.clone(), is_leaving }).await;
     }
 }
