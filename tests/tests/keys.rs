@@ -82,7 +82,7 @@ async fn a_key_in_force_is_let_in_and_every_other_is_refused_on_every_path() {
         let value = if name == "x-api-key" { BOT.to_owned() } else { format!("bEaRer  {BOT}") };
         assert_eq!(client.get_with(READ, name, &value).await.status, 200);
     }
-    // Nobody has to send one, and another scheme has none.
+    // A key is optional, and another scheme has none.
     assert_eq!(client.get(READ).await.status, 200);
     assert_eq!(client.get_with(READ, "authorization", "Basic Ym90OmJvdA==").await.status, 200);
     for path in [READ, READ, "/nowhere", "/health", "/docs", "/limits", "/watch?read=%2Fapi%2Fv2%2Fmarkets"] {

@@ -128,7 +128,7 @@ mod time {
     }
 }
 
-/// Why a file is faulty. Its text never has a value of the file: somebody may have written a key there.
+/// Why a file is faulty. Its text never has a value of the file, because a key may be there by mistake.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileFault {
     /// The line, counted from 1.

@@ -1,5 +1,5 @@
 //! The request rate of each address (contract section 7) and of each key (K3): a burst, refilled at a rate per
-//! second. A request over it is refused and does not count; nobody is banned.
+//! second. A request over it is refused and does not count; no client is banned.
 
 use std::{
     array,

@@ -60,7 +60,7 @@ impl LiveEdges {
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Tells the others that this edge stops.
+    /// Announces that this edge stops.
     pub(crate) async fn leave(&self) {
         self.is_leaving.store(true, Ordering::Relaxed);
         self.announce().await;
@@ -72,7 +72,7 @@ impl LiveEdges {
     }
 }
 
-/// The other edges, and when each was heard last.
+/// The other edges, and when the last announcement of each arrived.
 #[derive(Debug, Default)]
 struct Others {
     heard: HashMap<String, Instant>,
@@ -90,7 +90,7 @@ impl Others {
         }
     }
 
-    /// Forgets the silent ones. Without the bus nobody is heard, and all stay.
+    /// Removes the silent ones. Without the bus no announcement arrives, and all stay.
     fn expire(&mut self, now: Instant, is_connected: bool) {
         if is_connected {
             self.heard.retain(|_, heard| now.duration_since(*heard) < SILENCE);
@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(others.count(), 1, "an announcement from before the end does not count");
         now += SILENCE;
         others.expire(now, false);
-        assert_eq!(others.count(), 1, "without the bus nobody is heard");
+        assert_eq!(others.count(), 1, "without the bus no announcement arrives");
         others.expire(now + SILENCE, true);
         assert_eq!((others.count(), others.left.len()), (0, 0));
     }

@@ -1,4 +1,4 @@
-//! What each key uses (K4): counted by operation, and told once a minute on standard output and on the bus.
+//! What each key uses (K4): counted by operation, recorded once a minute on standard output and on the bus.
 
 use std::{
     collections::HashMap,
@@ -83,7 +83,7 @@ impl Usage {
     }
 
     /// Writes and publishes what was used since the last records. While standard output takes none, nothing is lost:
-    /// the counts go on.
+    /// the next records have it.
     async fn write_records(&self) {
         let mut since = self.since.lock().await;
         let to = mesh_chassis::timestamp();
@@ -105,7 +105,7 @@ impl Usage {
         }
     }
 
-    /// Takes the counts, and forgets meters that nobody holds.
+    /// Takes the counts, and removes meters that no request uses.
     fn take(&self, from: &str, to: &str) -> Vec<KeyUsage> {
         let mut records = Vec::new();
         self.meters.lock().retain(|(key, operation), meter| {
