@@ -9,7 +9,7 @@ use std::{
     time::Duration,
 };
 
-use mesh_launcher::servers::{NatsTls, free_port};
+use mesh_launcher::servers::{TlsFiles, free_port};
 use mesh_testbed::{Mesh, certify, retry};
 use mesh_tests::{
     client::MeshClient,
@@ -32,7 +32,9 @@ const WITHIN: Duration = Duration::from_secs(20);
 const BURST: usize = 1000;
 /// The lines that the page puts before the server of nginx.
 const HTTP_LINES: &str = "\
-proxy_cache_path /var/cache/tradewind keys_zone=tradewind:10m max_size=1g inactive=10m use_temp_path=off;
+proxy_cache_path /var/cache/tradewind keys_zone=tradewind:10m max_size=1g inactive=10s use_temp_path=off;
+proxy_cache_path /var/cache/tradewind-past keys_zone=tradewind_past:10m max_size=1g inactive=1d use_temp_path=off;
+map $arg_atBlock $tradewind_cache { default tradewind_past; \"\" tradewind; }
 map $http_accept $tradewind_stream { default \"\"; ~event-stream 1; }
 ";
 const EXPORT: &str = "/api/v2/networkhistory/export?fromBlock=1&toBlock=3&table=TABLE_TRADES";
@@ -45,7 +47,7 @@ fn example(name: &str) -> String {
 struct ProxyServer {
     _process: Child,
     folder: TempDir,
-    tls: NatsTls,
+    tls: TlsFiles,
     port: u16,
 }
 

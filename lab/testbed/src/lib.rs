@@ -46,7 +46,7 @@ pub use node::{Node, NodeKind};
 pub use node_setup::NodeSetup;
 pub use servers::{NatsServer, PostgresServer, enterable_folder, nats, postgres};
 pub use service::{Service, ServiceSetup};
-pub use tls::certify;
+pub use tls::{Authority, certify};
 pub use tls_front::TlsFront;
 pub use tls_tunnel::TlsTunnel;
 

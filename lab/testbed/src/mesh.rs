@@ -9,7 +9,7 @@ use std::{
 use futures_util::future::join_all;
 use mesh_launcher::{
     bus::Bus,
-    servers::NatsTls,
+    servers::TlsFiles,
     services::{INGEST, Need, Sockets, runnable},
 };
 use tokio::sync::Semaphore;
@@ -36,7 +36,7 @@ pub struct EdgeTls {
     /// Where the edge takes HTTP.
     pub http: SocketAddr,
     /// The files with its certificate, its key, and the authority that clients have to trust.
-    pub files: NatsTls,
+    pub files: TlsFiles,
 }
 
 /// The configuration of a mesh; made by [`Mesh::configure`].

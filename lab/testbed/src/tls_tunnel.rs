@@ -20,8 +20,10 @@ use tokio_rustls::{
     },
 };
 
-/// Makes TLS connections to a server for as long as the process runs: a mesh outlives the runtime of the test that
-/// started it.
+use crate::http1::Dial;
+
+/// Makes TLS connections to a server, from the addresses of its clients, for as long as the process runs: a mesh
+/// outlives the runtime of the test that started it.
 #[derive(Debug)]
 pub struct TlsTunnel {
     /// Where plain connections are taken.
@@ -52,14 +54,22 @@ impl TlsTunnel {
         ca: &Path,
         protocols: &[&[u8]],
     ) -> io::Result<TlsStream<TcpStream>> {
+        Self::dial(Dial::default(), server, ca, protocols).await
+    }
+
+    async fn dial(
+        dial: Dial,
+        server: SocketAddr,
+        ca: &Path,
+        protocols: &[&[u8]],
+    ) -> io::Result<TlsStream<TcpStream>> {
         mesh_chassis::install_tls_provider();
         let mut roots = RootCertStore::empty();
         let ca = CertificateDer::from_pem_file(ca).map_err(io::Error::other)?;
         roots.add(ca).map_err(io::Error::other)?;
         let mut config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
         config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
-        let stream = TcpStream::connect(server).await?;
-        stream.set_nodelay(true)?;
+        let stream = dial.connect(server).await?;
         TlsConnector::from(Arc::new(config)).connect(ServerName::from(server.ip()), stream).await
     }
 }
@@ -67,11 +77,12 @@ impl TlsTunnel {
 async fn serve(listener: std::net::TcpListener, server: SocketAddr, ca: PathBuf) -> io::Result<()> {
     let listener = TcpListener::from_std(listener)?;
     loop {
-        let (mut plain, _) = listener.accept().await?;
+        let (mut plain, client) = listener.accept().await?;
         let ca = ca.clone();
         tokio::spawn(async move {
             let _ = plain.set_nodelay(true);
-            let mut secure = TlsTunnel::connect(server, &ca, &[]).await?;
+            let dial = Dial { source: Some(client.ip()), ..Dial::default() };
+            let mut secure = TlsTunnel::dial(dial, server, &ca, &[]).await?;
             copy_bidirectional(&mut plain, &mut secure).await
         });
     }

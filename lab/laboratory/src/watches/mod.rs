@@ -12,6 +12,8 @@ use std::{
 use mesh_testbed::http1::Dial;
 use tokio::net::TcpStream;
 
+use crate::rig::clients::connection::KEY;
+
 /// Connections of one local address, far below the edge's limit for one address.
 const PER_ADDRESS: usize = 500;
 /// Connections that are opened concurrently.
@@ -37,5 +39,8 @@ pub(crate) async fn connect(
 /// The request for a watch over HTTP/1.1, from a client whose last height is this one.
 pub(crate) fn watch_request(path: &str, last_id: Option<u64>) -> String {
     let last_id = last_id.map(|height| format!("Last-Event-ID: {height}\r\n")).unwrap_or_default();
-    format!("GET {path} HTTP/1.1\r\nHost: laboratory\r\nAccept: text/event-stream\r\n{last_id}\r\n")
+    format!(
+        "GET {path} HTTP/1.1\r\nHost: laboratory\r\nAuthorization: Bearer {KEY}\r\nAccept: text/event-stream\r\n\
+         {last_id}\r\n"
+    )
 }

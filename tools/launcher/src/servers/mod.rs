@@ -31,7 +31,7 @@ pub use find::{
 };
 pub use install::{find_or_install_nats, find_or_install_postgres, install_debian_package};
 pub use install_cometbft::find_or_install_cometbft;
-pub use nats::{Nats, NatsSettings, NatsTls, nats_greeting};
+pub use nats::{Nats, NatsSettings, TlsFiles, nats_greeting};
 pub use postgres::{Durability, Postgres};
 
 use tokio::time::{Instant, sleep, timeout_at};

@@ -28,7 +28,7 @@ pub struct NatsSettings {
     /// The folder of its users' credentials; absent = one of its own. The servers of one bus share theirs.
     pub users: Option<PathBuf>,
     /// Its certificate and key; absent = without TLS.
-    pub tls: Option<NatsTls>,
+    pub tls: Option<TlsFiles>,
     /// Further configuration in its own language, such as a `cluster` block.
     pub more: String,
 }
@@ -40,9 +40,9 @@ impl NatsSettings {
     }
 }
 
-/// The certificate of a nats-server and the way to trust it, files in PEM.
+/// The certificate of a server and the way to trust it, files in PEM.
 #[derive(Debug, Clone)]
-pub struct NatsTls {
+pub struct TlsFiles {
     /// Its certificate, with those between it and the authority's.
     pub certificate: PathBuf,
     /// The certificate's key.
@@ -60,7 +60,7 @@ pub struct Nats {
     log: PathBuf,
     port: u16,
     users: PathBuf,
-    tls: Option<NatsTls>,
+    tls: Option<TlsFiles>,
 }
 
 impl Nats {
@@ -148,7 +148,7 @@ impl Nats {
 
     fn config(&self) -> String {
         let pid_file = self.folder.join("nats-server.pid").display().to_string();
-        let tls = self.tls.as_ref().map_or_else(String::new, |NatsTls { certificate, key, .. }| {
+        let tls = self.tls.as_ref().map_or_else(String::new, |TlsFiles { certificate, key, .. }| {
             format!("tls {{ cert_file: {certificate:?}, key_file: {key:?} }}\n")
         });
         format!(

@@ -6,6 +6,9 @@ use std::{fmt, net::SocketAddr};
 use mesh_testbed::http1::{self, Dial, RawAnswer};
 use tokio::net::TcpStream;
 
+/// The key of all clients of the drills. Edges without keys ignore it.
+pub(crate) const KEY: &str = "mesh_laboratory";
+
 /// A connection.
 pub(crate) struct Connection {
     stream: http1::Connection,
@@ -56,7 +59,7 @@ impl Connection {
 
     /// Sends a request with additional header lines.
     pub(crate) async fn send(&mut self, path: &str, headers: &str) -> Result<(), RequestError> {
-        let request = format!("GET {path} HTTP/1.1\r\nHost: rig\r\n{headers}\r\n");
+        let request = format!("GET {path} HTTP/1.1\r\nHost: rig\r\nAuthorization: Bearer {KEY}\r\n{headers}\r\n");
         // A server that has closed the connection cannot have processed the request.
         self.stream.send(request.as_bytes()).await.map_err(|_| RequestError::Unanswered)
     }

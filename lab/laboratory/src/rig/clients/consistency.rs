@@ -9,6 +9,7 @@ use reqwest::Client;
 use serde_json::Value;
 
 use super::{
+    connection::KEY,
     node::Node,
     submitters::{SubmissionOutcome, Submitted},
 };
@@ -63,7 +64,7 @@ pub(crate) async fn check(
 /// The status that the gateway reports, or the error or body that came instead.
 async fn status(client: &Client, edge: SocketAddr, hash: &TxHash) -> Result<String, String> {
     let url = format!("http://{edge}/transaction/{hash}");
-    let answered = async { client.get(url).send().await?.text().await };
+    let answered = async { client.get(url).bearer_auth(KEY).send().await?.text().await };
     let text = answered.await.map_err(|error| error.to_string())?;
     let answer: Value = serde_json::from_str(&text).unwrap_or_default();
     answer["status"].as_str().map(str::to_owned).ok_or(text)

@@ -13,6 +13,8 @@ use prost::Message;
 use proto_msgs::google::api::HttpBody;
 use tonic::{Request, Streaming};
 
+use super::connection::KEY;
+
 /// Bytes of a short body that are read at once.
 const TEXT_BYTES: usize = 16 << 10;
 
@@ -42,7 +44,9 @@ impl Download {
         receive_buffer: Option<u32>,
     ) -> Result<Self, String> {
         let range = range.map(|range| format!("Range: bytes={range}\r\n")).unwrap_or_default();
-        let request = format!("GET {path} HTTP/1.1\r\nHost: rig\r\nConnection: close\r\n{range}\r\n");
+        let request = format!(
+            "GET {path} HTTP/1.1\r\nHost: rig\r\nAuthorization: Bearer {KEY}\r\nConnection: close\r\n{range}\r\n"
+        );
         let opened = async {
             let mut connection = Connection::over(Dial { receive_buffer, source: None }.connect(edge).await?);
             connection.send(request.as_bytes()).await?;

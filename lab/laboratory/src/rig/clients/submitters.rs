@@ -13,7 +13,7 @@ use reqwest::Client;
 use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::followers::Followers;
+use super::{connection::KEY, followers::Followers};
 use crate::private_node::TransactionFactory;
 
 /// A repeated submission is of one of the last so many transactions.
@@ -215,7 +215,7 @@ impl Submitters {
         self.state.borrow_mut().counts.0 += 1;
         let request = SubmitTransactionRequest { tx: Some(tx), r#type: kind.into() };
         let asked = async {
-            let answer = self.client.post(&self.url).json(&request).send().await?;
+            let answer = self.client.post(&self.url).bearer_auth(KEY).json(&request).send().await?;
             Ok::<_, reqwest::Error>((answer.status().as_u16(), answer.text().await?))
         };
         match timeout(disconnect_after.unwrap_or(TIMEOUT), asked).await {

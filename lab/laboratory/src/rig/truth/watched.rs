@@ -8,20 +8,21 @@ use crate::rig::{
     faults::explanation::{FailedRequest, FailureKind, FaultSpan, is_explained},
     watching::{
         judge::BACK_WITHIN,
-        watchers::{MAX_READS, State, Watch, WatchRecord},
+        watchers::{MAX_READS, Over, State, Watch, WatchRecord},
     },
 };
 
 /// Time from the read of an answer in the store to its receipt by the watching client.
 const ON_ITS_WAY: Duration = Duration::from_millis(500);
 
-/// Two clients for every question, and two for every stream of several questions.
+/// Two clients for every question, and two for several questions together: over an event stream and over a
+/// WebSocket.
 pub(super) fn watches(history: &History) -> Vec<Watch> {
     let reads: Vec<Arc<str>> = history.questions.iter().map(|path| path.as_str().into()).collect();
-    let alone = reads.iter().map(|read| Watch { reads: vec![Arc::clone(read)] });
-    let together = reads.chunks(MAX_READS).map(|reads| Watch { reads: reads.to_vec() });
-    let each: Vec<Watch> = alone.chain(together).collect();
-    [each.clone(), each].concat()
+    let together = reads.iter().map(std::slice::from_ref).chain(reads.chunks(MAX_READS));
+    let watch = |reads: &[Arc<str>], over| Watch { reads: reads.to_vec(), over };
+    let both = [Over::EventStream, Over::WebSocket];
+    together.flat_map(|reads| both.map(|over| watch(reads, over))).collect()
 }
 
 /// Adds the bars about watchers.

@@ -17,7 +17,7 @@ use super::{
 use crate::rig::{
     clients::samples::quantile,
     report::in_ms,
-    watching::{judge::Absence, record::WatchRecord, watchers::Watchers},
+    watching::{judge::Absence, record::WatchRecord, watchers::{Over, Watch, Watchers}},
 };
 
 /// The edge that shuts down, and the other one.
@@ -38,7 +38,7 @@ pub(super) async fn run(world: &World<'_>) -> Result<Report, Failure> {
     let paths = world.paths(SHORT_ROWS).await?;
     let edges = [world.phase_edge(ENDING, Vec::new()).await?, world.phase_edge(OTHER, Vec::new()).await?];
     let blocks = world.blocks().await?;
-    let watchers = Watchers::crowd(&edges, &paths, count, (0, 1)).await?;
+    let watchers = Watchers::crowd(&edges, Watch::each(&paths, count, Over::EventStream), (0, 1)).await?;
     EdgeState::with_watches(world.mesh, ENDING, count, WAIT).await?;
     let empty = EdgeState::read(world.mesh, OTHER).await?;
     sleep(play.either(world.steady() / 2, SETTLE)).await;

@@ -24,7 +24,7 @@ use crate::{
         report::in_ms,
         watching::{
             record::WatchRecord,
-            watchers::{OPEN_WITHIN, Watchers},
+            watchers::{OPEN_WITHIN, Over, Watch, Watchers},
         },
     },
     watches::{OPENED_AT_ONCE, connect, watch_request},
@@ -61,7 +61,7 @@ pub(super) async fn run(world: &World<'_>) -> Result<Report, Failure> {
     paths.truncate(readers);
     let edge = world.phase_edge(EDGE, Vec::new()).await?;
     let blocks = world.blocks().await?;
-    let watchers = Watchers::crowd(&[edge], &paths, readers, (0, 1)).await?;
+    let watchers = Watchers::crowd(&[edge], Watch::each(&paths, readers, Over::EventStream), (0, 1)).await?;
     sleep(world.warm_up()).await;
     let steady = {
         let from = Instant::now();

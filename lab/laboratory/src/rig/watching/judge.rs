@@ -162,7 +162,7 @@ fn is_same(one: &State, other: &State) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::record::Watch, *};
+    use super::{super::record::{Over, Watch}, *};
 
     fn stream(last_height: Option<u64>, received: &[(u64, usize)]) -> Stream {
         let now = Instant::now();
@@ -178,7 +178,7 @@ mod tests {
     }
 
     fn record(streams: Vec<Stream>) -> WatchRecord {
-        let watches = vec![Watch { reads: vec!["/read".into()] }];
+        let watches = vec![Watch { reads: vec!["/read".into()], over: Over::EventStream }];
         WatchRecord { watches, streams, ..WatchRecord::default() }
     }
 

@@ -11,3 +11,4 @@ pub(crate) mod judge;
 pub(crate) mod record;
 pub(super) mod traffic;
 pub(crate) mod watchers;
+mod web_socket;

@@ -14,9 +14,25 @@ use crate::{rig::clients::download_results::Refusal, watches::HeightAt};
 pub(crate) struct Watch {
     /// Paths and queries of the reads.
     pub(crate) reads: Vec<Arc<str>>,
+    pub(crate) over: Over,
+}
+
+/// What a client watches over.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) enum Over {
+    /// An event stream.
+    #[default]
+    EventStream,
+    WebSocket,
 }
 
 impl Watch {
+    /// This many clients, each with one of these reads in turn.
+    pub(crate) fn each(paths: &[String], count: usize, over: Over) -> Vec<Self> {
+        let reads: Vec<Arc<str>> = paths.iter().map(|path| Arc::from(path.as_str())).collect();
+        (0..count).map(|client| Self { reads: vec![Arc::clone(&reads[client % reads.len()])], over }).collect()
+    }
+
     pub(super) fn path(&self) -> String {
         match &*self.reads {
             [read] => read.to_string(),
@@ -33,7 +49,7 @@ impl Watch {
         }
     }
 
-    /// Whether the client reconnects with the last height: the edge ignores it on a stream of several reads.
+    /// Whether the client reconnects with the last height: an edge ignores it on an event stream of several reads.
     pub(super) fn resumes(&self) -> bool {
         self.reads.len() == 1
     }

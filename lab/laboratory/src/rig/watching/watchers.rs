@@ -22,7 +22,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-pub(crate) use super::record::{ReceivedState, State, Stream, StreamEnd, Watch, WatchRecord};
+pub(crate) use super::record::{Over, ReceivedState, State, Stream, StreamEnd, Watch, WatchRecord};
 use crate::{
     rig::clients::{connection::Connection, download_results::Refusal},
     watches::{
@@ -33,7 +33,7 @@ use crate::{
 };
 
 /// Longest silence of a stream: a heartbeat comes every 15 s (W4), later when its edge is frozen.
-const SILENCE: Duration = Duration::from_secs(21);
+pub(super) const SILENCE: Duration = Duration::from_secs(21);
 /// Reconnect delay without a `retry` line.
 const PAUSE: Duration = Duration::from_secs(1);
 /// Most bytes in one read.
@@ -87,15 +87,11 @@ impl Watchers {
     /// When a client has none in time.
     pub(crate) async fn crowd(
         edges: &[SocketAddr],
-        paths: &[String],
-        count: usize,
+        watches: Vec<Watch>,
         over_http2: (usize, usize),
     ) -> Result<Self, Failure> {
-        let reads = paths.iter().map(|path| Arc::from(path.as_str())).collect::<Vec<Arc<str>>>();
-        let watches =
-            (0..count).map(|client| Watch { reads: vec![Arc::clone(&reads[client % reads.len()])] });
-        let turns = Some(Semaphore::new(OPENED_AT_ONCE));
-        let shared = Shared::new(edges.to_vec(), watches.collect(), Arc::new(super::record::digest), turns);
+        let (count, turns) = (watches.len(), Some(Semaphore::new(OPENED_AT_ONCE)));
+        let shared = Shared::new(edges.to_vec(), watches, Arc::new(super::record::digest), turns);
         let (over_http2, on_a_connection) = over_http2;
         let mut watchers = Self::spawn(shared, 0..count - over_http2);
         for first in (count - over_http2..count).step_by(on_a_connection.max(1)) {
@@ -189,9 +185,9 @@ impl Shared {
         paths.sort_unstable();
         paths.dedup();
         for path in paths {
-            self.state.lock().record.counts.0 += 1;
+            self.count(1, 0);
             let answer = connection.get(&path).await.map_err(unanswered)?.raw;
-            self.state.lock().record.counts.1 += 1;
+            self.count(0, 1);
             let number = (answer.status == 200).then(|| (self.number)(&answer.body)).flatten();
             plain.extend(number.map(|number| (path, number)));
         }
@@ -226,10 +222,14 @@ impl Shared {
                 Some(turns) => turns.acquire().await.ok(),
                 None => None,
             };
-            let index = self.begin(client, last_height);
-            let mut events = EventReader::new(self.watches[client].reads.len());
-            let end = self.follow(index, *edge, turn, &mut events).await.unwrap_or_else(|end| end);
-            last_height = self.end(index, end).filter(|_| self.watches[client].resumes()).or(last_height);
+            let (index, watch) = (self.begin(client, last_height), &self.watches[client]);
+            let mut events = EventReader::new(watch.reads.len());
+            let end = match watch.over {
+                Over::EventStream => self.follow(index, *edge, turn, &mut events).await,
+                Over::WebSocket => self.follow_over_web_socket(index, *edge, turn).await,
+            };
+            let end = end.unwrap_or_else(|end| end);
+            last_height = self.end(index, end).filter(|_| watch.resumes()).or(last_height);
             sleep(events.retry.unwrap_or(PAUSE)).await;
         }
     }
@@ -245,6 +245,12 @@ impl Shared {
     /// Records the head of a stream.
     pub(super) fn open(&self, index: usize) {
         self.state.lock().record.streams[index].opened = Some(Instant::now());
+    }
+
+    /// Counts a request sent, or an answer received.
+    pub(super) fn count(&self, requests: u64, answers: u64) {
+        let counts = &mut self.state.lock().record.counts;
+        *counts = (counts.0 + requests, counts.1 + answers);
     }
 
     /// Records the end of a stream; returns the last height received.
@@ -267,13 +273,13 @@ impl Shared {
         let (client, last_height) = self.stream_of(index);
         let request = watch_request(&self.watches[client].path(), last_height);
         let opening = async {
-            self.state.lock().record.counts.0 += 1;
+            self.count(1, 0);
             connection.send(request.as_bytes()).await?;
             Ok(connection.head().await?.ok_or(std::io::ErrorKind::UnexpectedEof)?)
         };
         let opened = timeout(SILENCE, opening).await.map_err(|_| StreamEnd::Silent)?;
         let (head, mut body) = opened.map_err(broken)?;
-        self.state.lock().record.counts.1 += 1;
+        self.count(0, 1);
         let is_stream = head.header("content-type") == Some("text/event-stream");
         if head.status != 200 {
             return Ok(StreamEnd::Refused(refusal(&mut connection, &head, body).await));
@@ -297,7 +303,7 @@ impl Shared {
         }
     }
 
-    async fn dial(&self, index: usize, edge: SocketAddr) -> Result<TcpStream, StreamEnd> {
+    pub(super) async fn dial(&self, index: usize, edge: SocketAddr) -> Result<TcpStream, StreamEnd> {
         let (client, _) = self.stream_of(index);
         let connecting = async {
             match self.turns {
@@ -330,7 +336,8 @@ impl Shared {
         Ok(is_event)
     }
 
-    fn record(&self, index: usize, event: Event, at: Instant) -> Result<(), StreamEnd> {
+    /// Records an event.
+    pub(super) fn record(&self, index: usize, event: Event, at: Instant) -> Result<(), StreamEnd> {
         let Event { read, height, data } = event;
         let length = data.len();
         let what = match height {
