@@ -13,8 +13,8 @@ pub struct Authority {
 }
 
 impl Authority {
-    /// Makes one.
-    pub fn new() -> Self {
+    /// Makes one with a new key.
+    pub fn generate() -> Self {
         Self::make().unwrap_or_else(|error| panic!("cannot make a certificate authority: {error}"))
     }
 
@@ -56,5 +56,5 @@ impl Authority {
 
 /// Makes a certificate authority and a certificate for this machine, in a folder.
 pub fn certify(folder: &Path) -> TlsFiles {
-    Authority::new().certify(folder)
+    Authority::generate().certify(folder)
 }

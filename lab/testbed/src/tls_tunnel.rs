@@ -2,14 +2,15 @@
 
 use std::{
     io,
-    net::SocketAddr,
+    net::{Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     sync::Arc,
 };
 
 use tokio::{
     io::copy_bidirectional,
-    net::{TcpListener, TcpStream},
+    net::{TcpListener, TcpSocket, TcpStream},
+    time::{Duration, sleep},
 };
 use tokio_rustls::{
     TlsConnector,
@@ -21,6 +22,13 @@ use tokio_rustls::{
 };
 
 use crate::http1::Dial;
+
+/// Fixed buffers of both connections, so that a slow client makes the server notice.
+const BUFFER_BYTES: u32 = 64 << 10;
+/// Connections that wait to be taken.
+const BACKLOG: u32 = 4096;
+/// The time until a connection is taken again after one could not be.
+const RETRY: Duration = Duration::from_millis(50);
 
 /// Makes TLS connections to a server, from the addresses of its clients, for as long as the process runs: a mesh
 /// outlives the runtime of the test that started it.
@@ -37,10 +45,15 @@ impl TlsTunnel {
     }
 
     fn run(server: SocketAddr, ca: PathBuf) -> io::Result<Self> {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0")?;
-        listener.set_nonblocking(true)?;
-        let address = listener.local_addr()?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let listener = {
+            let _context = runtime.enter();
+            let socket = TcpSocket::new_v4()?;
+            socket.set_send_buffer_size(BUFFER_BYTES)?;
+            socket.bind((Ipv4Addr::LOCALHOST, 0).into())?;
+            socket.listen(BACKLOG)?
+        };
+        let address = listener.local_addr()?;
         std::thread::spawn(move || runtime.block_on(serve(listener, server, ca)));
         Ok(Self { address })
     }
@@ -74,14 +87,17 @@ impl TlsTunnel {
     }
 }
 
-async fn serve(listener: std::net::TcpListener, server: SocketAddr, ca: PathBuf) -> io::Result<()> {
-    let listener = TcpListener::from_std(listener)?;
+async fn serve(listener: TcpListener, server: SocketAddr, ca: PathBuf) {
     loop {
-        let (mut plain, client) = listener.accept().await?;
+        let Ok((mut plain, client)) = listener.accept().await else {
+            // Too many open files: some may be closed soon.
+            sleep(RETRY).await;
+            continue;
+        };
         let ca = ca.clone();
         tokio::spawn(async move {
             let _ = plain.set_nodelay(true);
-            let dial = Dial { source: Some(client.ip()), ..Dial::default() };
+            let dial = Dial { source: Some(client.ip()), receive_buffer: Some(BUFFER_BYTES) };
             let mut secure = TlsTunnel::dial(dial, server, &ca, &[]).await?;
             copy_bidirectional(&mut plain, &mut secure).await
         });

@@ -76,7 +76,7 @@ pub(super) const SUITES: &[Suite] = &[
                 about: "Reads from the cache with a key and over TLS, against reads without",
                 measure: |world| Box::pin(secured::measure(world)),
                 bars: &[
-                    at_most("a key - none, CPU us of a request", 2.0, 1.0),
+                    at_most("a limit of a key - of the address, CPU us of a request", 2.0, 1.0),
                     at_most("TLS / plain, CPU time of a request", 1.5, 1.2),
                     at_most("TLS - plain, CPU us of a connection", 1000.0, 500.0),
                 ],
@@ -189,6 +189,25 @@ pub(super) const SUITES: &[Suite] = &[
                 bars: &[
                     at_most("changes that a watcher missed", 0.0, 0.0),
                     at_most("CPU of the mesh, watching / polling", 0.25, 0.2),
+                ],
+            },
+            Row {
+                name: "watch-sockets",
+                about: "Ten thousand watchers over WebSockets, against event streams",
+                measure: |world| Box::pin(watching::over_web_sockets(world)),
+                bars: &[
+                    at_most("p99 ms, WebSockets / event streams", 1.2, 1.0),
+                    at_most("KiB a watcher, WebSockets / event streams", 1.2, 1.0),
+                    at_most("changes that a watcher missed", 0.0, 0.0),
+                ],
+            },
+            Row {
+                name: "watch-fan-out",
+                about: "A hundred thousand watchers of five edges where a block changes few of the answers",
+                measure: |world| Box::pin(watching::fan_out(world)),
+                bars: &[
+                    at_most("changes that a watcher missed", 0.0, 0.0),
+                    at_most("edges, KiB a watcher", 16.0, 12.0),
                 ],
             },
             Row {

@@ -28,7 +28,9 @@ const CONNECTIONS: u64 = 32;
 /// Rows that are read repeatedly.
 const ROWS: usize = 100;
 /// Process names of the edges.
-const EDGES: [&str; 3] = ["edge", "edge-keys", "edge-tls"];
+const EDGES: [&str; 4] = ["edge", "edge-limit", "edge-keys", "edge-tls"];
+/// A rate that no client reaches.
+const RATE: u32 = 1_000_000;
 
 /// Section "secured".
 pub(super) async fn measure(world: &World<'_>) -> Result<Figures, Failure> {
@@ -38,18 +40,19 @@ pub(super) async fn measure(world: &World<'_>) -> Result<Figures, Failure> {
     let file = folder.path().join("keys.jsonl");
     fs::write(&file, key_file(&keys)).map_err(|error| cannot("write the keys", &error))?;
     let tls = certify(folder.path());
-    let start = async |name, variables: &[(&str, &Path)]| {
-        let variables = variables
-            .iter()
-            .map(|(name, file)| ((*name).to_owned(), file.to_string_lossy().into_owned()))
-            .collect();
+    let start = async |name, variables: &[(&str, &str)]| {
+        let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+        let variables = variables.iter().map(own).collect();
         world.mesh.start_named(&world.servers, &[("edge", name)], variables, None).await
     };
-    let with_keys = start(EDGES[1], &[("MESH_EDGE_KEYS_FILE", &file)]).await?;
-    let files = [("MESH_EDGE_TLS_CERT", &*tls.certificate), ("MESH_EDGE_TLS_KEY", &*tls.key)];
-    let with_tls = start(EDGES[2], &files).await?;
+    let path = |file: &Path| file.to_string_lossy().into_owned();
+    let with_limit = start(EDGES[1], &[("MESH_EDGE_RATE_PER_S", &RATE.to_string())]).await?;
+    let with_keys = start(EDGES[2], &[("MESH_EDGE_KEYS_FILE", &path(&file))]).await?;
+    let files = [path(&tls.certificate), path(&tls.key)];
+    let variables = [("MESH_EDGE_TLS_CERT", &*files[0]), ("MESH_EDGE_TLS_KEY", &*files[1])];
+    let with_tls = start(EDGES[3], &variables).await?;
 
-    let side = |name, process, address, ca: Option<&PathBuf>, reconnects| {
+    let side = |name, process, address, ca: Option<&PathBuf>, reconnects: bool| {
         let (watched, pace) = (world.mesh.watch(&[process]), Pace::closed(CONNECTIONS, world.length()));
         let target = Target {
             address,
@@ -67,15 +70,16 @@ pub(super) async fn measure(world: &World<'_>) -> Result<Figures, Failure> {
     };
     let sides = comparison::run_rounds([
         side("plain", EDGES[0], plain, None, false),
-        side("a key of 10,000", EDGES[1], with_keys, None, false),
-        side("TLS", EDGES[2], with_tls, Some(&tls.ca), false),
+        side("a limit of the address", EDGES[1], with_limit, None, false),
+        side("a limit of one of 10,000 keys", EDGES[2], with_keys, None, false),
+        side("TLS", EDGES[3], with_tls, Some(&tls.ca), false),
         side("plain, a connection each", EDGES[0], plain, None, true),
-        side("TLS, a connection each", EDGES[2], with_tls, Some(&tls.ca), true),
+        side("TLS, a connection each", EDGES[3], with_tls, Some(&tls.ca), true),
     ])
     .await?;
-    let [plain, key, tls, plain_each, tls_each] = &sides;
+    let [plain, limit, key, tls, plain_each, tls_each] = &sides;
     let found =
-        vec![key.cost() - plain.cost(), tls.cost() / plain.cost(), tls_each.cost() - plain_each.cost()];
+        vec![key.cost() - limit.cost(), tls.cost() / plain.cost(), tls_each.cost() - plain_each.cost()];
     Ok(comparison::figures(
         &format!("{ROWS} withdrawals from the cache, {CONNECTIONS} connections"),
         &sides,
@@ -87,7 +91,7 @@ fn key_file(keys: &[String]) -> String {
     let entry = |(number, key): (usize, &String)| KeyEntry {
         name: format!("client {number}"),
         sha256: KeyDigest::of(key.as_bytes()),
-        rate_per_s: Some(1_000_000),
+        rate_per_s: Some(RATE),
         burst: None,
         exports: None,
         watches: None,

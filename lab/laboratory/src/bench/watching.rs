@@ -1,5 +1,5 @@
-//! Suite "watch": thousands of watchers at a block a second, against the same clients polling, and plain reads
-//! beside watchers.
+//! Suite "watch": thousands of watchers at a block a second, against the same clients polling, over WebSockets,
+//! over several edges, and plain reads beside watchers.
 
 use std::{
     net::SocketAddr,
@@ -26,14 +26,26 @@ use super::{
     world::World,
 };
 use crate::{
-    rig::{clients::connection::Connection, watching::watchers::Watchers},
+    rig::{
+        clients::connection::Connection,
+        watching::watchers::{Over, Watch, Watchers},
+    },
     watches::{
+        HeightAt,
         blocks::{Blocks, Changes, delays},
         connect,
     },
 };
 
 const WATCHERS: usize = 10_000;
+/// The edge of watchers over WebSockets.
+const SOCKETS_EDGE: &str = "edge-sockets";
+/// Watchers of the section with several edges, and the edges: none has more than it accepts by default. A process may
+/// not have as many open files, so that most watchers share connections.
+const FAN_OUT: usize = 100_000;
+const FAN_OUT_EDGES: [&str; 5] = ["edge", "edge-2", "edge-3", "edge-4", "edge-5"];
+const FAN_OUT_OVER_HTTP1: usize = 3_000;
+const ON_A_CONNECTION: usize = 100;
 const QUESTIONS: usize = 100;
 /// Questions of which a block changes the answer where it does not change all. On the recorded network no list
 /// of the contract changes with more than 6 of 100 blocks.
@@ -56,10 +68,15 @@ const READ_PATHS: usize = 20_000;
 const CONNECTED: Duration = Duration::from_secs(10);
 const LONGER: Duration = Duration::from_secs(15);
 
-/// Clients of one edge.
+/// Clients that watch or poll.
 #[derive(Clone)]
 struct Clients {
-    edge: SocketAddr,
+    /// The edges, by the names of their processes; each has as many clients.
+    edges: Vec<(&'static str, SocketAddr)>,
+    count: usize,
+    over: Over,
+    /// How many of an edge have a connection each; the others share connections of HTTP/2.
+    over_http1: usize,
     paths: Arc<[String]>,
     /// Paths whose answers change with each block.
     changes: usize,
@@ -74,8 +91,26 @@ struct Seen {
     delays_ms: Vec<f64>,
     /// Changes that a client did not receive.
     missed: usize,
-    /// Resident memory of the edge for each client, KiB.
+    /// Resident memory of the edges for each client, KiB.
     kib_each: f64,
+}
+
+impl Seen {
+    fn delay_ms(&self, share: f64) -> f64 {
+        quantile(&self.delays_ms, share)
+    }
+
+    /// What is measured in events a second, and in milliseconds of CPU a second of the edges and of all.
+    fn line(&self, name: &str, clients: &Clients) -> Line {
+        let edges: f64 = clients.edges.iter().map(|(name, _)| self.round.spent.ms_a_second(Some(name))).sum();
+        Line::new("clients", name)
+            .value("a second", self.round.rate())
+            .value("edge ms/s", edges)
+            .value("mesh ms/s", self.round.spent.ms_a_second(None))
+            .value("p50 ms", self.delay_ms(0.5))
+            .value("p99 ms", self.delay_ms(0.99))
+            .value("KiB each", self.kib_each)
+    }
 }
 
 /// Section "watchers": all answers change with each block.
@@ -90,11 +125,47 @@ pub(super) async fn few_change(world: &World<'_>) -> Result<Figures, Failure> {
     Ok(Figures { found: vec![missed, ratio], ..figures })
 }
 
+/// Section "watch-sockets": all answers change with each block.
+pub(super) async fn over_web_sockets(world: &World<'_>) -> Result<Figures, Failure> {
+    let mut clients = Clients::of(world, QUESTIONS).await?;
+    let streams = clients.watch_while_blocks_come(world).await?;
+    let streams_line = streams.line("event streams", &clients);
+    // A new edge: the first one keeps memory that its clients used.
+    clients.edges.clear();
+    clients.add_edge(world, SOCKETS_EDGE).await?;
+    clients.over = Over::WebSocket;
+    let sockets = clients.watch_while_blocks_come(world).await?;
+    let title = format!("{WATCHERS} clients, {QUESTIONS} questions, a block a second changes all");
+    let lines = vec![streams_line, sockets.line("WebSockets", &clients)];
+    let found = vec![
+        sockets.delay_ms(0.99) / streams.delay_ms(0.99),
+        sockets.kib_each / streams.kib_each,
+        (streams.missed + sockets.missed) as f64,
+    ];
+    Ok(Figures { title, lines, found, ..Figures::default() })
+}
+
+/// Section "watch-fan-out": few answers change with each block.
+pub(super) async fn fan_out(world: &World<'_>) -> Result<Figures, Failure> {
+    let mut clients = Clients::of(world, FEW).await?;
+    for name in &FAN_OUT_EDGES[1..] {
+        clients.add_edge(world, name).await?;
+    }
+    (clients.count, clients.over_http1) = (FAN_OUT, FAN_OUT_OVER_HTTP1);
+    let seen = clients.watch_while_blocks_come(world).await?;
+    let title = format!(
+        "{FAN_OUT} clients of {} edges, {QUESTIONS} questions, a block a second changes {FEW}",
+        clients.edges.len()
+    );
+    let lines = vec![seen.line("watch", &clients)];
+    let found = vec![seen.missed as f64, seen.kib_each];
+    Ok(Figures { title, lines, found, ..Figures::default() })
+}
+
 /// The same clients watching and polling, each while blocks are written.
 async fn against_polling(world: &World<'_>, changes: usize) -> Result<Figures, Failure> {
     let clients = Clients::of(world, changes).await?;
-    let (watching, blocks) = (clients.clone(), clients.blocks(world).await?);
-    let Seen { round, delays_ms, missed, kib_each } = run_blocking(move || watching.watch(&blocks)).await?;
+    let Seen { round, delays_ms, missed, kib_each } = clients.watch_while_blocks_come(world).await?;
     let _blocks = clients.blocks(world).await?;
     let polling = run_blocking(move || clients.poll()).await?;
     let edge_ms = |round: &Round| round.spent.ms_a_second(Some("edge"));
@@ -119,8 +190,11 @@ pub(super) async fn beside(world: &World<'_>) -> Result<Figures, Failure> {
     let mut clients = Clients::of(world, QUESTIONS).await?;
     let paths = world.withdrawals().await?;
     let pace = Pace { clients: READERS, length: clients.length, period: Some(READ_PERIOD) };
-    let load =
-        Load { address: clients.edge, requests: Requests::Paths(Arc::from(&paths[..READ_PATHS])), pace };
+    let load = Load {
+        address: clients.edges[0].1,
+        requests: Requests::Paths(Arc::from(&paths[..READ_PATHS])),
+        pace,
+    };
     let (blocks, reading) = (clients.blocks(world).await?, load.clone());
     let alone = run_blocking(move || reading.run(&[])).await?;
     clients.length += LONGER;
@@ -149,7 +223,25 @@ impl Clients {
         let paths = Arc::from(&world.withdrawals().await?[..QUESTIONS]);
         let edge = world.edges().await?.cached;
         let watched = world.mesh.watch(&["edge", "query", "node-info", NATS, POSTGRES]);
-        Ok(Self { edge, paths, changes, length: world.length().max(LEAST_LENGTH), watched })
+        let (edges, length) = (vec![("edge", edge)], world.length().max(LEAST_LENGTH));
+        Ok(Self {
+            edges,
+            count: WATCHERS,
+            over: Over::EventStream,
+            over_http1: WATCHERS,
+            paths,
+            changes,
+            length,
+            watched,
+        })
+    }
+
+    /// Starts one more edge.
+    async fn add_edge(&mut self, world: &World<'_>, name: &'static str) -> Result<(), Failure> {
+        let edge = world.mesh.start_named(&world.servers, &[("edge", name)], Vec::new(), None).await?;
+        self.edges.push((name, edge));
+        self.watched.extend(world.mesh.watch(&[name]));
+        Ok(())
     }
 
     /// Starts to write blocks, each of which changes the answers to this many questions in turn.
@@ -162,6 +254,12 @@ impl Clients {
             all.iter().cycle().skip(first).take(changes).cloned().collect()
         });
         Blocks::write(&world.servers, Changes { period: PERIOD, statement: CHANGE, ids }).await
+    }
+
+    /// Watches while blocks are written.
+    async fn watch_while_blocks_come(&self, world: &World<'_>) -> Result<Seen, Failure> {
+        let (watching, blocks) = (self.clone(), self.blocks(world).await?);
+        run_blocking(move || watching.watch(&blocks)).await
     }
 
     /// Watches on one connection each.
@@ -177,28 +275,36 @@ impl Clients {
     }
 
     async fn watch_blocks(&self, blocks: &Blocks) -> Result<Seen, Failure> {
-        let edge = self.watched.iter().find(|process| process.name == "edge");
-        let memory_kib =
-            || edge.and_then(|edge| cost::memory_kib(edge.pid)).map_or(f64::NAN, |kib| kib as f64);
+        let is_edge = |process: &&MeasuredProcess| self.edges.iter().any(|(name, _)| process.name == *name);
+        let memory_kib = || {
+            let of = |edge: &MeasuredProcess| cost::memory_kib(edge.pid).map_or(f64::NAN, |kib| kib as f64);
+            self.watched.iter().filter(is_edge).map(of).sum::<f64>()
+        };
         let before_kib = memory_kib();
-        let watchers = Watchers::crowd(&[self.edge], &self.paths, WATCHERS, (0, 1)).await?;
+        let mut crowds = Vec::new();
+        for (_, edge) in &self.edges {
+            let watches = Watch::each(&self.paths, self.count.div_ceil(self.edges.len()), self.over);
+            let over_http2 = watches.len().saturating_sub(self.over_http1);
+            crowds.push(Watchers::crowd(&[*edge], watches, (over_http2, ON_A_CONNECTION)).await?);
+        }
+        let count: usize = crowds.iter().map(|crowd| crowd.look(|record| record.watches.len())).sum();
         sleep(SETTLE).await;
-        let kib_each = (memory_kib() - before_kib) / WATCHERS as f64;
+        let kib_each = (memory_kib() - before_kib) / count as f64;
         let (meter, before_us, begun) = (Meter::start(&self.watched), cost::thread_us(), Instant::now());
         sleep(self.length).await;
         let own_us = cost::thread_us() - before_us;
         let (spent, ended) = (meter.stop(own_us), Instant::now());
         // The last block may be in flight.
         sleep(SETTLE).await;
-        if let Some(failure) = watchers.look(|record| record.failed().into_iter().next()) {
+        if let Some(failure) = crowds.iter().find_map(|crowd| crowd.look(|record| record.failed().pop())) {
             return Err(Failure::failed(failure.message));
         }
-        let received = watchers.received_since(begun);
+        let received: Vec<HeightAt> = crowds.iter().flat_map(|crowd| crowd.received_since(begun)).collect();
         let amount = received.iter().filter(|(_, at)| *at <= ended).count() as u64;
         let written = blocks.written(begun, ended - PERIOD);
         let delays_ms: Vec<f64> =
             delays(&written, &received).iter().map(|delay| delay.as_secs_f64() * 1e3).collect();
-        let expected = written.len() * self.changes * WATCHERS / self.paths.len();
+        let expected = written.len() * self.changes * count / self.paths.len();
         let missed = expected.saturating_sub(delays_ms.len());
         let round = Round { amount, spent, own: Some((LOAD, own_us)), ..Round::default() };
         Ok(Seen { round, delays_ms, missed, kib_each })
@@ -209,8 +315,8 @@ impl Clients {
     /// # Errors
     /// When a connection breaks.
     fn poll(&self) -> Result<Round, String> {
-        let pace = Pace { clients: WATCHERS as u64, length: self.length, period: Some(PERIOD) };
-        let connect = |number: u64| PollingClient::connect(self.edge, &self.paths, number as usize);
+        let pace = Pace { clients: self.count as u64, length: self.length, period: Some(PERIOD) };
+        let connect = |number: u64| PollingClient::connect(self.edges[0].1, &self.paths, number as usize);
         at_low_priority(|| pace.run(&self.watched, connect))
     }
 }

@@ -64,6 +64,8 @@ pub(super) const SUBMISSIONS: Number =
     number("submissions", "S", "Submissions a second, about", "20", (1, 200));
 pub(super) const WATCHERS: Number =
     number("watchers", "N", "Clients that watch, each with an event stream", "200", (5, 10_000));
+pub(super) const WEB_SOCKETS: Number =
+    number("web-sockets", "N", "Clients that watch, each with a WebSocket", "40", (0, 10_000));
 pub(super) const KILLS: Number =
     number("kills", "N", "Number of killed processes [default: 1000, or 50 with --short]", "", (1, 100_000));
 const RUNS: Number =
@@ -114,6 +116,7 @@ pub(crate) struct TrafficArgs {
     pub(crate) downloads: u32,
     pub(crate) submissions: u32,
     pub(crate) watchers: u32,
+    pub(crate) web_sockets: u32,
 }
 
 /// Options of `rig truth`.
@@ -150,9 +153,9 @@ impl Options {
     }
 
     pub(super) fn traffic(&self) -> TrafficArgs {
-        let [rate, downloads, submissions, watchers] =
-            ["rate", "downloads", "submissions", "watchers"].map(|name| self.number(name));
-        TrafficArgs { rate, downloads, submissions, watchers }
+        let [rate, downloads, submissions, watchers, web_sockets] =
+            ["rate", "downloads", "submissions", "watchers", "web-sockets"].map(|name| self.number(name));
+        TrafficArgs { rate, downloads, submissions, watchers, web_sockets }
     }
 
     pub(super) async fn truth(&self) -> Result<(), mesh::failure::Failure> {

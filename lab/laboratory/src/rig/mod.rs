@@ -14,6 +14,7 @@ mod ingest;
 mod kill;
 mod order;
 mod overload;
+mod public;
 mod read_requests;
 mod reads;
 mod report;

@@ -175,7 +175,7 @@ pub(super) fn none_is_outdated<F: report::Figures>(
 impl Traffic {
     /// Starts reads, downloads and watches. Submissions start when the caller awaits [`Submitters::submit`].
     pub(super) fn start(world: &World<'_>, paces: Paces, seed: u64) -> Result<Self, Failure> {
-        let TrafficArgs { rate, downloads, submissions, watchers } = world.options.traffic();
+        let TrafficArgs { rate, downloads, submissions, watchers, web_sockets } = world.options.traffic();
         let edge = world.edges.cached;
         let clients = u64::from(submissions) * TURN.as_millis() as u64 / 1000;
         let plan = submitters::Plan { submissions: 0, clients: clients.max(1), pause: PAUSE };
@@ -187,7 +187,7 @@ impl Traffic {
         ];
         let downloaders = Downloaders::start(edge, &kinds, seed);
         let load = Load::start(world.read_requests.clone().mix(edge, edge), rate, seed)?;
-        let watches = WatchTraffic::start(world, watchers as usize);
+        let watches = WatchTraffic::start(world, watchers as usize, web_sockets as usize);
         Ok(Self { load, downloaders, submitters, watches })
     }
 

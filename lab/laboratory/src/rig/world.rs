@@ -16,6 +16,7 @@ use super::{
         links::Links,
         schedule::{Fault, ScheduledFault},
     },
+    public::PublicAccess,
     read_requests::{ReadRequests, fill_in},
 };
 use crate::{
@@ -45,6 +46,8 @@ pub(super) struct Setup {
     pub(super) replicas: Vec<(&'static str, u32)>,
     /// Variables of every service.
     pub(super) env: Vec<(&'static str, String)>,
+    /// Whether the edges have TLS, and refuse requests without a key.
+    pub(super) is_public: bool,
     /// Whether every replica reaches its servers, and clients the edges, through links.
     pub(super) has_links: bool,
     /// The rate of a load of reads that runs all the time, requests a second.
@@ -62,6 +65,7 @@ pub(super) struct World<'a> {
     pub(super) files: Arc<Files>,
     pub(super) read_requests: ReadRequests,
     pub(super) links: Links,
+    pub(super) public: Option<PublicAccess>,
     node: Option<ReservedPort>,
     load: Option<Load>,
     /// Edges that phases started.
@@ -101,14 +105,23 @@ impl<'a> World<'a> {
             false => Links::default(),
         };
         let replica_env = if setup.has_links { Some(links.replica_env(&servers)?) } else { None };
+        let mut public = match setup.is_public {
+            true => Some(PublicAccess::prepare(mesh.home.root())?),
+            false => None,
+        };
         print_line("starting services");
+        let env = setup.env.into_iter().map(|(name, value)| (name.to_owned(), value));
+        let env = env.chain(public.iter().flat_map(|public| public.env.iter().cloned()));
         let layout = Layout {
             replicas: &setup.replicas,
-            env: setup.env.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+            env: env.collect(),
             node_url: node_address.map(|node| format!("http://{node}")),
             replica_env,
         };
         let mut edges = mesh.start_services(&servers, &layout).await?;
+        if let Some(public) = &mut public {
+            edges.cached = public.tunnel(edges.cached);
+        }
         if setup.has_links {
             edges.cached = links.before(edges.cached, seed).await?;
         }
@@ -132,6 +145,7 @@ impl<'a> World<'a> {
             files: Arc::new(files),
             read_requests,
             links,
+            public,
             node,
             load,
             phase_edges: Mutex::default(),

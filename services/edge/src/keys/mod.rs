@@ -27,7 +27,7 @@ use crate::{
     file_follower::FileFollower,
     keys::{
         edges::LiveEdges,
-        usage::{Meter, Usage},
+        usage::{KeyMeters, Meter, Usage},
     },
     metrics::{LimitKind, Metrics},
 };
@@ -55,6 +55,7 @@ pub(crate) struct ClientKey {
     rate: Limit<KeyRateLimiter>,
     /// Cancelled when the file no longer has the key.
     removed: CancellationToken,
+    meters: KeyMeters,
 }
 
 /// A limit of a key.
@@ -126,8 +127,8 @@ impl Keys {
         let in_force = Arc::new(RwLock::new(KeyMap::new()));
         let was_there = AtomicBool::new(false);
         let (follower, first) = FileFollower::start("keys", move || read(&file, &was_there), parse)?;
-        replace(&in_force, first);
-        tokio::spawn(follow(follower, Arc::clone(&in_force), metrics));
+        replace(&in_force, first, &usage);
+        tokio::spawn(follow(follower, Arc::clone(&in_force), Arc::clone(&usage), metrics));
         Ok(Self { in_force, edges, usage })
     }
 
@@ -143,7 +144,7 @@ impl Keys {
         let Some(sent) = sent_key(headers)? else { return Ok(None) };
         let key = self.in_force.read().get(&KeyDigest::of(sent)).cloned();
         let key = key.filter(|key| !key.has_expired()).ok_or(KeyRefusal::Unknown)?;
-        let meter = self.usage.begin(&key.name, operation());
+        let meter = key.meters.begin(operation());
         Ok(Some(KeyInUse { key, edges: self.edges.count(), meter }))
     }
 
@@ -182,7 +183,7 @@ impl ClientKey {
             let burst = burst.unwrap_or_else(|| RateLimit::default_burst(per_s));
             KeyRateLimiter::new(RateLimit { per_s, burst })
         });
-        Self { name: entry.name.as_str().into(), entry, rate, removed }
+        Self { name: entry.name.as_str().into(), entry, rate, removed, meters: KeyMeters::default() }
     }
 
     /// A number for this key alone.
@@ -193,6 +194,11 @@ impl ClientKey {
     /// The name in logs.
     pub(crate) fn name(&self) -> &Arc<str> {
         &self.name
+    }
+
+    /// What it has used since the last records.
+    pub(crate) fn meters(&self) -> &KeyMeters {
+        &self.meters
     }
 
     /// The line of the file.
@@ -288,7 +294,7 @@ fn parse(file: &Vec<u8>) -> io::Result<Vec<KeyEntry>> {
 }
 
 /// Puts the keys of these entries in force. An unchanged key keeps what it has used of its rate.
-fn replace(in_force: &RwLock<KeyMap>, entries: Vec<KeyEntry>) {
+fn replace(in_force: &RwLock<KeyMap>, entries: Vec<KeyEntry>, usage: &Usage) {
     let mut earlier = in_force.read().clone();
     let mut keys = KeyMap::with_capacity(entries.len());
     for entry in entries {
@@ -300,6 +306,7 @@ fn replace(in_force: &RwLock<KeyMap>, entries: Vec<KeyEntry>) {
         };
         keys.insert(digest, key);
     }
+    usage.follow(keys.values());
     *in_force.write() = keys;
     earlier.into_values().for_each(|key| key.removed.cancel());
 }
@@ -308,12 +315,13 @@ fn replace(in_force: &RwLock<KeyMap>, entries: Vec<KeyEntry>) {
 async fn follow(
     mut follower: FileFollower<Vec<u8>, Vec<KeyEntry>>,
     in_force: Arc<RwLock<KeyMap>>,
+    usage: Arc<Usage>,
     metrics: Metrics,
 ) {
     loop {
         let reading = follower.next().await;
         if let Some(entries) = reading.changed {
-            replace(&in_force, entries);
+            replace(&in_force, entries, &usage);
             tracing::info!(keys = in_force.read().len(), "other keys are in force");
         }
         metrics.show_keys(in_force.read().len(), reading.is_faulty);

@@ -1,7 +1,7 @@
 //! What each key uses (K4): counted by operation, recorded once a minute on standard output and on the bus.
 
 use std::{
-    collections::HashMap,
+    collections::HashSet,
     io::{self, Write},
     mem,
     sync::Arc,
@@ -15,27 +15,34 @@ use tokio::{
     time::{Duration, Instant, interval_at, timeout},
 };
 
+use crate::keys::ClientKey;
+
 /// Time between two records of a key's use of an operation.
 const INTERVAL: Duration = Duration::from_secs(60);
 
 /// Longest time for the last records at a stop.
 const LAST_RECORDS_WITHIN: Duration = Duration::from_secs(3);
 
-/// Meters by key and operation.
-type Meters = HashMap<(Arc<str>, &'static str), Arc<Meter>>;
-
 /// What the keys have used since the last records.
 #[derive(Debug)]
 pub(crate) struct Usage {
     bus: Bus,
-    meters: Mutex<Meters>,
+    /// The keys in force, and removed ones until they are no longer used and recorded.
+    keys: Mutex<Vec<Arc<ClientKey>>>,
     /// When the last records were written; held while new ones are.
     since: sync::Mutex<String>,
 }
 
+/// What one key uses, by operation.
+#[derive(Debug, Default)]
+pub(crate) struct KeyMeters(Mutex<Vec<Arc<Meter>>>);
+
 /// What one key uses of one operation.
 #[derive(Debug)]
-pub(crate) struct Meter(Mutex<Counted>);
+pub(crate) struct Meter {
+    operation: &'static str,
+    counted: Mutex<Counted>,
+}
 
 #[derive(Debug, Clone)]
 struct Counted {
@@ -54,7 +61,7 @@ impl Usage {
     /// Begins to count, and to write records every minute.
     pub(crate) fn start(bus: Bus) -> Arc<Self> {
         let since = sync::Mutex::new(mesh_chassis::timestamp());
-        let usage = Arc::new(Self { bus, meters: Mutex::default(), since });
+        let usage = Arc::new(Self { bus, keys: Mutex::default(), since });
         let told = Arc::clone(&usage);
         tokio::spawn(async move {
             let mut pace = interval_at(Instant::now() + INTERVAL, INTERVAL);
@@ -66,12 +73,11 @@ impl Usage {
         usage
     }
 
-    /// Counts a request of a key.
-    pub(crate) fn begin(&self, key: &Arc<str>, operation: &'static str) -> Arc<Meter> {
-        let mut meters = self.meters.lock();
-        let meter = meters.entry((Arc::clone(key), operation)).or_default();
-        meter.begin();
-        Arc::clone(meter)
+    /// Records these keys in addition to earlier ones.
+    pub(crate) fn follow<'a>(&self, in_force: impl Iterator<Item = &'a Arc<ClientKey>>) {
+        let mut keys = self.keys.lock();
+        let known: HashSet<*const ClientKey> = keys.iter().map(Arc::as_ptr).collect();
+        keys.extend(in_force.filter(|key| !known.contains(&Arc::as_ptr(key))).cloned());
     }
 
     /// Writes the last records at a stop.
@@ -105,36 +111,49 @@ impl Usage {
         }
     }
 
-    /// Takes the counts, and removes meters that no request uses.
+    /// Takes the counts, and forgets keys and meters that nothing else uses.
     fn take(&self, from: &str, to: &str) -> Vec<KeyUsage> {
         let mut records = Vec::new();
-        self.meters.lock().retain(|(key, operation), meter| {
-            let used = meter.0.lock().take(Instant::now());
-            let is_used = used.requests + used.refused + used.bytes_in + used.bytes_out > 0;
-            let watch_seconds = used.watched.as_secs();
-            if is_used || watch_seconds > 0 {
-                records.push(KeyUsage {
-                    target: "usage".to_owned(),
-                    key: key.to_string(),
-                    operation: (*operation).to_owned(),
-                    requests: used.requests,
-                    refused: used.refused,
-                    bytes_in: used.bytes_in,
-                    bytes_out: used.bytes_out,
-                    watch_seconds,
-                    from: from.to_owned(),
-                    to: to.to_owned(),
-                });
-            }
-            Arc::strong_count(meter) > 1
+        self.keys.lock().retain(|key| {
+            // Nothing begins with a key that only this list has; open answers hold its meters.
+            let is_held = Arc::strong_count(key) > 1;
+            key.meters().0.lock().retain(|meter| {
+                let used = meter.counted.lock().take(Instant::now());
+                let is_used = used.requests + used.refused + used.bytes_in + used.bytes_out > 0;
+                let watch_seconds = used.watched.as_secs();
+                if is_used || watch_seconds > 0 {
+                    records.push(KeyUsage {
+                        target: "usage".to_owned(),
+                        key: key.name().to_string(),
+                        operation: meter.operation.to_owned(),
+                        requests: used.requests,
+                        refused: used.refused,
+                        bytes_in: used.bytes_in,
+                        bytes_out: used.bytes_out,
+                        watch_seconds,
+                        from: from.to_owned(),
+                        to: to.to_owned(),
+                    });
+                }
+                Arc::strong_count(meter) > 1
+            });
+            is_held || !key.meters().0.lock().is_empty()
         });
         records
     }
 }
 
-impl Default for Meter {
-    fn default() -> Self {
-        Self(Mutex::new(Counted::from(Instant::now())))
+impl KeyMeters {
+    /// Counts a request of an operation.
+    pub(crate) fn begin(&self, operation: &'static str) -> Arc<Meter> {
+        let mut meters = self.0.lock();
+        let known = meters.iter().position(|meter| meter.operation == operation);
+        let index = known.unwrap_or_else(|| {
+            meters.push(Arc::new(Meter { operation, counted: Mutex::new(Counted::from(Instant::now())) }));
+            meters.len() - 1
+        });
+        meters[index].begin();
+        Arc::clone(&meters[index])
     }
 }
 
@@ -165,27 +184,27 @@ impl Counted {
 impl Meter {
     /// Counts one more request.
     pub(crate) fn begin(&self) {
-        self.0.lock().requests += 1;
+        self.counted.lock().requests += 1;
     }
 
     /// Counts a refusal of a request that was counted.
     pub(crate) fn refuse(&self) {
-        self.0.lock().refused += 1;
+        self.counted.lock().refused += 1;
     }
 
     /// Counts bytes of a request's body.
     pub(crate) fn receive(&self, bytes: usize) {
-        self.0.lock().bytes_in += bytes as u64;
+        self.counted.lock().bytes_in += bytes as u64;
     }
 
     /// Counts bytes of an answer's body.
     pub(crate) fn send(&self, bytes: usize) {
-        self.0.lock().bytes_out += bytes as u64;
+        self.counted.lock().bytes_out += bytes as u64;
     }
 
     /// Counts a watch as open until the guard is dropped.
     pub(crate) fn watch(self: &Arc<Self>) -> OpenWatch {
-        let mut counted = self.0.lock();
+        let mut counted = self.counted.lock();
         counted.watch(Instant::now());
         counted.watches += 1;
         OpenWatch(Arc::clone(self))
@@ -198,7 +217,7 @@ pub(crate) struct OpenWatch(Arc<Meter>);
 
 impl Drop for OpenWatch {
     fn drop(&mut self) {
-        let mut counted = self.0.0.lock();
+        let mut counted = self.0.counted.lock();
         counted.watch(Instant::now());
         counted.watches -= 1;
     }

@@ -59,7 +59,8 @@ impl Connection {
 
     /// Sends a request with additional header lines.
     pub(crate) async fn send(&mut self, path: &str, headers: &str) -> Result<(), RequestError> {
-        let request = format!("GET {path} HTTP/1.1\r\nHost: rig\r\nAuthorization: Bearer {KEY}\r\n{headers}\r\n");
+        let request =
+            format!("GET {path} HTTP/1.1\r\nHost: rig\r\nAuthorization: Bearer {KEY}\r\n{headers}\r\n");
         // A server that has closed the connection cannot have processed the request.
         self.stream.send(request.as_bytes()).await.map_err(|_| RequestError::Unanswered)
     }

@@ -1,4 +1,5 @@
-//! `mesh rig rolling`: repeated rolling restarts of every service, without a failed request.
+//! `mesh rig rolling`: repeated rolling restarts of every service, without a failed request. The edges have TLS
+//! and keys, and their certificate is replaced once.
 //!
 //! Both replicas of each service, edges included, are replaced in turn while clients read,
 //! download, submit and watch. A download that takes longer than an edge's grace period breaks when its edge
@@ -16,7 +17,7 @@ use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use super::{
-    args::{DOWNLOADS, READ_RATE, ROUNDS, SLACK, SUBMISSIONS, WATCHERS},
+    args::{DOWNLOADS, READ_RATE, ROUNDS, SLACK, SUBMISSIONS, WATCHERS, WEB_SOCKETS},
     clients::{
         download_results::{DownloadResult, Outcome},
         heads::HeadObserver,
@@ -48,12 +49,14 @@ const WARM_UP: Duration = Duration::from_secs(3);
 
 pub(super) const DRILL: Drill = Drill {
     name: "rolling",
-    about: "Restarts every service in turn under reads, downloads and submissions; no request may fail",
-    options: &[SLACK, ROUNDS, READ_RATE, DOWNLOADS, SUBMISSIONS, WATCHERS],
+    about: "Restarts every service in turn under reads, downloads, submissions and watches, over TLS and with \
+        keys; no request may fail",
+    options: &[SLACK, ROUNDS, READ_RATE, DOWNLOADS, SUBMISSIONS, WATCHERS, WEB_SOCKETS],
     play: Play::Whole {
         world: |options, _| {
             let grace_s = options.play().either(GRACE_S, GRACE_SHORT_S);
-            Setup { env: vec![("MESH_STOP_GRACE_S", grace_s.to_string())], ..whole_mesh(options) }
+            let env = vec![("MESH_STOP_GRACE_S", grace_s.to_string())];
+            Setup { env, is_public: true, ..whole_mesh(options) }
         },
         is_new_for_each_seed: false,
         run: |world, seed| Box::pin(run(world, seed)),
@@ -111,7 +114,8 @@ fn edge_restarts(reports: &[Report]) -> Vec<FaultSpan> {
     edges.filter_map(|report| report.figures.when.map(span)).collect()
 }
 
-/// Measures a period without restarts, and then the replacement of every service in each round.
+/// Measures a period without restarts, the replacement of the certificate, and then that of every service in
+/// each round.
 async fn rounds(world: &World<'_>, traffic: &Traffic, seed: u64) -> Result<Vec<Report>, Failure> {
     let mut random = SmallRng::seed_from_u64(seed);
     traffic.warm_up(WARM_UP).await;
@@ -121,6 +125,9 @@ async fn rounds(world: &World<'_>, traffic: &Traffic, seed: u64) -> Result<Vec<R
         Ok(())
     };
     let mut reports = vec![observe(traffic, "steady", steady).await?];
+    if let Some(public) = &world.public {
+        reports.push(observe(traffic, "certificate", async || public.replace_certificate().await).await?);
+    }
     let wanted = world.options.names("service");
     for round in 1..=world.options.number("rounds") {
         let mut names: Vec<&str> = SERVICES.iter().map(|service| service.name).collect();

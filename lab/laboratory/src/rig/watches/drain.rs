@@ -17,7 +17,11 @@ use super::{
 use crate::rig::{
     clients::samples::quantile,
     report::in_ms,
-    watching::{judge::Absence, record::WatchRecord, watchers::{Over, Watch, Watchers}},
+    watching::{
+        judge::Absence,
+        record::WatchRecord,
+        watchers::{Over, Watch, Watchers},
+    },
 };
 
 /// The edge that shuts down, and the other one.

@@ -49,7 +49,8 @@ pub(super) async fn run(world: &World<'_>) -> Result<Report, Failure> {
     let blocks = world.blocks().await?;
     let empty = EdgeState::read(world.mesh, EDGE).await?;
     let over_http2 = (count - over_http1, play.either(ON_A_CONNECTION, ON_A_CONNECTION_SHORT));
-    let mut watchers = Watchers::crowd(&[edge], Watch::each(&paths, count, Over::EventStream), over_http2).await?;
+    let mut watchers =
+        Watchers::crowd(&[edge], Watch::each(&paths, count, Over::EventStream), over_http2).await?;
     let full = EdgeState::with_watches(world.mesh, EDGE, count, CLOSED_WITHIN).await?;
     let (refused, _) = ask(edge, &paths[0], count).await?;
 

@@ -1,13 +1,17 @@
 //! Watches over HTTP/2, many on one connection.
 
-use std::{collections::HashMap, ops::Range, sync::Arc};
+use std::{
+    collections::{HashMap, HashSet},
+    ops::Range,
+    sync::Arc,
+};
 
 use mesh_testbed::http2::{
     ACCEPT, AUTHORITY, Connection, DATA, END_STREAM, Frame, GOAWAY, RST_STREAM, get_request,
 };
 
 use super::watchers::{Shared, StreamEnd};
-use crate::watches::{connect, events::EventReader};
+use crate::watches::{OPENED_AT_ONCE, connect, events::EventReader};
 
 impl Shared {
     /// Watches for these clients on one connection; when it breaks, their streams have ended.
@@ -22,6 +26,10 @@ impl Shared {
     async fn follow_over_http2(&self, indexes: &[usize]) -> Result<std::convert::Infallible, StreamEnd> {
         let broken = |error: std::io::Error| StreamEnd::Broken(format!("over HTTP/2: {error}"));
         let ended = |what: &str| Err(StreamEnd::Broken(format!("over HTTP/2: {what}")));
+        let mut turn = match &self.turns {
+            Some(turns) => turns.acquire_many(OPENED_AT_ONCE as u32).await.ok(),
+            None => None,
+        };
         let source = self.stream_of(indexes[0]).0;
         let stream = connect(self.edges[0], source, None).await.map_err(broken)?;
         let mut connection = Connection::wide(stream).await.map_err(broken)?;
@@ -33,6 +41,7 @@ impl Shared {
             streams.insert(stream, (*index, EventReader::new(1)));
             self.open(*index);
         }
+        let mut silent: HashSet<u32> = streams.keys().copied().collect();
         loop {
             let frame = connection.frame_after_pings().await.map_err(broken)?;
             match frame.kind {
@@ -46,7 +55,12 @@ impl Shared {
             let Some((index, events)) = streams.get_mut(&frame.stream) else {
                 return ended("an event of a stream that was not asked for");
             };
-            self.receive(*index, &frame.payload, events)?;
+            if self.receive(*index, &frame.payload, events)?
+                && silent.remove(&frame.stream)
+                && silent.is_empty()
+            {
+                turn.take();
+            }
         }
     }
 }

@@ -162,7 +162,10 @@ fn is_same(one: &State, other: &State) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::record::{Over, Watch}, *};
+    use super::{
+        super::record::{Over, Watch},
+        *,
+    };
 
     fn stream(last_height: Option<u64>, received: &[(u64, usize)]) -> Stream {
         let now = Instant::now();

@@ -30,7 +30,9 @@ impl Watch {
     /// This many clients, each with one of these reads in turn.
     pub(crate) fn each(paths: &[String], count: usize, over: Over) -> Vec<Self> {
         let reads: Vec<Arc<str>> = paths.iter().map(|path| Arc::from(path.as_str())).collect();
-        (0..count).map(|client| Self { reads: vec![Arc::clone(&reads[client % reads.len()])], over }).collect()
+        (0..count)
+            .map(|client| Self { reads: vec![Arc::clone(&reads[client % reads.len()])], over })
+            .collect()
     }
 
     pub(super) fn path(&self) -> String {

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use super::{
     changes::{self, Changes},
     judge::BACK_WITHIN,
-    record::{State, Watch, WatchRecord},
+    record::{Over, State, Watch, WatchRecord},
     watchers::Watchers,
 };
 use crate::rig::{
@@ -65,14 +65,18 @@ impl Contents {
 }
 
 impl WatchTraffic {
-    /// Starts this many clients.
-    pub(crate) fn start(world: &World<'_>, clients: usize) -> Self {
+    /// Starts this many clients with an event stream, and with a WebSocket.
+    pub(crate) fn start(world: &World<'_>, event_streams: usize, web_sockets: usize) -> Self {
         let (changing, mut reads) = world.read_requests.watched(CHANGING);
         reads.splice(0..0, changing.clone());
         let read = |number: usize| Arc::clone(&reads[number % reads.len()]);
-        let watches = (0..clients).map(|client| match client % SEVERAL_ONE_OF {
-            0 => Watch { reads: (0..SEVERAL).map(|other| read(client * 7 + other * 11)).collect() },
-            _ => Watch { reads: vec![read(client)] },
+        let watches = (0..event_streams + web_sockets).map(|client| {
+            let over = if client < event_streams { Over::EventStream } else { Over::WebSocket };
+            let reads = match client % SEVERAL_ONE_OF {
+                0 => (0..SEVERAL).map(|other| read(client * 7 + other * 11)).collect(),
+                _ => vec![read(client)],
+            };
+            Watch { reads, over }
         });
         let contents = Arc::<Contents>::default();
         let numbering = Arc::clone(&contents);

@@ -61,7 +61,7 @@ pub(super) struct Shared {
     pub(super) watches: Vec<Watch>,
     number: Arc<Numbering>,
     /// Limits the connections that a crowd opens at once; a client that reconnects does not wait.
-    turns: Option<Semaphore>,
+    pub(super) turns: Option<Semaphore>,
     state: Mutex<Recorded>,
 }
 

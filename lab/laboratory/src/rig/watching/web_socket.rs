@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
-use tonic::Code;
 use tokio::{
     sync::SemaphorePermit,
     time::{Instant, timeout},
@@ -18,6 +17,7 @@ use tokio_tungstenite::{
         protocol::{WebSocketConfig, frame::coding::CloseCode},
     },
 };
+use tonic::Code;
 
 use super::watchers::{SILENCE, Shared, StreamEnd};
 use crate::{

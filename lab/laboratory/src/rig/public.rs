@@ -1,0 +1,78 @@
+//! Edges as on the public internet: with TLS, and with a key that every request needs.
+
+use std::{fs, io, net::SocketAddr, path::Path, time::Duration};
+
+use mesh::failure::{Failure, cannot};
+use mesh_keys::{KeyDigest, KeyEntry};
+use mesh_launcher::servers::TlsFiles;
+use mesh_testbed::{Authority, TlsTunnel, poll};
+
+use super::clients::connection::KEY;
+
+/// Longest time until an edge presents a new certificate.
+const NOTICED_WITHIN: Duration = Duration::from_secs(10);
+
+/// The files of the edges.
+pub(super) struct PublicAccess {
+    authority: Authority,
+    tls: TlsFiles,
+    /// The address of the edges.
+    edge: Option<SocketAddr>,
+    /// The variables of the edges.
+    pub(super) env: Vec<(String, String)>,
+}
+
+impl PublicAccess {
+    /// Makes a certificate, and a file with the key of the drills' clients.
+    pub(super) fn prepare(folder: &Path) -> Result<Self, Failure> {
+        let folder = folder.join("public");
+        let authority = Authority::generate();
+        let tls = authority.certify(&folder);
+        let keys = folder.join("keys.jsonl");
+        let entry = KeyEntry {
+            name: "drill".to_owned(),
+            sha256: KeyDigest::of(KEY.as_bytes()),
+            rate_per_s: Some(0),
+            burst: None,
+            exports: Some(0),
+            watches: Some(0),
+            expires: None,
+        };
+        fs::write(&keys, mesh_keys::to_text(&[entry])).map_err(|error| cannot("write the keys", &error))?;
+        let files = [
+            ("MESH_EDGE_TLS_CERT", &tls.certificate),
+            ("MESH_EDGE_TLS_KEY", &tls.key),
+            ("MESH_EDGE_KEYS_FILE", &keys),
+        ];
+        let files = files.map(|(name, file)| (name.to_owned(), file.to_string_lossy().into_owned()));
+        let anonymous = ("MESH_EDGE_ANONYMOUS".to_owned(), "off".to_owned());
+        Ok(Self { authority, tls, edge: None, env: files.into_iter().chain([anonymous]).collect() })
+    }
+
+    /// The address at which clients without TLS reach the edges by TLS.
+    pub(super) fn tunnel(&mut self, edge: SocketAddr) -> SocketAddr {
+        self.edge = Some(edge);
+        TlsTunnel::start(edge, &self.tls.ca).address
+    }
+
+    /// Replaces the certificate by one of the same authority, and waits until an edge presents it.
+    pub(super) async fn replace_certificate(&self) -> Result<(), Failure> {
+        let presented = async || {
+            let edge = self.edge.ok_or(io::ErrorKind::NotConnected)?;
+            let stream = TlsTunnel::connect(edge, &self.tls.ca, &[]).await?;
+            let certificates = stream.get_ref().1.peer_certificates();
+            let first = certificates.and_then(<[_]>::first).ok_or(io::ErrorKind::InvalidData)?;
+            Ok::<_, io::Error>(first.to_vec())
+        };
+        let before = presented().await.map_err(|error| cannot("connect by TLS", &error))?;
+        if let Some(folder) = self.tls.ca.parent() {
+            self.authority.certify(folder);
+        }
+        let is_replaced = async || match presented().await {
+            Ok(now) if now != before => Ok(()),
+            Ok(_) => Err(Failure::failed("the edges present the certificate of before")),
+            Err(error) => Err(cannot("connect by TLS", &error)),
+        };
+        poll(NOTICED_WITHIN, is_replaced).await
+    }
+}
