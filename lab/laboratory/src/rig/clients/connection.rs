@@ -105,7 +105,7 @@ mod tests {
         let served = tokio::spawn(async move {
             let (mut stream, _) = listener.accept().await.unwrap();
             for height in ["7", "9", "8", "9"] {
-                stream.read_buf(&mut Vec::new()).await.unwrap();
+                stream.read_buf(&mut Vec::with_capacity(1 << 10)).await.unwrap();
                 let answer =
                     format!("HTTP/1.1 200 OK\r\nX-Block-Height: {height}\r\nContent-Length: 0\r\n\r\n");
                 stream.write_all(answer.as_bytes()).await.unwrap();

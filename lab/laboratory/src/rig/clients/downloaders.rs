@@ -221,7 +221,7 @@ mod tests {
         let noted = Arc::clone(&asked);
         tokio::spawn(async move {
             while let Ok((mut stream, _)) = listener.accept().await {
-                let mut request = Vec::new();
+                let mut request = Vec::with_capacity(1 << 10);
                 stream.read_buf(&mut request).await.unwrap();
                 let request = String::from_utf8(request).unwrap();
                 let range = request.lines().find_map(|line| line.strip_prefix("Range: bytes="));

@@ -210,7 +210,7 @@ mod tests {
         let edge = listener.local_addr().unwrap();
         let served = tokio::spawn(async move {
             let (mut stream, _) = listener.accept().await.unwrap();
-            stream.read_buf(&mut Vec::new()).await.unwrap();
+            stream.read_buf(&mut Vec::with_capacity(1 << 10)).await.unwrap();
             stream.write_all(answer.as_bytes()).await.unwrap();
             sleep(pause).await;
         });
