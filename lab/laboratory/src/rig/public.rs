@@ -55,7 +55,7 @@ impl PublicAccess {
         TlsTunnel::start(edge, &self.tls.ca).address
     }
 
-    /// Replaces the certificate by one of the same authority, and waits until an edge presents it.
+    /// Replaces the certificate by one of the same authority, and waits until a new connection gets it.
     pub(super) async fn replace_certificate(&self) -> Result<(), Failure> {
         let presented = async || {
             let edge = self.edge.ok_or(io::ErrorKind::NotConnected)?;
@@ -70,7 +70,7 @@ impl PublicAccess {
         }
         let is_replaced = async || match presented().await {
             Ok(now) if now != before => Ok(()),
-            Ok(_) => Err(Failure::failed("the edges present the certificate of before")),
+            Ok(_) => Err(Failure::failed("the edges still present the earlier certificate")),
             Err(error) => Err(cannot("connect by TLS", &error)),
         };
         poll(NOTICED_WITHIN, is_replaced).await

@@ -18,10 +18,8 @@ pub(crate) struct Watch {
 }
 
 /// What a client watches over.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Over {
-    /// An event stream.
-    #[default]
     EventStream,
     WebSocket,
 }
