@@ -259,8 +259,10 @@ impl PullStream {
         let mut headers = HeaderMap::new();
         let header = PullHeader { stream: self.inbox.stream, budget, position };
         headers.insert(PULL, header.write());
-        let idle = self.options.limits.idle;
-        let ask = AskHeader { left: idle, request_id: &self.options.request_id, ..AskHeader::default() };
+        // Longer than the reader waits: a replica that lets the pull wait in its line does not answer that time
+        // ran out just before the reader would report why the others refused it.
+        let left = self.options.limits.idle * 2;
+        let ask = AskHeader { left, request_id: &self.options.request_id, ..AskHeader::default() };
         headers.insert(headers::ASK, ask.write());
         headers::write_trace(&mut headers, self.pull_trace(is_retry).as_ref());
         self.has_begun = true;
