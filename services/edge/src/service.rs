@@ -20,7 +20,7 @@ use crate::{
     admission::{ClientContext, head},
     ask::{
         answer::Answer,
-        cache::{Cache, HttpQuestion},
+        cache::{Cache, Cached, HttpQuestion},
     },
     config::Config,
     decode::{accept, preferences::PREFER},
@@ -87,26 +87,34 @@ impl<S: WarpService> HttpService<S> {
         &self.gateway
     }
 
-    /// Answers a GET whose exact target and encoding are cached and fresh. Needs neither route nor decoding.
-    pub(crate) fn try_cached(&self, request: &Request<Incoming>, client: &ClientContext) -> FastPath {
-        let (headers, uri) = (request.headers(), request.uri());
+    /// What the cache has of a read with this exact target and encoding. Needs neither route nor decoding.
+    pub(crate) fn find_cached<B>(&self, request: &Request<B>, now: Instant) -> Option<Cached> {
+        let headers = request.headers();
         // A preference may require that the target is decoded again, more strictly (J11).
         if !matches!(*request.method(), Method::GET | Method::HEAD) || headers.contains_key(PREFER) {
-            return FastPath::Miss(None);
+            return None;
         }
-        let Some(target) = uri.path_and_query().map(|target| target.as_str()) else {
-            return FastPath::Miss(None);
-        };
-        let started = Instant::now();
-        let Some(cached) = self.cache.get_by_target(target, accept::accepts_gzip(headers), started) else {
-            return FastPath::Miss(None);
-        };
+        let target = request.uri().path_and_query()?.as_str();
+        self.cache.get_by_target(target, accept::accepts_gzip(headers), now)
+    }
+
+    /// Answers a GET that the cache has a fresh answer to.
+    pub(crate) fn answer_cached<B>(
+        &self,
+        cached: Option<Cached>,
+        request: &Request<B>,
+        client: &ClientContext,
+        started: Instant,
+    ) -> FastPath {
+        let Some(cached) = cached else { return FastPath::Miss(None) };
+        let headers = request.headers();
         let has_body = headers.contains_key(CONTENT_LENGTH) || headers.contains_key(TRANSFER_ENCODING);
         // A request with a trace context is traced.
         let is_traced = span::is_enabled() && headers.contains_key(TRACEPARENT);
         let has_rare_header = is_traced || headers.contains_key(IF_MATCH) || wants_events(headers);
         let is_slow = has_body || has_rare_header || request.method() != Method::GET || client.is_refused();
-        let is_valid = || head::check_size(target.len(), headers, &self.config.limits).is_ok();
+        let target_bytes = || request.uri().path_and_query().map_or(0, |target| target.as_str().len());
+        let is_valid = || head::check_size(target_bytes(), headers, &self.config.limits).is_ok();
         let is_accepted = |answer: &Answer| answer.is_gzipped() || !accept::accepts_gzip_alone(headers);
         let Some(answer) = cached.answer.filter(|answer| !is_slow && is_valid() && is_accepted(answer))
         else {

@@ -147,20 +147,23 @@ impl Admission {
     }
 
     /// Identifies the client of a request and counts the request against its rate. A request with a key that is not
-    /// in force counts for the address.
+    /// in force counts for the address. `operation`: its operation, where it is known already.
     pub(crate) fn identify<B>(
         &self,
         connection: &Arc<ConnectionState>,
         peer: IpAddr,
         request: &Request<B>,
+        operation: Option<&'static str>,
     ) -> ClientContext {
         let headers = request.headers();
         let address = Address::from(self.proxies.client(peer, headers));
-        let operation = || {
+        let find_operation = || {
             let is_grpc = request.version() == Version::HTTP_2 && is_grpc(request.method(), headers);
             self.routes.operation_name(request.uri().path(), is_grpc).unwrap_or(NO_OPERATION)
         };
-        let (key, refusal) = match self.keys.as_ref().map(|keys| keys.of_request(headers, operation)) {
+        let (key, refusal) = match self.keys.as_ref().map(|keys| {
+            keys.of_request(headers, || operation.unwrap_or_else(find_operation))
+        }) {
             Some(Ok(Some(key))) => (Some(key), None),
             Some(Err(refusal)) => (None, Some(refusal)),
             _ => (None, (!self.is_anonymous_allowed).then_some(KeyRefusal::Missing)),

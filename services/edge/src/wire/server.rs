@@ -290,7 +290,10 @@ impl<S: WarpService> Acceptor<S> {
         peer: IpAddr,
         connection: &Arc<ConnectionState>,
     ) -> impl Future<Output = Result<Answer, WithoutHyper<Answer>>> + Send + 'static + use<S> {
-        let client = self.parts.admission.identify(connection, peer, &request);
+        let started = Instant::now();
+        let cached = self.parts.service.find_cached(&request, started);
+        let operation = cached.as_ref().map(|cached| cached.question.question.operation);
+        let client = self.parts.admission.identify(connection, peer, &request, operation);
         let record = self.parts.access_log.as_ref().map(|log| {
             let address = self.parts.admission.client_address(peer, request.headers());
             log.begin(&request, address, client.key.as_ref().map(|key| Arc::clone(key.key.name())))
@@ -309,7 +312,7 @@ impl<S: WarpService> Acceptor<S> {
             }
             return EitherFuture::Left(ready(Ok(exchange.refuse_host())));
         }
-        let question = match self.parts.service.try_cached(&request, &client) {
+        let question = match self.parts.service.answer_cached(cached, &request, &client, started) {
             FastPath::Hit(response) => {
                 return EitherFuture::Left(ready(Ok(exchange.finish(response, is_stopping(&self.phase)))));
             }
