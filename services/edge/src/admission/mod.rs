@@ -161,9 +161,11 @@ impl Admission {
             let is_grpc = request.version() == Version::HTTP_2 && is_grpc(request.method(), headers);
             self.routes.operation_name(request.uri().path(), is_grpc).unwrap_or(NO_OPERATION)
         };
-        let (key, refusal) = match self.keys.as_ref().map(|keys| {
-            keys.of_request(headers, || operation.unwrap_or_else(find_operation))
-        }) {
+        let (key, refusal) = match self
+            .keys
+            .as_ref()
+            .map(|keys| keys.of_request(headers, || operation.unwrap_or_else(find_operation)))
+        {
             Some(Ok(Some(key))) => (Some(key), None),
             Some(Err(refusal)) => (None, Some(refusal)),
             _ => (None, (!self.is_anonymous_allowed).then_some(KeyRefusal::Missing)),

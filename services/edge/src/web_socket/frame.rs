@@ -121,7 +121,7 @@ fn text(head: &str, data: Bytes) -> Vec<Bytes> {
 }
 
 /// The header of a frame with a payload of this length, and the payload's beginning.
-fn header(opcode: OpCode, length: usize, beginning: &str) -> Bytes {
+pub(super) fn header(opcode: OpCode, length: usize, beginning: &str) -> Bytes {
     let header = FrameHeader { opcode, ..FrameHeader::default() };
     let mut bytes = Vec::with_capacity(header.len(length as u64) + beginning.len());
     // A vector takes every byte.

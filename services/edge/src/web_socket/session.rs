@@ -2,36 +2,25 @@
 //! writes: while a frame waits for the client, no other one is taken and no frame of the client is read, so that
 //! a slow client holds one frame and, for each watch, one newer state.
 
-use std::{io, thread, time::Duration};
+use std::{thread, time::Duration};
 
 use actix::Addr;
 use bytes::Bytes;
-use futures_util::{SinkExt, StreamExt, future::BoxFuture};
+use futures_util::future::BoxFuture;
 use mesh_problem::{Code, MALFORMED, NOT_MAPPED, Problem};
 use tokio::{
-    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
-    time::{Instant, sleep_until, timeout},
+    io::{AsyncRead, AsyncWrite},
+    time::{Instant, sleep_until},
 };
-use tokio_tungstenite::{
-    WebSocketStream,
-    tungstenite::{
-        Error, Message,
-        error::ProtocolError,
-        protocol::{CloseFrame, Role, WebSocketConfig, frame::coding::CloseCode},
-    },
-};
+use tokio_tungstenite::tungstenite::{Message, protocol::frame::coding::CloseCode};
 
 use super::{
     frame::{self, Command, Id},
     handshake::Upgrade,
+    socket::{End, Socket},
     watch::{BeginWatch, News, Watch, next_of},
 };
-use crate::{
-    access_log::record::Ended,
-    gateway::Gateway,
-    unread_body::{LINGER_BYTES, LINGER_TIME},
-    wire::endless::write_all,
-};
+use crate::{access_log::record::Ended, gateway::Gateway};
 
 /// Most watches of a connection (F1).
 pub(crate) const MAX_WATCHES: usize = 64;
@@ -39,22 +28,13 @@ pub(crate) const MAX_WATCHES: usize = 64;
 /// Longest frame and longest message of a client, bytes (F3).
 pub(crate) const MAX_FRAME_BYTES: usize = 16 << 10;
 
-/// Bytes read at once. A frame is some hundred bytes, and the buffer is allocated for as long as the connection.
-const READ_BYTES: usize = 256;
-
-/// Longest output buffer, bytes: it has the answers to pings and the last frame.
-const CONTROL_BYTES: usize = 1 << 10;
-
 /// Time between two pings, and the longest time without an answer to any (F3).
 const PING_INTERVAL: Duration = Duration::from_secs(15);
 const PONG_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Longest time for the last frame to be taken.
-const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
-
 /// A connection that speaks WebSocket.
 pub(crate) struct Session<S> {
-    socket: WebSocketStream<S>,
+    socket: Socket<S>,
     upgrade: Upgrade,
     gateway: Addr<Gateway>,
     ending: BoxFuture<'static, ()>,
@@ -72,53 +52,16 @@ pub(crate) struct Session<S> {
 /// The next step of a connection.
 enum Step {
     Stop,
-    Received(Option<Result<Message, Error>>),
+    Received(Result<Message, End>),
     News(usize, News),
     Beat,
-}
-
-/// Why a connection ends.
-enum End {
-    /// The edge closes it for this reason.
-    Close(CloseCode, &'static str),
-    /// The client has closed it.
-    ByClient,
-    Lost(io::Error),
-}
-
-impl From<io::Error> for End {
-    fn from(error: io::Error) -> Self {
-        Self::Lost(error)
-    }
-}
-
-impl From<Error> for End {
-    fn from(error: Error) -> Self {
-        match error {
-            Error::Io(error) => Self::Lost(error),
-            Error::ConnectionClosed
-            | Error::AlreadyClosed
-            | Error::Protocol(ProtocolError::ResetWithoutClosingHandshake) => {
-                Self::Lost(io::ErrorKind::UnexpectedEof.into())
-            }
-            Error::Capacity(_) => Self::Close(CloseCode::Size, "a frame has at most 16 KiB"),
-            Error::Utf8(_) => Self::Close(CloseCode::Invalid, "text must be UTF-8"),
-            _ => Self::Close(CloseCode::Protocol, "malformed frame"),
-        }
-    }
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
     /// A connection whose handshake has been answered.
     pub(crate) async fn new(socket: S, upgrade: Upgrade, gateway: Addr<Gateway>) -> Self {
-        let config = WebSocketConfig::default()
-            .read_buffer_size(READ_BYTES)
-            .write_buffer_size(0)
-            .max_write_buffer_size(CONTROL_BYTES)
-            .max_message_size(Some(MAX_FRAME_BYTES))
-            .max_frame_size(Some(MAX_FRAME_BYTES));
         Self {
-            socket: WebSocketStream::from_raw_socket(socket, Role::Server, Some(config)).await,
+            socket: Socket::new(socket, MAX_FRAME_BYTES).await,
             ending: Box::pin(upgrade.ending()),
             upgrade,
             gateway,
@@ -138,30 +81,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
                 break end;
             }
         };
-        Box::pin(self.end(end)).await
-    }
-
-    /// Sends the last frame, and closes.
-    async fn end(mut self: Box<Self>, end: End) -> (u64, Ended) {
-        let ended = match end {
-            End::Lost(error) => {
-                tracing::debug!(%error, "a WebSocket broke");
-                return (self.sent, Ended::Left);
-            }
-            End::ByClient => {
-                let _ = timeout(CLOSE_TIMEOUT, self.socket.flush()).await;
-                Ended::Whole
-            }
-            End::Close(code, reason) => {
-                tracing::debug!(code = u16::from(code), reason, "a WebSocket is closed");
-                let frame = CloseFrame { code, reason: reason.into() };
-                let _ = timeout(CLOSE_TIMEOUT, self.socket.close(Some(frame))).await;
-                if code == CloseCode::Away { Ended::Whole } else { Ended::Broken }
-            }
-        };
-        self.watches.clear();
-        let _ = timeout(LINGER_TIME, linger(self.socket.get_mut())).await;
-        (self.sent, ended)
+        // Its end takes time, and nothing is sent then.
+        let Self { socket, watches, sent, .. } = *self;
+        drop(watches);
+        (sent, Box::pin(socket.end(end)).await)
     }
 
     /// Waits for the next step. A state is taken only once the connection is writable; until then a newer one may
@@ -184,8 +107,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
     async fn take(&mut self, step: Step) -> Result<(), End> {
         match step {
             Step::Stop => Err(End::Close(CloseCode::Away, "the edge is stopping")),
-            Step::Received(None) => Err(End::Lost(io::ErrorKind::UnexpectedEof.into())),
-            Step::Received(Some(message)) => {
+            Step::Received(message) => {
                 let message = message?;
                 if let Some(key) = &self.upgrade.client.key {
                     key.meter.receive(message.len());
@@ -295,20 +217,14 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
         self.write(pieces).await
     }
 
-    /// Writes frames past the output buffer, which would copy each of them and keep the memory of the largest one.
-    async fn write(&mut self, mut pieces: Vec<Bytes>) -> Result<(), End> {
+    async fn write(&mut self, pieces: Vec<Bytes>) -> Result<(), End> {
         let began = Instant::now();
-        pieces.retain(|piece| !piece.is_empty());
         let bytes = pieces.iter().map(Bytes::len).sum();
         self.sent += bytes as u64;
         if let Some(key) = &self.upgrade.client.key {
             key.meter.send(bytes);
         }
-        // An answer to a ping goes first: nothing may come between the bytes of a frame.
-        self.socket.flush().await?;
-        let socket = self.socket.get_mut();
-        write_all(socket, &mut pieces).await?;
-        socket.flush().await?;
+        self.socket.write(pieces).await?;
         // Yield to other runnable threads.
         thread::yield_now();
         if began.elapsed() > PING_INTERVAL {
@@ -322,19 +238,4 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
 /// The sign of life of a watch.
 fn unchanged(watch: &Watch) -> Vec<Bytes> {
     frame::unchanged(&watch.id, watch.height().unwrap_or_default())
-}
-
-/// Ends the output and reads the rest of the input: closing with unread bytes resets the connection, and the
-/// client loses an unread last frame.
-async fn linger(socket: &mut (impl AsyncRead + AsyncWrite + Unpin)) {
-    let (mut unread, mut left) = ([0; 1024], LINGER_BYTES);
-    if socket.shutdown().await.is_err() {
-        return;
-    }
-    while let Ok(read @ 1..) = socket.read(&mut unread).await {
-        match left.checked_sub(read) {
-            Some(rest) => left = rest,
-            None => return,
-        }
-    }
 }
