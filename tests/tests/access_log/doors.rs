@@ -3,7 +3,7 @@
 
 use std::{net::Ipv4Addr, time::Duration};
 
-use mesh_testbed::{Answer, Mesh, http1::Connection, poll};
+use mesh_testbed::{Answer, Mesh, TlsTunnel, http1::Connection, poll};
 use mesh_tests::{
     access::{assert_has, line, line_with, lines},
     client::MeshClient,
@@ -175,6 +175,24 @@ async fn a_rejected_connection_is_logged_with_the_id_of_its_answer() {
     let line = line(&mesh, answer.header("x-request-id").unwrap()).await;
     let because = "too many connections: address";
     assert_has(&line, &json!({"status": 503, "client": "127.0.0.9", "because": because}));
+}
+
+#[tokio::test]
+async fn a_connection_that_is_rejected_before_its_handshake_is_logged_without_a_status() {
+    let (_database, mesh, _) = fixture::start(|setup| {
+        setup.tls().env("MESH_EDGE_CONNECTIONS", "2").env("MESH_EDGE_ACCESS_LOG", "errors")
+    })
+    .await;
+    let tls = mesh.tls();
+    let mut open = Vec::new();
+    while let Ok(connection) = TlsTunnel::connect(tls.http, &tls.files.ca, &[]).await {
+        open.push(connection);
+        assert!(open.len() < 4, "there is room for all");
+    }
+    let because =
+        |line: &Value| line["because"].as_str().unwrap_or_default().starts_with("too many connections");
+    let line = line_with(&mesh, "a connection over the limit", because).await;
+    assert_has(&line, &json!({"status": null, "client": "127.0.0.1", "bytes": 0, "ended": "broken"}));
 }
 
 #[tokio::test]

@@ -76,11 +76,11 @@ impl AccessLog {
         Box::new(Record::begin(Arc::clone(self), request, client, key))
     }
 
-    /// Logs a connection that was refused before a request was read, with the status it was given.
+    /// Logs a connection that was refused before a request was read, with the status it was given, if any.
     pub(crate) fn refused(
         &self,
         client: IpAddr,
-        status: StatusCode,
+        status: Option<StatusCode>,
         request_id: &str,
         because: &str,
         bytes: u64,
@@ -88,12 +88,12 @@ impl AccessLog {
         self.write(Line {
             request_id,
             operation: NO_OPERATION,
-            status: Some(status.as_u16()),
+            status: status.map(|status| status.as_u16()),
             because: Some(because),
             bytes,
             client: Some(client),
             protocol: "HTTP/1.1",
-            ended: "whole",
+            ended: if status.is_some() { "whole" } else { "broken" },
             ..Line::default()
         });
     }

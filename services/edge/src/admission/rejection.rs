@@ -1,4 +1,5 @@
-//! Connections over the limit: each gets a 503 before its request is read, and is closed.
+//! Connections over the limit: each gets a 503 before its request is read, and is closed. With TLS it is closed
+//! before the handshake, without an answer.
 
 use std::{fs::File, io, net::IpAddr, sync::Arc, time::Duration};
 
@@ -32,16 +33,21 @@ const LOG_INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) struct Rejector {
     lingering: Arc<Semaphore>,
     access_log: Option<Arc<AccessLog>>,
+    /// Whether the clients speak TLS.
+    is_secured: bool,
 }
 
 impl Rejector {
-    pub(crate) fn new(access_log: Option<Arc<AccessLog>>) -> Self {
-        Self { lingering: Arc::new(Semaphore::new(MAX_LINGERING)), access_log }
+    pub(crate) fn new(access_log: Option<Arc<AccessLog>>, is_secured: bool) -> Self {
+        Self { lingering: Arc::new(Semaphore::new(MAX_LINGERING)), access_log, is_secured }
     }
 
     /// Answers a connection with 503 and closes it.
     pub(crate) fn reject(&self, mut stream: TcpStream, peer: IpAddr, reason: &str) {
-        self.write_503(&stream, peer, reason);
+        self.refuse(&stream, peer, reason);
+        if self.is_secured {
+            return;
+        }
         let Ok(permit) = Arc::clone(&self.lingering).try_acquire_owned() else { return };
         tokio::spawn(async move {
             let closed = async {
@@ -54,24 +60,30 @@ impl Rejector {
         });
     }
 
-    /// Writes the answer as far as the empty socket buffer takes it.
-    fn write_503(&self, stream: &TcpStream, peer: IpAddr, reason: &str) {
-        let body = Problem::unavailable("too many connections are open").to_json();
+    /// Writes the answer as far as the empty socket buffer takes it, and the line of the access log.
+    fn refuse(&self, stream: &TcpStream, peer: IpAddr, reason: &str) {
         let id = nuid::next();
-        let mut answer = format!(
-            "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
-         retry-after: 1\r\ncache-control: no-store\r\nx-request-id: {id}\r\nconnection: close\r\n\r\n",
-            body.len(),
-        )
-        .into_bytes();
-        let length = body.len() as u64;
-        answer.extend(body);
-        let _ = stream.try_write(&answer);
+        let status = (!self.is_secured).then_some(StatusCode::SERVICE_UNAVAILABLE);
+        let bytes = if self.is_secured { 0 } else { write_503(stream, id.as_str()) };
         if let Some(access_log) = &self.access_log {
             let because = format!("too many connections: {reason}");
-            access_log.refused(peer, StatusCode::SERVICE_UNAVAILABLE, id.as_str(), &because, length);
+            access_log.refused(peer, status, id.as_str(), &because, bytes);
         }
     }
+}
+
+/// Writes a 503; returns the length of its body.
+fn write_503(stream: &TcpStream, id: &str) -> u64 {
+    let body = Problem::unavailable("too many connections are open").to_json();
+    let mut answer = format!(
+        "HTTP/1.1 503 Service Unavailable\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
+         retry-after: 1\r\ncache-control: no-store\r\nx-request-id: {id}\r\nconnection: close\r\n\r\n",
+        body.len(),
+    )
+    .into_bytes();
+    answer.extend(&body);
+    let _ = stream.try_write(&answer);
+    body.len() as u64
 }
 
 /// An open file in reserve. When the process has no free file descriptor, it is closed for a moment so that a
@@ -112,7 +124,7 @@ impl SpareFile {
         }
         let is_rejected = match listener.accept().now_or_never() {
             Some(Ok((stream, peer))) => {
-                rejector.write_503(&stream, peer.ip(), "files");
+                rejector.refuse(&stream, peer.ip(), "files");
                 true
             }
             // No connection is pending, or the descriptor was taken by another task.

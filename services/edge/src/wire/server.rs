@@ -42,7 +42,7 @@ use crate::{
         strict_http1::StrictHttp1,
         switch::{is_switch, switch},
         timeouts::{TimeoutStream, Timeouts},
-        tls::{Socket, Tls},
+        tls::{Socket, Tls, has_agreed_on_http2},
         writer_thread::WriterThread,
     },
 };
@@ -117,7 +117,8 @@ impl Server {
         let (sender, phase) = watch::channel(ShutdownPhase::Running);
         let acceptor = Arc::new(Acceptor {
             builder: builder(&parts.limits),
-            rejector: Rejector::new(parts.access_log.clone()),
+            http2_builder: builder(&parts.limits).http2_only(),
+            rejector: Rejector::new(parts.access_log.clone(), parts.tls.is_some()),
             writer: WriterThread::start()?,
             parts,
             phase,
@@ -185,6 +186,8 @@ impl Drop for OpenConnection {
 struct Acceptor<S> {
     parts: ServerParts<S>,
     builder: auto::Builder<TokioExecutor>,
+    /// For clients that have agreed on HTTP/2.
+    http2_builder: auto::Builder<TokioExecutor>,
     rejector: Rejector,
     writer: WriterThread,
     phase: watch::Receiver<ShutdownPhase>,
@@ -200,8 +203,6 @@ impl<S: WarpService> Acceptor<S> {
                 accepted = listener.accept() => match accepted {
                     Ok((stream, peer)) => match self.parts.admission.connection(peer.ip()) {
                         Ok(permit) => self.serve(stream, peer.ip(), permit),
-                        // A plain answer would be no TLS.
-                        Err(_) if self.parts.tls.is_some() => {}
                         Err(rejected) => self.rejector.reject(stream, peer.ip(), rejected.reason()),
                     },
                     Err(error) => if spare.handle_accept_error(&listener, &error, &self.rejector).await {
@@ -239,6 +240,7 @@ impl<S: WarpService> Acceptor<S> {
             idle: self.parts.limits.idle,
             stall: STALL_TIMEOUT,
         };
+        let is_http2 = has_agreed_on_http2(&socket);
         let owner = Arc::new(SocketOwner::default());
         let stream = StrictHttp1::new(owner.lend(socket), Arc::clone(&state));
         let stream = TimeoutStream::new(stream, Arc::clone(&state), timeouts);
@@ -247,7 +249,8 @@ impl<S: WarpService> Acceptor<S> {
         let acceptor = Arc::clone(self);
         tokio::spawn(async move {
             // Boxed once: an async function reserves space for each move of its arguments.
-            let connection = acceptor.builder.serve_connection(TokioIo::new(stream), service).into_owned();
+            let builder = if is_http2 { &acceptor.http2_builder } else { &acceptor.builder };
+            let connection = builder.serve_connection(TokioIo::new(stream), service).into_owned();
             let connection = Box::pin(connection);
             if let Err(error) = serve_until_closed(connection, &state, open.phase.clone()).await {
                 match (WithoutHyper::<Answer>::take(&*error), owner.take()) {
@@ -367,7 +370,7 @@ fn log_broken(
         _ => StatusCode::BAD_REQUEST,
     };
     let because = state.refusal().map_or(text, |reason| reason.to_string());
-    access_log.refused(peer, status, nuid::next().as_str(), &because, 0);
+    access_log.refused(peer, Some(status), nuid::next().as_str(), &because, 0);
 }
 
 /// Serves a connection to its end. At a shutdown an HTTP/2 client gets a GOAWAY at once and loses nothing. An

@@ -25,6 +25,9 @@ use crate::{file_follower::FileFollower, metrics::Metrics};
 /// Longest time for a handshake.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// HTTP/2 in a handshake (ALPN).
+const HTTP2: &[u8] = b"h2";
+
 /// The files of a certificate, PEM.
 #[derive(Debug, Clone)]
 pub(crate) struct TlsFiles {
@@ -76,7 +79,7 @@ impl Tls {
             .map_err(io::Error::other)?;
         let resolver = Arc::clone(&in_force) as Arc<dyn ResolvesServerCert>;
         let mut config = config.with_no_client_auth().with_cert_resolver(resolver);
-        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        config.alpn_protocols = vec![HTTP2.to_vec(), b"http/1.1".to_vec()];
         tokio::spawn(follow(follower, expires, in_force, metrics));
         Ok(Self(TlsAcceptor::from(Arc::new(config))))
     }
@@ -89,6 +92,11 @@ impl Tls {
         let accepted = timeout(HANDSHAKE_TIMEOUT, self.0.accept(stream)).await;
         Ok(Either::Right(Box::new(accepted.map_err(|_| io::ErrorKind::TimedOut)??)))
     }
+}
+
+/// Whether the handshake ended with HTTP/2 as the protocol (RFC 9113, 3.2): the client may then speak no other.
+pub(super) fn has_agreed_on_http2(socket: &Socket) -> bool {
+    matches!(socket, Either::Right(stream) if stream.get_ref().1.alpn_protocol() == Some(HTTP2))
 }
 
 impl TlsFiles {
