@@ -67,23 +67,36 @@ impl TlsTunnel {
         ca: &Path,
         protocols: &[&[u8]],
     ) -> io::Result<TlsStream<TcpStream>> {
-        Self::dial(Dial::default(), server, ca, protocols).await
+        TlsClient::trusting(ca, protocols)?.over(Dial::default().connect(server).await?).await
     }
+}
 
-    async fn dial(
-        dial: Dial,
-        server: SocketAddr,
-        ca: &Path,
-        protocols: &[&[u8]],
-    ) -> io::Result<TlsStream<TcpStream>> {
+/// Makes handshakes as a client.
+#[derive(Clone)]
+pub struct TlsClient(TlsConnector);
+
+impl TlsClient {
+    /// A client that trusts the authority of a file, and offers these protocols (ALPN).
+    ///
+    /// # Errors
+    /// When the file has no certificate.
+    pub fn trusting(ca: &Path, protocols: &[&[u8]]) -> io::Result<Self> {
         mesh_chassis::install_tls_provider();
         let mut roots = RootCertStore::empty();
         let ca = CertificateDer::from_pem_file(ca).map_err(io::Error::other)?;
         roots.add(ca).map_err(io::Error::other)?;
         let mut config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
         config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
-        let stream = dial.connect(server).await?;
-        TlsConnector::from(Arc::new(config)).connect(ServerName::from(server.ip()), stream).await
+        Ok(Self(TlsConnector::from(Arc::new(config))))
+    }
+
+    /// Makes the handshake on an open connection.
+    ///
+    /// # Errors
+    /// When it fails.
+    pub async fn over(&self, stream: TcpStream) -> io::Result<TlsStream<TcpStream>> {
+        let server = stream.peer_addr()?.ip();
+        self.0.connect(ServerName::from(server), stream).await
     }
 }
 
@@ -98,7 +111,7 @@ async fn serve(listener: TcpListener, server: SocketAddr, ca: PathBuf) {
         tokio::spawn(async move {
             let _ = plain.set_nodelay(true);
             let dial = Dial { source: Some(client.ip()), receive_buffer: Some(BUFFER_BYTES) };
-            let mut secure = TlsTunnel::dial(dial, server, &ca, &[]).await?;
+            let mut secure = TlsClient::trusting(&ca, &[])?.over(dial.connect(server).await?).await?;
             copy_bidirectional(&mut plain, &mut secure).await
         });
     }

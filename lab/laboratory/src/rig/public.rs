@@ -5,7 +5,7 @@ use std::{fs, io, net::SocketAddr, path::Path, time::Duration};
 use mesh::failure::{Failure, cannot};
 use mesh_keys::{KeyDigest, KeyEntry};
 use mesh_launcher::servers::TlsFiles;
-use mesh_testbed::{Authority, TlsTunnel, poll};
+use mesh_testbed::{Authority, TlsClient, TlsTunnel, poll};
 
 use super::clients::connection::KEY;
 
@@ -53,6 +53,12 @@ impl PublicAccess {
     pub(super) fn tunnel(&mut self, edge: SocketAddr) -> SocketAddr {
         self.edge = Some(edge);
         TlsTunnel::start(edge, &self.tls.ca).address
+    }
+
+    /// Where clients with TLS reach the edges, and what they trust.
+    pub(super) fn secured(&self) -> Result<(SocketAddr, TlsClient), Failure> {
+        let client = TlsClient::trusting(&self.tls.ca, &[]);
+        self.edge.zip(client.ok()).ok_or_else(|| Failure::failed("the edges have no certificate"))
     }
 
     /// Replaces the certificate by one of the same authority, and waits until a new connection gets it.

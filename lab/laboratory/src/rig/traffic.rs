@@ -187,7 +187,7 @@ impl Traffic {
         ];
         let downloaders = Downloaders::start(edge, &kinds, seed);
         let load = Load::start(world.read_requests.clone().mix(edge, edge), rate, seed)?;
-        let watches = WatchTraffic::start(world, watchers as usize, web_sockets as usize);
+        let watches = WatchTraffic::start(world, watchers as usize, web_sockets as usize)?;
         Ok(Self { load, downloaders, submitters, watches })
     }
 

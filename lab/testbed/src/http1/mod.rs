@@ -10,7 +10,7 @@ use std::{
 
 use bytes::BufMut as _;
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     net::{TcpSocket, TcpStream},
 };
 
@@ -49,8 +49,8 @@ impl Dial {
 
 /// A connection to a server.
 #[derive(Debug)]
-pub struct Connection {
-    stream: TcpStream,
+pub struct Connection<S = TcpStream> {
+    stream: S,
     unread: Vec<u8>,
     has_received: bool,
 }
@@ -107,9 +107,11 @@ impl Connection {
         let address = url.trim_start_matches("http://").parse().map_err(io::Error::other)?;
         Ok(Self::over(dial.connect(address).await?))
     }
+}
 
+impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
     /// Wraps an open connection.
-    pub fn over(stream: TcpStream) -> Self {
+    pub fn over(stream: S) -> Self {
         Self { stream, unread: Vec::new(), has_received: false }
     }
 
@@ -118,7 +120,8 @@ impl Connection {
     /// # Errors
     /// When the server has closed.
     pub async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
-        self.stream.write_all(bytes).await
+        self.stream.write_all(bytes).await?;
+        self.stream.flush().await
     }
 
     /// Closes the sending side.
@@ -163,7 +166,7 @@ impl Connection {
     ///
     /// # Errors
     /// When the connection breaks or ends, or the response is not valid HTTP.
-    pub async fn head_then_stream(mut self) -> io::Result<(RawAnswer, TcpStream)> {
+    pub async fn head_then_stream(mut self) -> io::Result<(RawAnswer, S)> {
         let (answer, _) = self.head().await?.ok_or(io::ErrorKind::UnexpectedEof)?;
         Ok((RawAnswer { body: self.unread, ..answer }, self.stream))
     }
@@ -172,7 +175,7 @@ impl Connection {
     ///
     /// # Errors
     /// When the connection breaks or ends, or the response is not valid HTTP.
-    pub async fn head_then_body(mut self) -> io::Result<BodyReader> {
+    pub async fn head_then_body(mut self) -> io::Result<BodyReader<S>> {
         let (head, framing) = self.head().await?.ok_or(io::ErrorKind::UnexpectedEof)?;
         Ok(BodyReader { head, stream: self.stream, framing, early: self.unread })
     }
@@ -248,16 +251,16 @@ impl Connection {
 
 /// A response whose body is being read.
 #[derive(Debug)]
-pub struct BodyReader {
+pub struct BodyReader<S = TcpStream> {
     /// Status and headers; its body is empty.
     pub head: RawAnswer,
-    stream: TcpStream,
+    stream: S,
     framing: Body,
     /// Bytes of the body, still framed, that came with the head.
     early: Vec<u8>,
 }
 
-impl BodyReader {
+impl<S: AsyncRead + Unpin> BodyReader<S> {
     /// Waits for the next bytes of the body, which replace the content of `piece`; at most `most` are read
     /// from the socket. Returns `false` at the regular end of the body.
     ///

@@ -106,7 +106,7 @@ async fn run(mesh: &PrivateMesh, args: &TruthArgs, seed: u64) -> Result<Run<Figu
     let loads = Loads::start(edge, &observations, args.rate, seed)?;
     let numbering = Arc::clone(&history);
     let number = Arc::new(move |body: &[u8]| numbering.content(body.to_vec()));
-    let watchers = Watchers::start(edge, watched::watches(&history), number);
+    let watchers = Watchers::start(edge, None, watched::watches(&history), number);
     let (injector, is_over) = (FaultInjector::new(mesh).with_links(&links), Cell::new(false));
     let injecting = async {
         injector.run_until(schedule(seed), 1, sleep(length)).await;

@@ -14,6 +14,7 @@ use super::{
 };
 use crate::rig::{
     faults::explanation::{FailedRequest, FaultSpan, is_explained},
+    public::PublicAccess,
     report::{self, Report, in_ms},
     world::World,
 };
@@ -66,7 +67,12 @@ impl Contents {
 
 impl WatchTraffic {
     /// Starts this many clients with an event stream, and with a WebSocket.
-    pub(crate) fn start(world: &World<'_>, event_streams: usize, web_sockets: usize) -> Self {
+    pub(crate) fn start(
+        world: &World<'_>,
+        event_streams: usize,
+        web_sockets: usize,
+    ) -> Result<Self, Failure> {
+        let secured = world.public.as_ref().map(PublicAccess::secured).transpose()?;
         let (changing, mut reads) = world.read_requests.watched(CHANGING);
         reads.splice(0..0, changing.clone());
         let read = |number: usize| Arc::clone(&reads[number % reads.len()]);
@@ -82,10 +88,11 @@ impl WatchTraffic {
         let numbering = Arc::clone(&contents);
         let watchers = Watchers::start(
             world.edges.cached,
+            secured,
             watches.collect(),
             Arc::new(move |body| Some(numbering.number(body))),
         );
-        Self { watchers, changes: Changes::start(&world.servers, changing), contents }
+        Ok(Self { watchers, changes: Changes::start(&world.servers, changing), contents })
     }
 
     /// Numbers of requests sent and of answers received so far.

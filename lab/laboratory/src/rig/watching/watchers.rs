@@ -11,6 +11,7 @@ use std::{
 
 use mesh::failure::Failure;
 use mesh_testbed::{
+    TlsClient,
     http1::{Body, Connection as Http, Dial, RawAnswer},
     poll,
 };
@@ -21,6 +22,8 @@ use tokio::{
     task::{AbortHandle, JoinSet},
     time::{Instant, sleep, timeout},
 };
+use tokio_rustls::client::TlsStream;
+use tokio_util::either::Either;
 
 pub(crate) use super::record::{Over, ReceivedState, State, Stream, StreamEnd, Watch, WatchRecord};
 use crate::{
@@ -43,6 +46,9 @@ pub(crate) const MAX_READS: usize = 16;
 /// Longest time until all clients of a crowd have their first event.
 pub(crate) const OPEN_WITHIN: Duration = Duration::from_secs(60);
 
+/// The connection of a client.
+type Socket = Either<TcpStream, Box<TlsStream<TcpStream>>>;
+
 /// The number of an answer's content: equal contents have equal numbers. `None`: it is not an answer.
 pub(crate) type Numbering = dyn Fn(&[u8]) -> Option<usize> + Send + Sync;
 
@@ -58,6 +64,8 @@ pub(super) struct Shared {
     /// The edges that a client connects to in turn, as behind a load balancer that removes an edge that
     /// stops.
     pub(super) edges: Vec<SocketAddr>,
+    /// Where clients watch by TLS instead.
+    secured: Option<(SocketAddr, TlsClient)>,
     pub(super) watches: Vec<Watch>,
     number: Arc<Numbering>,
     /// Limits the connections that a crowd opens at once; a client that reconnects does not wait.
@@ -73,9 +81,14 @@ struct Recorded {
 }
 
 impl Watchers {
-    /// Starts a client for each of these.
-    pub(crate) fn start(edge: SocketAddr, watches: Vec<Watch>, number: Arc<Numbering>) -> Self {
-        let shared = Shared::new(vec![edge], watches, number, None);
+    /// Starts a client for each of these, which watches by TLS where the edge has an address for that.
+    pub(crate) fn start(
+        edge: SocketAddr,
+        secured: Option<(SocketAddr, TlsClient)>,
+        watches: Vec<Watch>,
+        number: Arc<Numbering>,
+    ) -> Self {
+        let shared = Shared::new(vec![edge], secured, watches, number, None);
         let every_client = 0..shared.watches.len();
         Self::spawn(shared, every_client)
     }
@@ -91,7 +104,7 @@ impl Watchers {
         over_http2: (usize, usize),
     ) -> Result<Self, Failure> {
         let (count, turns) = (watches.len(), Some(Semaphore::new(OPENED_AT_ONCE)));
-        let shared = Shared::new(edges.to_vec(), watches, Arc::new(super::record::digest), turns);
+        let shared = Shared::new(edges.to_vec(), None, watches, Arc::new(super::record::digest), turns);
         let (over_http2, on_a_connection) = over_http2;
         let mut watchers = Self::spawn(shared, 0..count - over_http2);
         for first in (count - over_http2..count).step_by(on_a_connection.max(1)) {
@@ -156,13 +169,21 @@ impl Watchers {
 impl Shared {
     fn new(
         edges: Vec<SocketAddr>,
+        secured: Option<(SocketAddr, TlsClient)>,
         watches: Vec<Watch>,
         number: Arc<Numbering>,
         turns: Option<Semaphore>,
     ) -> Arc<Self> {
         let last = watches.iter().map(|watch| vec![None; watch.reads.len()]).collect();
         let record = WatchRecord { watches: watches.clone(), ..WatchRecord::default() };
-        Arc::new(Self { edges, watches, number, turns, state: Mutex::new(Recorded { record, last }) })
+        Arc::new(Self {
+            edges,
+            secured,
+            watches,
+            number,
+            turns,
+            state: Mutex::new(Recorded { record, last }),
+        })
     }
 
     /// Every read of every client.
@@ -303,16 +324,21 @@ impl Shared {
         }
     }
 
-    pub(super) async fn dial(&self, index: usize, edge: SocketAddr) -> Result<TcpStream, StreamEnd> {
+    pub(super) async fn dial(&self, index: usize, edge: SocketAddr) -> Result<Socket, StreamEnd> {
         let (client, _) = self.stream_of(index);
         let connecting = async {
-            match self.turns {
-                Some(_) => connect(edge, client, None).await,
-                None => Dial::default().connect(edge).await,
+            if let Some((edge, tls)) = &self.secured {
+                let secured = tls.over(Dial::default().connect(*edge).await?).await?;
+                return Ok(Either::Right(Box::new(secured)));
             }
+            let plain = match self.turns {
+                Some(_) => connect(edge, client, None).await?,
+                None => Dial::default().connect(edge).await?,
+            };
+            Ok(Either::Left(plain))
         };
         let connected = timeout(SILENCE, connecting).await.map_err(|_| StreamEnd::Silent)?;
-        connected.map_err(|error| StreamEnd::Unconnected(error.to_string()))
+        connected.map_err(|error: std::io::Error| StreamEnd::Unconnected(error.to_string()))
     }
 
     pub(super) fn stream_of(&self, index: usize) -> (usize, Option<u64>) {
@@ -357,7 +383,7 @@ impl Shared {
     }
 }
 
-async fn refusal(connection: &mut Http, head: &RawAnswer, mut body: Body) -> Refusal {
+async fn refusal(connection: &mut Http<Socket>, head: &RawAnswer, mut body: Body) -> Refusal {
     let (mut message, mut piece) = (Vec::new(), Vec::new());
     // An incomplete error text is good enough.
     while let Ok(Ok(true)) = timeout(SILENCE, connection.piece(&mut body, &mut piece, PIECE_BYTES)).await {
