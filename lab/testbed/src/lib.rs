@@ -44,6 +44,7 @@ pub use mesh_proxy::{Cut, Line, Proxy};
 pub use network::Network;
 pub use node::{Node, NodeKind};
 pub use node_setup::NodeSetup;
+pub use secrets::keep_secret;
 pub use servers::{NatsServer, PostgresServer, enterable_folder, nats, postgres};
 pub use service::{Service, ServiceSetup};
 pub use tls::{Authority, certify};

@@ -1,5 +1,5 @@
-//! Secrets that no output may show. The testbed registers every credential that it gives to a service, and in
-//! every test searches the services' logs, answers and telemetry for them.
+//! Secrets that no output may show. The testbed registers every credential that it gives to a service, a test
+//! those that it sends itself, and in every test the testbed searches the services' logs, answers and telemetry for them.
 
 use std::{collections::BTreeSet, fs};
 
@@ -14,20 +14,20 @@ static KNOWN: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
 /// header's value.
 pub(crate) fn register(variable: &str, value: &str) {
     if let Some(password) = password_of(value) {
-        insert_secret(password);
+        keep_secret(password);
     }
     match variable {
         "MESH_BUS_CREDENTIALS" => {
             let text = fs::read_to_string(value).unwrap_or_default();
             if let Some((_, password)) = text.trim().split_once(':') {
-                insert_secret(password);
+                keep_secret(password);
             }
         }
         "OTEL_EXPORTER_OTLP_HEADERS" => {
             value
                 .split(',')
                 .filter_map(|pair| pair.split_once('='))
-                .for_each(|(_, value)| insert_secret(value));
+                .for_each(|(_, value)| keep_secret(value));
         }
         _ => {}
     }
@@ -51,7 +51,8 @@ fn password_of(address: &str) -> Option<&str> {
     Some(user.split_once(':')?.1)
 }
 
-fn insert_secret(secret: &str) {
+/// Registers a secret, unless it is too short.
+pub fn keep_secret(secret: &str) {
     if secret.len() >= SHORTEST {
         KNOWN.lock().insert(secret.to_owned());
     }
