@@ -57,17 +57,22 @@ impl Exchange {
             response = Response::default();
             *response.status_mut() = StatusCode::BAD_REQUEST;
         }
-        self.write_rate(&mut response);
+        let verdict = Verdict::of_status(response.status());
+        self.write_rate(&mut response, verdict);
         if is_broken || self.is_http1 && is_stopping && self.request.is_last() {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
-        self.track(response.map(EitherBody::Left))
+        self.track(response.map(EitherBody::Left), verdict)
     }
 
     /// Finishes a response of gRPC.
     pub(super) fn finish_grpc(self, mut response: http::Response<tonic::body::Body>) -> Answer {
-        self.write_rate(&mut response);
-        self.track(response.map(EitherBody::Right))
+        let verdict = match response.headers().get(GRPC_STATUS) {
+            Some(status) => Verdict { is_error: true, is_limited: status == RESOURCE_EXHAUSTED },
+            None => Verdict::of_status(response.status()),
+        };
+        self.write_rate(&mut response, verdict);
+        self.track(response.map(EitherBody::Right), verdict)
     }
 
     /// Rejects an invalid `Host` with an empty 400, as strict HTTP/1 rejects other requests. Over HTTP/1 it is the
@@ -78,18 +83,19 @@ impl Exchange {
         }
         let mut response = Response::default();
         *response.status_mut() = StatusCode::BAD_REQUEST;
-        self.write_rate(&mut response);
+        let verdict = Verdict::of_status(response.status());
+        self.write_rate(&mut response, verdict);
         if self.is_http1 {
             response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
         }
-        self.track(response.map(EitherBody::Left))
+        self.track(response.map(EitherBody::Left), verdict)
     }
 
     /// Writes the client's allowance into the headers, where rates are limited.
-    fn write_rate<B>(&self, response: &mut http::Response<B>) {
-        let Some(rate) = self.rate else { return };
-        let is_limited = is_limited(response);
-        rate.write_headers(response.headers_mut(), is_limited);
+    fn write_rate<B>(&self, response: &mut http::Response<B>, verdict: Verdict) {
+        if let Some(rate) = self.rate {
+            rate.write_headers(response.headers_mut(), verdict.is_limited);
+        }
     }
 
     /// Counts the request as in flight until the response body is dropped, and records it in the access log. Every
@@ -97,10 +103,10 @@ impl Exchange {
     fn track<B: hyper::body::Body>(
         mut self,
         mut response: http::Response<B>,
+        verdict: Verdict,
     ) -> http::Response<TrackedBody<B>> {
-        let status = response.status();
         let headers = response.headers_mut();
-        if status.is_client_error() || status.is_server_error() || headers.contains_key(GRPC_STATUS) {
+        if verdict.is_error {
             headers.insert(CACHE_CONTROL, NO_STORE);
         }
         if self.key.is_some() {
@@ -110,15 +116,26 @@ impl Exchange {
             record.set_head(&response, &self.request);
         }
         let meter = self.key.map(|key| key.meter);
-        if let Some(meter) = meter.as_ref().filter(|_| is_limited(&response)) {
+        if let Some(meter) = meter.as_ref().filter(|_| verdict.is_limited) {
             meter.refuse();
         }
         response.map(|body| TrackedBody::new(body, self.request, self.record, meter))
     }
 }
 
-/// Whether a response says that a limit is exceeded.
-fn is_limited<B>(response: &http::Response<B>) -> bool {
-    response.status() == StatusCode::TOO_MANY_REQUESTS
-        || response.headers().get(GRPC_STATUS).is_some_and(|status| status == RESOURCE_EXHAUSTED)
+/// What a response says of its request.
+#[derive(Debug, Clone, Copy)]
+struct Verdict {
+    is_error: bool,
+    /// Whether a limit is exceeded.
+    is_limited: bool,
+}
+
+impl Verdict {
+    fn of_status(status: StatusCode) -> Self {
+        Self {
+            is_error: status.is_client_error() || status.is_server_error(),
+            is_limited: status == StatusCode::TOO_MANY_REQUESTS,
+        }
+    }
 }
