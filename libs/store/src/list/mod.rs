@@ -52,7 +52,7 @@ pub struct PastSource {
     /// Filtered columns that must be given. The last source of a list is for all other requests.
     pub by: &'static [&'static str],
     /// A SELECT of the columns of the table. `{time}` stands for the time of the block, `{column}` for the value of a
-    /// filtered column.
+    /// filtered column, `{order}` for the ORDER BY of the walk.
     pub sql: &'static str,
 }
 

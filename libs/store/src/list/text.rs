@@ -180,7 +180,7 @@ impl<'a> Text<'a> {
         };
         format!(
             "SELECT{columns} FROM {}{}{}{} LIMIT {}",
-            self.table(),
+            self.table(side),
             self.conditions(side, conditions),
             self.grouping(side),
             self.order(side),
@@ -189,9 +189,10 @@ impl<'a> Text<'a> {
     }
 
     /// The table, or what stands for it as of a block.
-    fn table(&self) -> String {
+    fn table(&self, side: Side) -> String {
         let table = self.list.table;
-        self.past.as_ref().map_or_else(|| table.to_owned(), |source| format!("({source}) AS {table}"))
+        let past = |source: &String| format!("({}) AS {table}", source.replace("{order}", &self.order(side)));
+        self.past.as_ref().map_or_else(|| table.to_owned(), past)
     }
 
     /// The source of rows as of a block, whose time is this parameter.

@@ -1,10 +1,13 @@
 -- Candles of periods that were over, and the one that ran: hours and minutes that were over, and the trades since. A trade is
--- at or after the time of its block, and less than a second after it.
-SELECT interval, market_id, period_start, last_update_in_period, high, low, open, close, volume
-FROM trades_candle
-WHERE period_start < coalesce(
-    date_bin(replace(nullif({interval}, 'block'), '_', ' ')::interval, {time}, '2000-01-01 00:00:00+00'),
-    {time} + interval '1 microsecond'
+-- at or after the time of its block, and less than a second after it. In the order of the walk, PostgreSQL merges the
+-- two and stops at the end of the page; otherwise it reads and sorts every candle of the market.
+(
+    SELECT interval, market_id, period_start, last_update_in_period, high, low, open, close, volume
+    FROM trades_candle
+    WHERE period_start < coalesce(
+        date_bin(replace(nullif({interval}, 'block'), '_', ' ')::interval, {time}, '2000-01-01 00:00:00+00'),
+        {time} + interval '1 microsecond'
+    ){order}
 )
 UNION ALL
 SELECT {interval} COLLATE "C", {market_id} COLLATE "C", period_start, max(last_at), max(high)::bigamount,
