@@ -16,7 +16,7 @@ use tokio_tungstenite::{
 
 use super::{
     frame,
-    socket::{End, Socket},
+    socket::{End, WebSocket},
 };
 
 /// The greatest message of the cases is 16 MiB.
@@ -42,7 +42,7 @@ impl Outcome {
 
 async fn echo(stream: TcpStream) {
     let Ok(accepted) = accept_async(stream).await else { return };
-    let mut socket = Socket::new(accepted.into_inner(), MAX_MESSAGE_BYTES).await;
+    let mut socket = WebSocket::new(accepted.into_inner(), MAX_MESSAGE_BYTES).await;
     let end = loop {
         let echoed = match socket.next().await {
             Ok(Message::Close(_)) => Err(End::ByClient),

@@ -17,7 +17,7 @@ use tokio_tungstenite::tungstenite::{Message, protocol::frame::coding::CloseCode
 use super::{
     frame::{self, Command, Id},
     handshake::Upgrade,
-    socket::{End, Socket},
+    socket::{End, WebSocket},
     watch::{BeginWatch, News, Watch, next_of},
 };
 use crate::{access_log::record::Ended, gateway::Gateway};
@@ -34,7 +34,7 @@ const PONG_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A connection that speaks WebSocket.
 pub(crate) struct Session<S> {
-    socket: Socket<S>,
+    socket: WebSocket<S>,
     upgrade: Upgrade,
     gateway: Addr<Gateway>,
     ending: BoxFuture<'static, ()>,
@@ -61,7 +61,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
     /// A connection whose handshake has been answered.
     pub(crate) async fn new(socket: S, upgrade: Upgrade, gateway: Addr<Gateway>) -> Self {
         Self {
-            socket: Socket::new(socket, MAX_FRAME_BYTES).await,
+            socket: WebSocket::new(socket, MAX_FRAME_BYTES).await,
             ending: Box::pin(upgrade.ending()),
             upgrade,
             gateway,

@@ -33,8 +33,8 @@ const CONTROL_BYTES: usize = 1 << 10;
 /// Longest time for the last frame to be taken.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// A WebSocket whose handshake has been answered.
-pub(super) struct Socket<S>(WebSocketStream<S>);
+/// A connection whose handshake has been answered.
+pub(super) struct WebSocket<S>(WebSocketStream<S>);
 
 /// Why a connection ends.
 pub(super) enum End {
@@ -67,7 +67,7 @@ impl From<Error> for End {
     }
 }
 
-impl<S: AsyncRead + AsyncWrite + Unpin> Socket<S> {
+impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
     /// A WebSocket on this connection; a frame and a message of the client have at most so many bytes.
     pub(super) async fn new(connection: S, most: usize) -> Self {
         let config = WebSocketConfig::default()
