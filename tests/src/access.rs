@@ -6,7 +6,7 @@ use mesh_testbed::{Mesh, retry};
 use serde_json::Value;
 
 /// Time limit for a line to be written.
-const TIME_LIMIT: Duration = Duration::from_secs(10);
+const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// All access log lines so far.
 pub fn lines(mesh: &Mesh) -> Vec<Value> {
@@ -18,7 +18,7 @@ pub fn lines(mesh: &Mesh) -> Vec<Value> {
 /// Waits for the only line that fulfils a condition; `what` names it in panics.
 ///
 /// # Panics
-/// When there is none within 10 s, or more than one.
+/// When there is none within 60 s, or more than one.
 pub async fn line_with(mesh: &Mesh, what: &str, is_it: impl Fn(&Value) -> bool) -> Value {
     retry(TIME_LIMIT, async || {
         let mut found: Vec<Value> = lines(mesh).into_iter().filter(&is_it).collect();
@@ -31,7 +31,7 @@ pub async fn line_with(mesh: &Mesh, what: &str, is_it: impl Fn(&Value) -> bool) 
 /// Waits for the line of the request with this id.
 ///
 /// # Panics
-/// When there is none within 10 s, or more than one.
+/// When there is none within 60 s, or more than one.
 pub async fn line(mesh: &Mesh, id: &str) -> Value {
     line_with(mesh, id, |line| line["request_id"] == id).await
 }

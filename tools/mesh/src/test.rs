@@ -221,6 +221,11 @@ async fn searched_step(
         print_line(&format!("==> {name}: passed in {}", seconds(begun)));
         return Ok(findings.skipped);
     }
+    // Thousands of lines may follow a report.
+    for (test, report) in findings.failed {
+        print_line(&format!("==> {test}"));
+        report.iter().for_each(|line| print_line(line));
+    }
     Err(failed!(
         "{name} failed after {}; correct what cargo says above, `cargo {}` repeats this step alone",
         seconds(begun),
