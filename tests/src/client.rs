@@ -32,9 +32,9 @@ impl MeshClient {
     /// Gets a path until it is answered with a status.
     ///
     /// # Panics
-    /// When that takes longer than 10 s.
+    /// When that takes longer than 30 s.
     pub async fn await_status(&self, path: &str, status: u16) {
-        retry(Duration::from_secs(10), async || {
+        retry(Duration::from_secs(30), async || {
             let answer = self.get(path).await;
             if answer.status == status { Ok(()) } else { Err(format!("{answer:?}")) }
         })

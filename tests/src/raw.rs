@@ -6,7 +6,7 @@ use mesh_testbed::http1::{Connection, RawAnswer};
 use tokio::time::timeout;
 
 /// Time limit for what must happen at once.
-pub const TIME_LIMIT: Duration = Duration::from_secs(5);
+pub const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 /// Opens a connection.
 pub async fn connect(url: &str) -> Connection {

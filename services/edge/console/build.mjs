@@ -25,7 +25,7 @@ await build({
 });
 
 const bundled = [];
-for (const name of ["@noble/hashes", "preact", "uplot"]) {
+for (const name of ["@noble/hashes", "eventsource", "eventsource-parser", "preact", "uplot"]) {
   const folder = join(here, "node_modules", name);
   const { version } = JSON.parse(await readFile(join(folder, "package.json"), "utf8"));
   const licence = await readFile(join(folder, "LICENSE"), "utf8");

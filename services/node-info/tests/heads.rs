@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use tokio_postgres::Client;
 
 /// Deadline for effects that are expected at once.
-const SOON: Duration = Duration::from_secs(5);
+const SOON: Duration = Duration::from_secs(30);
 
 /// Makes blocks until the node has reached a height.
 async fn make_blocks(node: &DevNode, height: u64) {

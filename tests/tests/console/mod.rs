@@ -13,6 +13,7 @@ mod downloads;
 mod explore;
 mod guide;
 mod hostile_texts;
+mod key;
 mod keyboard;
 mod lines;
 mod live;

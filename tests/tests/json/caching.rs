@@ -144,7 +144,7 @@ async fn j13_conditions_hide_no_error() {
 /// The first answer of this height to a client that has the answer with this tag.
 async fn poll(mesh: &MeshClient, method: &Method, path: &str, tag: &str, height: u64) -> Answer {
     // An answer may come from the cache for up to a second.
-    retry(Duration::from_secs(2), async || {
+    retry(Duration::from_secs(30), async || {
         let request = mesh.request(method.clone(), path).header("if-none-match", tag);
         let answer = Answer::to(request).await;
         let is_new = answer.header("x-block-height") == Some(&height.to_string());
@@ -185,7 +185,7 @@ async fn j13_a_row_that_comes_late_makes_a_new_tag_at_the_same_height() {
         .batch_execute("UPDATE withdrawals SET ref = 'late'")
         .await
         .expect("a row changes");
-    let after = retry(Duration::from_secs(2), async || {
+    let after = retry(Duration::from_secs(30), async || {
         let answer = mesh.get_with(&path, "if-none-match", &before).await;
         if answer.status == 200 { Ok(answer) } else { Err(format!("{answer:?}")) }
     })

@@ -225,7 +225,7 @@ async fn an_older_answer_on_a_connection_does_not_hide_a_newer_one() {
     let (database, _mesh, mesh) = fixture::start(|setup| setup.without("export")).await;
     let newest = async || mesh.get(LIMITS).await.header("x-block-height").map(str::to_owned);
     write_block(&database.connect().await, 4, None).await;
-    mesh_testbed::retry(Duration::from_secs(5), async || {
+    mesh_testbed::retry(Duration::from_secs(30), async || {
         let height = newest().await;
         if height.as_deref() == Some("4") { Ok(()) } else { Err(format!("{height:?}")) }
     })
@@ -259,7 +259,7 @@ async fn b3_a_read_above_the_head_waits_for_its_block() {
     sleep(Duration::from_millis(300)).await;
     assert!(!waiting.is_finished() && !called.is_finished());
     write_block(&writer, 4, Some("four")).await;
-    let answer = timeout(Duration::from_secs(5), waiting).await.expect("the block is there").unwrap();
+    let answer = timeout(Duration::from_secs(9), waiting).await.expect("the block is there").unwrap();
     assert_eq!((answer.status, answer.header("x-block-height")), (200, Some("4")), "{answer:?}");
     assert_eq!(answer.json()["withdrawal"]["ref"], "four", "it is read after the block");
     assert_eq!(answer.header("preference-applied"), Some("handling=strict, wait=10"));
@@ -279,7 +279,7 @@ async fn b3_a_wait_ends_after_the_preferred_time() {
     let late = mesh.get_with(&path, "prefer", "wait=1").await;
     assert_problem(&late, 404, 5, 10_045);
     assert_eq!(late.header("preference-applied"), Some("wait=1"));
-    assert!((Duration::from_secs(1)..Duration::from_secs(5)).contains(&began.elapsed()), "{began:?}");
+    assert!((Duration::from_secs(1)..Duration::from_secs(9)).contains(&began.elapsed()), "{began:?}");
     let began = Instant::now();
     for prefer in ["wait=x", "wait=0", "wait", "respond-async"] {
         let answer = mesh.get_with(&path, "prefer", prefer).await;
@@ -288,7 +288,7 @@ async fn b3_a_wait_ends_after_the_preferred_time() {
     }
     let newest = mesh.get_with(LIMITS, "prefer", "wait=9").await;
     assert_eq!((newest.status, newest.header("preference-applied")), (200, None));
-    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    assert!(began.elapsed() < Duration::from_secs(9), "{:?}", began.elapsed());
     let rpc = Rpc::connect(&fixture::mesh().await.mesh).await;
     let call = Call::from_path(&path).unwrap();
     let mut request = tonic::Request::new(call.message.clone());

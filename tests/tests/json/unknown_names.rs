@@ -205,7 +205,7 @@ async fn strict_requests_are_answered_from_the_cache_and_others_on_the_fast_path
         ("/accounts?foo=1", "handling=lenient", "cache"),
     ] {
         // An answer is fresh for a second, and a busy machine may take longer than that between two requests.
-        retry(Duration::from_secs(10), async || {
+        retry(Duration::from_secs(30), async || {
             let get = || {
                 let request = mesh_client.request(Method::GET, path);
                 Answer::to(if prefer.is_empty() { request } else { request.header("prefer", prefer) })

@@ -20,7 +20,7 @@ const LIST: &str = "/api/v2/delegations";
 const TABLE: &str = "delegations_current";
 
 /// Time limit for what must happen at once.
-const TIME_LIMIT: Duration = Duration::from_secs(5);
+const TIME_LIMIT: Duration = Duration::from_secs(30);
 
 /// Time limit for a start; meshes of other tests may start first.
 const START_LIMIT: Duration = Duration::from_secs(60);

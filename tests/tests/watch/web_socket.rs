@@ -59,7 +59,7 @@ async fn each_state_is_a_frame_until_the_watch_is_ended() {
     socket.watch("a", LIMITS).await;
     assert_eq!(socket.news().await["id"], "a", "its id is free again");
     socket.close().await;
-    eventually(Duration::from_secs(10), "the watches still count", async || {
+    eventually(Duration::from_secs(30), "the watches still count", async || {
         metric(&mesh, "edge", "mesh_edge_watches ").await == 0
     })
     .await;
@@ -144,7 +144,7 @@ async fn watches_count_to_the_limits_of_the_connection_the_edge_and_the_address(
     assert_eq!(refused["error"]["details"][0]["inner"], "at most 65 at the same time");
     assert_eq!(metric(&mesh, "edge", "mesh_edge_watches ").await, 65);
     drop(first);
-    eventually(Duration::from_secs(10), "the watches of a lost connection still count", async || {
+    eventually(Duration::from_secs(30), "the watches of a lost connection still count", async || {
         metric(&mesh, "edge", "mesh_edge_watches ").await == 1
     })
     .await;

@@ -3,11 +3,12 @@
 use std::{fmt, time::Duration};
 
 use bytes::Bytes;
+use clap::Args;
 use mesh_problem::{Problem, sources};
 use proto_msgs::{Contract, Operation};
 use reqwest::{
     Client, ClientBuilder, RequestBuilder, Response, StatusCode, Url,
-    header::{HeaderMap, HeaderName, HeaderValue, RETRY_AFTER},
+    header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER},
 };
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -114,6 +115,42 @@ pub(crate) fn reason(problem: &Problem) -> String {
     }
 }
 
+/// Options of a command that asks a gateway.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct GatewayArgs {
+    /// The gateway
+    #[arg(long, value_name = "BASE", default_value = "http://127.0.0.1:8080", value_parser = base_url)]
+    pub(crate) url: Url,
+    /// This client's key, where the gateway has given it one
+    #[arg(long, value_name = "KEY", env = "MESH_API_KEY", hide_env_values = true, value_parser = bearer)]
+    api_key: Option<HeaderValue>,
+}
+
+impl GatewayArgs {
+    /// The same client at this URL.
+    pub(crate) fn at(self, url: Url) -> Self {
+        Self { url, ..self }
+    }
+}
+
+/// Reads the address of a gateway.
+fn base_url(text: &str) -> Result<Url, String> {
+    let wrong = || {
+        "write it as http://host:port or https://host, with a path when the gateway is below one".to_owned()
+    };
+    let url = Url::parse(text).map_err(|_| wrong())?;
+    let is_anonymous = url.username().is_empty() && url.password().is_none();
+    let is_plain = url.has_host() && is_anonymous && url.query().is_none() && url.fragment().is_none();
+    if ["http", "https"].contains(&url.scheme()) && is_plain { Ok(url) } else { Err(wrong()) }
+}
+
+/// The value of `Authorization` with a key.
+fn bearer(key: &str) -> Result<HeaderValue, String> {
+    let mut value = HeaderValue::try_from(format!("Bearer {key}")).map_err(|_| "it is no key".to_owned())?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
 /// A gateway.
 #[derive(Debug)]
 pub(crate) struct Gateway {
@@ -126,17 +163,19 @@ pub(crate) struct Gateway {
 impl Gateway {
     /// A gateway whose answers, and pieces of answers, may take so long.
     pub(crate) fn new(
-        base: &Url,
+        args: &GatewayArgs,
         patience: Duration,
         configure: impl FnOnce(ClientBuilder) -> ClientBuilder,
     ) -> Result<Self, Failure> {
+        let base = &args.url;
         let (client, proxy) = match is_this_machine(base) {
             true => (Client::builder().no_proxy(), None),
             false => (Client::builder(), ProxyAddress::of(base)),
         };
         // The system's certificates are read for `https` only.
         let client = if base.scheme() == "https" { client } else { client.tls_certs_only([]) };
-        let client = client.connect_timeout(CONNECT).read_timeout(patience);
+        let headers = args.api_key.iter().map(|key| (AUTHORIZATION, key.clone())).collect();
+        let client = client.connect_timeout(CONNECT).read_timeout(patience).default_headers(headers);
         let client = configure(client).build().map_err(|error| cannot("make requests", &error))?;
         Ok(Self { client, base: base.as_str().trim_end_matches('/').to_owned(), patience, proxy })
     }
@@ -272,6 +311,14 @@ mod tests {
         );
         for open in [GatewayError::broken(""), GatewayError::Foreign(String::new())] {
             assert!(!open.is_refusal());
+        }
+    }
+
+    #[test]
+    fn a_gateway_is_an_address_and_nothing_more() {
+        base_url("http://h:1/below/").unwrap();
+        for wrong in ["h:1", "ftp://h", "http://", "http://h/?a=b", "http://h/#a", "http://me@h", "/api"] {
+            base_url(wrong).unwrap_err();
         }
     }
 

@@ -1,16 +1,12 @@
 //! `mesh get`: prints the answer to a read, now or as of a block.
 
 use clap::Args;
-use reqwest::{
-    Url,
-    header::{HeaderMap, HeaderValue},
-};
+use reqwest::header::{HeaderMap, HeaderValue};
 use std::time::Duration;
 
 use crate::{
-    export::args::gateway,
     failure::{Failure, failed},
-    gateway::{Gateway, PREFER},
+    gateway::{Gateway, GatewayArgs, PREFER},
     terminal::print,
     watch::args::ReadPath,
 };
@@ -28,9 +24,8 @@ pub(crate) struct GetArgs {
     /// The read: path and query as for curl, or the full URL
     #[arg(value_name = "PATH")]
     read: ReadPath,
-    /// The gateway
-    #[arg(long, value_name = "BASE", default_value = "http://127.0.0.1:8080", value_parser = gateway)]
-    url: Url,
+    #[command(flatten)]
+    gateway: GatewayArgs,
     /// The answer as it was when this block was the newest
     #[arg(long, value_name = "HEIGHT")]
     at_block: Option<u64>,
@@ -41,12 +36,13 @@ pub(crate) struct GetArgs {
 
 /// Prints the answer as the gateway gives it.
 pub(crate) async fn get(args: GetArgs) -> Result<(), Failure> {
-    let GetArgs { read, url, at_block, wait } = args;
-    let mut url = read.url(&url).ok_or_else(|| Failure::usage("PATH makes no URL; write it as for curl"))?;
+    let GetArgs { read, gateway, at_block, wait } = args;
+    let wrong = || Failure::usage("PATH makes no URL; write it as for curl");
+    let mut url = read.url(&gateway.url).ok_or_else(wrong)?;
     if let Some(height) = at_block {
         url.query_pairs_mut().append_pair("atBlock", &height.to_string());
     }
-    let gateway = Gateway::new(&url, PATIENCE, |client| client)?;
+    let gateway = Gateway::new(&gateway.at(url.clone()), PATIENCE, |client| client)?;
     let mut headers = HeaderMap::new();
     if let Some(seconds) = wait {
         let prefer = HeaderValue::try_from(format!("handling=strict, wait={seconds}"));

@@ -72,7 +72,11 @@ pub(crate) fn says(text: &str, parts: &[&str]) {
 /// The command line with these arguments.
 pub(crate) fn command(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mesh"));
-    command.args(args).env_remove("MESH_POW_PREFIX").env_remove("MESH_RELAY_SIGNATURE_ALGO");
+    command
+        .args(args)
+        .env_remove("MESH_POW_PREFIX")
+        .env_remove("MESH_RELAY_SIGNATURE_ALGO")
+        .env_remove("MESH_API_KEY");
     command
 }
 

@@ -7,6 +7,7 @@ mod doctor;
 mod export;
 mod history;
 mod ingest;
+mod keys;
 mod stub;
 mod tx;
 mod up;

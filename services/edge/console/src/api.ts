@@ -1,6 +1,8 @@
 // Asking the gateway: answers in the types of its own document, or a Problem that says what its error said.
+import { EventSource as FetchedEventSource } from "eventsource";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { components } from "./gateway";
+import { credentials, hasKey } from "./key";
 import { readBlock } from "./route";
 
 export type Schemas = components["schemas"];
@@ -63,10 +65,10 @@ export function gateway(): string {
 }
 
 /**
- * A parameter that the gateway does not know is a fault of this page: the gateway refuses it and says so. An older one
- * ignores this.
+ * Headers of a read. A parameter that the gateway does not know is a fault of this page: the gateway refuses it and says so.
+ * An older one ignores this.
  */
-export const STRICT = { prefer: "handling=strict" };
+export const READ = { prefer: "handling=strict", ...credentials };
 
 function within(ms: number, signal?: AbortSignal): AbortSignal {
   const limit = AbortSignal.timeout(ms);
@@ -114,7 +116,15 @@ async function answered<T>(
 
 /** Gets an answer. */
 export function read<T>(relative: string, signal?: AbortSignal): Promise<T> {
-  return answered(fetch(relative, { headers: STRICT, signal: within(WITHIN_MS, signal) }), signal);
+  return answered(fetch(relative, { headers: READ, signal: within(WITHIN_MS, signal) }), signal);
+}
+
+/** Opens a stream of events. The browser's own `EventSource` cannot send a key. */
+export function openEvents(url: string): EventSource {
+  if (!hasKey) return new EventSource(url);
+  return new FetchedEventSource(new URL(url, document.baseURI), {
+    fetch: (to, init) => fetch(to, { ...init, headers: { ...init.headers, ...READ } }),
+  });
 }
 
 /** A block by its height and its time, nanoseconds since the Unix epoch. */
@@ -125,7 +135,7 @@ export interface Block {
 
 /** Gets the block that an answer is of. */
 export function readBlockOf(relative: string, signal?: AbortSignal): Promise<Block> {
-  const request = fetch(relative, { headers: STRICT, signal: within(WITHIN_MS, signal) });
+  const request = fetch(relative, { headers: READ, signal: within(WITHIN_MS, signal) });
   return answered(request, signal, ({ headers }) => ({
     height: BigInt(headers.get("x-block-height") ?? ""),
     time: BigInt(headers.get("x-block-timestamp") ?? ""),
@@ -134,7 +144,7 @@ export function readBlockOf(relative: string, signal?: AbortSignal): Promise<Blo
 
 /** Posts a JSON text. */
 export function post<T>(relative: string, body: string): Promise<T> {
-  const headers = { "content-type": "application/json" };
+  const headers = { "content-type": "application/json", ...credentials };
   return answered(fetch(relative, { method: "POST", body, headers, signal: within(SUBMIT_WITHIN_MS) }));
 }
 

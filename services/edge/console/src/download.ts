@@ -1,6 +1,6 @@
 // A download that can be paused, and that resumes at the same byte, also after the gateway was unavailable. It is written to
 // a file where the browser allows that, otherwise kept in memory up to a limit.
-import { Problem, STRICT, problemOf, refusal } from "./api";
+import { Problem, READ, problemOf, refusal } from "./api";
 import { crc32c, digestOf, spelled } from "./crc32c";
 
 /** What a page may hold in memory: 512 MiB. */
@@ -177,7 +177,7 @@ export class Download {
     const silence = new AbortController();
     let timer = setTimeout(() => silence.abort(), SILENT_MS);
     try {
-      const headers: Record<string, string> = { ...STRICT };
+      const headers: Record<string, string> = { ...READ };
       if (this.progress.received > 0) {
         if (this.progress.received === this.progress.total) return this.check();
         headers.range = `bytes=${this.progress.received}-`;

@@ -1237,7 +1237,6 @@ export interface components {
         /**
          * @description The tables of the network's history. Existing clients send these numbers: they never change.
          *
-         *     - `TABLE_UNSPECIFIED`: Not a table.
          *     - `TABLE_BALANCES`: Balances of accounts.
          *     - `TABLE_CHECKPOINTS`: Checkpoints.
          *     - `TABLE_DELEGATIONS`: Delegations.
@@ -1255,7 +1254,7 @@ export interface components {
          *     - `TABLE_REWARDS`: Rewards.
          * @enum {string}
          */
-        Table: "TABLE_UNSPECIFIED" | "TABLE_BALANCES" | "TABLE_CHECKPOINTS" | "TABLE_DELEGATIONS" | "TABLE_LEDGER" | "TABLE_ORDERS" | "TABLE_TRADES" | "TABLE_MARKET_DATA" | "TABLE_MARGIN_LEVELS" | "TABLE_POSITIONS" | "TABLE_LIQUIDITY_PROVISIONS" | "TABLE_MARKETS" | "TABLE_DEPOSITS" | "TABLE_WITHDRAWALS" | "TABLE_BLOCKS" | "TABLE_REWARDS";
+        Table: "TABLE_BALANCES" | "TABLE_CHECKPOINTS" | "TABLE_DELEGATIONS" | "TABLE_LEDGER" | "TABLE_ORDERS" | "TABLE_TRADES" | "TABLE_MARKET_DATA" | "TABLE_MARGIN_LEVELS" | "TABLE_POSITIONS" | "TABLE_LIQUIDITY_PROVISIONS" | "TABLE_MARKETS" | "TABLE_DEPOSITS" | "TABLE_WITHDRAWALS" | "TABLE_BLOCKS" | "TABLE_REWARDS";
         /** @description A column of a dataset. */
         DatasetColumn: {
             /** @description Its name in the header line. */
@@ -1488,7 +1487,7 @@ export interface components {
         Problem: {
             /**
              * Format: int32
-             * @description Canonical RPC status code: 3 invalid argument, 4 deadline exceeded, 5 not found, 6 already exists, 8 resource exhausted, 9 failed precondition, 12 unimplemented, 13 internal, 14 unavailable.
+             * @description Canonical RPC status code: 3 invalid argument, 4 deadline exceeded, 5 not found, 6 already exists, 8 resource exhausted, 9 failed precondition, 12 unimplemented, 13 internal, 14 unavailable, 16 unauthenticated.
              */
             code: number;
             /** @description The name of the code and the word `error`; `details` has the reason. */

@@ -7,9 +7,10 @@ import { readBlockOf, useRead, type Block, type Schemas } from "./api";
 import { blockPath } from "./blocks";
 import { counted, grouped } from "./format";
 import { higher, lag, missing, useLive } from "./live";
+import { NO_KEY } from "./key";
 import { copyRaw, showRaw, useRaw } from "./raw";
 import { useMine } from "./mine";
-import { Empty, Notice } from "./parts";
+import { Card, Empty, KeyForm, Notice } from "./parts";
 import { Past } from "./past";
 import { addressBlock, link, partyLink, readBlock, useRoute } from "./route";
 import { choose, useTheme, type Theme } from "./theme";
@@ -67,6 +68,8 @@ function Frame() {
   const mine = useMine();
   const height = readBlock();
   const block = useRead<Block>(addressBlock() ? blockPath(addressBlock()) : undefined, readBlockOf);
+  const head = useWatch<Schemas["LastBlockHeightReply"]>(HEAD, HEAD_MS);
+  const refused = head.problem?.number === NO_KEY ? head.problem : undefined;
   const main = useRef<HTMLElement>(null);
   const isFirst = useRef(true);
   useEffect(() => {
@@ -105,7 +108,12 @@ function Frame() {
       <Missing />
       <main id="main" ref={main} tabIndex={-1}>
         <h1 class="unseen">{current}</h1>
-        {height && !block.data ? (
+        {refused ? (
+          <Card title="A key is needed">
+            <Notice problem={refused} />
+            <KeyForm />
+          </Card>
+        ) : height && !block.data ? (
           block.problem ? (
             <Notice problem={block.problem} />
           ) : (

@@ -3,6 +3,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { address, type Problem } from "./api";
 import { clock, grouped, quoted, scaled, seconds, short, time } from "./format";
+import { changeKey, hasKey, withKey } from "./key";
 import { useRaw } from "./raw";
 import { readBlock } from "./route";
 
@@ -188,7 +189,7 @@ export function Lines(props: { of: Line[] }) {
   return (
     <details class="lines" open>
       <summary>Command lines</summary>
-      {props.of.map((line) => (
+      {props.of.map(({ name, text }) => ({ name, text: withKey(text) })).map((line) => (
         <div class="line" key={line.name}>
           <span class="line-name">{line.name}</span>
           <code tabIndex={0} role="group" aria-label={`${line.name} line`}>
@@ -197,6 +198,11 @@ export function Lines(props: { of: Line[] }) {
           <Copy text={line.text} label={`the ${line.name} line`} />
         </div>
       ))}
+      {hasKey && (
+        <p class="dim">
+          The lines take your key from the variable <code>MESH_API_KEY</code>.
+        </p>
+      )}
       {props.of.some(({ name }) => name === "mesh") && (
         <p class="dim">
           <code>mesh</code> is the command-line program of this project; the <a href="guide/">guide</a> says how to get it.
@@ -273,6 +279,41 @@ export function Field(props: {
         </small>
       )}
     </div>
+  );
+}
+
+/** Asks for the key of this client, or forgets it. */
+export function KeyForm() {
+  const [typed, setTyped] = useState("");
+  const submit = (event: Event) => {
+    event.preventDefault();
+    if (typed) changeKey(typed);
+  };
+  return (
+    <form class="filters" onSubmit={submit} aria-label="Key">
+      <div class="field wide">
+        <label for="key">Key</label>
+        <input
+          id="key"
+          type="password"
+          value={typed}
+          autocomplete="off"
+          aria-describedby="key-note"
+          onInput={(event) => setTyped(event.currentTarget.value.trim())}
+        />
+        <small id="key-note" class="dim">
+          {hasKey ? "This tab has a key." : "Kept until this tab is closed."}
+        </small>
+      </div>
+      <button type="submit" class="primary">
+        Use this key
+      </button>
+      {hasKey && (
+        <button type="button" onClick={() => changeKey("")}>
+          Forget the key
+        </button>
+      )}
+    </form>
   );
 }
 

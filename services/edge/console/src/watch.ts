@@ -1,7 +1,7 @@
 // What the open page shows is watched on one stream of events (`/watch`), with the height of the chain beside it. Where
 // a stream is refused, its reads are asked again and again instead, until a stream is taken.
 import { useCallback, useEffect, useState } from "preact/hooks";
-import { problemFrom, problemOf, read, useRead, type Problem, type Reading, type Schemas } from "./api";
+import { openEvents, problemFrom, problemOf, read, useRead, type Problem, type Reading, type Schemas } from "./api";
 import { onRoute, readBlock } from "./route";
 
 /** The read whose answer is another one with every block. */
@@ -135,7 +135,7 @@ function close(stream: Stream | undefined): void {
 function open(list: Topic[]): void {
   close(next);
   const query = list.map(({ relative }) => `read=${encodeURIComponent(`/${relative}`)}`).join("&");
-  const source = new EventSource(`watch?${query}`);
+  const source = openEvents(`watch?${query}`);
   const stream: Stream = { source, topics: list, missing: new Set(list), since: performance.now() };
   next = stream;
   list.forEach((topic, index) => {

@@ -28,7 +28,7 @@ use crate::{
     },
     config::Config,
     connection::ConnectionState,
-    keys,
+    keys::{self, ClientKey},
     metrics::{LimitKind, Metrics},
     watch::{context::WatchContext, live_query::LiveQuery, watcher::Watcher},
 };
@@ -127,19 +127,29 @@ impl Watches {
         self.drain.send_replace(Some(Instant::now() + DRAIN_SPREAD.min(grace / 3)));
     }
 
-    /// Resolves when the next stream or connection has to end.
-    pub(crate) fn ending(&self) -> impl Future<Output = ()> + Send + 'static + use<> {
+    /// Resolves when the next stream or connection of a client has to end: at a shutdown, or when the client's key is
+    /// no longer in force.
+    pub(crate) fn ending(
+        &self,
+        key: Option<Arc<ClientKey>>,
+    ) -> impl Future<Output = ()> + Send + 'static + use<> {
         // Multiples of the golden ratio fill an interval evenly for any number of streams.
         let number = self.streams.fetch_add(1, Ordering::Relaxed);
         let place = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
         let mut drain = self.drain.subscribe();
-        async move {
+        let stopping = async move {
             let last = match drain.wait_for(Option::is_some).await {
                 Ok(last) => (*last).unwrap_or_else(Instant::now),
                 Err(_) => return,
             };
             let left = last.saturating_duration_since(Instant::now());
             sleep_until(last - left.mul_f64(place as f64 / f64::from(u32::MAX))).await;
+        };
+        async move {
+            tokio::select! {
+                () = stopping => {}
+                () = keys::ended(key) => {}
+            }
         }
     }
 }
@@ -167,15 +177,9 @@ impl OpenStream {
         &self.connection
     }
 
-    /// Resolves when the stream has to end: at a shutdown, or when its client's key is no longer in force.
+    /// Resolves when the stream has to end.
     pub(crate) fn ending(&self) -> impl Future<Output = ()> + Send + 'static + use<> {
-        let (stopping, revoked) = (self.watches.ending(), keys::ended(self.permit.key()));
-        async move {
-            tokio::select! {
-                () = stopping => {}
-                () = revoked => {}
-            }
-        }
+        self.watches.ending(self.permit.key())
     }
 }
 

@@ -18,7 +18,6 @@ use crate::{
         list_header::{lines, pieces},
         preferences::Handling,
     },
-    keys,
     respond::answer,
     watch::registry::Watches,
 };
@@ -51,16 +50,9 @@ impl Upgrade {
         Self { client: client.clone(), handling, watches: Arc::clone(watches) }
     }
 
-    /// Resolves when the connection has to end: at a shutdown, or when its client's key is no longer in force.
+    /// Resolves when the connection has to end.
     pub(super) fn ending(&self) -> impl Future<Output = ()> + Send + 'static + use<> {
-        let stopping = self.watches.ending();
-        let revoked = keys::ended(self.client.key.as_ref().map(|key| Arc::clone(&key.key)));
-        async move {
-            tokio::select! {
-                () = stopping => {}
-                () = revoked => {}
-            }
-        }
+        self.watches.ending(self.client.key.as_ref().map(|key| Arc::clone(&key.key)))
     }
 
     /// Answers the handshake: 101, or 426 to another version of the protocol.

@@ -14,7 +14,7 @@ use tokio::{
 
 use crate::fixture::Fixture;
 
-const SOON: Duration = Duration::from_secs(10);
+const SOON: Duration = Duration::from_secs(30);
 
 async fn start(fixture: &Fixture) -> Service {
     Service::configure("export")

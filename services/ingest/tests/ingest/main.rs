@@ -13,7 +13,7 @@ use mesh_testbed::{Database, Service, ServiceSetup, retry, scripted_node::Chain}
 use tokio_postgres::Client;
 
 /// Longest time for something that takes a moment.
-const SOON: Duration = Duration::from_secs(15);
+const SOON: Duration = Duration::from_secs(30);
 
 /// The service on a database and a node.
 fn configure(database: &Database, chain: &Chain) -> ServiceSetup {

@@ -7,7 +7,8 @@ use clap::{
     builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
 };
 use proto_msgs::v2::Table;
-use reqwest::Url;
+
+use crate::gateway::GatewayArgs;
 
 /// Options of `export`.
 #[derive(Clone, Debug, Args)]
@@ -29,9 +30,8 @@ pub(crate) struct ExportArgs {
     /// The file or its folder, `-` for standard output [default: the gateway's file name, in the current folder]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
-    /// The gateway
-    #[arg(long, value_name = "BASE", default_value = "http://127.0.0.1:8080", value_parser = gateway)]
-    pub(crate) url: Url,
+    #[command(flatten)]
+    pub(crate) gateway: GatewayArgs,
     /// Extend the range to whole segments: from the start of the segment of A to the end of the segment of B
     #[arg(long)]
     pub(crate) snap: bool,
@@ -101,17 +101,6 @@ fn table_parser() -> impl TypedValueParser<Value = Table> {
     })
 }
 
-/// Reads the address of a gateway.
-pub(crate) fn gateway(text: &str) -> Result<Url, String> {
-    let wrong = || {
-        "write it as http://host:port or https://host, with a path when the gateway is below one".to_owned()
-    };
-    let url = Url::parse(text).map_err(|_| wrong())?;
-    let is_anonymous = url.username().is_empty() && url.password().is_none();
-    let is_plain = url.has_host() && is_anonymous && url.query().is_none() && url.fragment().is_none();
-    if ["http", "https"].contains(&url.scheme()) && is_plain { Ok(url) } else { Err(wrong()) }
-}
-
 #[cfg(test)]
 mod tests {
     use clap::Parser;
@@ -149,14 +138,6 @@ mod tests {
         assert_eq!((args.from_block, args.to_block), (Height::First, Height::At(i64::MAX.unsigned_abs())));
         for wrong in ["", "-1", "1.5", "First", "9223372036854775808"] {
             typed("trades", wrong, "2", "http://h").unwrap_err();
-        }
-    }
-
-    #[test]
-    fn a_gateway_is_an_address_and_nothing_more() {
-        typed("trades", "1", "2", "http://h:1/below/").unwrap();
-        for wrong in ["h:1", "ftp://h", "http://", "http://h/?a=b", "http://h/#a", "http://me@h", "/api"] {
-            typed("trades", "1", "2", wrong).unwrap_err();
         }
     }
 }

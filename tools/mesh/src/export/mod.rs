@@ -51,7 +51,7 @@ struct Outcome<'a> {
 /// Downloads a table.
 pub(crate) async fn export(args: ExportArgs) -> Result<(), Failure> {
     let mut signals = signals::watch()?;
-    let source = Source::new(&args.url, Duration::from_secs(args.patience.into()))?;
+    let source = Source::new(&args.gateway, Duration::from_secs(args.patience.into()))?;
     let mut fetch = Fetch::new(source, args.retries);
     let outcome = run_until_stopped(&mut signals, download(&args, &mut fetch), "stopped").await;
     outcome.map_err(|failure| fetch.add_part_to(failure))

@@ -13,13 +13,13 @@ use proto_msgs::{
     },
 };
 use reqwest::{
-    Response, StatusCode, Url,
+    Response, StatusCode,
     header::{CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_RANGE, ETAG, HeaderMap, IF_RANGE, RANGE},
 };
 
 use crate::{
     failure::{Failure, failed},
-    gateway::{Gateway, GatewayError, foreign},
+    gateway::{Gateway, GatewayArgs, GatewayError, foreign},
 };
 
 /// Application error numbers: heights off the boundaries of segments, and blocks that are not sealed.
@@ -68,9 +68,9 @@ pub(super) struct Source(Gateway);
 
 impl Source {
     /// A gateway with a timeout for its answers and between two pieces of a body.
-    pub(super) fn new(base: &Url, patience: Duration) -> Result<Self, Failure> {
+    pub(super) fn new(args: &GatewayArgs, patience: Duration) -> Result<Self, Failure> {
         // A gzip answer has no Content-Length, and a ZIP gains nothing by it.
-        Gateway::new(base, patience, |client| client.no_gzip()).map(Self)
+        Gateway::new(args, patience, |client| client.no_gzip()).map(Self)
     }
 
     /// The sealed segments, newest first.

@@ -8,9 +8,8 @@ use clap::{
 };
 use mesh_transaction::{ALGORITHM, MAX_BITS, TxHash};
 use proto_msgs::v2::{SubmissionType, TxVersion};
-use reqwest::Url;
 
-use crate::export::args::gateway;
+use crate::gateway::GatewayArgs;
 
 /// Options of `tx`.
 #[derive(Debug, Args)]
@@ -89,9 +88,8 @@ pub(crate) struct SendArgs {
     /// How it is submitted.
     #[command(flatten)]
     pub(crate) submission: SubmissionArgs,
-    /// The gateway
-    #[arg(long, value_name = "BASE", default_value = "http://127.0.0.1:8080", value_parser = gateway)]
-    pub(crate) url: Url,
+    #[command(flatten)]
+    pub(crate) gateway: GatewayArgs,
     /// Print the gateway's last answer as a JSON object
     #[arg(long)]
     pub(crate) json: bool,
@@ -120,9 +118,8 @@ pub(crate) struct SignArgs {
     /// How it is signed.
     #[command(flatten)]
     pub(crate) signing: SigningArgs,
-    /// The gateway for values that are not given
-    #[arg(long, value_name = "BASE", default_value = "http://127.0.0.1:8080", value_parser = gateway)]
-    pub(crate) url: Url,
+    #[command(flatten)]
+    pub(crate) gateway: GatewayArgs,
     /// Print only the body, which is a JSON object in any case
     #[arg(long)]
     pub(crate) json: bool,
@@ -197,9 +194,8 @@ pub(crate) struct SubmitArgs {
     /// How it is submitted.
     #[command(flatten)]
     pub(crate) submission: SubmissionArgs,
-    /// The gateway
-    #[arg(long, value_name = "BASE", default_value = "http://127.0.0.1:8080", value_parser = gateway)]
-    pub(crate) url: Url,
+    #[command(flatten)]
+    pub(crate) gateway: GatewayArgs,
     /// Print the gateway's last answer as a JSON object
     #[arg(long)]
     pub(crate) json: bool,
@@ -225,9 +221,8 @@ pub(crate) struct CheckArgs {
     /// The file with what `sign` printed
     #[arg(value_name = "FILE", default_value = "-")]
     pub(crate) file: PathBuf,
-    /// The gateway
-    #[arg(long, value_name = "BASE", default_value = "http://127.0.0.1:8080", value_parser = gateway)]
-    pub(crate) url: Url,
+    #[command(flatten)]
+    pub(crate) gateway: GatewayArgs,
     /// Print the gateway's answer as a JSON object
     #[arg(long)]
     pub(crate) json: bool,
@@ -239,9 +234,8 @@ pub(crate) struct StatusArgs {
     /// Hash of the transaction
     #[arg(value_name = "HASH")]
     pub(crate) hash: TxHash,
-    /// The gateway
-    #[arg(long, value_name = "BASE", default_value = "http://127.0.0.1:8080", value_parser = gateway)]
-    pub(crate) url: Url,
+    #[command(flatten)]
+    pub(crate) gateway: GatewayArgs,
     /// Print the gateway's answer as a JSON object
     #[arg(long)]
     pub(crate) json: bool,

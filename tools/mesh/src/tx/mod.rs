@@ -15,7 +15,6 @@ use proto_msgs::{
         SubmitTransactionRequest, Transaction, get_transaction_reply::Status,
     },
 };
-use reqwest::Url;
 use serde_json::json;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
@@ -25,7 +24,7 @@ use self::args::{
 use crate::{
     events::{Event, Events, SILENCE},
     failure::{Failure, failed},
-    gateway::{Gateway, GatewayError, foreign, reason},
+    gateway::{Gateway, GatewayArgs, GatewayError, foreign, reason},
     signals::{self, run_until_stopped},
     terminal::{self, print, print_json, print_line},
 };
@@ -45,8 +44,8 @@ pub(crate) async fn tx(args: TxArgs) -> Result<(), Failure> {
         TxCommand::Keygen(args) => keygen(&args),
         TxCommand::Sign(args) => sign::sign(args).await,
         TxCommand::Submit(args) => {
-            let SubmitArgs { file, submission, url, json } = args;
-            until_stopped(submit(signed(&file)?, &submission, &url, json)).await
+            let SubmitArgs { file, submission, gateway, json } = args;
+            until_stopped(submit(signed(&file)?, &submission, &gateway, json)).await
         }
         TxCommand::Check(args) => until_stopped(check(&args)).await,
         TxCommand::Status(args) => until_stopped(status(&args)).await,
@@ -77,15 +76,20 @@ async fn demo(command: DemoCommand) -> Result<(), Failure> {
             (json!({"transfer": {"to": to, "asset": asset, "amount": amount}}), send)
         }
     };
-    let SendArgs { signing, submission, url, json } = args;
-    let tx = sign::make(signing, &url, command.to_string().into_bytes(), !json).await?;
-    until_stopped(submit(tx, &submission, &url, json)).await
+    let SendArgs { signing, submission, gateway, json } = args;
+    let tx = sign::make(signing, &gateway, command.to_string().into_bytes(), !json).await?;
+    until_stopped(submit(tx, &submission, &gateway, json)).await
 }
 
-async fn submit(tx: Transaction, args: &SubmissionArgs, url: &Url, as_json: bool) -> Result<(), Failure> {
+async fn submit(
+    tx: Transaction,
+    args: &SubmissionArgs,
+    at: &GatewayArgs,
+    as_json: bool,
+) -> Result<(), Failure> {
     // Computed here, so that the transaction can be looked up after any answer.
     let hash = TxHash::of(&encode(&tx));
-    let gateway = gateway(url)?;
+    let gateway = open(at)?;
     let request = SubmitTransactionRequest { tx: Some(tx), r#type: args.r#type.into() };
     let deadline = Instant::now() + Duration::from_secs(args.patience.into());
     let reply = match post(&gateway, &request, args.wait.then_some(deadline)).await {
@@ -96,7 +100,7 @@ async fn submit(tx: Transaction, args: &SubmissionArgs, url: &Url, as_json: bool
         Err(error) if error.is_refusal() => return Err(failed!("refused: {error}")),
         Err(error) if args.wait => {
             print_line(&format!("no certain answer ({error}); following transaction {hash}"));
-            return follow(&gateway, &hash, args, url, as_json, deadline).await;
+            return follow(&gateway, &hash, args, at, as_json, deadline).await;
         }
         Err(error) => {
             return Err(failed!(
@@ -117,7 +121,7 @@ async fn submit(tx: Transaction, args: &SubmissionArgs, url: &Url, as_json: bool
         ));
     }
     if args.wait && reply.height == 0 {
-        return follow(&gateway, &hash, args, url, as_json, deadline).await;
+        return follow(&gateway, &hash, args, at, as_json, deadline).await;
     }
     match reply.height {
         _ if as_json => print_json(&reply)?,
@@ -166,11 +170,11 @@ async fn follow(
     gateway: &Gateway,
     hash: &TxHash,
     args: &SubmissionArgs,
-    base: &Url,
+    at: &GatewayArgs,
     as_json: bool,
     deadline: Instant,
 ) -> Result<(), Failure> {
-    let watching = Gateway::new(base, SILENCE, |client| client)?;
+    let watching = Gateway::new(at, SILENCE, |client| client)?;
     let url = status_url(gateway, hash);
     let mut last_seen = "its status is unknown".to_owned();
     let outcome = async {
@@ -261,8 +265,8 @@ fn print_outcome(reply: &GetTransactionReply, as_json: bool) -> Result<(), Failu
 
 async fn check(args: &CheckArgs) -> Result<(), Failure> {
     let request = CheckTransactionRequest { tx: Some(signed(&args.file)?) };
-    let reply = gateway(&args.url)?.post(&request).await;
-    let reply = reply.map_err(|error| unreachable(&error, &args.url))?;
+    let reply = open(&args.gateway)?.post(&request).await;
+    let reply = reply.map_err(|error| unreachable(&error, &args.gateway))?;
     if args.json {
         print_json(&reply)?;
     }
@@ -276,8 +280,8 @@ async fn check(args: &CheckArgs) -> Result<(), Failure> {
 }
 
 async fn status(args: &StatusArgs) -> Result<(), Failure> {
-    let reply = status_of(&gateway(&args.url)?, &args.hash).await;
-    let reply = reply.map_err(|error| unreachable(&error, &args.url))?;
+    let reply = status_of(&open(&args.gateway)?, &args.hash).await;
+    let reply = reply.map_err(|error| unreachable(&error, &args.gateway))?;
     if args.json {
         return print_json(&reply);
     }
@@ -305,8 +309,8 @@ fn signed(file: &Path) -> Result<Transaction, Failure> {
 }
 
 /// A gateway for transactions. A request is never repeated, because a submission may have succeeded.
-fn gateway(url: &Url) -> Result<Gateway, Failure> {
-    Gateway::new(url, ANSWER_WITHIN, |client| client.timeout(ANSWER_WITHIN))
+fn open(at: &GatewayArgs) -> Result<Gateway, Failure> {
+    Gateway::new(at, ANSWER_WITHIN, |client| client.timeout(ANSWER_WITHIN))
 }
 
 /// The status of a transaction.
@@ -318,9 +322,9 @@ fn status_url(gateway: &Gateway, hash: &TxHash) -> String {
     gateway.url(GetTransactionRequest::NAME).replace("{hash}", &hash.to_string())
 }
 
-fn unreachable(error: &GatewayError, url: &Url) -> Failure {
+fn unreachable(error: &GatewayError, at: &GatewayArgs) -> Failure {
     Failure::failed(match error.is_refusal() {
         true => format!("refused: {error}"),
-        false => format!("no answer from {url} ({error}); {}", error.advice()),
+        false => format!("no answer from {} ({error}); {}", at.url, error.advice()),
     })
 }

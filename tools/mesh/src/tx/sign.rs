@@ -16,14 +16,14 @@ use proto_msgs::{
     },
 };
 use rand::Rng as _;
-use reqwest::Url;
 
 use super::{
     args::{InputArgs, SignArgs, SigningArgs, WorkArgs},
-    gateway, key, unreachable, work,
+    key, open, unreachable, work,
 };
 use crate::{
     failure::{Failure, failed},
+    gateway::GatewayArgs,
     signals::{self, run_until_stopped},
     terminal::{print_json, print_line},
 };
@@ -36,21 +36,21 @@ const LONGEST_INPUT: u64 = 1 << 20;
 /// Prints the body of the request that submits the transaction.
 pub(super) async fn sign(args: SignArgs) -> Result<(), Failure> {
     let input_data = input(&args.input)?;
-    let tx = make(args.signing, &args.url, input_data, !args.json).await?;
+    let tx = make(args.signing, &args.gateway, input_data, !args.json).await?;
     print_json(&CheckTransactionRequest { tx: Some(tx) })
 }
 
 /// Makes the signed transaction of a command; `talks` about its hash and the proof of work.
 pub(super) async fn make(
     args: SigningArgs,
-    url: &Url,
+    at: &GatewayArgs,
     input_data: Vec<u8>,
     talks: bool,
 ) -> Result<Transaction, Failure> {
     let mut signals = signals::watch()?;
     let key = key::read(&args.key)?;
     let version = args.tx_version;
-    let head = run_until_stopped(&mut signals, ask(&args, url, version), "stopped").await?;
+    let head = run_until_stopped(&mut signals, ask(&args, at, version), "stopped").await?;
     let chain_id =
         args.chain_id.or_else(|| head.as_ref().map(|head| head.chain_id.clone())).unwrap_or_default();
     let signature = key.sign(version, &chain_id, &input_data, &args.algorithm);
@@ -75,7 +75,7 @@ pub(super) async fn make(
 /// Asks the gateway for the chain's id and newest block, when an option does not give them.
 async fn ask(
     args: &SigningArgs,
-    url: &Url,
+    at: &GatewayArgs,
     version: TxVersion,
 ) -> Result<Option<LastBlockHeightReply>, Failure> {
     let needs_chain = args.chain_id.is_none() && version == TxVersion::V3;
@@ -83,9 +83,9 @@ async fn ask(
     if !needs_chain && (args.work.no_pow || has_block_and_difficulty) {
         return Ok(None);
     }
-    let gateway = gateway(url)?;
+    let gateway = open(at)?;
     let head = gateway.get::<LastBlockHeightReply>(&gateway.url(LastBlockHeightRequest::NAME)).await;
-    let head = head.map_err(|error| unreachable(&error, url))?;
+    let head = head.map_err(|error| unreachable(&error, at))?;
     if head.spam_pow_hash_function != HASH_FUNCTION && !args.work.no_pow {
         return Err(failed!(
             "the network's proof of work uses {:?}, which this release does not know; take a newer one",

@@ -5,7 +5,7 @@ use std::{num::NonZeroU64, str::FromStr};
 use clap::Args;
 use reqwest::Url;
 
-use crate::export::args::gateway;
+use crate::gateway::GatewayArgs;
 
 /// Options of `watch`.
 #[derive(Debug, Args)]
@@ -18,9 +18,8 @@ pub(crate) struct WatchArgs {
     /// The read: path and query as for curl, or the full URL
     #[arg(value_name = "PATH")]
     pub(crate) read: ReadPath,
-    /// The gateway
-    #[arg(long, value_name = "BASE", default_value = "http://127.0.0.1:8080", value_parser = gateway)]
-    pub(crate) url: Url,
+    #[command(flatten)]
+    pub(crate) gateway: GatewayArgs,
     /// Exit after this many events
     #[arg(long, value_name = "N")]
     pub(crate) count: Option<NonZeroU64>,
@@ -78,7 +77,7 @@ mod tests {
 
     #[test]
     fn a_read_is_written_as_for_curl() {
-        let base = gateway("https://h/below/").unwrap();
+        let base = "https://h/below/".parse().unwrap();
         for (text, url) in [
             ("/api/v2/trades?marketId=a&x=b c", "https://h/below/api/v2/trades?marketId=a&x=b%20c"),
             ("accounts?party=p", "https://h/below/accounts?party=p"),

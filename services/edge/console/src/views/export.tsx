@@ -1,6 +1,6 @@
 // Export: the sealed history as a map, a range of it as a file, its tables, and a party's ledger.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { STRICT, address, gateway, problemOf, refusal, target, useRead, type Problem, type Query, type Schemas } from "../api";
+import { READ, address, gateway, problemOf, refusal, target, useRead, type Problem, type Query, type Schemas } from "../api";
 import { digestOf, hexOf } from "../crc32c";
 import { age, bytes, counted, grouped, quoted, word } from "../format";
 import { secondsPerBlock } from "../live";
@@ -225,10 +225,10 @@ function useHead(relative: string): { file?: File; problem?: Problem } {
     const ask = async () => {
       try {
         const signal = AbortSignal.any([gone.signal, AbortSignal.timeout(20_000)]);
-        const response = await fetch(relative, { method: "HEAD", headers: STRICT, signal });
+        const response = await fetch(relative, { method: "HEAD", headers: READ, signal });
         if (!response.ok) {
           // A head has no body: the reason comes with the whole answer.
-          throw await refusal(await fetch(relative, { signal, headers: { ...STRICT, range: "bytes=0-0" } }));
+          throw await refusal(await fetch(relative, { signal, headers: { ...READ, range: "bytes=0-0" } }));
         }
         const { headers } = response;
         const name = headers.get("content-disposition")?.match(/filename="([^"]+)"/)?.[1] ?? "";

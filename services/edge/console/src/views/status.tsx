@@ -2,7 +2,7 @@
 import { address, gateway, useRead, type Schemas } from "../api";
 import { age, bytes, counted, grouped, milliseconds, quoted, rough, time } from "../format";
 import { type Halt, higher, lag, type Live, type Pace, type Service } from "../live";
-import { Card, Empty, Facts, Id, Lines, Notice } from "../parts";
+import { Card, Empty, Facts, Id, KeyForm, Lines, Notice } from "../parts";
 import { link, type Route } from "../route";
 import { Spark } from "../spark";
 import { HEAD, HEAD_MS, useWatch } from "../watch";
@@ -264,6 +264,7 @@ function Limits() {
           ]}
         />
       )}
+      <KeyForm />
     </Card>
   );
 }

@@ -1,0 +1,60 @@
+//! A gateway that needs a key: the console asks for it, reads and watches with it, and forgets it.
+
+use mesh_keys::KeyDigest;
+use mesh_testbed::keep_secret;
+use mesh_tests::fixture;
+use serde_json::json;
+
+use crate::console::{browser::Browser, page::Page};
+
+const KEY: &str = "a-key-of-the-console";
+
+async fn until_asked(page: &Page<'_>) {
+    page.until("document.querySelector('main .notice ~ form[aria-label=Key]')").await;
+}
+
+/// Gives a key, with which the page begins again.
+async fn give(page: &Page<'_>, key: &str) {
+    page.fill("Key", key).await;
+    page.press("Use this key").await;
+    page.open("#/explore/delegations").await;
+}
+
+#[tokio::test]
+async fn a_key_is_asked_for_used_and_forgotten() {
+    let Some(browser) = Browser::start().await else { return };
+    keep_secret(KEY);
+    let keys = tempfile::NamedTempFile::new().unwrap();
+    let line = json!({"name": "console", "sha256": KeyDigest::of(KEY.as_bytes())});
+    std::fs::write(keys.path(), format!("{line}\n")).unwrap();
+    let (_database, _mesh, mesh_client) = fixture::start(|setup| {
+        let setup = setup.env("MESH_EDGE_KEYS_FILE", keys.path().to_string_lossy());
+        setup.env("MESH_EDGE_ANONYMOUS", "off")
+    })
+    .await;
+    let page = browser.page(mesh_client.url(), 1280, 900).await;
+    page.open("#/explore/delegations").await;
+    until_asked(&page).await;
+    page.picture("key-needed").await;
+    give(&page, "another").await;
+    page.until("document.querySelector('#key-note')?.textContent === 'This tab has a key.'").await;
+    until_asked(&page).await;
+
+    give(&page, KEY).await;
+    page.until("document.querySelector('table[data-list=delegations] tbody tr')").await;
+    page.until_data(".pulse", "live", "live").await;
+    page.until("document.querySelector('.line code').textContent.startsWith('curl -H \"authorization: Bearer $MESH_API_KEY\" ')").await;
+    let requests = page.events("Network.requestWillBeSent");
+    assert!(requests.iter().any(|sent| sent["request"]["url"].as_str().unwrap().contains("/watch?")));
+    assert!(requests.iter().all(|sent| !sent["request"]["url"].as_str().unwrap().contains(KEY)));
+    let shown: String = page.eval("document.documentElement.outerHTML + location.href").await;
+    assert!(!shown.contains(KEY), "{shown}");
+
+    page.open("#/status").await;
+    page.until("document.querySelector('#key-note')?.textContent === 'This tab has a key.'").await;
+    page.picture("key-in-use").await;
+    page.press("Forget the key").await;
+    page.open("#/explore/delegations").await;
+    until_asked(&page).await;
+    page.assert_quiet_but_for_failed_answers();
+}

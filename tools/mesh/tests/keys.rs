@@ -1,0 +1,24 @@
+//! A gateway that needs a key, from the command line.
+
+use mesh_testbed::{Database, Mesh, keep_secret};
+
+use crate::command::{Outcome, command, mesh};
+
+#[tokio::test]
+async fn a_gateway_that_needs_a_key_answers_those_who_name_theirs() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("keys.jsonl");
+    let added = mesh(&["keys", "add", "bot", "--file", file.to_str().unwrap()]).await;
+    let key = added.done().trim();
+    keep_secret(key);
+    let database = Database::fresh().await;
+    let setup = Mesh::configure(&database).env("MESH_EDGE_KEYS_FILE", file.to_string_lossy());
+    let gateway = setup.env("MESH_EDGE_ANONYMOUS", "off").start().await;
+    let url = gateway.url();
+    for read in [&["get", "/accounts"][..], &["watch", "/accounts", "--count", "1"]] {
+        let args = [read, &["--url", &url]].concat();
+        mesh(&args).await.fails(1, &["key"]);
+        Outcome::of(command(&args).env("MESH_API_KEY", key), b"").await.done();
+        Outcome::of(command(&args).args(["--api-key", key]), b"").await.done();
+    }
+}
