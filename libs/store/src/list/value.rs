@@ -54,14 +54,14 @@ impl Value {
         }
     }
 
-    /// The value as a literal of SQL, for `EXPLAIN … EXECUTE`, which takes no parameters.
+    /// The value as a literal of SQL with the type of the parameter, for `EXPLAIN … EXECUTE`, which takes no parameters.
     pub fn to_literal(&self) -> String {
         let quoted = |text: &str| format!("'{}'", text.replace('\'', "''"));
         match self {
             Self::Integer(number) => number.to_string(),
             Self::Small(number) => format!("{number}::int2"),
             Self::Smalls(numbers) => format!("ARRAY{numbers:?}::int2[]"),
-            Self::Text(text) => quoted(text),
+            Self::Text(text) => format!("{}::text", quoted(text)),
             Self::Time(TimeUs(us)) => format!("to_timestamp({us}::numeric / 1000000)"),
             Self::Texts(texts) => {
                 format!(

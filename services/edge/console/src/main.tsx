@@ -109,7 +109,7 @@ function Frame() {
       <main id="main" ref={main} tabIndex={-1}>
         <h1 class="unseen">{current}</h1>
         {refused ? (
-          <Card title="A key is needed">
+          <Card title="Key">
             <Notice problem={refused} />
             <KeyForm />
           </Card>
