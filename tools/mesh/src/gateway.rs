@@ -99,6 +99,9 @@ impl fmt::Display for GatewayError {
             Self::Status { status, problem: None, proxy: Some(proxy), .. } => {
                 write!(f, "HTTP {status}, through {proxy}")
             }
+            Self::Status { status: StatusCode::UNAUTHORIZED, problem: Some(problem), .. } => {
+                write!(f, "{}; the key comes from MESH_API_KEY", reason(problem))
+            }
             Self::Status { problem: Some(problem), .. } => f.write_str(&reason(problem)),
         }
     }
@@ -146,6 +149,10 @@ fn base_url(text: &str) -> Result<Url, String> {
 
 /// The value of `Authorization` with a key.
 fn bearer(key: &str) -> Result<HeaderValue, String> {
+    let key = key.trim();
+    if key.is_empty() {
+        return Err("it is empty".to_owned());
+    }
     let mut value = HeaderValue::try_from(format!("Bearer {key}")).map_err(|_| "it is no key".to_owned())?;
     value.set_sensitive(true);
     Ok(value)

@@ -17,7 +17,7 @@ async fn a_gateway_that_needs_a_key_answers_those_who_name_theirs() {
     let url = gateway.url();
     for read in [&["get", "/accounts"][..], &["watch", "/accounts", "--count", "1"]] {
         let args = [read, &["--url", &url]].concat();
-        mesh(&args).await.fails(1, &["key"]);
+        mesh(&args).await.fails(1, &["a key is needed", "MESH_API_KEY"]);
         Outcome::of(command(&args).env("MESH_API_KEY", key), b"").await.done();
         Outcome::of(command(&args).args(["--api-key", key]), b"").await.done();
     }
