@@ -3,7 +3,7 @@
 use std::{fs, path::PathBuf, time::Duration};
 
 use mesh_keys::KeyDigest;
-use mesh_testbed::{Answer, Collector, Mesh, MeshSetup, eventually, keep_secret};
+use mesh_testbed::{Answer, Collector, Mesh, MeshSetup, eventually, keep_secret, retry};
 use mesh_tests::{
     client::MeshClient,
     events::Events,
@@ -116,6 +116,10 @@ async fn a_key_in_force_is_let_in_and_every_other_is_refused_on_every_path() {
     for (name, value) in [("authorization", "Bearer mesh_unknown"), ("x-api-key", OTHER)] {
         assert_eq!(ask(name, value).await.unwrap_err().code(), Code::Unauthenticated);
     }
+    let mut request = Request::new(call.message.clone());
+    request.metadata_mut().insert("x-api-key", UNKNOWN.parse().unwrap());
+    let nowhere = rpc.call_at("/api.v2.Query/Nowhere".parse().unwrap(), request).await;
+    assert_eq!(nowhere.unwrap_err().code(), Code::Unauthenticated);
     assert!(mesh.service("edge").log().contains("\"key\":\"bot\""), "the name is logged");
     // The testbed searches logs, answers and spans for the keys.
     mesh.service("edge").admin("/metrics").await;
@@ -148,8 +152,38 @@ async fn another_file_is_in_force_in_seconds_and_a_faulty_one_is_not() {
     assert_eq!((faulty().await, get(&client, READ, OTHER).await.status), (0, 200));
     while events.block().await.is_some() {}
     file.write("\n");
-    assert_eq!(socket.closed().await, 1001, "the watches of a removed key end");
+    assert_eq!(socket.closed().await, 1008, "the watches of a removed key end");
     assert_unknown(&get(&client, READ, OTHER).await);
+}
+
+#[tokio::test]
+async fn an_open_web_socket_follows_the_line_of_its_key() {
+    let file = KeyFile::new(&[line("bot", BOT, &json!({"watches": 9}))]);
+    let (_database, mesh, client) = fixture::start(|setup| file.configure(setup, &[])).await;
+    let mut socket = WebSocket::open(client.url(), &[("x-api-key", BOT)]).await.unwrap();
+    socket.watch("first", READ).await;
+    assert_eq!(socket.frame().await["id"], "first");
+    file.write(&format!("{}\n", line("bot", BOT, &json!({"watches": 1}))));
+    let mut number = 0;
+    let refused = retry(NOTICED, async || {
+        number += 1;
+        let id = number.to_string();
+        socket.watch(&id, READ).await;
+        let mut begun = socket.frame().await;
+        while begun["id"] != id {
+            begun = socket.frame().await;
+        }
+        socket.send(json!({"id": id, "unwatch": true}).to_string()).await;
+        if begun["error"].is_null() { Err("the earlier limit holds") } else { Ok(begun) }
+    })
+    .await;
+    assert_eq!(refused["error"]["code"], 8, "{refused}");
+    file.write(&format!("{}\n", line("bot", BOT, &json!({"expires": "2020-01-01T00:00:00Z"}))));
+    assert_eq!(socket.closed().await, 1008, "the key has expired");
+    mesh.service("edge").stop().await;
+    let log = mesh.service("edge").log();
+    let mut lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    assert!(lines.any(|line| line["target"] == "usage" && line["refused"].as_u64() > Some(0)), "{log}");
 }
 
 #[tokio::test]

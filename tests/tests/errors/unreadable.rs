@@ -44,7 +44,7 @@ const VALUES: &str = r#"
     UPDATE orders_current SET side = 77, price = 'NaN', size = -1, status = 77, time_in_force = 77, type = 77,
         pegged_reference = 77, pegged_offset = 'NaN';
     UPDATE deposits_current SET status = 'NEW', amount = 'NaN';
-    UPDATE withdrawals_current SET status = 'NEW', amount = 'NaN', ext = '[1]';
+    UPDATE withdrawals_current SET status = 'NEW', amount = 'NaN', ext = '{"n": 1e400}';
     INSERT INTO ledger VALUES ('2023-06-20 10:00:00.000001+00', '3', '1', 'NaN', 'tx', '2023-06-20 10:00:00+00',
         '2023-06-20 10:00:00+00', 1, 2, 'TRANSFER_TYPE_NEW');
     UPDATE network_parameters_current SET value = 'many';

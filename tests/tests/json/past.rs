@@ -286,6 +286,9 @@ async fn b3_a_wait_ends_after_the_preferred_time() {
         assert_problem(&answer, 404, 5, 10_045);
         assert_eq!(answer.header("preference-applied"), None, "{prefer}");
     }
+    let wrong = mesh.get_with(&with(LIMITS, "atBlock=99&chainId=another"), "prefer", "wait=9").await;
+    assert_problem(&wrong, 400, 3, 10_048);
+    assert_eq!(wrong.header("preference-applied"), None, "it is refused at once");
     let newest = mesh.get_with(LIMITS, "prefer", "wait=9").await;
     assert_eq!((newest.status, newest.header("preference-applied")), (200, None));
     assert!(began.elapsed() < Duration::from_secs(9), "{:?}", began.elapsed());

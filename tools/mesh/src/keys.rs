@@ -2,8 +2,10 @@
 
 use std::{
     fs, io,
+    os::unix::fs::{MetadataExt as _, chown},
     path::{Path, PathBuf},
-    time::Duration,
+    thread::sleep,
+    time::{Duration, Instant},
 };
 
 use clap::{Args, Subcommand};
@@ -24,6 +26,9 @@ use crate::{
     signals,
     terminal::{output_closed, print, try_print},
 };
+
+/// Longest wait for another command that changes the file.
+const LOCKED_WITHIN: Duration = Duration::from_secs(10);
 
 /// Longest time for a connection to the bus.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
@@ -120,6 +125,7 @@ pub(crate) async fn keys(args: KeysArgs) -> Result<(), Failure> {
 
 fn add(args: AddArgs) -> Result<(), Failure> {
     let AddArgs { name, rate, burst, exports, watches, expires, file: FileArgs { file } } = args;
+    let _lock = lock(&file)?;
     let mut entries = match file.exists() {
         true => read(&file)?,
         false => Vec::new(),
@@ -163,6 +169,7 @@ fn list(file: &Path) -> Result<(), Failure> {
 }
 
 fn remove(name: &str, file: &Path) -> Result<(), Failure> {
+    let _lock = lock(file)?;
     let mut entries = read(file)?;
     let before = entries.len();
     entries.retain(|entry| entry.name != name);
@@ -177,15 +184,41 @@ fn read(file: &Path) -> Result<Vec<KeyEntry>, Failure> {
     mesh_keys::parse(&bytes).map_err(|fault| failed!("{} is faulty: {fault}", file.display()))
 }
 
-/// Replaces the file, so that an edge never reads a part of it. Its permissions stay.
+/// Locks the folder of the file until the returned lock is dropped: of two commands that change the file at the same time,
+/// one would lose the other's change.
+fn lock(file: &Path) -> Result<fs::File, Failure> {
+    let folder = match file.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    };
+    let opened = fs::File::open(folder);
+    let folder = opened.map_err(|error| failed!("cannot open {} ({error})", folder.display()))?;
+    let until = Instant::now() + LOCKED_WITHIN;
+    while let Err(error) = folder.try_lock() {
+        if Instant::now() > until {
+            return Err(failed!("{} is being changed ({error}); try again", file.display()));
+        }
+        sleep(Duration::from_millis(10));
+    }
+    Ok(folder)
+}
+
+/// Replaces the file, so that an edge never reads a part of it. Its permissions and its owner stay.
 fn write(file: &Path, text: &str) -> Result<(), Failure> {
-    let permissions = match file.metadata() {
-        Ok(metadata) => Some(metadata.permissions()),
+    let before = match file.metadata() {
+        Ok(metadata) => Some(metadata),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(failed!("cannot read {} ({error})", file.display())),
     };
-    let written = write_private(file, text.as_bytes())
-        .and_then(|()| permissions.map_or(Ok(()), |permissions| fs::set_permissions(file, permissions)));
+    let written = write_private(file, text.as_bytes()).and_then(|()| {
+        let Some(before) = before else { return Ok(()) };
+        fs::set_permissions(file, before.permissions())?;
+        let after = file.metadata()?;
+        match (after.uid(), after.gid()) == (before.uid(), before.gid()) {
+            true => Ok(()),
+            false => chown(file, Some(before.uid()), Some(before.gid())),
+        }
+    });
     written.map_err(|error| failed!("cannot write {} ({error}); give another --file", file.display()))
 }
 

@@ -1,5 +1,6 @@
 //! A gateway that needs a key, from the command line.
 
+use futures_util::future::join_all;
 use mesh_testbed::{Database, Mesh, keep_secret};
 
 use crate::command::{Outcome, command, mesh};
@@ -21,4 +22,15 @@ async fn a_gateway_that_needs_a_key_answers_those_who_name_theirs() {
         Outcome::of(command(&args).env("MESH_API_KEY", key), b"").await.done();
         Outcome::of(command(&args).args(["--api-key", key]), b"").await.done();
     }
+}
+
+#[tokio::test]
+async fn keys_that_are_added_at_the_same_time_are_all_in_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("keys.jsonl");
+    let adding = (0..8).map(async |number| {
+        mesh(&["keys", "add", &format!("bot-{number}"), "--file", file.to_str().unwrap()]).await.done();
+    });
+    join_all(adding).await;
+    assert_eq!(std::fs::read_to_string(&file).unwrap().lines().count(), 8);
 }

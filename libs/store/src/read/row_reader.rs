@@ -3,7 +3,11 @@
 
 use std::fmt::Display;
 
-use tokio_postgres::{Row, types::FromSql};
+use serde_json::{Value, value::RawValue};
+use tokio_postgres::{
+    Row,
+    types::{FromSql, Json},
+};
 
 use super::{ReadError, Unreadable};
 use crate::{TimeUs, list::List};
@@ -44,6 +48,18 @@ impl<'a> RowReader<'a> {
     /// When the column does not have this type.
     pub fn get<T: FromSql<'a>>(&self, column: &str) -> Result<T, ReadError> {
         Ok(self.row.try_get(column)?)
+    }
+
+    /// JSON; `None` for NULL. JSON that PostgreSQL takes and serde does not (`1e400`, deep nesting) is `null`.
+    ///
+    /// # Errors
+    /// When the column is no JSON.
+    pub fn json(&self, column: &'static str) -> Result<Option<Value>, ReadError> {
+        let Some(Json(raw)) = self.get::<Option<Json<&RawValue>>>(column)? else { return Ok(None) };
+        Ok(Some(serde_json::from_str(raw.get()).unwrap_or_else(|_| {
+            self.note(column, raw);
+            Value::Null
+        })))
     }
 
     /// A time in nanoseconds.

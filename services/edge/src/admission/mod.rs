@@ -190,11 +190,16 @@ impl Admission {
     }
 
     /// Counts a further request of a client against its rate.
-    pub(crate) fn count_again(&self, client: &ClientContext) -> ClientContext {
-        if let Some(key) = &client.key {
-            key.meter.begin();
-        }
-        ClientContext { rate: self.count(client.address, client.key.as_ref()), ..client.clone() }
+    ///
+    /// # Errors
+    /// When its key is in force no longer.
+    pub(crate) fn count_again(&self, client: &ClientContext) -> Result<ClientContext, Problem> {
+        let key = match (&self.keys, &client.key) {
+            (Some(keys), Some(key)) => Some(keys.again(key).map_err(KeyRefusal::problem)?),
+            _ => None,
+        };
+        let rate = self.count(client.address, key.as_ref());
+        Ok(ClientContext { key, rate, ..client.clone() })
     }
 
     /// Counts a request against the rate of its key or address.

@@ -17,7 +17,7 @@ use governor::{
 };
 use http::{HeaderMap, HeaderName, header::RETRY_AFTER};
 use mesh_problem::{Code, Problem, RATE_LIMITED};
-use parking_lot::Mutex;
+use parking_lot::{Mutex, RwLock};
 
 use crate::{client_address::Address, config::RateLimit};
 
@@ -41,8 +41,15 @@ pub(crate) struct RateLimiter<C: Clock = MonotonicClock> {
 /// The rate limit of one key, of which each of several edges grants its share.
 #[derive(Debug)]
 pub(crate) struct KeyRateLimiter {
-    limiter: governor::RateLimiter<NotKeyed, InMemoryState, MonotonicClock, StateInformationMiddleware>,
     rate: RateLimit,
+    limiter: RwLock<BurstLimiter>,
+}
+
+/// A limiter with this burst: at least the cost of a request.
+#[derive(Debug)]
+struct BurstLimiter {
+    burst: NonZeroU32,
+    limiter: governor::RateLimiter<NotKeyed, InMemoryState, MonotonicClock, StateInformationMiddleware>,
 }
 
 /// The allowance of a client after a request.
@@ -86,23 +93,32 @@ impl<C: Clock + Clone> RateLimiter<C> {
 impl KeyRateLimiter {
     /// A limit with a full burst.
     pub(crate) fn new(rate: RateLimit) -> Self {
-        let limiter =
-            governor::RateLimiter::direct_with_clock(rate.quota(), MonotonicClock).with_middleware();
-        Self { limiter, rate }
+        Self { rate, limiter: RwLock::new(BurstLimiter::new(rate)) }
     }
 
     /// Counts a request where this many edges grant the limit: each counts a request so many times, and thus lets a
     /// share through, at least one request a second.
     pub(crate) fn count(&self, edges: u32) -> RateLimitStatus {
         let RateLimit { per_s, burst } = self.rate;
-        let cost = NonZeroU32::new(edges).unwrap_or(NonZeroU32::MIN).min(per_s).min(burst);
-        // The burst has room for the cost.
-        let checked = self.limiter.check_n(cost).unwrap_or_else(|_| self.limiter.check());
-        RateLimitStatus::of(
-            checked.map_err(|early| early.wait_time_from(MonotonicClock.now())),
-            self.rate,
-            cost,
-        )
+        let cost = NonZeroU32::new(edges).unwrap_or(NonZeroU32::MIN).min(per_s);
+        // Room for one request, when there are more edges than requests at once.
+        let rate = RateLimit { per_s, burst: burst.max(cost) };
+        let mut limiter = self.limiter.read();
+        if limiter.burst != rate.burst {
+            drop(limiter);
+            *self.limiter.write() = BurstLimiter::new(rate);
+            limiter = self.limiter.read();
+        }
+        let limiter = &limiter.limiter;
+        let checked = limiter.check_n(cost).unwrap_or_else(|_| limiter.check());
+        RateLimitStatus::of(checked.map_err(|early| early.wait_time_from(MonotonicClock.now())), rate, cost)
+    }
+}
+
+impl BurstLimiter {
+    fn new(rate: RateLimit) -> Self {
+        let limiter = governor::RateLimiter::direct_with_clock(rate.quota(), MonotonicClock);
+        Self { burst: rate.burst, limiter: limiter.with_middleware() }
     }
 }
 
@@ -203,7 +219,10 @@ impl StateStore for ArrivalTable {
 
 #[cfg(test)]
 mod tests {
-    use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+    use std::{
+        net::{IpAddr, Ipv4Addr, Ipv6Addr},
+        time::Instant,
+    };
 
     use governor::clock::FakeRelativeClock;
 
@@ -248,7 +267,13 @@ mod tests {
             (0..burst).filter(|_| !key.count(edges).is_over()).count()
         };
         assert_eq!((granted(1, 60, 1), granted(2, 60, 2), granted(3, 60, 3)), (60, 30, 20));
-        assert_eq!((granted(1, 3, 99), granted(9, 3, 99)), (3, 1), "a limit below the edges is not shared");
+        assert_eq!((granted(1, 3, 99), granted(9, 3, 99)), (3, 1), "at least one request a second");
+        let single = key(1000, 1);
+        let (begun, mut granted) = (Instant::now(), 0);
+        while begun.elapsed() < Duration::from_millis(200) {
+            granted += u32::from(!single.count(20).is_over());
+        }
+        assert!(granted <= 12, "{granted} of 10 requests: the rate is shared where the burst cannot be");
         let status = key(10, 60).count(2);
         assert_eq!(status, RateLimitStatus { limit: 30, remaining: 29, reset_s: 1, wait_s: None });
     }

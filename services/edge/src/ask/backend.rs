@@ -158,7 +158,9 @@ impl Backend {
         Ok(answer)
     }
 
-    /// Answers a read, which may wait for its block first. The deadline of the call does not include the wait.
+    /// Answers a read, which may wait for its block. It is read before each wait: a request that is wrong in another
+    /// way is refused at once, and a block may be stored that no announcement has named yet. The deadline of a call
+    /// does not include the wait.
     ///
     /// # Errors
     /// As [`read`](Self::read).
@@ -171,15 +173,13 @@ impl Backend {
         let Some(wait) = wait else { return self.read(question, &context).await };
         let answer_time = context.deadline.saturating_duration_since(Instant::now());
         loop {
-            if self.cache.fresh(question, Instant::now()).is_none() {
-                wait.until_stored(&self.heads).await;
-            }
             if context.has_full_time {
                 context.deadline = Instant::now() + answer_time;
             }
             match self.read(question, &context).await {
-                // A replica's database may be behind the newest block that is known.
-                Err(problem) if problem.number() == ABOVE_HEAD && !wait.is_over() => wait.pause().await,
+                Err(problem) if problem.number() == ABOVE_HEAD && !wait.is_over() => {
+                    wait.before_next_read(&self.heads).await;
+                }
                 result => return result,
             }
         }

@@ -49,8 +49,18 @@ impl BlockWait {
         Instant::now() >= self.until
     }
 
+    /// Waits until the store is known to have the block, or until the time is over. While a replica is behind that
+    /// store, it is called again after a pause.
+    pub(super) async fn before_next_read(&mut self, heads: &ChainHeads) {
+        if heads.newest() < self.at_block {
+            self.until_stored(heads).await;
+        } else {
+            self.pause().await;
+        }
+    }
+
     /// Waits until the store is known to have the block, or until the time is over.
-    pub(super) async fn until_stored(&mut self, heads: &ChainHeads) {
+    async fn until_stored(&mut self, heads: &ChainHeads) {
         // Subscribed before the height is read, so that no block is missed.
         let mut changes = heads.changes(HeadSource::Store);
         while heads.newest() < self.at_block && !self.is_over() {
@@ -62,7 +72,7 @@ impl BlockWait {
     }
 
     /// Waits before the next call of a service that does not have the block.
-    pub(super) async fn pause(&mut self) {
+    async fn pause(&mut self) {
         self.has_waited = true;
         sleep_until(self.until.min(Instant::now() + self.pause)).await;
         self.pause = (self.pause * 2).min(MAX_PAUSE);

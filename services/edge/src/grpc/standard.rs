@@ -12,6 +12,7 @@ use mesh_bus::Bus;
 use mesh_chassis::Failure;
 use mesh_problem::{Code, NOT_MAPPED, Problem};
 use proto_msgs::{Contract, DESCRIPTORS, OperationInfo};
+use tokio::time::timeout;
 use tonic::{Status, body::Body, server::NamedService};
 
 use crate::{
@@ -37,6 +38,9 @@ const MAX_MESSAGE: usize = 64 << 10;
 
 /// Streams of the standard services at the same time.
 const MAX_STREAMS: usize = 1024;
+
+/// Time limit of the request's message.
+const FIRST_MESSAGE_WITHIN: Duration = Duration::from_secs(30);
 
 /// A standard service, by its library.
 type StandardService = Box<dyn Fn(Request<Incoming>) -> BoxFuture<'static, Response<Body>> + Send + Sync>;
@@ -102,16 +106,18 @@ impl Grpc {
         }
         let id = RequestId::of(request.headers());
         let service = request.uri().path().split('/').nth(1).unwrap_or_default();
-        let Some((name, served)) = self.standard.get_key_value(service) else {
+        let found = self.standard.get_key_value(service);
+        if let Err(refusal) = client.check_key() {
+            let problem = refusal.problem();
+            let name = found.map_or("none", |(name, _)| name);
+            self.metrics.called(name, problem.code.number(), Duration::ZERO);
+            return refused_unread(request, &problem, id).await;
+        }
+        let Some((name, served)) = found else {
             self.metrics.called("none", Code::Unimplemented.number(), Duration::ZERO);
             let problem = Problem::new(Code::Unimplemented, NOT_MAPPED, "no such method");
             return refused_unread(request, &problem, id).await;
         };
-        if let Err(refusal) = client.check_key() {
-            let problem = refusal.problem();
-            self.metrics.called(name, problem.code.number(), Duration::ZERO);
-            return refused_unread(request, &problem, id).await;
-        }
         // Health checks are exempt from the rate limit.
         if *name != HEALTH
             && let Some(problem) = client.rate.and_then(|rate| rate.refusal())
@@ -126,7 +132,11 @@ impl Grpc {
             return refused_unread(request, &problem, id).await;
         };
         let started = std::time::Instant::now();
-        let response = served(request).await;
+        let Ok(response) = timeout(FIRST_MESSAGE_WITHIN, served(request)).await else {
+            let problem = Problem::deadline_exceeded("the message did not arrive in time");
+            self.metrics.called(name, problem.code.number(), started.elapsed());
+            return refused(&problem, id);
+        };
         let code = response.headers().get(GRPC_STATUS).and_then(|code| code.to_str().ok()?.parse().ok());
         self.metrics.called(name, code.unwrap_or(0), started.elapsed());
         let guards = (permit, client.connection.mark_long_lived());

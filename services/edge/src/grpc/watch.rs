@@ -86,7 +86,7 @@ pub(super) async fn messages(
 
 struct Messages {
     watcher: Watcher,
-    ending: BoxFuture<'static, ()>,
+    ending: BoxFuture<'static, Problem>,
     deadline: Option<Instant>,
     connection: Arc<ConnectionState>,
     _guards: (OpenStream, LongLivedStream),
@@ -107,7 +107,7 @@ impl Messages {
         };
         tokio::select! {
             biased;
-            () = ending => Err(Problem::unavailable("the edge is stopping")),
+            reason = ending => Err(reason),
             emission = emission => match emission {
                 Some(emission) => Ok(emission.bytes(None)),
                 None => Err(Problem::unavailable("the store was reset to an older block")),

@@ -10,10 +10,13 @@ use std::{
 
 use futures_util::StreamExt;
 use mesh_bus::{ANNOUNCE_INTERVAL, Bus, BusError, EdgePresence};
-use tokio::time::{Duration, Instant, interval};
+use tokio::time::{Duration, Instant, interval, timeout};
 
 /// An edge that was silent for so long has ended.
 const SILENCE: Duration = ANNOUNCE_INTERVAL.saturating_mul(3);
+
+/// Time limit of the announcement of a stop.
+const LEAVE_WITHIN: Duration = Duration::from_secs(1);
 
 /// The number of edges.
 #[derive(Debug)]
@@ -63,7 +66,8 @@ impl LiveEdges {
     /// Announces that this edge stops.
     pub(crate) async fn leave(&self) {
         self.is_leaving.store(true, Ordering::Relaxed);
-        self.announce().await;
+        // A bus that takes nothing must not delay the stop.
+        let _ = timeout(LEAVE_WITHIN, self.announce()).await;
     }
 
     async fn announce(&self) {

@@ -53,7 +53,7 @@ pub(crate) struct ClientKey {
     name: Arc<str>,
     entry: KeyEntry,
     rate: Limit<KeyRateLimiter>,
-    /// Cancelled when the file no longer has the key.
+    /// Cancelled when the file no longer has the key, or has it with another end.
     removed: CancellationToken,
     meters: KeyMeters,
 }
@@ -142,10 +142,22 @@ impl Keys {
         operation: impl FnOnce() -> &'static str,
     ) -> Result<Option<KeyInUse>, KeyRefusal> {
         let Some(sent) = sent_key(headers)? else { return Ok(None) };
-        let key = self.in_force.read().get(&KeyDigest::of(sent)).cloned();
+        self.begin(&KeyDigest::of(sent), operation()).map(Some)
+    }
+
+    /// The key of a further request on a connection, as it is in force now.
+    ///
+    /// # Errors
+    /// When it is in force no longer.
+    pub(crate) fn again(&self, before: &KeyInUse) -> Result<KeyInUse, KeyRefusal> {
+        self.begin(&before.key.entry.sha256, before.meter.operation())
+    }
+
+    fn begin(&self, digest: &KeyDigest, operation: &'static str) -> Result<KeyInUse, KeyRefusal> {
+        let key = self.in_force.read().get(digest).cloned();
         let key = key.filter(|key| !key.has_expired()).ok_or(KeyRefusal::Unknown)?;
-        let meter = key.meters.begin(operation());
-        Ok(Some(KeyInUse { key, edges: self.edges.count(), meter }))
+        let meter = key.meters.begin(operation);
+        Ok(KeyInUse { key, edges: self.edges.count(), meter })
     }
 
     /// Writes the last usage records.
@@ -293,22 +305,30 @@ fn parse(file: &Vec<u8>) -> io::Result<Vec<KeyEntry>> {
     mesh_keys::parse(file).map_err(|fault| io::Error::new(io::ErrorKind::InvalidData, fault.to_string()))
 }
 
-/// Puts the keys of these entries in force. An unchanged key keeps what it has used of its rate.
+/// Puts the keys of these entries in force. An unchanged key keeps what it has used of its rate. The watches of a key
+/// that is removed or expires at another time end.
 fn replace(in_force: &RwLock<KeyMap>, entries: Vec<KeyEntry>, usage: &Usage) {
     let mut earlier = in_force.read().clone();
+    let mut ended = Vec::new();
     let mut keys = KeyMap::with_capacity(entries.len());
     for entry in entries {
         let digest = entry.sha256;
         let key = match earlier.remove(&digest) {
             Some(key) if key.entry == entry => key,
-            Some(key) => Arc::new(ClientKey::of(entry, key.removed.clone())),
+            Some(key) if key.entry.expires == entry.expires => {
+                Arc::new(ClientKey::of(entry, key.removed.clone()))
+            }
+            Some(key) => {
+                ended.push(key);
+                Arc::new(ClientKey::of(entry, CancellationToken::new()))
+            }
             None => Arc::new(ClientKey::of(entry, CancellationToken::new())),
         };
         keys.insert(digest, key);
     }
     usage.follow(keys.values());
     *in_force.write() = keys;
-    earlier.into_values().for_each(|key| key.removed.cancel());
+    earlier.into_values().chain(ended).for_each(|key| key.removed.cancel());
 }
 
 /// Puts each good file in force, for as long as the process runs.

@@ -106,6 +106,7 @@ impl Usage {
         if let Err(error) = written.await.map_err(io::Error::other).flatten() {
             tracing::warn!(%error, "usage records could not be written to standard output");
         }
+        drop(since);
         for record in &records {
             self.bus.announce(record).await;
         }
@@ -118,6 +119,8 @@ impl Usage {
             // Nothing begins with a key that only this list has; open answers hold its meters.
             let is_held = Arc::strong_count(key) > 1;
             key.meters().0.lock().retain(|meter| {
+                // Before its counts are taken: the last answer counts before it drops the meter.
+                let is_open = Arc::strong_count(meter) > 1;
                 let used = meter.counted.lock().take(Instant::now());
                 let is_used = used.requests + used.refused + used.bytes_in + used.bytes_out > 0;
                 let watch_seconds = used.watched.as_secs();
@@ -135,7 +138,7 @@ impl Usage {
                         to: to.to_owned(),
                     });
                 }
-                Arc::strong_count(meter) > 1
+                is_open
             });
             is_held || !key.meters().0.lock().is_empty()
         });
@@ -182,6 +185,11 @@ impl Counted {
 }
 
 impl Meter {
+    /// The operation that it counts.
+    pub(super) fn operation(&self) -> &'static str {
+        self.operation
+    }
+
     /// Counts one more request.
     pub(crate) fn begin(&self) {
         self.counted.lock().requests += 1;

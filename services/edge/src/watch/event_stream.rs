@@ -12,6 +12,7 @@ use http::{
     HeaderMap, HeaderName, HeaderValue,
     header::{CACHE_CONTROL, CONNECTION, CONTENT_TYPE},
 };
+use mesh_problem::Problem;
 use sync_wrapper::SyncStream;
 use tokio::time::{Instant, sleep_until};
 use warp::reply::{Reply as _, Response};
@@ -47,7 +48,7 @@ pub(crate) struct EventStream {
     /// Whether events are named by the index of their read.
     is_indexed: bool,
     connection: Arc<ConnectionState>,
-    ending: BoxFuture<'static, ()>,
+    ending: BoxFuture<'static, Problem>,
     has_begun: bool,
     is_over: bool,
     /// Index of the watcher that is polled first: the one after the last event's, so that a slow client gets the
@@ -147,7 +148,7 @@ impl EventStream {
         };
         tokio::select! {
             biased;
-            () = ending => Step::End,
+            _ = ending => Step::End,
             emission = emission => Step::Event(emission),
             () = sleep_until(*sent_at + SIGN_INTERVAL) => Step::NothingNew,
         }

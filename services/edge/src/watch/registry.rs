@@ -28,7 +28,7 @@ use crate::{
     },
     config::Config,
     connection::ConnectionState,
-    keys::{self, ClientKey},
+    keys::{self, ClientKey, KeyRefusal},
     metrics::{LimitKind, Metrics},
     watch::{context::WatchContext, live_query::LiveQuery, watcher::Watcher},
 };
@@ -127,12 +127,12 @@ impl Watches {
         self.drain.send_replace(Some(Instant::now() + DRAIN_SPREAD.min(grace / 3)));
     }
 
-    /// Resolves when the next stream or connection of a client has to end: at a shutdown, or when the client's key is
+    /// Resolves when the next stream or connection of a client has to end, with the reason: a shutdown, or a key that is
     /// no longer in force.
     pub(crate) fn ending(
         &self,
         key: Option<Arc<ClientKey>>,
-    ) -> impl Future<Output = ()> + Send + 'static + use<> {
+    ) -> impl Future<Output = Problem> + Send + 'static + use<> {
         // Multiples of the golden ratio fill an interval evenly for any number of streams.
         let number = self.streams.fetch_add(1, Ordering::Relaxed);
         let place = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32;
@@ -147,8 +147,8 @@ impl Watches {
         };
         async move {
             tokio::select! {
-                () = stopping => {}
-                () = keys::ended(key) => {}
+                () = stopping => Problem::unavailable("the edge is stopping"),
+                () = keys::ended(key) => KeyRefusal::Unknown.problem(),
             }
         }
     }
@@ -177,8 +177,8 @@ impl OpenStream {
         &self.connection
     }
 
-    /// Resolves when the stream has to end.
-    pub(crate) fn ending(&self) -> impl Future<Output = ()> + Send + 'static + use<> {
+    /// Resolves when the stream has to end, with the reason.
+    pub(crate) fn ending(&self) -> impl Future<Output = Problem> + Send + 'static + use<> {
         self.watches.ending(self.permit.key())
     }
 }

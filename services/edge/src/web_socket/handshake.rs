@@ -50,8 +50,8 @@ impl Upgrade {
         Self { client: client.clone(), handling, watches: Arc::clone(watches) }
     }
 
-    /// Resolves when the connection has to end.
-    pub(super) fn ending(&self) -> impl Future<Output = ()> + Send + 'static + use<> {
+    /// Resolves when the connection has to end, with the reason.
+    pub(super) fn ending(&self) -> impl Future<Output = Problem> + Send + 'static + use<> {
         self.watches.ending(self.client.key.as_ref().map(|key| Arc::clone(&key.key)))
     }
 

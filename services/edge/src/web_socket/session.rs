@@ -37,7 +37,7 @@ pub(crate) struct Session<S> {
     socket: WebSocket<S>,
     upgrade: Upgrade,
     gateway: Addr<Gateway>,
-    ending: BoxFuture<'static, ()>,
+    ending: BoxFuture<'static, Problem>,
     watches: Vec<Watch>,
     /// Index of the watch that is polled first: the one after the last state's, so that a slow client gets the
     /// states of all watches in turn.
@@ -51,7 +51,7 @@ pub(crate) struct Session<S> {
 
 /// The next step of a connection.
 enum Step {
-    Stop,
+    Stop(Problem),
     Received(Result<Message, End>),
     News(usize, News),
     Beat,
@@ -97,7 +97,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
             next_of(watches, *turn).await
         };
         tokio::select! {
-            () = ending => Step::Stop,
+            reason = ending => Step::Stop(reason),
             received = socket.next() => Step::Received(received),
             (index, news) = news => Step::News(index, news),
             () = sleep_until(beat) => Step::Beat,
@@ -106,7 +106,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Session<S> {
 
     async fn take(&mut self, step: Step) -> Result<(), End> {
         match step {
-            Step::Stop => Err(End::Close(CloseCode::Away, "the edge is stopping")),
+            Step::Stop(reason) => Err(match reason.code {
+                Code::Unauthenticated => End::Close(CloseCode::Policy, "the key is in force no longer"),
+                _ => End::Close(CloseCode::Away, "the edge is stopping"),
+            }),
             Step::Received(message) => {
                 let message = message?;
                 if let Some(key) = &self.upgrade.client.key {

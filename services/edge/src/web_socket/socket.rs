@@ -113,7 +113,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> WebSocket<S> {
                 tracing::debug!(code = u16::from(code), reason, "a WebSocket is closed");
                 let frame = CloseFrame { code, reason: reason.into() };
                 let _ = timeout(CLOSE_TIMEOUT, self.0.close(Some(frame))).await;
-                if code == CloseCode::Away { Ended::Whole } else { Ended::Broken }
+                let is_in_order = matches!(code, CloseCode::Away | CloseCode::Policy);
+                if is_in_order { Ended::Whole } else { Ended::Broken }
             }
         };
         let _ = timeout(LINGER_TIME, linger(self.0.get_mut())).await;

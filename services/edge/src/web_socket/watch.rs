@@ -1,5 +1,7 @@
 //! A watch of a connection: it begins on the gateway's thread, as a plain watch does, and then has a watcher.
 
+use std::sync::Arc;
+
 use actix::{Addr, Context, Handler, Message};
 use futures_util::{
     FutureExt,
@@ -7,12 +9,12 @@ use futures_util::{
 };
 use http::HeaderMap;
 use mesh_bus::CancelOnDrop;
-use mesh_problem::Problem;
+use mesh_problem::{Code, Problem};
 use tokio::time::Instant;
 
 use super::{frame::Id, handshake::Upgrade};
 use crate::{
-    admission::head::check_size,
+    admission::{ClientContext, head::check_size},
     ask::backend::CallContext,
     gateway::{Gateway, GatewayState},
     route::routes::WATCH,
@@ -53,9 +55,20 @@ impl Handler<BeginWatch> for Gateway {
 impl BeginWatch {
     /// Begins the watch, with the checks of a plain one in their order (contract 2.3).
     async fn run(self, state: &GatewayState) -> Result<Box<Begun>, Problem> {
-        let Self { upgrade: Upgrade { client, handling, watches }, target, after } = self;
-        check_size(target.len(), &HeaderMap::new(), &state.config.limits).map_err(|error| error.problem)?;
-        let client = state.admission.count_again(&client);
+        check_size(self.target.len(), &HeaderMap::new(), &state.config.limits)
+            .map_err(|error| error.problem)?;
+        let client = state.admission.count_again(&self.upgrade.client)?;
+        let meter = client.key.as_ref().map(|key| Arc::clone(&key.meter));
+        let begun = self.begin(state, client).await;
+        let is_limited = begun.as_ref().is_err_and(|problem| problem.code == Code::ResourceExhausted);
+        if let Some(meter) = meter.filter(|_| is_limited) {
+            meter.refuse();
+        }
+        begun
+    }
+
+    async fn begin(self, state: &GatewayState, client: ClientContext) -> Result<Box<Begun>, Problem> {
+        let Self { upgrade: Upgrade { handling, watches, .. }, target, after } = self;
         if let Some(problem) = state.admission.rate_refusal(&client) {
             return Err(problem);
         }

@@ -59,7 +59,7 @@ fn spec(row: &RowReader<'_>) -> Result<Option<DataSourceSpec>, ReadError> {
 /// Internal time source when `internal_conditions` is not NULL, external otherwise (DATA_MODEL 3.1).
 fn definition(row: &RowReader<'_>) -> Result<DataSourceDefinition, ReadError> {
     let note = |column| move |value: &Value| row.note(column, value);
-    let source_type = match row.get::<Option<Value>>("internal_conditions")? {
+    let source_type = match row.json("internal_conditions")? {
         Some(conditions) => {
             let conditions = JsonReader::new(&note("internal_conditions")).list(&conditions, condition);
             let time = DataSourceSpecConfigurationTime { conditions };
@@ -67,7 +67,7 @@ fn definition(row: &RowReader<'_>) -> Result<DataSourceDefinition, ReadError> {
             data_source_definition::SourceType::Internal(DataSourceDefinitionInternal { source_type })
         }
         None => {
-            let stored = |column| Ok::<_, ReadError>(row.get::<Option<Value>>(column)?.unwrap_or_default());
+            let stored = |column| Ok::<_, ReadError>(row.json(column)?.unwrap_or_default());
             let oracle = DataSourceSpecConfiguration {
                 signers: JsonReader::new(&note("signers")).list(&stored("signers")?, signer),
                 filters: JsonReader::new(&note("filters")).list(&stored("filters")?, filter),

@@ -60,7 +60,7 @@ pub(super) fn withdrawal(row: &RowReader<'_>) -> Result<Withdrawal, ReadError> {
 
 /// `{"erc20":{"receiverAddress":"0x…"}}`, or `{}` (DATA_MODEL 3.1).
 fn ext(row: &RowReader<'_>) -> Result<WithdrawExt, ReadError> {
-    let stored: Value = row.get("ext")?;
+    let stored = row.json("ext")?.unwrap_or_default();
     let receiver = stored.pointer("/erc20/receiverAddress").and_then(Value::as_str);
     if receiver.is_none() && stored.as_object().is_none_or(|ext| !ext.is_empty()) {
         row.note("ext", &stored);
