@@ -1,7 +1,9 @@
 //! A gateway that needs a key: the console asks for it, reads and watches with it, and forgets it.
 
+use std::time::Duration;
+
 use mesh_keys::KeyDigest;
-use mesh_testbed::keep_secret;
+use mesh_testbed::{eventually, keep_secret};
 use mesh_tests::fixture;
 use serde_json::json;
 
@@ -13,11 +15,17 @@ async fn until_asked(page: &Page<'_>) {
     page.until("document.querySelector('main .notice ~ form[aria-label=Key]')").await;
 }
 
-/// Gives a key, with which the page begins again.
+/// Does what begins the page again, and waits until it is there.
+async fn begin_again(page: &Page<'_>, button: &str) {
+    let loads = || page.events("Page.loadEventFired").len();
+    let before = loads();
+    page.press(button).await;
+    eventually(Duration::from_secs(40), "the page does not begin again", async || loads() > before).await;
+}
+
 async fn give(page: &Page<'_>, key: &str) {
     page.fill("Key", key).await;
-    page.press("Use this key").await;
-    page.open("#/explore/delegations").await;
+    begin_again(page, "Use this key").await;
 }
 
 #[tokio::test]
@@ -53,8 +61,7 @@ async fn a_key_is_asked_for_used_and_forgotten() {
     page.open("#/status").await;
     page.until("document.querySelector('#key-note')?.textContent === 'This tab has a key.'").await;
     page.picture("key-in-use").await;
-    page.press("Forget the key").await;
-    page.open("#/explore/delegations").await;
+    begin_again(&page, "Forget the key").await;
     until_asked(&page).await;
     page.assert_quiet_but_for_failed_answers();
 }

@@ -284,23 +284,17 @@ export function Field(props: {
 
 /** Asks for the key of this client, or forgets it. */
 export function KeyForm() {
-  const [typed, setTyped] = useState("");
+  const input = useRef<HTMLInputElement>(null);
   const submit = (event: Event) => {
     event.preventDefault();
-    if (typed) changeKey(typed);
+    const key = input.current?.value.trim();
+    if (key) changeKey(key);
   };
   return (
     <form class="filters" onSubmit={submit} aria-label="Key">
       <div class="field wide">
         <label for="key">Key</label>
-        <input
-          id="key"
-          type="password"
-          value={typed}
-          autocomplete="off"
-          aria-describedby="key-note"
-          onInput={(event) => setTyped(event.currentTarget.value.trim())}
-        />
+        <input id="key" ref={input} type="password" autocomplete="off" aria-describedby="key-note" />
         <small id="key-note" class="dim">
           {hasKey ? "This tab has a key." : "Kept until this tab is closed."}
         </small>
