@@ -10,8 +10,8 @@ use super::{
     wire::{Chunk, Mark, PullBudget},
 };
 
-/// Most unanswered pulls of one range: the late one and its repetition.
-const MAX_ATTEMPTS: usize = 2;
+/// Most unanswered pulls of one range: the first, which a slow replica may still answer, and the two newest.
+const MAX_ATTEMPTS: usize = 3;
 
 /// One range of a stream.
 #[derive(Debug)]
@@ -120,7 +120,7 @@ impl PullRange {
     /// Adds a pull for what is missing; returns its position and budget, and the pull that it replaces.
     pub(super) fn add_attempt(&mut self, pull: u32, now: Duration) -> (Position, PullBudget, Option<u32>) {
         let is_full = self.attempts.len() >= MAX_ATTEMPTS;
-        let canceled = is_full.then(|| self.attempts.remove(0).pull);
+        let canceled = is_full.then(|| self.attempts.remove(1).pull);
         self.attempts.push(Attempt { pull, sent: now, index: 0, is_whole: self.left == self.budget });
         self.last_activity = now;
         (self.next.clone(), self.left, canceled)

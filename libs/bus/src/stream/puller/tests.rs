@@ -140,6 +140,23 @@ fn a_silent_pull_is_repeated_and_the_stream_breaks_at_last() {
 }
 
 #[test]
+fn a_replica_that_needs_longer_than_all_repetitions_is_waited_for() {
+    let mut puller = puller(PullLimits::default());
+    let (first, mut now) = (pull(&mut puller, ms(0)), ms(0));
+    while now < ms(10_000) {
+        match puller.next(now, FAR) {
+            Action::Wait(until) => now = until,
+            Action::Pull(_) => {}
+            Action::Cancel(pull) => assert_ne!(pull, first.pull),
+            other => panic!("{other:?}"),
+        }
+    }
+    puller.on(chunk(&first, 0), now);
+    while let Action::Cancel(_) = puller.next(now, 0) {}
+    assert_eq!(puller.at_byte, u64::from(first.budget.bytes), "it is delivered");
+}
+
+#[test]
 fn a_failed_pull_is_repeated_at_once_and_then_with_pauses() {
     let mut puller = puller(PullLimits::default());
     let mut now = ms(0);
