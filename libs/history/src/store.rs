@@ -351,11 +351,14 @@ fn list_files(directory: &FilePath) -> io::Result<Vec<Found>> {
     };
     for entry in entries {
         let entry = entry?;
-        // Removed since, or a link to nothing.
-        let Ok(meta) = std::fs::metadata(entry.path()) else { continue };
-        if let Ok(name) = entry.file_name().into_string()
-            && meta.is_file()
-        {
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        let meta = match std::fs::metadata(entry.path()) {
+            // Removed since, or a link to nothing.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(_) if SegmentName::parse(&name).is_none() => continue,
+            meta => meta?,
+        };
+        if meta.is_file() {
             files.push(Found { name, version: (meta.len(), meta.modified()?) });
         }
     }
