@@ -18,6 +18,8 @@ use tokio::{sync::Notify, time::Instant};
 pub(crate) struct ConnectionState {
     min_height: AtomicU64,
     http2: AtomicBool,
+    /// Whether the newest request is of HTTP/1.0.
+    http10: AtomicBool,
     begun: AtomicUsize,
     broken: AtomicUsize,
     started: AtomicUsize,
@@ -65,6 +67,16 @@ impl ConnectionState {
     /// Whether the client speaks HTTP/2.
     pub(crate) fn is_http2(&self) -> bool {
         self.http2.load(Ordering::Relaxed)
+    }
+
+    /// Records whether the newest request is of HTTP/1.0.
+    pub(crate) fn set_http10(&self, is_http10: bool) {
+        self.http10.store(is_http10, Ordering::Relaxed);
+    }
+
+    /// Whether the newest request is of HTTP/1.0, whose answers may have no other end than that of the connection.
+    pub(crate) fn is_http10(&self) -> bool {
+        self.http10.load(Ordering::Relaxed)
     }
 
     /// Records the number of requests of which a byte has been received (HTTP/1).

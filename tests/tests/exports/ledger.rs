@@ -2,6 +2,11 @@
 
 use std::io::Read;
 
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+
 use super::*;
 
 fn path(party: &str, more: &str) -> String {
@@ -38,6 +43,25 @@ async fn a_party_without_entries_gets_the_header() {
         let block = ["x-block-height", "x-block-timestamp"].map(|name| answer.header(name));
         assert_eq!(block, [fixture::HEIGHT, fixture::BLOCK_TIME].map(Some), "{answer:?}");
     }
+}
+
+/// Over HTTP/1.0 nothing but the end of the connection ends the file.
+#[tokio::test]
+async fn a_file_that_breaks_over_http_1_0_does_not_end_in_order() {
+    let (database, mesh, _) = fixture::start(|setup| setup).await;
+    let client = database.connect().await;
+    let rows = "INSERT INTO ledger SELECT ledger_entry_time + number * interval '1 us', account_from_id, account_to_id,
+            quantity, tx_hash, block_time, transfer_time, account_from_balance, account_to_balance, type
+        FROM (SELECT * FROM ledger WHERE account_from_id = '3' LIMIT 1) AS one, generate_series(1, 200000) AS number";
+    assert_eq!(client.execute(rows, &[]).await.unwrap(), 200_000);
+    let request = format!("GET {} HTTP/1.0\r\n\r\n", path(fixture::PARTY, ""));
+    let mut stream = TcpStream::connect(mesh.url().trim_start_matches("http://")).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut received = Vec::new();
+    assert!(stream.read_buf(&mut received).await.unwrap() > 0);
+    client.batch_execute("ALTER TABLE ledger RENAME TO hidden").await.unwrap();
+    let error = stream.read_to_end(&mut received).await.unwrap_err();
+    assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "after {} bytes", received.len());
 }
 
 #[tokio::test]

@@ -275,7 +275,14 @@ impl<S: WarpService> Acceptor<S> {
                         }
                         drop(open);
                     }),
-                    _ => log_broken(&*error, peer, &state, acceptor.parts.access_log.as_deref()),
+                    (_, socket) => {
+                        let is_cut = error.downcast_ref().is_some_and(hyper::Error::is_user);
+                        if let (true, Some(Either::Left(socket))) = (is_cut && state.is_http10(), socket) {
+                            // Closed in order, the connection would make what was sent look like all of it.
+                            let _ = socket.set_zero_linger();
+                        }
+                        log_broken(&*error, peer, &state, acceptor.parts.access_log.as_deref());
+                    }
                 }
             }
         });
@@ -294,6 +301,7 @@ impl<S: WarpService> Acceptor<S> {
         connection: &Arc<ConnectionState>,
     ) -> impl Future<Output = Result<Answer, WithoutHyper<Answer>>> + Send + 'static + use<S> {
         let started = Instant::now();
+        connection.set_http10(request.version() == Version::HTTP_10);
         let cached = self.parts.service.find_cached(&request, started);
         let operation = cached.as_ref().map(|cached| cached.question.question.operation);
         let client = self.parts.admission.identify(connection, peer, &request, operation);
