@@ -74,7 +74,12 @@ impl Handler<Open<ExportNetworkHistoryRequest>> for Export {
                 Ok(layout) => layout,
                 // The listing may be older than that of the replica which the client saw before.
                 Err(_) => {
-                    lay_out(&catalogue.send(Refresh).await.map_err(|error| unavailable(&error.to_string()))?)?
+                    let listing =
+                        catalogue.send(Refresh).await.map_err(|error| unavailable(&error.to_string()))?;
+                    if let Some(failure) = &listing.failure {
+                        return Err(unavailable(failure));
+                    }
+                    lay_out(&listing)?
                 }
             };
             let from_byte = from_byte.min(layout.length);
@@ -136,7 +141,8 @@ impl Handler<Pull<ExportNetworkHistoryRequest>> for Export {
             }
             let chunk = budget.chunk_bytes();
             let most = chunk.saturating_mul(budget.chunks as usize).min(READ_AT_MOST);
-            let bytes = segments.read(&layout, offset, most).await.map_err(|error| unreadable(&error))?;
+            let bytes =
+                segments.read(&layout, offset, most).await.map_err(|error| history_problem(&error))?;
             pulled.inc_by(bytes.len() as u64);
             let end = offset + bytes.len() as u64;
             if bytes.is_empty() && end < layout.length {
@@ -202,7 +208,6 @@ fn read_position(position: &Position) -> Result<(String, u64), Problem> {
 }
 
 fn layout_problem(error: &LayoutError, selection: &Selection, list: &SegmentList) -> Problem {
-    let unreadable = || Problem::internal(UNREADABLE, "a segment of the range cannot be read");
     match error {
         LayoutError::Inverted { .. } => Problem::invalid(HEIGHTS, "fromBlock is greater than toBlock"),
         LayoutError::NotBoundary { height, below, above } => {
@@ -220,22 +225,32 @@ fn layout_problem(error: &LayoutError, selection: &Selection, list: &SegmentList
             Problem::not_found(UNREADABLE, "a segment of the range does not have the table")
                 .with_inner(name.to_string())
         }
-        LayoutError::Unreadable(name) => unreadable().with_inner(name.to_string()),
+        LayoutError::Unreadable(name) => {
+            match list.unreadable.iter().find(|unreadable| unreadable.name == *name) {
+                Some(found) => history_problem(&found.error),
+                None => unreadable(error.to_string()),
+            }
+            .with_inner(name.to_string())
+        }
         LayoutError::Overlap(..) | LayoutError::OtherChain { .. } | LayoutError::TooLarge => {
-            unreadable().caused_by(error.to_string())
+            unreadable(error.to_string())
         }
     }
 }
 
-fn unreadable(error: &HistoryError) -> Problem {
+fn history_problem(error: &HistoryError) -> Problem {
     let cause = error_chain(error);
     match error {
-        HistoryError::Gone { .. } | HistoryError::Damaged { .. } => {
-            Problem::internal(UNREADABLE, "a segment of the range cannot be read").caused_by(cause)
-        }
         // The object store may be reachable for another replica, or later.
-        _ => unavailable(&cause),
+        HistoryError::Store { .. } | HistoryError::Late { .. } | HistoryError::Io { .. } => {
+            unavailable(&cause)
+        }
+        _ => unreadable(cause),
     }
+}
+
+fn unreadable(cause: String) -> Problem {
+    Problem::internal(UNREADABLE, "a segment of the range cannot be read").caused_by(cause)
 }
 
 fn unavailable(cause: &str) -> Problem {

@@ -90,6 +90,9 @@ async fn what_is_held_is_refused_while_it_cannot_be_listed() {
     for problem in [listed.err().unwrap(), datasets.err().unwrap()] {
         assert_eq!((problem.code, problem.number()), (Code::Internal, 240_003), "{problem}");
     }
+    // Whether there are more blocks than were listed before is not known.
+    let problem = worker.open(&history(Table::Blocks, 1, 30), 0).await.unwrap_err();
+    assert_eq!((problem.code, problem.number()), (Code::Unavailable, 240_014), "{problem}");
 }
 
 #[actix::test]
