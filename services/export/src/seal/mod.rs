@@ -163,10 +163,8 @@ impl Sealing {
         loop {
             // Listed under the lock, so that the list contains the segments of other writers.
             let list = self.segments.list().await?;
-            let list = match &chain_id {
-                Some(chain_id) => list.of_chain(chain_id).0,
-                None => list,
-            };
+            // A database without a chain has no segments: all of the store are another's.
+            let (list, _) = list.of_chain(chain_id.as_deref().unwrap_or_default());
             let Some(name) = self.seal_next(&mut session, &list, until, published).await? else {
                 let last = newest_end(&list);
                 session.execute(include_str!("../../sql/set_upgrade_flag.sql"), &[&last]).await?;
@@ -174,6 +172,9 @@ impl Sealing {
                 self.remove_old(&list).await?;
                 return Ok(Sealed::Here(sealed));
             };
+            if sealed.last() == Some(&name) {
+                return Err(SealError::Unfit(format!("{name} is in the store and cannot be listed")));
+            }
             sealed.push(name);
         }
     }

@@ -1,6 +1,6 @@
 //! Sealing on a real database: the content of segments, and that each is made once.
 
-use mesh_export::{Rules, Sealed, Until};
+use mesh_export::{Rules, Sealed, Sealing, Until};
 use mesh_history::{Digest, Member, SegmentName};
 use mesh_testbed::{eventually, primary_key};
 use proto_msgs::v2::Table;
@@ -171,6 +171,23 @@ async fn files_of_another_chain_do_not_count() {
     let worker = fixture.export(&sealing.segments).await;
     let listing = worker.catalogue.send(mesh_export::Refresh).await.unwrap().segments.unwrap();
     assert_eq!((listing.segments.len(), listing.unreadable.len()), (2, 0));
+
+    let empty = Fixture::blocks(0).await;
+    empty.database.connect().await.batch_execute("DELETE FROM chain").await.unwrap();
+    let of_no_chain = Sealing { database_url: empty.database.url().to_owned(), ..sealing.clone() };
+    assert_eq!(of_no_chain.run(Until::Complete).await.unwrap(), Sealed::Here(Vec::new()));
+    assert_eq!(sealing.segments.list().await.unwrap().segments.len(), 4, "no chain has no retention");
+}
+
+#[actix::test]
+async fn a_segment_that_is_there_and_cannot_be_listed_ends_the_run() {
+    let fixture = Fixture::blocks(20).await;
+    let sealing = fixture.sealing(10);
+    let file = sealing.segments.file(&SegmentName::new("test-1", 1, 1, 10)).unwrap();
+    std::fs::create_dir_all(file).unwrap();
+    let run = tokio::time::timeout(std::time::Duration::from_secs(60), sealing.run(Until::Complete));
+    let error = run.await.expect("it is tried without an end").unwrap_err();
+    assert!(error.to_string().contains("test-1-1-1-10.zip is in the store"), "{error}");
 }
 
 #[actix::test]
