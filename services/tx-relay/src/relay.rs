@@ -274,9 +274,13 @@ pub(crate) async fn submit(
             Step::Done(reply) => return Ok(reply),
             Step::Wait { pending, is_enough } => {
                 let outcome = pending.await.map_err(|_| submission::abandoned(&submission.hash))?;
-                // A failure is also the result for callers that wait for a later step.
-                if is_enough || outcome.result.is_err() {
-                    return outcome.result;
+                // A failure is also the result for callers that wait for a later step, and a step before it the
+                // result for those who wait for no more.
+                match (outcome.result, outcome.state.answer_to(submission.required)) {
+                    (Ok(reply), _) if is_enough => return Ok(reply),
+                    (Ok(_), _) => {}
+                    (Err(_), Some(reply)) => return Ok(reply.clone()),
+                    (Err(problem), None) => return Err(problem),
                 }
             }
             Step::Busy => return Err(Problem::unavailable("too many submissions are in flight")),

@@ -135,6 +135,11 @@ impl Attempt<'_> {
         }
     }
 
+    /// Whether the node may have the transaction from an earlier submission.
+    fn may_have_arrived(&self) -> bool {
+        self.earlier.may_have_arrived || self.earlier.is_accepted()
+    }
+
     /// The outcome of an earlier submission whose answer was lost, if a block has it.
     async fn find_earlier(&self) -> Option<Outcome> {
         if !self.earlier.may_have_arrived {
@@ -178,13 +183,22 @@ impl Attempt<'_> {
 
     /// A refusal, unless a block has the transaction: a node that has lost its cache refuses a repeat.
     async fn refused(&self, result: TxResult) -> Outcome {
-        let may_have_arrived = self.earlier.may_have_arrived || self.earlier.is_accepted();
+        let may_have_arrived = self.may_have_arrived();
         let pauses = if may_have_arrived { &CACHE_PAUSES[..] } else { &[] };
+        let mut found = Ok(None);
         for pause in std::iter::once(&Duration::ZERO).chain(pauses) {
             sleep(*pause).await;
-            if let Ok(Some(included)) = self.submitter.nodes.find(&self.hash).await {
+            found = self.submitter.nodes.find(&self.hash).await;
+            if let Ok(Some(included)) = found {
                 return self.included(included);
             }
+        }
+        if let Err(error) = found
+            && may_have_arrived
+        {
+            let what = "the node refuses the transaction now and does not say whether a block has it; the outcome \
+                        is unknown";
+            return Outcome::unknown(self.late(what).caused_by(format!("{error:?}")));
         }
         let TxResult { code, data, log } = result;
         let reply = SubmitTransactionReply { code, data, log, ..SubmitTransactionReply::default() };
@@ -261,6 +275,11 @@ impl Attempt<'_> {
             }
             CallError::Refused(refusal) if !refusal.is_before_check() => {
                 ("the node reported an error after it received the transaction", format!("{refusal:?}"))
+            }
+            // Too large now is too large before.
+            not_taken @ CallError::Refused(Refusal::TooLarge) => return Outcome::failed(problem(not_taken)),
+            not_taken if self.may_have_arrived() => {
+                ("the node did not take the transaction again", problem(not_taken).to_string())
             }
             not_taken => return Outcome::failed(problem(not_taken)),
         };

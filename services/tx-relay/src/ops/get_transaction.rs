@@ -74,7 +74,11 @@ impl Search {
         state.merge(recalled.state);
         let was_known = state.answer.is_some();
         let mut indexed = indexed;
-        if !is_accepted(&state) && !matches!(indexed, Ok(Some(_))) && self.is_waiting(hash).await {
+        let mut waiting = Ok(false);
+        if !is_accepted(&state) && !matches!(indexed, Ok(Some(_))) {
+            waiting = self.nodes.is_waiting(hash).await;
+        }
+        if matches!(waiting, Ok(true)) {
             let tx_hash = hash.to_string();
             let reply = SubmitTransactionReply { success: true, tx_hash, ..Default::default() };
             state.merge(known(Finality::Sync, reply));
@@ -92,6 +96,12 @@ impl Search {
             Err(failed) if state.answer.is_none() => return Err(submission::problem(failed)),
             Err(_) => false,
         };
+        match waiting {
+            // A node, or a proxy in front of it, may keep its mempool to itself.
+            Ok(_) | Err(CallError::Refused(_)) => {}
+            Err(failed) if state.answer.is_none() => return Err(submission::problem(failed)),
+            Err(_) => {}
+        }
         if state.answer.is_none() && recalled.is_partial {
             let what = "a replica of the relay does not answer: it may know the transaction";
             return Err(Problem::new(Code::Unavailable, NODE, what));
@@ -105,14 +115,6 @@ impl Search {
             self.relay.send(Reported(*hash, state.clone())).await.map_err(stopping)?;
         }
         Ok(Found { state, has_no_index })
-    }
-
-    /// Whether the transaction is in the node's mempool, as far as the node says.
-    async fn is_waiting(&self, hash: &TxHash) -> bool {
-        let is_waiting = self.nodes.is_waiting(hash).await;
-        is_waiting
-            .inspect_err(|error| tracing::debug!(?error, "cannot read the node's mempool"))
-            .unwrap_or(false)
     }
 }
 

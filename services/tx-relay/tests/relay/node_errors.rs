@@ -15,7 +15,8 @@ use warp::{Filter as _, http::Response};
 
 use crate::fixture::{Fixture, Setup};
 
-/// An answer to broadcasts: the status, `Retry-After`, and the body.
+/// An answer to broadcasts: the status, `Retry-After`, and the body. In place of `Retry-After` there may be the name of
+/// another method, which gets no answer of a node.
 type Script = Arc<Mutex<(u16, &'static str, String)>>;
 
 /// Serves a node whose broadcasts get the scripted answer and whose index and mempool are empty.
@@ -28,6 +29,7 @@ async fn serve(script: &Script) -> String {
         let result =
             |result: Value| (200, "", json!({"jsonrpc": "2.0", "id": 0, "result": result}).to_string());
         let (status, retry_after, body) = match method {
+            _ if script.lock().1 == method => (502, "", String::new()),
             "status" => result(json!({"node_info": {"network": "c"}, "sync_info": {"catching_up": false}})),
             "unconfirmed_txs" => result(json!({"n_txs": "0", "txs": null})),
             "tx" => (500, "", error("tx (AB) not found")),
@@ -113,4 +115,30 @@ async fn what_is_known_to_be_refused_says_so_and_when_to_try_again() {
     let reply = fixture.sync(&tx).await.unwrap();
     assert_eq!((reply.success, reply.code, reply.log.as_str()), (false, 5, "poor"));
     assert_eq!(fixture.status(&tx).await, Status::Refused);
+}
+
+/// What a node says of a repeat is no word on the submission before it.
+#[tokio::test]
+async fn a_repeat_of_what_may_have_arrived_stays_open() {
+    let script = Script::new(Mutex::new((200, "", String::new())));
+    let fixture = fixture(&script).await;
+    let refusals = [
+        (500, "", error("mempool is full: number of txs 1 (max: 1)")),
+        (429, "", "slow down".to_owned()),
+        (403, "", "<html>".to_owned()),
+        (200, "tx", json!({"result": {"code": 5, "data": "", "log": "", "hash": ""}}).to_string()),
+    ];
+    for (number, refusal) in refusals.into_iter().enumerate() {
+        let tx = format!("transaction {number}").into_bytes().into();
+        for script_of_node in [(502, "", String::new()), refusal] {
+            *script.lock() = script_of_node.clone();
+            let problem = fixture.sync(&tx).await.unwrap_err();
+            let found = (problem.code, problem.number());
+            assert_eq!(found, (Code::DeadlineExceeded, 90_001), "{script_of_node:?}");
+        }
+    }
+    // It may be in a mempool that cannot be read now.
+    *script.lock() = (200, "unconfirmed_txs", String::new());
+    let problem = fixture.read_transaction(&bytes::Bytes::from_static(b"new")).await.unwrap_err();
+    assert_eq!(problem.number(), 90_001, "{problem}");
 }

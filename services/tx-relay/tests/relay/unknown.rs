@@ -75,7 +75,13 @@ async fn a_commit_whose_block_does_not_come(kind: NodeKind) {
     })
     .await;
     let tx = fixture.transaction("order").await;
-    let problem = fixture.submit(&tx, TypeCommit).await.unwrap_err();
+    let check = async {
+        fixture.await_broadcasts(&tx, 1).await;
+        fixture.sync(&tx).await
+    };
+    let (commit, check) = tokio::join!(fixture.submit(&tx, TypeCommit), check);
+    assert!(check.unwrap().success, "the node accepted it, although no block has it");
+    let problem = commit.unwrap_err();
     assert_unknown(&problem, &tx);
     assert!(problem.details[0].message.contains("may still be included"), "{problem}");
     assert_eq!(fixture.status(&tx).await, Status::Pending);
