@@ -1,21 +1,23 @@
 //! Rows as a decoder of users states them in JSON: `{"table":"trades","values":{"price":"100"}}`.
 
+use std::collections::BTreeMap;
+
 use mesh_store::append::{ColumnKind, RowFault, table};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::{Value, value::RawValue};
 
 use super::events::literal;
 use crate::block::{Cell, Row};
 
 /// A row as JSON.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StatedRow {
     /// The table.
     pub table: String,
-    /// The values by column: texts, null, JSON where the column holds JSON.
+    /// The values by column: texts, null, JSON where the column holds JSON. Numbers keep all their digits.
     #[serde(default)]
-    pub values: Map<String, Value>,
+    pub values: BTreeMap<String, Box<RawValue>>,
 }
 
 impl StatedRow {
@@ -29,19 +31,25 @@ impl StatedRow {
             return Err(RowFault::new(self.table, None, None, message));
         };
         let mut row = Row::new(table);
-        for (name, value) in self.values {
-            let fault = |message: &str| {
-                Err(RowFault::new(table.name, Some(&name), Some(&value.to_string()), message))
-            };
+        for (name, raw) in self.values {
+            let raw = raw.get();
+            let fault = |message: &str| Err(RowFault::new(table.name, Some(&name), Some(raw), message));
             let Some(index) = table.column(&name) else { return fault("there is no such column") };
-            row.cells[index] = match (table.columns[index].kind, &value) {
-                (_, Value::Null) => Cell::Null,
-                (ColumnKind::Json, Value::String(text)) if is_json(text) => Cell::Text(text.clone()),
-                (ColumnKind::Json, value) => Cell::Text(value.to_string()),
-                (ColumnKind::TextArray, Value::Array(items)) => Cell::Text(literal(items)),
-                (_, Value::String(text)) => Cell::Text(text.clone()),
-                (_, Value::Bool(_) | Value::Number(_)) => Cell::Text(value.to_string()),
-                (_, Value::Array(_) | Value::Object(_)) => return fault("the value must be a text or null"),
+            row.cells[index] = match (table.columns[index].kind, raw.as_bytes().first()) {
+                (_, Some(b'n')) => Cell::Null,
+                (kind, Some(b'"')) => match serde_json::from_str::<String>(raw) {
+                    Ok(text) if kind == ColumnKind::Json && !is_json(&text) => Cell::Text(raw.to_owned()),
+                    Ok(text) => Cell::Text(text),
+                    Err(_) => return fault("the text cannot be read"),
+                },
+                (ColumnKind::TextArray, Some(b'[')) => match serde_json::from_str::<Vec<Value>>(raw) {
+                    Ok(items) => Cell::Text(literal(&items)),
+                    Err(_) => return fault("the array cannot be read"),
+                },
+                (ColumnKind::Value | ColumnKind::TextArray, Some(b'[' | b'{')) => {
+                    return fault("the value must be a text or null");
+                }
+                _ => Cell::Text(raw.to_owned()),
             };
         }
         Ok(row)
@@ -52,11 +60,12 @@ impl StatedRow {
         let cells = row.cells.iter().zip(&row.table.columns);
         let values = cells.filter_map(|(cell, column)| {
             let value = match cell {
-                Cell::Absent if column.name == "tx_hash" => Value::String(row.tx_hash.as_deref()?.to_owned()),
+                Cell::Absent if column.name == "tx_hash" => Some(row.tx_hash.as_deref()?),
                 Cell::Absent => return None,
-                Cell::Null => Value::Null,
-                Cell::Text(text) => Value::String(text.clone()),
+                Cell::Null => None,
+                Cell::Text(text) => Some(text.as_str()),
             };
+            let value = serde_json::value::to_raw_value(&value).ok()?;
             Some((column.name.clone(), value))
         });
         Self { table: row.table.name.to_owned(), values: values.collect() }

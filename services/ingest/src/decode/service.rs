@@ -84,6 +84,7 @@ fn read(reply: &[u8]) -> Result<Vec<Row>, DecodeError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::block::Cell;
 
     #[test]
     fn a_reply_is_plain_or_gzip_and_states_tables_and_columns_that_exist() {
@@ -94,6 +95,9 @@ mod tests {
         let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
         gzip.write_all(text).unwrap();
         assert_eq!(read(&gzip.finish().unwrap()).unwrap(), plain);
+        let digits = br#"{"rows":[{"table":"markets","values":{"fees":{"a":1.00000000000000000001}}}]}"#;
+        let fees = Cell::Text(r#"{"a":1.00000000000000000001}"#.to_owned());
+        assert!(read(digits).unwrap()[0].cells.contains(&fees), "{:?}", read(digits));
         for wrong in [&b"{}"[..], b"", b"\x1f\x8bx", br#"{"rows":[{"table":"blocks"}]}"#] {
             assert!(read(wrong).is_err(), "{wrong:?}");
         }
