@@ -12,7 +12,7 @@ pub(crate) fn not_fetched(height: u64, error: &FetchError) -> NotFetched {
         FetchError::NoResultsYet => NotFetched::NoResultsYet,
         FetchError::Unavailable(_) => {
             tracing::debug!(height, %error, "a block was not fetched");
-            NotFetched::Unavailable
+            NotFetched::Unavailable(format!("block {height} was not fetched: {error}"))
         }
         FetchError::Pruned { lowest } => {
             let last = lowest.saturating_sub(1);

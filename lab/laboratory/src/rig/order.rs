@@ -22,15 +22,17 @@ pub(super) const DRILL: Drill = Drill {
 
 async fn drill(args: RunArgs) -> Result<(), Failure> {
     sweep::run("order", &args, simulate_order, |totals: OrderTotals| {
-        let OrderTotals { blocks, transactions, kills, freezes, outages, replaced, wrong, moved, halts } = totals;
+        let OrderTotals {
+            blocks, transactions, kills, freezes, outages, failovers, replaced, wrong, moved, halts
+        } = totals;
         let text = format!(
             "  {blocks} blocks were stored in {transactions} transactions, {moved} transactions came too late\n  {kills} \
-             kills, {freezes} freezes, {outages} outages of servers, {replaced} replaced nodes, {wrong} wrong blocks, \
-             {halts} halts"
+             kills, {freezes} freezes, {outages} outages of servers, {failovers} losses of newest blocks, {replaced} \
+             replaced nodes, {wrong} wrong blocks, {halts} halts"
         );
         let figures = json!({
             "blocks": blocks, "transactions": transactions, "kills": kills, "freezes": freezes, "outages": outages,
-            "replaced": replaced, "wrong": wrong, "moved": moved, "halts": halts,
+            "failovers": failovers, "replaced": replaced, "wrong": wrong, "moved": moved, "halts": halts,
         });
         (text, figures)
     })

@@ -1,6 +1,7 @@
 //! The order of work of `ingest`: two simulated replicas bring a chain into a simulated store while replicas die
-//! and freeze, servers are unavailable, commits lose their connection, blocks are wrong for a while, and the node is
-//! replaced by a forked one, one with a shorter chain, or one of another chain. All from one seed.
+//! and freeze, servers are unavailable, commits lose their connection, the store comes back without its newest blocks,
+//! blocks are wrong for a while, and the node is replaced by a forked one, one with a shorter chain, or one of another
+//! chain. All from one seed.
 //!
 //! The store must end with exactly the chain, and no replica may be halted then. Times are in simulated
 //! milliseconds.
@@ -28,6 +29,8 @@ pub struct OrderTotals {
     pub freezes: u64,
     /// Servers that were unavailable for a while.
     pub outages: u64,
+    /// Times at which the store came back without its newest blocks.
+    pub failovers: u64,
     /// Nodes that were replaced by one with another chain for a while.
     pub replaced: u64,
     /// Blocks that were wrong for a while.
@@ -45,6 +48,7 @@ impl AddAssign for OrderTotals {
         self.kills += other.kills;
         self.freezes += other.freezes;
         self.outages += other.outages;
+        self.failovers += other.failovers;
         self.replaced += other.replaced;
         self.wrong += other.wrong;
         self.moved += other.moved;
@@ -71,10 +75,20 @@ mod tests {
         for seed in 0..2_000 {
             totals += simulate_order(seed).unwrap_or_else(|failure| panic!("{failure}"));
         }
-        let OrderTotals { blocks, transactions, kills, freezes, outages, replaced, wrong, moved, halts } =
-            totals;
+        let OrderTotals {
+            blocks,
+            transactions,
+            kills,
+            freezes,
+            outages,
+            failovers,
+            replaced,
+            wrong,
+            moved,
+            halts,
+        } = totals;
         assert!(transactions > 5_000 && transactions < blocks, "{totals:?}");
-        for count in [kills, freezes, outages, replaced, wrong, moved, halts] {
+        for count in [kills, freezes, outages, failovers, replaced, wrong, moved, halts] {
             assert!(count > 500, "{totals:?}");
         }
     }

@@ -51,6 +51,15 @@ impl Node {
         self.replaced = Some((replaced, until));
     }
 
+    /// Ends a fork whose first block the store does not have any more.
+    pub(super) fn end_fork_above(&mut self, stored: u64) {
+        if let Some((Replaced::Forked(from), _)) = self.replaced
+            && from > stored
+        {
+            self.replaced = None;
+        }
+    }
+
     fn replaced(&self, now: u64) -> Option<Replaced> {
         self.replaced.filter(|(_, until)| *until > now).map(|(replaced, _)| replaced)
     }

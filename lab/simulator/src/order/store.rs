@@ -42,6 +42,11 @@ impl Store {
         Event::Store(self.blocks.last().map(|link| link.chain_id.clone()), self.head())
     }
 
+    /// Comes back without its newest blocks.
+    pub(super) fn lose(&mut self, blocks: u64) {
+        self.blocks.truncate(self.blocks.len().saturating_sub(blocks as usize));
+    }
+
     /// Appends blocks; returns whether the head was the expected one.
     ///
     /// # Errors

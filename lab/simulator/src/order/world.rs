@@ -268,7 +268,7 @@ impl World {
 
     fn not_fetched(&mut self, height: u64) -> Option<NotFetched> {
         if self.is_unavailable(NODE) {
-            return Some(NotFetched::Unavailable);
+            return Some(NotFetched::Unavailable("unavailable".to_owned()));
         }
         if height > self.node.latest(self.now) {
             return Some(NotFetched::TooHigh);
@@ -332,7 +332,7 @@ impl World {
         }
         let until = self.now + 1 + self.rng.below(FAULT_LENGTH);
         let index = self.rng.below(2) as usize;
-        match self.rng.below(7) {
+        match self.rng.below(8) {
             0 | 1 => {
                 self.totals.kills += 1;
                 self.kill(index)?;
@@ -345,6 +345,12 @@ impl World {
             3 if self.store.height() > 0 => {
                 self.totals.replaced += 1;
                 self.node.replace(self.store.height(), until, self.now, &mut self.rng);
+            }
+            7 if self.store.height() > 1 => {
+                self.totals.failovers += 1;
+                let lost = 1 + self.rng.below((self.store.height() - 1).min(10));
+                self.store.lose(lost);
+                self.node.end_fork_above(self.store.height());
             }
             server => {
                 self.totals.outages += 1;

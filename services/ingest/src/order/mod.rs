@@ -22,6 +22,10 @@ pub const PATIENCE: Duration = Duration::from_millis(500);
 /// Pause between two reads of the store by a standby that is not behind.
 const LOOK_PAUSE: Duration = Duration::from_secs(2);
 
+/// Pause after which the replica that stores reads the store while there is nothing to store: it may have come back
+/// without its newest blocks.
+const IDLE_LOOK_PAUSE: Duration = Duration::from_secs(10);
+
 /// Pause before a step that halts the work is tried again.
 const HALT_RETRY: Duration = Duration::from_secs(5);
 
@@ -87,6 +91,8 @@ pub struct Order {
     store_work: StoreWork,
     /// Before this time nothing is done with the store.
     store_retry: Duration,
+    /// When the store was last read or written.
+    store_seen: Duration,
     node: Option<Node>,
     turn: Turn,
     slots: BTreeMap<u64, Slot>,
@@ -98,14 +104,15 @@ pub struct Order {
     /// The greatest block of late, bytes.
     usual_bytes: usize,
     halt: Option<Halt>,
-    /// Why the store, the node, a decoder cannot be used.
-    errors: [Option<String>; 3],
+    /// Why the store, the node, its blocks, a decoder cannot be used.
+    errors: [Option<String>; 4],
 }
 
 /// Indexes into [`Order::errors`].
 const STORE: usize = 0;
 const NODE: usize = 1;
-const DECODER: usize = 2;
+const BLOCKS: usize = 2;
+const DECODER: usize = 3;
 
 impl Order {
     /// The state of a replica at its start.
@@ -115,6 +122,7 @@ impl Order {
             store: None,
             store_work: StoreWork::None,
             store_retry: Duration::ZERO,
+            store_seen: Duration::ZERO,
             node: None,
             turn: Turn::Other { look_at: Duration::ZERO },
             slots: BTreeMap::new(),
@@ -123,7 +131,7 @@ impl Order {
             rows: ROWS[0],
             usual_bytes: 0,
             halt: None,
-            errors: [const { None }; 3],
+            errors: [const { None }; 4],
         }
     }
 
@@ -170,16 +178,14 @@ impl Order {
             let (latest, height) = (node.latest, store.height());
             return Err(format!("the consensus node is at block {latest}, the store at {height}"));
         }
-        match &self.errors[DECODER] {
-            Some(error) if self.waits_for_decoder() => Err(error.clone()),
-            _ => Ok(()),
-        }
-    }
-
-    /// Whether this replica is to decode a block. A standby does not know whether there is a decoder again.
-    fn waits_for_decoder(&self) -> bool {
-        let is_undecoded = |slot: &Slot| matches!(slot, Slot::Fetched { .. } | Slot::Decoding { .. });
-        self.turn == Turn::Own && self.slots.values().any(is_undecoded)
+        let next = self.next_height().and_then(|next| self.slots.get(&next));
+        let error = match next.filter(|_| self.turn == Turn::Own) {
+            Some(Slot::Wanted { .. } | Slot::Fetching { .. }) => &self.errors[BLOCKS],
+            Some(Slot::Fetched { .. } | Slot::Decoding { .. }) => &self.errors[DECODER],
+            // A standby does not know whether there are blocks or a decoder again.
+            _ => &None,
+        };
+        error.clone().map_or(Ok(()), Err)
     }
 
     /// Handles an event.
@@ -203,6 +209,7 @@ impl Order {
                 self.watch_for_standstill(before, now);
             }
             Event::Fetched(height, ticket, link) if self.expects(height, ticket) => {
+                self.errors[BLOCKS] = None;
                 self.usual_bytes = link.bytes.max(self.usual_bytes / 2);
                 self.slots.insert(height, Slot::Fetched { link, at: now });
             }
@@ -223,7 +230,21 @@ impl Order {
             // Of actions whose results are not needed any more.
             Event::Fetched(..) | Event::NotFetched(..) | Event::Decoded(..) | Event::NotDecoded(..) => {}
         }
+        self.drop_blocks_after_a_gap();
         self.update_halt(now);
+    }
+
+    /// Forgets blocks that do not begin at the next height: the store came back without its newest blocks, or the
+    /// node with older ones than before. Blocks are fetched above the last one that is held, so that a gap would
+    /// stay.
+    fn drop_blocks_after_a_gap(&mut self) {
+        let Some(next) = self.next_height() else { return };
+        if self.slots.first_key_value().is_some_and(|(first, _)| *first < next) {
+            self.slots = self.slots.split_off(&next);
+        }
+        if self.slots.first_key_value().is_some_and(|(first, _)| *first > next) {
+            self.slots.clear();
+        }
     }
 
     /// A standby reads the store a moment after the node has a new block.
@@ -240,6 +261,7 @@ impl Order {
 
     fn on_store(&mut self, store: Store, now: Duration) {
         self.store_work = StoreWork::None;
+        self.store_seen = now;
         self.errors[STORE] = None;
         let stands_still = self.store.as_ref() == Some(&store);
         let is_behind = self.node.as_ref().is_some_and(|node| node.latest > store.height());
@@ -275,7 +297,10 @@ impl Order {
                 }
                 return;
             }
-            NotFetched::Unavailable => Slot::Wanted { at: now + SERVER_RETRY, without_results_since: None },
+            NotFetched::Unavailable(error) => {
+                self.errors[BLOCKS] = Some(error);
+                Slot::Wanted { at: now + SERVER_RETRY, without_results_since: None }
+            }
             NotFetched::NoResultsYet => {
                 let since = match self.slots.get(&height) {
                     Some(Slot::Fetching { without_results_since: Some(since), .. }) => *since,
@@ -321,6 +346,7 @@ impl Order {
             return self.lose_store("not reached so far".to_owned(), now);
         };
         self.store_work = StoreWork::None;
+        self.store_seen = now;
         store.head = Some(Head { height, hash: link.hash });
         store.chain_id = Some(link.chain_id);
         let rows: usize = self.slots.range(from..=height).map(|(_, slot)| slot.rows()).sum();

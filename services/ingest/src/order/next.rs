@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{
-    MAX_SLOTS, Order, Reason, StoreWork, Turn,
+    IDLE_LOOK_PAUSE, MAX_SLOTS, Order, Reason, StoreWork, Turn,
     slot::Slot,
     types::{Action, Link},
 };
@@ -18,8 +18,7 @@ impl Order {
         if self.store_work != StoreWork::None || now < self.store_retry {
             return None;
         }
-        let is_due = matches!(self.turn, Turn::Other { look_at } if look_at <= now);
-        if self.store.is_none() || is_due {
+        if self.store.is_none() || self.look_at().is_some_and(|look_at| look_at <= now) {
             self.store_work = StoreWork::Reading;
             return Some(Action::ReadStore);
         }
@@ -42,6 +41,15 @@ impl Order {
         let to = to?;
         self.store_work = StoreWork::Storing(from, to);
         Some(Action::Store(from, to))
+    }
+
+    /// When the store is to be read, although its head is known.
+    fn look_at(&self) -> Option<Duration> {
+        match self.turn {
+            Turn::Other { look_at } => Some(look_at),
+            Turn::Own if self.slots.is_empty() => Some(self.store_seen + IDLE_LOOK_PAUSE),
+            Turn::Own => None,
+        }
     }
 
     fn next_of_block(&mut self, now: Duration) -> Option<Action> {
@@ -110,8 +118,8 @@ impl Order {
 
     /// When there may be an action that there is not `now`, without another event.
     pub fn deadline(&self, now: Duration) -> Option<Duration> {
-        let of_store = (self.store_work == StoreWork::None).then_some(match self.turn {
-            Turn::Other { look_at } if self.store.is_some() => look_at.max(self.store_retry),
+        let of_store = (self.store_work == StoreWork::None).then_some(match self.look_at() {
+            Some(look_at) if self.store.is_some() => look_at.max(self.store_retry),
             _ => self.store_retry,
         });
         let of_blocks = self.slots.values().filter_map(Slot::due);

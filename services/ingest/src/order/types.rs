@@ -66,8 +66,8 @@ pub enum NotFetched {
     TooHigh,
     /// The node has no results of it so far.
     NoResultsYet,
-    /// The node cannot be reached.
-    Unavailable,
+    /// The node cannot be reached, or gives no block.
+    Unavailable(String),
     /// It cannot be fetched until the cause is corrected.
     Never(Reason, String),
 }

@@ -125,6 +125,23 @@ async fn another_chain_halts_and_a_node_that_is_behind_is_waited_for() {
 }
 
 #[tokio::test]
+async fn a_node_that_gives_no_blocks_is_not_ready() {
+    let (database, chain) = (Database::fresh().await, Chain::start(Version::V038).await);
+    (0..3).for_each(|_| _ = chain.add(Vec::new()));
+    let lost = chain.state.lock().blocks.remove(&2).unwrap();
+    let service = configure(&database, &chain).start_unready().await;
+    let unready = service.await_readiness(503, SOON).await;
+    eventually(SOON, &unready, async || {
+        let unready = service.admin("/readyz").await;
+        unready.text().contains("block 2 was not fetched: the node does not answer: no block 2")
+    })
+    .await;
+    chain.put(2, lost);
+    stored(&database.connect().await, 3).await;
+    service.await_readiness(200, SOON).await;
+}
+
+#[tokio::test]
 async fn a_new_chain_continues_a_store_only_behind_the_hash_that_is_named() {
     let (database, chain) = (Database::fresh().await, Chain::start(Version::V038).await);
     (0..4).for_each(|_| _ = chain.add(Vec::new()));
