@@ -118,7 +118,8 @@ impl Filtered<'_> {
         let plan: Json = client.query_one(&explain, &[]).await.unwrap().get(0);
         let plan = &plan[0]["Plan"];
         assert_walks_indexes(plan, &self.to_string());
-        let number = |name: &str| plan[name].as_i64().unwrap();
+        // From PostgreSQL 18 on, rows are counted with a fraction.
+        let number = |name: &str| plan[name].as_f64().unwrap() as i64;
         let rows = usize::try_from(number("Actual Rows")).unwrap();
         (rows, number("Shared Hit Blocks") + number("Shared Read Blocks"))
     }

@@ -1,18 +1,17 @@
 -- What reads as of a block (contract 11) need beside the history tables.
 
--- Microseconds since the Unix epoch.
-CREATE FUNCTION micros(given timestamptz) RETURNS float8 LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT date_part('epoch', given - timestamptz '1970-01-01 00:00:00+00') * 1000000
-$$;
+-- Microseconds since the Unix epoch. The bodies of this function and the next are bound when they are created: a restore,
+-- ANALYZE by autovacuum and, from PostgreSQL 17 on, CREATE INDEX run them with a search path that lacks this schema.
+CREATE FUNCTION micros(given timestamptz) RETURNS float8 LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN date_part('epoch', given - timestamptz '1970-01-01 00:00:00+00') * 1000000;
 
 -- The time in which an order may be live, as a box: owner (a market or a party, hashed) by time. One without an end lasts.
 CREATE FUNCTION lifetime(owner text, since timestamptz, until timestamptz) RETURNS box
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
-    SELECT box(
+    LANGUAGE sql IMMUTABLE PARALLEL SAFE
+    RETURN box(
         point(hashtext(owner), micros(since)),
         point(hashtext(owner), CASE WHEN until IS NULL THEN 9e15 ELSE micros(until) END)
-    )
-$$;
+    );
 
 -- The orders that were live at a time: those whose lifetime contains it, of which the version of the time decides. An order
 -- that was never live is in neither index.

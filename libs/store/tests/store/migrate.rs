@@ -120,3 +120,33 @@ async fn a_migration_that_changes_an_exportable_table_has_the_name_for_it() {
     }
     assert!(tables.iter().all(|table| before.contains(&format!("{table} "))), "{before}");
 }
+
+/// Autovacuum, a restore and, from PostgreSQL 17 on, CREATE INDEX run expressions of indexes without the schema in the search
+/// path.
+#[tokio::test]
+async fn every_table_is_analyzed_and_indexed_without_a_search_path() {
+    let database = Database::fresh().await;
+    let client = database.connect().await;
+    let tables =
+        "SELECT format('ANALYZE public.%I; REINDEX TABLE public.%I', tablename, tablename) FROM pg_tables
+        WHERE schemaname = 'public'";
+    let statements = client.query(tables, &[]).await.unwrap();
+    assert!(statements.len() > 30, "{}", statements.len());
+    client.batch_execute("SET search_path = ''").await.unwrap();
+    for statement in statements {
+        let sql: String = statement.get(0);
+        client.batch_execute(&sql).await.unwrap_or_else(|error| panic!("{sql}: {:?}", error.as_db_error()));
+    }
+}
+
+/// The text of V13 that was on the main branch before PostgreSQL 17 was tried.
+#[tokio::test]
+async fn a_migration_that_was_corrected_later_is_accepted_with_its_earlier_text() {
+    let database = Database::fresh().await;
+    let client = database.connect().await;
+    let earlier = "DELETE FROM refinery_schema_history WHERE version > 13;
+        UPDATE refinery_schema_history SET checksum = '8457550076064620688' WHERE version = 13;";
+    client.batch_execute(earlier).await.unwrap();
+    let migrated = migrate::migrate(database.url()).await.unwrap();
+    assert!(migrated.state.is_ready() && !migrated.applied.is_empty(), "{migrated:?}");
+}
