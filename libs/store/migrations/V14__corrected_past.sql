@@ -9,3 +9,7 @@ CREATE OR REPLACE FUNCTION lifetime(owner text, since timestamptz, until timesta
         point(hashtext(owner), micros(since)),
         point(hashtext(owner), CASE WHEN until IS NULL THEN 9e15 ELSE micros(until) END)
     );
+
+-- Reads as of a block test the status of each version on their way along the plain indexes.
+DROP INDEX deposits_marked_created_timestamp_id_idx;
+DROP INDEX withdrawals_marked_created_timestamp_id_idx;

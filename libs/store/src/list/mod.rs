@@ -51,6 +51,9 @@ pub struct List {
 pub struct PastSource {
     /// Filtered columns that must be given. The last source of a list is for all other requests.
     pub by: &'static [&'static str],
+    /// Filtered columns that come from the version of the time, so that no index finds rows by them: one walk tests
+    /// them.
+    pub of_version: &'static [&'static str],
     /// A SELECT of the columns of the table. `{time}` stands for the time of the block, `{column}` for the value of a
     /// filtered column, `{order}` for the ORDER BY of the walk.
     pub sql: &'static str,
@@ -59,7 +62,7 @@ pub struct PastSource {
 impl PastSource {
     /// A source for any filters.
     pub const fn new(sql: &'static str) -> Self {
-        Self { by: &[], sql }
+        Self { by: &[], of_version: &[], sql }
     }
 }
 

@@ -216,31 +216,42 @@ mod tests {
             key: &[KeyKind::Integer.column("number")],
             columns: &["size"],
             is_grouped: false,
-            filters: &[Filter::Equal("market"), Filter::AtMost],
-            indexed: &[],
+            filters: &[Filter::Equal("market"), Filter::AtMost, Filter::AnyOf("state")],
+            indexed: &["state"],
             plainly_indexed: &[],
             past: &[
-                PastSource { by: &["market"], sql: "SELECT * FROM of({market}) WHERE at <= {time}" },
-                PastSource::new("SELECT * FROM events WHERE at <= {time}"),
+                PastSource {
+                    by: &["market"],
+                    of_version: &[],
+                    sql: "SELECT * FROM of({market}) WHERE at <= {time}",
+                },
+                PastSource {
+                    by: &[],
+                    of_version: &["state"],
+                    sql: "SELECT * FROM events WHERE at <= {time}",
+                },
             ],
             past_bound: Some(|past| Value::Integer(past.reward_epoch)),
         };
         let (time, window) = (TimeUs(5), Window { limit: 1, ..window(None, true) });
         let past = Past { height: 4, time, is_sealed: false, delegation_epoch: 0, reward_epoch: 7 };
-        let rows = |filters: [Option<Value>; 2]| {
+        let rows = |filters: [Option<Value>; 3]| {
             let Statement { sql, parameters } = EVENTS.statement(&window, filters.into(), Some(&past));
             (sql.split_once("page.* FROM ").unwrap().1, parameters)
         };
-        let (sql, parameters) = rows([None, Some(Value::Integer(9))]);
+        let (sql, parameters) = rows([None, Some(Value::Integer(9)), None]);
         assert_eq!(
             sql,
             "(SELECT number, size FROM (SELECT * FROM events WHERE at <= $3::timestamptz) AS events \
              WHERE number <= $1 ORDER BY number DESC LIMIT $2) AS page\n"
         );
         assert_eq!(parameters, [Value::Integer(7), Value::Integer(2), Value::Time(time)]);
-        let (sql, parameters) = rows([Some(text("m")), Some(Value::Integer(3))]);
+        let (sql, parameters) = rows([Some(text("m")), Some(Value::Integer(3)), None]);
         assert!(sql.contains("(SELECT * FROM of($1) WHERE at <= $4::timestamptz) AS events"), "{sql}");
         assert_eq!(parameters[..2], [text("m"), Value::Integer(3)], "the request's own limit is lower");
+        let (sql, _) = rows([None, None, Some(Value::Texts(vec!["a".to_owned(), "b".to_owned()]))]);
+        let found = "WHERE number <= $1 AND state = ANY ($2::text[]) ORDER BY number DESC LIMIT $3";
+        assert!(sql.contains(found), "one walk without the mark of an index by state: {sql}");
     }
 
     #[test]

@@ -26,6 +26,8 @@ pub(super) struct Text<'a> {
     limit: String,
     /// The source of rows as of a block, with the parameters in it.
     past: Option<String>,
+    /// [`super::PastSource::of_version`] of that source.
+    of_version: &'static [&'static str],
 }
 
 impl<'a> Text<'a> {
@@ -48,9 +50,11 @@ impl<'a> Text<'a> {
         };
         let position = (0..columns).map(|_| next()).collect();
         let limit = next();
-        let mut text = Self { list, shape, parameters, position, limit, past: None };
-        if shape.is_past {
-            text.past = text.source(&next());
+        let mut text = Self { list, shape, parameters, position, limit, past: None, of_version: &[] };
+        if shape.is_past
+            && let Some((source, sql)) = text.source(&next())
+        {
+            (text.past, text.of_version) = (Some(sql), source.of_version);
         }
         text
     }
@@ -124,6 +128,11 @@ impl<'a> Text<'a> {
         })
     }
 
+    /// Whether rows are found by a column, and not tested for it.
+    fn is_found_by(&self, column: &str) -> bool {
+        !self.of_version.contains(&column)
+    }
+
     /// The key columns that no filter fixes.
     fn free(&self) -> impl Iterator<Item = &'static str> {
         let fixed = |column: &str| {
@@ -155,6 +164,7 @@ impl<'a> Text<'a> {
         let walk = self.walk(side, &[]);
         let (columns, sources): (Vec<_>, Vec<_>) = self
             .several()
+            .filter(|(column, ..)| self.is_found_by(column))
             .map(|(column, parameter, kind)| (column, format!("unnest({parameter}::{kind}) AS {column}")))
             .unzip();
         if columns.is_empty() {
@@ -196,7 +206,7 @@ impl<'a> Text<'a> {
     }
 
     /// The source of rows as of a block, whose time is this parameter.
-    fn source(&self, time: &str) -> Option<String> {
+    fn source(&self, time: &str) -> Option<(&'static super::PastSource, String)> {
         let parameter = |column: &str| {
             let mut given = self.given();
             given.find_map(|(filter, text)| (filter.column() == Some(column)).then(|| text.to_owned()))
@@ -211,7 +221,7 @@ impl<'a> Text<'a> {
                 sql = sql.replace(&format!("{{{column}}}"), &text);
             }
         }
-        Some(sql)
+        Some((source, sql))
     }
 
     fn limit(&self, side: Side) -> &str {
@@ -235,11 +245,11 @@ impl<'a> Text<'a> {
         for (filter, parameter) in self.given() {
             conditions.push(match filter {
                 Filter::Equal(column) | Filter::AnyOf(column) => {
-                    let is_several = self.several().any(|(several, ..)| several == *column);
                     let table = self.list.table;
-                    match is_several {
-                        true => format!("{table}.{column} = wanted.{column}"),
-                        false => format!("{column} = {parameter}"),
+                    match self.several().find(|(several, ..)| several == column) {
+                        Some(_) if self.is_found_by(column) => format!("{table}.{column} = wanted.{column}"),
+                        Some((.., kind)) => format!("{column} = ANY ({parameter}::{kind})"),
+                        None => format!("{column} = {parameter}"),
                     }
                 }
                 Filter::Flag(column) => (*column).to_owned(),
@@ -302,7 +312,7 @@ impl<'a> Text<'a> {
     fn order(&self, side: Side) -> String {
         let descends = self.shape.descending == (side == Side::Ahead);
         let mut given: Vec<_> = self.given().filter_map(|(filter, _)| filter.column()).collect();
-        given.retain(|column| self.list.indexed.contains(column));
+        given.retain(|column| self.list.indexed.contains(column) && self.is_found_by(column));
         let is_plain = given.is_empty() || self.list.plainly_indexed.contains(&&*given);
         let first = self.list.key.first().map(|column| column.name);
         let order = self.free().map(|column| {

@@ -29,7 +29,11 @@ pub static DEPOSITS: List = List {
     filters: &[Filter::Equal("party_id"), Filter::Equal("asset"), Filter::Equal("status")],
     indexed: &["party_id", "asset", "status"],
     plainly_indexed: &[],
-    past: &[PastSource::new(include_str!("../../sql/past/list_deposits.sql"))],
+    past: &[PastSource {
+        by: &[],
+        of_version: &["status"],
+        sql: include_str!("../../sql/past/list_deposits.sql"),
+    }],
     past_bound: None,
 };
 

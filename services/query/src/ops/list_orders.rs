@@ -32,13 +32,16 @@ pub static ORDERS: List = List {
     indexed: &["market_id", "party_id", "status", "is_live"],
     plainly_indexed: &[],
     past: &[
-        PastSource { by: &["is_live", "party_id"], sql: LIVE_OF_PARTY },
-        PastSource { by: &["is_live", "market_id"], sql: LIVE_IN_MARKET },
-        PastSource { by: &["is_live"], sql: LIVE },
-        PastSource::new(include_str!("../../sql/past/list_orders.sql")),
+        PastSource { by: &["is_live", "party_id"], of_version: STATUS, sql: LIVE_OF_PARTY },
+        PastSource { by: &["is_live", "market_id"], of_version: STATUS, sql: LIVE_IN_MARKET },
+        PastSource { by: &["is_live"], of_version: STATUS, sql: LIVE },
+        PastSource { by: &[], of_version: STATUS, sql: include_str!("../../sql/past/list_orders.sql") },
     ],
     past_bound: Some(|past| Value::Time(past.time)),
 };
+
+/// What changes from version to version.
+const STATUS: &[&str] = &["status"];
 
 /// The orders that were live at a time, by the index of what is known of them.
 macro_rules! live {

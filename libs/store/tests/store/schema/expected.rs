@@ -120,7 +120,6 @@ deposits
     index (party_id)
     index (block_time)
     index (created_timestamp, id)
-    index (created_timestamp, id)
     index (party_id, created_timestamp, id)
     index (asset, created_timestamp, id)
 ledger
@@ -164,7 +163,6 @@ withdrawals
     primary key (id, party_id, block_time)
     index (party_id)
     index (block_time)
-    index (created_timestamp, id)
     index (created_timestamp, id)
     index (party_id, created_timestamp, id)
     index (asset, created_timestamp, id)
