@@ -50,9 +50,9 @@ async fn a_party_without_entries_gets_the_header() {
 async fn a_file_that_breaks_over_http_1_0_does_not_end_in_order() {
     let (database, mesh, _) = fixture::start(|setup| setup).await;
     let client = database.connect().await;
-    let rows = "INSERT INTO ledger SELECT ledger_entry_time + number * interval '1 us', account_from_id, account_to_id,
-            quantity, tx_hash, block_time, transfer_time, account_from_balance, account_to_balance, type
-        FROM (SELECT * FROM ledger WHERE account_from_id = '3' LIMIT 1) AS one, generate_series(1, 200000) AS number";
+    let rows = "INSERT INTO ledger
+        SELECT block_time + number * interval '1 us', '3', '1', number, 'tx', block_time, block_time, 1, 2, 'TRANSFER'
+        FROM last_block, generate_series(1, 200000) AS number";
     assert_eq!(client.execute(rows, &[]).await.unwrap(), 200_000);
     let request = format!("GET {} HTTP/1.0\r\n\r\n", path(fixture::PARTY, ""));
     let mut stream = TcpStream::connect(mesh.url().trim_start_matches("http://")).await.unwrap();
@@ -74,7 +74,15 @@ async fn the_file_is_the_same_plain_packed_and_in_chunks() {
     let mut unpacked = Vec::new();
     flate2::read::GzDecoder::new(&packed.body[..]).read_to_end(&mut unpacked).unwrap();
     assert_eq!(unpacked, plain.body);
-    let chunks = lines(&get(&mesh_client, &path, &[("accept", "application/x-ndjson")]).await);
+    let form = ("accept", "application/x-ndjson");
+    let answer = get(&mesh_client, &path, &[form]).await;
+    let chunks = lines(&answer);
     assert_eq!(bytes(&chunks), plain.body);
+    let packed = get(&mesh_client, &path, &[form, ("accept-encoding", "gzip")]).await;
+    let named = ["content-encoding", "vary"].map(|name| packed.header(name));
+    assert_eq!(named, [Some("gzip"), Some("Accept, Accept-Encoding")]);
+    let mut unpacked = Vec::new();
+    flate2::read::GzDecoder::new(&packed.body[..]).read_to_end(&mut unpacked).unwrap();
+    assert_eq!(unpacked, answer.body);
     assert_eq!(chunks[0]["result"]["contentType"], "text/csv");
 }

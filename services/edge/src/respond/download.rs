@@ -116,8 +116,12 @@ impl Download<'_> {
         answer::check_if_match(self.headers, None)?;
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(NDJSON));
-        headers.insert(VARY, HeaderValue::from_static("Accept"));
+        headers.insert(VARY, vary(&opened));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        let is_gzipped = opened.info.total_bytes.is_none() && accepts_gzip(self.headers);
+        if is_gzipped {
+            headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        }
         if let Some(head) = &opened.head {
             describe_head(&mut headers, head);
         }
@@ -128,8 +132,12 @@ impl Download<'_> {
         let failure = StreamFailure::default();
         let recorder = failure.clone();
         let pulled = pulled.into_stream().inspect(move |pulled| recorder.record(pulled));
-        let lines = chunk_form::lines(opened.content_type, opened.info, pulled);
-        let mut response = respond(StatusCode::OK, headers, frames(lines.map(Ok), self.permit.take()));
+        let lines = chunk_form::lines(opened.content_type, opened.info, pulled).map(Ok);
+        let permit = self.permit.take();
+        let mut response = match is_gzipped {
+            true => respond(StatusCode::OK, headers, frames(gzip::compress(lines), permit)),
+            false => respond(StatusCode::OK, headers, frames(lines, permit)),
+        };
         response.extensions_mut().insert(failure);
         Ok(response)
     }
@@ -158,11 +166,7 @@ impl Download<'_> {
         headers.insert(CONTENT_DISPOSITION, text(disposition));
         let is_known = opened.info.total_bytes.is_some();
         headers.insert(ACCEPT_RANGES, HeaderValue::from_static(if is_known { "bytes" } else { "none" }));
-        // Without a length in advance the body is compressed when the client accepts that.
-        headers.insert(
-            VARY,
-            HeaderValue::from_static(if is_known { "Accept" } else { "Accept, Accept-Encoding" }),
-        );
+        headers.insert(VARY, vary(opened));
         if let Some(head) = &opened.head {
             describe_head(&mut headers, head);
         }
@@ -186,6 +190,12 @@ impl Download<'_> {
         headers.insert(CACHE_CONTROL, HeaderValue::from_static(cache_control));
         headers
     }
+}
+
+/// What the form of a download depends on: without a length in advance it is compressed when the client accepts that.
+fn vary(opened: &OpenReply) -> HeaderValue {
+    let is_known = opened.info.total_bytes.is_some();
+    HeaderValue::from_static(if is_known { "Accept" } else { "Accept, Accept-Encoding" })
 }
 
 /// `Repr-Digest` (RFC 9530) of a CRC-32C, most significant byte first.
