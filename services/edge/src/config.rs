@@ -98,6 +98,8 @@ pub(crate) struct Config {
     pub(crate) cors_origins: Vec<String>,
     /// Bytes for cached answers; 0 = no cache.
     pub(crate) cache_bytes: u64,
+    /// Bytes for long answers and bodies that are being sent, received or watched, besides the cache.
+    pub(crate) answer_bytes: u64,
     /// The edge is unready when the store lags more than this.
     pub(crate) lag: LagLimit,
     /// Page sizes of the services, for `/limits`.
@@ -189,6 +191,7 @@ impl mesh_chassis::Config for Config {
             listen: env.or("MESH_EDGE_LISTEN", SocketAddr::from(([127, 0, 0, 1], 8080))),
             cors_origins: origins.collect(),
             cache_bytes: env.or("MESH_EDGE_CACHE_BYTES", 64 << 20),
+            answer_bytes: env.or("MESH_EDGE_ANSWER_BYTES", 256 << 20),
             lag: LagLimit::read(env),
             rows: PageLimits::read(env),
             sampling: Sampler::read(env),

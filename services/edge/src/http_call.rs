@@ -3,7 +3,6 @@
 
 use std::{sync::Arc, time::Duration};
 
-use bytes::Bytes;
 use http::{Method, StatusCode, header::EXPECT};
 use mesh_problem::{Code, MALFORMED, NOT_MAPPED, Problem};
 use mesh_telemetry::TraceContext;
@@ -230,7 +229,8 @@ impl HttpCall<'_> {
         self.check_access()?;
         let (state, head) = (self.state, self.head);
         let _permit = state.admission.request(&head.client, &operation.name)?;
-        let body: Bytes = body::read_whole(self.body, &head.headers, &state.config.limits).await?;
+        let hold = |bytes| state.backend.hold_body(head.client.id.number(), bytes);
+        let (body, _held) = body::read_whole(self.body, &head.headers, &state.config.limits, hold).await?;
         state.metrics.received_body(&operation.name, body.len());
         let (gzip, handling) = (accept::accepts_gzip(&head.headers), self.note.read(&head.headers));
         let context = self.context(state.config.limits.answer_time_of(operation));

@@ -37,7 +37,6 @@ use crate::{
     access_log::AccessLog,
     admission::{Admission, open_files},
     ask::{
-        answer::caching_of_newest,
         backend::Backend,
         cache::{self, Cache},
         heads::ChainHeads,
@@ -89,10 +88,9 @@ async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
     setup.bus.register_metrics(&mut setup.registry.borrow_mut());
     let (stop_waiting, stopping) = sync::watch::channel(false);
     let (bus, base_headers) = (setup.bus.clone(), answer::base_headers(&config));
-    let caching = caching_of_newest(config.shared_max_age_s);
     let (heads_of_backend, cache_of_backend) = (Arc::clone(&heads), Arc::clone(&cache));
     let backend =
-        Backend::new(bus, heads_of_backend, cache_of_backend, &metrics, base_headers, caching, stopping);
+        Backend::new(bus, heads_of_backend, cache_of_backend, &metrics, base_headers, &config, stopping);
     let backend = Arc::new(backend);
     let watches = Watches::new(Arc::clone(&backend), Arc::clone(&heads), &config, &metrics);
     let routes = Routes::of_contract(pages::all(&config)?);

@@ -5,6 +5,7 @@ mod connections;
 mod exports;
 mod fairness;
 mod rate;
+mod unread;
 
 use mesh_testbed::Answer;
 use mesh_tests::client::MeshClient;

@@ -11,7 +11,11 @@ use mesh_bus::{Encoding, Format, Head, Reply};
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
-use crate::{ask::cache::Question, decode::accept::accepts_gzip_alone, metrics::OperationMetrics};
+use crate::{
+    ask::{answer_memory::AnswerMemory, cache::Question},
+    decode::accept::accepts_gzip_alone,
+    metrics::OperationMetrics,
+};
 
 const X_BLOCK_HEIGHT: HeaderName = HeaderName::from_static("x-block-height");
 const X_BLOCK_TIMESTAMP: HeaderName = HeaderName::from_static("x-block-timestamp");
@@ -77,6 +81,8 @@ pub(crate) struct Answer {
     pub(crate) asked_at: Instant,
     /// Where answers of this operation are counted.
     pub(crate) metrics: Arc<OperationMetrics>,
+    /// Where its bytes are counted.
+    pub(crate) memory: AnswerMemory,
 }
 
 impl Answer {
@@ -157,6 +163,7 @@ impl Answer {
             parts: reply.parts,
             asked_at: Instant::now(),
             metrics,
+            memory: AnswerMemory::default(),
         }
     }
 
@@ -176,6 +183,10 @@ impl Answer {
             Validity::Newest if answer.head.is_some() => caching_of_newest.clone(),
             Validity::Newest | Validity::OfBlock => REVALIDATED,
         };
+        if answer.validity == Validity::Newest && caching != REVALIDATED {
+            // A shared cache must not give it to a client that wants the events of the same URL.
+            answer.headers.insert(VARY, HeaderValue::from_static("Accept, Accept-Encoding"));
+        }
         answer.headers.insert(CACHE_CONTROL, caching);
         if answer.bytes() <= MAX_COPIED {
             answer.parts = vec![answer.parts.concat().into()];
@@ -296,11 +307,12 @@ mod tests {
     fn a_shared_cache_may_keep_what_follows_the_head_alone() {
         let caching = |at_block, is_final| {
             let answer = shared_answer(&question(at_block, false, Format::Json), is_final, false, 5);
-            answer.headers[CACHE_CONTROL].clone()
+            [CACHE_CONTROL, VARY].map(|name| answer.headers[name].to_str().unwrap().to_owned())
         };
-        assert_eq!(caching(None, false), "public, max-age=0, s-maxage=5, stale-while-revalidate=5");
-        assert_eq!(caching(Some(5), false), "no-cache");
-        assert_eq!(caching(Some(5), true), "public, max-age=3600");
+        let shared = "public, max-age=0, s-maxage=5, stale-while-revalidate=5";
+        assert_eq!(caching(None, false), [shared, "Accept, Accept-Encoding"], "its events have the same URL");
+        assert_eq!(caching(Some(5), false), ["no-cache", "Accept-Encoding"]);
+        assert_eq!(caching(Some(5), true), ["public, max-age=3600", "Accept-Encoding"]);
     }
 
     #[test]

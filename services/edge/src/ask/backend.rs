@@ -23,12 +23,14 @@ use tracing::Instrument;
 
 use crate::{
     ask::{
-        answer::Answer,
+        answer::{Answer, caching_of_newest},
+        answer_memory::{AnswerMemory, Held},
         block_wait::BlockWait,
         cache::{Cache, HttpQuestion, Question},
         heads::ChainHeads,
         singleflight::{CallResult, Singleflight},
     },
+    config::Config,
     connection::ConnectionState,
     metrics::{Metrics, OperationMetrics, ReadSource},
 };
@@ -53,6 +55,7 @@ pub(crate) struct Backend {
     /// Headers that every answer begins with.
     base_headers: Arc<HeaderMap>,
     caching_of_newest: HeaderValue,
+    memory: AnswerMemory,
     metrics: Metrics,
     /// Turns true when a shutdown leaves no more time to wait for a submission.
     stopping: watch::Receiver<bool>,
@@ -104,15 +107,14 @@ impl CallContext {
 }
 
 impl Backend {
-    /// The services of this bus. Every answer begins with `base_headers`. `caching_of_newest`: `Cache-Control` of
-    /// answers that may change with every block.
+    /// The services of this bus. Every answer begins with `base_headers`.
     pub(crate) fn new(
         bus: Bus,
         heads: Arc<ChainHeads>,
         cache: Arc<Cache>,
         metrics: &Metrics,
         base_headers: HeaderMap,
-        caching_of_newest: HeaderValue,
+        config: &Config,
         stopping: watch::Receiver<bool>,
     ) -> Self {
         let handle = |operation: &'static OperationInfo| {
@@ -133,7 +135,9 @@ impl Backend {
             calls: Arc::default(),
             operations,
             base_headers: Arc::new(base_headers),
-            caching_of_newest,
+            caching_of_newest: caching_of_newest(config.shared_max_age_s),
+            // Answers in the cache count, too.
+            memory: AnswerMemory::new(config.cache_bytes.saturating_add(config.answer_bytes)),
             metrics: metrics.clone(),
             stopping,
         }
@@ -296,12 +300,14 @@ impl Backend {
         let (bus, heads, cache) = (self.bus.clone(), Arc::clone(&self.heads), Arc::clone(&self.cache));
         let (handle, question) = (Arc::clone(handle), Arc::clone(question));
         let (base_headers, caching) = (Arc::clone(&self.base_headers), self.caching_of_newest.clone());
+        let (memory, client) = (self.memory.clone(), context.client);
         let work = async move {
             let asked_at = Instant::now();
-            let reply = bus.ask(&handle.target, question.message.clone(), &options).await?;
+            let mut reply = bus.ask(&handle.target, question.message.clone(), &options).await?;
+            reply.parts = memory.hold(client, reply.parts)?;
             let metrics = Arc::clone(&handle.metrics);
-            let answer =
-                Arc::new(Answer::of_read(&base_headers, &caching, reply, &question, asked_at, metrics));
+            let answer = Answer::of_read(&base_headers, &caching, reply, &question, asked_at, metrics);
+            let answer = Arc::new(Answer { memory, ..answer });
             if question.at_block.is_some() && question.at_block != answer.height() {
                 // A replica of a release without `atBlock` ignores it.
                 return Err(Problem::unavailable("the replica that was called cannot read as of a block"));
@@ -336,6 +342,14 @@ impl Backend {
             }
         };
         Ok(Answer::of_submission(&self.base_headers, reply, question, Arc::clone(&handle.metrics)))
+    }
+
+    /// Counts the bytes of a request's body while they are received.
+    ///
+    /// # Errors
+    /// Unavailable, when there is no room for them.
+    pub(crate) fn hold_body(&self, client: u64, bytes: usize) -> Result<Option<Held>, Problem> {
+        self.memory.take(client, bytes)
     }
 
     /// Opens a download at a byte.

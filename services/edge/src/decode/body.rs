@@ -11,7 +11,11 @@ use http::{
 use mesh_problem::{Code, MALFORMED, NOT_MAPPED, Problem};
 use tokio::time::{Instant, timeout_at};
 
-use crate::{admission::head::HttpError, config::Limits};
+use crate::{
+    admission::head::HttpError,
+    ask::answer_memory::{Held, UNCOUNTED},
+    config::Limits,
+};
 
 /// Most bytes of a discarded body that are read, in multiples of the greatest body.
 const MAX_DISCARDED: usize = 8;
@@ -19,22 +23,44 @@ const MAX_DISCARDED: usize = 8;
 /// A stream of body bytes.
 pub(crate) type Body<E> = Pin<Box<dyn Stream<Item = Result<Bytes, E>> + Send>>;
 
-/// Reads the whole body of an HTTP request.
+/// Reads the whole body of an HTTP request. A long one is counted by `hold`.
 ///
 /// # Errors
-/// 400 for a compressed or malformed body, 413 for one that is too large, 408 for one that is too slow.
+/// 400 for a compressed or malformed body, 413 for one that is too large, 408 for one that is too slow; what `hold`
+/// returns.
 pub(crate) async fn read_whole<E>(
     body: &mut Body<E>,
     headers: &HeaderMap,
     limits: &Limits,
-) -> Result<Bytes, HttpError> {
+    hold: impl Fn(usize) -> Result<Option<Held>, Problem>,
+) -> Result<(Bytes, Option<Held>), HttpError> {
     if headers.get(CONTENT_ENCODING).is_some_and(|coding| coding != "identity") {
         return Err(Problem::invalid(MALFORMED, "a compressed body is not taken").into());
     }
     check_announced(headers, limits)?;
-    let mut whole = BytesMut::new();
-    read(body, limits.body_bytes, limits, |piece| whole.extend_from_slice(&piece)).await?;
-    Ok(whole.freeze())
+    collect(body, limits.body_bytes, limits, hold).await
+}
+
+/// Reads a body of at most `max` bytes. A long one is counted by `hold`, as the longest, until its count is dropped.
+///
+/// # Errors
+/// As [`read_whole`].
+pub(crate) async fn collect<E>(
+    body: &mut Body<E>,
+    max: usize,
+    limits: &Limits,
+    hold: impl Fn(usize) -> Result<Option<Held>, Problem>,
+) -> Result<(Bytes, Option<Held>), HttpError> {
+    let (mut whole, mut held) = (BytesMut::new(), None);
+    let collected = read(body, max, limits, |piece| {
+        if held.is_none() && whole.len() + piece.len() > UNCOUNTED {
+            held = hold(max)?;
+        }
+        whole.extend_from_slice(&piece);
+        Ok(())
+    });
+    collected.await?;
+    Ok((whole.freeze(), held))
 }
 
 /// Reads the body of a request that needs none to its end.
@@ -50,7 +76,7 @@ pub(crate) async fn drain<E>(
         return Ok(());
     }
     check_announced(headers, limits)?;
-    read(body, limits.body_bytes, limits, drop).await
+    read(body, limits.body_bytes, limits, |_| Ok(())).await
 }
 
 /// Refuses a body that is too large by its `Content-Length`.
@@ -76,11 +102,11 @@ pub(crate) fn is_sending(headers: &HeaderMap) -> bool {
 ///
 /// # Errors
 /// 413 for a body that is too large, 408 for one that is too slow, 400 for one that breaks off.
-pub(crate) async fn read<E>(
+async fn read<E>(
     body: &mut Body<E>,
     max: usize,
     limits: &Limits,
-    mut take: impl FnMut(Bytes),
+    mut take: impl FnMut(Bytes) -> Result<(), Problem>,
 ) -> Result<(), HttpError> {
     let deadline = Instant::now() + limits.body_time;
     let mut left = max;
@@ -90,7 +116,7 @@ pub(crate) async fn read<E>(
             Ok(Some(Ok(piece))) if piece.len() > left => return Err(too_large(limits.body_bytes)),
             Ok(Some(Ok(piece))) => {
                 left -= piece.len();
-                take(piece);
+                take(piece)?;
             }
             Ok(Some(Err(_))) => return Err(Problem::invalid(MALFORMED, "the body breaks off").into()),
             Ok(None) => return Ok(()),

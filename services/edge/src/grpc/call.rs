@@ -3,7 +3,7 @@
 use std::{collections::HashMap, convert::Infallible, sync::Arc, time::Instant};
 
 use actix::{Context, Handler, Message};
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use http::{HeaderMap, HeaderValue, Request, Response, header::CONTENT_TYPE};
 use http_body_util::{BodyExt, StreamBody};
@@ -182,12 +182,12 @@ async fn reply(
     deadline: Option<time::Instant>,
 ) -> Result<Response<Body>, Problem> {
     let limits = &state.config.limits;
-    let mut whole = BytesMut::new();
     let max = limits.body_bytes.saturating_add(PREFIX_BYTES);
     call.is_read = true;
-    let read = body::read(&mut call.body, max, limits, |piece| whole.extend_from_slice(&piece)).await;
-    read.map_err(|error| error.problem)?;
-    let message = protocol::unframe(whole.freeze(), limits.body_bytes)?;
+    let hold = |bytes| state.backend.hold_body(call.client.id.number(), bytes);
+    let read = body::collect(&mut call.body, max, limits, hold).await;
+    let (whole, _held) = read.map_err(|error| error.problem)?;
+    let message = protocol::unframe(whole, limits.body_bytes)?;
     let context = |within| {
         let latest = time::Instant::now() + within;
         CallContext {

@@ -45,6 +45,9 @@ pub(crate) struct Event {
     data_at: usize,
 }
 
+/// All watchers together, for whom the copies in events are counted.
+const WATCHERS: u64 = 0;
+
 /// An event for one watcher.
 #[derive(Debug)]
 pub(crate) struct Emission {
@@ -67,8 +70,16 @@ impl Emission {
 }
 
 impl Event {
-    /// The event of an answer read at this height.
+    /// The event of an answer read at this height; that of a problem while there is no memory for it.
     pub(crate) fn of_answer(question: &Question, answer: &Answer, height: u64) -> Self {
+        let event = Self::copy_of(question, answer, height);
+        match answer.memory.hold(WATCHERS, vec![event.whole.clone()]) {
+            Ok(whole) => Self { whole: whole.into_iter().next().unwrap_or_default(), ..event },
+            Err(problem) => Self::of_problem(question, &problem, height, answer.asked_at),
+        }
+    }
+
+    fn copy_of(question: &Question, answer: &Answer, height: u64) -> Self {
         let head = (height, answer.time_ns());
         let event = Self::new(EventKind::Answer, question, head, answer.asked_at, digest(answer));
         if event.is_text {

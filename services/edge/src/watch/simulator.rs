@@ -19,6 +19,7 @@ use super::{
 };
 use crate::ask::{
     answer::{Answer, Validity},
+    answer_memory::AnswerMemory,
     cache::{FRESH, Question, tests::answer},
     heads::HeadStatus,
 };
@@ -378,6 +379,7 @@ fn answer_of(template: &Answer, seen: Seen, asked_at: Instant) -> Answer {
         parts: vec![seen.content.to_string().into()],
         asked_at,
         metrics: std::sync::Arc::clone(&template.metrics),
+        memory: AnswerMemory::default(),
     }
 }
 

@@ -146,7 +146,7 @@ impl Progress {
             true => Arc::clone(&latest.event),
             false => Arc::new(Event::of_answer(question, answer, height)),
         };
-        let progress = Self { height, asked_at, digest: Some(digest), number, resets, held_at: None };
+        let progress = Self { height, asked_at, digest: Some(event.digest), number, resets, held_at: None };
         (progress, Some(Emission { event, height, time_ns: answer.time_ns() }))
     }
 
@@ -226,7 +226,7 @@ mod tests {
     use mesh_bus::{Encoding, Format, Head};
 
     use super::*;
-    use crate::ask::{answer::Validity, cache::tests::answer};
+    use crate::ask::{answer::Validity, answer_memory::AnswerMemory, cache::tests::answer};
 
     /// A live query whose looks the test triggers, once a second.
     struct Looks {
@@ -271,6 +271,7 @@ mod tests {
             parts: vec![text.into()],
             asked_at,
             metrics: Arc::clone(&template.metrics),
+            memory: AnswerMemory::default(),
         }
     }
 

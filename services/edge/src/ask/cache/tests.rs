@@ -4,7 +4,7 @@ use http::HeaderMap;
 use mesh_bus::Head;
 
 use super::*;
-use crate::metrics::Metrics;
+use crate::{ask::answer_memory::AnswerMemory, metrics::Metrics};
 
 const MIB: u64 = 1 << 20;
 
@@ -25,6 +25,7 @@ pub(crate) fn answer(height: u64, asked_at: Instant, length: usize) -> Answer {
         parts: vec![Bytes::from(vec![b' '; length])],
         asked_at,
         metrics: metrics.of_operation("ListThings"),
+        memory: AnswerMemory::default(),
     }
 }
 

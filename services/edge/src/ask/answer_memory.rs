@@ -1,0 +1,127 @@
+//! A limit on the bytes of long answers and request bodies that an edge holds, so that clients that do not read, or that
+//! watch thousands of long answers, cannot take all of its memory.
+
+use std::{
+    collections::{HashMap, hash_map::Entry},
+    sync::Arc,
+};
+
+use bytes::Bytes;
+use mesh_problem::Problem;
+use parking_lot::Mutex;
+
+/// Shorter texts are not counted: there are many, and the limits on requests and watches bound them.
+pub(crate) const UNCOUNTED: usize = 64 << 10;
+
+/// The memory of one edge. Cloning shares it; the default one has no limit.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct AnswerMemory(Option<Arc<Shared>>);
+
+#[derive(Debug)]
+struct Shared {
+    most: usize,
+    taken: Mutex<Taken>,
+}
+
+#[derive(Debug, Default)]
+struct Taken {
+    bytes: usize,
+    by_client: HashMap<u64, usize>,
+}
+
+/// Bytes that are counted until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Held {
+    shared: Arc<Shared>,
+    client: u64,
+    bytes: usize,
+}
+
+/// A piece of an answer, which is counted until its last reference is dropped.
+struct Piece {
+    bytes: Bytes,
+    _held: Arc<Held>,
+}
+
+impl AnswerMemory {
+    /// A memory of this many bytes.
+    pub(crate) fn new(most: u64) -> Self {
+        let most = usize::try_from(most).unwrap_or(usize::MAX);
+        Self(Some(Arc::new(Shared { most, taken: Mutex::default() })))
+    }
+
+    /// The pieces of an answer, counted for the client that asked as long as anybody has one of them.
+    ///
+    /// # Errors
+    /// As [`Self::take`].
+    pub(crate) fn hold(&self, client: u64, pieces: Vec<Bytes>) -> Result<Vec<Bytes>, Problem> {
+        let Some(held) = self.take(client, pieces.iter().map(Bytes::len).sum())? else { return Ok(pieces) };
+        let held = Arc::new(held);
+        let piece = |bytes| Bytes::from_owner(Piece { bytes, _held: Arc::clone(&held) });
+        Ok(pieces.into_iter().map(piece).collect())
+    }
+
+    /// Counts so many bytes for a client; `None` when they need not be counted. A client alone may have half of the
+    /// memory, two a third each, as of the permits of requests.
+    ///
+    /// # Errors
+    /// Unavailable, when there is no room for them.
+    pub(crate) fn take(&self, client: u64, bytes: usize) -> Result<Option<Held>, Problem> {
+        let Some(shared) = self.0.as_ref().filter(|_| bytes > UNCOUNTED) else { return Ok(None) };
+        let mut taken = shared.taken.lock();
+        let free = shared.most.saturating_sub(taken.bytes);
+        let own = taken.by_client.get(&client).copied().unwrap_or(0);
+        if own.saturating_add(bytes) > free {
+            let what = match bytes > free {
+                true => "the gateway holds too many long answers that were not read so far",
+                false => "the gateway holds too many long answers that this client has not read so far",
+            };
+            return Err(Problem::unavailable(what));
+        }
+        taken.bytes += bytes;
+        *taken.by_client.entry(client).or_default() += bytes;
+        Ok(Some(Held { shared: Arc::clone(shared), client, bytes }))
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let mut taken = self.shared.taken.lock();
+        taken.bytes -= self.bytes;
+        if let Entry::Occupied(mut own) = taken.by_client.entry(self.client) {
+            *own.get_mut() -= self.bytes;
+            if *own.get() == 0 {
+                own.remove();
+            }
+        }
+    }
+}
+
+impl AsRef<[u8]> for Piece {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: usize = 1 << 20;
+
+    #[test]
+    fn bytes_count_until_nobody_has_a_piece_of_them() {
+        let memory = AnswerMemory::new(8 * MIB as u64);
+        let answer = || vec![Bytes::from(vec![7; MIB]), Bytes::from(vec![8; MIB])];
+        let held: Vec<_> = std::iter::from_fn(|| memory.hold(1, answer()).ok()).collect();
+        assert_eq!(held.len(), 2, "one client gets half");
+        assert_eq!(memory.hold(2, answer()).unwrap().concat(), answer().concat());
+        let slice = held[0][1].slice(5..6);
+        drop(held);
+        assert!(memory.take(1, 5 * MIB).is_err(), "a slice keeps its answer");
+        drop(slice);
+        assert!(memory.take(1, 8 * MIB).is_ok());
+        assert!(memory.take(1, 8 * MIB + 1).is_err() && memory.take(1, UNCOUNTED).unwrap().is_none());
+        assert!(memory.0.unwrap().taken.lock().by_client.is_empty());
+    }
+}
