@@ -146,21 +146,20 @@ fn id(user: &str, which: &str) -> Option<u32> {
     String::from_utf8(output.stdout).ok()?.trim().parse().ok()
 }
 
-/// Moves a folder below `reachable` and leaves a link. An existing folder of the same name, from an earlier
-/// home at this path, is renamed to `NAME.old`, in case that home was moved and not removed.
+/// Moves a folder below `reachable` and leaves a link. A folder that an earlier home at this path has left there is not
+/// touched: that home may have been moved, and its link still leads there.
 fn move_within_reach(folder: &Path, real: &Path, reachable: &Path) -> Result<PathBuf, ServerError> {
     let digest = Sha256::digest(real.as_os_str().as_encoded_bytes());
     let name: String = digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-    let target = reachable.join(&name);
-    let aside = reachable.join(format!("{name}.old"));
+    let mut target = reachable.join(&name);
+    for number in 2_u32.. {
+        if !target.exists() {
+            break;
+        }
+        target = reachable.join(format!("{name}-{number}"));
+    }
     let act = || {
         create_reachable(reachable)?;
-        if target.exists() {
-            if aside.exists() {
-                fs::remove_dir_all(&aside)?;
-            }
-            fs::rename(&target, &aside)?;
-        }
         if fs::rename(real, &target).is_err() {
             copy(real, &target)?;
             fs::remove_dir_all(real)?;
@@ -231,12 +230,15 @@ mod tests {
         let found = fs::metadata(&data).unwrap();
         assert_eq!((found.uid(), found.permissions().mode() & 0o777), (owner.unwrap().uid, 0o700));
 
-        // The home was removed and is created again: its old data is not reused.
-        fs::remove_file(&folder).unwrap();
-        let (fresh, _) = settle_in(&folder, reachable.path()).unwrap();
-        assert_eq!(fresh, real);
-        assert!(!fresh.join("data").exists());
-        assert!(real.with_extension("old").join("data/base/1").exists());
+        // The home was moved and another one is made: each has its own data.
+        let moved = home.path().join("moved");
+        fs::rename(&folder, &moved).unwrap();
+        for _ in 0..2 {
+            let (fresh, _) = settle_in(&folder, reachable.path()).unwrap();
+            assert!(fresh != real && !fresh.join("data").exists());
+            fs::remove_file(&folder).unwrap();
+        }
+        assert_eq!(fs::read_to_string(moved.join("data/base/1")).unwrap(), "kept");
     }
 
     #[test]
