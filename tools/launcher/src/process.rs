@@ -259,6 +259,8 @@ fn await_end(
         .is_err_and(|error| error == rustix::io::Errno::INTR)
     {}
     let mut ended = ended.lock();
+    // What it started and left, while its number still names the group. Fails when it left nothing.
+    let _ = rustix::process::kill_process_group(pid, Signal::KILL);
     let status = child.wait().ok();
     *ended = status;
     drop(ended);
@@ -330,6 +332,16 @@ mod tests {
         assert_eq!(pids[1].unsigned_abs(), process.pid());
         drop(process);
         until_ended(&pids).await;
+    }
+
+    #[tokio::test]
+    async fn what_a_child_started_ends_with_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let spec = shell(&folder, "sleep 600 & echo $!");
+        let process = Process::spawn(&spec).unwrap();
+        assert_eq!(process.wait().await.unwrap().code(), Some(0));
+        let log = log_has(&spec, "\n").await;
+        until_ended(&[log.trim().parse().unwrap()]).await;
     }
 
     async fn until_ended(pids: &[i32]) {
