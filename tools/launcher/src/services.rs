@@ -163,6 +163,8 @@ impl ServiceEnvironment {
             self.binaries.join(service.name),
             self.home.log(service.name, replica),
         )
+        // The address of the database has its password; a variable of the shell is another database's.
+        .env("MESH_DATABASE_PASSWORD_FILE", "")
         .env("MESH_ADMIN_LISTEN", "127.0.0.1:0")
         .env("MESH_ADMIN_ADDRESS_FILE", address_file.to_string_lossy())
         .env("MESH_STOP_GRACE_S", GRACE_S.to_string());
