@@ -20,10 +20,17 @@ pub struct Env {
 impl Env {
     /// The environment of this process. An empty variable counts as absent.
     pub fn of_process() -> Self {
-        Self::of(
-            std::env::vars_os()
-                .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))),
-        )
+        let mut variables = Vec::new();
+        let mut mistakes = Vec::new();
+        for (name, value) in std::env::vars_os() {
+            let Ok(name) = name.into_string() else { continue };
+            match value.into_string() {
+                Ok(value) => variables.push((name, value)),
+                Err(_) if name.starts_with("MESH_") => mistakes.push(format!("{name} is not UTF-8")),
+                Err(_) => {}
+            }
+        }
+        Self { mistakes, ..Self::of(variables) }
     }
 
     /// An environment of these variables.

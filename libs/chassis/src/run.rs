@@ -181,11 +181,12 @@ fn run_configured(workload: &'static str, version: &'static str, configure: Conf
         None => {}
     }
     let telemetry = Telemetry::start(&mut env, workload, version);
+    let filter = log_filter(&mut env);
     if !env.mistakes().is_empty() {
         eprintln!("{workload}: wrong configuration: {}", env.mistakes().join("; "));
         return ExitCode::from(WRONG_CONFIGURATION);
     }
-    log(&env, telemetry.tracer());
+    log(filter, telemetry.tracer());
     // Pages of 2 MiB would be most of an idle service's memory; where the kernel insists, it takes more.
     let _ = rustix::thread::disable_transparent_huge_pages(true);
     install_tls_provider();
@@ -241,11 +242,17 @@ async fn live(
     Ok(())
 }
 
-/// Starts logging: JSON lines on standard error; `MESH_LOG` is a filter such as `info` or
-/// `mesh_bus=debug,info`. Only spans are sent to the tracer.
-fn log(env: &Env, tracer: Option<SdkTracer>) {
-    let filter = EnvFilter::try_new(env.optional(LOG).unwrap_or_else(|| "info".to_owned()))
-        .unwrap_or_else(|_| EnvFilter::new("info"));
+/// The filter of the log, such as `info` or `mesh_bus=debug,info`.
+fn log_filter(env: &mut Env) -> EnvFilter {
+    let filter = EnvFilter::try_new(env.optional(LOG).as_deref().unwrap_or("info"));
+    filter.unwrap_or_else(|error| {
+        env.mistake(format!("{LOG} cannot be read: {error}"));
+        EnvFilter::default()
+    })
+}
+
+/// Starts logging: JSON lines on standard error. Only spans are sent to the tracer.
+fn log(filter: EnvFilter, tracer: Option<SdkTracer>) {
     let Some(tracer) = tracer else {
         let lines = tracing_subscriber::fmt().json().flatten_event(true);
         return lines.with_env_filter(filter).with_writer(Events).init();

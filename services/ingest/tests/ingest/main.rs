@@ -23,6 +23,17 @@ fn configure(database: &Database, chain: &Chain) -> ServiceSetup {
         .env("MESH_NODE_URL", &chain.url)
 }
 
+#[test]
+fn a_filter_of_the_log_that_cannot_be_read_is_refused() {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_ingest"));
+    let variables =
+        [("MESH_DATABASE_URL", "postgres://h/d"), ("MESH_NODE_URL", "http://h"), ("MESH_LOG", "a=debgu")];
+    let output = command.envs(variables).output().unwrap();
+    let printed = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(64), "{printed}");
+    assert!(printed.contains("wrong configuration: MESH_LOG cannot be read"), "{printed}");
+}
+
 /// Waits until the newest stored block has this height.
 async fn stored(client: &Client, height: u64) {
     retry(SOON, async || {
