@@ -104,6 +104,26 @@ async fn recorded_blocks_are_decoded_into_rows() {
     outcome.fails(1, &["block 1: table blocks"]);
 }
 
+#[tokio::test]
+async fn a_recording_is_whole_or_not_there() {
+    let chain = Chain::start(Version::V038).await;
+    (0..3).for_each(|_| _ = chain.add(Vec::new()));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("blocks.jsonl");
+    std::fs::write(&file, "an earlier recording").unwrap();
+    let record = async |to: &str, output: &str| {
+        mesh(&["ingest", "record", "--node", &chain.url, "--from", "1", "--to", to, "-o", output]).await
+    };
+    let output = file.to_str().unwrap();
+    record("10000000000", output).await.fails(1, &["block 4: "]);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), "an earlier recording");
+    record("3", output).await.done();
+    let lines = std::fs::read_to_string(&file).unwrap();
+    assert_eq!(lines.lines().count(), 3);
+    assert_eq!(record("3", "-").await.done(), lines);
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is left");
+}
+
 /// One operator follows the chain from its first block, the other from the segments of the first one.
 #[tokio::test]
 async fn two_operators_seal_segments_with_equal_ids_and_their_rows_are_those_of_the_node() {

@@ -1,8 +1,9 @@
 //! Recorded blocks: JSON lines, each a block with its results as the node serves them.
 
 use std::{
-    fs::File,
-    io::{BufRead as _, BufReader, BufWriter, Write as _},
+    fs::{self, File},
+    io::{self, BufRead as _, BufReader, BufWriter, Write as _},
+    ops::RangeInclusive,
     path::Path,
 };
 
@@ -35,14 +36,36 @@ pub(super) async fn record(args: &RecordArgs) -> Result<(), Failure> {
         return Err(Failure::usage("--from is above --to"));
     }
     let nodes = Variables::of(&place.home).await?.nodes(place.node.as_deref())?;
-    let failed = |error: std::io::Error| failed!("cannot write {}: {error}", output.display());
-    let mut file = BufWriter::new(File::create(output).map_err(failed)?);
-    let mut blocks = fetch_all(&nodes, *from..=*to);
-    while let Some(block) = blocks.try_next().await? {
-        serde_json::to_writer(&mut file, &Line { block: block.block, results: block.results })?;
-        file.write_all(b"\n").map_err(failed)?;
+    let heights = *from..=*to;
+    if output == Path::new("-") {
+        return write(&nodes, heights, io::stdout().lock()).await;
     }
-    file.flush().map_err(failed)
+    // Under another name until it is complete, so that a part of a recording is never taken for one.
+    let part = output.with_added_extension("part");
+    let failed = |error: io::Error| failed!("cannot write {}: {error}", output.display());
+    let written = match File::create(&part) {
+        Ok(file) => write(&nodes, heights, file).await,
+        Err(error) => return Err(failed(error)),
+    };
+    match written {
+        Ok(()) => fs::rename(&part, output).map_err(failed),
+        Err(failure) => {
+            let _ = fs::remove_file(&part);
+            Err(failure)
+        }
+    }
+}
+
+/// Writes blocks as lines.
+async fn write(nodes: &Nodes, heights: RangeInclusive<u64>, output: impl io::Write) -> Result<(), Failure> {
+    let failed = |error: io::Error| failed!("cannot write the blocks: {error}");
+    let mut output = BufWriter::new(output);
+    let mut blocks = fetch_all(nodes, heights);
+    while let Some(FetchedBlock { block, results, .. }) = blocks.try_next().await? {
+        let line = serde_json::to_string(&Line { block, results })?;
+        writeln!(output, "{line}").map_err(failed)?;
+    }
+    output.flush().map_err(failed)
 }
 
 /// Fetches blocks, in their order.
@@ -50,7 +73,6 @@ pub(super) fn fetch_all(
     nodes: &Nodes,
     heights: impl IntoIterator<Item = u64>,
 ) -> impl stream::Stream<Item = Result<FetchedBlock, Failure>> + Unpin {
-    let heights: Vec<u64> = heights.into_iter().collect();
     let fetches = stream::iter(heights).map(move |height| async move {
         nodes.fetch(height).await.map_err(|error| failed!("block {height}: {error}"))
     });
@@ -84,7 +106,7 @@ pub(super) async fn decode(args: &DecodeArgs) -> Result<(), Failure> {
 async fn print_rows(decoder: &Decoder, block: &FetchedBlock) -> Result<(), Failure> {
     let rows = decoder.decode(block).await.map_err(|error| failed!("block {}: {error}", block.height))?;
     for row in &rows {
-        terminal::print(&serde_json::to_string(&StatedRow::of(row))?);
+        terminal::print(&serde_json::to_string(&StatedRow::of(row))?)?;
     }
     Ok(())
 }
