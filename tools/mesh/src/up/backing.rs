@@ -28,8 +28,10 @@ use crate::{
     terminal::print_line,
 };
 
+/// Pause between two lines that say what is waited for.
+const PATIENCE: Duration = Duration::from_secs(60);
 /// Timeout of a server's start, long because it may recover after a crash.
-const SERVER_PATIENCE: Duration = Duration::from_secs(60);
+const SERVER_PATIENCE: Duration = Duration::from_secs(30 * 60);
 const ANSWER_PATIENCE: Duration = Duration::from_secs(5);
 /// Timeout of one readiness probe.
 const PROBE_PATIENCE: Duration = Duration::from_secs(1);
@@ -125,7 +127,22 @@ async fn start(
     replica.spec.name = format!("{name}-0");
     replica.spec.env.extend_from_slice(env);
     supervisor.add(Group::single(name, Tier::Server, replica), 1)?;
-    supervisor.ready(&[name], SERVER_PATIENCE).await.map_err(|error| not_ready(home, &error))
+    timeout(SERVER_PATIENCE, until_ready(home, supervisor, &[name])).await.map_err(|_| {
+        failed!("{name} did not become ready within {} minutes", SERVER_PATIENCE.as_secs() / 60)
+    })?
+}
+
+/// Waits until every replica of the groups is ready, and says what it waits for: a database may recover after a crash, a
+/// node catch up with its chain.
+pub(super) async fn until_ready(home: &Home, supervisor: &Supervisor, names: &[&str]) -> Result<(), Failure> {
+    loop {
+        match supervisor.ready(names, PATIENCE).await {
+            Err(error @ NotReady::Late(..)) => {
+                print_line(&format!("still waiting: {}", not_ready(home, &error)));
+            }
+            ready => return ready.map_err(|error| not_ready(home, &error)),
+        }
+    }
 }
 
 /// The failure that names the process that is not ready, with the last line of its log.

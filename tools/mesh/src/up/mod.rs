@@ -11,7 +11,6 @@ use std::{
     net::SocketAddr,
     path::PathBuf,
     sync::Arc,
-    time::Duration,
 };
 
 use mesh_devnode::ReservedPort;
@@ -38,9 +37,6 @@ use crate::{
     signals,
     terminal::{self, is_interactive, print_line},
 };
-
-/// How long the services may take from their start to readiness.
-const SERVICES_READY_WITHIN: Duration = Duration::from_secs(60);
 
 /// Its variable with the hash of the stored block that the node's first block follows without naming it.
 const AFTER_HASH: &str = "MESH_INGEST_AFTER_HASH";
@@ -169,10 +165,7 @@ impl Mesh {
         self.start_node()?;
         let own_node = self.node.names().iter().copied();
         let names: Vec<&str> = self.running().map(|service| service.name).chain(own_node).collect();
-        self.supervisor
-            .ready(&names, SERVICES_READY_WITHIN)
-            .await
-            .map_err(|error| backing::not_ready(&self.home, &error))?;
+        backing::until_ready(&self.home, &self.supervisor, &names).await?;
         let scheme = if self.args.ports.tls_cert.is_some() { "https" } else { "http" };
         let ready = format!("ready {scheme}://{} grpc://{}\n", self.sockets.http, self.sockets.grpc);
         let mut out = io::stdout();
