@@ -104,10 +104,15 @@ default() {
 }
 digest() { inside curl --silent --fail --head "$URL/api/v2/networkhistory/export?fromBlock=1&toBlock=5000&table=TABLE_TRADES" | sed -n 's/^repr-digest: //Ip'; }
 
+after_hash() { compose logs node 2>&1 | sed -n 's/.*MESH_INGEST_AFTER_HASH=\([0-9a-f]*\).*/\1/p' | tail -n 1; }
+has_after_hash() { [ -n "$(after_hash)" ]; }
 cometbft() {
   local before
   prepare
-  MESH_CONSENSUS=cometbft begin "up with MESH_CONSENSUS=cometbft"
+  # Its chain continues the demo's past, whose last hash `ingest` has to be told.
+  MESH_CONSENSUS=cometbft compose up --detach --no-build >>"$WALK/log/compose.log" 2>&1
+  until_true 600 has_after_hash
+  MESH_INGEST_AFTER_HASH=$(after_hash) MESH_CONSENSUS=cometbft begin "up with MESH_CONSENSUS=cometbft"
   before=$(height)
   until_true 60 is_above "$before"
   submit
