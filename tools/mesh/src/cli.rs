@@ -12,7 +12,7 @@ use clap_complete::Shell;
 pub(crate) use database::{MigrateArgs, NodeArgs};
 pub(crate) use history::{HistoryArgs, HistoryCommand, ImportArgs, SealArgs, VerifyArgs};
 use mesh_launcher::home::Home;
-pub(crate) use values::{Count, Target, node_url, process_name, variable};
+pub(crate) use values::{Count, Target, node_url, postgres_url, process_name, variable};
 
 use crate::{
     export::args::ExportArgs,
@@ -182,7 +182,7 @@ pub(crate) struct UpArgs {
     #[arg(long, value_name = "URL")]
     pub(crate) nats: Option<String>,
     /// Use this running PostgreSQL instead of a private one
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = postgres_url)]
     pub(crate) postgres: Option<String>,
     /// The RPC of this consensus node instead of the development node's; its blocks fill the empty database
     #[arg(long, value_name = "URL", value_parser = node_url)]
@@ -298,7 +298,7 @@ pub(crate) struct LoadArgs {
     #[arg(value_name = "DIR")]
     pub(crate) folder: PathBuf,
     /// The database; it is migrated first
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = postgres_url)]
     pub(crate) postgres: String,
     /// The database's own history, whose running span is sealed before a migration that changes exports
     #[arg(long, value_name = "URL")]
@@ -324,7 +324,7 @@ pub(crate) struct DoctorArgs {
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) host: Option<IpAddr>,
     /// A database that the mesh is to use, or does [default: that of the mesh that runs]
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = postgres_url)]
     pub(crate) postgres: Option<String>,
     /// A NATS server that the mesh is to use, or does [default: that of the mesh that runs]
     #[arg(long, value_name = "URL")]
@@ -373,8 +373,8 @@ pub(crate) struct CompletionsArgs {
 
 impl CompletionsArgs {
     /// Prints them.
-    pub(crate) fn print(&self) {
-        terminal::print(String::from_utf8_lossy(&completions(self.shell)).trim_end());
+    pub(crate) fn print(&self) -> Result<(), Failure> {
+        terminal::print(String::from_utf8_lossy(&completions(self.shell)).trim_end())
     }
 }
 

@@ -1,7 +1,9 @@
 //! Parses the command line of any program of the project, with one-line errors.
 
+use std::{env, error::Error as _};
+
 use clap::{
-    Parser,
+    Command, Parser,
     error::{ContextKind, ContextValue, ErrorKind},
 };
 
@@ -13,7 +15,8 @@ use crate::failure::Failure;
 ///
 /// The arguments do not parse; exit code 2.
 pub fn command_line<C: Parser>() -> Result<Option<C>, Failure> {
-    let error = match C::try_parse() {
+    let command = without_empty_variables(C::command());
+    let error = match command.try_get_matches().and_then(|matches| C::from_arg_matches(&matches)) {
         Ok(cli) => return Ok(Some(cli)),
         Err(error) => error,
     };
@@ -26,6 +29,20 @@ pub fn command_line<C: Parser>() -> Result<Option<C>, Failure> {
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             Err(Failure::usage("say what to do, such as `mesh up`; `mesh --help` lists the commands"))
         }
+        ErrorKind::ValueValidation => {
+            let text = |kind| match error.get(kind) {
+                Some(ContextValue::String(text)) => text.as_str(),
+                _ => "",
+            };
+            let (argument, value) = (text(ContextKind::InvalidArg), text(ContextKind::InvalidValue));
+            // An address may contain a password.
+            let is_secret = argument.starts_with("--api-key") || value.contains("://");
+            let value = if is_secret { String::new() } else { format!(" {value:?}") };
+            let why = error.source().map_or_else(String::new, |why| format!(": {why}"));
+            Err(Failure::usage(format!(
+                "{argument}{value} cannot be read{why}; `mesh --help` lists the forms"
+            )))
+        }
         _ => {
             let text = error.to_string();
             let what = text.split("\n\n").next().unwrap_or_default().trim_start_matches("error: ");
@@ -36,4 +53,14 @@ pub fn command_line<C: Parser>() -> Result<Option<C>, Failure> {
             Err(Failure::usage(format!("{what}{nearest}; `mesh --help` lists the forms")))
         }
     }
+}
+
+/// Options whose variables are empty count as not given, as in the services.
+fn without_empty_variables(command: Command) -> Command {
+    let is_empty = |name: &std::ffi::OsStr| env::var_os(name).is_some_and(|value| value.is_empty());
+    let command = command.mut_args(|argument| match argument.get_env().is_some_and(is_empty) {
+        true => argument.env(None::<&'static str>),
+        false => argument,
+    });
+    command.mut_subcommands(without_empty_variables)
 }

@@ -34,7 +34,7 @@ pub(crate) async fn ps(args: &PsArgs) -> Result<(), Failure> {
         return print_json(&rows);
     }
     if !rows.is_empty() {
-        print(&table(&rows));
+        print(&table(&rows))?;
     }
     Ok(())
 }

@@ -57,7 +57,7 @@ pub(crate) fn dist(args: &DistArgs) -> Result<(), Failure> {
     let unpacked = pack(&checkout.root, &programs, &folder, &name)
         .map_err(|error| cannot("write the archive", &error))?;
     let size = fs::metadata(&archive).map_or(0, |archive| archive.len());
-    print(&archive.display().to_string());
+    print(&archive.display().to_string())?;
     print_line(&format!("{:.1} MB, {:.1} MB unpacked", megabytes(size), megabytes(unpacked)));
     Ok(())
 }

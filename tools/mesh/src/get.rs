@@ -49,6 +49,6 @@ pub(crate) async fn get(args: GetArgs) -> Result<(), Failure> {
         headers.extend(prefer.ok().map(|prefer| (PREFER, prefer)));
     }
     let answer = gateway.text(url.as_str(), headers).await;
-    print(&answer.map_err(|error| failed!("{error}"))?);
+    print(&answer.map_err(|error| failed!("{error}"))?)?;
     Ok(())
 }

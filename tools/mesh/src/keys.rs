@@ -140,7 +140,7 @@ fn add(args: AddArgs) -> Result<(), Failure> {
     // As the edge reads it: a bad name is refused before the file is touched.
     mesh_keys::parse(text.as_bytes()).map_err(|fault| failed!("the key is not added: {fault}"))?;
     write(&file, &text)?;
-    print(&key);
+    print(&key)?;
     Ok(())
 }
 
@@ -154,7 +154,7 @@ fn list(file: &Path) -> Result<(), Failure> {
     print(&format!(
         "{:<32} {:>9} {:>9} {:>9} {:>9}  expires",
         "name", "rate/s", "burst", "exports", "watches"
-    ));
+    ))?;
     for entry in read(file)? {
         let KeyEntry { name, rate_per_s, burst, exports, watches, expires, .. } = entry;
         let [rate, burst, exports, watches] = [rate_per_s, burst, exports, watches].map(limit);
@@ -163,7 +163,7 @@ fn list(file: &Path) -> Result<(), Failure> {
             Some(time) if time <= now => format!("{time} (expired)"),
             Some(time) => time.to_string(),
         };
-        print(&format!("{name:<32} {rate:>9} {burst:>9} {exports:>9} {watches:>9}  {expires}"));
+        print(&format!("{name:<32} {rate:>9} {burst:>9} {exports:>9} {watches:>9}  {expires}"))?;
     }
     Ok(())
 }

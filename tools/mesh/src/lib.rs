@@ -81,10 +81,7 @@ async fn command(command: Command) -> Result<(), Failure> {
         Command::Watch(args) => watch::watch(args).await,
         Command::Keys(args) => keys::keys(args).await,
         Command::Doctor(args) => doctor::doctor(&args).await,
-        Command::Completions(args) => {
-            args.print();
-            Ok(())
-        }
+        Command::Completions(args) => args.print(),
         Command::Dist(args) => dist::dist(&args),
         Command::Bench(args) => laboratory::run("bench", args),
         Command::Rig(args) => laboratory::run("rig", args),

@@ -122,10 +122,11 @@ async fn run(args: &SealArgs, mut variables: Vec<(String, String)>) -> Result<()
     let sealing = Sealing::configured(variables).map_err(Failure::configuration)?;
     let until = if args.newest { Until::Newest } else { Until::Complete };
     let mut rows = Vec::new();
+    let mut printed = Ok(());
     let mut on_sealed = |segment: &Segment| {
         let row = SegmentRow::of(segment);
-        if !args.json {
-            print(&format!("sealed {}: {} rows, id {}", row.segment, row.rows, row.id));
+        if !args.json && printed.is_ok() {
+            printed = print(&format!("sealed {}: {} rows, id {}", row.segment, row.rows, row.id));
         }
         rows.push(row);
     };
@@ -133,9 +134,9 @@ async fn run(args: &SealArgs, mut variables: Vec<(String, String)>) -> Result<()
     if args.json {
         print_json(&rows)?;
     } else if rows.is_empty() && sealed.is_ok() {
-        print("nothing to seal");
+        print("nothing to seal")?;
     }
-    sealed
+    sealed.and(printed)
 }
 
 /// Seals, retrying for up to [`OTHER_WRITER_LIMIT`] while another process is sealing. `on_sealed` is called

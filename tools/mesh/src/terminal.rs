@@ -10,14 +10,21 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::Serialize;
 use tokio::time::sleep;
 
-use crate::failure::Failure;
+use crate::failure::{Failure, failed};
 
 const CLOSED_PERIOD: Duration = Duration::from_millis(200);
 
-/// Writes a line of a command's result to standard output.
-pub(crate) fn print(line: &str) {
-    // A closed pipe is no failure: its reader has read enough.
-    let _ = try_print(line);
+/// Writes a line of a command's result to standard output. A closed pipe is no failure: its reader has read enough.
+///
+/// # Errors
+/// Standard output cannot be written, such as a file on a full disk.
+pub(crate) fn print(line: &str) -> Result<(), Failure> {
+    match try_print(line) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(failed!("cannot write the result to standard output: {error}"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Writes a line of a command's result to standard output, which is flushed.
@@ -41,8 +48,7 @@ pub(crate) async fn output_closed() {
 
 /// Writes a command's result to standard output as one line of JSON.
 pub(crate) fn print_json(result: &impl Serialize) -> Result<(), Failure> {
-    print(&serde_json::to_string(result)?);
-    Ok(())
+    print(&serde_json::to_string(result)?)
 }
 
 /// Writes a permanent line to standard error.

@@ -1,6 +1,8 @@
 //! Usage errors of the command line: exit codes, and one sentence that says what to do next.
 
-use crate::command::{mesh, says};
+use mesh_testbed::Database;
+
+use crate::command::{Outcome, command, mesh, says};
 
 /// Expects nothing but one line with these parts on standard error.
 async fn fails(args: &[&str], code: i32, parts: &[&str]) {
@@ -46,6 +48,49 @@ async fn wrong_usage_is_one_sentence_and_code_2() {
     ] {
         fails(&line.split_whitespace().collect::<Vec<_>>(), 2, parts).await;
     }
+}
+
+#[tokio::test]
+async fn an_error_repeats_no_secret() {
+    let with_key = |key: &str| {
+        let mut command = command(&["get", "/health", "--url", "http://127.0.0.1:1"]);
+        command.env("MESH_API_KEY", key);
+        command
+    };
+    for mut command in [command(&["up", "--node", "tcp://user:secret@host:26657"]), with_key("secret\nkey")] {
+        let outcome = Outcome::of(&mut command, &[]).await;
+        outcome.fails(2, &["cannot be read: "]);
+        assert!(!outcome.error.contains("secret"), "{}", outcome.error);
+    }
+    Outcome::of(&mut with_key(""), &[]).await.fails(1, &["refused"]);
+}
+
+#[tokio::test]
+async fn the_password_of_a_database_comes_from_a_file() {
+    let database = Database::fresh().await;
+    let (user, rest) = database.url().split_once('@').unwrap();
+    let (user, password) = user.rsplit_once(':').unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("password");
+    let doctor = async || {
+        let mut command = command(&["doctor", "--json", "--postgres", &format!("{user}@{rest}")]);
+        Outcome::of(command.env("MESH_DATABASE_PASSWORD_FILE", &file), &[]).await
+    };
+    doctor().await.fails(2, &["--postgres", "MESH_DATABASE_PASSWORD_FILE cannot be read"]);
+    std::fs::write(&file, format!("{password}\n")).unwrap();
+    says(doctor().await.text(), &["credentials accepted"]);
+    std::fs::write(&file, "wrong").unwrap();
+    assert!(!doctor().await.text().contains("credentials accepted"));
+}
+
+#[tokio::test]
+async fn a_result_that_cannot_be_written_is_a_failure() {
+    let mut command = command(&["completions", "bash"]);
+    command.stdout(std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap());
+    let child = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
+    let output = child.wait_with_output().await.unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    says(&String::from_utf8(output.stderr).unwrap(), &["cannot write the result to standard output"]);
 }
 
 #[tokio::test]

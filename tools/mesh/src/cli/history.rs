@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-use super::HomeArgs;
+use super::{HomeArgs, postgres_url};
 
 /// Options of `seal`.
 #[derive(Debug, Args)]
@@ -12,7 +12,7 @@ pub(crate) struct SealArgs {
     #[command(flatten)]
     pub(crate) home: HomeArgs,
     /// Seal this database instead of that of the home
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = postgres_url)]
     pub(crate) postgres: Option<String>,
     /// Write the segments to segments/ below this folder or file: URL instead of the home
     #[arg(long, value_name = "URL")]
@@ -65,7 +65,7 @@ pub(crate) struct ImportArgs {
     #[arg(value_name = "DIR")]
     pub(crate) folder: PathBuf,
     /// The database, empty or with the beginning of the same history; it is migrated first
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = postgres_url)]
     pub(crate) postgres: String,
     /// The database's own history, whose running span is sealed before a migration that changes exports
     #[arg(long, value_name = "URL")]

@@ -1,8 +1,8 @@
 //! Values of options: their syntax, and what is wrong with one that does not parse.
 
-use std::str::FromStr;
+use std::{env, str::FromStr};
 
-use mesh_chassis::NodeUrl;
+use mesh_chassis::{Database, Env, NodeUrl};
 use mesh_launcher::{MOST_REPLICAS, services};
 
 use crate::processes::{APPLICATION, COMETBFT, DECODER, DEVNODE, NATS, POSTGRES};
@@ -64,6 +64,19 @@ pub(crate) fn variable(text: &str) -> Result<(String, String), String> {
 /// Checks the address of a node's RPC.
 pub(crate) fn node_url(text: &str) -> Result<String, String> {
     text.parse::<NodeUrl>().map(|_| text.to_owned())
+}
+
+/// The address of a database. Without a password it gets that of the file `MESH_DATABASE_PASSWORD_FILE`, which no list of
+/// processes shows.
+pub(crate) fn postgres_url(text: &str) -> Result<String, String> {
+    const FILE: &str = "MESH_DATABASE_PASSWORD_FILE";
+    let parsed = text.parse::<tokio_postgres::Config>();
+    let needs_password = parsed.is_ok_and(|config| config.get_password().is_none());
+    let Some(file) = env::var(FILE).ok().filter(|_| needs_password) else { return Ok(text.to_owned()) };
+    let variables = [("MESH_DATABASE_URL", text.to_owned()), (FILE, file)];
+    let mut env = Env::of(variables.map(|(name, value)| (name.to_owned(), value)));
+    let url = Database::read_primary(&mut env);
+    if env.mistakes().is_empty() { Ok(url) } else { Err(env.mistakes().join("; ")) }
 }
 
 /// Checks the name of a process.

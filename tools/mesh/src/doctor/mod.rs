@@ -42,7 +42,7 @@ pub(crate) async fn doctor(args: &DoctorArgs) -> Result<(), Failure> {
     if args.json {
         print_json(&findings)?;
     } else {
-        print(&as_typed(&render(&findings)));
+        print(&as_typed(&render(&findings)))?;
     }
     match findings.iter().filter(|finding| finding.state == State::Wrong).count() {
         0 => Ok(()),

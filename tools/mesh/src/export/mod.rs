@@ -85,7 +85,7 @@ async fn download(args: &ExportArgs, fetch: &mut Fetch) -> Result<(), Failure> {
     let seconds = start.elapsed().as_secs_f64();
     match &downloaded.file {
         Some(file) if args.json => print_json(&outcome(&request, &downloaded, file, seconds))?,
-        Some(file) => print(&summary(&downloaded, &file.display().to_string(), seconds)),
+        Some(file) => print(&summary(&downloaded, &file.display().to_string(), seconds))?,
         None => print_line(&summary(&downloaded, "standard output", seconds)),
     }
     Ok(())

@@ -45,7 +45,7 @@ pub(crate) async fn import(args: &ImportArgs) -> Result<(), Failure> {
             failed!("{before} of {all} segments are in the database; then: {failure}")
         })?;
         if rows > 0 && !args.json {
-            print(&format!("imported {}: {rows} rows", segment.name));
+            print(&format!("imported {}: {rows} rows", segment.name))?;
         }
         imported.push((segment.name.to_string(), rows));
     }
@@ -57,7 +57,7 @@ pub(crate) async fn import(args: &ImportArgs) -> Result<(), Failure> {
     } else {
         let rows: u64 = imported.iter().map(|(_, rows)| rows).sum();
         let there = imported.iter().filter(|(_, rows)| *rows == 0).count();
-        print(&format!("{rows} rows from {} of {all} segments, {there} were there", all - there));
+        print(&format!("{rows} rows from {} of {all} segments, {there} were there", all - there))?;
     }
     Ok(())
 }

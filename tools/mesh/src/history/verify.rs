@@ -40,7 +40,9 @@ pub(crate) async fn verify(args: &VerifyArgs) -> Result<(), Failure> {
     if args.json {
         print_json(&as_json(&verified))?;
     } else {
-        verified.faults.iter().for_each(|fault| print(&fault.to_string()));
+        for fault in &verified.faults {
+            print(&fault.to_string())?;
+        }
     }
     if !verified.others.is_empty() {
         print_line(&format!(
@@ -73,7 +75,7 @@ pub(crate) async fn verify(args: &VerifyArgs) -> Result<(), Failure> {
         print(&format!(
             "{segments} from height {} to {} with {rows} rows: sound",
             first.height_from, last.height_to
-        ));
+        ))?;
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use crate::cli::{HomeArgs, node_url};
+use crate::cli::{HomeArgs, node_url, postgres_url};
 
 /// Options of `ingest`.
 #[derive(Debug, Args)]
@@ -76,7 +76,7 @@ pub(crate) struct RecordArgs {
     /// The last height
     #[arg(long, value_name = "B")]
     pub(crate) to: u64,
-    /// The file to write
+    /// The file to write; `-` is standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: PathBuf,
 }
@@ -87,7 +87,7 @@ pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) place: PlaceArgs,
     /// The database [default: that of the mesh that runs in the home]
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = postgres_url)]
     pub(crate) postgres: Option<String>,
     /// Number of blocks to compare
     #[arg(long, value_name = "N", default_value_t = 100)]
@@ -106,7 +106,7 @@ pub(crate) struct RowsArgs {
     #[command(flatten)]
     pub(crate) home: HomeArgs,
     /// The database [default: that of the mesh that runs in the home]
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = postgres_url)]
     pub(crate) postgres: Option<String>,
     /// The name of the chain of an empty database
     #[arg(long, value_name = "NAME")]

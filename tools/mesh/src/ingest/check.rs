@@ -44,12 +44,12 @@ pub(super) async fn check(args: &CheckArgs) -> Result<(), Failure> {
             .map_err(|error| failed!("block {height}: {error}"))?;
         for difference in store.compare(&prepared).await.map_err(of_store)? {
             differences += 1;
-            terminal::print(&format!("block {height}: {difference}"));
+            terminal::print(&format!("block {height}: {difference}"))?;
         }
     }
     match differences {
         0 => {
-            terminal::print(&format!("{} blocks with {rows} rows are stored as decoded", heights.len()));
+            terminal::print(&format!("{} blocks with {rows} rows are stored as decoded", heights.len()))?;
             Ok(())
         }
         differences => Err(failed!("{differences} rows differ; see the lines above")),

@@ -62,7 +62,7 @@ fn keygen(args: &KeygenArgs) -> Result<(), Failure> {
     match args.json {
         true => print_json(&json!({"file": args.file, "publicKey": public})),
         false => {
-            print(&public);
+            print(&public)?;
             Ok(())
         }
     }
@@ -125,8 +125,8 @@ async fn submit(
     }
     match reply.height {
         _ if as_json => print_json(&reply)?,
-        0 => print(&format!("taken {}", reply.tx_hash)),
-        height => print(&format!("included {} in block {height}", reply.tx_hash)),
+        0 => print(&format!("taken {}", reply.tx_hash))?,
+        height => print(&format!("included {} in block {height}", reply.tx_hash))?,
     }
     Ok(())
 }
@@ -258,7 +258,7 @@ fn print_outcome(reply: &GetTransactionReply, as_json: bool) -> Result<(), Failu
         return Err(refused(reply.height, reply.code, "", &reply.log));
     }
     if !as_json {
-        print(&format!("included {} in block {}", reply.tx_hash, reply.height));
+        print(&format!("included {} in block {}", reply.tx_hash, reply.height))?;
     }
     Ok(())
 }
@@ -274,7 +274,7 @@ async fn check(args: &CheckArgs) -> Result<(), Failure> {
         return Err(refused(0, reply.code, &reply.data, &reply.log));
     }
     if !args.json {
-        print("the node would take it");
+        print("the node would take it")?;
     }
     Ok(())
 }
@@ -295,7 +295,7 @@ async fn status(args: &StatusArgs) -> Result<(), Failure> {
     if !reply.log.is_empty() {
         text.push_str(&format!(": {}", reply.log));
     }
-    print(&text);
+    print(&text)?;
     Ok(())
 }
 

@@ -6,6 +6,7 @@ use mesh_demo::{Plan, write_history};
 use mesh_launcher::home::{Data, Home, SavedState};
 use mesh_node::DemoNetwork;
 use mesh_problem::error_chain;
+use tokio_postgres::config::Host;
 
 use crate::{
     cli::DemoArgs,
@@ -140,7 +141,20 @@ async fn has_blocks(url: &str) -> Result<bool, Failure> {
     Ok(row.map_err(|error| unseen(&error))?.get(0))
 }
 
-/// A database's name without its password.
+/// A database's name without user and password: `host:port/database`.
 fn name_of(url: &str) -> String {
-    url.rsplit_once('@').map_or(url, |(_, rest)| rest).to_owned()
+    let Ok(config) = url.parse::<tokio_postgres::Config>() else { return "?".to_owned() };
+    let ports = config.get_ports();
+    let hosts = config.get_hosts().iter().enumerate().map(|(number, host)| {
+        let host = match host {
+            Host::Tcp(name) => name.clone(),
+            Host::Unix(folder) => folder.display().to_string(),
+        };
+        match ports.get(number).or(ports.first()) {
+            Some(port) => format!("{host}:{port}"),
+            None => host,
+        }
+    });
+    let database = config.get_dbname().or(config.get_user()).unwrap_or_default();
+    format!("{}/{database}", hosts.collect::<Vec<_>>().join(","))
 }
