@@ -1,9 +1,10 @@
 //! GetPortfolio: the accounts, positions and live orders of a party.
 
 use actix::{Context, Handler};
-use mesh_bus::{Answer, AnswerFuture, AnswerResult, Ask, offload};
+use mesh_bus::{Answer, AnswerFuture, AnswerResult, Ask, Format, offload};
 use mesh_problem::{Code, Problem};
 use mesh_store::{List, PageRequest, PageRows, PageSizes, ReadError, Store, Window};
+use prost::Message as _;
 use proto_msgs::{
     numbers::get_portfolio::PORTFOLIO,
     v2::{
@@ -14,7 +15,7 @@ use proto_msgs::{
 
 use crate::{
     Query,
-    paging::{INLINE_ROWS, PagedList, nodes},
+    paging::{INLINE_ROWS, MAX_BYTES, PagedList, nodes},
 };
 
 /// Most accounts, positions or live orders of a portfolio.
@@ -28,12 +29,17 @@ impl Handler<Ask<GetPortfolioRequest>> for Query {
         Ask(request, scope): Ask<GetPortfolioRequest>,
         _: &mut Context<Self>,
     ) -> Self::Result {
-        scope.run(portfolio(self.store.clone(), request))
+        let format = scope.format();
+        scope.run(portfolio(self.store.clone(), request, format))
     }
 }
 
 /// The beginning of the three lists, read in one snapshot.
-async fn portfolio(store: Store, request: GetPortfolioRequest) -> AnswerResult<GetPortfolioReply> {
+async fn portfolio(
+    store: Store,
+    request: GetPortfolioRequest,
+    format: Format,
+) -> AnswerResult<GetPortfolioReply> {
     let failed = |error: ReadError| error.problem(PORTFOLIO);
     let past = store.past(request.at_block, request.chain_id.as_deref(), PORTFOLIO).await?;
     let (party, past) = (Some(request.party_id), past.as_ref());
@@ -54,7 +60,7 @@ async fn portfolio(store: Store, request: GetPortfolioRequest) -> AnswerResult<G
     let pages = store.snapshot("portfolio", &statements, past).await.map_err(failed)?;
     let rows: usize = pages.iter().map(PageRows::count).sum();
     let is_final = past.is_some_and(|past| past.is_sealed);
-    let answer = offload(rows > INLINE_ROWS, move || answer(&store, &windows, pages)).await?;
+    let answer = offload(rows > INLINE_ROWS, move || answer(&store, &windows, pages, format)).await?;
     Ok(answer.finally(is_final))
 }
 
@@ -68,6 +74,7 @@ fn answer(
     store: &Store,
     [of_accounts, of_positions, of_orders]: &[Window; 3],
     pages: Vec<PageRows>,
+    format: Format,
 ) -> AnswerResult<GetPortfolioReply> {
     let Ok([accounts, positions, orders]) = <[PageRows; 3]>::try_from(pages) else {
         return Err(Problem::internal(PORTFOLIO, "the query failed"));
@@ -78,7 +85,19 @@ fn answer(
         positions: whole::<ListPositionsRequest>(store, of_positions, positions)?,
         orders: whole::<ListOrdersRequest>(store, of_orders, orders)?,
     };
-    Ok(Answer::at(head, GetPortfolioReply { portfolio: Some(portfolio) }))
+    let reply = GetPortfolioReply { portfolio: Some(portfolio) };
+    match reply.encoded_len() {
+        // Clients of gRPC take no longer message by default.
+        bytes if format == Format::Protobuf && bytes > MAX_BYTES => {
+            Err(too_large(format!("it has {bytes} bytes")))
+        }
+        _ => Ok(Answer::at(head, reply)),
+    }
+}
+
+fn too_large(why: String) -> Problem {
+    let reason = "the portfolio is too large, list its parts in pages";
+    Problem::new(Code::FailedPrecondition, PORTFOLIO, reason).with_inner(why)
 }
 
 /// The nodes of a list; refused when there are more.
@@ -86,9 +105,7 @@ fn whole<R: PagedList>(store: &Store, window: &Window, rows: PageRows) -> Result
     let failed = |error: ReadError| error.problem(PORTFOLIO);
     let page = rows.page(R::LIST, window).map_err(failed)?;
     if page.has_next_page {
-        let reason = "the portfolio is too large, list its parts in pages";
-        let problem = Problem::new(Code::FailedPrecondition, PORTFOLIO, reason);
-        return Err(problem.with_inner(format!("{} has more than {MAX_ROWS} rows", R::NAME)));
+        return Err(too_large(format!("{} has more than {MAX_ROWS} rows", R::NAME)));
     }
     let nodes = nodes::<R>(store, page.edges).map_err(failed)?;
     Ok(nodes.into_iter().map(|(node, _)| node).collect())
