@@ -2,7 +2,8 @@
 //!
 //! One connection reads the row of `last_block` every [`POLL_INTERVAL`] ([`IDLE_POLL_INTERVAL`] when nothing
 //! else is read), and at once when the server notifies of a new block; notifications can be lost, so they
-//! only bring the next poll forward. A poll without an answer for [`RESPONSE_TIMEOUT`] means a frozen server.
+//! only bring the next poll forward. A server that neither answers a poll within [`RESPONSE_TIMEOUT`] nor a new
+//! connection within [`RECONNECT_GRACE`] is frozen.
 
 use std::{sync::Arc, time::Duration};
 
@@ -23,10 +24,13 @@ const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Pause between two polls otherwise.
 const IDLE_POLL_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A server without an answer for this long counts as away.
-const RESPONSE_TIMEOUT: Duration = Duration::from_secs(3);
+/// A connection without an answer for this long is replaced.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Time to replace a broken connection before the server counts as away.
+/// Time for a new connection, during most of which the server counts as away.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// Time to replace a connection that is broken or has no answer before the server counts as away.
 const RECONNECT_GRACE: Duration = Duration::from_millis(250);
 
 /// Reads the head; always one row.
@@ -92,7 +96,7 @@ async fn connect(
     Address { config, tls }: &Address,
     state: &watch::Sender<StoreState>,
 ) -> Option<(Client, Connection<Socket, Stream>)> {
-    let connecting = timeout(RESPONSE_TIMEOUT, config.connect(tls.clone()));
+    let connecting = timeout(CONNECT_TIMEOUT, config.connect(tls.clone()));
     pin!(connecting);
     let connected = match timeout(RECONNECT_GRACE, &mut connecting).await {
         Ok(connected) => connected,
@@ -130,7 +134,7 @@ async fn poll_head(
         };
         let mut begins = activity.begins();
         let mut has_answered = false;
-        while let Some(head) = read_head(client, state).await {
+        while let Some(head) = read_head(client).await {
             has_answered = true;
             let latest = StoreState { head, is_there: true };
             state.send_if_modified(|state| std::mem::replace(state, latest) != latest);
@@ -156,7 +160,7 @@ async fn poll_head(
 /// Subscribes to notifications; returns whether the server sends them. `None` when the connection broke or the
 /// server does not answer.
 async fn listen(client: &Client) -> Option<bool> {
-    match timeout(RESPONSE_TIMEOUT, client.batch_execute("LISTEN mesh_head")).await {
+    match timeout(CONNECT_TIMEOUT, client.batch_execute("LISTEN mesh_head")).await {
         Ok(Ok(())) => Some(true),
         Ok(Err(error)) if error.as_db_error().is_some() => {
             tracing::warn!(%error, "the database sends no notifications of new blocks; polling only");
@@ -167,10 +171,9 @@ async fn listen(client: &Client) -> Option<bool> {
 }
 
 /// Reads the head. `None` when the connection broke or the server does not answer.
-async fn read_head(client: &Client, state: &watch::Sender<StoreState>) -> Option<Option<(u64, i64)>> {
+async fn read_head(client: &Client) -> Option<Option<(u64, i64)>> {
     let Ok(answer) = timeout(RESPONSE_TIMEOUT, client.query_typed_one(HEAD, &[])).await else {
         tracing::warn!("the database says nothing any more");
-        set_away(state);
         return None;
     };
     match answer.map_err(ReadError::from).and_then(|row| head_of(&row)) {

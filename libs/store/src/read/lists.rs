@@ -55,7 +55,7 @@ pub(crate) struct Query<'a> {
 #[derive(Clone)]
 pub(super) struct ListPool {
     pool: Pool,
-    /// Connections without a lock timeout, closed after use.
+    /// Connections that wait for a lock as long as a read may, closed after use.
     waiting: Pool,
     /// For the connections that carry cancel requests.
     tls: MakeRustlsConnect,
@@ -112,9 +112,12 @@ impl ListPool {
                 .build()
         };
         let settings = format!("{} {LIST_SETTINGS}", config.get_options().unwrap_or_default());
-        let waiting = pool(config.options(&settings), MAX_LOCKED_LISTS)?;
-        let settings = format!("{settings} -c lock_timeout={}", LOCK_TIMEOUT.as_millis());
-        let pool = pool(config.options(settings), connections)?;
+        let mut with_lock_timeout = |wait: Duration, size| {
+            pool(config.options(format!("{settings} -c lock_timeout={}", wait.as_millis())), size)
+        };
+        // Before the read is late, so that a lock is told from a slow statement.
+        let waiting = with_lock_timeout(read_timeout * 9 / 10, MAX_LOCKED_LISTS)?;
+        let pool = with_lock_timeout(LOCK_TIMEOUT, connections)?;
         let share = share(connections);
         Ok(Self { pool, waiting, tls, share, lists: Arc::default(), read_timeout, acquire_timeout, metrics })
     }
@@ -138,7 +141,7 @@ impl ListPool {
                 let running = self.running(self.waiting.get().await?);
                 let (result, connection) = running.rows(until, queries).await;
                 connection.map(Object::take);
-                state.is_locked.store(matches!(result, Err(ReadError::Late)), Relaxed);
+                state.is_locked.store(matches!(result, Err(ReadError::Locked)), Relaxed);
                 return result;
             }
             let started = Instant::now();

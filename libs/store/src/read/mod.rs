@@ -50,6 +50,9 @@ use crate::{TimeUs, address::Address};
 /// the replica is behind.
 const PRIMARY_WITH_REPLICA: Size = Size { points: 2, lists: 4 };
 
+/// Blocks that a replica may lack and still be read: it may have them by then.
+const FAR_BEHIND: u64 = 20;
+
 /// Pause between two attempts of [`Store::until_ready`] while the server answers and its pool still connects.
 const CONNECT_PAUSE: Duration = Duration::from_millis(20);
 
@@ -135,6 +138,9 @@ impl Store {
         let Servers { primary, replica, .. } = &*self.servers;
         if let Some(replica) = replica {
             let needed = needed_height(past, primary.head()?);
+            if is_far_behind(replica, needed) {
+                return primary.point(sql, parameters).await;
+            }
             match replica.point(sql, parameters).await {
                 Ok(row) if has_height(Some(&row), needed) => return Ok(row),
                 Err(ReadError::Late) => return Err(ReadError::Late),
@@ -182,6 +188,9 @@ impl Store {
         let Servers { primary, replica, .. } = &*self.servers;
         if let Some(replica) = replica {
             let needed = needed_height(past, primary.head()?);
+            if is_far_behind(replica, needed) {
+                return primary.list(list, queries).await;
+            }
             match replica.list(list, queries).await {
                 Ok(rows) if has_height(rows.first().and_then(|rows| rows.first()), needed) => {
                     return Ok(rows);
@@ -246,6 +255,12 @@ impl Store {
 /// The height that a replica must have: that of the block that is asked for, or of the primary's head known before.
 fn needed_height(past: Option<&Past>, known: Option<(u64, i64)>) -> Option<u64> {
     past.map(|past| past.height).or(known.map(|(height, _)| height))
+}
+
+/// Whether a replica lacks so many blocks that a read of it would be in vain. Its head is that of its last poll.
+fn is_far_behind(replica: &Server, needed: Option<u64>) -> bool {
+    let head = replica.state().head.map_or(0, |(height, _)| height);
+    needed.is_some_and(|needed| head.saturating_add(FAR_BEHIND) < needed)
 }
 
 /// Whether a replica has this height. An answer without a head counts as older.

@@ -89,7 +89,7 @@ async fn assert_fails_at_once(store: &Store) {
 }
 
 #[tokio::test]
-async fn a_frozen_server_is_away_after_three_seconds_and_there_as_soon_as_it_wakes() {
+async fn a_frozen_server_is_away_after_a_second_and_there_as_soon_as_it_wakes() {
     let server = OwnServer::start().await;
     let store = ready(&config(&server.server.url(), 2)).await;
     await_reads(&store).await;
@@ -102,7 +102,7 @@ async fn a_frozen_server_is_away_after_three_seconds_and_there_as_soon_as_it_wak
         let (points, lists) = under_way.await;
         let away = frozen.elapsed();
         assert!(points.iter().chain(&lists).all(is_away), "{points:?} {lists:?}");
-        assert!((2..5).contains(&away.as_secs()), "away after {away:?}");
+        assert!((700..3000).contains(&away.as_millis()), "away after {away:?}");
         assert_fails_at_once(&store).await;
         server.signal_all(Signal::CONT);
         await_reads(&store).await;
