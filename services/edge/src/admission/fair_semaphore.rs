@@ -18,6 +18,9 @@ pub(crate) enum Owner {
     Client(ClientId),
     /// All requests of an operation.
     Operation(&'static str),
+    /// The requests of a client that are of an operation. They also stay within what the operation has left, so that
+    /// no client takes all of its share.
+    Part(ClientId, &'static str),
 }
 
 /// A limited number of permits.
@@ -47,7 +50,7 @@ impl Rejected {
     pub(crate) fn reason(self) -> &'static str {
         match self {
             Self::Full => "full",
-            Self::Share(Owner::Client(_)) => "address",
+            Self::Share(Owner::Client(_) | Owner::Part(..)) => "address",
             Self::Share(Owner::Operation(_)) => "operation",
         }
     }
@@ -72,7 +75,13 @@ impl FairSemaphore {
         if free == 0 {
             return Err(Rejected::Full);
         }
-        if let Some(owner) = owners.into_iter().find(|owner| taken.by_owner.get(owner) >= free) {
+        let left = |owner: &Owner| match owner {
+            Owner::Part(_, operation) => {
+                free.saturating_sub(taken.by_owner.get(&Owner::Operation(operation)))
+            }
+            Owner::Client(_) | Owner::Operation(_) => free,
+        };
+        if let Some(owner) = owners.into_iter().find(|owner| taken.by_owner.get(owner) >= left(owner)) {
             return Err(Rejected::Share(owner));
         }
         taken.count += 1;
@@ -167,6 +176,22 @@ mod tests {
         assert_eq!(semaphore.try_acquire([of(99)]).err(), Some(Rejected::Full));
         drop(second);
         assert!(semaphore.try_acquire([of(99)]).is_ok());
+    }
+
+    #[test]
+    fn one_client_gets_a_third_for_an_operation_and_leaves_permits_of_it_to_others() {
+        let semaphore = FairSemaphore::new(60);
+        let client = |number| ClientId::Address(IpAddr::V4(Ipv4Addr::from_bits(number)).into());
+        let all = |number: u32| {
+            let (id, operation) = (client(number), Owner::Operation("A"));
+            let owners = [operation, Owner::Part(id, "A"), Owner::Client(id)];
+            std::iter::from_fn(|| semaphore.try_acquire(owners).ok()).collect::<Vec<_>>()
+        };
+        let (first, second) = (all(1), all(2));
+        assert_eq!((first.len(), second.len()), (20, 7));
+        assert!(!all(3).is_empty());
+        drop((first, second));
+        assert_eq!(all(4).len(), 20);
     }
 
     #[test]

@@ -226,14 +226,18 @@ impl Admission {
         &self,
         client: &ClientContext,
         operation: &'static str,
-    ) -> Result<Permit<2>, Problem> {
-        let owners = [Owner::Client(client.id), Owner::Operation(operation)];
+    ) -> Result<Permit<3>, Problem> {
+        let owners =
+            [Owner::Client(client.id), Owner::Operation(operation), Owner::Part(client.id, operation)];
         self.requests.try_acquire(owners).map_err(|rejected| {
             self.metrics.shed(rejected.reason()).inc();
             Problem::unavailable(match rejected {
                 Rejected::Full => "too many requests are being answered",
                 Rejected::Share(Owner::Client(_)) => "too many requests of this client are being answered",
                 Rejected::Share(Owner::Operation(_)) => "too many requests of this kind are being answered",
+                Rejected::Share(Owner::Part(..)) => {
+                    "too many requests of this kind and client are being answered"
+                }
             })
         })
     }
