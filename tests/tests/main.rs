@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used)] // in what the tests share
 
+mod a_minute_of_silence;
 mod access_log;
 mod bus;
 mod cache_consistency;

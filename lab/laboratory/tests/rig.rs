@@ -3,29 +3,20 @@
 //! builds here and other tests may run concurrently; the greatest age of answers is not changed.
 #![allow(clippy::unwrap_used)]
 
-use std::{path::Path, process::Command};
+use std::process::Command;
 
 use mesh_launcher::services::SERVICES;
 use parking_lot::RwLock;
 use serde_json::Value;
 
-/// Held for reading by drills that other drills do not disturb; they mostly wait.
+/// Held for reading by drills that other drills do not disturb.
 static TOGETHER: RwLock<()> = RwLock::new(());
 
-/// Runs a drill from copied binaries, as if installed, so that it builds nothing; returns its JSON and its
-/// output.
+/// Runs a drill; returns its JSON and its output.
 fn play(args: &[&str]) -> (Value, String) {
     let folder = tempfile::tempdir().unwrap();
-    let built = Path::new(env!("CARGO_BIN_EXE_laboratory"));
-    // Copied by another process: a child that another test forks meanwhile would inherit the file open for
-    // writing, and such a file cannot be executed (ETXTBSY).
-    for name in ["laboratory", "mesh"].into_iter().chain(SERVICES.iter().map(|service| service.name)) {
-        let program = built.with_file_name(name);
-        assert!(program.exists(), "there is no {}: run `cargo build --workspace` first", program.display());
-        assert!(Command::new("cp").arg(program).arg(folder.path()).status().unwrap().success());
-    }
     let figures = folder.path().join("figures.json");
-    let mut rig = Command::new(folder.path().join("laboratory"));
+    let mut rig = Command::new(env!("CARGO_BIN_EXE_laboratory"));
     rig.arg("rig").args(args).arg("--json").arg(&figures);
     let output = rig.output().unwrap();
     let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -60,88 +51,98 @@ fn check(options: &str, reports: usize, bars: usize, least: &[(&str, u64)]) {
     }
 }
 
-#[test]
-fn reads_go_on_while_replicas_and_servers_do_not() {
-    plays("reads --seed 1 --short --rate 100 --slack 2", 7, 5, &[("requests", 100)]);
-}
-
-/// The phases that take seconds. Without "stalled", whose memory and speed mean little in debug builds, and
-/// without "large", which takes too long.
-#[test]
-fn downloads_go_on_while_workers_servers_and_segments_do_not() {
-    let phases = "--phase steady --phase kill --phase freeze --phase nats --phase postgres --phase damage";
-    let options = format!("kill --seed 1 --short --slack 10 {phases} --phase scale");
-    plays(&options, 7, 4, &[("downloads", 100)]);
-}
-
-/// Attacks of most kinds; those that the contract allows for minutes are not awaited.
-#[test]
-fn reads_go_on_while_others_attack() {
-    let phases = "--phase head --phase body --phase unread --phase window --phase idle --phase reset";
-    let options =
-        format!("flood --seed 1 --short --slack 10 {phases} --phase rate --phase slow --phase files");
-    plays(&options, 9, 6, &[("requests", 100)]);
-}
-
-/// Without the end of stalled watches, for which the contract allows minutes.
-#[test]
-fn watches_at_their_limits_do_not_affect_other_clients() {
-    plays("watches --seed 1 --short --slack 4", 3, 8, &[("watches", 200), ("events", 20)]);
-}
-
-#[test]
-fn every_transaction_has_one_result_while_relays_and_the_node_fail() {
-    let least = [("submissions", 240), ("accepted", 51), ("inBlocks", 51), ("refused", 6), ("left", 2)];
-    plays("fates --seed 1 --short", 1, 9, &least);
-}
-
 const TRAFFIC: &str = "--rate 20 --downloads 10 --submissions 10 --watchers 40";
 
-#[test]
-fn clients_of_every_kind_survive_random_faults() {
-    let least = [
-        ("actsDone", 6),
-        ("reads", 101),
-        ("wholeFiles", 6),
-        ("submissions", 21),
-        ("streams", 40),
-        ("events", 101),
-    ];
-    plays(&format!("chaos --seed 1 --short --slack 2 {TRAFFIC}"), 1, 12, &least);
+/// Drills that mostly wait, all at the same time. Their names come first: tests begin in the order of their names.
+mod among_others {
+    use super::{TRAFFIC, plays};
+
+    #[test]
+    fn reads_go_on_while_replicas_and_servers_do_not() {
+        plays("reads --seed 1 --short --rate 100 --slack 2", 7, 5, &[("requests", 100)]);
+    }
+
+    /// The phases that take seconds. Without "stalled", whose memory and speed mean little in debug builds, and
+    /// without "large", which takes too long.
+    #[test]
+    fn downloads_go_on_while_workers_servers_and_segments_do_not() {
+        let phases =
+            "--phase steady --phase kill --phase freeze --phase nats --phase postgres --phase damage";
+        let options = format!("kill --seed 1 --short --slack 10 {phases} --phase scale");
+        plays(&options, 7, 4, &[("downloads", 100)]);
+    }
+
+    /// Attacks of most kinds; those that the contract allows for minutes are not awaited.
+    #[test]
+    fn reads_go_on_while_others_attack() {
+        let phases = "--phase head --phase body --phase unread --phase window --phase idle --phase reset";
+        let options =
+            format!("flood --seed 1 --short --slack 10 {phases} --phase rate --phase slow --phase files");
+        plays(&options, 9, 6, &[("requests", 100)]);
+    }
+
+    /// Without the end of stalled watches, for which the contract allows minutes.
+    #[test]
+    fn watches_at_their_limits_do_not_affect_other_clients() {
+        plays("watches --seed 1 --short --slack 4", 3, 8, &[("watches", 200), ("events", 20)]);
+    }
+
+    #[test]
+    fn every_transaction_has_one_result_while_relays_and_the_node_fail() {
+        let least = [("submissions", 240), ("accepted", 51), ("inBlocks", 51), ("refused", 6), ("left", 2)];
+        plays("fates --seed 1 --short", 1, 9, &least);
+    }
+
+    #[test]
+    fn clients_of_every_kind_survive_random_faults() {
+        let least = [
+            ("actsDone", 6),
+            ("reads", 101),
+            ("wholeFiles", 6),
+            ("submissions", 21),
+            ("streams", 40),
+            ("events", 101),
+        ];
+        plays(&format!("chaos --seed 1 --short --slack 2 {TRAFFIC}"), 1, 12, &least);
+    }
 }
 
-/// Alone, because it takes all processors.
-#[test]
-fn more_large_lists_than_can_be_served_at_once_wait_for_their_turn() {
-    let _guard = TOGETHER.write();
-    check("overload --seed 1 --short --slack 2 --phase 256", 1, 5, &[("requests", 100)]);
-}
+mod by_itself {
+    use super::{SERVICES, TOGETHER, TRAFFIC, check};
 
-/// Alone, because its bars have no slack.
-#[test]
-fn a_rolling_restart_fails_no_request() {
-    let _guard = TOGETHER.write();
-    let least = [("reads", 101), ("downloads", 11), ("broken", 1)];
-    let reports = ["steady", "certificate", "all"].len() + SERVICES.len();
-    check(&format!("rolling --seed 1 --short --rounds 1 {TRAFFIC}"), reports, 11, &least);
-}
+    /// Alone, because it takes all processors.
+    #[test]
+    fn more_large_lists_than_can_be_served_at_once_wait_for_their_turn() {
+        let _guard = TOGETHER.write();
+        check("overload --seed 1 --short --slack 2 --phase 256", 1, 5, &[("requests", 100)]);
+    }
 
-/// Without a seed, so that each run meets other faults; the title of a failed run names the seed. Alone, because
-/// a bar limits the age of each answer.
-#[test]
-fn every_answer_under_faults_is_what_the_store_held() {
-    let least = [("faults", 1), ("states", 11), ("requests", 501)];
-    let _guard = TOGETHER.write();
-    check("truth --short --rate 200 --slack 4", 1, 10, &least);
-}
+    /// Alone, because its bars have no slack.
+    #[test]
+    fn a_rolling_restart_fails_no_request() {
+        let _guard = TOGETHER.write();
+        let least = [("reads", 101), ("downloads", 11), ("broken", 1)];
+        let reports = ["steady", "certificate", "all"].len() + SERVICES.len();
+        check(&format!("rolling --seed 1 --short --rounds 1 {TRAFFIC}"), reports, 11, &least);
+    }
 
-/// One run with the built-in decoder and one with decoders on the bus. Alone, because a bar counts the blocks
-/// that are stored meanwhile.
-#[test]
-fn the_store_has_every_block_once_whatever_is_killed() {
-    let options = "ingest --seed 0 --short --runs 2 --kills 25 --slack 4";
-    let _guard = TOGETHER.write();
-    check(options, 1, 9, &[("kills", 25), ("blocks", 21), ("rows", 201)]);
+    /// Without a seed, so that each run meets other faults; the title of a failed run names the seed. Alone, because
+    /// a bar limits the age of each answer.
+    #[test]
+    fn every_answer_under_faults_is_what_the_store_held() {
+        let least = [("faults", 1), ("states", 11), ("requests", 501)];
+        let _guard = TOGETHER.write();
+        check("truth --short --rate 200 --slack 4", 1, 10, &least);
+    }
+
+    /// One run with the built-in decoder and one with decoders on the bus. Alone, because a bar counts the blocks
+    /// that are stored meanwhile.
+    #[test]
+    fn the_store_has_every_block_once_whatever_is_killed() {
+        let options = "ingest --seed 0 --short --runs 2 --kills 25 --slack 4";
+        let _guard = TOGETHER.write();
+        check(options, 1, 9, &[("kills", 25), ("blocks", 21), ("rows", 201)]);
+    }
 }
 
 fn sweep(drill: &str, seed: &str, runs: &str) -> Value {
