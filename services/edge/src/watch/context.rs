@@ -15,7 +15,10 @@ use crate::{
     },
     config::Config,
     metrics::Metrics,
-    watch::{delivery::Delivery, look_queue::LookQueue},
+    watch::{
+        delivery::Delivery,
+        look_queue::{Lane, LookQueue},
+    },
 };
 
 /// What all live queries of one edge share.
@@ -48,15 +51,24 @@ impl WatchContext {
         })
     }
 
-    /// Reads an answer for a live query.
-    pub(super) async fn look(&self, question: &Arc<Question>) -> Result<Arc<Answer>, Problem> {
-        let _place = match self.looks.get(question.operation) {
-            Some(looks) => looks.place().await,
+    /// The lane of a client for looks of this operation; `None` for an unknown one.
+    pub(super) fn lane(&self, client: u64, operation: &str) -> Option<Arc<Lane>> {
+        Some(self.looks.get(operation)?.lane(client))
+    }
+
+    /// Reads an answer for a live query that this client began.
+    pub(super) async fn look(
+        &self,
+        question: &Arc<Question>,
+        (client, lane): (u64, Option<&Lane>),
+    ) -> Result<Arc<Answer>, Problem> {
+        let _place = match self.looks.get(question.operation).zip(lane) {
+            Some((looks, lane)) => Some(looks.place(lane).await),
             None => None,
         };
         let context = CallContext {
             request_id: nuid::next().to_string(),
-            client: 0,
+            client,
             traceparent: None,
             deadline: Instant::now() + self.answer_time,
             has_full_time: true,

@@ -23,6 +23,7 @@ use crate::{
     watch::{
         context::WatchContext,
         delivery::Subscribers,
+        look_queue::Lane,
         schedule::{LookResult, Schedule},
         state::Latest,
     },
@@ -40,6 +41,9 @@ pub(crate) struct LiveQuery {
     looked: Notify,
     subscribers: Arc<Subscribers>,
     context: Arc<WatchContext>,
+    /// The client whose watch began it, for whom its looks count.
+    client: u64,
+    lane: Option<Arc<Lane>>,
 }
 
 /// A watcher's subscription, until it is dropped: wakes the watcher when the state has changed.
@@ -73,11 +77,11 @@ impl Drop for Subscription {
 }
 
 impl LiveQuery {
-    /// Starts a live query from an answer read at this height after this number of head resets. It repeats the
+    /// Starts a live query of a client from an answer read at this height after this number of head resets. It repeats the
     /// read until `remove` has removed the query.
     pub(super) fn start(
         context: Arc<WatchContext>,
-        question: &Arc<Question>,
+        (client, question): (u64, &Arc<Question>),
         source: HeadSource,
         answer: &Answer,
         (height, resets): (u64, u64),
@@ -89,7 +93,9 @@ impl LiveQuery {
             latest: Mutex::new(Latest::new(question, answer, height, resets, Instant::now())),
             looked: Notify::new(),
             subscribers: Arc::default(),
+            lane: context.lane(client, question.operation),
             context,
+            client,
         });
         let schedule = Schedule::new(answer.asked_at, (height, resets), LookResult::of(answer));
         Looker { query: Arc::clone(&query), schedule, timer: None, remove: Box::new(remove) }.start();
@@ -213,7 +219,8 @@ impl Looker {
         }
         self.schedule.begin(now, head);
         let query = Arc::clone(&self.query);
-        let look = async move { query.context.look(&query.question).await };
+        let look =
+            async move { query.context.look(&query.question, (query.client, query.lane.as_deref())).await };
         let ended = look.into_actor(self).map(move |result, looker, context| {
             looker.end_look(result, now, head);
             looker.look_or_wait(context);

@@ -1,10 +1,16 @@
-//! Limits concurrent looks per workload after a block, so that they do not delay plain reads.
+//! Limits concurrent looks per workload after a block, so that they do not delay plain reads. A client has few looks in
+//! the queue, so that one with thousands of questions does not delay those of others.
 
 use std::{
-    sync::atomic::{AtomicUsize, Ordering},
+    collections::HashMap,
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
+use parking_lot::Mutex as BlockingMutex;
 use tokio::{
     sync::{Mutex, Semaphore, SemaphorePermit},
     time::{Instant, sleep_until},
@@ -29,6 +35,17 @@ pub(super) struct LookQueue {
     /// Locked by the look that starts next.
     turn: Mutex<Turn>,
     waiting: AtomicUsize,
+    lanes: BlockingMutex<HashMap<u64, Weak<Lane>>>,
+}
+
+/// The looks of one client that are in the queue or running, as many as may run.
+#[derive(Debug)]
+pub(super) struct Lane(Semaphore);
+
+/// A look that may run until this is dropped.
+pub(super) struct Place<'a> {
+    _place: Option<SemaphorePermit<'a>>,
+    _in_lane: Option<SemaphorePermit<'a>>,
 }
 
 #[derive(Debug)]
@@ -42,14 +59,35 @@ struct Turn {
 impl Default for LookQueue {
     fn default() -> Self {
         let turn = Turn { next_at: Instant::now(), left: 0 };
-        Self { places: Semaphore::new(MAX_LOOKS), turn: Mutex::new(turn), waiting: AtomicUsize::new(0) }
+        Self {
+            places: Semaphore::new(MAX_LOOKS),
+            turn: Mutex::new(turn),
+            waiting: AtomicUsize::new(0),
+            lanes: BlockingMutex::default(),
+        }
     }
 }
 
 impl LookQueue {
-    /// Waits until a look may start; dropping the returned permit ends the look.
-    pub(super) async fn place(&self) -> Option<SemaphorePermit<'_>> {
+    /// The lane of a client, which is to be kept as long as it has questions.
+    pub(super) fn lane(&self, client: u64) -> Arc<Lane> {
+        let mut lanes = self.lanes.lock();
+        if let Some(lane) = lanes.get(&client).and_then(Weak::upgrade) {
+            return lane;
+        }
+        if lanes.len() == lanes.capacity() {
+            lanes.retain(|_, lane| lane.strong_count() > 0);
+        }
+        let lane = Arc::new(Lane(Semaphore::new(MAX_LOOKS)));
+        lanes.insert(client, Arc::downgrade(&lane));
+        lane
+    }
+
+    /// Waits until a look may start, which ends when the place is dropped.
+    pub(super) async fn place<'a>(&'a self, lane: &'a Lane) -> Place<'a> {
         let waits = Waits::count(&self.waiting);
+        // The semaphores are never closed.
+        let in_lane = lane.0.acquire().await.ok();
         let mut turn = self.turn.lock().await;
         if turn.left == 0 {
             if waits.number() <= MAX_SPREAD {
@@ -57,10 +95,9 @@ impl LookQueue {
             }
             *turn = Turn { next_at: Instant::now() + PAUSE, left: GROUP };
         }
-        // The semaphore is never closed.
         let place = self.places.acquire().await.ok();
         turn.left -= 1;
-        place
+        Place { _place: place, _in_lane: in_lane }
     }
 }
 
@@ -95,8 +132,9 @@ mod tests {
     /// When each of so many looks begins and ends, in their order.
     async fn looks(count: usize) -> Vec<(Instant, Instant)> {
         let queue = &LookQueue::default();
+        let lane = &*queue.lane(1);
         let look = async || {
-            let place = queue.place().await;
+            let place = queue.place(lane).await;
             let began = Instant::now();
             sleep(Duration::from_millis(5)).await;
             drop(place);
@@ -114,6 +152,25 @@ mod tests {
         for (number, group) in (0..).zip(looks.chunks(GROUP)) {
             assert!(group[0].0 >= start + PAUSE * number, "group {number} of {looks:?}");
         }
+    }
+
+    #[tokio::test]
+    async fn the_look_of_a_client_does_not_wait_for_all_of_another() {
+        let queue = &LookQueue::default();
+        let (many, one) = (&*queue.lane(1), &*queue.lane(2));
+        let ended = &AtomicUsize::new(0);
+        let look = async |lane| {
+            let _place = queue.place(lane).await;
+            sleep(Duration::from_millis(5)).await;
+            ended.fetch_add(1, Ordering::Relaxed)
+        };
+        let mut looks: FuturesUnordered<_> = (0..3 * MAX_SPREAD).map(|_| look(many)).collect();
+        let before = tokio::select! {
+            biased;
+            () = async { while looks.next().await.is_some() {} } => panic!("it waits for all"),
+            before = async { sleep(Duration::from_millis(1)).await; look(one).await } => before,
+        };
+        assert!(before <= 3 * MAX_LOOKS, "it waited for {before} looks");
     }
 
     #[tokio::test]

@@ -98,10 +98,11 @@ impl Watches {
         let query = match queries.get(question) {
             Some(query) => Arc::clone(query),
             None => {
+                let client = context.client;
                 let (context, watches) = (Arc::clone(&self.context), Arc::clone(self));
                 let begin = (height, before.resets);
                 let remove = move |query: &LiveQuery| watches.remove_unwatched(query);
-                let query = LiveQuery::start(context, question, source, &answer, begin, remove);
+                let query = LiveQuery::start(context, (client, question), source, &answer, begin, remove);
                 queries.insert(Arc::clone(question), Arc::clone(&query));
                 metrics.watched_questions.inc();
                 query
