@@ -58,7 +58,8 @@ fn documents() -> Vec<PathBuf> {
 
 /// The name in a line that introduces the content of a file: "`last.py`:".
 fn file_name(line: &str) -> Option<&str> {
-    line.strip_prefix('`')?.strip_suffix("`:").filter(|name| name.contains('.'))
+    // A file of this machine is not written.
+    line.strip_prefix('`')?.strip_suffix("`:").filter(|name| name.contains('.') && !name.starts_with('/'))
 }
 
 /// The commands of a document's plain blocks: lines that begin with a program, or with `$` where answers are
