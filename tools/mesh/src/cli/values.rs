@@ -4,6 +4,7 @@ use std::{env, str::FromStr};
 
 use mesh_chassis::{Database, Env, NodeUrl};
 use mesh_launcher::{MOST_REPLICAS, services};
+use tokio_postgres::config::Host;
 
 use crate::processes::{APPLICATION, COMETBFT, DECODER, DEVNODE, NATS, POSTGRES};
 
@@ -71,7 +72,12 @@ pub(crate) fn node_url(text: &str) -> Result<String, String> {
 pub(crate) fn postgres_url(text: &str) -> Result<String, String> {
     const FILE: &str = "MESH_DATABASE_PASSWORD_FILE";
     let parsed = text.parse::<tokio_postgres::Config>();
-    let needs_password = parsed.is_ok_and(|config| config.get_password().is_none());
+    let is_here = |host: &Host| matches!(host, Host::Unix(_));
+    let needs_password = parsed.is_ok_and(|config| {
+        config.get_password().is_none()
+            && config.get_user().is_some()
+            && !config.get_hosts().iter().any(is_here)
+    });
     let Some(file) = env::var(FILE).ok().filter(|_| needs_password) else { return Ok(text.to_owned()) };
     let variables = [("MESH_DATABASE_URL", text.to_owned()), (FILE, file)];
     let mut env = Env::of(variables.map(|(name, value)| (name.to_owned(), value)));

@@ -40,9 +40,14 @@ pub(super) async fn record(args: &RecordArgs) -> Result<(), Failure> {
     if output == Path::new("-") {
         return write(&nodes, heights, io::stdout().lock()).await;
     }
+    let failed = |error: io::Error| failed!("cannot write {}: {error}", output.display());
+    if fs::metadata(output).is_ok_and(|found| !found.is_file()) {
+        let file = File::options().write(true).open(output).map_err(failed)?;
+        return write(&nodes, heights, file).await;
+    }
+    let output = &fs::canonicalize(output).unwrap_or_else(|_| output.clone());
     // Under another name until it is complete, so that a part of a recording is never taken for one.
     let part = output.with_added_extension("part");
-    let failed = |error: io::Error| failed!("cannot write {}: {error}", output.display());
     let written = match File::create(&part) {
         Ok(file) => write(&nodes, heights, file).await,
         Err(error) => return Err(failed(error)),
@@ -58,14 +63,20 @@ pub(super) async fn record(args: &RecordArgs) -> Result<(), Failure> {
 
 /// Writes blocks as lines.
 async fn write(nodes: &Nodes, heights: RangeInclusive<u64>, output: impl io::Write) -> Result<(), Failure> {
-    let failed = |error: io::Error| failed!("cannot write the blocks: {error}");
     let mut output = BufWriter::new(output);
     let mut blocks = fetch_all(nodes, heights);
-    while let Some(FetchedBlock { block, results, .. }) = blocks.try_next().await? {
+    let mut written = Ok(());
+    while let (Ok(()), Some(FetchedBlock { block, results, .. })) = (&written, blocks.try_next().await?) {
         let line = serde_json::to_string(&Line { block, results })?;
-        writeln!(output, "{line}").map_err(failed)?;
+        written = writeln!(output, "{line}");
     }
-    output.flush().map_err(failed)
+    match written.and_then(|()| output.flush()) {
+        // A closed pipe is no failure: its reader has read enough.
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(failed!("cannot write the blocks: {error}"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Fetches blocks, in their order.

@@ -138,7 +138,8 @@ pub(super) async fn until_ready(home: &Home, supervisor: &Supervisor, names: &[&
     loop {
         match supervisor.ready(names, PATIENCE).await {
             Err(error @ NotReady::Late(..)) => {
-                print_line(&format!("still waiting: {}", not_ready(home, &error)));
+                let process = error.process().unwrap_or_default();
+                print_line(&format!("waiting for {process}; {}", end_of_log(home, process)));
             }
             ready => return ready.map_err(|error| not_ready(home, &error)),
         }
@@ -148,17 +149,22 @@ pub(super) async fn until_ready(home: &Home, supervisor: &Supervisor, names: &[&
 /// The failure that names the process that is not ready, with the last line of its log.
 pub fn not_ready(home: &Home, error: &NotReady) -> Failure {
     let Some(process) = error.process() else { return Failure::failed(error.to_string()) };
+    let text = format!("{error}; {}", end_of_log(home, process));
+    match error {
+        NotReady::Misconfigured(_) => Failure::configuration(text),
+        _ => Failure::failed(text),
+    }
+}
+
+/// Where the log of a process is, with its last line.
+fn end_of_log(home: &Home, process: &str) -> String {
     let log = home.logs().join(format!("{process}.log"));
     let last = std::fs::read_to_string(&log)
         .ok()
         .and_then(|text| text.lines().rfind(|line| !line.trim().is_empty()).map(str::to_owned))
         .map(|line| format!(", which ends with: {}", line.chars().take(400).collect::<String>()))
         .unwrap_or_default();
-    let text = format!("{error}; see its log {}{last}", log.display());
-    match error {
-        NotReady::Misconfigured(_) => Failure::configuration(text),
-        _ => Failure::failed(text),
-    }
+    format!("see its log {}{last}", log.display())
 }
 
 /// Makes sure that a named database server answers.

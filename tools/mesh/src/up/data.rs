@@ -46,7 +46,10 @@ pub(super) async fn fill(
 ) -> Result<Option<DemoNetwork>, Failure> {
     let database = initial_data.postgres.map(name_of);
     let state = home.saved_state()?;
-    let known = Some(state).filter(|state| state.database == database);
+    // An earlier release wrote what follows the user.
+    let earlier = initial_data.postgres.map(|url| url.rsplit_once('@').map_or(url, |(_, rest)| rest));
+    let is_same = |state: &SavedState| state.database == database || state.database.as_deref() == earlier;
+    let known = Some(state).filter(is_same);
     let store = Store { home, url, database };
     if !has_blocks(url).await? {
         return match initial_data.load {
