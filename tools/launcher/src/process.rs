@@ -255,12 +255,17 @@ fn await_end(
 ) {
     let pid = Pid::from_child(&child);
     let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
-    while rustix::process::waitid(WaitId::Pid(pid), options)
-        .is_err_and(|error| error == rustix::io::Errno::INTR)
-    {}
+    let waited = loop {
+        match rustix::process::waitid(WaitId::Pid(pid), options) {
+            Err(rustix::io::Errno::INTR) => {}
+            waited => break waited,
+        }
+    };
     let mut ended = ended.lock();
     // What it started and left, while its number still names the group. Fails when it left nothing.
-    let _ = rustix::process::kill_process_group(pid, Signal::KILL);
+    if waited.is_ok() {
+        let _ = rustix::process::kill_process_group(pid, Signal::KILL);
+    }
     let status = child.wait().ok();
     *ended = status;
     drop(ended);
