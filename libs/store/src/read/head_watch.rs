@@ -31,7 +31,7 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(1);
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Time to replace a connection that is broken or has no answer before the server counts as away.
-const RECONNECT_GRACE: Duration = Duration::from_millis(250);
+const RECONNECT_GRACE: Duration = Duration::from_millis(500);
 
 /// Reads the head; always one row.
 const HEAD: &str = "SELECT head.height AS head_height, head.block_time AS head_time

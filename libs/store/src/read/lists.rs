@@ -116,7 +116,7 @@ impl ListPool {
             pool(config.options(format!("{settings} -c lock_timeout={}", wait.as_millis())), size)
         };
         // Before the read is late, so that a lock is told from a slow statement.
-        let waiting = with_lock_timeout(read_timeout * 9 / 10, MAX_LOCKED_LISTS)?;
+        let waiting = with_lock_timeout(lock_patience(read_timeout), MAX_LOCKED_LISTS)?;
         let pool = with_lock_timeout(LOCK_TIMEOUT, connections)?;
         let share = share(connections);
         Ok(Self { pool, waiting, tls, share, lists: Arc::default(), read_timeout, acquire_timeout, metrics })
@@ -139,9 +139,13 @@ impl ListPool {
         loop {
             if let Some(_turn) = state.turn(until).await? {
                 let running = self.running(self.waiting.get().await?);
+                let has_time = Instant::now() + lock_patience(self.read_timeout) < until;
                 let (result, connection) = running.rows(until, queries).await;
                 connection.map(Object::take);
-                state.is_locked.store(matches!(result, Err(ReadError::Locked)), Relaxed);
+                // A read that began to wait late ends late, which does not tell a lock from a slow statement.
+                if has_time || !matches!(result, Err(ReadError::Late)) {
+                    state.is_locked.store(matches!(result, Err(ReadError::Locked)), Relaxed);
+                }
                 return result;
             }
             let started = Instant::now();
@@ -178,6 +182,11 @@ impl ListPool {
         let permit = permit.ok().and_then(Result::ok).ok_or(ReadError::Busy)?;
         Ok((self.pool.get().await?, permit))
     }
+}
+
+/// How long the read whose turn it is waits for a lock.
+fn lock_patience(read_timeout: Duration) -> Duration {
+    read_timeout * 9 / 10
 }
 
 /// How many of `connections` one list may use: all of up to 7, three quarters of more.

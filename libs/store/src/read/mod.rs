@@ -50,8 +50,8 @@ use crate::{TimeUs, address::Address};
 /// the replica is behind.
 const PRIMARY_WITH_REPLICA: Size = Size { points: 2, lists: 4 };
 
-/// Blocks that a replica may lack and still be read: it may have them by then.
-const FAR_BEHIND: u64 = 20;
+/// Blocks that a replica may lack at its last poll and still be read: with many blocks a second it has them by then.
+const FAR_BEHIND: u64 = 250;
 
 /// Pause between two attempts of [`Store::until_ready`] while the server answers and its pool still connects.
 const CONNECT_PAUSE: Duration = Duration::from_millis(20);
