@@ -193,8 +193,13 @@ impl Attempt<'_> {
                 return self.included(included);
             }
         }
+        // Without an index, what a check refuses after it was handed over counts as refused.
+        let cannot_tell = |error: &CallError| {
+            self.earlier.may_have_arrived || !matches!(error, CallError::Refused(Refusal::NoIndex))
+        };
         if let Err(error) = found
             && may_have_arrived
+            && cannot_tell(&error)
         {
             let what = "the node refuses the transaction now and does not say whether a block has it; the outcome \
                         is unknown";
@@ -276,11 +281,15 @@ impl Attempt<'_> {
             CallError::Refused(refusal) if !refusal.is_before_check() => {
                 ("the node reported an error after it received the transaction", format!("{refusal:?}"))
             }
-            // Too large now is too large before.
-            not_taken @ CallError::Refused(Refusal::TooLarge) => return Outcome::failed(problem(not_taken)),
-            not_taken if self.may_have_arrived() => {
-                ("the node did not take the transaction again", problem(not_taken).to_string())
+            CallError::Refused(
+                refusal @ (Refusal::Full
+                | Refusal::TooManyWaiting
+                | Refusal::Throttled(_)
+                | Refusal::Forbidden),
+            ) if self.may_have_arrived() => {
+                ("the node did not take the transaction again", format!("{refusal:?}"))
             }
+            // A node that is away or catching up says nothing of what was sent before; what is too large was so, too.
             not_taken => return Outcome::failed(problem(not_taken)),
         };
         let what = format!("{what}; the outcome of the transaction is unknown");
