@@ -53,7 +53,7 @@ fn check(options: &str, reports: usize, bars: usize, least: &[(&str, u64)]) {
 
 const TRAFFIC: &str = "--rate 20 --downloads 10 --submissions 10 --watchers 40";
 
-/// Drills that mostly wait, all at the same time. Their names come first: tests begin in the order of their names.
+/// Drills that mostly wait, several at the same time. Their names come first: tests begin in the order of their names.
 mod among_others {
     use super::{TRAFFIC, plays};
 

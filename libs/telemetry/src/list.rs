@@ -112,8 +112,8 @@ metrics! {
         "Requests rejected with 429 because their client exceeds a limit: requests a second (`rate`), downloads \
          (`exports`), or watches (`watches`; also the limit of the edge)";
     EDGE_SHED = "mesh.edge.requests.shed" "{request}" Counter &["reason"], EDGE,
-        "Requests rejected with 503: in-flight limit reached (`full`), or the share of their `address` or `operation` \
-         used up";
+        "Requests rejected with 503: in-flight limit reached (`full`), the share of their `address` or `operation` used up, \
+         or no `memory` for a long answer or body";
     EDGE_REFUSED = "mesh.edge.connections.refused" "{connection}" Counter &["reason"], EDGE,
         "Connections rejected with 503: limit reached (`full`), share of the `address` used up, or no file descriptor (`files`)";
     LOG_DROPPED = "mesh.log.lines.dropped" "{line}" Counter &[], EDGE,

@@ -191,7 +191,7 @@ impl mesh_chassis::Config for Config {
             listen: env.or("MESH_EDGE_LISTEN", SocketAddr::from(([127, 0, 0, 1], 8080))),
             cors_origins: origins.collect(),
             cache_bytes: env.or("MESH_EDGE_CACHE_BYTES", 64 << 20),
-            answer_bytes: env.or("MESH_EDGE_ANSWER_BYTES", 256 << 20),
+            answer_bytes: answer_bytes(env),
             lag: LagLimit::read(env),
             rows: PageLimits::read(env),
             sampling: Sampler::read(env),
@@ -204,6 +204,18 @@ impl mesh_chassis::Config for Config {
             limits: Limits::read(env),
         }
     }
+}
+
+/// The bytes for long answers and bodies: room for some of the longest bodies.
+fn answer_bytes(env: &mut Env) -> u64 {
+    let bytes = env.or("MESH_EDGE_ANSWER_BYTES", 256 << 20);
+    let least = 4 * Limits::read(env).body_bytes as u64;
+    if bytes < least {
+        env.mistake(format!(
+            "MESH_EDGE_ANSWER_BYTES must be at least {least}, four times MESH_EDGE_MAX_BODY_BYTES"
+        ));
+    }
+    bytes
 }
 
 impl RateLimit {

@@ -245,6 +245,7 @@ impl HttpCall<'_> {
         CallContext {
             request_id: self.head.id.as_str().to_owned(),
             client: self.head.client.id.number(),
+            is_look: false,
             traceparent: self.trace.take(),
             deadline: time::Instant::now() + within,
             has_full_time: true,

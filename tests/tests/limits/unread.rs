@@ -25,6 +25,7 @@ async fn unread_answers_take_a_part_of_the_memory_and_leave_the_rest_to_others()
     let (database, mesh, mesh_client) = fixture::start(|setup| {
         setup
             .env("MESH_EDGE_ANSWER_BYTES", MOST)
+            .env("MESH_EDGE_MAX_BODY_BYTES", "100000")
             .env(mesh_tests::NO_CACHE.0, mesh_tests::NO_CACHE.1)
             .env("MESH_EDGE_TRUSTED_PROXIES", "127.0.0.1")
     })

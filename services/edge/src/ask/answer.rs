@@ -83,6 +83,8 @@ pub(crate) struct Answer {
     pub(crate) metrics: Arc<OperationMetrics>,
     /// Where its bytes are counted.
     pub(crate) memory: AnswerMemory,
+    /// The client for whom they are.
+    pub(crate) client: u64,
 }
 
 impl Answer {
@@ -164,6 +166,7 @@ impl Answer {
             asked_at: Instant::now(),
             metrics,
             memory: AnswerMemory::default(),
+            client: 0,
         }
     }
 

@@ -13,6 +13,13 @@ use parking_lot::Mutex;
 /// Shorter texts are not counted: there are many, and the limits on requests and watches bound them.
 pub(crate) const UNCOUNTED: usize = 64 << 10;
 
+/// All watchers together: for whom the read of a watched question counts when its client has used up its own share, so that
+/// others who watch it are not affected.
+pub(crate) const WATCHERS: u64 = 0;
+
+/// The reason of a refusal that concerns the client alone.
+const SHARE: &str = "the gateway holds too many long answers that this client has not read so far";
+
 /// The memory of one edge. Cloning shares it; the default one has no limit.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct AnswerMemory(Option<Arc<Shared>>);
@@ -72,16 +79,18 @@ impl AnswerMemory {
         let free = shared.most.saturating_sub(taken.bytes);
         let own = taken.by_client.get(&client).copied().unwrap_or(0);
         if own.saturating_add(bytes) > free {
-            let what = match bytes > free {
-                true => "the gateway holds too many long answers that were not read so far",
-                false => "the gateway holds too many long answers that this client has not read so far",
-            };
-            return Err(Problem::unavailable(what));
+            let full = "the gateway holds too many long answers that were not read so far";
+            return Err(Problem::unavailable(if bytes > free { full } else { SHARE }));
         }
         taken.bytes += bytes;
         *taken.by_client.entry(client).or_default() += bytes;
         Ok(Some(Held { shared: Arc::clone(shared), client, bytes }))
     }
+}
+
+/// Whether a problem is that the client has used up its share.
+pub(crate) fn is_share_refusal(problem: &Problem) -> bool {
+    problem.details.first().is_some_and(|detail| detail.message == SHARE)
 }
 
 impl Drop for Held {
@@ -118,7 +127,9 @@ mod tests {
         assert_eq!(memory.hold(2, answer()).unwrap().concat(), answer().concat());
         let slice = held[0][1].slice(5..6);
         drop(held);
-        assert!(memory.take(1, 5 * MIB).is_err(), "a slice keeps its answer");
+        let refused = memory.take(1, 5 * MIB).unwrap_err();
+        assert!(is_share_refusal(&refused), "a slice keeps its answer: {refused}");
+        assert!(!is_share_refusal(&memory.take(2, 7 * MIB).unwrap_err()), "there is no room for anybody");
         drop(slice);
         assert!(memory.take(1, 8 * MIB).is_ok());
         assert!(memory.take(1, 8 * MIB + 1).is_err() && memory.take(1, UNCOUNTED).unwrap().is_none());

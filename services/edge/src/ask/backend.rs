@@ -24,7 +24,7 @@ use tracing::Instrument;
 use crate::{
     ask::{
         answer::{Answer, caching_of_newest},
-        answer_memory::{AnswerMemory, Held},
+        answer_memory::{AnswerMemory, Held, WATCHERS, is_share_refusal},
         block_wait::BlockWait,
         cache::{Cache, HttpQuestion, Question},
         heads::ChainHeads,
@@ -38,6 +38,9 @@ use crate::{
 /// Most calls for a read whose answer is older than a block that is known: from a database replica that lags,
 /// or by a shared call that began earlier.
 const MAX_CALLS: u32 = 4;
+
+/// Why requests are shed for which there is no memory, in the metrics.
+const NO_MEMORY: &str = "memory";
 
 /// Pause between two of those calls.
 const PAUSE: Duration = Duration::from_millis(10);
@@ -75,6 +78,8 @@ pub(crate) struct CallContext {
     pub(crate) request_id: String,
     /// Whose request it is: clients wait in turn at a service that is full.
     pub(crate) client: u64,
+    /// Whether it repeats the read of a watched question.
+    pub(crate) is_look: bool,
     /// W3C trace context to pass on where no span is recorded.
     pub(crate) traceparent: Option<TraceContext>,
     /// The client waits no longer than this.
@@ -136,8 +141,10 @@ impl Backend {
             operations,
             base_headers: Arc::new(base_headers),
             caching_of_newest: caching_of_newest(config.shared_max_age_s),
-            // Answers in the cache count, too.
-            memory: AnswerMemory::new(config.cache_bytes.saturating_add(config.answer_bytes)),
+            // Answers in the cache count for their clients, too, of whom one may have half.
+            memory: AnswerMemory::new(
+                config.cache_bytes.saturating_mul(2).saturating_add(config.answer_bytes),
+            ),
             metrics: metrics.clone(),
             stopping,
         }
@@ -266,6 +273,8 @@ impl Backend {
                 }
                 Ok(_) if is_shared => {}
                 Ok(_) => sleep(PAUSE).await,
+                // The client that started the call holds too much.
+                Err(problem) if is_shared && is_share_refusal(&problem) => may_share = false,
                 // The client that started the call had less time.
                 Err(Problem { code: Code::DeadlineExceeded, .. }) if has_short_time => continue,
                 Err(problem) if problem.code.is_passing() => {
@@ -300,14 +309,19 @@ impl Backend {
         let (bus, heads, cache) = (self.bus.clone(), Arc::clone(&self.heads), Arc::clone(&self.cache));
         let (handle, question) = (Arc::clone(handle), Arc::clone(question));
         let (base_headers, caching) = (Arc::clone(&self.base_headers), self.caching_of_newest.clone());
-        let (memory, client) = (self.memory.clone(), context.client);
+        let (memory, metrics_of_edge) = (self.memory.clone(), self.metrics.clone());
+        let (client, is_look) = (context.client, context.is_look);
         let work = async move {
             let asked_at = Instant::now();
             let mut reply = bus.ask(&handle.target, question.message.clone(), &options).await?;
-            reply.parts = memory.hold(client, reply.parts)?;
+            reply.parts = match memory.hold(client, reply.parts.clone()) {
+                Err(problem) if is_look && is_share_refusal(&problem) => memory.hold(WATCHERS, reply.parts),
+                held => held,
+            }
+            .inspect_err(|_| _ = metrics_of_edge.shed(NO_MEMORY).inc())?;
             let metrics = Arc::clone(&handle.metrics);
             let answer = Answer::of_read(&base_headers, &caching, reply, &question, asked_at, metrics);
-            let answer = Arc::new(Answer { memory, ..answer });
+            let answer = Arc::new(Answer { memory, client, ..answer });
             if question.at_block.is_some() && question.at_block != answer.height() {
                 // A replica of a release without `atBlock` ignores it.
                 return Err(Problem::unavailable("the replica that was called cannot read as of a block"));
@@ -349,7 +363,7 @@ impl Backend {
     /// # Errors
     /// Unavailable, when there is no room for them.
     pub(crate) fn hold_body(&self, client: u64, bytes: usize) -> Result<Option<Held>, Problem> {
-        self.memory.take(client, bytes)
+        self.memory.take(client, bytes).inspect_err(|_| _ = self.metrics.shed(NO_MEMORY).inc())
     }
 
     /// Opens a download at a byte.

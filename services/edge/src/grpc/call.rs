@@ -193,6 +193,7 @@ async fn reply(
         CallContext {
             request_id: call.id.as_str().to_owned(),
             client: call.client.id.number(),
+            is_look: false,
             traceparent,
             deadline: deadline.map_or(latest, |deadline| deadline.min(latest)),
             has_full_time: deadline.is_none_or(|deadline| deadline >= latest),

@@ -69,6 +69,7 @@ impl WatchContext {
         let context = CallContext {
             request_id: nuid::next().to_string(),
             client,
+            is_look: true,
             traceparent: None,
             deadline: Instant::now() + self.answer_time,
             has_full_time: true,

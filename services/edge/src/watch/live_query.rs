@@ -231,9 +231,11 @@ impl Looker {
     fn end_look(&mut self, result: Result<Arc<Answer>, Problem>, began_at: Instant, head: HeadStatus) {
         match result {
             Ok(answer) => {
-                self.schedule.end(LookResult::of(&answer));
                 let height = answer.height().unwrap_or(head.height);
                 self.query.publish(&answer, height, head.resets);
+                // Without memory for the answer, it is read again soon.
+                let is_problem = self.query.latest().is_problem();
+                self.schedule.end(if is_problem { LookResult::Failed } else { LookResult::of(&answer) });
             }
             Err(problem) => {
                 // A single failure may be a replica that has just stopped. A permanent rejection is an answer.

@@ -170,7 +170,7 @@ mod tests {
             () = async { while looks.next().await.is_some() {} } => panic!("it waits for all"),
             before = async { sleep(Duration::from_millis(1)).await; look(one).await } => before,
         };
-        assert!(before <= 3 * MAX_LOOKS, "it waited for {before} looks");
+        assert!(before <= 5 * MAX_LOOKS, "it waited for {before} looks");
     }
 
     #[tokio::test]

@@ -380,6 +380,7 @@ fn answer_of(template: &Answer, seen: Seen, asked_at: Instant) -> Answer {
         asked_at,
         metrics: std::sync::Arc::clone(&template.metrics),
         memory: AnswerMemory::default(),
+        client: 0,
     }
 }
 

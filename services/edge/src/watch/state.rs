@@ -69,8 +69,12 @@ impl Latest {
         (self.height, self.time_ns) = (height, answer.time_ns());
         (self.asked_at, self.came_at) = (answer.asked_at, now);
         self.resets = resets;
-        let is_new = is_reset || self.event.digest != digest(answer);
-        is_new && self.replace(Event::of_answer(question, answer, height))
+        if !is_reset && self.event.digest == digest(answer) {
+            return false;
+        }
+        let event = Event::of_answer(question, answer, height);
+        // While there is no memory for the answer, its problem is one state.
+        (is_reset || event.digest != self.event.digest) && self.replace(event)
     }
 
     /// Records that the read fails at present. Returns whether this is a new state.
@@ -83,6 +87,11 @@ impl Latest {
         self.looks += 1;
         let event = Event::of_problem(question, problem, self.event.height, asked_at);
         event.digest != self.event.digest && self.replace(event)
+    }
+
+    /// Whether the newest state is a problem.
+    pub(super) fn is_problem(&self) -> bool {
+        self.event.is_problem()
     }
 
     fn replace(&mut self, event: Event) -> bool {
@@ -272,6 +281,7 @@ mod tests {
             asked_at,
             metrics: Arc::clone(&template.metrics),
             memory: AnswerMemory::default(),
+            client: 0,
         }
     }
 

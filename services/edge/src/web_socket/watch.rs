@@ -79,6 +79,7 @@ impl BeginWatch {
         let context = CallContext {
             request_id: nuid::next().to_string(),
             client: client.id.number(),
+            is_look: false,
             traceparent: None,
             deadline: Instant::now() + state.config.limits.answer_time,
             has_full_time: true,

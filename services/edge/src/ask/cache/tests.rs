@@ -26,6 +26,7 @@ pub(crate) fn answer(height: u64, asked_at: Instant, length: usize) -> Answer {
         asked_at,
         metrics: metrics.of_operation("ListThings"),
         memory: AnswerMemory::default(),
+        client: 0,
     }
 }
 
