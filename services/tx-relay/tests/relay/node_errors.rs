@@ -115,6 +115,8 @@ async fn what_is_known_to_be_refused_says_so_and_when_to_try_again() {
     let reply = fixture.sync(&tx).await.unwrap();
     assert_eq!((reply.success, reply.code, reply.log.as_str()), (false, 5, "poor"));
     assert_eq!(fixture.status(&tx).await, Status::Refused);
+    let problem = fixture.sync(&bytes::Bytes::from_static(b"other")).await.unwrap_err();
+    assert_eq!((problem.code, problem.number()), (Code::DeadlineExceeded, 90_001), "the text is of another");
 }
 
 /// What a node says of a repeat is no word on the submission before it.
