@@ -177,6 +177,7 @@ impl mesh_chassis::Config for Config {
         if keys_file.is_none() && !is_anonymous_allowed {
             env.mistake("MESH_EDGE_ANONYMOUS=off needs MESH_EDGE_KEYS_FILE");
         }
+        let limits = Limits::read(env);
         Self {
             grpc_listen,
             keys_file,
@@ -191,7 +192,7 @@ impl mesh_chassis::Config for Config {
             listen: env.or("MESH_EDGE_LISTEN", SocketAddr::from(([127, 0, 0, 1], 8080))),
             cors_origins: origins.collect(),
             cache_bytes: env.or("MESH_EDGE_CACHE_BYTES", 64 << 20),
-            answer_bytes: answer_bytes(env),
+            answer_bytes: answer_bytes(env, limits.body_bytes),
             lag: LagLimit::read(env),
             rows: PageLimits::read(env),
             sampling: Sampler::read(env),
@@ -201,15 +202,15 @@ impl mesh_chassis::Config for Config {
             watches: env.or("MESH_EDGE_WATCHES", DEFAULT_WATCHES),
             watches_per_address: NonZeroUsize::new(env.or("MESH_EDGE_WATCHES_PER_ADDRESS", 0)),
             access_log: env.or("MESH_EDGE_ACCESS_LOG", AccessLogMode::Off),
-            limits: Limits::read(env),
+            limits,
         }
     }
 }
 
 /// The bytes for long answers and bodies: room for some of the longest bodies.
-fn answer_bytes(env: &mut Env) -> u64 {
+fn answer_bytes(env: &mut Env, longest_body: usize) -> u64 {
     let bytes = env.or("MESH_EDGE_ANSWER_BYTES", 256 << 20);
-    let least = 4 * Limits::read(env).body_bytes as u64;
+    let least = 4 * longest_body as u64;
     if bytes < least {
         env.mistake(format!(
             "MESH_EDGE_ANSWER_BYTES must be at least {least}, four times MESH_EDGE_MAX_BODY_BYTES"
