@@ -109,7 +109,7 @@ has_after_hash() { [ -n "$(after_hash)" ]; }
 cometbft() {
   local before
   prepare
-  # Its chain continues the demo's past, whose last hash `ingest` has to be told.
+  # Its chain continues the demo's past; `ingest` needs the hash of the last block of it.
   MESH_CONSENSUS=cometbft compose up --detach --no-build >>"$WALK/log/compose.log" 2>&1
   until_true 600 has_after_hash
   MESH_INGEST_AFTER_HASH=$(after_hash) MESH_CONSENSUS=cometbft begin "up with MESH_CONSENSUS=cometbft"

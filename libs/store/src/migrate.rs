@@ -157,7 +157,7 @@ fn migrate_locked<'a>(
     })
 }
 
-/// Gives migrations that were applied with an earlier text the checksum of today's: others refuse to go on.
+/// Gives migrations that were applied with an earlier text the checksum of today's. refinery refuses other checksums.
 async fn accept_corrected(runner: &Runner, client: &Client) -> Result<(), StoreError> {
     for (version, earlier) in CORRECTED {
         let known = runner.get_migrations().iter().find(|known| known.version() == version);

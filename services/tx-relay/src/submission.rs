@@ -289,7 +289,8 @@ impl Attempt<'_> {
             ) if self.may_have_arrived() => {
                 ("the node did not take the transaction again", format!("{refusal:?}"))
             }
-            // A node that is away or catching up says nothing of what was sent before; what is too large was so, too.
+            // An unreachable node or one that is catching up says nothing of what was sent before. What is too large now
+            // was too large then.
             not_taken => return Outcome::failed(problem(not_taken)),
         };
         let what = format!("{what}; the outcome of the transaction is unknown");

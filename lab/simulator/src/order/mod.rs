@@ -1,5 +1,5 @@
 //! The order of work of `ingest`: two simulated replicas bring a chain into a simulated store while replicas die
-//! and freeze, servers are unavailable, commits lose their connection, the store comes back without its newest blocks,
+//! and freeze, servers are unavailable, commits lose their connection, the store loses its newest blocks,
 //! blocks are wrong for a while, and the node is replaced by a forked one, one with a shorter chain, or one of another
 //! chain. All from one seed.
 //!
@@ -29,7 +29,7 @@ pub struct OrderTotals {
     pub freezes: u64,
     /// Servers that were unavailable for a while.
     pub outages: u64,
-    /// Times at which the store came back without its newest blocks.
+    /// Times at which the store lost its newest blocks.
     pub failovers: u64,
     /// Nodes that were replaced by one with another chain for a while.
     pub replaced: u64,

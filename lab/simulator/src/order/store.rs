@@ -42,7 +42,7 @@ impl Store {
         Event::Store(self.blocks.last().map(|link| link.chain_id.clone()), self.head())
     }
 
-    /// Comes back without its newest blocks.
+    /// Loses its newest blocks, as in a failover.
     pub(super) fn lose(&mut self, blocks: u64) {
         self.blocks.truncate(self.blocks.len().saturating_sub(blocks as usize));
     }

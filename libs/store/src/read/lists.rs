@@ -115,7 +115,7 @@ impl ListPool {
         let mut with_lock_timeout = |wait: Duration, size| {
             pool(config.options(format!("{settings} -c lock_timeout={}", wait.as_millis())), size)
         };
-        // Before the read is late, so that a lock is told from a slow statement.
+        // Before the read is late: a lock then ends with another error than a slow statement.
         let waiting = with_lock_timeout(lock_patience(read_timeout), MAX_LOCKED_LISTS)?;
         let pool = with_lock_timeout(LOCK_TIMEOUT, connections)?;
         let share = share(connections);
@@ -142,7 +142,7 @@ impl ListPool {
                 let has_time = Instant::now() + lock_patience(self.read_timeout) < until;
                 let (result, connection) = running.rows(until, queries).await;
                 connection.map(Object::take);
-                // A read that began to wait late ends late, which does not tell a lock from a slow statement.
+                // A read that had less time than the wait for a lock ends late in both cases.
                 if has_time || !matches!(result, Err(ReadError::Late)) {
                     state.is_locked.store(matches!(result, Err(ReadError::Locked)), Relaxed);
                 }

@@ -257,7 +257,7 @@ fn needed_height(past: Option<&Past>, known: Option<(u64, i64)>) -> Option<u64> 
     past.map(|past| past.height).or(known.map(|(height, _)| height))
 }
 
-/// Whether a replica lacks so many blocks that a read of it would be in vain. Its head is that of its last poll.
+/// Whether a replica lacks so many blocks, at its last poll, that its answer would be too old.
 fn is_far_behind(replica: &Server, needed: Option<u64>) -> bool {
     let head = replica.state().head.map_or(0, |(height, _)| height);
     needed.is_some_and(|needed| head.saturating_add(FAR_BEHIND) < needed)

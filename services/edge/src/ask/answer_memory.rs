@@ -57,7 +57,7 @@ impl AnswerMemory {
         Self(Some(Arc::new(Shared { most, taken: Mutex::default() })))
     }
 
-    /// The pieces of an answer, counted for the client that asked as long as anybody has one of them.
+    /// The pieces of an answer, counted for the client that asked until the last reference to one of them is dropped.
     ///
     /// # Errors
     /// As [`Self::take`].
@@ -129,7 +129,7 @@ mod tests {
         drop(held);
         let refused = memory.take(1, 5 * MIB).unwrap_err();
         assert!(is_share_refusal(&refused), "a slice keeps its answer: {refused}");
-        assert!(!is_share_refusal(&memory.take(2, 7 * MIB).unwrap_err()), "there is no room for anybody");
+        assert!(!is_share_refusal(&memory.take(2, 7 * MIB).unwrap_err()), "there is no room for any client");
         drop(slice);
         assert!(memory.take(1, 8 * MIB).is_ok());
         assert!(memory.take(1, 8 * MIB + 1).is_err() && memory.take(1, UNCOUNTED).unwrap().is_none());

@@ -22,8 +22,8 @@ pub const PATIENCE: Duration = Duration::from_millis(500);
 /// Pause between two reads of the store by a standby that is not behind.
 const LOOK_PAUSE: Duration = Duration::from_secs(2);
 
-/// Pause after which the replica that stores reads the store while there is nothing to store: it may have come back
-/// without its newest blocks.
+/// Pause after which the replica that stores reads the store while there is nothing to store: a failover may have lost
+/// its newest blocks.
 const IDLE_LOOK_PAUSE: Duration = Duration::from_secs(10);
 
 /// Pause before a step that halts the work is tried again.
@@ -234,8 +234,8 @@ impl Order {
         self.update_halt(now);
     }
 
-    /// Forgets blocks that do not begin at the next height: the store came back without its newest blocks, or the
-    /// node with older ones than before. Blocks are fetched above the last one that is held, so that a gap would
+    /// Forgets blocks that do not begin at the next height: the store has lost its newest blocks, or the node has older
+    /// ones than before. Blocks are fetched above the last one that is held, so that a gap would
     /// stay.
     fn drop_blocks_after_a_gap(&mut self) {
         let Some(next) = self.next_height() else { return };
