@@ -85,6 +85,33 @@ fn a_submission_is_never_put_twice() {
     });
 }
 
+/// A reply whose first part was lost: the replica has done what was requested.
+#[test]
+fn a_submission_is_not_sent_again_for_a_torn_reply() {
+    actix::System::new().block_on(async {
+        for (repeatable, code, sent) in [(false, Code::DeadlineExceeded, 1), (true, Code::Unavailable, 2)] {
+            let prefix = nuid::next();
+            let bus = connect(&prefix).await;
+            let (client, requests) = frozen(&prefix).await;
+            let received = AtomicUsize::new(0);
+            let replies = requests.for_each(async |request| {
+                received.fetch_add(1, Ordering::SeqCst);
+                let mut headers = async_nats::HeaderMap::new();
+                headers.insert("Mesh-Reply", "part=1/2");
+                client.publish_with_headers(request.reply.unwrap(), headers, "".into()).await.unwrap();
+            });
+            let target = bus.target("query", "GetWithdrawal");
+            let options = options(TEST_TIMEOUT / 2, repeatable);
+            let asked = bus.ask(&target, request("a").encode_to_vec().into(), &options);
+            let problem = tokio::select! {
+                answer = asked => answer.unwrap_err(),
+                () = replies => panic!("the requests end"),
+            };
+            assert_eq!((problem.code, received.load(Ordering::SeqCst)), (code, sent), "{problem}");
+        }
+    });
+}
+
 #[test]
 fn a_replica_that_leaves_answers_whatever_the_bus_gave_it() {
     actix::System::new().block_on(async {
