@@ -57,24 +57,39 @@ function put(relative: string, candles: Candle[]): void {
 }
 
 /** Follows the candles of these markets until the function that it returns is called. */
-function follow(markets: string[]): () => void {
+export function follow(markets: string[]): () => void {
   const closed = new AbortController();
-  const queue = [...markets];
+  const pending = new Set<string>();
   const leaves: (() => void)[] = [];
-  let timer = 0;
   const isPast = readBlock() !== "";
-  const load = async (market: string) => {
+  let [timer, running, isWatching] = [0, 0, false];
+  /** Whether a market needs no other read. */
+  const load = async (market: string): Promise<boolean> => {
     const relative = day(market);
     try {
       put(relative, candlesOf(await read<Reply>(relative, closed.signal)));
+      return true;
     } catch (error) {
-      if (error instanceof Problem && error.isPassing) setTimeout(() => void next(market), RETRY_MS);
+      return closed.signal.aborted || !(error instanceof Problem && error.isPassing);
     }
   };
-  const next = async (market = queue.shift()): Promise<void> => {
-    if (market === undefined || closed.signal.aborted) return;
-    await load(market);
-    return next();
+  /** Loads what is pending; after a failure later, and not while nobody looks. */
+  const work = async () => {
+    running += 1;
+    for (const market of pending) {
+      pending.delete(market);
+      if (await load(market)) continue;
+      watchFirst();
+      pending.add(market);
+      if (document.visibilityState !== "visible") break;
+      await new Promise((done) => setTimeout(done, RETRY_MS));
+    }
+    running -= 1;
+    if (running === 0) watchFirst();
+  };
+  const want = (wanted: string[]) => {
+    wanted.forEach((market) => pending.add(market));
+    for (let free = Math.min(AT_ONCE - running, pending.size); free > 0; free -= 1) void work();
   };
   const newest = (market: string) =>
     watch<Reply>(path(market, 2), AGAIN_MS, (reply) => {
@@ -82,19 +97,20 @@ function follow(markets: string[]): () => void {
       const [begin, end] = [fresh?.[0], old?.at(-1)];
       if (!old || !fresh || !begin) return;
       // More candles have come than are watched.
-      if (end && BigInt(begin.start) > BigInt(end.start)) void load(market);
+      if (end && BigInt(begin.start) > BigInt(end.start)) want([market]);
       else put(day(market), [...old.filter((candle) => BigInt(candle.start) < BigInt(begin.start)), ...fresh]);
     });
+  const watchFirst = () => {
+    if (isWatching || isPast || closed.signal.aborted) return;
+    isWatching = true;
+    leaves.push(...markets.slice(0, WATCHED).map(newest));
+  };
   const again = () => {
     timer = window.setTimeout(again, AGAIN_MS);
-    if (document.visibilityState !== "visible") return;
-    queue.push(...markets.slice(WATCHED));
-    void next();
+    if (document.visibilityState === "visible") want(markets.slice(WATCHED));
   };
   if (!isPast) timer = window.setTimeout(again, AGAIN_MS);
-  void Promise.all(Array.from({ length: AT_ONCE }, () => next())).then(() => {
-    if (!closed.signal.aborted && !isPast) leaves.push(...markets.slice(0, WATCHED).map(newest));
-  });
+  want(markets);
   return () => {
     closed.abort();
     clearTimeout(timer);

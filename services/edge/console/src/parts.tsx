@@ -125,14 +125,15 @@ export function Figure(props: { value: string; scale?: Scale }) {
   );
 }
 
-/** A time in UTC, of today the time of day alone where `isShort`; the title has the nanoseconds. */
+/** A time in UTC, without its year where `isShort`, of today the time of day alone; the title has the nanoseconds. */
 export function Time(props: { ns: string; isShort?: boolean }) {
   if (props.ns === "0") return <span class="dim">not set</span>;
   const shown = seconds(props.ns);
+  const isToday = new Date().toISOString().startsWith(shown.slice(0, 10));
   return (
     <time class="number" title={`${time(props.ns)} UTC, ${props.ns} ns`} data-value={props.ns}>
       {props.isShort ? (
-        clock(props.ns)
+        isToday ? clock(props.ns) : shown.slice(5)
       ) : (
         <>
           <span class="year">{shown.slice(0, 5)}</span>
@@ -285,18 +286,21 @@ export function Field(props: {
 /** Asks for the key of this client, or forgets it. */
 export function KeyForm() {
   const input = useRef<HTMLInputElement>(null);
+  const [isWrong, setWrong] = useState(false);
   const submit = (event: Event) => {
     event.preventDefault();
-    const key = input.current?.value.trim();
-    if (key) changeKey(key);
+    const key = input.current?.value.trim() ?? "";
+    // A browser sends nothing else in a header.
+    setWrong(!/^[\x21-\x7e]*$/.test(key));
+    if (/^[\x21-\x7e]+$/.test(key)) changeKey(key);
   };
   return (
     <form class="filters" onSubmit={submit} aria-label="Key">
       <div class="field wide">
         <label for="key">Key</label>
-        <input id="key" ref={input} type="password" autocomplete="off" aria-describedby="key-note" />
-        <small id="key-note" class="dim">
-          {hasKey ? "This tab has a key." : "Kept until this tab is closed."}
+        <input id="key" ref={input} type="password" autocomplete="off" aria-describedby="key-note" aria-invalid={isWrong ? true : undefined} />
+        <small id="key-note" class={isWrong ? "wrong" : "dim"}>
+          {isWrong ? "expected: ASCII characters without spaces" : hasKey ? "This tab has a key." : "Kept until this tab is closed."}
         </small>
       </div>
       <button type="submit" class="primary">

@@ -43,14 +43,20 @@ function Choose(props: { onDone: () => void }) {
   const [wrong, setWrong] = useState<string>();
   const [isBusy, setBusy] = useState(false);
   const form = useRef<HTMLFormElement>(null);
-  useEffect(() => form.current?.querySelector("input")?.select(), []);
+  const isGone = useRef(false);
+  useEffect(() => {
+    form.current?.querySelector("input")?.select();
+    return () => void (isGone.current = true);
+  }, []);
   const submit = async (event: Event) => {
     event.preventDefault();
     const text = typed.trim();
     if (!text || isBusy) return;
     setBusy(true);
     try {
-      open(linkAt(String((await findBlock(text)).height)));
+      const { height } = await findBlock(text);
+      if (isGone.current) return;
+      open(linkAt(String(height)));
       props.onDone();
     } catch (error) {
       const { message } = error as Error;

@@ -36,7 +36,9 @@ function joined(old: Candles, fresh: Candle[]): Candles {
     return before?.start === candle.start && before.lastUpdate === candle.lastUpdate && before.volume === candle.volume;
   };
   if (replaced.length === fresh.length && fresh.every(isSame)) return old;
-  return { first: old.first, list: [...old.list.slice(0, place), ...fresh] };
+  const list = [...old.list.slice(0, place), ...fresh];
+  const cut = Math.max(0, list.length - KEPT_AT_MOST);
+  return { first: old.first + cut, list: list.slice(cut) };
 }
 
 /** The candles of one id: the newest page, older ones on asking, and what is new. */

@@ -39,11 +39,16 @@ function encoded(tx: string, length: number): Recognised {
 
 function ofJson(pasted: string): Recognised {
   let body: { tx?: unknown };
+  let isRounded = false;
   try {
-    body = JSON.parse(pasted) as { tx?: unknown };
+    body = JSON.parse(pasted, (_, value: unknown) => {
+      isRounded ||= typeof value === "number" && Math.abs(value) > Number.MAX_SAFE_INTEGER;
+      return value;
+    }) as { tx?: unknown };
   } catch {
     return nothing("This is not valid JSON.");
   }
+  if (isRounded) return nothing("A number is too large for JSON in a browser: write it as a text, in quotes.");
   if (typeof body.tx === "string") {
     const bytes = decoded(body.tx);
     return bytes ? encoded(body.tx, bytes.length) : nothing("tx is a text that is not base64.");

@@ -23,6 +23,9 @@ const BEGUN_WITHIN_MS = 2500;
 /** How often is looked whether something is to be asked for, and what is asked for again after a failure. */
 const TICK_MS = 1000;
 
+/** How long what is limited is left in peace at least. */
+const LIMITED_MS = 5000;
+
 /** When a refused stream is tried again: later each time, up to the second. */
 const TRY_MS = [5000, 60_000] as const;
 
@@ -37,6 +40,9 @@ const SILENT_MS = 30_000;
 
 /** A stream that ends and comes back within this is not called lost: a gateway is replaced so. */
 const BACK_WITHIN_MS = 2500;
+
+/** The HTTP status of a canonical RPC status code, of those that an event can have. */
+const STATUS_OF_CODE: Record<number, number> = { 3: 400, 4: 504, 5: 404, 7: 403, 8: 429, 9: 400, 12: 501, 13: 500, 16: 401 };
 
 /** A read that is watched. */
 interface Topic {
@@ -142,12 +148,11 @@ function open(list: Topic[]): void {
     source.addEventListener(`answer-${index}`, (event) => take(stream, topic, { data: JSON.parse((event as MessageEvent<string>).data) }));
     source.addEventListener(`problem-${index}`, (event) => {
       const body = JSON.parse((event as MessageEvent<string>).data) as Schemas["Problem"];
-      take(stream, topic, { problem: problemFrom(body, 503, "") });
+      take(stream, topic, { problem: problemFrom(body, STATUS_OF_CODE[body.code] ?? 503, "") });
     });
   });
   source.onopen = () => {
     stream.lostAt = undefined;
-    headAt = performance.now();
     weigh();
   };
   source.onerror = () => {
@@ -161,9 +166,10 @@ function open(list: Topic[]): void {
 /** What has come of a read, by a stream or by asking. */
 function take(stream: Stream | undefined, topic: Topic, come: { data?: unknown; problem?: Problem }): void {
   if (topics.get(topic.relative) !== topic || (stream && stream !== shown && stream !== next)) return;
+  const height = (data: unknown) => (data as Schemas["LastBlockHeightReply"] | undefined)?.height;
+  if (topic.relative === HEAD && !come.problem && height(come.data) !== height(topic.data)) headAt = performance.now();
   topic.problem = come.problem;
   if (!come.problem) topic.data = come.data;
-  if (topic.relative === HEAD && !come.problem) headAt = performance.now();
   if (stream) begun(stream, topic);
   topic.tells.forEach((tell) => tell());
   weigh();
@@ -213,7 +219,8 @@ function ask(): void {
   if (!isFollowing()) return;
   const now = performance.now();
   for (const topic of topics.values()) {
-    const pause = topic.problem ? TICK_MS : topic.everyMs;
+    const isLimited = topic.problem?.status === 429;
+    const pause = isLimited ? Math.max(topic.everyMs, LIMITED_MS) : topic.problem ? TICK_MS : topic.everyMs;
     // The clock that calls this is not exact.
     const isDue = now - topic.askedAt > pause - TICK_MS / 4;
     if (isDue && !topic.isAsked && !topic.isRefused && !isCarried(topic)) void askFor(topic);

@@ -1,5 +1,5 @@
 // Submit: shows a signed transaction, checks it by a dry run of the node, submits it, and follows it into a block.
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { address, gateway, post, Problem, type Schemas } from "../api";
 import { grouped, quoted, short } from "../format";
 import { Party } from "../named";
@@ -49,6 +49,8 @@ function Sending() {
     setOutcome(undefined);
     setProblem(undefined);
   };
+  const isGone = useRef(false);
+  useEffect(() => () => void (isGone.current = true), []);
   const run = async (work: () => Promise<void>) => {
     setBusy(true);
     setProblem(undefined);
@@ -66,7 +68,7 @@ function Sending() {
   const check = () => ask<Verdict>(`transaction${raw}/check`, { tx: found.tx }, setVerdict);
   const submitted = (outcome: Outcome) => {
     setOutcome(outcome);
-    if (outcome.txHash) go("submit", { hash: outcome.txHash });
+    if (outcome.txHash && !isGone.current) go("submit", { hash: outcome.txHash });
   };
   const submit = () => ask<Outcome>(`transaction${raw}`, { tx: found.tx, type }, submitted);
   const tryDemo = () =>
@@ -84,6 +86,7 @@ function Sending() {
           id="transaction"
           rows={9}
           spellcheck={false}
+          readOnly={isBusy}
           value={text}
           aria-describedby="transaction-hint"
           placeholder='The output of `mesh tx sign`, {"tx":{…}}, or the encoded bytes as base64 or hex'
@@ -205,11 +208,11 @@ function Status(props: { hash: string }) {
   const relative = `transaction/${hash}`;
   const isOver = over?.hash === hash;
   const watched = useWatch<Known>(isHash && !isOver ? relative : undefined, EVERY_MS);
-  // What is in a block stays there: it is watched no more.
+  // What is in a block stays there: it is watched no more. What was refused may be submitted again.
   const data = isOver ? over.known : watched.data;
   const { problem } = watched;
   useEffect(() => {
-    if (data && (data.status === "INCLUDED" || data.status === "REFUSED")) setOver({ hash, known: data });
+    if (data?.status === "INCLUDED") setOver({ hash, known: data });
   }, [data?.status]);
   const wrong = typed !== "" && !HASH.test(typed);
   const submit = (event: Event) => {
