@@ -1,7 +1,9 @@
 //! The consensus nodes: the calls that the relay makes, and which node gets a call.
 //!
-//! Calls go to the first node of the list that takes a connection. A submission moves on to the next node
-//! only while no byte of it has left (contract 5.3). A node that took no connection is skipped for a moment.
+//! Calls go to the first node of the list that takes a connection; nodes that are catching up, and then those
+//! whose last call got no answer, come last. A submission moves on to the next node only while no byte of it
+//! has left (contract 5.3), a read also when it gets no answer. A node that took no connection is skipped for a
+//! moment.
 
 mod errors;
 mod mempool;
@@ -63,7 +65,22 @@ struct Node {
     url: NodeUrl,
     /// Until when the node is skipped, and the length of that pause.
     skipped: Cell<Option<(Instant, Duration)>>,
-    catching_up: Cell<bool>,
+    standing: Cell<Standing>,
+}
+
+/// How well a node answers; the first is the best.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Standing {
+    Answers,
+    CatchingUp,
+    Silent,
+}
+
+/// What may be sent again to another node.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Effect {
+    Read,
+    Submission,
 }
 
 impl Nodes {
@@ -71,9 +88,8 @@ impl Nodes {
     /// When no client can be made.
     pub(crate) fn new(urls: Vec<NodeUrl>, metrics: &Metrics) -> Result<Self, Failure> {
         let with_tls = urls.iter().any(NodeUrl::is_tls);
-        let nodes = urls.into_iter();
-        let nodes =
-            nodes.map(|url| Node { url, skipped: Cell::new(None), catching_up: Cell::new(false) }).collect();
+        let node = |url| Node { url, skipped: Cell::new(None), standing: Cell::new(Standing::Answers) };
+        let nodes = urls.into_iter().map(node).collect();
         let rpc = || Rpc::new(metrics.clone(), with_tls);
         Ok(Self(Rc::new(Inner {
             rpc: rpc()?,
@@ -86,20 +102,20 @@ impl Nodes {
 
     /// Submits a transaction without waiting for its check.
     pub(crate) async fn broadcast_async(&self, tx: &[u8]) -> Result<(), CallError> {
-        self.with_tx::<BroadcastReply>("broadcast_tx_async", tx).await.map(drop)
+        self.broadcast("broadcast_tx_async", tx).await.map(drop)
     }
 
     /// Submits a transaction and waits for its check.
     pub(crate) async fn broadcast_sync(&self, tx: &[u8]) -> Result<TxResult, CallError> {
-        self.with_tx("broadcast_tx_sync", tx).await.map(BroadcastReply::result)
+        self.broadcast("broadcast_tx_sync", tx).await.map(BroadcastReply::result)
     }
 
     /// Submits a transaction and waits for its block. Returns the result of the check when that refuses,
     /// otherwise the result of the execution with its height.
     pub(crate) async fn broadcast_commit(&self, tx: &[u8]) -> Result<(TxResult, Option<i64>), CallError> {
         let rpc = &self.0.commits;
-        let committed: CommitReply =
-            self.call_first(|url| rpc.with_tx(url, "broadcast_tx_commit", tx, COMMIT_TIMEOUT)).await?;
+        let call = |url| rpc.with_tx(url, "broadcast_tx_commit", tx, COMMIT_TIMEOUT);
+        let committed: CommitReply = self.call_first(Effect::Submission, call).await?;
         let check = committed.check_tx.result();
         Ok(match check.code {
             0 => (committed.tx_result.result(), Some(committed.height)),
@@ -109,16 +125,15 @@ impl Nodes {
 
     /// Checks a transaction without submitting it.
     pub(crate) async fn check(&self, tx: &[u8]) -> Result<CheckResult, CallError> {
-        self.with_tx("check_tx", tx).await.map(ExecTxResult::checked)
+        let call = |url| self.0.rpc.with_tx(url, "check_tx", tx, CALL_TIMEOUT);
+        self.call_first(Effect::Read, call).await.map(ExecTxResult::checked)
     }
 
     /// Looks for a transaction in the blocks.
     pub(crate) async fn find(&self, hash: &TxHash) -> Result<Option<IncludedTx>, CallError> {
         let parameters = json!({"hash": STANDARD.encode(hash.bytes())});
-        let found = self
-            .call_first(|url| self.0.rpc.call::<TxReply>(url, "tx", parameters.clone(), LOOKUP_TIMEOUT))
-            .await;
-        match found {
+        let call = |url| self.0.rpc.call::<TxReply>(url, "tx", parameters.clone(), LOOKUP_TIMEOUT);
+        match self.call_first(Effect::Read, call).await {
             Ok(found) => Ok(Some(IncludedTx { height: found.height, result: found.tx_result.result() })),
             Err(CallError::Refused(Refusal::NotFound)) => Ok(None),
             Err(error) => Err(error),
@@ -131,7 +146,7 @@ impl Nodes {
             // CometBFT reads a number of this kind from text only.
             let parameters = json!({"limit": MAX_WAITING.to_string()});
             let call = |url| self.0.rpc.call(url, "unconfirmed_txs", parameters.clone(), LOOKUP_TIMEOUT);
-            self.call_first(call).await.map(UnconfirmedTxsReply::hashes)
+            self.call_first(Effect::Read, call).await.map(UnconfirmedTxsReply::hashes)
         };
         self.0.mempool.contains(hash, read).await
     }
@@ -141,8 +156,8 @@ impl Nodes {
         if let Some(chain) = self.0.chain.borrow().as_ref() {
             return Ok(Rc::clone(chain));
         }
-        let status: StatusReply =
-            self.call_first(|url| self.0.rpc.call(url, "status", json!({}), LOOKUP_TIMEOUT)).await?;
+        let call = |url| self.0.rpc.call(url, "status", json!({}), LOOKUP_TIMEOUT);
+        let status: StatusReply = self.call_first(Effect::Read, call).await?;
         let chain: Rc<str> = status.node_info.network.into();
         *self.0.chain.borrow_mut() = Some(Rc::clone(&chain));
         Ok(chain)
@@ -155,33 +170,43 @@ impl Nodes {
             let reply = self.0.rpc.call::<StatusReply>(&node.url, "status", json!({}), LOOKUP_TIMEOUT).await;
             node.record(reply.as_ref().err());
             let Ok(status) = reply else { continue };
-            node.catching_up.set(status.sync_info.catching_up);
-            condition = match (status.sync_info.catching_up, condition) {
-                (false, _) | (_, Condition::Takes) => Condition::Takes,
-                (true, _) => Condition::CatchingUp,
+            let (standing, now) = match status.sync_info.catching_up {
+                true => (Standing::CatchingUp, Condition::CatchingUp),
+                false => (Standing::Answers, Condition::Takes),
             };
+            node.standing.set(standing);
+            if condition != Condition::Takes {
+                condition = now;
+            }
         }
         condition
     }
 
-    async fn with_tx<T: DeserializeOwned>(&self, method: &'static str, tx: &[u8]) -> Result<T, CallError> {
-        self.call_first(|url| self.0.rpc.with_tx(url, method, tx, CALL_TIMEOUT)).await
+    async fn broadcast(&self, method: &'static str, tx: &[u8]) -> Result<BroadcastReply, CallError> {
+        let call = |url| self.0.rpc.with_tx(url, method, tx, CALL_TIMEOUT);
+        self.call_first(Effect::Submission, call).await
     }
 
-    /// Calls the first node that takes a connection; nodes that are catching up are tried last.
-    async fn call_first<'a, T, F>(&'a self, call: impl Fn(&'a NodeUrl) -> F) -> Result<T, CallError>
+    /// Calls the nodes in the order of their standing until one takes the call.
+    async fn call_first<'a, T, F>(
+        &'a self,
+        effect: Effect,
+        call: impl Fn(&'a NodeUrl) -> F,
+    ) -> Result<T, CallError>
     where
         F: Future<Output = Result<T, CallError>>,
     {
-        let nodes = &self.0.nodes;
-        let in_order = nodes.iter().filter(|node| !node.catching_up.get());
-        let in_order = in_order.chain(nodes.iter().filter(|node| node.catching_up.get()));
+        let mut nodes: Vec<&Node> = self.0.nodes.iter().filter(|node| node.is_available()).collect();
+        nodes.sort_by_key(|node| node.standing.get());
         let mut error = CallError::NotSent("no node took a connection a moment ago".to_owned());
-        for node in in_order.filter(|node| node.is_available()) {
+        for node in nodes {
             let result = call(&node.url).await;
             node.record(result.as_ref().err());
             match result {
                 Err(CallError::NotSent(why)) => error = CallError::NotSent(why),
+                Err(silent @ (CallError::Late | CallError::Broken(_))) if effect == Effect::Read => {
+                    error = silent;
+                }
                 result => return result,
             }
         }
@@ -194,8 +219,13 @@ impl Node {
         self.skipped.get().is_none_or(|(until, _)| until <= Instant::now())
     }
 
-    /// Records whether the node took a connection.
+    /// Records whether the node took a connection, and answered. That it is catching up is recorded by its status.
     fn record(&self, error: Option<&CallError>) {
+        match (error, self.standing.get()) {
+            (Some(CallError::Late | CallError::Broken(_)), _) => self.standing.set(Standing::Silent),
+            (None | Some(CallError::Refused(_)), Standing::Silent) => self.standing.set(Standing::Answers),
+            _ => {}
+        }
         let skipped = match error {
             Some(CallError::NotSent(_)) => {
                 let pause =

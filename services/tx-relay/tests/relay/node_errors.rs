@@ -53,6 +53,22 @@ async fn fixture(script: &Script) -> Fixture {
     fixture
 }
 
+/// The first node's proxy answers in its place.
+#[tokio::test]
+async fn a_node_without_answers_is_left_for_the_next_one() {
+    let mut fixture = Fixture::start(Setup { relays: 0, ..Setup::new(NodeKind::Development) }).await;
+    let silent = warp::any().map(|| Response::builder().status(502).body("bad gateway"));
+    let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
+    let urls = format!("http://{}, {}", listener.local_addr().unwrap(), fixture.node.url());
+    tokio::spawn(warp::serve(silent).incoming(listener).run());
+    fixture.start_relay(&[("MESH_NODE_URL", urls)]).await;
+    fixture.await_readiness(200).await;
+    let tx = fixture.transaction("order").await;
+    assert!(fixture.sync(&tx).await.unwrap().success);
+    fixture.assert_broadcasts(&tx, 1);
+    assert_eq!(fixture.status(b"a transaction that was not sent").await, Status::Unknown);
+}
+
 #[tokio::test]
 async fn what_is_not_known_to_be_refused_is_open() {
     let script = Script::new(Mutex::new((200, "", String::new())));
