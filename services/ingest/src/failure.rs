@@ -10,7 +10,7 @@ pub(crate) fn not_fetched(height: u64, error: &FetchError) -> NotFetched {
     match error {
         FetchError::TooHigh => NotFetched::TooHigh,
         FetchError::NoResultsYet => NotFetched::NoResultsYet,
-        FetchError::Unavailable(_) => {
+        FetchError::Unavailable(_) | FetchError::Limited { .. } => {
             tracing::debug!(height, %error, "a block was not fetched");
             NotFetched::Unavailable(format!("block {height} was not fetched: {error}"))
         }

@@ -1,17 +1,21 @@
 //! The consensus nodes: status, and blocks with their results, always by height. The first node of the list
-//! that has what is requested serves it.
+//! that has a block serves it, the one with the newest block says how far the chain is.
 
 pub(crate) mod wire;
 
 use std::{cell::Cell, time::Duration};
 
+use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use mesh_chassis::{Failure, NodeUrl};
-use reqwest::{Client, header::AUTHORIZATION};
+use reqwest::{
+    Client, StatusCode,
+    header::{AUTHORIZATION, RETRY_AFTER},
+};
 use serde::Deserialize;
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 use tokio::time::{Instant, timeout};
 
-use self::wire::{BlockResult, Reply, Status};
+use self::wire::{BlockResult, Reply, RpcError, Status};
 use crate::block::FetchedBlock;
 
 /// Longest reply that is read.
@@ -23,8 +27,17 @@ const STATUS_TIMEOUT: Duration = Duration::from_secs(2);
 /// Deadline of a request for a block or its results, which may be large.
 const BLOCK_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long a node that did not answer is tried after the others.
-const SKIP_PAUSE: Duration = Duration::from_secs(2);
+/// How long a node that did not answer is tried after the others, at first and at most.
+const SKIP_PAUSES: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(60)];
+
+/// When the next node is asked, too.
+const NEXT_NODE_AFTER: Duration = Duration::from_secs(1);
+
+/// How long the status of further nodes is awaited after the first one.
+const OTHERS_WITHIN: Duration = Duration::from_millis(200);
+
+/// How long a node that limits its clients is not asked: without `Retry-After`, and at most.
+const LIMITED_PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
 
 /// What a node says of its chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,6 +71,12 @@ pub enum FetchError {
     /// A reply is longer than [`MAX_REPLY_BYTES`].
     #[error("the node's reply has more than {MAX_REPLY_BYTES} bytes")]
     TooLarge,
+    /// The node, or a proxy before it, limits the rate of requests.
+    #[error("the node limits the rate of requests")]
+    Limited {
+        /// When the next one is allowed.
+        after: Duration,
+    },
     /// No reply, or one that is no reply to the request.
     #[error("the node does not answer: {0}")]
     Unavailable(String),
@@ -87,11 +106,12 @@ impl FetchError {
     fn weight(&self) -> u8 {
         match self {
             Self::Unavailable(_) => 0,
-            Self::TooHigh => 1,
-            Self::Pruned { .. } => 2,
-            Self::KeepsNoResults => 3,
-            Self::NoResultsYet => 4,
-            Self::TooLarge => 5,
+            Self::Limited { .. } => 1,
+            Self::TooHigh => 2,
+            Self::Pruned { .. } => 3,
+            Self::KeepsNoResults => 4,
+            Self::NoResultsYet => 5,
+            Self::TooLarge => 6,
         }
     }
 }
@@ -106,8 +126,34 @@ pub struct Nodes {
 #[derive(Debug)]
 struct Node {
     url: NodeUrl,
-    /// Until when it is tried after the others.
-    skipped: Cell<Option<Instant>>,
+    /// Until when it is tried after the others, and the length of that pause.
+    skipped: Cell<Option<(Instant, Duration)>>,
+    /// Until when it is not asked.
+    limited: Cell<Option<Instant>>,
+}
+
+impl Node {
+    fn is_skipped(&self) -> bool {
+        self.skipped.get().is_some_and(|(until, _)| until > Instant::now())
+    }
+
+    fn may_be_asked(&self) -> bool {
+        self.limited.get().is_none_or(|until| until <= Instant::now())
+    }
+
+    fn skip(&self) {
+        let pause = self.skipped.get().map_or(SKIP_PAUSES[0], |(_, pause)| (pause * 2).min(SKIP_PAUSES[1]));
+        self.skipped.set(Some((Instant::now() + pause, pause)));
+    }
+
+    /// Records whether it answers.
+    fn record(&self, error: Option<&FetchError>) {
+        match error {
+            Some(FetchError::Unavailable(_)) => self.skip(),
+            Some(FetchError::Limited { after }) => self.limited.set(Some(Instant::now() + *after)),
+            _ => self.skipped.set(None),
+        }
+    }
 }
 
 impl Nodes {
@@ -121,49 +167,82 @@ impl Nodes {
         // The system's certificates are read for `https` only.
         let is_tls = urls.iter().any(NodeUrl::is_tls);
         let client = if is_tls { client } else { client.tls_certs_only([]) };
-        let nodes = urls.into_iter().map(|url| Node { url, skipped: Cell::default() }).collect();
-        Ok(Self { client: client.build()?, nodes })
+        let nodes =
+            urls.into_iter().map(|url| Node { url, skipped: Cell::default(), limited: Cell::default() });
+        Ok(Self { client: client.build()?, nodes: nodes.collect() })
     }
 
-    /// Calls one node after the other until one succeeds. Fails with the error that says most.
+    /// Asks one node after the other until one succeeds, the next one also when a reply is late. Fails with the error
+    /// that says most.
     async fn first<'a, T, F>(&'a self, call: impl Fn(&'a NodeUrl) -> F) -> Result<T, FetchError>
     where
         F: Future<Output = Result<T, FetchError>>,
     {
-        let now = Instant::now();
-        let is_skipped = |node: &&Node| node.skipped.get().is_some_and(|until| until > now);
-        let (skipped, in_order): (Vec<_>, Vec<_>) = self.nodes.iter().partition(is_skipped);
-        let mut error = FetchError::Unavailable("no address is configured".to_owned());
-        for node in in_order.into_iter().chain(skipped) {
-            match call(&node.url).await {
-                Ok(reply) => {
-                    node.skipped.set(None);
-                    return Ok(reply);
-                }
-                Err(next) => {
-                    let is_silent = matches!(next, FetchError::Unavailable(_));
-                    node.skipped.set(is_silent.then(|| Instant::now() + SKIP_PAUSE));
-                    if next.weight() >= error.weight() {
-                        error = next;
+        let (skipped, in_order): (Vec<&Node>, Vec<&Node>) =
+            self.nodes.iter().filter(|node| node.may_be_asked()).partition(|node| node.is_skipped());
+        let mut next = in_order.into_iter().chain(skipped).peekable();
+        let (mut asked, mut late) = (FuturesUnordered::new(), None);
+        let mut error = FetchError::Unavailable("the nodes limit the rate of requests".to_owned());
+        loop {
+            if let Some(node) = next.next() {
+                let reply = call(&node.url);
+                asked.push(async move { (node, reply.await) });
+                late = next.peek().map(|_| node);
+            }
+            let reply = match late {
+                Some(node) => match timeout(NEXT_NODE_AFTER, asked.next()).await {
+                    Ok(reply) => reply,
+                    Err(_) => {
+                        node.skip();
+                        continue;
                     }
-                }
+                },
+                None => asked.next().await,
+            };
+            let Some((node, reply)) = reply else { return Err(error) };
+            node.record(reply.as_ref().err());
+            match reply {
+                Ok(reply) => return Ok(reply),
+                Err(found) if found.weight() >= error.weight() => error = found,
+                Err(_) => {}
             }
         }
-        Err(error)
     }
 
-    /// The status of the first node that answers.
+    /// The status of the node with the newest block, of those that answer soon after the first one.
     ///
     /// # Errors
     /// None answers.
     pub async fn status(&self) -> Result<NodeStatus, FetchError> {
-        self.first(|url| {
-            self.call(url, "status", STATUS_TIMEOUT, |text| {
-                let Status { node_info, sync_info } = parse(text)?;
-                let latest = sync_info.latest_block_height.parse().map_err(|_| unreadable("status"))?;
-                let earliest = sync_info.earliest_block_height.parse().unwrap_or(0).max(1);
-                Ok(NodeStatus { chain_id: node_info.network, earliest, latest })
-            })
+        let asked = self.nodes.iter().filter(|node| node.may_be_asked());
+        let mut asked: FuturesUnordered<_> =
+            asked.map(async |node| (node, self.status_of(&node.url).await)).collect();
+        let (mut best, mut error): (Option<NodeStatus>, _) = (None, None);
+        loop {
+            let reply = match best {
+                Some(_) => timeout(OTHERS_WITHIN, asked.next()).await.ok().flatten(),
+                None => asked.next().await,
+            };
+            let Some((node, reply)) = reply else { break };
+            node.record(reply.as_ref().err());
+            match reply {
+                Ok(status) if best.as_ref().is_none_or(|best| status.latest > best.latest) => {
+                    best = Some(status);
+                }
+                Ok(_) => {}
+                Err(why) => error = Some(why),
+            }
+        }
+        let limited = || FetchError::Unavailable("the nodes limit the rate of requests".to_owned());
+        best.ok_or_else(|| error.unwrap_or_else(limited))
+    }
+
+    async fn status_of(&self, url: &NodeUrl) -> Result<NodeStatus, FetchError> {
+        self.call(url, "status", STATUS_TIMEOUT, |text| {
+            let Status { node_info, sync_info } = parse(text)?;
+            let latest = sync_info.latest_block_height.parse().map_err(|_| unreadable("status"))?;
+            let earliest = sync_info.earliest_block_height.parse().unwrap_or(0).max(1);
+            Ok(NodeStatus { chain_id: node_info.network, earliest, latest })
         })
         .await
     }
@@ -203,8 +282,10 @@ impl Nodes {
         // CometBFT sends errors in the body, with any HTTP status.
         let Reply { result, error } = serde_json::from_slice(&text).map_err(|_| unreadable(path))?;
         match (result, error) {
-            (_, Some(error)) if error.data.is_empty() => Err(FetchError::read(&error.message)),
-            (_, Some(error)) => Err(FetchError::read(&error.data)),
+            (_, Some(RpcError { data: Value::String(data), .. })) if !data.is_empty() => {
+                Err(FetchError::read(&data))
+            }
+            (_, Some(error)) => Err(FetchError::read(&error.message)),
             (Some(result), None) => read(result),
             (None, None) => Err(unreadable(path)),
         }
@@ -225,6 +306,12 @@ impl Nodes {
         let failed =
             |error: reqwest::Error| FetchError::Unavailable(mesh_problem::error_chain(&error.without_url()));
         let mut response = request.send().await.map_err(failed)?;
+        if response.status() == StatusCode::TOO_MANY_REQUESTS {
+            let seconds =
+                response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+            let after = seconds.map_or(LIMITED_PAUSES[0], Duration::from_secs);
+            return Err(FetchError::Limited { after: after.clamp(LIMITED_PAUSES[0], LIMITED_PAUSES[1]) });
+        }
         let mut text = Vec::new();
         while let Some(piece) = response.chunk().await.map_err(failed)? {
             if text.len() + piece.len() > MAX_REPLY_BYTES {

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use serde::Deserialize;
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 
 /// A reply of the RPC.
 #[derive(Debug, Deserialize)]
@@ -17,7 +17,8 @@ pub(super) struct Reply<'a> {
 #[serde(default)]
 pub(super) struct RpcError {
     pub(super) message: String,
-    pub(super) data: String,
+    /// A text, where there is one.
+    pub(super) data: Value,
 }
 
 /// The result of `status`.

@@ -1,11 +1,22 @@
 //! Two replicas, and what happens when one of them, the database or the node fails (N8, N10, N13).
 
-use std::time::{Duration, Instant};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
+use mesh_ingest::node::{FetchError, Nodes};
 use mesh_launcher::process::Signal;
 use mesh_testbed::{
     Database,
     scripted_node::{Chain, Version, trade},
+};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpListener,
 };
 
 use crate::{SOON, configure, stored, text};
@@ -75,6 +86,58 @@ async fn a_node_that_is_gone_and_a_bus_that_is_gone_keep_no_block_back() {
     stored(&client, height).await;
     let unready = service.await_readiness(503, SOON).await;
     assert!(unready.contains("bus"), "{unready}");
+}
+
+/// The first node hangs, the second one makes no blocks any more.
+#[tokio::test]
+async fn nodes_that_hang_or_stand_still_keep_no_block_back() {
+    let (database, chain) = (Database::fresh().await, Chain::start(Version::V038).await);
+    let (hanging, still) =
+        (TcpListener::bind("127.0.0.1:0").await.unwrap(), Chain::start(Version::V038).await);
+    for chain in [&chain, &still] {
+        chain.add(Vec::new());
+    }
+    let nodes = format!("http://{}, {}, {}", hanging.local_addr().unwrap(), still.url, chain.url);
+    let _service = configure(&database, &chain).env("MESH_NODE_URL", nodes).start().await;
+    let client = database.connect().await;
+    stored(&client, 1).await;
+    let begun = Instant::now();
+    for _ in 0..5 {
+        let height = chain.add(Vec::new());
+        stored(&client, height).await;
+    }
+    // A request for a block may take 10 s.
+    assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
+}
+
+/// It is asked again when it allows that, and its error may have any form.
+#[tokio::test]
+async fn a_node_that_limits_its_clients_is_left_in_peace() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+    let requests = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&requests);
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let error = r#"{"error":{"message":"not persisting","data":{}}}"#;
+            let answer = match counted.fetch_add(1, Ordering::SeqCst) {
+                0 => format!("200 OK\r\nContent-Length: {}\r\n\r\n{error}", error.len()),
+                _ => "429 No\r\nRetry-After: 30\r\nContent-Length: 0\r\n\r\n".to_owned(),
+            };
+            stream.read_buf(&mut Vec::with_capacity(1 << 10)).await.unwrap();
+            stream.write_all(format!("HTTP/1.1 {answer}").as_bytes()).await.unwrap();
+        }
+    });
+    mesh_chassis::install_tls_provider();
+    let nodes = Nodes::new(vec![url]).unwrap();
+    assert_eq!(nodes.status().await, Err(FetchError::KeepsNoResults));
+    assert_eq!(nodes.status().await, Err(FetchError::Limited { after: Duration::from_secs(30) }));
+    for _ in 0..20 {
+        nodes.fetch(1).await.unwrap_err();
+        nodes.status().await.unwrap_err();
+    }
+    assert_eq!(requests.load(Ordering::SeqCst), 2);
 }
 
 #[tokio::test]
