@@ -51,6 +51,16 @@ impl NodeUrl {
     /// Reads `MESH_NODE_URL`, which is required: one address or several, separated by commas.
     pub fn read_list(env: &mut Env) -> Vec<Self> {
         let text = env.required("MESH_NODE_URL");
+        Self::parse_list(&text, env)
+    }
+
+    /// Reads `MESH_NODE_URL`; none where it is not set.
+    pub fn read_optional(env: &mut Env) -> Vec<Self> {
+        let text = env.optional("MESH_NODE_URL").unwrap_or_default();
+        Self::parse_list(&text, env)
+    }
+
+    fn parse_list(text: &str, env: &mut Env) -> Vec<Self> {
         let addresses = text.split(',').map(str::trim).filter(|address| !address.is_empty());
         let mut nodes = Vec::new();
         for address in addresses {

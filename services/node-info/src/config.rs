@@ -6,7 +6,8 @@ use mesh_store::StoreConfig;
 /// The configuration.
 pub(crate) struct Config {
     pub(crate) store: StoreConfig,
-    pub(crate) node: Option<NodeUrl>,
+    /// Empty without a node.
+    pub(crate) nodes: Vec<NodeUrl>,
     pub(crate) lag: LagLimit,
     pub(crate) in_flight: usize,
 }
@@ -14,7 +15,6 @@ pub(crate) struct Config {
 impl mesh_chassis::Config for Config {
     fn read(env: &mut Env) -> Self {
         let database = Database::read(env);
-        let node = env.optional("MESH_NODE_URL").map(|text| text.parse()).transpose();
         Self {
             store: StoreConfig {
                 url: database.url,
@@ -24,10 +24,7 @@ impl mesh_chassis::Config for Config {
                 list_connections: 1,
                 name: "mesh node-info".to_owned(),
             },
-            node: node.unwrap_or_else(|mistake: String| {
-                env.mistake(format!("MESH_NODE_URL cannot be read: {mistake}"));
-                None
-            }),
+            nodes: NodeUrl::read_optional(env),
             lag: LagLimit::read(env),
             in_flight: env.positive("MESH_NODE_INFO_IN_FLIGHT", 256),
         }

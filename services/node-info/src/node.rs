@@ -1,7 +1,9 @@
-//! The head of the consensus node: its status, read at each block event and at least every second.
+//! The head of the consensus nodes: their status, read at each block event and at least every second. Of several
+//! nodes the one with the newest block counts.
 
 use std::time::Duration;
 
+use futures_util::{StreamExt as _, future::select_all, stream::FuturesUnordered};
 use mesh_chassis::{Failure, NodeUrl};
 use reqwest::{Client, header::AUTHORIZATION};
 use serde::Deserialize;
@@ -20,6 +22,13 @@ const UNSUBSCRIBED_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Deadline of one read.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long the status of further nodes is awaited after the first one that takes transactions.
+const OTHERS_WITHIN: Duration = Duration::from_millis(200);
+
+/// An older state counts as none: it is older than two slow reads and the pause between them.
+pub(crate) const MAX_STATUS_AGE: Duration =
+    Duration::from_secs(2 * RESPONSE_TIMEOUT.as_secs() + POLL_INTERVAL.as_secs());
 
 /// The reply to `GET /status`.
 #[derive(Debug, Deserialize)]
@@ -78,6 +87,11 @@ impl NodeState {
         }
     }
 
+    /// Of two states the greater one counts.
+    fn rank(&self) -> (bool, Option<u64>) {
+        (matches!(self, Self::Synced(_)), self.height())
+    }
+
     /// Whether the node takes transactions.
     ///
     /// # Errors
@@ -100,20 +114,29 @@ pub(crate) struct Observation {
     pub(crate) at: Instant,
 }
 
-/// Follows a node. Must be called inside an actix system.
+/// A node, and how its status is read.
+struct Node {
+    status: String,
+    client: Client,
+    blocks: Subscription,
+}
+
+/// Follows the nodes. Must be called inside an actix system.
 ///
 /// # Errors
 /// The HTTP client cannot be built.
-pub(crate) fn follow(node: &NodeUrl) -> Result<watch::Receiver<Observation>, Failure> {
-    let status = node.endpoint("status").to_string();
-    let mut blocks = Subscription::open(node)?;
-    let client = client(node)?;
+pub(crate) fn follow(nodes: &[NodeUrl]) -> Result<watch::Receiver<Observation>, Failure> {
+    let open = |node: &NodeUrl| {
+        let (status, blocks) = (node.endpoint("status").to_string(), Subscription::open(node)?);
+        Ok(Node { status, client: client(node)?, blocks })
+    };
+    let mut nodes = nodes.iter().map(open).collect::<Result<Vec<_>, Failure>>()?;
     let (sender, observation) = watch::channel(Observation { state: NodeState::Away, at: Instant::now() });
     actix::spawn(async move {
         let mut known = None;
         while !sender.is_closed() {
             let read_at = Instant::now();
-            let state = read_status(&client, &status).await.unwrap_or_else(|error| {
+            let state = read(&nodes).await.unwrap_or_else(|error| {
                 if known != Some("away") {
                     tracing::warn!(error = error.as_ref(), "the consensus node does not answer");
                 }
@@ -128,12 +151,34 @@ pub(crate) fn follow(node: &NodeUrl) -> Result<watch::Receiver<Observation>, Fai
                 tracing::info!(height = state.height(), state = now, "the consensus node");
             }
             sender.send_replace(Observation { state, at: read_at });
-            let pause = if blocks.is_open() { POLL_INTERVAL } else { UNSUBSCRIBED_POLL_INTERVAL };
+            let is_open = nodes.iter().any(|node| node.blocks.is_open());
+            let pause = if is_open { POLL_INTERVAL } else { UNSUBSCRIBED_POLL_INTERVAL };
+            let events = nodes.iter_mut().map(|node| Box::pin(node.blocks.next()));
             // Either ends the wait; an event means that there is something to read.
-            let _ = timeout(pause, blocks.next()).await;
+            let _ = timeout(pause, select_all(events)).await;
         }
     });
     Ok(observation)
+}
+
+/// The best state of the nodes, of those that answer soon after the first one that takes transactions.
+async fn read(nodes: &[Node]) -> Result<NodeState, Failure> {
+    let mut asked: FuturesUnordered<_> =
+        nodes.iter().map(|node| read_status(&node.client, &node.status)).collect();
+    let mut best = Ok(NodeState::Away);
+    loop {
+        let reply = match best {
+            Ok(NodeState::Synced(_)) => timeout(OTHERS_WITHIN, asked.next()).await.ok().flatten(),
+            _ => asked.next().await,
+        };
+        best = match (reply, best) {
+            (None, best) => return best,
+            (Some(Err(error)), Err(_) | Ok(NodeState::Away)) => Err(error),
+            (Some(Err(_)), best) => best,
+            (Some(Ok(state)), Ok(known)) if known.rank() >= state.rank() => Ok(known),
+            (Some(Ok(state)), _) => Ok(state),
+        };
+    }
 }
 
 /// The client of a node. It uses no proxy: the services reach their servers directly.

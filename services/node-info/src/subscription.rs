@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
 use mesh_chassis::{Failure, NodeUrl};
+use serde::Deserialize;
+use serde_json::Value;
 use tokio::{
     sync::watch,
     time::{sleep, timeout},
@@ -97,9 +99,18 @@ async fn listen(request: Request, sender: &watch::Sender<bool>) -> Result<(), Fa
     let (mut socket, _) = timeout(CONNECT_TIMEOUT, connecting).await??;
     timeout(CONNECT_TIMEOUT, socket.send(Message::text(SUBSCRIBE))).await??;
     while let Some(message) = timeout(IDLE_TIMEOUT, socket.next()).await? {
-        if message?.is_text() {
+        if let Message::Text(text) = message? {
+            if let Event { error: Some(error) } = serde_json::from_str(&text)? {
+                return Err(format!("the node ends the subscription: {error}").into());
+            }
             sender.send_replace(true);
         }
     }
     Ok(())
+}
+
+/// A message of the node: an event, the reply to the subscription, or why there is none any more.
+#[derive(Deserialize)]
+struct Event {
+    error: Option<Value>,
 }

@@ -4,13 +4,17 @@
 
 use std::time::{Duration, Instant};
 
-use futures_util::StreamExt;
+use futures_util::{SinkExt, StreamExt};
 use mesh_bus::{
     ANNOUNCE_INTERVAL, AnnouncementStream, Bus, Head, NodeStatus, StoreStatus, permissions::OPERATOR,
 };
-use mesh_testbed::{Database, DevNode, Service, ServiceSetup, TlsFront, eventually, nats};
-use tokio::time::timeout;
+use mesh_testbed::{
+    Database, DevNode, Service, ServiceSetup, TlsFront, eventually, nats,
+    scripted_node::{Chain, Version},
+};
+use tokio::{net::TcpListener, time::timeout};
 use tokio_postgres::Client;
+use tokio_tungstenite::{accept_async, tungstenite::Message};
 
 /// Deadline for effects that are expected at once.
 const SOON: Duration = Duration::from_secs(30);
@@ -145,6 +149,53 @@ async fn the_head_of_the_node_is_announced_and_a_store_far_behind_it_makes_servi
     assert_eq!(metric(&node_info, "mesh_node_state").await, Some(0));
     let text = node_info.log();
     assert_eq!(text.matches("does not answer").count(), 1, "reported once: {text}");
+}
+
+/// The first node hangs, the second one makes no blocks.
+#[tokio::test]
+async fn of_several_nodes_the_one_with_the_newest_block_counts() {
+    let (database, mut node) = (Database::fresh().await, DevNode::start().await);
+    let mut announcements = bus(&database).await.subscribe::<NodeStatus>().await.unwrap();
+    let (hanging, still) =
+        (TcpListener::bind("127.0.0.1:0").await.unwrap(), Chain::start(Version::V038).await);
+    still.add(Vec::new());
+    let urls = format!("http://{}, {}, {}", hanging.local_addr().unwrap(), still.url, node.url());
+    let _service = node_info(&database).env("MESH_NODE_URL", urls).start().await;
+    for height in [15, 16] {
+        make_blocks(&node, height).await;
+        await_announcement(&mut announcements, |news| news.height == height).await;
+    }
+    node.kill().await;
+    await_announcement(&mut announcements, |news| news.height == 1).await;
+}
+
+#[tokio::test]
+async fn a_subscription_that_the_node_ends_is_made_again() {
+    let database = Database::fresh().await;
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let _service = node_info(&database).env("MESH_NODE_URL", url).start_unready().await;
+    let subscribed = async || {
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            let mut begun = [0; 14];
+            while stream.peek(&mut begun).await.unwrap() < begun.len() {}
+            if &begun == b"GET /websocket" {
+                return accept_async(stream).await.unwrap();
+            }
+        }
+    };
+    let twice = async {
+        let mut open = Vec::new();
+        for _ in 0..2 {
+            let mut socket = subscribed().await;
+            let ended =
+                r#"{"jsonrpc":"2.0","id":0,"error":{"code":-32000,"data":"subscription was canceled"}}"#;
+            socket.send(Message::text(ended)).await.unwrap();
+            open.push(socket);
+        }
+    };
+    timeout(SOON, twice).await.expect("it does not subscribe again");
 }
 
 #[tokio::test]

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use crate::{
     NodeInfo,
-    node::{Block, NodeState},
+    node::{Block, MAX_STATUS_AGE, NodeState},
 };
 
 /// The only hash function there is.
@@ -28,9 +28,6 @@ const CACHE_TTL: Duration = Duration::from_millis(500);
 /// Most reads of the store when the node's head changes during a read: block and parameters must be of the
 /// same instant.
 const MAX_READS: usize = 4;
-
-/// A node whose last status is older than this counts as unreachable.
-const MAX_STATUS_AGE: Duration = Duration::from_secs(3);
 
 /// A cached reply, valid while the heads of store and node have not changed.
 pub(crate) struct CachedReply {
