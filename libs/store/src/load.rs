@@ -73,6 +73,7 @@ impl fmt::Display for SkipReason {
 
 /// Loads the CSV files of `dir` into the migrated database at `url`. Refuses, and changes nothing, when a
 /// table to load is not empty, any row does not fit, or the rows are not what readers rely on (DATA_MODEL W1).
+/// Each row has to belong to a block.
 ///
 /// `progress` is called before each table with its number from 1, the number of tables, and its name.
 ///
@@ -114,6 +115,9 @@ pub async fn load_folder(
             defaulted_columns: source.defaulted.clone(),
         });
     }
+    for source in sources.iter().filter(|source| comes_with_blocks(&source.table, &catalog)) {
+        check_blocks_of(&transaction, source).await?;
+    }
     // Without statistics the first reads would be planned for empty tables.
     let filled: Vec<String> =
         sources.iter().map(|source| source.table.as_str()).chain(DERIVED).map(quoted).collect();
@@ -129,6 +133,24 @@ pub async fn load_folder(
 fn comes_with_blocks(table: &str, catalog: &Catalog) -> bool {
     let columns = catalog.get(table).map_or(&[][..], Vec::as_slice);
     columns.iter().any(|column| column == "block_time") && !UNSEALED.contains(&table)
+}
+
+/// Checks that each row belongs to a block: others would be in no segment and in no answer as of a block.
+async fn check_blocks_of(transaction: &Transaction<'_>, source: &Source) -> Result<(), StoreError> {
+    let table = quoted(&source.table);
+    let of_none = format!(
+        "SELECT block_time::text FROM {table} AS loaded
+        WHERE NOT EXISTS (SELECT FROM {BLOCKS} WHERE {BLOCKS}.block_time = loaded.block_time) LIMIT 1"
+    );
+    let found = transaction.query_opt(&of_none, &[]).await;
+    match found.map_err(StoreError::in_step("looking for the blocks of the loaded rows"))? {
+        None => Ok(()),
+        Some(row) => Err(StoreError::BadFile {
+            file: source.file.clone(),
+            place: None,
+            reason: format!("no block has the block_time {}", row.get::<_, String>(0)),
+        }),
+    }
 }
 
 /// Locks the tables to load against other writers and checks that they are empty. So must `blocks` be, because

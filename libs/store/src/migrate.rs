@@ -117,7 +117,9 @@ async fn migrate_with<E: From<StoreError>>(
     url: &str,
     before: impl AsyncFnOnce(&SchemaState) -> Result<(), E>,
 ) -> Result<Migrated, E> {
-    let mut client = session::connect(url, "mesh migrate").await?;
+    // A long statement of a process that was killed would keep its locks.
+    let mut client =
+        session::connect_with(url, "mesh migrate", "-c client_connection_check_interval=1s").await?;
     client
         .execute("SELECT pg_advisory_lock($1)", &[&MIGRATION_LOCK])
         .await

@@ -30,7 +30,8 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(300);
 /// Settings that make CSV text the same on every server (DATA_MODEL 6).
 pub(crate) const SETTINGS: &str = "-c TimeZone=UTC -c DateStyle=ISO -c IntervalStyle=postgres -c extra_float_digits=1 \
     -c bytea_output=hex -c statement_timeout=0 -c jit=off -c idle_in_transaction_session_timeout=10min \
-    -c client_connection_check_interval=1s";
+    -c client_connection_check_interval=1s -c idle_session_timeout=30min -c tcp_keepalives_idle=30 \
+    -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3 -c tcp_user_timeout=60000";
 
 /// A connection for sealing.
 pub struct SealSession {
@@ -64,6 +65,15 @@ impl SealSession {
         let row =
             within("reading the chain's id", self.client.query_opt("SELECT id FROM chain", &[])).await?;
         Ok(row.map(|row| row.get(0)))
+    }
+
+    /// The height of the newest block, when there is one.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn newest_block(&self) -> Result<Option<i64>, StoreError> {
+        let row = self.client.query_one("SELECT max(height) FROM blocks", &[]);
+        Ok(within("reading the newest block", row).await?.get(0))
     }
 
     /// Runs a statement that changes rows; returns their number.

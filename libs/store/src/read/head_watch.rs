@@ -8,6 +8,7 @@
 use std::{sync::Arc, time::Duration};
 
 use futures_util::{StreamExt, stream::poll_fn};
+use mesh_problem::error_chain;
 use tokio::{
     pin, select,
     sync::{Notify, watch},
@@ -78,9 +79,9 @@ async fn keep_watching(
     state: &watch::Sender<StoreState>,
     activity: &ReadActivity,
 ) {
-    let mut backoff = Backoff::default();
+    let (mut backoff, mut cause) = (Backoff::default(), String::new());
     loop {
-        if let Some((client, connection)) = connect(address, state).await
+        if let Some((client, connection)) = connect(address, state, &mut cause).await
             && poll_head(&client, connection, source, state, activity).await
         {
             // The server has answered over the broken connection: reconnect without a pause.
@@ -92,9 +93,11 @@ async fn keep_watching(
     }
 }
 
+/// Connects. `cause`: why the last connection failed, which is logged when it changes.
 async fn connect(
     Address { config, tls }: &Address,
     state: &watch::Sender<StoreState>,
+    cause: &mut String,
 ) -> Option<(Client, Connection<Socket, Stream>)> {
     let connecting = timeout(CONNECT_TIMEOUT, config.connect(tls.clone()));
     pin!(connecting);
@@ -105,14 +108,19 @@ async fn connect(
             connecting.await
         }
     };
-    match connected {
-        Ok(Ok(connected)) => Some(connected),
-        Ok(Err(error)) => {
-            tracing::debug!(%error, "the database cannot be watched");
-            None
+    let failed = match connected {
+        Ok(Ok(connected)) => {
+            cause.clear();
+            return Some(connected);
         }
-        Err(_) => None,
+        Ok(Err(error)) => error_chain(&error),
+        Err(_) => "no answer".to_owned(),
+    };
+    if *cause != failed {
+        tracing::warn!(error = failed, "the database cannot be reached");
+        *cause = failed;
     }
+    None
 }
 
 /// Polls the head until the connection breaks or the server stops answering. Returns whether it has answered.

@@ -40,7 +40,7 @@ pub use past::{Past, block_of};
 pub use row_reader::RowReader;
 use server::{Server, Size};
 use tokio::sync::watch::Receiver;
-use tokio_postgres::{Row, types::ToSql};
+use tokio_postgres::{Row, config::TargetSessionAttrs, types::ToSql};
 use tracing::Instrument;
 pub use unreadable::Unreadable;
 
@@ -283,10 +283,12 @@ pub fn head_of(row: &Row) -> Result<Option<(u64, i64)>, ReadError> {
 /// Session settings of every reading connection.
 fn session(url: &str, config: &StoreConfig) -> Result<Address, ReadError> {
     let Address { config: mut session, tls } = Address::read(url).map_err(ReadError::Configuration)?;
+    // The driver chooses a server by whether its sessions may write. The user's rights are to read in any case.
+    let is_read_only = session.get_target_session_attrs() == TargetSessionAttrs::Any;
     let settings = format!(
-        "{} -c default_transaction_read_only=on -c statement_timeout={} -c TimeZone=UTC -c jit=off \
-         -c client_connection_check_interval=1s",
+        "{}{} -c statement_timeout={} -c TimeZone=UTC -c jit=off -c client_connection_check_interval=1s",
         session.get_options().unwrap_or_default(),
+        if is_read_only { " -c default_transaction_read_only=on" } else { "" },
         config.query_timeout.as_millis(),
     );
     session

@@ -14,6 +14,8 @@ use tempfile::TempDir;
 use tokio_postgres::Client;
 
 const BLOCKS: &str = "block_time,height,hash\n2024-01-01 00:00:00+00,1,aa\n2024-01-01 00:00:01.5+00,2,bb\n";
+/// One block, at the beginning of 2024.
+const BLOCK: &str = "height,block_time,hash\n1,2024-01-01 00:00:00+00,ab\n";
 
 fn folder(files: &[(&str, &str)]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
@@ -99,12 +101,13 @@ async fn columns_may_stand_in_any_order_be_unknown_or_missing() {
                  status,version,batch_id,created_at,tx_hash,,expires_at\n\
                  7,\"a\nb\",2024-01-01 00:00:00+00,o,m,p,1,12,3,3,1,1,1,1,0,2024-01-01 00:00:00+00,t,,\n",
             ),
+            ("blocks.csv", BLOCK),
             ("chain.csv", "id\ntestnet\n"),
         ],
     )
     .await
     .unwrap();
-    let [chain, orders] = report.tables.as_slice() else { panic!("{report:?}") };
+    let [chain, orders, _] = report.tables.as_slice() else { panic!("{report:?}") };
     assert_eq!((orders.rows, chain.rows), (1, 1));
     assert_eq!(orders.skipped_columns, ["extra, quoted", ""]);
     assert_eq!(chain.defaulted_columns, ["onerow_check"]);
@@ -132,6 +135,7 @@ async fn null_and_empty_text_quotes_line_breaks_and_other_line_ends_are_understo
     load(
         &database,
         &[
+            ("blocks.csv", BLOCK),
             (
                 "network_parameters.csv",
                 "\u{feff}\"key\",\"value\",\"tx_hash\",\"block_time\"\r\n\
@@ -331,6 +335,15 @@ async fn blocks_may_come_in_any_order() {
         let report = load(&Database::fresh().await, &[("blocks.csv", &content)]).await.unwrap();
         assert_eq!(report.tables[0].rows, 4);
     }
+}
+
+#[tokio::test]
+async fn rows_of_no_block_are_refused() {
+    let balances = "account_id,block_time,tx_hash,balance\na,2024-01-01 00:00:00+00,t,5\nb,2024-01-01 00:00:00.5+00,t,5\n";
+    assert_eq!(
+        refusal(&[("blocks.csv", BLOCK), ("balances.csv", balances)]).await,
+        "balances.csv: no block has the block_time 2024-01-01 00:00:00.5+00"
+    );
 }
 
 #[tokio::test]

@@ -20,7 +20,6 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use mesh_chassis::{Failure, NodeUrl};
 use mesh_transaction::TxHash;
 use proto_msgs::{COMMIT_MS, NODE_CALL_MS};
-use serde::de::DeserializeOwned;
 use serde_json::json;
 use tokio::time::Instant;
 

@@ -47,3 +47,11 @@ async fn write_block(client: &Client, height: i64) {
 fn is_away<T>(result: &Result<T, ReadError>) -> bool {
     matches!(result, Err(ReadError::Away(_)))
 }
+
+/// As in an address of several servers, of which one is the primary.
+#[tokio::test]
+async fn a_server_that_takes_writes_may_be_required() {
+    let database = Database::fresh().await;
+    let separator = if database.url().contains('?') { '&' } else { '?' };
+    ready(&config(&format!("{}{separator}target_session_attrs=read-write", database.url()), 1)).await;
+}
