@@ -1,5 +1,5 @@
 -- The next span to seal (H7), always one row; heights are NULL while no block is stored behind the last segment.
--- $1: end of the last segment, -1 without one. $2: interval in blocks. $3: whether the span ends at the newest block.
+-- $1: end of the last segment, -1 without one. $2: interval in blocks. $3: a block at which the span ends at the latest, or NULL.
 -- Sets, for the rest of the transaction, the bounds that the statements of history/ and currentstate/ read: COPY
 -- takes no parameters. An upgrade ends a span at its own block when it is approved by the rows of that block or of earlier
 -- ones. Rows of later blocks do not count, so that sealing late, or from imported rows, gives the same spans. That no height is
@@ -29,7 +29,7 @@ WITH first AS (
     WHERE newest.status = 'PROTOCOL_UPGRADE_PROPOSAL_STATUS_APPROVED'
 ), span AS (
     SELECT first.height AS height_from, first.block_time AS time_from, head.height AS head,
-        least(regular.height, upgrade.height, CASE WHEN $3::bool THEN head.height END) AS height_to
+        least(regular.height, upgrade.height, CASE WHEN first.height <= $3::int8 THEN $3 END) AS height_to
     FROM first CROSS JOIN head CROSS JOIN regular CROSS JOIN upgrade
 )
 SELECT span.height_from, span.height_to, span.time_from, ends.time_to, span.head >= span.height_to AS is_complete,

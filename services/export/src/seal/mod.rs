@@ -126,7 +126,7 @@ impl Sealing {
     /// See [`ReadError`].
     pub async fn is_due(&self, store: &Store, list: &SegmentList) -> Result<bool, ReadError> {
         let last = newest_end(list);
-        let row = store.point(NEXT_SPAN, &[&last, &self.rules.interval_blocks, &false], None).await?;
+        let row = store.point(NEXT_SPAN, &[&last, &self.rules.interval_blocks, &None::<i64>], None).await?;
         if NextSpan::read(&row)?.is_complete {
             return Ok(true);
         }
@@ -159,13 +159,15 @@ impl Sealing {
         // First, because it does not depend on what can be sealed.
         session.execute(include_str!("../../sql/clear_upgrade_flag.sql"), &[]).await?;
         let chain_id = session.chain_id().await?;
+        // Later blocks belong to the next segment.
+        let ends_at = if until == Until::Newest { session.newest_block().await? } else { None };
         let mut sealed = Vec::new();
         loop {
             // Listed under the lock, so that the list contains the segments of other writers.
             let list = self.segments.list().await?;
             // A database without a chain has no segments: all of the store are another's.
             let (list, _) = list.of_chain(chain_id.as_deref().unwrap_or_default());
-            let Some(name) = self.seal_next(&mut session, &list, until, published).await? else {
+            let Some(name) = self.seal_next(&mut session, &list, ends_at, published).await? else {
                 let last = newest_end(&list);
                 session.execute(include_str!("../../sql/set_upgrade_flag.sql"), &[&last]).await?;
                 note_span(&session, &list).await?;
@@ -183,14 +185,13 @@ impl Sealing {
         &self,
         session: &mut SealSession,
         list: &SegmentList,
-        until: Until,
+        ends_at: Option<i64>,
         published: &mut (dyn FnMut(&Segment) + Send),
     ) -> Result<Option<SegmentName>, SealError> {
         let started = Instant::now();
         let last = newest_end(list);
         let snapshot = session.snapshot().await?;
-        let closes = until == Until::Newest;
-        let row = snapshot.one(NEXT_SPAN, &[&last, &self.rules.interval_blocks, &closes]).await?;
+        let row = snapshot.one(NEXT_SPAN, &[&last, &self.rules.interval_blocks, &ends_at]).await?;
         let NextSpan { span: Some(span), is_complete: true, chain_id } = NextSpan::read(&row)? else {
             return Ok(None);
         };

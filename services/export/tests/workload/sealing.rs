@@ -1,9 +1,10 @@
 //! Sealing on a real database: the content of segments, and that each is made once.
 
 use mesh_export::{Rules, Sealed, Sealing, Until};
-use mesh_history::{Digest, Member, SegmentName};
+use mesh_history::{Digest, Member, Segment, SegmentName};
 use mesh_testbed::{eventually, primary_key};
 use proto_msgs::v2::Table;
+use tokio::runtime::Handle;
 use tokio_postgres::Client;
 
 use crate::fixture::{Fixture, copied, sealed_names, spans};
@@ -72,6 +73,21 @@ async fn every_member_is_what_postgresql_copies_and_segments_form_a_chain() {
     );
     let closed = sealed_names(sealing.run(Until::Newest).await.unwrap());
     assert_eq!(closed, spans(&[(101, 130)]), "a migration closes the running segment");
+}
+
+/// A block that comes meanwhile belongs to the next segment.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_running_segment_is_closed_once() {
+    let fixture = Fixture::blocks(13).await;
+    let sealing = fixture.sealing(10);
+    let mut next = 14;
+    let mut published = |_: &Segment| {
+        let written = fixture.write_blocks(next..=next);
+        next += 1;
+        tokio::task::block_in_place(|| Handle::current().block_on(written));
+    };
+    let sealed = sealed_names(sealing.run_telling(Until::Newest, &mut published).await.unwrap());
+    assert_eq!(sealed, spans(&[(1, 10), (11, 13)]));
 }
 
 #[actix::test]
