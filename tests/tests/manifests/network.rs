@@ -17,7 +17,8 @@ struct Actor {
 const NAMESPACE: &str = "tradewind";
 
 /// All ports that any program listens on.
-const PORTS: [u16; 13] = [53, 443, 4222, 4318, 5432, 6222, 6443, 8000, 8080, 8222, 9090, 9100, 26657];
+const PORTS: [u16; 14] =
+    [53, 443, 4222, 4318, 5432, 6222, 6443, 8000, 8080, 8222, 9090, 9100, 9187, 26657];
 
 /// Actors outside of the namespace; `anywhere` is any other place in the cluster or on the internet.
 const OUTSIDE: [(&str, &[(&str, &str)]); 6] = [
@@ -49,6 +50,7 @@ const PRODUCTION: &str = "
     ingress -> edge:8080 edge:9090
     keda -> export:9100
     monitoring -> edge:9100 query:9100 tx-relay:9100 node-info:9100 export:9100 ingest:9100
+    monitoring -> postgres:9187
     nats -> nats:6222
     postgres -> postgres:5432 postgres:8000
     cnpg-system -> postgres:8000
