@@ -8,6 +8,7 @@ use std::{
     time::Duration,
 };
 
+use http::uri::Authority;
 use mesh_chassis::{Env, LagLimit, PageLimits, Sampler};
 use proto_msgs::OperationInfo;
 
@@ -154,11 +155,30 @@ pub(crate) struct Limits {
     pub(crate) answer_time: Duration,
 }
 
+/// An origin in the form in which browsers send it; `None` if they send none of this.
+fn origin(text: &str) -> Option<String> {
+    if matches!(text, "*" | "null") {
+        return Some(text.to_owned());
+    }
+    let (scheme, authority) = text.strip_suffix('/').unwrap_or(text).split_once("://")?;
+    let authority: Authority = authority.parse().ok()?;
+    let is_default = matches!((scheme, authority.port_u16()), ("http", Some(80)) | ("https", Some(443)));
+    let host = if is_default { authority.host() } else { authority.as_str() };
+    let is_host = !host.is_empty() && !host.contains(['@', '*']);
+    (is_host && !scheme.is_empty()).then(|| format!("{scheme}://{host}").to_ascii_lowercase())
+}
+
 impl mesh_chassis::Config for Config {
     fn read(env: &mut Env) -> Self {
         let origins = env.or("MESH_EDGE_CORS_ORIGINS", "*".to_owned());
-        let origins =
-            origins.split(',').map(|origin| origin.trim().to_owned()).filter(|origin| !origin.is_empty());
+        let origins = origins.split(',').map(str::trim).filter(|text| !text.is_empty());
+        let origins = origins.filter_map(|text| {
+            origin(text).or_else(|| {
+                env.mistake(format!("MESH_EDGE_CORS_ORIGINS: {text} is not * or scheme://host[:port]"));
+                None
+            })
+        });
+        let origins: Vec<String> = origins.collect();
         let inherited = env.optional("LISTEN_FDNAMES").unwrap_or_default();
         let grpc_listen = match env.or("MESH_EDGE_GRPC_LISTEN", String::new()) {
             address if address.is_empty() => None,
@@ -190,7 +210,7 @@ impl mesh_chassis::Config for Config {
                 .map(str::to_owned)
                 .collect(),
             listen: env.or("MESH_EDGE_LISTEN", SocketAddr::from(([127, 0, 0, 1], 8080))),
-            cors_origins: origins.collect(),
+            cors_origins: origins,
             cache_bytes: env.or("MESH_EDGE_CACHE_BYTES", 64 << 20),
             answer_bytes: answer_bytes(env, limits.body_bytes),
             lag: LagLimit::read(env),
@@ -280,6 +300,23 @@ impl Limits {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_origin_is_that_of_a_browser() {
+        for (text, expected) in [
+            ("*", Some("*")),
+            ("https://A.example/", Some("https://a.example")),
+            ("https://a.example:443", Some("https://a.example")),
+            ("http://[::1]:8080", Some("http://[::1]:8080")),
+            ("chrome-extension://abc", Some("chrome-extension://abc")),
+            ("a.example", None),
+            ("https://*.example", None),
+            ("https://a.example/path", None),
+            ("https://", None),
+        ] {
+            assert_eq!(origin(text).as_deref(), expected, "{text}");
+        }
+    }
 
     #[test]
     fn the_access_log_is_off_or_logs_errors_or_all() {

@@ -83,6 +83,16 @@ async fn j14_answers_and_errors_may_be_read_by_pages_of_any_origin() {
     }
 }
 
+/// 304 has the length of the answer that the client has, or none.
+#[tokio::test]
+async fn j14_head_of_what_is_unchanged_has_no_length() {
+    let mesh = MeshClient::fixture().await;
+    for path in ["/accounts", "/limits", "/api/v2/markets"] {
+        let head = Answer::to(mesh.request(Method::HEAD, path).header("if-none-match", "*")).await;
+        assert_eq!((head.status, head.header("content-length")), (304, None), "{path}");
+    }
+}
+
 #[tokio::test]
 async fn j14_origins_and_private_networks_can_be_chosen() {
     let database = fixture::database().await;

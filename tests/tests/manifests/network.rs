@@ -17,8 +17,7 @@ struct Actor {
 const NAMESPACE: &str = "tradewind";
 
 /// All ports that any program listens on.
-const PORTS: [u16; 14] =
-    [53, 443, 4222, 4318, 5432, 6222, 6443, 8000, 8080, 8222, 9090, 9100, 9187, 26657];
+const PORTS: [u16; 14] = [53, 443, 4222, 4318, 5432, 6222, 6443, 8000, 8080, 8222, 9090, 9100, 9187, 26657];
 
 /// Actors outside of the namespace; `anywhere` is any other place in the cluster or on the internet.
 const OUTSIDE: [(&str, &[(&str, &str)]); 6] = [

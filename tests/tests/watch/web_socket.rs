@@ -192,6 +192,9 @@ async fn a_handshake_is_checked() {
         let version = (status == 426).then_some("13");
         assert_eq!(answer.header("sec-websocket-version"), version, "{answer:?}");
     }
+    let host = HANDSHAKE.lines().find_map(|line| line.strip_prefix("Host: ")).unwrap();
+    let own = raw::begin(&url, &origin(&format!("http://{host}"))).await.head().await.unwrap().unwrap().0;
+    assert_eq!(own.status, 101, "a page of the gateway itself");
     let mut old = raw::begin(&url, &HANDSHAKE.replace("HTTP/1.1", "HTTP/1.0")).await;
     assert!(raw::rest(&mut old).await.starts_with(b"HTTP/1.0 400 "), "HTTP/1.0 has no upgrade");
     let plain = raw::answer_to(&url, &HANDSHAKE.replace("/watch", LIMITS)).await;

@@ -37,10 +37,13 @@ fn what_is_queried_is_served() {
     known.extend(list::ALL.iter().flat_map(|metric| metric.label_names().collect::<Vec<_>>()));
     for query in queries().into_iter().chain(alerts) {
         for word in words(&query) {
-            let is_name = word.contains('_') && !matches!(
-                word,
-                "histogram_quantile" | "__rate_interval" | "cnpg_collector_last_available_backup_timestamp"
-            );
+            let is_name = word.contains('_')
+                && !matches!(
+                    word,
+                    "histogram_quantile"
+                        | "__rate_interval"
+                        | "cnpg_collector_last_available_backup_timestamp"
+                );
             assert!(!is_name || known.contains(word), "{word} is no metric and no label: {query}");
         }
     }

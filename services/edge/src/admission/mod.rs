@@ -12,7 +12,7 @@ use std::{net::IpAddr, sync::Arc};
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
-use http::{HeaderMap, Request, Version};
+use http::{HeaderMap, Method, Request, Version};
 use mesh_problem::Problem;
 
 use crate::{
@@ -170,7 +170,9 @@ impl Admission {
             Some(Err(refusal)) => (None, Some(refusal)),
             _ => (None, (!self.is_anonymous_allowed).then_some(KeyRefusal::Missing)),
         };
-        let rate = self.count(address, key.as_ref());
+        // Browsers ask so before a request, and cannot avoid it.
+        let is_preflight = request.method() == Method::OPTIONS;
+        let rate = if is_preflight { None } else { self.count(address, key.as_ref()) };
         let id = key.as_ref().map_or(ClientId::Address(address), |key| ClientId::Key(key.key.number()));
         ClientContext { connection: Arc::clone(connection), address, id, key, refusal, rate }
     }

@@ -9,7 +9,7 @@ use http::{
     header::{
         ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
         ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ALLOW, CONTENT_ENCODING, CONTENT_LENGTH,
-        CONTENT_TYPE, ETAG, IF_MATCH, IF_NONE_MATCH, ORIGIN, RETRY_AFTER, VARY, WWW_AUTHENTICATE,
+        CONTENT_TYPE, ETAG, HOST, IF_MATCH, IF_NONE_MATCH, ORIGIN, RETRY_AFTER, VARY, WWW_AUTHENTICATE,
     },
 };
 use mesh_problem::{Code, NOT_MAPPED, Problem};
@@ -19,6 +19,7 @@ use crate::{
     admission::head::HttpError,
     ask::answer::Answer,
     config::Config,
+    decode::list_header::{lines, pieces},
     respond::notes::ErrorNumbers,
     trace::{RequestId, X_REQUEST_ID},
 };
@@ -52,7 +53,7 @@ pub(crate) fn check_if_match(headers: &HeaderMap, etag: Option<&str>) -> Result<
         return Ok(());
     }
     let strong = etag.filter(|etag| !etag.starts_with("W/"));
-    let is_match = |tag: &str| tag == "*" || Some(tag) == strong;
+    let is_match = |tag: &[u8]| tag == b"*" || Some(tag) == strong.map(str::as_bytes);
     if tags(headers, &IF_MATCH).any(is_match) {
         return Ok(());
     }
@@ -62,20 +63,19 @@ pub(crate) fn check_if_match(headers: &HeaderMap, etag: Option<&str>) -> Result<
     Err(HttpError { status: StatusCode::PRECONDITION_FAILED, problem, allow: None })
 }
 
-/// The entity tags of a condition.
-fn tags<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a str> {
-    let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
-    values.flat_map(|value| value.split(',')).map(str::trim)
+/// The entity tags of a condition, which may have commas.
+fn tags<'a>(headers: &'a HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+    lines(headers, name).flat_map(|line| pieces(line, b',')).map(<[u8]>::trim_ascii)
 }
 
 /// Whether `If-None-Match` names the tag (weak comparison).
 pub(crate) fn is_unchanged(headers: &HeaderMap, etag: &str) -> bool {
-    tags(headers, &IF_NONE_MATCH).any(|tag| tag == "*" || opaque(tag) == opaque(etag))
+    tags(headers, &IF_NONE_MATCH).any(|tag| tag == b"*" || opaque(tag) == opaque(etag.as_bytes()))
 }
 
 /// An entity tag without its `W/`.
-fn opaque(tag: &str) -> &str {
-    tag.strip_prefix("W/").unwrap_or(tag)
+fn opaque(tag: &[u8]) -> &[u8] {
+    tag.strip_prefix(b"W/").unwrap_or(tag)
 }
 
 /// Headers that [`finish`] sets, for every cached answer to begin with: the map of a response then has room
@@ -186,9 +186,17 @@ pub(crate) fn finish(response: &mut Response, id: RequestId, config: &Config, re
     }
 }
 
-/// Whether the page that asks may read answers; a client that names no origin is none.
+/// Whether the page that asks may read answers: one of the gateway's own host, or of an allowed origin. A client that
+/// names no origin is no page.
 pub(crate) fn allows_origin(config: &Config, request: &HeaderMap) -> bool {
-    !request.contains_key(ORIGIN) || allowed_origin(config, request).is_some()
+    let Some(origin) = request.get(ORIGIN) else { return true };
+    let host = request.get(HOST).map(HeaderValue::as_bytes);
+    let authority =
+        origin.to_str().ok().and_then(|origin| origin.split_once("://")).map(|(_, authority)| authority);
+    let is_own = host.is_some_and(|host| {
+        authority.is_some_and(|authority| authority.as_bytes().eq_ignore_ascii_case(host))
+    });
+    is_own || allowed_origin(config, request).is_some()
 }
 
 /// Whether pages of every origin may read answers.
@@ -205,10 +213,11 @@ fn allowed_origin(config: &Config, request: &HeaderMap) -> Option<HeaderValue> {
     config.cors_origins.iter().any(|allowed| *origin == allowed).then(|| origin.clone())
 }
 
-/// Drops the body of an answer and keeps its length.
+/// Drops the body of an answer and keeps its length; 304 has that of the answer that the client has.
 pub(crate) fn without_body(response: Response) -> Response {
     let (mut head, body) = response.into_parts();
     if !head.headers.contains_key(CONTENT_LENGTH)
+        && head.status != StatusCode::NOT_MODIFIED
         && let Some(length) = hyper::body::Body::size_hint(&body).exact()
     {
         head.headers.insert(CONTENT_LENGTH, length.into());
@@ -228,6 +237,8 @@ mod tests {
     fn an_unchanged_tag_is_found_by_the_weak_comparison() {
         assert!(is_unchanged(&headers(IF_NONE_MATCH, "\"a\", W/\"1-x\""), "W/\"1-x\""));
         assert!(is_unchanged(&headers(IF_NONE_MATCH, "\"1-x\""), "W/\"1-x\""));
+        assert!(is_unchanged(&headers(IF_NONE_MATCH, "\"a,b\", *"), "W/\"1-x\""));
+        assert!(!is_unchanged(&headers(IF_NONE_MATCH, "\"a,*,b\""), "W/\"1-x\""));
         assert!(is_unchanged(&headers(IF_NONE_MATCH, "*"), "W/\"1-x\""));
         assert!(!is_unchanged(&headers(IF_NONE_MATCH, "W/\"2-x\""), "W/\"1-x\""));
     }

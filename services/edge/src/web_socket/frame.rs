@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use mesh_problem::{MALFORMED, Problem};
 use serde::Deserialize;
+use serde_json::Value;
 use tokio_tungstenite::tungstenite::protocol::frame::{
     FrameHeader,
     coding::{Control, Data, OpCode},
@@ -31,7 +32,7 @@ pub(super) enum Command {
 struct Members {
     id: String,
     watch: Option<String>,
-    after: Option<String>,
+    after: Option<Value>,
     unwatch: Option<bool>,
 }
 
@@ -71,17 +72,16 @@ pub(super) fn read(text: &str) -> Result<(Id, Command), (Id, Problem)> {
     let id = Id::new(&members.id);
     match members {
         Members { watch: Some(target), after, unwatch: None, .. } => {
-            let height = |text: &String| {
-                let is_plain = text.bytes().all(|digit| digit.is_ascii_digit());
-                text.parse().ok().filter(|_| is_plain)
+            let height = |value: Value| match value {
+                Value::String(text) if text.bytes().all(|digit| digit.is_ascii_digit()) => text.parse().ok(),
+                Value::Number(number) => number.as_u64(),
+                _ => None,
             };
-            let after = match &after {
-                None => None,
-                Some(text) => {
-                    let reason = "after must be a block height in a string";
-                    Some(height(text).ok_or_else(|| malformed(&id, reason))?)
-                }
-            };
+            let after = after.map(|value| {
+                height(value)
+                    .ok_or_else(|| malformed(&id, "after must be a block height, as a string or a number"))
+            });
+            let after = after.transpose()?;
             Ok((id, Command::Watch { target, after }))
         }
         Members { watch: None, after: None, unwatch: Some(true), .. } => Ok((id, Command::Unwatch)),
@@ -144,6 +144,7 @@ mod tests {
         for (text, id, command) in [
             (r#"{"id":"a","watch":"/x?y=1"}"#.to_owned(), "a", watch("/x?y=1", None)),
             (r#"{"after":"0123","id":"a\"b","watch":"/x"}"#.to_owned(), "a\"b", watch("/x", Some(123))),
+            (r#"{"id":"a","watch":"/x","after":123}"#.to_owned(), "a", watch("/x", Some(123))),
             (format!(r#" {{ "id" : "{longest}" , "unwatch" : true }} "#), &longest, Command::Unwatch),
         ] {
             assert_eq!(read(&text).map_err(|(id, _)| id), Ok((Id::new(id), command)), "{text}");
@@ -169,7 +170,9 @@ mod tests {
             (r#"{"id":"a","watch":"/x","unwatch":true}"#, "a"),
             (r#"{"id":"a","unwatch":false}"#, "a"),
             (r#"{"id":"a","unwatch":true,"after":"1"}"#, "a"),
-            (r#"{"id":"a","watch":"/x","after":1}"#, "a"),
+            (r#"{"id":"a","watch":"/x","after":1.5}"#, "a"),
+            (r#"{"id":"a","watch":"/x","after":-1}"#, "a"),
+            (r#"{"id":"a","watch":"/x","after":[1]}"#, "a"),
             (r#"{"id":"a","watch":"/x","after":""}"#, "a"),
             (r#"{"id":"a","watch":"/x","after":"+1"}"#, "a"),
             (r#"{"id":"a","watch":"/x","after":"1.0"}"#, "a"),
