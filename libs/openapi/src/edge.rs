@@ -80,7 +80,7 @@ impl Page {
             "headers" => headers::of_page(headers),
             "content" => object! { media_type => object! { "schema" => schema } },
         };
-        let mut refusals = Refusals::of_page();
+        let mut refusals = Refusals::of_page(is_kept);
         let mut parameters = Vec::new();
         if is_json {
             refusals.add_malformed();

@@ -6,7 +6,7 @@ use crate::{
     examples, headers,
     json::{Json, object},
     notes, parameters,
-    refusals::Refusals,
+    refusals::{self, Refusals},
     schema::{Schemas, Usage},
     subject,
 };
@@ -188,6 +188,8 @@ pub(crate) fn unchanged(headers: Json) -> Json {
 fn without_body(status: u16, response: Json) -> Json {
     match response {
         Json::Object(members) if status < 400 => Json::Object(members).without("content"),
-        _ => object! { "description" => "As for GET, without a body.", "headers" => headers::of_error(&[]) },
+        _ => {
+            object! { "description" => "As for GET, without a body.", "headers" => refusals::headers_of(status) }
+        }
     }
 }

@@ -138,10 +138,11 @@ impl Refusals {
         refusals
     }
 
-    /// The errors of a page that the edge answers by itself.
-    pub(crate) fn of_page() -> Self {
+    /// The errors of a page that the edge answers by itself. `is_limited`: whether it counts against the rate.
+    pub(crate) fn of_page(is_limited: bool) -> Self {
         let mut refusals = Self::default();
-        refusals.add_everywhere(EVERYWHERE.iter().filter(|row| matches!(row.0, 401 | 408 | 414 | 431)));
+        let is_of_page = |status| matches!(status, 401 | 408 | 414 | 431) || is_limited && status == 429;
+        refusals.add_everywhere(EVERYWHERE.iter().filter(|row| is_of_page(row.0)));
         refusals.add_everywhere(&OF_READS);
         refusals
     }
@@ -272,13 +273,6 @@ fn described(status: u16, refusals: &[Refusal], examples: &[Example]) -> Json {
         push_new(&mut codes, u32::from(code.number()));
         push_new(&mut numbers, *number);
     }
-    let names: &[&str] = match status {
-        401 => &["WWW-Authenticate"],
-        416 => &["Content-Range"],
-        429 => &["RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "Retry-After"],
-        503 | 504 => &["Retry-After"],
-        _ => &[],
-    };
     let schema = schema::reference("Problem");
     let body = object! { "schema" => schema }.with_some("examples", examples::named(status, examples));
     object! {
@@ -286,9 +280,20 @@ fn described(status: u16, refusals: &[Refusal], examples: &[Example]) -> Json {
         // Beside the schema and not within it, because a reference with more members is one that generators refuse.
         "x-rpc-codes" => codes,
         "x-application-numbers" => numbers,
-        "headers" => headers::of_error(names),
+        "headers" => headers_of(status),
         "content" => object! { "application/json" => body },
     }
+}
+
+/// The headers of a response that is a refusal.
+pub(crate) fn headers_of(status: u16) -> Json {
+    headers::of_error(match status {
+        401 => &["WWW-Authenticate"],
+        416 => &["Content-Range"],
+        429 => &["RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset", "Retry-After"],
+        503 | 504 => &["Retry-After"],
+        _ => &[],
+    })
 }
 
 fn push_new(numbers: &mut Vec<u32>, number: u32) {

@@ -23,7 +23,7 @@ const HEIGHT: &str = "^[1-9][0-9]*$";
 const INT64_DIGITS: u32 = 19;
 const LONG_CHARS: u32 = 20;
 /// Nanoseconds, or a date and a time of day.
-const TIME: &str = "^(0|-?[1-9][0-9]*|[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9:.]+([Zz]|[+-][0-9:]+))$";
+const TIME: &str = "^(0|[1-9][0-9]*|[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt ][0-9:.]+([Zz]|[+-][0-9:]+))$";
 
 /// Where a value is used. Requests accept more forms than responses have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -56,12 +56,12 @@ fn with_parent(span: Span, parent: Option<&TraceContext>) -> Span {
     span
 }
 
-/// A recorded HTTP request. `route`: the path with its variables' names.
+/// A recorded HTTP request. `route`: the path with its variables' names; `scheme`: `http` or `https`.
 pub fn http_server(
     parent: Option<&TraceContext>,
     method: &str,
     route: Option<&str>,
-    path: &str,
+    (scheme, path): (&str, &str),
     request_id: &str,
 ) -> Span {
     if !is_enabled() {
@@ -70,7 +70,7 @@ pub fn http_server(
     let name = route.map_or_else(|| method.to_owned(), |route| format!("{method} {route}"));
     let span = info_span!(
         target: TARGET, parent: None, "http", otel.name = name, otel.kind = "server", http.request.method = method,
-        http.route = route, url.path = path, url.scheme = "http", mesh.request_id = request_id
+        http.route = route, url.path = path, url.scheme = scheme, mesh.request_id = request_id
     );
     with_parent(span, parent)
 }
@@ -244,7 +244,7 @@ mod tests {
 
     #[test]
     fn no_span_is_made_without_a_recorder() {
-        assert!(http_server(None, "GET", None, "/", "id").is_none());
+        assert!(http_server(None, "GET", None, ("http", "/"), "id").is_none());
         assert!(ask("query", "GetThing").is_none() && current_context().is_none());
         let none = Span::none();
         none.record_failure("timeout");

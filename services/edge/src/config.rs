@@ -155,6 +155,13 @@ pub(crate) struct Limits {
     pub(crate) answer_time: Duration,
 }
 
+impl Config {
+    /// The scheme of the addresses that clients use here.
+    pub(crate) fn url_scheme(&self) -> &'static str {
+        if self.tls.is_some() { "https" } else { "http" }
+    }
+}
+
 /// An origin in the form in which browsers send it; `None` if they send none of this.
 fn origin(text: &str) -> Option<String> {
     if matches!(text, "*" | "null") {

@@ -111,7 +111,8 @@ impl GatewayState {
         let matched = self.routes.find(path);
         let trace = Trace::of(&head.headers, &self.config.sampling);
         let route = || matched.as_ref().map(|matched| matched.route(path));
-        let span = trace.http_span(&head.method, path, &head.id, route);
+        let scheme = self.config.url_scheme();
+        let span = trace.http_span(&head.method, (scheme, path), &head.id, route);
         let _active = ActiveGuard::begin(&self.metrics.active);
         let mut note = HandlingNote::default();
         let trace = trace.unrecorded();

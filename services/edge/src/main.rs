@@ -71,8 +71,7 @@ async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
     let mut config = setup.config;
     config.limits.connections = open_files::connections(config.limits.connections);
     let config = Arc::new(config);
-    let url_scheme = if config.tls.is_some() { "https" } else { "http" };
-    let metrics = Metrics::register(&mut setup.registry.borrow_mut(), url_scheme);
+    let metrics = Metrics::register(&mut setup.registry.borrow_mut(), config.url_scheme());
     let tls = config.tls.clone().map(|files| Tls::start(files, metrics.clone())).transpose()?;
     let listeners = listen::listeners(&config)?;
     // Replicas that share a socket accept until this one is connected to the bus; without a bus it accepts

@@ -63,14 +63,21 @@ impl Trace {
     pub(crate) fn http_span(
         &self,
         method: &Method,
-        path: &str,
+        (scheme, path): (&str, &str),
         id: &RequestId,
         route: impl FnOnce() -> Option<String>,
     ) -> Span {
         if !self.is_recorded {
             return Span::none();
         }
-        span::http_server(self.parent.as_ref(), method.as_str(), route().as_deref(), path, id.as_str())
+        let route = route();
+        span::http_server(
+            self.parent.as_ref(),
+            method.as_str(),
+            route.as_deref(),
+            (scheme, path),
+            id.as_str(),
+        )
     }
 
     /// The span of a gRPC call.

@@ -2,7 +2,7 @@
 //! text or number, enums by name or number, any base64; a key given twice and an unknown enum name are
 //! refused, unknown keys collected (J2-J6, J11).
 
-use std::{borrow::Cow, collections::HashSet, fmt, str};
+use std::{borrow::Cow, fmt, str};
 
 use mesh_problem::{MALFORMED, Problem};
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, ReflectMessage, Value};
@@ -81,15 +81,12 @@ impl<'de> Visitor<'de> for Message<'_, '_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<DynamicMessage, A::Error> {
         let Self { descriptor, place } = self;
         let mut message = DynamicMessage::new(descriptor.clone());
-        let (mut seen, mut unknown) = (Vec::new(), HashSet::new());
+        let mut seen = Vec::new();
         while let Some(Key(key)) = map.next_key()? {
             let field =
                 descriptor.get_field_by_json_name(&key).or_else(|| descriptor.get_field_by_name(&key));
             let Some(field) = field else {
                 place.add_unknown(&key);
-                if !unknown.insert(key.clone()) {
-                    return Err(A::Error::custom(format!("{key:?} is given twice")));
-                }
                 map.next_value::<IgnoredAny>()?;
                 continue;
             };
@@ -323,7 +320,6 @@ mod tests {
             r#"{"type":9}"#,
             r#"{"type":true}"#,
             r#"{"type":"TYPE_SYNC","type":"TYPE_SYNC"}"#,
-            r#"{"x":1,"x":2}"#,
             r#"{"tx":{"pubKey":"a","pub_key":"b"}}"#,
             r#"{"tx":{"pubKey":"a","address":"b"}}"#,
             r#"{"tx":{"inputData":"?"}}"#,

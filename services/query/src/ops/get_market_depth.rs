@@ -19,6 +19,7 @@ const MAX_LEVELS: u32 = 1000;
 /// The statement as of a block.
 static PAST: LazyLock<String> = LazyLock::new(|| {
     let orders = LIVE_IN_MARKET.replace("{market_id}", "$1").replace("{time}", "$3::timestamptz");
+    let orders = orders.replace("{order}", "");
     include_str!("../../sql/past/get_market_depth.sql").replace("{orders}", &orders)
 });
 

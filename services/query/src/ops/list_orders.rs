@@ -35,7 +35,7 @@ pub static ORDERS: List = List {
         PastSource { by: &["is_live", "party_id"], of_version: STATUS, sql: LIVE_OF_PARTY },
         PastSource { by: &["is_live", "market_id"], of_version: STATUS, sql: LIVE_IN_MARKET },
         PastSource { by: &["is_live"], of_version: STATUS, sql: LIVE },
-        PastSource { by: &[], of_version: STATUS, sql: include_str!("../../sql/past/list_orders.sql") },
+        PastSource { by: &[], of_version: STATUS, sql: THEN },
     ],
     past_bound: Some(|past| Value::Time(past.time)),
 };
@@ -43,25 +43,69 @@ pub static ORDERS: List = List {
 /// What changes from version to version.
 const STATUS: &[&str] = &["status"];
 
-/// The orders that were live at a time, by the index of what is known of them.
-macro_rules! live {
-    ($lived:literal) => {
-        concat!(include_str!("../../sql/past/list_live_orders.sql"), $lived)
+/// The orders of a time: their newest versions of then.
+const THEN: &str =
+    concat!(include_str!("../../sql/past/list_orders.sql"), include_str!("../../sql/past/order_version.sql"));
+
+/// The orders of an owner of one class of lifetimes that may have lived at a time. `lived`: what else is known of the
+/// class.
+macro_rules! of_class {
+    ($owner:literal, $class:literal, $lived:literal) => {
+        concat!(
+            "(SELECT * FROM orders_current WHERE ",
+            $owner,
+            " AND (is_live OR block_time > first_time)",
+            " AND lifetime_class(first_time, CASE WHEN NOT is_live THEN block_time END) = ",
+            $class,
+            " AND first_time <= {time}",
+            $lived,
+            "{order})"
+        )
     };
 }
-const LIVE: &str = live!(
-    "    lifetime(kept.market_id, kept.first_time, CASE WHEN NOT kept.is_live THEN kept.block_time END)
-        && box(point(-2147483648, micros({time})), point(2147483647, micros({time})))"
-);
-const LIVE_OF_PARTY: &str = live!(
-    "    lifetime(kept.party_id, kept.first_time, CASE WHEN NOT kept.is_live THEN kept.block_time END)
-        @> lifetime({party_id}, {time}, {time})"
-);
+
+/// The orders of an owner that may have lived at a time, of all classes (`V15__lifetimes.sql`).
+macro_rules! lived {
+    ($owner:literal) => {
+        concat!(
+            of_class!($owner, "0", " AND block_time > {time} AND first_time > {time} - interval '4 s'"),
+            " UNION ALL ",
+            of_class!($owner, "1", " AND block_time > {time} AND first_time > {time} - interval '64 s'"),
+            " UNION ALL ",
+            of_class!($owner, "2", " AND block_time > {time} AND first_time > {time} - interval '1024 s'"),
+            " UNION ALL ",
+            of_class!($owner, "3", " AND block_time > {time} AND first_time > {time} - interval '16384 s'"),
+            " UNION ALL ",
+            of_class!($owner, "4", " AND block_time > {time} AND first_time > {time} - interval '262144 s'"),
+            " UNION ALL ",
+            of_class!($owner, "5", " AND block_time > {time}"),
+            " UNION ALL ",
+            of_class!($owner, "6", ""),
+        )
+    };
+}
+
+/// The orders that were live at a time. In the order of the walk the classes are merged, and versions are looked up for the
+/// page alone.
+macro_rules! live {
+    ($lived:expr) => {
+        concat!(
+            include_str!("../../sql/past/list_live_orders.sql"),
+            "SELECT * FROM (",
+            $lived,
+            ") AS lived{order}) AS kept ",
+            include_str!("../../sql/past/order_version.sql")
+        )
+    };
+}
+const LIVE: &str = live!(concat!(
+    include_str!("../../sql/past/list_all_live_orders.sql"),
+    lived!("market_id = market.market_id"),
+    ") AS lived"
+));
+const LIVE_OF_PARTY: &str = live!(lived!("party_id = {party_id}"));
 /// Those of a market.
-pub(super) const LIVE_IN_MARKET: &str = live!(
-    "    lifetime(kept.market_id, kept.first_time, CASE WHEN NOT kept.is_live THEN kept.block_time END)
-        @> lifetime({market_id}, {time}, {time})"
-);
+pub(super) const LIVE_IN_MARKET: &str = live!(lived!("market_id = {market_id}"));
 
 /// What [`order`] reads, besides `id`.
 pub(super) const COLUMNS: &[&str] = &[

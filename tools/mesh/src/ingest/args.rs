@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum, builder::NonEmptyStringValueParser};
 
 use crate::cli::{HomeArgs, node_url, postgres_url};
 
@@ -109,6 +109,6 @@ pub(crate) struct RowsArgs {
     #[arg(long, value_name = "URL", value_parser = postgres_url)]
     pub(crate) postgres: Option<String>,
     /// The name of the chain of an empty database
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) chain: Option<String>,
 }
