@@ -13,7 +13,7 @@ INSERT INTO orders (id, market_id, party_id, side, price, size, remaining, time_
 SELECT pg_temp.id(n), pg_temp.id(n % 50), pg_temp.id(n % 5000), 1 + n % 2,
     1000000 + n * 7919 % 1000 * (1 - 2 * (n % 2)), 10, CASE WHEN v = last THEN 0 ELSE 10 - v END, 1, 1,
     CASE WHEN v = last THEN 6 - n % 2 * 3 ELSE 1 END, 'reference', 0, 1, 1, '', pg_temp.at(born), '',
-    pg_temp.at(least(born + v * life / 2, 200000)), n % 5 * 8 + v, false, false
+    pg_temp.at(least(born + v * life / 2, 200000)), n * 8 + v, false, false
 FROM (
     SELECT n, 1 + n / 5 AS born, (ARRAY[0, 1, 1, 2, 3])[1 + n % 5] AS last,
         CASE n % 10 WHEN 3 THEN 20000 ELSE 10 + n % 300 END AS life
