@@ -1,9 +1,9 @@
 //! The consensus nodes: the calls that the relay makes, and which node gets a call.
 //!
-//! Calls go to the first node of the list that takes a connection; nodes that are catching up, and then those
-//! whose last call got no answer, come last. A submission moves on to the next node only while no byte of it
-//! has left (contract 5.3), a read also when it gets no answer. A node that took no connection is skipped for a
-//! moment.
+//! Calls go to the first node of the list that takes a connection; those whose last call got no answer, and then
+//! nodes that are catching up, come last. A submission moves on to the next node only while no byte of it has
+//! left (contract 5.3). A transaction is absent only if no node that takes a connection has it: another one than
+//! the first may have taken it. A node that took no connection is skipped for a moment.
 
 mod errors;
 mod mempool;
@@ -12,6 +12,7 @@ mod rpc;
 
 use std::{
     cell::{Cell, RefCell},
+    collections::HashSet,
     rc::Rc,
     time::Duration,
 };
@@ -64,22 +65,9 @@ struct Node {
     url: NodeUrl,
     /// Until when the node is skipped, and the length of that pause.
     skipped: Cell<Option<(Instant, Duration)>>,
-    standing: Cell<Standing>,
-}
-
-/// How well a node answers; the first is the best.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Standing {
-    Answers,
-    CatchingUp,
-    Silent,
-}
-
-/// What may be sent again to another node.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Effect {
-    Read,
-    Submission,
+    catching_up: Cell<bool>,
+    /// Whether its last call got no answer.
+    silent: Cell<bool>,
 }
 
 impl Nodes {
@@ -87,7 +75,12 @@ impl Nodes {
     /// When no client can be made.
     pub(crate) fn new(urls: Vec<NodeUrl>, metrics: &Metrics) -> Result<Self, Failure> {
         let with_tls = urls.iter().any(NodeUrl::is_tls);
-        let node = |url| Node { url, skipped: Cell::new(None), standing: Cell::new(Standing::Answers) };
+        let node = |url| Node {
+            url,
+            skipped: Cell::new(None),
+            catching_up: Cell::new(false),
+            silent: Cell::new(false),
+        };
         let nodes = urls.into_iter().map(node).collect();
         let rpc = || Rpc::new(metrics.clone(), with_tls);
         Ok(Self(Rc::new(Inner {
@@ -114,7 +107,7 @@ impl Nodes {
     pub(crate) async fn broadcast_commit(&self, tx: &[u8]) -> Result<(TxResult, Option<i64>), CallError> {
         let rpc = &self.0.commits;
         let call = |url| rpc.with_tx(url, "broadcast_tx_commit", tx, COMMIT_TIMEOUT);
-        let committed: CommitReply = self.call_first(Effect::Submission, call).await?;
+        let committed: CommitReply = self.call_first(call).await?;
         let check = committed.check_tx.result();
         Ok(match check.code {
             0 => (committed.tx_result.result(), Some(committed.height)),
@@ -125,27 +118,44 @@ impl Nodes {
     /// Checks a transaction without submitting it.
     pub(crate) async fn check(&self, tx: &[u8]) -> Result<CheckResult, CallError> {
         let call = |url| self.0.rpc.with_tx(url, "check_tx", tx, CALL_TIMEOUT);
-        self.call_first(Effect::Read, call).await.map(ExecTxResult::checked)
+        self.call_first(call).await.map(ExecTxResult::checked)
     }
 
-    /// Looks for a transaction in the blocks.
+    /// Looks for a transaction in the blocks of all nodes.
     pub(crate) async fn find(&self, hash: &TxHash) -> Result<Option<IncludedTx>, CallError> {
         let parameters = json!({"hash": STANDARD.encode(hash.bytes())});
-        let call = |url| self.0.rpc.call::<TxReply>(url, "tx", parameters.clone(), LOOKUP_TIMEOUT);
-        match self.call_first(Effect::Read, call).await {
-            Ok(found) => Ok(Some(IncludedTx { height: found.height, result: found.tx_result.result() })),
-            Err(CallError::Refused(Refusal::NotFound)) => Ok(None),
-            Err(error) => Err(error),
+        let mut absent = Err(none_available());
+        for node in self.in_order() {
+            let call = self.0.rpc.call::<TxReply>(&node.url, "tx", parameters.clone(), LOOKUP_TIMEOUT);
+            let found = match node.recorded(call).await {
+                Ok(found) => {
+                    return Ok(Some(IncludedTx { height: found.height, result: found.tx_result.result() }));
+                }
+                Err(CallError::Refused(Refusal::NotFound)) => Ok(()),
+                Err(error) => Err(error),
+            };
+            if weight(&found) >= weight(&absent) {
+                absent = found;
+            }
         }
+        absent.map(|()| None)
     }
 
-    /// Whether a transaction is among the first of the mempool, as of a moment ago.
+    /// Whether a transaction is among the first of a mempool, as of a moment ago.
     pub(crate) async fn is_waiting(&self, hash: &TxHash) -> Result<bool, CallError> {
         let read = async || {
-            // CometBFT reads a number of this kind from text only.
-            let parameters = json!({"limit": MAX_WAITING.to_string()});
-            let call = |url| self.0.rpc.call(url, "unconfirmed_txs", parameters.clone(), LOOKUP_TIMEOUT);
-            self.call_first(Effect::Read, call).await.map(UnconfirmedTxsReply::hashes)
+            let (mut hashes, mut read) = (HashSet::new(), Err(none_available()));
+            for node in self.in_order() {
+                // CometBFT reads a number of this kind from text only.
+                let parameters = json!({"limit": MAX_WAITING.to_string()});
+                let call = self.0.rpc.call(&node.url, "unconfirmed_txs", parameters, LOOKUP_TIMEOUT);
+                let found = node.recorded(call).await.map(UnconfirmedTxsReply::hashes);
+                let found = found.map(|found| hashes.extend(found));
+                if weight(&found) >= weight(&read) {
+                    read = found;
+                }
+            }
+            read.map(|()| hashes)
         };
         self.0.mempool.contains(hash, read).await
     }
@@ -156,7 +166,7 @@ impl Nodes {
             return Ok(Rc::clone(chain));
         }
         let call = |url| self.0.rpc.call(url, "status", json!({}), LOOKUP_TIMEOUT);
-        let status: StatusReply = self.call_first(Effect::Read, call).await?;
+        let status: StatusReply = self.call_first(call).await?;
         let chain: Rc<str> = status.node_info.network.into();
         *self.0.chain.borrow_mut() = Some(Rc::clone(&chain));
         Ok(chain)
@@ -166,50 +176,57 @@ impl Nodes {
     pub(crate) async fn check_condition(&self) -> Condition {
         let mut condition = Condition::Away;
         for node in &self.0.nodes {
-            let reply = self.0.rpc.call::<StatusReply>(&node.url, "status", json!({}), LOOKUP_TIMEOUT).await;
-            node.record(reply.as_ref().err());
-            let Ok(status) = reply else { continue };
-            let (standing, now) = match status.sync_info.catching_up {
-                true => (Standing::CatchingUp, Condition::CatchingUp),
-                false => (Standing::Answers, Condition::Takes),
+            let call = self.0.rpc.call::<StatusReply>(&node.url, "status", json!({}), LOOKUP_TIMEOUT);
+            let Ok(status) = node.recorded(call).await else { continue };
+            node.catching_up.set(status.sync_info.catching_up);
+            condition = match (status.sync_info.catching_up, condition) {
+                (false, _) | (_, Condition::Takes) => Condition::Takes,
+                (true, _) => Condition::CatchingUp,
             };
-            node.standing.set(standing);
-            if condition != Condition::Takes {
-                condition = now;
-            }
         }
         condition
     }
 
     async fn broadcast(&self, method: &'static str, tx: &[u8]) -> Result<BroadcastReply, CallError> {
         let call = |url| self.0.rpc.with_tx(url, method, tx, CALL_TIMEOUT);
-        self.call_first(Effect::Submission, call).await
+        self.call_first(call).await
     }
 
-    /// Calls the nodes in the order of their standing until one takes the call.
-    async fn call_first<'a, T, F>(
-        &'a self,
-        effect: Effect,
-        call: impl Fn(&'a NodeUrl) -> F,
-    ) -> Result<T, CallError>
+    /// The nodes that are not skipped, those that answer first.
+    fn in_order(&self) -> Vec<&Node> {
+        let mut nodes: Vec<&Node> = self.0.nodes.iter().filter(|node| node.is_available()).collect();
+        nodes.sort_by_key(|node| (node.catching_up.get(), node.silent.get()));
+        nodes
+    }
+
+    /// Calls the first node that takes a connection.
+    async fn call_first<'a, T, F>(&'a self, call: impl Fn(&'a NodeUrl) -> F) -> Result<T, CallError>
     where
         F: Future<Output = Result<T, CallError>>,
     {
-        let mut nodes: Vec<&Node> = self.0.nodes.iter().filter(|node| node.is_available()).collect();
-        nodes.sort_by_key(|node| node.standing.get());
-        let mut error = CallError::NotSent("no node took a connection a moment ago".to_owned());
-        for node in nodes {
-            let result = call(&node.url).await;
-            node.record(result.as_ref().err());
-            match result {
+        let mut error = none_available();
+        for node in self.in_order() {
+            match node.recorded(call(&node.url)).await {
                 Err(CallError::NotSent(why)) => error = CallError::NotSent(why),
-                Err(silent @ (CallError::Late | CallError::Broken(_))) if effect == Effect::Read => {
-                    error = silent;
-                }
                 result => return result,
             }
         }
         Err(error)
+    }
+}
+
+fn none_available() -> CallError {
+    CallError::NotSent("no node took a connection a moment ago".to_owned())
+}
+
+/// Rank of one node's result among those of all nodes; the greatest counts. What a silent node knows is open.
+fn weight(result: &Result<(), CallError>) -> u8 {
+    match result {
+        Err(CallError::NotSent(_)) => 0,
+        Err(CallError::Refused(Refusal::NoIndex)) => 1,
+        Ok(()) => 2,
+        Err(CallError::Refused(_)) => 3,
+        Err(CallError::Late | CallError::Broken(_)) => 4,
     }
 }
 
@@ -218,13 +235,11 @@ impl Node {
         self.skipped.get().is_none_or(|(until, _)| until <= Instant::now())
     }
 
-    /// Records whether the node took a connection, and answered. That it is catching up is recorded by its status.
-    fn record(&self, error: Option<&CallError>) {
-        match (error, self.standing.get()) {
-            (Some(CallError::Late | CallError::Broken(_)), _) => self.standing.set(Standing::Silent),
-            (None | Some(CallError::Refused(_)), Standing::Silent) => self.standing.set(Standing::Answers),
-            _ => {}
-        }
+    /// Makes a call, and records whether the node took a connection, and answered.
+    async fn recorded<T>(&self, call: impl Future<Output = Result<T, CallError>>) -> Result<T, CallError> {
+        let result = call.await;
+        let error = result.as_ref().err();
+        self.silent.set(matches!(error, Some(CallError::Late | CallError::Broken(_))));
         let skipped = match error {
             Some(CallError::NotSent(_)) => {
                 let pause =
@@ -234,5 +249,6 @@ impl Node {
             _ => None,
         };
         self.skipped.set(skipped);
+        result
     }
 }

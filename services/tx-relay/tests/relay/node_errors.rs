@@ -66,7 +66,12 @@ async fn a_node_without_answers_is_left_for_the_next_one() {
     let tx = fixture.transaction("order").await;
     assert!(fixture.sync(&tx).await.unwrap().success);
     fixture.assert_broadcasts(&tx, 1);
-    assert_eq!(fixture.status(b"a transaction that was not sent").await, Status::Unknown);
+    fixture.start_blocks();
+    assert_eq!(fixture.node.included(&TxHash::of(&tx)).await, tx);
+    assert_eq!(fixture.status(&tx).await, Status::Included);
+    // The silent node may have taken it.
+    let problem = fixture.read_transaction(b"a transaction that was not sent").await.unwrap_err();
+    assert_eq!(problem.code, Code::DeadlineExceeded, "{problem}");
 }
 
 #[tokio::test]
