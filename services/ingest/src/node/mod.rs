@@ -142,16 +142,20 @@ impl Node {
     }
 
     fn skip(&self) {
+        // Several blocks are fetched at the same time.
+        if self.is_skipped() {
+            return;
+        }
         let pause = self.skipped.get().map_or(SKIP_PAUSES[0], |(_, pause)| (pause * 2).min(SKIP_PAUSES[1]));
         self.skipped.set(Some((Instant::now() + pause, pause)));
     }
 
-    /// Records whether it answers.
-    fn record(&self, error: Option<&FetchError>) {
+    /// Records why it gave no reply.
+    fn record(&self, error: &FetchError) {
         match error {
-            Some(FetchError::Unavailable(_)) => self.skip(),
-            Some(FetchError::Limited { after }) => self.limited.set(Some(Instant::now() + *after)),
-            _ => self.skipped.set(None),
+            FetchError::Unavailable(_) => self.skip(),
+            FetchError::Limited { after } => self.limited.set(Some(Instant::now() + *after)),
+            _ => {}
         }
     }
 }
@@ -181,15 +185,16 @@ impl Nodes {
         let (skipped, in_order): (Vec<&Node>, Vec<&Node>) =
             self.nodes.iter().filter(|node| node.may_be_asked()).partition(|node| node.is_skipped());
         let mut next = in_order.into_iter().chain(skipped).peekable();
-        let (mut asked, mut late) = (FuturesUnordered::new(), None);
+        // The newest one while others are left.
+        let (mut asked, mut newest) = (FuturesUnordered::new(), None);
         let mut error = FetchError::Unavailable("the nodes limit the rate of requests".to_owned());
         loop {
             if let Some(node) = next.next() {
                 let reply = call(&node.url);
                 asked.push(async move { (node, reply.await) });
-                late = next.peek().map(|_| node);
+                newest = next.peek().map(|_| node);
             }
-            let reply = match late {
+            let reply = match newest {
                 Some(node) => match timeout(NEXT_NODE_AFTER, asked.next()).await {
                     Ok(reply) => reply,
                     Err(_) => {
@@ -200,16 +205,22 @@ impl Nodes {
                 None => asked.next().await,
             };
             let Some((node, reply)) = reply else { return Err(error) };
-            node.record(reply.as_ref().err());
-            match reply {
-                Ok(reply) => return Ok(reply),
-                Err(found) if found.weight() >= error.weight() => error = found,
-                Err(_) => {}
+            let found = match reply {
+                Ok(reply) => {
+                    node.skipped.set(None);
+                    return Ok(reply);
+                }
+                Err(found) => found,
+            };
+            node.record(&found);
+            if found.weight() >= error.weight() {
+                error = found;
             }
         }
     }
 
-    /// The status of the node with the newest block, of those that answer soon after the first one.
+    /// The status of the node with the newest block, of those that answer soon after the first one, with the oldest
+    /// block that any of them has.
     ///
     /// # Errors
     /// None answers.
@@ -224,13 +235,18 @@ impl Nodes {
                 None => asked.next().await,
             };
             let Some((node, reply)) = reply else { break };
-            node.record(reply.as_ref().err());
-            match reply {
-                Ok(status) if best.as_ref().is_none_or(|best| status.latest > best.latest) => {
-                    best = Some(status);
+            match (reply, &mut best) {
+                (Ok(status), Some(best)) if status.chain_id == best.chain_id => {
+                    best.latest = best.latest.max(status.latest);
+                    best.earliest = best.earliest.min(status.earliest);
                 }
-                Ok(_) => {}
-                Err(why) => error = Some(why),
+                // The first node that answers names the chain.
+                (Ok(_), Some(_)) => {}
+                (Ok(status), None) => best = Some(status),
+                (Err(why), _) => {
+                    node.record(&why);
+                    error = Some(why);
+                }
             }
         }
         let limited = || FetchError::Unavailable("the nodes limit the rate of requests".to_owned());

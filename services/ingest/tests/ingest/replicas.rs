@@ -112,7 +112,7 @@ async fn nodes_that_hang_or_stand_still_keep_no_block_back() {
 
 /// It is asked again when it allows that, and its error may have any form.
 #[tokio::test]
-async fn a_node_that_limits_its_clients_is_left_in_peace() {
+async fn a_node_that_limits_its_clients_gets_no_request_meanwhile() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
     let requests = Arc::new(AtomicUsize::new(0));
