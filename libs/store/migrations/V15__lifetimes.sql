@@ -2,11 +2,11 @@
 -- recently that they may have lived then. A walk of each class is in the order of the list, so that the walks are merged and a
 -- page reads its own rows only; the GiST indexes gave all live orders, without an order.
 
--- The class of a life: the number of bounds, in seconds, that it reaches; 6 while it has no end.
+-- The class of a life: the number of bounds, in seconds, that it reaches; 8 while it has no end.
 CREATE FUNCTION lifetime_class(since timestamptz, until timestamptz) RETURNS int4 LANGUAGE sql IMMUTABLE PARALLEL SAFE
     RETURN coalesce(
-        width_bucket(date_part('epoch', until - since), '{4,64,1024,16384,262144}'::float8[]),
-        6
+        width_bucket(date_part('epoch', until - since), '{4,64,1024,16384,262144,4194304,67108864}'::float8[]),
+        8
     );
 
 DROP INDEX orders_current_lifetime_market_idx, orders_current_lifetime_party_idx;

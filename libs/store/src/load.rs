@@ -19,7 +19,7 @@ use crate::{
     copy_in::{BLOCKS, quoted},
     error::StoreError,
     migrate, session,
-    tables::{Catalog, DERIVED, UNSEALED, catalog},
+    tables::{Catalog, DERIVED, STATES, UNSEALED, catalog},
 };
 
 /// The report of a load.
@@ -135,20 +135,26 @@ fn comes_with_blocks(table: &str, catalog: &Catalog) -> bool {
     columns.iter().any(|column| column == "block_time") && !UNSEALED.contains(&table)
 }
 
-/// Checks that each row belongs to a block: others would be in no segment and in no answer as of a block.
+/// Checks that each row belongs to a block: others would be in no segment and in no answer as of a block. Rows of
+/// tables that are sealed as a state may be older than the first block.
 async fn check_blocks_of(transaction: &Transaction<'_>, source: &Source) -> Result<(), StoreError> {
+    let is_state = STATES.contains(&&*source.table);
+    let no_block = match is_state {
+        true => format!("block_time > (SELECT max(block_time) FROM {BLOCKS})"),
+        false => format!("NOT EXISTS (SELECT FROM {BLOCKS} WHERE {BLOCKS}.block_time = loaded.block_time)"),
+    };
     let table = quoted(&source.table);
-    let of_none = format!(
-        "SELECT block_time::text FROM {table} AS loaded
-        WHERE NOT EXISTS (SELECT FROM {BLOCKS} WHERE {BLOCKS}.block_time = loaded.block_time) LIMIT 1"
-    );
+    let of_none = format!("SELECT block_time::text FROM {table} AS loaded WHERE {no_block} LIMIT 1");
     let found = transaction.query_opt(&of_none, &[]).await;
     match found.map_err(StoreError::in_step("looking for the blocks of the loaded rows"))? {
         None => Ok(()),
         Some(row) => Err(StoreError::BadFile {
             file: source.file.clone(),
             place: None,
-            reason: format!("no block has the block_time {}", row.get::<_, String>(0)),
+            reason: match is_state {
+                true => format!("no block is as late as {}", row.get::<_, String>(0)),
+                false => format!("no block has the block_time {}", row.get::<_, String>(0)),
+            },
         }),
     }
 }

@@ -26,6 +26,16 @@ pub(crate) const DERIVED: [&str; 13] = [
 /// Tables with rows of blocks that are in no segment: these may be loaded at any time.
 pub(crate) const UNSEALED: [&str; 1] = ["assets"];
 
+/// Tables that segments have as their state at the end of a span.
+pub(crate) const STATES: [&str; 6] = [
+    "accounts",
+    "epochs",
+    "network_limits",
+    "network_parameters",
+    "oracle_specs",
+    "protocol_upgrade_proposals",
+];
+
 /// The columns of each table that can be loaded, by table.
 pub(crate) type Catalog = BTreeMap<String, Vec<String>>;
 

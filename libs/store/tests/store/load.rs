@@ -344,6 +344,15 @@ async fn rows_of_no_block_are_refused() {
         refusal(&[("blocks.csv", BLOCK), ("balances.csv", balances)]).await,
         "balances.csv: no block has the block_time 2024-01-01 00:00:00.5+00"
     );
+    let parameters = |time| format!("key,value,tx_hash,block_time\na,b,t,{time}\n");
+    let (older, later) = (parameters("2023-01-01 00:00:00+00"), parameters("2024-01-01 00:00:01+00"));
+    load(&Database::fresh().await, &[("blocks.csv", BLOCK), ("network_parameters.csv", &older)])
+        .await
+        .unwrap();
+    assert_eq!(
+        refusal(&[("blocks.csv", BLOCK), ("network_parameters.csv", &later)]).await,
+        "network_parameters.csv: no block is as late as 2024-01-01 00:00:01+00"
+    );
 }
 
 #[tokio::test]
