@@ -73,7 +73,7 @@ export function follow(markets: string[]): () => void {
       return closed.signal.aborted || !(error instanceof Problem && error.isPassing);
     }
   };
-  /** Loads what is pending; after a failure later, and not while nobody looks. */
+  /** Loads what is pending; after a failure later, and not while the page is hidden. */
   const work = async () => {
     running += 1;
     for (const market of pending) {
@@ -107,9 +107,10 @@ export function follow(markets: string[]): () => void {
   };
   const again = () => {
     timer = window.setTimeout(again, AGAIN_MS);
-    if (document.visibilityState === "visible") want(markets.slice(WATCHED));
+    // What is of the past stays: only what is missing is read.
+    if (document.visibilityState === "visible") want(isPast ? [] : markets.slice(WATCHED));
   };
-  if (!isPast) timer = window.setTimeout(again, AGAIN_MS);
+  timer = window.setTimeout(again, AGAIN_MS);
   want(markets);
   return () => {
     closed.abort();

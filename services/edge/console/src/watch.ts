@@ -23,7 +23,7 @@ const BEGUN_WITHIN_MS = 2500;
 /** How often is looked whether something is to be asked for, and what is asked for again after a failure. */
 const TICK_MS = 1000;
 
-/** How long what is limited is left in peace at least. */
+/** The least pause between two reads while they are over a limit. */
 const LIMITED_MS = 5000;
 
 /** When a refused stream is tried again: later each time, up to the second. */

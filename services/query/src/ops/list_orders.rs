@@ -35,7 +35,7 @@ pub static ORDERS: List = List {
         PastSource { by: &["is_live", "party_id"], of_version: STATUS, sql: LIVE_OF_PARTY },
         PastSource { by: &["is_live", "market_id"], of_version: STATUS, sql: LIVE_IN_MARKET },
         PastSource { by: &["is_live"], of_version: STATUS, sql: LIVE },
-        PastSource { by: &[], of_version: STATUS, sql: THEN },
+        PastSource { by: &[], of_version: STATUS, sql: AS_OF_BLOCK },
     ],
     past_bound: Some(|past| Value::Time(past.time)),
 };
@@ -43,8 +43,8 @@ pub static ORDERS: List = List {
 /// What changes from version to version.
 const STATUS: &[&str] = &["status"];
 
-/// The orders of a time: their newest versions of then.
-const THEN: &str =
+/// All orders with their versions as of a block.
+const AS_OF_BLOCK: &str =
     concat!(include_str!("../../sql/past/list_orders.sql"), include_str!("../../sql/past/order_version.sql"));
 
 /// The orders of an owner of one class of lifetimes that may have lived at a time. `lived`: what else is known of the
@@ -65,7 +65,7 @@ macro_rules! of_class {
 }
 
 /// The orders of an owner that may have lived at a time, of all classes (`V15__lifetimes.sql`).
-macro_rules! lived {
+macro_rules! all_classes {
     ($owner:literal) => {
         concat!(
             of_class!($owner, "0", " AND block_time > {time} AND first_time > {time} - interval '4 s'"),
@@ -78,9 +78,17 @@ macro_rules! lived {
             " UNION ALL ",
             of_class!($owner, "4", " AND block_time > {time} AND first_time > {time} - interval '262144 s'"),
             " UNION ALL ",
-            of_class!($owner, "5", " AND block_time > {time}"),
+            of_class!($owner, "5", " AND block_time > {time} AND first_time > {time} - interval '4194304 s'"),
             " UNION ALL ",
-            of_class!($owner, "6", ""),
+            of_class!(
+                $owner,
+                "6",
+                " AND block_time > {time} AND first_time > {time} - interval '67108864 s'"
+            ),
+            " UNION ALL ",
+            of_class!($owner, "7", " AND block_time > {time}"),
+            " UNION ALL ",
+            of_class!($owner, "8", ""),
         )
     };
 }
@@ -100,12 +108,12 @@ macro_rules! live {
 }
 const LIVE: &str = live!(concat!(
     include_str!("../../sql/past/list_all_live_orders.sql"),
-    lived!("market_id = market.market_id"),
+    all_classes!("market_id = market.market_id"),
     ") AS lived"
 ));
-const LIVE_OF_PARTY: &str = live!(lived!("party_id = {party_id}"));
+const LIVE_OF_PARTY: &str = live!(all_classes!("party_id = {party_id}"));
 /// Those of a market.
-pub(super) const LIVE_IN_MARKET: &str = live!(lived!("market_id = {market_id}"));
+pub(super) const LIVE_IN_MARKET: &str = live!(all_classes!("market_id = {market_id}"));
 
 /// What [`order`] reads, besides `id`.
 pub(super) const COLUMNS: &[&str] = &[
