@@ -112,7 +112,7 @@ pub(crate) struct TestArgs {
 /// The home of a mesh.
 #[derive(Debug, Args)]
 pub(crate) struct HomeArgs {
-    /// Folder with all files of the mesh [default: .mesh in the repository]
+    /// Folder with all files of the mesh [default: .mesh in the checkout; outside of one, in the current folder]
     #[arg(long, value_name = "DIR")]
     home: Option<PathBuf>,
 }

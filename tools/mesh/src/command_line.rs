@@ -40,7 +40,7 @@ pub fn command_line<C: Parser>() -> Result<Option<C>, Failure> {
             let value = if is_secret { String::new() } else { format!(" {value:?}") };
             let why = error.source().map_or_else(String::new, |why| format!(": {why}"));
             Err(Failure::usage(format!(
-                "{argument}{value} cannot be read{why}; `mesh --help` lists the forms"
+                "{argument}{value} cannot be read{why}; `--help` after the command lists the forms"
             )))
         }
         _ => {
@@ -50,7 +50,7 @@ pub fn command_line<C: Parser>() -> Result<Option<C>, Failure> {
                 Some(ContextValue::String(value)) => format!("; the nearest is {value}"),
                 _ => String::new(),
             };
-            Err(Failure::usage(format!("{what}{nearest}; `mesh --help` lists the forms")))
+            Err(Failure::usage(format!("{what}{nearest}; `--help` after the command lists the forms")))
         }
     }
 }

@@ -100,7 +100,7 @@ impl fmt::Display for GatewayError {
                 write!(f, "HTTP {status}, through {proxy}")
             }
             Self::Status { status: StatusCode::UNAUTHORIZED, problem: Some(problem), .. } => {
-                write!(f, "{}; the key comes from MESH_API_KEY", reason(problem))
+                write!(f, "{}; give a key with MESH_API_KEY or --api-key", reason(problem))
             }
             Self::Status { problem: Some(problem), .. } => f.write_str(&reason(problem)),
         }

@@ -263,7 +263,7 @@ async fn bus_of(args: &UsageArgs) -> Result<BusConfig, Failure> {
     }
     let asked = ask(&args.home.home()?, &Request::Environment { name: "edge".to_owned() }).await;
     let Ok(Answer::Environment { variables }) = asked else {
-        return Err(failed!("no mesh runs in the home; name its bus with --nats"));
+        return Err(failed!("no mesh runs here; name its folder with --home, or its bus with --nats"));
     };
     let get =
         |name: &str| variables.iter().rev().find(|(found, _)| found == name).map(|(_, value)| value.clone());

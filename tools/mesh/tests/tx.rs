@@ -302,12 +302,11 @@ async fn commands_of_the_demo_network_are_signed_and_submitted() {
     let folder = KeyFolder::new().await;
     let key = folder.key();
     let signing = ["--key", key.to_str().unwrap(), "--tx-version", "2", "--no-pow", "--json"];
+    let to = "ab".repeat(32);
+    let transfer = format!(r#"{{"transfer":{{"amount":"7","asset":"VOTE","to":"{to}"}}}}"#);
     for (args, input) in [
         (&["faucet", "--asset", "VOTE"][..], r#"{"faucet":{"asset":"VOTE"}}"#),
-        (
-            &["transfer", "--to", "ab", "--asset", "VOTE", "--amount", "7"],
-            r#"{"transfer":{"amount":"7","asset":"VOTE","to":"ab"}}"#,
-        ),
+        (&["transfer", "--to", &to, "--asset", "VOTE", "--amount", "7"], &transfer),
     ] {
         let gateway = answering([reply(false, "", 51, "no")]).await;
         tx(&gateway, &[&["demo"], args, &signing].concat(), "").await.fails(1, &["code 51: no"]);

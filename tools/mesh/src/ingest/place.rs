@@ -40,7 +40,9 @@ impl Variables {
     /// The consensus node.
     pub(super) fn nodes(&self, given: Option<&str>) -> Result<Nodes, Failure> {
         let Some(urls) = given.map(str::to_owned).or_else(|| self.get("MESH_NODE_URL")) else {
-            return Err(failed!("no mesh runs in the home; name a consensus node with --node"));
+            return Err(failed!(
+                "no mesh runs here; name its folder with --home, or a consensus node with --node"
+            ));
         };
         let urls: Result<Vec<NodeUrl>, _> = urls.split(',').map(|url| url.trim().parse()).collect();
         let urls = urls.map_err(|error| Failure::configuration(format!("the node's address: {error}")))?;
@@ -50,7 +52,9 @@ impl Variables {
     /// A session of the database.
     pub(super) async fn store(&self, given: Option<&str>) -> Result<Appender, Failure> {
         let Some(url) = given.map(str::to_owned).or_else(|| self.get("MESH_DATABASE_URL")) else {
-            return Err(failed!("no mesh runs in the home; name a database with --postgres"));
+            return Err(failed!(
+                "no mesh runs here; name its folder with --home, or a database with --postgres"
+            ));
         };
         Appender::connect(&url).await.map_err(|error| failed!("{}", error_chain(&error)))
     }

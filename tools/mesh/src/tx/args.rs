@@ -65,7 +65,7 @@ pub(crate) enum DemoCommand {
     /// Moves an amount of an asset from the key to another party
     Transfer {
         /// The public key of the receiver
-        #[arg(long, value_name = "PARTY")]
+        #[arg(long, value_name = "PARTY", value_parser = public_key)]
         to: String,
         /// The id of the asset
         #[arg(long, value_name = "ID")]
@@ -82,9 +82,6 @@ pub(crate) enum DemoCommand {
 /// How a command is signed and submitted at once.
 #[derive(Debug, Args)]
 pub(crate) struct SendArgs {
-    /// How it is signed.
-    #[command(flatten)]
-    pub(crate) signing: SigningArgs,
     /// How it is submitted.
     #[command(flatten)]
     pub(crate) submission: SubmissionArgs,
@@ -93,6 +90,9 @@ pub(crate) struct SendArgs {
     /// Print the gateway's last answer as a JSON object
     #[arg(long)]
     pub(crate) json: bool,
+    /// How it is signed. The last one, because its heading is that of all that follows.
+    #[command(flatten)]
+    pub(crate) signing: SigningArgs,
 }
 
 /// Options of `keygen`.
@@ -115,14 +115,14 @@ pub(crate) struct SignArgs {
     /// The command to be signed.
     #[command(flatten)]
     pub(crate) input: InputArgs,
-    /// How it is signed.
-    #[command(flatten)]
-    pub(crate) signing: SigningArgs,
     #[command(flatten)]
     pub(crate) gateway: GatewayArgs,
     /// Print only the body, which is a JSON object in any case
     #[arg(long)]
     pub(crate) json: bool,
+    /// How it is signed. The last one, because its heading is that of all that follows.
+    #[command(flatten)]
+    pub(crate) signing: SigningArgs,
 }
 
 /// How a command is signed.
@@ -276,10 +276,16 @@ fn not_empty(bytes: Vec<u8>) -> Result<InputData, String> {
 }
 
 fn block_hash(text: &str) -> Result<String, String> {
-    match text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-        true => Ok(text.to_ascii_lowercase()),
-        false => Err("a block hash is 64 hex digits".to_owned()),
-    }
+    hex_of_32_bytes(text).ok_or_else(|| "a block hash is 64 hex digits".to_owned())
+}
+
+fn public_key(text: &str) -> Result<String, String> {
+    hex_of_32_bytes(text).ok_or_else(|| "a public key is 64 hex digits".to_owned())
+}
+
+fn hex_of_32_bytes(text: &str) -> Option<String> {
+    let is_hex = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_hex.then(|| text.to_ascii_lowercase())
 }
 
 #[cfg(test)]

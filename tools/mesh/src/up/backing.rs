@@ -28,7 +28,8 @@ use crate::{
     terminal::print_line,
 };
 
-/// Pause between two lines that say what is waited for.
+/// Time until the first line that says what is waited for, and between two of them.
+const FIRST_PATIENCE: Duration = Duration::from_secs(10);
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Timeout of a server's start, long because it may recover after a crash.
 const SERVER_PATIENCE: Duration = Duration::from_secs(30 * 60);
@@ -135,8 +136,9 @@ async fn start(
 /// Waits until every replica of the groups is ready, and says what it waits for: a database may recover after a crash, a
 /// node catch up with its chain.
 pub(super) async fn until_ready(home: &Home, supervisor: &Supervisor, names: &[&str]) -> Result<(), Failure> {
+    let mut patience = FIRST_PATIENCE;
     loop {
-        match supervisor.ready(names, PATIENCE).await {
+        match supervisor.ready(names, std::mem::replace(&mut patience, PATIENCE)).await {
             Err(error @ NotReady::Late(..)) => {
                 let process = error.process().unwrap_or_default();
                 print_line(&format!("waiting for {process}; {}", end_of_log(home, process)));
@@ -181,7 +183,7 @@ pub(crate) async fn reach_postgres(url: &str) -> Result<(), Failure> {
         Err(_) => "no answer".to_owned(),
     };
     Err(Failure::missing(format!(
-        "the database given with --postgres cannot be reached ({cause}); start it, or leave the option out for a private one"
+        "the database given with --postgres cannot be reached ({cause}); start it, or correct the address"
     )))
 }
 
@@ -211,7 +213,7 @@ pub(super) async fn reach_nats(home: &Home, url: &str) -> Result<Bus, Failure> {
     };
     if let Some(cause) = cause {
         return Err(Failure::missing(format!(
-            "the bus given with --nats cannot be reached ({cause}); start it, or leave the option out for a private one"
+            "the bus given with --nats cannot be reached ({cause}); start it, or correct the address"
         )));
     }
     let mut credentials = None;
