@@ -57,6 +57,16 @@ impl SealSession {
         Ok(within("taking a lock", query).await?.get(0))
     }
 
+    /// Releases a lock that this session has.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn unlock(&self, key: i64) -> Result<(), StoreError> {
+        let key: [Parameter<'_>; 1] = [&key];
+        within("releasing a lock", self.client.query_one("SELECT pg_advisory_unlock($1)", &key)).await?;
+        Ok(())
+    }
+
     /// The chain's id, when the database has one.
     ///
     /// # Errors

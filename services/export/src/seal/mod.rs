@@ -7,17 +7,24 @@
 mod file;
 mod members;
 
-use std::{path::PathBuf, time::Instant};
+use std::{
+    path::PathBuf,
+    time::{Duration, Instant},
+};
 
 use file::SegmentFile;
 pub use members::history_statement;
 use mesh_history::{HistoryError, Segment, SegmentList, SegmentName, SegmentStore, Span};
 use mesh_store::{ReadError, Row, SealSession, Snapshot, Store, TimeUs, error::StoreError};
+use tokio::time::timeout;
 
 use crate::metrics::Metrics;
 
 /// Key of the advisory lock of the only writer: "meshseal" in ASCII.
 const SEAL_LOCK: i64 = 0x6d65_7368_7365_616c;
+
+/// Longest time for releasing it.
+const UNLOCK_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// When segments end and when they are removed.
 #[derive(Debug, Clone, Copy)]
@@ -156,6 +163,18 @@ impl Sealing {
         if !session.try_lock(SEAL_LOCK).await? {
             return Ok(Sealed::Elsewhere);
         }
+        let sealed = self.run_locked(&mut session, until, published).await;
+        // Otherwise the end of the session releases it a moment after this.
+        let _ = timeout(UNLOCK_TIMEOUT, session.unlock(SEAL_LOCK)).await;
+        sealed
+    }
+
+    async fn run_locked(
+        &self,
+        session: &mut SealSession,
+        until: Until,
+        published: &mut (dyn FnMut(&Segment) + Send),
+    ) -> Result<Sealed, SealError> {
         // First, because it does not depend on what can be sealed.
         session.execute(include_str!("../../sql/clear_upgrade_flag.sql"), &[]).await?;
         let chain_id = session.chain_id().await?;
@@ -167,10 +186,10 @@ impl Sealing {
             let list = self.segments.list().await?;
             // A database without a chain has no segments: all of the store are another's.
             let (list, _) = list.of_chain(chain_id.as_deref().unwrap_or_default());
-            let Some(name) = self.seal_next(&mut session, &list, ends_at, published).await? else {
+            let Some(name) = self.seal_next(session, &list, ends_at, published).await? else {
                 let last = newest_end(&list);
                 session.execute(include_str!("../../sql/set_upgrade_flag.sql"), &[&last]).await?;
-                note_span(&session, &list).await?;
+                note_span(session, &list).await?;
                 self.remove_old(&list).await?;
                 return Ok(Sealed::Here(sealed));
             };
