@@ -7,4 +7,4 @@ WITH shown AS (
 SELECT 'account' AS list, jsonb_build_array(party, market, asset, type) AS key, pg_temp.node(accounts) AS node
 FROM shown
 WHERE party = coalesce(pg_temp.party($1 ->> 'party'), party) AND market = coalesce($1 ->> 'market', market)
-ORDER BY party <> 'network', party, market, asset, type
+ORDER BY party <> 'network', party, market, asset, type, pg_temp.node(accounts) ->> 'balance' COLLATE "C"

@@ -162,10 +162,11 @@ fn answer(
     Ok(Answer::at(block, reply))
 }
 
-/// The network's accounts first, then by party, market, asset and the stored number of the type.
-fn order(account: &AccountBalance, number: i32) -> (bool, &str, &str, &str, i32) {
-    let AccountBalance { party, market, asset, .. } = account;
-    (party != NETWORK, party, market, asset, number)
+/// The network's accounts first, then by party, market, asset and the stored number of the type. Without a party or a
+/// market several rows may have one key, so that the balance decides.
+fn order(account: &AccountBalance, number: i32) -> (bool, &str, &str, &str, i32, &str) {
+    let AccountBalance { party, market, asset, balance, .. } = account;
+    (party != NETWORK, party, market, asset, number, balance)
 }
 
 fn too_many(inner: String) -> Problem {
