@@ -87,7 +87,8 @@ pub(super) async fn postgres(world: &World<'_>) -> Result<Report, Failure> {
     world.mesh.stop_all(POSTGRES).await?;
     let down = world.load().now();
     let (mut asked, mut refused, mut pace) = (0, 0, interval(BLUR));
-    let surely = AGE_AWAY - AGE - BLUR;
+    let blur = world.play.bound(BLUR);
+    let surely = AGE_AWAY - AGE - blur;
     while world.load().now() < from + surely {
         asked += world.read_requests.hot().len();
         refused += refused_hot(world).await;
@@ -103,7 +104,7 @@ pub(super) async fn postgres(world: &World<'_>) -> Result<Report, Failure> {
     let (samples, mut report) = came_back(world, "postgres away", from, &before, back).await;
     report.bar(format!("hot reads refused within {surely:?}: {refused} of {asked}, at most 0"), refused == 0);
     let old =
-        |sample: &&Sample| sample.is_fine() && sample.due > down + AGE_AWAY + BLUR && sample.due < ordered;
+        |sample: &&Sample| sample.is_fine() && sample.due > down + AGE_AWAY + blur && sample.due < ordered;
     let old = samples.iter().filter(old).count();
     report.bar(format!("answers older than {AGE_AWAY:?}: {old}, at most 0"), old == 0);
     report.notes.push(format!(
