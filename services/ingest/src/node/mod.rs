@@ -30,13 +30,13 @@ const BLOCK_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long a node that did not answer is tried after the others, at first and at most.
 const SKIP_PAUSES: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(60)];
 
-/// When the next node is asked, too.
+/// After this time without a reply, the next node gets the request, too.
 const NEXT_NODE_AFTER: Duration = Duration::from_secs(1);
 
 /// How long the status of further nodes is awaited after the first one.
 const OTHERS_WITHIN: Duration = Duration::from_millis(200);
 
-/// How long a node that limits its clients is not asked: without `Retry-After`, and at most.
+/// How long a node that limits its clients gets no request: without `Retry-After`, and at most.
 const LIMITED_PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
 
 /// What a node says of its chain.
@@ -128,7 +128,7 @@ struct Node {
     url: NodeUrl,
     /// Until when it is tried after the others, and the length of that pause.
     skipped: Cell<Option<(Instant, Duration)>>,
-    /// Until when it is not asked.
+    /// Until when it gets no request.
     limited: Cell<Option<Instant>>,
 }
 
@@ -137,7 +137,7 @@ impl Node {
         self.skipped.get().is_some_and(|(until, _)| until > Instant::now())
     }
 
-    fn may_be_asked(&self) -> bool {
+    fn is_within_limit(&self) -> bool {
         self.limited.get().is_none_or(|until| until <= Instant::now())
     }
 
@@ -176,33 +176,33 @@ impl Nodes {
         Ok(Self { client: client.build()?, nodes: nodes.collect() })
     }
 
-    /// Asks one node after the other until one succeeds, the next one also when a reply is late. Fails with the error
-    /// that says most.
+    /// Sends a request to one node after the other until one succeeds; to the next one also when a reply is late. Fails
+    /// with the error that says most.
     async fn first<'a, T, F>(&'a self, call: impl Fn(&'a NodeUrl) -> F) -> Result<T, FetchError>
     where
         F: Future<Output = Result<T, FetchError>>,
     {
         let (skipped, in_order): (Vec<&Node>, Vec<&Node>) =
-            self.nodes.iter().filter(|node| node.may_be_asked()).partition(|node| node.is_skipped());
+            self.nodes.iter().filter(|node| node.is_within_limit()).partition(|node| node.is_skipped());
         let mut next = in_order.into_iter().chain(skipped).peekable();
         // The newest one while others are left.
-        let (mut asked, mut newest) = (FuturesUnordered::new(), None);
+        let (mut calls, mut newest) = (FuturesUnordered::new(), None);
         let mut error = FetchError::Unavailable("the nodes limit the rate of requests".to_owned());
         loop {
             if let Some(node) = next.next() {
                 let reply = call(&node.url);
-                asked.push(async move { (node, reply.await) });
+                calls.push(async move { (node, reply.await) });
                 newest = next.peek().map(|_| node);
             }
             let reply = match newest {
-                Some(node) => match timeout(NEXT_NODE_AFTER, asked.next()).await {
+                Some(node) => match timeout(NEXT_NODE_AFTER, calls.next()).await {
                     Ok(reply) => reply,
                     Err(_) => {
                         node.skip();
                         continue;
                     }
                 },
-                None => asked.next().await,
+                None => calls.next().await,
             };
             let Some((node, reply)) = reply else { return Err(error) };
             let found = match reply {
@@ -225,7 +225,7 @@ impl Nodes {
     /// # Errors
     /// None answers.
     pub async fn status(&self) -> Result<NodeStatus, FetchError> {
-        let asked = self.nodes.iter().filter(|node| node.may_be_asked());
+        let asked = self.nodes.iter().filter(|node| node.is_within_limit());
         let mut asked: FuturesUnordered<_> =
             asked.map(async |node| (node, self.status_of(&node.url).await)).collect();
         let (mut best, mut error): (Option<NodeStatus>, _) = (None, None);

@@ -47,10 +47,17 @@ const STATUS: &[&str] = &["status"];
 const AS_OF_BLOCK: &str =
     concat!(include_str!("../../sql/past/list_orders.sql"), include_str!("../../sql/past/order_version.sql"));
 
-/// The orders of an owner of one class of lifetimes that may have lived at a time. `lived`: what else is known of the
-/// class.
+/// The orders of an owner of one class of lifetimes that may have lived at a time: of orders that have ended, those that
+/// ended later, and began less than the longest lifetime of the class before, where it has one.
 macro_rules! of_class {
-    ($owner:literal, $class:literal, $lived:literal) => {
+    ($owner:literal, $class:literal, within $seconds:literal) => {
+        of_class!(
+            $owner,
+            $class,
+            concat!(" AND block_time > {time} AND first_time > {time} - interval '", $seconds, " s'")
+        )
+    };
+    ($owner:literal, $class:literal, $lived:expr) => {
         concat!(
             "(SELECT * FROM orders_current WHERE ",
             $owner,
@@ -68,23 +75,19 @@ macro_rules! of_class {
 macro_rules! all_classes {
     ($owner:literal) => {
         concat!(
-            of_class!($owner, "0", " AND block_time > {time} AND first_time > {time} - interval '4 s'"),
+            of_class!($owner, "0", within "4"),
             " UNION ALL ",
-            of_class!($owner, "1", " AND block_time > {time} AND first_time > {time} - interval '64 s'"),
+            of_class!($owner, "1", within "64"),
             " UNION ALL ",
-            of_class!($owner, "2", " AND block_time > {time} AND first_time > {time} - interval '1024 s'"),
+            of_class!($owner, "2", within "1024"),
             " UNION ALL ",
-            of_class!($owner, "3", " AND block_time > {time} AND first_time > {time} - interval '16384 s'"),
+            of_class!($owner, "3", within "16384"),
             " UNION ALL ",
-            of_class!($owner, "4", " AND block_time > {time} AND first_time > {time} - interval '262144 s'"),
+            of_class!($owner, "4", within "262144"),
             " UNION ALL ",
-            of_class!($owner, "5", " AND block_time > {time} AND first_time > {time} - interval '4194304 s'"),
+            of_class!($owner, "5", within "4194304"),
             " UNION ALL ",
-            of_class!(
-                $owner,
-                "6",
-                " AND block_time > {time} AND first_time > {time} - interval '67108864 s'"
-            ),
+            of_class!($owner, "6", within "67108864"),
             " UNION ALL ",
             of_class!($owner, "7", " AND block_time > {time}"),
             " UNION ALL ",
