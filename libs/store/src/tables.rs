@@ -7,7 +7,7 @@ use tokio_postgres::GenericClient;
 use crate::error::StoreError;
 
 /// Tables that triggers fill from the others. CSV files of these names are skipped.
-pub(crate) const DERIVED: [&str; 13] = [
+pub(crate) const DERIVED: [&str; 14] = [
     "assets_current",
     "current_balances",
     "delegations_current",
@@ -17,6 +17,7 @@ pub(crate) const DERIVED: [&str; 13] = [
     "markets_current",
     "network_parameters_current",
     "orders_current",
+    "orders_rested",
     "positions_current",
     "protocol_upgrade_proposals_current",
     "trades_candle",

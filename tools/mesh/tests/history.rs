@@ -25,7 +25,7 @@ use crate::command::{Outcome, command, mesh, says};
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Tables that the database derives from others.
-const DERIVED: [&str; 12] = [
+const DERIVED: [&str; 13] = [
     "current_balances",
     "delegations_current",
     "deposits_current",
@@ -34,6 +34,7 @@ const DERIVED: [&str; 12] = [
     "markets_current",
     "network_parameters_current",
     "orders_current",
+    "orders_rested",
     "positions_current",
     "protocol_upgrade_proposals_current",
     "trades_candle",

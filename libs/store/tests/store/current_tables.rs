@@ -6,7 +6,7 @@ use rand::{Rng, SeedableRng, rngs::SmallRng, seq::SliceRandom};
 use tokio_postgres::{AsyncMessage, Client, NoTls};
 
 /// Each history table, the table of its newest rows, and the query that recomputes that from history.
-const RECOMPUTED: [(&str, &str, &str); 11] = [
+const RECOMPUTED: [(&str, &str, &str); 12] = [
     (
         "blocks",
         "last_block",
@@ -67,6 +67,18 @@ const RECOMPUTED: [(&str, &str, &str); 11] = [
              pegged_reference, lp_id, created_at, updated_at, expires_at, post_only, reduce_only, block_time, seq_num,
              status = 8 OR (status = 1 OR status = 7) AND remaining > 0 AND time_in_force NOT IN (0, 3, 4)
          FROM orders ORDER BY id, block_time DESC, seq_num DESC",
+    ),
+    (
+        "orders",
+        "orders_rested",
+        "SELECT id, block_time, until, market_id, side, price, remaining
+         FROM (SELECT DISTINCT ON (id, block_time) * FROM orders ORDER BY id, block_time, seq_num DESC) AS last_of_block,
+             LATERAL (
+                 SELECT min(block_time) AS until FROM orders AS later
+                 WHERE later.id = last_of_block.id AND later.block_time > last_of_block.block_time
+             ) AS later
+         WHERE until IS NOT NULL AND price <> 0
+             AND (status = 1 OR status = 7) AND remaining > 0 AND time_in_force NOT IN (0, 3, 4)",
     ),
     (
         "deposits",

@@ -151,6 +151,8 @@ async fn a_migration_that_was_corrected_later_is_accepted_with_its_earlier_text(
         CREATE INDEX orders_current_lifetime_market_idx ON orders_current (id);
         CREATE INDEX orders_current_lifetime_party_idx ON orders_current (id);
         DROP INDEX orders_current_lived_market_id_idx, orders_current_lived_party_id_idx;
+        DROP TABLE orders_rested;
+        DROP FUNCTION keep_orders_rested CASCADE;
         DROP FUNCTION lifetime_class;";
     client.batch_execute(earlier).await.unwrap();
     let migrated = migrate::migrate(database.url()).await.unwrap();

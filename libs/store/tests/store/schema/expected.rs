@@ -249,7 +249,7 @@ pub(super) const DEFAULTS: [&str; 6] = [
 ];
 
 /// Tables that are not in the contract: that of the migration library, and what lists are read from.
-pub(super) const OURS: [&str; 9] = [
+pub(super) const OURS: [&str; 10] = [
     "refinery_schema_history",
     "trades_candle",
     "assets_current",
@@ -257,6 +257,7 @@ pub(super) const OURS: [&str; 9] = [
     "first_rows_of_epochs",
     "markets_current",
     "orders_current",
+    "orders_rested",
     "positions_current",
     "withdrawals_current",
 ];
