@@ -13,8 +13,8 @@ use mesh_bus::{Limits, NodeStatus, Places};
 use mesh_chassis::{Failure, LagLimit, Latest, Service, Setup};
 use mesh_store::{PageSizes, Store};
 pub use ops::{
-    ACCOUNTS, ASSETS, CANDLES, DELEGATIONS, DEPOSITS, LISTS, MARKETS, ORDERS, POSITIONS, PROPOSALS,
-    SUMMARIES, TRADES, WITHDRAWALS,
+    ACCOUNTS, ASSETS, BOOK, CANDLES, DELEGATIONS, DEPOSITS, LISTS, MARKETS, ORDERS, PAST_BOOK, POSITIONS,
+    PROPOSALS, SUMMARIES, TRADES, WITHDRAWALS,
 };
 
 use crate::config::Config;

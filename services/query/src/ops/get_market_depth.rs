@@ -1,7 +1,5 @@
 //! GetMarketDepth: the order book of a market.
 
-use std::sync::LazyLock;
-
 use actix::{Context, Handler};
 use mesh_bus::{Answer, AnswerFuture, Ask};
 use mesh_store::{Past, ReadError, RowReader, block_of};
@@ -10,18 +8,16 @@ use proto_msgs::{
     v2::{GetMarketDepthReply, GetMarketDepthRequest, MarketDepth, PriceLevel, Side},
 };
 
-use super::list_orders::LIVE_IN_MARKET;
 use crate::Query;
 
 /// Most levels of a side.
 const MAX_LEVELS: u32 = 1000;
 
-/// The statement as of a block.
-static PAST: LazyLock<String> = LazyLock::new(|| {
-    let orders = LIVE_IN_MARKET.replace("{market_id}", "$1").replace("{time}", "$3::timestamptz");
-    let orders = orders.replace("{order}", "");
-    include_str!("../../sql/past/get_market_depth.sql").replace("{orders}", &orders)
-});
+/// The statement for the book of now: `$1` the market, `$2` most levels of a side.
+pub const BOOK: &str = include_str!("../../sql/get_market_depth.sql");
+
+/// The statement for the book as of a block: the same, and `$3` the time of the block.
+pub const PAST_BOOK: &str = include_str!("../../sql/past/get_market_depth.sql");
 
 impl Handler<Ask<GetMarketDepthRequest>> for Query {
     type Result = AnswerFuture<GetMarketDepthReply>;
@@ -41,12 +37,9 @@ impl Handler<Ask<GetMarketDepthRequest>> for Query {
             let past = store.past(request.at_block, request.chain_id.as_deref(), DEPTH).await?;
             let levels = i64::from(levels);
             let rows = match &past {
-                None => {
-                    let sql = include_str!("../../sql/get_market_depth.sql");
-                    store.list("depth", sql, &[&request.market_id, &levels], None).await
-                }
+                None => store.list("depth", BOOK, &[&request.market_id, &levels], None).await,
                 Some(Past { time: at, .. }) => {
-                    store.list("depth", &PAST, &[&request.market_id, &levels, at], past.as_ref()).await
+                    store.list("depth", PAST_BOOK, &[&request.market_id, &levels, at], past.as_ref()).await
                 }
             };
             let rows = rows.map_err(failed)?;

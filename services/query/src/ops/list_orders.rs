@@ -115,8 +115,7 @@ const LIVE: &str = live!(concat!(
     ") AS lived"
 ));
 const LIVE_OF_PARTY: &str = live!(all_classes!("party_id = {party_id}"));
-/// Those of a market.
-pub(super) const LIVE_IN_MARKET: &str = live!(all_classes!("market_id = {market_id}"));
+const LIVE_IN_MARKET: &str = live!(all_classes!("market_id = {market_id}"));
 
 /// What [`order`] reads, besides `id`.
 pub(super) const COLUMNS: &[&str] = &[

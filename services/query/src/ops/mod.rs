@@ -21,6 +21,7 @@ mod list_trades;
 mod list_withdrawals;
 
 use actix::Addr;
+pub use get_market_depth::{BOOK, PAST_BOOK};
 pub use list_accounts::ACCOUNTS;
 pub use list_assets::ASSETS;
 pub use list_candle_data::CANDLES;
