@@ -1,14 +1,14 @@
 //! Section "as-of": PostgreSQL's processor time for a page as of one of the last 100,000 blocks, and for the newest
-//! page of the same list by the same filters. pgbench runs both, as in section "lists". No plan may have a
+//! page of the same list by the same filters, and the same for the book of a market. pgbench runs both, as in section "lists". No plan may have a
 //! sequential scan.
 
 use mesh::{
     failure::{Failure, cannot},
     processes::POSTGRES,
 };
-use mesh_query::{ACCOUNTS, CANDLES, ORDERS, POSITIONS, TRADES};
-use mesh_store::{LIST_SETTINGS, List, PageRequest, PageSizes, Past, TimeUs, Value, Window};
-
+use mesh_problem::Problem;
+use mesh_query::{ACCOUNTS, BOOK, CANDLES, ORDERS, PAST_BOOK, POSITIONS, TRADES};
+use mesh_store::{LIST_SETTINGS, List, PageRequest, PageSizes, Past, Statement, TimeUs, Value, Window};
 use tokio_postgres::{Client, SimpleQueryMessage};
 
 use super::{
@@ -53,20 +53,23 @@ pub(super) async fn measure(world: &World<'_>) -> Result<Figures, Failure> {
     let server = world.mesh.watch(&[POSTGRES]);
     let bench = Bench { clients: CLIENTS, settings: LIST_SETTINGS, length: world.length() };
     let (mut sides, mut worst) = (Vec::new(), f64::NAN);
-    for (list, columns) in PAGES {
+    let lists = PAGES.map(|(list, columns)| {
         let names: Vec<&str> = columns.iter().map(|(column, _)| *column).collect();
         let name = format!("{} by {}", list.name, names.join(", "));
+        (name, Box::new(move |number, past: Option<&Past>| page(list, columns, number, past)) as Statements)
+    });
+    let book: (String, Statements) =
+        ("book of a market".to_owned(), Box::new(|number, past| Ok(book(number, past))));
+    for (name, statement) in lists.into_iter().chain([book]) {
         let of = |is_past: bool| {
             let statements = (0..BLOCKS).map(|number| {
                 let height = FIRST + number * STEP;
                 let time = TimeUs((GENESIS_S + height.cast_signed()) * 1_000_000);
                 let past = Past { height, time, is_sealed: true, delegation_epoch: 0, reward_epoch: 0 };
-                let request = PageRequest { first: Some(PAGE.into()), ..PageRequest::default() };
-                let window = Window::read(list, request, PageSizes { default: 1000, greatest: 5000 });
-                let window = window.map_err(|problem| Failure::failed(format!("{name}: {problem}")))?;
-                Ok(list.statement(&window, filters(list, columns, number), is_past.then_some(&past)))
+                statement(number, is_past.then_some(&past))
             });
-            let statements = statements.collect::<Result<Vec<_>, Failure>>()?;
+            let statements = statements.collect::<Result<Vec<_>, Problem>>();
+            let statements = statements.map_err(|problem| Failure::failed(format!("{name}: {problem}")))?;
             numbered(&statements).ok_or_else(|| Failure::failed(format!("{name} has no statements")))
         };
         let last = BLOCKS.cast_signed() - 1;
@@ -79,6 +82,26 @@ pub(super) async fn measure(world: &World<'_>) -> Result<Figures, Failure> {
         sides.extend([past, newest]);
     }
     Ok(comparison::figures(&format!("pages of {PAGE} rows, {CLIENTS} connections"), &sides, vec![worst]))
+}
+
+/// The statement of a number, of now or as of a block.
+type Statements = Box<dyn Fn(u64, Option<&Past>) -> Result<Statement, Problem>>;
+
+fn page(list: &'static List, columns: &[Ids], number: u64, past: Option<&Past>) -> Result<Statement, Problem> {
+    let request = PageRequest { first: Some(PAGE.into()), ..PageRequest::default() };
+    let window = Window::read(list, request, PageSizes { default: 1000, greatest: 5000 })?;
+    Ok(list.statement(&window, filters(list, columns, number), past))
+}
+
+fn book(number: u64, past: Option<&Past>) -> Statement {
+    let mut parameters = vec![Value::Text(id(number, 50)), Value::Integer(PAGE.into())];
+    parameters.extend(past.map(|past| Value::Time(past.time)));
+    Statement { sql: if past.is_some() { PAST_BOOK } else { BOOK }, parameters }
+}
+
+/// One of `ids` ids, distributed over them.
+fn id(number: u64, ids: u64) -> String {
+    format!("{:064x}", number * 37 % ids)
 }
 
 /// Fails when the generic plan has a sequential scan of more than the head.
@@ -101,9 +124,8 @@ fn filters(list: &List, columns: &[Ids], number: u64) -> Vec<Option<Value>> {
     let value = |column: &str, ids: u64| match column {
         "is_live" => Value::Small(1),
         "interval" => Value::Text("1_minute".to_owned()),
-        // Distributed over the ids.
-        "party_order" => Value::party(&format!("{:064x}", number * 37 % ids)),
-        _ => Value::Text(format!("{:064x}", number * 37 % ids)),
+        "party_order" => Value::party(&id(number, ids)),
+        _ => Value::Text(id(number, ids)),
     };
     let of = |filter: &mesh_store::Filter| {
         let column = super::lists::column(filter)?;
