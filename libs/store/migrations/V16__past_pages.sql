@@ -1,5 +1,7 @@
--- The book as of a block is read from the versions that rested then, by the lengths of their stays, as lists of live orders are
--- (V15). Before, the history of each order that was live was searched for its version.
+-- Reads as of a block that read less.
+
+-- The book of a block is read from the versions that rested then, found by the lengths of their stays, as live orders are by the
+-- lengths of their lives (V15). Before, the history of each live order was searched for its version.
 
 -- Versions of orders that rested in the book and were replaced by a version of a later block; those that rest now are in
 -- orders_current. A version rested from its own block to that of the next one.
@@ -60,3 +62,8 @@ WHERE until > block_time AND status <> 8 AND price <> 0 AND is_live_order(status
 DROP INDEX orders_current_book_idx;
 CREATE INDEX orders_current_book_idx ON orders_current (market_id, side, price) INCLUDE (remaining, block_time)
     WHERE is_live AND status <> 8 AND price <> 0;
+
+-- The balance of a time is read from the index alone.
+CREATE INDEX balances_account_id_block_time_balance_idx ON balances (account_id, block_time) INCLUDE (balance);
+DROP INDEX balances_account_id_block_time_idx;
+ALTER INDEX balances_account_id_block_time_balance_idx RENAME TO balances_account_id_block_time_idx;
