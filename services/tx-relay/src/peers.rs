@@ -63,6 +63,9 @@ struct SharedResult {
     reply: Option<SubmitTransactionReply>,
     #[prost(bool, tag = "4")]
     may_have_arrived: bool,
+    #[prost(uint32, tag = "5")]
+    #[serde(default)]
+    asked_again: u32,
 }
 
 impl SharedResult {
@@ -73,14 +76,15 @@ impl SharedResult {
             finality: finality.map_or(0, |finality| finality as u32),
             reply,
             may_have_arrived: state.may_have_arrived,
+            asked_again: state.asked_again,
         }
     }
 
     fn into_state(self) -> Option<(TxHash, SubmissionState)> {
         let finality = Finality::ALL.into_iter().find(|finality| *finality as u32 == self.finality);
         let answer = finality.zip(self.reply);
-        let state = SubmissionState { answer, may_have_arrived: self.may_have_arrived };
-        Some((self.hash.parse().ok()?, state))
+        let Self { hash, asked_again, may_have_arrived, .. } = self;
+        Some((hash.parse().ok()?, SubmissionState { answer, asked_again, may_have_arrived }))
     }
 
     fn text_bytes(&self) -> usize {

@@ -2,7 +2,7 @@
 //! the result is cached. The actor holds the tables; the calls run in tasks of their own, so that its mailbox
 //! never waits.
 
-use std::{collections::HashMap, rc::Rc};
+use std::{collections::HashMap, rc::Rc, time::Duration};
 
 use actix::{Actor, Addr, AsyncContext, Context, Handler, Message, MessageResult};
 use futures_util::{FutureExt, future::Shared};
@@ -27,6 +27,9 @@ use crate::{
 /// Most submissions in flight per allowed request. More than one, because a submission continues when its
 /// callers have gone.
 const ABANDONED_FACTOR: usize = 4;
+
+/// Age at which an accepted transaction that no block is known to have may be lost: a node that restarts loses its mempool.
+pub(crate) const DOUBTED_AFTER: Duration = Duration::from_secs(5);
 
 /// Submits transactions to the nodes.
 pub(crate) struct Relay {
@@ -87,8 +90,13 @@ impl Relay {
     /// Answers from the cache, joins an equal submission in flight, or starts one.
     fn begin(&mut self, submission: Submission, context: &mut Context<Self>) -> Step {
         let Submission { hash, required, .. } = submission;
-        let state = self.results.get(&hash, Instant::now());
-        if let Some(reply) = state.and_then(|state| state.answer_to(required)) {
+        let now = Instant::now();
+        let state = self.results.get(&hash, now);
+        let is_doubted = state.is_some_and(SubmissionState::is_pending)
+            && self.results.is_older(&hash, DOUBTED_AFTER, now);
+        if let Some(reply) = state.and_then(|state| state.answer_to(required))
+            && !is_doubted
+        {
             self.metrics.count_submission(required, OutcomeLabel::Cached);
             return Step::Done(reply.clone());
         }
@@ -113,7 +121,7 @@ impl Relay {
         // transaction may have reached the node. Not a future of the actor's context, which polls all its
         // futures whenever one of them wakes.
         let submitting = async move {
-            let outcome = submitter.submit(&submission, &earlier).await;
+            let outcome = submitter.submit(&submission, &earlier, is_doubted).await;
             if outcome.state != SubmissionState::default() {
                 // Before the client is answered: the others know it when the client asks them.
                 peers.share(&submission.hash, &outcome.state).await;

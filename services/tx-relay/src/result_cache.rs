@@ -50,8 +50,10 @@ impl Finality {
 /// The known state of a transaction.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct SubmissionState {
-    /// The most final answer so far.
+    /// The answer that counts so far.
     pub(crate) answer: Option<(Finality, SubmitTransactionReply)>,
+    /// How often the node had been asked once more when it gave that answer, because it might have lost the transaction.
+    pub(crate) asked_again: u32,
     /// Whether it may have reached the node through a submission that was not answered.
     pub(crate) may_have_arrived: bool,
 }
@@ -64,23 +66,30 @@ impl SubmissionState {
         (*finality >= required || !reply.success).then_some(reply)
     }
 
+    /// Whether it waits for a block, as far as known.
+    pub(crate) fn is_pending(&self) -> bool {
+        self.answer.as_ref().is_some_and(|(finality, reply)| *finality < Finality::Commit && reply.success)
+    }
+
     /// Whether the node has accepted it, as far as known.
     pub(crate) fn is_accepted(&self) -> bool {
         self.answer.as_ref().is_some_and(|(_, reply)| reply.success)
     }
 
     /// Merges another state of the same transaction. The result does not depend on the order in which states
-    /// are merged, so that replicas that know the same answers agree: the more final answer counts, and of two
-    /// checks the one that accepted, since that transaction may be in a block later.
+    /// are merged, so that replicas that know the same answers agree: that of a block counts, then that of the node when it was
+    /// asked later, then the more final one, and of two checks the one that accepted, since that transaction may be in a
+    /// block later.
     pub(crate) fn merge(&mut self, other: Self) {
         self.may_have_arrived |= other.may_have_arrived;
         if other.rank() > self.rank() {
-            self.answer = other.answer;
+            (self.answer, self.asked_again) = (other.answer, other.asked_again);
         }
     }
 
-    fn rank(&self) -> Option<(Finality, bool)> {
-        self.answer.as_ref().map(|(finality, reply)| (*finality, reply.success))
+    fn rank(&self) -> Option<(bool, u32, Finality, bool)> {
+        let (finality, reply) = self.answer.as_ref()?;
+        Some((*finality == Finality::Commit, self.asked_again, *finality, reply.success))
     }
 
     fn text_bytes(&self) -> usize {
@@ -115,6 +124,11 @@ impl ResultCache {
     pub(crate) fn get(&self, hash: &TxHash, now: Instant) -> Option<&SubmissionState> {
         let entry = self.entries.get(hash)?;
         (now.duration_since(entry.since) < self.ttl).then_some(&entry.state)
+    }
+
+    /// Whether the state of a transaction was last updated at least `age` ago.
+    pub(crate) fn is_older(&self, hash: &TxHash, age: Duration, now: Instant) -> bool {
+        self.entries.get(hash).is_some_and(|entry| now.duration_since(entry.since) >= age)
     }
 
     /// Merges the state of a transaction into its entry, and evicts expired entries and those over the
@@ -189,7 +203,7 @@ mod tests {
             log: log.to_owned(),
             ..SubmitTransactionReply::default()
         };
-        SubmissionState { answer: Some((finality, reply)), may_have_arrived: false }
+        SubmissionState { answer: Some((finality, reply)), ..SubmissionState::default() }
     }
 
     fn hash(number: u8) -> TxHash {
@@ -203,7 +217,7 @@ mod tests {
         assert!(sync.answer_to(Finality::Commit).is_none());
         let refused = SubmissionState {
             answer: Some((Finality::Sync, SubmitTransactionReply::default())),
-            may_have_arrived: false,
+            ..SubmissionState::default()
         };
         assert!(refused.answer_to(Finality::Commit).is_some());
         assert!(
@@ -217,13 +231,15 @@ mod tests {
     fn merged_states_do_not_depend_on_their_order() {
         let refused = |finality| SubmissionState {
             answer: Some((finality, SubmitTransactionReply { code: 7, ..SubmitTransactionReply::default() })),
-            may_have_arrived: false,
+            ..SubmissionState::default()
         };
         let rising = [
             SubmissionState::default(),
             accepted(Finality::Async, ""),
             refused(Finality::Sync),
             accepted(Finality::Sync, ""),
+            SubmissionState { asked_again: 1, ..accepted(Finality::Async, "") },
+            SubmissionState { asked_again: 1, ..refused(Finality::Sync) },
             refused(Finality::Commit),
         ];
         for (index, weaker) in rising.iter().enumerate() {

@@ -19,6 +19,7 @@ use tracing::Span;
 use crate::{
     config::Rules,
     node::{COMMIT_TIMEOUT, CallError, IncludedTx, Nodes, Refusal, TxResult},
+    relay::DOUBTED_AFTER,
     result_cache::{Finality, SubmissionState},
 };
 
@@ -58,14 +59,33 @@ pub(crate) struct Submitter {
 }
 
 impl Submitter {
-    /// Submits a transaction; `earlier` is its cached state.
-    pub(crate) async fn submit(&self, submission: &Submission, earlier: &SubmissionState) -> Outcome {
+    /// Submits a transaction; `earlier` is its cached state, and `is_doubted` whether the node may have lost it since.
+    pub(crate) async fn submit(
+        &self,
+        submission: &Submission,
+        earlier: &SubmissionState,
+        is_doubted: bool,
+    ) -> Outcome {
         let Submission { tx, hash, required, .. } = submission;
-        let attempt = Attempt { submitter: self, tx, hash: *hash, required: *required, earlier };
+        let mut attempt = Attempt {
+            submitter: self,
+            tx,
+            hash: *hash,
+            required: *required,
+            earlier,
+            asked_again: earlier.asked_again,
+        };
         if *required < Finality::Commit {
-            return attempt.broadcast().await;
+            return match is_doubted {
+                true => attempt.ask_again().await,
+                false => attempt.broadcast().await,
+            };
         }
         match self.commits.try_acquire() {
+            Ok(_permit) if earlier.is_accepted() => {
+                let doubted_at = Instant::now() + if is_doubted { Duration::ZERO } else { DOUBTED_AFTER };
+                attempt.follow(doubted_at).await
+            }
             Ok(_permit) => attempt.commit().await,
             Err(_) => Outcome::failed(Problem::new(
                 Code::ResourceExhausted,
@@ -82,6 +102,8 @@ struct Attempt<'a> {
     hash: TxHash,
     required: Finality,
     earlier: &'a SubmissionState,
+    /// That of the answer.
+    asked_again: u32,
 }
 
 impl Attempt<'_> {
@@ -109,13 +131,43 @@ impl Attempt<'_> {
         }
     }
 
-    /// Submits and waits for a block; a transaction that the node has accepted before is looked up until it
-    /// is in one.
+    /// Gives a transaction that the node has accepted to it once more, unless a block has it. While the node has it, or does
+    /// not say, the earlier answer counts.
+    async fn ask_again(&mut self) -> Outcome {
+        let nodes = &self.submitter.nodes;
+        if let Ok(Some(included)) = nodes.find(&self.hash).await {
+            return match self.required {
+                Finality::Commit => self.executed(included),
+                Finality::Async | Finality::Sync => self.as_before(),
+            };
+        }
+        self.log_send(true);
+        match nodes.broadcast_sync(self.tx).await {
+            Ok(result) | Err(CallError::Refused(Refusal::Invalid(_, result))) => {
+                self.asked_again += 1;
+                self.checked(result).await
+            }
+            Err(_) => self.as_before(),
+        }
+    }
+
+    /// Waits for the block of a transaction that the node has accepted, and gives it to the node once more at a time at which
+    /// no block has it.
+    async fn follow(&mut self, doubted_at: Instant) -> Outcome {
+        let deadline = Instant::now() + COMMIT_TIMEOUT;
+        if let Some(executed) = self.look_up_until(doubted_at).await {
+            return executed;
+        }
+        let asked = self.ask_again().await;
+        match &asked.result {
+            Ok(reply) if reply.success && reply.height == 0 => self.wait_for_block(deadline).await,
+            _ => asked,
+        }
+    }
+
+    /// Submits and waits for a block.
     async fn commit(&self) -> Outcome {
         let deadline = Instant::now() + COMMIT_TIMEOUT;
-        if self.earlier.is_accepted() {
-            return self.wait_for_block(deadline).await;
-        }
         if let Some(outcome) = self.find_earlier().await {
             return outcome;
         }
@@ -207,19 +259,32 @@ impl Attempt<'_> {
         }
         let TxResult { code, data, log } = result;
         let reply = SubmitTransactionReply { code, data, log, ..SubmitTransactionReply::default() };
-        Outcome::known(Finality::Sync, reply)
+        self.known(Finality::Sync, reply)
     }
 
     /// Looks the transaction up until a block has it or the deadline has passed.
     async fn wait_for_block(&self, deadline: Instant) -> Outcome {
+        self.look_up_until(deadline).await.unwrap_or_else(|| self.no_block_yet())
+    }
+
+    /// The outcome when a block has the transaction before a time.
+    async fn look_up_until(&self, end: Instant) -> Option<Outcome> {
         loop {
             if let Ok(Some(included)) = self.submitter.nodes.find(&self.hash).await {
-                return self.executed(included);
+                return Some(self.executed(included));
             }
-            if Instant::now() + LOOKUP_INTERVAL >= deadline {
-                return self.no_block_yet();
+            if Instant::now() + LOOKUP_INTERVAL >= end {
+                return None;
             }
             sleep(LOOKUP_INTERVAL).await;
+        }
+    }
+
+    /// The earlier answer.
+    fn as_before(&self) -> Outcome {
+        match &self.earlier.answer {
+            Some((finality, reply)) => self.known(*finality, reply.clone()),
+            None => self.already(Finality::Sync),
         }
     }
 
@@ -236,12 +301,22 @@ impl Attempt<'_> {
             0 => (true, self.hash.to_string()),
             _ => (false, String::new()),
         };
-        Outcome::known(Finality::Commit, SubmitTransactionReply { success, tx_hash, code, data, log, height })
+        self.known(Finality::Commit, SubmitTransactionReply { success, tx_hash, code, data, log, height })
+    }
+
+    /// An answer of the node.
+    fn known(&self, finality: Finality, reply: SubmitTransactionReply) -> Outcome {
+        let state = SubmissionState {
+            answer: Some((finality, reply.clone())),
+            asked_again: self.asked_again,
+            may_have_arrived: false,
+        };
+        Outcome { result: Ok(reply), state }
     }
 
     fn accepted(&self, finality: Finality, mut reply: SubmitTransactionReply) -> Outcome {
         reply.tx_hash = self.hash.to_string();
-        Outcome::known(finality, reply)
+        self.known(finality, reply)
     }
 
     fn already(&self, finality: Finality) -> Outcome {
@@ -299,13 +374,6 @@ impl Attempt<'_> {
 }
 
 impl Outcome {
-    fn known(finality: Finality, reply: SubmitTransactionReply) -> Self {
-        Self {
-            result: Ok(reply.clone()),
-            state: SubmissionState { answer: Some((finality, reply)), may_have_arrived: false },
-        }
-    }
-
     /// The transaction has not reached the mempool.
     fn failed(problem: Problem) -> Self {
         Self { result: Err(problem), state: SubmissionState::default() }

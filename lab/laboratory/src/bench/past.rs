@@ -87,7 +87,12 @@ pub(super) async fn measure(world: &World<'_>) -> Result<Figures, Failure> {
 /// The statement of a number, of now or as of a block.
 type Statements = Box<dyn Fn(u64, Option<&Past>) -> Result<Statement, Problem>>;
 
-fn page(list: &'static List, columns: &[Ids], number: u64, past: Option<&Past>) -> Result<Statement, Problem> {
+fn page(
+    list: &'static List,
+    columns: &[Ids],
+    number: u64,
+    past: Option<&Past>,
+) -> Result<Statement, Problem> {
     let request = PageRequest { first: Some(PAGE.into()), ..PageRequest::default() };
     let window = Window::read(list, request, PageSizes { default: 1000, greatest: 5000 })?;
     Ok(list.statement(&window, filters(list, columns, number), past))

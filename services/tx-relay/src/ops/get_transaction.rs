@@ -123,7 +123,7 @@ fn stopping(_: actix::MailboxError) -> Problem {
 }
 
 fn known(finality: Finality, reply: SubmitTransactionReply) -> SubmissionState {
-    SubmissionState { answer: Some((finality, reply)), may_have_arrived: false }
+    SubmissionState { answer: Some((finality, reply)), ..SubmissionState::default() }
 }
 
 fn is_included(state: &SubmissionState) -> bool {

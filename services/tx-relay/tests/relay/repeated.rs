@@ -122,3 +122,22 @@ async fn a_repeat_after_all_caches_are_lost_is_not_a_refusal(kind: NodeKind) {
     assert_eq!(fixture.status(&tx).await, Status::Included);
     assert!(fixture.submit(&tx, TypeCommit).await.unwrap().height >= 2);
 }
+
+/// The development node alone: CometBFT makes no block on demand.
+#[tokio::test]
+async fn a_transaction_that_the_node_has_lost_is_given_to_it_again() {
+    let mut fixture = Fixture::start(Setup::new(NodeKind::Development)).await;
+    let (lost, bad) = (fixture.transaction("lost").await, fixture.refused("bad").await);
+    assert_eq!(fixture.submit(&bad, TypeAsync).await.unwrap(), accepted(&bad));
+    assert_eq!(fixture.sync(&lost).await.unwrap(), accepted(&lost));
+    fixture.node.kill().await;
+    fixture.node.restart().await;
+    fixture.await_readiness(200).await;
+    fixture.start_blocks();
+    let executed = fixture.submit(&lost, TypeCommit).await.unwrap();
+    assert!(executed.success && executed.height > 1, "{executed:?}");
+    assert_eq!(fixture.status(&lost).await, Status::Included);
+    // What was accepted without a check is checked when it is submitted again after as long.
+    assert_eq!(fixture.submit(&bad, TypeAsync).await.unwrap().code, 89);
+    assert_eq!(fixture.status(&bad).await, Status::Refused);
+}

@@ -21,7 +21,7 @@ pub(super) struct RelayLog {
     pub(super) unknown: u64,
     /// Sent again by the same process for another submission, after one that the node did not take.
     pub(super) not_taken: u64,
-    /// Sent again because the node had answered that it is in its cache.
+    /// Sent again because the node had answered that it is in its cache, or might have lost it.
     pub(super) cached: u64,
     /// Descriptions of transactions sent again for no valid reason.
     pub(super) wrong: Vec<String>,
