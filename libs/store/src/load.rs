@@ -44,7 +44,7 @@ pub struct LoadedTable {
     pub defaulted_columns: Vec<String>,
 }
 
-/// A CSV file that a load left out.
+/// A file that a load left out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SkippedFile {
     /// The file's name.
@@ -60,6 +60,8 @@ pub enum SkipReason {
     NoSuchTable,
     /// Triggers fill the table from the others.
     Derived,
+    /// It begins with the name of a table and does not end in `.csv`.
+    NoCsv,
 }
 
 impl fmt::Display for SkipReason {
@@ -67,6 +69,7 @@ impl fmt::Display for SkipReason {
         f.write_str(match self {
             Self::NoSuchTable => "there is no such table",
             Self::Derived => "the table is derived from others",
+            Self::NoCsv => "its name does not end in .csv",
         })
     }
 }
@@ -140,7 +143,7 @@ fn comes_with_blocks(table: &str, catalog: &Catalog) -> bool {
 async fn check_blocks_of(transaction: &Transaction<'_>, source: &Source) -> Result<(), StoreError> {
     let is_state = STATES.contains(&&*source.table);
     let no_block = match is_state {
-        true => format!("block_time > (SELECT max(block_time) FROM {BLOCKS})"),
+        true => format!("block_time > (SELECT coalesce(max(block_time), '-infinity') FROM {BLOCKS})"),
         false => format!("NOT EXISTS (SELECT FROM {BLOCKS} WHERE {BLOCKS}.block_time = loaded.block_time)"),
     };
     let table = quoted(&source.table);

@@ -56,6 +56,8 @@ pub struct Column {
 pub enum ColumnKind {
     /// PostgreSQL's text of a single value.
     Value,
+    /// The same, of a whole number. PostgreSQL would round a fraction.
+    Amount,
     /// JSON.
     Json,
     /// PostgreSQL's text of an array of texts.
@@ -68,6 +70,7 @@ impl Table {
             let mut words = declaration.split_whitespace();
             let name = words.next().unwrap_or_default().trim_matches('"').to_owned();
             let kind = match words.next().unwrap_or_default().trim_end_matches(',') {
+                "bigamount" => ColumnKind::Amount,
                 "jsonb" => ColumnKind::Json,
                 "text[]" => ColumnKind::TextArray,
                 _ => ColumnKind::Value,

@@ -41,14 +41,21 @@ impl Source {
     }
 }
 
-/// Lists `dir`: the files to load, sorted by table with `blocks` last, and the CSV files to skip.
+/// Lists `dir`: the files to load, sorted by table with `blocks` last, and those to skip.
 pub(super) async fn find_sources(
     dir: &Path,
     catalog: &Catalog,
 ) -> Result<(Vec<Source>, Vec<SkippedFile>), StoreError> {
     let mut sources = Vec::new();
     let mut skipped = Vec::new();
-    for file in csv_files(dir).await? {
+    for file in files(dir).await? {
+        if !is_csv(&file) {
+            // What may have been meant as a table, such as a compressed file.
+            if file.split('.').next().is_some_and(|start| catalog.contains_key(start)) {
+                skipped.push(SkippedFile { file, reason: SkipReason::NoCsv });
+            }
+            continue;
+        }
         let table = file.strip_suffix(".csv").unwrap_or(&file).to_owned();
         if DERIVED.contains(&table.as_str()) || table.starts_with(DERIVED_VIEWS) {
             skipped.push(SkippedFile { file, reason: SkipReason::Derived });
@@ -79,16 +86,19 @@ pub(super) async fn find_sources(
     Ok((sources, skipped))
 }
 
-/// The names of the files in `dir` that end in `.csv`, in upper or lower case, sorted.
-async fn csv_files(dir: &Path) -> Result<Vec<String>, StoreError> {
+fn is_csv(file: &str) -> bool {
+    Path::new(file).extension().is_some_and(|end| end.eq_ignore_ascii_case("csv"))
+}
+
+/// The names of the files in `dir`, sorted.
+async fn files(dir: &Path) -> Result<Vec<String>, StoreError> {
     let failed = |source| StoreError::Read { path: dir.to_owned(), source };
     let mut entries = tokio::fs::read_dir(dir).await.map_err(failed)?;
     let mut files = Vec::new();
     while let Some(entry) = entries.next_entry().await.map_err(failed)? {
         let name = entry.file_name().to_string_lossy().into_owned();
-        let is_csv = Path::new(&name).extension().is_some_and(|end| end.eq_ignore_ascii_case("csv"));
         let is_folder = tokio::fs::metadata(entry.path()).await.is_ok_and(|found| found.is_dir());
-        if is_csv && !is_folder {
+        if !is_folder {
             files.push(name);
         }
     }

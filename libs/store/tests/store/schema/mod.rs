@@ -89,7 +89,8 @@ async fn every_table_has_the_keys_and_indexes_of_the_contract_and_no_others() {
                      WHEN amname = 'gin' THEN 'gin' ELSE 'index' END,
                      ' (', (SELECT string_agg(coalesce(attname, 'expression'), ', ' ORDER BY place)
                             FROM unnest(indkey::int2[]) WITH ORDINALITY AS part (number, place)
-                            LEFT JOIN pg_attribute ON attrelid = indrelid AND attnum = number), ')')
+                            LEFT JOIN pg_attribute ON attrelid = indrelid AND attnum = number
+                            WHERE place <= indnkeyatts), ')')
              FROM pg_index JOIN pg_class ON pg_class.oid = indexrelid JOIN pg_am ON pg_am.oid = relam
              WHERE relnamespace = 'public'::regnamespace AND indpred IS NULL",
             &[],
