@@ -136,7 +136,11 @@ async fn run(args: &SealArgs, mut variables: Vec<(String, String)>) -> Result<()
     } else if rows.is_empty() && sealed.is_ok() {
         print("nothing to seal")?;
     }
-    sealed.and(printed)
+    sealed.and(printed)?;
+    match sealing.fault().await.map_err(|error| cannot("list the segments", &error))? {
+        None => Ok(()),
+        Some(fault) => Err(failed!("the sealed history is not whole: {fault}")),
+    }
 }
 
 /// Seals, retrying for up to [`OTHER_WRITER_LIMIT`] while another process is sealing. `on_sealed` is called

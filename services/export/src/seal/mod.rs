@@ -169,6 +169,18 @@ impl Sealing {
         sealed
     }
 
+    /// What is wrong with the segments of the database's chain: the first one that cannot be read or does not continue the one
+    /// before it.
+    ///
+    /// # Errors
+    /// The database cannot be read, or the store cannot be listed.
+    pub async fn fault(&self) -> Result<Option<String>, SealError> {
+        let chain_id = SealSession::open(&self.database_url, "mesh seal").await?.chain_id().await?;
+        let (list, _) = self.segments.list().await?.of_chain(chain_id.as_deref().unwrap_or_default());
+        let unreadable = list.unreadable.first().map(|other| format!("{} cannot be read", other.name));
+        Ok(unreadable.or_else(|| list.chain_faults().first().map(ToString::to_string)))
+    }
+
     async fn run_locked(
         &self,
         session: &mut SealSession,
@@ -210,6 +222,7 @@ impl Sealing {
         let started = Instant::now();
         let last = newest_end(list);
         let snapshot = session.snapshot().await?;
+        check_newest(&snapshot, list).await?;
         let row = snapshot.one(NEXT_SPAN, &[&last, &self.rules.interval_blocks, &ends_at]).await?;
         let NextSpan { span: Some(span), is_complete: true, chain_id } = NextSpan::read(&row)? else {
             return Ok(None);
@@ -281,6 +294,25 @@ fn newest_end(list: &SegmentList) -> i64 {
     let newest =
         readable.chain(list.unreadable.iter().map(|other| &other.name)).map(|name| name.height_to).max();
     newest.and_then(|height| i64::try_from(height).ok()).unwrap_or(-1)
+}
+
+/// Refuses a store whose newest segment ends with another block than the database has at that height: their histories would
+/// become one chain.
+async fn check_newest(snapshot: &Snapshot<'_>, list: &SegmentList) -> Result<(), SealError> {
+    let Some(newest) = list.segments.iter().max_by_key(|segment| segment.height_to) else { return Ok(()) };
+    let [from, to] = [newest.height_from, newest.height_to].map(u64::cast_signed);
+    let row = snapshot.one("SELECT (SELECT block_time FROM blocks WHERE height = $1)", &[&to]).await?;
+    let time: Option<TimeUs> = row.try_get(0).map_err(ReadError::from)?;
+    match time.map(|time| u64::try_from(time.ns())) {
+        Some(time) if time != Ok(newest.block_time_to) => {
+            let name = &newest.name;
+            let fault = format!(
+                "{name} has other blocks of these heights than the database; use an empty folder or bucket"
+            );
+            Err(SealError::Refused { from, to, fault })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Refuses a span that lacks blocks, begins behind a gap, or whose times do not rise (W1): what is sealed is

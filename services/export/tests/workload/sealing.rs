@@ -195,6 +195,37 @@ async fn files_of_another_chain_do_not_count() {
     assert_eq!(sealing.segments.list().await.unwrap().segments.len(), 4, "no chain has no retention");
 }
 
+/// A network that was reset under its name, or a new database beside the segments of the old one.
+#[actix::test]
+async fn the_blocks_of_another_history_do_not_continue_segments() {
+    let fixture = Fixture::blocks(20).await;
+    let sealing = fixture.sealing(10);
+    assert_eq!(sealed_names(sealing.run(Until::Complete).await.unwrap()), spans(&[(1, 10), (11, 20)]));
+    assert_eq!(sealing.fault().await.unwrap(), None);
+    let client = fixture.database.connect().await;
+    client.batch_execute("UPDATE blocks SET block_time = block_time + interval '1 day'").await.unwrap();
+    for more in [21..=30, 31..=40] {
+        let error = sealing.run(Until::Complete).await.unwrap_err().to_string();
+        assert!(
+            error.contains("blocks 11 to 20") && error.contains("test-1-1-11-20.zip has other blocks"),
+            "{error}"
+        );
+        fixture.write_blocks(more).await;
+    }
+    assert_eq!(sealing.segments.list().await.unwrap().segments.len(), 2);
+    // A segment in the middle that is gone is no matter of the next span.
+    let client = fixture.database.connect().await;
+    client
+        .batch_execute("UPDATE blocks SET block_time = block_time - interval '1 day' WHERE height <= 20")
+        .await
+        .unwrap();
+    assert_eq!(sealed_names(sealing.run(Until::Complete).await.unwrap()), spans(&[(21, 30), (31, 40)]));
+    sealing.segments.delete(&SegmentName::new("test-1", 1, 11, 20)).await.unwrap();
+    assert_eq!(sealed_names(sealing.run(Until::Complete).await.unwrap()), []);
+    let fault = sealing.fault().await.unwrap().unwrap();
+    assert!(fault.contains("no segment holds the heights 11 to 20"), "{fault}");
+}
+
 #[actix::test]
 async fn a_segment_that_is_there_and_cannot_be_listed_ends_the_run() {
     let fixture = Fixture::blocks(20).await;
