@@ -30,10 +30,7 @@ pub(super) fn decode(block: &FetchedBlock, prefix: &str) -> Result<Vec<Row>, Dec
     if of_txs.iter().any(|result| result.code == 0 && result.events.is_some()) {
         let content: BlockResult<'_> = serde_json::from_str(block.block.get()).map_err(unreadable)?;
         let txs = content.block.and_then(|block| block.data.txs).unwrap_or_default();
-        if txs.len() != of_txs.len() {
-            let text = format!("{} transactions have {} results", txs.len(), of_txs.len());
-            return Err(DecodeError::Unreadable(text));
-        }
+        // As many as there are results: see `FetchedBlock::read`.
         for (tx, result) in txs.iter().zip(of_txs).filter(|(_, result)| result.code == 0) {
             let mut hash = None;
             let events = result.events.unwrap_or_default().into_iter();
@@ -89,7 +86,7 @@ fn row(name: &str, attributes: &[Attribute<'_>]) -> Result<Row, RowFault> {
         }
         row.cells[index] = Cell::Text(match table.columns[index].kind {
             ColumnKind::TextArray => array(value),
-            ColumnKind::Value | ColumnKind::Json => value.into_owned(),
+            ColumnKind::Value | ColumnKind::Amount | ColumnKind::Json => value.into_owned(),
         });
     }
     Ok(row)

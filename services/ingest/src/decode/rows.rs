@@ -46,7 +46,7 @@ impl StatedRow {
                     Ok(items) => Cell::Text(literal(&items)),
                     Err(_) => return fault("the array cannot be read"),
                 },
-                (ColumnKind::Value | ColumnKind::TextArray, Some(b'[' | b'{')) => {
+                (ColumnKind::Value | ColumnKind::Amount | ColumnKind::TextArray, Some(b'[' | b'{')) => {
                     return fault("the value must be a text or null");
                 }
                 _ => Cell::Text(raw.to_owned()),

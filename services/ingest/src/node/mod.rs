@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 use tokio::time::{Instant, timeout};
 
-use self::wire::{BlockResult, Reply, RpcError, Status};
+use self::wire::{BlockResult, Reply, ResultsOutline, RpcError, Status};
 use crate::block::FetchedBlock;
 
 /// Longest reply that is read.
@@ -360,6 +360,14 @@ impl FetchedBlock {
         let (Ok(height), Ok(time)) = (header.height.parse(), header.time.parse::<jiff::Timestamp>()) else {
             return Err(unreadable("block"));
         };
+        let of: ResultsOutline = parse(&results)?;
+        if of.height != header.height {
+            let text = format!("it sent the results of block {} for {}", of.height, header.height);
+            return Err(FetchError::Unavailable(text));
+        }
+        if of.txs_results.map_or(0, |of_txs| of_txs.len()) != content.data.txs.map_or(0, |txs| txs.len()) {
+            return Err(FetchError::NoResultsYet);
+        }
         let parent = header.last_block_id.map(|id| id.hash.to_ascii_lowercase());
         Ok(Self {
             height,
@@ -377,6 +385,23 @@ impl FetchedBlock {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn results_are_those_of_the_block() {
+        let raw = |text: String| RawValue::from_string(text).unwrap();
+        let header = r#"{"chain_id":"c","height":"13","time":"2026-01-01T00:00:00Z","last_block_id":null}"#;
+        let block = format!(
+            r#"{{"block_id":{{"hash":"AB"}},"block":{{"header":{header},"data":{{"txs":["YQ=="]}}}}}}"#
+        );
+        let read = |results: &str| FetchedBlock::read(raw(block.clone()), raw(results.to_owned()));
+        assert_eq!(read(r#"{"height":"13","txs_results":[{"code":0}]}"#).unwrap().height, 13);
+        let other = read(r#"{"height":"12","txs_results":[{"code":0}]}"#).unwrap_err();
+        assert_eq!(other, FetchError::Unavailable("it sent the results of block 12 for 13".to_owned()));
+        for without in [r#"{"height":"13","txs_results":null}"#, r#"{"height":"13"}"#] {
+            assert_eq!(read(without).unwrap_err(), FetchError::NoResultsYet);
+        }
+        assert!(matches!(read("{}").unwrap_err(), FetchError::Unavailable(_)));
+    }
 
     #[test]
     fn errors_of_the_versions_of_the_node_are_told_apart() {

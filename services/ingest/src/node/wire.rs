@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde::Deserialize;
+use serde::{Deserialize, de::IgnoredAny};
 use serde_json::{Value, value::RawValue};
 
 /// A reply of the RPC.
@@ -82,6 +82,14 @@ pub(crate) struct Header<'a> {
 pub(crate) struct Data<'a> {
     #[serde(borrow)]
     pub(crate) txs: Option<Vec<Cow<'a, str>>>,
+}
+
+/// Of which block a result of `block_results` is, and of how many transactions.
+#[derive(Debug, Deserialize)]
+pub(super) struct ResultsOutline {
+    pub(super) height: String,
+    #[serde(default)]
+    pub(super) txs_results: Option<Vec<IgnoredAny>>,
 }
 
 /// The result of `block_results`. 0.37 has events of the beginning and the end of a block, later versions those

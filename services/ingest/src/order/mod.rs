@@ -104,6 +104,8 @@ pub struct Order {
     /// The greatest block of late, bytes.
     usual_bytes: usize,
     halt: Option<Halt>,
+    /// The lowest block that a status named and that no node had, and since when.
+    absent: Option<(u64, Duration)>,
     /// Why the store, the node, its blocks, a decoder cannot be used.
     errors: [Option<String>; 4],
 }
@@ -131,6 +133,7 @@ impl Order {
             rows: ROWS[0],
             usual_bytes: 0,
             halt: None,
+            absent: None,
             errors: [const { None }; 4],
         }
     }
@@ -195,6 +198,7 @@ impl Order {
             Event::StoreUnavailable(error) => self.lose_store(error, now),
             Event::Node(chain_id, earliest, latest) => {
                 self.errors[NODE] = None;
+                self.absent = self.absent.filter(|(height, _)| *height <= latest);
                 let before = self.node.replace(Node { chain_id, earliest, latest });
                 self.watch_for_standstill(before.map_or(0, |node| node.latest), now);
             }
@@ -210,6 +214,7 @@ impl Order {
             }
             Event::Fetched(height, ticket, link) if self.expects(height, ticket) => {
                 self.errors[BLOCKS] = None;
+                self.absent = self.absent.filter(|(absent, _)| *absent != height);
                 self.usual_bytes = link.bytes.max(self.usual_bytes / 2);
                 self.slots.insert(height, Slot::Fetched { link, at: now });
             }
@@ -288,7 +293,15 @@ impl Order {
 
     fn on_not_fetched(&mut self, height: u64, error: NotFetched, now: Duration) {
         let slot = match error {
+            NotFetched::TooHigh if self.is_withheld(height, now) => {
+                let latest = self.node.as_ref().map_or(0, |node| node.latest);
+                self.errors[BLOCKS] =
+                    Some(format!("the node says that it is at block {latest}, and has no block {height}"));
+                Slot::Wanted { at: now + SERVER_RETRY, without_results_since: None }
+            }
             NotFetched::TooHigh => {
+                let known = self.absent.filter(|(absent, _)| *absent <= height);
+                self.absent = Some(known.unwrap_or((height, now)));
                 // A false announcement, or another node's; the next status says how far this one is. Blocks above it
                 // came from a node that has more; without this one they would wait without an end.
                 self.slots.split_off(&height);
@@ -321,6 +334,11 @@ impl Order {
             NotFetched::Never(reason, text) => failed(height, reason, text, now),
         };
         self.slots.insert(height, slot);
+    }
+
+    /// Whether statuses have named a block for long that no node has, as after a state sync.
+    fn is_withheld(&self, height: u64, now: Duration) -> bool {
+        self.absent.is_some_and(|(absent, since)| absent == height && now >= since + RESULTS_PATIENCE)
     }
 
     fn on_not_decoded(&mut self, height: u64, error: NotDecoded, now: Duration) {
@@ -436,4 +454,34 @@ impl Store {
 
 fn failed(height: u64, reason: Reason, text: String, now: Duration) -> Slot {
     Slot::Failed { halt: Halt { height, reason, text }, until: now + HALT_RETRY }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As after a state sync, or when one of several nodes behind an address is late.
+    #[test]
+    fn a_node_without_a_block_that_its_status_names_is_reported() {
+        let settings = Settings { fetch_ahead: 4, held_bytes: 1 << 20, from: None, after_hash: None };
+        let mut order = Order::new(settings);
+        let head = Head { height: 11, hash: "11".to_owned() };
+        let mut at = |second, latest| {
+            let now = Duration::from_secs(second);
+            order.on(Event::Node("c".to_owned(), 1, latest), now);
+            while let Some(action) = order.next(now) {
+                let event = match action {
+                    Action::ReadStore => Event::Store(Some("c".to_owned()), Some(head.clone())),
+                    Action::Fetch(height, ticket) => Event::NotFetched(height, ticket, NotFetched::TooHigh),
+                    other => panic!("{other:?}"),
+                };
+                order.on(event, now);
+            }
+            order.check()
+        };
+        let text = "the node says that it is at block 20, and has no block 12";
+        let told: Vec<u64> = (0..20).filter(|second| at(*second, 20) == Err(text.to_owned())).collect();
+        assert!((5..9).contains(&told[0]) && told.len() as u64 == 20 - told[0], "{told:?}");
+        assert_eq!((at(21, 11), at(22, 12)), (Ok(()), Ok(())), "a later status is believed");
+    }
 }
