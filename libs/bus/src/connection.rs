@@ -172,7 +172,12 @@ impl Bus {
     }
 
     /// Waits until all messages published so far are sent, at most for `limit`.
+    ///
+    /// Without a server it does not wait: there is nobody to take them.
     pub async fn flush(&self, limit: Duration) {
+        if self.shared.client.connection_state() != State::Connected {
+            return;
+        }
         let flush = async {
             let _ = self.shared.client.flush().await;
             let long = self.shared.long.get().map(|long| &long.client);

@@ -71,7 +71,7 @@ async fn listen(shared: Weak<Shared>) {
     let mut heartbeats = match bus.shared.client.subscribe(all).await {
         Ok(heartbeats) => heartbeats,
         Err(error) => {
-            tracing::error!(error = &error as &dyn std::error::Error, "cannot listen for replicas");
+            tracing::error!(error = mesh_problem::error_chain(&error), "cannot listen for replicas");
             return;
         }
     };

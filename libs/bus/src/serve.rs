@@ -116,7 +116,7 @@ fn start(
     let ready = async move {
         ready.await;
         if has_streams && let Err(error) = bus.chunk_connection().await {
-            tracing::error!(error = &error as &dyn std::error::Error, "no connection for chunks");
+            tracing::error!(error = mesh_problem::error_chain(&error), "no connection for chunks");
         }
     };
     let serving = actix::spawn(serve(Rc::clone(&dispatcher), workload, operations, ready, stopped));
@@ -144,7 +144,7 @@ async fn serve(
             actix::spawn(send_heartbeats(Rc::downgrade(&dispatcher), workload, wakes, stop));
             join_all(readers).await;
         }
-        Err(error) => tracing::error!(error = &error as &dyn std::error::Error, "cannot take requests"),
+        Err(error) => tracing::error!(error = mesh_problem::error_chain(&error), "cannot take requests"),
     }
 }
 

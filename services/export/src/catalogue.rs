@@ -193,7 +193,7 @@ impl Catalogue {
             for unreadable in &list.unreadable {
                 tracing::error!(
                     segment = %unreadable.name,
-                    error = &unreadable.error as &dyn std::error::Error,
+                    error = mesh_problem::error_chain(&unreadable.error),
                     "a segment cannot be read"
                 );
             }
@@ -205,7 +205,7 @@ impl Catalogue {
 
     fn fail(&self, error: &HistoryError) {
         if self.listing.borrow().failure.is_none() {
-            tracing::error!(error = error as &dyn std::error::Error, "the segments cannot be listed");
+            tracing::error!(error = mesh_problem::error_chain(error), "the segments cannot be listed");
         }
         let failure = Some(error.to_string().into());
         self.listing.send_modify(|listing| listing.failure = failure);

@@ -115,7 +115,7 @@ impl Sealer {
                 let pause = MIN_PAUSE.saturating_mul(1 << self.failures.min(10)).min(MAX_PAUSE);
                 self.failures = self.failures.saturating_add(1);
                 self.sealing.metrics.seal_failed();
-                tracing::error!(error = &error as &dyn std::error::Error, "sealing failed");
+                tracing::error!(error = mesh_problem::error_chain(&error), "sealing failed");
                 self.pause(pause, context);
             }
         }
