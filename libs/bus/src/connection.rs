@@ -40,6 +40,9 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// readers of subscriptions never wait here.
 const SUBSCRIPTION_CAPACITY: usize = 16 * 1024;
 
+/// Fewest bytes of the greatest message that a bus must take: a chunk or a part of a reply, and its headers.
+const MIN_PAYLOAD: usize = 1 << 20;
+
 /// A connection to the bus. Cloning shares it.
 #[derive(Debug, Clone)]
 pub struct Bus {
@@ -103,6 +106,22 @@ impl Bus {
     /// Whether a server is connected right now.
     pub fn is_connected(&self) -> bool {
         self.shared.client.connection_state() == State::Connected
+    }
+
+    /// Whether the bus can be used now.
+    ///
+    /// # Errors
+    /// Why not.
+    pub fn check(&self) -> Result<(), String> {
+        if !self.is_connected() {
+            return Err("the message bus is unreachable".to_owned());
+        }
+        match self.shared.client.server_info().max_payload {
+            most if most < MIN_PAYLOAD => Err(format!(
+                "the message bus takes messages of {most} bytes; its `max_payload` must be {MIN_PAYLOAD} at least"
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// Resolves when a server is connected.

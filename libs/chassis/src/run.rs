@@ -222,10 +222,10 @@ async fn live(
             if stopping.get() {
                 return Box::pin(async { Err("stopping".to_owned()) });
             }
-            if !bus.is_connected() {
-                return Box::pin(async { Err("the message bus is unreachable".to_owned()) });
+            match bus.check() {
+                Ok(()) => ready(),
+                Err(why) => Box::pin(async { Err(why) }),
             }
-            ready()
         }
     };
     actix::spawn(admin::serve(listener, Rc::new(asked), Rc::clone(&registry)));

@@ -90,8 +90,8 @@ pub(crate) struct CheckArgs {
     #[arg(long, value_name = "URL", value_parser = postgres_url)]
     pub(crate) postgres: Option<String>,
     /// Number of blocks to compare
-    #[arg(long, value_name = "N", default_value_t = 100)]
-    pub(crate) blocks: usize,
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) blocks: u64,
     /// Chooses the blocks
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub(crate) seed: u64,

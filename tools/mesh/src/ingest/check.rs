@@ -57,9 +57,9 @@ pub(super) async fn check(args: &CheckArgs) -> Result<(), Failure> {
 }
 
 /// So many heights of a range, chosen by a seed; all when there are not more.
-fn choose(range: std::ops::RangeInclusive<u64>, count: usize, seed: u64) -> BTreeSet<u64> {
+fn choose(range: std::ops::RangeInclusive<u64>, count: u64, seed: u64) -> BTreeSet<u64> {
     let (from, to) = range.into_inner();
-    let all = usize::try_from(to - from + 1).unwrap_or(usize::MAX);
+    let [all, count] = [to - from + 1, count].map(|count| usize::try_from(count).unwrap_or(usize::MAX));
     let mut random = SmallRng::seed_from_u64(seed);
     index::sample(&mut random, all, count.min(all)).into_iter().map(|index| from + index as u64).collect()
 }
