@@ -3,15 +3,12 @@
 
 use std::time::Instant;
 
-use mesh_testbed::Answer;
 use mesh_tests::{
     client::MeshClient,
-    postgres_copy::{Copier, TABLE_NUMBERS, tables},
+    postgres_copy::{Copier, tables},
     rpc::Call,
     zip::{Member, assert_read_by_programs, members},
 };
-use prost_reflect::prost::Message as _;
-use proto_msgs::v2::ExportNetworkHistoryRequest;
 
 use crate::recorded_network::recording::{say, with_recording};
 
@@ -57,54 +54,6 @@ fn every_table_is_downloaded_as_postgresql_prints_it() {
         say(&format!(
             "ExportNetworkHistory: {files} downloads equal over HTTP and gRPC, {all_rows} rows in them, in {ms} ms"
         ));
-    });
-}
-
-/// API 4.1: a table's number means the same table over HTTP and gRPC.
-#[test]
-fn a_table_asked_for_by_number_is_the_one_that_the_contract_numbers_so() {
-    with_recording(async |recording| {
-        MeshClient::new(&recording.mesh).until_sealed(&SEGMENTS).await;
-        for (number, table) in TABLE_NUMBERS {
-            let path =
-                |table: &str| format!("/api/v2/networkhistory/export?fromBlock=1&toBlock=5000&table={table}");
-            let named = recording.mesh.get(&path(&format!("TABLE_{}", table.to_uppercase()))).await;
-            let numbered = recording.mesh.get(&path(&number.to_string())).await;
-            let file = format!("attachment; filename=\"testnet-001-{table}-1-5000.zip\"");
-            assert_eq!(numbered.header("content-disposition"), Some(&*file), "table={number}");
-            assert!(numbered.body == named.body, "table={number}");
-            let request = ExportNetworkHistoryRequest {
-                from_block: Some(1),
-                to_block: Some(5000),
-                table: number,
-                ..Default::default()
-            };
-            let operation = Call::from_path(&path("TABLE_TRADES")).unwrap().operation;
-            let called = Call { operation, message: request.encode_to_vec().into() };
-            let messages = recording.rpc.download(&called).await.unwrap();
-            let over_grpc: Vec<u8> = messages.iter().flat_map(|message| message.data.to_vec()).collect();
-            assert!(over_grpc == named.body, "table {number} over gRPC is not {table}");
-        }
-        say("ExportNetworkHistory: 15 tables by number over HTTP and gRPC, the same bytes as by name");
-    });
-}
-
-/// S2: the first chunk has the file's metadata; in every later one the list is empty, not absent (J7).
-#[test]
-fn the_chunk_form_of_a_recorded_table_has_its_extensions_in_every_chunk() {
-    with_recording(async |recording| {
-        MeshClient::new(&recording.mesh).until_sealed(&SEGMENTS).await;
-        let path = "/api/v2/networkhistory/export?fromBlock=1&toBlock=5000&table=TABLE_MARKET_DATA";
-        let request = recording.mesh.request(reqwest::Method::GET, path);
-        let answer = Answer::to(request.header("accept", "application/x-ndjson")).await;
-        let lines: Vec<&str> = answer.text().lines().collect();
-        assert!(lines.len() > 1, "one chunk alone would show nothing");
-        for (at, line) in lines.iter().enumerate() {
-            let chunk: serde_json::Value = serde_json::from_str(line).unwrap();
-            let extensions = chunk["result"]["extensions"].as_array();
-            assert_eq!(extensions.map(Vec::len), Some(usize::from(at == 0)), "chunk {at}");
-        }
-        say(&format!("ExportNetworkHistory: {} chunks as JSON lines, each with its extensions", lines.len()));
     });
 }
 

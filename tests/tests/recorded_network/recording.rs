@@ -2,16 +2,14 @@
 
 use std::{
     path::PathBuf,
-    sync::LazyLock,
     time::{Duration, Instant},
 };
 
 use mesh_oracles::Oracle;
 use mesh_store::load::{LoadReport, load_folder};
 use mesh_testbed::{Database, Mesh};
-use mesh_tests::rpc::Rpc;
 pub(crate) use mesh_tests::say;
-use tokio::{runtime::Runtime, sync::OnceCell};
+use mesh_tests::{rpc::Rpc, shared::Shared};
 
 /// The recording and the mesh over it.
 pub(crate) struct Recording {
@@ -60,9 +58,7 @@ impl Recording {
 /// Runs a test with the recording; the first call loads it and starts the mesh. Skipped without the
 /// recording.
 pub(crate) fn with_recording(test: impl AsyncFnOnce(&Recording)) {
-    // The client's connections belong to the runtime that opened them, so all tests share one runtime.
-    static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
-    static RECORDING: OnceCell<Recording> = OnceCell::const_new();
+    static RECORDING: Shared<Recording> = Shared::new();
     let Some(folder) = mesh_tests::recording() else { return };
-    RUNTIME.block_on(async { test(RECORDING.get_or_init(|| Recording::start(folder)).await).await });
+    RECORDING.run(async || Recording::start(folder).await, async |recording| test(recording).await);
 }

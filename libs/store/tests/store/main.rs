@@ -9,7 +9,6 @@ mod import;
 mod load;
 mod migrate;
 mod reading;
-mod recording;
 mod roles;
 mod schema;
 mod tls;

@@ -270,6 +270,8 @@ async fn the_shapes_of_entries_and_the_edges_of_ranges_are_exact() {
     assert_eq!(text(at + 1, 0, WINDOW).await, four, "the start is rounded up");
     assert_eq!(text(at, at, WINDOW).await, "");
     assert_eq!(text(0, at, WINDOW).await, "");
+    assert_eq!(text(1, i64::MAX, WINDOW).await, format!("{one}{two}{three}{four}"), "around all entries");
+    assert_eq!(text(i64::MAX, 0, WINDOW).await, "", "after all entries");
     for (start, end) in [(-1, 0), (2, 1)] {
         let problem = worker.open(&ledger("p", "X", start, end), 0).await.unwrap_err();
         assert_eq!((problem.code, problem.number()), (Code::InvalidArgument, 10_044));
