@@ -70,11 +70,8 @@ impl ExpectedFile {
 /// All files; none by default.
 #[derive(Default)]
 pub(crate) struct Files {
-    /// Exports of ranges of blocks, with the last block of each, in rising order of size; the last is the
-    /// whole history.
-    history: Vec<(u64, ExpectedFile)>,
-    /// The names of the segments, in order of height.
-    pub(crate) segments: Vec<String>,
+    /// Exports of ranges of blocks, in rising order of size; the last is the whole history.
+    history: Vec<ExpectedFile>,
     ledger: Bytes,
     plan: Synthetic,
 }
@@ -120,10 +117,9 @@ impl Files {
             }
             let (path, etag) = (export_of(plan.table, from, to), format!("\"{}\"", layout.fingerprint));
             let etag = Some(etag);
-            history.push((to, ExpectedFile { path, range: None, bytes: bytes.freeze(), etag }));
+            history.push(ExpectedFile { path, range: None, bytes: bytes.freeze(), etag });
         }
-        let segments = held.segments.iter().map(|segment| segment.name.to_string()).collect();
-        Ok(Self { history, segments, ledger: Bytes::new(), plan })
+        Ok(Self { history, ledger: Bytes::new(), plan })
     }
 
     /// Downloads the ledger; its content is expected from all later downloads.
@@ -156,7 +152,7 @@ impl Files {
 
     /// A random file of the history, or a part of it.
     pub(crate) fn any_of_history(&self, random: &mut SmallRng) -> ExpectedFile {
-        let (_, file) = &self.history[random.random_range(0..self.history.len())];
+        let file = &self.history[random.random_range(0..self.history.len())];
         if random.random_range(0..100) >= PART_PERCENT {
             return file.clone();
         }
@@ -168,7 +164,7 @@ impl Files {
     /// The whole history.
     pub(crate) fn largest(&self) -> ExpectedFile {
         // `create` always adds the whole history.
-        self.history[self.history.len() - 1].1.clone()
+        self.history[self.history.len() - 1].clone()
     }
 
     /// `bytes` bytes of the whole history from a random offset.
@@ -177,11 +173,6 @@ impl Files {
         let bytes = bytes.min(whole.bytes.len());
         let first = random.random_range(0..=whole.bytes.len() - bytes);
         whole.part(first, first + bytes)
-    }
-
-    /// The files that end before this block.
-    pub(crate) fn before(&self, block: u64) -> Vec<ExpectedFile> {
-        self.history.iter().filter(|(to, _)| *to < block).map(|(_, file)| file.clone()).collect()
     }
 
     /// The plan of the history.

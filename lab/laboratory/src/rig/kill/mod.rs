@@ -1,9 +1,8 @@
-//! `mesh rig kill`: downloads under failing workers, servers, segments and other clients.
+//! `mesh rig kill`: downloads under failing workers, servers and other clients.
 //!
 //! A synthetic history is downloaded from three workers through one edge, in files of many sizes and at many
 //! paces. Every byte is compared with the expected one, and the longest wait of each download is measured.
 
-mod damage;
 mod fixture;
 mod large;
 mod outages;
@@ -30,7 +29,7 @@ const SLOW: Duration = Duration::from_secs(2);
 
 pub(super) const DRILL: Drill = Drill {
     name: "kill",
-    about: "Kills workers and servers and damages segments under downloads; downloads must complete",
+    about: "Kills workers and servers under downloads; downloads must complete",
     options: &[SLACK],
     play: Play::Phases(Playing {
         world: |options, _| fixture::setup(options.play().run.short),
@@ -54,9 +53,6 @@ const PHASES: &[Phase] = &[
     }),
     phase("nats", "The bus is killed and restarted", |world, random| one(outages::nats(world, random))),
     phase("postgres", "The database is unavailable", |world, random| one(outages::postgres(world, random))),
-    phase("damage", "Segments are damaged, cut and removed under a download", |world, random| {
-        one(damage::damage(world, random))
-    }),
     phase("scale", "A worker is removed during many downloads", |world, random| {
         one(outages::scale(world, random))
     }),
