@@ -59,7 +59,7 @@ mod among_others {
 
     #[test]
     fn reads_go_on_while_replicas_and_servers_do_not() {
-        plays("reads --seed 1 --short --rate 100 --slack 2", 7, 5, &[("requests", 100)]);
+        plays("reads --seed 1 --short --rate 100 --slack 2", 6, 5, &[("requests", 100)]);
     }
 
     /// The phases that take seconds. Without "stalled", whose memory and speed mean little in debug builds, and

@@ -176,12 +176,15 @@ async fn services_started_before_database_and_bus_become_ready_with_them() {
         .env("MESH_DATABASE_URL", to_database.url())
         .env("MESH_BUS_URL", to_bus.url());
     let (mesh, ()) = tokio::join!(setup.start(), async {
-        // All five services need the bus, three of them the database as well.
+        // All four services need the bus, three of them the database as well; without a node there is no `tx-relay`.
         eventually(START_LIMIT, "the bus is not tried", async || to_bus.refused() >= 10).await;
         to_bus.restore();
         eventually(START_LIMIT, "the database is not tried", async || to_database.refused() >= 6).await;
         to_database.restore();
     });
+    for name in ["edge", "query", "node-info", "export"] {
+        assert!(!mesh.service(name).has_ended(), "{name} waits for its servers; nothing starts it again");
+    }
     for (_, path) in mesh_tests::cases::answered() {
         let answer = MeshClient::new(&mesh).get(&path).await;
         assert_eq!(answer.status, 200, "{path}: {answer:?}");

@@ -251,7 +251,7 @@ mod tests {
         };
         let all = of_seed(7, &[]);
         assert_eq!(all, of_seed(7, &[]));
-        assert_eq!((all.len(), all[0], all[phases.len() - 1]), (phases.len(), "steady", "order"));
+        assert_eq!((all.len(), all[0], all[phases.len() - 1]), (phases.len(), "steady", "abort"));
         assert!((0..20).any(|seed| of_seed(seed, &[]) != all));
         assert_eq!(of_seed(7, &["nats"]), ["nats"]);
     }

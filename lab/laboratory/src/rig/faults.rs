@@ -15,7 +15,6 @@ use mesh_launcher::{
 };
 use mesh_testbed::poll;
 use rustix::process::{Pid, Signal, kill_process};
-use tokio::net::TcpStream;
 use tokio_postgres::Client;
 
 use crate::private::{PrivateMesh, Servers};
@@ -92,12 +91,6 @@ impl Servers {
         let lock = format!("BEGIN; LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE");
         holder.batch_execute(&lock).await.map_err(|error| cannot("lock a table", &error))?;
         Ok(holder)
-    }
-
-    /// Waits until the bus takes connections.
-    pub(super) async fn bus_is_back(&self) -> Result<(), Failure> {
-        let connect = async || TcpStream::connect(self.bus.url.trim_start_matches("nats://")).await;
-        poll(SOON, connect).await.map(drop).map_err(|error| cannot("connect to the bus again", &error))
     }
 }
 

@@ -119,16 +119,6 @@ impl Load {
         (self.shared.sent.load(Ordering::Relaxed), self.shared.answers.load(Ordering::Relaxed))
     }
 
-    /// Pauses the load.
-    pub(crate) fn pause(&self) {
-        self.shared.state.send_replace(LoadState::Paused);
-    }
-
-    /// Resumes a paused load.
-    pub(crate) fn resume(&self) {
-        self.shared.state.send_replace(LoadState::Sends);
-    }
-
     /// Waits until all requests that were due before a moment are finished.
     pub(crate) async fn until_finished(&self, before: Duration) {
         let is_finished = |waiting: &BTreeSet<Duration>| waiting.first().is_none_or(|due| *due >= before);
@@ -139,7 +129,7 @@ impl Load {
     /// Ends the load after the requests in progress; returns the time of the last one.
     pub(crate) async fn finish(&self) -> Duration {
         let end = self.now();
-        self.pause();
+        self.shared.state.send_replace(LoadState::Paused);
         self.until_finished(end).await;
         end
     }

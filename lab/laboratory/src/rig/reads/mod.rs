@@ -4,7 +4,6 @@
 //! load that sends a fixed number of reads a second independently of earlier answers; every read is measured.
 
 mod aborted;
-mod order;
 mod outages;
 
 use std::time::Duration;
@@ -52,9 +51,6 @@ pub(super) const PHASES: &[Phase] = &[
     phase("postgres", "The database is stopped and started", |world, _| one(outages::postgres(world))),
     phase("nats", "The bus is killed and restarted", |world, _| one(outages::nats(world))),
     phase("abort", "Clients disconnect before slow answers", |world, _| one(aborted::abort(world))),
-    phase("order", "Services are started before their servers", |world, random| {
-        one(order::order(world, random))
-    }),
 ];
 
 async fn steady(world: &World<'_>) -> Result<Report, Failure> {
