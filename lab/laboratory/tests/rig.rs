@@ -83,7 +83,7 @@ mod among_others {
     /// Without the end of stalled watches, for which the contract allows minutes.
     #[test]
     fn watches_at_their_limits_do_not_affect_other_clients() {
-        plays("watches --seed 1 --short --slack 4", 3, 8, &[("watches", 200), ("events", 20)]);
+        plays("watches --seed 1 --short --slack 4", 2, 8, &[("watches", 200), ("events", 20)]);
     }
 
     #[test]

@@ -3,7 +3,6 @@
 mod drain;
 mod edge;
 mod figures;
-mod full;
 mod stalled;
 
 use std::time::Duration;
@@ -53,7 +52,7 @@ const SETTLE: Duration = Duration::from_secs(1);
 
 pub(super) const DRILL: Drill = Drill {
     name: "watches",
-    about: "Tests the limits of watches: clients that never read, a full edge, \
+    about: "Tests the limits of watches: clients that never read, \
         a shutdown with thousands of watchers",
     options: &[SLACK],
     play: Play::Phases(Playing {
@@ -68,9 +67,6 @@ pub(super) const DRILL: Drill = Drill {
         phases: &[
             phase("stalled", "Watchers that never read, together with reading ones", |world, _| {
                 one(stalled::run(world))
-            }),
-            phase("full", "As many watches as an edge accepts, and one more", |world, _| {
-                one(full::run(world))
             }),
             phase("drain", "An edge shuts down with thousands of watchers", |world, _| {
                 one(drain::run(world))

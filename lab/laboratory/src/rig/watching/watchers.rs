@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use tokio::{
     net::TcpStream,
     sync::{Semaphore, SemaphorePermit},
-    task::{AbortHandle, JoinSet},
+    task::JoinSet,
     time::{Instant, sleep, timeout},
 };
 use tokio_rustls::client::TlsStream;
@@ -55,7 +55,6 @@ pub(crate) type Numbering = dyn Fn(&[u8]) -> Option<usize> + Send + Sync;
 /// Clients that watch. They are aborted when this is dropped.
 pub(crate) struct Watchers {
     clients: JoinSet<()>,
-    over_http1: Vec<AbortHandle>,
     shared: Arc<Shared>,
 }
 
@@ -123,8 +122,10 @@ impl Watchers {
 
     fn spawn(shared: Arc<Shared>, clients: Range<usize>) -> Self {
         let mut tasks = JoinSet::new();
-        let over_http1 = clients.map(|client| tasks.spawn(Arc::clone(&shared).watch(client))).collect();
-        Self { clients: tasks, over_http1, shared }
+        for client in clients {
+            tasks.spawn(Arc::clone(&shared).watch(client));
+        }
+        Self { clients: tasks, shared }
     }
 
     /// Numbers of requests sent and of answers received so far.
@@ -140,11 +141,6 @@ impl Watchers {
     /// Heights received from this time on.
     pub(crate) fn received_since(&self, from: StdInstant) -> Vec<HeightAt> {
         self.look(|record| record.heights().filter(|(_, at)| *at >= from).collect())
-    }
-
-    /// Disconnects one of the clients over HTTP/1.1.
-    pub(crate) fn close_one(&mut self) {
-        self.over_http1.pop().iter().for_each(AbortHandle::abort);
     }
 
     /// Waits until the last state of each client's reads equals a plain read that was made meanwhile: an answer
