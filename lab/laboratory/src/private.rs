@@ -146,18 +146,16 @@ impl PrivateMesh {
         Ok(edges)
     }
 
-    /// Starts services under other process names with additional variables, optionally from another folder
-    /// of programs, and waits until they are ready; returns the HTTP address of the first. They are
+    /// Starts services under other process names with additional variables, and waits until they are
+    /// ready; returns the HTTP address of the first. They are
     /// separate from the other services only when the variables set another bus prefix.
     pub(crate) async fn start_named(
         &self,
         servers: &Servers,
         services: &[(&str, &str)],
         env: Vec<(String, String)>,
-        folder: Option<PathBuf>,
     ) -> Result<SocketAddr, Failure> {
-        let mut environment = self.service_environment(servers, &Layout { env, ..Layout::default() })?;
-        environment.binaries = folder.unwrap_or(environment.binaries);
+        let environment = self.service_environment(servers, &Layout { env, ..Layout::default() })?;
         let mut addresses = Vec::new();
         for (service, name) in services {
             let (group, address) = self.service_named(environment.clone(), service, name)?;

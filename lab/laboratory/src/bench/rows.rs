@@ -159,7 +159,7 @@ async fn start_with_telemetry(world: &World<'_>) -> Result<(SocketAddr, Collecto
     let variables = variables.map(|(name, value)| (name.to_owned(), value));
     let variables = variables.into_iter().chain([baseline::points()]).collect();
     let services = [("edge", TELEMETRY[0]), ("query", TELEMETRY[1])];
-    Ok((world.mesh.start_named(&world.servers, &services, variables, None).await?, collector))
+    Ok((world.mesh.start_named(&world.servers, &services, variables).await?, collector))
 }
 
 /// The encoded request for the row of a path.

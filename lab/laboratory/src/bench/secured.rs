@@ -43,7 +43,7 @@ pub(super) async fn measure(world: &World<'_>) -> Result<Figures, Failure> {
     let start = async |name, variables: &[(&str, &str)]| {
         let own = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
         let variables = variables.iter().map(own).collect();
-        world.mesh.start_named(&world.servers, &[("edge", name)], variables, None).await
+        world.mesh.start_named(&world.servers, &[("edge", name)], variables).await
     };
     let path = |file: &Path| file.to_string_lossy().into_owned();
     let with_limit = start(EDGES[1], &[("MESH_EDGE_RATE_PER_S", &RATE.to_string())]).await?;

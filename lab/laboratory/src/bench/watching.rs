@@ -238,7 +238,7 @@ impl Clients {
 
     /// Starts one more edge.
     async fn add_edge(&mut self, world: &World<'_>, name: &'static str) -> Result<(), Failure> {
-        let edge = world.mesh.start_named(&world.servers, &[("edge", name)], Vec::new(), None).await?;
+        let edge = world.mesh.start_named(&world.servers, &[("edge", name)], Vec::new()).await?;
         self.edges.push((name, edge));
         self.watched.extend(world.mesh.watch(&[name]));
         Ok(())

@@ -182,7 +182,7 @@ impl<'a> World<'a> {
             self.mesh.ready(&[name]).await?;
             return Ok(edge);
         }
-        let edge = self.mesh.start_named(&self.servers, &[("edge", name)], env, None).await?;
+        let edge = self.mesh.start_named(&self.servers, &[("edge", name)], env).await?;
         self.phase_edges.lock().insert(name, edge);
         Ok(edge)
     }

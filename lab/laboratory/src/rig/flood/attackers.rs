@@ -48,8 +48,6 @@ const CANCELLED_REQUESTS: u32 = 5000;
 pub(super) enum Attack {
     /// Sends half a request head.
     Head,
-    /// Sends nothing.
-    Silent,
     /// Sends one byte of a body each second.
     Body,
     /// Requests a long answer and reads nothing.
@@ -160,7 +158,6 @@ async fn connect(kind: Attack, source: IpAddr, edge: SocketAddr) -> std::io::Res
 async fn attack(kind: Attack, mut stream: TcpStream) -> std::io::Result<()> {
     match kind {
         Attack::Head => stream.write_all(b"GET /accounts HTTP/1.1\r\nHost: r").await?,
-        Attack::Silent => {}
         Attack::Body => {
             let head = "POST /transaction HTTP/1.1\r\nHost: rig\r\nContent-Length: 1000\r\n\r\n";
             stream.write_all(head.as_bytes()).await?;

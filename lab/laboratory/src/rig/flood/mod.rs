@@ -7,12 +7,9 @@
 pub(super) mod attackers;
 mod phases;
 
-use std::{fs, net::SocketAddr, os::unix::fs::PermissionsExt as _, time::Duration};
+use std::{net::SocketAddr, time::Duration};
 
-use mesh::{
-    failure::{Failure, cannot},
-    programs,
-};
+use mesh::failure::Failure;
 use rustix::process::{Resource, getrlimit};
 use tokio::time::sleep;
 
@@ -43,12 +40,6 @@ const NO_TIME: Duration = Duration::from_millis(10);
 const NO_TIME_SHORT: Duration = Duration::from_millis(100);
 /// How long the load may take until all its requests succeed.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// Rate limit of one address at the edge with a rate limit: requests a second, and burst (contract section
-/// 7).
-const RATE_PER_S: u32 = 100;
-const RATE_BURST: u32 = 500;
-/// File descriptors of the edge with few.
-const FEW_FILES: u32 = 256;
 
 pub(super) const DRILL: Drill = Drill {
     name: "flood",
@@ -112,27 +103,6 @@ impl World<'_> {
             bound,
         );
         report
-    }
-
-    /// Starts an edge with a rate limit per address.
-    async fn edge_with_rate(&self) -> Result<SocketAddr, Failure> {
-        let env = [("MESH_EDGE_RATE_PER_S", RATE_PER_S), ("MESH_EDGE_RATE_BURST", RATE_BURST)];
-        let env = env.map(|(name, value)| (name.to_owned(), value.to_string())).to_vec();
-        self.phase_edge("edge-rate", env).await
-    }
-
-    /// Starts an edge with [`FEW_FILES`] file descriptors.
-    async fn edge_with_few_files(&self) -> Result<SocketAddr, Failure> {
-        let edge = programs::beside("edge")?;
-        let folder = self.mesh.home.root().join("few-files");
-        let program = folder.join("edge");
-        let write = || {
-            fs::create_dir_all(&folder)?;
-            fs::write(&program, format!("#!/bin/sh\nulimit -n {FEW_FILES}\nexec {edge:?}\n"))?;
-            fs::set_permissions(&program, fs::Permissions::from_mode(0o755))
-        };
-        write().map_err(|error| cannot("write a program", &error))?;
-        self.mesh.start_named(&self.servers, &[("edge", "edge-files")], Vec::new(), Some(folder)).await
     }
 }
 

@@ -3,14 +3,13 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use mesh::failure::{Failure, cannot};
-use mesh_testbed::poll;
 use tokio::{
     task::JoinSet,
-    time::{Instant, interval, interval_at, sleep},
+    time::{Instant, interval_at, sleep},
 };
 
 use super::{
-    RATE_BURST, RATE_PER_S, Report, World,
+    Report, World,
     attackers::{Attack, Attackers, STALLED, UNREAD_LONGER, connect_from, source},
 };
 use crate::rig::{
@@ -36,10 +35,6 @@ const ATTACK_LENGTH_SHORT: Duration = Duration::from_secs(3);
 /// get; few in the short form, where the services are debug builds.
 const RESETTING: usize = 20;
 const RESETTING_SHORT: usize = 2;
-/// Rate of the greedy address as a multiple of its limit, and its number of connections.
-const TIMES_THE_RATE: u32 = 50;
-const TIMES_THE_RATE_SHORT: u32 = 5;
-const GREEDY: u32 = 25;
 /// The operation that becomes slow, because its table is locked. The load does not use it.
 const SLOW: &str = "/api/v2/delegations";
 const SLOW_TABLE: &str = "delegations_current";
@@ -49,9 +44,6 @@ const SLOW_REQUESTS_SHORT: usize = 100;
 pub(super) const PHASES: &[Phase] = &[
     phase("head", "Connections that send half a head", |world, _| {
         one(closed(world, "half a head", Attack::Head, 1, HEAD))
-    }),
-    phase("silent", "Connections that send nothing", |world, _| {
-        one(closed(world, "silent connections", Attack::Silent, 1, HEAD))
     }),
     phase("body", "Bodies sent at one byte a second", |world, _| {
         one(closed(world, "slow bodies", Attack::Body, 1, BODY))
@@ -67,9 +59,7 @@ pub(super) const PHASES: &[Phase] = &[
         one(closed(world, "idle connections", Attack::Idle, 2, IDLE))
     }),
     phase("reset", "HTTP/2 requests that are reset at once", |world, _| one(reset(world))),
-    phase("rate", "One address at 50 times its rate limit", |world, _| one(rate(world))),
     phase("slow", "A slow operation", |world, _| one(slow(world))),
-    phase("files", "An edge with few file descriptors", |world, _| one(files(world))),
 ];
 
 /// Attackers connect once, and the edge must close them in time. The short form awaits only limits of at most
@@ -115,68 +105,6 @@ async fn reset(world: &World<'_>) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// One address sends many times its allowed rate.
-async fn rate(world: &World<'_>) -> Result<Report, Failure> {
-    let edge = world.edge_with_rate().await?;
-    let measured_load = world.measured_load(edge).await?;
-    let length = world.play.either(ATTACK_LENGTH, ATTACK_LENGTH_SHORT);
-    let a_second = RATE_PER_S * world.play.either(TIMES_THE_RATE, TIMES_THE_RATE_SHORT);
-    let begun = Instant::now();
-    let mut greedy = JoinSet::new();
-    for _ in 0..GREEDY {
-        greedy.spawn(async move {
-            let mut pace = interval(Duration::from_secs(1) * GREEDY / a_second);
-            let stream = connect_from(source(0), edge, false).await.ok()?;
-            let (mut connection, mut summary) = (Connection::over(stream), BTreeMap::new());
-            while begun.elapsed() < length {
-                pace.tick().await;
-                let answer = connection.get("/api/v2/network/limits").await.ok()?.raw;
-                *summary.entry((answer.status, answer.header("retry-after").is_some())).or_insert(0_u32) += 1;
-            }
-            Some(summary)
-        });
-    }
-    let (mut summary, mut lost) = (BTreeMap::new(), 0);
-    while let Some(of_one) = greedy.join_next().await {
-        match of_one {
-            Ok(Some(of_one)) => {
-                for (key, count) in of_one {
-                    *summary.entry(key).or_insert(0) += count;
-                }
-            }
-            _ => lost += 1,
-        }
-    }
-    let took = begun.elapsed();
-    let mut report = world.load_report("one greedy address", measured_load).await;
-    let count = |key| summary.get(&key).copied().unwrap_or(0);
-    let (served, refused) = (count((200, false)), count((429, true)));
-    let all: u32 = summary.values().sum();
-    let at_most = RATE_BURST + (f64::from(RATE_PER_S) * took.as_secs_f64()).ceil() as u32 + 1;
-    report
-        .bar(format!("answers to it: {served} of {all}, at most {at_most}"), served <= at_most && served > 0);
-    let other = all - served - refused;
-    report.bar(
-        format!("answers other than 200, or 429 with Retry-After: {other}, at most 0"),
-        other == 0 && lost == 0,
-    );
-    report.bar("it is refused", refused > 0);
-    report.bar("it is not banned", is_served_soon(world, edge).await);
-    let sent = f64::from(all) / took.as_secs_f64();
-    report.notes.push(format!("it sent {sent:.0} requests a second, {refused} were refused"));
-    Ok(report)
-}
-
-/// Whether the greedy address is served again within [`LATER`].
-async fn is_served_soon(world: &World<'_>, edge: std::net::SocketAddr) -> bool {
-    let served = async || {
-        let stream = connect_from(source(0), edge, false).await.map_err(drop)?;
-        let answered = Connection::over(stream).get("/api/v2/network/limits").await.map_err(drop)?;
-        if answered.raw.status == 200 { Ok(()) } else { Err(()) }
-    };
-    poll(world.play.bound(LATER), served).await.is_ok()
-}
-
 /// An operation becomes slow, and many clients request it.
 async fn slow(world: &World<'_>) -> Result<Report, Failure> {
     let measured_load = world.measured_load(world.edges.cached).await?;
@@ -214,23 +142,5 @@ async fn slow(world: &World<'_>) -> Result<Report, Failure> {
     let summary = summary.lock().clone();
     let mut report = report;
     report.notes.push(format!("answers to requests for it: {summary:?}"));
-    Ok(report)
-}
-
-/// More connections than the edge has file descriptors.
-async fn files(world: &World<'_>) -> Result<Report, Failure> {
-    let edge = world.edge_with_few_files().await?;
-    let before = world.mesh.pids("edge-files");
-    let measured_load = world.measured_load(edge).await?;
-    let until = Instant::now() + world.play.either(ATTACK_LENGTH * 2, ATTACK_LENGTH_SHORT);
-    let mut closed = 0;
-    while Instant::now() < until {
-        let wave = Attackers::send(Attack::Silent, world.attackers().min(1000), edge, RAMP_UP);
-        closed += wave.end(RAMP_UP + Duration::from_secs(1)).await.after.len();
-    }
-    let mut report = world.load_report("few files", measured_load).await;
-    report.bar("the edge lives on", !before.is_empty() && world.mesh.pids("edge-files") == before);
-    report.bar("connections were turned away", closed > 0);
-    report.notes.push(format!("{closed} connections were turned away"));
     Ok(report)
 }

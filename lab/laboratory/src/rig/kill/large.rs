@@ -82,7 +82,7 @@ pub(super) async fn large(world: &World<'_>) -> Result<Vec<Report>, Failure> {
     let env = [("MESH_BUS_PREFIX", run), ("MESH_HISTORY_URL", root)];
     let env = env.map(|(name, value)| (name.to_owned(), value)).to_vec();
     let services = [("edge", names[0]), ("export", names[1])];
-    let edge = world.mesh.start_named(&world.servers, &services, env, None).await?;
+    let edge = world.mesh.start_named(&world.servers, &services, env).await?;
     let mut reports = Vec::new();
     for protocol in [Protocol::Http, Protocol::Grpc] {
         reports.push(
