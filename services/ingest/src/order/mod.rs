@@ -5,8 +5,11 @@
 //! takes over when the store has no new block for [`PATIENCE`] although the node has more. Two replicas that store
 //! at the same time do no harm, because the store refuses blocks that do not continue its head.
 
+mod halt;
 mod next;
 mod slot;
+#[cfg(test)]
+mod tests;
 mod types;
 
 use std::{collections::BTreeMap, time::Duration};
@@ -395,46 +398,6 @@ impl Order {
         }
     }
 
-    /// Checks whether the next block continues the store. A halt lasts until its block is stored.
-    fn update_halt(&mut self, now: Duration) {
-        let Some(next) = self.next_height() else { return };
-        let link = self.slots.get(&next).and_then(Slot::link);
-        if let Some((reason, text)) = link.and_then(|link| self.fault(next, link))
-            && self.store_work == StoreWork::None
-        {
-            self.slots.insert(next, failed(next, reason, text, now));
-        }
-        self.halt = match (self.other_chain(), self.slots.get(&next)) {
-            (Some(text), _) => Some(Halt { height: next, reason: Reason::OtherChain, text }),
-            (None, Some(Slot::Failed { halt, .. })) => Some(halt.clone()),
-            _ => self.halt.take().filter(|halt| halt.height == next && halt.reason != Reason::OtherChain),
-        };
-    }
-
-    /// What is wrong when the node has another chain than the store.
-    fn other_chain(&self) -> Option<String> {
-        let (node, store) = (&self.node.as_ref()?.chain_id, self.store.as_ref()?.chain_id.as_ref()?);
-        (node != store).then(|| format!("the node's chain is {node:?}, the store's is {store:?}"))
-    }
-
-    /// Why a block does not continue the store.
-    fn fault(&self, height: u64, link: &Link) -> Option<(Reason, String)> {
-        let store = self.store.as_ref()?;
-        let Link { chain_id, parent, .. } = link;
-        if let Some(known) = store.chain_id.as_ref().filter(|known| *known != chain_id) {
-            let text = format!("the block's chain is {chain_id:?}, the store's is {known:?}");
-            return Some((Reason::OtherChain, text));
-        }
-        let Head { hash, .. } = store.head.as_ref()?;
-        let is_first = parent.is_empty() && self.settings.after_hash.as_ref() == Some(hash);
-        if parent == hash || is_first {
-            return None;
-        }
-        let before = height - 1;
-        let parent = if parent.is_empty() { "no block" } else { parent };
-        Some((Reason::Forked, format!("it follows {parent}, the store's block {before} is {hash}")))
-    }
-
     /// The next height to store.
     fn next_height(&self) -> Option<u64> {
         let store = self.store.as_ref()?;
@@ -454,34 +417,4 @@ impl Store {
 
 fn failed(height: u64, reason: Reason, text: String, now: Duration) -> Slot {
     Slot::Failed { halt: Halt { height, reason, text }, until: now + HALT_RETRY }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// As after a state sync, or when one of several nodes behind an address is late.
-    #[test]
-    fn a_node_without_a_block_that_its_status_names_is_reported() {
-        let settings = Settings { fetch_ahead: 4, held_bytes: 1 << 20, from: None, after_hash: None };
-        let mut order = Order::new(settings);
-        let head = Head { height: 11, hash: "11".to_owned() };
-        let mut at = |second, latest| {
-            let now = Duration::from_secs(second);
-            order.on(Event::Node("c".to_owned(), 1, latest), now);
-            while let Some(action) = order.next(now) {
-                let event = match action {
-                    Action::ReadStore => Event::Store(Some("c".to_owned()), Some(head.clone())),
-                    Action::Fetch(height, ticket) => Event::NotFetched(height, ticket, NotFetched::TooHigh),
-                    other => panic!("{other:?}"),
-                };
-                order.on(event, now);
-            }
-            order.check()
-        };
-        let text = "the node says that it is at block 20, and has no block 12";
-        let told: Vec<u64> = (0..20).filter(|second| at(*second, 20) == Err(text.to_owned())).collect();
-        assert!((5..9).contains(&told[0]) && told.len() as u64 == 20 - told[0], "{told:?}");
-        assert_eq!((at(21, 11), at(22, 12)), (Ok(()), Ok(())), "a later status is believed");
-    }
 }

@@ -81,7 +81,7 @@ impl Search {
         if matches!(waiting, Ok(true)) {
             let tx_hash = hash.to_string();
             let reply = SubmitTransactionReply { success: true, tx_hash, ..Default::default() };
-            state.merge(known(Finality::Sync, reply));
+            state.merge(SubmissionState { asked_again: state.asked_again, ..known(Finality::Sync, reply) });
         } else if state.answer.is_none() && matches!(indexed, Ok(None)) {
             // It may have moved from the mempool into a block meanwhile.
             indexed = self.nodes.find(hash).await;
