@@ -174,6 +174,8 @@ impl<'a> FaultInjector<'a> {
         match self.edge_counts {
             Some((traffic, counts)) if target.name == "edge" => {
                 let answers = traffic.answers();
+                // An edge counts an answer after its client has it.
+                sleep(ARRIVED).await;
                 let count = current_count(self.mesh, pid).await.unwrap_or_default();
                 signal(pid, Signal::KILL)?;
                 sleep(ARRIVED).await;
