@@ -192,7 +192,7 @@ impl Bus {
 
     /// Waits until all messages published so far are sent, at most for `limit`.
     ///
-    /// Without a server it does not wait: there is nobody to take them.
+    /// Does not wait while no server is connected.
     pub async fn flush(&self, limit: Duration) {
         if self.shared.client.connection_state() != State::Connected {
             return;

@@ -75,7 +75,7 @@ impl Search {
         let was_known = state.answer.is_some();
         let mut indexed = indexed;
         let mut waiting = Ok(false);
-        if !is_accepted(&state) && !matches!(indexed, Ok(Some(_))) {
+        if !state.is_accepted() && !matches!(indexed, Ok(Some(_))) {
             waiting = self.nodes.is_waiting(hash).await;
         }
         if matches!(waiting, Ok(true)) {
@@ -128,10 +128,6 @@ fn known(finality: Finality, reply: SubmitTransactionReply) -> SubmissionState {
 
 fn is_included(state: &SubmissionState) -> bool {
     state.answer.as_ref().is_some_and(|(finality, _)| *finality == Finality::Commit)
-}
-
-fn is_accepted(state: &SubmissionState) -> bool {
-    state.answer.as_ref().is_some_and(|(_, reply)| reply.success)
 }
 
 /// The reply that a submission of the transaction would get.
