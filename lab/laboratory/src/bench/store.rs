@@ -1,7 +1,7 @@
 //! Section "store": point reads of the store library in one process, compared with pgbench and the same
 //! statement; and PostgreSQL's work for that statement, compared with the plain one.
 
-use std::cell::OnceCell;
+use std::{cell::OnceCell, time::SystemTime};
 
 use mesh::{
     failure::{Failure, cannot},
@@ -39,7 +39,8 @@ pub(super) async fn measure(world: &World<'_>) -> Result<Figures, Failure> {
     let by_pgbench = |name: &str, statement: &str| {
         let bench = Bench { clients: PGBENCH_CLIENTS, settings: PLANNED_ONCE, length };
         let last = FIRST_NUMBER + ROWS.cast_signed() - 1;
-        pgbench.side(name, &server, bench, &statement.replace("$1", ":n"), FIRST_NUMBER..=last)
+        let statement = statement.replace("$1", ":n").replace("$2", "NULL");
+        pgbench.side(name, &server, bench, &statement, FIRST_NUMBER..=last)
     };
     let (url, watched) = (world.servers.database_url.clone(), server.clone());
     let pace = Pace::closed(IN_FLIGHT, length);
@@ -79,7 +80,7 @@ struct Reader {
 impl Reader {
     async fn read(&mut self) -> Result<(), Failure> {
         let number = FIRST_NUMBER + self.random.random_range(0..ROWS.cast_signed());
-        let row = self.store.point(STATEMENT, &[&number.to_string()], None).await;
+        let row = self.store.point(STATEMENT, &[&number.to_string(), &None::<SystemTime>], None).await;
         let row = row.map_err(|error| cannot("read by the store", &error))?;
         let found: Option<&str> = row.try_get("id").map_err(|error| cannot("read a row", &error))?;
         found.map(drop).ok_or_else(|| Failure::failed(format!("there is no withdrawal {number}")))
