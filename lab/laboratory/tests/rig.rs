@@ -1,6 +1,6 @@
 //! The short forms of the drills: the same phases and bars with less load. Time limits are multiplied by
-//! `--slack` (pauses, refusals, recovery, statements of disconnected clients), since services are debug
-//! builds here and other tests may run concurrently; the greatest age of answers is not changed.
+//! `--slack` (pauses, refusals, recovery), since services are debug builds here and other tests may run
+//! concurrently; the greatest age of answers is not changed.
 #![allow(clippy::unwrap_used)]
 
 use std::process::Command;
@@ -59,7 +59,7 @@ mod among_others {
 
     #[test]
     fn reads_go_on_while_replicas_and_servers_do_not() {
-        plays("reads --seed 1 --short --rate 100 --slack 2", 6, 5, &[("requests", 100)]);
+        plays("reads --seed 1 --short --rate 100 --slack 2", 5, 5, &[("requests", 100)]);
     }
 
     /// The phases that take seconds. Without "stalled", whose memory and speed mean little in debug builds, and

@@ -3,8 +3,12 @@
 mod convention;
 mod nats;
 
-use std::time::{Duration, Instant};
+use std::{
+    iter,
+    time::{Duration, Instant},
+};
 
+use futures_util::future::join_all;
 use mesh_testbed::{Answer, DevNode, Mesh, eventually, http1::Connection, nats as bus};
 use mesh_tests::{
     client::MeshClient,
@@ -21,6 +25,10 @@ const TABLE: &str = "delegations_current";
 
 /// Time limit for what must happen at once.
 const TIME_LIMIT: Duration = Duration::from_secs(30);
+
+/// Longest time from a client's disconnection until no statement of its request runs, and until others are served.
+const GONE_WITHIN: Duration = Duration::from_secs(1);
+const NORMAL_WITHIN: Duration = Duration::from_secs(2);
 
 /// Time limit for a start; meshes of other tests may start first.
 const START_LIMIT: Duration = Duration::from_secs(60);
@@ -144,18 +152,24 @@ fn the_query_of_a_client_that_disconnects_is_cancelled() {
     fixture::exclusively(async |database, mesh| {
         let logged_before = mesh.service("query").log().len();
         let locked = TableLock::acquire(database, TABLE).await;
-        // More requests than the service has connections for lists, so that a lost connection would be noticed;
-        // one after the other, since a request that gets no connection ends by itself.
-        for size in 1..6 {
+        let request = async |size| {
             let mut connection = Connection::open(&mesh.url()).await.expect("the edge listens");
+            let request = format!("GET {LIST}?pagination.first={size} HTTP/1.1\r\nHost: x\r\n\r\n");
+            connection.send(request.as_bytes()).await.expect("it reads");
             connection
-                .send(format!("GET {LIST}?pagination.first={size} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes())
-                .await
-                .expect("it reads");
+        };
+        // More requests than the service has connections for lists, so that a lost connection would be noticed;
+        // one after the other, since a request that gets no connection ends by itself. Then many at once.
+        for sizes in (1..6).map(|size| size..size + 1).chain(iter::once(6..106)) {
+            let clients = join_all(sizes.map(&request)).await;
             locked.await_queries("query", 1, TIME_LIMIT).await;
-            drop(connection);
-            // Long before its own deadline; `mesh rig reads` measures that it takes less than a second.
-            locked.await_queries("query", 0, TIME_LIMIT).await;
+            drop(clients);
+            let left = Instant::now();
+            locked.await_queries("query", 0, GONE_WITHIN).await;
+            assert_eq!(MeshClient::new(mesh).get("/api/v2/positions").await.status, 200);
+            assert!(left.elapsed() < NORMAL_WITHIN, "a list of another table took {:?}", left.elapsed());
+            // No statement started again either.
+            locked.await_queries("query", 0, Duration::ZERO).await;
         }
         locked.release().await;
         assert_eq!(MeshClient::new(mesh).get(LIST).await.status, 200);

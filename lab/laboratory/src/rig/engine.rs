@@ -251,8 +251,8 @@ mod tests {
         };
         let all = of_seed(7, &[]);
         assert_eq!(all, of_seed(7, &[]));
-        assert_eq!((all.len(), all[0], all[phases.len() - 1]), (phases.len(), "steady", "abort"));
+        assert_eq!((all.len(), all[0], all[phases.len() - 1]), (phases.len(), "steady", "nats"));
         assert!((0..20).any(|seed| of_seed(seed, &[]) != all));
-        assert_eq!(of_seed(7, &["nats"]), ["nats"]);
+        assert_eq!(of_seed(7, &["kill"]), ["kill"]);
     }
 }

@@ -3,7 +3,6 @@
 //! A private mesh with two replicas of the services under test, filled tables, and a block every second serves a
 //! load that sends a fixed number of reads a second independently of earlier answers; every read is measured.
 
-mod aborted;
 mod outages;
 
 use std::time::Duration;
@@ -50,7 +49,6 @@ pub(super) const PHASES: &[Phase] = &[
     phase("freeze", "A replica is frozen and woken", |world, random| one(outages::freeze(world, random))),
     phase("postgres", "The database is stopped and started", |world, _| one(outages::postgres(world))),
     phase("nats", "The bus is killed and restarted", |world, _| one(outages::nats(world))),
-    phase("abort", "Clients disconnect before slow answers", |world, _| one(aborted::abort(world))),
 ];
 
 async fn steady(world: &World<'_>) -> Result<Report, Failure> {
