@@ -13,7 +13,6 @@ use mesh_launcher::services::SERVICES;
 use super::{
     DRILLS,
     engine::{Drill, Play, Playing},
-    truth,
 };
 
 /// Options of `rig`.
@@ -119,13 +118,6 @@ pub(crate) struct TrafficArgs {
     pub(crate) web_sockets: u32,
 }
 
-/// Options of `rig truth`.
-pub(crate) struct TruthArgs {
-    pub(crate) play: PlayArgs,
-    pub(crate) minutes: u32,
-    pub(crate) rate: u32,
-}
-
 impl Options {
     /// The options of every drill.
     pub(super) fn play(&self) -> PlayArgs {
@@ -156,11 +148,6 @@ impl Options {
         let [rate, downloads, submissions, watchers, web_sockets] =
             ["rate", "downloads", "submissions", "watchers", "web-sockets"].map(|name| self.number(name));
         TrafficArgs { rate, downloads, submissions, watchers, web_sockets }
-    }
-
-    pub(super) async fn truth(&self) -> Result<(), mesh::failure::Failure> {
-        let (minutes, rate) = (self.number("minutes"), self.number("rate"));
-        truth::drill(&TruthArgs { play: self.play(), minutes, rate }).await
     }
 }
 

@@ -16,6 +16,7 @@ use super::{
     interrupted,
     report::{self, Column, Figures, Report},
     seed,
+    sweep::{self, Simulate},
     world::{Setup, World},
     write_figures,
 };
@@ -36,16 +37,16 @@ pub(super) enum Play {
     Phases(Playing),
     /// As a whole, in a new world for each seed or in one for all seeds.
     Whole { world: fn(&Options, u64) -> Setup, is_new_for_each_seed: bool, run: WholeRun },
-    /// In a way of its own.
+    /// In a private mesh that it fills itself, a new one for each seed.
     Own(OwnRun),
     /// Without a mesh, seed after seed.
-    Seeds(OwnRun),
+    Seeds(Simulate),
 }
 
 /// Plays one seed in a world.
-pub(super) type WholeRun =
-    for<'a> fn(&'a World<'a>, u64) -> LocalBoxFuture<'a, Result<Run<Vec<Column>>, Failure>>;
-type OwnRun = for<'a> fn(&'a Options) -> LocalBoxFuture<'a, Result<(), Failure>>;
+pub(super) type WholeRun = for<'a> fn(&'a World<'a>, u64) -> LocalBoxFuture<'a, Result<Run, Failure>>;
+/// Plays one seed in a private mesh.
+type OwnRun = for<'a> fn(&'a PrivateMesh, &'a Options, u64) -> LocalBoxFuture<'a, Result<Run, Failure>>;
 
 /// The phases of a drill, and their world.
 pub(super) struct Playing {
@@ -100,7 +101,13 @@ pub(super) async fn run(options: &Options) -> Result<(), Failure> {
     let first = seed(args.seed);
     open_files::raise();
     match play {
-        Play::Own(run) | Play::Seeds(run) => run(options).await,
+        Play::Seeds(simulate) => sweep::run(name, first, &args, *simulate).await,
+        Play::Own(run) => {
+            repeat(name, &args, first, async |seed| {
+                on_private_mesh(RESTARTED_SOON, async |mesh| run(mesh, options, seed).await).await
+            })
+            .await
+        }
         Play::Phases(playing) => {
             on_world(options, (playing.world)(options, first), first, async |world| {
                 repeat(name, &args, first, async |seed| Ok(run_phases(name, world, playing, seed).await))
@@ -137,7 +144,7 @@ async fn on_world<T>(
 }
 
 /// Creates a private mesh, runs the drill on it, and removes it.
-pub(super) async fn on_private_mesh<T>(
+async fn on_private_mesh<T>(
     rule: RestartRule,
     drill: impl AsyncFnOnce(&PrivateMesh) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
@@ -160,11 +167,11 @@ pub(super) const RESTARTED_SOON: RestartRule = RestartRule {
 };
 
 /// The results of one run of a drill.
-pub(super) struct Run<F> {
+pub(super) struct Run {
     /// Title of its table.
     pub(super) title: String,
     /// The reports of its phases.
-    pub(super) reports: Vec<Report<F>>,
+    pub(super) reports: Vec<Report<Vec<Column>>>,
     /// The results as JSON, without the seed.
     pub(super) json: Value,
 }
@@ -173,11 +180,11 @@ pub(super) struct Run<F> {
 ///
 /// # Errors
 /// When a run cannot be finished, or a bar does not hold.
-pub(super) async fn repeat<F: Figures>(
+async fn repeat(
     drill: &str,
     args: &RunArgs,
     first_seed: u64,
-    mut run: impl AsyncFnMut(u64) -> Result<Run<F>, Failure>,
+    mut run: impl AsyncFnMut(u64) -> Result<Run, Failure>,
 ) -> Result<(), Failure> {
     let (mut runs, mut broken) = (Vec::new(), Vec::new());
     for number in 0..args.runs {
@@ -201,7 +208,7 @@ pub(super) async fn repeat<F: Figures>(
 }
 
 /// Runs the wanted phases in the order chosen by the seed.
-async fn run_phases(drill: &str, world: &World<'_>, playing: &Playing, seed: u64) -> Run<Vec<Column>> {
+async fn run_phases(drill: &str, world: &World<'_>, playing: &Playing, seed: u64) -> Run {
     let mut random = SmallRng::seed_from_u64(seed);
     let order = order(playing.phases, &world.options.names("phase"), &mut random);
     let names: Vec<&str> = order.iter().map(|phase| phase.name).collect();

@@ -12,7 +12,6 @@ mod faults;
 mod flood;
 mod ingest;
 mod kill;
-mod order;
 mod overload;
 mod public;
 mod read_requests;
@@ -20,7 +19,6 @@ mod reads;
 mod report;
 mod resource_usage;
 mod rolling;
-mod streams;
 mod sweep;
 mod traffic;
 mod truth;
@@ -34,10 +32,7 @@ use mesh::failure::Failure;
 use rand::Rng as _;
 use serde_json::Value;
 
-use self::{
-    args::RigArgs,
-    engine::{Drill, Play},
-};
+use self::{args::RigArgs, engine::Drill};
 
 /// The table of drills.
 static DRILLS: [Drill; 12] = [
@@ -48,16 +43,10 @@ static DRILLS: [Drill; 12] = [
     fates::DRILL,
     rolling::DRILL,
     chaos::DRILL,
-    Drill {
-        name: "truth",
-        about: "Compares every answer with the store at the answer's height \
-            while services and servers restart",
-        options: &[args::SLACK, args::MINUTES_5, args::CHECKED_RATE],
-        play: Play::Own(|options| Box::pin(options.truth())),
-    },
+    truth::DRILL,
     ingest::DRILL,
-    order::DRILL,
-    streams::DRILL,
+    sweep::ORDER,
+    sweep::STREAMS,
     watches::DRILL,
 ];
 

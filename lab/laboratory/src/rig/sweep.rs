@@ -1,7 +1,7 @@
-//! Runs a simulation seed after seed on all cores. The first seed that fails is reported and reproduces the failure.
+//! `mesh rig streams` and `mesh rig order`: simulations, seed after seed on all cores. The first seed that fails is
+//! reported and reproduces the failure.
 
 use std::{
-    ops::AddAssign,
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{
         Arc,
@@ -18,32 +18,64 @@ use mesh::{
 };
 use mesh_simulator as simulator;
 use parking_lot::Mutex;
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::time::sleep;
 
-use super::{interrupted, seed, write_figures};
-use crate::rig::args::RunArgs;
+use super::{
+    args::RunArgs,
+    engine::{Drill, Play},
+    interrupted, write_figures,
+};
 
 /// A seed takes about a millisecond: one that takes this long counts as hanging.
 const HANGS_AFTER: Duration = Duration::from_secs(60);
 /// How often the worker threads are checked.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Simulates one seed.
-type Simulate<T> = fn(u64) -> Result<T, simulator::Failure>;
+/// Every seed is one stream with its own faults. No stream may deliver a wrong byte, end early as if complete, or hang.
+pub(super) const STREAMS: Drill = Drill {
+    name: "streams",
+    about: "Simulates download streams under all faults, one run a seed",
+    options: &[],
+    play: Play::Seeds(simulate_stream),
+};
 
-/// Runs the seeds of a drill, prints the totals as `describe` says and writes them as JSON.
+/// Every seed is one chain that two replicas of `ingest` bring into a store under faults. The store must end with exactly
+/// the chain, and no replica may be halted then.
+pub(super) const ORDER: Drill = Drill {
+    name: "order",
+    about: "Simulates replicas of ingest that store a chain under faults, one run a seed",
+    options: &[],
+    play: Play::Seeds(simulate_order),
+};
+
+/// What happened in simulations, by name.
+type Counts = Vec<(&'static str, u64)>;
+/// Simulates one seed. All seeds count the same things.
+pub(super) type Simulate = fn(u64) -> Result<Counts, simulator::Failure>;
+
+fn simulate_stream(seed: u64) -> Result<Counts, simulator::Failure> {
+    let outcome = simulator::simulate(seed)?;
+    Ok(vec![
+        ("whole", u64::from(outcome.is_whole)),
+        // Visibly, and for a reason.
+        ("broken", u64::from(!outcome.is_whole)),
+        ("bytes", outcome.bytes),
+        ("pulls", u64::from(outcome.pulls)),
+        ("again", u64::from(outcome.again)),
+    ])
+}
+
+fn simulate_order(seed: u64) -> Result<Counts, simulator::Failure> {
+    Ok(simulator::simulate_order(seed)?.named().into())
+}
+
+/// Runs the seeds of a drill, prints the totals and writes them as JSON.
 ///
 /// # Errors
 /// When a seed fails.
-pub(super) async fn run<T: Default + Copy + AddAssign + Send + 'static>(
-    drill: &str,
-    args: &RunArgs,
-    simulate: Simulate<T>,
-    describe: impl FnOnce(T) -> (String, Value),
-) -> Result<(), Failure> {
+pub(super) async fn run(drill: &str, first: u64, args: &RunArgs, simulate: Simulate) -> Result<(), Failure> {
     let mut signals = signals::watch()?;
-    let first = seed(args.seed);
     let cores = available_parallelism().map_or(1, usize::from);
     print_line(&format!("{drill}: {} seeds from {first} on, on {cores} cores", args.runs));
     let begun = Instant::now();
@@ -53,20 +85,22 @@ pub(super) async fn run<T: Default + Copy + AddAssign + Send + 'static>(
         () = signals.stop() => return Err(interrupted()),
     };
     let seconds = begun.elapsed().as_secs_f64();
-    let (text, mut figures) = describe(*sweep.totals.lock());
+    let totals = sweep.totals.lock().clone();
     let done = sweep.done.load(Ordering::Relaxed);
     let a_second = (done as f64 / seconds.max(1e-9)).round();
     println!("{drill}: {done} seeds from {first} on in {seconds:.1} s, {a_second} a second");
-    println!("{text}");
-    for (key, value) in [
-        ("drill", json!(drill)),
-        ("firstSeed", json!(first)),
-        ("seeds", json!(done)),
-        ("seconds", json!(seconds)),
-        ("seedsPerSecond", json!(a_second)),
-        ("failure", json!(found.as_ref().map(|found| json!({ "seed": found.seed, "what": found.what })))),
-    ] {
-        figures[key] = value;
+    let listed: Vec<String> = totals.iter().map(|(name, count)| format!("{count} {name}")).collect();
+    println!("  {}", listed.join(", "));
+    let mut figures = json!({
+        "drill": drill,
+        "firstSeed": first,
+        "seeds": done,
+        "seconds": seconds,
+        "seedsPerSecond": a_second,
+        "failure": found.as_ref().map(|found| json!({ "seed": found.seed, "what": found.what })),
+    });
+    for (name, count) in totals {
+        figures[name] = json!(count);
     }
     write_figures(args.json.as_deref(), &figures)?;
     match found {
@@ -78,23 +112,23 @@ pub(super) async fn run<T: Default + Copy + AddAssign + Send + 'static>(
 }
 
 /// The seeds to run, and the results so far.
-struct Sweep<T> {
-    simulate: Simulate<T>,
+struct Sweep {
+    simulate: Simulate,
     first: u64,
     runs: u64,
     /// Number of seeds started.
     begun: AtomicU64,
     /// Number of seeds finished.
     done: AtomicU64,
-    totals: Mutex<T>,
+    totals: Mutex<Counts>,
     /// The failure of the smallest seed so far.
     found: Mutex<Option<simulator::Failure>>,
     /// By core: the seed in progress, and when it started.
     in_progress: Mutex<Vec<Option<(u64, Instant)>>>,
 }
 
-impl<T: Default + Copy + AddAssign + Send + 'static> Sweep<T> {
-    fn new(first: u64, runs: u64, simulate: Simulate<T>) -> Self {
+impl Sweep {
+    fn new(first: u64, runs: u64, simulate: Simulate) -> Self {
         Self {
             simulate,
             first,
@@ -120,12 +154,23 @@ impl<T: Default + Copy + AddAssign + Send + 'static> Sweep<T> {
             let outcome = catch_unwind(AssertUnwindSafe(|| (self.simulate)(seed)));
             self.set_current(core, None);
             match outcome {
-                Ok(Ok(outcome)) => *self.totals.lock() += outcome,
+                Ok(Ok(counts)) => self.add(counts),
                 Ok(Err(failure)) => self.record_failure(failure),
                 Err(_) => self
                     .record_failure(simulator::Failure { seed, what: "the simulation panicked".to_owned() }),
             }
             self.done.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn add(&self, counts: Counts) {
+        let mut totals = self.totals.lock();
+        if totals.is_empty() {
+            *totals = counts;
+            return;
+        }
+        for ((_, total), (_, count)) in totals.iter_mut().zip(counts) {
+            *total += count;
         }
     }
 
@@ -145,10 +190,7 @@ impl<T: Default + Copy + AddAssign + Send + 'static> Sweep<T> {
 }
 
 /// Runs the sweep on all cores until no seed is left, one has failed, or one hangs.
-async fn watch<T: Default + Copy + AddAssign + Send + 'static>(
-    sweep: &Arc<Sweep<T>>,
-    cores: usize,
-) -> Result<Option<simulator::Failure>, Failure> {
+async fn watch(sweep: &Arc<Sweep>, cores: usize) -> Result<Option<simulator::Failure>, Failure> {
     sweep.in_progress.lock().resize(cores, None);
     let mut threads = Vec::new();
     for core in 0..cores {
@@ -177,16 +219,13 @@ async fn watch<T: Default + Copy + AddAssign + Send + 'static>(
 
 #[cfg(test)]
 mod tests {
-    use super::{
-        super::streams::{StreamTotals, simulate},
-        *,
-    };
+    use super::*;
 
     async fn run_sweep(
         first: u64,
         runs: u64,
-        simulate: Simulate<StreamTotals>,
-    ) -> (Arc<Sweep<StreamTotals>>, Option<simulator::Failure>) {
+        simulate: Simulate,
+    ) -> (Arc<Sweep>, Option<simulator::Failure>) {
         let sweep = Arc::new(Sweep::new(first, runs, simulate));
         let found = watch(&sweep, 4).await.unwrap();
         (sweep, found)
@@ -194,35 +233,31 @@ mod tests {
 
     #[tokio::test]
     async fn every_seed_is_run_once() {
-        let (sweep, found) = run_sweep(u64::MAX - 10, 300, simulate).await;
-        let totals = *sweep.totals.lock();
+        let (sweep, found) = run_sweep(u64::MAX - 10, 300, simulate_stream).await;
+        let totals = sweep.totals.lock().clone();
+        let [(_, whole), (_, broken), _, (_, pulls), (_, again)] = totals[..] else { panic!("{totals:?}") };
         assert_eq!(found, None);
-        assert_eq!((sweep.done.load(Ordering::Relaxed), totals.whole + totals.broken), (300, 300));
-        assert!(
-            totals.whole > 100 && totals.pulls > totals.again,
-            "{} {} {}",
-            totals.whole,
-            totals.pulls,
-            totals.again
-        );
+        assert_eq!((sweep.done.load(Ordering::Relaxed), whole + broken), (300, 300));
+        assert!(whole > 100 && pulls > again, "{totals:?}");
     }
 
     #[tokio::test]
     async fn the_first_seed_that_fails_or_panics_is_found_and_ends_the_sweep() {
-        let failing: Simulate<StreamTotals> = |seed| match seed {
+        let failing: Simulate = |seed| match seed {
             // The seeds after it finish sooner.
             1_005 => {
                 std::thread::sleep(Duration::from_millis(50));
                 Err(simulator::Failure { seed, what: "wrong bytes".to_owned() })
             }
             1_006.. => Err(simulator::Failure { seed, what: "later".to_owned() }),
-            _ => simulate(seed),
+            _ => simulate_stream(seed),
         };
         let (sweep, found) = run_sweep(1_000, 1_000_000, failing).await;
         assert_eq!(found.map(|found| (found.seed, found.what)), Some((1_005, "wrong bytes".to_owned())));
         assert!(sweep.done.load(Ordering::Relaxed) < 100);
         let (_, found) =
-            run_sweep(3, 10, |seed| if seed == 5 { panic!("as planned") } else { simulate(seed) }).await;
+            run_sweep(3, 10, |seed| if seed == 5 { panic!("as planned") } else { simulate_stream(seed) })
+                .await;
         assert_eq!(found.map(|found| found.seed), Some(5));
     }
 }

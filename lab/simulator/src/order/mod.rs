@@ -41,6 +41,24 @@ pub struct OrderTotals {
     pub halts: u64,
 }
 
+impl OrderTotals {
+    /// The totals by their names.
+    pub fn named(self) -> [(&'static str, u64); 10] {
+        [
+            ("blocks", self.blocks),
+            ("transactions", self.transactions),
+            ("kills", self.kills),
+            ("freezes", self.freezes),
+            ("outages", self.outages),
+            ("failovers", self.failovers),
+            ("replaced", self.replaced),
+            ("wrong", self.wrong),
+            ("moved", self.moved),
+            ("halts", self.halts),
+        ]
+    }
+}
+
 impl AddAssign for OrderTotals {
     fn add_assign(&mut self, other: Self) {
         self.blocks += other.blocks;
@@ -75,21 +93,10 @@ mod tests {
         for seed in 0..2_000 {
             totals += simulate_order(seed).unwrap_or_else(|failure| panic!("{failure}"));
         }
-        let OrderTotals {
-            blocks,
-            transactions,
-            kills,
-            freezes,
-            outages,
-            failovers,
-            replaced,
-            wrong,
-            moved,
-            halts,
-        } = totals;
+        let [(_, blocks), (_, transactions), faults @ ..] = totals.named();
         assert!(transactions > 5_000 && transactions < blocks, "{totals:?}");
-        for count in [kills, freezes, outages, failovers, replaced, wrong, moved, halts] {
-            assert!(count > 500, "{totals:?}");
+        for (name, count) in faults {
+            assert!(count > 500, "{name}: {totals:?}");
         }
     }
 

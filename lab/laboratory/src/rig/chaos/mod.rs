@@ -24,7 +24,6 @@ use super::{
         injector::{FaultInjector, InjectedFault},
         schedule::RandomSchedule,
     },
-    report::Column,
     resource_usage::{EdgeRequestCount, ResourceUsage},
     traffic::{Paces, Traffic, check_submissions, files_are_whole, none_is_outdated, whole_mesh},
     world::{REPLICAS, Setup, World},
@@ -93,7 +92,7 @@ pub(super) const DRILL: Drill = Drill {
 };
 
 /// Runs the drill once.
-async fn play(world: &World<'_>, seed: u64) -> Result<Run<Vec<Column>>, Failure> {
+async fn play(world: &World<'_>, seed: u64) -> Result<Run, Failure> {
     let plan = Plan::new(world);
     let traffic = |seed| Traffic::start(world, plan.paces, seed);
     print_line(&format!("seed {seed}: {:?} without an event", plan.warm_up));

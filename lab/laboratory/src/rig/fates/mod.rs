@@ -93,7 +93,7 @@ pub(super) const DRILL: Drill = Drill {
     },
 };
 
-async fn run(world: &World<'_>, seed: u64) -> Result<Run<Vec<Column>>, Failure> {
+async fn run(world: &World<'_>, seed: u64) -> Result<Run, Failure> {
     let plan = world.play.either(PLAN, PLAN_SHORT);
     let Plan { submitting, node_killed_every: node, relay_faulty_every: relay } = plan;
     let (clients, relays) = (submitting.clients, relays(seed));

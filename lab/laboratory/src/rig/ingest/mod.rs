@@ -21,13 +21,12 @@ use tokio::time::Instant;
 use self::takeover::Takeovers;
 use super::{
     args::{KILLS as KILLED, Options, SLACK},
-    engine::{Drill, Play, RESTARTED_SOON, Run, on_private_mesh, repeat},
+    engine::{Drill, Play, Run},
     faults::{
         injector::{FaultInjector, InjectedFault},
         schedule::{Fault, ScheduledFault, Target},
     },
     report::{self, Column},
-    seed,
 };
 use crate::{
     digests::Digests,
@@ -78,27 +77,20 @@ pub(super) const DRILL: Drill = Drill {
     name: "ingest",
     about: "Kills and freezes everything between a chain and the store; no row may be missing or duplicated",
     options: &[SLACK, KILLED],
-    play: Play::Own(|options| Box::pin(drill(options))),
+    play: Play::Own(|mesh, options, seed| Box::pin(run(mesh, options, seed))),
 };
 
-async fn drill(options: &Options) -> Result<(), Failure> {
+async fn run(mesh: &PrivateMesh, options: &Options, seed: u64) -> Result<Run, Failure> {
     let play = options.play();
-    let first = seed(play.run.seed);
     let kills = options.given("kills").unwrap_or_else(|| play.either(KILLS, KILLS_SHORT));
-    repeat("ingest", &play.run, first, async |seed| {
-        let is_service = !seed.is_multiple_of(2);
-        let decoder = if is_service { "nats" } else { "events" };
-        print_line(&format!("playing seed {seed} with the decoder {decoder}"));
-        let report = on_private_mesh(RESTARTED_SOON, async |mesh| {
-            Fixture::start(mesh, &play, seed, is_service).await?.play(kills).await
-        })
-        .await?;
-        let title = format!("ingest: {REPLICAS} replicas, decoder {decoder}, a block every {PERIOD_MS} ms");
-        let mut json = report.json();
-        json["decoder"] = decoder.into();
-        Ok(Run { title, json, reports: vec![report] })
-    })
-    .await
+    let is_service = !seed.is_multiple_of(2);
+    let decoder = if is_service { "nats" } else { "events" };
+    print_line(&format!("playing seed {seed} with the decoder {decoder}"));
+    let report = Fixture::start(mesh, &play, seed, is_service).await?.play(kills).await?;
+    let title = format!("ingest: {REPLICAS} replicas, decoder {decoder}, a block every {PERIOD_MS} ms");
+    let mut json = report.json();
+    json["decoder"] = decoder.into();
+    Ok(Run { title, json, reports: vec![report] })
 }
 
 /// A chain and the processes that store it.

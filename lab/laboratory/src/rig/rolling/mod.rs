@@ -25,7 +25,7 @@ use super::{
     },
     engine::{Drill, Play, Run},
     faults::{explanation::FaultSpan, schedule::Fault},
-    report::{self, Column},
+    report,
     traffic::{
         FinishedTraffic, Paces, SubmissionResults, Traffic, check_submissions, files_are_whole,
         none_is_outdated, whole_mesh,
@@ -63,7 +63,7 @@ pub(super) const DRILL: Drill = Drill {
     },
 };
 
-async fn run(world: &World<'_>, seed: u64) -> Result<Run<Vec<Column>>, Failure> {
+async fn run(world: &World<'_>, seed: u64) -> Result<Run, Failure> {
     let grace = Duration::from_secs(world.play.either(GRACE_S, GRACE_SHORT_S));
     let reports: Vec<_> = play(world, grace, seed).await?.into_iter().map(Report::finished).collect();
     let phases: Vec<_> = reports.iter().map(report::Report::json).collect();

@@ -27,25 +27,24 @@ use tokio::time::{Instant, sleep};
 use writer::Writer;
 
 use super::{
+    args::{CHECKED_RATE, MINUTES_5, Options, SLACK},
     clients::{
         load::Load,
         request::RequestClass,
         samples::{Figures, ReadResult, Report, Sample},
     },
-    engine::{RESTARTED_SOON, Run, on_private_mesh, repeat},
+    engine::{Drill, Play, Run},
     faults::{
         explanation::{FailureKind, FaultSpan, failed_reads, is_explained},
         injector::FaultInjector,
         links::Links,
         schedule::{Blockage, Fault, Link, LinkEnd, ScheduledFault, Target},
     },
-    seed,
     watching::watchers::Watchers,
 };
 use crate::{
     metrics,
     private::{Layout, PrivateMesh, UNCACHED_EDGE},
-    rig::args::TruthArgs,
 };
 
 /// Replicas of the services: each edge has its own cache; `node-info` has one replica, so that its fault
@@ -76,34 +75,27 @@ const LIMITS: &str = "/api/v2/network/limits";
 /// One of this many reads is for that path.
 const LIMITS_ONE_OF: u32 = 8;
 
-/// Runs the drill.
-///
-/// # Errors
-/// When a bar does not hold, or the drill cannot be run.
-pub(super) async fn drill(args: &TruthArgs) -> Result<(), Failure> {
-    let first = seed(args.play.run.seed);
+pub(super) const DRILL: Drill = Drill {
+    name: "truth",
+    about: "Compares every answer with the store at the answer's height while services and servers restart",
+    options: &[SLACK, MINUTES_5, CHECKED_RATE],
     // Each run needs an empty store.
-    repeat("truth", &args.play.run, first, async |seed| {
-        on_private_mesh(RESTARTED_SOON, async |mesh| run(mesh, args, seed).await).await
-    })
-    .await
-}
+    play: Play::Own(|mesh, options, seed| Box::pin(run(mesh, options, seed))),
+};
 
-async fn run(mesh: &PrivateMesh, args: &TruthArgs, seed: u64) -> Result<Run<Figures>, Failure> {
+async fn run(mesh: &PrivateMesh, options: &Options, seed: u64) -> Result<Run, Failure> {
+    let (play, rate) = (options.play(), options.number("rate"));
     let servers = mesh.start_servers().await?;
     let (writer, history) = Writer::start(servers.connect("").await?, seed).await?;
     let links = Links::inside(&servers, None, seed).await?;
     let replica_env = Some(links.replica_env(&servers)?);
     let layout = Layout { replicas: &REPLICAS, replica_env, ..Layout::default() };
     let edge = mesh.start_services(&servers, &layout).await?.cached;
-    let length = match args.play.run.short {
-        true => LENGTH_SHORT,
-        false => Duration::from_secs(u64::from(args.minutes) * 60),
-    };
+    let length = play.either(Duration::from_secs(u64::from(options.number("minutes")) * 60), LENGTH_SHORT);
     print_line(&format!("seed {seed}: faults for {length:?}"));
 
     let observations = Observations::new(Arc::clone(&history));
-    let loads = Loads::start(edge, &observations, args.rate, seed)?;
+    let loads = Loads::start(edge, &observations, rate, seed)?;
     let numbering = Arc::clone(&history);
     let number = Arc::new(move |body: &[u8]| numbering.content(body.to_vec()));
     let watchers = Watchers::start(edge, None, watched::watches(&history), number);
@@ -113,7 +105,7 @@ async fn run(mesh: &PrivateMesh, args: &TruthArgs, seed: u64) -> Result<Run<Figu
         sleep(RECOVERY).await;
         is_over.set(true);
     };
-    let ((), written) = tokio::join!(injecting, writer.run(args.play.slack, || is_over.get()));
+    let ((), written) = tokio::join!(injecting, writer.run(play.slack, || is_over.get()));
     written?;
     let samples = loads.finish().await;
     let names: Vec<&str> = SERVICES.iter().map(|service| service.name).filter(|name| runs(name)).collect();
@@ -124,8 +116,8 @@ async fn run(mesh: &PrivateMesh, args: &TruthArgs, seed: u64) -> Result<Run<Figu
     let spans: Vec<FaultSpan> = faults.iter().map(|fault| fault.span).collect();
     let end = samples.iter().map(|sample| sample.due).max().unwrap_or_default();
     let mut report = Report::new(format!("seed {seed}"), Figures::of(&samples, Duration::ZERO, end));
-    answers_hold(&mut report, &loads, &observations, &spans, AFTER * args.play.slack);
-    let allowed = (AFTER * args.play.slack, args.play.slack);
+    answers_hold(&mut report, &loads, &observations, &spans, AFTER * play.slack);
+    let allowed = (AFTER * play.slack, play.slack);
     watched::watches_hold(&mut report, &history, &record, &differences, &spans, allowed);
     let broken = faults.iter().filter(|fault| !fault.is_repaired).count();
     report.bar(
@@ -136,11 +128,8 @@ async fn run(mesh: &PrivateMesh, args: &TruthArgs, seed: u64) -> Result<Run<Figu
     past_is_read(&mut report, &observations);
     report.notes.push(format!("{} states of the store, {} faults", history.len(), faults.len()));
     let json = json!({ "found": report.json(), "states": history.len(), "faults": faults.len() });
-    Ok(Run {
-        title: format!("truth: seed {seed}, {} reads a second", args.rate),
-        reports: vec![report],
-        json,
-    })
+    let title = format!("truth: seed {seed}, {rate} reads a second");
+    Ok(Run { title, reports: vec![report.finished()], json })
 }
 
 fn runs(service: &str) -> bool {
