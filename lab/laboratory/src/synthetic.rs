@@ -1,6 +1,6 @@
 //! Synthetic sealed history: writes segments directly into a segment store's folder, without a database.
 //!
-//! In: the table, the number of segments, and the rows in each. Out: a chain of segments that can be read and
+//! In: the number of segments, and the rows of trades in each. Out: a chain of segments that can be read and
 //! verified like a sealed one. The rows are deflated once and reused in every segment, so that writing ten
 //! gigabytes is limited by the disk.
 
@@ -31,36 +31,16 @@ const MARKETS: usize = 20;
 const TRADES_HEADER: &str = "synthetic_time,tx_hash,block_time,seq_num,id,market_id,price,size,buyer,seller,\
     aggressor,buy_order,sell_order,type,buyer_maker_fee,buyer_infrastructure_fee,buyer_liquidity_fee,\
     seller_maker_fee,seller_infrastructure_fee,seller_liquidity_fee,buyer_auction_batch,seller_auction_batch\n";
-const ORDERS_HEADER: &str = "id,market_id,party_id,side,price,size,remaining,time_in_force,type,status,reference,\
-    reason,version,batch_id,pegged_offset,pegged_reference,lp_id,created_at,updated_at,expires_at,tx_hash,\
-    block_time,seq_num,post_only,reduce_only\n";
 /// The content of every other table.
 const SMALL: &[u8] = b"id,block_time\nfirst,2023-01-18 01:10:00.880263+00\nsecond,2023-01-18 01:10:01+00\n";
 
-/// The table that is large. Its columns and the form of its values are those of the real network.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum LargeTable {
-    /// About 600 uncompressed bytes a row.
-    #[default]
-    Trades,
-    /// About 500 uncompressed bytes a row.
-    Orders,
-}
-
-impl LargeTable {
-    /// The table's name.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Trades => "trades",
-            Self::Orders => "orders",
-        }
-    }
-}
+/// The table that is large, about 600 uncompressed bytes a row. Its columns and the form of its values are those of the
+/// real network.
+pub(crate) const LARGE: Table = Table::Trades;
 
 /// The plan of a synthetic history.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Synthetic {
-    pub(crate) table: LargeTable,
     /// How many segments.
     pub(crate) segments: u64,
     /// Blocks of each; the first segment starts at block 1.
@@ -72,16 +52,12 @@ pub(crate) struct Synthetic {
 /// What was written.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WrittenHistory {
-    /// The large table.
-    pub(crate) table: LargeTable,
     /// The first block of the first segment.
     pub(crate) first_block: u64,
     /// The last block of the last segment.
     pub(crate) last_block: u64,
     /// Uncompressed bytes of the table's CSV in all segments, headers included.
     pub(crate) plain: u64,
-    /// Bytes of all segment files.
-    pub(crate) files: u64,
     last_id: Option<Digest>,
 }
 
@@ -101,28 +77,23 @@ impl Synthetic {
         fs::create_dir_all(&segments).map_err(|error| cannot("make the folder of segments", &error))?;
         let large = self.large_member(folder)?;
         let mut small = Vec::new();
-        for table in
-            Table::exportable().into_iter().map(Table::relation).filter(|name| name != self.table.name())
-        {
-            small.push(small_member(&format!("history/{table}.csv"), folder)?);
+        for table in Table::exportable().into_iter().filter(|table| *table != LARGE) {
+            small.push(small_member(&format!("history/{}.csv", table.relation()), folder)?);
         }
         small.push(small_member("currentstate/accounts.csv", folder)?);
 
         let (last_block, last_id) = before.map_or((0, None), |before| (before.last_block, before.last_id));
         let first_block = last_block + 1;
-        let mut written =
-            WrittenHistory { table: self.table, first_block, last_block, plain: 0, files: 0, last_id };
+        let mut written = WrittenHistory { first_block, last_block, plain: 0, last_id };
         for _ in 0..self.segments {
             let mut members = vec![large.duplicate().map_err(|error| cannot("share a member", &error))?];
             for member in &small {
                 members.push(member.duplicate().map_err(|error| cannot("share a member", &error))?);
             }
             let span = self.span(written.last_block, written.last_id);
-            let (id, length) = write_segment(&span, members, &segments)?;
-            written.last_id = Some(id);
+            written.last_id = Some(write_segment(&span, members, &segments)?);
             written.last_block = span.height_to;
             written.plain += large.metadata().bytes;
-            written.files += length;
         }
         Ok(written)
     }
@@ -142,7 +113,7 @@ impl Synthetic {
 
     fn large_member(&self, folder: &Path) -> Result<ReadyMember, Failure> {
         let wrong = |error| cannot("deflate synthetic rows", &error);
-        let name = format!("history/{}.csv", self.table.name());
+        let name = format!("history/{}.csv", LARGE.relation());
         let mut member = StagedMember::new(&name, DEFAULT_LEVEL, folder).map_err(wrong)?;
         self.text(|piece| member.write(piece).map_err(wrong))?;
         member.finish().map_err(wrong)
@@ -152,15 +123,9 @@ impl Synthetic {
     pub(crate) fn text(&self, mut emit: impl FnMut(&[u8]) -> Result<(), Failure>) -> Result<(), Failure> {
         let mut rows = Rows::new();
         let mut text = Vec::with_capacity(PIECE + 1024);
-        text.extend_from_slice(match self.table {
-            LargeTable::Trades => TRADES_HEADER.as_bytes(),
-            LargeTable::Orders => ORDERS_HEADER.as_bytes(),
-        });
+        text.extend_from_slice(TRADES_HEADER.as_bytes());
         for number in 0..self.rows {
-            match self.table {
-                LargeTable::Trades => rows.trade(number, &mut text),
-                LargeTable::Orders => rows.order(number, &mut text),
-            }
+            rows.trade(number, &mut text);
             if text.len() >= PIECE {
                 emit(&text)?;
                 text.clear();
@@ -194,36 +159,13 @@ impl Rows {
         let (price, size) = (random.random_range(90_000_000..110_000_000), random.random_range(1..900_000));
         let (moment, side) = (Moment(number), random.random_range(1..=2));
         let (maker, other) = (size / 5000, size / 2500);
-        push(
+        // Writing to a `Vec` cannot fail.
+        let _ = writeln!(
             text,
-            format_args!(
-                "{moment},{transaction},{moment},{number},{id},{market},{price},{size},{buyer},{seller},{side},{buy},\
-                 {sell},1,{maker},{other},{other},0,0,0,0,0\n"
-            ),
+            "{moment},{transaction},{moment},{number},{id},{market},{price},{size},{buyer},{seller},{side},{buy},\
+             {sell},1,{maker},{other},{other},0,0,0,0,0"
         );
     }
-
-    /// A row of `orders`.
-    fn order(&mut self, number: u64, text: &mut Vec<u8>) {
-        let random = &mut self.random;
-        let [transaction, id, reference] = std::array::from_fn(|_| hash(random));
-        let market = &self.markets[random.random_range(0..MARKETS)];
-        let party = &self.parties[random.random_range(0..PARTIES)];
-        let (price, size) = (random.random_range(90_000_000..110_000_000), random.random_range(1..900_000));
-        let (moment, side) = (Moment(number), random.random_range(1..=2));
-        push(
-            text,
-            format_args!(
-                "{id},{market},{party},{side},{price},{size},{size},1,1,1,{reference},0,1,0,0,0,,{moment},\
-                 1970-01-01 00:00:00+00,1970-01-01 00:00:00+00,{transaction},{moment},{number},f,f\n"
-            ),
-        );
-    }
-}
-
-fn push(text: &mut Vec<u8>, row: std::fmt::Arguments<'_>) {
-    // Writing to a `Vec` cannot fail.
-    let _ = text.write_fmt(row);
 }
 
 /// The time of a row as PostgreSQL prints it. Every segment has the same rows, with the same times.
@@ -250,17 +192,16 @@ fn small_member(name: &str, folder: &Path) -> Result<ReadyMember, Failure> {
     member.finish().map_err(wrong)
 }
 
-/// Writes a segment file and gives it its name; returns its id and length.
-fn write_segment(span: &Span, members: Vec<ReadyMember>, segments: &Path) -> Result<(Digest, u64), Failure> {
+/// Writes a segment file and gives it its name; returns its id.
+fn write_segment(span: &Span, members: Vec<ReadyMember>, segments: &Path) -> Result<Digest, Failure> {
     let wrong = |error: std::io::Error| cannot("write a segment", &error);
     // The store ignores files with such names and deletes old ones.
     let mut file: NamedTempFile =
         tempfile::Builder::new().suffix("#1").tempfile_in(segments).map_err(wrong)?;
     let out: &mut File = file.as_file_mut();
     let (name, id) = assemble(span, members, out).map_err(|error| cannot("write a segment", &error))?;
-    let length = out.metadata().map_err(wrong)?.len();
     file.persist_noclobber(segments.join(name.to_string())).map_err(|error| wrong(error.error))?;
-    Ok((id, length))
+    Ok(id)
 }
 
 #[cfg(test)]
@@ -271,33 +212,29 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_written_is_a_sealed_history() {
-        for table in [LargeTable::Trades, LargeTable::Orders] {
-            let folder = tempfile::tempdir().unwrap();
-            let plan = Synthetic { table, segments: 3, blocks: 10, rows: 2000 };
-            let written = plan.write(folder.path()).unwrap();
-            let more = Synthetic { segments: 1, ..plan }.write_after(Some(written), folder.path()).unwrap();
-            assert_eq!((written.first_block, written.last_block), (1, 30));
-            assert_eq!((more.first_block, more.last_block), (31, 40));
+        let folder = tempfile::tempdir().unwrap();
+        let plan = Synthetic { segments: 3, blocks: 10, rows: 2000 };
+        let written = plan.write(folder.path()).unwrap();
+        let more = Synthetic { segments: 1, ..plan }.write_after(Some(written), folder.path()).unwrap();
+        assert_eq!((written.first_block, written.last_block), (1, 30));
+        assert_eq!((more.first_block, more.last_block), (31, 40));
 
-            let store = SegmentStore::open(folder.path().to_str().unwrap(), Deadlines::default()).unwrap();
-            let held = store.list().await.unwrap();
-            assert_eq!((held.segments.len(), held.unreadable.len()), (4, 0));
-            assert_eq!(held.chain_faults().len(), 0);
-            let lengths = held.segments.iter().map(|segment| segment.length);
-            assert_eq!(lengths.sum::<u64>(), written.files + more.files);
-            for segment in &held.segments {
-                let member = segment.history(table.name()).unwrap();
-                // Its end checks the hash. The whole segment is not verified: the times of its rows are not
-                // those of its heights.
-                let mut text = store.text(segment, member);
-                while text.next().await.unwrap().is_some() {}
-                assert_eq!(member.rows, 2000);
-                assert_eq!(member.index.header.plain + member.index.rows.plain, written.plain / 3);
-                // About half of the bytes are hashes, so the compression ratio is near one half.
-                assert!(member.index.rows.stored > member.index.rows.plain * 3 / 10);
-                assert!(member.index.rows.stored < member.index.rows.plain * 6 / 10);
-            }
-            Layout::of(&held, table.name(), 1, 40).unwrap();
+        let store = SegmentStore::open(folder.path().to_str().unwrap(), Deadlines::default()).unwrap();
+        let held = store.list().await.unwrap();
+        assert_eq!((held.segments.len(), held.unreadable.len()), (4, 0));
+        assert_eq!(held.chain_faults().len(), 0);
+        for segment in &held.segments {
+            let member = segment.history(&LARGE.relation()).unwrap();
+            // Its end checks the hash. The whole segment is not verified: the times of its rows are not
+            // those of its heights.
+            let mut text = store.text(segment, member);
+            while text.next().await.unwrap().is_some() {}
+            assert_eq!(member.rows, 2000);
+            assert_eq!(member.index.header.plain + member.index.rows.plain, written.plain / 3);
+            // About half of the bytes are hashes, so the compression ratio is near one half.
+            assert!(member.index.rows.stored > member.index.rows.plain * 3 / 10);
+            assert!(member.index.rows.stored < member.index.rows.plain * 6 / 10);
         }
+        Layout::of(&held, &LARGE.relation(), 1, 40).unwrap();
     }
 }

@@ -24,7 +24,7 @@ use super::{
 use crate::{
     private::UNCACHED_EDGE,
     rig::args::{Options, TrafficArgs},
-    synthetic::{LargeTable, Synthetic},
+    synthetic::Synthetic,
 };
 
 /// Longest pause of a submitter between two submissions.
@@ -42,7 +42,7 @@ const OUTDATED_AT_MOST: Duration = Duration::from_secs(10);
 const LONG_ONE_OF: u32 = 4;
 
 /// The synthetic history of the long form and of the short one.
-const PLAN: Synthetic = Synthetic { table: LargeTable::Trades, segments: 32, blocks: 1000, rows: 4000 };
+const PLAN: Synthetic = Synthetic { segments: 32, blocks: 1000, rows: 4000 };
 const PLAN_SHORT: Synthetic = Synthetic { segments: 16, rows: 1500, ..PLAN };
 /// Number of ledger entries.
 const ENTRIES: u32 = 20_000;

@@ -11,7 +11,10 @@ pub(super) mod splice;
 use mesh::{failure::Failure, terminal::print_line};
 
 use super::world::World;
-use crate::synthetic::{CHAIN_ID, LargeTable, Synthetic, WrittenHistory};
+use crate::{
+    rig::clients::files::export_of,
+    synthetic::{CHAIN_ID, Synthetic, WrittenHistory},
+};
 
 /// Number of segments in the part of the history with many.
 const MANY: u64 = 1000;
@@ -29,9 +32,9 @@ const FILL_BLOCKS: &str = "INSERT INTO blocks (block_time, height, hash)
 
 /// A stored history in two parts.
 pub(super) struct History {
-    /// A thousand small segments of orders.
+    /// A thousand small segments.
     many: WrittenHistory,
-    /// As many bytes in large segments of trades.
+    /// As many bytes in large segments.
     few: WrittenHistory,
     few_segments: u64,
 }
@@ -39,13 +42,13 @@ pub(super) struct History {
 impl History {
     fn write(world: &World<'_>) -> Result<Self, Failure> {
         let (bytes, root) = (world.args.megabytes * 1_000_000 / 2, world.mesh.home.root());
-        let synthetic = |table, segments: u64| {
+        let synthetic = |segments: u64| {
             let rows = (bytes / segments / ROW_BYTES).max(1);
-            Synthetic { table, segments, blocks: BLOCKS, rows }
+            Synthetic { segments, blocks: BLOCKS, rows }
         };
-        let many = synthetic(LargeTable::Orders, MANY).write(root)?;
+        let many = synthetic(MANY).write(root)?;
         let few_segments = bytes.div_ceil(LARGE_SEGMENT_BYTES);
-        let few = synthetic(LargeTable::Trades, few_segments).write_after(Some(many), root)?;
+        let few = synthetic(few_segments).write_after(Some(many), root)?;
         Ok(Self { many, few, few_segments })
     }
 }
@@ -66,12 +69,7 @@ impl World<'_> {
 
 /// Path of the export of one part, without its last `without` segments.
 fn path(written: WrittenHistory, without: u64) -> String {
-    format!(
-        "/api/v2/networkhistory/export?table=TABLE_{}&fromBlock={}&toBlock={}",
-        written.table.name().to_ascii_uppercase(),
-        written.first_block,
-        written.last_block - without * BLOCKS
-    )
+    export_of(written.first_block, written.last_block - without * BLOCKS)
 }
 
 /// Fills in `--rows` rows of a kind.

@@ -18,7 +18,7 @@ use super::{
     },
     drain, path, raw,
 };
-use crate::synthetic::{LargeTable, Synthetic};
+use crate::synthetic::Synthetic;
 
 /// Bytes of messages that are published repeatedly: more than the caches of a processor hold.
 const PUBLISHED: usize = 64 << 20;
@@ -63,7 +63,7 @@ pub(crate) async fn measure(world: &World<'_>) -> Result<Figures, Failure> {
 
 fn csv() -> Result<Bytes, Failure> {
     let mut text = Vec::new();
-    let rows = Synthetic { table: LargeTable::Trades, segments: 1, blocks: 1, rows: DEFLATED_ROWS };
+    let rows = Synthetic { segments: 1, blocks: 1, rows: DEFLATED_ROWS };
     rows.text(|piece| {
         text.extend_from_slice(piece);
         Ok(())

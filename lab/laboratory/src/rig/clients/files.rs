@@ -13,7 +13,7 @@ use rand::{Rng as _, SeedableRng as _, rngs::SmallRng};
 use tokio_postgres::Client;
 
 use super::download::Download;
-use crate::synthetic::{LargeTable, Synthetic};
+use crate::synthetic::{LARGE, Synthetic};
 
 /// Bytes that are read at once.
 const READ_BYTES: usize = 4 << 20;
@@ -108,14 +108,14 @@ impl Files {
         spans.push((1, plan.segments * plan.blocks));
         let mut history = Vec::new();
         for (from, to) in spans {
-            let layout = Layout::of(&held, plan.table.name(), from, to);
+            let layout = Layout::of(&held, &LARGE.relation(), from, to);
             let layout = layout.map_err(|error| cannot("lay an export out", &error))?;
             let mut bytes = BytesMut::with_capacity(usize::try_from(layout.length).unwrap_or_default());
             while (bytes.len() as u64) < layout.length {
                 let piece = store.read(&layout, bytes.len() as u64, READ_BYTES).await.map_err(unreadable)?;
                 bytes.extend_from_slice(&piece);
             }
-            let (path, etag) = (export_of(plan.table, from, to), format!("\"{}\"", layout.fingerprint));
+            let (path, etag) = (export_of(from, to), format!("\"{}\"", layout.fingerprint));
             let etag = Some(etag);
             history.push(ExpectedFile { path, range: None, bytes: bytes.freeze(), etag });
         }
@@ -186,10 +186,10 @@ impl Files {
     }
 }
 
-/// Path of the export of a table for a range of blocks.
-pub(crate) fn export_of(table: LargeTable, from: u64, to: u64) -> String {
-    let table = table.name().to_ascii_uppercase();
-    format!("/api/v2/networkhistory/export?fromBlock={from}&toBlock={to}&table=TABLE_{table}")
+/// Path of the export of the large table for a range of blocks.
+pub(crate) fn export_of(from: u64, to: u64) -> String {
+    let table = LARGE.as_str_name();
+    format!("/api/v2/networkhistory/export?fromBlock={from}&toBlock={to}&table={table}")
 }
 
 #[cfg(test)]

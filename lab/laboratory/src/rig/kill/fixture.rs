@@ -28,7 +28,7 @@ use crate::{
         },
         world::Setup,
     },
-    synthetic::{LargeTable, Synthetic},
+    synthetic::Synthetic,
 };
 
 pub(super) use crate::rig::world::World;
@@ -45,7 +45,7 @@ pub(super) const AT_ONCE: usize = 64;
 pub(super) const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The synthetic history of the long form and of the short one.
-const PLAN: Synthetic = Synthetic { table: LargeTable::Trades, segments: 64, blocks: 1000, rows: 4000 };
+const PLAN: Synthetic = Synthetic { segments: 64, blocks: 1000, rows: 4000 };
 const PLAN_SHORT: Synthetic = Synthetic { segments: 16, rows: 200, ..PLAN };
 /// Number of ledger entries, and the block that they are in.
 const ENTRIES: u32 = 20_000;

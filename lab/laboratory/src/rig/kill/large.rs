@@ -8,7 +8,7 @@ use mesh::{
     terminal::print_line,
 };
 use mesh_history::{Deadlines, Layout, SegmentStore};
-use proto_msgs::v2::{ExportNetworkHistoryRequest, Table};
+use proto_msgs::v2::ExportNetworkHistoryRequest;
 use rustix::fs::statvfs;
 use tokio::{
     task::spawn_blocking,
@@ -26,7 +26,7 @@ use crate::{
         },
         kill::{Report, fixture::World},
     },
-    synthetic::{LargeTable, Synthetic},
+    synthetic::{LARGE, Synthetic},
 };
 
 /// Approximate length of the file.
@@ -54,7 +54,7 @@ enum Protocol {
 pub(super) async fn large(world: &World<'_>) -> Result<Vec<Report>, Failure> {
     let bytes = world.play.either(BYTES, BYTES_SHORT);
     let rows = bytes / SEGMENTS / world.files.bytes_per_row() + 1;
-    let plan = Synthetic { segments: SEGMENTS, blocks: BLOCKS, rows, ..world.files.plan() };
+    let plan = Synthetic { segments: SEGMENTS, blocks: BLOCKS, rows };
     let room =
         statvfs(world.mesh.home.root()).map_err(|error| cannot("see how much room there is", &error))?;
     if room.f_bavail * room.f_frsize < bytes + ROOM_BESIDES {
@@ -73,7 +73,7 @@ pub(super) async fn large(world: &World<'_>) -> Result<Vec<Report>, Failure> {
     let store = SegmentStore::open(&root, Deadlines::default());
     let store = store.map_err(|error| cannot("open the segments", &error))?;
     let held = store.list().await.map_err(|error| cannot("list the segments", &error))?;
-    let layout = Layout::of(&held, plan.table.name(), 1, written.last_block);
+    let layout = Layout::of(&held, &LARGE.relation(), 1, written.last_block);
     let layout = layout.map_err(|error| cannot("lay the export out", &error))?;
     // An edge and a worker for this run, which share a part of the bus.
     let run = root.rsplit(|sign: char| !sign.is_ascii_alphanumeric()).next().unwrap_or_default().to_owned();
@@ -85,16 +85,8 @@ pub(super) async fn large(world: &World<'_>) -> Result<Vec<Report>, Failure> {
     let edge = world.mesh.start_named(&world.servers, &services, env).await?;
     let mut reports = Vec::new();
     for protocol in [Protocol::Http, Protocol::Grpc] {
-        reports.push(
-            downloaded(
-                ProcessMemory::of_all(world.mesh, &names),
-                edge,
-                protocol,
-                (plan.table, written.last_block),
-                &layout,
-            )
-            .await,
-        );
+        let processes = ProcessMemory::of_all(world.mesh, &names);
+        reports.push(downloaded(processes, edge, protocol, written.last_block, &layout).await);
     }
     for name in names {
         world.mesh.stop_all(name).await?;
@@ -108,11 +100,11 @@ async fn downloaded(
     mut processes: Vec<ProcessMemory>,
     edge: SocketAddr,
     protocol: Protocol,
-    (table, last_block): (LargeTable, u64),
+    last_block: u64,
     layout: &Layout,
 ) -> Report {
     let begun = Instant::now();
-    let result = while_watched(&mut processes, download(edge, protocol, (table, last_block), layout)).await;
+    let result = while_watched(&mut processes, download(edge, protocol, last_block, layout)).await;
     let took = begun.elapsed();
     let speed = result.bytes as f64 / 1e6 / took.as_secs_f64();
     let name = match protocol {
@@ -136,27 +128,17 @@ async fn downloaded(
 }
 
 /// Downloads the file and compares its length and checksum.
-async fn download(
-    edge: SocketAddr,
-    protocol: Protocol,
-    (table, last): (LargeTable, u64),
-    layout: &Layout,
-) -> DownloadResult {
-    let path = export_of(table, 1, last);
+async fn download(edge: SocketAddr, protocol: Protocol, last: u64, layout: &Layout) -> DownloadResult {
+    let path = export_of(1, last);
     let mut transfer = Transfer::begin(&path);
     let attempt = async {
         let download = match protocol {
             Protocol::Http => transfer.open(Download::open(edge, &path, None, None), 200).await?,
             Protocol::Grpc => {
-                let table = match table {
-                    LargeTable::Trades => Table::Trades,
-                    LargeTable::Orders => Table::Orders,
-                };
-                let to_block = Some(last.cast_signed());
                 let request = ExportNetworkHistoryRequest {
                     from_block: Some(1),
-                    to_block,
-                    table: table.into(),
+                    to_block: Some(last.cast_signed()),
+                    table: LARGE.into(),
                     ..Default::default()
                 };
                 transfer.open(Download::open_grpc(edge, GRPC_METHOD, &request), 200).await?
