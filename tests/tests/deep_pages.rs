@@ -215,7 +215,8 @@ impl Long {
                 filtered[0].assert_flat(&client, Some(&AFTER_CANDLES)).await;
             }
             for filters in self.empty {
-                Filtered { filters, total: 0, ..filtered[0] }.assert_empty(&client, &filtered[0]).await;
+                let empty = Filtered { list: self.list, filters, walks: Vec::new() };
+                empty.assert_empty(&client, &filtered[0]).await;
             }
         }
     }
@@ -260,12 +261,11 @@ async fn session(database: &Database) -> Client {
 }
 
 /// A list with some of its filters given.
-#[derive(Clone, Copy)]
 struct Filtered {
     list: &'static List,
     filters: &'static str,
-    /// Number of rows.
-    total: usize,
+    /// In both orders, requests for the first page, the second, one at a tenth of the way, and the deepest.
+    walks: Vec<(&'static str, [Window; 4])>,
 }
 
 impl fmt::Display for Filtered {
@@ -276,18 +276,60 @@ impl fmt::Display for Filtered {
 
 impl Filtered {
     async fn new(client: &Client, list: &'static List, filters: &'static str) -> Self {
-        let filtered = Self { list, filters, total: 0 };
-        let grouping =
-            if list.is_grouped { format!("GROUP BY {}", key_names(list).join(", ")) } else { String::new() };
-        let count = format!(
-            "SELECT count(*) FROM (SELECT FROM {} WHERE {} {grouping}) AS rows",
-            list.table,
-            filtered.condition()
-        );
+        let mut filtered = Self { list, filters, walks: Vec::new() };
+        let keys: Vec<_> = list.key.iter().map(|column| column.name).collect();
+        let grouping = if list.is_grouped { format!("GROUP BY {}", keys.join(", ")) } else { String::new() };
+        let rows = format!("FROM {} WHERE {}", list.table, filtered.condition());
+        let count = format!("SELECT count(*) FROM (SELECT {rows} {grouping}) AS rows");
         let total: i64 = client.query_one(&count, &[]).await.unwrap().get(0);
         let total = usize::try_from(total).unwrap();
         assert!(total >= 10 * PAGE, "{filtered}: {total} rows are too few to try");
-        Self { total, ..filtered }
+        let deepest = DEEPEST.min(total / PAGE);
+        for (name, descending) in [("newest first", true), ("oldest first", false)] {
+            let mut windows = Vec::new();
+            for page in [0, 1, deepest / 10 - 1, deepest - 1] {
+                let after = match page {
+                    0 => None,
+                    _ => Some(filtered.cursor(client, &rows, (page * PAGE, total), descending).await),
+                };
+                let request = PageRequest {
+                    after: after.as_deref(),
+                    newest_first: Some(descending),
+                    ..PageRequest::default()
+                };
+                let sizes = PageSizes { default: PAGE, greatest: PAGE };
+                windows.push(Window::read(list, request, sizes).unwrap());
+            }
+            filtered.walks.push((name, windows.try_into().unwrap()));
+        }
+        filtered
+    }
+
+    /// The cursor of the last row of so many, found with OFFSET from the nearer end of the list.
+    async fn cursor(
+        &self,
+        client: &Client,
+        rows: &str,
+        (count, total): (usize, usize),
+        descending: bool,
+    ) -> String {
+        let (above, below) = (count - 1, total - count);
+        let order = if descending == (above <= below) { " DESC" } else { "" };
+        let keys: Vec<_> = self.list.key.iter().map(|column| column.name).collect();
+        let order: Vec<_> = keys.iter().map(|key| format!("{key}{order}")).collect();
+        let texts = self.list.key.iter().map(|column| match column.kind {
+            KeyKind::Time => format!("(extract(epoch FROM {0}) * 1000000000)::int8::text", column.name),
+            KeyKind::Integer | KeyKind::Text => format!("{}::text", column.name),
+            KeyKind::Party => format!("coalesce(nullif(substr({}, 2), ''), 'network')", column.name),
+        });
+        let (keys, texts) = (keys.join(", "), texts.collect::<Vec<_>>().join(", "));
+        let query = format!(
+            "SELECT ARRAY[{texts}] FROM (SELECT {keys} {rows} GROUP BY {keys} ORDER BY {} OFFSET {} LIMIT 1) AS row",
+            order.join(", "),
+            above.min(below)
+        );
+        let key: Vec<String> = client.query_one(&query, &[]).await.unwrap().get(0);
+        cursor(self.list.name, &key)
     }
 
     /// The values of all filters of the list.
@@ -347,39 +389,6 @@ impl Filtered {
         ["true".to_owned()].into_iter().chain(conditions).collect::<Vec<_>>().join(" AND ")
     }
 
-    /// The request for a page. The row before it is found with OFFSET from the nearer end of the list.
-    async fn window(&self, client: &Client, descending: bool, page: usize) -> Window {
-        let cursor = if page == 0 { None } else { Some(self.cursor(client, descending, page).await) };
-        let request = PageRequest {
-            after: cursor.as_deref(),
-            newest_first: Some(descending),
-            ..PageRequest::default()
-        };
-        Window::read(self.list, request, PageSizes { default: PAGE, greatest: PAGE }).unwrap()
-    }
-
-    async fn cursor(&self, client: &Client, descending: bool, page: usize) -> String {
-        let (above, below) = (page * PAGE - 1, self.total - page * PAGE);
-        let order = if descending == (above <= below) { " DESC" } else { "" };
-        let keys = key_names(self.list);
-        let order: Vec<_> = keys.iter().map(|key| format!("{key}{order}")).collect();
-        let texts = self.list.key.iter().map(|column| match column.kind {
-            KeyKind::Time => format!("(extract(epoch FROM {0}) * 1000000000)::int8::text", column.name),
-            KeyKind::Integer | KeyKind::Text => format!("{}::text", column.name),
-            KeyKind::Party => format!("coalesce(nullif(substr({}, 2), ''), 'network')", column.name),
-        });
-        let (keys, texts) = (keys.join(", "), texts.collect::<Vec<_>>().join(", "));
-        let query = format!(
-            "SELECT ARRAY[{texts}] FROM (SELECT {keys} FROM {} WHERE {} GROUP BY {keys} ORDER BY {} OFFSET {} LIMIT 1) AS row",
-            self.list.table,
-            self.condition(),
-            order.join(", "),
-            above.min(below)
-        );
-        let key: Vec<String> = client.query_one(&query, &[]).await.unwrap().get(0);
-        cursor(self.list.name, &key)
-    }
-
     /// Reads a page; returns the number of rows and of buffers read.
     async fn read(&self, client: &Client, window: &Window, past: Option<&Past>) -> (usize, i64) {
         let Statement { sql, parameters } = self.list.statement(window, self.values(), past);
@@ -398,21 +407,17 @@ impl Filtered {
 
     /// Asserts that a further and the deepest page read at most a tenth more buffers than the first.
     async fn assert_flat(&self, client: &Client, past: Option<&Past>) {
-        let deepest = DEEPEST.min(self.total / PAGE);
-        // As of a block, a page from a cursor looks twice for the candle that ran then, the first page once.
-        let first = if past.is_some() { 2 } else { 1 };
-        let pages = [first, deepest / 10, deepest];
-        for descending in [true, false] {
+        for (order, [first, second, windows @ ..]) in &self.walks {
+            // As of a block, a page from a cursor looks twice for the candle that ran then, the first page once.
+            let first = if past.is_some() { second } else { first };
             let mut read = Vec::new();
-            for page in pages {
-                let window = self.window(client, descending, page - 1).await;
-                let (rows, buffers) = self.read(client, &window, past).await;
-                assert!(rows >= PAGE, "{self}: page {page} has {rows} rows");
+            for window in [first].into_iter().chain(windows) {
+                let (rows, buffers) = self.read(client, window, past).await;
+                assert!(rows >= PAGE, "{self}: a page has {rows} rows");
                 read.push(buffers);
             }
-            let order = if descending { "newest first" } else { "oldest first" };
             let name = format!("{self}{}, {order}", past.map_or("", |_| " as of a block"));
-            println!("{name}: pages {pages:?} read {read:?} buffers");
+            println!("{name}: pages read {read:?} buffers");
             assert!(read.iter().all(|deep| (deep - read[0]) * 10 <= read[0]), "{name}: {read:?} buffers");
         }
     }
@@ -420,19 +425,12 @@ impl Filtered {
     /// Asserts that a filter that no row passes reads at most [`MAX_EMPTY_PAGE_BUFFERS`] buffers from any
     /// position.
     async fn assert_empty(&self, client: &Client, unfiltered: &Self) {
-        for descending in [true, false] {
-            for page in [0, 50] {
-                let window = unfiltered.window(client, descending, page).await;
-                let (rows, buffers) = self.read(client, &window, None).await;
-                assert_eq!(rows, 1, "{self}: one row that holds the head alone");
-                assert!(buffers <= MAX_EMPTY_PAGE_BUFFERS, "{self}: {buffers} buffers");
-            }
+        for window in unfiltered.walks.iter().flat_map(|(_, windows)| windows) {
+            let (rows, buffers) = self.read(client, window, None).await;
+            assert_eq!(rows, 1, "{self}: one row that holds the head alone");
+            assert!(buffers <= MAX_EMPTY_PAGE_BUFFERS, "{self}: {buffers} buffers");
         }
     }
-}
-
-fn key_names(list: &List) -> Vec<&'static str> {
-    list.key.iter().map(|column| column.name).collect()
 }
 
 /// Asserts that the executed plan has no sequential scan, except of the head table, which has one row, and of empty
