@@ -268,6 +268,20 @@ impl Servers {
     }
 }
 
+/// Opens a connection to a database as the user of its URL.
+pub(crate) async fn connect(url: &str) -> Result<Client, Failure> {
+    let client = mesh_store::connect(url, "mesh laboratory").await;
+    client.map_err(|error| Failure::failed(error_chain(&error)))
+}
+
+/// The connection that is there, or a new one.
+pub(crate) async fn connected<'a>(url: &str, client: &'a mut Option<Client>) -> Result<&'a Client, Failure> {
+    match client {
+        Some(client) => Ok(client),
+        none => Ok(none.insert(connect(url).await?)),
+    }
+}
+
 /// The same group with additional environment variables for its replicas.
 fn with_env(group: Group, replica_env: ReplicaEnv) -> Group {
     let (name, replica_spec) = (group.name.clone(), group.replica_spec);

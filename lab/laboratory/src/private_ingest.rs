@@ -17,7 +17,7 @@ use mesh_launcher::{
 use mesh_problem::error_chain;
 use mesh_testbed::poll;
 use tokio::time::sleep;
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::Client;
 
 use crate::{
     generated_chain::ChainArgs,
@@ -119,14 +119,6 @@ impl Servers {
         let server = self.database_url.rsplit_once('/').map_or(&*self.database_url, |(server, _)| server);
         Database::new(&format!("{server}/{name}"), self.database.passwords().to_vec())
     }
-}
-
-/// Connects to a database as its owner.
-pub(crate) async fn connect(database: &Database) -> Result<Client, Failure> {
-    let connected = tokio_postgres::connect(database.url(), NoTls).await;
-    let (client, connection) = connected.map_err(|error| cannot("connect to the database", &error))?;
-    tokio::spawn(connection);
-    Ok(client)
 }
 
 /// The height of the newest stored block; 0 without one.

@@ -31,7 +31,7 @@ use mesh::{failure::Failure, signals};
 use serde_json::{Value, json};
 
 use self::{args::BenchArgs, section::Section, sections::Row, world::World};
-use crate::private::PrivateMesh;
+use crate::{private::PrivateMesh, rig::write_figures};
 
 /// Runs the chosen sections, prints their tables and writes the figures.
 ///
@@ -51,13 +51,8 @@ pub(crate) async fn bench(args: &BenchArgs) -> Result<(), Failure> {
         mesh.stop().await;
         sections.extend(outcome?);
     }
-    if let Some(file) = &args.json {
-        let figures: Vec<&Value> = sections.iter().map(|section| &section.figures).collect();
-        let figures = json!({ "sections": figures });
-        std::fs::write(file, format!("{figures:#}\n")).map_err(|error| {
-            Failure::failed(format!("cannot write {} ({error}); give another file", file.display()))
-        })?;
-    }
+    let figures: Vec<&Value> = sections.iter().map(|section| &section.figures).collect();
+    write_figures(args.json.as_deref(), &json!({ "sections": figures }))?;
     let failures: Vec<String> =
         sections.into_iter().filter_map(|section| Some(section.verdict.err()?.to_string())).collect();
     if failures.is_empty() { Ok(()) } else { Err(Failure::failed(failures.join("; "))) }

@@ -71,7 +71,7 @@ fn interrupted() -> Failure {
 }
 
 /// Writes the figures as JSON into the file, if one is given.
-fn write_figures(file: Option<&Path>, figures: &Value) -> Result<(), Failure> {
+pub(crate) fn write_figures(file: Option<&Path>, figures: &Value) -> Result<(), Failure> {
     let Some(file) = file else { return Ok(()) };
     std::fs::write(file, format!("{figures:#}\n")).map_err(|error| {
         Failure::failed(format!("cannot write {} ({error}); give another file", file.display()))

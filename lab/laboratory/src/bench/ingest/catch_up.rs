@@ -25,7 +25,8 @@ use super::{
 use crate::{
     digests::Digests,
     generated_chain::ChainArgs,
-    private_ingest::{Ingest, connect, stored},
+    private::connect,
+    private_ingest::{Ingest, stored},
 };
 
 /// Rows of a block, of each chain.
@@ -86,7 +87,7 @@ impl Case<'_> {
 
     /// Checks that all rounds store the same, and drops the database.
     async fn end(&self, database: &Database) -> Result<(), Failure> {
-        let found = Digests::read(&connect(database).await?).await?;
+        let found = Digests::read(&connect(database.url()).await?).await?;
         let differences = found.differences(self.digests.get_or_init(|| found.clone()));
         if let Some(difference) = differences.first() {
             return Err(Failure::failed(format!("the sides store different rows: {difference}")));
@@ -99,7 +100,7 @@ impl Case<'_> {
     async fn catch_up(&self) -> Result<Round, Failure> {
         let World { mesh, servers, .. } = self.world;
         let database = self.begin().await?;
-        let client = connect(&database).await?;
+        let client = connect(database.url()).await?;
         let ingest = Ingest { name: "catch-up", database: &database, chain: &self.chain, env: &[] };
         let spec = (mesh.ingest_group(servers, &ingest)?.replica_spec)(0, 0).spec;
         let process = Process::spawn(&spec).map_err(|error| cannot("start ingest", &error))?;

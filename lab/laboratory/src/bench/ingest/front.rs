@@ -20,8 +20,9 @@ use super::{
 use crate::{
     generated_chain::now_ms,
     metrics,
+    private::connect,
     private::{Layout, UNCACHED_EDGE},
-    private_ingest::{Ingest, connect, stored},
+    private_ingest::{Ingest, stored},
     watches::HeightAt,
 };
 
@@ -52,7 +53,7 @@ pub(crate) async fn measure(world: &World<'_>) -> Result<Figures, Failure> {
     let ingest = Ingest { name: "ingest-front", database: &servers.database, chain: &args, env: &[] };
     mesh.start_ingest(servers, &ingest, 1)?;
     mesh.ready(&[ingest.name]).await?;
-    let client = connect(&servers.database).await?;
+    let client = connect(servers.database.url()).await?;
     stored(&client, args.latest(), WITHIN).await?;
     let first = args.latest() + 2;
     let (now, clock_ms) = (Instant::now(), now_ms());

@@ -10,9 +10,9 @@ use tokio::{
     task::AbortHandle,
     time::{MissedTickBehavior, interval, timeout},
 };
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::Client;
 
-use crate::private::Servers;
+use crate::private::{self, Servers};
 
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Timeout of a query; after it a new connection is opened.
@@ -36,13 +36,13 @@ impl HeadObserver {
             loop {
                 ticks.tick().await;
                 match timeout(ANSWER_WITHIN, poll_head(&url, &mut client)).await {
-                    Ok(Ok(height)) => {
+                    Ok(Some(height)) => {
                         let mut seen = noted.lock();
                         if seen.last().is_none_or(|(_, last)| *last < height) {
                             seen.push((Instant::now(), height));
                         }
                     }
-                    Ok(Err(_)) | Err(_) => client = None,
+                    Ok(None) | Err(_) => client = None,
                 }
             }
         });
@@ -61,18 +61,10 @@ impl Drop for HeadObserver {
     }
 }
 
-async fn poll_head(url: &str, client: &mut Option<Client>) -> Result<u64, tokio_postgres::Error> {
-    let client = match client {
-        Some(client) => client,
-        none => {
-            let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
-            // The task ends when the client is dropped.
-            tokio::spawn(connection);
-            none.insert(client)
-        }
-    };
-    let height = client.query_opt(HEAD, &[]).await?.map_or(0, |row| row.get::<_, i64>(0));
-    Ok(height.unsigned_abs())
+async fn poll_head(url: &str, client: &mut Option<Client>) -> Option<u64> {
+    let client = private::connected(url, client).await.ok()?;
+    let height = client.query_opt(HEAD, &[]).await.ok()?.map_or(0, |row| row.get::<_, i64>(0));
+    Some(height.unsigned_abs())
 }
 
 fn outdated(seen: &[(Instant, u64)], height: u64, asked: Instant) -> Duration {

@@ -32,8 +32,8 @@ use crate::{
     digests::Digests,
     generated_chain::{ChainArgs, now_ms},
     metrics,
-    private::{PrivateMesh, Servers},
-    private_ingest::{CHAIN, DECODER, Ingest, connect, head, stored},
+    private::{PrivateMesh, Servers, connect},
+    private_ingest::{CHAIN, DECODER, Ingest, head, stored},
     rig::args::PlayArgs,
 };
 
@@ -247,7 +247,7 @@ impl<'a> Fixture<'a> {
         let reference = self.servers.another_database("reference").await?;
         let ingest = Ingest { name: "reference", database: &reference, chain: &self.chain, env: &[] };
         self.mesh.start_ingest(&self.servers, &ingest, 1)?;
-        let client = connect(&reference).await?;
+        let client = connect(reference.url()).await?;
         stored(&client, last, self.play.bound(STORED_WITHIN)).await?;
         Digests::read(&client).await
     }

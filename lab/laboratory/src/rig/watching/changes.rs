@@ -15,8 +15,9 @@ use tokio::{
     task::JoinHandle,
     time::{Instant, MissedTickBehavior, interval, timeout},
 };
+use tokio_postgres::Client;
 
-use crate::private::Servers;
+use crate::private::{self, Servers};
 
 /// Time between two changes.
 const PACE: Duration = Duration::from_millis(200);
@@ -94,7 +95,7 @@ async fn run(shared: Arc<Shared>, url: String, paths: Vec<Arc<str>>) {
         }
         let (begun, number) = (Instant::now(), NEXT.fetch_add(1, Ordering::Relaxed));
         let changed = timeout(ANSWER_WITHIN, change(&url, &mut client, number, path)).await;
-        if !matches!(changed, Ok(Ok(()))) {
+        if changed != Ok(Some(())) {
             client = None;
         }
         // A failed change may have been committed, and one that timed out may still be committed a little later.
@@ -103,23 +104,10 @@ async fn run(shared: Arc<Shared>, url: String, paths: Vec<Arc<str>>) {
     }
 }
 
-async fn change(
-    url: &str,
-    client: &mut Option<tokio_postgres::Client>,
-    number: u64,
-    path: &str,
-) -> Result<(), tokio_postgres::Error> {
-    let client = match client {
-        Some(client) => client,
-        none => {
-            let (client, connection) = tokio_postgres::connect(url, tokio_postgres::NoTls).await?;
-            // The task ends when the client is dropped.
-            tokio::spawn(connection);
-            none.insert(client)
-        }
-    };
+async fn change(url: &str, client: &mut Option<Client>, number: u64, path: &str) -> Option<()> {
     let id = path.rsplit('/').next().unwrap_or_default();
-    client.execute(CHANGE, &[&number.cast_signed(), &id]).await.map(drop)
+    let client = private::connected(url, client).await.ok()?;
+    client.execute(CHANGE, &[&number.cast_signed(), &id]).await.ok().map(drop)
 }
 
 #[cfg(test)]
