@@ -4,13 +4,14 @@
 
 use mesh_bus::{Ask, Position, PullBudget, RequestScope};
 use mesh_export::{Refresh, Until};
+use mesh_oracles::{Oracle, Question};
 use mesh_problem::Code;
 use proto_msgs::v2::{
     DateRange, ExportLedgerEntriesRequest, ExportNetworkHistoryRequest, ListAllNetworkHistorySegmentsRequest,
     ListDatasetsRequest, Table,
 };
 
-use crate::fixture::{Fixture, Whole, Worker, copied};
+use crate::fixture::{Fixture, Whole, Worker};
 
 const WINDOW: PullBudget = PullBudget { chunks: 8, bytes: 4 << 20 };
 
@@ -133,35 +134,12 @@ async fn what_cannot_be_exported_is_refused_with_its_number_and_the_heights_near
     assert_eq!((problem.number(), problem.details[0].inner.as_str()), (240_013, "missing blocks 31-40"));
 }
 
-/// The statement that computes the whole ledger of a party and an asset in PostgreSQL.
-fn own_ledger(party: &str, asset: &str, start: i64, end: i64) -> String {
-    let us = |ns: i64| (ns + 999) / 1000;
-    let lower = if start == 0 { "true".to_owned() } else { format!("us >= {}", us(start)) };
-    let upper = if end == 0 { "true".to_owned() } else { format!("us < {}", us(end)) };
-    let kind = |side: &str| {
-        format!(
-            "(ARRAY['UNSPECIFIED','INSURANCE','SETTLEMENT','MARGIN','GENERAL','FEES_INFRASTRUCTURE','FEES_LIQUIDITY',
-            'FEES_MAKER','?','BOND','EXTERNAL','GLOBAL_INSURANCE','GLOBAL_REWARD','PENDING_TRANSFERS',
-            'REWARD_MAKER_PAID_FEES','REWARD_MAKER_RECEIVED_FEES','REWARD_LP_RECEIVED_FEES',
-            'REWARD_MARKET_PROPOSERS'])[{side}.type + 1]"
-        )
-    };
-    let (from_type, to_type) = (kind("f"), kind("t"));
-    format!(
-        "COPY (SELECT block_time, quantity, effect, transfer_type, asset_id, account_from_market_id,
-            account_from_party_id, account_from_account_type, account_from_balance, account_to_market_id,
-            account_to_party_id, account_to_account_type, account_to_balance FROM (
-            SELECT l.block_time, l.ledger_entry_time, quantity,
-                quantity * ((t.party_id = '{party}')::int - (f.party_id = '{party}')::int) AS effect,
-                l.type AS transfer_type, f.asset_id, f.market_id AS account_from_market_id,
-                f.party_id AS account_from_party_id, {from_type} AS account_from_account_type,
-                account_from_balance, t.market_id AS account_to_market_id, t.party_id AS account_to_party_id,
-                {to_type} AS account_to_account_type, account_to_balance,
-                (extract(epoch FROM l.block_time) * 1000000)::int8 AS us
-            FROM ledger l JOIN accounts f ON f.id = account_from_id JOIN accounts t ON t.id = account_to_id
-            WHERE (f.party_id = '{party}' OR t.party_id = '{party}') AND f.asset_id = '{asset}') AS entries
-        WHERE {lower} AND {upper} ORDER BY block_time, ledger_entry_time) TO STDOUT (FORMAT csv, HEADER)"
-    )
+/// The whole ledger of a party and an asset.
+async fn expected_ledger(oracle: &Oracle, party: &str, asset: &str, (start, end): (i64, i64)) -> Vec<u8> {
+    let range = format!("dateRange.startTimestamp={start}&dateRange.endTimestamp={end}");
+    let target = format!("/api/v2/ledgerentry/export?partyId={party}&assetId={asset}&{range}");
+    let answer = oracle.answer(&Question::read(&target).unwrap()).await.unwrap().unwrap();
+    answer.as_str().unwrap().into()
 }
 
 fn ledger(party: &str, asset: &str, start: i64, end: i64) -> ExportLedgerEntriesRequest {
@@ -175,7 +153,8 @@ fn ledger(party: &str, asset: &str, start: i64, end: i64) -> ExportLedgerEntries
 #[actix::test]
 async fn the_ledger_of_every_party_and_asset_is_what_one_statement_computes() {
     let fixture = Fixture::demo(80).await;
-    let client = fixture.database.connect().await;
+    let oracle = Oracle::open(fixture.database.connect().await).await.unwrap();
+    let client = oracle.client();
     let (one, other) = {
         let segments = fixture.sealing(100).segments;
         (fixture.export(&segments).await, fixture.export(&segments).await)
@@ -193,7 +172,7 @@ async fn the_ledger_of_every_party_and_asset_is_what_one_statement_computes() {
             [(0, 0), (times[30], 0), (0, times[40]), (times[10] + 1, times[60] + 1), (times[9], times[9])];
         for (start, end) in if at % 4 == 0 { &ranges[..] } else { &ranges[..1] } {
             let request = ledger(party, asset, *start, *end);
-            let expected = copied(&client, &own_ledger(party, asset, *start, *end)).await;
+            let expected = expected_ledger(&oracle, party, asset, (*start, *end)).await;
             let budgets = if *start == 0 && *end == 0 { &budgets[1..2] } else { &budgets[..] };
             let whole = Worker::whole(&[&one, &other], &request, 0, budgets).await;
             assert!(whole.bytes == expected, "{request:?}");
@@ -231,7 +210,8 @@ async fn a_ledger_is_whole_where_the_party_has_most_entries_and_where_it_has_few
     let client = fixture.database.connect().await;
     client.batch_execute(DENSE_AND_SPARSE).await.unwrap();
     let worker = fixture.export(&fixture.sealing(100).segments).await;
-    let expected = copied(&client, &own_ledger("p", "X", 0, 0)).await;
+    let oracle = Oracle::open(client).await.unwrap();
+    let expected = expected_ledger(&oracle, "p", "X", (0, 0)).await;
     for budget in [PullBudget { chunks: 8, bytes: 1 << 20 }, PullBudget { chunks: 4, bytes: 100_000 }] {
         let whole = Worker::whole(&[&worker], &ledger("p", "X", 0, 0), 0, &[budget]).await;
         assert!(whole.bytes == expected, "{} bytes instead of {}", whole.bytes.len(), expected.len());
