@@ -5,7 +5,12 @@
 
 mod client;
 
-use std::time::Duration;
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::atomic::{AtomicU64, Ordering},
+    thread,
+    time::Duration,
+};
 
 use mesh_bus::{Encoding, Format};
 use mesh_problem::Problem;
@@ -387,12 +392,16 @@ fn answer_of(template: &Answer, seen: Seen, asked_at: Instant) -> Answer {
 #[test]
 fn whatever_happens_a_watch_is_true_and_complete() {
     let template = answer(1, Instant::now(), 0);
-    let mut events = 0;
-    for seed in 0..SEEDS {
-        let ran =
-            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| World::new(seed, &template).run()));
-        events += ran.unwrap_or_else(|_| panic!("seed {seed}"));
-    }
+    let (next, events) = (AtomicU64::new(0), AtomicU64::new(0));
+    let run = || {
+        while let seed @ 0..SEEDS = next.fetch_add(1, Ordering::Relaxed) {
+            let ran = catch_unwind(AssertUnwindSafe(|| World::new(seed, &template).run()));
+            events.fetch_add(ran.unwrap_or_else(|_| panic!("seed {seed}")), Ordering::Relaxed);
+        }
+    };
+    let threads = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| (0..threads).for_each(|_| drop(scope.spawn(run))));
+    let events = events.into_inner();
     assert!(events > SEEDS * 20, "the simulation itself must be worth something: {events} events");
     assert!(QUIET_INTERVAL < Duration::from_millis(QUIET_MS / 2));
 }
