@@ -84,7 +84,7 @@ pub(super) fn misses(traffic: &FinishedTraffic, indefinite: &[IndefiniteSubmissi
         let message = format!("{:?} {}", indefinite.outcome, indefinite.message);
         FailedRequest { kind: RequestKind::Submission, failure, when: indefinite.when, message }
     });
-    reads.chain(downloads).chain(submissions).chain(watches.misses()).collect()
+    reads.chain(downloads).chain(submissions).chain(watches.record.misses()).collect()
 }
 
 /// Adds the bars that no read, download or submission got a false answer.

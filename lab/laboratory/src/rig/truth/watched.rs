@@ -117,10 +117,6 @@ fn judge(
 }
 
 fn unexplained(record: &WatchRecord, spans: &[FaultSpan], after: Duration) -> Vec<String> {
-    let absences = record.absences();
-    let long = absences.iter().filter(|absence| absence.length() > BACK_WITHIN);
-    let long: Vec<FailedRequest> = long.map(|absence| absence.failed()).collect();
-    let misses = [record.failed(), record.problems(), long].concat();
     let is_unexplained = |miss: &&FailedRequest| {
         let is_limits = miss.message.contains(LIMITS);
         let causes = spans.iter().filter(|span| match miss.failure {
@@ -130,5 +126,10 @@ fn unexplained(record: &WatchRecord, spans: &[FaultSpan], after: Duration) -> Ve
         });
         !is_explained(miss, &causes.copied().collect::<Vec<_>>(), after)
     };
-    misses.iter().filter(is_unexplained).map(|miss| format!("{:?}: {}", miss.failure, miss.message)).collect()
+    record
+        .misses()
+        .iter()
+        .filter(is_unexplained)
+        .map(|miss| format!("{:?}: {}", miss.failure, miss.message))
+        .collect()
 }

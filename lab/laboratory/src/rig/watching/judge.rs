@@ -25,7 +25,7 @@ impl Absence {
     }
 
     /// The absence as a failed request of this length.
-    pub(crate) fn failed(&self) -> FailedRequest {
+    fn failed(&self) -> FailedRequest {
         let message = format!("no stream for {:?}: {}", self.length(), self.message);
         failed_request(FailureKind::Refused, (self.from, self.to), message)
     }
@@ -99,6 +99,14 @@ impl WatchRecord {
             }
         }
         absences
+    }
+
+    /// Failures that need a fault as their cause: streams that ended, failed attempts, received problems, and
+    /// clients without a stream for too long.
+    pub(crate) fn misses(&self) -> Vec<FailedRequest> {
+        let absences = self.absences();
+        let long = absences.iter().filter(|absence| absence.length() > BACK_WITHIN).map(Absence::failed);
+        [self.failed(), self.problems(), long.collect()].concat()
     }
 
     /// Contradictions of the contract: a height that decreases, a state that is sent twice. `may_have_changed`:

@@ -163,18 +163,9 @@ impl WatchResults {
         report.messages.extend(contradictions.iter().chain(differences).cloned());
     }
 
-    /// Failures that need a fault as their cause: streams that ended, failed attempts, received problems, and
-    /// clients without a stream for too long.
-    pub(crate) fn misses(&self) -> Vec<FailedRequest> {
-        let absences = self.record.absences();
-        let long = absences.iter().filter(|absence| absence.length() > BACK_WITHIN);
-        let long: Vec<FailedRequest> = long.map(|absence| absence.failed()).collect();
-        [self.record.failed(), self.record.problems(), long].concat()
-    }
-
     /// Adds the bars of a drill in which edges shut down: every client soon reconnects and receives no problem.
     pub(crate) fn are_resumed<F: report::Figures>(&self, report: &mut Report<F>, restarts: &[FaultSpan]) {
-        let misses = self.misses();
+        let misses = self.record.misses();
         let unexplained: Vec<&FailedRequest> =
             misses.iter().filter(|miss| !is_explained(miss, restarts, Duration::ZERO)).collect();
         let ended = misses.len() - unexplained.len();
