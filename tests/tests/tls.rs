@@ -2,7 +2,7 @@
 
 use std::{fs, time::Duration};
 
-use mesh_testbed::{Database, EdgeTls, Mesh, TlsTunnel, certify, eventually};
+use mesh_testbed::{Database, EdgeTls, Mesh, TlsClient, certify, eventually};
 use mesh_tests::rpc::{Call, Rpc};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
@@ -24,7 +24,7 @@ async fn exchange(stream: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> String 
 
 /// The certificate that the edge presents on a new connection.
 async fn presented(tls: &EdgeTls) -> Option<Vec<u8>> {
-    let stream = TlsTunnel::connect(tls.http, &tls.files.ca, &[]).await.ok()?;
+    let stream = TlsClient::connect(tls.http, &tls.files.ca, &[]).await.ok()?;
     Some(stream.get_ref().1.peer_certificates()?.first()?.to_vec())
 }
 
@@ -45,7 +45,7 @@ async fn http1_and_http2_and_grpc_are_chosen_by_alpn() {
         (&[&b"http/1.1"[..]][..], Some(&b"http/1.1"[..])),
         (&[&b"h2"[..], &b"http/1.1"[..]][..], Some(&b"h2"[..])),
     ] {
-        let mut stream = TlsTunnel::connect(tls.http, &tls.files.ca, offered).await.unwrap();
+        let mut stream = TlsClient::connect(tls.http, &tls.files.ca, offered).await.unwrap();
         assert_eq!(stream.get_ref().1.alpn_protocol(), chosen);
         // A client that has agreed on HTTP/2 may not speak HTTP/1.1.
         let answer = exchange(&mut stream).await;
@@ -88,7 +88,7 @@ async fn another_certificate_is_for_new_connections_and_a_faulty_one_for_none() 
     let database = Database::fresh().await;
     let mesh = Mesh::configure(&database).tls().start().await;
     let EdgeTls { http, files } = mesh.tls();
-    let mut open = TlsTunnel::connect(*http, &files.ca, &[]).await.unwrap();
+    let mut open = TlsClient::connect(*http, &files.ca, &[]).await.unwrap();
     assert!(exchange(&mut open).await.starts_with("HTTP/1.1 200"));
     let first = presented(mesh.tls()).await.unwrap();
 

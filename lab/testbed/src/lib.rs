@@ -49,7 +49,7 @@ pub use servers::{NatsServer, PostgresServer, enterable_folder, nats, postgres};
 pub use service::{Service, ServiceSetup};
 pub use tls::{Authority, certify};
 pub use tls_front::TlsFront;
-pub use tls_tunnel::{TlsClient, TlsTunnel};
+pub use tls_tunnel::{TlsClient, tls_tunnel};
 
 /// Prints a line also when the test passes: unlike `println!` this is not captured.
 pub fn say(line: &str) {

@@ -14,7 +14,9 @@ use mesh_launcher::{
 };
 use tokio::sync::Semaphore;
 
-use crate::{Answer, Database, Service, ServiceSetup, TlsTunnel, certify, http_client, servers, service};
+use crate::{
+    Answer, Database, Service, ServiceSetup, certify, http_client, servers, service, tls_tunnel::tls_tunnel,
+};
 
 /// Meshes of one test process that start at the same time: each is five processes, and a start needs CPU.
 static STARTS: Semaphore = Semaphore::const_new(2);
@@ -128,8 +130,8 @@ impl MeshSetup<'_> {
         let services = join_all(starting).await;
         let (mut http, mut grpc, client) = (sockets.http, sockets.grpc, http_client());
         if let Some(files) = &files {
-            http = TlsTunnel::start(sockets.http, &files.ca).address;
-            grpc = TlsTunnel::start(sockets.grpc, &files.ca).address;
+            http = tls_tunnel(sockets.http, &files.ca);
+            grpc = tls_tunnel(sockets.grpc, &files.ca);
         }
         let tls = files.map(|files| EdgeTls { http: sockets.http, files });
         Mesh { services, http, grpc, client, tls }

@@ -30,21 +30,15 @@ const BACKLOG: u32 = 4096;
 /// The time until a connection is taken again after one could not be.
 const RETRY: Duration = Duration::from_millis(50);
 
-/// Makes TLS connections to a server, from the addresses of its clients, for as long as the process runs: a mesh
-/// outlives the runtime of the test that started it.
-#[derive(Debug)]
-pub struct TlsTunnel {
-    /// Where plain connections are taken.
-    pub address: SocketAddr,
-}
-
-impl TlsTunnel {
-    /// Takes plain connections for a server, whose certificate the authority of a file certifies.
-    pub fn start(server: SocketAddr, ca: &Path) -> Self {
-        Self::run(server, ca.to_owned()).unwrap_or_else(|error| panic!("no tunnel for a test: {error}"))
-    }
-
-    fn run(server: SocketAddr, ca: PathBuf) -> io::Result<Self> {
+/// Accepts plain connections at the returned address and connects them by TLS to a server, whose certificate the
+/// authority of a file certifies, from the addresses of its clients. Runs as long as the process: a mesh outlives the
+/// runtime of the test that started it.
+///
+/// # Panics
+/// When it cannot listen.
+pub fn tls_tunnel(server: SocketAddr, ca: &Path) -> SocketAddr {
+    let ca = ca.to_owned();
+    let start = || {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let listener = {
             let _context = runtime.enter();
@@ -55,20 +49,9 @@ impl TlsTunnel {
         };
         let address = listener.local_addr()?;
         std::thread::spawn(move || runtime.block_on(serve(listener, server, ca)));
-        Ok(Self { address })
-    }
-
-    /// Connects to a server by TLS, offering these protocols (ALPN).
-    ///
-    /// # Errors
-    /// When the connection or the handshake fails.
-    pub async fn connect(
-        server: SocketAddr,
-        ca: &Path,
-        protocols: &[&[u8]],
-    ) -> io::Result<TlsStream<TcpStream>> {
-        TlsClient::trusting(ca, protocols)?.over(Dial::default().connect(server).await?).await
-    }
+        io::Result::Ok(address)
+    };
+    start().unwrap_or_else(|error| panic!("no tunnel for a test: {error}"))
 }
 
 /// Makes handshakes as a client.
@@ -88,6 +71,18 @@ impl TlsClient {
         let mut config = ClientConfig::builder().with_root_certificates(roots).with_no_client_auth();
         config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
         Ok(Self(TlsConnector::from(Arc::new(config))))
+    }
+
+    /// Connects to a server whose certificate the authority of a file certifies, offering these protocols.
+    ///
+    /// # Errors
+    /// When the connection or the handshake fails.
+    pub async fn connect(
+        server: SocketAddr,
+        ca: &Path,
+        protocols: &[&[u8]],
+    ) -> io::Result<TlsStream<TcpStream>> {
+        Self::trusting(ca, protocols)?.over(Dial::default().connect(server).await?).await
     }
 
     /// Makes the handshake on an open connection.

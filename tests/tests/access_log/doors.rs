@@ -3,7 +3,7 @@
 
 use std::{net::Ipv4Addr, time::Duration};
 
-use mesh_testbed::{Answer, Mesh, TlsTunnel, http1::Connection, poll};
+use mesh_testbed::{Answer, Mesh, TlsClient, http1::Connection, poll};
 use mesh_tests::{
     access::{assert_has, line, line_with, lines},
     client::MeshClient,
@@ -185,7 +185,7 @@ async fn a_connection_that_is_rejected_before_its_handshake_is_logged_without_a_
     .await;
     let tls = mesh.tls();
     let mut open = Vec::new();
-    while let Ok(connection) = TlsTunnel::connect(tls.http, &tls.files.ca, &[]).await {
+    while let Ok(connection) = TlsClient::connect(tls.http, &tls.files.ca, &[]).await {
         open.push(connection);
         assert!(open.len() < 4, "there is room for all");
     }

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use mesh_testbed::{Database, DevNode, Mesh, Service, TlsTunnel, eventually, http1::Connection};
+use mesh_testbed::{Database, DevNode, Mesh, Service, TlsClient, eventually, http1::Connection};
 use mesh_tests::{
     client::MeshClient,
     fixture, metric,
@@ -341,7 +341,7 @@ async fn it_works_over_tls() {
     let mesh = Mesh::configure(&database).without("export").tls().start().await;
     let tls = mesh.tls();
     for protocols in [&[][..], &[&b"http/1.1"[..]][..]] {
-        let stream = TlsTunnel::connect(tls.http, &tls.files.ca, protocols).await.unwrap();
+        let stream = TlsClient::connect(tls.http, &tls.files.ca, protocols).await.unwrap();
         let mut socket = WebSocket::over(stream, &[]).await.unwrap();
         socket.watch("a", LIMITS).await;
         assert_eq!(socket.news().await["answer"], MeshClient::new(&mesh).get(LIMITS).await.json());

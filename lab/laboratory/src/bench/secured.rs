@@ -9,7 +9,7 @@ use std::{
 
 use mesh::failure::{Failure, cannot};
 use mesh_keys::{KeyDigest, KeyEntry};
-use mesh_testbed::{TlsTunnel, certify, http1::Dial};
+use mesh_testbed::{TlsClient, certify, http1::Dial};
 use rand::{Rng as _, SeedableRng as _, rngs::SmallRng};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
@@ -130,7 +130,7 @@ impl SecuredClient {
         let Target { address, ca, reconnects, rows, keys } = &self.target;
         let mut stream: Box<dyn Stream> = match (self.stream.take(), ca) {
             (Some(stream), _) => stream,
-            (None, Some(ca)) => Box::new(TlsTunnel::connect(*address, ca, &[]).await?),
+            (None, Some(ca)) => Box::new(TlsClient::connect(*address, ca, &[]).await?),
             (None, None) => Box::new(Dial::default().connect(*address).await?),
         };
         let row = &rows[self.random.random_range(0..rows.len())];

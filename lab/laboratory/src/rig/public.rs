@@ -5,7 +5,7 @@ use std::{fs, io, net::SocketAddr, path::Path, time::Duration};
 use mesh::failure::{Failure, cannot};
 use mesh_keys::{KeyDigest, KeyEntry};
 use mesh_launcher::servers::TlsFiles;
-use mesh_testbed::{Authority, TlsClient, TlsTunnel, poll};
+use mesh_testbed::{Authority, TlsClient, poll, tls_tunnel};
 
 use super::clients::connection::KEY;
 
@@ -52,7 +52,7 @@ impl PublicAccess {
     /// The address at which clients without TLS reach the edges by TLS.
     pub(super) fn tunnel(&mut self, edge: SocketAddr) -> SocketAddr {
         self.edge = Some(edge);
-        TlsTunnel::start(edge, &self.tls.ca).address
+        tls_tunnel(edge, &self.tls.ca)
     }
 
     /// Where clients with TLS reach the edges, and what they trust.
@@ -65,7 +65,7 @@ impl PublicAccess {
     pub(super) async fn replace_certificate(&self) -> Result<(), Failure> {
         let presented = async || {
             let edge = self.edge.ok_or(io::ErrorKind::NotConnected)?;
-            let stream = TlsTunnel::connect(edge, &self.tls.ca, &[]).await?;
+            let stream = TlsClient::connect(edge, &self.tls.ca, &[]).await?;
             let certificates = stream.get_ref().1.peer_certificates();
             let first = certificates.and_then(<[_]>::first).ok_or(io::ErrorKind::InvalidData)?;
             Ok::<_, io::Error>(first.to_vec())
