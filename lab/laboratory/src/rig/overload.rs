@@ -19,7 +19,7 @@ use super::{
         samples::{Report, quantile},
     },
     engine::{Drill, Play, Playing, one, phase},
-    flood::attackers::{connect_from, source},
+    flood::attackers::connect_as,
     report::in_ms,
     world::{Setup, World},
 };
@@ -69,7 +69,7 @@ async fn overload(world: &World<'_>, clients: usize) -> Result<Report, Failure> 
     let (begun, mut reading) = (Instant::now(), JoinSet::new());
     for number in 0..clients {
         reading.spawn(async move {
-            let stream = connect_from(source(number), edge, false).await.ok()?;
+            let stream = connect_as(number, edge, false).await.ok()?;
             let (mut connection, mut took) = (Connection::over(stream), Vec::new());
             for request in (number..).step_by(clients).take_while(|_| begun.elapsed() < length) {
                 let asked = Instant::now();

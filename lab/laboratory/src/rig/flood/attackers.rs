@@ -1,7 +1,7 @@
 //! Attacking clients: each holds one connection until the edge closes it.
 
 use std::{
-    net::{IpAddr, Ipv4Addr, SocketAddr},
+    net::{Ipv4Addr, SocketAddr},
     sync::Arc,
     time::Duration,
 };
@@ -88,7 +88,7 @@ impl Attackers {
                 sleep_until(begun + ramp_up.mul_f64(share)).await;
                 let connected = {
                     let _turn = connecting.acquire().await.ok()?;
-                    connect(kind, source(number), edge).await.ok()?
+                    connect_as(number, edge, kind == Attack::Unread).await.ok()?
                 };
                 let begun = Instant::now();
                 // An error ends the connection as well.
@@ -134,24 +134,15 @@ impl AttackResult {
     }
 }
 
-/// Source address of an attacker: 127.0.0.2 and the following ones.
-pub(in crate::rig) fn source(number: usize) -> IpAddr {
-    let last = u8::try_from(number % ADDRESSES).unwrap_or_default();
-    Ipv4Addr::new(127, 0, 0, 2 + last).into()
-}
-
-/// Connects from an address of this machine.
-pub(in crate::rig) async fn connect_from(
-    source: IpAddr,
+/// Connects from the address of an attacker: 127.0.0.2 and the following ones.
+pub(in crate::rig) async fn connect_as(
+    number: usize,
     edge: SocketAddr,
     narrow: bool,
 ) -> std::io::Result<TcpStream> {
-    let receive_buffer = narrow.then_some(NARROW_BYTES);
-    Dial { source: Some(source), receive_buffer }.connect(edge).await
-}
-
-async fn connect(kind: Attack, source: IpAddr, edge: SocketAddr) -> std::io::Result<TcpStream> {
-    connect_from(source, edge, kind == Attack::Unread).await
+    let last = u8::try_from(number % ADDRESSES).unwrap_or_default();
+    let source = Some(Ipv4Addr::new(127, 0, 0, 2 + last).into());
+    Dial { source, receive_buffer: narrow.then_some(NARROW_BYTES) }.connect(edge).await
 }
 
 /// Attacks over a connection until it is closed.

@@ -10,7 +10,7 @@ use tokio::{
 
 use super::{
     Report, World,
-    attackers::{Attack, Attackers, STALLED, UNREAD_LONGER, connect_from, source},
+    attackers::{Attack, Attackers, STALLED, UNREAD_LONGER, connect_as},
 };
 use crate::rig::{
     clients::connection::Connection,
@@ -121,7 +121,7 @@ async fn slow(world: &World<'_>) -> Result<Report, Failure> {
             let second = Duration::from_secs(1);
             let mut pace = interval_at(Instant::now() + second.mul_f64(number as f64 / count as f64), second);
             while pace.tick().await < until {
-                let Ok(stream) = connect_from(source(number), edge, false).await else { return };
+                let Ok(stream) = connect_as(number, edge, false).await else { return };
                 let mut connection = Connection::over(stream);
                 let asked = connection.send(&format!("{SLOW}?pagination.first={}", number + 1), "").await;
                 if asked.is_err() {
