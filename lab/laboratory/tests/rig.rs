@@ -143,19 +143,9 @@ mod by_itself {
     }
 }
 
-fn sweep(drill: &str, seed: &str, runs: &str) -> Value {
-    let folder = tempfile::tempdir().unwrap();
-    let figures = folder.path().join("figures.json");
-    let mut rig = Command::new(env!("CARGO_BIN_EXE_laboratory"));
-    rig.args(["rig", drill, "--seed", seed, "--runs", runs, "--json"]).arg(&figures);
-    let output = rig.output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    serde_json::from_slice(&std::fs::read(figures).unwrap()).unwrap()
-}
-
 #[test]
 fn simulated_streams_meet_every_fault() {
-    let figures = sweep("streams", "20000", "1000");
+    let (figures, _) = play(&["streams", "--seed", "20000", "--runs", "1000"]);
     let count = |name: &str| figures[name].as_u64().unwrap();
     assert_eq!((count("firstSeed"), count("seeds"), count("whole") + count("broken")), (20_000, 1000, 1000));
     assert!(count("again") > 100 && figures["failure"].is_null(), "{figures}");
@@ -163,7 +153,7 @@ fn simulated_streams_meet_every_fault() {
 
 #[test]
 fn simulated_replicas_of_ingest_meet_every_fault() {
-    let figures = sweep("order", "20000", "200");
+    let (figures, _) = play(&["order", "--seed", "20000", "--runs", "200"]);
     let count = |name: &str| figures[name].as_u64().unwrap();
     assert_eq!((count("firstSeed"), count("seeds")), (20_000, 200));
     assert!(count("moved") > 50 && count("halts") > 50 && figures["failure"].is_null(), "{figures}");
