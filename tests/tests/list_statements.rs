@@ -2,11 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use mesh_oracles::cursor;
 use mesh_query::{CANDLES, LISTS};
 use mesh_store::{Filter, KeyKind, List, PageRequest, PageSizes, Past, TimeUs, Value, Window};
 use mesh_testbed::Database;
-use serde_json::json;
 
 const PAST: Past =
     Past { height: 9, time: TimeUs(9), is_sealed: false, delegation_epoch: 3000, reward_epoch: 3000 };
@@ -44,10 +43,7 @@ async fn p13_every_shape_of_a_list_is_a_statement_without_offset() {
 
 /// Pages in both orders: from an end, and from positions before, in and behind the filters' values.
 fn windows(list: &List) -> Vec<Window> {
-    let cursor = |number: &str| {
-        let key = vec![number; list.key.len()];
-        URL_SAFE_NO_PAD.encode(json!({ "o": list.name, "k": key }).to_string())
-    };
+    let cursor = |number: &str| cursor(list.name, &vec![number; list.key.len()]);
     let cursors = [None, Some(cursor("1000")), Some(cursor("2000")), Some(cursor("3000"))];
     let window = |cursor: &Option<String>, newest_first| {
         let request = PageRequest {
