@@ -1,9 +1,12 @@
 //! Rows as a decoder of users states them in JSON: `{"table":"trades","values":{"price":"100"}}`.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, fmt};
 
 use mesh_store::append::{ColumnKind, RowFault, table};
-use serde::{Deserialize, Serialize};
+use serde::{
+    Deserialize, Serialize,
+    de::{Deserializer, Error, MapAccess, Visitor},
+};
 use serde_json::{Value, value::RawValue};
 
 use super::events::literal;
@@ -16,7 +19,7 @@ pub struct StatedRow {
     /// The table.
     pub table: String,
     /// The values by column: texts, null, JSON where the column holds JSON. Numbers keep all their digits.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "distinct")]
     pub values: BTreeMap<String, Box<RawValue>>,
 }
 
@@ -70,6 +73,30 @@ impl StatedRow {
         });
         Self { table: row.table.name.to_owned(), values: values.collect() }
     }
+}
+
+/// Reads an object whose keys differ.
+fn distinct<'de, D: Deserializer<'de>>(json: D) -> Result<BTreeMap<String, Box<RawValue>>, D::Error> {
+    struct Values;
+    impl<'de> Visitor<'de> for Values {
+        type Value = BTreeMap<String, Box<RawValue>>;
+
+        fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+            out.write_str("an object")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut values = BTreeMap::new();
+            while let Some((name, value)) = map.next_entry::<String, Box<RawValue>>()? {
+                if values.contains_key(&name) {
+                    return Err(A::Error::custom(format!("{name} is given twice")));
+                }
+                values.insert(name, value);
+            }
+            Ok(values)
+        }
+    }
+    json.deserialize_map(Values)
 }
 
 /// Whether a text is JSON by itself, so that it is taken as that and not as a JSON string.

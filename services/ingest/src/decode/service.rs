@@ -86,6 +86,8 @@ mod tests {
     use super::*;
     use crate::block::Cell;
 
+    const TWICE: &[u8] = br#"{"rows":[{"table":"epochs","values":{"id":"1","id":"1"}}]}"#;
+
     #[test]
     fn a_reply_is_plain_or_gzip_and_states_tables_and_columns_that_exist() {
         let text = br#"{"rows":[{"table":"trades","values":{"price":"100","reference":null}}]}"#;
@@ -98,7 +100,7 @@ mod tests {
         let digits = br#"{"rows":[{"table":"markets","values":{"fees":{"a":1.00000000000000000001}}}]}"#;
         let fees = Cell::Text(r#"{"a":1.00000000000000000001}"#.to_owned());
         assert!(read(digits).unwrap()[0].cells.contains(&fees), "{:?}", read(digits));
-        for wrong in [&b"{}"[..], b"", b"\x1f\x8bx", br#"{"rows":[{"table":"blocks"}]}"#] {
+        for wrong in [&b"{}"[..], b"", b"\x1f\x8bx", br#"{"rows":[{"table":"blocks"}]}"#, TWICE] {
             assert!(read(wrong).is_err(), "{wrong:?}");
         }
     }
