@@ -2,7 +2,8 @@
 //! W1), and PostgreSQL's errors about rows made readable.
 //!
 //! Every record that is read must become a row, and blocks must follow each other. What a value may be, NaN
-//! and times outside of 1678 to 2261 among it, the tables' own constraints say.
+//! and times outside of 1678 to 2261 among it, the tables' own constraints say. Only what PostgreSQL would store
+//! as another value is found here.
 
 use std::pin::pin;
 
@@ -11,9 +12,10 @@ use futures_util::{SinkExt, Stream, StreamExt};
 use tokio_postgres::{CopyInSink, Error, Transaction, error::SqlState};
 
 use crate::{
+    append::ColumnKind,
     blocks::{BlockFault, BlockSequence, first_fault},
     error::StoreError,
-    records::{BadRecord, RecordReader},
+    records::{BadRecord, BadValue, RecordReader},
 };
 
 /// Prefix of the names of staging tables and of their columns that the target does not have.
@@ -32,6 +34,8 @@ pub(crate) struct CsvText<'a> {
     pub(crate) columns: &'a [String],
     /// The text's names of its columns, in its order.
     pub(crate) names: &'a [String],
+    /// What texts these columns take.
+    pub(crate) kinds: Vec<ColumnKind>,
     /// Whether the text begins with a header.
     pub(crate) has_header: bool,
     /// The block that the text's blocks continue, when the text holds blocks.
@@ -44,10 +48,10 @@ pub(crate) async fn copy_in(
     source: CsvText<'_>,
     text: impl Stream<Item = Result<Bytes, StoreError>>,
 ) -> Result<u64, StoreError> {
-    let CsvText { file, relation, columns, names, has_header, blocks } = source;
+    let CsvText { file, relation, columns, names, kinds, has_header, blocks } = source;
     let statement =
         format!("COPY {relation} ({}) FROM STDIN (FORMAT csv, HEADER {has_header})", columns.join(", "));
-    let mut reader = RecordReader::new(has_header);
+    let mut reader = RecordReader::new(has_header).watch_values(kinds);
     if let Some(sequence) = blocks {
         reader = reader.watch_blocks(names, sequence);
     }
@@ -56,6 +60,14 @@ pub(crate) async fn copy_in(
         place: Some(place),
         reason: fault.to_string(),
     };
+    let check_value = |reader: &RecordReader| match reader.bad_value() {
+        None => Ok(()),
+        Some(BadValue { line, column, value, reason }) => Err(StoreError::BadFile {
+            file: file.to_owned(),
+            place: Some(format!("line {line}, column {}", names[*column])),
+            reason: format!("{reason}: {value:?}"),
+        }),
+    };
     let sink: CopyInSink<Bytes> =
         transaction.copy_in(&statement).await.map_err(|error| bad_row(file, error))?;
     let (mut sink, mut text) = (pin!(sink), pin!(text));
@@ -63,8 +75,10 @@ pub(crate) async fn copy_in(
         for piece in reader.read(piece?) {
             sink.send(piece).await.map_err(|error| bad_row(file, error))?;
         }
+        check_value(&reader)?;
     }
     let (rest, records) = reader.finish();
+    check_value(&reader)?;
     if !rest.is_empty() {
         sink.send(rest).await.map_err(|error| bad_row(file, error))?;
     }

@@ -1,5 +1,5 @@
 //! The records of a CSV text on its way into COPY: counted with their lines, as PostgreSQL reads them, and
-//! with the heights and times of blocks checked.
+//! with the heights and times of blocks checked, and values that PostgreSQL would store as others.
 //!
 //! Before version 18 PostgreSQL takes a record `\.` for the end of the text and ignores everything after it.
 //! Such a record is sent on in quotes, as the value that it is.
@@ -7,7 +7,10 @@
 use bytes::Bytes;
 use memchr::{memchr, memchr_iter, memchr2, memchr3};
 
-use crate::blocks::{BlockFault, BlockSequence};
+use crate::{
+    append::{ColumnKind, MAX_NUMBER_BYTES},
+    blocks::{BlockFault, BlockSequence},
+};
 
 /// A record that COPY would take for the end of its text, in quotes.
 const QUOTED_MARKER: &[u8] = b"\"\\.\"";
@@ -31,6 +34,11 @@ pub(crate) struct RecordReader {
     line: u64,
     records: u64,
     column: usize,
+    /// The kinds of the columns in the order of the text; empty if no value has to be checked.
+    kinds: Vec<ColumnKind>,
+    /// The current value, if it has to be checked, up to one byte more than a number has.
+    value: Vec<u8>,
+    bad_value: Option<BadValue>,
     blocks: Option<WatchedBlocks>,
     /// The first fault of blocks. It counts when heights only rise: in another order a later block may close a
     /// gap.
@@ -51,6 +59,15 @@ pub(crate) struct BadRecord {
     pub(crate) fault: BlockFault,
 }
 
+/// The first value that may not be stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct BadValue {
+    pub(crate) line: u64,
+    pub(crate) column: usize,
+    pub(crate) value: String,
+    pub(crate) reason: &'static str,
+}
+
 impl RecordReader {
     /// Reads a text; without a header its records end with line feeds.
     pub(crate) fn new(has_header: bool) -> Self {
@@ -64,9 +81,20 @@ impl RecordReader {
             line: 1,
             records: 0,
             column: 0,
+            kinds: Vec::new(),
+            value: Vec::new(),
+            bad_value: None,
             blocks: None,
             bad: None,
         }
+    }
+
+    /// Checks the values of columns of these kinds.
+    pub(crate) fn watch_values(mut self, kinds: Vec<ColumnKind>) -> Self {
+        if kinds.iter().copied().any(is_checked) {
+            self.kinds = kinds;
+        }
+        self
     }
 
     /// Checks the rows of `blocks` that the text with these columns holds; they continue `sequence`.
@@ -121,6 +149,11 @@ impl RecordReader {
         (rest, self.records)
     }
 
+    /// The first value that may not be stored, as soon as it was read.
+    pub(crate) fn bad_value(&self) -> Option<&BadValue> {
+        self.bad_value.as_ref()
+    }
+
     /// The first fault of the blocks, when they came by rising height.
     pub(crate) fn take_fault(&mut self) -> Option<BadRecord> {
         let is_ordered = self.blocks.as_ref().is_some_and(|blocks| blocks.sequence.is_ordered());
@@ -146,7 +179,7 @@ impl RecordReader {
         let found = match self.end {
             _ if self.quoted => memchr(b'"', rest),
             None => memchr3(b'"', b'\r', b'\n', rest),
-            Some(end) if self.blocks.is_some() => memchr3(b'"', b',', end, rest),
+            Some(end) if self.blocks.is_some() || !self.kinds.is_empty() => memchr3(b'"', b',', end, rest),
             Some(end) => memchr2(b'"', end, rest),
         };
         let value = &rest[..found.unwrap_or(rest.len())];
@@ -159,6 +192,7 @@ impl RecordReader {
             }
             b',' => {
                 self.is_open = true;
+                self.end_value();
                 self.column += 1;
             }
             byte if self.end.is_none() => {
@@ -176,6 +210,10 @@ impl RecordReader {
         if self.quoted {
             self.line += memchr_iter(self.end.unwrap_or(b'\n'), value).count() as u64;
         }
+        if self.end.is_some() && self.kinds.get(self.column).copied().is_some_and(is_checked) {
+            let most = (MAX_NUMBER_BYTES + 1).saturating_sub(self.value.len());
+            self.value.extend_from_slice(&value[..value.len().min(most)]);
+        }
         let Some(blocks) = self.blocks.as_mut().filter(|_| self.end.is_some()) else { return };
         for (column, field) in blocks.columns.iter().zip(&mut blocks.values) {
             if *column == Some(self.column) {
@@ -185,7 +223,20 @@ impl RecordReader {
         }
     }
 
+    fn end_value(&mut self) {
+        if self.value.is_empty() {
+            return;
+        }
+        let value = str::from_utf8(&self.value).unwrap_or_default();
+        if let Some(reason) = self.kinds[self.column].fault(value) {
+            let (line, value) = (self.record_line, value.chars().take(MAX_FIELD_BYTES).collect());
+            self.bad_value.get_or_insert(BadValue { line, column: self.column, value, reason });
+        }
+        self.value.clear();
+    }
+
     fn end_record(&mut self) {
+        self.end_value();
         self.records += 1;
         if let Some(blocks) = &mut self.blocks {
             let [height, time] = &mut blocks.values;
@@ -204,6 +255,10 @@ impl RecordReader {
         self.column = 0;
         self.is_open = false;
     }
+}
+
+fn is_checked(kind: ColumnKind) -> bool {
+    matches!(kind, ColumnKind::Decimal(_) | ColumnKind::Id)
 }
 
 #[cfg(test)]
@@ -235,6 +290,19 @@ mod tests {
                 assert_eq!([out.concat(), rest.to_vec()].concat(), sent.as_bytes(), "{text:?} by {length}");
                 assert_eq!(counted, records, "{text:?} by {length}");
             }
+        }
+    }
+
+    #[test]
+    fn the_first_value_that_may_not_be_stored_is_named() {
+        let text = "note,price\n0.5,\"1\"\n\"a\n\"\"0.5,\",2.0\n,\"1\".5\n,.25";
+        for length in 1..text.len() {
+            let kinds = vec![ColumnKind::Value, ColumnKind::Decimal(0)];
+            let mut reader = RecordReader::new(true).watch_values(kinds);
+            let pieces = text.as_bytes().chunks(length).map(Bytes::copy_from_slice);
+            pieces.for_each(|piece| drop(reader.read(piece)));
+            let bad = reader.bad_value().unwrap();
+            assert_eq!((bad.line, bad.column, &*bad.value), (5, 1, "1.5"), "by {length}");
         }
     }
 

@@ -6,6 +6,7 @@ use futures_util::stream;
 use tokio_postgres::{Client, Transaction};
 
 use crate::{
+    append::kinds,
     blocks::BlockSequence,
     copy_in::{BLOCKS, CsvText, check_count, copy_in},
     error::StoreError,
@@ -46,6 +47,7 @@ impl<'a> BlockWriter<'a> {
             relation: table,
             columns: &columns,
             names: &columns,
+            kinds: kinds(table, &columns),
             has_header: false,
             blocks: (table == BLOCKS).then(|| BlockSequence::after(self.head.clone())),
         };

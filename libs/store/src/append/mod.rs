@@ -13,6 +13,7 @@ use bytes::Bytes;
 use futures_util::{SinkExt, future::BoxFuture};
 use tokio_postgres::{Client, CopyInSink, Transaction, error::SqlState};
 
+pub(crate) use self::table::{MAX_NUMBER_BYTES, kinds};
 pub use self::{
     fault::RowFault,
     head::{StoredChain, StoredHead},

@@ -56,30 +56,85 @@ pub struct Column {
 pub enum ColumnKind {
     /// PostgreSQL's text of a single value.
     Value,
-    /// The same, of a whole number. PostgreSQL would round a fraction.
-    Amount,
+    /// The same, of a number with at most so many digits behind the point. PostgreSQL would round others.
+    Decimal(usize),
+    /// An id. Clients' ids of 64 hex digits are looked up in lower case.
+    Id,
     /// JSON.
     Json,
     /// PostgreSQL's text of an array of texts.
     TextArray,
 }
 
+/// Longest text of a number, bytes; the numbers of the tables have at most 94 digits.
+pub(crate) const MAX_NUMBER_BYTES: usize = 1024;
+
+impl ColumnKind {
+    /// Why a text that PostgreSQL takes must not be stored: it would be stored as another value, or readers would
+    /// not find it.
+    pub fn fault(self, text: &str) -> Option<&'static str> {
+        match self {
+            Self::Decimal(0) if is_rounded(text, 0) => Some("an amount is a whole number"),
+            Self::Decimal(places) if is_rounded(text, places) => Some("the number has too many decimals"),
+            Self::Id if is_upper_case_hex(text) => Some("an id of 64 hex digits is in lower case"),
+            _ => None,
+        }
+    }
+}
+
+/// Whether the text of a number has digits other than 0 beyond so many places behind the point. PostgreSQL refuses
+/// what is no number.
+fn is_rounded(text: &str, places: usize) -> bool {
+    let (digits, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    let is_of_number =
+        |byte: u8| byte.is_ascii_digit() || byte.is_ascii_whitespace() || b"+-._eE".contains(&byte);
+    if !text.bytes().all(is_of_number) {
+        return false;
+    }
+    let Ok(exponent) = exponent.trim().parse::<isize>() else { return true };
+    let beyond = fraction.len().cast_signed().saturating_sub(exponent).saturating_sub(places.cast_signed());
+    let mut last = whole.bytes().chain(fraction.trim_end().bytes()).rev();
+    text.len() > MAX_NUMBER_BYTES
+        || (0..beyond).map_while(|_| last.next()).any(|digit| matches!(digit, b'1'..=b'9'))
+}
+
+fn is_upper_case_hex(text: &str) -> bool {
+    text.len() == 64
+        && text.bytes().any(|digit| digit.is_ascii_uppercase())
+        && text.bytes().all(|digit| digit.is_ascii_hexdigit())
+}
+
+/// The columns of any table of the schema, as the migrations declare them.
+fn declared(table: &str) -> impl Iterator<Item = Column> {
+    migrate::declarations(table).map(|declaration| {
+        let mut words = declaration.split_whitespace();
+        let name = words.next().unwrap_or_default().trim_matches('"').to_owned();
+        let kind = match words.next().unwrap_or_default().trim_end_matches(',') {
+            "bigamount" => ColumnKind::Decimal(0),
+            "numeric(94,16)" => ColumnKind::Decimal(16),
+            "jsonb" => ColumnKind::Json,
+            "text[]" => ColumnKind::TextArray,
+            // Also other keys, which are never 64 hex digits.
+            "text" if words.clone().next() == Some("COLLATE") => ColumnKind::Id,
+            _ => ColumnKind::Value,
+        };
+        let default = words.skip_while(|word| *word != "DEFAULT").nth(1);
+        let default = default.map(|word| word.trim_end_matches(',').trim_matches('\'').to_owned());
+        Column { name, kind, default }
+    })
+}
+
+/// What texts these columns of any table take; [`ColumnKind::Value`] for columns that it does not have.
+pub(crate) fn kinds(table: &str, names: &[String]) -> Vec<ColumnKind> {
+    let columns: Vec<Column> = declared(table).collect();
+    let kind = |name: &String| columns.iter().find(|column| column.name == *name).map(|column| column.kind);
+    names.iter().map(|name| kind(name).unwrap_or(ColumnKind::Value)).collect()
+}
+
 impl Table {
     fn declared(name: &'static str) -> Self {
-        let columns = migrate::declarations(name).map(|declaration| {
-            let mut words = declaration.split_whitespace();
-            let name = words.next().unwrap_or_default().trim_matches('"').to_owned();
-            let kind = match words.next().unwrap_or_default().trim_end_matches(',') {
-                "bigamount" => ColumnKind::Amount,
-                "jsonb" => ColumnKind::Json,
-                "text[]" => ColumnKind::TextArray,
-                _ => ColumnKind::Value,
-            };
-            let default = words.skip_while(|word| *word != "DEFAULT").nth(1);
-            let default = default.map(|word| word.trim_end_matches(',').trim_matches('\'').to_owned());
-            Column { name, kind, default }
-        });
-        Self { name, columns: columns.collect() }
+        Self { name, columns: declared(name).collect() }
     }
 
     /// The index of a column.
@@ -102,4 +157,35 @@ pub fn tables() -> &'static [Table] {
 /// The table of a name.
 pub fn table(name: &str) -> Option<&'static Table> {
     TABLES.iter().find(|table| table.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_that_postgresql_would_round_are_refused() {
+        for whole in [
+            "0", "-12", "12.", "1.00", "1.5e1", "120e-1", "0.0e-9", " 7 ", "NaN", "1e400", "", "7.5x", "none",
+        ] {
+            assert_eq!(ColumnKind::Decimal(0).fault(whole), None, "{whole}");
+        }
+        for fraction in ["0.4", "-1999.5", ".5", "1.05", "1.25e1", "15e-1", "1e-3", "1.50 ", "15e-1_0"] {
+            assert!(ColumnKind::Decimal(0).fault(fraction).is_some(), "{fraction}");
+        }
+        assert!(ColumnKind::Decimal(0).fault(&format!("0.{}4", "0".repeat(1100))).is_some());
+        assert_eq!(ColumnKind::Decimal(16).fault("0.12345678901234560"), None);
+        assert!(ColumnKind::Decimal(16).fault("0.12345678901234567").is_some());
+    }
+
+    #[test]
+    fn ids_of_hex_digits_are_in_lower_case() {
+        for id in ["", "network", "VOTE", &"AB".repeat(31), &"ab".repeat(32), &"G".repeat(64)] {
+            assert_eq!(ColumnKind::Id.fault(id), None, "{id}");
+        }
+        assert!(ColumnKind::Id.fault(&"aB".repeat(32)).is_some());
+        let names = ["balance", "tx_hash", "block_time", "other"].map(str::to_owned);
+        let expected = [ColumnKind::Decimal(0), ColumnKind::Id, ColumnKind::Value, ColumnKind::Value];
+        assert_eq!(kinds("balances", &names), expected);
+    }
 }

@@ -13,6 +13,7 @@ use tokio_postgres::Transaction;
 
 use super::folder::Source;
 use crate::{
+    append::kinds,
     blocks::BlockSequence,
     copy_in::{BLOCKS, CsvText, bad_row, check_count, copy_in, quoted},
     error::StoreError,
@@ -37,6 +38,7 @@ pub(super) async fn copy_file(
         relation,
         columns,
         names: &source.header,
+        kinds: kinds(&source.table, &source.header),
         has_header: true,
         blocks: (source.table == BLOCKS).then(BlockSequence::default),
     };

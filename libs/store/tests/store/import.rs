@@ -149,6 +149,10 @@ async fn whatever_goes_wrong_leaves_nothing_of_the_segment() {
             "balances of test-1-1-2.zip cannot be read",
         ),
         ("account_id,block_time,tx_hash,balance\na,2024-01-01 00:00:01+00,t,x\n", "line 2, column balance"),
+        (
+            "account_id,block_time,tx_hash,balance\na,2024-01-01 00:00:01+00,t,0.4\n",
+            "line 2, column balance: an amount is a whole number",
+        ),
         ("account_id,block_time,tx_hash,balance\n\\.\n", "line 2: missing data"),
         (
             "account_id,block_time,tx_hash,balance\na,2024-01-01 00:00:01+00,t,NaN\n",

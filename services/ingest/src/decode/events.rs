@@ -86,7 +86,7 @@ fn row(name: &str, attributes: &[Attribute<'_>]) -> Result<Row, RowFault> {
         }
         row.cells[index] = Cell::Text(match table.columns[index].kind {
             ColumnKind::TextArray => array(value),
-            ColumnKind::Value | ColumnKind::Amount | ColumnKind::Json => value.into_owned(),
+            _ => value.into_owned(),
         });
     }
     Ok(row)

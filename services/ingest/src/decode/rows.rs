@@ -49,7 +49,7 @@ impl StatedRow {
                     Ok(items) => Cell::Text(literal(&items)),
                     Err(_) => return fault("the array cannot be read"),
                 },
-                (ColumnKind::Value | ColumnKind::Amount | ColumnKind::TextArray, Some(b'[' | b'{')) => {
+                (kind, Some(b'[' | b'{')) if kind != ColumnKind::Json => {
                     return fault("the value must be a text or null");
                 }
                 _ => Cell::Text(raw.to_owned()),
