@@ -45,6 +45,7 @@ async fn blocks_of_another_source_are_stored_in_order_up_to_the_first_fault() {
     let unnamed = write(folder.path(), &lines);
     let refused = mesh(&["ingest", "rows", &unnamed, "--postgres", database.url()]).await;
     refused.fails(2, &["--chain"]);
+    rows(&database, "/no/such").await.fails(1, &["cannot read /no/such: No such file"]);
     // A value that PostgreSQL refuses, an unknown column, a gap, a fork.
     let good = lines.clone();
     for (wrong, words) in [

@@ -130,7 +130,11 @@ impl Writer {
             let added = match line {
                 Ok(text) if text.trim().is_empty() => Ok(()),
                 Ok(text) => self.add(number, &text).await,
-                Err(error) => Err(error.to_string()),
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => Err("it is not UTF-8".to_owned()),
+                Err(error) => {
+                    self.store().await?;
+                    return Err(failed!("cannot read {}: {error}", self.file));
+                }
             };
             if let Err(fault) = added {
                 self.store().await?;
