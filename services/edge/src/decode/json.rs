@@ -2,7 +2,7 @@
 //! text or number, enums by name or number, any base64; a key given twice and an unknown enum name are
 //! refused, unknown keys collected (J2-J6, J11).
 
-use std::{borrow::Cow, fmt, str};
+use std::{borrow::Cow, collections::HashSet, fmt, str};
 
 use mesh_problem::{MALFORMED, Problem};
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, ReflectMessage, Value};
@@ -35,7 +35,47 @@ pub(super) fn fill(
     let mut place = JsonPath { path: FieldPath::new(), unknown };
     let read = Message { descriptor: message.descriptor(), place: &mut place };
     *message = read.deserialize(&mut json).map_err(malformed)?;
-    json.end().map_err(malformed)
+    json.end().map_err(malformed)?;
+    match key_given_twice(body) {
+        None => Ok(()),
+        Some(key) => {
+            Err(Problem::invalid(MALFORMED, "the body is malformed")
+                .with_inner(format!("{key} is given twice")))
+        }
+    }
+}
+
+/// A key that an object of this JSON has twice in one spelling, also an object that is ignored.
+fn key_given_twice(json: &str) -> Option<Cow<'_, str>> {
+    let mut objects: Vec<HashSet<Cow<'_, str>>> = Vec::new();
+    let mut rest = json;
+    while let Some(found) = rest.find(['{', '}', '"']) {
+        let token = &rest[found..];
+        rest = &token[1..];
+        if token.starts_with('{') {
+            objects.push(HashSet::new());
+        } else if token.starts_with('}') {
+            objects.pop();
+        } else {
+            let mut is_escaped = false;
+            let ends = |letter: char| {
+                let is_end = letter == '"' && !is_escaped;
+                is_escaped = letter == '\\' && !is_escaped;
+                is_end
+            };
+            let text = &token[..rest.find(ends)? + 2];
+            rest = &token[text.len()..];
+            // A text before a colon is a key.
+            if rest.trim_start().starts_with(':')
+                && let Some(keys) = objects.last_mut()
+                && let Ok(Key(key)) = serde_json::from_str(text)
+                && !keys.insert(key.clone())
+            {
+                return Some(key);
+            }
+        }
+    }
+    None
 }
 
 /// A key, copied only when it has escapes.
@@ -269,7 +309,7 @@ mod tests {
     #[test]
     fn a_body_is_read_in_either_spelling_with_numbers_as_text_or_number() {
         for body in [
-            r#"{"tx":{"inputData":"AQI=","version":"TX_VERSION_V3","pubKey":"ab","pow":{"tid":"t","nonce":"7"},"x":[{}]},"type":"TYPE_ASYNC"}"#,
+            r#"{"tx":{"inputData":"AQI=","version":"TX_VERSION_V3","pubKey":"ab","pow":{"tid":"t","nonce":"7"},"x":[{"tx":1},{"tx":{}}]},"type":"TYPE_ASYNC"}"#,
             r#"{"type":1,"tx":{"pow":{"nonce":7,"tid":"t"},"pub_key":"ab","address":"","version":3.0,"input_data":"AQI","signature":null}}"#,
         ] {
             let request = filled(body).unwrap();
@@ -321,6 +361,8 @@ mod tests {
             r#"{"type":true}"#,
             r#"{"type":"TYPE_SYNC","type":"TYPE_SYNC"}"#,
             r#"{"tx":{"pubKey":"a","pub_key":"b"}}"#,
+            r#"{"x":1,"x":1}"#,
+            r#"{"x":[{"tx":":\"","y":{"t":1},"t\u0078" :null}]}"#,
             r#"{"tx":{"pubKey":"a","address":"b"}}"#,
             r#"{"tx":{"inputData":"?"}}"#,
             r#"{"tx":{"inputData":5}}"#,
