@@ -19,12 +19,18 @@ pub(crate) use failed;
 /// The failure of a command: its message and its exit code.
 #[derive(Debug)]
 pub struct Failure {
-    /// The exit code: 1 failed, 2 wrong usage, 64 wrong configuration, 69 a server is missing.
+    /// The exit code: 0 nobody reads the result, 1 failed, 2 wrong usage, 64 wrong configuration, 69 a server is missing.
     pub code: u8,
     message: String,
 }
 
 impl Failure {
+    /// The reader of standard output has closed it and wants no more: the command ends with exit code 0 and without a
+    /// message.
+    pub(crate) fn unread() -> Self {
+        Self { code: 0, message: String::new() }
+    }
+
     /// Failed or refused: exit code 1.
     pub fn failed(message: impl Into<String>) -> Self {
         Self { code: 1, message: message.into() }
@@ -58,7 +64,9 @@ impl Failure {
         match outcome {
             Ok(()) => ExitCode::SUCCESS,
             Err(failure) => {
-                eprintln!("{failure}");
+                if failure.code != 0 {
+                    crate::terminal::print_line(&failure.to_string());
+                }
                 ExitCode::from(failure.code)
             }
         }

@@ -18,12 +18,20 @@ const CLOSED_PERIOD: Duration = Duration::from_millis(200);
 ///
 /// # Errors
 /// Standard output cannot be written, such as a file on a full disk.
-pub(crate) fn print(line: &str) -> Result<(), Failure> {
+pub fn print(line: &str) -> Result<(), Failure> {
     match try_print(line) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             Err(failed!("cannot write the result to standard output: {error}"))
         }
         _ => Ok(()),
+    }
+}
+
+/// The failure to write a download to standard output. A closed pipe ends the command quietly.
+pub(crate) fn unwritten(error: &io::Error) -> Failure {
+    match error.kind() {
+        io::ErrorKind::BrokenPipe => Failure::unread(),
+        _ => failed!("cannot write to standard output ({error}); start again"),
     }
 }
 
@@ -51,9 +59,9 @@ pub(crate) fn print_json(result: &impl Serialize) -> Result<(), Failure> {
     print(&serde_json::to_string(result)?)
 }
 
-/// Writes a permanent line to standard error.
+/// Writes a permanent line to standard error. A closed one is no failure.
 pub fn print_line(line: &str) {
-    eprintln!("{line}");
+    let _ = writeln!(io::stderr(), "{line}");
 }
 
 /// Whether standard error is a terminal.

@@ -65,7 +65,7 @@ async fn measure(mesh: &PrivateMesh, rows: &[&Row], args: &BenchArgs) -> Result<
     for row in rows {
         mesh::terminal::print_line(row.about);
         let section = Section::new(row, (row.measure)(&world).await);
-        println!("{}", section.table);
+        mesh::terminal::print(&section.table)?;
         sections.push(section);
     }
     Ok(sections)

@@ -5,7 +5,11 @@
 use std::time::Duration;
 
 use futures_util::future::LocalBoxFuture;
-use mesh::{failure::Failure, signals, terminal::print_line};
+use mesh::{
+    failure::Failure,
+    signals,
+    terminal::{print, print_line},
+};
 use mesh_launcher::{RestartRule, open_files};
 use rand::{SeedableRng as _, rngs::SmallRng, seq::SliceRandom as _};
 use serde_json::{Value, json};
@@ -190,11 +194,8 @@ async fn repeat(
     for number in 0..args.runs {
         let seed = first_seed.wrapping_add(number);
         let Run { title, reports, mut json } = run(seed).await?;
-        println!("{}", report::render_table(&title, &reports));
-        for report in &reports {
-            print!("{}", report.lines());
-        }
-        println!();
+        let lines: String = reports.iter().map(Report::lines).collect();
+        print(&format!("{}\n{lines}", report::render_table(&title, &reports)))?;
         json["seed"] = json!(seed);
         runs.push(json);
         let failed = reports.iter().filter(|report| !report.holds());

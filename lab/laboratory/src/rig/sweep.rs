@@ -14,7 +14,7 @@ use std::{
 use mesh::{
     failure::{Failure, as_typed, cannot},
     signals,
-    terminal::print_line,
+    terminal::{print, print_line},
 };
 use mesh_simulator as simulator;
 use parking_lot::Mutex;
@@ -88,9 +88,11 @@ pub(super) async fn run(drill: &str, first: u64, args: &RunArgs, simulate: Simul
     let totals = sweep.totals.lock().clone();
     let done = sweep.done.load(Ordering::Relaxed);
     let a_second = (done as f64 / seconds.max(1e-9)).round();
-    println!("{drill}: {done} seeds from {first} on in {seconds:.1} s, {a_second} a second");
     let listed: Vec<String> = totals.iter().map(|(name, count)| format!("{count} {name}")).collect();
-    println!("  {}", listed.join(", "));
+    print(&format!(
+        "{drill}: {done} seeds from {first} on in {seconds:.1} s, {a_second} a second\n  {}",
+        listed.join(", ")
+    ))?;
     let mut figures = json!({
         "drill": drill,
         "firstSeed": first,

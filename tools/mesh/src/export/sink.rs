@@ -16,7 +16,10 @@ use rustix::{
 use tokio::task::spawn_blocking;
 
 use super::unpack::unpack;
-use crate::failure::{Failure, failed};
+use crate::{
+    failure::{Failure, failed},
+    terminal::unwritten,
+};
 
 const READ_BYTES: usize = 1 << 20;
 
@@ -129,11 +132,7 @@ impl Sink {
                 let mut out = io::stdout().lock();
                 out.write_all(&piece).and_then(|()| out.flush())
             });
-            written
-                .await
-                .map_err(io::Error::other)
-                .flatten()
-                .map_err(|error| failed!("cannot write to standard output ({error}); start again"))?;
+            written.await.map_err(io::Error::other).flatten().map_err(|error| unwritten(&error))?;
         }
         self.position += bytes.len() as u64;
         self.crc32c = crc32c::crc32c_append(self.crc32c, bytes);

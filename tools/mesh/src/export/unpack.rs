@@ -1,7 +1,11 @@
 //! A downloaded ZIP as one CSV. Each member has the rows of some blocks; a later member can have more columns, so
 //! that members are joined by the names of columns.
 
-use std::{error::Error, fs::File, io::Write};
+use std::{
+    error::Error,
+    fs::File,
+    io::{self, Write},
+};
 
 use crate::{
     failure::{Failure, failed},
@@ -27,6 +31,9 @@ impl UnpackError {
                 "the table has no column {column}; its columns are {}",
                 known.join(", ")
             )),
+            Self::Write(error) if matches!(error.kind(), csv::ErrorKind::Io(error) if error.kind() == io::ErrorKind::BrokenPipe) => {
+                Failure::unread()
+            }
             Self::Zip(error) => failed!("the download cannot be unpacked ({error}); export without --csv"),
             Self::Write(error) => failed!("cannot write {name} ({error}); name another file with -o"),
         }

@@ -375,4 +375,14 @@ async fn what_cannot_work_is_one_sentence_with_what_to_do() {
     assert_eq!(output.status.code(), Some(1));
     says(&String::from_utf8(output.stderr).unwrap(), &["No space left"]);
     assert!(Path::new("/dev/full").exists() && folder.names().is_empty());
+    for more in [&["-o", "-"][..], &["--csv", "-o", "-"]] {
+        let (_, closed) = std::io::pipe().unwrap();
+        let command = folder.command(url, ["1", "4"], more).stdout(closed).stderr(Stdio::piped()).spawn();
+        let output = command.unwrap().wait_with_output().await.unwrap();
+        assert_eq!(
+            (output.status.code(), &*output.stderr),
+            (Some(0), &b""[..]),
+            "its reader has read enough"
+        );
+    }
 }
