@@ -1,7 +1,8 @@
 //! `mesh seal`: seals complete segments now, as the replicas of `export` do when blocks arrive.
 //!
 //! The configuration is that of the running mesh's `export` replicas. When no mesh runs, the home's private
-//! database server is started for the duration of the command.
+//! database server is started for the duration of the command; without such a server the configuration is the
+//! environment of the command.
 
 use std::time::Duration;
 
@@ -78,6 +79,12 @@ pub(crate) async fn seal(args: &SealArgs) -> Result<(), Failure> {
         }
         Ok(Answer::Refused { reason }) => Err(Failure::failed(reason)),
         Ok(other) => Err(unexpected(&other)),
+        Err(ControlError::NotRunning(_))
+            if !home.postgres().exists() && std::env::var_os(DATABASE).is_some() =>
+        {
+            let variables = own_variables().collect();
+            run_until_stopped(&mut signals, run(args, variables), INTERRUPTED).await
+        }
         Err(ControlError::NotRunning(_)) => alone(args, &home, &mut signals).await,
         Err(error) => Err(error.into()),
     }
@@ -88,7 +95,8 @@ async fn alone(args: &SealArgs, home: &Home, signals: &mut StopSignals) -> Resul
     let root = home.root().display();
     if !home.postgres().exists() {
         return Err(failed!(
-            "there is no database in {root}; start a mesh with `mesh up --home {root}`, or give one with --postgres"
+            "there is no database in {root}; start a mesh with `mesh up --home {root}`, or give one with --postgres \
+             or {DATABASE}"
         ));
     }
     home.create()?;
@@ -193,11 +201,16 @@ pub(crate) async fn seal_complete(database_url: &str, variables: Vec<(String, St
     }
 }
 
+/// The `MESH_*` variables of this process.
+fn own_variables() -> impl Iterator<Item = (String, String)> {
+    std::env::vars_os()
+        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+        .filter(|(name, _)| name.starts_with("MESH_"))
+}
+
 /// The `MESH_*` variables of this process with this database and history: an `export` replica's environment.
 pub(crate) fn variables(url: &str, root: &str) -> Vec<(String, String)> {
-    let own = std::env::vars_os()
-        .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        // `url` contains the password already.
-        .filter(|(name, _)| name.starts_with("MESH_") && name != "MESH_DATABASE_PASSWORD_FILE");
+    // `url` contains the password already.
+    let own = own_variables().filter(|(name, _)| name != "MESH_DATABASE_PASSWORD_FILE");
     own.chain([(DATABASE.to_owned(), url.to_owned()), (HISTORY.to_owned(), root.to_owned())]).collect()
 }

@@ -134,6 +134,10 @@ async fn sealing_needs_a_database() {
     fails(&["seal", "--home", home.to_str().unwrap()], 1, &["no database", "mesh up", "--postgres"]).await;
     assert!(!home.exists());
     fails(&["seal", "--postgres", "postgres://127.0.0.1:1/mesh"], 69, &["--postgres"]).await;
+    let database = Database::fresh().await;
+    let mut seal = command(&["seal", "--home", home.to_str().unwrap()]);
+    let seal = seal.env("MESH_DATABASE_URL", database.url()).env("MESH_HISTORY_URL", folder.path());
+    assert_eq!(Outcome::of(seal, &[]).await.done(), "nothing to seal\n", "by the variables of the command");
 }
 
 #[tokio::test]
