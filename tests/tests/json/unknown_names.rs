@@ -100,7 +100,8 @@ async fn j11_parts_and_chunks_of_downloads_name_what_is_ignored() {
 #[tokio::test]
 async fn j11_unknown_fields_of_a_body_are_named_by_their_paths() {
     let mesh = MeshClient::fixture().await;
-    let body = r#"{"foo":{"bar":1},"tx":{"more":null,"pow":{"tid":"x","nonc":1},"input_data":"AQI="},"Type":1,"foo":2}"#;
+    let body =
+        r#"{"foo":{"bar":1},"tx":{"more":null,"pow":{"tid":"x","nonc":1},"input_data":"AQI="},"Type":1}"#;
     let answer = mesh.post("/transaction?x=1&pretty", body).await;
     // No tx-relay runs: the body passed.
     assert_problem(&answer, 503, 14, 10_000);
@@ -108,6 +109,7 @@ async fn j11_unknown_fields_of_a_body_are_named_by_their_paths() {
     let malformed = mesh.post("/transaction", r#"{"foo":1,"type":"TYPE_FOO","bar":1}"#).await;
     assert_problem(&malformed, 400, 3, 10_015);
     assert_eq!(malformed.header("x-ignored"), Some("foo"), "it is read up to the fault");
+    assert_problem(&mesh.post("/transaction", r#"{"foo":1,"foo":1}"#).await, 400, 3, 10_015);
 
     let answer = strict_post(&mesh, "/transaction", body).await;
     let problem = assert_problem(&answer, 400, 3, 10_015);
