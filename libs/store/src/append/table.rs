@@ -58,6 +58,8 @@ pub enum ColumnKind {
     Value,
     /// The same, of a number with at most so many digits behind the point. PostgreSQL would round others.
     Decimal(usize),
+    /// A time. PostgreSQL also takes words for the time of storing.
+    Time,
     /// An id. Clients' ids of 64 hex digits are looked up in lower case.
     Id,
     /// JSON.
@@ -76,6 +78,7 @@ impl ColumnKind {
         match self {
             Self::Decimal(0) if is_rounded(text, 0) => Some("an amount is a whole number"),
             Self::Decimal(places) if is_rounded(text, places) => Some("the number has too many decimals"),
+            Self::Time if is_relative(text) => Some("the time would be that of storing"),
             Self::Id if is_upper_case_hex(text) => Some("an id of 64 hex digits is in lower case"),
             _ => None,
         }
@@ -99,6 +102,14 @@ fn is_rounded(text: &str, places: usize) -> bool {
         || (0..beyond).map_while(|_| last.next()).any(|digit| matches!(digit, b'1'..=b'9'))
 }
 
+/// Whether the text of a time has one of the words that stand for another time at each storing.
+fn is_relative(text: &str) -> bool {
+    let is_word = |word: &str| {
+        ["now", "today", "tomorrow", "yesterday"].iter().any(|one| word.eq_ignore_ascii_case(one))
+    };
+    text.split(|letter: char| !letter.is_ascii_alphabetic()).any(is_word)
+}
+
 fn is_upper_case_hex(text: &str) -> bool {
     text.len() == 64
         && text.bytes().any(|digit| digit.is_ascii_uppercase())
@@ -112,6 +123,7 @@ fn declared(table: &str) -> impl Iterator<Item = Column> {
         let name = words.next().unwrap_or_default().trim_matches('"').to_owned();
         let kind = match words.next().unwrap_or_default().trim_end_matches(',') {
             "bigamount" => ColumnKind::Decimal(0),
+            "timestamptz" => ColumnKind::Time,
             "numeric(94,16)" => ColumnKind::Decimal(16),
             "jsonb" => ColumnKind::Json,
             "text[]" => ColumnKind::TextArray,
@@ -185,7 +197,7 @@ mod tests {
         }
         assert!(ColumnKind::Id.fault(&"aB".repeat(32)).is_some());
         let names = ["balance", "tx_hash", "block_time", "other"].map(str::to_owned);
-        let expected = [ColumnKind::Decimal(0), ColumnKind::Id, ColumnKind::Value, ColumnKind::Value];
+        let expected = [ColumnKind::Decimal(0), ColumnKind::Id, ColumnKind::Time, ColumnKind::Value];
         assert_eq!(kinds("balances", &names), expected);
     }
 }

@@ -337,6 +337,7 @@ async fn a_value_that_readers_cannot_show_is_refused() {
     for (profit, time, reason) in [
         ("NaN", second, "line 3: a number is NaN or infinite"),
         ("-inf", second, "line 3: a number is NaN or infinite"),
+        ("1", "Today 12:00", "line 3, column block_time: the time would be that of storing: \"Today 12:00\""),
         ("1", "infinity", "line 3: a time is outside of 1678 to 2261"),
         ("1", "0001-01-01 00:00:00+00", "line 3: a time is outside of 1678 to 2261"),
         ("1", "2300-01-01 00:00:00+00", "line 3: a time is outside of 1678 to 2261"),
