@@ -5,6 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use async_nats::ServerAddr;
+
 /// The address of the bus and the identity of this process.
 #[derive(Debug, Clone)]
 pub struct BusConfig {
@@ -30,6 +32,32 @@ impl BusConfig {
             Some(Credentials::Password { user, .. }) if is_token(user) => user,
             _ => &self.name,
         }
+    }
+}
+
+/// Checks the addresses of the bus.
+///
+/// # Errors
+/// What is wrong with one of them; contains no password.
+pub fn check_url(url: &str) -> Result<(), String> {
+    for address in url.split(',').map(str::trim) {
+        let server = address.parse::<ServerAddr>().map_err(|error| error.to_string())?;
+        if server.host().is_empty() || !matches!(server.scheme(), "nats" | "tls") {
+            return Err("write it as nats://host:port or tls://host:port, several with commas".to_owned());
+        }
+    }
+    Ok(())
+}
+
+/// Checks the beginning of all subjects.
+///
+/// # Errors
+/// When the bus refuses subjects that begin with it.
+pub fn check_prefix(prefix: &str) -> Result<(), String> {
+    let is_wrong = |letter: char| letter.is_whitespace() || letter.is_control() || "*>\"\\".contains(letter);
+    match prefix.split('.').any(|token| token.is_empty() || token.contains(is_wrong)) {
+        true => Err("write it without spaces, quotes, *, > and empty parts between dots".to_owned()),
+        false => Ok(()),
     }
 }
 
@@ -77,5 +105,27 @@ impl Credentials {
 impl fmt::Debug for Credentials {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.write_str("***")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_addresses_and_prefixes_that_the_bus_takes_are_accepted() {
+        for good in ["nats://127.0.0.1:4222", "a:4222, tls://b", "nats://user:p@[::1]:1"] {
+            assert_eq!(check_url(good), Ok(()), "{good}");
+        }
+        for bad in ["nats://a:canary", "http://a:4222", "ws://a", "nats://", "a,", "nats://a b"] {
+            let error = check_url(bad).unwrap_err();
+            assert!(!error.contains("canary"), "{error}");
+        }
+        assert!(["mesh", "prod.mesh", "m-1_x"].iter().all(|good| check_prefix(good).is_ok()));
+        assert!(
+            ["a b", "a.*", ">", "a..b", ".a", "a.", "a\"", "a\n"]
+                .iter()
+                .all(|bad| check_prefix(bad).is_err())
+        );
     }
 }

@@ -44,7 +44,7 @@ pub use announcement::{
 };
 pub use answer::{Answer, AnswerFuture, AnswerResult, Ask, CancelOnDrop, Head, RequestScope};
 pub use ask::{AskOptions, FromOthers, Reply};
-pub use config::{BusConfig, Credentials};
+pub use config::{BusConfig, Credentials, check_prefix, check_url};
 pub use connection::Bus;
 pub use encoding::{Encoding, Format, GZIP_LEVEL, gzip};
 pub use error::BusError;

@@ -17,6 +17,8 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use mesh_telemetry::{Registry, prometheus_text};
 use tokio::{net::TcpListener, sync::Semaphore, time::timeout};
 
+use crate::run::cannot_listen;
+
 /// Most connections at a time; probes and scrapers need a handful.
 const MAX_CONNECTIONS: usize = 64;
 
@@ -28,11 +30,15 @@ pub(crate) type Ready = Rc<dyn Fn() -> LocalBoxFuture<'static, Result<(), String
 
 /// Binds the admin port.
 pub(crate) async fn bind(address: SocketAddr, address_file: Option<&Path>) -> io::Result<TcpListener> {
-    let listener = TcpListener::bind(address).await?;
+    let listener = TcpListener::bind(address).await;
+    let listener = listener.map_err(|error| cannot_listen("MESH_ADMIN_LISTEN", address, &error))?;
     if let Some(path) = address_file {
         let draft = path.with_extension("draft");
-        std::fs::write(&draft, format!("{}\n", listener.local_addr()?))?;
-        std::fs::rename(&draft, path)?;
+        std::fs::write(&draft, format!("{}\n", listener.local_addr()?))
+            .and_then(|()| std::fs::rename(&draft, path))
+            .map_err(|error| {
+                io::Error::other(format!("MESH_ADMIN_ADDRESS_FILE cannot be written: {error}"))
+            })?;
     }
     Ok(listener)
 }

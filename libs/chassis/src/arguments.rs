@@ -44,9 +44,10 @@ pub(crate) fn read(arguments: impl IntoIterator<Item = String>) -> Result<Option
 }
 
 /// Prints the variables that a service reads, one per line.
-pub(crate) fn help(workload: &str, variables: &[String]) -> ExitCode {
+pub(crate) fn help(workload: &str, description: &str, variables: &[String]) -> ExitCode {
     let text = format!(
-        "{workload}: a service of the mesh. --ready asks the one that runs here whether it is ready.\n\
+        "{workload}: a service of the mesh. {description}.\n\
+         --ready asks the one that runs here whether it is ready.\n\
          Its README says what these variables mean; with OTEL_EXPORTER_OTLP_ENDPOINT the standard OTEL_ ones count, too.\n\n\
          {}\n",
         variables.join("\n")

@@ -18,25 +18,36 @@ pub struct Database {
     pub replica_url: Option<String>,
 }
 
+/// Checks an address; the error contains no part of it.
+pub type AddressCheck = fn(&str) -> Result<(), String>;
+
 impl Database {
     /// Reads `MESH_DATABASE_URL`, which is required, and `MESH_DATABASE_REPLICA_URL`. The password in the
     /// file `MESH_DATABASE_PASSWORD_FILE`, when it is set, is added to both.
-    pub fn read(env: &mut Env) -> Self {
-        let url = Self::read_primary(env);
+    pub fn read(env: &mut Env, check: AddressCheck) -> Self {
+        let url = Self::read_primary(env, check);
         let replica_url = env.optional("MESH_DATABASE_REPLICA_URL");
-        Self { url, replica_url: replica_url.map(|url| complete(env, "MESH_DATABASE_REPLICA_URL", url)) }
+        let replica_url = replica_url.map(|url| complete(env, "MESH_DATABASE_REPLICA_URL", url, check));
+        Self { url, replica_url }
     }
 
     /// Reads the address of the primary alone, for services that write.
-    pub fn read_primary(env: &mut Env) -> String {
+    pub fn read_primary(env: &mut Env, check: AddressCheck) -> String {
         let url = env.required("MESH_DATABASE_URL");
-        complete(env, "MESH_DATABASE_URL", url)
+        complete(env, "MESH_DATABASE_URL", url, check)
     }
 }
 
-/// Adds the password of the file, if there is one, to the address in a variable.
-fn complete(env: &mut Env, name: &str, url: String) -> String {
-    let Some(file) = env.optional(PASSWORD_FILE) else { return url };
+/// Checks the address in a variable, and adds the password of the file, if there is one.
+fn complete(env: &mut Env, name: &str, url: String, check: AddressCheck) -> String {
+    // A missing address has been reported already.
+    let file = env.optional(PASSWORD_FILE);
+    if url.is_empty() {
+        return url;
+    }
+    let mistakes = env.mistakes().len();
+    env.check(name, check(&url));
+    let Some(file) = file.filter(|_| env.mistakes().len() == mistakes) else { return url };
     let password = match fs::read_to_string(file) {
         Ok(password) => password,
         Err(error) => {
@@ -46,10 +57,7 @@ fn complete(env: &mut Env, name: &str, url: String) -> String {
     };
     let password = utf8_percent_encode(password.trim_end_matches(['\r', '\n']), NON_ALPHANUMERIC).to_string();
     with_password(&url, &password).unwrap_or_else(|mistake| {
-        // A missing address has been reported already.
-        if !url.is_empty() {
-            env.mistake(format!("{name} {mistake}"));
-        }
+        env.mistake(format!("{name} {mistake}"));
         url
     })
 }
@@ -75,7 +83,8 @@ mod tests {
     fn read(variables: &[(&str, &str)]) -> (Database, Vec<String>) {
         let mut env =
             Env::of(variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
-        let database = Database::read(&mut env);
+        let check = |url: &str| if url == "?" { Err("it is no address".to_owned()) } else { Ok(()) };
+        let database = Database::read(&mut env, check);
         (database, env.mistakes().to_vec())
     }
 
@@ -110,6 +119,7 @@ mod tests {
             ("host=canary", there, "must be written as"),
             ("postgresql://canary/mesh", there, "must be written as"),
             ("postgresql://query@a/mesh", "/nonexistent", "cannot be read"),
+            ("?", there, "MESH_DATABASE_URL cannot be read: it is no address"),
         ] {
             let (_, mistakes) = read(&[("MESH_DATABASE_URL", url), (PASSWORD_FILE, file)]);
             assert_eq!(mistakes.len(), 1, "{mistakes:?}");

@@ -4,9 +4,19 @@ use std::{
     cell::RefCell,
     collections::{BTreeSet, HashMap},
     fmt,
+    ops::RangeInclusive,
     str::FromStr,
     time::Duration,
 };
+
+/// Longest duration, seconds: more is a mistake, and a sum with it might not fit its type.
+const MAX_SECONDS: u64 = 30 * 24 * 3600;
+
+/// Greatest number of milliseconds: a day.
+const MAX_MILLISECONDS: u64 = 24 * 3600 * 1000;
+
+/// Greatest count.
+const MAX_COUNT: usize = 1_000_000_000;
 
 /// The environment as configuration: returns values and collects mistakes.
 #[derive(Debug, Default)]
@@ -72,27 +82,39 @@ impl Env {
         }
     }
 
-    /// A number of at least 1, or its default.
+    /// A number within bounds, or its default.
+    pub fn within<T>(&mut self, name: &str, default: T, bounds: RangeInclusive<T>) -> T
+    where
+        T: FromStr<Err: fmt::Display> + PartialOrd + fmt::Display + Copy,
+    {
+        let number = self.or(name, default);
+        if bounds.contains(&number) {
+            return number;
+        }
+        self.mistake(format!("{name} must be between {} and {}", bounds.start(), bounds.end()));
+        default
+    }
+
+    /// A count of at least 1, or its default.
     pub fn positive(&mut self, name: &str, default: usize) -> usize {
-        let number = self.or(name, default);
-        if number == 0 {
-            self.mistake(format!("{name} must be at least 1"));
-        }
-        number
+        self.within(name, default, 1..=MAX_COUNT)
     }
 
-    /// A number of milliseconds, at least 1, or its default.
+    /// A number of milliseconds, at least 1 and at most a day, or its default.
     pub fn milliseconds(&mut self, name: &str, default: u64) -> Duration {
-        let number = self.or(name, default);
-        if number == 0 {
-            self.mistake(format!("{name} must be at least 1"));
-        }
-        Duration::from_millis(number)
+        Duration::from_millis(self.within(name, default, 1..=MAX_MILLISECONDS))
     }
 
-    /// A number of seconds, or its default.
+    /// A number of seconds, at most 30 days, or its default.
     pub fn seconds(&mut self, name: &str, default: u64) -> Duration {
-        Duration::from_secs(self.or(name, default))
+        Duration::from_secs(self.within(name, default, 0..=MAX_SECONDS))
+    }
+
+    /// Adds what a check has found wrong with the value of a variable.
+    pub fn check<E: fmt::Display>(&mut self, name: &str, checked: Result<(), E>) {
+        if let Err(error) = checked {
+            self.mistake(format!("{name} cannot be read: {error}"));
+        }
     }
 
     /// `true`, `false`, `1` or `0`, or its default.
@@ -130,7 +152,17 @@ mod tests {
 
     #[test]
     fn all_mistakes_are_reported_together() {
-        let pairs = [("A", "x"), ("B", "0"), ("D", "7"), ("E", ""), ("F", "0"), ("G", "yes")];
+        let pairs = [
+            ("A", "x"),
+            ("B", "0"),
+            ("D", "7"),
+            ("E", ""),
+            ("F", "0"),
+            ("G", "yes"),
+            ("H", "86400001"),
+            ("I", "18446744073709551615"),
+            ("J", "18446744073709551615"),
+        ];
         let mut env = Env::of(pairs.map(|(name, value)| (name.to_owned(), value.to_owned())));
         assert_eq!(env.or("A", 5_u32), 5);
         env.positive("B", 1);
@@ -138,15 +170,23 @@ mod tests {
         assert_eq!(env.or("D", 1_u8), 7);
         assert_eq!(env.optional("E"), None);
         assert!(!env.flag("F", true) && env.flag("G", true));
+        env.milliseconds("H", 1);
+        env.seconds("I", 1);
+        env.positive("J", 1);
+        env.check("K", Err("it is no K"));
         assert_eq!(
             env.mistakes(),
             [
                 "A cannot be read: invalid digit found in string",
-                "B must be at least 1",
+                "B must be between 1 and 1000000000",
                 "C is not set",
-                "G must be true or false"
+                "G must be true or false",
+                "H must be between 1 and 86400000",
+                "I must be between 0 and 2592000",
+                "J must be between 1 and 1000000000",
+                "K cannot be read: it is no K"
             ]
         );
-        assert_eq!(env.asked(), ["A", "B", "C", "D", "E", "F", "G"]);
+        assert_eq!(env.asked(), ["A", "B", "C", "D", "E", "F", "G", "H", "I", "J"]);
     }
 }

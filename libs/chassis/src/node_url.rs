@@ -3,7 +3,7 @@
 use std::{fmt, str::FromStr};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use http::{HeaderValue, Uri, uri::PathAndQuery};
+use http::{HeaderValue, StatusCode, Uri, uri::PathAndQuery};
 use percent_encoding::percent_decode_str;
 
 use crate::Env;
@@ -61,7 +61,10 @@ impl NodeUrl {
     }
 
     fn parse_list(text: &str, env: &mut Env) -> Vec<Self> {
-        let addresses = text.split(',').map(str::trim).filter(|address| !address.is_empty());
+        let mut addresses = text.split(',').map(str::trim).filter(|address| !address.is_empty()).peekable();
+        if addresses.peek().is_none() && !text.is_empty() {
+            env.check("MESH_NODE_URL", Err(FORM));
+        }
         let mut nodes = Vec::new();
         for address in addresses {
             match address.parse() {
@@ -82,6 +85,10 @@ impl FromStr for NodeUrl {
         let uri: Uri = text.parse().map_err(|_| FORM.to_owned())?;
         let is_http = matches!(uri.scheme_str(), Some("http" | "https"));
         let authority = uri.authority().filter(|found| is_http && !found.host().is_empty()).ok_or(FORM)?;
+        // Without a port, the text ends with the host; another end is no number of a port.
+        if authority.port_u16().is_none() && !authority.as_str().ends_with(authority.host()) {
+            return Err(FORM.to_owned());
+        }
         let Some((credentials, address)) = authority.as_str().rsplit_once('@') else {
             return Ok(Self { uri, authorization: None });
         };
@@ -90,6 +97,16 @@ impl FromStr for NodeUrl {
         let mut parts = uri.into_parts();
         parts.authority = Some(address);
         Ok(Self { uri: Uri::from_parts(parts).map_err(|_| FORM.to_owned())?, authorization })
+    }
+}
+
+/// Describes an answer that is not that of a consensus node, as the end of a sentence about the node.
+pub fn foreign_answer(status: StatusCode) -> String {
+    match status {
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+            format!("refuses the credentials of MESH_NODE_URL: HTTP {status}")
+        }
+        _ => format!("gives no answer of a consensus node: HTTP {status}"),
     }
 }
 
@@ -153,6 +170,8 @@ mod tests {
             "/status",
             "",
             "http://a b",
+            "http://node:99999",
+            "http://node:canary",
         ] {
             let mistake = bad.parse::<NodeUrl>().unwrap_err();
             assert!(mistake == FORM, "{bad}: {mistake}");

@@ -3,6 +3,7 @@
 use std::{
     cell::{Cell, RefCell},
     future::Future,
+    io,
     net::SocketAddr,
     path::PathBuf,
     process::ExitCode,
@@ -12,8 +13,13 @@ use std::{
 
 use futures_util::future::LocalBoxFuture;
 use mesh_bus::{Bus, BusConfig, Credentials, ServiceHandle};
+use mesh_problem::error_chain;
 use mesh_telemetry::{Registry, span};
 use opentelemetry_sdk::trace::SdkTracer;
+use rustls::{
+    RootCertStore,
+    pki_types::{CertificateDer, pem::PemObject},
+};
 use tracing_subscriber::{
     EnvFilter, Layer,
     filter::{FilterExt, LevelFilter, filter_fn},
@@ -53,6 +59,29 @@ pub struct Setup<C> {
     pub bus: Bus,
     /// The metrics of `/metrics`.
     pub registry: Rc<RefCell<Registry>>,
+}
+
+/// The program of a service.
+#[derive(Debug, Clone, Copy)]
+pub struct Program {
+    /// The name of the workload.
+    pub workload: &'static str,
+    /// Its version.
+    pub version: &'static str,
+    /// What it does, for `--help`.
+    pub description: &'static str,
+}
+
+/// The [`Program`] of the package in which this is written, with the name of its workload.
+#[macro_export]
+macro_rules! program {
+    ($workload:expr) => {
+        $crate::Program {
+            workload: $workload,
+            version: env!("CARGO_PKG_VERSION"),
+            description: env!("CARGO_PKG_DESCRIPTION"),
+        }
+    };
 }
 
 /// Why a service cannot start.
@@ -118,11 +147,15 @@ impl Common {
                 .map_err(|error| env.mistake(format!("MESH_BUS_CREDENTIALS cannot be read: {error}")))
                 .ok()
         });
+        let url = env.or("MESH_BUS_URL", "nats://127.0.0.1:4222".to_owned());
+        env.check("MESH_BUS_URL", mesh_bus::check_url(&url));
+        let prefix = env.or("MESH_BUS_PREFIX", "mesh".to_owned());
+        env.check("MESH_BUS_PREFIX", mesh_bus::check_prefix(&prefix));
         Self {
             bus: BusConfig {
-                url: env.or("MESH_BUS_URL", "nats://127.0.0.1:4222".to_owned()),
+                url,
                 credentials,
-                prefix: env.or("MESH_BUS_PREFIX", "mesh".to_owned()),
+                prefix,
                 name: workload.to_owned(),
                 version: version.to_owned(),
                 tls_ca: certificates(env, "MESH_BUS_TLS_CA"),
@@ -138,9 +171,13 @@ impl Common {
 /// start.
 fn certificates(env: &mut Env, name: &str) -> Option<PathBuf> {
     let path = PathBuf::from(env.optional(name)?);
-    match std::fs::read_to_string(&path) {
-        Ok(text) if text.contains("-----BEGIN CERTIFICATE-----") => {}
-        Ok(_) => env.mistake(format!("{name} has no certificate in it")),
+    match std::fs::read(&path) {
+        Ok(text) => {
+            let mut certificates = CertificateDer::pem_slice_iter(&text).flatten();
+            if !certificates.any(|found| RootCertStore::empty().add(found).is_ok()) {
+                env.mistake(format!("{name} has no certificate in it"));
+            }
+        }
         Err(error) => env.mistake(format!("{name} cannot be read: {error}")),
     }
     Some(path)
@@ -148,7 +185,7 @@ fn certificates(env: &mut Env, name: &str) -> Option<PathBuf> {
 
 /// Runs a service until SIGTERM or SIGINT. `start` makes it; it returns at once and connects in the
 /// background.
-pub fn run<C, S, F>(workload: &'static str, version: &'static str, start: S) -> ExitCode
+pub fn run<C, S, F>(program: Program, start: S) -> ExitCode
 where
     C: Config + 'static,
     S: FnOnce(Setup<C>) -> F + 'static,
@@ -158,10 +195,11 @@ where
         let config = C::read(env);
         Box::new(|bus, registry| Box::pin(start(Setup { config, bus, registry })))
     };
-    run_configured(workload, version, Box::new(configure))
+    run_configured(program, Box::new(configure))
 }
 
-fn run_configured(workload: &'static str, version: &'static str, configure: Configure) -> ExitCode {
+fn run_configured(program: Program, configure: Configure) -> ExitCode {
+    let Program { workload, version, description } = program;
     let argument = match arguments::read(std::env::args().skip(1)) {
         Ok(argument) => argument,
         Err(mistake) => {
@@ -175,7 +213,7 @@ fn run_configured(workload: &'static str, version: &'static str, configure: Conf
     match argument {
         // The variable of the log's filter is read later than the others.
         Some(Argument::Help) => {
-            return arguments::help(workload, &[env.asked(), vec![LOG.to_owned()]].concat());
+            return arguments::help(workload, description, &[env.asked(), vec![LOG.to_owned()]].concat());
         }
         Some(Argument::Ready) => return arguments::ready(common.admin, common.admin_address_file.as_deref()),
         None => {}
@@ -192,12 +230,29 @@ fn run_configured(workload: &'static str, version: &'static str, configure: Conf
     install_tls_provider();
     let lived = actix::System::new().block_on(live((workload, version), common, &telemetry, start));
     telemetry.stop();
-    if let Err(error) = &lived {
-        tracing::error!(workload, error = error.as_ref(), "cannot run");
-        eprintln!("{workload}: {error}");
-    }
+    let exit = match &lived {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            let error = error_chain(failure.as_ref());
+            tracing::error!(workload, error, "cannot run");
+            // The other program that listens on an address may end; everything else needs a correction.
+            let is_taken = |error: &io::Error| error.kind() == io::ErrorKind::AddrInUse;
+            if failure.downcast_ref().is_some_and(is_taken) {
+                eprintln!("{workload}: {error}");
+                ExitCode::FAILURE
+            } else {
+                eprintln!("{workload}: wrong configuration: {error}");
+                ExitCode::from(WRONG_CONFIGURATION)
+            }
+        }
+    };
     log::flush(LOG_WITHIN);
-    if lived.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    exit
+}
+
+/// The error for an address in a variable on which a service cannot listen.
+pub fn cannot_listen(variable: &str, address: SocketAddr, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{variable}: cannot listen on {address}: {error}"))
 }
 
 async fn live(

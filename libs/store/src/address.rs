@@ -6,11 +6,13 @@
 //! it, or with `system`, those of this machine are accepted. Any other `sslmode` means without TLS.
 
 use std::{
+    error::Error as _,
     io,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
+use mesh_problem::error_chain;
 use percent_encoding::percent_decode_str;
 use rustls::{
     ClientConfig, RootCertStore,
@@ -25,9 +27,9 @@ pub(crate) type Stream = <MakeRustlsConnect as MakeTlsConnect<Socket>>::Stream;
 /// Why an address cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum AddressError {
-    /// The URL does not parse.
-    #[error("the database URL is not valid")]
-    Url(#[source] tokio_postgres::Error),
+    /// The URL does not parse. The reason contains no part of it but names of options.
+    #[error("{0}; write it as postgresql://user:password@host:port/database")]
+    Url(String),
     /// The certificate authorities cannot be read.
     #[error("cannot read the certificates in {}", path.display())]
     Certificates {
@@ -36,6 +38,23 @@ pub enum AddressError {
         /// The cause.
         source: io::Error,
     },
+}
+
+impl AddressError {
+    /// The driver names an option that it does not know, which in another form may be any part of the address.
+    fn of_driver(url: &str, error: &tokio_postgres::Error) -> Self {
+        let is_url = ["postgres://", "postgresql://"].iter().any(|scheme| url.starts_with(scheme));
+        let cause = error.source().filter(|_| is_url);
+        Self::Url(cause.map_or_else(|| "it is no address of a database".to_owned(), ToString::to_string))
+    }
+}
+
+/// Checks that an address can be read, and the certificates that it names.
+///
+/// # Errors
+/// The reason, which contains no password.
+pub fn check_address(url: &str) -> Result<(), String> {
+    Address::read(url).map(|_| ()).map_err(|error| error_chain(&error))
 }
 
 /// A server's configuration and TLS connector.
@@ -64,8 +83,11 @@ impl Address {
         let mode = unknown.map(|mode| format!("sslmode={mode}"));
         rest.extend(mode.as_deref());
         let question = if rest.is_empty() { "" } else { "?" };
-        let mut config: Config =
-            format!("{address}{question}{}", rest.join("&")).parse().map_err(AddressError::Url)?;
+        let parsed = format!("{address}{question}{}", rest.join("&")).parse::<Config>();
+        let mut config = parsed.map_err(|error| AddressError::of_driver(url, &error))?;
+        if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
+            return Err(AddressError::Url("it names no host".to_owned()));
+        }
         // In the key-value form of an address, the driver has parsed the mode.
         let is_secret = is_secret || config.get_ssl_mode() == SslMode::Require;
         config.ssl_mode(if is_secret { SslMode::Require } else { SslMode::Disable });
@@ -118,6 +140,20 @@ mod tests {
         assert_eq!(mode("host=h user=a"), SslMode::Disable);
         assert_eq!(mode("host=h user=a sslmode=require"), SslMode::Require);
         assert!(matches!(Address::read("postgres://h/d?sslmode=verify"), Err(AddressError::Url(_))));
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_without_a_secret() {
+        for (url, expected) in [
+            ("canary", "no address"),
+            ("postgre://a:canary@h/d?x=1", "no address"),
+            ("postgres://a:canary@h:port/d", "invalid value for option `port`"),
+            ("postgres://a:canary@h/d?colour=1", "unknown option `colour`"),
+            ("postgres:///d", "no host"),
+        ] {
+            let error = check_address(url).unwrap_err();
+            assert!(error.contains(expected) && !error.contains("canary"), "{url}: {error}");
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use crate::address::AddressError;
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The database URL cannot be read.
-    #[error("the database URL is not valid")]
+    #[error("the database address cannot be read")]
     Url {
         /// The cause.
         source: AddressError,

@@ -24,7 +24,7 @@ mod tables;
 mod time;
 mod write;
 
-pub use address::AddressError;
+pub use address::{AddressError, check_address};
 pub use list::{
     Filter, KeyColumn, KeyKind, List, ListPage, PageEdge, PageRequest, PageRows, PageSizes, PastSource,
     Statement, Value, Window,

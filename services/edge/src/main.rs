@@ -64,7 +64,7 @@ const SUBMISSION_RESERVE: Duration = Duration::from_millis(500);
 const BUS_CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
 fn main() -> ExitCode {
-    mesh_chassis::run("edge", env!("CARGO_PKG_VERSION"), start)
+    mesh_chassis::run(mesh_chassis::program!("edge"), start)
 }
 
 async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
@@ -102,7 +102,8 @@ async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
         Some(file) => {
             let (edges, usage) =
                 (LiveEdges::start(setup.bus.clone()).await?, Usage::start(setup.bus.clone()));
-            Some(Keys::start(file, edges, usage, metrics.clone())?)
+            let keys = Keys::start(file, edges, usage, metrics.clone());
+            Some(keys.map_err(|error| format!("MESH_EDGE_KEYS_FILE: {error}"))?)
         }
         None => None,
     };

@@ -4,7 +4,7 @@ use std::{path::PathBuf, time::Duration};
 
 use mesh_chassis::{Database, Env, Registry};
 use mesh_history::{Deadlines, SegmentStore};
-use mesh_store::StoreConfig;
+use mesh_store::{StoreConfig, check_address};
 
 use crate::{
     metrics::Metrics,
@@ -37,8 +37,10 @@ fn history_root(env: &mut Env) -> String {
     env.or("MESH_HISTORY_URL", ".mesh".to_owned())
 }
 
-fn scratch(env: &Env) -> PathBuf {
-    env.optional("MESH_EXPORT_SCRATCH").map_or_else(std::env::temp_dir, PathBuf::from)
+fn scratch(env: &mut Env) -> PathBuf {
+    let folder = env.optional("MESH_EXPORT_SCRATCH").map_or_else(std::env::temp_dir, PathBuf::from);
+    env.check("MESH_EXPORT_SCRATCH", std::fs::read_dir(&folder).map(drop));
+    folder
 }
 
 impl Sealing {
@@ -49,8 +51,8 @@ impl Sealing {
     /// All invalid variables, or that the segment store cannot be opened.
     pub fn configured(variables: impl IntoIterator<Item = (String, String)>) -> Result<Self, String> {
         let mut env = Env::of(variables);
-        let (database_url, root) = (Database::read(&mut env).url, history_root(&mut env));
-        let (rules, scratch) = (rules(&mut env), scratch(&env));
+        let (database_url, root) = (Database::read(&mut env, check_address).url, history_root(&mut env));
+        let (rules, scratch) = (rules(&mut env), scratch(&mut env));
         if !env.mistakes().is_empty() {
             return Err(env.mistakes().join("; "));
         }
@@ -62,7 +64,7 @@ impl Sealing {
 
 impl mesh_chassis::Config for Config {
     fn read(env: &mut Env) -> Self {
-        let database = Database::read(env);
+        let database = Database::read(env, check_address);
         Self {
             store: StoreConfig {
                 url: database.url,

@@ -80,13 +80,14 @@ impl Actor for Export {
 
 /// Runs the workload until SIGTERM or SIGINT.
 pub fn main() -> ExitCode {
-    mesh_chassis::run("export", env!("CARGO_PKG_VERSION"), start)
+    mesh_chassis::run(mesh_chassis::program!("export"), start)
 }
 
 async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
     let Config { store: store_config, history_root, refresh, rules, scratch, in_flight } = setup.config;
     let limits = Limits { in_flight, per_operation: in_flight, timeout: store_config.query_timeout };
-    let segments = SegmentStore::open(&history_root, Deadlines::default())?;
+    let segments = SegmentStore::open(&history_root, Deadlines::default());
+    let segments = segments.map_err(|error| format!("MESH_HISTORY_URL: {error}"))?;
     let store = Store::open(&store_config)?;
     store.register(&mut setup.registry.borrow_mut());
     let metrics = Metrics::register(&mut setup.registry.borrow_mut());

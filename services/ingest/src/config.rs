@@ -3,8 +3,12 @@
 use std::collections::BTreeSet;
 
 use mesh_chassis::{Database, Env, LagLimit, NodeUrl, Sampler};
+use mesh_store::check_address;
 
 use crate::{decode::EVENT_PREFIX, node::MAX_REPLY_BYTES, order::Settings};
+
+/// Greatest height that the store can have.
+const MAX_HEIGHT: u64 = i64::MAX.unsigned_abs();
 
 /// The configuration.
 pub(crate) struct Config {
@@ -38,6 +42,9 @@ impl mesh_chassis::Config for Config {
         };
         let from = height(env, "MESH_INGEST_FROM");
         let after_hash = env.optional("MESH_INGEST_AFTER_HASH").map(|hash| hash.to_ascii_lowercase());
+        if after_hash.as_ref().is_some_and(|hash| !is_hash(hash)) {
+            env.mistake("MESH_INGEST_AFTER_HASH must have 64 hexadecimal digits");
+        }
         let skip = env.optional("MESH_INGEST_SKIP").unwrap_or_default();
         let skip = skip.split(',').map(str::trim).filter(|height| !height.is_empty()).map(str::parse);
         let skip = skip.collect::<Result<_, _>>().unwrap_or_else(|_| {
@@ -45,7 +52,7 @@ impl mesh_chassis::Config for Config {
             BTreeSet::new()
         });
         Self {
-            database_url: Database::read_primary(env),
+            database_url: Database::read_primary(env, check_address),
             nodes: NodeUrl::read_list(env),
             lag: LagLimit::read(env),
             decoder,
@@ -61,9 +68,13 @@ impl mesh_chassis::Config for Config {
     }
 }
 
+fn is_hash(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|digit| digit.is_ascii_hexdigit())
+}
+
 /// A height, at least 1.
 fn height(env: &mut Env, name: &str) -> Option<u64> {
-    let height = env.optional(name)?.parse().ok().filter(|height| *height > 0);
+    let height = env.optional(name)?.parse().ok().filter(|height| (1..=MAX_HEIGHT).contains(height));
     if height.is_none() {
         env.mistake(format!("{name} must be a height, at least 1"));
     }

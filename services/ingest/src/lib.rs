@@ -29,7 +29,7 @@ use crate::{
 
 /// Runs the workload until SIGTERM or SIGINT.
 pub fn main() -> ExitCode {
-    mesh_chassis::run("ingest", env!("CARGO_PKG_VERSION"), start)
+    mesh_chassis::run(mesh_chassis::program!("ingest"), start)
 }
 
 async fn start(setup: Setup<Config>) -> Result<Service, Failure> {

@@ -1,7 +1,7 @@
 //! Configuration of the `node-info` workload; the table is in its README.
 
 use mesh_chassis::{Database, Env, LagLimit, NodeUrl};
-use mesh_store::StoreConfig;
+use mesh_store::{StoreConfig, check_address};
 
 /// The configuration.
 pub(crate) struct Config {
@@ -14,7 +14,7 @@ pub(crate) struct Config {
 
 impl mesh_chassis::Config for Config {
     fn read(env: &mut Env) -> Self {
-        let database = Database::read(env);
+        let database = Database::read(env, check_address);
         Self {
             store: StoreConfig {
                 url: database.url,

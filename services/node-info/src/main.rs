@@ -34,7 +34,7 @@ impl Actor for NodeInfo {
 }
 
 fn main() -> ExitCode {
-    mesh_chassis::run("node-info", env!("CARGO_PKG_VERSION"), start)
+    mesh_chassis::run(mesh_chassis::program!("node-info"), start)
 }
 
 async fn start(setup: Setup<Config>) -> Result<Service, Failure> {

@@ -1,7 +1,7 @@
 //! Configuration of the `query` workload; the table is in its README.
 
 use mesh_chassis::{Database, Env, LagLimit, PageLimits};
-use mesh_store::{PageSizes, StoreConfig};
+use mesh_store::{PageSizes, StoreConfig, check_address};
 
 /// The configuration.
 pub(crate) struct Config {
@@ -14,7 +14,7 @@ pub(crate) struct Config {
 
 impl mesh_chassis::Config for Config {
     fn read(env: &mut Env) -> Self {
-        let (database, rows) = (Database::read(env), PageLimits::read(env));
+        let (database, rows) = (Database::read(env, check_address), PageLimits::read(env));
         Self {
             store: StoreConfig {
                 url: database.url,

@@ -44,7 +44,7 @@ impl Actor for Query {
 
 /// Runs the workload until SIGTERM or SIGINT.
 pub fn main() -> ExitCode {
-    mesh_chassis::run("query", env!("CARGO_PKG_VERSION"), start)
+    mesh_chassis::run(mesh_chassis::program!("query"), start)
 }
 
 async fn start(setup: Setup<Config>) -> Result<Service, Failure> {

@@ -46,7 +46,7 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 const AWAY_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 fn main() -> ExitCode {
-    mesh_chassis::run(WORKLOAD, env!("CARGO_PKG_VERSION"), start)
+    mesh_chassis::run(mesh_chassis::program!(WORKLOAD), start)
 }
 
 async fn start(setup: Setup<Config>) -> Result<Service, Failure> {

@@ -84,7 +84,16 @@ macro_rules! failed_from {
     };
 }
 
-failed_from!(StoreError, HistoryError, HomeError, ControlError, NotReady, serde_json::Error);
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Url { .. } => Self::configuration(error_chain(&error)),
+            _ => Self::failed(error_chain(&error)),
+        }
+    }
+}
+
+failed_from!(HistoryError, HomeError, ControlError, NotReady, serde_json::Error);
 
 impl From<ServerError> for Failure {
     fn from(error: ServerError) -> Self {

@@ -4,6 +4,7 @@
 use std::{io, time::Duration};
 
 use listenfd::ListenFd;
+use mesh_chassis::cannot_listen;
 use socket2::SockRef;
 use tokio::net::TcpListener;
 
@@ -29,13 +30,19 @@ const UNCONFIRMED: Duration = STALL_TIMEOUT.saturating_add(Duration::from_secs(3
 /// When a socket cannot be bound or configured.
 pub(crate) fn listeners(config: &Config) -> io::Result<Vec<TcpListener>> {
     let mut inherited = ListenFd::from_env();
-    let addresses = [("http", Some(config.listen)), ("grpc", config.grpc_listen)];
+    let addresses = [
+        ("http", "MESH_EDGE_LISTEN", Some(config.listen)),
+        ("grpc", "MESH_EDGE_GRPC_LISTEN", config.grpc_listen),
+    ];
     let mut listeners = Vec::new();
-    for (name, address) in addresses {
+    for (name, variable, address) in addresses {
         let index = config.inherited_sockets.iter().position(|inherited| inherited == name);
         let listener = match (index, address) {
             (Some(index), _) => inherited.take_tcp_listener(index)?,
-            (None, Some(address)) => Some(std::net::TcpListener::bind(address)?),
+            (None, Some(address)) => {
+                let bound = std::net::TcpListener::bind(address);
+                Some(bound.map_err(|error| cannot_listen(variable, address, &error))?)
+            }
             (None, None) => None,
         };
         if let Some(listener) = listener {

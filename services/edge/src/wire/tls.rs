@@ -101,11 +101,12 @@ pub(super) fn has_agreed_on_http2(socket: &Socket) -> bool {
 
 impl TlsFiles {
     fn read(&self) -> io::Result<Pair> {
-        let read = |file: &PathBuf| {
-            std::fs::read(file)
-                .map_err(|error| io::Error::new(error.kind(), format!("{}: {error}", file.display())))
+        let read = |variable: &str, file: &PathBuf| {
+            std::fs::read(file).map_err(|error| {
+                io::Error::new(error.kind(), format!("{variable}: {}: {error}", file.display()))
+            })
         };
-        Ok([read(&self.certificate)?, read(&self.key)?])
+        Ok([read("MESH_EDGE_TLS_CERT", &self.certificate)?, read("MESH_EDGE_TLS_KEY", &self.key)?])
     }
 }
 

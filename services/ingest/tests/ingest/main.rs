@@ -24,14 +24,23 @@ fn configure(database: &Database, chain: &Chain) -> ServiceSetup {
 }
 
 #[test]
-fn a_filter_of_the_log_that_cannot_be_read_is_refused() {
-    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_ingest"));
-    let variables =
-        [("MESH_DATABASE_URL", "postgres://h/d"), ("MESH_NODE_URL", "http://h"), ("MESH_LOG", "a=debgu")];
-    let output = command.envs(variables).output().unwrap();
-    let printed = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(64), "{printed}");
-    assert!(printed.contains("wrong configuration: MESH_LOG cannot be read"), "{printed}");
+fn what_cannot_be_used_ends_the_start_and_an_occupied_address_is_no_mistake() {
+    let occupied = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let occupied = occupied.local_addr().unwrap().to_string();
+    for (name, value, code, expected) in [
+        ("MESH_LOG", "a=debgu", 64, "wrong configuration: MESH_LOG cannot be read"),
+        ("MESH_NODE_URL", ",", 64, "MESH_NODE_URL cannot be read"),
+        ("MESH_NODE_URL", "http://999.1.1.1", 64, "MESH_NODE_URL: "),
+        ("MESH_ADMIN_LISTEN", "192.0.2.1:9", 64, "MESH_ADMIN_LISTEN: cannot listen on 192.0.2.1:9"),
+        ("MESH_ADMIN_LISTEN", &occupied, 1, "MESH_ADMIN_LISTEN: cannot listen on"),
+    ] {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_ingest"));
+        command.envs([("MESH_DATABASE_URL", "postgres://h/d"), ("MESH_NODE_URL", "http://127.0.0.1:9")]);
+        let output = command.env("MESH_BUS_URL", "127.0.0.1:9").env(name, value).output().unwrap();
+        let printed = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{printed}");
+        assert!(printed.contains(expected), "{printed}");
+    }
 }
 
 /// Waits until the newest stored block has this height.

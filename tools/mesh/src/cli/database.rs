@@ -4,6 +4,7 @@ use std::{net::SocketAddr, path::PathBuf};
 
 use clap::Args;
 use mesh_chassis::{Database, Env};
+use mesh_store::check_address;
 
 use super::{Consensus, DemoArgs, HomeArgs};
 use crate::failure::Failure;
@@ -26,7 +27,7 @@ impl DatabaseArgs {
         let variables = file.map(|file| ("MESH_DATABASE_PASSWORD_FILE".to_owned(), file));
         let url = ("MESH_DATABASE_URL".to_owned(), self.postgres.clone());
         let mut env = Env::of(variables.chain([url]));
-        let database = Database::read(&mut env);
+        let database = Database::read(&mut env, check_address);
         match env.mistakes() {
             [] => Ok(database.url),
             mistakes => Err(Failure::configuration(mistakes.join("; "))),

@@ -4,6 +4,7 @@ use std::{env, str::FromStr};
 
 use mesh_chassis::{Database, Env, NodeUrl};
 use mesh_launcher::{MOST_REPLICAS, services};
+use mesh_store::check_address;
 use tokio_postgres::config::Host;
 
 use crate::processes::{APPLICATION, COMETBFT, DECODER, DEVNODE, NATS, POSTGRES};
@@ -81,7 +82,7 @@ pub(crate) fn postgres_url(text: &str) -> Result<String, String> {
     let Some(file) = env::var(FILE).ok().filter(|_| needs_password) else { return Ok(text.to_owned()) };
     let variables = [("MESH_DATABASE_URL", text.to_owned()), (FILE, file)];
     let mut env = Env::of(variables.map(|(name, value)| (name.to_owned(), value)));
-    let url = Database::read_primary(&mut env);
+    let url = Database::read_primary(&mut env, check_address);
     if env.mistakes().is_empty() { Ok(url) } else { Err(env.mistakes().join("; ")) }
 }
 

@@ -100,9 +100,8 @@ fn unreached(error: &StoreError) -> Fault {
     let why = error_chain(error);
     let code = match error {
         StoreError::Connect { source } => source.code(),
-        StoreError::Url { .. } => {
-            let says = format!("its address cannot be read ({why})");
-            return Fault::wrong(says, "write it as postgres://user:password@host:port/database");
+        StoreError::Url { source } => {
+            return Fault::wrong(format!("its address cannot be read ({source})"), "correct its address");
         }
         _ => None,
     };

@@ -56,7 +56,7 @@ impl Variables {
                 "no mesh runs here; name its folder with --home, or a database with --postgres"
             ));
         };
-        Appender::connect(&url).await.map_err(|error| failed!("{}", error_chain(&error)))
+        Ok(Appender::connect(&url).await?)
     }
 
     /// The decoder: the built-in one when it is named, else that of the mesh.
@@ -78,10 +78,11 @@ impl Variables {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             tls_ca: self.get("MESH_BUS_TLS_CA").map(Into::into),
         });
-        let bus = bus.await.map_err(|error| failed!("{}", error_chain(&error)))?;
-        timeout(CONNECT_WITHIN, bus.until_connected())
-            .await
-            .map_err(|_| failed!("the bus of the mesh does not answer; see `mesh doctor`"))?;
+        let bus = bus.await.map_err(|error| Failure::configuration(error_chain(&error)))?;
+        if timeout(CONNECT_WITHIN, bus.until_connected()).await.is_err() {
+            let why = bus.check().err().unwrap_or_default();
+            return Err(failed!("{why}; see `mesh doctor`"));
+        }
         Ok(Decoder::Service(bus))
     }
 }

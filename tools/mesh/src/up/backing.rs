@@ -173,12 +173,7 @@ fn end_of_log(home: &Home, process: &str) -> String {
 pub(crate) async fn reach_postgres(url: &str) -> Result<(), Failure> {
     let cause = match timeout(ANSWER_PATIENCE, mesh_store::reach(url)).await {
         Ok(Ok(())) => return Ok(()),
-        Ok(Err(StoreError::Url { source })) => {
-            let error = error_chain(&source);
-            return Err(Failure::configuration(format!(
-                "the database address cannot be read ({error}); write it as postgres://user:password@host:port/database"
-            )));
-        }
+        Ok(Err(error @ StoreError::Url { .. })) => return Err(error.into()),
         Ok(Err(error)) => error_chain(&error),
         Err(_) => "no answer".to_owned(),
     };

@@ -196,7 +196,13 @@ impl Mesh {
         };
         let bus = async {
             match &programs.nats {
-                Some(program) => backing::start_nats(home, supervisor, program, &bus_prefix(env), env).await,
+                Some(program) => {
+                    let prefix = bus_prefix(env);
+                    mesh_bus::check_prefix(&prefix).map_err(|why| {
+                        Failure::configuration(format!("MESH_BUS_PREFIX {prefix:?}: {why}"))
+                    })?;
+                    backing::start_nats(home, supervisor, program, &prefix, env).await
+                }
                 None => backing::reach_nats(home, nats.unwrap_or_default()).await,
             }
         };
@@ -300,9 +306,14 @@ fn bus_prefix(env: &[(String, String)]) -> String {
 }
 
 fn taken(address: SocketAddr, error: &io::Error) -> Failure {
-    failed!(
+    let text = format!(
         "cannot listen on {address} ({error}); choose other ports with --port and --grpc-port (0 takes a free one)"
-    )
+    );
+    // The other program that listens there may end; another address of --host needs a correction.
+    match error.kind() {
+        io::ErrorKind::AddrInUse => Failure::failed(text),
+        _ => Failure::configuration(text),
+    }
 }
 
 /// Opens the launcher's own log file, next to those of the processes.
