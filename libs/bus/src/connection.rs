@@ -114,7 +114,7 @@ impl Bus {
     /// Why not.
     pub fn check(&self) -> Result<(), String> {
         if !self.is_connected() {
-            return Err("the message bus is unreachable".to_owned());
+            return Err(self.shared.link.failure().to_owned());
         }
         match self.shared.client.server_info().max_payload {
             most if most < MIN_PAYLOAD => Err(format!(

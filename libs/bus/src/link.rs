@@ -4,7 +4,8 @@
 
 use std::time::Duration;
 
-use async_nats::Event;
+use async_nats::{ClientError, ConnectErrorKind, Event};
+use parking_lot::Mutex;
 use tokio::{
     sync::watch,
     time::{Instant, sleep, timeout_at},
@@ -29,6 +30,8 @@ struct State {
 #[derive(Debug, Default)]
 pub(crate) struct Link {
     state: watch::Sender<State>,
+    /// Why the last attempt to connect failed.
+    failure: Mutex<Option<ClientError>>,
 }
 
 impl Link {
@@ -36,6 +39,7 @@ impl Link {
     pub(crate) fn on_event(&self, event: &Event) {
         match event {
             Event::Connected => {
+                *self.failure.lock() = None;
                 self.state.send_modify(|state| *state = State { connects: state.connects + 1, lost: None });
             }
             Event::Disconnected => self.state.send_modify(|state| state.lost = Some(Instant::now())),
@@ -44,9 +48,25 @@ impl Link {
                 tracing::warn!(%error, "the bus refuses something");
                 return;
             }
+            // A failed attempt, a few times a second: logged when its reason changes.
+            Event::ClientError(error) => {
+                if self.failure.lock().replace(error.clone()).as_ref() != Some(error) {
+                    tracing::warn!(%error, "{}", self.failure());
+                }
+                return;
+            }
             _ => {}
         }
         tracing::info!(%event, "bus");
+    }
+
+    /// Why there is no connection.
+    pub(crate) fn failure(&self) -> &'static str {
+        let refused = ClientError::Other(ConnectErrorKind::AuthorizationViolation.to_string());
+        match &*self.failure.lock() {
+            Some(error) if *error == refused => "the message bus refuses the credentials",
+            _ => "the message bus is unreachable",
+        }
     }
 
     /// How often a server was connected. A reply on its way at the end of a connection never arrives.

@@ -39,7 +39,7 @@ impl HeadAnnouncer {
     }
 
     fn announce_store(&self, context: &mut Context<Self>) {
-        let StoreState { head, is_there } = *self.store.borrow();
+        let StoreState { head, is_there, .. } = *self.store.borrow();
         self.metrics.store(head.map(|(height, _)| height), is_there);
         let head = head.map(|(height, time_ns)| Head { height, time_ns });
         self.send(StoreStatus { head, is_there }, context);

@@ -12,6 +12,7 @@ use std::{cell::RefCell, process::ExitCode, rc::Rc};
 use actix::{Actor, Context, Supervisor};
 use mesh_bus::{Limits, NodeStatus};
 use mesh_chassis::{Failure, LagLimit, Latest, Service, Setup};
+use mesh_problem::error_chain;
 use mesh_store::Store;
 use tokio::sync::watch;
 
@@ -57,7 +58,7 @@ async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
         let (store, node_status) = (store.clone(), node_status.clone());
         let state = node.as_ref().map(|node| node.borrow().state.clone());
         async move {
-            store.ready().await.map_err(|error| error.to_string())?;
+            store.ready().await.map_err(|error| error_chain(&error))?;
             if let Some(state) = state {
                 state.check()?;
             }

@@ -11,6 +11,7 @@ use std::{num::NonZero, process::ExitCode, thread::available_parallelism};
 use actix::{Actor, Context};
 use mesh_bus::{Limits, NodeStatus, Places};
 use mesh_chassis::{Failure, LagLimit, Latest, Service, Setup};
+use mesh_problem::error_chain;
 use mesh_store::{PageSizes, Store};
 pub use ops::{
     ACCOUNTS, ASSETS, BOOK, CANDLES, DELEGATIONS, DEPOSITS, LISTS, MARKETS, ORDERS, PAST_BOOK, POSITIONS,
@@ -65,7 +66,7 @@ async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
     Ok(Service::on_bus(serving, move || {
         let (store, node_status) = (store.clone(), node_status.clone());
         async move {
-            store.ready().await.map_err(|error| error.to_string())?;
+            store.ready().await.map_err(|error| error_chain(&error))?;
             let node = node_status.within(LagLimit::HEIGHT_MAX_AGE).map(|news| news.height);
             lag.check(node, store.state().head.map(|(height, _)| height))
         }

@@ -14,7 +14,7 @@ use tokio::{
     sync::{Notify, watch},
     time::{sleep, timeout},
 };
-use tokio_postgres::{AsyncMessage, Client, Connection, Socket};
+use tokio_postgres::{AsyncMessage, Client, Connection, Socket, error::SqlState};
 
 use super::{ReadError, activity::ReadActivity, backoff::Backoff, head_of};
 use crate::address::{Address, Stream};
@@ -46,6 +46,8 @@ pub struct StoreState {
     pub head: Option<(u64, i64)>,
     /// Whether the server responds.
     pub is_there: bool,
+    /// Why it refuses connections, when it answers and does.
+    pub refusal: Option<&'static str>,
 }
 
 /// How a server's head is watched.
@@ -108,14 +110,15 @@ async fn connect(
             connecting.await
         }
     };
-    let failed = match connected {
+    let (failed, refusal) = match connected {
         Ok(Ok(connected)) => {
             cause.clear();
             return Some(connected);
         }
-        Ok(Err(error)) => error_chain(&error),
-        Err(_) => "no answer".to_owned(),
+        Ok(Err(error)) => (error_chain(&error), refusal(&error)),
+        Err(_) => ("no answer".to_owned(), None),
     };
+    state.send_if_modified(|state| std::mem::replace(&mut state.refusal, refusal) != refusal);
     if *cause != failed {
         tracing::warn!(error = failed, "the database cannot be reached");
         *cause = failed;
@@ -144,7 +147,7 @@ async fn poll_head(
         let mut has_answered = false;
         while let Some(head) = read_head(client).await {
             has_answered = true;
-            let latest = StoreState { head, is_there: true };
+            let latest = StoreState { head, is_there: true, refusal: None };
             state.send_if_modified(|state| std::mem::replace(state, latest) != latest);
             let is_idle = notifies && !activity.is_busy();
             select! {
@@ -202,6 +205,18 @@ async fn drive(mut connection: Connection<Socket, Stream>, poll_now: &Notify) {
         if let AsyncMessage::Notification(_) = message {
             poll_now.notify_one();
         }
+    }
+}
+
+/// Why a server refuses a connection for as long as the configuration stays as it is.
+fn refusal(error: &tokio_postgres::Error) -> Option<&'static str> {
+    match error.code().map(SqlState::code) {
+        Some(code) if code.starts_with("28") => Some("it refuses user and password"),
+        Some("3D000") => Some("it has no database of this name"),
+        Some("42501") => Some("the user may not connect"),
+        Some(_) => None,
+        // The driver has no code for it.
+        None => error_chain(error).contains("password missing").then_some("it requires a password"),
     }
 }
 

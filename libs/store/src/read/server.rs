@@ -108,8 +108,8 @@ impl Server {
     /// [`ReadError::Away`] while the server does not answer.
     pub(super) fn head(&self) -> Result<Option<(u64, i64)>, ReadError> {
         match self.state() {
-            StoreState { head, is_there: true } => Ok(head),
-            StoreState { is_there: false, .. } => Err(ReadError::Away(None)),
+            StoreState { head, is_there: true, .. } => Ok(head),
+            StoreState { refusal, .. } => Err(ReadError::Away(refusal.map(Into::into))),
         }
     }
 }

@@ -20,13 +20,13 @@ async fn await_head(store: &Store, height: u64) -> StoreState {
 async fn a_new_block_is_seen_when_the_server_tells_of_it() {
     let database = Database::fresh().await;
     let (writer, store) = (database.connect().await, store(&database, 1).await);
-    assert_eq!(store.state(), StoreState { head: None, is_there: true });
+    assert_eq!(store.state(), StoreState { head: None, is_there: true, refusal: None });
     let started = Instant::now();
     for height in 1..=9 {
         write_block(&writer, height).await;
         let time = (1_704_067_200 + height) * 1_000_000_000;
         let height = u64::try_from(height).unwrap();
-        let expected = StoreState { head: Some((height, time)), is_there: true };
+        let expected = StoreState { head: Some((height, time)), is_there: true, refusal: None };
         assert_eq!(await_head(&store, height).await, expected);
     }
     // Each block follows right behind a look, so that looking alone would take a quarter of a second for
