@@ -39,7 +39,7 @@ impl Metrics {
         self.node_state.set(match state {
             NodeState::Synced(_) => 2,
             NodeState::CatchingUp { .. } => 1,
-            NodeState::Away => 0,
+            NodeState::Away(_) => 0,
         });
         if let Some(height) = state.height() {
             self.node_height.set(gauge_value(height));

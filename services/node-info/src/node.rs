@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, future::select_all, stream::FuturesUnordered};
-use mesh_chassis::{Failure, NodeUrl};
+use mesh_chassis::{Failure, NodeUrl, foreign_answer};
+use mesh_problem::error_chain;
 use reqwest::{Client, header::AUTHORIZATION};
 use serde::Deserialize;
 use tokio::{
@@ -25,6 +26,9 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// How long the status of further nodes is awaited after the first one that takes transactions.
 const OTHERS_WITHIN: Duration = Duration::from_millis(200);
+
+/// Of a node that gives no answer.
+const SILENT: &str = "does not answer";
 
 /// An older state counts as none: it is older than two slow reads and the pause between them.
 pub(crate) const MAX_STATUS_AGE: Duration =
@@ -73,8 +77,8 @@ pub(crate) enum NodeState {
         /// Its newest height.
         height: u64,
     },
-    /// It does not answer.
-    Away,
+    /// It cannot be used; the end of a sentence about it.
+    Away(String),
 }
 
 impl NodeState {
@@ -83,7 +87,7 @@ impl NodeState {
         match self {
             Self::Synced(block) => Some(block.height),
             Self::CatchingUp { height } => Some(*height),
-            Self::Away => None,
+            Self::Away(_) => None,
         }
     }
 
@@ -102,8 +106,23 @@ impl NodeState {
             Self::CatchingUp { height } => {
                 Err(format!("the consensus node is catching up, it is at {height}"))
             }
-            Self::Away => Err("the consensus node does not answer".to_owned()),
+            Self::Away(why) => Err(format!("the consensus node {why}")),
         }
+    }
+}
+
+/// Why the status was not read.
+#[derive(Debug)]
+struct NotRead {
+    /// The end of a sentence about the node.
+    why: String,
+    /// The cause, for the log.
+    cause: String,
+}
+
+impl NotRead {
+    fn silent(cause: String) -> Self {
+        Self { why: SILENT.to_owned(), cause }
     }
 }
 
@@ -127,28 +146,35 @@ struct Node {
 /// The HTTP client cannot be built.
 pub(crate) fn follow(nodes: &[NodeUrl]) -> Result<watch::Receiver<Observation>, Failure> {
     let open = |node: &NodeUrl| {
-        let (status, blocks) = (node.endpoint("status").to_string(), Subscription::open(node)?);
-        Ok(Node { status, client: client(node)?, blocks })
+        let (status, client) = (node.endpoint("status").to_string(), client(node)?);
+        client
+            .get(&status)
+            .build()
+            .map_err(|error| format!("MESH_NODE_URL: {}", error_chain(&error.without_url())))?;
+        Ok(Node { status, client, blocks: Subscription::open(node)? })
     };
     let mut nodes = nodes.iter().map(open).collect::<Result<Vec<_>, Failure>>()?;
-    let (sender, observation) = watch::channel(Observation { state: NodeState::Away, at: Instant::now() });
+    let not_read = NodeState::Away(SILENT.to_owned());
+    let (sender, observation) = watch::channel(Observation { state: not_read, at: Instant::now() });
     actix::spawn(async move {
-        let mut known = None;
+        let mut known = String::new();
         while !sender.is_closed() {
             let read_at = Instant::now();
-            let state = read(&nodes).await.unwrap_or_else(|error| {
-                if known != Some("away") {
-                    tracing::warn!(error = error.as_ref(), "the consensus node does not answer");
-                }
-                NodeState::Away
-            });
+            let (state, cause) = match read(&nodes).await {
+                Ok(state) => (state, String::new()),
+                Err(NotRead { why, cause }) => (NodeState::Away(why), cause),
+            };
             let now = match &state {
                 NodeState::Synced(_) => "there",
                 NodeState::CatchingUp { .. } => "catching up",
-                NodeState::Away => "away",
+                NodeState::Away(why) => why.as_str(),
             };
-            if known.replace(now) != Some(now) && now != "away" {
-                tracing::info!(height = state.height(), state = now, "the consensus node");
+            if known != now {
+                known = now.to_owned();
+                match &state {
+                    NodeState::Away(why) => tracing::warn!(error = cause, "the consensus node {why}"),
+                    _ => tracing::info!(height = state.height(), state = now, "the consensus node"),
+                }
             }
             sender.send_replace(Observation { state, at: read_at });
             let is_open = nodes.iter().any(|node| node.blocks.is_open());
@@ -162,10 +188,10 @@ pub(crate) fn follow(nodes: &[NodeUrl]) -> Result<watch::Receiver<Observation>, 
 }
 
 /// The best state of the nodes, of those that answer soon after the first one that takes transactions.
-async fn read(nodes: &[Node]) -> Result<NodeState, Failure> {
+async fn read(nodes: &[Node]) -> Result<NodeState, NotRead> {
     let mut asked: FuturesUnordered<_> =
         nodes.iter().map(|node| read_status(&node.client, &node.status)).collect();
-    let mut best = Ok(NodeState::Away);
+    let mut best = Err(NotRead::silent(String::new()));
     loop {
         let reply = match best {
             Ok(NodeState::Synced(_)) => timeout(OTHERS_WITHIN, asked.next()).await.ok().flatten(),
@@ -173,7 +199,7 @@ async fn read(nodes: &[Node]) -> Result<NodeState, Failure> {
         };
         best = match (reply, best) {
             (None, best) => return best,
-            (Some(Err(error)), Err(_) | Ok(NodeState::Away)) => Err(error),
+            (Some(Err(error)), Err(_)) => Err(error),
             (Some(Err(_)), best) => best,
             (Some(Ok(state)), Ok(known)) if known.rank() >= state.rank() => Ok(known),
             (Some(Ok(state)), _) => Ok(state),
@@ -190,12 +216,17 @@ fn client(node: &NodeUrl) -> Result<Client, Failure> {
     Ok(client.default_headers(authorization.into_iter().collect()).build()?)
 }
 
-async fn read_status(client: &Client, status: &str) -> Result<NodeState, Failure> {
-    let read = async { client.get(status).send().await?.error_for_status()?.json().await };
+async fn read_status(client: &Client, status: &str) -> Result<NodeState, NotRead> {
     // The URL may have a key in its path.
+    let silent = |error: reqwest::Error| NotRead::silent(error_chain(&error.without_url()));
+    let answer = client.get(status).send().await.map_err(silent)?;
+    let status = answer.status();
+    let foreign = |cause| NotRead { why: foreign_answer(status), cause };
+    let body = answer.bytes().await.map_err(silent)?;
     let StatusReply { result: Status { node_info, sync_info } } =
-        read.await.map_err(reqwest::Error::without_url)?;
-    let height = sync_info.latest_block_height.parse()?;
+        serde_json::from_slice(&body).map_err(|error| foreign(error.to_string()))?;
+    let height = sync_info.latest_block_height.parse();
+    let height = height.map_err(|_| foreign("the height is no number".to_owned()))?;
     Ok(match sync_info.catching_up || height == 0 {
         true => NodeState::CatchingUp { height },
         false => NodeState::Synced(Block {

@@ -12,7 +12,11 @@ use mesh_testbed::{
     Database, DevNode, Service, ServiceSetup, TlsFront, eventually, nats,
     scripted_node::{Chain, Version},
 };
-use tokio::{net::TcpListener, time::timeout};
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpListener,
+    time::timeout,
+};
 use tokio_postgres::Client;
 use tokio_tungstenite::{accept_async, tungstenite::Message};
 
@@ -231,4 +235,31 @@ async fn an_address_that_is_no_node_is_a_wrong_configuration() {
     let panic = tokio::spawn(starting).await.unwrap_err().into_panic();
     let text = panic.downcast::<String>().unwrap();
     assert!(text.contains("exit status: 64") && text.contains("MESH_NODE_URL"), "{text}");
+}
+
+#[tokio::test]
+async fn a_server_that_refuses_the_credentials_is_not_called_unreachable() {
+    let (database, folder) = (Database::fresh().await, tempfile::tempdir().unwrap());
+    let credentials = folder.path().join("bus").to_string_lossy().into_owned();
+    std::fs::write(&credentials, "node-info:wrong").unwrap();
+    let url = database.url_of("node-info");
+    let url = format!("postgresql://node-info:wrong@{}", url.rsplit_once('@').unwrap().1);
+    let proxy = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let proxied = format!("http://{}", proxy.local_addr().unwrap());
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = proxy.accept().await.unwrap();
+            let response = b"HTTP/1.1 401 Unauthorized\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+            let _ = stream.read(&mut [0; 4096]).await;
+            let _ = stream.write_all(response).await;
+        }
+    });
+    for (name, value, expected) in [
+        ("MESH_BUS_CREDENTIALS", credentials, "the message bus refuses the credentials"),
+        ("MESH_DATABASE_URL", url, "it refuses user and password"),
+        ("MESH_NODE_URL", proxied, "the consensus node refuses the credentials of MESH_NODE_URL: HTTP 401"),
+    ] {
+        let service = node_info(&database).env(name, value).start_unready().await;
+        eventually(SOON, expected, async || service.admin("/readyz").await.text().contains(expected)).await;
+    }
 }

@@ -1,5 +1,7 @@
 //! The condition of the consensus nodes as a whole.
 
+use http::StatusCode;
+
 /// The best state among the nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Condition {
@@ -7,6 +9,8 @@ pub(crate) enum Condition {
     Takes,
     /// All that can be reached are catching up with the chain.
     CatchingUp,
+    /// None can be used; in place of one of them, another server answers with this status.
+    Foreign(StatusCode),
     /// None takes a connection.
     Away,
 }

@@ -16,7 +16,7 @@ use std::{process::ExitCode, time::Duration};
 use actix::{Actor, Addr};
 use bytes::Bytes;
 use mesh_bus::{AnswerFuture, Limits, RequestScope};
-use mesh_chassis::{Failure, Service, Setup};
+use mesh_chassis::{Failure, Service, Setup, foreign_answer};
 use mesh_problem::Problem;
 use mesh_telemetry::span;
 use mesh_transaction::TxHash;
@@ -66,6 +66,7 @@ async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
         std::future::ready(match condition {
             Condition::Takes => Ok(()),
             Condition::CatchingUp => Err("the consensus node is catching up".to_owned()),
+            Condition::Foreign(status) => Err(format!("the consensus node {}", foreign_answer(status))),
             Condition::Away => Err("the consensus node is unreachable".to_owned()),
         })
     }))

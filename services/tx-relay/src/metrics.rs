@@ -119,7 +119,7 @@ impl Metrics {
         self.node.set(match condition {
             Condition::Takes => 2,
             Condition::CatchingUp => 1,
-            Condition::Away => 0,
+            Condition::Foreign(_) | Condition::Away => 0,
         });
     }
 }

@@ -4,6 +4,7 @@
 use std::{rc::Rc, time::Duration};
 
 use bytes::Bytes;
+use mesh_chassis::foreign_answer;
 use mesh_problem::{Code, NOT_MAPPED, Problem};
 use mesh_transaction::TxHash;
 use proto_msgs::{
@@ -347,8 +348,9 @@ impl Attempt<'_> {
     async fn failed(&self, failed: CallError) -> Outcome {
         let (what, cause) = match failed {
             CallError::Late => ("the node did not answer in time", String::new()),
-            CallError::Broken(why) => {
-                ("the connection to the node was lost, or it gave no answer of a node", why)
+            CallError::Broken(why) => ("the connection to the node was lost", why),
+            CallError::Foreign(status) => {
+                ("another server answered instead of the node", foreign_answer(status))
             }
             CallError::Refused(Refusal::Invalid(hash, result)) if hash == self.hash => {
                 return self.refused(result).await;
@@ -413,8 +415,12 @@ pub(crate) fn problem(failed: CallError) -> Problem {
             return Problem::new(Code::DeadlineExceeded, NODE, "the node did not answer in time");
         }
         CallError::Broken(why) => {
-            let what = "the connection to the node was lost, or it gave no answer of a node";
+            let what = "the connection to the node was lost";
             return Problem::new(Code::DeadlineExceeded, NODE, what).caused_by(why);
+        }
+        CallError::Foreign(status) => {
+            let what = "another server answered instead of the node";
+            return Problem::new(Code::DeadlineExceeded, NODE, what).caused_by(foreign_answer(status));
         }
         CallError::Refused(refusal) => refusal,
     };

@@ -6,7 +6,8 @@ pub(crate) mod wire;
 use std::{cell::Cell, time::Duration};
 
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
-use mesh_chassis::{Failure, NodeUrl};
+use mesh_chassis::{Failure, NodeUrl, foreign_answer};
+use mesh_problem::error_chain;
 use reqwest::{
     Client, StatusCode,
     header::{AUTHORIZATION, RETRY_AFTER},
@@ -35,6 +36,9 @@ const NEXT_NODE_AFTER: Duration = Duration::from_secs(1);
 
 /// How long the status of further nodes is awaited after the first one.
 const OTHERS_WITHIN: Duration = Duration::from_millis(200);
+
+/// Of nodes that get no request now.
+const LIMITS: &str = "limits the rate of requests";
 
 /// How long a node that limits its clients gets no request: without `Retry-After`, and at most.
 const LIMITED_PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(60)];
@@ -77,8 +81,8 @@ pub enum FetchError {
         /// When the next one is allowed.
         after: Duration,
     },
-    /// No reply, or one that is no reply to the request.
-    #[error("the node does not answer: {0}")]
+    /// No reply, or one that is no reply to the request: the end of a sentence about the node.
+    #[error("the node {0}")]
     Unavailable(String),
 }
 
@@ -98,7 +102,7 @@ impl FetchError {
         let digits = |rest: &str| rest.chars().take_while(char::is_ascii_digit).collect::<String>();
         match lowest.and_then(|rest| digits(rest).parse().ok()) {
             Some(lowest) => Self::Pruned { lowest },
-            None => Self::Unavailable(text.to_owned()),
+            None => Self::Unavailable(format!("answers with an error: {text}")),
         }
     }
 
@@ -164,7 +168,7 @@ impl Nodes {
     /// The nodes at these addresses, in the order in which they are tried.
     ///
     /// # Errors
-    /// The HTTP client cannot be built.
+    /// An address cannot be requested, or the HTTP client cannot be built.
     pub fn new(urls: Vec<NodeUrl>) -> Result<Self, Failure> {
         // The services reach their servers directly, without a proxy.
         let client = Client::builder().no_proxy().pool_idle_timeout(Duration::from_secs(30));
@@ -173,7 +177,12 @@ impl Nodes {
         let client = if is_tls { client } else { client.tls_certs_only([]) };
         let nodes =
             urls.into_iter().map(|url| Node { url, skipped: Cell::default(), limited: Cell::default() });
-        Ok(Self { client: client.build()?, nodes: nodes.collect() })
+        let (client, nodes) = (client.build()?, nodes.collect::<Vec<Node>>());
+        for Node { url, .. } in &nodes {
+            let built = client.get(url.endpoint("status").to_string()).build();
+            built.map_err(|error| format!("MESH_NODE_URL: {}", error_chain(&error.without_url())))?;
+        }
+        Ok(Self { client, nodes })
     }
 
     /// Sends a request to one node after the other until one succeeds; to the next one also when a reply is late. Fails
@@ -187,7 +196,7 @@ impl Nodes {
         let mut next = in_order.into_iter().chain(skipped).peekable();
         // The newest one while others are left.
         let (mut calls, mut newest) = (FuturesUnordered::new(), None);
-        let mut error = FetchError::Unavailable("the nodes limit the rate of requests".to_owned());
+        let mut error = FetchError::Unavailable(LIMITS.to_owned());
         loop {
             if let Some(node) = next.next() {
                 let reply = call(&node.url);
@@ -249,7 +258,7 @@ impl Nodes {
                 }
             }
         }
-        let limited = || FetchError::Unavailable("the nodes limit the rate of requests".to_owned());
+        let limited = || FetchError::Unavailable(LIMITS.to_owned());
         best.ok_or_else(|| error.unwrap_or_else(limited))
     }
 
@@ -279,7 +288,7 @@ impl Nodes {
         let (block, results) = tokio::join!(block, results);
         let block = FetchedBlock::read(block?, results?)?;
         if block.height != height {
-            return Err(FetchError::Unavailable(format!("it sent block {} for {height}", block.height)));
+            return Err(FetchError::Unavailable(format!("sent block {} for {height}", block.height)));
         }
         Ok(block)
     }
@@ -291,23 +300,26 @@ impl Nodes {
         limit: Duration,
         read: impl FnOnce(&RawValue) -> Result<T, FetchError>,
     ) -> Result<T, FetchError> {
-        let text = match timeout(limit, self.get(url, path)).await {
-            Ok(text) => text?,
-            Err(_) => return Err(FetchError::Unavailable(format!("no reply within {} s", limit.as_secs()))),
+        let (status, text) = match timeout(limit, self.get(url, path)).await {
+            Ok(answer) => answer?,
+            Err(_) => {
+                return Err(FetchError::Unavailable(format!("does not answer within {} s", limit.as_secs())));
+            }
         };
         // CometBFT sends errors in the body, with any HTTP status.
-        let Reply { result, error } = serde_json::from_slice(&text).map_err(|_| unreadable(path))?;
+        let foreign = |_| FetchError::Unavailable(foreign_answer(status));
+        let Reply { result, error } = serde_json::from_slice(&text).map_err(foreign)?;
         match (result, error) {
             (_, Some(RpcError { data: Value::String(data), .. })) if !data.is_empty() => {
                 Err(FetchError::read(&data))
             }
             (_, Some(error)) => Err(FetchError::read(&error.message)),
             (Some(result), None) => read(result),
-            (None, None) => Err(unreadable(path)),
+            (None, None) => Err(FetchError::Unavailable(foreign_answer(status))),
         }
     }
 
-    async fn get(&self, url: &NodeUrl, path: &str) -> Result<Vec<u8>, FetchError> {
+    async fn get(&self, url: &NodeUrl, path: &str) -> Result<(StatusCode, Vec<u8>), FetchError> {
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         let mut address = url.endpoint(path).to_string();
         if !query.is_empty() {
@@ -319,10 +331,12 @@ impl Nodes {
             request = request.header(AUTHORIZATION, authorization.clone());
         }
         // The address may have a key in its path.
-        let failed =
-            |error: reqwest::Error| FetchError::Unavailable(mesh_problem::error_chain(&error.without_url()));
+        let failed = |error: reqwest::Error| {
+            FetchError::Unavailable(format!("does not answer: {}", error_chain(&error.without_url())))
+        };
         let mut response = request.send().await.map_err(failed)?;
-        if response.status() == StatusCode::TOO_MANY_REQUESTS {
+        let status = response.status();
+        if status == StatusCode::TOO_MANY_REQUESTS {
             let seconds =
                 response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
             let after = seconds.map_or(LIMITED_PAUSES[0], Duration::from_secs);
@@ -335,16 +349,17 @@ impl Nodes {
             }
             text.extend_from_slice(&piece);
         }
-        Ok(text)
+        Ok((status, text))
     }
 }
 
 fn parse<'a, T: Deserialize<'a>>(text: &'a RawValue) -> Result<T, FetchError> {
-    serde_json::from_str(text.get()).map_err(|error| FetchError::Unavailable(format!("its reply: {error}")))
+    serde_json::from_str(text.get())
+        .map_err(|error| FetchError::Unavailable(format!("sent an unreadable reply: {error}")))
 }
 
 fn unreadable(path: &str) -> FetchError {
-    FetchError::Unavailable(format!("its reply to {path} is not one of a consensus node"))
+    FetchError::Unavailable(format!("sent a reply to {path} that is none of a consensus node"))
 }
 
 /// Reads what is needed of a block from the node's results.
@@ -362,7 +377,7 @@ impl FetchedBlock {
         };
         let of: ResultsOutline = parse(&results)?;
         if of.height != header.height {
-            let text = format!("it sent the results of block {} for {}", of.height, header.height);
+            let text = format!("sent the results of block {} for {}", of.height, header.height);
             return Err(FetchError::Unavailable(text));
         }
         if of.txs_results.map_or(0, |of_txs| of_txs.len()) != content.data.txs.map_or(0, |txs| txs.len()) {
@@ -396,7 +411,7 @@ mod tests {
         let read = |results: &str| FetchedBlock::read(raw(block.clone()), raw(results.to_owned()));
         assert_eq!(read(r#"{"height":"13","txs_results":[{"code":0}]}"#).unwrap().height, 13);
         let other = read(r#"{"height":"12","txs_results":[{"code":0}]}"#).unwrap_err();
-        assert_eq!(other, FetchError::Unavailable("it sent the results of block 12 for 13".to_owned()));
+        assert_eq!(other, FetchError::Unavailable("sent the results of block 12 for 13".to_owned()));
         for without in [r#"{"height":"13","txs_results":null}"#, r#"{"height":"13"}"#] {
             assert_eq!(read(without).unwrap_err(), FetchError::NoResultsYet);
         }
@@ -411,7 +426,7 @@ mod tests {
             ("could not find results for height #5", FetchError::NoResultsYet),
             ("node is not persisting abci responses", FetchError::KeepsNoResults),
             ("node is not persisting finalize block responses", FetchError::KeepsNoResults),
-            ("x", FetchError::Unavailable("x".to_owned())),
+            ("x", FetchError::Unavailable("answers with an error: x".to_owned())),
         ] {
             assert_eq!(FetchError::read(text), expected, "{text}");
         }

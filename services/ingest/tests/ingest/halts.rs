@@ -133,7 +133,7 @@ async fn a_node_that_gives_no_blocks_is_not_ready() {
     let unready = service.await_readiness(503, SOON).await;
     eventually(SOON, &unready, async || {
         let unready = service.admin("/readyz").await;
-        unready.text().contains("block 2 was not fetched: the node does not answer: no block 2")
+        unready.text().contains("block 2 was not fetched: the node answers with an error: no block 2")
     })
     .await;
     chain.put(2, lost);

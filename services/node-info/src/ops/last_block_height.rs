@@ -79,7 +79,7 @@ fn newest(observation: &crate::node::Observation) -> Result<Block, Problem> {
     match &observation.state {
         NodeState::Synced(block) if observation.at.elapsed() < MAX_STATUS_AGE => Ok(block.clone()),
         NodeState::CatchingUp { .. } => Err(unavailable("the consensus node is catching up")),
-        NodeState::Synced(_) | NodeState::Away => Err(unavailable("the consensus node does not answer")),
+        NodeState::Synced(_) | NodeState::Away(_) => Err(unavailable("the consensus node does not answer")),
     }
 }
 

@@ -177,7 +177,15 @@ impl Nodes {
         let mut condition = Condition::Away;
         for node in &self.0.nodes {
             let call = self.0.rpc.call::<StatusReply>(&node.url, "status", json!({}), LOOKUP_TIMEOUT);
-            let Ok(status) = node.recorded(call).await else { continue };
+            let status = match node.recorded(call).await {
+                Ok(status) => status,
+                Err(error) => {
+                    if let (Condition::Away, Some(status)) = (condition, error.foreign_status()) {
+                        condition = Condition::Foreign(status);
+                    }
+                    continue;
+                }
+            };
             node.catching_up.set(status.sync_info.catching_up);
             condition = match (status.sync_info.catching_up, condition) {
                 (false, _) | (_, Condition::Takes) => Condition::Takes,
@@ -226,7 +234,7 @@ fn weight(result: &Result<(), CallError>) -> u8 {
         Err(CallError::Refused(Refusal::NoIndex)) => 1,
         Ok(()) => 2,
         Err(CallError::Refused(_)) => 3,
-        Err(CallError::Late | CallError::Broken(_)) => 4,
+        Err(CallError::Late | CallError::Broken(_) | CallError::Foreign(_)) => 4,
     }
 }
 
@@ -239,7 +247,8 @@ impl Node {
     async fn recorded<T>(&self, call: impl Future<Output = Result<T, CallError>>) -> Result<T, CallError> {
         let result = call.await;
         let error = result.as_ref().err();
-        self.silent.set(matches!(error, Some(CallError::Late | CallError::Broken(_))));
+        let silent = matches!(error, Some(CallError::Late | CallError::Broken(_) | CallError::Foreign(_)));
+        self.silent.set(silent);
         let skipped = match error {
             Some(CallError::NotSent(_)) => {
                 let pause =

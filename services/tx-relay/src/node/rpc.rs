@@ -42,8 +42,10 @@ pub(crate) enum CallError {
     NotSent(String),
     /// It may have reached the node, which did not answer in time.
     Late,
-    /// It may have reached the node; the connection broke, or the reply is not one of a node.
+    /// It may have reached the node; the connection broke, or the reply cannot be read.
     Broken(String),
+    /// It may have reached the node; the response, with this status, is not one of a node.
+    Foreign(StatusCode),
 }
 
 impl CallError {
@@ -53,7 +55,17 @@ impl CallError {
             Self::Refused(_) => "refused",
             Self::NotSent(_) => "not_sent",
             Self::Late => "timeout",
-            Self::Broken(_) => "broken",
+            Self::Broken(_) | Self::Foreign(_) => "broken",
+        }
+    }
+
+    /// The status of a server that answers in place of the node.
+    pub(super) fn foreign_status(&self) -> Option<StatusCode> {
+        match self {
+            Self::Foreign(status) => Some(*status),
+            Self::Refused(Refusal::Forbidden) => Some(StatusCode::FORBIDDEN),
+            Self::Refused(Refusal::Throttled(_)) => Some(StatusCode::TOO_MANY_REQUESTS),
+            _ => None,
         }
     }
 }
@@ -126,8 +138,8 @@ impl Rpc {
         if !kind.is_empty() {
             span.record_failure(kind);
         }
-        let Response { proxy, body } = response?;
-        read(&body, proxy)
+        let Response { status, proxy, body } = response?;
+        read(&body, status, proxy)
     }
 
     async fn exchange(&self, node: &NodeUrl, request: String) -> Result<Response, CallError> {
@@ -151,12 +163,14 @@ impl Rpc {
                 append(&mut answer, &piece)?;
             }
         }
-        Ok(Response { proxy: refusal_of_proxy(head.status, &head.headers), body: answer })
+        let proxy = refusal_of_proxy(head.status, &head.headers);
+        Ok(Response { status: head.status, proxy, body: answer })
     }
 }
 
 /// A whole response.
 struct Response {
+    status: StatusCode,
     /// What the status means when a proxy in front of the node gave it.
     proxy: Option<Refusal>,
     body: Vec<u8>,
@@ -192,7 +206,11 @@ fn append(answer: &mut Vec<u8>, piece: &Bytes) -> Result<(), CallError> {
 
 /// Reads a reply. A node answers errors with status 500 and a JSON-RPC body, so the body counts; any other body
 /// comes from a proxy in front of the node. `proxy`: what the status means if a proxy gave it.
-fn read<'de, T: Deserialize<'de>>(answer: &'de [u8], proxy: Option<Refusal>) -> Result<T, CallError> {
+fn read<'de, T: Deserialize<'de>>(
+    answer: &'de [u8],
+    status: StatusCode,
+    proxy: Option<Refusal>,
+) -> Result<T, CallError> {
     let envelope = serde_json::from_slice::<Envelope<T>>(answer);
     if let Ok(Envelope { result: Some(result), error: None }) = envelope {
         return Ok(result);
@@ -202,8 +220,7 @@ fn read<'de, T: Deserialize<'de>>(answer: &'de [u8], proxy: Option<Refusal>) -> 
     }
     match envelope {
         Ok(Envelope { error: Some(error), .. }) => Err(CallError::Refused(error.classify())),
-        Ok(_) => Err(CallError::Broken("the answer has no result".to_owned())),
-        Err(error) => Err(CallError::Broken(format!("not a reply of a consensus node: {error}"))),
+        Ok(_) | Err(_) => Err(CallError::Foreign(status)),
     }
 }
 
@@ -227,7 +244,8 @@ mod tests {
     fn the_body_decides_unless_a_proxy_refused() {
         let read = |body: &'static [u8], status: u16| {
             let headers = HeaderMap::from_iter([(RETRY_AFTER, "7".parse().unwrap())]);
-            read::<BroadcastReply>(body, refusal_of_proxy(StatusCode::from_u16(status).unwrap(), &headers))
+            let status = StatusCode::from_u16(status).unwrap();
+            read::<BroadcastReply>(body, status, refusal_of_proxy(status, &headers))
         };
         let full: &[u8] =
             br#"{"jsonrpc":"2.0","id":0,"error":{"code":-32603,"message":"Internal error","data":"mempool is full"}}"#;
@@ -242,7 +260,10 @@ mod tests {
         ];
         for body in none {
             for status in [200, 301, 401, 404, 500, 502, 503, 504] {
-                assert!(matches!(read(body, status), Err(CallError::Broken(_))), "{status}");
+                assert!(
+                    matches!(read(body, status), Err(CallError::Foreign(found)) if found == status),
+                    "{status}"
+                );
             }
         }
         for body in none.into_iter().chain([full]) {
