@@ -26,6 +26,7 @@ use crate::{
     metrics::Metrics,
     node::Nodes,
     order::{Action, Event, Halt, Head, Link, NotStored, Order, Ticket},
+    standing::Standing,
 };
 
 /// Pause between two requests for the node's status.
@@ -46,15 +47,6 @@ const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Deadline of a transaction, longer than the server's own limit of a statement.
 const STORE_TIMEOUT: Duration = Duration::from_secs(35);
-
-/// The state of the work, for the readiness check.
-#[derive(Debug, Clone)]
-pub(crate) struct Standing {
-    /// Whether blocks are stored as they come, else why not.
-    pub(crate) state: Result<(), String>,
-    /// The heights of the store and of the node.
-    pub(crate) heights: (Option<u64>, Option<u64>),
-}
 
 /// What the actor needs.
 pub(crate) struct Parts {
@@ -83,6 +75,8 @@ pub(crate) struct Ingest {
     standing: Rc<RefCell<Standing>>,
     /// The session, unless it is in use.
     session: Option<Appender>,
+    /// When the operation of the store that is under way began.
+    store_began: Option<Instant>,
     /// The newest stored block.
     head: Option<StoredHead>,
     blocks: BTreeMap<u64, Held>,
@@ -130,6 +124,7 @@ impl Ingest {
             metrics,
             standing,
             session: None,
+            store_began: None,
             head: None,
             blocks: BTreeMap::new(),
             has_status_request: false,
@@ -184,7 +179,11 @@ impl Ingest {
             }
             self.logged = halt.cloned();
         }
-        *self.standing.borrow_mut() = Standing { state: self.order.check(), heights: self.order.heights() };
+        *self.standing.borrow_mut() = Standing {
+            state: self.order.check(),
+            heights: self.order.heights(),
+            store_began: self.store_began,
+        };
     }
 
     fn announce_halt(&self, context: &mut Context<Self>) {
@@ -302,6 +301,7 @@ impl Ingest {
                 Err(error) => StoreOutcome::without_session(Event::StoreUnavailable(error)),
             }
         };
+        self.store_began = Some(Instant::now());
         context.spawn(reading.into_actor(self).map(Self::on_store_outcome));
     }
 
@@ -367,12 +367,13 @@ impl Ingest {
             };
             StoreOutcome::without_session(Event::NotStored(NotStored::Unavailable(error)))
         };
+        self.store_began = Some(Instant::now());
         context.spawn(storing.instrument(step).into_actor(self).map(Self::on_store_outcome));
     }
 
     fn on_store_outcome(outcome: StoreOutcome, ingest: &mut Self, context: &mut Context<Self>) {
         let StoreOutcome { session, event, head, blocks } = outcome;
-        ingest.session = session;
+        (ingest.session, ingest.store_began) = (session, None);
         if let Some(head) = head {
             ingest.head = head;
         }

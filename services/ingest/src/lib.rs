@@ -10,6 +10,7 @@ mod ingest;
 mod metrics;
 pub mod node;
 pub mod order;
+mod standing;
 
 use std::{cell::RefCell, process::ExitCode, rc::Rc};
 
@@ -21,10 +22,11 @@ use mesh_chassis::{Failure, Service, Setup};
 
 use crate::{
     config::{Config, DecoderKind},
-    ingest::{Ingest, Parts, Standing},
+    ingest::{Ingest, Parts},
     metrics::Metrics,
     node::Nodes,
     order::Order,
+    standing::Standing,
 };
 
 /// Runs the workload until SIGTERM or SIGINT.
@@ -41,7 +43,7 @@ async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
     };
     let metrics = Metrics::register(&mut setup.registry.borrow_mut());
     let order = Order::new(order);
-    let standing = Standing { state: order.check(), heights: order.heights() };
+    let standing = Standing { state: order.check(), heights: order.heights(), store_began: None };
     let standing = Rc::new(RefCell::new(standing));
     let nodes = Nodes::new(nodes)?;
     let parts = Parts {
@@ -61,8 +63,9 @@ async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
         Ingest::new(parts)
     });
     let ready = move || {
-        let Standing { state, heights: (store, node) } = standing.borrow().clone();
-        std::future::ready(state.and_then(|()| lag.check(node, store)))
+        let standing = standing.borrow();
+        let (store, node) = standing.heights;
+        std::future::ready(standing.check().and_then(|()| lag.check(node, store)))
     };
     // A transaction that is under way is rolled back and repeated by the next process.
     Ok(Service::new(ready, |_| std::future::ready(())))
