@@ -171,6 +171,20 @@ async fn accept_corrected(runner: &Runner, client: &Client) -> Result<(), StoreE
     Ok(())
 }
 
+/// Describes the session that a migration of the database at `url` waits for.
+///
+/// # Errors
+/// The server cannot be reached, or the statement fails.
+pub async fn blocker(url: &str) -> Result<Option<String>, StoreError> {
+    let client = session::connect(url, "mesh schema check").await?;
+    let row = client.query_opt(include_str!("../sql/migration_blocker.sql"), &[]).await;
+    let row = row.map_err(StoreError::in_step("reading what the migration waits for"))?;
+    Ok(row.map(|row| {
+        let (pid, user, program): (i32, String, String) = (row.get(0), row.get(1), row.get(2));
+        format!("session {pid} of the database (program {program:?}, user {user:?})")
+    }))
+}
+
 /// Reads the schema state of the database at `url`.
 ///
 /// # Errors

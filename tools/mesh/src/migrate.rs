@@ -1,9 +1,12 @@
 //! `mesh migrate`: migrates a database. One with a history has its running span sealed before tables of
 //! exports change (H7).
 
+use std::{pin::pin, time::Duration};
+
 use mesh_export::{Sealing, Until};
 use mesh_history::Segment;
-use mesh_store::migrate::migrate_after;
+use mesh_store::migrate::{blocker, migrate_after};
+use tokio::time::timeout;
 
 use crate::{
     cli::MigrateArgs,
@@ -12,6 +15,9 @@ use crate::{
     terminal::print_line,
     up::backing::reach_postgres,
 };
+
+/// Interval at which a migration that takes longer is checked for a session that it waits for.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Runs `mesh migrate`, the job that precedes the services of a new release.
 pub(crate) async fn run(args: &MigrateArgs) -> Result<(), Failure> {
@@ -35,5 +41,20 @@ pub(crate) async fn migrate(
         let mut on_sealed = |segment: &Segment| print_line(&format!("sealed {}", segment.name));
         seal_in_turn(&sealing, Until::Newest, &mut on_sealed).await
     };
-    migrate_after(url, before).await.map(|_| ())
+    let mut migrating = pin!(migrate_after(url, before));
+    let mut is_reported = false;
+    loop {
+        match timeout(CHECK_INTERVAL, &mut migrating).await {
+            Ok(migrated) => return migrated.map(|_| ()),
+            Err(_) if is_reported => {}
+            Err(_) => {
+                // A failure is that of the migration, too.
+                let blocker = timeout(CHECK_INTERVAL, blocker(url)).await;
+                if let Ok(Ok(Some(blocker))) = blocker {
+                    print_line(&format!("the migration waits for {blocker}"));
+                    is_reported = true;
+                }
+            }
+        }
+    }
 }

@@ -1,7 +1,9 @@
 //! Migrating on a real server: once, again, by several at a time, and against a database of another build.
 
+use std::time::Duration;
+
 use mesh_store::{error::StoreError, migrate};
-use mesh_testbed::Database;
+use mesh_testbed::{Database, retry};
 use proto_msgs::v2::Table;
 
 mod embedded {
@@ -44,6 +46,23 @@ async fn of_several_starters_each_migration_is_applied_by_one() {
         applied.extend(migrated.applied);
     }
     assert_eq!(applied.len(), migrate::pending(database.url()).await.unwrap().newest as usize);
+}
+
+#[tokio::test]
+async fn a_migration_that_waits_names_the_session_that_it_waits_for() {
+    let database = Database::empty().await;
+    let holder = database.connect().await;
+    let lock = "SET application_name = 'holder'; SELECT pg_advisory_lock(7882833615131338610)";
+    holder.batch_execute(lock).await.unwrap();
+    let url = database.url().to_owned();
+    let waiting = tokio::spawn(async move { migrate::migrate(&url).await });
+    let blocker = retry(Duration::from_secs(30), async || {
+        migrate::blocker(database.url()).await.unwrap().ok_or_else(|| "it does not wait".to_owned())
+    });
+    assert!(blocker.await.contains("program \"holder\""));
+    drop(holder);
+    waiting.await.unwrap().unwrap();
+    assert_eq!(migrate::blocker(database.url()).await.unwrap(), None);
 }
 
 #[tokio::test]
