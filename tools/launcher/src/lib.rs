@@ -10,6 +10,7 @@ pub mod control;
 pub mod database;
 mod folder;
 pub mod home;
+mod log_limit;
 mod managed_process;
 pub mod open_files;
 mod private_file;
@@ -24,6 +25,7 @@ pub mod supervisor;
 pub mod workspace;
 
 pub use folder::let_enter;
+pub use log_limit::limit_logs;
 pub use managed_process::ReplicaSpec;
 pub use private_file::write_private;
 pub use ready::{Probe, Ready, local_client};

@@ -20,7 +20,7 @@ use mesh_launcher::{
     control::ControlSocket,
     database::Database,
     home::{Home, Ports, SavedState},
-    open_files,
+    limit_logs, open_files,
     process::ProcessSpec,
     services::{INGEST, SERVICES, Service, ServiceEnvironment, ServiceVariable, Sockets},
     supervisor::{Group, Supervisor, Tier},
@@ -76,6 +76,7 @@ pub(crate) async fn up(mut args: UpArgs) -> Result<(), Failure> {
     let mesh = Mesh { args, home, program, services, sockets, node, supervisor };
     let outcome = tokio::select! {
         outcome = mesh.run() => outcome,
+        never = limit_logs(mesh.home.logs()) => match never {},
         () = signals.stop() => Ok(()),
         () = mesh.supervisor.shutdown_asked() => Ok(()),
     };

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use mesh_chassis::StopSignals;
-use mesh_launcher::home::Home;
+use mesh_launcher::{home::Home, limit_logs};
 use mesh_node::{CometbftNode, DemoNetwork, prepare_devnode, run_devnode_in, watch_cometbft};
 use mesh_problem::error_chain;
 use mesh_store::migrate::pending;
@@ -102,6 +102,7 @@ async fn run_cometbft(
     };
     let outcome = tokio::select! {
         outcome = run => outcome,
+        never = limit_logs(home.logs()) => match never {},
         () = signals.stop() => Ok(()),
     };
     supervisor.shutdown().await;
