@@ -66,7 +66,11 @@ impl Supervisor {
                 return Err(format!("{} is not ready yet; see its log", member.process.name()));
             }
         }
-        Ok(None)
+        Ok((replicas == 0).then(|| {
+            format!(
+                "{name} has no replicas now, so its requests are refused; add one with `mesh scale {name}=1`"
+            )
+        }))
     }
 
     /// Starts a successor, waits until it is ready, gives it the replica number and stops the old one.
