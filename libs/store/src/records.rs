@@ -258,7 +258,7 @@ impl RecordReader {
 }
 
 fn is_checked(kind: ColumnKind) -> bool {
-    matches!(kind, ColumnKind::Decimal(_) | ColumnKind::Id | ColumnKind::Time)
+    matches!(kind, ColumnKind::Decimal(_) | ColumnKind::Time)
 }
 
 #[cfg(test)]

@@ -60,8 +60,6 @@ pub enum ColumnKind {
     Decimal(usize),
     /// A time. PostgreSQL also takes words for the time of storing.
     Time,
-    /// An id. Clients' ids of 64 hex digits are looked up in lower case.
-    Id,
     /// JSON.
     Json,
     /// PostgreSQL's text of an array of texts.
@@ -72,14 +70,12 @@ pub enum ColumnKind {
 pub(crate) const MAX_NUMBER_BYTES: usize = 1024;
 
 impl ColumnKind {
-    /// Why a text that PostgreSQL takes must not be stored: it would be stored as another value, or readers would
-    /// not find it.
+    /// Why a text that PostgreSQL takes must not be stored: it would be stored as another value.
     pub fn fault(self, text: &str) -> Option<&'static str> {
         match self {
             Self::Decimal(0) if is_rounded(text, 0) => Some("an amount is a whole number"),
             Self::Decimal(places) if is_rounded(text, places) => Some("the number has too many decimals"),
             Self::Time if is_relative(text) => Some("the time would be that of storing"),
-            Self::Id if is_upper_case_hex(text) => Some("an id of 64 hex digits is in lower case"),
             _ => None,
         }
     }
@@ -110,12 +106,6 @@ fn is_relative(text: &str) -> bool {
     text.split(|letter: char| !letter.is_ascii_alphabetic()).any(is_word)
 }
 
-fn is_upper_case_hex(text: &str) -> bool {
-    text.len() == 64
-        && text.bytes().any(|digit| digit.is_ascii_uppercase())
-        && text.bytes().all(|digit| digit.is_ascii_hexdigit())
-}
-
 /// The columns of any table of the schema, as the migrations declare them.
 fn declared(table: &str) -> impl Iterator<Item = Column> {
     migrate::declarations(table).map(|declaration| {
@@ -127,8 +117,6 @@ fn declared(table: &str) -> impl Iterator<Item = Column> {
             "numeric(94,16)" => ColumnKind::Decimal(16),
             "jsonb" => ColumnKind::Json,
             "text[]" => ColumnKind::TextArray,
-            // Also other keys, which are never 64 hex digits.
-            "text" if words.clone().next() == Some("COLLATE") => ColumnKind::Id,
             _ => ColumnKind::Value,
         };
         let default = words.skip_while(|word| *word != "DEFAULT").nth(1);
@@ -191,13 +179,9 @@ mod tests {
     }
 
     #[test]
-    fn ids_of_hex_digits_are_in_lower_case() {
-        for id in ["", "network", "VOTE", &"AB".repeat(31), &"ab".repeat(32), &"G".repeat(64)] {
-            assert_eq!(ColumnKind::Id.fault(id), None, "{id}");
-        }
-        assert!(ColumnKind::Id.fault(&"aB".repeat(32)).is_some());
+    fn columns_are_known_by_their_names() {
         let names = ["balance", "tx_hash", "block_time", "other"].map(str::to_owned);
-        let expected = [ColumnKind::Decimal(0), ColumnKind::Id, ColumnKind::Time, ColumnKind::Value];
+        let expected = [ColumnKind::Decimal(0), ColumnKind::Value, ColumnKind::Time, ColumnKind::Value];
         assert_eq!(kinds("balances", &names), expected);
     }
 }

@@ -6,7 +6,7 @@ use sha2::{Digest, Sha256};
 
 use super::SegmentImport;
 use crate::{
-    append::{ColumnKind, kinds},
+    append::kinds,
     blocks::BlockSequence,
     copy_in::{BLOCKS, CsvText, bad_row, copy_in, quoted},
     error::StoreError,
@@ -102,9 +102,6 @@ impl SegmentImport<'_> {
         let like = "INCLUDING DEFAULTS INCLUDING CONSTRAINTS";
         let staging = Staging::make(&self.transaction, table, header, columns, like).await?;
         let file = format!("{table} of {}", self.span.segment);
-        // Ids are taken as they were sealed.
-        let taken = |kind| if kind == ColumnKind::Id { ColumnKind::Value } else { kind };
-        let kinds = kinds(table, header).into_iter().map(taken).collect();
         let text =
             text.map(|piece| piece.map_err(|source| StoreError::Text { member: file.clone(), source }));
         let copied = CsvText {
@@ -112,7 +109,7 @@ impl SegmentImport<'_> {
             relation: &staging.name,
             columns: &staging.columns,
             names: header,
-            kinds,
+            kinds: kinds(table, header),
             has_header: true,
             blocks: (table == BLOCKS).then(BlockSequence::default),
         };

@@ -249,12 +249,6 @@ async fn a_row_that_does_not_fit_is_named_with_file_and_line_and_nothing_stays()
             "account_id,extra,block_time,tx_hash,balance\na,\"1\n.5\",2024-01-01 00:00:00+00,t,\"15e-1\"\n",
             "balances.csv, line 2, column balance: an amount is a whole number: \"15e-1\"",
         ),
-        (
-            "blocks.csv",
-            "block_time,height,hash\n2024-01-01 00:00:00+00,1,000000000000000000000000000000000000000000000000000000000000000A\n",
-            "blocks.csv, line 2, column hash: an id of 64 hex digits is in lower case: \
-             \"000000000000000000000000000000000000000000000000000000000000000A\"",
-        ),
         ("blocks.csv", "height,height\n", "blocks.csv, line 1: the header names column \"height\" twice"),
         ("blocks.csv", "", "blocks.csv, line 1: the file is empty, a header with column names was expected"),
         ("blocks.csv", "1,2,3\n", "blocks.csv, line 1: none of its columns is a column of table blocks"),
