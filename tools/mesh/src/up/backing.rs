@@ -194,6 +194,8 @@ pub(crate) fn parts_of_bus(url: &str) -> (&str, Option<&str>, &str) {
 /// Makes sure that a named bus server answers. A password in its address goes into a file, so that no listing
 /// of processes shows it.
 pub(super) async fn reach_nats(home: &Home, url: &str) -> Result<Bus, Failure> {
+    mesh_bus::check_url(url)
+        .map_err(|why| Failure::configuration(format!("the address given with --nats: {why}")))?;
     let (scheme, user, address) = parts_of_bus(url);
     let host = address.trim_end_matches('/');
     let with_port = if host.rsplit(']').next().is_some_and(|end| end.contains(':')) {
