@@ -124,7 +124,7 @@ async fn without_a_running_mesh_ps_shows_nothing_and_orders_fail() {
 #[tokio::test]
 async fn servers_that_do_not_answer_are_missing_and_unreadable_addresses_wrong() {
     fails(&["load", "/nonexistent", "--postgres", "postgres://127.0.0.1:1/mesh"], 69, &["--postgres"]).await;
-    fails(&["load", "/nonexistent", "--postgres", "database"], 64, &["postgres://"]).await;
+    fails(&["load", "/nonexistent", "--postgres", "database"], 64, &["postgresql://"]).await;
 }
 
 #[tokio::test]
