@@ -19,7 +19,8 @@ pub(crate) use failed;
 /// The failure of a command: its message and its exit code.
 #[derive(Debug)]
 pub struct Failure {
-    /// The exit code: 0 nobody reads the result, 1 failed, 2 wrong usage, 64 wrong configuration, 69 a server is missing.
+    /// The exit code: 0 standard output was closed by its reader, 1 failed, 2 wrong usage, 64 wrong configuration, 69 a
+    /// server is missing.
     pub code: u8,
     message: String,
 }
