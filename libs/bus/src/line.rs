@@ -1,9 +1,9 @@
 //! The waiting line of a service. A request for which there is no room waits for its turn, as long as the
 //! answer can be expected within half of the time that is left; otherwise it is refused at once.
 //!
-//! The wait is the number of requests ahead times the mean time between two ends. The turn goes round the
-//! operations, and within one round its clients, so that neither a slow operation nor a client with many requests
-//! delays the others.
+//! The wait is the number of requests ahead divided by the rate at which requests ended lately. The turn goes round
+//! the operations, and within one round its clients, so that neither a slow operation nor a client with many
+//! requests delays the others.
 //!
 //! An operation whose requests need much processor time has few [`Places`] for those that have just begun: more at
 //! the same time would not end sooner, and delay the other operations. Those that take longer wait for something
@@ -12,6 +12,7 @@
 use std::{
     cell::{Cell, RefCell},
     collections::{HashMap, VecDeque},
+    ops::Range,
     rc::Rc,
     time::{Duration, Instant},
 };
@@ -24,10 +25,14 @@ use crate::router::Limits;
 const MAX_WAITING: usize = 4096;
 const MAX_WAITING_BYTES: usize = 8 << 20;
 
-/// The last value has one part in this many of a mean duration, and of a mean time between two ends. The means
-/// begin at zero: while little is known, requests wait.
+/// The last value has one part in this many of a mean duration. The mean begins at zero: while little is known,
+/// requests wait.
 const DURATIONS: u32 = 16;
-const INTERVALS: u32 = 64;
+
+/// For how long the rate of ends remembers: as long as requests wait, within these bounds. A pause of a tenth of a
+/// second thus changes the wait that is expected by a twentieth. At least for some durations of a request.
+const MEMORY: Range<Duration> = Duration::from_millis(250)..Duration::from_secs(2);
+const MEMORY_DURATIONS: u32 = 8;
 
 /// Longest expected wait of a request that other replicas may have room for.
 const SHORT_WAIT: Duration = Duration::from_millis(100);
@@ -68,10 +73,11 @@ pub(crate) struct Queue {
     running: RefCell<Vec<Instant>>,
     /// Mean duration of the last requests.
     duration: Cell<Duration>,
-    /// Mean time between two ends since requests wait; at first, by Little's law, the mean duration divided by
-    /// the number that run.
-    interval: Cell<Duration>,
-    /// The last end since requests wait, or when the first of them came.
+    /// Ends per second since requests wait, a mean that forgets exponentially; at first [`Queue::first_rate`].
+    rate: Cell<f64>,
+    /// Since when requests wait.
+    waiting_since: Cell<Option<Instant>>,
+    /// The last end since then.
     last_end: Cell<Option<Instant>>,
     /// Those that were canceled, or whose deadline has passed, are still in it.
     waiting: RefCell<FairQueue<Waiting>>,
@@ -126,7 +132,8 @@ impl Line {
             places,
             running: RefCell::default(),
             duration: Cell::default(),
-            interval: Cell::default(),
+            rate: Cell::default(),
+            waiting_since: Cell::default(),
             last_end: Cell::default(),
             waiting: RefCell::default(),
             waiting_bytes: Cell::new(0),
@@ -213,34 +220,47 @@ impl Queue {
         self.running.borrow().iter().filter(is_brief).count()
     }
 
-    /// Begins to measure the time between two ends.
+    /// Begins to measure the rate of ends.
     fn begin_waiting(&self, now: Instant) {
-        let running = u32::try_from(self.running.borrow().len().max(1)).unwrap_or(u32::MAX);
-        self.interval.set(self.duration.get() / running);
+        self.rate.set(self.first_rate());
+        self.waiting_since.set(Some(now));
         self.last_end.set(Some(now));
     }
 
     /// The time until a request that arrives now would run; no shorter than none has ended.
     fn expected_wait(&self, now: Instant) -> Duration {
-        let ahead = u32::try_from(self.waiting.borrow().len() + 1).unwrap_or(u32::MAX);
-        let silence = self.silence(now);
-        let interval = self.interval.get();
-        (interval.max(mean(interval, silence, INTERVALS)) * ahead).max(silence)
+        let ahead = (self.waiting.borrow().len() + 1) as f64;
+        let wait = Duration::try_from_secs_f64(ahead / self.rate_at(now)).unwrap_or(Duration::MAX);
+        wait.max(since(self.last_end.get(), now))
+    }
+
+    /// Ends per second by Little's law; infinite while nothing is known.
+    fn first_rate(&self) -> f64 {
+        self.running.borrow().len().max(1) as f64 / self.duration.get().as_secs_f64()
+    }
+
+    /// Ends per second if the next is now.
+    fn rate_at(&self, now: Instant) -> f64 {
+        let silence = since(self.last_end.get(), now).as_secs_f64();
+        self.rate.get() * (-silence / self.memory(now)).exp()
+    }
+
+    /// For how many seconds the rate remembers.
+    fn memory(&self, now: Instant) -> f64 {
+        let waiting = since(self.waiting_since.get(), now).clamp(MEMORY.start, MEMORY.end);
+        waiting.max(self.duration.get() * MEMORY_DURATIONS).as_secs_f64()
     }
 
     /// Counts a request that has ended.
     fn end(&self, started: Instant, now: Instant) {
         self.duration.set(mean(self.duration.get(), now.saturating_duration_since(started), DURATIONS));
-        self.interval.set(mean(self.interval.get(), self.silence(now), INTERVALS));
+        let rate = self.rate_at(now) + 1.0 / self.memory(now);
+        self.rate.set(if rate.is_finite() { rate } else { self.first_rate() });
         self.last_end.set(Some(now));
         let mut running = self.running.borrow_mut();
         if let Some(index) = running.iter().position(|began| *began == started) {
             running.swap_remove(index);
         }
-    }
-
-    fn silence(&self, now: Instant) -> Duration {
-        self.last_end.get().map_or(Duration::ZERO, |end| now.saturating_duration_since(end))
     }
 }
 
@@ -251,6 +271,10 @@ impl Drop for Turn {
         self.line.running.set(self.line.running.get() - 1);
         self.line.start_waiting(now);
     }
+}
+
+fn since(begin: Option<Instant>, now: Instant) -> Duration {
+    begin.map_or(Duration::ZERO, |begin| now.saturating_duration_since(begin))
 }
 
 /// A moving mean with one more value.
@@ -366,11 +390,37 @@ mod tests {
         other.duration.set(Duration::from_millis(60));
         let _waiting = later(line.enter(&other, elsewhere, at));
         assert!(line.enter(&other, elsewhere, at).is_none());
-        // None has ended for three seconds: the mean time between two ends grows to 140 ms, for seven.
+        // None has ended for three seconds.
         let later_on = at + Duration::from_secs(3);
         assert!(line.enter(&queue, arrival(1, 1900), later_on).is_none());
         waiting.push(later(line.enter(&queue, arrival(1, 6000), later_on)));
         assert!(line.enter(&queue, arrival(1, 5900), later_on).is_none());
+    }
+
+    #[test]
+    fn a_short_pause_hardly_changes_the_expected_wait() {
+        let (line, begin) = (Line::new(LIMITS), Instant::now());
+        let queue = line.add(3.into());
+        let _running: Vec<Turn> = (0..3).map(|_| now(line.enter(&queue, arrival(1, 9000), begin))).collect();
+        queue.duration.set(Duration::from_millis(12));
+        let _waiting: Vec<_> = (0..1000).map(|_| line.enter(&queue, arrival(1, 9000), begin)).collect();
+        // One ends every 4 ms, for four seconds.
+        let mut at = begin;
+        for _ in 0..1000 {
+            at += Duration::from_millis(4);
+            queue.end(at - Duration::from_millis(12), at);
+        }
+        let before = queue.expected_wait(at).as_secs_f64();
+        assert!((3.9..4.1).contains(&before), "{before}");
+        let after = queue.expected_wait(at + Duration::from_millis(100)).as_secs_f64() / before;
+        assert!((1.04..1.06).contains(&after), "{after}");
+        // Four times slower: the rate follows within two seconds.
+        for _ in 0..125 {
+            at += Duration::from_millis(16);
+            queue.end(at - Duration::from_millis(48), at);
+        }
+        let slower = queue.expected_wait(at).as_secs_f64() / before;
+        assert!((1.8..2.0).contains(&slower), "{slower}");
     }
 
     #[test]
