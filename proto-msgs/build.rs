@@ -5,8 +5,8 @@
 use std::{collections::BTreeMap, env, error::Error, fmt::Write, fs, path::PathBuf};
 
 use prost_reflect::{
-    DescriptorPool, DynamicMessage, MethodDescriptor, ServiceDescriptor, Value, prost::Message as _,
-    prost_types::FileDescriptorSet,
+    DescriptorPool, DynamicMessage, FieldDescriptor, MethodDescriptor, ServiceDescriptor, Value,
+    prost::Message as _, prost_types::FileDescriptorSet,
 };
 
 use crate::workload::workload;
@@ -109,9 +109,50 @@ fn operations(pool: &DescriptorPool) -> Result<String, std::fmt::Error> {
                 workload = workload(service.name()),
                 name = method.name(),
             )?;
+            if method.input().get_field_by_name("pagination").is_some() {
+                code += &paged(&method).ok_or(std::fmt::Error)?;
+            }
         }
     }
     Ok(code)
+}
+
+/// The `impl PagedOperation` of a list, whose reply has either a page with edges, or nodes and the page's information.
+fn paged(method: &MethodDescriptor) -> Option<String> {
+    let message = |field: &FieldDescriptor| field.kind().as_message().cloned();
+    let reply = method.output();
+    let listed = reply.fields().find(|field| field.name() != "page_info")?;
+    let (node, reply) = match reply.get_field_by_name("page_info") {
+        Some(_) => (
+            message(&listed)?,
+            format!("{}: nodes.into_iter().map(|(node, _)| node).collect(), page_info", listed.name()),
+        ),
+        None => {
+            let page = message(&listed)?;
+            let edge = message(&page.get_field_by_name("edges")?)?;
+            let edges = format!(
+                "nodes.into_iter().map(|(node, cursor)| v2::{} {{ node: Some(node), cursor }}).collect()",
+                edge.name()
+            );
+            let page = format!("v2::{} {{ edges: {edges}, page_info }}", page.name());
+            (message(&edge.get_field_by_name("node")?)?, format!("{}: Some({page})", listed.name()))
+        }
+    };
+    Some(format!(
+        "impl PagedOperation for v2::{input} {{
+    type Node = v2::{node};
+    fn pagination(&self) -> Option<&v2::Pagination> {{
+        self.pagination.as_ref()
+    }}
+    fn page(nodes: Vec<(Self::Node, String)>, page_info: v2::PageInfo) -> Self::Reply {{
+        let page_info = Some(page_info);
+        Self::Reply {{ {reply} }}
+    }}
+}}
+",
+        input = method.input().name(),
+        node = node.name(),
+    ))
 }
 
 /// Name and description of each workload: the comment of its service.

@@ -58,6 +58,18 @@ pub trait Operation: prost::Message + Default + Send + 'static {
     }
 }
 
+/// A request that is answered by a page of a list (contract section 3).
+pub trait PagedOperation: Operation {
+    /// What is listed.
+    type Node: prost::Message;
+
+    /// Which page is asked for.
+    fn pagination(&self) -> Option<&v2::Pagination>;
+
+    /// The reply with these nodes and their cursors, in display order.
+    fn page(nodes: Vec<(Self::Node, String)>, page_info: v2::PageInfo) -> Self::Reply;
+}
+
 /// A request that is answered by a stream of bytes.
 pub trait StreamingOperation: prost::Message + Default + Send + 'static {
     /// The workload that answers, e.g. `export`.

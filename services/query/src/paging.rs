@@ -11,7 +11,7 @@ use mesh_store::{
 };
 use prost::Message;
 use proto_msgs::{
-    Operation,
+    PagedOperation,
     v2::{PageInfo, Pagination},
 };
 
@@ -27,10 +27,7 @@ pub(crate) const INLINE_ROWS: usize = 200;
 const EDGE_OVERHEAD: usize = 12;
 
 /// A request of the contract that is answered by a page of a list.
-pub(crate) trait PagedList: Operation {
-    /// What is listed.
-    type Node: Message;
-
+pub(crate) trait PagedList: PagedOperation {
     /// The application number of a read that fails.
     const FAILED: u32;
     /// The list of the store.
@@ -39,17 +36,11 @@ pub(crate) trait PagedList: Operation {
     /// Whether pages are always in the order of the key; the request cannot reverse it.
     const HAS_FIXED_ORDER: bool = false;
 
-    /// Which page is asked for (contract section 3).
-    fn pagination(&self) -> Option<&Pagination>;
-
     /// The values of the list's filters, as in [`List::statement`].
     fn filters(self) -> Result<Vec<Option<Value>>, Problem>;
 
     /// Reads a node from a row.
     fn node(row: &RowReader<'_>) -> Result<Self::Node, ReadError>;
-
-    /// The reply with these nodes and their cursors, in display order.
-    fn reply(nodes: Vec<(Self::Node, String)>, page_info: Option<PageInfo>) -> Self::Reply;
 
     /// The read of a request without pagination, for a list that is then answered whole.
     fn unpaged(&self, _: &Query, _: Format) -> Option<Unpaged<Self::Reply>> {
@@ -101,7 +92,7 @@ fn answer<R: PagedList>(store: &Store, window: &Window, rows: PageRows) -> Answe
         has_next_page: page.has_next_page || is_cut_behind,
         has_previous_page: page.has_previous_page || is_cut_ahead,
     };
-    Ok(Answer::at(page.head, R::reply(nodes, Some(info))))
+    Ok(Answer::at(page.head, R::page(nodes, info)))
 }
 
 /// The nodes of the rows of a page, with their cursors.

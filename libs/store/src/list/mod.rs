@@ -46,6 +46,22 @@ pub struct List {
     pub past_bound: Option<fn(&Past) -> Value>,
 }
 
+impl List {
+    /// What most lists have in common; the rest follows.
+    pub const PLAIN: Self = Self {
+        name: "",
+        table: "",
+        key: &[],
+        columns: &[],
+        is_grouped: false,
+        filters: &[],
+        indexed: &[],
+        plainly_indexed: &[],
+        past: &[],
+        past_bound: None,
+    };
+}
+
 /// The rows of a list as of a block.
 #[derive(Debug)]
 pub struct PastSource {

@@ -10,7 +10,7 @@ use mesh_store::{
 use prost::Message;
 use proto_msgs::{
     numbers::list_accounts::ACCOUNTS as FAILED,
-    v2::{AccountBalance, AccountType, ListAccountsReply, ListAccountsRequest, PageInfo, Pagination},
+    v2::{AccountBalance, AccountType, ListAccountsReply, ListAccountsRequest},
 };
 
 use crate::{
@@ -33,12 +33,10 @@ pub static ACCOUNTS: List = List {
         KeyKind::Integer.column("type_number"),
     ],
     columns: &["party", "type_number::int4 AS type", "balance::text AS balance"],
-    is_grouped: false,
     filters: &[Filter::Equal("party_order"), Filter::Equal("market")],
     indexed: &["market"],
-    plainly_indexed: &[],
     past: &[PastSource::new(include_str!("../../sql/past/list_accounts.sql"))],
-    past_bound: None,
+    ..List::PLAIN
 };
 
 /// The statement for each combination of filters (a party, a market), now and as of a block.
@@ -71,16 +69,10 @@ fn statement(columns: &[&str], is_past: bool) -> String {
 }
 
 impl PagedList for ListAccountsRequest {
-    type Node = AccountBalance;
-
     const FAILED: u32 = FAILED;
     const LIST: &'static List = &ACCOUNTS;
     // There are no newest accounts.
     const HAS_FIXED_ORDER: bool = true;
-
-    fn pagination(&self) -> Option<&Pagination> {
-        self.pagination.as_ref()
-    }
 
     fn filters(self) -> Result<Vec<Option<Value>>, Problem> {
         Ok(vec![self.party.map(|party| Value::party(&party)), self.market.map(Value::Text)])
@@ -94,10 +86,6 @@ impl PagedList for ListAccountsRequest {
             asset: row.get("asset")?,
             r#type: row.numbered::<AccountType>("type")?.into(),
         })
-    }
-
-    fn reply(nodes: Vec<(AccountBalance, String)>, page_info: Option<PageInfo>) -> ListAccountsReply {
-        ListAccountsReply { accounts: nodes.into_iter().map(|(node, _)| node).collect(), page_info }
     }
 
     fn unpaged(&self, query: &Query, format: Format) -> Option<Unpaged<ListAccountsReply>> {

@@ -4,9 +4,7 @@ use mesh_problem::Problem;
 use mesh_store::{Filter, KeyKind, List, ReadError, RowReader, Value};
 use proto_msgs::{
     numbers::list_assets::ASSETS as FAILED,
-    v2::{
-        Asset, AssetEdge, AssetPage, ListAssetsReply, ListAssetsRequest, PageInfo, Pagination, asset::Status,
-    },
+    v2::{Asset, ListAssetsRequest, asset::Status},
 };
 
 use crate::paging::PagedList;
@@ -24,23 +22,13 @@ pub static ASSETS: List = List {
         "status::text AS status",
         "coalesce(erc20_contract, '') AS erc20_contract",
     ],
-    is_grouped: false,
     filters: &[Filter::Matches("status = $::text::asset_status")],
-    indexed: &[],
-    plainly_indexed: &[],
-    past: &[],
-    past_bound: None,
+    ..List::PLAIN
 };
 
 impl PagedList for ListAssetsRequest {
-    type Node = Asset;
-
     const FAILED: u32 = FAILED;
     const LIST: &'static List = &ASSETS;
-
-    fn pagination(&self) -> Option<&Pagination> {
-        self.pagination.as_ref()
-    }
 
     fn filters(self) -> Result<Vec<Option<Value>>, Problem> {
         let status = match self.status() {
@@ -60,10 +48,5 @@ impl PagedList for ListAssetsRequest {
             status: row.named("status", Status::from_str_name)?.into(),
             erc20_contract: row.get("erc20_contract")?,
         })
-    }
-
-    fn reply(nodes: Vec<(Asset, String)>, page_info: Option<PageInfo>) -> ListAssetsReply {
-        let edges = nodes.into_iter().map(|(node, cursor)| AssetEdge { node: Some(node), cursor });
-        ListAssetsReply { assets: Some(AssetPage { edges: edges.collect(), page_info }) }
     }
 }

@@ -4,7 +4,7 @@ use mesh_problem::Problem;
 use mesh_store::{Filter, KeyKind, List, PastSource, ReadError, RowReader, TimeRange, Value};
 use proto_msgs::{
     numbers::list_candle_data::{CANDLE_ID_INVALID, CANDLES as FAILED, TIMES},
-    v2::{Candle, CandleEdge, CandlePage, ListCandleDataReply, ListCandleDataRequest, PageInfo, Pagination},
+    v2::{Candle, ListCandleDataRequest},
 };
 
 use crate::paging::PagedList;
@@ -22,23 +22,15 @@ pub static CANDLES: List = List {
         "close::text AS close",
         "volume::text AS volume",
     ],
-    is_grouped: false,
     filters: &[Filter::Equal("interval"), Filter::Equal("market_id"), Filter::AtLeast, Filter::AtMost],
-    indexed: &[],
-    plainly_indexed: &[],
     past: &[PastSource::new(include_str!("../../sql/past/list_candle_data.sql"))],
     past_bound: Some(|past| Value::Time(past.time.second_later())),
+    ..List::PLAIN
 };
 
 impl PagedList for ListCandleDataRequest {
-    type Node = Candle;
-
     const FAILED: u32 = FAILED;
     const LIST: &'static List = &CANDLES;
-
-    fn pagination(&self) -> Option<&Pagination> {
-        self.pagination.as_ref()
-    }
 
     fn filters(self) -> Result<Vec<Option<Value>>, Problem> {
         let (interval, market) = parts(&self.candle_id)
@@ -59,11 +51,6 @@ impl PagedList for ListCandleDataRequest {
             close: row.whole("close")?.unwrap_or_default(),
             volume: row.unsigned_text("volume")?,
         })
-    }
-
-    fn reply(nodes: Vec<(Candle, String)>, page_info: Option<PageInfo>) -> ListCandleDataReply {
-        let edges = nodes.into_iter().map(|(node, cursor)| CandleEdge { node: Some(node), cursor });
-        ListCandleDataReply { candles: Some(CandlePage { edges: edges.collect(), page_info }) }
     }
 }
 

@@ -4,10 +4,7 @@ use mesh_problem::Problem;
 use mesh_store::{Filter, KeyKind, List, PastSource, ReadError, RowReader, Value};
 use proto_msgs::{
     numbers::list_delegations::DELEGATIONS as FAILED,
-    v2::{
-        Delegation, DelegationEdge, DelegationPage, ListDelegationsReply, ListDelegationsRequest, PageInfo,
-        Pagination,
-    },
+    v2::{Delegation, ListDelegationsRequest},
 };
 
 use crate::paging::PagedList;
@@ -22,7 +19,6 @@ pub static DELEGATIONS: List = List {
         KeyKind::Text.column("node_id"),
     ],
     columns: &["coalesce(amount, 0)::text AS amount"],
-    is_grouped: false,
     filters: &[
         Filter::Equal("party_id"),
         Filter::Equal("node_id"),
@@ -33,17 +29,12 @@ pub static DELEGATIONS: List = List {
     plainly_indexed: &[&["party_id", "node_id"]],
     past: &[PastSource::new(include_str!("../../sql/past/list_delegations.sql"))],
     past_bound: Some(|past| Value::Integer(past.delegation_epoch)),
+    ..List::PLAIN
 };
 
 impl PagedList for ListDelegationsRequest {
-    type Node = Delegation;
-
     const FAILED: u32 = FAILED;
     const LIST: &'static List = &DELEGATIONS;
-
-    fn pagination(&self) -> Option<&Pagination> {
-        self.pagination.as_ref()
-    }
 
     fn filters(self) -> Result<Vec<Option<Value>>, Problem> {
         Ok(vec![
@@ -61,10 +52,5 @@ impl PagedList for ListDelegationsRequest {
             amount: row.whole("amount")?.unwrap_or_default(),
             epoch_seq: row.get::<i64>("epoch_id")?.to_string(),
         })
-    }
-
-    fn reply(nodes: Vec<(Delegation, String)>, page_info: Option<PageInfo>) -> ListDelegationsReply {
-        let edges = nodes.into_iter().map(|(node, cursor)| DelegationEdge { node: Some(node), cursor });
-        ListDelegationsReply { delegations: Some(DelegationPage { edges: edges.collect(), page_info }) }
     }
 }

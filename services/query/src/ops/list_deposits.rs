@@ -4,10 +4,7 @@ use mesh_problem::Problem;
 use mesh_store::{Filter, KeyKind, List, PastSource, ReadError, RowReader, Value};
 use proto_msgs::{
     numbers::list_deposits::DEPOSITS as FAILED,
-    v2::{
-        Deposit, DepositEdge, DepositPage, ListDepositsReply, ListDepositsRequest, PageInfo, Pagination,
-        deposit::Status,
-    },
+    v2::{Deposit, ListDepositsRequest, deposit::Status},
 };
 
 use crate::paging::PagedList;
@@ -25,27 +22,19 @@ pub static DEPOSITS: List = List {
         "foreign_tx_hash",
         "credited_timestamp",
     ],
-    is_grouped: false,
     filters: &[Filter::Equal("party_id"), Filter::Equal("asset"), Filter::Equal("status")],
     indexed: &["party_id", "asset", "status"],
-    plainly_indexed: &[],
     past: &[PastSource {
         by: &[],
         of_version: &["status"],
         sql: include_str!("../../sql/past/list_deposits.sql"),
     }],
-    past_bound: None,
+    ..List::PLAIN
 };
 
 impl PagedList for ListDepositsRequest {
-    type Node = Deposit;
-
     const FAILED: u32 = FAILED;
     const LIST: &'static List = &DEPOSITS;
-
-    fn pagination(&self) -> Option<&Pagination> {
-        self.pagination.as_ref()
-    }
 
     fn filters(self) -> Result<Vec<Option<Value>>, Problem> {
         let status = match self.status() {
@@ -66,10 +55,5 @@ impl PagedList for ListDepositsRequest {
             created_timestamp: row.ns("created_timestamp")?,
             credited_timestamp: row.ns("credited_timestamp")?,
         })
-    }
-
-    fn reply(nodes: Vec<(Deposit, String)>, page_info: Option<PageInfo>) -> ListDepositsReply {
-        let edges = nodes.into_iter().map(|(node, cursor)| DepositEdge { node: Some(node), cursor });
-        ListDepositsReply { deposits: Some(DepositPage { edges: edges.collect(), page_info }) }
     }
 }

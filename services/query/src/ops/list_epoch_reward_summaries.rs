@@ -4,10 +4,7 @@ use mesh_problem::Problem;
 use mesh_store::{Filter, KeyKind, List, PastSource, ReadError, RowReader, Value};
 use proto_msgs::{
     numbers::list_epoch_reward_summaries::{FILTER, SUMMARIES as FAILED},
-    v2::{
-        EpochRewardSummary, EpochRewardSummaryEdge, EpochRewardSummaryPage, ListEpochRewardSummariesReply,
-        ListEpochRewardSummariesRequest, PageInfo, Pagination,
-    },
+    v2::{EpochRewardSummary, ListEpochRewardSummariesRequest},
 };
 
 use crate::paging::PagedList;
@@ -26,20 +23,14 @@ pub static SUMMARIES: List = List {
     is_grouped: true,
     filters: &[Filter::AtLeast, Filter::AtMost, Filter::AnyOf("market_id"), Filter::AnyOf("asset_id")],
     indexed: &["market_id", "asset_id"],
-    plainly_indexed: &[],
     past: &[PastSource::new("SELECT * FROM rewards WHERE rewards.block_time <= {time}")],
     past_bound: Some(|past| Value::Integer(past.reward_epoch)),
+    ..List::PLAIN
 };
 
 impl PagedList for ListEpochRewardSummariesRequest {
-    type Node = EpochRewardSummary;
-
     const FAILED: u32 = FAILED;
     const LIST: &'static List = &SUMMARIES;
-
-    fn pagination(&self) -> Option<&Pagination> {
-        self.pagination.as_ref()
-    }
 
     fn filters(self) -> Result<Vec<Option<Value>>, Problem> {
         let filter = self.filter.unwrap_or_default();
@@ -60,17 +51,6 @@ impl PagedList for ListEpochRewardSummariesRequest {
             reward_type: row.get("reward_type")?,
             amount: row.whole("amount")?.unwrap_or_default(),
         })
-    }
-
-    fn reply(
-        nodes: Vec<(EpochRewardSummary, String)>,
-        page_info: Option<PageInfo>,
-    ) -> ListEpochRewardSummariesReply {
-        let edges =
-            nodes.into_iter().map(|(node, cursor)| EpochRewardSummaryEdge { node: Some(node), cursor });
-        ListEpochRewardSummariesReply {
-            summaries: Some(EpochRewardSummaryPage { edges: edges.collect(), page_info }),
-        }
     }
 }
 

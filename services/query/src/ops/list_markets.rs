@@ -4,10 +4,7 @@ use mesh_problem::Problem;
 use mesh_store::{Filter, KeyKind, List, PastSource, ReadError, RowReader, Value};
 use proto_msgs::{
     numbers::list_markets::MARKETS as FAILED,
-    v2::{
-        ListMarketsReply, ListMarketsRequest, Market, MarketEdge, MarketPage, MarketState, MarketTradingMode,
-        PageInfo, Pagination,
-    },
+    v2::{ListMarketsRequest, Market, MarketState, MarketTradingMode},
 };
 
 use crate::paging::PagedList;
@@ -32,23 +29,14 @@ pub static MARKETS: List = List {
         "best_offer_price::text AS best_offer_price",
         "open_interest::text AS open_interest",
     ],
-    is_grouped: false,
     filters: &[Filter::Matches("state = $::text::market_state_type"), Filter::Equal("settlement_asset")],
-    indexed: &[],
-    plainly_indexed: &[],
     past: &[PastSource::new(include_str!("../../sql/past/list_markets.sql"))],
-    past_bound: None,
+    ..List::PLAIN
 };
 
 impl PagedList for ListMarketsRequest {
-    type Node = Market;
-
     const FAILED: u32 = FAILED;
     const LIST: &'static List = &MARKETS;
-
-    fn pagination(&self) -> Option<&Pagination> {
-        self.pagination.as_ref()
-    }
 
     fn filters(self) -> Result<Vec<Option<Value>>, Problem> {
         let state = match self.state() {
@@ -75,10 +63,5 @@ impl PagedList for ListMarketsRequest {
             best_offer_price: row.whole("best_offer_price")?.unwrap_or_default(),
             open_interest: row.whole("open_interest")?.unwrap_or_default(),
         })
-    }
-
-    fn reply(nodes: Vec<(Market, String)>, page_info: Option<PageInfo>) -> ListMarketsReply {
-        let edges = nodes.into_iter().map(|(node, cursor)| MarketEdge { node: Some(node), cursor });
-        ListMarketsReply { markets: Some(MarketPage { edges: edges.collect(), page_info }) }
     }
 }

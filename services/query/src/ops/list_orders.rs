@@ -5,8 +5,7 @@ use mesh_store::{Filter, KeyKind, List, PastSource, ReadError, RowReader, TimeRa
 use proto_msgs::{
     numbers::list_orders::{DATE_RANGE, ORDERS as FAILED},
     v2::{
-        DateRange, ListOrdersReply, ListOrdersRequest, Order, OrderEdge, OrderPage, PageInfo, Pagination,
-        PeggedOrder, Side,
+        DateRange, ListOrdersRequest, Order, PeggedOrder, Side,
         order::{Status, TimeInForce, Type},
         pegged_order::Reference,
     },
@@ -20,7 +19,6 @@ pub static ORDERS: List = List {
     table: "orders_current",
     key: &[KeyKind::Time.column("first_time"), KeyKind::Text.column("id")],
     columns: COLUMNS,
-    is_grouped: false,
     filters: &[
         Filter::Equal("market_id"),
         Filter::Equal("party_id"),
@@ -30,7 +28,6 @@ pub static ORDERS: List = List {
         Filter::AtMost,
     ],
     indexed: &["market_id", "party_id", "status", "is_live"],
-    plainly_indexed: &[],
     past: &[
         PastSource { by: &["is_live", "party_id"], of_version: STATUS, sql: LIVE_OF_PARTY },
         PastSource { by: &["is_live", "market_id"], of_version: STATUS, sql: LIVE_IN_MARKET },
@@ -38,6 +35,7 @@ pub static ORDERS: List = List {
         PastSource { by: &[], of_version: STATUS, sql: AS_OF_BLOCK },
     ],
     past_bound: Some(|past| Value::Time(past.time)),
+    ..List::PLAIN
 };
 
 /// What changes from version to version.
@@ -143,14 +141,8 @@ pub(super) const COLUMNS: &[&str] = &[
 ];
 
 impl PagedList for ListOrdersRequest {
-    type Node = Order;
-
     const FAILED: u32 = FAILED;
     const LIST: &'static List = &ORDERS;
-
-    fn pagination(&self) -> Option<&Pagination> {
-        self.pagination.as_ref()
-    }
 
     fn filters(self) -> Result<Vec<Option<Value>>, Problem> {
         let statuses = self.status().filter(|status| *status != Status::Unspecified);
@@ -171,11 +163,6 @@ impl PagedList for ListOrdersRequest {
 
     fn node(row: &RowReader<'_>) -> Result<Order, ReadError> {
         order(row)
-    }
-
-    fn reply(nodes: Vec<(Order, String)>, page_info: Option<PageInfo>) -> ListOrdersReply {
-        let edges = nodes.into_iter().map(|(node, cursor)| OrderEdge { node: Some(node), cursor });
-        ListOrdersReply { orders: Some(OrderPage { edges: edges.collect(), page_info }) }
     }
 }
 

@@ -4,10 +4,7 @@ use mesh_problem::Problem;
 use mesh_store::{Filter, KeyKind, List, PastSource, ReadError, RowReader, Value};
 use proto_msgs::{
     numbers::list_positions::POSITIONS as FAILED,
-    v2::{
-        ListPositionsReply, ListPositionsRequest, PageInfo, Pagination, Position, PositionEdge, PositionPage,
-        SettledPosition, position::Status,
-    },
+    v2::{ListPositionsRequest, Position, SettledPosition, position::Status},
 };
 
 use crate::paging::PagedList;
@@ -31,23 +28,15 @@ pub static POSITIONS: List = List {
         "average_entry_price::text AS average_entry_price",
         "block_time",
     ],
-    is_grouped: false,
     filters: &[Filter::Equal("party_id"), Filter::Equal("market_id")],
     indexed: &["market_id"],
-    plainly_indexed: &[],
     past: &[PastSource::new(include_str!("../../sql/past/list_positions.sql"))],
-    past_bound: None,
+    ..List::PLAIN
 };
 
 impl PagedList for ListPositionsRequest {
-    type Node = Position;
-
     const FAILED: u32 = FAILED;
     const LIST: &'static List = &POSITIONS;
-
-    fn pagination(&self) -> Option<&Pagination> {
-        self.pagination.as_ref()
-    }
 
     fn filters(self) -> Result<Vec<Option<Value>>, Problem> {
         Ok(vec![self.party_id.map(Value::Text), self.market_id.map(Value::Text)])
@@ -73,10 +62,5 @@ impl PagedList for ListPositionsRequest {
             status: row.named("distressed_status", Status::from_str_name)?.into(),
             settled: Some(settled),
         })
-    }
-
-    fn reply(nodes: Vec<(Position, String)>, page_info: Option<PageInfo>) -> ListPositionsReply {
-        let edges = nodes.into_iter().map(|(node, cursor)| PositionEdge { node: Some(node), cursor });
-        ListPositionsReply { positions: Some(PositionPage { edges: edges.collect(), page_info }) }
     }
 }

@@ -5,9 +5,7 @@ use mesh_store::{Filter, KeyKind, List, PastSource, ReadError, RowReader, Value}
 use proto_msgs::{
     numbers::list_protocol_upgrade_proposals::PROPOSALS as FAILED,
     v2::{
-        ListProtocolUpgradeProposalsReply, ListProtocolUpgradeProposalsRequest, PageInfo, Pagination,
-        ProtocolUpgradeProposal, ProtocolUpgradeProposalEdge, ProtocolUpgradeProposalPage,
-        ProtocolUpgradeProposalStatus as Status,
+        ListProtocolUpgradeProposalsRequest, ProtocolUpgradeProposal, ProtocolUpgradeProposalStatus as Status,
     },
 };
 
@@ -20,26 +18,17 @@ pub static PROPOSALS: List = List {
     key: &[KeyKind::Integer.column("upgrade_block_height"), KeyKind::Text.column("network_release_tag")],
     // An array of several dimensions becomes one.
     columns: &["ARRAY(SELECT unnest(approvers)) AS approvers", "status::text AS status"],
-    is_grouped: false,
     filters: &[
         Filter::Matches("status = $::text::protocol_upgrade_proposal_status"),
         Filter::Matches("approvers @> ARRAY[$::text]"),
     ],
-    indexed: &[],
-    plainly_indexed: &[],
     past: &[PastSource::new(include_str!("../../sql/past/list_protocol_upgrade_proposals.sql"))],
-    past_bound: None,
+    ..List::PLAIN
 };
 
 impl PagedList for ListProtocolUpgradeProposalsRequest {
-    type Node = ProtocolUpgradeProposal;
-
     const FAILED: u32 = FAILED;
     const LIST: &'static List = &PROPOSALS;
-
-    fn pagination(&self) -> Option<&Pagination> {
-        self.pagination.as_ref()
-    }
 
     fn filters(self) -> Result<Vec<Option<Value>>, Problem> {
         let status = match self.status() {
@@ -57,20 +46,6 @@ impl PagedList for ListProtocolUpgradeProposalsRequest {
             approvers: row.texts("approvers")?,
             status: row.named("status", Status::from_str_name)?.into(),
         })
-    }
-
-    fn reply(
-        nodes: Vec<(ProtocolUpgradeProposal, String)>,
-        page_info: Option<PageInfo>,
-    ) -> ListProtocolUpgradeProposalsReply {
-        let edges =
-            nodes.into_iter().map(|(node, cursor)| ProtocolUpgradeProposalEdge { node: Some(node), cursor });
-        ListProtocolUpgradeProposalsReply {
-            protocol_upgrade_proposals: Some(ProtocolUpgradeProposalPage {
-                edges: edges.collect(),
-                page_info,
-            }),
-        }
     }
 }
 

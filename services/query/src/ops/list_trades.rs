@@ -4,10 +4,7 @@ use mesh_problem::Problem;
 use mesh_store::{Filter, KeyKind, List, PastSource, ReadError, RowReader, TimeRange, Value};
 use proto_msgs::{
     numbers::list_trades::{DATE_RANGE, TRADES as FAILED},
-    v2::{
-        DateRange, ListTradesReply, ListTradesRequest, PageInfo, Pagination, Side, Trade, TradeEdge,
-        TradePage, trade::Type,
-    },
+    v2::{DateRange, ListTradesRequest, Side, Trade, trade::Type},
 };
 
 use crate::paging::PagedList;
@@ -29,7 +26,6 @@ pub static TRADES: List = List {
         "sell_order",
         "type::int4 AS type",
     ],
-    is_grouped: false,
     filters: &[
         Filter::Equal("market_id"),
         Filter::EitherOf(["buyer", "seller"]),
@@ -37,20 +33,14 @@ pub static TRADES: List = List {
         Filter::AtMost,
     ],
     indexed: &["market_id", "buyer"],
-    plainly_indexed: &[],
     past: &[PastSource::new("SELECT * FROM trades WHERE trades.block_time <= {time}")],
     past_bound: Some(|past| Value::Time(past.time.second_later())),
+    ..List::PLAIN
 };
 
 impl PagedList for ListTradesRequest {
-    type Node = Trade;
-
     const FAILED: u32 = FAILED;
     const LIST: &'static List = &TRADES;
-
-    fn pagination(&self) -> Option<&Pagination> {
-        self.pagination.as_ref()
-    }
 
     fn filters(self) -> Result<Vec<Option<Value>>, Problem> {
         let DateRange { start_timestamp, end_timestamp } = self.date_range.unwrap_or_default();
@@ -77,10 +67,5 @@ impl PagedList for ListTradesRequest {
             r#type: row.numbered::<Type>("type")?.into(),
             timestamp: row.ns("synthetic_time")?,
         })
-    }
-
-    fn reply(nodes: Vec<(Trade, String)>, page_info: Option<PageInfo>) -> ListTradesReply {
-        let edges = nodes.into_iter().map(|(node, cursor)| TradeEdge { node: Some(node), cursor });
-        ListTradesReply { trades: Some(TradePage { edges: edges.collect(), page_info }) }
     }
 }

@@ -4,10 +4,7 @@ use mesh_problem::Problem;
 use mesh_store::{Filter, KeyKind, List, PastSource, ReadError, RowReader, Value};
 use proto_msgs::{
     numbers::list_withdrawals::WITHDRAWALS as FAILED,
-    v2::{
-        ListWithdrawalsReply, ListWithdrawalsRequest, PageInfo, Pagination, Withdrawal, WithdrawalEdge,
-        WithdrawalPage, withdrawal::Status,
-    },
+    v2::{ListWithdrawalsRequest, Withdrawal, withdrawal::Status},
 };
 
 use super::get_withdrawal::withdrawal;
@@ -28,27 +25,19 @@ pub static WITHDRAWALS: List = List {
         "withdrawn_timestamp",
         "ext",
     ],
-    is_grouped: false,
     filters: &[Filter::Equal("party_id"), Filter::Equal("asset"), Filter::Equal("status")],
     indexed: &["party_id", "asset", "status"],
-    plainly_indexed: &[],
     past: &[PastSource {
         by: &[],
         of_version: &["status"],
         sql: include_str!("../../sql/past/list_withdrawals.sql"),
     }],
-    past_bound: None,
+    ..List::PLAIN
 };
 
 impl PagedList for ListWithdrawalsRequest {
-    type Node = Withdrawal;
-
     const FAILED: u32 = FAILED;
     const LIST: &'static List = &WITHDRAWALS;
-
-    fn pagination(&self) -> Option<&Pagination> {
-        self.pagination.as_ref()
-    }
 
     fn filters(self) -> Result<Vec<Option<Value>>, Problem> {
         let status = match self.status() {
@@ -60,10 +49,5 @@ impl PagedList for ListWithdrawalsRequest {
 
     fn node(row: &RowReader<'_>) -> Result<Withdrawal, ReadError> {
         withdrawal(row)
-    }
-
-    fn reply(nodes: Vec<(Withdrawal, String)>, page_info: Option<PageInfo>) -> ListWithdrawalsReply {
-        let edges = nodes.into_iter().map(|(node, cursor)| WithdrawalEdge { node: Some(node), cursor });
-        ListWithdrawalsReply { withdrawals: Some(WithdrawalPage { edges: edges.collect(), page_info }) }
     }
 }
