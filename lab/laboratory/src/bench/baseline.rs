@@ -2,13 +2,28 @@
 //!
 //! In: an inherited listening socket, and for reads of the store the database URL in a variable. Out: answers
 //! over HTTP by plain `warp::serve`, until it is killed.
+//! [`PrivateMesh::start_baseline`] starts them.
 
-use std::{net::TcpListener, sync::mpsc, thread, time::Duration};
+use std::{
+    net::{SocketAddr, TcpListener},
+    sync::mpsc,
+    thread,
+    time::Duration,
+};
 
 use actix::{Actor as _, Addr, System};
+use clap::ValueEnum as _;
 use listenfd::ListenFd;
-use mesh::failure::{Failure, cannot};
+use mesh::{
+    failure::{Failure, cannot},
+    programs,
+};
 use mesh_bus::{Ask, Encoding, Format, RequestScope};
+use mesh_launcher::{
+    Ready, ReplicaSpec,
+    process::ProcessSpec,
+    supervisor::{Group, Tier},
+};
 use mesh_query::Query;
 use mesh_store::{PageSizes, Store, StoreConfig};
 use proto_msgs::v2::GetWithdrawalRequest;
@@ -18,7 +33,11 @@ use warp::{
     reply::{Response, with_header, with_status},
 };
 
-use crate::bench::args::Baseline;
+use super::{args::Baseline, cost::MeasuredProcess};
+use crate::{
+    metrics,
+    private::{PrivateMesh, Servers, sockets},
+};
 
 /// The variable that names the database.
 pub(super) const DATABASE_URL: &str = "MESH_DATABASE_URL";
@@ -149,4 +168,42 @@ pub(super) fn open_store(url: String) -> Result<Store, Failure> {
         name: "mesh baseline".to_owned(),
     };
     Store::open(&config).map_err(|error| cannot("open the store", &error))
+}
+
+impl PrivateMesh {
+    /// Starts a baseline process under the name of its kind; returns its address once it answers `path` with
+    /// success. `source`: the server whose answer to `path` a [`Baseline::Repeated`] repeats.
+    pub(super) async fn start_baseline(
+        &self,
+        servers: &Servers,
+        kind: Baseline,
+        path: &str,
+        source: SocketAddr,
+    ) -> Result<SocketAddr, Failure> {
+        let sockets = sockets()?;
+        let address = sockets.http;
+        let name = kind.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
+        let program = programs::beside("laboratory")?;
+        let mut spec = ProcessSpec::new(format!("{name}-0"), program, self.home.log(&name, 0))
+            .arg("baseline")
+            .arg(&name)
+            .env(DATABASE_URL, &servers.database_url)
+            .env(REPEATED_URL, format!("http://{source}{path}"));
+        spec.sockets = sockets.inherited;
+        let (client, url) = (metrics::local_client(), format!("http://{address}{path}"));
+        let ready = Ready::probe(move || {
+            let asked = client.get(&url).send();
+            async move { asked.await.is_ok_and(|answer| answer.status().is_success()) }
+        });
+        self.add(Group::single(&name, Tier::Service, ReplicaSpec { spec, ready }), 1)?;
+        self.ready(&[&name]).await?;
+        Ok(address)
+    }
+
+    /// The running processes of these names.
+    pub(super) fn watch(&self, names: &[&str]) -> Vec<MeasuredProcess> {
+        let rows = self.supervisor.rows();
+        let processes = names.iter().flat_map(|name| rows.iter().filter(move |row| row.service == *name));
+        processes.map(|row| MeasuredProcess { name: row.service.clone(), pid: row.pid }).collect()
+    }
 }

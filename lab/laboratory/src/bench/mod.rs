@@ -4,9 +4,7 @@
 //! so that other load on the machine affects all of them.
 
 pub(crate) mod args;
-mod bars;
 pub(crate) mod baseline;
-mod baseline_process;
 mod comparison;
 pub(crate) mod cost;
 mod exports;
@@ -15,7 +13,6 @@ mod ingest;
 mod lists;
 mod load;
 mod meter;
-mod past;
 mod postgres_client;
 mod relay;
 mod rest;
@@ -23,7 +20,6 @@ mod rows;
 mod section;
 mod sections;
 mod secured;
-mod store;
 mod watching;
 mod world;
 

@@ -3,8 +3,11 @@
 //! "point" uses many connections, so that the processors limit the rate; "hop" uses one, so that latency
 //! does, and no request shares anything with others. Where the reads of the store are measured, the edge has
 //! no cache.
+//!
+//! Section "store": point reads of the store library in one process, compared with pgbench and the same
+//! statement; and PostgreSQL's work for that statement, compared with the plain one.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::{cell::OnceCell, net::SocketAddr, sync::Arc, time::SystemTime};
 
 use bytes::Bytes;
 use http::uri::PathAndQuery;
@@ -12,19 +15,22 @@ use mesh::{
     failure::{Failure, cannot},
     processes::{NATS, POSTGRES},
 };
+use mesh_store::Store;
 use mesh_testbed::{Collector, Manner, grpc};
 use prost::Message as _;
 use proto_msgs::v2::GetWithdrawalRequest;
+use rand::{Rng as _, SeedableRng as _, rngs::SmallRng};
 use tonic::Request;
 
 use super::{
     args::Baseline,
-    baseline,
+    baseline::{self, open_store},
     comparison::{self, REQUESTS, Side},
     http_load::{Load, Requests},
     load::{Client, Pace},
+    postgres_client::{Bench, PostgresClient},
     section::Figures,
-    world::{ROWS, World},
+    world::{FIRST_NUMBER, ROWS, STATEMENT, World},
 };
 use crate::{empty_blocks::EmptyBlocks, private::UNCACHED_EDGE};
 
@@ -190,5 +196,79 @@ impl Client for GrpcClient {
         self.next += 1;
         let answer = self.client.unary(path, Request::new(call)).await;
         answer.map(|_| true).map_err(|status| format!("a call was refused: {status}"))
+    }
+}
+
+/// Number of concurrent reads of the store.
+const IN_FLIGHT: u64 = 64;
+/// Number of pgbench's connections.
+const PGBENCH_CLIENTS: u64 = 16;
+/// The setting by which a statement is planned once per connection.
+const PLANNED_ONCE: &str = "-c plan_cache_mode=force_generic_plan";
+/// The plain statement that gives the same row.
+const PLAIN: &str =
+    "SELECT id, party_id, trim_scale(amount)::text, asset, status::text, ref, foreign_tx_hash,
+        created_timestamp, withdrawn_timestamp, ext
+    FROM withdrawals WHERE id = :n ORDER BY block_time DESC LIMIT 1";
+
+/// Runs the comparison.
+pub(super) async fn store(world: &World<'_>) -> Result<Figures, Failure> {
+    let pgbench = PostgresClient::find(&world.servers, "pgbench")?;
+    world.withdrawals().await?;
+    let (server, length) = (world.mesh.watch(&[POSTGRES]), world.length());
+    let by_pgbench = |name: &str, statement: &str| {
+        let bench = Bench { clients: PGBENCH_CLIENTS, settings: PLANNED_ONCE, length };
+        let last = FIRST_NUMBER + ROWS.cast_signed() - 1;
+        let statement = statement.replace("$1", ":n").replace("$2", "NULL");
+        pgbench.side(name, &server, bench, &statement, FIRST_NUMBER..=last)
+    };
+    let (url, watched) = (world.servers.database_url.clone(), server.clone());
+    let pace = Pace::closed(IN_FLIGHT, length);
+    let by_store = move || {
+        // All readers of a round share the store.
+        let store = OnceCell::new();
+        pace.run(&watched, |seed| {
+            let store: Result<Store, String> = store.get_or_init(|| open(&url)).clone();
+            async move {
+                let (store, random) = (store?, SmallRng::seed_from_u64(seed));
+                store.until_ready().await;
+                Ok(Reader { store, random })
+            }
+        })
+    };
+    let sides = comparison::run_rounds([
+        Side::blocking("store, 4 connections, 64 at a time", REQUESTS, by_store),
+        by_pgbench("pgbench, 16 clients, 2 threads", STATEMENT)?,
+        by_pgbench("pgbench, the plain statement", PLAIN)?,
+    ])
+    .await?;
+    let [store, statement, plain] = &sides;
+    let found = vec![store.rate() / statement.rate(), statement.cost() / plain.cost()];
+    Ok(comparison::figures("the statement of GetWithdrawal, CPU of PostgreSQL", &sides, found))
+}
+
+fn open(url: &str) -> Result<Store, String> {
+    open_store(url.to_owned()).map_err(|failure| failure.to_string())
+}
+
+/// Reads random rows by the store.
+struct Reader {
+    store: Store,
+    random: SmallRng,
+}
+
+impl Reader {
+    async fn read(&mut self) -> Result<(), Failure> {
+        let number = FIRST_NUMBER + self.random.random_range(0..ROWS.cast_signed());
+        let row = self.store.point(STATEMENT, &[&number.to_string(), &None::<SystemTime>], None).await;
+        let row = row.map_err(|error| cannot("read by the store", &error))?;
+        let found: Option<&str> = row.try_get("id").map_err(|error| cannot("read a row", &error))?;
+        found.map(drop).ok_or_else(|| Failure::failed(format!("there is no withdrawal {number}")))
+    }
+}
+
+impl Client for Reader {
+    async fn call(&mut self) -> Result<bool, String> {
+        self.read().await.map(|()| true).map_err(|failure| failure.to_string())
     }
 }

@@ -3,7 +3,7 @@
 use mesh::failure::Failure;
 use serde_json::{Value, json};
 
-use super::{bars::Bar, sections::Row};
+use super::sections::Row;
 use crate::table::render_table;
 
 /// The exit code of a failure because a program is not installed.
@@ -132,9 +132,58 @@ pub(super) fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     quantile(&Vec::from_iter(values), 0.5)
 }
 
+/// A figure of a section, with a required bound and a goal.
+#[derive(Debug)]
+pub(super) struct Bar {
+    /// The figure's name with its unit.
+    what: &'static str,
+    /// The side of the bound on which the figure must be; the bound itself holds, too.
+    limit: &'static str,
+    bound: f64,
+    aim: f64,
+}
+
+const AT_LEAST: &str = "at least";
+const AT_MOST: &str = "at most";
+
+/// A bar for a figure that must be the bound or more.
+pub(super) const fn at_least(what: &'static str, bound: f64, aim: f64) -> Bar {
+    Bar { what, limit: AT_LEAST, bound, aim }
+}
+
+/// A bar for a figure that must be the bound or less.
+pub(super) const fn at_most(what: &'static str, bound: f64, aim: f64) -> Bar {
+    Bar { what, limit: AT_MOST, bound, aim }
+}
+
+impl Bar {
+    fn holds(&self, figure: f64) -> bool {
+        if self.limit == AT_LEAST { figure >= self.bound } else { figure <= self.bound }
+    }
+
+    /// The verdict as text.
+    fn line(&self, figure: f64) -> String {
+        let Self { what, limit, bound, aim } = self;
+        let verdict = if self.holds(figure) { "holds" } else { "DOES NOT HOLD" };
+        format!("{what} = {figure:.2} ({limit} {bound}, aim {aim}): {verdict}\n")
+    }
+
+    /// The verdict as JSON.
+    fn figures(&self, figure: f64) -> Value {
+        let Self { what, limit, bound, aim } = self;
+        let (found, holds) = (rounded(figure), self.holds(figure));
+        json!({ "what": what, "found": found, "bound": bound, "boundIs": limit, "aim": aim, "holds": holds })
+    }
+
+    /// The text of a bar that does not hold.
+    fn failure(&self, figure: f64) -> Option<String> {
+        let Self { what, limit, bound, .. } = self;
+        (!self.holds(figure)).then(|| format!("{what} is {figure:.2}, {limit} {bound} is wanted"))
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::super::bars::{at_least, at_most};
     use super::*;
 
     fn section(bars: &'static [Bar], found: &[f64]) -> Section {

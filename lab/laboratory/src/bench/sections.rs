@@ -4,12 +4,9 @@ use futures_util::future::LocalBoxFuture;
 use mesh::failure::Failure;
 
 use super::{
-    bars::{Bar, at_least, at_most},
-    exports::{first_byte, ledger, scaled, sealing, splice},
-    ingest::{catch_up, front},
-    lists, past, relay, rest, rows,
-    section::Figures,
-    secured, store, watching,
+    exports, ingest, lists, relay, rest, rows,
+    section::{Bar, Figures, at_least, at_most},
+    secured, watching,
     world::World,
 };
 
@@ -84,7 +81,7 @@ pub(super) const SUITES: &[Suite] = &[
             Row {
                 name: "store",
                 about: "Single rows by the store library and its statement, against pgbench and the plain statement",
-                measure: |world| Box::pin(store::measure(world)),
+                measure: |world| Box::pin(rows::store(world)),
                 bars: &[
                     at_least("store / pgbench, reads a second", 1.0, 1.6),
                     at_most("statement / plain statement, CPU time of PostgreSQL", 1.6, 1.25),
@@ -93,7 +90,7 @@ pub(super) const SUITES: &[Suite] = &[
             Row {
                 name: "lists",
                 about: "PostgreSQL's work for a page of each list, against the plain statement",
-                measure: |world| Box::pin(lists::measure(world)),
+                measure: |world| Box::pin(lists::lists(world)),
                 bars: &[at_most(
                     "statement / plain statement, CPU time of PostgreSQL, the worst list",
                     1.25,
@@ -103,7 +100,7 @@ pub(super) const SUITES: &[Suite] = &[
             Row {
                 name: "as-of",
                 about: "PostgreSQL's work for a page as of a block, against the newest page",
-                measure: |world| Box::pin(past::measure(world)),
+                measure: |world| Box::pin(lists::as_of(world)),
                 bars: &[at_most("as of a block / newest, CPU time of PostgreSQL, the worst page", 2.0, 1.5)],
             },
         ],
@@ -115,7 +112,7 @@ pub(super) const SUITES: &[Suite] = &[
             Row {
                 name: "splice",
                 about: "A stored export, against the bus alone and against deflating it again",
-                measure: |world| Box::pin(splice::measure(world)),
+                measure: |world| Box::pin(exports::splice(world)),
                 bars: &[
                     at_least("export of large segments / raw NATS, bytes a second", 0.5, 0.8),
                     at_least("CSV of the export / one-stream deflate, bytes a second", 5.0, 10.0),
@@ -124,19 +121,19 @@ pub(super) const SUITES: &[Suite] = &[
             Row {
                 name: "first-byte",
                 about: "The time to the first byte of an export of a thousand segments",
-                measure: |world| Box::pin(first_byte::measure(world)),
+                measure: |world| Box::pin(exports::first_byte(world)),
                 bars: &[at_most("export that was requested before, ms to the first byte", 5.0, 1.0)],
             },
             Row {
                 name: "sealing",
                 about: "Sealing a segment, against psql and gzip",
-                measure: |world| Box::pin(sealing::measure(world)),
+                measure: |world| Box::pin(exports::sealing(world)),
                 bars: &[at_least("sealing / psql COPY and gzip, rows a second", 0.8, 1.5)],
             },
             Row {
                 name: "ledger",
                 about: "Ledgers of several shapes as CSV, against psql",
-                measure: |world| Box::pin(ledger::measure(world)),
+                measure: |world| Box::pin(exports::ledger::measure(world)),
                 bars: &[
                     at_least("slowest ledger / psql COPY, bytes a second", 0.8, 1.0),
                     at_most("dearest ledger, CPU s/GB above psql COPY", 2.0, 0.0),
@@ -145,7 +142,7 @@ pub(super) const SUITES: &[Suite] = &[
             Row {
                 name: "scaled",
                 about: "Downloads and single rows while workers are added and removed",
-                measure: |world| Box::pin(scaled::measure(world)),
+                measure: |world| Box::pin(exports::scaled::measure(world)),
                 bars: &[
                     at_least("full speed, 4 workers / 1 worker, bytes a second", 0.9, 1.0),
                     at_most("p99 of reads beside 4 workers / beside 1", 1.25, 1.0),
@@ -225,7 +222,7 @@ pub(super) const SUITES: &[Suite] = &[
             Row {
                 name: "catch-up",
                 about: "Rows a second while catching up with a chain, against psql's COPY of the same rows",
-                measure: |world| Box::pin(catch_up::measure(world)),
+                measure: |world| Box::pin(ingest::catch_up(world)),
                 bars: &[
                     at_least("100 rows a block: ingest / COPY, rows a second", 0.5, 0.7),
                     at_least("500 rows a block: ingest / COPY, rows a second", 0.5, 0.7),
@@ -234,7 +231,7 @@ pub(super) const SUITES: &[Suite] = &[
             Row {
                 name: "front",
                 about: "The time from a block at the node until a read at an edge shows it",
-                measure: |world| Box::pin(front::measure(world)),
+                measure: |world| Box::pin(ingest::front(world)),
                 bars: &[
                     at_most("from the node's RPC to a read at an edge, p99 ms", 100.0, 50.0),
                     at_most("from the node's RPC to a read at an edge, median ms", 50.0, 25.0),

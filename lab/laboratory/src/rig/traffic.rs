@@ -10,12 +10,12 @@ use tokio::time::sleep;
 use super::{
     clients::{
         consistency::{self, Contradiction},
+        download::Pace,
         download_results::DownloadResult,
         downloaders::{Choose, Downloaders, FileCounts},
         heads::HeadObserver,
         load::{Load, NORMAL_P99},
         submitters::{self, IndefiniteSubmission, Submitters},
-        transfer::Pace,
     },
     report::{self, Report},
     watching::traffic::{WatchResults, WatchTraffic},

@@ -1,7 +1,9 @@
 //! One download over its own connection. HTTP/1 is read directly from the socket, so that no library hides
 //! a pause, a missing byte or a missing end.
+//!
+//! One attempt to download a file: reads it at a pace, compares every byte, and measures the client's waits.
 
-use std::net::SocketAddr;
+use std::{future::Future, net::SocketAddr, time::Duration};
 
 use bytes::Bytes;
 use http::uri::PathAndQuery;
@@ -11,9 +13,15 @@ use mesh_testbed::{
 };
 use prost::Message;
 use proto_msgs::google::api::HttpBody;
+use rand::{Rng as _, rngs::SmallRng};
+use tokio::time::{Instant, sleep, timeout_at};
 use tonic::{Request, Streaming};
 
-use super::connection::KEY;
+use super::{
+    connection::KEY,
+    download_results::{DownloadResult, Outcome, Refusal},
+    files::ExpectedFile,
+};
 
 /// Bytes of a short body that are read at once.
 const TEXT_BYTES: usize = 16 << 10;
@@ -113,5 +121,261 @@ impl Download {
             text.append(&mut piece);
         }
         Ok(String::from_utf8_lossy(&text).into_owned())
+    }
+}
+
+/// Bytes that a quick reader reads from the socket at once.
+const QUICK_BYTES: usize = 256 << 10;
+/// Bytes that a slow reader reads at once.
+const SLOW_BYTES: usize = 16 << 10;
+/// Receive buffer of a slow reader, so that flow control reaches the edge. A smaller one, of less than a few
+/// 64 KiB packets of the loopback device, would make transfers wait mainly for acknowledgements.
+const SLOW_ROOM: u32 = 256 << 10;
+/// Characters of a refusal's body that are stored.
+const BODY_AT_MOST: usize = 200;
+
+/// How a client reads.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    /// Greatest number of bytes read at once.
+    pub(crate) most: usize,
+    /// Pause after each read.
+    pub(crate) pause: Duration,
+    /// Number of bytes after which it pauses once, and for how long.
+    pub(crate) rest: (u64, Duration),
+    /// Size of its receive buffer; `None` for the system's default.
+    pub(crate) receive_buffer: Option<u32>,
+}
+
+impl Pace {
+    /// Reads as fast as it can.
+    pub(crate) const QUICK: Self =
+        Self { most: QUICK_BYTES, pause: Duration::ZERO, rest: (0, Duration::ZERO), receive_buffer: None };
+
+    /// Spreads the reads of `bytes` evenly over this time.
+    pub(crate) fn within(bytes: usize, time: Duration) -> Self {
+        let times = u32::try_from(bytes.div_ceil(SLOW_BYTES).max(1)).unwrap_or(u32::MAX);
+        Self { most: SLOW_BYTES, pause: time / times, receive_buffer: Some(SLOW_ROOM), ..Self::QUICK }
+    }
+
+    /// A random pace: half are quick, 3 in 10 spread their reads over a time up to `longest`, 2 in 10 pause
+    /// once for such a time after half of the file.
+    pub(crate) fn any(bytes: usize, longest: Duration, random: &mut SmallRng) -> Self {
+        let time = longest.mul_f64(random.random_range(0.1..=1.0));
+        match random.random_range(0..10) {
+            0..5 => Self::QUICK,
+            5..8 => Self::within(bytes, time),
+            _ => Self { rest: (bytes as u64 / 2, time), receive_buffer: Some(SLOW_ROOM), ..Self::QUICK },
+        }
+    }
+}
+
+/// An attempt to download a file.
+pub(crate) struct Transfer {
+    path: String,
+    begun: Instant,
+    /// Beginning of the wait in progress.
+    waits_since: Option<Instant>,
+    pause: Duration,
+    bytes: u64,
+    is_answered: bool,
+}
+
+impl Transfer {
+    /// Begins an attempt to download from this path.
+    pub(crate) fn begin(path: &str) -> Self {
+        let (waits_since, pause) = (None, Duration::ZERO);
+        let path = path.to_owned();
+        Self { path, begun: Instant::now(), waits_since, pause, bytes: 0, is_answered: false }
+    }
+
+    /// Waits for the head; any other status than the given one is a refusal.
+    ///
+    /// # Errors
+    /// How the attempt ended, when there is no body to read.
+    pub(crate) async fn open(
+        &mut self,
+        opening: impl Future<Output = Result<Download, String>>,
+        status: u16,
+    ) -> Result<Download, Outcome> {
+        let mut download = self.measure(opening).await.map_err(Outcome::Broken)?;
+        self.is_answered = true;
+        if download.head.status == status {
+            return Ok(download);
+        }
+        let message = download.text().await.unwrap_or_else(|why| why);
+        let message = message.chars().take(BODY_AT_MOST).collect();
+        let has_retry_after = download.head.header("retry-after").is_some();
+        Err(Outcome::Refused(Refusal { status: download.head.status, has_retry_after, message }))
+    }
+
+    /// Reads the body to its regular end; `check` says what is wrong with the next bytes.
+    ///
+    /// # Errors
+    /// How the attempt ended, when the body breaks off or is wrong.
+    pub(crate) async fn read(
+        &mut self,
+        mut download: Download,
+        pace: Pace,
+        mut check: impl FnMut(&[u8]) -> Result<(), String>,
+    ) -> Result<(), Outcome> {
+        let (mut piece, (rest_after, mut rest)) = (Vec::new(), pace.rest);
+        while self.measure(download.next(&mut piece, pace.most)).await.map_err(Outcome::Broken)? {
+            check(&piece).map_err(Outcome::Wrong)?;
+            self.bytes += piece.len() as u64;
+            let rest = if self.bytes >= rest_after { std::mem::take(&mut rest) } else { Duration::ZERO };
+            if pace.pause + rest > Duration::ZERO {
+                sleep(pace.pause + rest).await;
+            }
+        }
+        Ok(())
+    }
+
+    /// The result of the attempt.
+    pub(crate) fn end(mut self, outcome: Result<(), Outcome>) -> DownloadResult {
+        // A wait that was still going on at the deadline counts, too.
+        self.end_wait();
+        let Self { path, begun, pause, bytes, is_answered, .. } = self;
+        let outcome = outcome.err().unwrap_or(Outcome::Whole);
+        DownloadResult {
+            path,
+            begun,
+            ended: Instant::now(),
+            is_resumed: false,
+            outcome,
+            pause,
+            bytes,
+            is_answered,
+        }
+    }
+
+    async fn measure<T>(&mut self, wait: impl Future<Output = T>) -> T {
+        self.waits_since = Some(Instant::now());
+        let outcome = wait.await;
+        self.end_wait();
+        outcome
+    }
+
+    fn end_wait(&mut self) {
+        let wait = self.waits_since.take().map(|since| since.elapsed());
+        self.pause = self.pause.max(wait.unwrap_or_default());
+    }
+}
+
+/// Downloads a file at a pace and compares every byte. Calls `at_first` once, after the first correct bytes.
+pub(crate) async fn download_file(
+    edge: SocketAddr,
+    expected: &ExpectedFile,
+    pace: Pace,
+    deadline: Instant,
+    at_first: impl FnOnce(),
+) -> DownloadResult {
+    let mut transfer = Transfer::begin(&expected.path);
+    let outcome = timeout_at(deadline, compare(&mut transfer, edge, expected, pace, at_first)).await;
+    transfer.end(outcome.unwrap_or(Err(Outcome::Late)))
+}
+
+async fn compare(
+    transfer: &mut Transfer,
+    edge: SocketAddr,
+    expected: &ExpectedFile,
+    pace: Pace,
+    at_first: impl FnOnce(),
+) -> Result<(), Outcome> {
+    let range = expected.range.as_ref().map(|range| format!("{}-{}", range.start, range.end - 1));
+    let opening = Download::open(edge, &expected.path, range.as_deref(), pace.receive_buffer);
+    let download = transfer.open(opening, if range.is_some() { 206 } else { 200 }).await?;
+    let etag = download.head.header("etag");
+    if etag != expected.etag.as_deref() {
+        return Err(Outcome::Wrong(format!("the entity tag is {etag:?}")));
+    }
+    let (mut at, mut at_first) = (0, Some(at_first));
+    let check = |piece: &[u8]| {
+        if expected.bytes.get(at..at + piece.len()) != Some(piece) {
+            return Err(format!("not the bytes of the file in {} from {at} on", piece.len()));
+        }
+        at += piece.len();
+        if let Some(at_first) = at_first.take() {
+            at_first();
+        }
+        Ok(())
+    };
+    transfer.read(download, pace, check).await?;
+    match expected.bytes.len() {
+        length if at == length => Ok(()),
+        length => Err(Outcome::Wrong(format!("it ends after {at} bytes of {length} as if it were whole"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use tokio::{
+        io::{AsyncReadExt as _, AsyncWriteExt as _},
+        net::TcpListener,
+    };
+
+    use super::*;
+
+    /// The result of an answer when the expected file is `bytes`. The answer ends after a pause.
+    async fn result(answer: &'static str, pause: Duration) -> DownloadResult {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let edge = listener.local_addr().unwrap();
+        let served = tokio::spawn(async move {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            stream.read_buf(&mut Vec::with_capacity(1 << 10)).await.unwrap();
+            stream.write_all(answer.as_bytes()).await.unwrap();
+            sleep(pause).await;
+        });
+        let (path, etag) = ("/".to_owned(), Some("\"x\"".to_owned()));
+        let expected = ExpectedFile { path, range: None, bytes: Bytes::from_static(b"bytes"), etag };
+        let deadline = Instant::now() + Duration::from_secs(20);
+        let result = download_file(edge, &expected, Pace::QUICK, deadline, || ()).await;
+        served.await.unwrap();
+        result
+    }
+
+    #[tokio::test]
+    async fn only_the_right_bytes_with_the_right_end_are_whole() {
+        let outcome = async |answer| result(answer, Duration::ZERO).await.outcome;
+        for whole in [
+            "HTTP/1.1 200 OK\r\nETag: \"x\"\r\nContent-Length: 5\r\n\r\nbytes",
+            "HTTP/1.1 200 OK\r\nETag: \"x\"\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nbyt\r\n02\r\nes\r\n0\r\n\r\n",
+        ] {
+            assert_eq!(outcome(whole).await, Outcome::Whole, "{whole}");
+        }
+        for wrong in [
+            "HTTP/1.1 200 OK\r\nETag: \"x\"\r\nContent-Length: 5\r\n\r\nbytez",
+            "HTTP/1.1 200 OK\r\nETag: \"x\"\r\nContent-Length: 4\r\n\r\nbyte",
+            "HTTP/1.1 200 OK\r\nETag: \"x\"\r\nContent-Length: 6\r\n\r\nbytes!",
+            "HTTP/1.1 200 OK\r\nETag: \"y\"\r\nContent-Length: 5\r\n\r\nbytes",
+            "HTTP/1.1 200 OK\r\nETag: \"x\"\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nbyte\r\n0\r\n\r\n",
+        ] {
+            assert!(matches!(outcome(wrong).await, Outcome::Wrong(_)), "{wrong}");
+        }
+        for broken in [
+            "HTTP/1.1 200 OK\r\nETag: \"x\"\r\nContent-Length: 5\r\n\r\nbyte",
+            "HTTP/1.1 200 OK\r\nETag: \"x\"\r\nContent-Length: 5\r\n\r\nbytes!",
+            "HTTP/1.1 200 OK\r\nETag: \"x\"\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nbytes\r\n",
+            "HTTP/1.1 200 OK\r\nETag: \"x\"\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nbytes\r\n0\r\n",
+            "HTTP/1.1 200 OK\r\nETag: \"x\"\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nbytes\r\nx",
+            "HTTP/1.1 200 OK\r\nETag: \"x\"\r\n\r\nbytes",
+            "HTTP/1.1 200 OK\r\nContent-",
+            "SSH-2.0\r\n\r\n",
+            "",
+        ] {
+            assert!(matches!(outcome(broken).await, Outcome::Broken(_)), "{broken}");
+        }
+        let refused = outcome("HTTP/1.1 503 No\r\nRetry-After: 1\r\nContent-Length: 5\r\n\r\nlater").await;
+        let refusal = Refusal { status: 503, has_retry_after: true, message: "later".to_owned() };
+        assert!(refusal.is_temporary());
+        assert_eq!(refused, Outcome::Refused(refusal));
+    }
+
+    #[tokio::test]
+    async fn the_longest_wait_is_measured() {
+        let answer = "HTTP/1.1 200 OK\r\nETag: \"x\"\r\nContent-Length: 5\r\n\r\nbyte";
+        let result = result(answer, Duration::from_millis(30)).await;
+        assert!(result.pause >= Duration::from_millis(20) && result.bytes == 4, "{result:?}");
     }
 }

@@ -13,9 +13,9 @@ use tokio::{
 };
 
 use super::{
+    download::{Pace, download_file},
     download_results::{DownloadResult, Outcome},
     files::ExpectedFile,
-    transfer::{Pace, download_file},
 };
 
 /// Time limit of one attempt of a client that resumes.

@@ -15,4 +15,3 @@ pub(crate) mod node;
 pub(crate) mod request;
 pub(crate) mod samples;
 pub(crate) mod submitters;
-pub(crate) mod transfer;

@@ -5,21 +5,25 @@
 //! connection in time.
 
 pub(super) mod attackers;
-mod phases;
 
-use std::{net::SocketAddr, time::Duration};
+use std::{collections::BTreeMap, net::SocketAddr, sync::Arc, time::Duration};
 
-use mesh::failure::Failure;
+use mesh::failure::{Failure, cannot};
 use rustix::process::{Resource, getrlimit};
-use tokio::time::sleep;
+use tokio::{
+    task::JoinSet,
+    time::{Instant, interval_at, sleep},
+};
 
+use self::attackers::{Attack, Attackers, STALLED, UNREAD_LONGER, connect_as};
 use super::{
     args::{POLITE_RATE, SLACK},
     clients::{
+        connection::Connection,
         load::Load,
         samples::{Report, Sample, quantile},
     },
-    engine::{Drill, Play, Playing},
+    engine::{Drill, Phase, Play, Playing, one, phase},
     report::in_ms,
     world::{Setup, World},
 };
@@ -54,7 +58,7 @@ pub(super) const DRILL: Drill = Drill {
         // Each phase has its own load and waits until it is served normally.
         becomes_normal: |_| Box::pin(std::future::ready(true)),
         timeout: Duration::from_secs(300),
-        phases: phases::PHASES,
+        phases: PHASES,
     }),
 };
 
@@ -108,4 +112,132 @@ impl World<'_> {
 
 fn p99(samples: &[Sample]) -> Duration {
     quantile(samples.iter().map(|sample| sample.took).collect(), 0.99)
+}
+
+/// The edge's time limits of a head, of a body, and of an idle connection (contract section 7).
+const HEAD: Duration = Duration::from_secs(10);
+const BODY: Duration = Duration::from_secs(30);
+const IDLE: Duration = Duration::from_secs(60);
+/// A connection may be closed this much after its limit.
+const LATER: Duration = Duration::from_secs(3);
+/// Time over which attackers connect: the attack is on the number of connections, not on the speed of
+/// connecting. Those that stay until their limit connect more slowly, because their connections are then
+/// closed at the same rate, and closing costs this machine processor time at both ends.
+const RAMP_UP: Duration = Duration::from_secs(2);
+const SLOW_RAMP_UP: Duration = Duration::from_secs(10);
+/// Length of an attack whose attackers reconnect, or whose end is not awaited.
+const ATTACK_LENGTH: Duration = Duration::from_secs(10);
+const ATTACK_LENGTH_SHORT: Duration = Duration::from_secs(3);
+/// Concurrent connections that reset streams. They reconnect without a pause and use all processor time they
+/// get; few in the short form, where the services are debug builds.
+const RESETTING: usize = 20;
+const RESETTING_SHORT: usize = 2;
+/// The operation that becomes slow, because its table is locked. The load does not use it.
+const SLOW: &str = "/api/v2/delegations";
+const SLOW_TABLE: &str = "delegations_current";
+const SLOW_REQUESTS: usize = 1000;
+const SLOW_REQUESTS_SHORT: usize = 100;
+
+const PHASES: &[Phase] = &[
+    phase("head", "Connections that send half a head", |world, _| {
+        one(closed(world, "half a head", Attack::Head, 1, HEAD))
+    }),
+    phase("body", "Bodies sent at one byte a second", |world, _| {
+        one(closed(world, "slow bodies", Attack::Body, 1, BODY))
+    }),
+    // A client that does not read sees the close only later.
+    phase("unread", "Clients that do not read a long answer", |world, _| {
+        one(closed(world, "answers unread", Attack::Unread, 1, STALLED + UNREAD_LONGER))
+    }),
+    phase("window", "HTTP/2 clients with a flow-control window of zero", |world, _| {
+        one(closed(world, "no window", Attack::Window, 1, STALLED))
+    }),
+    phase("idle", "Idle connections", |world, _| {
+        one(closed(world, "idle connections", Attack::Idle, 2, IDLE))
+    }),
+    phase("reset", "HTTP/2 requests that are reset at once", |world, _| one(reset(world))),
+    phase("slow", "A slow operation", |world, _| one(slow(world))),
+];
+
+/// Attackers connect once, and the edge must close them in time. The short form awaits only limits of at most
+/// [`HEAD`].
+async fn closed(
+    world: &World<'_>,
+    name: &str,
+    kind: Attack,
+    multiple: usize,
+    within: Duration,
+) -> Result<Report, Failure> {
+    let measured_load = world.measured_load(world.edges.cached).await?;
+    let count = world.attackers() * multiple;
+    let is_awaited = !world.play.run.short || within <= HEAD;
+    let ramp_up = if is_awaited && within > HEAD { SLOW_RAMP_UP } else { RAMP_UP };
+    let length = if is_awaited { within + world.play.bound(LATER) } else { ATTACK_LENGTH_SHORT };
+    let ended = Attackers::send(kind, count, world.edges.cached, ramp_up).end(ramp_up + length).await;
+    let mut report = world.load_report(name, measured_load).await;
+    report.bar(format!("attackers that found no place: {}, at most 0", ended.refused), ended.refused == 0);
+    if is_awaited {
+        report.bar(format!("attackers that stayed: {}, at most 0", ended.left), ended.left == 0);
+        report.bar_at_most("the last one is closed", ended.longest(), within + world.play.bound(LATER));
+    }
+    report.notes.push(ended.summary());
+    Ok(report)
+}
+
+/// HTTP/2 clients open and reset streams, and reconnect.
+async fn reset(world: &World<'_>) -> Result<Report, Failure> {
+    let measured_load = world.measured_load(world.edges.cached).await?;
+    let until = Instant::now() + world.play.either(ATTACK_LENGTH, ATTACK_LENGTH_SHORT);
+    let (mut sent_away, mut left) = (0, 0);
+    while Instant::now() < until {
+        let resetting = world.play.either(RESETTING, RESETTING_SHORT);
+        let attackers = Attackers::send(Attack::Reset, resetting, world.edges.cached, Duration::ZERO);
+        let ended = attackers.end(world.play.bound(LATER)).await;
+        sent_away += ended.after.len();
+        left += ended.left + ended.refused;
+    }
+    let mut report = world.load_report("taken back", measured_load).await;
+    report.bar(format!("connections that were not ended: {left}, at most 0"), left == 0 && sent_away > 0);
+    report.notes.push(format!("{sent_away} connections were ended"));
+    Ok(report)
+}
+
+/// An operation becomes slow, and many clients request it.
+async fn slow(world: &World<'_>) -> Result<Report, Failure> {
+    let measured_load = world.measured_load(world.edges.cached).await?;
+    let holder = world.servers.lock_table(SLOW_TABLE).await?;
+    let length = world.play.either(ATTACK_LENGTH, ATTACK_LENGTH_SHORT);
+    let (edge, until) = (world.edges.cached, Instant::now() + length);
+    let summary: Arc<parking_lot::Mutex<BTreeMap<u16, usize>>> = Arc::default();
+    let mut asking = JoinSet::new();
+    let count = world.play.either(SLOW_REQUESTS, SLOW_REQUESTS_SHORT);
+    for number in 0..count {
+        let summary = Arc::clone(&summary);
+        asking.spawn(async move {
+            // Each client asks every second, with different offsets.
+            let second = Duration::from_secs(1);
+            let mut pace = interval_at(Instant::now() + second.mul_f64(number as f64 / count as f64), second);
+            while pace.tick().await < until {
+                let Ok(stream) = connect_as(number, edge, false).await else { return };
+                let mut connection = Connection::over(stream);
+                let asked = connection.send(&format!("{SLOW}?pagination.first={}", number + 1), "").await;
+                if asked.is_err() {
+                    return;
+                }
+                if let Ok(answer) = connection.receive().await {
+                    *summary.lock().entry(answer.raw.status).or_default() += 1;
+                }
+                // A rejected client retries after the second of `Retry-After`.
+                pace.reset();
+            }
+        });
+    }
+    sleep(length).await;
+    let report = world.load_report("a slow operation", measured_load).await;
+    asking.abort_all();
+    holder.batch_execute("ROLLBACK").await.map_err(|error| cannot("unlock a table", &error))?;
+    let summary = summary.lock().clone();
+    let mut report = report;
+    report.notes.push(format!("answers to requests for it: {summary:?}"));
+    Ok(report)
 }

@@ -18,13 +18,12 @@ use tokio::{
 use crate::{
     rig::{
         clients::{
-            download::Download,
+            download::{Download, Pace, Transfer},
             download_results::{DownloadResult, Outcome},
             files::export_of,
             memory::{ProcessMemory, while_watched},
-            transfer::{Pace, Transfer},
         },
-        kill::{Report, fixture::World},
+        kill::{Report, World},
     },
     synthetic::{LARGE, Synthetic},
 };

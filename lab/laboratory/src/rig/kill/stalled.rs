@@ -9,15 +9,12 @@ use tokio::time::{Instant, interval, timeout};
 
 use crate::rig::{
     clients::{
+        download::{Pace, download_file},
         download_results::{DownloadResult, Outcome},
         downloaders::Downloaders,
         memory::{ProcessMemory, tcp_kib, while_watched},
-        transfer::{Pace, download_file},
     },
-    kill::{
-        Report,
-        fixture::{DOWNLOAD_TIMEOUT, EDGE, World},
-    },
+    kill::{DOWNLOAD_TIMEOUT, EDGE, Report, World},
 };
 
 /// Number of clients that read 1 KB a second.

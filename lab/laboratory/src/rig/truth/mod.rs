@@ -8,7 +8,6 @@
 
 mod history;
 mod judge;
-mod watched;
 mod writer;
 
 use std::{
@@ -98,7 +97,7 @@ async fn run(mesh: &PrivateMesh, options: &Options, seed: u64) -> Result<Run, Fa
     let loads = Loads::start(edge, &observations, rate, seed)?;
     let numbering = Arc::clone(&history);
     let number = Arc::new(move |body: &[u8]| numbering.content(body.to_vec()));
-    let watchers = Watchers::start(edge, None, watched::watches(&history), number);
+    let watchers = Watchers::start(edge, None, judge::watches(&history), number);
     let (injector, is_over) = (FaultInjector::new(mesh).with_links(&links), Cell::new(false));
     let injecting = async {
         injector.run_until(schedule(seed), 1, sleep(length)).await;
@@ -118,7 +117,7 @@ async fn run(mesh: &PrivateMesh, options: &Options, seed: u64) -> Result<Run, Fa
     let mut report = Report::new(format!("seed {seed}"), Figures::of(&samples, Duration::ZERO, end));
     answers_hold(&mut report, &loads, &observations, &spans, AFTER * play.slack);
     let allowed = (AFTER * play.slack, play.slack);
-    watched::watches_hold(&mut report, &history, &record, &differences, &spans, allowed);
+    judge::watches_hold(&mut report, &history, &record, &differences, &spans, allowed);
     let broken = faults.iter().filter(|fault| !fault.is_repaired).count();
     report.bar(
         format!("faults that were not repaired: {broken} of {}, at most 0", faults.len()),

@@ -1,25 +1,30 @@
 //! `mesh rig watches`: thousands of watches at their limits. Each phase has edges of its own.
 
-mod drain;
-mod edge;
-mod figures;
-mod stalled;
+mod phases;
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use figures::Report;
 use mesh::failure::Failure;
 use mesh_problem::error_chain;
+use mesh_testbed::poll;
+use serde_json::json;
 
 use super::{
     args::SLACK,
+    clients::samples::quantile,
     engine::{Drill, Play, Playing, one, phase},
+    report::{self, Column},
     watching::watchers::Watchers,
     world::{Setup, World},
 };
 use crate::{
     empty_blocks::NEXT_BLOCK,
-    watches::blocks::{Blocks, Changes},
+    metrics,
+    private::PrivateMesh,
+    watches::{
+        HeightAt,
+        blocks::{Blocks, Changes, delays},
+    },
 };
 
 /// Parties, each with a list of delegations that is watched.
@@ -66,10 +71,10 @@ pub(super) const DRILL: Drill = Drill {
         timeout: Duration::from_secs(400),
         phases: &[
             phase("stalled", "Watchers that never read, together with reading ones", |world, _| {
-                one(stalled::run(world))
+                one(phases::stalled(world))
             }),
             phase("drain", "An edge shuts down with thousands of watchers", |world, _| {
-                one(drain::run(world))
+                one(phases::drain(world))
             }),
         ],
     }),
@@ -147,4 +152,125 @@ fn judge(watchers: &Watchers, report: &mut Report) {
         }
         report.messages.extend(broken.into_iter().chain(older));
     });
+}
+
+/// The state of an edge.
+#[derive(Clone, Copy, Debug)]
+struct EdgeState {
+    /// When the metrics were read.
+    at: Instant,
+    /// Open watches.
+    watches: usize,
+    /// Watches closed so far because their client read nothing.
+    cut: usize,
+    /// Resident memory, bytes.
+    memory: u64,
+    /// Processor time so far.
+    cpu: Duration,
+}
+
+impl EdgeState {
+    /// Reads the state of the edge with this process name.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    async fn read(mesh: &PrivateMesh, name: &str) -> Result<Self, Failure> {
+        let row = mesh.supervisor.rows().into_iter().find(|row| row.service == name);
+        let text = match &row {
+            Some(row) => metrics::fetch(row).await,
+            None => None,
+        };
+        let text = text.ok_or_else(|| Failure::failed(format!("{name} tells no metrics")))?;
+        let sum = |metric| metrics::sum(&text, metric);
+        Ok(Self {
+            at: Instant::now(),
+            watches: sum("mesh_edge_watches") as usize,
+            cut: sum("mesh_edge_watches_cut_total") as usize,
+            memory: sum("process_memory_usage_bytes") as u64,
+            cpu: Duration::from_secs_f64(sum("process_cpu_time_seconds_total")),
+        })
+    }
+
+    /// Waits until an edge has this many watches.
+    ///
+    /// # Errors
+    /// When it has not within this time.
+    async fn with_watches(
+        mesh: &PrivateMesh,
+        name: &str,
+        count: usize,
+        within: Duration,
+    ) -> Result<Self, Failure> {
+        poll(within, async || {
+            let state = Self::read(mesh, name).await?;
+            let wrong = || Failure::failed(format!("{name} has {} watches, not {count}", state.watches));
+            if state.watches == count { Ok(state) } else { Err(wrong()) }
+        })
+        .await
+    }
+
+    /// Growth of the edge's memory since then for each of `count` watches, KiB.
+    fn kib_each(&self, before: &Self, count: usize) -> f64 {
+        self.memory.saturating_sub(before.memory) as f64 / 1024.0 / count as f64
+    }
+
+    /// Milliseconds of processor time a second since then.
+    fn cpu_ms_a_second(&self, before: &Self) -> f64 {
+        (self.cpu - before.cpu.min(self.cpu)).as_secs_f64() * 1e3 / (self.at - before.at).as_secs_f64()
+    }
+}
+
+/// The report of a phase.
+type Report = report::Report<Figures>;
+
+/// Figures of a phase.
+#[derive(Clone, Debug, Default)]
+struct Figures {
+    /// Watches that were open at the same time.
+    watches: usize,
+    /// Events received in the measured time.
+    received: Delays,
+    /// Memory of the edge for each watch, KiB.
+    kib_each: f64,
+    /// Processor time of the edge, milliseconds a second.
+    cpu_ms: f64,
+}
+
+/// Times from a block's COMMIT to the receipt of its changes.
+#[derive(Clone, Copy, Debug, Default)]
+struct Delays {
+    /// Changes received.
+    events: usize,
+    /// Changes that a client did not receive.
+    missed: usize,
+    p50: Duration,
+    p99: Duration,
+}
+
+impl Delays {
+    /// The delays of the blocks of a period, each of which `watchers` clients must receive.
+    fn of(blocks: &Blocks, from: Instant, to: Instant, received: &[HeightAt], watchers: usize) -> Self {
+        let written = blocks.written(from, to);
+        let delays = delays(&written, received);
+        let missed = (written.len() * watchers).saturating_sub(delays.len());
+        let [p50, p99] = [0.5, 0.99].map(|share| quantile(delays.clone(), share));
+        Self { events: delays.len(), missed, p50, p99 }
+    }
+}
+
+impl report::Figures for Figures {
+    fn columns(&self) -> Vec<Column> {
+        let decimal = |heading, member, value: f64| {
+            Column::new(heading, member, format!("{value:.1}"), json!((value * 10.0).round() / 10.0))
+        };
+        vec![
+            Column::count("watches", "watches", self.watches),
+            Column::count("events", "events", self.received.events),
+            Column::count("missed", "missed", self.received.missed),
+            Column::time("p50 ms", "p50Ms", self.received.p50),
+            Column::time("p99 ms", "p99Ms", self.received.p99),
+            decimal("KiB each", "kibEach", self.kib_each),
+            decimal("edge ms/s", "edgeMsPerSecond", self.cpu_ms),
+        ]
+    }
 }

@@ -2,10 +2,8 @@
 //!
 //! A client of [`watchers`] keeps a stream open, reconnects with the last height that it received, and
 //! records each event in a [`record`]. [`judge`] checks the streams of a run independently of their
-//! content; drills with known answers check the content, too. [`changes`] are rows that change while they
-//! are watched.
+//! content; drills with known answers check the content, too. [`traffic`] changes the watched rows.
 
-pub(crate) mod changes;
 mod http2;
 pub(crate) mod judge;
 pub(crate) mod record;

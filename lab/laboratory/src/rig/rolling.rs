@@ -5,11 +5,8 @@
 //! download, submit and watch. A download that takes longer than an edge's grace period breaks when its edge
 //! restarts, and its client resumes it.
 
-mod figures;
-
 use std::time::Duration;
 
-use figures::{Figures, Report};
 use mesh::{failure::Failure, terminal::print_line};
 use mesh_launcher::services::{GRACE_S, SERVICES};
 use rand::{SeedableRng as _, rngs::SmallRng, seq::SliceRandom as _};
@@ -21,11 +18,13 @@ use super::{
     clients::{
         download_results::{DownloadResult, Outcome},
         heads::HeadObserver,
-        samples::{Sample, quantile},
+        load::Load,
+        samples::{self, Sample, quantile},
+        submitters::IndefiniteSubmission,
     },
     engine::{Drill, Play, Run},
     faults::{explanation::FaultSpan, schedule::Fault},
-    report,
+    report::{self, Column},
     traffic::{
         FinishedTraffic, Paces, SubmissionResults, Traffic, check_submissions, files_are_whole,
         none_is_outdated, whole_mesh,
@@ -249,4 +248,59 @@ fn downloads_are_resumed(report: &mut Report, attempts: &[DownloadResult]) {
 
 fn in_tenths(time: Duration) -> String {
     format!("{:.1} ms", time.as_secs_f64() * 1e3)
+}
+
+/// The report of a period.
+type Report = report::Report<Figures>;
+
+/// Figures of a period.
+#[derive(Clone, Debug, Default)]
+struct Figures {
+    /// Beginning and end on the clock of the load.
+    from: Duration,
+    to: Duration,
+    /// Beginning and end; `None` for the whole run.
+    when: Option<(Instant, Instant)>,
+    reads: samples::Figures,
+    /// Downloads in progress at the beginning.
+    reading: usize,
+    /// Downloads that ended in the period, and those of them that were not complete.
+    downloads: usize,
+    broken: usize,
+    /// Submissions that ended in the period without a definite answer.
+    indefinite: usize,
+}
+
+impl Figures {
+    /// Computes the figures of reads in a period.
+    fn of(load: &Load, from: Duration, to: Duration) -> Self {
+        Self { from, to, reads: samples::Figures::of(&load.samples(from, to), from, to), ..Self::default() }
+    }
+
+    /// Adds the counts of downloads and submissions that ended in the period.
+    fn count(&mut self, attempts: &[DownloadResult], indefinite: &[IndefiniteSubmission]) {
+        let is_in = |moment: Instant| self.when.is_none_or(|(from, to)| moment >= from && moment < to);
+        let ended = attempts.iter().filter(|attempt| is_in(attempt.ended));
+        let is_broken = |attempt: &&DownloadResult| attempt.outcome != Outcome::Whole;
+        (self.downloads, self.broken) = (ended.clone().count(), ended.filter(is_broken).count());
+        self.indefinite = indefinite.iter().filter(|indefinite| is_in(indefinite.when.1)).count();
+    }
+}
+
+impl report::Figures for Figures {
+    fn columns(&self) -> Vec<Column> {
+        let reads = &self.reads;
+        vec![
+            Column::count("reads", "reads", reads.requests),
+            Column::count("failed", "failed", reads.requests - reads.fine),
+            Column::count("again", "askedAgain", reads.again),
+            Column::time("p50 ms", "p50Ms", reads.p50),
+            Column::time("worst p99", "worstSecondP99Ms", reads.worst_p99),
+            Column::time("longest", "longestMs", reads.longest),
+            Column::count("downloading", "downloading", self.reading),
+            Column::count("downloads", "downloads", self.downloads),
+            Column::count("broken", "broken", self.broken),
+            Column::count("unsure submissions", "unsureSubmissions", self.indefinite),
+        ]
+    }
 }

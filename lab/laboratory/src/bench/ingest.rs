@@ -1,33 +1,59 @@
+//! Suite "ingest": a chain's blocks into the store, catching up and as they come.
+//!
 //! Section "catch-up": rows a second of an `ingest` that is far behind its chain, compared with psql's COPY of the
 //! same rows into the same tables: one COPY for each table, all in one transaction.
+//! Section "front": the time from a block at the node's RPC until a read at an edge shows it.
 
-use std::{cell::OnceCell, path::PathBuf, process::Command, time::Duration};
+use std::{
+    cell::OnceCell,
+    path::PathBuf,
+    process::Command,
+    time::{Duration, Instant},
+};
 
 use mesh::{
     failure::{Failure, cannot},
-    processes::POSTGRES,
+    processes::{NATS, POSTGRES},
     terminal::print_line,
 };
-use mesh_launcher::{database::Database, process::Process};
+use mesh_devnode::ReservedPort;
+use mesh_launcher::{database::Database, process::Process, services::INGEST};
 use mesh_store::append::tables;
+use tokio::time::{sleep, timeout};
 
 use super::{
-    super::{
-        comparison::{self, ROWS, Side, run_blocking},
-        cost::{self, MeasuredProcess},
-        meter::{Meter, Round},
-        postgres_client::PostgresClient,
-        section::Figures,
-        world::World,
-    },
-    chain,
+    comparison::{self, ROWS, Side, run_blocking},
+    cost::{self, MeasuredProcess},
+    meter::{Meter, Round},
+    postgres_client::PostgresClient,
+    section::{Figures, quantile},
+    world::World,
 };
 use crate::{
     digests::Digests,
-    generated_chain::ChainArgs,
-    private::connect,
+    generated_chain::{ChainArgs, now_ms},
+    metrics,
+    private::{Layout, UNCACHED_EDGE, connect},
     private_ingest::{Ingest, stored},
+    watches::HeightAt,
 };
+
+/// A port for the node of a chain that begins now.
+pub(super) fn chain(rows: u64, first: u64, period: Duration) -> Result<(ReservedPort, ChainArgs), Failure> {
+    let port = ReservedPort::take().map_err(|error| cannot("find a port for the node", &error))?;
+    let args = ChainArgs {
+        seed: 1,
+        rows,
+        varied: false,
+        first,
+        start_ms: now_ms(),
+        period_ms: u64::try_from(period.as_millis()).unwrap_or(u64::MAX),
+        last: None,
+        rendered: first,
+        listen: port.address(),
+    };
+    Ok((port, args))
+}
 
 /// Rows of a block, of each chain.
 const BLOCK_ROWS: [u64; 2] = [100, 500];
@@ -52,7 +78,7 @@ struct Case<'a> {
 }
 
 /// Runs the comparison.
-pub(crate) async fn measure(world: &World<'_>) -> Result<Figures, Failure> {
+pub(crate) async fn catch_up(world: &World<'_>) -> Result<Figures, Failure> {
     let psql = PostgresClient::find(&world.servers, "psql")?;
     let rows = world.args.rows / PART;
     world.servers.another_database(EMPTY).await?;
@@ -160,4 +186,95 @@ fn run(mut psql: Command) -> Result<(), String> {
     let output = output.map_err(|error| format!("cannot run psql: {error}"))?;
     let is_done = output.status.success();
     is_done.then_some(()).ok_or_else(|| String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+/// Rows of a block, and the time to the next one.
+const FRONT_ROWS: u64 = 500;
+const PERIOD: Duration = Duration::from_secs(1);
+/// Blocks that are rendered before the first one that is measured.
+const MORE: u64 = 120;
+/// Shortest measurement, so that it has enough blocks.
+const LEAST_LENGTH: Duration = Duration::from_secs(60);
+/// How often the edge is read, which is also the uncertainty of the results.
+const POLL_PAUSE: Duration = Duration::from_millis(2);
+const SEEN_WITHIN: Duration = Duration::from_secs(60);
+/// What is read: rows that each block has.
+const PATH: &str = "/api/v2/markets?pagination.first=5";
+
+/// Runs the measurement.
+pub(crate) async fn front(world: &World<'_>) -> Result<Figures, Failure> {
+    let World { mesh, servers, .. } = world;
+    let length = world.length().max(LEAST_LENGTH);
+    let blocks = length.as_secs() / PERIOD.as_secs();
+    let (_port, mut args) = chain(FRONT_ROWS, 1, PERIOD)?;
+    args.rendered = blocks + MORE;
+    mesh.start_chain("chain-front", &args).await?;
+    let replicas = [("tx-relay", 0), ("export", 0), (UNCACHED_EDGE, 0), (INGEST, 0)];
+    let layout = Layout { replicas: &replicas, node_url: Some(args.url()), ..Layout::default() };
+    let edge = mesh.start_services(servers, &layout).await?.cached;
+    let ingest = Ingest { name: "ingest-front", database: &servers.database, chain: &args, env: &[] };
+    mesh.start_ingest(servers, &ingest, 1)?;
+    mesh.ready(&[ingest.name]).await?;
+    let client = connect(servers.database.url()).await?;
+    stored(&client, args.latest(), SEEN_WITHIN).await?;
+    let first = args.latest() + 2;
+    let (now, clock_ms) = (Instant::now(), now_ms());
+    let due = |height| now + Duration::from_millis(args.available_ms(height).saturating_sub(clock_ms));
+    let available: Vec<_> = (first..first + blocks).map(|height| (height, due(height))).collect();
+    let meter = Meter::start(&mesh.watch(&[ingest.name, "edge", "query", "node-info", NATS, POSTGRES]));
+    let polling = poll(format!("http://{edge}{PATH}"), first + blocks - 1);
+    let seen = timeout(length + SEEN_WITHIN, polling).await;
+    let spent = meter.stop(0.0);
+    let delays = delays_ms(&available, &seen.map_err(|error| cannot("see the last block", &error))??);
+    let [p50, p99, longest] = [0.5, 0.99, 1.0].map(|share| quantile(&delays, share));
+    let title = format!(
+        "from the node's RPC to a read at an edge, {blocks} blocks with {FRONT_ROWS} rows, one a second"
+    );
+    let note = format!("p50 {p50:.1} ms, p99 {p99:.1} ms, longest {longest:.1} ms\n");
+    let (lines, found) = (spent.lines().collect(), vec![p99, p50]);
+    Ok(Figures { title, lines, note, found, ..Figures::default() })
+}
+
+/// Polls an edge and records each new height, until it has seen the last one. The edge caches the answer until
+/// a newer block is announced.
+async fn poll(url: String, last: u64) -> Result<Vec<HeightAt>, Failure> {
+    let (client, mut seen) = (metrics::local_client(), Vec::<HeightAt>::new());
+    while seen.last().is_none_or(|(height, _)| *height < last) {
+        let answer = client.get(&url).send().await.and_then(reqwest::Response::error_for_status);
+        let answer = answer.map_err(|error| cannot("read an edge", &error))?;
+        let now = Instant::now();
+        let height =
+            answer.headers().get("x-block-height").and_then(|value| value.to_str().ok()?.parse().ok());
+        let height = height.ok_or_else(|| Failure::failed("an answer has no height"))?;
+        if seen.last().is_none_or(|(before, _)| *before < height) {
+            seen.push((height, now));
+        }
+        // The client reuses the connection only after the whole body was read.
+        answer.bytes().await.map_err(|error| cannot("read an answer", &error))?;
+        sleep(POLL_PAUSE).await;
+    }
+    Ok(seen)
+}
+
+/// Milliseconds from the time of each block until it or a newer one was seen; infinite when it never was.
+fn delays_ms(available: &[HeightAt], seen: &[HeightAt]) -> Vec<f64> {
+    let delay = |(height, begun): &HeightAt| {
+        let (_, at) = seen.iter().find(|(shown, _)| shown >= height)?;
+        Some(at.saturating_duration_since(*begun).as_secs_f64() * 1e3)
+    };
+    available.iter().map(|block| delay(block).unwrap_or(f64::INFINITY)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_is_there_when_it_or_a_newer_one_is_seen() {
+        let start = Instant::now();
+        let at = |ms| start + Duration::from_millis(ms);
+        let available = [(5, at(10)), (6, at(20)), (7, at(30)), (8, at(40))];
+        let seen = [(4, at(1)), (5, at(9)), (7, at(36))];
+        assert_eq!(delays_ms(&available, &seen), [0.0, 16.0, 6.0, f64::INFINITY]);
+    }
 }

@@ -1,3 +1,8 @@
+//! `mesh rig reads`: reads under failing replicas and servers.
+//!
+//! A private mesh with two replicas of the services under test, filled tables, and a block every second serves a
+//! load that sends a fixed number of reads a second independently of earlier answers; every read is measured.
+//!
 //! Phases "kill", "freeze", "postgres" and "nats": a replica is killed or frozen, or a server fails and
 //! returns. When a replica fails, clients may see a slow second, but no failure. Without a server the edge
 //! must first show cached answers, then refuse with `Retry-After`, and serve fully after the return.
@@ -8,15 +13,72 @@ use mesh::{failure::Failure, processes::POSTGRES};
 use rand::{Rng as _, rngs::SmallRng};
 use tokio::time::{interval, sleep, sleep_until};
 
-use super::{REPLICAS, Report, World};
-use crate::rig::{
+use super::{
+    args::{READ_RATE, SLACK},
     clients::{
         connection::Connection,
-        samples::{Sample, normal_after},
+        load::NORMAL_P99,
+        samples::{Report, Sample, normal_after},
     },
+    engine::{Drill, Phase, Play, Playing, one, phase},
     faults::schedule::{BUS, Fault, Target},
     report::in_ms,
+    world::{Setup, World},
 };
+
+/// Replicas of the services under test.
+const REPLICAS: [(&str, u32); 2] = [("query", 2), ("node-info", 2)];
+/// How long the service may take to become normal between two phases.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// Length of the phase without faults.
+const STEADY: Duration = Duration::from_secs(5);
+
+pub(super) const DRILL: Drill = Drill {
+    name: "reads",
+    about: "Kills replicas and servers under reads; reads must continue",
+    options: &[SLACK, READ_RATE],
+    play: Play::Phases(Playing {
+        world: |options, _| Setup {
+            has_rows: true,
+            has_blocks: true,
+            replicas: REPLICAS.to_vec(),
+            rate: Some(options.number("rate")),
+            ..Setup::default()
+        },
+        setup: |world| format!("{} requests a second", world.options.number("rate")),
+        becomes_normal: |world| Box::pin(world.reads_are_normal()),
+        timeout: Duration::from_secs(300),
+        phases: PHASES,
+    }),
+};
+
+pub(super) const PHASES: &[Phase] = &[
+    phase("steady", "No fault", |world, _| one(steady(world))),
+    phase("kill", "A replica is killed", |world, random| one(kill(world, random))),
+    phase("freeze", "A replica is frozen and woken", |world, random| one(freeze(world, random))),
+    phase("postgres", "The database is stopped and started", |world, _| one(postgres(world))),
+    phase("nats", "The bus is killed and restarted", |world, _| one(nats(world))),
+];
+
+async fn steady(world: &World<'_>) -> Result<Report, Failure> {
+    let from = world.load().now();
+    world.sleep_scaled(STEADY).await;
+    let (_, mut report) = world.load().report("steady", from).await;
+    report.none_fails();
+    Ok(report)
+}
+
+impl World<'_> {
+    /// Waits until reads are fast and succeed; returns whether they do.
+    async fn reads_are_normal(&self) -> bool {
+        self.load().becomes_normal(self.play.bound(NORMAL_P99), TIMEOUT).await
+    }
+
+    /// Sleeps for a time, half of it in the short form.
+    async fn sleep_scaled(&self, time: Duration) {
+        sleep(self.play.either(time, time / 2)).await;
+    }
+}
 
 /// The service whose replica fails.
 const SERVICE: &str = REPLICAS[0].0;
@@ -46,7 +108,7 @@ const SLOW_AFTER_OUTAGE: Duration = Duration::from_secs(1);
 const AFTER_OUTAGE: Duration = Duration::from_millis(500);
 
 /// Kills one replica; the supervisor restarts it.
-pub(super) async fn kill(world: &World<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
+async fn kill(world: &World<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
     let from = world.load().now();
     world.inject(Fault::Kill(any_replica(random))).await?;
     let ready_after = world.load().now() - from;
@@ -56,7 +118,7 @@ pub(super) async fn kill(world: &World<'_>, random: &mut SmallRng) -> Result<Rep
 }
 
 /// Freezes and wakes one replica.
-pub(super) async fn freeze(world: &World<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
+async fn freeze(world: &World<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
     let (from, before) = (world.load().now(), world.mesh.pids(SERVICE));
     world.inject(Fault::Freeze(any_replica(random), world.play.either(FROZEN, FROZEN / 2))).await?;
     let mut report = missed(world, "freeze query", from).await;
@@ -78,7 +140,7 @@ async fn missed(world: &World<'_>, name: &str, from: Duration) -> Report {
 }
 
 /// Stops and starts PostgreSQL.
-pub(super) async fn postgres(world: &World<'_>) -> Result<Report, Failure> {
+async fn postgres(world: &World<'_>) -> Result<Report, Failure> {
     let before = world.mesh.service_pids();
     if refused_hot(world).await > 0 {
         return Err(Failure::failed("hot reads are refused although the database is there"));
@@ -117,7 +179,7 @@ pub(super) async fn postgres(world: &World<'_>) -> Result<Report, Failure> {
 }
 
 /// Kills the bus; the supervisor restarts it.
-pub(super) async fn nats(world: &World<'_>) -> Result<Report, Failure> {
+async fn nats(world: &World<'_>) -> Result<Report, Failure> {
     let (from, before) = (world.load().now(), world.mesh.service_pids());
     world.inject(Fault::Kill(BUS)).await?;
     let back = world.load().now();

@@ -2,8 +2,9 @@
 //! chain continues. The store must end with the rows that an undisturbed run writes.
 //!
 //! An odd seed uses two decoders on the bus, an even one the built-in decoder.
-
-mod takeover;
+//!
+//! Between the faults it measures how soon the other replica writes the next block when the active one is killed
+//! or frozen and nothing else is down.
 
 use std::{collections::BTreeMap, future::pending, time::Duration};
 
@@ -16,15 +17,15 @@ use mesh_devnode::ReservedPort;
 use mesh_launcher::services::INGEST;
 use rand::{Rng as _, SeedableRng as _, rngs::SmallRng, seq::IndexedRandom as _};
 use rustix::process::Signal;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
-use self::takeover::Takeovers;
 use super::{
-    args::{KILLS as KILLED, Options, SLACK},
+    args::{KILLS as KILL_COUNT, Options, PlayArgs, SLACK},
     engine::{Drill, Play, Run},
     faults::{
         injector::{FaultInjector, InjectedFault},
         schedule::{Fault, ScheduledFault, Target},
+        send,
     },
     report::{self, Column},
 };
@@ -34,7 +35,6 @@ use crate::{
     metrics,
     private::{PrivateMesh, Servers, connect},
     private_ingest::{CHAIN, DECODER, Ingest, head, stored},
-    rig::args::PlayArgs,
 };
 
 /// The report of a run.
@@ -76,7 +76,7 @@ const TARGETS: [(Target, u32); 7] = [
 pub(super) const DRILL: Drill = Drill {
     name: "ingest",
     about: "Kills and freezes everything between a chain and the store; no row may be missing or duplicated",
-    options: &[SLACK, KILLED],
+    options: &[SLACK, KILL_COUNT],
     play: Play::Own(|mesh, options, seed| Box::pin(run(mesh, options, seed))),
 };
 
@@ -285,4 +285,87 @@ impl Counts {
         let listed = self.killed.iter().map(|(name, count)| format!("{name} {count}"));
         listed.collect::<Vec<_>>().join(", ")
     }
+}
+
+/// How long everything may take to work before a measurement.
+const CALM_WITHIN: Duration = Duration::from_secs(60);
+/// Blocks by whose writer the active replica is known.
+const BLOCKS: u64 = 4;
+/// What a replica sent before its death is stored after this time.
+const SETTLED: Duration = Duration::from_millis(50);
+/// The bounds for a killed and for a frozen replica.
+const KILLED: Duration = Duration::from_secs(2);
+const FROZEN: Duration = Duration::from_secs(5);
+
+/// The measured takeovers.
+#[derive(Default)]
+struct Takeovers {
+    killed: Vec<Duration>,
+    frozen: Vec<Duration>,
+}
+
+impl Takeovers {
+    /// The number of measurements.
+    fn count(&self) -> usize {
+        self.killed.len() + self.frozen.len()
+    }
+
+    /// Waits until nothing is down, sends the active replica a signal, and measures the time to the next block.
+    async fn measure(&mut self, fixture: &Fixture<'_>, signal: Signal) -> Result<(), Failure> {
+        let Fixture { mesh, servers, play, targets, .. } = fixture;
+        let within = play.bound(CALM_WITHIN);
+        let names: Vec<&str> = targets.iter().map(|(target, _)| target.name).collect();
+        let mut calm = mesh.until_serving(&names, within).await;
+        let client = servers.connect("").await?;
+        calm &= stored(&client, fixture.chain.latest(), within).await.is_ok();
+        if !calm {
+            return Err(Failure::failed(format!(
+                "not everything works again within {within:?} after faults"
+            )));
+        }
+        let before = written(fixture).await;
+        stored(&client, head(&client).await? + BLOCKS, within).await?;
+        let after = written(fixture).await;
+        let wrote = after.iter().map(|(pid, count)| {
+            let earlier = before.iter().find(|(other, _)| other == pid).map_or(0, |(_, count)| *count);
+            (count.saturating_sub(earlier), *pid)
+        });
+        let Some((_, active)) = wrote.max() else { return Err(Failure::failed("no replica answers")) };
+        let begun = Instant::now();
+        send(active, signal)?;
+        sleep(SETTLED).await;
+        let height = head(&client).await?;
+        let taken = stored(&client, height + 1, within).await;
+        let took = begun.elapsed();
+        if signal == Signal::STOP {
+            send(active, Signal::CONT)?;
+        }
+        taken?;
+        print_line(&format!("{signal:?} of the active replica: the next block after {took:.2?}"));
+        let of_signal = if signal == Signal::STOP { &mut self.frozen } else { &mut self.killed };
+        of_signal.push(took);
+        Ok(())
+    }
+
+    /// Adds the bars of the longest takeovers.
+    fn hold(&self, play: &PlayArgs, report: &mut Report) {
+        for (what, found, bound) in [("kill -9", &self.killed, KILLED), ("SIGSTOP", &self.frozen, FROZEN)] {
+            if let Some(longest) = found.iter().max() {
+                let what = format!("next block after {what} of the active replica, worst of {}", found.len());
+                report.bar_at_most(&what, *longest, play.bound(bound));
+            }
+        }
+    }
+}
+
+/// The number of blocks that each replica has written, by process id.
+async fn written(fixture: &Fixture<'_>) -> Vec<(u32, u64)> {
+    let mut written = Vec::new();
+    for row in fixture.mesh.supervisor.rows().iter().filter(|row| row.service == INGEST) {
+        if let Some(metrics) = metrics::fetch(row).await {
+            written
+                .push((row.pid, metrics::sum(&metrics, "mesh_ingest_block_duration_seconds_count") as u64));
+        }
+    }
+    written
 }

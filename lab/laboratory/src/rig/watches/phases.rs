@@ -1,4 +1,4 @@
-//! Watchers that never read, together with watchers that do.
+//! The phases of the drill.
 
 use std::{
     net::SocketAddr,
@@ -7,6 +7,8 @@ use std::{
 
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use mesh::failure::{Failure, cannot};
+use mesh_launcher::services::GRACE_S;
+use mesh_testbed::poll;
 use tokio::{
     io::AsyncWriteExt as _,
     net::TcpStream,
@@ -14,21 +16,78 @@ use tokio::{
 };
 
 use super::{
-    LONG_ROWS, SETTLE, World,
-    edge::EdgeState,
-    figures::{Delays, Figures, Report},
-    judge,
+    Delays, EdgeState, Figures, LONG_ROWS, Report, SETTLE, SHORT_ROWS, World, events_of_a_block, judge,
 };
 use crate::{
     rig::{
+        clients::samples::quantile,
         report::in_ms,
         watching::{
+            judge::Absence,
             record::WatchRecord,
             watchers::{OPEN_WITHIN, Over, Watch, Watchers},
         },
     },
     watches::{OPENED_AT_ONCE, connect, watch_request},
 };
+
+/// The edge that shuts down, and the other one.
+const ENDING: &str = "edge-ending";
+const OTHER: &str = "edge-other";
+const WATCHES: usize = 5000;
+const WATCHES_SHORT: usize = 200;
+/// Longest time from the end of a stream to the first bytes of its client's next one.
+const BACK_WITHIN: Duration = Duration::from_secs(5);
+/// How long the drill waits for clients after the end of the edge.
+const WAIT: Duration = Duration::from_secs(30);
+
+/// An edge shuts down with thousands of watchers: all of them resume at the other edge.
+pub(super) async fn drain(world: &World<'_>) -> Result<Report, Failure> {
+    let play = &world.play;
+    let count = play.either(WATCHES, WATCHES_SHORT);
+    // Includes answers that stay the same for a few blocks.
+    let paths = world.paths(SHORT_ROWS).await?;
+    let edges = [world.phase_edge(ENDING, Vec::new()).await?, world.phase_edge(OTHER, Vec::new()).await?];
+    let blocks = world.blocks().await?;
+    let watchers = Watchers::crowd(&edges, Watch::each(&paths, count, Over::EventStream), (0, 1)).await?;
+    EdgeState::with_watches(world.mesh, ENDING, count, WAIT).await?;
+    let empty = EdgeState::read(world.mesh, OTHER).await?;
+    sleep(play.either(world.steady() / 2, SETTLE)).await;
+
+    let begun = Instant::now();
+    world.mesh.stop_all(ENDING).await?;
+    let stopped = begun.elapsed();
+    let are_back = async || {
+        let resumed = watchers.look(|record| record.absences().len());
+        (resumed == count).then_some(()).ok_or(())
+    };
+    // The bars report missing clients.
+    let _ = poll(WAIT, are_back).await;
+    let back = watchers.look(|record| record.absences().iter().map(Absence::length).collect::<Vec<_>>());
+
+    let (from, before) = (Instant::now(), EdgeState::read(world.mesh, OTHER).await?);
+    sleep(world.steady() / 2).await;
+    let (to, after) = (Instant::now(), EdgeState::read(world.mesh, OTHER).await?);
+    sleep(SETTLE).await;
+    let received = Delays::of(&blocks, from, to, &watchers.received_since(from), events_of_a_block(count));
+    let (kib_each, cpu_ms) = (after.kib_each(&empty, count), after.cpu_ms_a_second(&before));
+    let mut report = Report::new("drain", Figures { watches: after.watches, received, kib_each, cpu_ms });
+    let ended = watchers.look(WatchRecord::ended);
+    report.bar(format!("streams that ended in order: {ended} of {count}"), ended == count);
+    report.bar(
+        format!("watchers that resumed at the other edge: {} of {count}", back.len()),
+        back.len() == count && after.watches == count,
+    );
+    let longest = back.iter().max().copied().unwrap_or_default();
+    report.bar_at_most("the last one has resumed", longest, play.bound(BACK_WITHIN));
+    report.bar_at_most("the edge has ended", stopped, Duration::from_secs(GRACE_S));
+    judge(&watchers, &mut report);
+    world.none_is_missed(&mut report);
+    report.notes.push(format!("half resumed within {}", in_ms(quantile(back, 0.5))));
+    drop(watchers);
+    world.mesh.stop_all(OTHER).await?;
+    Ok(report)
+}
 
 const EDGE: &str = "edge-stalled";
 /// Watchers that read, and that do not.
@@ -52,8 +111,8 @@ const TOLD_WITHIN: Duration = Duration::from_millis(250);
 /// How often the edge's metrics are read.
 const ASK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Runs the phase.
-pub(super) async fn run(world: &World<'_>) -> Result<Report, Failure> {
+/// Watchers that never read, together with watchers that do.
+pub(super) async fn stalled(world: &World<'_>) -> Result<Report, Failure> {
     let play = &world.play;
     let (count, readers) = (play.either(STALLED, STALLED_SHORT), play.either(READERS, READERS_SHORT));
     let mut paths = world.changing_paths(LONG_ROWS).await?;
