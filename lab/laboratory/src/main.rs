@@ -3,12 +3,10 @@
 mod bench;
 mod decoder;
 mod digests;
-mod empty_blocks;
 mod generated_chain;
 mod metrics;
 mod private;
-mod private_ingest;
-mod private_node;
+mod private_chain;
 mod rig;
 mod synthetic;
 mod table;
@@ -16,7 +14,7 @@ mod watches;
 
 use std::process::ExitCode;
 
-use bench::args::{BaselineArgs, BenchArgs};
+use bench::{BaselineArgs, BenchArgs};
 use clap::{Parser, Subcommand};
 use mesh::failure::Failure;
 use rig::args::RigArgs;

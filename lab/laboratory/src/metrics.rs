@@ -5,6 +5,8 @@ use std::{sync::LazyLock, time::Duration};
 use mesh_launcher::control::Row;
 use tokio::time::timeout;
 
+use crate::private::PrivateMesh;
+
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
 static CLIENT: LazyLock<reqwest::Client> = LazyLock::new(local_client);
@@ -19,6 +21,17 @@ pub(crate) async fn fetch(row: &Row) -> Option<String> {
     let url = format!("{}/metrics", row.admin.as_ref()?);
     let read = async { CLIENT.get(url).send().await.ok()?.text().await.ok() };
     timeout(ANSWER_WITHIN, read).await.ok()?
+}
+
+impl PrivateMesh {
+    /// The sum of a metric over the processes of a name; `None` when one does not answer.
+    pub(crate) async fn metric(&self, name: &str, metric: &str) -> Option<f64> {
+        let mut all = 0.0;
+        for row in self.supervisor.rows().iter().filter(|row| row.service == name) {
+            all += sum(&fetch(row).await?, metric);
+        }
+        Some(all)
+    }
 }
 
 /// The sum of a metric over all its labels.

@@ -125,9 +125,8 @@ impl PrivateMesh {
         layout: &Layout<'_>,
     ) -> Result<Edges, Failure> {
         let environment = self.service_environment(servers, layout)?;
-        let no_cache = ("MESH_EDGE_CACHE_BYTES".to_owned(), "0".to_owned());
         let mut uncached = environment.clone();
-        uncached.env.push(no_cache);
+        uncached.env.extend(variables(&[("MESH_EDGE_CACHE_BYTES", "0")]));
         let (uncached_edge, uncached) = self.service_named(uncached, "edge", UNCACHED_EDGE)?;
         let edges = Edges { cached: environment.sockets.http, uncached };
         let environment = Arc::new(environment);
@@ -291,6 +290,11 @@ fn with_env(group: Group, replica_env: ReplicaEnv) -> Group {
         replica_spec
     });
     Group { replica_spec, ..group }
+}
+
+/// Environment variables by their names.
+pub(crate) fn variables<V: ToString>(pairs: &[(&str, V)]) -> Vec<(String, String)> {
+    pairs.iter().map(|(name, value)| ((*name).to_owned(), value.to_string())).collect()
 }
 
 /// Binds sockets to free ports of the loopback address.

@@ -17,7 +17,7 @@ use rand::{Rng as _, SeedableRng as _, rngs::SmallRng};
 use tempfile::NamedTempFile;
 
 /// The chain id of the segments: that of the mesh's database, because segments of other chains do not count.
-pub(crate) const CHAIN_ID: &str = crate::private_node::CHAIN_ID;
+pub(crate) const CHAIN_ID: &str = crate::private_chain::CHAIN_ID;
 
 /// Time of block 0, nanoseconds since the Unix epoch; there is a block every second.
 const START_NS: u64 = 1_674_000_000_000_000_000;

@@ -35,7 +35,7 @@ pub enum Fault {
 
 /// A number for each kind of fault: how often it occurred, or its probability per thousand messages or pulls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct PerFault([u32; 12]);
+pub struct PerFault(pub(crate) [u32; 12]);
 
 impl Index<Fault> for PerFault {
     type Output = u32;
@@ -75,18 +75,6 @@ impl PerFault {
         }
         rates[Fault::StopShort] = 100;
         rates
-    }
-
-    /// Adds the counts of another simulation.
-    pub fn add(&mut self, other: &Self) {
-        for (count, more) in self.0.iter_mut().zip(other.0) {
-            *count += more;
-        }
-    }
-
-    /// Whether every kind of fault occurred at least this often.
-    pub fn each_occurred_at_least(&self, times: u32) -> bool {
-        self.0.iter().all(|count| *count >= times)
     }
 }
 

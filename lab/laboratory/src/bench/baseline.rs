@@ -33,7 +33,7 @@ use warp::{
     reply::{Response, with_header, with_status},
 };
 
-use super::{args::Baseline, cost::MeasuredProcess};
+use super::{Baseline, cost::MeasuredProcess};
 use crate::{
     metrics,
     private::{PrivateMesh, Servers, sockets},

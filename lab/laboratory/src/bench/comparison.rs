@@ -8,7 +8,7 @@ use mesh::failure::Failure;
 
 use super::{
     cost::{self, MeasuredProcess},
-    http_load::Load,
+    load::Load,
     meter::{LOAD, Round},
     section::{Figures, Line, median, quantile},
 };

@@ -34,7 +34,7 @@ use crate::{
     generated_chain::{ChainArgs, now_ms},
     metrics,
     private::{Layout, UNCACHED_EDGE, connect},
-    private_ingest::{Ingest, stored},
+    private_chain::{Ingest, stored},
     watches::HeightAt,
 };
 

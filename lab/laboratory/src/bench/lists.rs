@@ -21,7 +21,8 @@ use mesh_store::{
 use tokio_postgres::{Client, SimpleQueryMessage};
 
 use super::{
-    comparison,
+    comparison::{self, Side},
+    cost::MeasuredProcess,
     postgres_client::{Bench, PostgresClient},
     section::Figures,
     world::World,
@@ -53,34 +54,64 @@ struct Page<'a> {
     is_from_position: bool,
 }
 
-/// Runs the comparison.
+/// Pairs of statements that are compared, each a page of a list and what it is compared with.
+struct Pages<'a> {
+    world: &'a World<'a>,
+    pgbench: PostgresClient,
+    database: Client,
+    server: Vec<MeasuredProcess>,
+    sides: Vec<Side<'a>>,
+    /// The greatest ratio of costs so far.
+    worst: f64,
+}
+
+impl<'a> Pages<'a> {
+    /// Fills the tables.
+    async fn start(world: &'a World<'a>, what: &str, fill: &[&str]) -> Result<Self, Failure> {
+        let pgbench = PostgresClient::find(&world.servers, "pgbench")?;
+        world.servers.execute(what, &[fill, &["VACUUM ANALYZE", "CHECKPOINT"]].concat()).await?;
+        let (database, server) = (world.servers.connect(LIST_SETTINGS).await?, world.mesh.watch(&[POSTGRES]));
+        Ok(Self { world, pgbench, database, server, sides: Vec::new(), worst: f64::NAN })
+    }
+
+    /// Compares two statements of the numbers up to the last one.
+    async fn compare(&mut self, pair: [(&str, &str); 2], last: i64) -> Result<(), Failure> {
+        let bench = Bench { clients: CLIENTS, settings: LIST_SETTINGS, length: self.world.length() };
+        let side = |(name, statement): (&str, &str)| {
+            self.pgbench.side(name, &self.server, bench, statement, 0..=last)
+        };
+        let [one, other] = comparison::run_rounds([side(pair[0])?, side(pair[1])?]).await?;
+        self.worst = self.worst.max(one.cost() / other.cost());
+        self.sides.extend([one, other]);
+        Ok(())
+    }
+
+    fn figures(&self) -> Figures {
+        let title = format!("pages of {PAGE} rows, {CLIENTS} connections");
+        comparison::figures(&title, &self.sides, vec![self.worst])
+    }
+}
+
+/// Section "lists".
 pub(super) async fn lists(world: &World<'_>) -> Result<Figures, Failure> {
-    let pgbench = PostgresClient::find(&world.servers, "pgbench")?;
     let mut statements = vec![FILL.to_owned()];
     for List { table, key, .. } in LISTS {
         let keys = key.iter().map(|column| column.name).collect::<Vec<_>>().join(",");
         statements.push(format!("SELECT pg_temp.fill('{table}', '{{{keys}}}')"));
     }
-    statements.extend(["VACUUM ANALYZE", "CHECKPOINT"].map(str::to_owned));
     let statements: Vec<&str> = statements.iter().map(String::as_str).collect();
-    world.servers.execute("fill the lists", &statements).await?;
-    let (database, server) = (world.servers.connect(LIST_SETTINGS).await?, world.mesh.watch(&[POSTGRES]));
-    let bench = Bench { clients: CLIENTS, settings: LIST_SETTINGS, length: world.length() };
-    let (mut sides, mut worst) = (Vec::new(), f64::NAN);
+    let mut compared = Pages::start(world, "fill the lists", &statements).await?;
     for list in LISTS {
-        let samples = samples(&database, list).await?;
-        let last = samples.len() as i64 - 1;
-        for page in pages(&database, list, &samples).await? {
+        let samples = samples(&compared.database, list).await?;
+        for page in pages(&compared.database, list, &samples).await? {
             let (name, statement, plain) = (page.name(), page.statement()?, page.plain()?);
-            check(&database, &name, &statement, &plain).await?;
-            let side = |name: &str, statement: &str| pgbench.side(name, &server, bench, statement, 0..=last);
-            let both = [side(&name, &statement)?, side(&format!("{name}, plain"), &plain)?];
-            let [own, plain] = comparison::run_rounds(both).await?;
-            worst = worst.max(own.cost() / plain.cost());
-            sides.extend([own, plain]);
+            check(&compared.database, &name, &statement, &plain).await?;
+            let name_of_plain = format!("{name}, plain");
+            let pair = [(&*name, &*statement), (&*name_of_plain, &*plain)];
+            compared.compare(pair, samples.len() as i64 - 1).await?;
         }
     }
-    Ok(comparison::figures(&format!("pages of {PAGE} rows, {CLIENTS} connections"), &sides, vec![worst]))
+    Ok(compared.figures())
 }
 
 /// Rows at equal distances in the list.
@@ -296,14 +327,9 @@ const PAGES: [(&List, &[Ids]); 9] = [
     (&TRADES, &[]),
 ];
 
-/// Runs the comparison.
+/// Section "as-of".
 pub(super) async fn as_of(world: &World<'_>) -> Result<Figures, Failure> {
-    let pgbench = PostgresClient::find(&world.servers, "pgbench")?;
-    world.servers.execute("fill the history", &[PAST, "VACUUM ANALYZE", "CHECKPOINT"]).await?;
-    let database = world.servers.connect(LIST_SETTINGS).await?;
-    let server = world.mesh.watch(&[POSTGRES]);
-    let bench = Bench { clients: CLIENTS, settings: LIST_SETTINGS, length: world.length() };
-    let (mut sides, mut worst) = (Vec::new(), f64::NAN);
+    let mut compared = Pages::start(world, "fill the history", &[PAST]).await?;
     let lists = PAGES.map(|(list, columns)| {
         let names: Vec<&str> = columns.iter().map(|(column, _)| *column).collect();
         let name = format!("{} by {}", list.name, names.join(", "));
@@ -323,16 +349,13 @@ pub(super) async fn as_of(world: &World<'_>) -> Result<Figures, Failure> {
             let statements = statements.map_err(|problem| Failure::failed(format!("{name}: {problem}")))?;
             numbered(&statements).ok_or_else(|| Failure::failed(format!("{name} has no statements")))
         };
-        let last = BLOCKS.cast_signed() - 1;
-        let side = |name: &str, sql: &str| pgbench.side(name, &server, bench, sql, 0..=last);
         let (past, newest) = (of(true)?, of(false)?);
-        check_plan(&database, &name, &past).await?;
-        let both = [side(&format!("{name}, as of a block"), &past)?, side(&name, &newest)?];
-        let [past, newest] = comparison::run_rounds(both).await?;
-        worst = worst.max(past.cost() / newest.cost());
-        sides.extend([past, newest]);
+        check_plan(&compared.database, &name, &past).await?;
+        let name_of_past = format!("{name}, as of a block");
+        let pair = [(&*name_of_past, &*past), (&*name, &*newest)];
+        compared.compare(pair, BLOCKS.cast_signed() - 1).await?;
     }
-    Ok(comparison::figures(&format!("pages of {PAGE} rows, {CLIENTS} connections"), &sides, vec![worst]))
+    Ok(compared.figures())
 }
 
 /// The statement of a number, of now or as of a block.

@@ -16,14 +16,13 @@ use serde_json::json;
 
 use super::{
     comparison::{self, Side},
-    http_load::{Load, Requests},
-    load::Pace,
+    load::{Load, Pace, Requests},
     section::Figures,
     world::World,
 };
 use crate::{
     private::{Layout, UNCACHED_EDGE},
-    private_node::TransactionFactory,
+    private_chain::TransactionFactory,
 };
 
 const CONNECTIONS: u64 = 32;
@@ -51,7 +50,7 @@ pub(super) async fn measure(world: &World<'_>) -> Result<Figures, Failure> {
         let requests = Requests::Prepared { make: Arc::new(move || make(&factory)), expects: ACCEPTED };
         let chain = ["edge", NATS, "tx-relay", DEVNODE];
         let processes = if address == edge { mesh.watch(&chain) } else { mesh.watch(&[DEVNODE]) };
-        Side::load(name, Load { address, requests, pace: Pace::closed(clients, length) }, processes)
+        Side::load(name, Load::new(address, requests, Pace::closed(clients, length)), processes)
     };
     let sides = comparison::run_rounds([
         side("mesh", edge, submission, CONNECTIONS),

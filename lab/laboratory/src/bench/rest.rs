@@ -3,16 +3,13 @@
 use std::time::Duration;
 
 use mesh::{failure::Failure, processes::NATS};
-use mesh_launcher::{
-    control::{Answer, Request},
-    services::SERVICES,
-};
+use mesh_launcher::services::SERVICES;
 use tokio::time::sleep;
 
 use super::{cost, ingest::chain, meter::Meter, section::Figures, world::World};
 use crate::{
-    private::{Layout, UNCACHED_EDGE},
-    private_ingest::Ingest,
+    private::{Layout, UNCACHED_EDGE, variables},
+    private_chain::Ingest,
 };
 
 /// How long a mesh must be unused before it counts as idle.
@@ -30,10 +27,7 @@ pub(super) async fn idle(world: &World<'_>) -> Result<Figures, Failure> {
     let node = mesh.start_node(servers, false, &[("MESH_DEVNODE_BLOCK_MS", "86400000")]).await?;
     let node_url = Some(format!("http://{}", node.address()));
     mesh.start_services(servers, &Layout { node_url, ..Layout::default() }).await?;
-    let stop = Request::Stop { name: UNCACHED_EDGE.to_owned(), replica: None };
-    if let Answer::Refused { reason } = mesh.supervisor.answer(stop).await {
-        return Err(Failure::failed(reason));
-    }
+    mesh.stop_all(UNCACHED_EDGE).await?;
     let names: Vec<&str> = SERVICES.iter().map(|service| service.name).chain([NATS]).collect();
     Ok(at_rest(world, "a mesh without requests", &names, IDLE_LENGTH).await)
 }
@@ -44,7 +38,7 @@ pub(super) async fn following(world: &World<'_>) -> Result<Figures, Failure> {
     let (_port, args) = chain(0, 1, PERIOD)?;
     mesh.start_chain("chain-following", &args).await?;
     let database = servers.another_database("following").await?;
-    let env = vec![(PREFIX.0.to_owned(), PREFIX.1.to_owned())];
+    let env = variables(&[PREFIX]);
     let layout = Layout { node_url: Some(args.url()), env, ..Layout::default() };
     let mut environment = mesh.service_environment(servers, &layout)?;
     environment.database = database.clone();

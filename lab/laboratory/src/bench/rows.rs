@@ -23,16 +23,18 @@ use rand::{Rng as _, SeedableRng as _, rngs::SmallRng};
 use tonic::Request;
 
 use super::{
-    args::Baseline,
+    Baseline,
     baseline::{self, open_store},
     comparison::{self, REQUESTS, Side},
-    http_load::{Load, Requests},
-    load::{Client, Pace},
+    load::{Load, Pace, Requests},
     postgres_client::{Bench, PostgresClient},
     section::Figures,
     world::{FIRST_NUMBER, ROWS, STATEMENT, World},
 };
-use crate::{empty_blocks::EmptyBlocks, private::UNCACHED_EDGE};
+use crate::{
+    private::{UNCACHED_EDGE, variables},
+    private_chain::EmptyBlocks,
+};
 
 /// Connections where the processors limit the rate.
 const CONNECTIONS: u64 = 32;
@@ -51,14 +53,27 @@ fn side<'a>(
     processes: &[&str],
 ) -> Side<'a> {
     let requests = Requests::Paths(Arc::clone(paths));
-    Side::load(name, Load { address, requests, pace }, world.mesh.watch(processes))
+    Side::load(name, Load::new(address, requests, pace), world.mesh.watch(processes))
 }
 
 /// A side that reads withdrawals by gRPC, without a cache.
 async fn grpc_side<'a>(world: &World<'_>, pace: Pace, edge: SocketAddr) -> Result<Side<'a>, Failure> {
     let calls: Arc<[Bytes]> = world.withdrawals().await?.iter().map(|path| call_of(path)).collect();
     let watched = world.mesh.watch(&UNCACHED);
-    let run = move || pace.run(&watched, |_| GrpcClient::connect(edge, Arc::clone(&calls)));
+    let run = move || {
+        pace.run(&watched, async |_| {
+            let client = grpc::Client::connect(&format!("http://{edge}")).await;
+            let client = client.map_err(|error| format!("cannot connect: {error}"))?;
+            let (calls, mut sent) = (Arc::clone(&calls), 0);
+            Ok(async move || {
+                let call = Request::new(calls[sent % calls.len()].clone());
+                sent += 1;
+                let path = PathAndQuery::from_static("/api.v2.Query/GetWithdrawal");
+                let answer = client.unary(path, call).await;
+                answer.map(|_| true).map_err(|status| format!("a call was refused: {status}"))
+            })
+        })
+    };
     Ok(Side::blocking("mesh, gRPC", REQUESTS, run))
 }
 
@@ -157,46 +172,21 @@ async fn direct(world: &World<'_>) -> Result<[SocketAddr; 2], Failure> {
 /// collector is part of no side.
 async fn start_with_telemetry(world: &World<'_>) -> Result<(SocketAddr, Collector), Failure> {
     let collector = Collector::of(Manner::Discards).await;
-    let variables = [
+    let env = [
         ("MESH_BUS_PREFIX", "telemetry".to_owned()),
         ("MESH_EDGE_CACHE_BYTES", "0".to_owned()),
         ("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url()),
     ];
-    let variables = variables.map(|(name, value)| (name.to_owned(), value));
-    let variables = variables.into_iter().chain([baseline::points()]).collect();
+    let mut env = variables(&env);
+    env.push(baseline::points());
     let services = [("edge", TELEMETRY[0]), ("query", TELEMETRY[1])];
-    Ok((world.mesh.start_named(&world.servers, &services, variables).await?, collector))
+    Ok((world.mesh.start_named(&world.servers, &services, env).await?, collector))
 }
 
 /// The encoded request for the row of a path.
 fn call_of(path: &str) -> Bytes {
     let id = path.rsplit('/').next().unwrap_or_default().to_owned();
     GetWithdrawalRequest { id, ..GetWithdrawalRequest::default() }.encode_to_vec().into()
-}
-
-/// A connection of gRPC, and its calls in sequence.
-struct GrpcClient {
-    client: grpc::Client,
-    calls: Arc<[Bytes]>,
-    next: usize,
-}
-
-impl GrpcClient {
-    async fn connect(edge: SocketAddr, calls: Arc<[Bytes]>) -> Result<Self, String> {
-        let client = grpc::Client::connect(&format!("http://{edge}")).await;
-        let client = client.map_err(|error| format!("cannot connect: {error}"))?;
-        Ok(Self { client, calls, next: 0 })
-    }
-}
-
-impl Client for GrpcClient {
-    async fn call(&mut self) -> Result<bool, String> {
-        let path = PathAndQuery::from_static("/api.v2.Query/GetWithdrawal");
-        let call = self.calls[self.next % self.calls.len()].clone();
-        self.next += 1;
-        let answer = self.client.unary(path, Request::new(call)).await;
-        answer.map(|_| true).map_err(|status| format!("a call was refused: {status}"))
-    }
 }
 
 /// Number of concurrent reads of the store.
@@ -230,9 +220,12 @@ pub(super) async fn store(world: &World<'_>) -> Result<Figures, Failure> {
         pace.run(&watched, |seed| {
             let store: Result<Store, String> = store.get_or_init(|| open(&url)).clone();
             async move {
-                let (store, random) = (store?, SmallRng::seed_from_u64(seed));
+                let (store, mut random) = (store?, SmallRng::seed_from_u64(seed));
                 store.until_ready().await;
-                Ok(Reader { store, random })
+                Ok(async move || {
+                    let read = read_any(&store, &mut random).await;
+                    read.map(|()| true).map_err(|failure| failure.to_string())
+                })
             }
         })
     };
@@ -251,24 +244,11 @@ fn open(url: &str) -> Result<Store, String> {
     open_store(url.to_owned()).map_err(|failure| failure.to_string())
 }
 
-/// Reads random rows by the store.
-struct Reader {
-    store: Store,
-    random: SmallRng,
-}
-
-impl Reader {
-    async fn read(&mut self) -> Result<(), Failure> {
-        let number = FIRST_NUMBER + self.random.random_range(0..ROWS.cast_signed());
-        let row = self.store.point(STATEMENT, &[&number.to_string(), &None::<SystemTime>], None).await;
-        let row = row.map_err(|error| cannot("read by the store", &error))?;
-        let found: Option<&str> = row.try_get("id").map_err(|error| cannot("read a row", &error))?;
-        found.map(drop).ok_or_else(|| Failure::failed(format!("there is no withdrawal {number}")))
-    }
-}
-
-impl Client for Reader {
-    async fn call(&mut self) -> Result<bool, String> {
-        self.read().await.map(|()| true).map_err(|failure| failure.to_string())
-    }
+/// Reads a random row by the store.
+async fn read_any(store: &Store, random: &mut SmallRng) -> Result<(), Failure> {
+    let number = FIRST_NUMBER + random.random_range(0..ROWS.cast_signed());
+    let row = store.point(STATEMENT, &[&number.to_string(), &None::<SystemTime>], None).await;
+    let row = row.map_err(|error| cannot("read by the store", &error))?;
+    let found: Option<&str> = row.try_get("id").map_err(|error| cannot("read a row", &error))?;
+    found.map(drop).ok_or_else(|| Failure::failed(format!("there is no withdrawal {number}")))
 }

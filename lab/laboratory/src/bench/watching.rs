@@ -19,8 +19,7 @@ use tokio::time::sleep;
 use super::{
     comparison::run_blocking,
     cost::{self, MeasuredProcess},
-    http_load::{Load, Requests},
-    load::{Client, Pace},
+    load::{Load, Pace, Requests},
     meter::{LOAD, Meter, Round},
     section::{Figures, Line, quantile},
     world::World,
@@ -30,11 +29,7 @@ use crate::{
         clients::connection::Connection,
         watching::watchers::{Over, Watch, Watchers},
     },
-    watches::{
-        HeightAt,
-        blocks::{Blocks, Changes, delays},
-        connect,
-    },
+    watches::{Blocks, Changes, HeightAt, connect, delays},
 };
 
 const WATCHERS: usize = 10_000;
@@ -103,14 +98,19 @@ impl Seen {
     /// What is measured in events a second, and in milliseconds of CPU a second of the edges and of all.
     fn line(&self, name: &str, clients: &Clients) -> Line {
         let edges: f64 = clients.edges.iter().map(|(name, _)| self.round.spent.ms_a_second(Some(name))).sum();
-        Line::new("clients", name)
-            .value("a second", self.round.rate())
-            .value("edge ms/s", edges)
-            .value("mesh ms/s", self.round.spent.ms_a_second(None))
+        line_of(name, &self.round, edges)
             .value("p50 ms", self.delay_ms(0.5))
             .value("p99 ms", self.delay_ms(0.99))
             .value("KiB each", self.kib_each)
     }
+}
+
+/// Events or requests a second, and milliseconds of CPU a second of the edges and of all.
+fn line_of(name: &str, round: &Round, edges_ms: f64) -> Line {
+    Line::new("clients", name)
+        .value("a second", round.rate())
+        .value("edge ms/s", edges_ms)
+        .value("mesh ms/s", round.spent.ms_a_second(None))
 }
 
 /// Section "watchers": all answers change with each block.
@@ -170,12 +170,7 @@ async fn against_polling(world: &World<'_>, changes: usize) -> Result<Figures, F
     let polling = run_blocking(move || clients.poll()).await?;
     let edge_ms = |round: &Round| round.spent.ms_a_second(Some("edge"));
     let mesh_ms = |round: &Round| round.spent.ms_a_second(None);
-    let line = |name, round: &Round| {
-        Line::new("clients", name)
-            .value("a second", round.rate())
-            .value("edge ms/s", edge_ms(round))
-            .value("mesh ms/s", mesh_ms(round))
-    };
+    let line = |name, round: &Round| line_of(name, round, edge_ms(round));
     let [p50, p99] = [0.5, 0.99].map(|share| quantile(&delays_ms, share));
     let title = format!("{WATCHERS} clients, {QUESTIONS} questions, a block a second changes {changes}");
     let lines = vec![line("watch", &round), line("poll with If-None-Match", &polling)];
@@ -190,11 +185,7 @@ pub(super) async fn beside(world: &World<'_>) -> Result<Figures, Failure> {
     let mut clients = Clients::of(world, QUESTIONS).await?;
     let paths = world.withdrawals().await?;
     let pace = Pace { clients: READERS, length: clients.length, period: Some(READ_PERIOD) };
-    let load = Load {
-        address: clients.edges[0].1,
-        requests: Requests::Paths(Arc::from(&paths[..READ_PATHS])),
-        pace,
-    };
+    let load = Load::new(clients.edges[0].1, Requests::Paths(paths[..READ_PATHS].into()), pace);
     let (blocks, reading) = (clients.blocks(world).await?, load.clone());
     let alone = run_blocking(move || reading.run(&[])).await?;
     clients.length += LONGER;
@@ -316,7 +307,20 @@ impl Clients {
     /// When a connection breaks.
     fn poll(&self) -> Result<Round, String> {
         let pace = Pace { clients: self.count as u64, length: self.length, period: Some(PERIOD) };
-        let connect = |number: u64| PollingClient::connect(self.edges[0].1, &self.paths, number as usize);
+        let connect = async |number: u64| {
+            let stream = connect(self.edges[0].1, number as usize, None).await;
+            let mut connection =
+                Connection::over(stream.map_err(|error| format!("cannot connect: {error}"))?);
+            let path = self.paths[number as usize % self.paths.len()].clone();
+            let mut etag = String::new();
+            Ok(async move || {
+                let sent = connection.send(&path, &format!("If-None-Match: {etag}\r\n")).await;
+                sent.map_err(|error| error.to_string())?;
+                let answer = connection.receive().await.map_err(|error| error.to_string())?;
+                answer.raw.header("etag").unwrap_or_default().clone_into(&mut etag);
+                Ok(true)
+            })
+        };
         at_low_priority(|| pace.run(&self.watched, connect))
     }
 }
@@ -328,31 +332,4 @@ fn at_low_priority<T: Send>(run: impl FnOnce() -> Result<T, String> + Send) -> R
         run()
     };
     thread::scope(|scope| scope.spawn(run).join().map_err(|_| "the clients panicked".to_owned()).flatten())
-}
-
-/// A client that polls one path.
-struct PollingClient {
-    connection: Connection,
-    path: String,
-    etag: String,
-}
-
-impl PollingClient {
-    async fn connect(edge: SocketAddr, paths: &[String], number: usize) -> Result<Self, String> {
-        let stream = connect(edge, number, None).await;
-        let connection = Connection::over(stream.map_err(|error| format!("cannot connect: {error}"))?);
-        Ok(Self { connection, path: paths[number % paths.len()].clone(), etag: String::new() })
-    }
-}
-
-impl Client for PollingClient {
-    async fn call(&mut self) -> Result<bool, String> {
-        let exchange = async {
-            self.connection.send(&self.path, &format!("If-None-Match: {}\r\n", self.etag)).await?;
-            self.connection.receive().await
-        };
-        let answer = exchange.await.map_err(|error| error.to_string())?;
-        answer.raw.header("etag").unwrap_or_default().clone_into(&mut self.etag);
-        Ok(true)
-    }
 }

@@ -8,10 +8,10 @@ use mesh::{
 };
 use tokio::sync::OnceCell;
 
-use super::{args::BenchArgs, baseline, exports::History};
+use super::{BenchArgs, baseline, exports::History};
 use crate::{
-    empty_blocks::NEXT_BLOCK,
     private::{Edges, Layout, PrivateMesh, Servers},
+    private_chain::NEXT_BLOCK,
 };
 
 /// The statement that reads a withdrawal.

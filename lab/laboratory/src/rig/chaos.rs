@@ -170,10 +170,7 @@ fn counts_hold(
 
 async fn levels_hold(report: &mut Report, world: &World<'_>, before: &ResourceUsage, lives: &[u32]) {
     let (now, exceeded) = before.wait_until_back(world.mesh, BACK_WITHIN).await;
-    report.bar(
-        format!("processes that keep more than before: {}, at most 0", exceeded.len()),
-        exceeded.is_empty(),
-    );
+    report.bar_none("processes that keep more than before", exceeded.len());
     let pids = world.mesh.service_pids();
     let lived = lives.iter().filter(|pid| pids.contains(pid)).count();
     report.notes.push(format!("{lived} of {} processes of services lived through it", lives.len()));
@@ -270,10 +267,7 @@ fn true_answers(report: &mut Report, traffic: &FinishedTraffic, submissions: &Su
         .filter_map(|sample| sample.message)
         .collect();
     let reads = load.samples(Duration::ZERO, *end).len();
-    report.bar(
-        format!("reads whose answer cannot be true: {} of {reads}, at most 0", wrong.len()),
-        wrong.is_empty() && reads > 0,
-    );
+    report.bar_none_of("reads whose answer cannot be true", wrong.len(), reads);
     let wrong_bytes: Vec<String> = attempts
         .iter()
         .filter_map(|attempt| match &attempt.outcome {
@@ -281,14 +275,7 @@ fn true_answers(report: &mut Report, traffic: &FinishedTraffic, submissions: &Su
             _ => None,
         })
         .collect();
-    report.bar(
-        format!(
-            "downloads with a wrong byte or a wrong end: {} of {}, at most 0",
-            wrong_bytes.len(),
-            attempts.len()
-        ),
-        wrong_bytes.is_empty() && !attempts.is_empty(),
-    );
+    report.bar_none_of("downloads with a wrong byte or a wrong end", wrong_bytes.len(), attempts.len());
     submissions.agree(report);
     let wait = attempts.iter().map(|attempt| attempt.pause).max().unwrap_or_default();
     report.bar_at_most("the longest wait of a download for its next bytes", wait, STANDS_STILL_AT_MOST);

@@ -24,7 +24,7 @@ const SOON: Duration = Duration::from_secs(30);
 
 impl PrivateMesh {
     /// Sends a request to the supervisor, as the command line does.
-    pub(super) async fn order(&self, request: Request) -> Result<(), Failure> {
+    pub(crate) async fn order(&self, request: Request) -> Result<(), Failure> {
         match self.supervisor.answer(request).await {
             Answer::Refused { reason } => Err(Failure::failed(reason)),
             Answer::Done { .. } | Answer::Rows { .. } | Answer::Environment { .. } => Ok(()),
@@ -53,7 +53,7 @@ impl PrivateMesh {
     }
 
     /// Stops all processes of a name gracefully.
-    pub(super) async fn stop_all(&self, name: &str) -> Result<(), Failure> {
+    pub(crate) async fn stop_all(&self, name: &str) -> Result<(), Failure> {
         self.order(Request::Stop { name: name.to_owned(), replica: None }).await
     }
 

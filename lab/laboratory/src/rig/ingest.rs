@@ -34,7 +34,7 @@ use crate::{
     generated_chain::{ChainArgs, now_ms},
     metrics,
     private::{PrivateMesh, Servers, connect},
-    private_ingest::{CHAIN, DECODER, Ingest, head, stored},
+    private_chain::{CHAIN, DECODER, Ingest, head, stored},
 };
 
 /// The report of a run.
@@ -160,7 +160,7 @@ impl<'a> Fixture<'a> {
         let client = self.servers.connect("").await?;
         let is_stored = stored(&client, last, self.play.bound(STORED_WITHIN)).await;
         let is_ready = self.mesh.until_serving(&[INGEST], self.play.bound(STORED_WITHIN)).await;
-        let halts = self.halts().await;
+        let halts = self.mesh.metric(INGEST, "mesh_ingest_halted").await.map(|halts| halts as u64);
         let found = Digests::read(&client).await?;
         let differences = found.differences(&self.undisturbed(last).await?);
         let lasted = begun.elapsed();
@@ -219,15 +219,6 @@ impl<'a> Fixture<'a> {
             schedule.push(ScheduledFault { at, fault });
         }
         schedule
-    }
-
-    /// The number of halts that the replicas show; `None` when one does not answer.
-    async fn halts(&self) -> Option<u64> {
-        let mut halts = 0;
-        for row in self.mesh.supervisor.rows().iter().filter(|row| row.service == INGEST) {
-            halts += metrics::sum(&metrics::fetch(row).await?, "mesh_ingest_halted") as u64;
-        }
-        Some(halts)
     }
 
     /// The lines about halts in the logs of the replicas.

@@ -13,7 +13,7 @@ mod flood;
 mod ingest;
 mod kill;
 mod overload;
-mod public;
+pub(crate) mod public;
 mod read_requests;
 mod reads;
 mod report;

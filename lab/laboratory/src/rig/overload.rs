@@ -13,10 +13,9 @@ use super::{
     args::{POLITE_RATE, SLACK},
     clients::{
         connection::Connection,
-        load::Load,
+        load::{Load, RequestClass},
         memory::{ProcessMemory, while_watched},
-        request::RequestClass,
-        samples::{Report, quantile},
+        samples::{Report, latency, quantile},
     },
     engine::{Drill, Play, Playing, one, phase},
     flood::attackers::connect_as,
@@ -97,7 +96,7 @@ async fn overload(world: &World<'_>, clients: usize) -> Result<Report, Failure> 
     let failed = answers.iter().filter(|(status, _)| *status != 200).count() + lost;
     report.bar(format!("lists without answer: {failed} of {}, at most 0", answers.len()), failed == 0);
     report.bar_at_most(&format!("p99 of the lists, {} on average", in_ms(mean)), p99, mean.mul_f64(TIMES));
-    let single = quantile(samples.iter().map(|sample| sample.took).collect(), 0.99);
+    let single = latency(&samples, 0.99);
     let bound = world.play.either(world.play.bound(POINT_P99), mean.mul_f64(POINT_SHARE_SHORT));
     report.bar_at_most("p99 of single rows", single, bound);
     report.bar(format!("memory: {most_mib} MiB, at most {MEMORY_MIB}"), most_mib <= MEMORY_MIB);

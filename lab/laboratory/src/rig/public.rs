@@ -8,6 +8,7 @@ use mesh_launcher::servers::TlsFiles;
 use mesh_testbed::{Authority, TlsClient, poll, tls_tunnel};
 
 use super::clients::connection::KEY;
+use crate::private::variables;
 
 /// Longest time until an edge presents a new certificate.
 const NOTICED_WITHIN: Duration = Duration::from_secs(10);
@@ -29,24 +30,16 @@ impl PublicAccess {
         let authority = Authority::generate();
         let tls = authority.certify(&folder);
         let keys = folder.join("keys.jsonl");
-        let entry = KeyEntry {
-            name: "drill".to_owned(),
-            sha256: KeyDigest::of(KEY.as_bytes()),
-            rate_per_s: Some(0),
-            burst: None,
-            exports: Some(0),
-            watches: Some(0),
-            expires: None,
-        };
+        let entry = key_entry("drill".to_owned(), KEY, 0);
         fs::write(&keys, mesh_keys::to_text(&[entry])).map_err(|error| cannot("write the keys", &error))?;
         let files = [
             ("MESH_EDGE_TLS_CERT", &tls.certificate),
             ("MESH_EDGE_TLS_KEY", &tls.key),
             ("MESH_EDGE_KEYS_FILE", &keys),
         ];
-        let files = files.map(|(name, file)| (name.to_owned(), file.to_string_lossy().into_owned()));
-        let anonymous = ("MESH_EDGE_ANONYMOUS".to_owned(), "off".to_owned());
-        Ok(Self { authority, tls, edge: None, env: files.into_iter().chain([anonymous]).collect() })
+        let mut env = variables(&files.map(|(name, file)| (name, file.to_string_lossy())));
+        env.extend(variables(&[("MESH_EDGE_ANONYMOUS", "off")]));
+        Ok(Self { authority, tls, edge: None, env })
     }
 
     /// The address at which clients without TLS reach the edges by TLS.
@@ -80,5 +73,18 @@ impl PublicAccess {
             Err(error) => Err(cannot("connect by TLS", &error)),
         };
         poll(NOTICED_WITHIN, is_replaced).await
+    }
+}
+
+/// A key with a rate of requests a second, and without other limits; a rate of 0 is none.
+pub(crate) fn key_entry(name: String, key: &str, rate_per_s: u32) -> KeyEntry {
+    KeyEntry {
+        name,
+        sha256: KeyDigest::of(key.as_bytes()),
+        rate_per_s: Some(rate_per_s),
+        burst: None,
+        exports: Some(0),
+        watches: Some(0),
+        expires: None,
     }
 }

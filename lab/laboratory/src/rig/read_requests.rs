@@ -11,7 +11,7 @@ use mesh_demo::{Plan, write_history};
 use mesh_problem::error_chain;
 use tokio_postgres::Client;
 
-use super::clients::request::{ReadRequest, RequestClass};
+use super::clients::load::{ReadRequest, RequestClass};
 use crate::private::Servers;
 
 /// Blocks of the demo network's history, which has rows of every kind.

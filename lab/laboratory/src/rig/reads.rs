@@ -168,7 +168,7 @@ async fn postgres(world: &World<'_>) -> Result<Report, Failure> {
     let old =
         |sample: &&Sample| sample.is_fine() && sample.due > down + AGE_AWAY + blur && sample.due < ordered;
     let old = samples.iter().filter(old).count();
-    report.bar(format!("answers older than {AGE_AWAY:?}: {old}, at most 0"), old == 0);
+    report.bar_none(&format!("answers older than {AGE_AWAY:?}"), old);
     report.notes.push(format!(
         "the stop took {}; it took connections {} after the start command, service was full {} after the command",
         in_ms(down - from),

@@ -101,6 +101,16 @@ impl<F: Figures> Report<F> {
         self.bars.push(Bar { what: what.into(), holds });
     }
 
+    /// Adds the condition that nothing of this is found.
+    pub(crate) fn bar_none(&mut self, what: &str, found: usize) {
+        self.bar(format!("{what}: {found}, at most 0"), found == 0);
+    }
+
+    /// Adds the condition that none of these, of which there are some, is found to be so.
+    pub(crate) fn bar_none_of(&mut self, what: &str, found: usize, all: usize) {
+        self.bar(format!("{what}: {found} of {all}, at most 0"), found == 0 && all > 0);
+    }
+
     /// Adds the condition that a time is at most `bound`.
     pub(crate) fn bar_at_most(&mut self, what: &str, found: Duration, bound: Duration) {
         self.bar(format!("{what}: {}, at most {}", in_ms(found), in_ms(bound)), found <= bound);

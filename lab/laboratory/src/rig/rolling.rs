@@ -19,7 +19,7 @@ use super::{
         download_results::{DownloadResult, Outcome},
         heads::HeadObserver,
         load::Load,
-        samples::{self, Sample, quantile},
+        samples::{self, Sample, latency},
         submitters::IndefiniteSubmission,
     },
     engine::{Drill, Play, Run},
@@ -87,7 +87,7 @@ async fn play(world: &World<'_>, grace: Duration, seed: u64) -> Result<Vec<Repor
     all.figures.count(&attempts, &fates.indefinite);
     all.messages = load.failure_messages(begun, end);
     let (reads, fine) = (all.figures.reads.requests, all.figures.reads.fine);
-    all.bar(format!("reads that failed: {} of {reads}, at most 0", reads - fine), fine == reads && reads > 0);
+    all.bar_none_of("reads that failed", reads - fine, reads);
     none_is_outdated(&load, &heads, Duration::ZERO, &mut all);
     let (sent, answers) = load.counts();
     all.notes.push(format!("{sent} reads were sent, {answers} answered"));
@@ -173,10 +173,8 @@ async fn observe(
 
 fn submissions_hold(report: &mut Report, fates: &SubmissionResults) {
     let (begun, _) = fates.counts;
-    report.bar(
-        format!("submissions without a definite answer: {} of {begun}, at most 0", fates.indefinite.len()),
-        fates.indefinite.is_empty() && begun > 0,
-    );
+    let indefinite = fates.indefinite.len();
+    report.bar_none_of("submissions without a definite answer", indefinite, begun as usize);
     fates.agree(report);
     report.messages.extend(fates.indefinite.iter().map(|indefinite| {
         let took = (indefinite.when.1 - indefinite.when.0).as_secs_f64();
@@ -189,14 +187,7 @@ fn downloads_hold(report: &mut Report, attempts: &[DownloadResult], grace: Durat
         .iter()
         .filter(|attempt| matches!(attempt.outcome, Outcome::Wrong(_) | Outcome::Late))
         .collect();
-    report.bar(
-        format!(
-            "downloads that were wrong or came to nothing: {} of {}, at most 0",
-            wrong.len(),
-            attempts.len()
-        ),
-        wrong.is_empty() && !attempts.is_empty(),
-    );
+    report.bar_none_of("downloads that were wrong or came to nothing", wrong.len(), attempts.len());
     let soon: Vec<&DownloadResult> = attempts
         .iter()
         .filter(|attempt| match attempt.outcome {
@@ -205,13 +196,8 @@ fn downloads_hold(report: &mut Report, attempts: &[DownloadResult], grace: Durat
             _ => false,
         })
         .collect();
-    report.bar(
-        format!(
-            "downloads refused, or broken before an edge's grace of {grace:?} was over: {}, at most 0",
-            soon.len()
-        ),
-        soon.is_empty(),
-    );
+    let what = format!("downloads refused, or broken before an edge's grace of {grace:?} was over");
+    report.bar_none(&what, soon.len());
     let failed = wrong.into_iter().chain(soon);
     report.messages.extend(failed.map(|attempt| {
         format!(
@@ -225,8 +211,7 @@ fn downloads_hold(report: &mut Report, attempts: &[DownloadResult], grace: Durat
 
 /// Adds the bar that reads are about as fast during restarts as before; only a note in the short form.
 fn latency_holds(report: &mut Report, steady: &[Sample], rolled: &[Sample], world: &World<'_>) {
-    let p99 = |samples: &[Sample]| quantile(samples.iter().map(|sample| sample.took).collect(), 0.99);
-    let (steady, rolling) = (p99(steady), p99(rolled));
+    let (steady, rolling) = (latency(steady, 0.99), latency(rolled, 0.99));
     let p99 =
         format!("p99 while services were replaced {}, steady {}", in_tenths(rolling), in_tenths(steady));
     match world.play.run.short {

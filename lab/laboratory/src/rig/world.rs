@@ -10,7 +10,7 @@ use parking_lot::Mutex;
 
 use super::{
     args::{Options, PlayArgs},
-    clients::{files::Files, load::Load, node::Node},
+    clients::{consistency::Node, files::Files, load::Load},
     faults::{
         injector::FaultInjector,
         links::Links,
@@ -20,8 +20,8 @@ use super::{
     read_requests::{ReadRequests, fill_in},
 };
 use crate::{
-    empty_blocks::EmptyBlocks,
-    private::{Edges, Layout, PrivateMesh, Servers},
+    private::{Edges, Layout, PrivateMesh, Servers, variables},
+    private_chain::EmptyBlocks,
     synthetic::Synthetic,
 };
 
@@ -110,11 +110,11 @@ impl<'a> World<'a> {
             false => None,
         };
         print_line("starting services");
-        let env = setup.env.into_iter().map(|(name, value)| (name.to_owned(), value));
-        let env = env.chain(public.iter().flat_map(|public| public.env.iter().cloned()));
+        let mut env = variables(&setup.env);
+        env.extend(public.iter().flat_map(|public| public.env.iter().cloned()));
         let layout = Layout {
             replicas: &setup.replicas,
-            env: env.collect(),
+            env,
             node_url: node_address.map(|node| format!("http://{node}")),
             replica_env,
         };

@@ -13,13 +13,13 @@ use std::{
     time::Duration,
 };
 
-use mesh_testbed::http1::{BodyReader, Connection, Dial};
 use tokio::time::timeout;
 
 use super::super::{
     cost::{self, MeasuredProcess},
     meter::{LOAD, Meter, Round},
 };
+use crate::rig::clients::download::Download;
 
 /// How long clients download before the measurement.
 const WARM_UP: Duration = Duration::from_millis(500);
@@ -150,18 +150,14 @@ pub(super) fn download(
 }
 
 /// Sends a request over a new connection and reads the head of its answer.
-async fn request(address: SocketAddr, path: &str) -> Result<BodyReader, String> {
-    let mut connection = Connection::over(within(Dial::default().connect(address)).await?);
-    let request = format!("GET {path} HTTP/1.1\r\nHost: bench\r\nConnection: close\r\n\r\n");
-    within(connection.send(request.as_bytes())).await?;
-    let body = within(connection.head_then_body()).await?;
-    if body.head.status == 200 { Ok(body) } else { Err(format!("{path}: {:?}", body.head)) }
+async fn request(address: SocketAddr, path: &str) -> Result<Download, String> {
+    let download = within(Download::open(address, path, None, None)).await?;
+    if download.head.status == 200 { Ok(download) } else { Err(format!("{path}: {:?}", download.head)) }
 }
 
-/// Waits for a step of a connection.
-async fn within<T>(step: impl Future<Output = std::io::Result<T>>) -> Result<T, String> {
-    let done = timeout(TIMEOUT, step).await.map_err(|_| format!("nothing came for {TIMEOUT:?}"))?;
-    done.map_err(|error| error.to_string())
+/// Waits for a step of a download.
+async fn within<T>(step: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+    timeout(TIMEOUT, step).await.unwrap_or_else(|_| Err(format!("nothing came for {TIMEOUT:?}")))
 }
 
 #[cfg(test)]

@@ -12,7 +12,6 @@ mod raw;
 pub(super) mod scaled;
 
 use std::{
-    net::SocketAddr,
     path::Path,
     sync::{
         Arc,
@@ -38,7 +37,7 @@ use rustix::{
 use super::{
     comparison::{self, BYTES, REQUESTS, ROWS, Side},
     cost::{self, MeasuredProcess},
-    load::{Client, Pace},
+    load::Pace,
     meter::Round,
     postgres_client::{PostgresClient, require},
     section::Figures,
@@ -125,8 +124,12 @@ pub(crate) async fn first_byte(world: &World<'_>) -> Result<Figures, Failure> {
     let side = |name: &str, paths: Paths| {
         let watched = world.mesh.watch(&["export", NATS, "edge"]);
         let pace = Pace { clients: 1, length: world.length(), period: Some(PERIOD) };
-        let connect = move |_| std::future::ready(Ok(FirstBytes { edge, paths: Arc::clone(&paths) }));
-        Side::blocking(name, REQUESTS, move || pace.run(&watched, &connect))
+        Side::blocking(name, REQUESTS, move || {
+            pace.run(&watched, async |_| {
+                let paths = Arc::clone(&paths);
+                Ok(async move || drain::first_byte(edge, &paths()).await.map(|_| true))
+            })
+        })
     };
     let unknown = move || path(many, requested.fetch_add(1, Ordering::Relaxed) % (MANY - 1) + 1);
     let sides = comparison::run_rounds([
@@ -139,18 +142,6 @@ pub(crate) async fn first_byte(world: &World<'_>) -> Result<Figures, Failure> {
 }
 
 type Paths = Arc<dyn Fn() -> String + Send + Sync>;
-
-/// Requests exports, each over a new connection and up to its first byte.
-struct FirstBytes {
-    edge: SocketAddr,
-    paths: Paths,
-}
-
-impl Client for FirstBytes {
-    async fn call(&mut self) -> Result<bool, String> {
-        drain::first_byte(self.edge, &(self.paths)()).await.map(|_| true)
-    }
-}
 
 /// Bytes of messages that are published repeatedly: more than the caches of a processor hold.
 const PUBLISHED: usize = 64 << 20;

@@ -4,14 +4,13 @@
 use std::{sync::Arc, time::Duration};
 
 use mesh::failure::Failure;
-use mesh_launcher::control::{Answer, Request};
+use mesh_launcher::control::Request;
 use rustix::process::{Pid, setpriority_process};
 
 use super::{
     super::{
         comparison::run_blocking,
-        http_load::{Load, Requests},
-        load::Pace,
+        load::{Load, Pace, Requests},
         meter::Round,
         section::{Figures, Line, median},
         world::World,
@@ -19,7 +18,6 @@ use super::{
     drain::Drain,
     path,
 };
-use crate::metrics;
 
 /// Downloads that continue while the number of workers changes.
 struct Phase {
@@ -110,7 +108,7 @@ async fn play(world: &World<'_>, phase: &Phase) -> Result<Vec<Step>, Failure> {
     let requests = Requests::Paths(world.withdrawals().await?);
     let length = world.length().max(phase.at_least);
     let pace = Pace { clients: READERS, length, period: Some(READ_PERIOD) };
-    let load = Load { address: edges.uncached, requests, pace };
+    let load = Load::new(edges.uncached, requests, pace);
     let paths = vec![path(few, 0); phase.downloads];
     let downloads = Drain::start(edges.cached, &paths, phase.bytes_a_second);
     let mut steps = Vec::new();
@@ -129,7 +127,9 @@ async fn play(world: &World<'_>, phase: &Phase) -> Result<Vec<Step>, Failure> {
             Ok(())
         };
         let (reads, received, ()) = tokio::try_join!(reads, received, niced)?;
-        steps.push(Step { workers, reads, downloaded: received.rate(), load: load_metric(world).await? });
+        let load = world.mesh.metric("export", LOAD).await;
+        let load = load.ok_or_else(|| Failure::failed("a worker's load metric is missing"));
+        steps.push(Step { workers, reads, downloaded: received.rate(), load: load? });
     }
     run_blocking(move || downloads.stop()).await?;
     Ok(steps)
@@ -151,12 +151,8 @@ impl Step {
 /// Sets the number of workers, as the command line does, and waits until they are ready.
 async fn scale(world: &World<'_>, replicas: u32) -> Result<(), Failure> {
     let request = Request::Scale { name: "export".to_owned(), replicas };
-    match world.mesh.supervisor.answer(request).await {
-        Answer::Refused { reason } => Err(Failure::failed(reason)),
-        Answer::Done { .. } | Answer::Rows { .. } | Answer::Environment { .. } => {
-            world.mesh.ready(&["export"]).await
-        }
-    }
+    world.mesh.order(request).await?;
+    world.mesh.ready(&["export"]).await
 }
 
 /// Lowers the priority of every thread of the workers; threads started later inherit it.
@@ -174,15 +170,4 @@ fn lower_priority(world: &World<'_>) -> Result<(), Failure> {
         }
     }
     Ok(())
-}
-
-/// Sum of the workers' load metrics.
-async fn load_metric(world: &World<'_>) -> Result<f64, Failure> {
-    let mut load = 0.0;
-    for row in world.mesh.supervisor.rows().iter().filter(|row| row.service == "export") {
-        let page = metrics::fetch(row).await;
-        let page = page.ok_or_else(|| Failure::failed("a worker's load metric is missing"))?;
-        load += metrics::sum(&page, LOAD);
-    }
-    Ok(load)
 }

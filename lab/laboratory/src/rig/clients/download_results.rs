@@ -9,7 +9,7 @@ use super::samples::quantile;
 use crate::rig::report::{self, Column};
 
 /// The report of a phase of downloads.
-pub(crate) type Report = report::Report<Figures>;
+pub(crate) type Report = report::Report<Vec<Column>>;
 
 /// How a download ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,73 +65,36 @@ pub(crate) struct DownloadResult {
     pub(crate) is_answered: bool,
 }
 
-/// Figures of many downloads.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Figures {
-    /// Number of downloads.
-    pub(crate) downloads: usize,
-    /// Complete and correct downloads.
-    pub(crate) whole: usize,
-    /// Refused downloads.
-    pub(crate) refused: usize,
-    /// Downloads that ended with an error.
-    pub(crate) broken: usize,
-    /// Downloads with wrong bytes or a wrong end.
-    pub(crate) wrong: usize,
-    /// Downloads not finished in time.
-    pub(crate) late: usize,
-    /// Bytes received in all.
-    pub(crate) bytes: u64,
-    /// Median over the downloads' longest waits.
-    pub(crate) pause_p50: Duration,
-    /// 99th percentile of the downloads' longest waits.
-    pub(crate) pause_p99: Duration,
-    /// The longest wait of all.
-    pub(crate) pause_longest: Duration,
+/// The figures of downloads.
+fn figures(results: &[DownloadResult]) -> Vec<Column> {
+    let bytes: u64 = results.iter().map(|result| result.bytes).sum();
+    vec![
+        Column::count("downloads", "downloads", results.len()),
+        Column::count("whole", "whole", count(results, |outcome| matches!(outcome, Outcome::Whole))),
+        Column::count("refused", "refused", count(results, |outcome| matches!(outcome, Outcome::Refused(_)))),
+        Column::count("broken", "broken", count(results, |outcome| matches!(outcome, Outcome::Broken(_)))),
+        Column::count("wrong", "wrong", count(results, |outcome| matches!(outcome, Outcome::Wrong(_)))),
+        Column::count("late", "late", count(results, |outcome| matches!(outcome, Outcome::Late))),
+        Column::new("MB", "bytes", (bytes / 1_000_000).to_string(), json!(bytes)),
+        Column::time("pause p50 ms", "pauseP50Ms", longest_pause(results, 0.5)),
+        Column::time("p99", "pauseP99Ms", longest_pause(results, 0.99)),
+        Column::time("longest", "pauseLongestMs", longest_pause(results, 1.0)),
+    ]
 }
 
-impl Figures {
-    /// Computes the figures of downloads.
-    pub(crate) fn of(results: &[DownloadResult]) -> Self {
-        let count =
-            |test: fn(&Outcome) -> bool| results.iter().filter(|result| test(&result.outcome)).count();
-        let pause = |share| quantile(results.iter().map(|result| result.pause).collect(), share);
-        Self {
-            downloads: results.len(),
-            whole: count(|outcome| matches!(outcome, Outcome::Whole)),
-            refused: count(|outcome| matches!(outcome, Outcome::Refused(_))),
-            broken: count(|outcome| matches!(outcome, Outcome::Broken(_))),
-            wrong: count(|outcome| matches!(outcome, Outcome::Wrong(_))),
-            late: count(|outcome| matches!(outcome, Outcome::Late)),
-            bytes: results.iter().map(|result| result.bytes).sum(),
-            pause_p50: pause(0.5),
-            pause_p99: pause(0.99),
-            pause_longest: pause(1.0),
-        }
-    }
+fn count(results: &[DownloadResult], test: fn(&Outcome) -> bool) -> usize {
+    results.iter().filter(|result| test(&result.outcome)).count()
 }
 
-impl report::Figures for Figures {
-    fn columns(&self) -> Vec<Column> {
-        vec![
-            Column::count("downloads", "downloads", self.downloads),
-            Column::count("whole", "whole", self.whole),
-            Column::count("refused", "refused", self.refused),
-            Column::count("broken", "broken", self.broken),
-            Column::count("wrong", "wrong", self.wrong),
-            Column::count("late", "late", self.late),
-            Column::new("MB", "bytes", (self.bytes / 1_000_000).to_string(), json!(self.bytes)),
-            Column::time("pause p50 ms", "pauseP50Ms", self.pause_p50),
-            Column::time("p99", "pauseP99Ms", self.pause_p99),
-            Column::time("longest", "pauseLongestMs", self.pause_longest),
-        ]
-    }
+/// The quantile of the downloads' longest waits, for a share between 0 and 1.
+pub(crate) fn longest_pause(results: &[DownloadResult], share: f64) -> Duration {
+    quantile(results.iter().map(|result| result.pause).collect(), share)
 }
 
 impl Report {
     /// Creates a report of downloads, with a message for each kind of failure.
     pub(crate) fn of_downloads(name: &str, results: &[DownloadResult]) -> Self {
-        let mut report = Self::new(name, Figures::of(results));
+        let mut report = Self::new(name, figures(results));
         let mut texts: BTreeMap<String, usize> = BTreeMap::new();
         for result in results {
             let text = match &result.outcome {
@@ -148,21 +111,18 @@ impl Report {
     }
 
     /// Adds the bar that every download is complete.
-    pub(crate) fn none_fails(&mut self) {
-        let Figures { downloads, whole, .. } = self.figures;
-        let failed = downloads - whole;
-        self.bar(
-            format!("downloads that failed: {failed} of {downloads}, at most 0"),
-            failed == 0 && downloads > 0,
-        );
+    pub(crate) fn none_fails(&mut self, results: &[DownloadResult]) {
+        let failed = count(results, |outcome| *outcome != Outcome::Whole);
+        self.bar_none_of("downloads that failed", failed, results.len());
     }
 
     /// Adds the bar that every download is complete, is refused, or ends with a visible error.
-    pub(crate) fn none_is_wrong(&mut self) {
-        let Figures { downloads, wrong, late, .. } = self.figures;
+    pub(crate) fn none_is_wrong(&mut self, results: &[DownloadResult]) {
+        let wrong = count(results, |outcome| matches!(outcome, Outcome::Wrong(_)));
+        let late = count(results, |outcome| matches!(outcome, Outcome::Late));
         self.bar(
             format!("downloads that were wrong: {wrong}, or came to nothing: {late}, at most 0"),
-            wrong + late == 0 && downloads > 0,
+            wrong + late == 0 && !results.is_empty(),
         );
     }
 }
@@ -184,17 +144,18 @@ mod tests {
         all.push(result(Outcome::Refused(refusal), 500));
         all.push(result(Outcome::Broken("closed".to_owned()), 700));
         let mut report = Report::of_downloads("nats", &all);
-        assert_eq!((report.figures.downloads, report.figures.whole, report.figures.bytes), (100, 98, 1000));
-        assert_eq!(report.figures.pause_p99, Duration::from_millis(500));
-        assert_eq!(report.figures.pause_longest, Duration::from_millis(700));
+        let json = report.json();
+        assert_eq!([&json["downloads"], &json["whole"], &json["bytes"]], [100, 98, 1000]);
+        assert_eq!([&json["pauseP99Ms"], &json["pauseLongestMs"]], [500.0, 700.0]);
         assert_eq!(report.messages, ["1 times: broken: closed", "1 times: refused: 503 later"]);
-        report.none_is_wrong();
+        report.none_is_wrong(&all);
         assert!(report.holds());
-        report.none_fails();
+        report.none_fails(&all);
         assert!(!report.holds());
         for outcome in [Outcome::Wrong("byte 7".to_owned()), Outcome::Late] {
-            let mut report = Report::of_downloads("nats", &[result(outcome, 1)]);
-            report.none_is_wrong();
+            let results = [result(outcome, 1)];
+            let mut report = Report::of_downloads("nats", &results);
+            report.none_is_wrong(&results);
             assert!(!report.holds());
         }
     }
@@ -202,7 +163,7 @@ mod tests {
     #[test]
     fn no_download_at_all_proves_nothing() {
         let mut report = Report::of_downloads("steady", &[]);
-        report.none_fails();
+        report.none_fails(&[]);
         assert!(!report.holds());
     }
 }

@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::submitters::SubmissionOutcome;
-use crate::watches::events::EventReader;
+use crate::watches::EventReader;
 
 /// How long a transaction is followed that does not become final: a killed node loses those in its mempool.
 const FOLLOWED_FOR: Duration = Duration::from_secs(3);

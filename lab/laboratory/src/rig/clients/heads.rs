@@ -7,7 +7,7 @@ use std::{
 
 use parking_lot::Mutex;
 use tokio::{
-    task::AbortHandle,
+    task::JoinSet,
     time::{MissedTickBehavior, interval, timeout},
 };
 use tokio_postgres::Client;
@@ -22,7 +22,7 @@ const HEAD: &str = "SELECT height FROM last_block";
 /// Polls the head of a store until dropped.
 pub(crate) struct HeadObserver {
     seen: Arc<Mutex<Vec<(Instant, u64)>>>,
-    polling: AbortHandle,
+    _polling: JoinSet<()>,
 }
 
 impl HeadObserver {
@@ -30,7 +30,8 @@ impl HeadObserver {
     pub(crate) fn watch(servers: &Servers) -> Self {
         let (seen, url) = (Arc::<Mutex<Vec<(Instant, u64)>>>::default(), servers.database_url.clone());
         let noted = Arc::clone(&seen);
-        let polling = tokio::spawn(async move {
+        let mut polling = JoinSet::new();
+        polling.spawn(async move {
             let (mut client, mut ticks) = (None, interval(POLL_INTERVAL));
             ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
             loop {
@@ -46,18 +47,12 @@ impl HeadObserver {
                 }
             }
         });
-        Self { seen, polling: polling.abort_handle() }
+        Self { seen, _polling: polling }
     }
 
     /// How long, at least, the store had had a newer head when an answer of this height was requested.
     pub(crate) fn outdated(&self, height: u64, asked: Instant) -> Duration {
         outdated(&self.seen.lock(), height, asked)
-    }
-}
-
-impl Drop for HeadObserver {
-    fn drop(&mut self) {
-        self.polling.abort();
     }
 }
 

@@ -11,7 +11,5 @@ pub(crate) mod followers;
 pub(crate) mod heads;
 pub(crate) mod load;
 pub(crate) mod memory;
-pub(crate) mod node;
-pub(crate) mod request;
 pub(crate) mod samples;
 pub(crate) mod submitters;

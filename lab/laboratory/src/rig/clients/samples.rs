@@ -112,10 +112,10 @@ impl Figures {
             refused,
             failed: samples.len() - fine - refused,
             again: count(&|sample| sample.again),
-            p50: quantile(samples.iter().map(|sample| sample.took).collect(), 0.5),
+            p50: latency(samples, 0.5),
             worst_p99: worst(0.99),
             worst_p50: worst(0.5),
-            longest: samples.iter().map(|sample| sample.took).max().unwrap_or_default(),
+            longest: latency(samples, 1.0),
             normal_after: None,
         }
     }
@@ -149,11 +149,7 @@ impl Report {
 
     /// Adds the bar that every request gets a correct 200, or a 503 with `Retry-After`.
     pub(crate) fn none_but_200_and_503(&mut self) {
-        let failed = self.figures.failed;
-        self.bar(
-            format!("answers other than 200, and 503 with Retry-After: {failed}, at most 0"),
-            failed == 0,
-        );
+        self.bar_none("answers other than 200, and 503 with Retry-After", self.figures.failed);
     }
 }
 
@@ -162,6 +158,11 @@ pub(crate) fn quantile(mut took: Vec<Duration>, share: f64) -> Duration {
     took.sort_unstable();
     let last = took.len().saturating_sub(1);
     took.get((last as f64 * share).round() as usize).copied().unwrap_or_default()
+}
+
+/// The quantile of the latencies, for a share between 0 and 1.
+pub(crate) fn latency(samples: &[Sample], share: f64) -> Duration {
+    quantile(samples.iter().map(|sample| sample.took).collect(), share)
 }
 
 /// Time from a moment to when the last request was due that failed or took longer than `within`.

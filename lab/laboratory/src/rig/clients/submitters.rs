@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{connection::KEY, followers::Followers};
-use crate::private_node::TransactionFactory;
+use crate::private_chain::TransactionFactory;
 
 /// A repeated submission is of one of the last so many transactions.
 const RECENT: usize = 40;

@@ -21,7 +21,7 @@ use super::{
     clients::{
         connection::Connection,
         load::Load,
-        samples::{Report, Sample, quantile},
+        samples::{Report, latency},
     },
     engine::{Drill, Phase, Play, Playing, one, phase},
     report::in_ms,
@@ -91,7 +91,7 @@ impl World<'_> {
         let to = load.now();
         load.until_finished(to).await;
         let samples = load.samples(from, to);
-        Ok(MeasuredLoad { steady: p99(&samples), from: load.now(), load })
+        Ok(MeasuredLoad { steady: latency(&samples, 0.99), from: load.now(), load })
     }
 
     /// Ends the load and reports it, with the bars that are common to all attacks.
@@ -103,15 +103,11 @@ impl World<'_> {
         let bound = self.play.bound((steady * TIMES).max(no_time));
         report.bar_at_most(
             &format!("p99 of the others, {} without the attack", in_ms(steady)),
-            p99(&samples),
+            latency(&samples, 0.99),
             bound,
         );
         report
     }
-}
-
-fn p99(samples: &[Sample]) -> Duration {
-    quantile(samples.iter().map(|sample| sample.took).collect(), 0.99)
 }
 
 /// The edge's time limits of a head, of a body, and of an idle connection (contract section 7).
@@ -175,9 +171,9 @@ async fn closed(
     let length = if is_awaited { within + world.play.bound(LATER) } else { ATTACK_LENGTH_SHORT };
     let ended = Attackers::send(kind, count, world.edges.cached, ramp_up).end(ramp_up + length).await;
     let mut report = world.load_report(name, measured_load).await;
-    report.bar(format!("attackers that found no place: {}, at most 0", ended.refused), ended.refused == 0);
+    report.bar_none("attackers that found no place", ended.refused);
     if is_awaited {
-        report.bar(format!("attackers that stayed: {}, at most 0", ended.left), ended.left == 0);
+        report.bar_none("attackers that stayed", ended.left);
         report.bar_at_most("the last one is closed", ended.longest(), within + world.play.bound(LATER));
     }
     report.notes.push(ended.summary());

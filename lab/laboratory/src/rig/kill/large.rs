@@ -16,6 +16,7 @@ use tokio::{
 };
 
 use crate::{
+    private::variables,
     rig::{
         clients::{
             download::{Download, Pace, Transfer},
@@ -78,8 +79,7 @@ pub(super) async fn large(world: &World<'_>) -> Result<Vec<Report>, Failure> {
     let run = root.rsplit(|sign: char| !sign.is_ascii_alphanumeric()).next().unwrap_or_default().to_owned();
     let names = [format!("edge-{run}"), format!("export-{run}")];
     let names = names.each_ref().map(String::as_str);
-    let env = [("MESH_BUS_PREFIX", run), ("MESH_HISTORY_URL", root)];
-    let env = env.map(|(name, value)| (name.to_owned(), value)).to_vec();
+    let env = variables(&[("MESH_BUS_PREFIX", run), ("MESH_HISTORY_URL", root)]);
     let services = [("edge", names[0]), ("export", names[1])];
     let edge = world.mesh.start_named(&world.servers, &services, env).await?;
     let mut reports = Vec::new();
@@ -110,8 +110,9 @@ async fn downloaded(
         Protocol::Http => "large",
         Protocol::Grpc => "large, gRPC",
     };
-    let mut report = Report::of_downloads(name, &[result]);
-    report.none_fails();
+    let results = [result];
+    let mut report = Report::of_downloads(name, &results);
+    report.none_fails(&results);
     for process in &processes {
         let ProcessMemory { name, pid, at_first, .. } = process;
         let what = format!(

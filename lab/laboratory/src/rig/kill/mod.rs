@@ -24,7 +24,7 @@ use super::{
     args::SLACK,
     clients::{
         download::{Download, Pace},
-        download_results::{DownloadResult, Outcome, Report},
+        download_results::{DownloadResult, Outcome, Report, longest_pause},
         downloaders::Downloaders,
         files::{ExpectedFile, Files, SEGMENTS},
     },
@@ -35,13 +35,11 @@ use super::{
     },
     world::{Setup, World},
 };
-use crate::{metrics, private::UNCACHED_EDGE, synthetic::Synthetic};
+use crate::{private::UNCACHED_EDGE, synthetic::Synthetic};
 
-/// Number of downloads in the phase without faults.
-const STEADY: usize = 300;
-const STEADY_SHORT: usize = 40;
-/// Longest duration of a slow download in that phase.
-const STEADY_SLOW: Duration = Duration::from_secs(2);
+/// Number of downloads in the phase without faults, and the longest duration of a slow one.
+const STEADY: (usize, Duration) = (300, Duration::from_secs(2));
+const STEADY_SHORT: (usize, Duration) = (40, Duration::from_secs(2));
 
 pub(super) const DRILL: Drill = Drill {
     name: "kill",
@@ -75,10 +73,10 @@ const PHASES: &[Phase] = &[
 ];
 
 async fn steady(world: &World<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
-    let downloads = world.mixed(world.play.either(STEADY, STEADY_SHORT), STEADY_SLOW, random, Files::any);
+    let downloads = mixed(world, random, STEADY, STEADY_SHORT, Files::any);
     let results = world.start_downloads(downloads, AT_ONCE).results().await;
     let mut report = Report::of_downloads("steady", &results);
-    report.none_fails();
+    report.none_fails(&results);
     Ok(report)
 }
 
@@ -139,22 +137,6 @@ impl World<'_> {
         (results.await, faults)
     }
 
-    /// `count` random downloads of all kinds and paces; slow ones take up to `longest`.
-    fn mixed(
-        &self,
-        count: usize,
-        longest: Duration,
-        random: &mut SmallRng,
-        any: impl Fn(&Files, &mut SmallRng) -> ExpectedFile,
-    ) -> Vec<(ExpectedFile, Pace)> {
-        let download = |_| {
-            let expected = any(&self.files, random);
-            let pace = Pace::any(expected.bytes.len(), longest, random);
-            (expected, pace)
-        };
-        (0..count).map(download).collect()
-    }
-
     /// Waits until all workers are ready, list every segment, and serve the whole history; returns whether
     /// they do.
     async fn downloads_are_normal(&self) -> bool {
@@ -180,13 +162,6 @@ impl World<'_> {
         true
     }
 
-    /// Number of pulls that the edge has sent.
-    async fn pulls(&self) -> Option<u64> {
-        let rows = self.mesh.supervisor.rows();
-        let metrics = metrics::fetch(rows.iter().find(|row| row.service == EDGE)?).await?;
-        Some(metrics::sum(&metrics, "mesh_stream_pulls_total") as u64)
-    }
-
     /// Number of segments listed, or the failure text.
     async fn listed(&self) -> Result<u64, String> {
         let listed = timeout(ANSWER_WITHIN, async {
@@ -202,15 +177,12 @@ impl World<'_> {
     }
 }
 
-/// Number of downloads while workers are killed or frozen.
-const DOWNLOADS: usize = 1000;
-const DOWNLOADS_SHORT: usize = 100;
-/// Number of downloads while a server fails.
-const SERVER_DOWNLOADS: usize = 300;
-const SERVER_DOWNLOADS_SHORT: usize = 60;
-/// Longest duration of a slow download.
-const SLOW: Duration = Duration::from_secs(6);
-const SLOW_SHORT: Duration = Duration::from_secs(3);
+/// The same while workers are killed or frozen.
+const DOWNLOADS: (usize, Duration) = (1000, Duration::from_secs(6));
+const DOWNLOADS_SHORT: (usize, Duration) = (100, Duration::from_secs(3));
+/// The same while a server fails.
+const SERVER_DOWNLOADS: (usize, Duration) = (300, Duration::from_secs(6));
+const SERVER_DOWNLOADS_SHORT: (usize, Duration) = (60, Duration::from_secs(3));
 /// Interval of kills, and of freezes.
 const HIT_EVERY: Duration = Duration::from_secs(1);
 /// Least number of kills a second on average; fewer mean that workers restart too slowly.
@@ -241,7 +213,7 @@ const LIST_EVERY: Duration = Duration::from_millis(50);
 /// Kills one worker after the other. The next kill waits until all workers are ready: otherwise slow starts
 /// would leave none.
 async fn kill(world: &World<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
-    let (begun, downloads) = (Instant::now(), mixed(world, random, (DOWNLOADS, DOWNLOADS_SHORT), Files::any));
+    let (begun, downloads) = (Instant::now(), mixed(world, random, DOWNLOADS, DOWNLOADS_SHORT, Files::any));
     let schedule = repeated(HIT_EVERY, || Fault::Kill(worker(random.random_range(0..WORKERS))));
     let (results, kills) = world.download_under(downloads, schedule, 1).await;
     let seconds = begun.elapsed().as_secs();
@@ -255,7 +227,7 @@ async fn kill(world: &World<'_>, random: &mut SmallRng) -> Result<Report, Failur
 /// Freezes and wakes workers; at least one is always awake.
 async fn freeze(world: &World<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
     let before = world.mesh.pids(EXPORT);
-    let downloads = mixed(world, random, (DOWNLOADS, DOWNLOADS_SHORT), Files::any);
+    let downloads = mixed(world, random, DOWNLOADS, DOWNLOADS_SHORT, Files::any);
     let schedule = repeated(HIT_EVERY, || {
         let time = Duration::from_millis(random.random_range(FROZEN_MS));
         Fault::Freeze(worker(random.random_range(0..WORKERS)), time)
@@ -280,10 +252,10 @@ async fn freeze(world: &World<'_>, random: &mut SmallRng) -> Result<Report, Fail
 }
 
 /// A report in which no download fails, and whose 99th percentile of the longest pauses has a bound.
-fn without_failures(phase: &str, results: &[DownloadResult], longest_pause: Duration) -> Report {
+fn without_failures(phase: &str, results: &[DownloadResult], bound: Duration) -> Report {
     let mut report = Report::of_downloads(phase, results);
-    report.none_fails();
-    report.bar_at_most("longest pause of 99 in 100", report.figures.pause_p99, longest_pause);
+    report.none_fails(results);
+    report.bar_at_most("longest pause of 99 in 100", longest_pause(results, 0.99), bound);
     report
 }
 
@@ -310,7 +282,7 @@ async fn scale(world: &World<'_>, random: &mut SmallRng) -> Result<Report, Failu
     let results = downloads.results().await;
     world.mesh.order(to(WORKERS)).await?;
     let mut report = Report::of_downloads("scale", &results);
-    report.none_fails();
+    report.none_fails(&results);
     report.bar_at_most("the worker is gone", took, world.play.bound(GONE_WITHIN));
     report.bar(format!("{left} workers are left of {WORKERS}"), left + 1 == WORKERS as usize);
     report.notes.push(format!(
@@ -322,7 +294,7 @@ async fn scale(world: &World<'_>, random: &mut SmallRng) -> Result<Report, Failu
 /// Kills the bus a few times; the supervisor restarts it.
 async fn nats(world: &World<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
     let before = world.mesh.service_pids();
-    let downloads = mixed(world, random, (SERVER_DOWNLOADS, SERVER_DOWNLOADS_SHORT), Files::any);
+    let downloads = mixed(world, random, SERVER_DOWNLOADS, SERVER_DOWNLOADS_SHORT, Files::any);
     let mut at = Duration::ZERO;
     let kills = (0..world.play.either(BUS_KILLS, BUS_KILLS_SHORT)).map(|_| {
         at += Duration::from_millis(random.random_range(BETWEEN_MS));
@@ -331,7 +303,7 @@ async fn nats(world: &World<'_>, random: &mut SmallRng) -> Result<Report, Failur
     let (results, kills) = world.download_under(downloads, kills, 1).await;
     let is_normal = world.downloads_are_normal().await;
     let mut report = Report::of_downloads("nats", &results);
-    report.none_is_wrong();
+    report.none_is_wrong(&results);
     report.bar("service is as usual afterwards", is_normal);
     report.bar("no service was restarted", world.mesh.service_pids() == before);
     for (killed, back) in kills.iter().map(|kill| kill.span.when) {
@@ -347,8 +319,7 @@ async fn nats(world: &World<'_>, random: &mut SmallRng) -> Result<Report, Failur
 async fn postgres(world: &World<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
     let before = world.mesh.service_pids();
     world.mesh.stop_all(POSTGRES).await?;
-    let counts = (SERVER_DOWNLOADS, SERVER_DOWNLOADS_SHORT);
-    let downloads = mixed(world, random, counts, Files::any_of_history);
+    let downloads = mixed(world, random, SERVER_DOWNLOADS, SERVER_DOWNLOADS_SHORT, Files::any_of_history);
     let downloads = world.start_downloads(downloads, AT_ONCE);
     let (mut listed, mut unlisted) = (0_u32, Vec::new());
     let lists = async {
@@ -371,12 +342,9 @@ async fn postgres(world: &World<'_>, random: &mut SmallRng) -> Result<Report, Fa
     world.mesh.start_all(POSTGRES).await?;
     world.servers.database_is_back().await?;
     let mut report = Report::of_downloads("postgres", &results);
-    report.none_fails();
+    report.none_fails(&results);
     let listings = listed as usize + unlisted.len();
-    report.bar(
-        format!("listings that failed: {} of {listings}, at most 0", unlisted.len()),
-        unlisted.is_empty() && listed > 0,
-    );
+    report.bar_none_of("listings that failed", unlisted.len(), listings);
     report.bar(
         "a ledger, which needs the database, is refused or breaks",
         ledger.iter().all(|result| matches!(result.outcome, Outcome::Refused(_) | Outcome::Broken(_))),
@@ -386,13 +354,20 @@ async fn postgres(world: &World<'_>, random: &mut SmallRng) -> Result<Report, Fa
     Ok(report)
 }
 
-/// Random downloads for the long form or for the short one.
+/// Random downloads of all kinds and paces, so many in the long form and in the short one; slow ones take up to this
+/// long there.
 fn mixed(
     world: &World<'_>,
     random: &mut SmallRng,
-    (long, short): (usize, usize),
+    long: (usize, Duration),
+    short: (usize, Duration),
     any: fn(&Files, &mut SmallRng) -> ExpectedFile,
 ) -> Vec<(ExpectedFile, Pace)> {
-    let (count, slow) = world.play.either((long, SLOW), (short, SLOW_SHORT));
-    world.mixed(count, slow, random, any)
+    let (count, longest) = world.play.either(long, short);
+    let download = |_| {
+        let expected = any(&world.files, random);
+        let pace = Pace::any(expected.bytes.len(), longest, random);
+        (expected, pace)
+    };
+    (0..count).map(download).collect()
 }

@@ -61,7 +61,7 @@ pub(super) async fn stalled(world: &World<'_>) -> Result<Report, Failure> {
     let results: Vec<DownloadResult> =
         [before, beside, after].into_iter().flat_map(|quick| quick.results).collect();
     let mut report = Report::of_downloads("stalled", &results);
-    report.none_fails();
+    report.none_fails(&results);
     report.bar(format!("stalled clients that are still served: {stalled} of {count}"), stalled == count);
     let least = world.play.share(LEAST_SHARE);
     let share = kept / lone.max(f64::MIN_POSITIVE);
@@ -88,9 +88,9 @@ async fn settled(world: &World<'_>, clients: usize) {
         let (mut ticks, mut before) = (interval(Duration::from_secs(1)), None);
         loop {
             ticks.tick().await;
-            let now = world.pulls().await;
+            let now = world.mesh.metric(EDGE, "mesh_stream_pulls_total").await;
             if let (Some(before), Some(now)) = (before, now)
-                && now - before <= (clients / SETTLED) as u64
+                && now - before <= (clients / SETTLED) as f64
             {
                 return;
             }

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::rig::{
     clients::{
-        request::{Judge, ReadRequest},
+        load::{Judge, ReadRequest},
         samples::Report,
     },
     faults::explanation::{FailedRequest, FailureKind, FaultSpan, is_explained},
@@ -235,29 +235,17 @@ pub(super) fn watches_hold(
 ) {
     let (wrong, old, longest) = judge(history, record, spans, after, slack);
     let received = record.answers();
-    report.bar(
-        format!(
-            "states sent to {} watchers that the store never had, out of order, or too old: {} of {received}, at most \
-             0",
-            record.watches.len(),
-            wrong.len() + old.len()
-        ),
-        wrong.is_empty() && old.is_empty() && received > 0,
-    );
-    report.bar(
-        format!("watchers that end with another answer than a plain read: {}, at most 0", differences.len()),
-        differences.is_empty(),
-    );
+    let watchers = record.watches.len();
+    let what =
+        format!("states sent to {watchers} watchers that the store never had, out of order, or too old");
+    report.bar_none_of(&what, wrong.len() + old.len(), received);
+    report.bar_none("watchers that end with another answer than a plain read", differences.len());
     let unexplained = unexplained(record, spans, after);
-    report.bar(
-        format!(
-            "streams that ended, were rejected or took more than {BACK_WITHIN:?} to resume, and problems received, \
-             that no fault explains: {} of {}, at most 0",
-            unexplained.len(),
-            record.streams.len()
-        ),
-        unexplained.is_empty(),
+    let what = format!(
+        "streams that ended, were rejected or took more than {BACK_WITHIN:?} to resume, and problems received, that \
+         no fault explains"
     );
+    report.bar_none_of(&what, unexplained.len(), record.streams.len());
     let problems = record.problems().len();
     report.notes.push(format!(
         "{received} states and {problems} problems on {} streams; greatest age with the store available: {longest:?}",

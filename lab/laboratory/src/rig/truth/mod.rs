@@ -28,8 +28,7 @@ use writer::Writer;
 use super::{
     args::{CHECKED_RATE, MINUTES_5, Options, SLACK},
     clients::{
-        load::Load,
-        request::RequestClass,
+        load::{Load, RequestClass},
         samples::{Figures, ReadResult, Report, Sample},
     },
     engine::{Drill, Play, Run},
@@ -41,10 +40,7 @@ use super::{
     },
     watching::watchers::Watchers,
 };
-use crate::{
-    metrics,
-    private::{Layout, PrivateMesh, UNCACHED_EDGE},
-};
+use crate::private::{Layout, PrivateMesh, UNCACHED_EDGE};
 
 /// Replicas of the services: each edge has its own cache; `node-info` has one replica, so that its fault
 /// stops the announcements of new blocks.
@@ -281,8 +277,8 @@ fn answers_hold(
         too_old.is_empty(),
     );
     report.messages.extend(too_old.iter().map(|old| old.what.clone()));
-    report.bar(format!("failed reads that no fault explains: {unexplained}, at most 0"), unexplained == 0);
-    report.bar(format!("connections closed without a stop of their edge: {closed}, at most 0"), closed == 0);
+    report.bar_none("failed reads that no fault explains", unexplained);
+    report.bar_none("connections closed without a stop of their edge", closed);
 }
 
 /// Adds the bar that the answers were not all read from the store.
@@ -302,11 +298,6 @@ fn past_is_read(report: &mut Report, observations: &Observations) {
 
 /// Number of answers of the running edges without a call to a service.
 async fn cached_reads(mesh: &PrivateMesh) -> u64 {
-    let mut cached = 0;
-    for row in mesh.supervisor.rows().into_iter().filter(|row| row.service == "edge") {
-        let text = metrics::fetch(&row).await.unwrap_or_default();
-        let all = metrics::sum(&text, "mesh_edge_reads_total");
-        cached += (all - metrics::sum(&text, "mesh_edge_reads_total{source=\"service\"}")) as u64;
-    }
-    cached
+    let reads = async |metric| mesh.metric("edge", metric).await.unwrap_or_default();
+    (reads("mesh_edge_reads_total").await - reads("mesh_edge_reads_total{source=\"service\"}").await) as u64
 }

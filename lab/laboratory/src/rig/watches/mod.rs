@@ -18,13 +18,10 @@ use super::{
     world::{Setup, World},
 };
 use crate::{
-    empty_blocks::NEXT_BLOCK,
     metrics,
     private::PrivateMesh,
-    watches::{
-        HeightAt,
-        blocks::{Blocks, Changes, delays},
-    },
+    private_chain::NEXT_BLOCK,
+    watches::{Blocks, Changes, HeightAt, delays},
 };
 
 /// Parties, each with a list of delegations that is watched.
@@ -118,10 +115,9 @@ impl World<'_> {
 
     /// Adds the bar that every change was received. Not in the short form, since other tests run concurrently: a
     /// re-read that is 1 s late may skip a block.
-    fn none_is_missed(&self, report: &mut Report) {
-        let missed = report.figures.received.missed;
+    fn none_is_missed(&self, report: &mut Report, missed: usize) {
         if !self.play.run.short {
-            report.bar(format!("changes that were not received: {missed}, at most 0"), missed == 0);
+            report.bar_none("changes that were not received", missed);
         }
     }
 
@@ -148,7 +144,7 @@ fn judge(watchers: &Watchers, report: &mut Report) {
             ("heights sent twice", record.heights_sent_twice()),
             ("problems sent", record.problems().len()),
         ] {
-            report.bar(format!("{what}: {found}, at most 0"), found == 0);
+            report.bar_none(what, found);
         }
         report.messages.extend(broken.into_iter().chain(older));
     });
@@ -221,20 +217,7 @@ impl EdgeState {
 }
 
 /// The report of a phase.
-type Report = report::Report<Figures>;
-
-/// Figures of a phase.
-#[derive(Clone, Debug, Default)]
-struct Figures {
-    /// Watches that were open at the same time.
-    watches: usize,
-    /// Events received in the measured time.
-    received: Delays,
-    /// Memory of the edge for each watch, KiB.
-    kib_each: f64,
-    /// Processor time of the edge, milliseconds a second.
-    cpu_ms: f64,
-}
+type Report = report::Report<Vec<Column>>;
 
 /// Times from a block's COMMIT to the receipt of its changes.
 #[derive(Clone, Copy, Debug, Default)]
@@ -258,19 +241,19 @@ impl Delays {
     }
 }
 
-impl report::Figures for Figures {
-    fn columns(&self) -> Vec<Column> {
-        let decimal = |heading, member, value: f64| {
-            Column::new(heading, member, format!("{value:.1}"), json!((value * 10.0).round() / 10.0))
-        };
-        vec![
-            Column::count("watches", "watches", self.watches),
-            Column::count("events", "events", self.received.events),
-            Column::count("missed", "missed", self.received.missed),
-            Column::time("p50 ms", "p50Ms", self.received.p50),
-            Column::time("p99 ms", "p99Ms", self.received.p99),
-            decimal("KiB each", "kibEach", self.kib_each),
-            decimal("edge ms/s", "edgeMsPerSecond", self.cpu_ms),
-        ]
-    }
+/// The figures of a phase: watches that were open at the same time, the events of the measured time, memory of the edge
+/// for each watch in KiB, and its processor time in milliseconds a second.
+fn figures(watches: usize, received: &Delays, kib_each: f64, cpu_ms: f64) -> Vec<Column> {
+    let decimal = |heading, member, value: f64| {
+        Column::new(heading, member, format!("{value:.1}"), json!((value * 10.0).round() / 10.0))
+    };
+    vec![
+        Column::count("watches", "watches", watches),
+        Column::count("events", "events", received.events),
+        Column::count("missed", "missed", received.missed),
+        Column::time("p50 ms", "p50Ms", received.p50),
+        Column::time("p99 ms", "p99Ms", received.p99),
+        decimal("KiB each", "kibEach", kib_each),
+        decimal("edge ms/s", "edgeMsPerSecond", cpu_ms),
+    ]
 }

@@ -16,7 +16,7 @@ use tokio::{
 };
 
 use super::{
-    Delays, EdgeState, Figures, LONG_ROWS, Report, SETTLE, SHORT_ROWS, World, events_of_a_block, judge,
+    Delays, EdgeState, LONG_ROWS, Report, SETTLE, SHORT_ROWS, World, events_of_a_block, figures, judge,
 };
 use crate::{
     rig::{
@@ -71,7 +71,7 @@ pub(super) async fn drain(world: &World<'_>) -> Result<Report, Failure> {
     sleep(SETTLE).await;
     let received = Delays::of(&blocks, from, to, &watchers.received_since(from), events_of_a_block(count));
     let (kib_each, cpu_ms) = (after.kib_each(&empty, count), after.cpu_ms_a_second(&before));
-    let mut report = Report::new("drain", Figures { watches: after.watches, received, kib_each, cpu_ms });
+    let mut report = Report::new("drain", figures(after.watches, &received, kib_each, cpu_ms));
     let ended = watchers.look(WatchRecord::ended);
     report.bar(format!("streams that ended in order: {ended} of {count}"), ended == count);
     report.bar(
@@ -82,7 +82,7 @@ pub(super) async fn drain(world: &World<'_>) -> Result<Report, Failure> {
     report.bar_at_most("the last one has resumed", longest, play.bound(BACK_WITHIN));
     report.bar_at_most("the edge has ended", stopped, Duration::from_secs(GRACE_S));
     judge(&watchers, &mut report);
-    world.none_is_missed(&mut report);
+    world.none_is_missed(&mut report, received.missed);
     report.notes.push(format!("half resumed within {}", in_ms(quantile(back, 0.5))));
     drop(watchers);
     world.mesh.stop_all(OTHER).await?;
@@ -144,7 +144,7 @@ pub(super) async fn stalled(world: &World<'_>) -> Result<Report, Failure> {
     let last = *states.last().unwrap_or(&open);
     let greatest = states.iter().max_by_key(|state| state.memory).copied().unwrap_or(open);
     let (kib_each, cpu_ms) = (greatest.kib_each(&before, count), last.cpu_ms_a_second(&before));
-    let mut report = Report::new("stalled", Figures { watches: open.watches, received, kib_each, cpu_ms });
+    let mut report = Report::new("stalled", figures(open.watches, &received, kib_each, cpu_ms));
     let event = watchers.look(|record| record.longest_event) as u64;
     let bound = count as u64 * (event + CONNECTION_BYTES);
     let growth = greatest.memory.saturating_sub(before.memory);
@@ -158,8 +158,8 @@ pub(super) async fn stalled(world: &World<'_>) -> Result<Report, Failure> {
     );
     judge(&watchers, &mut report);
     let ended = watchers.look(WatchRecord::ended);
-    report.bar(format!("reading watchers whose stream ended: {ended}, at most 0"), ended == 0);
-    world.none_is_missed(&mut report);
+    report.bar_none("reading watchers whose stream ended", ended);
+    world.none_is_missed(&mut report, received.missed);
     let slowest = play.bound((steady.p99 * P99_TIMES).clamp(NO_TIME, TOLD_WITHIN));
     let what = format!("p99 of reading watchers, {} before", in_ms(steady.p99));
     report.bar_at_most(&what, received.p99, slowest);

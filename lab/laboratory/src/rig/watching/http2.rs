@@ -11,7 +11,7 @@ use mesh_testbed::http2::{
 };
 
 use super::watchers::{Shared, StreamEnd};
-use crate::watches::{OPENED_AT_ONCE, connect, events::EventReader};
+use crate::watches::{EventReader, OPENED_AT_ONCE, connect};
 
 impl Shared {
     /// Watches for these clients on one connection; when it breaks, their streams have ended.

@@ -161,22 +161,12 @@ impl WatchResults {
     pub(crate) fn are_true<F: report::Figures>(&self, report: &mut Report<F>) {
         let Self { record, differences, contradictions, changes } = self;
         let events = record.answers();
-        report.bar(
-            format!(
-                "states sent to {} watchers during {changes} changes of rows that are older than before or sent twice: \
-                 {} of {events}, at most 0",
-                record.watches.len(),
-                contradictions.len()
-            ),
-            contradictions.is_empty() && events > 0,
+        let what = format!(
+            "states sent to {} watchers during {changes} changes of rows that are older than before or sent twice",
+            record.watches.len()
         );
-        report.bar(
-            format!(
-                "watchers that end with another answer than a plain read: {}, at most 0",
-                differences.len()
-            ),
-            differences.is_empty(),
-        );
+        report.bar_none_of(&what, contradictions.len(), events);
+        report.bar_none("watchers that end with another answer than a plain read", differences.len());
         report.messages.extend(contradictions.iter().chain(differences).cloned());
     }
 

@@ -28,11 +28,7 @@ use tokio_util::either::Either;
 pub(crate) use super::record::{Over, ReceivedState, State, Stream, StreamEnd, Watch, WatchRecord};
 use crate::{
     rig::clients::{connection::Connection, download_results::Refusal},
-    watches::{
-        HeightAt, OPENED_AT_ONCE, connect,
-        events::{Event, EventReader},
-        watch_request,
-    },
+    watches::{Event, EventReader, HeightAt, OPENED_AT_ONCE, connect, watch_request},
 };
 
 /// Longest silence of a stream: a heartbeat comes every 15 s (W4), later when its edge is frozen.

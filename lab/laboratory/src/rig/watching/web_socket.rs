@@ -22,7 +22,7 @@ use tonic::Code;
 use super::watchers::{SILENCE, Shared, StreamEnd};
 use crate::{
     rig::clients::{connection::KEY, download_results::Refusal},
-    watches::events::Event,
+    watches::Event,
 };
 
 /// Size of a connection's buffers, bytes.
