@@ -2,14 +2,16 @@
 
 use std::{
     path::PathBuf,
+    sync::LazyLock,
     time::{Duration, Instant},
 };
 
 use mesh_oracles::Oracle;
 use mesh_store::load::{LoadReport, load_folder};
 use mesh_testbed::{Database, Mesh};
+use mesh_tests::rpc::Rpc;
 pub(crate) use mesh_tests::say;
-use mesh_tests::{rpc::Rpc, shared::Shared};
+use tokio::{runtime::Runtime, sync::OnceCell};
 
 /// The recording and the mesh over it.
 pub(crate) struct Recording {
@@ -55,10 +57,12 @@ impl Recording {
     }
 }
 
-/// Runs a test with the recording; the first call loads it and starts the mesh. Skipped without the
-/// recording.
+/// Runs a test with the recording, beside others that read it; the first call loads it and starts the mesh. Skipped
+/// without the recording.
 pub(crate) fn with_recording(test: impl AsyncFnOnce(&Recording)) {
-    static RECORDING: Shared<Recording> = Shared::new();
+    // Connections end with the runtime that began them, and each test has one.
+    static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| Runtime::new().unwrap());
+    static RECORDING: OnceCell<Recording> = OnceCell::const_new();
     let Some(folder) = mesh_tests::recording() else { return };
-    RECORDING.run(async || Recording::start(folder).await, async |recording| test(recording).await);
+    RUNTIME.block_on(async { test(RECORDING.get_or_init(|| Recording::start(folder)).await).await });
 }
