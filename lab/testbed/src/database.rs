@@ -38,6 +38,18 @@ impl Database {
         Self::create("").await
     }
 
+    /// Creates a database with the same tables and rows, which is quicker than writing many rows again. Closes all
+    /// connections to this one.
+    pub async fn copy(&self) -> Self {
+        let closing = format!(
+            "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = '{}'",
+            self.name
+        );
+        let closed = janitor::run(self.server, closing).await;
+        closed.unwrap_or_else(|error| panic!("cannot close a database's connections: {}", reason(&error)));
+        Self::create(&format!(" TEMPLATE \"{}\"", self.name)).await
+    }
+
     /// Its address as the owner, with the password.
     pub fn url(&self) -> &str {
         self.users.url()
@@ -204,6 +216,17 @@ mod tests {
         assert_eq!(tables(&empty).await, 0);
         one.connect().await.batch_execute("CREATE TABLE mine ()").await.unwrap();
         assert_eq!((tables(&one).await, tables(&other).await), (migrated + 1, migrated));
+    }
+
+    #[tokio::test]
+    async fn a_copy_has_the_rows_and_is_apart() {
+        let original = Database::empty().await;
+        let connected = original.connect().await;
+        connected.batch_execute("CREATE TABLE mine (n) AS VALUES (1), (2)").await.unwrap();
+        let copy = original.copy().await;
+        let connected = copy.connect().await;
+        assert_eq!(connected.query("DELETE FROM mine RETURNING n", &[]).await.unwrap().len(), 2);
+        assert_eq!(original.connect().await.query("SELECT n FROM mine", &[]).await.unwrap().len(), 2);
     }
 
     #[tokio::test]

@@ -6,6 +6,7 @@ use mesh_demo::{Plan, write_history};
 use mesh_testbed::{Database, DevNode, Mesh};
 use mesh_tests::client::MeshClient;
 use serde_json::Value;
+use tokio::sync::OnceCell;
 
 /// Blocks of the demo network, of a short one that is sealed quickly, and of a segment.
 const BLOCKS: u64 = 1500;
@@ -30,26 +31,22 @@ pub(crate) struct ConsoleMesh {
 }
 
 impl ConsoleMesh {
-    /// Writes the demo network to a database and starts the mesh.
+    /// Starts a mesh over a copy of the demo network, which the first test writes.
     pub(crate) async fn demo() -> Self {
-        Self::with_blocks(BLOCKS).await
+        static DEMO: OnceCell<Database> = OnceCell::const_new();
+        Self::over_database(DEMO.get_or_init(|| demo_network(BLOCKS)).await.copy().await).await
     }
 
     /// The same with fewer blocks; waits until all complete segments are sealed.
     pub(crate) async fn sealed() -> Self {
-        let console_mesh = Self::with_blocks(FEW_BLOCKS).await;
+        static SHORT: OnceCell<Database> = OnceCell::const_new();
+        let database = SHORT.get_or_init(|| demo_network(FEW_BLOCKS)).await.copy().await;
+        let console_mesh = Self::over_database(database).await;
         console_mesh
             .mesh_client
             .until_sealed(&[(1, 100), (101, 200), (201, 300), (301, 400), (401, 500)])
             .await;
         console_mesh
-    }
-
-    async fn with_blocks(blocks: u64) -> Self {
-        let database = Database::fresh().await;
-        let plan = Plan { blocks, ..Plan::default() }.ending_at(SystemTime::now());
-        write_history(database.url(), &plan, |_, _| ()).await.unwrap();
-        Self::over_database(database).await
     }
 
     /// Starts a mesh over a database that has been filled.
@@ -75,6 +72,13 @@ impl ConsoleMesh {
         self.mesh_client.await_status(path, 200).await;
         self.mesh_client.get(path).await.json()
     }
+}
+
+async fn demo_network(blocks: u64) -> Database {
+    let database = Database::fresh().await;
+    let plan = Plan { blocks, ..Plan::default() }.ending_at(SystemTime::now());
+    write_history(database.url(), &plan, |_, _| ()).await.unwrap();
+    database
 }
 
 /// A number with the console's digit grouping.
