@@ -1,5 +1,5 @@
-//! Accessibility: every view on a desk in the light theme and on a phone in the dark one, with
-//! screenshots, no finding of axe-core and nothing wider than the screen. No view of markets and assets
+//! Accessibility: every view on a desk in the light theme and on a phone in the dark one has no finding of
+//! axe-core and nothing wider than the screen. No view of markets and assets
 //! shows the id of one that has a name.
 
 use std::path::Path;

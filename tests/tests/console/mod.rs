@@ -2,7 +2,7 @@
 //! answers, also when services stop and start, with hostile data, by keyboard alone and for screen readers.
 //!
 //! Without Chromium (`chromium`, `google-chrome`, or `MESH_TEST_CHROMIUM`) the tests say so and pass.
-//! Screenshots are written to `target/console-screens`.
+//! With `MESH_TEST_PICTURES=1` screenshots are written to `target/console-screens`.
 
 mod access;
 mod browser;
