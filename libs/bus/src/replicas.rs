@@ -60,6 +60,8 @@ pub(crate) struct ReplicaGroup {
     /// How many replicas have gone.
     gone: AtomicU64,
     turn: AtomicUsize,
+    /// Whether this client sends requests to the workload. The bus lets it probe no other one.
+    is_asked: AtomicBool,
 }
 
 #[derive(Debug, Clone)]
@@ -131,6 +133,11 @@ impl Replicas {
 }
 
 impl ReplicaGroup {
+    /// Records that this client sends requests to the workload.
+    pub(crate) fn mark_asked(&self) {
+        self.is_asked.store(true, Ordering::Relaxed);
+    }
+
     /// A live replica to send to by name while another one is silent; `None` = send to the queue group.
     pub(crate) fn pick_around_silent(&self) -> Option<Arc<str>> {
         if !self.has_silent() {
@@ -222,9 +229,14 @@ impl ReplicaGroup {
         }
     }
 
-    /// Updates which replicas are silent and returns those to be probed.
+    /// Updates which replicas are silent and returns those to be probed. Without requests to the workload those that
+    /// are not present are forgotten.
     pub(crate) fn check(&self, now: Instant) -> Vec<Arc<str>> {
         let mut members = self.members.lock();
+        if !self.is_asked.load(Ordering::Relaxed) {
+            members.retain(|member| now.duration_since(member.last_heartbeat) < PRESENCE);
+            return Vec::new();
+        }
         let is_silent = members.iter().any(|member| !member.is_alive(&self.activity, now));
         let others_take =
             members.iter().any(|member| member.is_taking && member.is_alive(&self.activity, now));
@@ -264,13 +276,17 @@ mod tests {
         group.check(now)
     }
 
+    fn asked() -> ReplicaGroup {
+        ReplicaGroup { is_asked: AtomicBool::new(true), ..ReplicaGroup::default() }
+    }
+
     fn queue_chooses(group: &ReplicaGroup) -> bool {
         !group.has_silent()
     }
 
     #[test]
     fn a_silent_replica_is_passed_over_until_its_next_heartbeat_or_its_end() {
-        let (group, mut now) = (ReplicaGroup::default(), Instant::now());
+        let (group, mut now) = (asked(), Instant::now());
         beat(&group, &["a", "b"], now);
         assert!(queue_chooses(&group), "all are alive: the queue group chooses");
         assert!(group.is_taking(now + SILENCE), "a late heartbeat does not mean a missing replica");
@@ -298,8 +314,18 @@ mod tests {
     }
 
     #[test]
-    fn a_draining_replica_is_alive_but_not_asked() {
+    fn replicas_of_a_workload_without_requests_are_forgotten_instead_of_probed() {
         let (group, now) = (ReplicaGroup::default(), Instant::now());
+        beat(&group, &["a", "b"], now);
+        let now = now + PRESENCE - PROBE_INTERVAL;
+        assert!(beat(&group, &["a"], now).is_empty(), "a probe of this client is refused by the bus");
+        assert!(beat(&group, &["a"], now + PROBE_INTERVAL).is_empty());
+        assert!(group.has_one());
+    }
+
+    #[test]
+    fn a_draining_replica_is_alive_but_not_asked() {
+        let (group, now) = (asked(), Instant::now());
         record(&group, "a", false, now);
         assert_eq!((group.pick_excluding(&[], now), group.pick_most_recent(now)), (None, None));
         assert!(!group.is_taking(now));

@@ -36,12 +36,14 @@ impl Bus {
         if let Some(target) = targets.get(&subject) {
             return Arc::clone(target);
         }
+        let group = self.shared.replicas.group(workload);
+        group.mark_asked();
         let target = Arc::new(Target {
             workload: workload.to_owned(),
             operation: operation.to_owned(),
             subject: subject.as_str().into(),
             cancel_subject: self.cancel_subject(workload).into(),
-            group: self.shared.replicas.group(workload),
+            group,
             hedge_delay: HedgeDelay::default(),
             has_long_replies: AtomicBool::new(false),
             reply_seconds: self.shared.asks.calls.histogram(operation.to_owned(), 0),
