@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use futures_util::future::BoxFuture;
+use mesh_problem::error_chain;
 use tokio_postgres::Client;
 
 use crate::{address::Address, error::StoreError};
@@ -53,7 +54,7 @@ async fn try_connect(url: &str, purpose: &str, settings: &str) -> Result<Client,
     tokio::spawn(async move {
         // Only logged, because the users of the client get the error as well.
         if let Err(error) = connection.await {
-            tracing::debug!(%error, "a database connection ended");
+            tracing::debug!(error = error_chain(&error), "a database connection ended");
         }
     });
     Ok(client)

@@ -174,7 +174,10 @@ async fn listen(client: &Client) -> Option<bool> {
     match timeout(CONNECT_TIMEOUT, client.batch_execute("LISTEN mesh_head")).await {
         Ok(Ok(())) => Some(true),
         Ok(Err(error)) if error.as_db_error().is_some() => {
-            tracing::warn!(%error, "the database sends no notifications of new blocks; polling only");
+            tracing::warn!(
+                error = error_chain(&error),
+                "the database sends no notifications of new blocks; polling only"
+            );
             Some(false)
         }
         Ok(Err(_)) | Err(_) => None,
@@ -192,7 +195,7 @@ async fn read_head(client: &Client) -> Option<Option<(u64, i64)>> {
         Err(ReadError::Away(_)) => None,
         Err(error) => {
             // An error is an answer, too: the table does not exist before the first migration.
-            tracing::debug!(%error, "the head of the store cannot be read");
+            tracing::debug!(error = error_chain(&error), "the head of the store cannot be read");
             Some(None)
         }
     }

@@ -11,6 +11,7 @@ use std::{
     time::Duration,
 };
 
+use mesh_problem::error_chain;
 use tokio::{
     pin, select,
     sync::{Notify, watch},
@@ -172,7 +173,7 @@ async fn keep_connected(
             Ok(Ok(connection)) => connection,
             failed => {
                 if let Ok(Err(error)) = failed {
-                    tracing::debug!(%error, "the database cannot be reached");
+                    tracing::debug!(error = error_chain(&error), "the database cannot be reached");
                 }
                 sleep(backoff.next()).await;
                 continue;
@@ -187,7 +188,7 @@ async fn keep_connected(
         select! {
             ended = connection => {
                 if let Err(error) = ended {
-                    tracing::warn!(%error, "a database connection broke");
+                    tracing::warn!(error = error_chain(&error), "a database connection broke");
                 }
             }
             () = close.requested() => {
@@ -206,7 +207,7 @@ async fn cancel_statements(cancel: CancelToken, tls: MakeRustlsConnect) {
     for _ in 0..CANCELS {
         match timeout(CANCEL_TIMEOUT, cancel.cancel_query(tls.clone())).await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::debug!(%error, "a query could not be cancelled"),
+            Ok(Err(error)) => tracing::debug!(error = error_chain(&error), "a query could not be cancelled"),
             Err(_) => tracing::debug!("a query could not be cancelled in time"),
         }
         sleep(CANCEL_PAUSE).await;

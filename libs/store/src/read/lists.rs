@@ -15,6 +15,7 @@ use std::{
 
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, QueueMode, RecyclingMethod, Runtime};
 use futures_util::future::try_join_all;
+use mesh_problem::error_chain;
 use parking_lot::Mutex;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit},
@@ -241,7 +242,9 @@ impl Drop for Running {
             runtime.spawn(async move {
                 match timeout(CANCEL_TIMEOUT, cancel.cancel_query(tls)).await {
                     Ok(Ok(())) => {}
-                    Ok(Err(error)) => tracing::debug!(%error, "a query could not be cancelled"),
+                    Ok(Err(error)) => {
+                        tracing::debug!(error = error_chain(&error), "a query could not be cancelled");
+                    }
                     Err(_) => tracing::debug!("a query could not be cancelled in time"),
                 }
                 drop(client);
