@@ -297,9 +297,14 @@ async fn live(
     Ok(())
 }
 
+/// The NATS client logs each attempt to connect; `mesh_bus` logs what it reports when that changes.
+const QUIET: &str = "async_nats=off";
+
 /// The filter of the log, such as `info` or `mesh_bus=debug,info`.
 fn log_filter(env: &mut Env) -> EnvFilter {
-    let filter = EnvFilter::try_new(env.optional(LOG).as_deref().unwrap_or("info"));
+    let given = env.optional(LOG).unwrap_or_else(|| "info".to_owned());
+    // The last one of two directives for a target counts.
+    let filter = EnvFilter::try_new(format!("{QUIET},{given}"));
     filter.unwrap_or_else(|error| {
         env.mistake(format!("{LOG} cannot be read: {error}"));
         EnvFilter::default()

@@ -261,5 +261,6 @@ async fn a_server_that_refuses_the_credentials_is_not_called_unreachable() {
     ] {
         let service = node_info(&database).env(name, value).start_unready().await;
         eventually(SOON, expected, async || service.admin("/readyz").await.text().contains(expected)).await;
+        assert!(!service.log().contains("async_nats"), "a line for each attempt: {}", service.log());
     }
 }
