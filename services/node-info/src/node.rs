@@ -28,7 +28,7 @@ const RESPONSE_TIMEOUT: Duration = Duration::from_secs(2);
 const OTHERS_WITHIN: Duration = Duration::from_millis(200);
 
 /// Of a node that gives no answer.
-const SILENT: &str = "does not answer";
+pub(crate) const SILENT: &str = "does not answer";
 
 /// An older state counts as none: it is older than two slow reads and the pause between them.
 pub(crate) const MAX_STATUS_AGE: Duration =

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use crate::{
     NodeInfo,
-    node::{Block, MAX_STATUS_AGE, NodeState},
+    node::{Block, MAX_STATUS_AGE, NodeState, Observation, SILENT},
 };
 
 /// The only hash function there is.
@@ -74,11 +74,14 @@ impl Handler<Ask<LastBlockHeightRequest>> for NodeInfo {
 }
 
 /// The node's newest block.
-fn newest(observation: &crate::node::Observation) -> Result<Block, Problem> {
+fn newest(observation: &Observation) -> Result<Block, Problem> {
     let unavailable = |what: &str| Problem::new(Code::Unavailable, NODE, what);
     match &observation.state {
         NodeState::Synced(block) if observation.at.elapsed() < MAX_STATUS_AGE => Ok(block.clone()),
         NodeState::CatchingUp { .. } => Err(unavailable("the consensus node is catching up")),
+        NodeState::Away(why) if why != SILENT => {
+            Err(unavailable("another server answers instead of the consensus node"))
+        }
         NodeState::Synced(_) | NodeState::Away(_) => Err(unavailable("the consensus node does not answer")),
     }
 }
@@ -150,6 +153,17 @@ fn parameter<T: FromStr + PartialOrd>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_foreign_answer_is_not_called_silence() {
+        let problem = |why: &str| {
+            let state = NodeState::Away(why.to_owned());
+            newest(&Observation { state, at: Instant::now() }).unwrap_err().details[0].message.clone()
+        };
+        assert_eq!(problem(SILENT), "the consensus node does not answer");
+        let foreign = problem("gives no answer of a consensus node: HTTP 200 OK");
+        assert_eq!(foreign, "another server answers instead of the consensus node");
+    }
 
     #[test]
     fn a_parameter_outside_its_range_shows_its_default() {
