@@ -11,6 +11,7 @@ use mesh_launcher::{
     bus::{Bus, BusCredentials},
     database::Database,
     home::Home,
+    local_client,
     servers::{
         Durability, Nats, NatsSettings, Postgres, PostgresPrograms, find_or_install_nats,
         find_or_install_postgres, nats_greeting,
@@ -141,11 +142,23 @@ pub(super) async fn until_ready(home: &Home, supervisor: &Supervisor, names: &[&
         match supervisor.ready(names, std::mem::replace(&mut patience, PATIENCE)).await {
             Err(error @ NotReady::Late(..)) => {
                 let process = error.process().unwrap_or_default();
-                print_line(&format!("waiting for {process}; {}", end_of_log(home, process)));
+                let why = why_unready(supervisor, process).await.map(|why| format!(": {why}"));
+                let why = why.unwrap_or_default();
+                print_line(&format!("waiting for {process}{why}; {}", end_of_log(home, process)));
             }
             ready => return ready.map_err(|error| not_ready(home, &error)),
         }
     }
+}
+
+/// What the admin port of a process gives as the reason why it is not ready.
+async fn why_unready(supervisor: &Supervisor, process: &str) -> Option<String> {
+    let rows = supervisor.rows().into_iter();
+    let admin =
+        rows.filter(|row| format!("{}-{}", row.service, row.replica) == process).find_map(|row| row.admin)?;
+    let answer = local_client().ok()?.get(format!("{admin}/readyz")).send().await.ok()?;
+    let text = answer.text().await.ok()?;
+    Some(text.trim().strip_prefix("not ready: ")?.to_owned())
 }
 
 /// The failure that names the process that is not ready, with the last line of its log.

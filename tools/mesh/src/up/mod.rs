@@ -307,13 +307,15 @@ fn bus_prefix(env: &[(String, String)]) -> String {
 }
 
 fn taken(address: SocketAddr, error: &io::Error) -> Failure {
-    let text = format!(
-        "cannot listen on {address} ({error}); choose other ports with --port and --grpc-port (0 takes a free one)"
-    );
-    // The other program that listens there may end; another address of --host needs a correction.
+    let text = |next: &str| format!("cannot listen on {address} ({error}); {next}");
+    const PORTS: &str = "choose other ports with --port and --grpc-port (0 takes a free one)";
     match error.kind() {
-        io::ErrorKind::AddrInUse => Failure::failed(text),
-        _ => Failure::configuration(text),
+        // The other program that listens there may end.
+        io::ErrorKind::AddrInUse => Failure::failed(text(PORTS)),
+        io::ErrorKind::AddrNotAvailable => {
+            Failure::configuration(text("give an address of this machine with --host (0.0.0.0: all of them)"))
+        }
+        _ => Failure::configuration(text(PORTS)),
     }
 }
 

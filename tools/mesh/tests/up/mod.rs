@@ -11,7 +11,10 @@ use jiff::Timestamp;
 use mesh_launcher::{control::Row, services::SERVICES};
 use mesh_testbed::{NodeKind, eventually, retry};
 use rustix::process::Signal;
-use tokio::time::timeout;
+use tokio::{
+    io::{AsyncBufReadExt as _, BufReader},
+    time::timeout,
+};
 
 use crate::command::{Outcome, mesh, says};
 
@@ -148,6 +151,27 @@ async fn a_stop_during_the_start_is_heeded_too() {
     let status = timeout(PATIENCE, child.wait()).await.unwrap().unwrap();
     assert_eq!(status.code(), Some(0));
     assert!(rows.iter().all(|row| !runs(row.pid)));
+}
+
+#[tokio::test]
+async fn a_start_that_waits_for_a_service_prints_why() {
+    let installed = Installed::new();
+    let mut command =
+        installed.mesh(&["up", "--port", "0", "--grpc-port", "0", "--node", "http://127.0.0.1:1"]);
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+    let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+    let waits = async {
+        while let Some(line) = lines.next_line().await.unwrap() {
+            if line.starts_with("waiting for ") {
+                return line;
+            }
+        }
+        panic!("it ended");
+    };
+    let line = timeout(START, waits).await.unwrap();
+    assert!(line.contains(": the consensus node does not answer; see its log"), "{line}");
+    send(child.id().unwrap(), Signal::TERM);
+    assert_eq!(timeout(PATIENCE, child.wait()).await.unwrap().unwrap().code(), Some(0));
 }
 
 /// The address of CometBFT, from its log.
