@@ -1,6 +1,6 @@
 //! The client of a gateway that `export`, `get`, `tx` and `watch` share: addresses of operations, answers, and their errors.
 
-use std::{fmt, time::Duration};
+use std::{fmt, io, time::Duration};
 
 use bytes::Bytes;
 use clap::Args;
@@ -254,6 +254,13 @@ impl Gateway {
     fn unanswered(&self, error: &reqwest::Error, late: impl FnOnce() -> String) -> GatewayError {
         let is_late = error.is_timeout() && !error.is_connect();
         let root = || sources(error).last().map_or_else(|| error.to_string(), ToString::to_string);
+        if speaks_otherwise(error) {
+            let why = self.through_proxy(root());
+            return GatewayError::Foreign(format!(
+                "{} gives no answer that can be used ({why}); check http or https, the port and the certificate of --url",
+                self.base
+            ));
+        }
         let why = if is_late { late() } else { root() };
         GatewayError::Unanswered { why, proxy: self.proxy.clone() }
     }
@@ -281,6 +288,21 @@ impl Gateway {
         }
         Ok(body)
     }
+}
+
+/// Whether a server does not speak the protocol of the URL, or has a certificate that is not accepted: another attempt
+/// does not change that.
+fn speaks_otherwise(error: &reqwest::Error) -> bool {
+    sources(error).any(|cause| match cause.downcast_ref::<io::Error>() {
+        Some(cause) => error.is_connect() && is_of_tls(cause),
+        None => cause.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse),
+    })
+}
+
+/// Whether an error is one of rustls, which reports all of its own with this kind; the connector wraps it once more.
+fn is_of_tls(error: &io::Error) -> bool {
+    let inner = error.get_ref().and_then(|inner| inner.downcast_ref::<io::Error>());
+    error.kind() == io::ErrorKind::InvalidData || inner.is_some_and(is_of_tls)
 }
 
 /// The error for an answer that is none of a gateway.

@@ -196,6 +196,7 @@ async fn refusals_and_answers_without_events_end_it_with_a_sentence() {
             ["refused: no such name", "no such name\n"],
         ),
         (body(404, "nothing"), ["refused: HTTP 404", "Not Found\n"]),
+        (Reply { bytes: b"\x15\x03\x03\0\x02\x02\x46".to_vec(), stalls: false }, ["http or https", "--url"]),
         (body(200, "{}"), ["/accounts answers without events", "older gateway"]),
         (events(&event(1, "answer", "{\"a\""), "open"), ["/accounts answers what no gateway does", "--url"]),
     ] {

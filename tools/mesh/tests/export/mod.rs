@@ -122,7 +122,7 @@ async fn a_gateway_behind_tls_is_trusted_by_the_certificates_of_the_system() {
 
     let stranger = tempfile::tempdir().unwrap();
     let other = mesh_testbed::certify(stranger.path()).ca;
-    let mut export = folder.command(&url, ["1", "4"], &["--retries", "0"]);
+    let mut export = folder.command(&url, ["1", "4"], &[]);
     Outcome::of(export.env("SSL_CERT_FILE", other), b"").await.fails(1, &["certificate"]);
 }
 
@@ -359,6 +359,7 @@ async fn what_cannot_work_is_one_sentence_with_what_to_do() {
     let (url, folder) = (mesh().await, Folder::new());
     for (stderr, parts) in [
         (folder.refused("http://127.0.0.1:1", ["1", "4"], &["--retries", "1"]).await, ["refused", "--url"]),
+        (folder.refused(&url.replace("http", "https"), ["1", "4"], &[]).await, ["http or https", "--url"]),
         (folder.refused(url, ["1", "4"], &["-o", "none/f.zip"]).await, ["none/f.zip.", "make its folder"]),
         (folder.refused(url, ["1", "4"], &["-o", "none/"]).await, ["none/", "make its folder"]),
         (folder.refused(&format!("{url}/below"), ["1", "4"], &[]).await, ["refused", "--url"]),
