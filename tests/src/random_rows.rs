@@ -35,6 +35,9 @@ const COLUMNS: &str = "SELECT attrelid::regclass::text, quote_ident(attname),
             SELECT attname FROM pg_attribute AS other WHERE other.attrelid = pg_class.oid)
     ORDER BY attrelid::regclass::text COLLATE \"C\", attnum";
 
+const ONE_ACCOUNT: &str = "CREATE UNIQUE INDEX one_account ON accounts
+    (coalesce(party_id, ''), asset_id, coalesce(market_id, ''), coalesce(type, 0))";
+
 /// A column of a table.
 struct Column {
     name: String,
@@ -57,6 +60,8 @@ pub async fn insert(client: &Client, rows: usize, random: &mut SmallRng) {
             None => tables.push((table, vec![column])),
         }
     }
+    // A network has one account for each key; without this index, NULL and the empty text would make two of them.
+    client.batch_execute(ONE_ACCOUNT).await.unwrap();
     for (table, columns) in &tables {
         let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
         let row = |number| columns.iter().map(|column| column.literal(number, random)).collect::<Vec<_>>();
@@ -68,6 +73,7 @@ pub async fn insert(client: &Client, rows: usize, random: &mut SmallRng) {
             client.batch_execute(&statement).await.unwrap_or_else(|error| panic!("{error:?}: {statement}"));
         }
     }
+    client.batch_execute("DROP INDEX one_account").await.unwrap();
 }
 
 impl Column {
