@@ -137,8 +137,8 @@ impl World<'_> {
         (results.await, faults)
     }
 
-    /// Waits until all workers are ready, list every segment, and serve the whole history; returns whether
-    /// they do.
+    /// Waits until all workers are ready, list every segment, and serve the whole history and a ledger; returns
+    /// whether they do.
     async fn downloads_are_normal(&self) -> bool {
         poll(TIMEOUT, async || if self.is_normal().await { Ok(()) } else { Err(()) }).await.is_ok()
     }
@@ -150,13 +150,16 @@ impl World<'_> {
         if !is_ready(EXPORT, WORKERS as usize) || !is_ready(EDGE, 1) || self.listed().await != Ok(segments) {
             return false;
         }
-        let whole = self.files.largest();
-        // Several requests, so that every worker is likely to answer one.
+        let files = [(self.files.largest(), Some("0-0"), 206), (self.files.ledger(), None, 200)];
+        // Several requests, so that every worker is likely to answer one of each kind.
         for _ in 0..2 * WORKERS {
-            let opening = Download::open(self.edges.cached, &whole.path, Some("0-0"), None);
-            let Ok(Ok(opened)) = timeout(ANSWER_WITHIN, opening).await else { return false };
-            if opened.head.status != 206 || opened.head.header("etag") != whole.etag.as_deref() {
-                return false;
+            for (file, range, status) in &files {
+                let opening = Download::open(self.edges.cached, &file.path, *range, None);
+                let Ok(Ok(opened)) = timeout(ANSWER_WITHIN, opening).await else { return false };
+                let is_of = file.etag.is_none() || opened.head.header("etag") == file.etag.as_deref();
+                if opened.head.status != *status || !is_of {
+                    return false;
+                }
             }
         }
         true
