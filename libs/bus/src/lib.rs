@@ -17,6 +17,7 @@ mod dispatch;
 mod drain;
 mod encoding;
 mod error;
+mod fair_queue;
 mod headers;
 mod hedge;
 mod inbox;

@@ -11,7 +11,6 @@
 
 use std::{
     cell::{Cell, RefCell},
-    collections::{HashMap, VecDeque},
     ops::Range,
     rc::Rc,
     time::{Duration, Instant},
@@ -19,7 +18,7 @@ use std::{
 
 use tokio::sync::oneshot;
 
-use crate::router::Limits;
+use crate::{fair_queue::FairQueue, router::Limits};
 
 /// Most requests of an operation that wait, and most bytes of their messages.
 const MAX_WAITING: usize = 4096;
@@ -280,52 +279,6 @@ fn since(begin: Option<Instant>, now: Instant) -> Duration {
 /// A moving mean with one more value.
 fn mean(before: Duration, last: Duration, values: u32) -> Duration {
     (before * (values - 1) + last) / values
-}
-
-/// A queue that serves its clients in turn, and each client's entries in their order.
-#[derive(Debug)]
-struct FairQueue<T> {
-    by_client: HashMap<u64, VecDeque<T>>,
-    /// Each client with entries once.
-    turns: VecDeque<u64>,
-    len: usize,
-}
-
-impl<T> Default for FairQueue<T> {
-    fn default() -> Self {
-        Self { by_client: HashMap::new(), turns: VecDeque::new(), len: 0 }
-    }
-}
-
-impl<T> FairQueue<T> {
-    fn len(&self) -> usize {
-        self.len
-    }
-
-    fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    fn push(&mut self, client: u64, entry: T) {
-        let entries = self.by_client.entry(client).or_default();
-        if entries.is_empty() {
-            self.turns.push_back(client);
-        }
-        entries.push_back(entry);
-        self.len += 1;
-    }
-
-    fn pop(&mut self) -> Option<T> {
-        let client = self.turns.pop_front()?;
-        let entries = self.by_client.get_mut(&client)?;
-        let entry = entries.pop_front()?;
-        self.len -= 1;
-        match entries.is_empty() {
-            true => drop(self.by_client.remove(&client)),
-            false => self.turns.push_back(client),
-        }
-        Some(entry)
-    }
 }
 
 #[cfg(test)]
