@@ -28,6 +28,6 @@ pub use folder::let_enter;
 pub use log_limit::limit_logs;
 pub use managed_process::ReplicaSpec;
 pub use private_file::write_private;
-pub use ready::{Probe, Ready, local_client};
+pub use ready::{Probe, Ready, local_client, why_unready};
 pub use restart::{Backoff, RestartRule};
 pub use rolling::MOST_REPLICAS;

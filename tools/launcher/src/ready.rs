@@ -69,7 +69,7 @@ impl Ready {
                 (Self::Probe(question), _) => {
                     tokio::time::timeout(PROBE_DEADLINE, question()).await.unwrap_or(false)
                 }
-                (_, Some(base)) => answers_ready(client, base).await,
+                (_, Some(base)) => matches!(why_unready(client, base, PROBE_DEADLINE).await, Ok(None)),
                 (_, None) => true,
             };
             if serves {
@@ -105,8 +105,23 @@ pub fn local_client() -> Result<reqwest::Client, reqwest::Error> {
         .build()
 }
 
-async fn answers_ready(client: &reqwest::Client, base: &str) -> bool {
-    client.get(format!("{base}/readyz")).send().await.is_ok_and(|reply| reply.status().as_u16() == 200)
+/// Why a process is not ready, by `/readyz` of its admin URL; `None` = it is ready.
+///
+/// # Errors
+///
+/// It does not answer within this time.
+pub async fn why_unready(
+    client: &reqwest::Client,
+    admin: &str,
+    within: Duration,
+) -> Result<Option<String>, reqwest::Error> {
+    let answer = client.get(format!("{admin}/readyz")).timeout(within).send().await?;
+    if answer.status() == reqwest::StatusCode::OK {
+        return Ok(None);
+    }
+    let text = answer.text().await?;
+    let text = text.trim();
+    Ok(Some(text.strip_prefix("not ready: ").unwrap_or(text).to_owned()))
 }
 
 async fn written_address(file: &Path) -> SocketAddr {

@@ -10,7 +10,7 @@ use std::{
 use async_nats::ConnectErrorKind;
 use mesh_bus::Credentials;
 use mesh_chassis::NodeUrl;
-use mesh_launcher::{control::Row, home::SavedState, local_client, servers::OLDEST_NATS};
+use mesh_launcher::{control::Row, home::SavedState, local_client, servers::OLDEST_NATS, why_unready};
 use mesh_problem::error_chain;
 use mesh_store::{error::StoreError, migrate};
 use reqwest::header::{AUTHORIZATION, DATE};
@@ -294,16 +294,11 @@ fn lag(heads: &Heads) -> Option<Checked> {
 /// Checks a service's readiness at its admin address.
 async fn service(row: &Row, admin: &str) -> Checked {
     let name = format!("{}-{}", row.service, row.replica);
-    let response = async {
-        let get = local_client()?.get(format!("{admin}/readyz"));
-        let answer = get.timeout(WITHIN).send().await?;
-        let is_ready = answer.status().is_success();
-        Ok::<_, reqwest::Error>((is_ready, answer.text().await?))
-    };
+    let answer = async { why_unready(&local_client()?, admin, WITHIN).await };
     let next = format!("see its log, logs/{name}.log in the home");
-    match response.await {
-        Ok((true, _)) => Ok(format!("{name} is ready")),
-        Ok((false, why)) => Err(Fault::wrong(format!("{name} is not ready: {}", why.trim()), next)),
+    match answer.await {
+        Ok(None) => Ok(format!("{name} is ready")),
+        Ok(Some(why)) => Err(Fault::wrong(format!("{name} is not ready: {why}"), next)),
         Err(error) => Err(Fault::wrong(format!("{name} does not answer ({})", error_chain(&error)), next)),
     }
 }

@@ -17,7 +17,7 @@ use mesh_launcher::{
         find_or_install_postgres, nats_greeting,
     },
     supervisor::{Group, NotReady, Supervisor, Tier},
-    write_private,
+    why_unready, write_private,
 };
 use mesh_problem::error_chain;
 use mesh_store::{error::StoreError, roles};
@@ -142,8 +142,7 @@ pub(super) async fn until_ready(home: &Home, supervisor: &Supervisor, names: &[&
         match supervisor.ready(names, std::mem::replace(&mut patience, PATIENCE)).await {
             Err(error @ NotReady::Late(..)) => {
                 let process = error.process().unwrap_or_default();
-                let why = why_unready(supervisor, process).await.map(|why| format!(": {why}"));
-                let why = why.unwrap_or_default();
+                let why = reason(supervisor, process).await.map(|why| format!(": {why}")).unwrap_or_default();
                 print_line(&format!("waiting for {process}{why}; {}", end_of_log(home, process)));
             }
             ready => return ready.map_err(|error| not_ready(home, &error)),
@@ -151,14 +150,11 @@ pub(super) async fn until_ready(home: &Home, supervisor: &Supervisor, names: &[&
     }
 }
 
-/// What the admin port of a process gives as the reason why it is not ready.
-async fn why_unready(supervisor: &Supervisor, process: &str) -> Option<String> {
-    let rows = supervisor.rows().into_iter();
-    let admin =
-        rows.filter(|row| format!("{}-{}", row.service, row.replica) == process).find_map(|row| row.admin)?;
-    let answer = local_client().ok()?.get(format!("{admin}/readyz")).send().await.ok()?;
-    let text = answer.text().await.ok()?;
-    Some(text.trim().strip_prefix("not ready: ")?.to_owned())
+/// Why a process is not ready, if it says so.
+async fn reason(supervisor: &Supervisor, process: &str) -> Option<String> {
+    let row =
+        supervisor.rows().into_iter().find(|row| format!("{}-{}", row.service, row.replica) == process)?;
+    why_unready(&local_client().ok()?, &row.admin?, ANSWER_PATIENCE).await.ok()?
 }
 
 /// The failure that names the process that is not ready, with the last line of its log.
