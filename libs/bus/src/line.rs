@@ -28,8 +28,8 @@ const MAX_WAITING_BYTES: usize = 8 << 20;
 /// requests wait.
 const DURATIONS: u32 = 16;
 
-/// For how long the rate of ends remembers: as long as requests wait, within these bounds. A pause of a tenth of a
-/// second thus changes the wait that is expected by a twentieth. At least for some durations of a request.
+/// Time constant of the rate of ends: as long as requests have waited, within these bounds, and at least this many mean
+/// durations. With two seconds, a pause of a tenth of a second changes the expected wait by a twentieth.
 const MEMORY: Range<Duration> = Duration::from_millis(250)..Duration::from_secs(2);
 const MEMORY_DURATIONS: u32 = 8;
 
@@ -72,7 +72,7 @@ pub(crate) struct Queue {
     running: RefCell<Vec<Instant>>,
     /// Mean duration of the last requests.
     duration: Cell<Duration>,
-    /// Ends per second since requests wait, a mean that forgets exponentially; at first [`Queue::first_rate`].
+    /// Ends per second since requests wait, an exponential moving average; at first [`Queue::first_rate`].
     rate: Cell<f64>,
     /// Since when requests wait.
     waiting_since: Cell<Option<Instant>>,
@@ -244,7 +244,7 @@ impl Queue {
         self.rate.get() * (-silence / self.memory(now)).exp()
     }
 
-    /// For how many seconds the rate remembers.
+    /// Time constant of the rate, seconds.
     fn memory(&self, now: Instant) -> f64 {
         let waiting = since(self.waiting_since.get(), now).clamp(MEMORY.start, MEMORY.end);
         waiting.max(self.duration.get() * MEMORY_DURATIONS).as_secs_f64()

@@ -47,7 +47,7 @@ pub struct List {
 }
 
 impl List {
-    /// What most lists have in common; the rest follows.
+    /// Defaults: a declaration that ends with `..List::PLAIN` leaves out what the list does not use.
     pub const PLAIN: Self = Self {
         name: "",
         table: "",
