@@ -49,7 +49,7 @@ pub(crate) async fn test(args: TestArgs) -> Result<(), Failure> {
         Some(program) => {
             let mut only = vec!["--test", program, "--"];
             only.extend(args.filters.iter().map(String::as_str));
-            services(root).await?;
+            build(root, &["--test", program]).await?;
             report_skipped(Toolbox::find(root).await?.tests(root, &only, &[]).await?);
             Ok(())
         }
@@ -60,7 +60,7 @@ pub(crate) async fn test(args: TestArgs) -> Result<(), Failure> {
 /// Writes every generated file of the repository.
 pub(crate) async fn update() -> Result<(), Failure> {
     run(async |root| {
-        services(root).await?;
+        build(root, &["--tests"]).await?;
         let which = ["--lib", "--bins", "--tests", "generated"];
         let update = ("MESH_UPDATE".to_owned(), "1".to_owned());
         Toolbox::find(root).await?.tests(root, &which, &[update]).await?;
@@ -69,9 +69,11 @@ pub(crate) async fn update() -> Result<(), Failure> {
     .await
 }
 
-/// Builds the services, which tests start.
-async fn services(root: &Path) -> Result<(), Failure> {
-    step(root, "services", &["build", "--workspace", "--bins"], &[]).await
+/// Builds the services, which tests start, with these tests: without any, cargo selects other features and compiles
+/// everything again.
+async fn build(root: &Path, tests: &[&str]) -> Result<(), Failure> {
+    let args = [&["build", "--workspace", "--bins"], tests].concat();
+    step(root, "services and tests", &args, &[]).await
 }
 
 /// Runs steps in the checkout until they end or a signal stops them.
@@ -95,7 +97,7 @@ async fn everything(root: &Path) -> Result<(), Failure> {
     if let Ok(python) = &toolbox.python {
         decoder::test(root, python).await?;
     }
-    step(root, "services and tests", &["build", "--workspace", "--bins", "--tests"], &[]).await?;
+    build(root, &["--tests"]).await?;
     // No comment has an example to run, and looking for one takes two seconds a crate.
     let mut skipped = toolbox.tests(root, &["--lib", "--bins", "--tests"], &[]).await?;
     let strict = [("RUSTDOCFLAGS".to_owned(), "-D warnings".to_owned())];
