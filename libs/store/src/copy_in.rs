@@ -9,7 +9,10 @@ use std::pin::pin;
 
 use bytes::Bytes;
 use futures_util::{SinkExt, Stream, StreamExt};
-use tokio_postgres::{CopyInSink, Error, Transaction, error::SqlState};
+use tokio_postgres::{
+    CopyInSink, Error, Transaction,
+    error::{DbError, SqlState},
+};
 
 use crate::{
     append::ColumnKind,
@@ -114,17 +117,24 @@ pub(crate) fn bad_row(file: &str, error: Error) -> StoreError {
         return StoreError::Database { step: "copying a file into its table", source: error };
     }
     let message = cause.message().replace(STAGING, "");
-    let constraint = cause.constraint().unwrap_or_default();
-    let reason = match cause.detail() {
-        _ if constraint.ends_with("_times_check") => "a time is outside of 1678 to 2261".to_owned(),
-        _ if constraint.ends_with("_numbers_check") => "a number is NaN or infinite".to_owned(),
+    let reason = match (value_rule(cause), cause.detail()) {
+        (Some(rule), _) => rule.to_owned(),
         // "Key (height)=(5) already exists." Other details repeat the whole row.
-        Some(detail) if *cause.code() == SqlState::UNIQUE_VIOLATION => {
+        (None, Some(detail)) if *cause.code() == SqlState::UNIQUE_VIOLATION => {
             format!("{message}, {}", detail.trim_end_matches('.'))
         }
         _ => message,
     };
     StoreError::BadFile { file: file.to_owned(), place: cause.where_().and_then(location), reason }
+}
+
+/// The rule of values (W1) whose constraint was violated.
+pub(crate) fn value_rule(cause: &DbError) -> Option<&'static str> {
+    match cause.constraint()? {
+        name if name.ends_with("_times_check") => Some("a time is outside of 1678 to 2261"),
+        name if name.ends_with("_numbers_check") => Some("a number is NaN or infinite"),
+        _ => None,
+    }
 }
 
 /// An identifier as SQL text.

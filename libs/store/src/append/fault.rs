@@ -5,6 +5,7 @@ use std::fmt;
 use tokio_postgres::{Error, error::DbError};
 
 use super::CopyText;
+use crate::copy_in::value_rule;
 
 /// Longest part of a value that is shown, characters.
 const MAX_VALUE: usize = 64;
@@ -57,9 +58,10 @@ impl RowFault {
         });
         // "Key (height)=(5) already exists." Other details repeat the whole row.
         let detail = cause.detail().filter(|detail| detail.starts_with("Key ("));
-        let message = match detail {
-            Some(detail) => format!("{}, {}", cause.message(), detail.trim_end_matches('.')),
-            None => cause.message().to_owned(),
+        let message = match (detail, value_rule(cause)) {
+            (Some(detail), _) => format!("{}, {}", cause.message(), detail.trim_end_matches('.')),
+            (None, Some(rule)) => format!("{}: {rule}", cause.message()),
+            (None, None) => cause.message().to_owned(),
         };
         Some(Self::new(table, column.as_deref(), value.as_deref(), message))
     }

@@ -16,7 +16,7 @@ fn with_events(chain: &Chain, events: Vec<Value>) {
     chain.change(4, |block| block.end = events);
 }
 
-const CAUSES: [Cause; 9] = [
+const CAUSES: [Cause; 10] = [
     (
         |chain| with_events(chain, vec![trade(1, "1"), event("mesh.nothing", &[])]),
         |chain| with_events(chain, Vec::new()),
@@ -54,6 +54,12 @@ const CAUSES: [Cause; 9] = [
         "table network_parameters, column value: null value in column",
     ),
     (
+        |chain| with_events(chain, vec![never_started()]),
+        |chain| with_events(chain, Vec::new()),
+        "refused",
+        "violates check constraint \"epochs_times_check\": a time is outside of 1678 to 2261",
+    ),
+    (
         |chain| chain.change(4, |block| block.parent = "f".repeat(64)),
         |chain| chain.change(4, |block| block.parent = hash(3)),
         "forked",
@@ -72,6 +78,12 @@ const CAUSES: [Cause; 9] = [
         "missing blocks 4-5; import segments",
     ),
 ];
+
+/// An epoch with Go's time for "not set".
+fn never_started() -> Value {
+    let times = ["start_time", "expire_time"].map(|name| (name, "0001-01-01 00:00:00+00"));
+    event("mesh.epochs", &[("id", "1"), times[0], times[1]])
+}
 
 #[tokio::test]
 async fn a_halt_names_its_cause_writes_nothing_and_ends_with_the_cause() {
