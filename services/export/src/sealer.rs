@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use actix::{Actor, ActorFutureExt, Addr, AsyncContext, Context, StreamHandler, Supervised, WrapFuture};
 use futures_util::stream;
 use mesh_bus::{Bus, SegmentStatus};
-use mesh_store::Store;
+use mesh_store::{ReadError, Store};
 use tokio::sync::watch;
 
 use crate::{
@@ -104,7 +104,9 @@ impl Sealer {
                 }
             }
             // The store logs that the database is unreachable.
-            Err(SealError::Read(_)) => self.pause(PAUSE_WHILE_AWAY, context),
+            Err(SealError::Read(
+                ReadError::Away(_) | ReadError::Busy | ReadError::Late | ReadError::Locked,
+            )) => self.pause(PAUSE_WHILE_AWAY, context),
             Err(error @ SealError::Refused { .. }) => {
                 // Segments of the spans before it may be new.
                 self.catalogue.do_send(Refresh);

@@ -174,3 +174,19 @@ async fn a_gap_is_not_sealed_and_what_is_sealed_is_served_beside_files_of_anothe
     refused(0).await;
     assert!(export.stop().await.success());
 }
+
+#[actix::test]
+async fn a_statement_that_fails_counts_as_a_failure_to_seal() {
+    let fixture = Fixture::blocks(25).await;
+    let client = fixture.database.connect().await;
+    client.batch_execute("ALTER TABLE blocks RENAME COLUMN height TO other").await.unwrap();
+    let export = start(&fixture).await;
+    eventually(SOON, "no failure is counted", async || {
+        let metrics = export.admin("/metrics").await;
+        let name = "mesh_history_seal_failures_total ";
+        let mut lines = metrics.text().lines().filter_map(|line| line.strip_prefix(name));
+        lines.any(|failures| failures != "0")
+    })
+    .await;
+    assert!(export.stop().await.success());
+}
