@@ -141,8 +141,14 @@ impl Handler<Pull<ExportNetworkHistoryRequest>> for Export {
             }
             let chunk = budget.chunk_bytes();
             let most = chunk.saturating_mul(budget.chunks as usize).min(READ_AT_MOST);
-            let bytes =
-                segments.read(&layout, offset, most).await.map_err(|error| history_problem(&error))?;
+            let bytes = match segments.read(&layout, offset, most).await {
+                Err(HistoryError::Gone { object }) => {
+                    let listing =
+                        catalogue.send(Refresh).await.map_err(|error| unavailable(&error.to_string()))?;
+                    return Err(gone_problem(&object, &listing, &selection));
+                }
+                read => read.map_err(|error| history_problem(&error))?,
+            };
             pulled.inc_by(bytes.len() as u64);
             let end = offset + bytes.len() as u64;
             if bytes.is_empty() && end < layout.length {
@@ -235,6 +241,18 @@ fn layout_problem(error: &LayoutError, selection: &Selection, list: &SegmentList
         LayoutError::Overlap(..) | LayoutError::OtherChain { .. } | LayoutError::TooLarge => {
             unreadable(error.to_string())
         }
+    }
+}
+
+/// The problem of a segment that was removed (H9) after the layout was made: that of the range by a new listing.
+fn gone_problem(object: &str, listing: &Listing, selection: &Selection) -> Problem {
+    let list = match (&listing.failure, &listing.segments) {
+        (None, Some(list)) => list,
+        (failure, _) => return unavailable(failure.as_deref().unwrap_or("nothing was listed yet")),
+    };
+    match Layout::of(list, &selection.table.relation(), selection.from, selection.to) {
+        Err(error) => layout_problem(&error, selection, list),
+        Ok(_) => unreadable(format!("{object} was removed")),
     }
 }
 

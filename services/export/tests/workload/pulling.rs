@@ -132,6 +132,12 @@ async fn what_cannot_be_exported_is_refused_with_its_number_and_the_heights_near
     assert_eq!(spans, [(1, 10), (11, 20), (21, 30), (41, 50)]);
     let problem = worker.open(&blocks(1, 50), 0).await.unwrap_err();
     assert_eq!((problem.number(), problem.details[0].inner.as_str()), (240_013, "missing blocks 31-40"));
+    // The segment 11-20 is removed by another replica after the opening.
+    let first = Position::new(worker.open(&blocks(1, 30), 0).await.unwrap().first).unwrap();
+    std::fs::remove_file(sealing.segments.file(&held.segments[1].name).unwrap()).unwrap();
+    let problem = worker.pull(&blocks(1, 30), &first, WINDOW).await.unwrap_err();
+    let actual = (problem.code, problem.number(), problem.details[0].inner.as_str());
+    assert_eq!(actual, (Code::NotFound, 240_013, "missing blocks 11-20"));
 }
 
 /// The whole ledger of a party and an asset.
