@@ -137,7 +137,7 @@ impl HttpCall<'_> {
         let (state, head) = (self.state, self.head);
         // Before the permit: a slow body holds none.
         body::drain(self.body, &head.headers, &state.config.limits).await?;
-        let _permit = state.admission.request(&head.client, &operation.name)?;
+        let permit = state.admission.request(&head.client, &operation.name)?;
         let question = self.question(operation, path)?;
         let context = self.context(state.config.limits.answer_time_of(operation));
         if operation.streaming {
@@ -148,6 +148,7 @@ impl HttpCall<'_> {
                 headers: &head.headers,
                 is_head: head.method == Method::HEAD,
                 permit: Some(state.admission.download(&head.client)?),
+                opening: Some(permit),
             };
             return download.answer().await;
         }

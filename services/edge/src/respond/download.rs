@@ -18,7 +18,7 @@ use sync_wrapper::SyncStream;
 use warp::reply::{Reply as _, Response};
 
 use crate::{
-    admission::{client_limit::ClientPermit, head::HttpError},
+    admission::{client_limit::ClientPermit, fair_semaphore::Permit, head::HttpError},
     ask::{
         answer::describe_head,
         backend::{Backend, CallContext},
@@ -50,6 +50,8 @@ pub(crate) struct Download<'a> {
     pub(crate) is_head: bool,
     /// Held by the body.
     pub(crate) permit: Option<ClientPermit>,
+    /// Held until the stream is opened: a store that does not answer must not hold up the client's other requests.
+    pub(crate) opening: Option<Permit<3>>,
 }
 
 impl Download<'_> {
@@ -100,7 +102,9 @@ impl Download<'_> {
         }
         let to_byte = range.map(|range| range.end).filter(|end| Some(*end) != length);
         let failure = StreamFailure::default();
-        let pieces = bytes_of(self.pull(&opened, to_byte).await?, failure.clone());
+        let pulled = self.pull(&opened, to_byte).await?;
+        drop(self.opening.take());
+        let pieces = bytes_of(begin(pulled).await?, failure.clone());
         let permit = self.permit.take();
         let mut response = match is_gzipped {
             true => respond(status, headers, frames(gzip::compress(pieces), permit)),
@@ -129,9 +133,11 @@ impl Download<'_> {
             return Ok(respond(StatusCode::OK, headers, stream::empty()));
         }
         let pulled = self.pull(&opened, None).await?;
+        drop(self.opening.take());
+        let pulled = begin(pulled).await?;
         let failure = StreamFailure::default();
         let recorder = failure.clone();
-        let pulled = pulled.into_stream().inspect(move |pulled| recorder.record(pulled));
+        let pulled = pulled.inspect(move |pulled| recorder.record(pulled));
         let lines = chunk_form::lines(opened.content_type, opened.info, pulled).map(Ok);
         let permit = self.permit.take();
         let mut response = match is_gzipped {
@@ -229,12 +235,21 @@ fn respond(
     response
 }
 
+/// Waits for the first piece of a stream: a failure before it is the response's status, not a broken transfer.
+async fn begin(
+    pulled: PullStream,
+) -> Result<impl Stream<Item = Result<Bytes, Problem>> + Send + 'static, Problem> {
+    let mut pulled = Box::pin(pulled.into_stream().fuse());
+    let first = pulled.next().await.transpose()?;
+    Ok(stream::iter(first.map(Ok)).chain(pulled))
+}
+
 /// The bytes of a stream; a failure of the stream is one of the transfer (X10).
 fn bytes_of(
-    pulled: PullStream,
+    pulled: impl Stream<Item = Result<Bytes, Problem>> + Send + 'static,
     failure: StreamFailure,
 ) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
-    let pulled = pulled.into_stream().inspect(move |pulled| failure.record(pulled));
+    let pulled = pulled.inspect(move |pulled| failure.record(pulled));
     pulled.map(|pulled| pulled.map_err(|problem| io::Error::other(problem.to_string())))
 }
 
