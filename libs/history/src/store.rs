@@ -155,7 +155,8 @@ impl SegmentStore {
     pub async fn list(&self) -> Result<SegmentList, HistoryError> {
         let objects = self.list_objects().await?;
         let named = |found: Found| Some((SegmentName::parse(&found.name)?, found.version));
-        let found: HashMap<SegmentName, ObjectVersion> = objects.into_iter().filter_map(named).collect();
+        let mut found: HashMap<SegmentName, ObjectVersion> = objects.into_iter().filter_map(named).collect();
+        self.find_unlisted(&mut found).await?;
         self.evict(|name, version| found.get(name) == Some(version));
         let mut opened = stream::iter(found)
             .map(async |(name, version)| (self.open_listed(&name, version).await, name))
@@ -171,6 +172,30 @@ impl SegmentStore {
             }
         }
         Ok(SegmentList::new(segments, unreadable))
+    }
+
+    /// Adds the open segments that the listing lacks although their objects exist: a bucket's listing may be
+    /// late, cut, or not one at all.
+    async fn find_unlisted(
+        &self,
+        found: &mut HashMap<SegmentName, ObjectVersion>,
+    ) -> Result<(), HistoryError> {
+        let known = |(name, (version, _)): (&SegmentName, &(ObjectVersion, _))| (name.clone(), *version);
+        let mut lacking: Vec<_> = self.open.lock().iter().map(known).collect();
+        lacking.retain(|(name, _)| !found.contains_key(name));
+        let mut asked = stream::iter(lacking)
+            .map(async |(name, version)| (self.head(&name).await, name, version))
+            .buffer_unordered(OPENED_AT_ONCE);
+        while let Some((meta, name, version)) = asked.next().await {
+            match meta {
+                // A listing states times more precisely.
+                Ok(meta) if meta.size == version.0 => found.insert(name, version),
+                Ok(meta) => found.insert(name, (meta.size, meta.last_modified.into())),
+                Err(HistoryError::Gone { .. }) => None,
+                Err(error) => return Err(error),
+            };
+        }
+        Ok(())
     }
 
     /// The names of the ZIP files that are not names of segments, sorted.
@@ -397,3 +422,6 @@ fn s3(url: &str, bucket: &str, deadlines: Deadlines) -> object_store::Result<Seg
     let prefix = bucket.split_once('/').map_or("", |(_, prefix)| prefix);
     Ok(SegmentStore::from_objects(Arc::new(objects), Path::parse(prefix)?, deadlines))
 }
+
+#[cfg(test)]
+mod tests;

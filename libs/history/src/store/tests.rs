@@ -1,0 +1,35 @@
+//! Tests of the store.
+
+use crate::{Span, StagedMember, assemble};
+
+use super::*;
+
+#[tokio::test]
+async fn a_segment_that_a_listing_lacks_counts_until_its_object_is_gone() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = SegmentStore::open(folder.path().to_str().unwrap(), Deadlines::default()).unwrap();
+    let mut member = StagedMember::new("history/trades.csv", 0, folder.path()).unwrap();
+    member.write(b"id\n1\n").unwrap();
+    let span = Span {
+        chain_id: "mesh".to_owned(),
+        database_version: 1,
+        height_from: 1,
+        height_to: 10,
+        block_time_from: 0,
+        block_time_to: 1,
+        previous_id: None,
+    };
+    let mut file = store.new_file(folder.path()).unwrap();
+    let (name, _) = assemble(&span, vec![member.finish().unwrap()], file.as_file_mut()).unwrap();
+    store.publish(&name, file).await.unwrap();
+    store.list().await.unwrap();
+    let known = store.open.lock()[&name].0;
+    for (is_there, expected) in [(true, Some(&known)), (false, None)] {
+        if !is_there {
+            std::fs::remove_file(store.file(&name).unwrap()).unwrap();
+        }
+        let mut found = HashMap::new();
+        store.find_unlisted(&mut found).await.unwrap();
+        assert_eq!(found.get(&name), expected);
+    }
+}
