@@ -31,11 +31,13 @@ impl SegmentStore {
     ///
     /// # Errors
     ///
-    /// No file can be created there.
+    /// No file can be created there; the error names the folder.
     pub fn new_file(&self, scratch: &FilePath) -> io::Result<NamedTempFile> {
         let staging = self.folder.as_ref().map(|folder| folder.join(STAGING));
         if let Some(staging) = &staging {
-            fs::create_dir_all(staging)?;
+            let named =
+                |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", staging.display()));
+            fs::create_dir_all(staging).map_err(named)?;
         }
         let mut builder = tempfile::Builder::new();
         // Like any new file, less the umask; by default only the owner could read a temporary file.

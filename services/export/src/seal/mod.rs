@@ -61,8 +61,8 @@ pub enum SealError {
     /// The segment store failed, or the file could not be made.
     #[error("the segment cannot be made")]
     History(#[from] HistoryError),
-    /// The scratch folder.
-    #[error("the scratch folder cannot be used")]
+    /// The scratch folder, or the folder of the segment store.
+    #[error("no file can be created for the segment")]
     Scratch(#[from] std::io::Error),
     /// The stored rows cannot be sealed.
     #[error("{0}")]
