@@ -20,8 +20,8 @@ use tempfile::NamedTempFile;
 pub(crate) const CHAIN_ID: &str = crate::private_chain::CHAIN_ID;
 
 /// Time of block 0, nanoseconds since the Unix epoch; there is a block every second.
-const START_NS: u64 = 1_674_000_000_000_000_000;
-const SECOND_NS: u64 = 1_000_000_000;
+const START_NS: i64 = 1_674_000_000_000_000_000;
+const SECOND_NS: i64 = 1_000_000_000;
 /// Uncompressed bytes that are generated before each call of the compressor.
 const PIECE: usize = 256 << 10;
 /// Parties and markets that rows choose from.
@@ -105,8 +105,8 @@ impl Synthetic {
             database_version: 1,
             height_from: from,
             height_to: to,
-            block_time_from: START_NS + from * SECOND_NS,
-            block_time_to: START_NS + to * SECOND_NS,
+            block_time_from: START_NS + from.cast_signed() * SECOND_NS,
+            block_time_to: START_NS + to.cast_signed() * SECOND_NS,
             previous_id,
         }
     }

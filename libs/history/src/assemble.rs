@@ -33,9 +33,9 @@ pub struct Span {
     /// Last height.
     pub height_to: u64,
     /// Time of the first block, nanoseconds since 1970.
-    pub block_time_from: u64,
+    pub block_time_from: i64,
     /// Time of the last block, nanoseconds since 1970.
-    pub block_time_to: u64,
+    pub block_time_to: i64,
     /// Id of the segment before, `None` for the first.
     pub previous_id: Option<Digest>,
 }

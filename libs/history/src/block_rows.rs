@@ -116,7 +116,7 @@ impl BlockRows {
 }
 
 /// Nanoseconds as PostgreSQL prints the time in UTC; `None` for times that have no such text.
-fn time_text(ns: u64) -> Option<String> {
+fn time_text(ns: i64) -> Option<String> {
     let time = Timestamp::from_nanosecond(i128::from(ns)).ok()?;
     Some(format!("{}+00", time.strftime("%Y-%m-%d %H:%M:%S%.f")))
 }

@@ -2,10 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    digest::Digest,
-    name::{MAX_CHAIN_ID_BYTES, decimal},
-};
+use crate::{digest::Digest, name::MAX_CHAIN_ID_BYTES};
 
 /// The member's name in a segment file.
 pub(crate) const NAME: &str = "metadata.json";
@@ -32,10 +29,10 @@ pub struct Metadata {
     pub height_to: u64,
     /// Time of the first block, nanoseconds since 1970.
     #[serde(with = "nanoseconds")]
-    pub block_time_from: u64,
+    pub block_time_from: i64,
     /// Time of the last block, nanoseconds since 1970.
     #[serde(with = "nanoseconds")]
-    pub block_time_to: u64,
+    pub block_time_to: i64,
     /// Id of the segment before, `None` for the first.
     #[serde(with = "previous")]
     pub previous_history_segment_id: Option<Digest>,
@@ -126,13 +123,14 @@ pub(crate) fn member_order(name: &str) -> Option<(bool, &str)> {
 mod nanoseconds {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
-    pub(super) fn serialize<S: Serializer>(time: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(super) fn serialize<S: Serializer>(time: &i64, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(time)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
         let text = String::deserialize(deserializer)?;
-        super::decimal(&text).ok_or_else(|| D::Error::custom(format_args!("{text:?} are no nanoseconds")))
+        let time = text.parse().ok().filter(|time: &i64| time.to_string() == text);
+        time.ok_or_else(|| D::Error::custom(format_args!("{text:?} are no nanoseconds")))
     }
 }
 

@@ -64,7 +64,7 @@ impl fmt::Display for SegmentName {
 }
 
 /// Reads a decimal without sign or padding, at most `i64::MAX`: heights are signed in the database.
-pub(crate) fn decimal(text: &str) -> Option<u64> {
+fn decimal(text: &str) -> Option<u64> {
     let plain = text.bytes().all(|b| b.is_ascii_digit()) && (text == "0" || !text.starts_with('0'));
     let value: u64 = if plain { text.parse().ok()? } else { return None };
     i64::try_from(value).is_ok().then_some(value)

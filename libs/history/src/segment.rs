@@ -31,9 +31,9 @@ pub struct Segment {
     /// Last height.
     pub height_to: u64,
     /// Time of the first block, nanoseconds since 1970.
-    pub block_time_from: u64,
+    pub block_time_from: i64,
     /// Time of the last block, nanoseconds since 1970.
-    pub block_time_to: u64,
+    pub block_time_to: i64,
     /// The CSV members in the file's order.
     pub members: Vec<Member>,
     /// Length of the object in bytes.

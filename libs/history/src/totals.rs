@@ -12,9 +12,9 @@ pub struct TableTotals {
     /// Last height; between the two there may be gaps.
     pub height_to: u64,
     /// Time of the first block, nanoseconds since 1970.
-    pub block_time_from: u64,
+    pub block_time_from: i64,
     /// Time of the last block, nanoseconds since 1970.
-    pub block_time_to: u64,
+    pub block_time_to: i64,
     /// Rows.
     pub rows: u64,
     /// Length of the plain CSV text, with the header of each segment.

@@ -42,7 +42,7 @@ pub(crate) struct DosDate {
 
 impl DosDate {
     /// The date of a block's time in nanoseconds since 1970, rounded down.
-    pub(crate) fn of(time_ns: u64) -> DosDate {
+    pub(crate) fn of(time_ns: i64) -> DosDate {
         const FIRST: DosDate = DosDate { date: 1 << 5 | 1, time: 0 };
         const LAST: DosDate = DosDate { date: 127 << 9 | 12 << 5 | 31, time: 23 << 11 | 59 << 5 | 29 };
         let moment = Timestamp::from_nanosecond(i128::from(time_ns)).unwrap_or(Timestamp::MAX);
@@ -182,8 +182,10 @@ mod tests {
         // 2023-06-20 10:31:21.9
         let date = DosDate::of(1_687_257_081_900_000_000);
         assert_eq!(date, DosDate { date: 43 << 9 | 6 << 5 | 20, time: 10 << 11 | 31 << 5 | 10 });
-        assert_eq!(DosDate::of(0), DosDate { date: 0x21, time: 0 });
-        assert_eq!(DosDate::of(u64::MAX), DosDate { date: 0xFF9F, time: 0xBF7D });
+        for time_ns in [0, -1, i64::MIN] {
+            assert_eq!(DosDate::of(time_ns), DosDate { date: 0x21, time: 0 });
+        }
+        assert_eq!(DosDate::of(i64::MAX), DosDate { date: 0xFF9F, time: 0xBF7D });
     }
 
     #[test]

@@ -100,7 +100,7 @@ impl HandmadeSegments {
 
 /// Writes a segment's file. Large tables hold random text, which no compression level shortens.
 fn write(plan: &Plan, previous_id: Option<Digest>, path: &Path) -> Digest {
-    const START_NS: u64 = 1_687_257_000_000_000_000;
+    const START_NS: i64 = 1_687_257_000_000_000_000;
     let folder = path.parent().unwrap();
     let members = plan.tables.iter().map(|(table, text)| {
         let level = if text.len() > 1 << 20 { 1 } else { DEFAULT_LEVEL };
@@ -113,8 +113,8 @@ fn write(plan: &Plan, previous_id: Option<Digest>, path: &Path) -> Digest {
         database_version: plan.version,
         height_from: plan.from,
         height_to: plan.to,
-        block_time_from: START_NS + plan.from * 1_000_000_000,
-        block_time_to: START_NS + plan.to * 1_000_000_000,
+        block_time_from: START_NS + plan.from.cast_signed() * 1_000_000_000,
+        block_time_to: START_NS + plan.to.cast_signed() * 1_000_000_000,
         previous_id,
     };
     let (name, id) =

@@ -11,7 +11,7 @@ use rand::{Rng, SeedableRng, rngs::SmallRng};
 use tempfile::TempDir;
 
 /// Time of block 1, nanoseconds; there is a block per second.
-pub(crate) const START_NS: u64 = 1_687_257_000_000_000_000;
+pub(crate) const START_NS: i64 = 1_687_257_000_000_000_000;
 
 /// A segment before it is sealed.
 #[derive(Clone)]
@@ -110,8 +110,8 @@ pub(crate) fn file(
         database_version: plan.version,
         height_from: plan.from,
         height_to: plan.to,
-        block_time_from: START_NS + plan.from * 1_000_000_000,
-        block_time_to: START_NS + plan.to * 1_000_000_000,
+        block_time_from: START_NS + plan.from.cast_signed() * 1_000_000_000,
+        block_time_to: START_NS + plan.to.cast_signed() * 1_000_000_000,
         previous_id: previous,
     };
     let file = tempfile::NamedTempFile::new_in(folder).unwrap();

@@ -30,7 +30,7 @@ impl Handler<Ask<ListDatasetsRequest>> for Export {
 }
 
 fn to_message(table: Table, totals: Option<&TableTotals>) -> Dataset {
-    // Heights fit: the parser of segment names refuses those above `i64::MAX`. Times fit until the year 2262.
+    // Heights fit: the parser of segment names refuses those above `i64::MAX`.
     let signed = |number: u64| i64::try_from(number).unwrap_or(i64::MAX);
     let relation = table.relation();
     let columns = dictionary::tables().iter().find(|described| described.table == relation);
@@ -41,8 +41,8 @@ fn to_message(table: Table, totals: Option<&TableTotals>) -> Dataset {
         Some(totals) => Dataset {
             first_block: signed(totals.height_from),
             last_block: signed(totals.height_to),
-            first_time: signed(totals.block_time_from),
-            last_time: signed(totals.block_time_to),
+            first_time: totals.block_time_from,
+            last_time: totals.block_time_to,
             rows: totals.rows,
             bytes: totals.bytes,
             segments: u32::try_from(totals.segments).unwrap_or(u32::MAX),

@@ -303,8 +303,8 @@ async fn check_newest(snapshot: &Snapshot<'_>, list: &SegmentList) -> Result<(),
     let [from, to] = [newest.height_from, newest.height_to].map(u64::cast_signed);
     let row = snapshot.one("SELECT (SELECT block_time FROM blocks WHERE height = $1)", &[&to]).await?;
     let time: Option<TimeUs> = row.try_get(0).map_err(ReadError::from)?;
-    match time.map(|time| u64::try_from(time.ns())) {
-        Some(time) if time != Ok(newest.block_time_to) => {
+    match time.map(TimeUs::ns) {
+        Some(time) if time != newest.block_time_to => {
             let name = &newest.name;
             let fault = format!(
                 "{name} has other blocks of these heights than the database; use an empty folder or bucket"
@@ -337,8 +337,6 @@ fn describe(
 ) -> Result<Span, SealError> {
     let unfit = |what: String| SealError::Unfit(what);
     let height = |height: i64| u64::try_from(height).map_err(|_| unfit(format!("there is a block {height}")));
-    let time =
-        |time: TimeUs| u64::try_from(time.ns()).map_err(|_| unfit("a block is older than 1970".to_owned()));
     let (from, to) = (height(span_from)?, height(span_to)?);
     let before = |name: &SegmentName| name.height_to.checked_add(1) == Some(from);
     if let Some(broken) = list.unreadable.iter().find(|unreadable| before(&unreadable.name)) {
@@ -346,7 +344,7 @@ fn describe(
     }
     let previous: Option<&Segment> =
         list.segments.iter().find(|segment| before(&segment.name)).map(std::ops::Deref::deref);
-    let (block_time_from, block_time_to) = (time(time_from)?, time(time_to)?);
+    let (block_time_from, block_time_to) = (time_from.ns(), time_to.ns());
     if let Some(previous) = previous.filter(|previous| block_time_from <= previous.block_time_to) {
         let fault = format!("block {from} is not later than the last one of {}", previous.name);
         return Err(SealError::Refused { from: span_from, to: span_to, fault });

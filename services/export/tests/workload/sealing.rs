@@ -122,6 +122,26 @@ async fn what_is_older_than_the_retention_is_removed() {
 }
 
 #[actix::test]
+async fn blocks_of_before_1970_are_sealed() {
+    let fixture = Fixture::blocks(20).await;
+    let client = fixture.database.connect().await;
+    // Block 10 is half a second before 1970, block 11 half a second after its begin.
+    let earlier =
+        "UPDATE blocks SET block_time = block_time - (timestamptz '2024-01-01 00:00:10.5+00' - 'epoch')";
+    client.batch_execute(earlier).await.unwrap();
+    let sealing = fixture.sealing(10);
+    let sealed = sealed_names(sealing.run(Until::Complete).await.unwrap());
+    assert_eq!(sealed, spans(&[(1, 10), (11, 20)]));
+    let list = sealing.segments.list().await.unwrap();
+    let times: Vec<_> = list.segments.iter().map(|segment| segment.block_time_to).collect();
+    assert_eq!(times, [-500_000_000, 9_500_000_000]);
+    for segment in &list.segments {
+        sealing.segments.verify(&segment.name).await.unwrap();
+    }
+    assert_eq!(sealed_names(sealing.run(Until::Complete).await.unwrap()), []);
+}
+
+#[actix::test]
 async fn a_span_with_a_gap_or_times_that_do_not_rise_is_refused_until_it_is_repaired() {
     for (spoil, fault) in [
         ("DELETE FROM blocks WHERE height = 15", "height 15 is missing"),

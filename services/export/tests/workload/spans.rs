@@ -162,7 +162,7 @@ async fn import(database: &Database, from: &SegmentStore) {
 
 async fn import_one(session: &mut ImportSession, from: &SegmentStore, segment: &Segment) {
     let metadata = from.metadata(&segment.name).await.unwrap();
-    let time = |ns: u64| TimeUs::at_or_before_ns(i64::try_from(ns).unwrap());
+    let time = TimeUs::at_or_before_ns;
     let span = ImportSpan {
         segment: segment.name.to_string(),
         chain_id: segment.chain_id.clone(),

@@ -134,7 +134,7 @@ async fn import_one(
 ) -> Result<u64, Failure> {
     let metadata = segments.metadata(&segment.name).await?;
     let height = |height: u64| i64::try_from(height).unwrap_or(i64::MAX);
-    let time = |ns: u64| TimeUs::at_or_before_ns(i64::try_from(ns).unwrap_or(i64::MAX));
+    let time = TimeUs::at_or_before_ns;
     let span = ImportSpan {
         segment: segment.name.to_string(),
         chain_id: segment.chain_id.clone(),
