@@ -122,10 +122,18 @@ async fn reflection_describes_the_whole_contract() {
         imported.into_iter().chain(["google/protobuf/any.proto", "google/protobuf/descriptor.proto"]);
     let names = expected.into_iter().chain(imported.chain(files).map(str::to_owned));
     requests.extend(names.map(|name| ask(MessageRequest::FileByFilename(name))));
+    // What finds nothing does not end the stream.
+    let nothing = [
+        ask(MessageRequest::FileContainingSymbol("api.v2.Query.Unknown".to_owned())),
+        ask(MessageRequest::FileByFilename("unknown.proto".to_owned())),
+        ask(MessageRequest::AllExtensionNumbersOfType("api.v2.Unknown".to_owned())),
+        ServerReflectionRequest::default(),
+    ];
+    requests.splice(..0, nothing);
     let count = requests.len();
     let mut told = client.server_reflection_info(stream::iter(requests)).await.unwrap().into_inner();
     let (mut services, mut described) = (BTreeSet::new(), FileDescriptorSet::default());
-    let mut found = BTreeSet::new();
+    let (mut found, mut refused) = (BTreeSet::new(), Vec::new());
     for _ in 0..count {
         match told.message().await.unwrap().unwrap().message_response.unwrap() {
             MessageResponse::ListServicesResponse(list) => {
@@ -139,9 +147,11 @@ async fn reflection_describes_the_whole_contract() {
                     }
                 }
             }
+            MessageResponse::ErrorResponse(error) => refused.push(Code::from(error.error_code)),
             other => panic!("{other:?}"),
         }
     }
+    assert_eq!(refused, [Code::NotFound, Code::NotFound, Code::NotFound, Code::InvalidArgument]);
     let operations: BTreeSet<&str> =
         Contract::get().operations().iter().map(|row| row.service.as_str()).collect();
     let standard = ["grpc.health.v1.Health", "grpc.reflection.v1.ServerReflection"];

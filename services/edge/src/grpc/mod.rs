@@ -5,6 +5,7 @@ pub(crate) mod call;
 mod download;
 mod health;
 pub(crate) mod protocol;
+mod reflection;
 pub(crate) mod standard;
 mod status;
 pub(crate) mod watch;

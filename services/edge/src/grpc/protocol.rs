@@ -18,10 +18,13 @@ pub(super) const GRPC_ACCEPT_ENCODING: &str = "grpc-accept-encoding";
 /// The health service.
 pub(super) const HEALTH: &str = "grpc.health.v1.Health";
 
+pub(super) const REFLECTION: &str = "grpc.reflection.v1.ServerReflection";
+pub(super) const OLDER_REFLECTION: &str = "grpc.reflection.v1alpha.ServerReflection";
+
 /// The standard service of a path, if it is one.
 pub(crate) fn standard_service(path: &str) -> Option<&'static str> {
     let service = path.split('/').nth(1)?;
-    let all = [HEALTH, "grpc.reflection.v1.ServerReflection", "grpc.reflection.v1alpha.ServerReflection"];
+    let all = [HEALTH, REFLECTION, OLDER_REFLECTION];
     all.into_iter().find(|standard| *standard == service)
 }
 

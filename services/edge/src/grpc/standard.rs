@@ -11,9 +11,9 @@ use hyper::body::{Body as _, Frame, Incoming};
 use mesh_bus::Bus;
 use mesh_chassis::Failure;
 use mesh_problem::{Code, NOT_MAPPED, Problem};
-use proto_msgs::{Contract, DESCRIPTORS, OperationInfo};
+use proto_msgs::{Contract, OperationInfo};
 use tokio::time::timeout;
-use tonic::{Status, body::Body, server::NamedService};
+use tonic::{Status, body::Body};
 
 use crate::{
     admission::{
@@ -25,7 +25,8 @@ use crate::{
     grpc::{
         call::{GrpcCall, GrpcMethod},
         health::Health,
-        protocol::{GRPC_STATUS, HEALTH},
+        protocol::{GRPC_STATUS, HEALTH, OLDER_REFLECTION, REFLECTION},
+        reflection::Reflection,
         status, watch,
     },
     metrics::{LimitKind, Metrics},
@@ -68,14 +69,18 @@ impl Grpc {
     ) -> Result<Arc<Self>, Failure> {
         let mut standard = HashMap::new();
         let (health, health_server) = Health::start(bus).await;
-        serve(&mut standard, health_server.max_decoding_message_size(MAX_MESSAGE));
-        let reflection = || {
-            tonic_reflection::server::Builder::configure()
-                .register_encoded_file_descriptor_set(DESCRIPTORS)
-                .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
-        };
-        serve(&mut standard, reflection().build_v1()?.max_decoding_message_size(MAX_MESSAGE));
-        serve(&mut standard, reflection().build_v1alpha()?.max_decoding_message_size(MAX_MESSAGE));
+        standard.insert(HEALTH, service(health_server.max_decoding_message_size(MAX_MESSAGE)));
+        let reflection = Reflection::server()?.max_decoding_message_size(MAX_MESSAGE);
+        let newest = service(reflection.clone());
+        // The older version has the same messages under another name.
+        let older: StandardService = Box::new(move |mut request| {
+            let path = request.uri().path().replacen(OLDER_REFLECTION, REFLECTION, 1);
+            if let Ok(uri) = path.parse() {
+                *request.uri_mut() = uri;
+            }
+            newest(request)
+        });
+        standard.extend([(REFLECTION, service(reflection)), (OLDER_REFLECTION, older)]);
         let operations = Contract::get().operations().iter().map(|row| (row.rpc(), row));
         let operations = Arc::new(operations.collect());
         let streams = FairSemaphore::new(MAX_STREAMS);
@@ -188,21 +193,19 @@ fn refused(problem: &Problem, id: RequestId) -> Response<Body> {
     response
 }
 
-fn serve<S>(into: &mut HashMap<&'static str, StandardService>, service: S)
+fn service<S>(service: S) -> StandardService
 where
     S: tower_service::Service<Request<Incoming>, Response = Response<Body>, Error = Infallible>
-        + NamedService
         + Clone
         + Send
         + Sync
         + 'static,
     S::Future: Send + 'static,
 {
-    let served: StandardService = Box::new(move |request| {
+    Box::new(move |request| {
         let answered = service.clone().call(request);
         async move { answered.await.unwrap_or_else(|never| match never {}) }.boxed()
-    });
-    into.insert(S::NAME, served);
+    })
 }
 
 #[cfg(test)]
