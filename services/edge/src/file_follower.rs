@@ -1,6 +1,6 @@
 //! Files that an operator replaces while the edge runs: what they hold is put in force whole or not at all.
 
-use std::{io, sync::Arc, time::Duration};
+use std::{io, sync::Arc, thread, time::Duration};
 
 use tokio::{
     task::spawn_blocking,
@@ -9,6 +9,9 @@ use tokio::{
 
 /// Interval at which the files are read again.
 const READ_INTERVAL: Duration = Duration::from_secs(2);
+
+/// How long changed files must stay the same before they are in force: they may be half-written.
+const STEADY_TIME: Duration = Duration::from_millis(300);
 
 /// Finds out what the bytes mean.
 type Parser<C, T> = dyn Fn(&C) -> io::Result<T> + Send + Sync;
@@ -61,6 +64,10 @@ impl<C: PartialEq + Send + Sync + 'static, T: Send + 'static> FileFollower<C, T>
             if content == *last {
                 return Ok(None);
             }
+            thread::sleep(STEADY_TIME);
+            if read()? != content {
+                return Ok(None);
+            }
             let parsed = parse(&content)?;
             Ok(Some((content, parsed)))
         });
@@ -86,5 +93,23 @@ impl<C: PartialEq + Send + Sync + 'static, T: Send + 'static> FileFollower<C, T>
                 Reading { changed: None, is_faulty: true }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use parking_lot::Mutex;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_half_written_file_is_not_in_force() {
+        let contents = Mutex::new(VecDeque::from(["old", "", "new", "new", "new"]));
+        let read = move || contents.lock().pop_front().ok_or_else(|| io::ErrorKind::UnexpectedEof.into());
+        let (mut follower, first) = FileFollower::start("keys", read, |text: &&str| Ok(*text)).unwrap();
+        assert_eq!((first, follower.next().await.changed), ("old", None));
+        assert_eq!(follower.next().await.changed, Some("new"));
     }
 }
