@@ -6,7 +6,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use mesh_transaction::TxHash;
 use serde::{
     Deserialize, Deserializer,
-    de::{Error, Visitor},
+    de::{Error, IgnoredAny, Visitor},
 };
 
 use super::errors::RpcError;
@@ -30,13 +30,34 @@ pub(crate) struct TxResult {
 
 /// The answer to `broadcast_tx_async` and `broadcast_tx_sync`.
 #[derive(Debug, Deserialize)]
+#[serde(try_from = "BroadcastFields")]
 pub(super) struct BroadcastReply {
-    #[serde(default)]
     code: u32,
+    data: String,
+    log: String,
+}
+
+#[derive(Deserialize)]
+struct BroadcastFields {
+    code: Option<u32>,
+    hash: Option<IgnoredAny>,
     #[serde(default, deserialize_with = "text_or_null")]
     data: String,
     #[serde(default, deserialize_with = "text_or_null")]
     log: String,
+}
+
+impl TryFrom<BroadcastFields> for BroadcastReply {
+    type Error = &'static str;
+
+    /// A result with neither a code nor a hash is of another call, and says nothing of the transaction.
+    fn try_from(fields: BroadcastFields) -> Result<Self, Self::Error> {
+        let BroadcastFields { code, hash, data, log } = fields;
+        match (code, hash) {
+            (None, None) => Err("no answer to a broadcast"),
+            _ => Ok(Self { code: code.unwrap_or_default(), data, log }),
+        }
+    }
 }
 
 impl BroadcastReply {
@@ -192,7 +213,8 @@ mod tests {
         let sync: BroadcastReply =
             serde_json::from_str(r#"{"code":51,"data":"6E6F","log":"","codespace":"","hash":"AB"}"#).unwrap();
         assert_eq!(sync.result().data, "no");
-        let binary: BroadcastReply = serde_json::from_str(r#"{"data":"FF00","log":null}"#).unwrap();
+        let binary: BroadcastReply =
+            serde_json::from_str(r#"{"data":"FF00","log":null,"hash":"AB"}"#).unwrap();
         assert_eq!(binary.result().data, "ff00");
         let commit: CommitReply = serde_json::from_str(
             r#"{"check_tx":{"code":0,"data":null,"gas_wanted":"7"},"deliver_tx":{"code":1,"data":"bm8="},"height":"5"}"#,
