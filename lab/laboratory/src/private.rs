@@ -83,13 +83,8 @@ pub(crate) struct Edges {
 pub(crate) const UNCACHED_EDGE: &str = "edge-uncached";
 
 impl PrivateMesh {
-    /// Creates the folder; no process runs yet.
-    pub(crate) fn new() -> Result<Self, Failure> {
-        Self::with_restart_rule(RestartRule::default())
-    }
-
-    /// Like [`PrivateMesh::new`], with a given rule for restarting processes that end.
-    pub(crate) fn with_restart_rule(rule: RestartRule) -> Result<Self, Failure> {
+    /// Creates the folder; no process runs yet. The rule is that for restarting processes that end.
+    pub(crate) fn new(rule: RestartRule) -> Result<Self, Failure> {
         let folder = tempfile::Builder::new().prefix("mesh-private-").tempdir();
         let folder = folder.map_err(|error| cannot("make a temporary folder", &error))?;
         // PostgreSQL may run as another user, who needs access to the folder.

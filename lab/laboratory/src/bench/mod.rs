@@ -28,6 +28,7 @@ use clap::{
     builder::{PossibleValue, PossibleValuesParser},
 };
 use mesh::{failure::Failure, signals};
+use mesh_launcher::RestartRule;
 use serde_json::{Value, json};
 
 use self::{
@@ -47,7 +48,7 @@ pub(crate) async fn bench(args: &BenchArgs) -> Result<(), Failure> {
     let mut sections = Vec::new();
     // Each suite has its own mesh, so that data and processes of one do not affect another.
     for rows in suites {
-        let mesh = PrivateMesh::new()?;
+        let mesh = PrivateMesh::new(RestartRule::default())?;
         let outcome = tokio::select! {
             outcome = measure(&mesh, &rows, args) => outcome,
             () = signals.stop() => Err(Failure::failed("the benchmark was interrupted; run it again for figures")),

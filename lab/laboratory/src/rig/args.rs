@@ -78,16 +78,11 @@ pub(crate) struct Options {
 }
 
 /// Options of every drill.
-pub(crate) struct RunArgs {
+pub(crate) struct PlayArgs {
     pub(crate) seed: Option<u64>,
     pub(crate) runs: u64,
     pub(crate) short: bool,
     pub(crate) json: Option<PathBuf>,
-}
-
-/// Options of a drill on a private mesh.
-pub(crate) struct PlayArgs {
-    pub(crate) run: RunArgs,
     pub(crate) slack: u32,
 }
 
@@ -104,18 +99,8 @@ impl PlayArgs {
 
     /// The value for the long form or for the short one.
     pub(crate) fn either<T>(&self, long: T, short: T) -> T {
-        if self.run.short { short } else { long }
+        if self.short { short } else { long }
     }
-}
-
-/// The traffic of a drill of the whole mesh.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct TrafficArgs {
-    pub(crate) rate: u32,
-    pub(crate) downloads: u32,
-    pub(crate) submissions: u32,
-    pub(crate) watchers: u32,
-    pub(crate) web_sockets: u32,
 }
 
 impl Options {
@@ -124,8 +109,8 @@ impl Options {
         let seed = self.matches.get_one("seed").copied();
         let json = self.matches.get_one("json").cloned();
         let short = self.matches.try_get_one("short").ok().flatten().copied().unwrap_or_default();
-        let run = RunArgs { seed, runs: self.matches.get_one("runs").copied().unwrap_or(1), short, json };
-        PlayArgs { run, slack: self.given("slack").unwrap_or(1) }
+        let runs = self.matches.get_one("runs").copied().unwrap_or(1);
+        PlayArgs { seed, runs, short, json, slack: self.given("slack").unwrap_or(1) }
     }
 
     /// The value of an option that has one.
@@ -143,12 +128,6 @@ impl Options {
     pub(super) fn names(&self, name: &str) -> Vec<&str> {
         self.matches.get_many::<String>(name).unwrap_or_default().map(String::as_str).collect()
     }
-
-    pub(super) fn traffic(&self) -> TrafficArgs {
-        let [rate, downloads, submissions, watchers, web_sockets] =
-            ["rate", "downloads", "submissions", "watchers", "web-sockets"].map(|name| self.number(name));
-        TrafficArgs { rate, downloads, submissions, watchers, web_sockets }
-    }
 }
 
 impl Drill {
@@ -156,7 +135,7 @@ impl Drill {
         let (is_sweep, phases) = match &self.play {
             Play::Seeds(_) => (true, None),
             Play::Phases(Playing { phases, .. }) => (false, Some(*phases)),
-            Play::Whole { .. } | Play::Own(_) => (false, None),
+            Play::Own(_) => (false, None),
         };
         let first = "Source of every random choice; the same one repeats a run \
             [default: a new one, which is printed]";

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::{
-    args::{DOWNLOADS, MINUTES_20, READ_RATE, SLACK, SUBMISSIONS, WATCHERS},
+    args::{DOWNLOADS, MINUTES_20, Options, READ_RATE, SLACK, SUBMISSIONS, WATCHERS},
     clients::{
         download_results::Outcome,
         files::LEDGER,
@@ -21,7 +21,7 @@ use super::{
         samples::{self, ReadResult},
         submitters::{IndefiniteSubmission, SubmissionOutcome},
     },
-    engine::{Drill, Play, RESTARTED_SOON, Run},
+    engine::{Drill, Play, Run},
     faults::{
         explanation::{
             FailedRequest, FailureKind, FaultSpan, RequestKind, asked_after, failed_reads, is_explained,
@@ -29,7 +29,7 @@ use super::{
         injector::{FaultInjector, InjectedFault},
         schedule::RandomSchedule,
     },
-    report::{self, Column, in_ms},
+    report::{Column, Report, in_ms},
     resource_usage::{EdgeRequestCount, ResourceUsage},
     traffic::{
         FinishedTraffic, Paces, SubmissionResults, Traffic, check_submissions, files_are_whole,
@@ -37,6 +37,7 @@ use super::{
     },
     world::{REPLICAS, Setup, World},
 };
+use crate::private::PrivateMesh;
 
 /// Time between two faults.
 const EVERY: Duration = Duration::from_secs(3);
@@ -93,15 +94,13 @@ pub(super) const DRILL: Drill = Drill {
     name: "chaos",
     about: "Injects random faults; no client may receive a wrong answer",
     options: &[SLACK, MINUTES_20, READ_RATE, DOWNLOADS, SUBMISSIONS, WATCHERS],
-    play: Play::Whole {
-        world: |options, _| Setup { restart_rule: RESTARTED_SOON, has_links: true, ..whole_mesh(options) },
-        is_new_for_each_seed: false,
-        run: |world, seed| Box::pin(play(world, seed)),
-    },
+    play: Play::Own(|mesh, options, seed| Box::pin(play(mesh, options, seed))),
 };
 
 /// Runs the drill once.
-async fn play(world: &World<'_>, seed: u64) -> Result<Run, Failure> {
+async fn play(mesh: &PrivateMesh, options: &Options, seed: u64) -> Result<Run, Failure> {
+    let setup = Setup { has_links: true, ..whole_mesh(options) };
+    let world = &World::start(mesh, options, setup, seed).await?;
     let plan = Plan::new(world);
     let traffic = |seed| Traffic::start(world, plan.paces, seed);
     print_line(&format!("seed {seed}: {:?} without an event", plan.warm_up));
@@ -189,9 +188,6 @@ fn fault_json(done: &InjectedFault) -> Value {
 /// Longest wait of a download: the edge aborts a stalled one after 30 s (contract X10), plus the time for
 /// which an edge is frozen.
 const STANDS_STILL_AT_MOST: Duration = Duration::from_secs(40);
-
-/// The report of a run.
-type Report = report::Report<Vec<Column>>;
 
 /// The figures of a run with this number of faults.
 fn figures(

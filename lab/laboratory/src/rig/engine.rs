@@ -1,6 +1,5 @@
-//! Runs drills: creates a private mesh and removes it afterwards, repeats the run with consecutive seeds, and
-//! runs the phases in an order chosen by the seed, each with a time limit. A failed phase does not stop the
-//! run.
+//! Runs drills: creates a private mesh for each of consecutive seeds and removes it afterwards, and runs the phases
+//! in an order chosen by the seed, each with a time limit. A failed phase does not stop the run.
 
 use std::time::Duration;
 
@@ -16,9 +15,9 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 
 use super::{
-    args::{Number, Options, RunArgs},
+    args::{Number, Options},
     interrupted,
-    report::{self, Column, Figures, Report},
+    report::{self, Report},
     seed,
     sweep::{self, Simulate},
     world::{Setup, World},
@@ -39,22 +38,18 @@ pub(crate) struct Drill {
 pub(super) enum Play {
     /// In phases on one world.
     Phases(Playing),
-    /// As a whole, in a new world for each seed or in one for all seeds.
-    Whole { world: fn(&Options, u64) -> Setup, is_new_for_each_seed: bool, run: WholeRun },
-    /// In a private mesh that it fills itself, a new one for each seed.
+    /// As a whole, in a private mesh that it fills itself.
     Own(OwnRun),
     /// Without a mesh, seed after seed.
     Seeds(Simulate),
 }
 
-/// Plays one seed in a world.
-pub(super) type WholeRun = for<'a> fn(&'a World<'a>, u64) -> LocalBoxFuture<'a, Result<Run, Failure>>;
 /// Plays one seed in a private mesh.
 type OwnRun = for<'a> fn(&'a PrivateMesh, &'a Options, u64) -> LocalBoxFuture<'a, Result<Run, Failure>>;
 
 /// The phases of a drill, and their world.
 pub(super) struct Playing {
-    pub(super) world: fn(&Options, u64) -> Setup,
+    pub(super) world: fn(&Options) -> Setup,
     /// Short description of topology and traffic, for the title.
     pub(super) setup: fn(&World<'_>) -> String,
     /// Waits until the service is normal; returns whether it is.
@@ -80,80 +75,56 @@ pub(super) const fn phase(name: &'static str, about: &'static str, run: PhaseRun
 }
 
 /// The reports of a phase.
-pub(super) type PhaseFuture<'a> = LocalBoxFuture<'a, Result<Vec<Report<Vec<Column>>>, Failure>>;
+pub(super) type PhaseFuture<'a> = LocalBoxFuture<'a, Result<Vec<Report>, Failure>>;
 
 /// The future of a phase with one report.
-pub(super) fn one<'a, F: Figures>(
-    phase: impl Future<Output = Result<Report<F>, Failure>> + 'a,
-) -> PhaseFuture<'a> {
-    Box::pin(async { Ok(vec![phase.await?.finished()]) })
+pub(super) fn one<'a>(phase: impl Future<Output = Result<Report, Failure>> + 'a) -> PhaseFuture<'a> {
+    Box::pin(async { Ok(vec![phase.await?]) })
 }
 
-/// The future of a phase with several reports.
-pub(super) fn several<'a, F: Figures>(
-    phase: impl Future<Output = Result<Vec<Report<F>>, Failure>> + 'a,
-) -> PhaseFuture<'a> {
-    Box::pin(async { Ok(phase.await?.into_iter().map(Report::finished).collect()) })
-}
-
-/// Runs a drill.
+/// Runs a drill with consecutive seeds, each in a private mesh of its own, prints the results and writes them as JSON.
 ///
 /// # Errors
 /// When a bar does not hold, or the drill cannot be run.
 pub(super) async fn run(options: &Options) -> Result<(), Failure> {
-    let (Drill { name, play, .. }, args) = (options.drill, options.play().run);
+    let (drill, args) = (options.drill, options.play());
     let first = seed(args.seed);
     open_files::raise();
-    match play {
-        Play::Seeds(simulate) => sweep::run(name, first, &args, *simulate).await,
-        Play::Own(run) => {
-            repeat(name, &args, first, async |seed| {
-                on_private_mesh(RESTARTED_SOON, async |mesh| run(mesh, options, seed).await).await
-            })
-            .await
-        }
-        Play::Phases(playing) => {
-            on_world(options, (playing.world)(options, first), first, async |world| {
-                repeat(name, &args, first, async |seed| Ok(run_phases(name, world, playing, seed).await))
-                    .await
-            })
-            .await
-        }
-        Play::Whole { world, is_new_for_each_seed: false, run } => {
-            on_world(options, world(options, first), first, async |world| {
-                repeat(name, &args, first, async |seed| run(world, seed).await).await
-            })
-            .await
-        }
-        Play::Whole { world, is_new_for_each_seed: true, run } => {
-            repeat(name, &args, first, async |seed| {
-                print_line(&format!("playing seed {seed}"));
-                on_world(options, world(options, seed), seed, async |world| run(world, seed).await).await
-            })
-            .await
-        }
+    let (mut runs, mut broken) = (Vec::new(), Vec::new());
+    for number in 0..args.runs {
+        let seed = first.wrapping_add(number);
+        let run = match &drill.play {
+            Play::Seeds(simulate) => return sweep::run(drill.name, first, &args, *simulate).await,
+            Play::Own(run) => on_private_mesh(async |mesh| run(mesh, options, seed).await).await,
+            Play::Phases(playing) => {
+                on_private_mesh(async |mesh| {
+                    let world = World::start(mesh, options, (playing.world)(options), seed).await?;
+                    Ok(run_phases(drill.name, &world, playing).await)
+                })
+                .await
+            }
+        };
+        let Run { title, reports, mut json } = run?;
+        let lines: String = reports.iter().map(Report::lines).collect();
+        print(&format!("{}\n{lines}", report::render_table(&title, &reports)))?;
+        json["seed"] = json!(seed);
+        runs.push(json);
+        let failed = reports.iter().filter(|report| !report.holds());
+        broken.extend(failed.map(|report| format!("{} (seed {seed})", report.name)));
+    }
+    write_figures(args.json.as_deref(), &json!({ "drill": drill.name, "runs": runs }))?;
+    match &*broken {
+        [] => Ok(()),
+        _ => Err(Failure::failed(format!("bars do not hold: {}; see the lines above", broken.join(", ")))),
     }
 }
 
-async fn on_world<T>(
-    options: &Options,
-    setup: Setup,
-    seed: u64,
-    drill: impl AsyncFnOnce(&World<'_>) -> Result<T, Failure>,
-) -> Result<T, Failure> {
-    on_private_mesh(setup.restart_rule, async |mesh| {
-        drill(&World::start(mesh, options, setup, seed).await?).await
-    })
-    .await
-}
-
 /// Creates a private mesh, runs the drill on it, and removes it.
-async fn on_private_mesh<T>(
-    rule: RestartRule,
-    drill: impl AsyncFnOnce(&PrivateMesh) -> Result<T, Failure>,
-) -> Result<T, Failure> {
+async fn on_private_mesh(
+    drill: impl AsyncFnOnce(&PrivateMesh) -> Result<Run, Failure>,
+) -> Result<Run, Failure> {
     let mut signals = signals::watch()?;
-    let mesh = PrivateMesh::with_restart_rule(rule)?;
+    let mesh = PrivateMesh::new(RESTARTED_SOON)?;
     let outcome = tokio::select! {
         outcome = drill(&mesh) => outcome,
         () = signals.stop() => Err(interrupted()),
@@ -164,7 +135,7 @@ async fn on_private_mesh<T>(
 
 /// Restarts after the shortest wait of the default rule, without back-off: otherwise the processes that a
 /// drill kills repeatedly would be down most of the time.
-pub(super) const RESTARTED_SOON: RestartRule = RestartRule {
+const RESTARTED_SOON: RestartRule = RestartRule {
     first: Duration::from_millis(200),
     longest: Duration::from_millis(200),
     settled: Duration::from_secs(10),
@@ -175,41 +146,14 @@ pub(super) struct Run {
     /// Title of its table.
     pub(super) title: String,
     /// The reports of its phases.
-    pub(super) reports: Vec<Report<Vec<Column>>>,
+    pub(super) reports: Vec<Report>,
     /// The results as JSON, without the seed.
     pub(super) json: Value,
 }
 
-/// Runs a drill `args.runs` times with consecutive seeds, prints the results and writes them as JSON.
-///
-/// # Errors
-/// When a run cannot be finished, or a bar does not hold.
-async fn repeat(
-    drill: &str,
-    args: &RunArgs,
-    first_seed: u64,
-    mut run: impl AsyncFnMut(u64) -> Result<Run, Failure>,
-) -> Result<(), Failure> {
-    let (mut runs, mut broken) = (Vec::new(), Vec::new());
-    for number in 0..args.runs {
-        let seed = first_seed.wrapping_add(number);
-        let Run { title, reports, mut json } = run(seed).await?;
-        let lines: String = reports.iter().map(Report::lines).collect();
-        print(&format!("{}\n{lines}", report::render_table(&title, &reports)))?;
-        json["seed"] = json!(seed);
-        runs.push(json);
-        let failed = reports.iter().filter(|report| !report.holds());
-        broken.extend(failed.map(|report| format!("{} (seed {seed})", report.name)));
-    }
-    write_figures(args.json.as_deref(), &json!({ "drill": drill, "runs": runs }))?;
-    match &*broken {
-        [] => Ok(()),
-        _ => Err(Failure::failed(format!("bars do not hold: {}; see the lines above", broken.join(", ")))),
-    }
-}
-
 /// Runs the wanted phases in the order chosen by the seed.
-async fn run_phases(drill: &str, world: &World<'_>, playing: &Playing, seed: u64) -> Run {
+async fn run_phases(drill: &str, world: &World<'_>, playing: &Playing) -> Run {
+    let seed = world.seed;
     let mut random = SmallRng::seed_from_u64(seed);
     let order = order(playing.phases, &world.options.names("phase"), &mut random);
     let names: Vec<&str> = order.iter().map(|phase| phase.name).collect();

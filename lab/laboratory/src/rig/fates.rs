@@ -21,23 +21,21 @@ use rand::{Rng as _, SeedableRng as _, rngs::SmallRng};
 use serde::Deserialize;
 
 use super::{
+    args::Options,
     clients::{
         consistency::{CheckedTransaction, Contradiction, check},
         followers::Followers,
         submitters::{self, SubmissionOutcome, Submitters},
     },
-    engine::{Drill, Play, RESTARTED_SOON, Run},
+    engine::{Drill, Play, Run},
     faults::{
         injector::FaultInjector,
         schedule::{Fault, NODE, Target, repeated},
     },
-    report::{self, Column},
+    report::{Column, Report},
     world::{Setup, World, calls},
 };
-use crate::private::UNCACHED_EDGE;
-
-/// The report of a run.
-type Report = report::Report<Vec<Column>>;
+use crate::private::{PrivateMesh, UNCACHED_EDGE};
 
 const RELAY: &str = "tx-relay";
 /// Least number of faults of the node, and of relays.
@@ -77,21 +75,18 @@ pub(super) const DRILL: Drill = Drill {
     name: "fates",
     about: "Kills the node and the relays under submissions; every transaction must have exactly one outcome",
     options: &[],
-    play: Play::Whole {
-        world: |_, seed| Setup {
-            restart_rule: RESTARTED_SOON,
-            node_block_ms: Some(BLOCK_MS),
-            replicas: vec![("query", 0), ("export", 0), (UNCACHED_EDGE, 0), (RELAY, relays(seed))],
-            // At this level relays log each transaction that they send.
-            env: vec![("MESH_LOG", "tx_relay=debug,info".to_owned())],
-            ..Setup::default()
-        },
-        is_new_for_each_seed: true,
-        run: |world, seed| Box::pin(run(world, seed)),
-    },
+    play: Play::Own(|mesh, options, seed| Box::pin(run(mesh, options, seed))),
 };
 
-async fn run(world: &World<'_>, seed: u64) -> Result<Run, Failure> {
+async fn run(mesh: &PrivateMesh, options: &Options, seed: u64) -> Result<Run, Failure> {
+    let setup = Setup {
+        node_block_ms: Some(BLOCK_MS),
+        replicas: vec![("query", 0), ("export", 0), (UNCACHED_EDGE, 0), (RELAY, relays(seed))],
+        // At this level relays log each transaction that they send.
+        env: vec![("MESH_LOG", "tx_relay=debug,info".to_owned())],
+        ..Setup::default()
+    };
+    let world = &World::start(mesh, options, setup, seed).await?;
     let plan = world.play.either(PLAN, PLAN_SHORT);
     let Plan { submitting, node_killed_every: node, relay_faulty_every: relay } = plan;
     let (clients, relays) = (submitting.clients, relays(seed));

@@ -27,7 +27,7 @@ use super::{
         schedule::{Fault, ScheduledFault, Target},
         send,
     },
-    report::{self, Column},
+    report::{Column, Report},
 };
 use crate::{
     digests::Digests,
@@ -36,9 +36,6 @@ use crate::{
     private::{PrivateMesh, Servers, connect},
     private_chain::{CHAIN, DECODER, Ingest, head, stored},
 };
-
-/// The report of a run.
-type Report = report::Report<Vec<Column>>;
 
 const REPLICAS: u32 = 2;
 /// Kills of a run.

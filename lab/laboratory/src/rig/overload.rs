@@ -15,11 +15,11 @@ use super::{
         connection::Connection,
         load::{Load, RequestClass},
         memory::{ProcessMemory, while_watched},
-        samples::{Report, latency, quantile},
+        samples::{latency, quantile},
     },
     engine::{Drill, Play, Playing, one, phase},
     flood::attackers::connect_as,
-    report::in_ms,
+    report::{Report, in_ms},
     world::{Setup, World},
 };
 
@@ -48,7 +48,7 @@ pub(super) const DRILL: Drill = Drill {
     about: "Reads large lists with more clients than can be served at the same time; none may be refused",
     options: &[SLACK, POLITE_RATE],
     play: Play::Phases(Playing {
-        world: |_, _| Setup { fill: &FILL, has_rows: true, ..Setup::default() },
+        world: |_| Setup { fill: &FILL, has_rows: true, ..Setup::default() },
         setup: |world| format!("{} single rows a second beside lists", world.options.number("rate")),
         becomes_normal: |_| Box::pin(std::future::ready(true)),
         timeout: Duration::from_secs(120),
@@ -86,13 +86,13 @@ async fn overload(world: &World<'_>, clients: usize) -> Result<Report, Failure> 
     let mut memory = ProcessMemory::of_all(world.mesh, &names);
     let ended = while_watched(&mut memory, reading.join_all()).await;
     let seconds = begun.elapsed().as_secs_f64();
-    let (samples, mut report) = load.report(&format!("beside {clients}"), Duration::ZERO).await;
+    let (samples, figures, mut report) = load.report(&format!("beside {clients}"), Duration::ZERO).await;
     let lost = ended.iter().filter(|client| client.is_none()).count();
     let answers: Vec<(u16, Duration)> = ended.into_iter().flatten().flatten().collect();
     let mean = Duration::from_secs_f64(seconds * clients as f64 / answers.len().max(1) as f64);
     let p99 = quantile(answers.iter().map(|(_, took)| *took).collect(), 0.99);
     let most_mib = memory.iter().map(|process| process.at_most).sum::<u64>() >> 10;
-    report.none_fails();
+    figures.none_fails(&mut report);
     let failed = answers.iter().filter(|(status, _)| *status != 200).count() + lost;
     report.bar(format!("lists without answer: {failed} of {}, at most 0", answers.len()), failed == 0);
     report.bar_at_most(&format!("p99 of the lists, {} on average", in_ms(mean)), p99, mean.mul_f64(TIMES));

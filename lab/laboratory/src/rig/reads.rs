@@ -18,11 +18,11 @@ use super::{
     clients::{
         connection::Connection,
         load::NORMAL_P99,
-        samples::{Report, Sample, normal_after},
+        samples::{Sample, normal_after},
     },
     engine::{Drill, Phase, Play, Playing, one, phase},
     faults::schedule::{BUS, Fault, Target},
-    report::in_ms,
+    report::{Report, in_ms},
     world::{Setup, World},
 };
 
@@ -38,7 +38,7 @@ pub(super) const DRILL: Drill = Drill {
     about: "Kills replicas and servers under reads; reads must continue",
     options: &[SLACK, READ_RATE],
     play: Play::Phases(Playing {
-        world: |options, _| Setup {
+        world: |options| Setup {
             has_rows: true,
             has_blocks: true,
             replicas: REPLICAS.to_vec(),
@@ -63,8 +63,8 @@ pub(super) const PHASES: &[Phase] = &[
 async fn steady(world: &World<'_>) -> Result<Report, Failure> {
     let from = world.load().now();
     world.sleep_scaled(STEADY).await;
-    let (_, mut report) = world.load().report("steady", from).await;
-    report.none_fails();
+    let (_, figures, mut report) = world.load().report("steady", from).await;
+    figures.none_fails(&mut report);
     Ok(report)
 }
 
@@ -132,10 +132,11 @@ fn any_replica(random: &mut SmallRng) -> Target {
 
 async fn missed(world: &World<'_>, name: &str, from: Duration) -> Report {
     world.sleep_scaled(AFTER).await;
-    let (samples, mut report) = world.load().report(name, from).await;
-    report.figures.normal_after = Some(normal_after(&samples, from, world.play.bound(SLOW)));
-    report.none_fails();
-    report.bar_at_most("p99 in the worst second", report.figures.worst_p99, world.play.bound(P99));
+    let (samples, figures, mut report) = world.load().report(name, from).await;
+    figures.none_fails(&mut report);
+    report.bar_at_most("p99 in the worst second", figures.worst_p99, world.play.bound(P99));
+    let after = normal_after(&samples, from, world.play.bound(SLOW));
+    report.notes.push(format!("reads were fast again after {}", in_ms(after)));
     report
 }
 
@@ -208,13 +209,12 @@ async fn came_back(
     back: Duration,
 ) -> (Vec<Sample>, Report) {
     sleep(world.play.bound(BACK_WITHIN) + AFTER_OUTAGE).await;
-    let (samples, mut report) = world.load().report(name, from).await;
-    report.none_but_200_and_503();
+    let (samples, figures, mut report) = world.load().report(name, from).await;
+    figures.none_but_200_and_503(&mut report);
     let refusals = samples.iter().filter(|sample| !sample.is_fine());
     let slowest = refusals.map(|sample| sample.took).max().unwrap_or_default();
     report.bar_at_most("the slowest refusal", slowest, world.play.bound(REFUSED_WITHIN));
     let after = normal_after(&samples, back, world.play.bound(SLOW_AFTER_OUTAGE));
-    report.figures.normal_after = Some(after);
     report.bar_at_most("full service after the return", after, world.play.bound(BACK_WITHIN));
     report.bar("no service was restarted", world.mesh.service_pids() == before);
     (samples, report)

@@ -10,25 +10,12 @@ use crate::table;
 /// Greatest number of messages printed for each phase.
 const SHOWN: usize = 6;
 
-/// The figures of a phase.
-pub(crate) trait Figures: Default {
-    /// The figures in the order of the table's columns.
-    fn columns(&self) -> Vec<Column>;
-}
-
 /// One figure: a column of the table, and a member of the JSON.
-#[derive(Clone)]
 pub(crate) struct Column {
     heading: &'static str,
     member: &'static str,
     cell: String,
     json: Value,
-}
-
-impl Figures for Vec<Column> {
-    fn columns(&self) -> Vec<Column> {
-        self.clone()
-    }
 }
 
 impl Column {
@@ -58,11 +45,11 @@ impl Column {
 }
 
 /// The results of a phase.
-pub(crate) struct Report<F> {
+pub(crate) struct Report {
     /// Name of the phase.
     pub(crate) name: String,
     /// Figures of the load during the phase.
-    pub(crate) figures: F,
+    columns: Vec<Column>,
     /// Conditions that must hold.
     pub(crate) bars: Vec<Bar>,
     /// Further information.
@@ -77,23 +64,17 @@ pub(crate) struct Bar {
     holds: bool,
 }
 
-impl<F: Figures> Report<F> {
+impl Report {
     /// Creates a report with these figures and no bars.
-    pub(crate) fn new(name: impl Into<String>, figures: F) -> Self {
-        Self { name: name.into(), figures, bars: Vec::new(), notes: Vec::new(), messages: Vec::new() }
+    pub(crate) fn new(name: impl Into<String>, columns: Vec<Column>) -> Self {
+        Self { name: name.into(), columns, bars: Vec::new(), notes: Vec::new(), messages: Vec::new() }
     }
 
     /// The report of a phase that could not be completed: `why` is its only bar, and does not hold.
     pub(crate) fn failed(name: impl Into<String>, why: &str) -> Self {
-        let mut report = Self::new(name, F::default());
+        let mut report = Self::new(name, Vec::new());
         report.bar(why.to_owned(), false);
         report
-    }
-
-    /// The report with its figures as columns.
-    pub(crate) fn finished(self) -> Report<Vec<Column>> {
-        let Self { name, figures, bars, notes, messages } = self;
-        Report { name, figures: figures.columns(), bars, notes, messages }
     }
 
     /// Adds a condition.
@@ -136,9 +117,8 @@ impl<F: Figures> Report<F> {
     /// The report as JSON.
     pub(crate) fn json(&self) -> Value {
         let bars = self.bars.iter().map(|bar| json!({ "what": bar.what, "holds": bar.holds }));
-        let columns = self.figures.columns().into_iter();
-        let mut json: Map<String, Value> =
-            columns.map(|column| (column.member.to_owned(), column.json)).collect();
+        let members = self.columns.iter().map(|column| (column.member.to_owned(), column.json.clone()));
+        let mut json: Map<String, Value> = members.collect();
         json.insert("phase".to_owned(), json!(self.name));
         json.insert("bars".to_owned(), bars.collect());
         json.insert("notes".to_owned(), json!(self.notes));
@@ -148,14 +128,13 @@ impl<F: Figures> Report<F> {
 }
 
 /// Renders the figures of several phases as a table.
-pub(crate) fn render_table<F: Figures>(title: &str, reports: &[Report<F>]) -> String {
+pub(crate) fn render_table(title: &str, reports: &[Report]) -> String {
     // A failed phase may have no figures.
-    let columns =
-        reports.iter().map(|report| report.figures.columns()).max_by_key(Vec::len).unwrap_or_default();
-    let heading: Vec<&str> =
-        ["phase"].into_iter().chain(columns.iter().map(|column| column.heading)).collect();
-    let row = |report: &Report<F>| {
-        let cells = report.figures.columns().into_iter().map(|column| column.cell);
+    let columns = reports.iter().map(|report| &report.columns).max_by_key(|columns| columns.len());
+    let headings = columns.into_iter().flatten().map(|column| column.heading);
+    let heading: Vec<&str> = ["phase"].into_iter().chain(headings).collect();
+    let row = |report: &Report| {
+        let cells = report.columns.iter().map(|column| column.cell.clone());
         let blank = std::iter::repeat(String::new());
         [report.name.clone()].into_iter().chain(cells).chain(blank).take(heading.len()).collect()
     };
@@ -176,18 +155,9 @@ pub(crate) fn ms(time: Duration) -> f64 {
 mod tests {
     use super::*;
 
-    #[derive(Default)]
-    struct Counted(u32);
-
-    impl Figures for Counted {
-        fn columns(&self) -> Vec<Column> {
-            vec![Column::count("count", "count", self.0)]
-        }
-    }
-
     #[test]
     fn a_report_holds_when_all_its_bars_do() {
-        let mut report = Report::new("kill", Counted(7));
+        let mut report = Report::new("kill", vec![Column::count("count", "count", 7)]);
         report.bar_at_most("p99", Duration::from_millis(5), Duration::from_millis(5));
         assert!(report.holds());
         report.bar_at_most("p50", Duration::from_millis(6), Duration::from_millis(5));
@@ -196,6 +166,6 @@ mod tests {
         assert_eq!(report.json()["bars"][1]["holds"], false);
         assert_eq!(report.json()["count"], 7);
         assert_eq!(render_table("Title", &[report]), "Title\nphase  count\nkill       7\n");
-        assert!(!Report::<Counted>::failed("kill", "no process to kill").holds());
+        assert!(!Report::failed("kill", "no process to kill").holds());
     }
 }

@@ -14,7 +14,7 @@ use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use super::{
-    args::{DOWNLOADS, READ_RATE, ROUNDS, SLACK, SUBMISSIONS, WATCHERS, WEB_SOCKETS},
+    args::{DOWNLOADS, Options, READ_RATE, ROUNDS, SLACK, SUBMISSIONS, WATCHERS, WEB_SOCKETS},
     clients::{
         download_results::{DownloadResult, Outcome},
         heads::HeadObserver,
@@ -24,13 +24,14 @@ use super::{
     },
     engine::{Drill, Play, Run},
     faults::{explanation::FaultSpan, schedule::Fault},
-    report::{self, Column},
+    report::{Column, Report},
     traffic::{
         FinishedTraffic, Paces, SubmissionResults, Traffic, check_submissions, files_are_whole,
         none_is_outdated, whole_mesh,
     },
     world::{REPLICAS, Setup, World},
 };
+use crate::private::PrivateMesh;
 
 /// Length of the period without restarts.
 const STEADY: Duration = Duration::from_secs(10);
@@ -51,21 +52,16 @@ pub(super) const DRILL: Drill = Drill {
     about: "Restarts every service in turn under reads, downloads, submissions and watches, over TLS and with \
         keys; no request may fail",
     options: &[SLACK, ROUNDS, READ_RATE, DOWNLOADS, SUBMISSIONS, WATCHERS, WEB_SOCKETS],
-    play: Play::Whole {
-        world: |options, _| {
-            let grace_s = options.play().either(GRACE_S, GRACE_SHORT_S);
-            let env = vec![("MESH_STOP_GRACE_S", grace_s.to_string())];
-            Setup { env, is_public: true, ..whole_mesh(options) }
-        },
-        is_new_for_each_seed: false,
-        run: |world, seed| Box::pin(run(world, seed)),
-    },
+    play: Play::Own(|mesh, options, seed| Box::pin(run(mesh, options, seed))),
 };
 
-async fn run(world: &World<'_>, seed: u64) -> Result<Run, Failure> {
-    let grace = Duration::from_secs(world.play.either(GRACE_S, GRACE_SHORT_S));
-    let reports: Vec<_> = play(world, grace, seed).await?.into_iter().map(Report::finished).collect();
-    let phases: Vec<_> = reports.iter().map(report::Report::json).collect();
+async fn run(mesh: &PrivateMesh, options: &Options, seed: u64) -> Result<Run, Failure> {
+    let grace_s = options.play().either(GRACE_S, GRACE_SHORT_S);
+    let env = vec![("MESH_STOP_GRACE_S", grace_s.to_string())];
+    let setup = Setup { env, is_public: true, ..whole_mesh(options) };
+    let world = World::start(mesh, options, setup, seed).await?;
+    let reports = play(&world, Duration::from_secs(grace_s), seed).await?;
+    let phases: Vec<_> = reports.iter().map(Report::json).collect();
     let title = format!("rolling: seed {seed}, {REPLICAS} replicas each");
     Ok(Run { title, reports, json: json!({ "phases": phases }) })
 }
@@ -75,19 +71,17 @@ async fn play(world: &World<'_>, grace: Duration, seed: u64) -> Result<Vec<Repor
     let paces = Paces { slow: grace.mul_f64(0.4), long: grace.mul_f64(5.0) };
     let heads = HeadObserver::watch(&world.servers);
     let traffic = Traffic::start(world, paces, seed)?;
-    let reports = traffic.submit_during(seed, rounds(world, &traffic, seed)).await;
-    let mut reports = reports?;
+    let periods = traffic.submit_during(seed, rounds(world, &traffic, seed)).await?;
     let (FinishedTraffic { load, end, attempts, files, watches }, submitters) = traffic.finish().await?;
     let fates = check_submissions(world, submitters).await?;
-    for report in &mut reports {
-        report.figures.count(&attempts, &fates.indefinite);
-    }
-    let (begun, rolled) = (reports[0].figures.from, reports[0].figures.to);
-    let mut all = Report::new("all", Figures::of(&load, begun, end));
-    all.figures.count(&attempts, &fates.indefinite);
+    let report = |period: &Period| period.report(&load, &attempts, &fates.indefinite);
+    let mut reports: Vec<Report> = periods.iter().map(report).collect();
+    let (begun, rolled) = periods[0].on_load;
+    let whole = Period { name: "all".to_owned(), on_load: (begun, end), when: None, reading: 0 };
+    let mut all = report(&whole);
     all.messages = load.failure_messages(begun, end);
-    let (reads, fine) = (all.figures.reads.requests, all.figures.reads.fine);
-    all.bar_none_of("reads that failed", reads - fine, reads);
+    let reads = samples::Figures::of(&load.samples(begun, end), begun, end);
+    all.bar_none_of("reads that failed", reads.requests - reads.fine, reads.requests);
     none_is_outdated(&load, &heads, Duration::ZERO, &mut all);
     let (sent, answers) = load.counts();
     all.notes.push(format!("{sent} reads were sent, {answers} answered"));
@@ -95,7 +89,7 @@ async fn play(world: &World<'_>, grace: Duration, seed: u64) -> Result<Vec<Repor
     downloads_hold(&mut all, &attempts, grace);
     files_are_whole(&files, &mut all);
     watches.are_true(&mut all);
-    watches.are_resumed(&mut all, &edge_restarts(&reports));
+    watches.are_resumed(&mut all, &edge_restarts(&periods));
     latency_holds(&mut all, &load.samples(begun, rolled), &load.samples(rolled, end), world);
     // Without a restart of edges no download breaks.
     let services = world.options.names("service");
@@ -107,15 +101,15 @@ async fn play(world: &World<'_>, grace: Duration, seed: u64) -> Result<Vec<Repor
 }
 
 /// The restarts of the edges.
-fn edge_restarts(reports: &[Report]) -> Vec<FaultSpan> {
-    let edges = reports.iter().filter(|report| report.name.ends_with(" edge"));
+fn edge_restarts(periods: &[Period]) -> Vec<FaultSpan> {
+    let edges = periods.iter().filter(|period| period.name.ends_with(" edge"));
     let span = |when| FaultSpan { fault: Fault::Restart("edge"), when };
-    edges.filter_map(|report| report.figures.when.map(span)).collect()
+    edges.filter_map(|period| period.when.map(span)).collect()
 }
 
 /// Measures a period without restarts, the replacement of the certificate, and then that of every service in
 /// each round.
-async fn rounds(world: &World<'_>, traffic: &Traffic, seed: u64) -> Result<Vec<Report>, Failure> {
+async fn rounds(world: &World<'_>, traffic: &Traffic, seed: u64) -> Result<Vec<Period>, Failure> {
     let mut random = SmallRng::seed_from_u64(seed);
     traffic.warm_up(WARM_UP).await;
     print_line(&format!("seed {seed}: steady"));
@@ -123,9 +117,9 @@ async fn rounds(world: &World<'_>, traffic: &Traffic, seed: u64) -> Result<Vec<R
         sleep(world.play.either(STEADY, STEADY_SHORT)).await;
         Ok(())
     };
-    let mut reports = vec![observe(traffic, "steady", steady).await?];
+    let mut periods = vec![observe(traffic, "steady", steady).await?];
     if let Some(public) = &world.public {
-        reports.push(observe(traffic, "certificate", async || public.replace_certificate().await).await?);
+        periods.push(observe(traffic, "certificate", async || public.replace_certificate().await).await?);
     }
     let wanted = world.options.names("service");
     for round in 1..=world.options.number("rounds") {
@@ -135,10 +129,10 @@ async fn rounds(world: &World<'_>, traffic: &Traffic, seed: u64) -> Result<Vec<R
         print_line(&format!("seed {seed}, round {round}: {}", names.join(", ")));
         for name in names {
             let title = format!("{round} {name}");
-            reports.push(observe(traffic, &title, async || restart(world, name).await).await?);
+            periods.push(observe(traffic, &title, async || restart(world, name).await).await?);
         }
     }
-    Ok(reports)
+    Ok(periods)
 }
 
 /// Replaces the replicas of a service.
@@ -159,16 +153,15 @@ async fn observe(
     traffic: &Traffic,
     name: &str,
     act: impl AsyncFnOnce() -> Result<(), Failure>,
-) -> Result<Report, Failure> {
+) -> Result<Period, Failure> {
     let load = &traffic.load;
     let (from, begun, reading) = (load.now(), Instant::now(), traffic.downloaders.reading());
     act().await?;
     let to = load.now();
     load.until_finished(to).await;
-    let mut figures = Figures::of(load, from, to);
-    (figures.reading, figures.when) = (reading, Some((begun, begun + (to - from))));
     print_line(&format!("{name} took {:.1} s", (to - from).as_secs_f64()));
-    Ok(Report::new(name, figures))
+    let when = Some((begun, begun + (to - from)));
+    Ok(Period { name: name.to_owned(), on_load: (from, to), when, reading })
 }
 
 fn submissions_hold(report: &mut Report, fates: &SubmissionResults) {
@@ -214,7 +207,7 @@ fn latency_holds(report: &mut Report, steady: &[Sample], rolled: &[Sample], worl
     let (steady, rolling) = (latency(steady, 0.99), latency(rolled, 0.99));
     let p99 =
         format!("p99 while services were replaced {}, steady {}", in_tenths(rolling), in_tenths(steady));
-    match world.play.run.short {
+    match world.play.short {
         true => report.notes.push(p99),
         false => report.bar(
             format!("{p99}, at most {P99_TIMES} times as much"),
@@ -235,47 +228,32 @@ fn in_tenths(time: Duration) -> String {
     format!("{:.1} ms", time.as_secs_f64() * 1e3)
 }
 
-/// The report of a period.
-type Report = report::Report<Figures>;
-
-/// Figures of a period.
-#[derive(Clone, Debug, Default)]
-struct Figures {
+/// A period of the run.
+struct Period {
+    name: String,
     /// Beginning and end on the clock of the load.
-    from: Duration,
-    to: Duration,
+    on_load: (Duration, Duration),
     /// Beginning and end; `None` for the whole run.
     when: Option<(Instant, Instant)>,
-    reads: samples::Figures,
     /// Downloads in progress at the beginning.
     reading: usize,
-    /// Downloads that ended in the period, and those of them that were not complete.
-    downloads: usize,
-    broken: usize,
-    /// Submissions that ended in the period without a definite answer.
-    indefinite: usize,
 }
 
-impl Figures {
-    /// Computes the figures of reads in a period.
-    fn of(load: &Load, from: Duration, to: Duration) -> Self {
-        Self { from, to, reads: samples::Figures::of(&load.samples(from, to), from, to), ..Self::default() }
-    }
-
-    /// Adds the counts of downloads and submissions that ended in the period.
-    fn count(&mut self, attempts: &[DownloadResult], indefinite: &[IndefiniteSubmission]) {
+impl Period {
+    /// The report with the reads that were due in the period, and the downloads and submissions that ended in it.
+    fn report(
+        &self,
+        load: &Load,
+        attempts: &[DownloadResult],
+        indefinite: &[IndefiniteSubmission],
+    ) -> Report {
+        let (from, to) = self.on_load;
+        let reads = samples::Figures::of(&load.samples(from, to), from, to);
         let is_in = |moment: Instant| self.when.is_none_or(|(from, to)| moment >= from && moment < to);
         let ended = attempts.iter().filter(|attempt| is_in(attempt.ended));
         let is_broken = |attempt: &&DownloadResult| attempt.outcome != Outcome::Whole;
-        (self.downloads, self.broken) = (ended.clone().count(), ended.filter(is_broken).count());
-        self.indefinite = indefinite.iter().filter(|indefinite| is_in(indefinite.when.1)).count();
-    }
-}
-
-impl report::Figures for Figures {
-    fn columns(&self) -> Vec<Column> {
-        let reads = &self.reads;
-        vec![
+        let unsure = indefinite.iter().filter(|indefinite| is_in(indefinite.when.1)).count();
+        let columns = vec![
             Column::count("reads", "reads", reads.requests),
             Column::count("failed", "failed", reads.requests - reads.fine),
             Column::count("again", "askedAgain", reads.again),
@@ -283,9 +261,10 @@ impl report::Figures for Figures {
             Column::time("worst p99", "worstSecondP99Ms", reads.worst_p99),
             Column::time("longest", "longestMs", reads.longest),
             Column::count("downloading", "downloading", self.reading),
-            Column::count("downloads", "downloads", self.downloads),
-            Column::count("broken", "broken", self.broken),
-            Column::count("unsure submissions", "unsureSubmissions", self.indefinite),
-        ]
+            Column::count("downloads", "downloads", ended.clone().count()),
+            Column::count("broken", "broken", ended.filter(is_broken).count()),
+            Column::count("unsure submissions", "unsureSubmissions", unsure),
+        ];
+        Report::new(&*self.name, columns)
     }
 }

@@ -22,7 +22,7 @@ use serde_json::json;
 use tokio::time::sleep;
 
 use super::{
-    args::RunArgs,
+    args::PlayArgs,
     engine::{Drill, Play},
     interrupted, write_figures,
 };
@@ -74,7 +74,7 @@ fn simulate_order(seed: u64) -> Result<Counts, simulator::Failure> {
 ///
 /// # Errors
 /// When a seed fails.
-pub(super) async fn run(drill: &str, first: u64, args: &RunArgs, simulate: Simulate) -> Result<(), Failure> {
+pub(super) async fn run(drill: &str, first: u64, args: &PlayArgs, simulate: Simulate) -> Result<(), Failure> {
     let mut signals = signals::watch()?;
     let cores = available_parallelism().map_or(1, usize::from);
     print_line(&format!("{drill}: {} seeds from {first} on, on {cores} cores", args.runs));

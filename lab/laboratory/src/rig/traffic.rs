@@ -17,13 +17,13 @@ use super::{
         load::{Load, NORMAL_P99},
         submitters::{self, IndefiniteSubmission, Submitters},
     },
-    report::{self, Report},
+    report::Report,
     watching::traffic::{WatchResults, WatchTraffic},
     world::{REPLICAS, Setup, World},
 };
 use crate::{
     private::UNCACHED_EDGE,
-    rig::args::{Options, TrafficArgs},
+    rig::args::Options,
     synthetic::Synthetic,
 };
 
@@ -140,7 +140,7 @@ pub(super) struct SubmissionResults {
 
 impl SubmissionResults {
     /// Adds the bar that no answers about a transaction contradict.
-    pub(super) fn agree<F: report::Figures>(&self, report: &mut Report<F>) {
+    pub(super) fn agree(&self, report: &mut Report) {
         let count = self.contradictions.len();
         report.bar(
             format!("contradictions about {} transactions: {count}, at most 0", self.transactions),
@@ -151,7 +151,7 @@ impl SubmissionResults {
 }
 
 /// Adds the bar that every file was complete in the end, resumed downloads included.
-pub(super) fn files_are_whole<F: report::Figures>(files: &FileCounts, report: &mut Report<F>) {
+pub(super) fn files_are_whole(files: &FileCounts, report: &mut Report) {
     let FileCounts { lost, unfinished, whole, resumed } = files;
     report.bar(
         format!(
@@ -163,11 +163,11 @@ pub(super) fn files_are_whole<F: report::Figures>(files: &FileCounts, report: &m
 }
 
 /// Adds the bar that no answer was older than allowed; `blur` is the uncertainty of the measurement.
-pub(super) fn none_is_outdated<F: report::Figures>(
+pub(super) fn none_is_outdated(
     load: &Load,
     heads: &HeadObserver,
     blur: Duration,
-    report: &mut Report<F>,
+    report: &mut Report,
 ) {
     let what = "how long the store had been further when an answer was asked for";
     report.bar_at_most(what, load.most_outdated(heads), OUTDATED_AT_MOST + blur);
@@ -176,7 +176,9 @@ pub(super) fn none_is_outdated<F: report::Figures>(
 impl Traffic {
     /// Starts reads, downloads and watches. Submissions start when the caller awaits [`Submitters::submit`].
     pub(super) fn start(world: &World<'_>, paces: Paces, seed: u64) -> Result<Self, Failure> {
-        let TrafficArgs { rate, downloads, submissions, watchers, web_sockets } = world.options.traffic();
+        let [rate, downloads, submissions, watchers, web_sockets] =
+            ["rate", "downloads", "submissions", "watchers", "web-sockets"]
+                .map(|name| world.options.number(name));
         let edge = world.edges.cached;
         let clients = u64::from(submissions) * TURN.as_millis() as u64 / 1000;
         let plan = submitters::Plan { submissions: 0, clients: clients.max(1), pause: PAUSE };

@@ -1,12 +1,11 @@
 //! The world of a drill: a private mesh with what the drill needs of filled tables, blocks, a sealed
 //! history, a ledger, a node, and links that can fail.
 
-use std::{collections::HashMap, net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use mesh::{failure::Failure, processes::DEVNODE, terminal::print_line};
 use mesh_devnode::ReservedPort;
-use mesh_launcher::{RestartRule, services::SERVICES};
-use parking_lot::Mutex;
+use mesh_launcher::services::SERVICES;
 
 use super::{
     args::{Options, PlayArgs},
@@ -31,7 +30,6 @@ pub(crate) const REPLICAS: u32 = 2;
 /// What a world has.
 #[derive(Default)]
 pub(super) struct Setup {
-    pub(super) restart_rule: RestartRule,
     /// Statements that fill the empty store.
     pub(super) fill: &'static [&'static str],
     /// Whether the store has the demo network's rows and those of [`ReadRequests`].
@@ -68,8 +66,6 @@ pub(super) struct World<'a> {
     pub(super) public: Option<PublicAccess>,
     node: Option<ReservedPort>,
     load: Option<Load>,
-    /// Edges that phases started.
-    phase_edges: Mutex<HashMap<&'static str, SocketAddr>>,
     _blocks: Option<EmptyBlocks>,
 }
 
@@ -148,7 +144,6 @@ impl<'a> World<'a> {
             public,
             node,
             load,
-            phase_edges: Mutex::default(),
             _blocks: blocks,
         })
     }
@@ -170,21 +165,9 @@ impl<'a> World<'a> {
         self.mesh.until_serving(&services.chain([DEVNODE]).collect::<Vec<_>>(), within).await
     }
 
-    /// Starts an edge of a phase with these variables, or the one of an earlier run again.
-    pub(super) async fn phase_edge(
-        &self,
-        name: &'static str,
-        env: Vec<(String, String)>,
-    ) -> Result<SocketAddr, Failure> {
-        let known = self.phase_edges.lock().get(name).copied();
-        if let Some(edge) = known {
-            self.mesh.start_all(name).await?;
-            self.mesh.ready(&[name]).await?;
-            return Ok(edge);
-        }
-        let edge = self.mesh.start_named(&self.servers, &[("edge", name)], env).await?;
-        self.phase_edges.lock().insert(name, edge);
-        Ok(edge)
+    /// Starts an edge of a phase.
+    pub(super) async fn phase_edge(&self, name: &str) -> Result<SocketAddr, Failure> {
+        self.mesh.start_named(&self.servers, &[("edge", name)], Vec::new()).await
     }
 
     /// Injects a fault and waits for its repair.

@@ -6,10 +6,7 @@ use serde_json::json;
 use tokio::time::Instant;
 
 use super::samples::quantile;
-use crate::rig::report::{self, Column};
-
-/// The report of a phase of downloads.
-pub(crate) type Report = report::Report<Vec<Column>>;
+use crate::rig::report::{Column, Report};
 
 /// How a download ended.
 #[derive(Clone, Debug, PartialEq, Eq)]

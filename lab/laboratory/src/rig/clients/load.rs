@@ -30,9 +30,9 @@ use tokio::{
 use super::{
     connection::{Connection, RequestError, Response},
     heads::HeadObserver,
-    samples::{Figures, ReadResult, Report, Sample},
+    samples::{Figures, ReadResult, Sample},
 };
-use crate::rig::report::in_ms;
+use crate::rig::report::{Report, in_ms};
 
 /// Greatest number of idle connections to each edge.
 const MAX_IDLE: usize = 48;
@@ -151,15 +151,15 @@ impl Load {
         timeout(within, normal).await.is_ok()
     }
 
-    /// Waits for the requests that were due from a moment until now; returns them, and a report of their
-    /// figures.
-    pub(crate) async fn report(&self, name: &str, from: Duration) -> (Vec<Sample>, Report) {
+    /// Waits for the requests that were due from a moment until now; returns them, their figures and a report.
+    pub(crate) async fn report(&self, name: &str, from: Duration) -> (Vec<Sample>, Figures, Report) {
         let to = self.now();
         self.until_finished(to).await;
         let samples = self.samples(from, to);
-        let mut report = Report::new(name, Figures::of(&samples, from, to));
+        let figures = Figures::of(&samples, from, to);
+        let mut report = figures.report(name);
         report.messages = self.failure_messages(from, to);
-        (samples, report)
+        (samples, figures, report)
     }
 
     /// The finished requests that were due in `from..to`.

@@ -2,12 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use serde_json::json;
-
-use crate::rig::report::{self, Column, ms};
-
-/// The report of a phase of reads.
-pub(crate) type Report = report::Report<Figures>;
+use crate::rig::report::{Column, Report};
 
 /// The result of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,12 +80,8 @@ pub(crate) struct Figures {
     pub(crate) p50: Duration,
     /// 99th percentile of the latency in the worst second.
     pub(crate) worst_p99: Duration,
-    /// Median latency in the worst second.
-    pub(crate) worst_p50: Duration,
     /// Greatest latency.
     pub(crate) longest: Duration,
-    /// Time until the last failed or slow request (see [`normal_after`]).
-    pub(crate) normal_after: Option<Duration>,
 }
 
 impl Figures {
@@ -102,8 +93,7 @@ impl Figures {
             let second = usize::try_from(sample.due.saturating_sub(from).as_secs()).unwrap_or(usize::MAX);
             by_second[second.min(seconds - 1)].push(sample.took);
         }
-        let worst =
-            |share: f64| by_second.iter().map(|took| quantile(took.clone(), share)).max().unwrap_or_default();
+        let worst_p99 = by_second.into_iter().map(|took| quantile(took, 0.99)).max().unwrap_or_default();
         let count = |test: &dyn Fn(&Sample) -> bool| samples.iter().filter(|sample| test(sample)).count();
         let (fine, refused) = (count(&Sample::is_fine), count(&Sample::is_refused));
         Self {
@@ -113,18 +103,17 @@ impl Figures {
             failed: samples.len() - fine - refused,
             again: count(&|sample| sample.again),
             p50: latency(samples, 0.5),
-            worst_p99: worst(0.99),
-            worst_p50: worst(0.5),
+            worst_p99,
             longest: latency(samples, 1.0),
-            normal_after: None,
         }
     }
-}
 
-impl report::Figures for Figures {
+    /// The report of a phase with these figures.
+    pub(crate) fn report(&self, name: impl Into<String>) -> Report {
+        Report::new(name, self.columns())
+    }
+
     fn columns(&self) -> Vec<Column> {
-        let normal_after =
-            self.normal_after.map_or_else(|| "-".to_owned(), |after| after.as_millis().to_string());
         vec![
             Column::count("reads", "requests", self.requests),
             Column::count("200", "ok", self.fine),
@@ -132,24 +121,20 @@ impl report::Figures for Figures {
             Column::count("failed", "failed", self.failed),
             Column::count("again", "askedAgain", self.again),
             Column::time("p50 ms", "p50Ms", self.p50),
-            Column::time("worst p50", "worstSecondP50Ms", self.worst_p50),
             Column::time("worst p99", "worstSecondP99Ms", self.worst_p99),
             Column::time("longest", "longestMs", self.longest),
-            Column::new("normal after ms", "normalAfterMs", normal_after, json!(self.normal_after.map(ms))),
         ]
     }
-}
 
-impl Report {
     /// Adds the bar that every request gets a correct 200.
-    pub(crate) fn none_fails(&mut self) {
-        let lost = self.figures.requests - self.figures.fine;
-        self.bar(format!("reads that failed: {lost} of {}, at most 0", self.figures.requests), lost == 0);
+    pub(crate) fn none_fails(&self, report: &mut Report) {
+        let lost = self.requests - self.fine;
+        report.bar(format!("reads that failed: {lost} of {}, at most 0", self.requests), lost == 0);
     }
 
     /// Adds the bar that every request gets a correct 200, or a 503 with `Retry-After`.
-    pub(crate) fn none_but_200_and_503(&mut self) {
-        self.bar_none("answers other than 200, and 503 with Retry-After", self.figures.failed);
+    pub(crate) fn none_but_200_and_503(&self, report: &mut Report) {
+        report.bar_none("answers other than 200, and 503 with Retry-After", self.failed);
     }
 }
 
@@ -189,17 +174,17 @@ mod tests {
         let figures = Figures::of(&samples, Duration::from_secs(1), Duration::from_millis(4500));
         assert_eq!((figures.requests, figures.fine, figures.refused, figures.failed), (31, 30, 1, 0));
         assert_eq!(figures.worst_p99, Duration::from_millis(900));
-        assert_eq!((figures.p50, figures.worst_p50), (Duration::from_millis(1), Duration::from_millis(1)));
+        assert_eq!(figures.p50, Duration::from_millis(1));
         assert_eq!(Figures::of(&[], Duration::ZERO, Duration::ZERO).requests, 0);
     }
 
     #[test]
     fn refusals_are_polite_and_still_no_answers() {
-        let mut report =
-            Report::new("kill", Figures { requests: 2, fine: 1, refused: 1, ..Figures::default() });
-        report.none_but_200_and_503();
+        let figures = Figures { requests: 2, fine: 1, refused: 1, ..Figures::default() };
+        let mut report = figures.report("kill");
+        figures.none_but_200_and_503(&mut report);
         assert!(report.holds());
-        report.none_fails();
+        figures.none_fails(&mut report);
         assert!(!report.holds());
         assert!(report.lines().contains("reads that failed: 1 of 2, at most 0: DOES NOT HOLD"));
     }

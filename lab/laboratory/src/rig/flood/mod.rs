@@ -21,10 +21,10 @@ use super::{
     clients::{
         connection::Connection,
         load::Load,
-        samples::{Report, latency},
+        samples::latency,
     },
     engine::{Drill, Phase, Play, Playing, one, phase},
-    report::in_ms,
+    report::{Report, in_ms},
     world::{Setup, World},
 };
 
@@ -50,7 +50,7 @@ pub(super) const DRILL: Drill = Drill {
     about: "Attacks an edge under reads; reads must not fail or become slow",
     options: &[SLACK, POLITE_RATE],
     play: Play::Phases(Playing {
-        world: |_, _| Setup { has_rows: true, has_blocks: true, ..Setup::default() },
+        world: |_| Setup { has_rows: true, has_blocks: true, ..Setup::default() },
         setup: |world| {
             let (rate, attackers) = (world.options.number("rate"), world.attackers());
             format!("{rate} requests a second beside {attackers} attackers")
@@ -97,8 +97,8 @@ impl World<'_> {
     /// Ends the load and reports it, with the bars that are common to all attacks.
     async fn load_report(&self, name: &str, measured_load: MeasuredLoad) -> Report {
         let MeasuredLoad { load, steady, from } = measured_load;
-        let (samples, mut report) = load.report(name, from).await;
-        report.none_fails();
+        let (samples, figures, mut report) = load.report(name, from).await;
+        figures.none_fails(&mut report);
         let no_time = self.play.either(NO_TIME, NO_TIME_SHORT);
         let bound = self.play.bound((steady * TIMES).max(no_time));
         report.bar_at_most(
@@ -166,7 +166,7 @@ async fn closed(
 ) -> Result<Report, Failure> {
     let measured_load = world.measured_load(world.edges.cached).await?;
     let count = world.attackers() * multiple;
-    let is_awaited = !world.play.run.short || within <= HEAD;
+    let is_awaited = !world.play.short || within <= HEAD;
     let ramp_up = if is_awaited && within > HEAD { SLOW_RAMP_UP } else { RAMP_UP };
     let length = if is_awaited { within + world.play.bound(LATER) } else { ATTACK_LENGTH_SHORT };
     let ended = Attackers::send(kind, count, world.edges.cached, ramp_up).end(ramp_up + length).await;

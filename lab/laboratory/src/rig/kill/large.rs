@@ -24,7 +24,8 @@ use crate::{
             files::export_of,
             memory::{ProcessMemory, while_watched},
         },
-        kill::{Report, World},
+        kill::World,
+        report::Report,
     },
     synthetic::{LARGE, Synthetic},
 };

@@ -24,15 +24,16 @@ use super::{
     args::SLACK,
     clients::{
         download::{Download, Pace},
-        download_results::{DownloadResult, Outcome, Report, longest_pause},
+        download_results::{DownloadResult, Outcome, longest_pause},
         downloaders::Downloaders,
         files::{ExpectedFile, Files, SEGMENTS},
     },
-    engine::{Drill, Phase, Play, Playing, RESTARTED_SOON, one, phase, several},
+    engine::{Drill, Phase, Play, Playing, one, phase},
     faults::{
         injector::{FaultInjector, InjectedFault},
         schedule::{BUS, Fault, ScheduledFault, Target, repeated},
     },
+    report::Report,
     world::{Setup, World},
 };
 use crate::{private::UNCACHED_EDGE, synthetic::Synthetic};
@@ -46,7 +47,7 @@ pub(super) const DRILL: Drill = Drill {
     about: "Kills workers and servers under downloads; downloads must complete",
     options: &[SLACK],
     play: Play::Phases(Playing {
-        world: |options, _| setup(options.play().run.short),
+        world: |options| setup(options.play().short),
         setup: |world| {
             let (megabytes, segments) =
                 (world.files.largest().bytes.len() / 1_000_000, world.files.plan().segments);
@@ -68,7 +69,7 @@ const PHASES: &[Phase] = &[
     phase("scale", "A worker is removed during many downloads", |world, random| one(scale(world, random))),
     phase("stalled", "Thousands of clients read almost nothing", |world, _| one(stalled::stalled(world))),
     phase("large", "Downloads of many gigabytes, over HTTP and over gRPC", |world, _| {
-        several(large::large(world))
+        Box::pin(large::large(world))
     }),
 ];
 
@@ -111,7 +112,7 @@ fn setup(is_short: bool) -> Setup {
     let mut replicas: Vec<(&str, u32)> = others.map(|name| (name, 0)).collect();
     replicas.extend([(EXPORT, WORKERS), (UNCACHED_EDGE, 0)]);
     let files = if is_short { (PLAN_SHORT, ENTRIES_SHORT) } else { (PLAN, ENTRIES) };
-    Setup { restart_rule: RESTARTED_SOON, fill: &[BLOCK], files: Some(files), replicas, ..Setup::default() }
+    Setup { fill: &[BLOCK], files: Some(files), replicas, ..Setup::default() }
 }
 
 impl World<'_> {

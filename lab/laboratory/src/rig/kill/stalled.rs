@@ -14,7 +14,8 @@ use crate::rig::{
         downloaders::Downloaders,
         memory::{ProcessMemory, tcp_kib, while_watched},
     },
-    kill::{DOWNLOAD_TIMEOUT, EDGE, Report, World},
+    kill::{DOWNLOAD_TIMEOUT, EDGE, World},
+    report::Report,
 };
 
 /// Number of clients that read 1 KB a second.

@@ -24,9 +24,9 @@ use super::{
 use crate::rig::{
     clients::{
         load::{Judge, ReadRequest},
-        samples::Report,
     },
     faults::explanation::{FailedRequest, FailureKind, FaultSpan, is_explained},
+    report::Report,
     watching::{
         judge::BACK_WITHIN,
         watchers::{MAX_READS, Over, State, Watch, WatchRecord},

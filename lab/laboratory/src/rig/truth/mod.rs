@@ -29,7 +29,7 @@ use super::{
     args::{CHECKED_RATE, MINUTES_5, Options, SLACK},
     clients::{
         load::{Load, RequestClass},
-        samples::{Figures, ReadResult, Report, Sample},
+        samples::{Figures, ReadResult, Sample},
     },
     engine::{Drill, Play, Run},
     faults::{
@@ -38,6 +38,7 @@ use super::{
         links::Links,
         schedule::{Blockage, Fault, Link, LinkEnd, ScheduledFault, Target},
     },
+    report::Report,
     watching::watchers::Watchers,
 };
 use crate::private::{Layout, PrivateMesh, UNCACHED_EDGE};
@@ -110,8 +111,9 @@ async fn run(mesh: &PrivateMesh, options: &Options, seed: u64) -> Result<Run, Fa
     let faults = injector.injected();
     let spans: Vec<FaultSpan> = faults.iter().map(|fault| fault.span).collect();
     let end = samples.iter().map(|sample| sample.due).max().unwrap_or_default();
-    let mut report = Report::new(format!("seed {seed}"), Figures::of(&samples, Duration::ZERO, end));
-    answers_hold(&mut report, &loads, &observations, &spans, AFTER * play.slack);
+    let figures = Figures::of(&samples, Duration::ZERO, end);
+    let mut report = figures.report(format!("seed {seed}"));
+    answers_hold(&mut report, &figures, &loads, &observations, &spans, AFTER * play.slack);
     let allowed = (AFTER * play.slack, play.slack);
     judge::watches_hold(&mut report, &history, &record, &differences, &spans, allowed);
     let broken = faults.iter().filter(|fault| !fault.is_repaired).count();
@@ -124,7 +126,7 @@ async fn run(mesh: &PrivateMesh, options: &Options, seed: u64) -> Result<Run, Fa
     report.notes.push(format!("{} states of the store, {} faults", history.len(), faults.len()));
     let json = json!({ "found": report.json(), "states": history.len(), "faults": faults.len() });
     let title = format!("truth: seed {seed}, {rate} reads a second");
-    Ok(Run { title, reports: vec![report.finished()], json })
+    Ok(Run { title, reports: vec![report], json })
 }
 
 fn runs(service: &str) -> bool {
@@ -234,6 +236,7 @@ fn blocks_store(fault: Fault) -> bool {
 /// Adds the bars about all answers.
 fn answers_hold(
     report: &mut Report,
+    figures: &Figures,
     loads: &Loads,
     observations: &Observations,
     spans: &[FaultSpan],
@@ -262,9 +265,9 @@ fn answers_hold(
     report.bar(
         format!(
             "answers that the store never held at their height: {wrong} of {}, at most 0",
-            report.figures.requests
+            figures.requests
         ),
-        wrong == 0 && report.figures.fine > 0,
+        wrong == 0 && figures.fine > 0,
     );
     let old = observations.old.lock();
     let too_old: Vec<&OldAnswer> = old.iter().filter(|old| !during(old.when, blocks_store)).collect();

@@ -13,7 +13,7 @@ use super::{
     args::SLACK,
     clients::samples::quantile,
     engine::{Drill, Play, Playing, one, phase},
-    report::{self, Column},
+    report::{Column, Report},
     watching::watchers::Watchers,
     world::{Setup, World},
 };
@@ -58,7 +58,7 @@ pub(super) const DRILL: Drill = Drill {
         a shutdown with thousands of watchers",
     options: &[SLACK],
     play: Play::Phases(Playing {
-        world: |_, _| Setup {
+        world: |_| Setup {
             fill: &[FILL, NEXT_BLOCK, "VACUUM ANALYZE delegations_current"],
             ..Setup::default()
         },
@@ -116,7 +116,7 @@ impl World<'_> {
     /// Adds the bar that every change was received. Not in the short form, since other tests run concurrently: a
     /// re-read that is 1 s late may skip a block.
     fn none_is_missed(&self, report: &mut Report, missed: usize) {
-        if !self.play.run.short {
+        if !self.play.short {
             report.bar_none("changes that were not received", missed);
         }
     }
@@ -215,9 +215,6 @@ impl EdgeState {
         (self.cpu - before.cpu.min(self.cpu)).as_secs_f64() * 1e3 / (self.at - before.at).as_secs_f64()
     }
 }
-
-/// The report of a phase.
-type Report = report::Report<Vec<Column>>;
 
 /// Times from a block's COMMIT to the receipt of its changes.
 #[derive(Clone, Copy, Debug, Default)]

@@ -16,12 +16,12 @@ use tokio::{
 };
 
 use super::{
-    Delays, EdgeState, LONG_ROWS, Report, SETTLE, SHORT_ROWS, World, events_of_a_block, figures, judge,
+    Delays, EdgeState, LONG_ROWS, SETTLE, SHORT_ROWS, World, events_of_a_block, figures, judge,
 };
 use crate::{
     rig::{
         clients::samples::quantile,
-        report::in_ms,
+        report::{Report, in_ms},
         watching::{
             judge::Absence,
             record::WatchRecord,
@@ -47,7 +47,7 @@ pub(super) async fn drain(world: &World<'_>) -> Result<Report, Failure> {
     let count = play.either(WATCHES, WATCHES_SHORT);
     // Includes answers that stay the same for a few blocks.
     let paths = world.paths(SHORT_ROWS).await?;
-    let edges = [world.phase_edge(ENDING, Vec::new()).await?, world.phase_edge(OTHER, Vec::new()).await?];
+    let edges = [world.phase_edge(ENDING).await?, world.phase_edge(OTHER).await?];
     let blocks = world.blocks().await?;
     let watchers = Watchers::crowd(&edges, Watch::each(&paths, count, Over::EventStream), (0, 1)).await?;
     EdgeState::with_watches(world.mesh, ENDING, count, WAIT).await?;
@@ -118,7 +118,7 @@ pub(super) async fn stalled(world: &World<'_>) -> Result<Report, Failure> {
     let mut paths = world.changing_paths(LONG_ROWS).await?;
     // All clients watch the same paths, so that the stalled ones add no cached answer.
     paths.truncate(readers);
-    let edge = world.phase_edge(EDGE, Vec::new()).await?;
+    let edge = world.phase_edge(EDGE).await?;
     let blocks = world.blocks().await?;
     let watchers = Watchers::crowd(&[edge], Watch::each(&paths, readers, Over::EventStream), (0, 1)).await?;
     sleep(world.warm_up()).await;
@@ -163,7 +163,7 @@ pub(super) async fn stalled(world: &World<'_>) -> Result<Report, Failure> {
     let slowest = play.bound((steady.p99 * P99_TIMES).clamp(NO_TIME, TOLD_WITHIN));
     let what = format!("p99 of reading watchers, {} before", in_ms(steady.p99));
     report.bar_at_most(&what, received.p99, slowest);
-    match play.run.short {
+    match play.short {
         true => report.bar("no watch is closed yet", last.cut == 0),
         false => all_are_cut(&mut report, &states, begun, opening, count),
     }

@@ -31,7 +31,7 @@ use crate::{
     rig::{
         faults::explanation::{FailedRequest, FaultSpan, is_explained},
         public::PublicAccess,
-        report::{self, Report, in_ms},
+        report::{Report, in_ms},
         world::World,
     },
 };
@@ -158,7 +158,7 @@ fn older_versions(record: &WatchRecord, versions: &[Option<u64>]) -> Vec<String>
 
 impl WatchResults {
     /// Adds the bars of every drill: the received states are consistent, and the last ones equal plain reads.
-    pub(crate) fn are_true<F: report::Figures>(&self, report: &mut Report<F>) {
+    pub(crate) fn are_true(&self, report: &mut Report) {
         let Self { record, differences, contradictions, changes } = self;
         let events = record.answers();
         let what = format!(
@@ -171,7 +171,7 @@ impl WatchResults {
     }
 
     /// Adds the bars of a drill in which edges shut down: every client soon reconnects and receives no problem.
-    pub(crate) fn are_resumed<F: report::Figures>(&self, report: &mut Report<F>, restarts: &[FaultSpan]) {
+    pub(crate) fn are_resumed(&self, report: &mut Report, restarts: &[FaultSpan]) {
         let misses = self.record.misses();
         let unexplained: Vec<&FailedRequest> =
             misses.iter().filter(|miss| !is_explained(miss, restarts, Duration::ZERO)).collect();
@@ -191,7 +191,7 @@ impl WatchResults {
     }
 
     /// Adds a note of how long clients were without a stream.
-    pub(crate) fn describe_absences<F: report::Figures>(&self, report: &mut Report<F>) {
+    pub(crate) fn describe_absences(&self, report: &mut Report) {
         let longest = self.record.absences().iter().map(|absence| absence.length()).max().unwrap_or_default();
         report.notes.push(format!("the longest time without a stream: {}", in_ms(longest)));
     }
