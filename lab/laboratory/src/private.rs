@@ -23,7 +23,7 @@ use mesh_launcher::{
 };
 use mesh_problem::error_chain;
 use tempfile::TempDir;
-use tokio_postgres::{Client, NoTls, config::Host};
+use tokio_postgres::{Client, NoTls};
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -61,15 +61,6 @@ pub(crate) struct Layout<'a> {
 
 /// Returns the additional environment variables of a replica, by service name and replica number.
 pub(crate) type ReplicaEnv = Arc<dyn Fn(&str, u32) -> Vec<(String, String)> + Send + Sync>;
-
-/// The connection parameters of a database.
-pub(crate) struct DatabaseParts {
-    pub(crate) host: String,
-    pub(crate) port: String,
-    pub(crate) user: String,
-    pub(crate) password: String,
-    pub(crate) name: String,
-}
 
 /// The HTTP addresses of the two edges of a private mesh.
 pub(crate) struct Edges {
@@ -233,22 +224,10 @@ impl Servers {
         Ok(client)
     }
 
-    /// The connection parameters of the database, for programs that take no URL.
-    pub(crate) fn parts(&self) -> Result<DatabaseParts, Failure> {
-        let unreadable = |error: tokio_postgres::Error| cannot("read the database's address", &error);
-        let config: tokio_postgres::Config = self.database_url.parse().map_err(unreadable)?;
-        let host = config.get_hosts().iter().find_map(|host| match host {
-            Host::Tcp(name) => Some(name.clone()),
-            Host::Unix(_) => None,
-        });
-        let password = config.get_password().unwrap_or_default();
-        Ok(DatabaseParts {
-            host: host.unwrap_or_default(),
-            port: config.get_ports().first().map(u16::to_string).unwrap_or_default(),
-            user: config.get_user().unwrap_or_default().to_owned(),
-            password: String::from_utf8_lossy(password).into_owned(),
-            name: config.get_dbname().unwrap_or_default().to_owned(),
-        })
+    /// The `host:port` of the database server.
+    pub(crate) fn database_address(&self) -> &str {
+        let there = self.database_url.rsplit_once('@').map_or(&*self.database_url, |(_, there)| there);
+        there.split_once('/').map_or(there, |(address, _)| address)
     }
 
     /// Runs statements in sequence in their own session; on failure `step` names what could not
@@ -269,7 +248,10 @@ pub(crate) async fn connect(url: &str) -> Result<Client, Failure> {
 }
 
 /// The connection that is there, or a new one.
-pub(crate) async fn connected<'a>(url: &str, client: &'a mut Option<Client>) -> Result<&'a Client, Failure> {
+pub(crate) async fn connected<'a>(
+    url: &str,
+    client: &'a mut Option<Client>,
+) -> Result<&'a mut Client, Failure> {
     match client {
         Some(client) => Ok(client),
         none => Ok(none.insert(connect(url).await?)),

@@ -26,10 +26,7 @@ use mesh_problem::error_chain;
 use mesh_testbed::poll;
 use mesh_transaction::{ALGORITHM, Key, encode};
 use proto_msgs::v2::{ProofOfWork, Transaction, TxVersion, transaction::From as Sender};
-use tokio::{
-    task::JoinSet,
-    time::{MissedTickBehavior, interval, sleep},
-};
+use tokio::time::sleep;
 use tokio_postgres::Client;
 
 use crate::{
@@ -227,33 +224,6 @@ impl TransactionFactory {
 
 /// The statement that writes an empty block after the newest one and returns its height.
 pub(crate) const NEXT_BLOCK: &str = include_str!("next_block.sql");
-
-const PERIOD: Duration = Duration::from_secs(1);
-
-/// A block a second until this is dropped. A database that restarts delays blocks.
-pub(crate) struct EmptyBlocks {
-    _writing: JoinSet<()>,
-}
-
-impl EmptyBlocks {
-    pub(crate) fn write(servers: &Servers) -> Self {
-        let url = servers.database_url.clone();
-        let mut writing = JoinSet::new();
-        writing.spawn(async move {
-            let mut period = interval(PERIOD);
-            period.set_missed_tick_behavior(MissedTickBehavior::Delay);
-            loop {
-                if let Ok(database) = mesh_store::connect(&url, "mesh laboratory").await {
-                    while database.execute(NEXT_BLOCK, &[]).await.is_ok() {
-                        period.tick().await;
-                    }
-                }
-                period.tick().await;
-            }
-        });
-        Self { _writing: writing }
-    }
-}
 
 #[cfg(test)]
 mod tests {

@@ -4,6 +4,7 @@
 use std::{
     collections::HashMap,
     net::{IpAddr, Ipv4Addr, SocketAddr},
+    sync::Arc,
     time::{Duration, Instant},
 };
 
@@ -12,19 +13,27 @@ use mesh_testbed::{
     events::{self, EventReader as BlockReader},
     http1::Dial,
 };
+use parking_lot::Mutex;
 use tokio::{
     net::TcpStream,
-    sync::watch,
     task::JoinSet,
     time::{MissedTickBehavior, interval},
 };
+use tokio_postgres::Client;
 
-use crate::{private::Servers, private_chain::NEXT_BLOCK, rig::clients::connection::KEY};
+use crate::{
+    private::{Servers, connected},
+    private_chain::NEXT_BLOCK,
+    rig::clients::connection::KEY,
+};
 
 /// Connections of one local address, far below the edge's limit for one address.
 const PER_ADDRESS: usize = 500;
 /// Connections that are opened concurrently.
 pub(crate) const OPENED_AT_ONCE: usize = 64;
+
+/// The time between two blocks.
+const PERIOD: Duration = Duration::from_secs(1);
 
 /// A height, and when it was committed or received.
 pub(crate) type HeightAt = (u64, Instant);
@@ -54,58 +63,57 @@ pub(crate) fn watch_request(path: &str, last_id: Option<u64>) -> String {
 
 /// The changes of a block.
 pub(crate) struct Changes {
-    /// The time between two blocks.
-    pub(crate) period: Duration,
     /// The statement that changes rows: `$1` is the new text, the block's height, `$2` the rows' ids.
     pub(crate) statement: &'static str,
     /// The ids of the rows that change with the block of a height.
     pub(crate) ids: Box<dyn Fn(u64) -> Vec<String> + Send + Sync>,
 }
 
-/// A writer of blocks, until it is dropped.
+/// A block a second until this is dropped. A database that restarts delays blocks.
 pub(crate) struct Blocks {
-    written: watch::Receiver<Vec<HeightAt>>,
+    written: Arc<Mutex<Vec<HeightAt>>>,
     _writing: JoinSet<()>,
 }
 
 impl Blocks {
-    /// Starts to write.
-    ///
-    /// # Errors
-    /// When the database cannot be reached.
-    pub(crate) async fn write(servers: &Servers, changes: Changes) -> Result<Self, Failure> {
-        let mut database = servers.connect("").await?;
-        let (sender, written) = watch::channel(Vec::new());
-        let mut ticks = interval(changes.period);
-        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let mut writing = JoinSet::new();
+    /// Starts to write blocks with these changes, or empty ones.
+    pub(crate) fn write(servers: &Servers, changes: Option<Changes>) -> Self {
+        let (url, written) = (servers.database_url.clone(), Arc::<Mutex<Vec<HeightAt>>>::default());
+        let (noted, mut writing) = (Arc::clone(&written), JoinSet::new());
         writing.spawn(async move {
+            let (mut client, mut ticks) = (None, interval(PERIOD));
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
             loop {
                 ticks.tick().await;
-                let block = async {
-                    let transaction = database.transaction().await?;
-                    let height: i64 = transaction.query_one(NEXT_BLOCK, &[]).await?.get(0);
-                    let ids = (changes.ids)(height.unsigned_abs());
-                    transaction.execute(changes.statement, &[&height.to_string(), &ids]).await?;
-                    transaction.commit().await?;
-                    Ok::<u64, tokio_postgres::Error>(height.unsigned_abs())
-                };
-                match block.await {
-                    Ok(height) => sender.send_modify(|written| written.push((height, Instant::now()))),
-                    Err(error) => {
-                        mesh::terminal::print_line(&cannot("write a block", &error).to_string());
-                        return;
-                    }
+                match write_block(&url, &mut client, changes.as_ref()).await {
+                    Ok(height) => noted.lock().push((height, Instant::now())),
+                    Err(_) => client = None,
                 }
             }
         });
-        Ok(Self { written, _writing: writing })
+        Self { written, _writing: writing }
     }
 
     /// The blocks that were committed in this period.
     pub(crate) fn written(&self, from: Instant, to: Instant) -> Vec<HeightAt> {
-        self.written.borrow().iter().filter(|(_, at)| *at >= from && *at <= to).copied().collect()
+        self.written.lock().iter().filter(|(_, at)| *at >= from && *at <= to).copied().collect()
     }
+}
+
+async fn write_block(
+    url: &str,
+    client: &mut Option<Client>,
+    changes: Option<&Changes>,
+) -> Result<u64, Failure> {
+    let wrong = |error| cannot("write a block", &error);
+    let transaction = connected(url, client).await?.transaction().await.map_err(wrong)?;
+    let height: i64 = transaction.query_one(NEXT_BLOCK, &[]).await.map_err(wrong)?.get(0);
+    if let Some(Changes { statement, ids }) = changes {
+        let ids = ids(height.unsigned_abs());
+        transaction.execute(*statement, &[&height.to_string(), &ids]).await.map_err(wrong)?;
+    }
+    transaction.commit().await.map_err(wrong)?;
+    Ok(height.unsigned_abs())
 }
 
 /// The times from each block's COMMIT to each receipt by a client.

@@ -79,7 +79,7 @@ struct Case<'a> {
 
 /// Runs the comparison.
 pub(crate) async fn catch_up(world: &World<'_>) -> Result<Figures, Failure> {
-    let psql = PostgresClient::find(&world.servers, "psql")?;
+    let psql = PostgresClient::find(&world.servers, "psql")?.in_database(ROUND);
     let rows = world.args.rows / PART;
     world.servers.another_database(EMPTY).await?;
     let (mut cases, mut ports) = (Vec::new(), Vec::new());
@@ -180,9 +180,9 @@ impl Case<'_> {
     }
 }
 
-/// Runs psql in the database of the round.
+/// Runs psql.
 fn run(mut psql: Command) -> Result<(), String> {
-    let output = psql.env("PGDATABASE", ROUND).output();
+    let output = psql.output();
     let output = output.map_err(|error| format!("cannot run psql: {error}"))?;
     let is_done = output.status.success();
     is_done.then_some(()).ok_or_else(|| String::from_utf8_lossy(&output.stderr).into_owned())

@@ -18,15 +18,15 @@ use super::{
     cost::{self, MeasuredProcess},
     meter::Round,
 };
-use crate::private::{DatabaseParts, Servers};
+use crate::private::Servers;
 
 /// A program that can be run.
 #[derive(Clone, Debug)]
 pub(super) struct PostgresClient {
     program: PathBuf,
-    /// The variables that the programs read the connection from. The password must not appear in the list of
-    /// processes.
-    env: [(&'static str, String); 5],
+    /// The address of the database without the password, which must not appear in the list of processes.
+    url: String,
+    password: String,
 }
 
 /// How pgbench runs.
@@ -51,26 +51,27 @@ impl PostgresClient {
     /// Finds a program in PostgreSQL's folder or on the path.
     ///
     /// # Errors
-    /// When it cannot be run, or the address of the database cannot be read.
+    /// When it cannot be run.
     pub(super) fn find(servers: &Servers, name: &str) -> Result<Self, Failure> {
         let beside = servers.postgres.with_file_name(name);
         let program = if beside.is_file() { beside } else { PathBuf::from(name) };
         require(&program)?;
-        let DatabaseParts { host, port, user, password, name } = servers.parts()?;
-        let env = [
-            ("PGHOST", host),
-            ("PGPORT", port),
-            ("PGUSER", user),
-            ("PGPASSWORD", password),
-            ("PGDATABASE", name),
-        ];
-        Ok(Self { program, env })
+        let url = servers.database_url.rsplit_once('@').unwrap_or_default();
+        let (user, password) = url.0.rsplit_once(':').unwrap_or_default();
+        Ok(Self { program, url: format!("{user}@{}", url.1), password: password.to_owned() })
+    }
+
+    /// The same program for another database of the server.
+    pub(super) fn in_database(&self, name: &str) -> Self {
+        let server = self.url.rsplit_once('/').map_or(&*self.url, |(server, _)| server);
+        Self { url: format!("{server}/{name}"), ..self.clone() }
     }
 
     /// The command that runs it, connected to the database.
     fn command(&self) -> Command {
         let mut command = Command::new(&self.program);
-        command.envs(self.env.clone()).env("PGTZ", "UTC").stdin(Stdio::null()).stdout(Stdio::piped());
+        command.arg(&self.url).env("PGPASSWORD", &self.password).env("PGTZ", "UTC");
+        command.stdin(Stdio::null()).stdout(Stdio::piped());
         command
     }
 

@@ -33,7 +33,7 @@ use super::{
 };
 use crate::{
     private::{UNCACHED_EDGE, variables},
-    private_chain::EmptyBlocks,
+    watches::Blocks,
 };
 
 /// Connections where the processors limit the rate.
@@ -139,7 +139,7 @@ pub(super) async fn hot(world: &World<'_>) -> Result<Figures, Failure> {
         // The cost of the answer's length and headers without any cache.
         side(world, ("warp, the mesh's bytes", pace), (repeated, &rows), &["repeated"]),
     ];
-    let blocks = EmptyBlocks::write(servers);
+    let blocks = Blocks::write(servers, None);
     let sides = comparison::run_rounds(sides).await?;
     drop(blocks);
     let title = format!("{HOT_ROWS} withdrawals, a block a second, {CONNECTIONS} connections");

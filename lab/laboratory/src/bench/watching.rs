@@ -166,7 +166,7 @@ pub(super) async fn fan_out(world: &World<'_>) -> Result<Figures, Failure> {
 async fn against_polling(world: &World<'_>, changes: usize) -> Result<Figures, Failure> {
     let clients = Clients::of(world, changes).await?;
     let Seen { round, delays_ms, missed, kib_each } = clients.watch_while_blocks_come(world).await?;
-    let _blocks = clients.blocks(world).await?;
+    let _blocks = clients.blocks(world);
     let polling = run_blocking(move || clients.poll()).await?;
     let edge_ms = |round: &Round| round.spent.ms_a_second(Some("edge"));
     let mesh_ms = |round: &Round| round.spent.ms_a_second(None);
@@ -186,7 +186,7 @@ pub(super) async fn beside(world: &World<'_>) -> Result<Figures, Failure> {
     let paths = world.withdrawals().await?;
     let pace = Pace { clients: READERS, length: clients.length, period: Some(READ_PERIOD) };
     let load = Load::new(clients.edges[0].1, Requests::Paths(paths[..READ_PATHS].into()), pace);
-    let (blocks, reading) = (clients.blocks(world).await?, load.clone());
+    let (blocks, reading) = (clients.blocks(world), load.clone());
     let alone = run_blocking(move || reading.run(&[])).await?;
     clients.length += LONGER;
     let watching = run_blocking(move || clients.watch(&blocks).map(|seen| (seen, blocks)));
@@ -236,7 +236,7 @@ impl Clients {
     }
 
     /// Starts to write blocks, each of which changes the answers to this many questions in turn.
-    async fn blocks(&self, world: &World<'_>) -> Result<Blocks, Failure> {
+    fn blocks(&self, world: &World<'_>) -> Blocks {
         let all: Vec<String> =
             self.paths.iter().filter_map(|path| Some(path.rsplit_once('/')?.1.to_owned())).collect();
         let changes = self.changes;
@@ -244,12 +244,12 @@ impl Clients {
             let first = height as usize * changes % all.len();
             all.iter().cycle().skip(first).take(changes).cloned().collect()
         });
-        Blocks::write(&world.servers, Changes { period: PERIOD, statement: CHANGE, ids }).await
+        Blocks::write(&world.servers, Some(Changes { statement: CHANGE, ids }))
     }
 
     /// Watches while blocks are written.
     async fn watch_while_blocks_come(&self, world: &World<'_>) -> Result<Seen, Failure> {
-        let (watching, blocks) = (self.clone(), self.blocks(world).await?);
+        let (watching, blocks) = (self.clone(), self.blocks(world));
         run_blocking(move || watching.watch(&blocks)).await
     }
 

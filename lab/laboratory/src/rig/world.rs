@@ -20,8 +20,8 @@ use super::{
 };
 use crate::{
     private::{Edges, Layout, PrivateMesh, Servers, variables},
-    private_chain::EmptyBlocks,
     synthetic::Synthetic,
+    watches::Blocks,
 };
 
 /// Replicas of every service in drills of the whole mesh.
@@ -66,7 +66,7 @@ pub(super) struct World<'a> {
     pub(super) public: Option<PublicAccess>,
     node: Option<ReservedPort>,
     load: Option<Load>,
-    _blocks: Option<EmptyBlocks>,
+    _blocks: Option<Blocks>,
 }
 
 impl<'a> World<'a> {
@@ -100,7 +100,7 @@ impl<'a> World<'a> {
             true => Links::inside(&servers, node_address, seed).await?,
             false => Links::default(),
         };
-        let replica_env = if setup.has_links { Some(links.replica_env(&servers)?) } else { None };
+        let replica_env = setup.has_links.then(|| links.replica_env(&servers));
         let mut public = match setup.is_public {
             true => Some(PublicAccess::prepare(mesh.home.root())?),
             false => None,
@@ -124,7 +124,7 @@ impl<'a> World<'a> {
         if setup.files.is_some() {
             files.learn_ledger(edges.cached).await?;
         }
-        let blocks = setup.has_blocks.then(|| EmptyBlocks::write(&servers));
+        let blocks = setup.has_blocks.then(|| Blocks::write(&servers, None));
         let load = match setup.rate {
             Some(rate) => {
                 Some(Load::start(read_requests.clone().mix(edges.cached, edges.uncached), rate, seed)?)

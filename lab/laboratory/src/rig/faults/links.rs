@@ -26,10 +26,7 @@ impl Links {
         for name in links() {
             let to = match name.to {
                 LinkEnd::Bus => address(&servers.bus.url)?,
-                LinkEnd::Database => {
-                    let parts = servers.parts()?;
-                    address(&format!("{}:{}", parts.host, parts.port))?
-                }
+                LinkEnd::Database => address(servers.database_address())?,
                 LinkEnd::Node => match node {
                     Some(node) => node,
                     None => continue,
@@ -51,8 +48,7 @@ impl Links {
     }
 
     /// The variables that make each replica connect through its own proxies.
-    pub(crate) fn replica_env(&self, servers: &Servers) -> Result<ReplicaEnv, Failure> {
-        let real = servers.parts()?;
+    pub(crate) fn replica_env(&self, servers: &Servers) -> ReplicaEnv {
         let mut variables = Vec::new();
         for (Link { from, to }, proxy) in &self.proxies {
             let at = proxy.address();
@@ -60,21 +56,21 @@ impl Links {
             let variable = match to {
                 LinkEnd::Bus => ("MESH_BUS_URL", format!("nats://{at}")),
                 LinkEnd::Database => {
-                    let there = format!("@{}:{}/", real.host, real.port);
-                    ("MESH_DATABASE_URL", servers.database.url_of(user).replace(&there, &format!("@{at}/")))
+                    let (url, there) = (servers.database.url_of(user), servers.database_address());
+                    ("MESH_DATABASE_URL", url.replace(&format!("@{there}/"), &format!("@{at}/")))
                 }
                 LinkEnd::Node => ("MESH_NODE_URL", format!("http://{at}")),
                 LinkEnd::Edges => continue,
             };
             variables.push((*from, variable));
         }
-        Ok(Arc::new(move |service, replica| {
+        Arc::new(move |service, replica| {
             let is_of = |(from, _): &&(Option<super::schedule::Target>, (&str, String))| {
                 from.is_some_and(|target| target.name == service && target.replica == replica)
             };
             let of = variables.iter().filter(is_of);
             of.map(|(_, (name, value))| ((*name).to_owned(), value.clone())).collect()
-        }))
+        })
     }
 
     /// The proxies of a link, at least one.

@@ -84,7 +84,7 @@ async fn run(mesh: &PrivateMesh, options: &Options, seed: u64) -> Result<Run, Fa
     let servers = mesh.start_servers().await?;
     let (writer, history) = Writer::start(servers.connect("").await?, seed).await?;
     let links = Links::inside(&servers, None, seed).await?;
-    let replica_env = Some(links.replica_env(&servers)?);
+    let replica_env = Some(links.replica_env(&servers));
     let layout = Layout { replicas: &REPLICAS, replica_env, ..Layout::default() };
     let edge = mesh.start_services(&servers, &layout).await?.cached;
     let length = play.either(Duration::from_secs(u64::from(options.number("minutes")) * 60), LENGTH_SHORT);

@@ -94,7 +94,7 @@ impl World<'_> {
             let seldom = (0..seldom.len()).filter(turn).map(|number| &seldom[number]);
             always.iter().chain(seldom).cloned().collect()
         };
-        Blocks::write(&self.servers, Changes { period: PERIOD, statement: CHANGE, ids: Box::new(ids) }).await
+        Ok(Blocks::write(&self.servers, Some(Changes { statement: CHANGE, ids: Box::new(ids) })))
     }
 
     /// The paths of lists that change with every block, with this many rows.
