@@ -7,9 +7,9 @@ use futures_util::future::LocalBoxFuture;
 use mesh::failure::Failure;
 
 use super::{
-    cost::{self, MeasuredProcess},
+    cost::MeasuredProcess,
     load::Load,
-    meter::{LOAD, Round},
+    meter::Round,
     section::{Figures, Line, median, quantile},
 };
 
@@ -51,11 +51,10 @@ pub(super) struct Side<'a> {
     rounds: Vec<Round>,
 }
 
-/// The cost of one process or part of a side, in the unit's measure, with its peak memory.
+/// The cost of one process or part of a side, in the unit's measure.
 struct Cost {
     part: String,
     cost: f64,
-    peak_mib: f64,
     is_own: bool,
 }
 
@@ -116,14 +115,12 @@ impl<'a> Side<'a> {
         let Some(last) = self.rounds.last() else { return Vec::new() };
         let of_process = |(index, (process, _)): (usize, &(MeasuredProcess, f64))| {
             let total_us = self.rounds.iter().map(|round| round.spent.processes[index].1).sum();
-            let peak_mib = cost::peak_mib(process.pid);
-            Cost { part: process.name.clone(), cost: each(total_us), peak_mib, is_own: false }
+            Cost { part: process.name.clone(), cost: each(total_us), is_own: false }
         };
         let mut costs: Vec<Cost> = last.spent.processes.iter().enumerate().map(of_process).collect();
         costs.extend(last.own.map(|(name, _)| {
             let total_us = self.rounds.iter().filter_map(|round| round.own).map(|(_, us)| us).sum();
-            let peak_mib = if name == LOAD { cost::peak_mib(std::process::id()) } else { f64::NAN };
-            Cost { part: name.to_owned(), cost: each(total_us), peak_mib, is_own: true }
+            Cost { part: name.to_owned(), cost: each(total_us), is_own: true }
         }));
         costs
     }
@@ -153,9 +150,8 @@ impl<'a> Side<'a> {
 
     /// A line for each process and part.
     fn cost_lines(&self) -> impl Iterator<Item = Line> {
-        self.costs().into_iter().map(|Cost { part, cost, peak_mib, .. }| {
-            let name = format!("{}: {part}", self.name);
-            Line::new("process", name).value(self.unit.cost, cost).value("peak MiB", peak_mib)
+        self.costs().into_iter().map(|Cost { part, cost, .. }| {
+            Line::new("process", format!("{}: {part}", self.name)).value(self.unit.cost, cost)
         })
     }
 }
@@ -199,7 +195,11 @@ pub(super) async fn run_blocking<T: Send + 'static>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bench::{meter::Spent, section::Section, sections::Row};
+    use crate::bench::{
+        meter::{LOAD, Spent},
+        section::Section,
+        sections::Row,
+    };
 
     /// A side with a process "edge" and a load, and rounds of a second: amount, latency of all requests, and
     /// processor time of the process.

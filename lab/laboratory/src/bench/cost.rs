@@ -74,22 +74,10 @@ fn machine(stat: &str) -> Option<[f64; 2]> {
     Some([(user + nice + system + stolen) * TICK_US, ticks.iter().sum::<f64>() * TICK_US])
 }
 
-/// Peak resident memory of a process, MiB; with children, the greatest peak among them and the process.
-pub(super) fn peak_mib(pid: u32) -> f64 {
-    let family = processes().into_iter().filter(|stat| stat.pid == pid || stat.parent == pid);
-    let peak_kib = family.filter_map(|stat| status_kib(stat.pid, "VmHWM:")).max();
-    peak_kib.map_or(f64::NAN, |kib| kib as f64 / 1024.0)
-}
-
 /// Resident memory of a process, KiB.
 pub(crate) fn memory_kib(pid: u32) -> Option<u64> {
-    status_kib(pid, "VmRSS:")
-}
-
-/// A figure of `/proc/<pid>/status`, KiB.
-fn status_kib(pid: u32, name: &str) -> Option<u64> {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     line.trim().strip_suffix("kB")?.trim().parse().ok()
 }
 
@@ -159,7 +147,7 @@ mod tests {
         assert!(ended.success());
         assert!(cpu_us(&watched)[0] >= before + 2.0 * TICK_US);
         assert!(children_us() >= 2.0 * TICK_US);
-        assert!(peak_mib(std::process::id()) > 1.0);
+        assert!(memory_kib(std::process::id()).unwrap() > 1024);
         assert!(cpu_us(&[MeasuredProcess { name: "none".into(), pid: u32::MAX }])[0].is_nan());
     }
 }

@@ -14,7 +14,6 @@ use std::{
 use mesh::{
     failure::{Failure, cannot},
     processes::{NATS, POSTGRES},
-    terminal::print_line,
 };
 use mesh_devnode::ReservedPort;
 use mesh_launcher::{database::Database, process::Process, services::INGEST};
@@ -135,7 +134,6 @@ impl Case<'_> {
         let meter = Meter::start(&watched);
         let outcome = stored(&client, self.chain.first, WITHIN).await;
         let spent = meter.stop(0.0);
-        print_line(&format!("ingest used up to {:.0} MiB", cost::peak_mib(process.pid())));
         process.kill_group();
         let _ = process.wait().await;
         outcome?;

@@ -95,22 +95,21 @@ impl Seen {
         quantile(&self.delays_ms, share)
     }
 
-    /// What is measured in events a second, and in milliseconds of CPU a second of the edges and of all.
+    /// Milliseconds of CPU a second of the edges.
+    fn edges_ms(&self, clients: &Clients) -> f64 {
+        clients.edges.iter().map(|(name, _)| self.round.spent.ms_a_second(Some(name))).sum()
+    }
+
+    /// Events or requests a second, and milliseconds of CPU a second of the edges and of all.
     fn line(&self, name: &str, clients: &Clients) -> Line {
-        let edges: f64 = clients.edges.iter().map(|(name, _)| self.round.spent.ms_a_second(Some(name))).sum();
-        line_of(name, &self.round, edges)
+        Line::new("clients", name)
+            .value("a second", self.round.rate())
+            .value("edge ms/s", self.edges_ms(clients))
+            .value("mesh ms/s", self.round.spent.ms_a_second(None))
             .value("p50 ms", self.delay_ms(0.5))
             .value("p99 ms", self.delay_ms(0.99))
             .value("KiB each", self.kib_each)
     }
-}
-
-/// Events or requests a second, and milliseconds of CPU a second of the edges and of all.
-fn line_of(name: &str, round: &Round, edges_ms: f64) -> Line {
-    Line::new("clients", name)
-        .value("a second", round.rate())
-        .value("edge ms/s", edges_ms)
-        .value("mesh ms/s", round.spent.ms_a_second(None))
 }
 
 /// Section "watchers": all answers change with each block.
@@ -165,19 +164,21 @@ pub(super) async fn fan_out(world: &World<'_>) -> Result<Figures, Failure> {
 /// The same clients watching and polling, each while blocks are written.
 async fn against_polling(world: &World<'_>, changes: usize) -> Result<Figures, Failure> {
     let clients = Clients::of(world, changes).await?;
-    let Seen { round, delays_ms, missed, kib_each } = clients.watch_while_blocks_come(world).await?;
-    let _blocks = clients.blocks(world);
-    let polling = run_blocking(move || clients.poll()).await?;
-    let edge_ms = |round: &Round| round.spent.ms_a_second(Some("edge"));
-    let mesh_ms = |round: &Round| round.spent.ms_a_second(None);
-    let line = |name, round: &Round| line_of(name, round, edge_ms(round));
-    let [p50, p99] = [0.5, 0.99].map(|share| quantile(&delays_ms, share));
+    let seen = clients.watch_while_blocks_come(world).await?;
+    let (_blocks, polling) = (clients.blocks(world), clients.clone());
+    let round = run_blocking(move || polling.poll()).await?;
+    let polling = Seen { round, delays_ms: Vec::new(), missed: 0, kib_each: f64::NAN };
     let title = format!("{WATCHERS} clients, {QUESTIONS} questions, a block a second changes {changes}");
-    let lines = vec![line("watch", &round), line("poll with If-None-Match", &polling)];
-    let note =
-        format!("from COMMIT to a watcher: p50 {p50:.1} ms, p99 {p99:.1} ms; {kib_each:.1} KiB each\n");
-    let found = vec![p99, missed as f64, edge_ms(&round), kib_each, mesh_ms(&round) / mesh_ms(&polling)];
-    Ok(Figures { title, lines, note, found, ..Figures::default() })
+    let lines = vec![seen.line("watch", &clients), polling.line("poll with If-None-Match", &clients)];
+    let mesh_ms = |seen: &Seen| seen.round.spent.ms_a_second(None);
+    let found = vec![
+        seen.delay_ms(0.99),
+        seen.missed as f64,
+        seen.edges_ms(&clients),
+        seen.kib_each,
+        mesh_ms(&seen) / mesh_ms(&polling),
+    ];
+    Ok(Figures { title, lines, found, ..Figures::default() })
 }
 
 /// Section "watch-beside": single rows without and with watchers.

@@ -5,7 +5,7 @@
 //! allows and be explained by a fault. Afterwards no process may use more resources than before, and the
 //! edges' request counts must agree with those of their clients.
 
-use std::{cell::RefCell, collections::BTreeMap, time::Duration};
+use std::{cell::RefCell, time::Duration};
 
 use mesh::{failure::Failure, terminal::print_line};
 use rand::{SeedableRng as _, rngs::SmallRng};
@@ -112,7 +112,6 @@ async fn play(mesh: &PrivateMesh, options: &Options, seed: u64) -> Result<Run, F
     let counted = RefCell::new(EdgeRequestCount::begin(world.mesh).await);
     let schedule = plan.faults.draw(&mut SmallRng::seed_from_u64(seed));
     print_line(&format!("seed {seed}: {} acts in {:?}", schedule.len(), plan.faults.length));
-    let lives = world.mesh.service_pids();
 
     let (heads, traffic) = (HeadObserver::watch(&world.servers), traffic(seed)?);
     let injector = FaultInjector::new(world.mesh).with_links(&world.links).counting(&traffic, &counted);
@@ -143,7 +142,9 @@ async fn play(mesh: &PrivateMesh, options: &Options, seed: u64) -> Result<Run, F
     counts_hold(&mut report, &counted, all_counted, traffic.counts(&submissions));
     // Closes the connections of the load.
     drop(traffic);
-    levels_hold(&mut report, world, &before, &lives).await;
+    let exceeded = before.wait_until_back(world.mesh, BACK_WITHIN).await;
+    report.bar_none("processes that keep more than before", exceeded.len());
+    report.messages.extend(exceeded);
     let faults: Vec<Value> = done.iter().map(fault_json).collect();
     let json = json!({ "found": report.json(), "acts": faults });
     let title = format!("chaos: seed {seed}, {REPLICAS} replicas each");
@@ -165,16 +166,6 @@ fn counts_hold(
         answered.saturating_sub(*gap)
     );
     report.bar(description, all.is_some_and(|all| all + gap >= answered && all <= sent));
-}
-
-async fn levels_hold(report: &mut Report, world: &World<'_>, before: &ResourceUsage, lives: &[u32]) {
-    let (now, exceeded) = before.wait_until_back(world.mesh, BACK_WITHIN).await;
-    report.bar_none("processes that keep more than before", exceeded.len());
-    let pids = world.mesh.service_pids();
-    let lived = lives.iter().filter(|pid| pids.contains(pid)).count();
-    report.notes.push(format!("{lived} of {} processes of services lived through it", lives.len()));
-    report.notes.extend(before.comparison(&now));
-    report.messages.extend(exceeded);
 }
 
 fn fault_json(done: &InjectedFault) -> Value {
@@ -280,15 +271,8 @@ fn true_answers(report: &mut Report, traffic: &FinishedTraffic, submissions: &Su
 
 /// Adds the bar that a fault explains every failed request.
 fn explained(report: &mut Report, misses: &[FailedRequest], spans: &[FaultSpan], after: Duration) {
-    let (mut kinds, mut unexplained) = (BTreeMap::<String, usize>::new(), 0);
-    let mut latest = Duration::ZERO;
-    for miss in misses {
-        *kinds.entry(format!("{:?} {:?}", miss.kind, miss.failure)).or_default() += 1;
-        if is_explained(miss, spans, after) {
-            latest = latest.max(asked_after(miss, spans).unwrap_or_default());
-            continue;
-        }
-        unexplained += 1;
+    let unexplained: Vec<_> = misses.iter().filter(|miss| !is_explained(miss, spans, after)).collect();
+    for miss in &unexplained {
         let since = asked_after(miss, spans).map_or_else(|| "never".to_owned(), in_ms);
         let took = (miss.when.1 - miss.when.0).as_millis();
         report.messages.push(format!(
@@ -298,16 +282,11 @@ fn explained(report: &mut Report, misses: &[FailedRequest], spans: &[FaultSpan],
     }
     report.bar(
         format!(
-            "misses that nothing explains, of {}: {unexplained}, at most 0 (a fault that is over explains what is asked \
-             for {} more)",
+            "misses that nothing explains, of {}: {}, at most 0 (a fault that is over explains what is asked for {} more)",
             misses.len(),
+            unexplained.len(),
             in_ms(after)
         ),
-        unexplained == 0,
+        unexplained.is_empty(),
     );
-    let kinds: Vec<String> = kinds.iter().map(|(kind, count)| format!("{kind}: {count}")).collect();
-    report.notes.push(format!("missed: {}", kinds.join(", ")));
-    report
-        .notes
-        .push(format!("the latest that is explained was asked {} after its fault was over", in_ms(latest)));
 }

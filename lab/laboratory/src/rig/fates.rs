@@ -6,7 +6,7 @@
 //! and the status that the gateway then reports.
 
 use std::{
-    collections::{BTreeMap, HashMap, HashSet},
+    collections::{HashMap, HashSet},
     time::Duration,
 };
 
@@ -185,14 +185,12 @@ fn reported(
     sent: &RelayLog,
     calls: &HashMap<TxHash, u64>,
 ) -> Report {
-    let (mut statuses, mut times) = (BTreeMap::<&str, usize>::new(), BTreeMap::<u64, usize>::new());
-    let mut unsent = 0;
-    for CheckedTransaction { submitted, status, .. } in checked {
-        *statuses.entry(status.as_deref().unwrap_or("none")).or_default() += 1;
-        let of = |counts: &HashMap<TxHash, u64>| counts.get(&submitted.hash).copied().unwrap_or_default();
-        *times.entry(of(calls)).or_default() += 1;
-        unsent += usize::from(of(calls) > of(&sent.times));
-    }
+    let is_unsent = |checked: &&CheckedTransaction| {
+        let of =
+            |counts: &HashMap<TxHash, u64>| counts.get(&checked.submitted.hash).copied().unwrap_or_default();
+        of(calls) > of(&sent.times)
+    };
+    let unsent = checked.iter().filter(is_unsent).count();
     let found: Vec<Contradiction> =
         checked.iter().flat_map(|checked| checked.contradictions.iter().copied()).collect();
     let mut report = Report::new(format!("seed {seed}"), figures(checked));
@@ -210,8 +208,6 @@ fn reported(
         report.bar(format!("{what}: {count}"), count == 0);
     }
     submissions_hold(&mut report, sent, unsent);
-    report.notes.push(format!("transactions by calls at the node: {}", listed(&times)));
-    report.notes.push(format!("transactions by status afterwards: {}", listed(&statuses)));
     let contradicting = checked.iter().filter(|checked| !checked.contradictions.is_empty());
     report.messages = contradicting.map(CheckedTransaction::description).collect();
     report.messages.extend(sent.wrong.iter().cloned());
@@ -220,24 +216,11 @@ fn reported(
 
 /// Adds the bars that relays sent no transaction more often than allowed.
 fn submissions_hold(report: &mut Report, sent: &RelayLog, unsent: usize) {
-    let RelayLog { lives, first, stronger, unknown, not_taken, cached, wrong, .. } = sent;
-    report.bar(
-        format!("sent again by the same life of a relay without a reason: {}", wrong.len()),
-        wrong.is_empty(),
-    );
+    report.bar_none("sent again by the same life of a relay without a reason", sent.wrong.len());
     report.bar(
         format!("transactions that the node got more often than relays sent them: {unsent}"),
         unsent == 0,
     );
-    report.notes.push(format!(
-        "{lives} lives of relays sent {first} times for the first time; again {stronger} times for a stronger answer, \
-         {unknown} times for a client after an unknown fate, {not_taken} times for a client after a submission that was \
-         not taken, {cached} times to ask about the node's cache"
-    ));
-}
-
-fn listed<K: std::fmt::Display>(counts: &BTreeMap<K, usize>) -> String {
-    counts.iter().map(|(what, count)| format!("{what}: {count}")).collect::<Vec<_>>().join(", ")
 }
 
 /// What the relays sent to the node, summed over their logs: each log has a line when a transaction is sent to the node,
@@ -246,18 +229,6 @@ fn listed<K: std::fmt::Display>(counts: &BTreeMap<K, usize>) -> String {
 struct RelayLog {
     /// How often each transaction was sent by all processes, queries about the node's cache included.
     times: HashMap<TxHash, u64>,
-    /// Number of relay processes.
-    lives: u64,
-    /// Transactions that a process sent for the first time.
-    first: u64,
-    /// Sent again by the same process because a client requested a stronger submission type.
-    stronger: u64,
-    /// Sent again by the same process for another submission, after one with unknown result.
-    unknown: u64,
-    /// Sent again by the same process for another submission, after one that the node did not take.
-    not_taken: u64,
-    /// Sent again because the node had answered that it is in its cache, or might have lost it.
-    cached: u64,
     /// Descriptions of transactions sent again for no valid reason.
     wrong: Vec<String>,
 }
@@ -280,9 +251,6 @@ struct Line {
 #[derive(Debug, Default)]
 struct TransactionState {
     is_under_way: bool,
-    is_sent: bool,
-    /// Whether a submission ended with unknown result.
-    is_unknown: bool,
     /// Strength of the strongest answer so far (see [`strength`]).
     answered: Option<u8>,
 }
@@ -297,7 +265,6 @@ impl RelayLog {
             let Ok(line) = serde_json::from_str::<Line>(&line[begins..]) else { continue };
             if line.message == "started" {
                 process.clear();
-                self.lives += 1;
                 continue;
             }
             let Ok(hash) = line.hash.parse::<TxHash>() else { continue };
@@ -309,27 +276,19 @@ impl RelayLog {
             match &*line.message {
                 "a transaction goes to the node" => {
                     *self.times.entry(hash).or_default() += 1;
+                    // The node had answered that it is in its cache, or might have lost it.
                     if line.asks_again {
-                        self.cached += 1;
                         continue;
                     }
-                    match known {
-                        TransactionState { is_under_way: true, .. } => {
-                            self.wrong.push(format!("{hash} was sent while it was under way"));
-                        }
-                        TransactionState { answered: Some(answered), .. } if *answered >= strength => {
-                            self.wrong.push(format!("{hash} was sent again though there was an answer"));
-                        }
-                        TransactionState { answered: Some(_), .. } => self.stronger += 1,
-                        TransactionState { is_unknown: true, .. } => self.unknown += 1,
-                        TransactionState { is_sent: true, .. } => self.not_taken += 1,
-                        TransactionState { .. } => self.first += 1,
+                    if known.is_under_way {
+                        self.wrong.push(format!("{hash} was sent while it was under way"));
+                    } else if known.answered >= Some(strength) {
+                        self.wrong.push(format!("{hash} was sent again though there was an answer"));
                     }
-                    (known.is_under_way, known.is_sent) = (true, true);
+                    known.is_under_way = true;
                 }
                 "a submission is settled" => {
                     known.is_under_way = false;
-                    known.is_unknown |= line.outcome == "unknown";
                     let answered = match &*line.outcome {
                         "accepted" => Some(strength),
                         // After a refusal the transaction must never be sent again.
@@ -404,8 +363,6 @@ mod tests {
             goes(1, "sync", false),
         ];
         let found = sent(&lines);
-        assert_eq!((found.lives, found.first, found.stronger, found.cached), (2, 4, 1, 1));
-        assert_eq!((found.unknown, found.not_taken), (1, 1));
         assert_eq!((found.times[&hash(1)], found.times[&hash(2)], found.times.len()), (4, 2, 3));
         assert!(found.wrong.is_empty(), "{found:?}");
     }

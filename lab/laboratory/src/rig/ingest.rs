@@ -6,7 +6,7 @@
 //! Between the faults it measures how soon the other replica writes the next block when the active one is killed
 //! or frozen and nothing else is down.
 
-use std::{collections::BTreeMap, future::pending, time::Duration};
+use std::{future::pending, time::Duration};
 
 use mesh::{
     failure::{Failure, cannot},
@@ -140,9 +140,9 @@ impl<'a> Fixture<'a> {
     async fn play(&self, kills: u32) -> Result<Report, Failure> {
         let mut random = SmallRng::seed_from_u64(self.seed);
         let (injector, mut takeovers) = (FaultInjector::new(self.mesh), Takeovers::default());
-        let (begun, mut counts) = (Instant::now(), Counts::default());
-        while counts.kills() < kills as usize {
-            let left = kills as usize - counts.kills();
+        let mut counts = Counts::default();
+        while counts.kills < kills as usize {
+            let left = kills as usize - counts.kills;
             let signal = if takeovers.count().is_multiple_of(2) { Signal::KILL } else { Signal::STOP };
             takeovers.measure(self, signal).await?;
             let schedule = self.schedule(left.min(FAULTS), &mut random);
@@ -160,16 +160,14 @@ impl<'a> Fixture<'a> {
         let halts = self.mesh.metric(INGEST, "mesh_ingest_halted").await.map(|halts| halts as u64);
         let found = Digests::read(&client).await?;
         let differences = found.differences(&self.undisturbed(last).await?);
-        let lasted = begun.elapsed();
-        let blocks = "SELECT count(*), count(DISTINCT xmin::text) FROM blocks";
-        let row = client.query_one(blocks, &[]).await.map_err(|error| cannot("count blocks", &error))?;
-        let [blocks, transactions] = [0, 1].map(|index| row.get::<_, i64>(index));
-        let mut figures = vec![Column::count("kills", "kills", counts.kills())];
-        figures.push(Column::count("freezes", "freezes", counts.freezes));
-        figures.push(Column::count("blocks", "blocks", blocks));
-        figures.push(Column::count("transactions", "transactions", transactions));
-        figures.push(Column::count("rows", "rows", found.rows()));
-        figures.push(Column::time("lasted ms", "lastedMs", lasted));
+        let blocks = client.query_one("SELECT count(*) FROM blocks", &[]).await;
+        let blocks: i64 = blocks.map_err(|error| cannot("count blocks", &error))?.get(0);
+        let figures = vec![
+            Column::count("kills", "kills", counts.kills),
+            Column::count("freezes", "freezes", counts.freezes),
+            Column::count("blocks", "blocks", blocks),
+            Column::count("rows", "rows", found.rows()),
+        ];
         let mut report = Report::new(format!("seed {}", self.seed), figures);
         report.bar(format!("block {last} is stored after the last fault"), is_stored.is_ok());
         report.messages.extend(is_stored.err().map(|failure| failure.to_string()));
@@ -195,7 +193,6 @@ impl<'a> Fixture<'a> {
         report.bar(format!("processes that did not return: {}", counts.lost.len()), counts.lost.is_empty());
         report.messages.append(&mut counts.lost);
         takeovers.hold(self.play, &mut report);
-        report.notes.push(format!("kills: {}", counts.listed()));
         Ok(report)
     }
 
@@ -244,7 +241,7 @@ impl<'a> Fixture<'a> {
 /// What was injected.
 #[derive(Default)]
 struct Counts {
-    killed: BTreeMap<&'static str, usize>,
+    kills: usize,
     freezes: usize,
     /// Processes that were not ready in time.
     lost: Vec<String>,
@@ -258,20 +255,11 @@ impl Counts {
                 // It was down already.
                 _ if injected.note.contains("not there") => {}
                 fault if !injected.is_repaired => counts.lost.push(format!("{fault}: {}", injected.note)),
-                Fault::Kill(target) => *counts.killed.entry(target.name).or_default() += 1,
+                Fault::Kill(_) => counts.kills += 1,
                 _ => counts.freezes += 1,
             }
         }
         counts
-    }
-
-    fn kills(&self) -> usize {
-        self.killed.values().sum()
-    }
-
-    fn listed(&self) -> String {
-        let listed = self.killed.iter().map(|(name, count)| format!("{name} {count}"));
-        listed.collect::<Vec<_>>().join(", ")
     }
 }
 

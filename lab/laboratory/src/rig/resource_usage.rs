@@ -64,34 +64,17 @@ impl ResourceUsage {
         exceeded
     }
 
-    /// Waits until nothing exceeds what is allowed; returns the last usage and what still exceeds it.
-    pub(crate) async fn wait_until_back(&self, mesh: &PrivateMesh, within: Duration) -> (Self, Vec<String>) {
+    /// Waits until nothing exceeds what is allowed; returns what still exceeds it.
+    pub(crate) async fn wait_until_back(&self, mesh: &PrivateMesh, within: Duration) -> Vec<String> {
         let deadline = Instant::now() + within;
         let mut ticks = interval(POLL_INTERVAL);
         loop {
             ticks.tick().await;
-            let now = Self::read(mesh).await;
-            let exceeded = self.exceeded(&now);
+            let exceeded = self.exceeded(&Self::read(mesh).await);
             if exceeded.is_empty() || Instant::now() >= deadline {
-                return (now, exceeded);
+                return exceeded;
             }
         }
-    }
-
-    /// Usage before and after, a line for each service.
-    pub(crate) fn comparison(&self, now: &Self) -> Vec<String> {
-        let services = SERVICES.iter().map(|service| service.name);
-        let of = |service: &str| {
-            let of_kind = |resource: &Resource| {
-                let key = (service.to_owned(), resource.name);
-                let level = |levels: &Self| levels.0.get(&key).copied().unwrap_or_default();
-                let scale = if resource.share > 0.0 { 1 << 20 } else { 1 };
-                let unit = resource.unit.replace("bytes", "MiB");
-                format!("{} then {} {unit}", level(self) / scale, level(now) / scale)
-            };
-            format!("{service}: {}", RESOURCES.iter().map(of_kind).collect::<Vec<_>>().join(", "))
-        };
-        services.map(of).collect()
     }
 }
 

@@ -83,8 +83,6 @@ async fn play(world: &World<'_>, grace: Duration, seed: u64) -> Result<Vec<Repor
     let reads = samples::Figures::of(&load.samples(begun, end), begun, end);
     all.bar_none_of("reads that failed", reads.requests - reads.fine, reads.requests);
     none_is_outdated(&load, &heads, Duration::ZERO, &mut all);
-    let (sent, answers) = load.counts();
-    all.notes.push(format!("{sent} reads were sent, {answers} answered"));
     submissions_hold(&mut all, &fates);
     downloads_hold(&mut all, &attempts, grace);
     files_are_whole(&files, &mut all);

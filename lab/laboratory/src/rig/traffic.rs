@@ -21,11 +21,7 @@ use super::{
     watching::traffic::{WatchResults, WatchTraffic},
     world::{REPLICAS, Setup, World},
 };
-use crate::{
-    private::UNCACHED_EDGE,
-    rig::args::Options,
-    synthetic::Synthetic,
-};
+use crate::{private::UNCACHED_EDGE, rig::args::Options, synthetic::Synthetic};
 
 /// Longest pause of a submitter between two submissions.
 const PAUSE: Duration = Duration::from_millis(1800);
@@ -163,12 +159,7 @@ pub(super) fn files_are_whole(files: &FileCounts, report: &mut Report) {
 }
 
 /// Adds the bar that no answer was older than allowed; `blur` is the uncertainty of the measurement.
-pub(super) fn none_is_outdated(
-    load: &Load,
-    heads: &HeadObserver,
-    blur: Duration,
-    report: &mut Report,
-) {
+pub(super) fn none_is_outdated(load: &Load, heads: &HeadObserver, blur: Duration, report: &mut Report) {
     let what = "how long the store had been further when an answer was asked for";
     report.bar_at_most(what, load.most_outdated(heads), OUTDATED_AT_MOST + blur);
 }

@@ -13,10 +13,6 @@ pub(super) mod scaled;
 
 use std::{
     path::Path,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
     time::{Duration, Instant},
 };
 
@@ -99,9 +95,9 @@ impl World<'_> {
     }
 }
 
-/// Path of the export of one part, without its last `without` segments.
-fn path(written: WrittenHistory, without: u64) -> String {
-    export_of(written.first_block, written.last_block - without * BLOCKS)
+/// Path of the export of one part.
+fn path(written: WrittenHistory) -> String {
+    export_of(written.first_block, written.last_block)
 }
 
 /// Fills in `--rows` rows of a kind.
@@ -115,33 +111,22 @@ async fn fill(world: &World<'_>, what: &str, statements: &str) -> Result<(), Fai
 /// Time between two requests, so that data prefetched for the earlier one has arrived.
 const PERIOD: Duration = Duration::from_millis(50);
 
-/// Measures a range that was requested before, and ranges that were not: each has one segment less than the
-/// one before.
+/// Measures a range that was requested before.
 pub(crate) async fn first_byte(world: &World<'_>) -> Result<Figures, Failure> {
     let many = world.history().await?.many;
-    let (edge, requested) = (world.edges().await?.cached, Arc::new(AtomicU64::new(0)));
-    drain::first_byte(edge, &path(many, 0)).await.map_err(Failure::failed)?;
-    let side = |name: &str, paths: Paths| {
-        let watched = world.mesh.watch(&["export", NATS, "edge"]);
-        let pace = Pace { clients: 1, length: world.length(), period: Some(PERIOD) };
-        Side::blocking(name, REQUESTS, move || {
-            pace.run(&watched, async |_| {
-                let paths = Arc::clone(&paths);
-                Ok(async move || drain::first_byte(edge, &paths()).await.map(|_| true))
-            })
+    let edge = world.edges().await?.cached;
+    drain::first_byte(edge, &path(many)).await.map_err(Failure::failed)?;
+    let watched = world.mesh.watch(&["export", NATS, "edge"]);
+    let pace = Pace { clients: 1, length: world.length(), period: Some(PERIOD) };
+    let side = Side::blocking("warm layout", REQUESTS, move || {
+        pace.run(&watched, async |_| {
+            Ok(async move || drain::first_byte(edge, &path(many)).await.map(|_| true))
         })
-    };
-    let unknown = move || path(many, requested.fetch_add(1, Ordering::Relaxed) % (MANY - 1) + 1);
-    let sides = comparison::run_rounds([
-        side("warm layout", Arc::new(move || path(many, 0))),
-        side("range never requested", Arc::new(unknown)),
-    ])
-    .await?;
+    });
+    let sides = comparison::run_rounds([side]).await?;
     let found = vec![sides[0].p50_ms()];
     Ok(comparison::figures(&format!("an export of {MANY} segments"), &sides, found))
 }
-
-type Paths = Arc<dyn Fn() -> String + Send + Sync>;
 
 /// Bytes of messages that are published repeatedly: more than the caches of a processor hold.
 const PUBLISHED: usize = 64 << 20;
@@ -151,7 +136,7 @@ const DEFLATED_ROWS: u64 = 40_000;
 /// Runs the comparison.
 pub(crate) async fn splice(world: &World<'_>) -> Result<Figures, Failure> {
     let history = world.history().await?;
-    let (few, many) = (path(history.few, 0), path(history.many, 0));
+    let few = path(history.few);
     let (edge, length, bus) = (world.edges().await?.cached, world.length(), world.servers.bus.clone());
     let (text, asked) = (csv()?, few.clone());
     let published = Bytes::from(vec![1; PUBLISHED]);
@@ -160,24 +145,22 @@ pub(crate) async fn splice(world: &World<'_>) -> Result<Figures, Failure> {
     let stored = drain::first_byte(edge, &asked).await.map_err(Failure::failed)?;
     // CSV bytes per byte of the download.
     let inflation = history.few.plain as f64 / stored as f64;
-    let export = |name, path: String| {
-        let watched = world.mesh.watch(&["export", NATS, "edge"]);
-        Side::blocking(name, BYTES, move || drain::drain(edge, std::slice::from_ref(&path), &watched, length))
-    };
+    let watched = world.mesh.watch(&["export", NATS, "edge"]);
     let nats = world.mesh.watch(&[NATS]);
     let sides = comparison::run_rounds([
-        export("export of large segments", few),
-        export("export of 1000 segments", many),
+        Side::blocking("export of large segments", BYTES, move || {
+            drain::drain(edge, std::slice::from_ref(&few), &watched, length)
+        }),
         Side::blocking("raw NATS, 512 KiB messages", BYTES, move || {
             raw::publish(&bus, &messages, &nats, length)
         }),
         Side::blocking("one-stream deflate (CSV bytes)", BYTES, move || deflate(&text, length)),
     ])
     .await?;
-    let [product, _, raw, deflate] = &sides;
+    let [product, raw, deflate] = &sides;
     let found = vec![product.rate() / raw.rate(), product.rate() * inflation / deflate.rate()];
     let title = format!(
-        "{:.0} MB of trades in {} segments and in 1000, a byte of the export worth {inflation:.2} of CSV",
+        "{:.0} MB of trades in {} segments, a byte of the export worth {inflation:.2} of CSV",
         stored as f64 / 1e6,
         history.few_segments,
     );

@@ -36,16 +36,14 @@ struct Phase {
 
 /// The load metric is an average over 15 seconds.
 const LOAD_SETTLES: Duration = Duration::from_secs(20);
-const ALONE: Phase = Phase {
-    name: "no download",
-    downloads: 0,
+const FULL_SPEED: Phase = Phase {
+    name: "8 at full speed",
+    downloads: 8,
     bytes_a_second: None,
     is_niced: false,
     at_least: Duration::ZERO,
-    workers: &[1],
+    workers: &[4, 1, 4, 1, 4, 1],
 };
-const FULL_SPEED: Phase =
-    Phase { name: "8 at full speed", downloads: 8, workers: &[4, 1, 4, 1, 4, 1], ..ALONE };
 const LIMITED: Phase = Phase {
     name: "4 at 10 MB/s",
     downloads: 4,
@@ -80,12 +78,11 @@ struct Step {
 /// # Errors
 /// When a download breaks.
 pub(crate) async fn measure(world: &World<'_>) -> Result<Figures, Failure> {
-    let mut lines = play(world, &ALONE).await?.iter().map(|step| step.line(&ALONE)).collect::<Vec<_>>();
     let full_speed = play(world, &FULL_SPEED).await?;
-    lines.extend(full_speed.iter().map(|step| step.line(&FULL_SPEED)));
     // A worker's priority cannot be raised again: this phase is the last one.
     let limited = play(world, &LIMITED).await?;
-    lines.extend(limited.iter().map(|step| step.line(&LIMITED)));
+    let lines = full_speed.iter().map(|step| step.line(&FULL_SPEED));
+    let lines = lines.chain(limited.iter().map(|step| step.line(&LIMITED))).collect();
     let of = |steps: &[Step], workers, figure: fn(&Step) -> f64| {
         steps.iter().filter(|step| step.workers == workers).map(figure).collect::<Vec<_>>()
     };
@@ -109,7 +106,7 @@ async fn play(world: &World<'_>, phase: &Phase) -> Result<Vec<Step>, Failure> {
     let length = world.length().max(phase.at_least);
     let pace = Pace { clients: READERS, length, period: Some(READ_PERIOD) };
     let load = Load::new(edges.uncached, requests, pace);
-    let paths = vec![path(few, 0); phase.downloads];
+    let paths = vec![path(few); phase.downloads];
     let downloads = Drain::start(edges.cached, &paths, phase.bytes_a_second);
     let mut steps = Vec::new();
     for &workers in phase.workers {

@@ -18,11 +18,7 @@ use tokio::{
 use self::attackers::{Attack, Attackers, STALLED, UNREAD_LONGER, connect_as};
 use super::{
     args::{POLITE_RATE, SLACK},
-    clients::{
-        connection::Connection,
-        load::Load,
-        samples::latency,
-    },
+    clients::{connection::Connection, load::Load, samples::latency},
     engine::{Drill, Phase, Play, Playing, one, phase},
     report::{Report, in_ms},
     world::{Setup, World},

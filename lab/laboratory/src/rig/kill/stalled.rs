@@ -12,7 +12,7 @@ use crate::rig::{
         download::{Pace, download_file},
         download_results::{DownloadResult, Outcome},
         downloaders::Downloaders,
-        memory::{ProcessMemory, tcp_kib, while_watched},
+        memory::{ProcessMemory, while_watched},
     },
     kill::{DOWNLOAD_TIMEOUT, EDGE, World},
     report::Report,
@@ -41,9 +41,8 @@ const LEAST_SHARE: f64 = 0.8;
 pub(super) async fn stalled(world: &World<'_>) -> Result<Report, Failure> {
     let count = world.play.either(CLIENTS, CLIENTS_SHORT);
     let mut edge = ProcessMemory::of_all(world.mesh, &[EDGE]);
-    let tcp_before = tcp_kib();
     let before = quick(world).await;
-    let (beside, stalled, tcp) = while_watched(&mut edge, async {
+    let (beside, stalled) = while_watched(&mut edge, async {
         let mut random = SmallRng::seed_from_u64(0);
         let half = world.files.largest().bytes.len() / 2;
         let files = (0..count).map(|_| (world.files.part(half, &mut random), STALLED)).collect();
@@ -52,9 +51,8 @@ pub(super) async fn stalled(world: &World<'_>) -> Result<Report, Failure> {
         let clients = Downloaders::start_list(world.edges.cached, files, count, CONNECT_INTERVAL, time_limit);
         clients.until_reading(count).await?;
         settled(world, count).await;
-        let tcp = tcp_kib();
         let beside = quick(world).await;
-        Ok::<_, Failure>((beside, clients.reading(), tcp))
+        Ok::<_, Failure>((beside, clients.reading()))
     })
     .await?;
     let after = quick(world).await;
@@ -75,10 +73,6 @@ pub(super) async fn stalled(world: &World<'_>) -> Result<Report, Failure> {
         report.bar(format!("memory of the edge: {most} MiB, at most {bound} MiB"), edge.at_most < EDGE_KIB);
         let each = edge.grown() / count as u64;
         report.notes.push(format!("of which {each} KiB for each of {count} clients"));
-    }
-    if let (Some(before), Some(stalled)) = (tcp_before, tcp) {
-        let mib = stalled.saturating_sub(before) >> 10;
-        report.notes.push(format!("the system holds {mib} MiB more for TCP, both ends of every connection"));
     }
     Ok(report)
 }

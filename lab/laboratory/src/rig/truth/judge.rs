@@ -22,9 +22,7 @@ use super::{
     writer::{FINAL_BLOCKS, time_s},
 };
 use crate::rig::{
-    clients::{
-        load::{Judge, ReadRequest},
-    },
+    clients::load::{Judge, ReadRequest},
     faults::explanation::{FailedRequest, FailureKind, FaultSpan, is_explained},
     report::Report,
     watching::{
@@ -233,7 +231,7 @@ pub(super) fn watches_hold(
     spans: &[FaultSpan],
     (after, slack): (Duration, u32),
 ) {
-    let (wrong, old, longest) = judge(history, record, spans, after, slack);
+    let (wrong, old) = judge(history, record, spans, after, slack);
     let received = record.answers();
     let watchers = record.watches.len();
     let what =
@@ -246,24 +244,19 @@ pub(super) fn watches_hold(
          no fault explains"
     );
     report.bar_none_of(&what, unexplained.len(), record.streams.len());
-    let problems = record.problems().len();
-    report.notes.push(format!(
-        "{received} states and {problems} problems on {} streams; greatest age with the store available: {longest:?}",
-        record.streams.len()
-    ));
     report
         .messages
         .extend(wrong.into_iter().chain(old).chain(differences.iter().cloned()).chain(unexplained));
 }
 
-/// The wrong states, the late ones, and the greatest age with the store available.
+/// The wrong states, and the late ones.
 fn judge(
     history: &History,
     record: &WatchRecord,
     spans: &[FaultSpan],
     after: Duration,
     slack: u32,
-) -> (Vec<String>, Vec<String>, Duration) {
+) -> (Vec<String>, Vec<String>) {
     let question_of = |path: &str| history.questions.iter().position(|question| question == path);
     let may_have_changed = |path: &str, from: tokio::time::Instant, to: tokio::time::Instant| {
         // Another edge may have had the previous answer.
@@ -271,7 +264,6 @@ fn judge(
         question_of(path).is_none_or(|question| !history.is_unchanged(question, from.into(), to.into()))
     };
     let (mut wrong, mut old) = (record.contradictions(may_have_changed), Vec::new());
-    let mut longest = Duration::ZERO;
     let outages: Vec<&FaultSpan> = spans.iter().filter(|span| blocks_store(span.fault)).collect();
     for stream in &record.streams {
         let reads = &record.watches[stream.client].reads;
@@ -289,7 +281,6 @@ fn judge(
                         .iter()
                         .any(|span| span.when.0 <= received.at && received.at <= span.when.1 + after);
                     let most = if is_away { AGE_AWAY } else { AGE } + ON_ITS_WAY * slack;
-                    longest = if is_away { longest } else { longest.max(age) };
                     if age > most {
                         old.push(format!(
                             "{path} to client {}: block {height}, too old by {age:?}",
@@ -300,7 +291,7 @@ fn judge(
             }
         }
     }
-    (wrong, old, longest)
+    (wrong, old)
 }
 
 fn unexplained(record: &WatchRecord, spans: &[FaultSpan], after: Duration) -> Vec<String> {

@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 use mesh::failure::Failure;
 use mesh_problem::error_chain;
 use mesh_testbed::poll;
-use serde_json::json;
 
 use super::{
     args::SLACK,
@@ -161,8 +160,6 @@ struct EdgeState {
     cut: usize,
     /// Resident memory, bytes.
     memory: u64,
-    /// Processor time so far.
-    cpu: Duration,
 }
 
 impl EdgeState {
@@ -183,7 +180,6 @@ impl EdgeState {
             watches: sum("mesh_edge_watches") as usize,
             cut: sum("mesh_edge_watches_cut_total") as usize,
             memory: sum("process_memory_usage_bytes") as u64,
-            cpu: Duration::from_secs_f64(sum("process_cpu_time_seconds_total")),
         })
     }
 
@@ -203,16 +199,6 @@ impl EdgeState {
             if state.watches == count { Ok(state) } else { Err(wrong()) }
         })
         .await
-    }
-
-    /// Growth of the edge's memory since then for each of `count` watches, KiB.
-    fn kib_each(&self, before: &Self, count: usize) -> f64 {
-        self.memory.saturating_sub(before.memory) as f64 / 1024.0 / count as f64
-    }
-
-    /// Milliseconds of processor time a second since then.
-    fn cpu_ms_a_second(&self, before: &Self) -> f64 {
-        (self.cpu - before.cpu.min(self.cpu)).as_secs_f64() * 1e3 / (self.at - before.at).as_secs_f64()
     }
 }
 
@@ -238,19 +224,13 @@ impl Delays {
     }
 }
 
-/// The figures of a phase: watches that were open at the same time, the events of the measured time, memory of the edge
-/// for each watch in KiB, and its processor time in milliseconds a second.
-fn figures(watches: usize, received: &Delays, kib_each: f64, cpu_ms: f64) -> Vec<Column> {
-    let decimal = |heading, member, value: f64| {
-        Column::new(heading, member, format!("{value:.1}"), json!((value * 10.0).round() / 10.0))
-    };
+/// The figures of a phase: watches that were open at the same time, and the events of the measured time.
+fn figures(watches: usize, received: &Delays) -> Vec<Column> {
     vec![
         Column::count("watches", "watches", watches),
         Column::count("events", "events", received.events),
         Column::count("missed", "missed", received.missed),
         Column::time("p50 ms", "p50Ms", received.p50),
         Column::time("p99 ms", "p99Ms", received.p99),
-        decimal("KiB each", "kibEach", kib_each),
-        decimal("edge ms/s", "edgeMsPerSecond", cpu_ms),
     ]
 }

@@ -15,9 +15,7 @@ use tokio::{
     time::{interval, sleep},
 };
 
-use super::{
-    Delays, EdgeState, LONG_ROWS, SETTLE, SHORT_ROWS, World, events_of_a_block, figures, judge,
-};
+use super::{Delays, EdgeState, LONG_ROWS, SETTLE, SHORT_ROWS, World, events_of_a_block, figures, judge};
 use crate::{
     rig::{
         clients::samples::quantile,
@@ -51,7 +49,6 @@ pub(super) async fn drain(world: &World<'_>) -> Result<Report, Failure> {
     let blocks = world.blocks().await?;
     let watchers = Watchers::crowd(&edges, Watch::each(&paths, count, Over::EventStream), (0, 1)).await?;
     EdgeState::with_watches(world.mesh, ENDING, count, WAIT).await?;
-    let empty = EdgeState::read(world.mesh, OTHER).await?;
     sleep(play.either(world.steady() / 2, SETTLE)).await;
 
     let begun = Instant::now();
@@ -65,13 +62,12 @@ pub(super) async fn drain(world: &World<'_>) -> Result<Report, Failure> {
     let _ = poll(WAIT, are_back).await;
     let back = watchers.look(|record| record.absences().iter().map(Absence::length).collect::<Vec<_>>());
 
-    let (from, before) = (Instant::now(), EdgeState::read(world.mesh, OTHER).await?);
+    let from = Instant::now();
     sleep(world.steady() / 2).await;
     let (to, after) = (Instant::now(), EdgeState::read(world.mesh, OTHER).await?);
     sleep(SETTLE).await;
     let received = Delays::of(&blocks, from, to, &watchers.received_since(from), events_of_a_block(count));
-    let (kib_each, cpu_ms) = (after.kib_each(&empty, count), after.cpu_ms_a_second(&before));
-    let mut report = Report::new("drain", figures(after.watches, &received, kib_each, cpu_ms));
+    let mut report = Report::new("drain", figures(after.watches, &received));
     let ended = watchers.look(WatchRecord::ended);
     report.bar(format!("streams that ended in order: {ended} of {count}"), ended == count);
     report.bar(
@@ -143,8 +139,7 @@ pub(super) async fn stalled(world: &World<'_>) -> Result<Report, Failure> {
 
     let last = *states.last().unwrap_or(&open);
     let greatest = states.iter().max_by_key(|state| state.memory).copied().unwrap_or(open);
-    let (kib_each, cpu_ms) = (greatest.kib_each(&before, count), last.cpu_ms_a_second(&before));
-    let mut report = Report::new("stalled", figures(open.watches, &received, kib_each, cpu_ms));
+    let mut report = Report::new("stalled", figures(open.watches, &received));
     let event = watchers.look(|record| record.longest_event) as u64;
     let bound = count as u64 * (event + CONNECTION_BYTES);
     let growth = greatest.memory.saturating_sub(before.memory);
