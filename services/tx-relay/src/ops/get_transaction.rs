@@ -94,6 +94,10 @@ impl Search {
             Ok(None) => false,
             Err(CallError::Refused(Refusal::NoIndex)) => true,
             Err(failed) if state.answer.is_none() => return Err(submission::problem(failed)),
+            // The replica that does not answer may have reported a block.
+            Err(failed) if recalled.is_partial && !is_included(&state) => {
+                return Err(submission::problem(failed));
+            }
             Err(_) => false,
         };
         match waiting {
@@ -106,9 +110,9 @@ impl Search {
             let what = "a replica of the relay does not answer: it may know the transaction";
             return Err(Problem::new(Code::Unavailable, NODE, what));
         }
-        if was_known && is_included(&state) {
-            // The replicas know the transaction without its block. Should this one and the node end now, they would
-            // report an earlier state.
+        if is_included(&state) && (was_known || recalled.is_partial) {
+            // Replicas know, or may know, the transaction without its block. Should this one and the node end now, they
+            // would report an earlier state.
             self.relay.send(Learn(vec![(*hash, state.clone())])).await.map_err(stopping)?;
             self.peers.share(hash, &state).await;
         } else if state.answer.is_some() {

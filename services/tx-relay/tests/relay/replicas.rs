@@ -109,6 +109,28 @@ async fn a_reported_block_is_known_when_its_relay_and_the_node_end() {
     }
 }
 
+#[tokio::test]
+async fn a_relay_that_was_frozen_knows_a_block_that_a_new_one_reported() {
+    let mut fixture = Fixture::start(setup(NodeKind::Development, 1)).await;
+    let tx = fixture.transaction("known to the first").await;
+    assert!(fixture.sync(&tx).await.unwrap().success);
+    fixture.relays[0].signal(Signal::STOP);
+    fixture.start_relay(&[]).await;
+    fixture.node.block().await;
+    assert_eq!(fixture.status(&tx).await, Status::Included);
+    fixture.node.kill().await;
+    fixture.relays.remove(1).kill().await;
+    fixture.relays[0].signal(Signal::CONT);
+    let is_known = async || {
+        let reply = fixture.read_transaction(&tx).await;
+        reply.is_ok_and(|reply| {
+            assert_eq!(reply.status(), Status::Included);
+            true
+        })
+    };
+    eventually(SOON, "the relay does not answer", is_known).await;
+}
+
 /// The development node alone: its mempool can be lost.
 #[tokio::test]
 async fn an_unknown_transaction_is_not_reported_while_a_relay_that_may_know_it_is_frozen() {
@@ -131,6 +153,10 @@ async fn an_unknown_transaction_is_not_reported_while_a_relay_that_may_know_it_i
         assert_eq!(fixture.status(&known).await, Status::Pending);
         assert!(fixture.read_transaction(&never).await.is_err());
     }
+    // It may have reported a block, which nobody else can say now.
+    fixture.node.kill().await;
+    assert_eq!(fixture.read_transaction(&known).await.unwrap_err().code, Code::Unavailable);
+    fixture.node.restart().await;
     fixture.relays[0].signal(Signal::CONT);
     let is_unknown =
         async || fixture.read_transaction(&never).await.is_ok_and(|reply| reply.status() == Status::Unknown);
