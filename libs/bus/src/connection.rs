@@ -1,6 +1,10 @@
 //! The connection to the bus. It is made in the background and reconnects for as long as it exists.
 
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use std::{
+    collections::HashMap,
+    sync::{Arc, Weak},
+    time::Duration,
+};
 
 use async_nats::{Client, ConnectOptions, connection::State};
 use futures_util::future::BoxFuture;
@@ -8,8 +12,8 @@ use mesh_telemetry::Registry;
 use parking_lot::Mutex;
 use rand::Rng;
 use tokio::{
-    sync::OnceCell,
-    time::{Instant, timeout},
+    sync::{OnceCell, watch},
+    time::{Instant, sleep, timeout},
 };
 
 use crate::{
@@ -35,6 +39,9 @@ const MAX_RECONNECT_DELAY: Duration = Duration::from_millis(250);
 /// client's own default of 5 s is too long in a cluster, where the address of a server that is being replaced
 /// drops packets without an answer.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Pauses before a new connection while the server refuses a subscription, at first and at most.
+const REFUSED_PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(8)];
 
 /// Messages waiting in one subscription before the client drops some. Far more than are in flight, because
 /// readers of subscriptions never wait here.
@@ -99,7 +106,9 @@ impl Bus {
                 chunks: OnceCell::new(),
                 targets: Mutex::default(),
             };
-            Ok(Self { shared: Arc::new(shared) })
+            let (refused, shared) = (shared.link.refused(), Arc::new(shared));
+            tokio::spawn(renew_subscriptions(refused, Arc::downgrade(&shared)));
+            Ok(Self { shared })
         })
     }
 
@@ -115,6 +124,9 @@ impl Bus {
     pub fn check(&self) -> Result<(), String> {
         if !self.is_connected() {
             return Err(self.shared.link.failure().to_owned());
+        }
+        if let Some(subject) = &*self.shared.link.refused().borrow() {
+            return Err(format!("the message bus does not permit to subscribe to {subject}"));
         }
         match self.shared.client.server_info().max_payload {
             most if most < MIN_PAYLOAD => Err(format!(
@@ -241,6 +253,26 @@ async fn connect(
     }
     let servers: Vec<&str> = config.url.split(',').map(str::trim).collect();
     options.connect(servers).await.map_err(BusError::configuration)
+}
+
+/// Connects anew from time to time while the server refuses a subscription: when it permits it again, only a new
+/// connection makes the client subscribe again.
+async fn renew_subscriptions(mut refused: watch::Receiver<Option<String>>, shared: Weak<Shared>) {
+    let mut pause = REFUSED_PAUSES[0];
+    while refused.wait_for(Option::is_some).await.is_ok() {
+        sleep(pause).await;
+        let Some(shared) = shared.upgrade() else { return };
+        let long = shared.long.get().map(|long| &long.client);
+        let chunks = shared.chunks.get().map(|chunks| &chunks.client);
+        for client in [Some(&shared.client), long, chunks].into_iter().flatten() {
+            let _ = client.force_reconnect().await;
+        }
+        drop(shared);
+        // The refusals of the new connection arrive a moment after it.
+        sleep(REFUSED_PAUSES[0]).await;
+        let is_refused = refused.borrow().is_some();
+        pause = if is_refused { (pause * 2).min(REFUSED_PAUSES[1]) } else { REFUSED_PAUSES[0] };
+    }
 }
 
 /// The pause before an attempt, counted from 1: 10 ms, doubling to 250 ms, with jitter so that a thousand

@@ -15,6 +15,10 @@ use tokio::{
 /// of it.
 const RECONNECT_GRACE: Duration = Duration::from_millis(500);
 
+/// The start of the error of a subscription that the server refuses, or has ended because permissions have changed. The
+/// subject follows in quotes.
+const SUBSCRIPTION_REFUSED: &str = "permissions violation for subscription to \"";
+
 /// Longest time between the client's event of a connection and the change of the client's own state.
 const EVENT_LEAD: Duration = Duration::from_millis(1);
 
@@ -32,6 +36,8 @@ pub(crate) struct Link {
     state: watch::Sender<State>,
     /// Why the last attempt to connect failed.
     failure: Mutex<Option<ClientError>>,
+    /// The subject of a subscription that the server has refused on this connection.
+    refused: watch::Sender<Option<String>>,
 }
 
 impl Link {
@@ -40,12 +46,16 @@ impl Link {
         match event {
             Event::Connected => {
                 *self.failure.lock() = None;
+                self.refused.send_replace(None);
                 self.state.send_modify(|state| *state = State { connects: state.connects + 1, lost: None });
             }
             Event::Disconnected => self.state.send_modify(|state| state.lost = Some(Instant::now())),
             // Permission violations are among these; they are mistakes of the configuration.
             Event::ServerError(error) => {
                 tracing::warn!(%error, "the bus refuses something");
+                if let Some(subject) = refused_subscription(&error.to_string()) {
+                    self.refused.send_replace(Some(subject));
+                }
                 return;
             }
             // A failed attempt, a few times a second: logged when its reason changes.
@@ -67,6 +77,11 @@ impl Link {
             Some(error) if *error == refused => "the message bus refuses the credentials",
             _ => "the message bus is unreachable",
         }
+    }
+
+    /// The subject of a subscription that the server has refused.
+    pub(crate) fn refused(&self) -> watch::Receiver<Option<String>> {
+        self.refused.subscribe()
     }
 
     /// How often a server was connected. A reply on its way at the end of a connection never arrives.
@@ -103,6 +118,11 @@ impl Link {
         let until = lost.unwrap_or_else(Instant::now) + RECONNECT_GRACE;
         timeout_at(until.min(deadline), changes.wait_for(|state| state.connects > connects)).await.is_ok()
     }
+}
+
+fn refused_subscription(error: &str) -> Option<String> {
+    let start = error.to_ascii_lowercase().find(SUBSCRIPTION_REFUSED)? + SUBSCRIPTION_REFUSED.len();
+    Some(error[start..].split('"').next().unwrap_or_default().to_owned())
 }
 
 #[cfg(test)]

@@ -4,3 +4,4 @@
 mod client;
 mod file;
 mod matrix;
+mod refused;
