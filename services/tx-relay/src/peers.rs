@@ -46,6 +46,11 @@ impl Operation for RecallTransactions {
 pub(crate) struct RelayResults {
     #[prost(message, repeated, tag = "1")]
     results: Vec<SharedResult>,
+    /// Whether a replica that does not know a transaction ignores it: a client that reads many old ones would evict the
+    /// results of submissions.
+    #[prost(bool, tag = "2")]
+    #[serde(default)]
+    is_for_known: bool,
 }
 
 impl Announcement for RelayResults {
@@ -118,15 +123,15 @@ impl Peers {
         Self { bus, own: Rc::default() }
     }
 
-    /// Announces a result to the other replicas.
-    pub(crate) async fn share(&self, hash: &TxHash, state: &SubmissionState) {
+    /// Announces a result to the other replicas, or to those that know the transaction.
+    pub(crate) async fn share(&self, hash: &TxHash, state: &SubmissionState, is_for_known: bool) {
         let mut result = SharedResult::of(hash, state);
         if let Some(reply) = &mut result.reply {
             for text in [&mut reply.data, &mut reply.log] {
                 text.truncate(text.floor_char_boundary(MAX_ANNOUNCED_TEXT));
             }
         }
-        self.bus.announce(&RelayResults { results: vec![result] }).await;
+        self.bus.announce(&RelayResults { results: vec![result], is_for_known }).await;
     }
 
     /// Requests the result for a transaction from every other replica.
@@ -156,7 +161,9 @@ impl Peers {
             Ok(mut results) => {
                 actix::spawn(async move {
                     while let Some(results) = results.next().await {
-                        if learned.send(Learn(results.into_states())).await.is_err() {
+                        let is_for_known = results.is_for_known;
+                        if learned.send(Learn { states: results.into_states(), is_for_known }).await.is_err()
+                        {
                             return;
                         }
                     }
@@ -168,7 +175,7 @@ impl Peers {
         let known = self.ask_others(&RecallTransactions::default(), RECALL_ALL_TIMEOUT).await;
         for results in known.replies {
             // Fails only when the relay has stopped.
-            let _ = relay.send(Learn(results.into_states())).await;
+            let _ = relay.send(Learn { states: results.into_states(), is_for_known: false }).await;
         }
     }
 }
@@ -192,6 +199,6 @@ impl Handler<Ask<RecallTransactions>> for Relay {
                 fits.collect()
             }
         };
-        scope.run(std::future::ready(Ok(RelayResults { results }.into())))
+        scope.run(std::future::ready(Ok(RelayResults { results, is_for_known: false }.into())))
     }
 }

@@ -124,7 +124,7 @@ impl Relay {
             let outcome = submitter.submit(&submission, &earlier, is_doubted).await;
             if outcome.state != SubmissionState::default() {
                 // Before the client is answered: the others know it when the client asks them.
-                peers.share(&submission.hash, &outcome.state).await;
+                peers.share(&submission.hash, &outcome.state, false).await;
             }
             // Fails only when the actor has stopped: then there is no cache to update.
             let _ = relay.send(Finish { key, required, outcome, sender }).await;
@@ -253,8 +253,12 @@ impl Handler<Reported> for Relay {
     }
 }
 
-/// Reports another replica's result.
-pub(crate) struct Learn(pub(crate) Vec<(TxHash, SubmissionState)>);
+/// Reports other replicas' results.
+pub(crate) struct Learn {
+    pub(crate) states: Vec<(TxHash, SubmissionState)>,
+    /// Whether transactions that this replica does not know are left out.
+    pub(crate) is_for_known: bool,
+}
 
 impl Message for Learn {
     type Result = ();
@@ -263,9 +267,14 @@ impl Message for Learn {
 impl Handler<Learn> for Relay {
     type Result = ();
 
-    fn handle(&mut self, Learn(states): Learn, _: &mut Context<Self>) {
+    fn handle(&mut self, Learn { states, is_for_known }: Learn, _: &mut Context<Self>) {
+        let now = Instant::now();
         for (hash, state) in states {
-            self.results.learn(hash, state, Instant::now());
+            if !is_for_known || self.results.get(&hash, now).is_some() {
+                self.results.learn(hash, state, now);
+            } else if self.reported.get(&hash, now).is_some() {
+                self.reported.learn(hash, state, now);
+            }
         }
         self.metrics.set_cached_results(self.results.len());
     }

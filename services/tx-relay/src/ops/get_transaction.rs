@@ -110,12 +110,14 @@ impl Search {
             let what = "a replica of the relay does not answer: it may know the transaction";
             return Err(Problem::new(Code::Unavailable, NODE, what));
         }
-        if is_included(&state) && (was_known || recalled.is_partial) {
-            // Replicas know, or may know, the transaction without its block. Should this one and the node end now, they
-            // would report an earlier state.
-            self.relay.send(Learn(vec![(*hash, state.clone())])).await.map_err(stopping)?;
-            self.peers.share(hash, &state).await;
-        } else if state.answer.is_some() {
+        if is_included(&state) {
+            // Replicas may know the transaction without its block, also one that is frozen and that nobody asks. Should this
+            // one and the node end now, they would report an earlier state.
+            let learned = Learn { states: vec![(*hash, state.clone())], is_for_known: !was_known };
+            self.relay.send(learned).await.map_err(stopping)?;
+            self.peers.share(hash, &state, !was_known).await;
+        }
+        if state.answer.is_some() {
             self.relay.send(Reported(*hash, state.clone())).await.map_err(stopping)?;
         }
         Ok(Found { state, has_no_index })

@@ -25,7 +25,7 @@ async fn a_refused_subscription_is_reported_and_made_again_when_it_is_permitted(
     deny("other");
     let program = find_nats().unwrap();
     let spec = ProcessSpec::new("nats-server", program, home.path().join("log"));
-    let server = Process::spawn(&spec.arg("-c").arg(config.as_os_str())).unwrap();
+    let server = Process::spawn(&spec.arg("-c").arg(config.to_str().unwrap())).unwrap();
     let bus = Bus::connect(BusConfig {
         url: format!("nats://127.0.0.1:{port}"),
         credentials: None,
