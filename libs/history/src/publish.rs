@@ -87,6 +87,10 @@ impl SegmentStore {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
                 Err(HistoryError::Exists { object })
             }
+            Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
+                let step = "renaming from staging/ to segments/, which must be on one filesystem";
+                Err(HistoryError::io(step)(error))
+            }
             renamed => renamed.map_err(HistoryError::io("publishing a segment file")),
         }
     }

@@ -1,7 +1,7 @@
 //! Downloads: a stream of the bus as a file (contract X4, X4a, X10-X12, L7). The headers come from opening
 //! the stream; the body is pulled as the client reads it, and breaks off when the stream does.
 
-use std::io;
+use std::{io, time::Duration};
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt, stream};
@@ -15,6 +15,7 @@ use http::{
 use mesh_bus::{OpenReply, PullStream};
 use mesh_problem::{NOT_MAPPED, Problem};
 use sync_wrapper::SyncStream;
+use tokio::time::timeout;
 use warp::reply::{Reply as _, Response};
 
 use crate::{
@@ -39,6 +40,9 @@ const X_TOTAL_ROWS: HeaderName = HeaderName::from_static("x-total-rows");
 
 /// Greatest frame towards a client (S5), so that thousands of stalled clients cost little memory.
 const FRAME_BYTES: usize = 64 << 10;
+
+/// Longest time that the head of a response waits for the first piece of its body.
+const FIRST_PIECE_WAIT: Duration = Duration::from_secs(2);
 
 /// A requested download.
 pub(crate) struct Download<'a> {
@@ -235,12 +239,12 @@ fn respond(
     response
 }
 
-/// Waits for the first piece of a stream: a failure before it is the response's status, not a broken transfer.
+/// Waits a while for the first piece of a stream: a failure before it is the response's status, not a broken transfer.
 async fn begin(
     pulled: PullStream,
 ) -> Result<impl Stream<Item = Result<Bytes, Problem>> + Send + 'static, Problem> {
     let mut pulled = Box::pin(pulled.into_stream().fuse());
-    let first = pulled.next().await.transpose()?;
+    let first = timeout(FIRST_PIECE_WAIT, pulled.next()).await.ok().flatten().transpose()?;
     Ok(stream::iter(first.map(Ok)).chain(pulled))
 }
 
