@@ -30,7 +30,7 @@ const FILL: [&str; 2] =
 const PATH: &str = "/api/v2/trades?pagination.first=";
 /// Rows of a page; fewer in the short form, which runs debug builds, so that turns come in time on a slow machine, too.
 const ROWS: u64 = 1000;
-const ROWS_SHORT: u64 = 250;
+const ROWS_SHORT: u64 = 100;
 /// How long the clients send requests.
 const LENGTH: Duration = Duration::from_secs(20);
 const LENGTH_SHORT: Duration = Duration::from_secs(3);
