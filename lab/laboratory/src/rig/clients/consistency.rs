@@ -7,7 +7,7 @@ use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use mesh::failure::{Failure, cannot};
 use mesh_testbed::poll;
 use mesh_transaction::TxHash;
-use reqwest::Client;
+use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
 
 use super::{
@@ -63,8 +63,15 @@ pub(crate) async fn check(
 /// The status that the gateway reports, or the error or body that came instead.
 async fn status(client: &Client, edge: SocketAddr, hash: &TxHash) -> Result<String, String> {
     let url = format!("http://{edge}/transaction/{hash}");
-    let answered = async { client.get(url).bearer_auth(KEY).send().await?.text().await };
-    let text = answered.await.map_err(|error| error.to_string())?;
+    // While a relay that has just ended may know more, the others answer 503.
+    let answered = poll(ANSWER_WITHIN, async || match client.get(&url).bearer_auth(KEY).send().await {
+        Ok(later) if later.status() == StatusCode::SERVICE_UNAVAILABLE => {
+            Err(later.text().await.unwrap_or_default())
+        }
+        answered => Ok(answered),
+    });
+    let as_text = |error: reqwest::Error| error.to_string();
+    let text = answered.await?.map_err(as_text)?.text().await.map_err(as_text)?;
     let answer: Value = serde_json::from_str(&text).unwrap_or_default();
     answer["status"].as_str().map(str::to_owned).ok_or(text)
 }
