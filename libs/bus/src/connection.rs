@@ -255,8 +255,8 @@ async fn connect(
     options.connect(servers).await.map_err(BusError::configuration)
 }
 
-/// Connects anew from time to time while the server refuses a subscription: when it permits it again, only a new
-/// connection makes the client subscribe again.
+/// Reconnects at growing intervals while the server refuses a subscription: the client subscribes again only on a new
+/// connection.
 async fn renew_subscriptions(mut refused: watch::Receiver<Option<String>>, shared: Weak<Shared>) {
     let mut pause = REFUSED_PAUSES[0];
     while refused.wait_for(Option::is_some).await.is_ok() {

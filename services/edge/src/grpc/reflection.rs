@@ -1,5 +1,5 @@
 //! The reflection service: descriptors of the contract and of the standard services. A request that finds nothing gets
-//! an `error_response`, and the stream goes on, as the protocol has it; that of tonic-reflection ends the stream.
+//! an `error_response` and the stream stays open, as the protocol requires; tonic-reflection's own service ends it.
 
 use futures_util::{StreamExt, TryStreamExt, stream::BoxStream};
 use mesh_chassis::Failure;

@@ -153,7 +153,7 @@ async fn an_unknown_transaction_is_not_reported_while_a_relay_that_may_know_it_i
         assert_eq!(fixture.status(&known).await, Status::Pending);
         assert!(fixture.read_transaction(&never).await.is_err());
     }
-    // It may have reported a block, which nobody else can say now.
+    // It may have reported a block, and neither the other relay nor the node can tell.
     fixture.node.kill().await;
     assert_eq!(fixture.read_transaction(&known).await.unwrap_err().code, Code::Unavailable);
     fixture.node.restart().await;
