@@ -111,7 +111,7 @@ impl Search {
             return Err(Problem::new(Code::Unavailable, NODE, what));
         }
         if is_included(&state) {
-            // Replicas may know the transaction without its block, also a frozen one that this replica has not heard of. If
+            // Replicas may know the transaction without its block, also a frozen one that this replica does not know. If
             // this replica and the node end now, they would report an earlier state.
             let learned = Learn { states: vec![(*hash, state.clone())], is_for_known: !was_known };
             self.relay.send(learned).await.map_err(stopping)?;
