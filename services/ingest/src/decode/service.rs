@@ -22,6 +22,9 @@ const SERVICE: [&str; 2] = ["decode", "Block"];
 /// A decoder without a reply for this long is asked again.
 const REPLY_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Most characters of a decoder's error that are reported.
+const MAX_ERROR: usize = 1000;
+
 /// The first bytes of gzip.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
@@ -46,10 +49,16 @@ pub(super) async fn decode(block: &FetchedBlock, bus: &Bus) -> Result<Vec<Row>, 
     let request = request(block).map_err(|error| DecodeError::Unreadable(error.to_string()))?;
     let reply = bus.call_service(SERVICE, request, REPLY_TIMEOUT).await.map_err(|error| match error {
         ServiceCallError::TooLarge { bytes, most } => DecodeError::TooLarge { bytes, most },
-        ServiceCallError::Failed { code, text } => DecodeError::Failed(format!("{code} {text}")),
+        ServiceCallError::Failed { code, text } => DecodeError::Failed(one_line(&code, &text)),
         error => DecodeError::Unavailable(error.to_string()),
     })?;
     read(&reply)
+}
+
+/// A decoder's error, for the log and for terminals.
+fn one_line(code: &str, text: &str) -> String {
+    let shown = |letter: char| if letter.is_control() { ' ' } else { letter };
+    format!("{code} {text}").chars().take(MAX_ERROR).map(shown).collect()
 }
 
 fn request(block: &FetchedBlock) -> std::io::Result<Vec<u8>> {
@@ -103,5 +112,11 @@ mod tests {
         for wrong in [&b"{}"[..], b"", b"\x1f\x8bx", br#"{"rows":[{"table":"blocks"}]}"#, TWICE] {
             assert!(read(wrong).is_err(), "{wrong:?}");
         }
+    }
+
+    #[test]
+    fn errors_of_decoders_are_short_and_without_control_characters() {
+        assert_eq!(one_line("500", "a\x1b[31mb\n"), "500 a [31mb ");
+        assert_eq!(one_line("500", &"y".repeat(5000)).len(), MAX_ERROR);
     }
 }
