@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{
-    IDLE_LOOK_PAUSE, MAX_SLOTS, Order, Reason, StoreWork, Turn,
+    IDLE_LOOK_PAUSE, MAX_SLOTS, Order, StoreWork, Turn,
     slot::Slot,
     types::{Action, Link},
 };
@@ -81,7 +81,8 @@ impl Order {
         let height = self.slots.last_key_value().map_or(next, |(height, _)| height + 1).max(next);
         let has_room = held + (pending + 1) * self.usual_bytes <= self.settings.held_bytes
             && self.slots.len() < MAX_SLOTS;
-        if height > latest || pending >= most || !has_room && height != next {
+        let waits = !has_room || self.halt.is_some();
+        if height > latest || pending >= most || waits && height != next {
             return None;
         }
         self.slots.insert(height, Slot::Wanted { at: now, without_results_since: None });
@@ -101,13 +102,10 @@ impl Order {
                 *slot = Slot::Fetching { ticket, without_results_since: *without_results_since };
                 Action::Fetch(height, ticket)
             }
-            Slot::Failed { halt, .. } if may_fetch => {
-                let is_elsewhere = matches!(halt.reason, Reason::Forked | Reason::OtherChain);
+            Slot::Failed { .. } if may_fetch => {
                 *slot = Slot::Fetching { ticket, without_results_since: None };
-                if is_elsewhere {
-                    // The blocks above it are those of the other chain.
-                    self.slots.split_off(&(height + 1));
-                }
+                // The blocks above it are those of the other chain, or come from the decoder that is corrected now.
+                self.slots.split_off(&(height + 1));
                 Action::Fetch(height, ticket)
             }
             _ => return None,

@@ -1,4 +1,4 @@
-//! A single case of the state machine; the simulator of the laboratory has the others.
+//! Single cases of the state machine; the simulator of the laboratory has the others.
 
 use super::*;
 
@@ -25,4 +25,43 @@ fn a_node_without_a_block_that_its_status_names_is_reported() {
     let told: Vec<u64> = (0..20).filter(|second| at(*second, 20) == Err(text.to_owned())).collect();
     assert!((5..9).contains(&told[0]) && told.len() as u64 == 20 - told[0], "{told:?}");
     assert_eq!((at(21, 11), at(22, 12)), (Ok(()), Ok(())), "a later status is believed");
+}
+
+/// The decoder that cannot decode a block has decoded the later ones, perhaps wrongly.
+#[test]
+fn blocks_above_a_halted_one_are_decoded_again() {
+    let settings = Settings { fetch_ahead: 4, held_bytes: 1 << 20, from: None, after_hash: None };
+    let mut order = Order::new(settings);
+    order.on(Event::Node("c".to_owned(), 1, 15), Duration::ZERO);
+    let (mut decoded, mut head) = (Vec::new(), 11);
+    for second in 0..20 {
+        let now = Duration::from_secs(second);
+        while let Some(action) = order.next(now) {
+            let event = match action {
+                Action::ReadStore => {
+                    Event::Store(Some("c".to_owned()), Some(Head { height: head, hash: head.to_string() }))
+                }
+                Action::Fetch(height, ticket) => {
+                    let (hash, parent) = (height.to_string(), (height - 1).to_string());
+                    Event::Fetched(height, ticket, Link { chain_id: "c".to_owned(), hash, parent, bytes: 1 })
+                }
+                Action::Decode(12, ticket) if second < 10 => {
+                    let error = NotDecoded::Never(Reason::Decode, "unknown event".to_owned());
+                    Event::NotDecoded(12, ticket, error)
+                }
+                Action::Decode(height, ticket) => {
+                    decoded.push((height, second >= 10));
+                    Event::Decoded(height, ticket, 1)
+                }
+                Action::Store(_, to) => {
+                    head = to;
+                    Event::Stored(to, Duration::ZERO)
+                }
+            };
+            order.on(event, now);
+        }
+    }
+    let again: Vec<u64> =
+        decoded.iter().filter(|(_, is_corrected)| *is_corrected).map(|(height, _)| *height).collect();
+    assert_eq!((again, head), (vec![12, 13, 14, 15], 15));
 }
