@@ -4,14 +4,14 @@
 use std::{
     convert::Infallible,
     fs::{self, File, OpenOptions},
-    io,
+    io::{self, Read as _, Seek as _, SeekFrom},
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use tokio::{task::spawn_blocking, time::sleep};
 
-/// A longer log is moved to `<name>.log.1`, which is replaced, bytes.
+/// The end of a longer log is moved to `<name>.log.1`, which is replaced, bytes.
 const MAX_BYTES: u64 = 32 << 20;
 
 const CHECK_INTERVAL: Duration = Duration::from_secs(10);
@@ -28,15 +28,24 @@ pub async fn limit_logs(folder: PathBuf) -> Infallible {
 }
 
 fn rotate(folder: &Path, max_bytes: u64) -> io::Result<()> {
+    let mut outcome = Ok(());
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
         let is_log = path.extension().is_some_and(|extension| extension == "log");
         if is_log && path.metadata()?.len() > max_bytes {
-            io::copy(&mut File::open(&path)?, &mut File::create(path.with_extension("log.1"))?)?;
+            // Emptied also when a full disk has no room for the copy.
+            outcome = outcome.and(copy_end(&path, max_bytes));
             OpenOptions::new().write(true).truncate(true).open(&path)?;
         }
     }
-    Ok(())
+    outcome
+}
+
+fn copy_end(log: &Path, bytes: u64) -> io::Result<()> {
+    let mut from = File::open(log)?;
+    let length = from.metadata()?.len();
+    from.seek(SeekFrom::Start(length.saturating_sub(bytes)))?;
+    io::copy(&mut from.take(bytes), &mut File::create(log.with_extension("log.1"))?).map(drop)
 }
 
 #[cfg(test)]
@@ -55,7 +64,13 @@ mod tests {
             assert_eq!(fs::read_to_string(file("a-0.log")).unwrap(), expected);
             rotate(folder.path(), 2).unwrap();
         }
-        assert_eq!(fs::read_to_string(file("a-0.log.1")).unwrap(), "three\n");
+        assert_eq!(fs::read_to_string(file("a-0.log.1")).unwrap(), "e\n");
+        // The copy fails, as on a full disk.
+        fs::remove_file(file("a-0.log.1")).unwrap();
+        fs::create_dir(file("a-0.log.1")).unwrap();
+        log.write_all(b"four\n").unwrap();
+        rotate(folder.path(), 2).unwrap_err();
+        assert_eq!(fs::read_to_string(file("a-0.log")).unwrap(), "");
         log.write_all(b"ok").unwrap();
         rotate(folder.path(), 2).unwrap();
         assert_eq!(fs::read_to_string(file("a-0.log")).unwrap(), "ok", "a short log stays");
