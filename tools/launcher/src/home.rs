@@ -4,7 +4,7 @@
 //! the state file by which a later `up` continues with the same data.
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, File},
     io,
     net::{IpAddr, SocketAddr},
     path::{Path, PathBuf},
@@ -146,19 +146,14 @@ impl Home {
     /// Locks the home for this process; fails when another launcher has it.
     ///
     /// # Errors
-    /// Another launcher has it, or its file cannot be used.
+    /// Another launcher has it, or the folder cannot be used.
     pub fn lock(&self) -> Result<HomeLock, HomeError> {
-        let path = self.run().join("lock");
-        let file = OpenOptions::new()
-            .create(true)
-            .truncate(false)
-            .write(true)
-            .open(&path)
-            .map_err(|source| unusable(&path, source))?;
+        // The folder itself, because a file in it may be removed while a mesh runs.
+        let file = File::open(&self.root).map_err(|source| unusable(&self.root, source))?;
         match flock(&file, FlockOperation::NonBlockingLockExclusive) {
             Ok(()) => Ok(HomeLock { file }),
             Err(rustix::io::Errno::WOULDBLOCK) => Err(HomeError::Taken(self.root.clone())),
-            Err(errno) => Err(unusable(&path, errno.into())),
+            Err(errno) => Err(unusable(&self.root, errno.into())),
         }
     }
 
@@ -271,6 +266,9 @@ mod tests {
         let home = Home::at(folder.path()).unwrap();
         home.create().unwrap();
         let lock = home.lock().unwrap();
+        assert!(matches!(home.lock(), Err(HomeError::Taken(_))));
+        fs::remove_dir_all(home.run()).unwrap();
+        home.create().unwrap();
         assert!(matches!(home.lock(), Err(HomeError::Taken(_))));
         drop(lock);
         home.lock().unwrap();
