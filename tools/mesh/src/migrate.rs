@@ -5,7 +5,7 @@ use std::{pin::pin, time::Duration};
 
 use mesh_export::{Sealing, Until};
 use mesh_history::Segment;
-use mesh_store::migrate::{blocker, migrate_after};
+use mesh_store::migrate::{SchemaState, blocker, migrate_after};
 use tokio::time::timeout;
 
 use crate::{
@@ -23,17 +23,19 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 pub(crate) async fn run(args: &MigrateArgs) -> Result<(), Failure> {
     let url = args.database.url()?;
     reach_postgres(&url).await?;
-    migrate(&url, args.history.as_deref().map(|root| variables(&url, root))).await?;
-    print_line("the database has the newest schema");
+    let state = migrate(&url, args.history.as_deref().map(|root| variables(&url, root))).await?;
+    if state.applied <= state.newest {
+        print_line("the database has the newest schema");
+    }
     Ok(())
 }
 
-/// Brings the database at `url` to the newest schema. `sealing_variables` configure the sealer when the
-/// database has a history.
+/// Brings the database at `url` to the newest schema, and returns its state; the schema of a later release is kept and
+/// named. `sealing_variables` configure the sealer when the database has a history.
 pub(crate) async fn migrate(
     url: &str,
     sealing_variables: Option<Vec<(String, String)>>,
-) -> Result<(), Failure> {
+) -> Result<SchemaState, Failure> {
     let before = async |_: &_| {
         let Some(variables) = sealing_variables else { return Ok(()) };
         print_line("sealing up to the newest block, because the tables of exports are about to change");
@@ -45,7 +47,16 @@ pub(crate) async fn migrate(
     let mut is_reported = false;
     loop {
         match timeout(CHECK_INTERVAL, &mut migrating).await {
-            Ok(migrated) => return migrated.map(|_| ()),
+            Ok(migrated) => {
+                let state = migrated?.state;
+                if state.applied > state.newest {
+                    let (applied, newest) = (state.applied, state.newest);
+                    print_line(&format!(
+                        "the database has the schema {applied} of a later release and is not changed; this one has {newest}"
+                    ));
+                }
+                return Ok(state);
+            }
             Err(_) if is_reported => {}
             Err(_) => {
                 // A failure is that of the migration, too.

@@ -128,6 +128,17 @@ async fn servers_that_do_not_answer_are_missing_and_unreadable_addresses_wrong()
 }
 
 #[tokio::test]
+async fn the_schema_of_a_later_release_is_named_and_kept() {
+    let database = Database::fresh().await;
+    let later = "INSERT INTO refinery_schema_history VALUES (1000, 'later', '2030-01-01T00:00:00Z', '1')";
+    database.connect().await.batch_execute(later).await.unwrap();
+    let migrated = mesh(&["migrate", "--postgres", database.url()]).await;
+    migrated.done();
+    says(&migrated.error, &["schema 1000 of a later release"]);
+    assert!(!migrated.error.contains("newest"));
+}
+
+#[tokio::test]
 async fn sealing_needs_a_database() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().join("none");
