@@ -3,6 +3,8 @@
 
 use std::path::PathBuf;
 
+use tokio_postgres::error::SqlState;
+
 use crate::address::AddressError;
 
 /// A failure of the store.
@@ -98,6 +100,21 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// Whether no connection can succeed before the address is corrected: it cannot be read, or the server that it names
+    /// rejects its user, its password or its database.
+    pub fn is_wrong_address(&self) -> bool {
+        match self {
+            Self::Url { .. } => true,
+            Self::Connect { source } => match source.code() {
+                // Class 28 of SQLSTATE: invalid authorization.
+                Some(code) => code.code().starts_with("28") || *code == SqlState::INVALID_CATALOG_NAME,
+                // The server asks for a password, and the address has none.
+                None => source.to_string().starts_with("invalid configuration"),
+            },
+            _ => false,
+        }
+    }
+
     /// Wraps a driver's error with the step that failed, for `map_err`.
     pub(crate) fn in_step(step: &'static str) -> impl Fn(tokio_postgres::Error) -> Self {
         move |source| Self::Database { step, source }

@@ -87,9 +87,11 @@ macro_rules! failed_from {
 
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
+        let text = error_chain(&error);
         match error {
-            StoreError::Url { .. } => Self::configuration(error_chain(&error)),
-            _ => Self::failed(error_chain(&error)),
+            _ if error.is_wrong_address() => Self::configuration(text),
+            StoreError::Connect { .. } => Self::missing(text),
+            _ => Self::failed(text),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Usage errors of the command line: exit codes, and one sentence that says what to do next.
 
-use mesh_testbed::Database;
+use mesh_testbed::{Database, nats};
 
 use crate::command::{Outcome, command, mesh, says};
 
@@ -122,9 +122,21 @@ async fn without_a_running_mesh_ps_shows_nothing_and_orders_fail() {
 }
 
 #[tokio::test]
-async fn servers_that_do_not_answer_are_missing_and_unreadable_addresses_wrong() {
+async fn servers_that_do_not_answer_are_missing_and_refused_addresses_wrong() {
+    let database = Database::empty().await;
     fails(&["load", "/nonexistent", "--postgres", "postgres://127.0.0.1:1/mesh"], 69, &["--postgres"]).await;
     fails(&["load", "/nonexistent", "--postgres", "database"], 64, &["postgresql://"]).await;
+    let (before, after) = database.url().rsplit_once('@').unwrap();
+    let (user, _) = before.rsplit_once(':').unwrap();
+    for wrong in [format!("{user}:wrong@{after}"), format!("{}_none", database.url())] {
+        fails(&["migrate", "--postgres", &wrong], 64, &["rejects the connection", "correct user"]).await;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let bus = nats().await.url().replacen("://", "://operator:wrong@", 1);
+    let up =
+        ["up", "--port", "0", "--grpc-port", "0", "--postgres", database.url(), "--nats", &bus, "--home"];
+    fails(&[&up[..], &[home.path().to_str().unwrap()]].concat(), 64, &["--nats rejects the credentials"])
+        .await;
 }
 
 #[tokio::test]

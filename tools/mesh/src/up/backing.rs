@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use async_nats::{ConnectErrorKind, ConnectOptions};
 use mesh_launcher::{
     Ready, ReplicaSpec, RestartRule,
     bus::{Bus, BusCredentials},
@@ -183,6 +184,12 @@ pub(crate) async fn reach_postgres(url: &str) -> Result<(), Failure> {
     let cause = match timeout(ANSWER_PATIENCE, mesh_store::reach(url)).await {
         Ok(Ok(())) => return Ok(()),
         Ok(Err(error @ StoreError::Url { .. })) => return Err(error.into()),
+        Ok(Err(error)) if error.is_wrong_address() => {
+            return Err(Failure::configuration(format!(
+                "the database given with --postgres rejects the connection ({}); correct user, password or database",
+                error_chain(&error)
+            )));
+        }
         Ok(Err(error)) => error_chain(&error),
         Err(_) => "no answer".to_owned(),
     };
@@ -224,6 +231,20 @@ pub(super) async fn reach_nats(home: &Home, url: &str) -> Result<Bus, Failure> {
     }
     let mut credentials = None;
     if let Some(user) = user {
+        let (name, password) = user.split_once(':').unwrap_or((user, ""));
+        let options = ConnectOptions::with_user_and_password(name.to_owned(), password.to_owned());
+        // Services wait for a bus that answers otherwise, and report it.
+        if let Ok(Err(error)) =
+            timeout(ANSWER_PATIENCE, options.connect(format!("{scheme}://{address}"))).await
+            && matches!(
+                error.kind(),
+                ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation
+            )
+        {
+            return Err(Failure::configuration(
+                "the bus given with --nats rejects the credentials; correct user and password in its address",
+            ));
+        }
         let file = home.run().join("bus-credentials");
         write_private(&file, format!("{user}\n").as_bytes())
             .map_err(|error| failed!("cannot write {}: {error}", file.display()))?;
