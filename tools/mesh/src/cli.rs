@@ -27,7 +27,7 @@ use crate::{
 
 /// Runs and drives a mesh on this machine.
 #[derive(Debug, Parser)]
-#[command(name = "mesh", version, disable_help_subcommand = true)]
+#[command(name = "mesh", version)]
 pub(crate) struct Cli {
     #[command(subcommand)]
     pub(crate) command: Command,

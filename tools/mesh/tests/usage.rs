@@ -104,6 +104,7 @@ async fn help_and_version_are_no_failures() {
         assert!(text.contains(&format!("\n  {command} ")), "{text}");
     }
     assert!(!text.contains("devnode") && !text.contains("baseline"), "{text}");
+    assert_eq!(mesh(&["help"]).await.done(), text);
     mesh(&["--version"]).await.done();
 }
 
