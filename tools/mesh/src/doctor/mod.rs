@@ -12,6 +12,7 @@ use finding::{Checked, Fault, Finding, State, render};
 use mesh_launcher::{
     control::{Answer, ControlError, Request, Row, ask},
     home::{Home, SavedState},
+    services::SERVICES,
 };
 
 use crate::{
@@ -58,6 +59,8 @@ struct Running {
     /// The variables of a service that reads the database, of the one that seals, and of the one that uses
     /// the node.
     variables: Vec<(String, String)>,
+    /// Its services without a process.
+    stopped: Vec<&'static str>,
     /// Why a mesh that seems to run does not answer.
     silent: Option<String>,
 }
@@ -77,11 +80,24 @@ impl Running {
                 running.variables.extend(variables);
             }
         }
+        for service in SERVICES {
+            // A mesh that stores no blocks does not know `ingest`.
+            let request = Request::Environment { name: service.name.to_owned() };
+            if !running.has(service.name)
+                && matches!(ask(home, &request).await, Ok(Answer::Environment { .. }))
+            {
+                running.stopped.push(service.name);
+            }
+        }
         running
     }
 
     fn is_there(&self) -> bool {
         !self.rows.is_empty()
+    }
+
+    fn has(&self, process: &str) -> bool {
+        self.rows.iter().any(|row| row.service == process)
     }
 
     /// The value of a variable of its services.
@@ -98,12 +114,11 @@ struct Needs {
 
 impl Needs {
     fn of(args: &DoctorArgs, running: &Running, saved: Option<&SavedState>) -> Self {
-        let runs = |name: &str| running.rows.iter().any(|row| row.service == name);
         let has_other_database = saved.is_some_and(|saved| saved.database.is_some());
         Self {
             postgres: args.postgres.is_none()
-                && if running.is_there() { runs(POSTGRES) } else { !has_other_database },
-            nats: args.nats.is_none() && (!running.is_there() || runs(NATS)),
+                && if running.is_there() { running.has(POSTGRES) } else { !has_other_database },
+            nats: args.nats.is_none() && (!running.is_there() || running.has(NATS)),
         }
     }
 

@@ -82,6 +82,12 @@ pub(super) async fn check_all(
             findings.push(Finding::of("service", service(row, admin).await));
         }
     }
+    findings.extend(running.stopped.iter().map(|name| {
+        let next = format!(
+            "`mesh start {name}`, or `mesh scale {name}=1`; if it ended by itself, see logs/{name}-0.log in the home"
+        );
+        Finding::of("service", Err(Fault::wrong(format!("{name} has no running replica"), next)))
+    }));
     findings
 }
 

@@ -80,6 +80,12 @@ async fn a_mesh_comes_up_survives_its_drills_and_leaves_nothing_behind() {
     up.answers().await;
     submits(&up, &node).await;
 
+    installed.order(&["stop", "export"]).await;
+    let outcome = Outcome::of(&mut installed.mesh(&["doctor"]), b"").await;
+    assert_eq!(outcome.code, Some(1), "{outcome:?}");
+    says(outcome.text(), &["export has no running replica", "mesh start export"]);
+    installed.order(&["start", "export"]).await;
+
     installed.order(&["stop", "postgres"]).await;
     assert_eq!(installed.pid("postgres").await, None);
     installed.order(&["start", "postgres"]).await;
