@@ -22,6 +22,10 @@ async fn a_gateway_that_needs_a_key_answers_those_who_name_theirs() {
         Outcome::of(command(&args).env("MESH_API_KEY", key), b"").await.done();
         Outcome::of(command(&args).args(["--api-key", key]), b"").await.done();
     }
+    let export = ["export", "trades", "--from-block", "1", "--to-block", "last", "--url", &url];
+    let refused = mesh(&export).await;
+    refused.fails(1, &["a key is needed", "MESH_API_KEY"]);
+    assert!(refused.error.trim_end().ends_with("--api-key"), "{refused:?}");
 }
 
 #[tokio::test]

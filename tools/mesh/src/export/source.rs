@@ -126,7 +126,7 @@ pub(super) fn refused(error: &GatewayError) -> Failure {
         Some(NOT_HELD) => "`first` and `last` are the ends of what is held",
         Some(_) if status.is_server_error() => "the gateway's log says why",
         Some(NOT_MAPPED) | None => "check --url",
-        Some(_) => "ask for something else",
+        Some(_) => return failed!("refused: {error}"),
     };
     failed!("refused: {error}; {next}")
 }
