@@ -77,12 +77,16 @@ export function chainTime({ now, past }: Live): bigint {
   return stored === "0" ? BigInt(Date.now()) * 1_000_000n : BigInt(stored);
 }
 
-/** Seconds that a block takes, as far as this page has seen; nothing before it has seen two. */
-export function secondsPerBlock(): number | undefined {
-  const rows = live.times.map((time, row) => [time, live.storeHeights[row]] as const).filter(([, height]) => height != null);
+/** Looks less than this many seconds apart say little of the time of a block. */
+const PACE_SECONDS = 10;
+
+/** Seconds that a block takes, as far as this page has seen; nothing in its first seconds. */
+export function secondsPerBlock(times = live.times, heights = live.storeHeights): number | undefined {
+  const rows = times.map((time, row) => [time, heights[row]] as const).filter(([, height]) => height != null);
   const [first, last] = [rows[0], rows.at(-1)];
+  const seconds = (last?.[0] ?? 0) - (first?.[0] ?? 0);
   const blocks = Number(last?.[1] ?? 0) - Number(first?.[1] ?? 0);
-  return blocks > 0 ? (last![0] - first![0]) / blocks : undefined;
+  return blocks > 0 && seconds >= PACE_SECONDS ? seconds / blocks : undefined;
 }
 
 /** The higher one of two heights, of which one may not be known. */

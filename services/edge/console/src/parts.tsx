@@ -34,7 +34,7 @@ export function Notice(props: { problem: Problem }) {
       <strong>{problem.message}</strong>
       {problem.inner && <span class="hostile">{problem.inner}</span>}
       <span class="dim">
-        {problem.isPassing ? "Retrying." : problem.status > 0 && `HTTP ${problem.status}, reason ${problem.number}.`}
+        {problem.isPassing ? "Retrying." : problem.status > 0 && `HTTP ${problem.status}, number ${problem.number}.`}
         {problem.requestId && ` Request ${problem.requestId}.`}
       </span>
     </div>

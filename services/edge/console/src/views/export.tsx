@@ -63,7 +63,7 @@ function History(props: { query: URLSearchParams }) {
   if (unread) return <Notice problem={unread} />;
   if (!data || !tables) return <Empty>Loading…</Empty>;
   if (segments.length === 0) {
-    return <Empty>No sealed history yet. The first segment is sealed when all of its blocks are stored.</Empty>;
+    return <Empty>No sealed history yet. The first segment is sealed when all of its blocks, 1000 by default, are stored.</Empty>;
   }
   const at = (name: string, edge: "from" | "to", otherwise: number) => {
     const found = segments.findIndex((segment) => segment[edge].toString() === query.get(name));

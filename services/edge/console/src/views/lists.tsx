@@ -294,7 +294,7 @@ export const positions: List<Schemas["Position"]> = {
       <Amount value={row.lossSocialisationAmount} asset={market?.settlementAsset ?? ""} />
     )),
     inMarket("Settled volume", (row, market) => <Size value={row.settled.openVolume} market={market} />),
-    { name: "Status", cell: (row) => (row.status === POSITION_STATUS + "UNSPECIFIED" ? "" : word(row.status, POSITION_STATUS)) },
+    { name: "Status", cell: (row) => (row.status === POSITION_STATUS + "UNSPECIFIED" ? "–" : word(row.status, POSITION_STATUS)) },
     { name: "Updated", cell: (row) => <Time ns={row.updatedAt} /> },
   ],
   page: (answer: Schemas["ListPositionsReply"]) => answer.positions,
@@ -311,7 +311,7 @@ export const accounts: List<Schemas["AccountBalance"]> = {
     { name: "party", label: "Party", form: PARTY, hint: PARTY_HINT },
     byMarket("market"),
   ],
-  needsFilter: "Give a party or a market. The list of positions and the trades have ids of parties.",
+  needsFilter: "Give a party or a market. The lists of trades and positions link to parties.",
   columns: [
     { name: "Party", cell: (row) => ofParty(row.party) },
     { name: "Market", cell: (row) => <MarketName id={row.market} /> },

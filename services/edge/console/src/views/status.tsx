@@ -15,7 +15,7 @@ export function Status(props: { route: Route; live: Live }) {
         <Height live={live} />
         <Behind live={live} />
         <Upgrade />
-        <Node />
+        <Gateway />
       </div>
       {live.now?.halt && <Halted halt={live.now.halt} />}
       <Services live={live} />
@@ -102,9 +102,9 @@ function Upgrade() {
         {data ? (data.ready ? "Ready" : "None due") : "–"}
       </p>
       <p class="dim">
-        {problem && !data
-          ? problem.message
-          : data?.ready
+        {!data
+          ? problem?.message
+          : data.ready
             ? "the data up to the upgrade is stored and sealed"
             : "no approved upgrade at this height"}
       </p>
@@ -115,11 +115,11 @@ function Upgrade() {
   );
 }
 
-function Node() {
+function Gateway() {
   const { data, problem } = useWatch<Schemas["InfoReply"]>("api/v2/info", 10_000);
   return (
-    <section class="tile" aria-label="Data node">
-      <h2>Data node</h2>
+    <section class="tile" aria-label="Gateway">
+      <h2>Gateway</h2>
       <p class="big" data-version={data?.version}>
         {data?.version ?? "–"}
       </p>
@@ -222,8 +222,9 @@ function Network() {
   const yes = (value: boolean) => (value ? "yes" : "no");
   const chain = height.data;
   const network = limits.data?.limits;
-  // Mostly one reason for both.
-  const problem = (chain ? undefined : height.problem) ?? (network ? undefined : limits.problem);
+  // A network without limits answers 404. Otherwise there is mostly one reason for both.
+  const limitsProblem = network || limits.problem?.status === 404 ? undefined : limits.problem;
+  const problem = (chain ? undefined : height.problem) ?? limitsProblem;
   return (
     <Card title="Network">
       {problem && <Notice problem={problem} />}

@@ -138,7 +138,7 @@ function Sending() {
           <span class="dim">
             {problem.isPassing
               ? "The outcome is unknown. Submitting the same transaction again is safe: it is included at most once."
-              : problem.status > 0 && `HTTP ${problem.status}, reason ${problem.number}.`}
+              : problem.status > 0 && `HTTP ${problem.status}, number ${problem.number}.`}
           </span>
         </div>
       )}
