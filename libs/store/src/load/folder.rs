@@ -1,6 +1,9 @@
 //! The CSV files of a folder to load, each with its table and columns.
 
-use std::path::{Path, PathBuf};
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use tokio::io::AsyncReadExt;
 
@@ -108,6 +111,10 @@ async fn files(dir: &Path) -> Result<Vec<String>, StoreError> {
 
 async fn read_header(path: &Path, file: &str) -> Result<Vec<String>, StoreError> {
     let failed = |source| StoreError::Read { path: path.to_owned(), source };
+    // Opening a pipe would wait for its writer.
+    if !tokio::fs::metadata(path).await.map_err(failed)?.is_file() {
+        return Err(failed(io::Error::other("it is not a regular file")));
+    }
     let opened = tokio::fs::File::open(path).await.map_err(failed)?;
     let mut start = Vec::new();
     opened.take(HEADER_LIMIT).read_to_end(&mut start).await.map_err(failed)?;
