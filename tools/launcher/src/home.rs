@@ -4,13 +4,16 @@
 //! the state file by which a later `up` continues with the same data.
 
 use std::{
-    fs::{self, File},
+    fs::{self, File, OpenOptions},
     io,
     net::{IpAddr, SocketAddr},
     path::{Path, PathBuf},
 };
 
-use rustix::fs::{FlockOperation, flock};
+use rustix::{
+    fs::{FlockOperation, flock},
+    io::Errno,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::{folder, write_private};
@@ -96,13 +99,15 @@ pub struct Home {
 /// The exclusive lock of a home, released on drop and by the kernel when the process dies.
 #[derive(Debug)]
 pub struct HomeLock {
-    file: File,
+    files: [File; 2],
 }
 
 impl Drop for HomeLock {
     fn drop(&mut self) {
         // Closing is not enough: a child that another thread is forking has the file open until its exec.
-        let _ = flock(&self.file, FlockOperation::Unlock);
+        for file in &self.files {
+            let _ = flock(file, FlockOperation::Unlock);
+        }
     }
 }
 
@@ -148,12 +153,18 @@ impl Home {
     /// # Errors
     /// Another launcher has it, or the folder cannot be used.
     pub fn lock(&self) -> Result<HomeLock, HomeError> {
-        // The folder itself, because a file in it may be removed while a mesh runs.
-        let file = File::open(&self.root).map_err(|source| unusable(&self.root, source))?;
-        match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => Ok(HomeLock { file }),
-            Err(rustix::io::Errno::WOULDBLOCK) => Err(HomeError::Taken(self.root.clone())),
-            Err(errno) => Err(unusable(&self.root, errno.into())),
+        let path = self.run().join("lock");
+        let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
+        let file = file.map_err(|source| unusable(&path, source))?;
+        let folder = File::open(&self.root).map_err(|source| unusable(&self.root, source))?;
+        let lock = |file: &File| flock(file, FlockOperation::NonBlockingLockExclusive);
+        // The folder, too, because the file may be removed while a mesh runs. Network filesystems have no locks of folders.
+        match (lock(&file), lock(&folder)) {
+            (Err(Errno::WOULDBLOCK), _) | (_, Err(Errno::WOULDBLOCK)) => {
+                Err(HomeError::Taken(self.root.clone()))
+            }
+            (Err(errno), _) => Err(unusable(&path, errno.into())),
+            (Ok(()), _) => Ok(HomeLock { files: [file, folder] }),
         }
     }
 

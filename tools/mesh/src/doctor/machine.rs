@@ -118,14 +118,11 @@ fn data(home: &Home) -> Result<(), Fault> {
             format!("{root} is in use, but its mesh does not answer"),
             "a mesh may be starting or stopping: run `mesh doctor` again in a few seconds",
         )),
-        locked => {
-            let written =
-                tempfile::NamedTempFile::new_in(existing(&home.run())).map_err(|error| error.to_string());
-            locked.map_err(|error| error.to_string()).and(written.map(drop)).map_err(|why| {
-                let next = "make it writable for you, or give another with --home";
-                Fault::wrong(format!("{root} cannot be used ({why})"), next)
-            })
+        Err(error) if home.run().exists() => {
+            let next = "make it writable for you, or give another with --home";
+            Err(Fault::wrong(error.to_string(), next))
         }
+        Ok(_) | Err(_) => Ok(()),
     }
 }
 
