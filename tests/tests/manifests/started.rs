@@ -90,7 +90,7 @@ async fn an_empty_database_is_migrated_and_a_service_becomes_ready() {
     }
     let mut wrong = program("mesh", &[("MESH_DATABASE_URL", url.as_str())]);
     wrong.arg("migrate");
-    assert_eq!(run(wrong, &password).await.0.code(), Some(69), "without its password it is rejected");
+    assert_eq!(run(wrong, &password).await.0.code(), Some(64), "without its password it is rejected");
 
     let rpc = address(&mut node).await;
     assert!(http_client().get(format!("{rpc}/health")).send().await.unwrap().status().is_success());
