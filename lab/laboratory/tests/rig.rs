@@ -75,7 +75,7 @@ mod among_others {
     #[test]
     fn reads_go_on_while_others_attack() {
         let phases = "--phase head --phase body --phase unread --phase window --phase idle --phase reset";
-        let options = format!("flood --seed 1 --short --slack 10 {phases} --phase slow");
+        let options = format!("flood --seed 1 --short --slack 10 --rate 30 {phases} --phase slow");
         plays(&options, 7, 5, &[("requests", 100)]);
     }
 

@@ -75,7 +75,7 @@ const PHASES: &[Phase] = &[
 
 async fn steady(world: &World<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
     let downloads = mixed(world, random, STEADY, STEADY_SHORT, Files::any);
-    let results = world.start_downloads(downloads, AT_ONCE).results().await;
+    let results = world.start_downloads(downloads, world.at_once()).results().await;
     let mut report = Report::of_downloads("steady", &results);
     report.none_fails(&results);
     Ok(report)
@@ -87,8 +87,10 @@ const EXPORT: &str = "export";
 const EDGE: &str = "edge";
 /// Number of workers.
 const WORKERS: u32 = 3;
-/// Number of concurrent downloads.
+/// Number of concurrent downloads; fewer in the short form, whose debug builds on two processors that other drills use,
+/// too, could only queue more.
 const AT_ONCE: usize = 64;
+const AT_ONCE_SHORT: usize = 16;
 /// Time limit of a download, for a loaded machine.
 const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(120);
 
@@ -116,13 +118,17 @@ fn setup(is_short: bool) -> Setup {
 }
 
 impl World<'_> {
+    fn at_once(&self) -> usize {
+        self.play.either(AT_ONCE, AT_ONCE_SHORT)
+    }
+
     /// Starts downloads, at most `at_once` concurrently.
     fn start_downloads(&self, downloads: Vec<(ExpectedFile, Pace)>, at_once: usize) -> Downloaders {
         let time_limit = DOWNLOAD_TIMEOUT.max(self.play.bound(DOWNLOAD_TIMEOUT / 2));
         Downloaders::start_list(self.edges.cached, downloads, at_once, Duration::ZERO, time_limit)
     }
 
-    /// Downloads files, [`AT_ONCE`] concurrently, while faults are injected, at most `at_once` concurrently.
+    /// Downloads files, [`World::at_once`] concurrently, while faults are injected, at most `at_once` concurrently.
     /// Returns the results, and the repaired faults.
     async fn download_under(
         &self,
@@ -131,7 +137,7 @@ impl World<'_> {
         at_once: usize,
     ) -> (Vec<DownloadResult>, Vec<InjectedFault>) {
         let injector = FaultInjector::new(self.mesh);
-        let results = self.start_downloads(downloads, AT_ONCE).results().boxed_local().shared();
+        let results = self.start_downloads(downloads, self.at_once()).results().boxed_local().shared();
         injector.run_until(schedule, at_once, results.clone().map(drop)).await;
         let mut faults = injector.injected();
         faults.retain(|fault| fault.is_repaired);
@@ -318,7 +324,7 @@ async fn postgres(world: &World<'_>, random: &mut SmallRng) -> Result<Report, Fa
     let before = world.mesh.service_pids();
     world.mesh.stop_all(POSTGRES).await?;
     let downloads = mixed(world, random, SERVER_DOWNLOADS, SERVER_DOWNLOADS_SHORT, Files::any_of_history);
-    let downloads = world.start_downloads(downloads, AT_ONCE);
+    let downloads = world.start_downloads(downloads, world.at_once());
     let (mut listed, mut unlisted) = (0_u32, Vec::new());
     let lists = async {
         let mut ticks = interval(LIST_EVERY);
