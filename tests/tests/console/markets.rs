@@ -100,7 +100,11 @@ async fn markets_come_first_sorted_by_turnover_and_enter_opens_the_first_match()
     page.eval::<Value>("void document.querySelector('main input').focus()").await;
     page.key("Enter", false).await;
     page.until(&format!("location.hash === '#/markets/{first}'")).await;
-    // The page of the market: its figures and its newest trades.
+    // The page of the market: its name, its figures and its newest trades.
+    page.until(
+        "document.title === `${document.querySelector('.head h2 bdi').textContent} · Markets · Tradewind`",
+    )
+    .await;
     let trades = console_mesh.json(&format!("/api/v2/trades?marketId={first}&pagination.first=20")).await;
     let trades = trades["trades"]["edges"].as_array().unwrap().clone();
     page.until_data("[data-trade]", "trade", &trades[0]["node"]["id"]).await;

@@ -21,7 +21,7 @@ async fn a_party_has_a_page_that_is_remembered_and_its_ledger() {
     page.call("Page.addScriptToEvaluateOnNewDocument", saves).await;
     page.open("#/explore/orders?liveOnly=true").await;
     page.click("td[data-name=Party] a").await;
-    page.until("document.title.startsWith('Party')").await;
+    page.until("document.title.endsWith(' · Party · Tradewind')").await;
     let party = page.data("[data-party]", "party").await;
     let edges = |list: &Value, member: &str| -> Vec<Value> {
         list["edges"].as_array().unwrap().iter().map(|edge| edge["node"][member].clone()).collect()

@@ -1,5 +1,5 @@
-//! With all services but the edge stopped the page loads and shows what is unavailable; restarted services
-//! are shown soon.
+//! With all services but the edge stopped, or the node, the page loads and shows what is unavailable; restarted
+//! services are shown soon.
 
 use std::time::{Duration, Instant};
 
@@ -45,6 +45,11 @@ async fn stopped_services_are_reported_and_restarted_ones_shown() {
     page.until("document.querySelector('[role=alert]')").await;
     console_mesh.mesh.service_mut("query").restart().await;
     page.until("document.querySelector('table[data-list=delegations] tbody tr')").await;
+    console_mesh.node.kill().await;
+    page.until("document.querySelector('.missing p').textContent.includes('consensus node is unreachable')")
+        .await;
+    console_mesh.node.restart().await;
+    page.until("document.querySelectorAll('.missing p').length === 0").await;
     // Finally the gateway is stopped.
     console_mesh.mesh.service("edge").kill().await;
     page.until("document.querySelector('.missing p').textContent.includes('does not answer')").await;

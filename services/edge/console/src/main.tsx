@@ -14,6 +14,7 @@ import { Card, Empty, KeyForm, Notice } from "./parts";
 import { Past } from "./past";
 import { addressBlock, link, partyLink, readBlock, useRoute } from "./route";
 import { choose, useTheme, type Theme } from "./theme";
+import { nameView } from "./title";
 import { HEAD, HEAD_MS, useCondition, useWatch } from "./watch";
 import { Explore } from "./views/explore";
 import { Export } from "./views/export";
@@ -73,7 +74,7 @@ function Frame() {
   const main = useRef<HTMLElement>(null);
   const isFirst = useRef(true);
   useEffect(() => {
-    document.title = `${current}${height && ` at block ${height}`} · Tradewind`;
+    nameView(`${current}${height && ` at block ${height}`}`);
     // A screen reader announces the new view; the first one is announced by the browser.
     if (!isFirst.current) main.current?.focus({ preventScroll: true });
     isFirst.current = false;
@@ -213,6 +214,9 @@ function Missing() {
   else {
     said = absent.map((name) => `${WITHOUT[name] ?? "Some answers are"} unavailable: the service ${name} does not run.`);
     if (now?.store && !now.store.isThere) said.push("The database is unavailable. Lists show the last answers.");
+    // Its height is told by a service.
+    else if (now?.store && absent.length === 0 && now.nodeHeight === undefined)
+      said.push("The consensus node is unreachable. There are no new blocks, and submitting is unavailable.");
   }
   return (
     <div class="missing" role="status">

@@ -14,6 +14,7 @@ import { link, marketLink, open } from "../route";
 import { PAGE } from "../series";
 import { useStill } from "../still";
 import { Newest } from "../table";
+import { useSubject } from "../title";
 import { Change, Volume } from "../trend";
 import { useWatch } from "../watch";
 import { Book } from "./book";
@@ -41,6 +42,7 @@ export function OfMarket(props: { id: string; interval: string; live: Live }) {
   const found = markets.use(id);
   const market = found?.row;
   const name = found?.text ?? short(id);
+  useSubject(name);
   const candleId = `trades_candle_${interval}_${id}`;
   const candles = target("api/v2/candle", [["candleId", candleId], ["pagination.first", String(PAGE)]]);
   const mine = useMine();

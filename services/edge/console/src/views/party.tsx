@@ -2,12 +2,13 @@
 // live, and its ledger as a file.
 import { useState } from "preact/hooks";
 import { address, target, type Query, type Schemas } from "../api";
-import { quoted } from "../format";
+import { quoted, short } from "../format";
 import { remember, useMine } from "../mine";
 import { assets } from "../names";
 import { Card, Copy, Empty, Field, Lines, Select, ViewLink } from "../parts";
 import { link, open, partyLink, readBlock, useTyped, type Route } from "../route";
 import { Newest, requestOf, Rows } from "../table";
+import { useSubject } from "../title";
 import { Transfer } from "../transfer";
 import { useWatch } from "../watch";
 import { accounts, delegations, deposits, orders, positions, trades, withdrawals, type List } from "./lists";
@@ -63,6 +64,7 @@ function Find(props: { given: string }) {
 function OfParty(props: { id: string }) {
   const { id } = props;
   const isMine = useMine() === id;
+  useSubject(short(id));
   const path = target(`api/v2/party/${id}/portfolio`);
   const portfolio = useWatch<Portfolio>(path);
   const isTooLong = portfolio.problem?.number === PORTFOLIO && portfolio.problem.status < 500;

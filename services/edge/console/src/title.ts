@@ -1,0 +1,27 @@
+// The title of the page: what the view shows, the name of the view, and the block as of which it reads.
+import { useEffect } from "preact/hooks";
+
+let view = "";
+let subject = "";
+
+function show(): void {
+  document.title = [subject, view, "Tradewind"].filter((part) => part !== "").join(" · ");
+}
+
+/** Names the view. */
+export function nameView(name: string): void {
+  view = name;
+  show();
+}
+
+/** Names what the view shows, as long as it is shown, so that tabs of one view differ. */
+export function useSubject(name: string): void {
+  useEffect(() => {
+    subject = name;
+    show();
+    return () => {
+      subject = "";
+      show();
+    };
+  }, [name]);
+}
