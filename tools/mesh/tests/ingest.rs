@@ -8,7 +8,7 @@ use mesh_testbed::{
 };
 use serde_json::{Value, json};
 
-use crate::command::{Outcome, mesh};
+use crate::command::{Outcome, mesh, says};
 
 /// A block of `mesh ingest rows`.
 fn block(height: u64, rows: &Value) -> Value {
@@ -98,6 +98,7 @@ async fn recorded_blocks_are_decoded_into_rows() {
     let file = write(folder.path(), &[recorded(&event)]);
     let outcome = mesh(&["ingest", "decode", "--blocks", &file, "--decoder", "events"]).await;
     outcome.done();
+    says(&outcome.error, &["block 1: 1 rows"]);
     let hash = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881";
     assert_eq!(outcome.json(), json!({"table": "epochs", "values": {"id": "7", "tx_hash": hash}}));
     let file = write(folder.path(), &[recorded(&json!({"type": "mesh.blocks"}))]);

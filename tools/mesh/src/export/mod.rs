@@ -160,5 +160,5 @@ fn summary(downloaded: &Downloaded, file: &str, seconds: f64) -> String {
         before => format!(", {} of them before", DecimalBytes(before)),
     };
     let speed = bytes.saturating_sub(downloaded.resumed_from) as f64 / seconds.max(1e-9) / 1e6;
-    format!("{rows}{bytes} bytes{before}, {seconds:.1} s, {speed:.1} MB/s: {file}")
+    format!("{rows}{bytes} bytes downloaded{before}, {seconds:.1} s, {speed:.1} MB/s: {file}")
 }

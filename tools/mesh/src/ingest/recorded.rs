@@ -97,7 +97,7 @@ pub(super) async fn decode(args: &DecodeArgs) -> Result<(), Failure> {
         let nodes = variables.nodes(args.place.node.as_deref())?;
         let block = fetch_all(&nodes, [height]).try_next().await?;
         let Some(block) = block else { return Ok(()) };
-        return print_rows(&decoder, &block).await;
+        return print_rows(&decoder, &block).await.map(drop);
     }
     let path = args.blocks.as_deref().unwrap_or(Path::new("-"));
     let failed = |error: std::io::Error| failed!("cannot read {}: {error}", path.display());
@@ -109,15 +109,17 @@ pub(super) async fn decode(args: &DecodeArgs) -> Result<(), Failure> {
         let at = |error: &dyn std::fmt::Display| failed!("{}, line {number}: {error}", path.display());
         let Line { block, results } = serde_json::from_str(&line).map_err(|error| at(&error))?;
         let block = FetchedBlock::read(block, results).map_err(|error| at(&error))?;
-        print_rows(&decoder, &block).await?;
+        let rows = print_rows(&decoder, &block).await?;
+        terminal::print_line(&format!("block {}: {rows} rows", block.height));
     }
     Ok(())
 }
 
-async fn print_rows(decoder: &Decoder, block: &FetchedBlock) -> Result<(), Failure> {
+/// Returns the number of rows.
+async fn print_rows(decoder: &Decoder, block: &FetchedBlock) -> Result<usize, Failure> {
     let rows = decoder.decode(block).await.map_err(|error| failed!("block {}: {error}", block.height))?;
     for row in &rows {
         terminal::print(&serde_json::to_string(&StatedRow::of(row))?)?;
     }
-    Ok(())
+    Ok(rows.len())
 }
