@@ -48,6 +48,11 @@ pub enum StoreError {
         /// The migrations that are missing, oldest first, as in `V1__exportable_tables`.
         missing: Vec<String>,
     },
+    /// The triggers that keep the derived tables do not fire.
+    #[error(
+        "triggers are switched off by session_replication_role = replica: reset it for this role and database"
+    )]
+    NoTriggers,
     /// A file or folder cannot be read.
     #[error("cannot read {}", path.display())]
     Read {

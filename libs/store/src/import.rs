@@ -91,6 +91,7 @@ impl ImportSession {
     /// When no server answers, or a migration is missing.
     pub async fn open(url: &str) -> Result<Self, StoreError> {
         let client = session::connect_with(url, "mesh import", SETTINGS).await?;
+        session::check_triggers(&client).await?;
         let schema = migrate::state(&client).await?;
         if !schema.is_ready() {
             return Err(StoreError::SchemaBehind { missing: schema.missing });

@@ -89,6 +89,7 @@ pub async fn load_folder(
     mut progress: impl FnMut(usize, usize, &str) + Send,
 ) -> Result<LoadReport, StoreError> {
     let mut client = session::connect(url, "mesh load").await?;
+    session::check_triggers(&client).await?;
     let schema = migrate::state(&client).await?;
     if !schema.is_ready() {
         return Err(StoreError::SchemaBehind { missing: schema.missing });

@@ -20,6 +20,16 @@ pub async fn reach(url: &str) -> Result<(), StoreError> {
     connect(url, "mesh").await.map(drop)
 }
 
+/// Refuses a session in which no trigger fires: it would store rows and leave every derived table as it is.
+///
+/// # Errors
+/// [`StoreError::NoTriggers`]; the server is gone.
+pub(crate) async fn check_triggers(client: &Client) -> Result<(), StoreError> {
+    let sql = "SELECT current_setting('session_replication_role') = 'replica'";
+    let row = client.query_one(sql, &[]).await.map_err(StoreError::in_step("checking the session"))?;
+    if row.get(0) { Err(StoreError::NoTriggers) } else { Ok(()) }
+}
+
 /// Opens a connection to `url`, which is closed when the returned client is dropped. `purpose` is its name in
 /// `pg_stat_activity`, unless the URL has one.
 ///

@@ -10,7 +10,7 @@ use crate::{
     blocks::BlockSequence,
     copy_in::{BLOCKS, CsvText, check_count, copy_in},
     error::StoreError,
-    migrate,
+    migrate, session,
 };
 
 /// Bytes sent to the server at a time.
@@ -28,6 +28,7 @@ impl<'a> BlockWriter<'a> {
     /// # Errors
     /// The server is gone.
     pub async fn begin(client: &'a mut Client) -> Result<BlockWriter<'a>, StoreError> {
+        session::check_triggers(client).await?;
         let transaction =
             client.transaction().await.map_err(StoreError::in_step("beginning a transaction"))?;
         let sql = "SELECT height, to_char(block_time AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US') || '+00' FROM last_block";

@@ -78,7 +78,9 @@ impl Appender {
     /// # Errors
     /// When the URL does not parse, no server answers, or it refuses the connection.
     pub async fn connect(url: &str) -> Result<Self, StoreError> {
-        Ok(Self { client: session::connect_with(url, SESSION_NAME, SETTINGS).await? })
+        let client = session::connect_with(url, SESSION_NAME, SETTINGS).await?;
+        session::check_triggers(&client).await?;
+        Ok(Self { client })
     }
 
     /// Reads the chain's name and the newest block.

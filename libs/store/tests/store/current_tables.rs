@@ -1,6 +1,9 @@
 //! The tables of newest rows are correct for history in any order (I3), and the head is announced.
 
+use std::path::Path;
+
 use futures_util::StreamExt;
+use mesh_store::{BlockWriter, append::Appender, error::StoreError, load::load_folder};
 use mesh_testbed::Database;
 use rand::{Rng, SeedableRng, rngs::SmallRng, seq::SliceRandom};
 use tokio_postgres::{AsyncMessage, Client, NoTls};
@@ -174,6 +177,21 @@ async fn assert_equal_to_recomputation(client: &Client, table: &str, newest: &st
     );
     let different: i64 = client.query_one(&difference, &[]).await.unwrap().get(0);
     assert_eq!(different, 0, "{newest} is not what {table} says");
+}
+
+#[tokio::test]
+async fn nothing_is_written_where_triggers_are_switched_off() {
+    let database = Database::fresh().await;
+    let set = "DO $$ BEGIN
+        EXECUTE format('ALTER DATABASE %I SET session_replication_role = replica', current_database()); END $$";
+    database.connect().await.batch_execute(set).await.unwrap();
+
+    let loaded = load_folder(database.url(), Path::new("/"), |_, _, _| ()).await;
+    assert!(matches!(loaded, Err(StoreError::NoTriggers)), "{loaded:?}");
+    let appender = Appender::connect(database.url()).await;
+    assert!(matches!(appender, Err(StoreError::NoTriggers)), "{appender:?}");
+    let mut client = database.connect().await;
+    assert!(matches!(BlockWriter::begin(&mut client).await, Err(StoreError::NoTriggers)));
 }
 
 #[tokio::test]
