@@ -118,8 +118,8 @@ async fn migrate_with<E: From<StoreError>>(
     before: impl AsyncFnOnce(&SchemaState) -> Result<(), E>,
 ) -> Result<Migrated, E> {
     // A long statement of a process that was killed would keep its locks.
-    let mut client =
-        session::connect_with(url, "mesh migrate", "-c client_connection_check_interval=1s").await?;
+    let settings = format!("{} -c client_connection_check_interval=1s", session::NO_TIMEOUTS);
+    let mut client = session::connect_with(url, "mesh migrate", &settings).await?;
     client
         .execute("SELECT pg_advisory_lock($1)", &[&MIGRATION_LOCK])
         .await

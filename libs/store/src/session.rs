@@ -20,6 +20,10 @@ pub async fn reach(url: &str) -> Result<(), StoreError> {
     connect(url, "mesh").await.map(drop)
 }
 
+/// Ends the time limits of role and database. They are made for requests; migrations and loads take longer.
+pub(crate) const NO_TIMEOUTS: &str = "-c statement_timeout=0 -c lock_timeout=0 -c idle_session_timeout=0 \
+    -c idle_in_transaction_session_timeout=0";
+
 /// Refuses a session in which no trigger fires: it would store rows and leave every derived table as it is.
 ///
 /// # Errors
@@ -36,7 +40,7 @@ pub(crate) async fn check_triggers(client: &Client) -> Result<(), StoreError> {
 /// # Errors
 /// When the URL does not parse, no server answers, or it refuses the connection.
 pub async fn connect(url: &str, purpose: &str) -> Result<Client, StoreError> {
-    connect_with(url, purpose, "").await
+    connect_with(url, purpose, NO_TIMEOUTS).await
 }
 
 /// Like [`connect`], with settings of the session in the form of command-line options. They override those of

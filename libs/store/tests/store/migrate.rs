@@ -33,6 +33,19 @@ async fn an_empty_database_gets_everything_once() {
 }
 
 #[tokio::test]
+async fn time_limits_of_the_database_do_not_end_a_migration() {
+    let database = Database::empty().await;
+    let client = database.connect().await;
+    for limit in ["statement_timeout = 1", "lock_timeout = 1", "idle_session_timeout = 1"] {
+        let set = format!(
+            "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET {limit}', current_database()); END $$"
+        );
+        client.batch_execute(&set).await.unwrap();
+    }
+    assert!(migrate::migrate(database.url()).await.unwrap().state.is_ready());
+}
+
+#[tokio::test]
 async fn of_several_starters_each_migration_is_applied_by_one() {
     let database = Database::empty().await;
     let starters = (0..6).map(|_| {
