@@ -51,6 +51,13 @@ pub enum ControlError {
     NoAnswer(PathBuf, PathBuf),
 }
 
+impl ControlError {
+    /// Whether the user may not enter the folder of the socket.
+    pub fn is_denied(&self) -> bool {
+        matches!(self, Self::Socket { source, .. } if source.kind() == io::ErrorKind::PermissionDenied)
+    }
+}
+
 /// The listening side of the control socket.
 #[derive(Debug)]
 pub struct ControlSocket {

@@ -79,6 +79,10 @@ pub(super) fn cometbft() -> String {
 /// The home: a mesh that runs there, or leftovers of an earlier one.
 pub(super) fn home(home: &Home, running: &Running) -> Checked {
     let root = home.root().display();
+    if running.is_foreign {
+        let says = format!("{root} belongs to another user");
+        return Err(Fault::wrong(says, "run `mesh doctor` as that user, or give another home with --home"));
+    }
     if let Some(why) = &running.silent {
         let says = format!("a mesh seems to run in {root}, but {why}");
         return Err(Fault::wrong(says, "stop its `mesh up` and start it again"));
@@ -131,6 +135,9 @@ pub(super) fn segments(home: &Home, running: &Running) -> Checked {
     let Some(folder) = segment_folder(home, running) else {
         return Ok("in an object store that is not on this machine".to_owned());
     };
+    if running.is_foreign {
+        return Ok("unknown: the home belongs to another user".to_owned());
+    }
     match tempfile::NamedTempFile::new_in(existing(&folder)) {
         Ok(_) => Ok(format!("{} can be written", folder.display())),
         Err(error) => Err(Fault::wrong(
@@ -201,6 +208,15 @@ mod tests {
         assert_eq!(version("2.12.1"), Some((2, 12)));
         assert_eq!(version("v2.11.0-RC.1"), Some((2, 11)));
         assert_eq!(version("something"), None);
+    }
+
+    #[test]
+    fn the_home_of_another_user_is_not_called_broken() {
+        let running = Running { silent: Some("denied".to_owned()), is_foreign: true, ..Running::default() };
+        let home = Home::at("/proc").unwrap();
+        let finding = Finding::of("home", super::home(&home, &running));
+        assert!(finding.says.contains("another user") && finding.next.unwrap().contains("as that user"));
+        assert_eq!(Finding::of("segments", segments(&home, &running)).state, State::Fine);
     }
 
     #[test]

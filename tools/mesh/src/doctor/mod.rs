@@ -63,6 +63,8 @@ struct Running {
     stopped: Vec<&'static str>,
     /// Why a mesh that seems to run does not answer.
     silent: Option<String>,
+    /// The home belongs to another user, so nothing is known about its mesh.
+    is_foreign: bool,
 }
 
 impl Running {
@@ -71,7 +73,10 @@ impl Running {
             Ok(Answer::Rows { rows }) => rows,
             Err(ControlError::NotRunning(_)) => return Self::default(),
             Ok(_) => return Self { silent: Some("it answers something else".to_owned()), ..Self::default() },
-            Err(error) => return Self { silent: Some(error.to_string()), ..Self::default() },
+            Err(error) => {
+                let is_foreign = error.is_denied();
+                return Self { silent: Some(error.to_string()), is_foreign, ..Self::default() };
+            }
         };
         let mut running = Self { rows, ..Self::default() };
         for service in ["query", "export", "node-info"] {

@@ -24,6 +24,7 @@ pub(super) fn check(args: &DoctorArgs, last: Option<Ports>, running: &Running) -
     let runs = (running.is_there() || running.silent.is_some()) && args.host.is_none();
     let one = |given: Option<u16>, opened: Option<SocketAddr>, requested: u16| match (given, opened) {
         (None, Some(opened)) if runs => served(opened),
+        (None, None) if running.is_foreign => Ok("unknown: the home belongs to another user".to_owned()),
         (None, None) if runs => Ok("unknown: the mesh that runs is of an older release".to_owned()),
         (given, _) => free(host, given.unwrap_or(requested), running),
     };
