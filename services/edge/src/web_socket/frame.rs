@@ -14,6 +14,8 @@ use crate::watch::event::Emission;
 /// Longest id, characters.
 const MAX_ID: usize = 64;
 
+const FORM: &str = "a frame is {\"id\",\"watch\",\"after\"?} or {\"id\",\"unwatch\":true}";
+
 /// The id of a watch as a JSON string.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Id(Box<str>);
@@ -58,12 +60,15 @@ impl Id {
 /// Why it is none of the two kinds, with its id or an empty one.
 pub(super) fn read(text: &str) -> Result<(Id, Command), (Id, Problem)> {
     let malformed = |id: &Id, reason: &str| (id.clone(), Problem::invalid(MALFORMED, reason));
+    // Derived structs are read from arrays, too.
+    if text.trim_ascii_start().starts_with('[') {
+        return Err(malformed(&Id::none(), FORM));
+    }
     let is_id = |id: &str| (1..=MAX_ID).contains(&id.chars().count());
     let members: Members = serde_json::from_str(text).map_err(|error| {
         let id = serde_json::from_str(text).ok().filter(|OnlyId { id }| is_id(id));
         let id = id.map_or_else(Id::none, |OnlyId { id }| Id::new(&id));
-        let (id, problem) =
-            malformed(&id, "a frame is {\"id\",\"watch\",\"after\"?} or {\"id\",\"unwatch\":true}");
+        let (id, problem) = malformed(&id, FORM);
         (id, problem.with_inner(error.to_string()))
     })?;
     if !is_id(&members.id) {
@@ -158,6 +163,7 @@ mod tests {
             ("", ""),
             ("x", ""),
             ("[]", ""),
+            (r#" ["a","/x",null,null]"#, ""),
             ("{}", ""),
             (r#"{"id":1,"watch":"/x"}"#, ""),
             (r#"{"id":"","watch":"/x"}"#, ""),
