@@ -26,10 +26,11 @@ pub(crate) struct ConnectionState {
     finished: AtomicUsize,
     frames: AtomicUsize,
     long_lived: AtomicUsize,
+    unsent: AtomicUsize,
     /// Why strict HTTP/1 refused the connection.
     refusal: OnceLock<Ambiguity>,
     opened_at: OpenedAt,
-    /// When the newest answer was complete, nanoseconds after `opened_at`.
+    /// When the newest answer was complete, and taken (HTTP/2), nanoseconds after `opened_at`.
     finished_ns: AtomicU64,
     /// Whether writes are blocked by the client.
     blocked: AtomicBool,
@@ -123,9 +124,20 @@ impl ConnectionState {
         self.opened_at.0 + Duration::from_nanos(self.finished_ns.load(Ordering::Relaxed))
     }
 
-    /// Whether a request is in flight.
+    /// Whether a request is in flight, or bytes of an answer are.
     pub(crate) fn is_answering(&self) -> bool {
-        self.started() != self.finished()
+        self.started() != self.finished() || self.has_unsent()
+    }
+
+    /// Marks bytes that wait for the client to take them, until the mark is dropped (HTTP/2).
+    pub(crate) fn mark_unsent(self: &Arc<Self>) -> Unsent {
+        self.unsent.fetch_add(1, Ordering::Relaxed);
+        Unsent(Arc::clone(self))
+    }
+
+    /// Whether bytes wait for the client to take them (HTTP/2).
+    pub(crate) fn has_unsent(&self) -> bool {
+        self.unsent.load(Ordering::Relaxed) > 0
     }
 
     /// Marks a stream that may stay open and idle, until the mark is dropped.
@@ -170,7 +182,7 @@ impl ConnectionState {
         self.stalled.load(Ordering::Relaxed)
     }
 
-    /// Counts a poll of an answer's body.
+    /// Counts a poll of an answer's body, or bytes that a client has taken (HTTP/2).
     pub(crate) fn count_frame(&self) {
         self.frames.fetch_add(1, Ordering::Relaxed);
     }
@@ -179,6 +191,11 @@ impl ConnectionState {
     pub(crate) fn progress(&self) -> usize {
         let frames = self.frames.load(Ordering::Relaxed);
         frames.wrapping_add(self.started()).wrapping_add(self.finished())
+    }
+
+    fn set_finished_now(&self) {
+        // A u64 of nanoseconds lasts for centuries.
+        self.finished_ns.store(self.opened_at.0.elapsed().as_nanos() as u64, Ordering::Relaxed);
     }
 }
 
@@ -189,6 +206,24 @@ pub(crate) struct LongLivedStream(Arc<ConnectionState>);
 impl Drop for LongLivedStream {
     fn drop(&mut self) {
         self.0.long_lived.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// The mark of bytes that wait for the client to take them.
+#[derive(Debug)]
+pub(crate) struct Unsent(Arc<ConnectionState>);
+
+impl Unsent {
+    /// Counts bytes that the client has taken.
+    pub(crate) fn count(&self) {
+        self.0.count_frame();
+    }
+}
+
+impl Drop for Unsent {
+    fn drop(&mut self) {
+        self.0.set_finished_now();
+        self.0.unsent.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -219,9 +254,7 @@ impl InFlightRequest {
 
 impl Drop for InFlightRequest {
     fn drop(&mut self) {
-        let ConnectionState { opened_at, finished, finished_ns, .. } = &*self.connection;
-        // A u64 of nanoseconds lasts for centuries.
-        finished_ns.store(opened_at.0.elapsed().as_nanos() as u64, Ordering::Relaxed);
-        finished.fetch_add(1, Ordering::Relaxed);
+        self.connection.set_finished_now();
+        self.connection.finished.fetch_add(1, Ordering::Relaxed);
     }
 }

@@ -70,7 +70,7 @@ const MAX_PIECES: usize = 8;
 pub(super) async fn write_answer<S, B>(mut socket: S, answer: Response<B>) -> io::Result<()>
 where
     S: AsyncRead + AsyncWrite + Unpin,
-    B: Body<Data = Bytes> + Unpin,
+    B: Body<Data: Into<Bytes>> + Unpin,
 {
     let is_chunked = answer.version() == Version::HTTP_11;
     let (mut head, mut body) = {
@@ -108,11 +108,11 @@ where
 }
 
 /// Waits for pieces of a body and takes all that are ready. Returns whether the body has ended.
-async fn take_ready<B: Body<Data = Bytes> + Unpin>(body: &mut B, pieces: &mut Vec<Bytes>) -> bool {
+async fn take_ready<B: Body<Data: Into<Bytes>> + Unpin>(body: &mut B, pieces: &mut Vec<Bytes>) -> bool {
     let mut next = body.frame().await;
     loop {
         let Some(Ok(frame)) = next else { return true };
-        pieces.extend(frame.into_data().ok().filter(|data| !data.is_empty()));
+        pieces.extend(frame.into_data().ok().map(Into::into).filter(|data: &Bytes| !data.is_empty()));
         if pieces.len() == MAX_PIECES {
             return false;
         }

@@ -114,6 +114,10 @@ impl<S> TimeoutStream<S> {
             ready!(self.timer.as_mut().poll(context));
             match self.deadline {
                 Some(deadline) if deadline > self.timer.deadline() => self.timer.as_mut().reset(deadline),
+                _ if self.state.has_unsent() => {
+                    self.state.set_stalled();
+                    return Poll::Ready(timed_out("the client takes nothing"));
+                }
                 // Silence on a long-lived stream does not mean a stalled client; HTTP/2 pings detect a lost one.
                 _ if self.state.has_long_lived_stream() => {
                     let deadline = Instant::now() + self.timeouts.stall;

@@ -6,13 +6,43 @@ use std::{
     task::{Context, Poll, ready},
 };
 
+use bytes::Bytes;
 use hyper::body::{Body, Buf, Frame, SizeHint};
 
 use crate::{
     access_log::record::{Ended, Record},
-    connection::InFlightRequest,
+    connection::{InFlightRequest, Unsent},
     keys::usage::Meter,
 };
+
+/// Bytes of a body. Over HTTP/2 they are sent as the client allows it, often long after the body has ended.
+pub(crate) struct BodyBytes {
+    bytes: Bytes,
+    unsent: Option<Unsent>,
+}
+
+impl Buf for BodyBytes {
+    fn remaining(&self) -> usize {
+        self.bytes.remaining()
+    }
+
+    fn chunk(&self) -> &[u8] {
+        self.bytes.chunk()
+    }
+
+    fn advance(&mut self, bytes: usize) {
+        self.bytes.advance(bytes);
+        if let Some(unsent) = &self.unsent {
+            unsent.count();
+        }
+    }
+}
+
+impl From<BodyBytes> for Bytes {
+    fn from(body: BodyBytes) -> Self {
+        body.bytes
+    }
+}
 
 /// A body that keeps its request in flight until it is dropped.
 pub(crate) struct TrackedBody<B> {
@@ -43,14 +73,14 @@ impl<B> TrackedBody<B> {
     }
 }
 
-impl<B: Body + Unpin> Body for TrackedBody<B> {
-    type Data = B::Data;
+impl<B: Body<Data = Bytes> + Unpin> Body for TrackedBody<B> {
+    type Data = BodyBytes;
     type Error = B::Error;
 
     fn poll_frame(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+    ) -> Poll<Option<Result<Frame<BodyBytes>, B::Error>>> {
         let Self { body, request, record, meter } = &mut *self;
         request.connection.count_frame();
         let frame = ready!(pin!(&mut *body).poll_frame(context));
@@ -60,7 +90,11 @@ impl<B: Body + Unpin> Body for TrackedBody<B> {
         if let (Some(meter), Some(Ok(frame))) = (meter, &frame) {
             meter.send(frame.data_ref().map_or(0, Buf::remaining));
         }
-        Poll::Ready(frame)
+        let mark = |bytes| {
+            let connection = &request.connection;
+            BodyBytes { bytes, unsent: connection.is_http2().then(|| connection.mark_unsent()) }
+        };
+        Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(mark))))
     }
 
     fn is_end_stream(&self) -> bool {
@@ -69,5 +103,70 @@ impl<B: Body + Unpin> Body for TrackedBody<B> {
 
     fn size_hint(&self) -> SizeHint {
         self.body.size_hint()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{convert::Infallible, time::Duration};
+
+    use http_body_util::Full;
+    use hyper::{Request, Response, body::Incoming, server::conn::http2, service::service_fn};
+    use hyper_util::rt::{TokioExecutor, TokioIo};
+    use mesh_testbed::http2::{self as client, Connection, DATA, Frame, get_request};
+    use tokio::{
+        net::{TcpListener, TcpStream},
+        time::{sleep, timeout},
+    };
+
+    use super::*;
+    use crate::{
+        connection::ConnectionState,
+        wire::timeouts::{TimeoutStream, Timeouts},
+    };
+
+    const ANSWER: &[u8] = b"answered";
+    const SHORT: Duration = Duration::from_millis(300);
+
+    /// A connection that is served until it times out, and its client, whose window takes one byte of the answer.
+    async fn serve() -> (Arc<ConnectionState>, impl Future<Output = ()> + Send + 'static, Connection) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let mut client = Connection::over(stream, &[0, 4, 0, 0, 0, 1]).await.unwrap();
+        client.send(&Frame::request(1, &get_request("/", &[(client::AUTHORITY, "x")]))).await.unwrap();
+        let state = Arc::new(ConnectionState::default());
+        state.set_http2();
+        let timeouts = Timeouts { head: SHORT, idle: SHORT, stall: SHORT };
+        let stream = TimeoutStream::new(listener.accept().await.unwrap().0, Arc::clone(&state), timeouts);
+        let connection = Arc::clone(&state);
+        let service = service_fn(move |_: Request<Incoming>| {
+            let body = TrackedBody::new(Full::from(ANSWER), connection.start_request(), None, None);
+            async { Ok::<_, Infallible>(Response::new(body)) }
+        });
+        let served =
+            http2::Builder::new(TokioExecutor::new()).serve_connection(TokioIo::new(stream), service);
+        (state, async { drop(served.await) }, client)
+    }
+
+    #[tokio::test]
+    async fn an_http2_client_that_takes_an_answer_slowly_gets_all_of_it() {
+        let (state, served, mut client) = serve().await;
+        let served = tokio::spawn(served);
+        for byte in ANSWER {
+            assert_eq!(client.next(DATA).await.unwrap().payload, [*byte]);
+            sleep(SHORT / 2).await;
+            let window = Frame { kind: 8, flags: 0, stream: 1, payload: vec![0, 0, 0, 1] };
+            client.send(&window).await.unwrap();
+        }
+        timeout(SHORT * 20, served).await.expect("an idle connection stays open").unwrap();
+        assert!(!state.has_stalled());
+    }
+
+    #[tokio::test]
+    async fn an_http2_client_that_takes_no_byte_of_a_long_lived_stream_times_out() {
+        let (state, served, _client) = serve().await;
+        let _long_lived = state.mark_long_lived();
+        timeout(SHORT * 20, served).await.expect("it stays open");
+        assert!(state.has_stalled());
     }
 }
