@@ -150,8 +150,8 @@ impl SegmentStore {
     ///
     /// # Errors
     ///
-    /// The object store fails or is late; single objects that cannot be read are among the
-    /// [`SegmentList::unreadable`].
+    /// The object store fails, also if it lists objects and fails for each of them, or is late; single objects
+    /// that cannot be read are among the [`SegmentList::unreadable`].
     pub async fn list(&self) -> Result<SegmentList, HistoryError> {
         let objects = self.list_objects().await?;
         let named = |found: Found| Some((SegmentName::parse(&found.name)?, found.version));
@@ -170,6 +170,13 @@ impl SegmentStore {
                 Err(error @ HistoryError::Late { .. }) => return Err(error),
                 Err(error) => unreadable.push(Unreadable { name, error }),
             }
+        }
+        let is_away = |other: &Unreadable| matches!(other.error, HistoryError::Store { .. });
+        if segments.is_empty()
+            && unreadable.iter().all(is_away)
+            && let Some(first) = unreadable.pop()
+        {
+            return Err(first.error);
         }
         Ok(SegmentList::new(segments, unreadable))
     }

@@ -33,3 +33,15 @@ async fn a_segment_that_a_listing_lacks_counts_until_its_object_is_gone() {
         assert_eq!(found.get(&name), expected);
     }
 }
+
+#[tokio::test]
+async fn a_store_that_fails_for_every_object_that_it_lists_is_not_empty() {
+    let folder = tempfile::tempdir().unwrap();
+    let segment = folder.path().join("mesh-1-1-10.zip");
+    std::fs::write(&segment, "damaged").unwrap();
+    let store = SegmentStore::open_folder(folder.path(), Deadlines::default()).unwrap();
+    assert_eq!(store.list().await.unwrap().unreadable.len(), 1);
+    // No object can be opened below a file.
+    let store = SegmentStore { folder_path: Path::from("mesh-1-1-10.zip"), ..store };
+    assert!(matches!(store.list().await, Err(HistoryError::Store { .. })));
+}
