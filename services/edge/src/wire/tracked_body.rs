@@ -126,7 +126,8 @@ mod tests {
     };
 
     const ANSWER: &[u8] = b"answered";
-    const SHORT: Duration = Duration::from_millis(300);
+    /// Every timeout of the connection.
+    const SHORT: Duration = Duration::from_secs(1);
 
     /// A connection that is served until it times out, and its client, whose window takes one byte of the answer.
     async fn serve() -> (Arc<ConnectionState>, impl Future<Output = ()> + Send + 'static, Connection) {
@@ -154,7 +155,7 @@ mod tests {
         let served = tokio::spawn(served);
         for byte in ANSWER {
             assert_eq!(client.next(DATA).await.unwrap().payload, [*byte]);
-            sleep(SHORT / 2).await;
+            sleep(SHORT / 5).await;
             let window = Frame { kind: 8, flags: 0, stream: 1, payload: vec![0, 0, 0, 1] };
             client.send(&window).await.unwrap();
         }
