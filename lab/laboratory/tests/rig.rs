@@ -78,12 +78,6 @@ mod among_others {
         plays(&options, 7, 5, &[("requests", 100)]);
     }
 
-    /// Without the end of stalled watches, for which the contract allows minutes.
-    #[test]
-    fn watches_at_their_limits_do_not_affect_other_clients() {
-        plays("watches --seed 1 --short --slack 4", 2, 8, &[("watches", 200), ("events", 20)]);
-    }
-
     #[test]
     fn every_transaction_has_one_result_while_relays_and_the_node_fail() {
         let least = [("submissions", 240), ("accepted", 51), ("inBlocks", 51), ("refused", 6), ("left", 2)];
@@ -120,6 +114,14 @@ mod by_itself {
     fn downloads_go_on_while_workers_are_killed() {
         let _guard = TOGETHER.write();
         check("kill --seed 1 --short --slack 5 --phase kill", 1, 3, &[("downloads", 100)]);
+    }
+
+    /// Without the end of stalled watches, for which the contract allows minutes. Alone, because every watcher waits
+    /// for the processors each second.
+    #[test]
+    fn watches_at_their_limits_do_not_affect_other_clients() {
+        let _guard = TOGETHER.write();
+        check("watches --seed 1 --short --slack 4", 2, 8, &[("watches", 200), ("events", 20)]);
     }
 
     /// Alone, because its bars have no slack.

@@ -1,12 +1,16 @@
 //! Drives a page as a user does: clicks, types, drags. Collects the browser's complaints.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use mesh_tests::say;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use crate::console::protocol::Protocol;
+
+/// Time limit for the first attempt to open an address.
+const NAVIGATED_WITHIN: Duration = Duration::from_secs(30);
 
 /// A page of a browser.
 pub(crate) struct Page<'a> {
@@ -29,9 +33,20 @@ impl<'a> Page<'a> {
     /// Opens a view by its link in a freshly loaded page.
     pub(crate) async fn open(&self, view: &str) {
         // Without this a change of the fragment alone would not load the page again.
-        self.call("Page.navigate", json!({"url": "about:blank"})).await;
-        self.call("Page.navigate", json!({"url": format!("{}/{view}", self.url)})).await;
+        self.navigate("about:blank").await;
+        self.navigate(&format!("{}/{view}", self.url)).await;
         self.until("document.readyState === 'complete' && document.querySelector('main')").await;
+    }
+
+    /// Opens an address. On a busy machine the browser has left this unanswered for a minute; a second attempt replaces
+    /// the first.
+    async fn navigate(&self, url: &str) {
+        let (method, params) = ("Page.navigate", json!({"url": url}));
+        let session = Some(&*self.session);
+        if self.protocol.call_within(NAVIGATED_WITHIN, session, method, &params).await.is_none() {
+            say(&format!("the browser has not opened {url} within {NAVIGATED_WITHIN:?}; once more"));
+            self.call(method, params).await;
+        }
     }
 
     /// The value of a script; awaits it when it is a promise.

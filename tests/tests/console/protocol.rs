@@ -71,6 +71,18 @@ impl Protocol {
 
     /// Sends a command to a page (or to the browser itself) and returns its result.
     pub(crate) async fn call(&self, session: Option<&str>, method: &str, params: Value) -> Value {
+        let result = self.call_within(WITHIN, session, method, &params).await;
+        result.unwrap_or_else(|| panic!("the browser does not answer {method} {params}"))
+    }
+
+    /// The same with a time limit of its own; `None` when it is over.
+    pub(crate) async fn call_within(
+        &self,
+        limit: Duration,
+        session: Option<&str>,
+        method: &str,
+        params: &Value,
+    ) -> Option<Value> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let mut message = json!({"id": id, "method": method, "params": params});
         if let Some(session) = session {
@@ -79,10 +91,9 @@ impl Protocol {
         let (answer, answered) = oneshot::channel();
         self.shared.waiting.lock().unwrap().insert(id, answer);
         self.sending.lock().await.send(Message::text(message.to_string())).await.unwrap();
-        let answer = timeout(WITHIN, answered).await;
-        let answer = answer.unwrap_or_else(|_| panic!("the browser does not answer {method}")).unwrap();
+        let answer = timeout(limit, answered).await.ok()?.unwrap();
         assert!(answer["error"].is_null(), "{method} {params}: {}", answer["error"]);
-        answer["result"].clone()
+        Some(answer["result"].clone())
     }
 
     /// All events of a kind so far.
