@@ -214,7 +214,7 @@ function Missing() {
   else {
     said = absent.map((name) => `${WITHOUT[name] ?? "Some answers are"} unavailable: the service ${name} does not run.`);
     if (now?.store && !now.store.isThere) said.push("The database is unavailable. Lists show the last answers.");
-    // Its height is told by a service.
+    // The service node-info announces its height.
     else if (now?.store && absent.length === 0 && now.nodeHeight === undefined)
       said.push("The consensus node is unreachable. There are no new blocks, and submitting is unavailable.");
   }
