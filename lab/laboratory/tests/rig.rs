@@ -11,7 +11,7 @@ use serde_json::Value;
 
 /// Held for reading by drills that other drills do not disturb.
 static TOGETHER: RwLock<()> = RwLock::new(());
-/// Two of them play at the same time: each of more meshes of debug builds on two processors waits for the others.
+/// Two of them play at the same time: with four on two processors one of them or another missed a time limit.
 static PLACES: [Mutex<()>; 2] = [Mutex::new(()), Mutex::new(())];
 
 /// Runs a drill; returns its JSON and its output.
