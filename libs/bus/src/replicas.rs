@@ -161,6 +161,30 @@ impl ReplicaGroup {
         self.members.lock().len() < 2
     }
 
+    /// Whether no replica is known.
+    pub(crate) fn has_none(&self) -> bool {
+        self.members.lock().is_empty()
+    }
+
+    /// The replicas that take requests, also those that are silent.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let members = self.members.lock();
+        members.iter().filter(|member| member.is_taking).map(|member| member.id.to_string()).collect()
+    }
+
+    /// Adds replicas that another one knows. They are silent until their first heartbeat here, or until a probe shows
+    /// that they are gone.
+    pub(crate) fn learn(&self, names: &[String], now: Instant) {
+        let mut members = self.members.lock();
+        for name in names {
+            if !members.iter().any(|member| *member.id == **name) {
+                let long_ago = now.checked_sub(PRESENCE).unwrap_or(now);
+                let id = name.as_str().into();
+                members.push(Member { id, is_taking: true, last_heartbeat: long_ago, last_probe: long_ago });
+            }
+        }
+    }
+
     /// Whether any replica is there and takes requests; it may be slow to answer.
     pub(crate) fn is_taking(&self, now: Instant) -> bool {
         let is_there = |member: &Member| now.duration_since(member.last_heartbeat) < PRESENCE;

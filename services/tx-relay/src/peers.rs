@@ -1,7 +1,11 @@
 //! What the replicas of the relay share, so that they answer as one: each result of a submission is announced to
 //! all of them, and a replica that does not know a transaction to be in a block asks the others.
 
-use std::{cell::OnceCell, rc::Rc, time::Duration};
+use std::{
+    cell::{Cell, OnceCell},
+    rc::Rc,
+    time::Duration,
+};
 
 use actix::{Addr, Context, Handler};
 use futures_util::StreamExt;
@@ -9,18 +13,25 @@ use mesh_bus::{Announcement, AnswerFuture, Ask, Bus, FromOthers, RELAY_RESULTS};
 use mesh_transaction::TxHash;
 use proto_msgs::{Operation, v2::SubmitTransactionReply};
 use serde::{Deserialize, Serialize};
+use tokio::time::{Instant, sleep, timeout, timeout_at};
 
 use crate::{
     WORKLOAD,
-    relay::{Learn, Relay},
+    relay::{Learn, Learned, Relay},
     result_cache::{Finality, SubmissionState},
 };
 
 /// Longest time to wait for the other replicas' answers.
 const RECALL_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// The same for all their results, when a replica starts.
+/// The same for all their results, when a replica starts; up to 16 MiB each.
 const RECALL_ALL_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// How long a replica that starts waits until every other one has told it what it knows, or is gone.
+const JOIN_TIMEOUT: Duration = Duration::from_secs(3);
+
+/// How long transactions that no replica knows are not called unknown because of it afterwards.
+const MISSED_FOR: Duration = Duration::from_secs(60);
 
 /// Most bytes of a text of the node that is announced, so that an announcement fits into one message.
 const MAX_ANNOUNCED_TEXT: usize = 32 << 10;
@@ -51,6 +62,10 @@ pub(crate) struct RelayResults {
     #[prost(bool, tag = "2")]
     #[serde(default)]
     is_for_known: bool,
+    /// Every replica that the sender knows, in the answer to one that starts.
+    #[prost(string, repeated, tag = "3")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    replicas: Vec<String>,
 }
 
 impl Announcement for RelayResults {
@@ -71,6 +86,10 @@ struct SharedResult {
     #[prost(uint32, tag = "5")]
     #[serde(default)]
     asked_again: u32,
+    /// Whether it was read and not submitted.
+    #[prost(bool, tag = "6")]
+    #[serde(default)]
+    is_reported: bool,
 }
 
 impl SharedResult {
@@ -82,14 +101,21 @@ impl SharedResult {
             reply,
             may_have_arrived: state.may_have_arrived,
             asked_again: state.asked_again,
+            is_reported: false,
         }
     }
 
-    fn into_state(self) -> Option<(TxHash, SubmissionState)> {
+    /// The state of a transaction that was read and not submitted.
+    fn reported(hash: &TxHash, state: &SubmissionState) -> Self {
+        Self { is_reported: true, ..Self::of(hash, state) }
+    }
+
+    fn into_state(self) -> Option<Learned> {
         let finality = Finality::ALL.into_iter().find(|finality| *finality as u32 == self.finality);
         let answer = finality.zip(self.reply);
-        let Self { hash, asked_again, may_have_arrived, .. } = self;
-        Some((hash.parse().ok()?, SubmissionState { answer, asked_again, may_have_arrived }))
+        let Self { hash, asked_again, may_have_arrived, is_reported, .. } = self;
+        let state = SubmissionState { answer, asked_again, may_have_arrived };
+        Some(Learned { hash: hash.parse().ok()?, state, is_reported })
     }
 
     fn text_bytes(&self) -> usize {
@@ -98,7 +124,7 @@ impl SharedResult {
 }
 
 impl RelayResults {
-    fn into_states(self) -> Vec<(TxHash, SubmissionState)> {
+    fn into_states(self) -> Vec<Learned> {
         self.results.into_iter().filter_map(SharedResult::into_state).collect()
     }
 }
@@ -109,6 +135,8 @@ pub(crate) struct Peers {
     bus: Bus,
     /// The name of this replica.
     own: Rc<OnceCell<String>>,
+    /// Whether a replica may be there whose name is not known.
+    misses_one: Rc<Cell<bool>>,
 }
 
 /// The other replicas' results for a transaction.
@@ -120,18 +148,27 @@ pub(crate) struct Recalled {
 
 impl Peers {
     pub(crate) fn new(bus: Bus) -> Self {
-        Self { bus, own: Rc::default() }
+        Self { bus, own: Rc::default(), misses_one: Rc::default() }
     }
 
     /// Announces a result to the other replicas, or to those that know the transaction.
     pub(crate) async fn share(&self, hash: &TxHash, state: &SubmissionState, is_for_known: bool) {
-        let mut result = SharedResult::of(hash, state);
+        self.announce(SharedResult::of(hash, state), is_for_known).await;
+    }
+
+    /// Announces the state of a transaction that no replica knew and a client receives, so that it is not forgotten
+    /// with this replica.
+    pub(crate) async fn share_reported(&self, hash: &TxHash, state: &SubmissionState) {
+        self.announce(SharedResult::reported(hash, state), false).await;
+    }
+
+    async fn announce(&self, mut result: SharedResult, is_for_known: bool) {
         if let Some(reply) = &mut result.reply {
             for text in [&mut reply.data, &mut reply.log] {
                 text.truncate(text.floor_char_boundary(MAX_ANNOUNCED_TEXT));
             }
         }
-        self.bus.announce(&RelayResults { results: vec![result], is_for_known }).await;
+        self.bus.announce(&RelayResults { results: vec![result], is_for_known, replicas: Vec::new() }).await;
     }
 
     /// Requests the result for a transaction from every other replica.
@@ -139,12 +176,17 @@ impl Peers {
         let request = RecallTransactions { hash: hash.to_string() };
         let FromOthers { replies, is_partial } = self.ask_others(&request, RECALL_TIMEOUT).await;
         let mut state = SubmissionState::default();
-        for (of, known) in replies.into_iter().flat_map(RelayResults::into_states) {
-            if of == *hash {
-                state.merge(known);
+        for learned in replies.into_iter().flat_map(RelayResults::into_states) {
+            if learned.hash == *hash {
+                state.merge(learned.state);
             }
         }
-        Recalled { state, is_partial }
+        Recalled { state, is_partial: is_partial || self.misses_one.get() }
+    }
+
+    /// The other replicas that are known.
+    fn names(&self) -> Vec<String> {
+        self.bus.known_replicas(WORKLOAD)
     }
 
     async fn ask_others(&self, request: &RecallTransactions, limit: Duration) -> FromOthers<RelayResults> {
@@ -171,12 +213,40 @@ impl Peers {
             }
             Err(error) => tracing::error!(%error, "cannot subscribe to the results of other replicas"),
         }
-        self.bus.until_replicas_are_known().await;
-        let known = self.ask_others(&RecallTransactions::default(), RECALL_ALL_TIMEOUT).await;
-        for results in known.replies {
+        let deadline = Instant::now() + JOIN_TIMEOUT;
+        let are_known = self.bus.others_are_known(WORKLOAD, JOIN_TIMEOUT).await;
+        let misses_one = Rc::clone(&self.misses_one);
+        misses_one.set(!are_known);
+        let mut until_learned = Box::pin(async move {
+            while !self.learn_all(&relay, are_known).await {
+                sleep(RECALL_TIMEOUT).await;
+            }
+            self.misses_one.set(false);
+        });
+        if timeout_at(deadline, &mut until_learned).await.is_ok() {
+            return;
+        }
+        tracing::warn!("another replica does not say which transactions it knows");
+        actix::spawn(async move {
+            let _ = timeout(MISSED_FOR, until_learned).await;
+            misses_one.set(false);
+        });
+    }
+
+    /// Learns the results and the names that the other known replicas know; returns whether all of them answered. When
+    /// not all are known, at least one.
+    async fn learn_all(&self, relay: &Addr<Relay>, are_all_known: bool) -> bool {
+        let FromOthers { replies, is_partial } =
+            self.ask_others(&RecallTransactions::default(), RECALL_ALL_TIMEOUT).await;
+        let is_complete = !is_partial && (are_all_known || !replies.is_empty());
+        for mut results in replies {
+            let own = self.own.get();
+            results.replicas.retain(|name| Some(name) != own);
+            self.bus.learn_replicas(WORKLOAD, &results.replicas);
             // Fails only when the relay has stopped.
             let _ = relay.send(Learn { states: results.into_states(), is_for_known: false }).await;
         }
+        is_complete
     }
 }
 
@@ -188,17 +258,21 @@ impl Handler<Ask<RecallTransactions>> for Relay {
         Ask(request, scope): Ask<RecallTransactions>,
         _: &mut Context<Self>,
     ) -> Self::Result {
+        let mut replicas = Vec::new();
         let results = match request.hash.parse::<TxHash>() {
             Ok(hash) => vec![SharedResult::of(&hash, &self.state(&hash))],
             Err(_) => {
+                replicas = self.peers.names();
                 let newest = self.newest_results().map(|(hash, state)| SharedResult::of(hash, state));
-                let fits = newest.scan(0, |bytes, result| {
+                let reported =
+                    self.reported_pending().map(|(hash, state)| SharedResult::reported(hash, state));
+                let fits = newest.chain(reported).scan(0, |bytes, result| {
                     *bytes += result.text_bytes();
                     (*bytes <= MAX_RECALLED_TEXT).then_some(result)
                 });
                 fits.collect()
             }
         };
-        scope.run(std::future::ready(Ok(RelayResults { results, is_for_known: false }.into())))
+        scope.run(std::future::ready(Ok(RelayResults { results, is_for_known: false, replicas }.into())))
     }
 }

@@ -146,6 +146,11 @@ impl Relay {
         self.results.newest(Instant::now())
     }
 
+    /// The states of transactions in the node's mempool that clients received, the newest first.
+    pub(crate) fn reported_pending(&self) -> impl Iterator<Item = (&TxHash, &SubmissionState)> {
+        self.reported.newest(Instant::now()).filter(|(_, state)| state.is_pending())
+    }
+
     /// Caches the outcome of a submission and sends it to its callers.
     fn finish(&mut self, Finish { key, required, outcome, sender }: Finish) {
         let FlightKey { hash, .. } = key;
@@ -253,9 +258,17 @@ impl Handler<Reported> for Relay {
     }
 }
 
+/// A state that another replica knows.
+pub(crate) struct Learned {
+    pub(crate) hash: TxHash,
+    pub(crate) state: SubmissionState,
+    /// Whether the transaction was read and not submitted.
+    pub(crate) is_reported: bool,
+}
+
 /// Reports other replicas' results.
 pub(crate) struct Learn {
-    pub(crate) states: Vec<(TxHash, SubmissionState)>,
+    pub(crate) states: Vec<Learned>,
     /// Whether transactions that this replica does not know are left out.
     pub(crate) is_for_known: bool,
 }
@@ -269,10 +282,10 @@ impl Handler<Learn> for Relay {
 
     fn handle(&mut self, Learn { states, is_for_known }: Learn, _: &mut Context<Self>) {
         let now = Instant::now();
-        for (hash, state) in states {
-            if !is_for_known || self.results.get(&hash, now).is_some() {
+        for Learned { hash, state, is_reported } in states {
+            if self.results.get(&hash, now).is_some() || !is_for_known && !is_reported {
                 self.results.learn(hash, state, now);
-            } else if self.reported.get(&hash, now).is_some() {
+            } else if is_reported || self.reported.get(&hash, now).is_some() {
                 self.reported.learn(hash, state, now);
             }
         }

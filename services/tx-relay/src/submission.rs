@@ -246,13 +246,8 @@ impl Attempt<'_> {
                 return self.included(included);
             }
         }
-        // Without an index, what a check refuses after it was handed over counts as refused.
-        let cannot_tell = |error: &CallError| {
-            self.earlier.may_have_arrived || !matches!(error, CallError::Refused(Refusal::NoIndex))
-        };
         if let Err(error) = found
-            && may_have_arrived
-            && cannot_tell(&error)
+            && self.may_be_included(&error)
         {
             let what = "the node refuses the transaction now and does not say whether a block has it; the outcome \
                         is unknown";
@@ -261,6 +256,19 @@ impl Attempt<'_> {
         let TxResult { code, data, log } = result;
         let reply = SubmitTransactionReply { code, data, log, ..SubmitTransactionReply::default() };
         self.known(Finality::Sync, reply)
+    }
+
+    /// Whether a block may have a transaction that the node refuses, although this lookup failed. Another client or
+    /// another replica may have submitted it before.
+    fn may_be_included(&self, lookup: &CallError) -> bool {
+        match lookup {
+            CallError::Late | CallError::Broken(_) | CallError::NotSent(_) => true,
+            CallError::Foreign(status) if status.is_server_error() => true,
+            // Without an index, what a check refuses after it was handed over counts as refused.
+            CallError::Refused(Refusal::NoIndex) => self.earlier.may_have_arrived,
+            // A proxy may answer so at all times.
+            CallError::Foreign(_) | CallError::Refused(_) => self.may_have_arrived(),
+        }
     }
 
     /// Looks the transaction up until a block has it or the deadline has passed.

@@ -5,10 +5,10 @@ use std::{sync::Arc, time::Duration};
 use bytes::Bytes;
 use futures_util::future::join_all;
 use proto_msgs::Operation;
-use tokio::time::{Instant, sleep, timeout_at};
+use tokio::time::{Instant, timeout, timeout_at};
 
 use super::{attempt::AttemptResult, decode, request::Request, typed};
-use crate::{activity::SILENCE, connection::Bus};
+use crate::{activity::SILENCE, connection::Bus, inbox::Arrival};
 
 /// The replies of the other replicas of a workload.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub struct FromOthers<T> {
 impl Bus {
     /// Sends a request to every live replica of a workload but `own` and waits for all replies, for `limit` at
     /// most. A disconnected or draining replica is left out; a silent one is not waited for.
-    /// Replicas are known from [`Bus::until_replicas_are_known`] on.
+    /// Replicas are known from [`Bus::others_are_known`] on.
     pub async fn ask_others<R: Operation>(
         &self,
         own: &str,
@@ -56,12 +56,38 @@ impl Bus {
         }
     }
 
-    /// Resolves when a server is connected and every live replica of the mesh has had the time to send a
-    /// heartbeat.
-    pub async fn until_replicas_are_known(&self) {
+    /// Whether all other replicas of a workload are known, asked by one that does not take requests yet: at the
+    /// latest after `limit`. One that is frozen sends no heartbeat, but it is still subscribed, and the server says
+    /// when nothing is.
+    pub async fn others_are_known(&self, workload: &str, limit: Duration) -> bool {
         self.until_connected().await;
         self.listen_for_replicas();
-        self.record_request().await;
-        sleep(SILENCE).await;
+        let (group, deadline) = (self.shared.replicas.group(workload), Instant::now() + limit);
+        group.mark_asked();
+        loop {
+            self.record_request().await;
+            // To the subject that all replicas subscribe to. An empty cancellation cancels nothing.
+            let (mut pending, subject) =
+                (self.shared.inbox.register(workload), self.cancel_subject(workload));
+            let reply_to = pending.reply_to.clone();
+            let _ = self.shared.client.publish_with_reply(subject, reply_to, Bytes::new()).await;
+            let arrival = timeout(SILENCE, pending.arrival()).await;
+            if matches!(arrival, Ok(Arrival::NoResponder)) || !group.has_none() {
+                return true;
+            }
+            if Instant::now() >= deadline {
+                return false;
+            }
+        }
+    }
+
+    /// The other replicas of a workload that take requests, and those that are silent and may be there.
+    pub fn known_replicas(&self, workload: &str) -> Vec<String> {
+        self.shared.replicas.group(workload).names()
+    }
+
+    /// Records replicas of a workload that another one knows.
+    pub fn learn_replicas(&self, workload: &str, names: &[String]) {
+        self.shared.replicas.group(workload).learn(names, Instant::now());
     }
 }

@@ -14,7 +14,7 @@ use crate::{
     Relay,
     node::{CallError, IncludedTx, Nodes, Refusal, TxResult},
     peers::Peers,
-    relay::{GetState, Learn, Reported},
+    relay::{GetState, Learn, Learned, Reported},
     result_cache::{Finality, SubmissionState},
     submission,
 };
@@ -113,9 +113,12 @@ impl Search {
         if is_included(&state) {
             // Replicas may know the transaction without its block, also a frozen one that this replica does not know. If
             // this replica and the node end now, they would report an earlier state.
-            let learned = Learn { states: vec![(*hash, state.clone())], is_for_known: !was_known };
-            self.relay.send(learned).await.map_err(stopping)?;
+            let learned = Learned { hash: *hash, state: state.clone(), is_reported: false };
+            let learn = Learn { states: vec![learned], is_for_known: !was_known };
+            self.relay.send(learn).await.map_err(stopping)?;
             self.peers.share(hash, &state, !was_known).await;
+        } else if !was_known && state.answer.is_some() {
+            self.peers.share_reported(hash, &state).await;
         }
         if state.answer.is_some() {
             self.relay.send(Reported(*hash, state.clone())).await.map_err(stopping)?;

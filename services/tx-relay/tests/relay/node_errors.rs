@@ -160,6 +160,11 @@ async fn a_repeat_of_what_may_have_arrived_stays_open() {
             assert_eq!(found, (Code::DeadlineExceeded, 90_001), "{script_of_node:?}");
         }
     }
+    // Another client may have submitted what is refused now.
+    *script.lock() =
+        (200, "tx", json!({"result": {"code": 5, "data": "", "log": "", "hash": ""}}).to_string());
+    let problem = fixture.sync(&bytes::Bytes::from_static(b"of another client")).await.unwrap_err();
+    assert_eq!(problem.number(), 90_001, "{problem}");
     // It may be in a mempool that cannot be read now.
     *script.lock() = (200, "unconfirmed_txs", String::new());
     let problem = fixture.read_transaction(&bytes::Bytes::from_static(b"new")).await.unwrap_err();

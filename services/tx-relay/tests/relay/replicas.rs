@@ -153,6 +153,12 @@ async fn an_unknown_transaction_is_not_reported_while_a_relay_that_may_know_it_i
         assert_eq!(fixture.status(&known).await, Status::Pending);
         assert!(fixture.read_transaction(&never).await.is_err());
     }
+    // A new relay is told of it.
+    fixture.start_relay(&[]).await;
+    fixture.relays.remove(1).kill().await;
+    for _ in 0..10 {
+        assert!(fixture.read_transaction(&never).await.is_err());
+    }
     // It may have reported a block, and neither the other relay nor the node can tell.
     fixture.node.kill().await;
     assert_eq!(fixture.read_transaction(&known).await.unwrap_err().code, Code::Unavailable);
@@ -169,4 +175,47 @@ async fn an_unknown_transaction_is_not_reported_while_a_relay_that_may_know_it_i
     })
     .await
     .unwrap();
+}
+
+/// The development node alone: its mempool can be lost.
+#[tokio::test]
+async fn a_new_relay_misses_one_that_was_frozen_before() {
+    let mut fixture = Fixture::start(setup(NodeKind::Development, 1)).await;
+    let known = fixture.transaction("known").await;
+    assert!(fixture.sync(&known).await.unwrap().success);
+    fixture.node.kill().await;
+    fixture.node.restart().await;
+    fixture.await_readiness(200).await;
+    fixture.relays[0].signal(Signal::STOP);
+    fixture.start_relay(&[]).await;
+    for _ in 0..10 {
+        assert_eq!(fixture.read_transaction(&known).await.unwrap_err().number(), 90_001);
+    }
+    fixture.relays[0].signal(Signal::CONT);
+    let is_known = async || fixture.read_transaction(&known).await.is_ok();
+    eventually(SOON, "the frozen relay is still missed", is_known).await;
+    assert_eq!(reported(&fixture, &known).await, only(Status::Pending));
+}
+
+/// The development node alone: its mempool can be lost.
+#[tokio::test]
+async fn what_one_relay_saw_in_the_mempool_is_pending_when_it_and_the_node_end() {
+    let mut fixture = Fixture::start(setup(NodeKind::Development, 2)).await;
+    let tx = fixture.transaction("not through a relay").await;
+    fixture.node.call("broadcast_tx_sync", json!({"tx": STANDARD.encode(&tx)})).await;
+    fixture.relays[1].signal(Signal::STOP);
+    let is_pending =
+        async || fixture.read_transaction(&tx).await.is_ok_and(|reply| reply.status() == Status::Pending);
+    eventually(SOON, "the mempool is not seen", is_pending).await;
+    fixture.relays[1].signal(Signal::CONT);
+    fixture.node.kill().await;
+    fixture.node.restart().await;
+    fixture.relays[1].await_readiness(200, SOON).await;
+    // One that starts learns it, too.
+    for _ in 0..2 {
+        fixture.relays.remove(0).kill().await;
+        assert_eq!(reported(&fixture, &tx).await, only(Status::Pending));
+        fixture.start_relay(&[]).await;
+    }
+    assert_eq!(reported(&fixture, &tx).await, only(Status::Pending));
 }
