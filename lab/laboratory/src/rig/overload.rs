@@ -37,7 +37,7 @@ const LENGTH_SHORT: Duration = Duration::from_secs(3);
 /// Greatest p99 of single rows beside the lists. In the short form, whose debug builds have no speed to hold, it is
 /// a share of the mean of the lists: single rows do not wait for their turn behind them.
 const POINT_P99: Duration = Duration::from_millis(20);
-const POINT_SHARE_SHORT: f64 = 0.25;
+const POINT_SHARE_SHORT: f64 = 0.5;
 /// Greatest p99 of the lists, as a multiple of the mean that follows from the number of clients and the rate.
 const TIMES: f64 = 3.0;
 /// Greatest memory of all services and the bus together, MiB.
