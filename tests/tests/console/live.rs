@@ -41,10 +41,11 @@ async fn write_trade(client: &Client, id: &str) {
 
 /// Waits until the frame says this of what is shown, by its dot and in words.
 async fn until_live(page: &Page<'_>, state: &str) {
-    page.until_data(".pulse", "live", state).await;
-    let said: String =
-        page.eval("document.querySelector('.pulse [role=status]').textContent.toLowerCase()").await;
-    assert!(said.starts_with(state), "{said}");
+    let said = "pulse.querySelector('[role=status]').textContent.toLowerCase()";
+    page.until(&format!(
+        "(pulse => pulse.dataset.live === '{state}' && {said}.startsWith('{state}'))(document.querySelector('.pulse'))"
+    ))
+    .await;
 }
 
 async fn until_trade(page: &Page<'_>, id: &str) {
