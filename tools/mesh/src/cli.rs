@@ -178,7 +178,7 @@ pub(crate) struct UpArgs {
     /// Further variable for every process, repeatable
     #[arg(long, value_name = "NAME=VALUE", value_parser = variable)]
     pub(crate) env: Vec<(String, String)>,
-    /// Use this running NATS server instead of a private one
+    /// Use this running NATS server instead of a private one; several of a cluster with commas
     #[arg(long, value_name = "URL")]
     pub(crate) nats: Option<String>,
     /// Use this running PostgreSQL instead of a private one

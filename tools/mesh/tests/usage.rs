@@ -133,7 +133,8 @@ async fn servers_that_do_not_answer_are_missing_and_refused_addresses_wrong() {
         fails(&["migrate", "--postgres", &wrong], 64, &["rejects the connection", "correct user"]).await;
     }
     let home = tempfile::tempdir().unwrap();
-    let bus = nats().await.url().replacen("://", "://operator:wrong@", 1);
+    // Nothing listens at the first address; one server that answers is enough.
+    let bus = format!("nats://127.0.0.1:1,{}", nats().await.url().replacen("://", "://operator:wrong@", 1));
     let up =
         ["up", "--port", "0", "--grpc-port", "0", "--postgres", database.url(), "--nats", &bus, "--home"];
     fails(&[&up[..], &[home.path().to_str().unwrap()]].concat(), 64, &["--nats rejects the credentials"])

@@ -207,35 +207,34 @@ pub(crate) fn parts_of_bus(url: &str) -> (&str, Option<&str>, &str) {
     }
 }
 
-/// Makes sure that a named bus server answers. A password in its address goes into a file, so that no listing
+/// Makes sure that one of the named bus servers answers. A password in an address goes into a file, so that no listing
 /// of processes shows it.
-pub(super) async fn reach_nats(home: &Home, url: &str) -> Result<Bus, Failure> {
-    mesh_bus::check_url(url)
+pub(super) async fn reach_nats(home: &Home, urls: &str) -> Result<Bus, Failure> {
+    mesh_bus::check_url(urls)
         .map_err(|why| Failure::configuration(format!("the address given with --nats: {why}")))?;
-    let (scheme, user, address) = parts_of_bus(url);
-    let host = address.trim_end_matches('/');
-    let with_port = if host.rsplit(']').next().is_some_and(|end| end.contains(':')) {
-        host.to_owned()
-    } else {
-        format!("{host}:4222")
-    };
-    let cause = match timeout(ANSWER_PATIENCE, nats_greeting(&with_port)).await {
-        Ok(Ok(())) => None,
-        Ok(Err(error)) => Some(error.to_string()),
-        Err(_) => Some("no answer".to_owned()),
-    };
-    if let Some(cause) = cause {
+    let servers: Vec<_> = urls.split(',').map(|url| parts_of_bus(url.trim())).collect();
+    let (mut reached, mut cause) = (None, String::new());
+    for (scheme, _, address) in &servers {
+        match timeout(ANSWER_PATIENCE, nats_greeting(&with_port(address))).await {
+            Ok(Ok(())) => {
+                reached = Some(format!("{scheme}://{address}"));
+                break;
+            }
+            Ok(Err(error)) => cause = error.to_string(),
+            Err(_) => "no answer".clone_into(&mut cause),
+        }
+    }
+    let Some(reached) = reached else {
         return Err(Failure::missing(format!(
             "the bus given with --nats cannot be reached ({cause}); start it, or correct the address"
         )));
-    }
+    };
     let mut credentials = None;
-    if let Some(user) = user {
+    if let Some(user) = servers.iter().find_map(|(_, user, _)| *user) {
         let (name, password) = user.split_once(':').unwrap_or((user, ""));
         let options = ConnectOptions::with_user_and_password(name.to_owned(), password.to_owned());
         // Services wait for a bus that answers otherwise, and report it.
-        if let Ok(Err(error)) =
-            timeout(ANSWER_PATIENCE, options.connect(format!("{scheme}://{address}"))).await
+        if let Ok(Err(error)) = timeout(ANSWER_PATIENCE, options.connect(reached)).await
             && matches!(
                 error.kind(),
                 ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation
@@ -250,5 +249,16 @@ pub(super) async fn reach_nats(home: &Home, url: &str) -> Result<Bus, Failure> {
             .map_err(|error| failed!("cannot write {}: {error}", file.display()))?;
         credentials = Some(BusCredentials::Shared(file));
     }
-    Ok(Bus { url: format!("{scheme}://{address}"), credentials, tls_ca: None })
+    let urls: Vec<String> =
+        servers.iter().map(|(scheme, _, address)| format!("{scheme}://{address}")).collect();
+    Ok(Bus { url: urls.join(","), credentials, tls_ca: None })
+}
+
+/// An address with the port of NATS if it has none.
+fn with_port(address: &str) -> String {
+    let host = address.trim_end_matches('/');
+    match host.rsplit(']').next().is_some_and(|end| end.contains(':')) {
+        true => host.to_owned(),
+        false => format!("{host}:4222"),
+    }
 }
