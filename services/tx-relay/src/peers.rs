@@ -27,7 +27,7 @@ const RECALL_TIMEOUT: Duration = Duration::from_millis(500);
 /// The same for all their results, when a replica starts; up to 16 MiB each.
 const RECALL_ALL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// How long a replica that starts waits until every other one has told it what it knows, or is gone.
+/// How long a replica that starts waits for what every other one knows.
 const JOIN_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// How long transactions that no replica knows are not called unknown because of it afterwards.

@@ -153,7 +153,7 @@ async fn an_unknown_transaction_is_not_reported_while_a_relay_that_may_know_it_i
         assert_eq!(fixture.status(&known).await, Status::Pending);
         assert!(fixture.read_transaction(&never).await.is_err());
     }
-    // A new relay is told of it.
+    // A new relay learns its name from the other.
     fixture.start_relay(&[]).await;
     fixture.relays.remove(1).kill().await;
     for _ in 0..10 {
