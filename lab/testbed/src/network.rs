@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use futures_util::future::join_all;
 use mesh_launcher::{
     bus::Bus,
-    process::Process,
+    process::{Process, Signal},
     servers::{self, Nats, NatsSettings, free_port},
 };
 use serde_json::Value;
@@ -48,7 +48,9 @@ impl Network {
             let routes: Vec<String> = others.map(|port| format!("\"nats://127.0.0.1:{port}\"")).collect();
             let cluster =
                 format!("name: tests, listen: \"127.0.0.1:{own}\", routes: [{}]", routes.join(", "));
-            NatsSettings { more: format!("cluster {{ {cluster} }}\n"), ..NatsSettings::of(ANY_MESH) }
+            // Silent servers are noticed as on Kubernetes; there for routes alone, which is new in NATS 2.11.
+            let more = format!("cluster {{ {cluster} }}\nping_interval: \"1s\"\n");
+            NatsSettings { more, ..NatsSettings::of(ANY_MESH) }
         });
         let cluster = Self::start(&test_folder(), settings.into()).await;
         for server in 0..cluster.members.len() {
@@ -101,6 +103,13 @@ impl Network {
         if let Some(process) = self.members[server].process.take() {
             process.kill_group();
             let _ = process.wait().await;
+        }
+    }
+
+    /// Sends a server a signal, e.g. STOP to freeze it: its clients notice nothing but silence, as when a machine is lost.
+    pub fn signal(&self, server: usize, signal: Signal) {
+        if let Some(process) = &self.members[server].process {
+            process.signal(signal).unwrap_or_else(|error| panic!("cannot signal a nats-server: {error}"));
         }
     }
 

@@ -2,11 +2,14 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, Weak},
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
-use async_nats::{Client, ConnectOptions, connection::State};
+use async_nats::{Client, ConnectOptions, ReconnectToServer, Server, connection::State};
 use futures_util::future::BoxFuture;
 use mesh_telemetry::Registry;
 use parking_lot::Mutex;
@@ -146,6 +149,11 @@ impl Bus {
         self.is_connected() || self.shared.link.is_back(|| self.is_connected(), deadline).await
     }
 
+    /// Whether the bus is a cluster, as configured.
+    pub(crate) fn has_several_servers(&self) -> bool {
+        self.shared.config.url.contains(',')
+    }
+
     /// `mesh.<workload>.<Operation>`.
     pub fn subject(&self, workload: &str, operation: &str) -> String {
         subjects::operation(&self.shared.config.prefix, workload, operation)
@@ -220,6 +228,10 @@ impl Bus {
     }
 }
 
+/// Interval of the pings on a connection that receives nothing. The third one without an answer ends it, so that requests
+/// reach another server within half of their time when a machine is lost without a word.
+const PING_INTERVAL: Duration = Duration::from_secs(1);
+
 /// Starts to connect. `waiting` and `unsent`: most messages in the queues of one subscription and of sending.
 async fn connect(
     config: &BusConfig,
@@ -228,14 +240,16 @@ async fn connect(
     unsent: Option<usize>,
     link: Arc<Link>,
 ) -> Result<Client, BusError> {
+    let latest = AtomicUsize::new(usize::MAX);
     let mut options = ConnectOptions::new()
         .name(name)
         .custom_inbox_prefix(inbox_prefix(config.user()))
         .retry_on_initial_connect()
         .subscription_capacity(waiting)
         .connection_timeout(CONNECT_TIMEOUT)
-        .ping_interval(Duration::from_secs(5))
+        .ping_interval(PING_INTERVAL)
         .reconnect_delay_callback(reconnect_delay)
+        .reconnect_to_server_callback(move |servers, _| std::future::ready(another_server(&servers, &latest)))
         .event_callback(move |event| {
             link.on_event(&event);
             std::future::ready(())
@@ -275,6 +289,17 @@ async fn renew_subscriptions(mut refused: watch::Receiver<Option<String>>, share
     }
 }
 
+/// Any server but the one that was chosen last, if there are several: a lost or frozen one may still take connections,
+/// and its clients would wait for its greeting.
+fn another_server(servers: &[Server], latest: &AtomicUsize) -> Option<ReconnectToServer> {
+    let before = latest.load(Ordering::Relaxed);
+    let others = servers.len() - usize::from(servers.len() > 1 && before < servers.len());
+    let chosen = rand::rng().random_range(0..others.max(1));
+    let chosen = chosen + usize::from(others < servers.len() && chosen >= before);
+    latest.store(chosen, Ordering::Relaxed);
+    Some(ReconnectToServer { addr: servers.get(chosen)?.addr.clone(), delay: None })
+}
+
 /// The pause before an attempt, counted from 1: 10 ms, doubling to 250 ms, with jitter so that a thousand
 /// clients do not reconnect together. Starts low because the first attempt may go to the server that just
 /// died.
@@ -293,5 +318,25 @@ mod tests {
         for attempt in 0..100 {
             assert!(reconnect_delay(attempt) <= MAX_RECONNECT_DELAY);
         }
+    }
+
+    #[test]
+    fn no_server_is_chosen_twice_in_a_row_if_there_are_several() {
+        let server = |number: u16| Server {
+            addr: format!("nats://127.0.0.1:{number}").parse().unwrap(),
+            failed_attempts: 0,
+            did_connect: true,
+            is_discovered: false,
+            last_error: None,
+        };
+        for number in 1..4 {
+            let (servers, latest) =
+                ((0..number).map(server).collect::<Vec<_>>(), AtomicUsize::new(usize::MAX));
+            let chosen = || another_server(&servers, &latest).unwrap().addr.port();
+            let ports: Vec<u16> = (0..100).map(|_| chosen()).collect();
+            assert!(number == 1 || ports.windows(2).all(|pair| pair[0] != pair[1]), "{ports:?}");
+            assert!((0..number).all(|port| ports.contains(&port)), "{ports:?}");
+        }
+        assert!(another_server(&[], &AtomicUsize::new(0)).is_none());
     }
 }

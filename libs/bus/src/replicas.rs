@@ -37,6 +37,9 @@ pub(crate) struct Heartbeat {
     pub(crate) id: String,
     /// Whether it takes new requests; a draining replica does not.
     pub(crate) is_taking: bool,
+    /// How often it has connected to the bus.
+    #[serde(default)]
+    pub(crate) connects: u64,
 }
 
 /// The replicas of every workload, by their heartbeats.
@@ -57,8 +60,8 @@ pub(crate) struct ReplicaGroup {
     has_silent: AtomicBool,
     /// Whether a replica has ever sent a heartbeat.
     was_known: AtomicBool,
-    /// How many replicas have gone.
-    gone: AtomicU64,
+    /// How often what a replica was asked was lost: with the replica, or with its connection.
+    losses: AtomicU64,
     turn: AtomicUsize,
     /// Whether this client sends requests to the workload. The bus lets it probe no other one.
     is_asked: AtomicBool,
@@ -68,6 +71,7 @@ pub(crate) struct ReplicaGroup {
 struct Member {
     id: Arc<str>,
     is_taking: bool,
+    connects: u64,
     last_heartbeat: Instant,
     last_probe: Instant,
 }
@@ -151,9 +155,9 @@ impl ReplicaGroup {
         self.has_silent.load(Ordering::Relaxed)
     }
 
-    /// How many replicas have gone so far. What they were asked is never answered.
-    pub(crate) fn gone(&self) -> u64 {
-        self.gone.load(Ordering::Relaxed)
+    /// How many replicas have gone or have connected again so far. What they were asked before is never answered.
+    pub(crate) fn losses(&self) -> u64 {
+        self.losses.load(Ordering::Relaxed)
     }
 
     /// Whether there is no second replica that could have room when the first is full.
@@ -180,7 +184,8 @@ impl ReplicaGroup {
             if !members.iter().any(|member| *member.id == **name) {
                 let long_ago = now.checked_sub(PRESENCE).unwrap_or(now);
                 let id = name.as_str().into();
-                members.push(Member { id, is_taking: true, last_heartbeat: long_ago, last_probe: long_ago });
+                let (last_heartbeat, last_probe) = (long_ago, long_ago);
+                members.push(Member { id, is_taking: true, connects: 0, last_heartbeat, last_probe });
             }
         }
     }
@@ -233,20 +238,26 @@ impl ReplicaGroup {
     /// Removes a replica that is gone.
     pub(crate) fn remove(&self, id: &str) {
         self.members.lock().retain(|member| &*member.id != id);
-        self.gone.fetch_add(1, Ordering::Relaxed);
+        self.losses.fetch_add(1, Ordering::Relaxed);
         self.check(Instant::now());
     }
 
     /// Takes a heartbeat into account.
     pub(crate) fn record(&self, heartbeat: &Heartbeat, now: Instant) {
-        let Heartbeat { id, is_taking } = heartbeat;
+        let Heartbeat { id, is_taking, connects } = heartbeat;
         self.was_known.store(true, Ordering::Relaxed);
         let mut members = self.members.lock();
         match members.iter_mut().find(|member| *member.id == **id) {
-            Some(member) => (member.last_heartbeat, member.is_taking) = (now, *is_taking),
+            Some(member) => {
+                (member.last_heartbeat, member.is_taking) = (now, *is_taking);
+                if std::mem::replace(&mut member.connects, *connects) != *connects {
+                    self.losses.fetch_add(1, Ordering::Relaxed);
+                }
+            }
             None => members.push(Member {
                 id: id.as_str().into(),
                 is_taking: *is_taking,
+                connects: *connects,
                 last_heartbeat: now,
                 last_probe: now,
             }),
@@ -289,7 +300,7 @@ mod tests {
 
     fn record(group: &ReplicaGroup, id: &str, is_taking: bool, now: Instant) {
         group.activity.record(now, true);
-        group.record(&Heartbeat { id: id.to_owned(), is_taking }, now);
+        group.record(&Heartbeat { id: id.to_owned(), is_taking, connects: 1 }, now);
     }
 
     /// Records heartbeats of these replicas and checks the group.
@@ -375,6 +386,17 @@ mod tests {
         assert_eq!(group.pick_excluding(&[], now), None);
         beat(&group, &["a"], now);
         assert_eq!(group.pick_excluding(&[], now), Some("a".into()));
+    }
+
+    #[test]
+    fn what_a_replica_was_asked_is_lost_with_the_replica_and_with_its_connection() {
+        let (group, now) = (ReplicaGroup::default(), Instant::now());
+        for (connects, losses) in [(1, 0), (1, 0), (2, 1)] {
+            group.record(&Heartbeat { id: "a".to_owned(), is_taking: true, connects }, now);
+            assert_eq!(group.losses(), losses);
+        }
+        group.remove("a");
+        assert_eq!(group.losses(), 2);
     }
 
     #[test]

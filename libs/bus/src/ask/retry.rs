@@ -18,6 +18,9 @@ use super::{
 /// milliseconds. Together below the 100 ms after which a missing replica must be reported.
 const NO_RESPONDER_PAUSES: [Duration; 2] = [Duration::from_millis(15), Duration::from_millis(45)];
 
+/// Pause between retries in a cluster while replicas have been heard of lately.
+const REJOIN_PAUSE: Duration = Duration::from_millis(100);
+
 /// Most hedges of one request while no replica is silent; then one more.
 const MAX_HEDGES: u32 = 2;
 
@@ -128,9 +131,10 @@ impl<'r, 'a: 'r> Retries<'r, 'a> {
         // A connection that waits is as busy as one that sends: it has to notice that the replica is gone.
         request.bus.record_request().await;
         if self.losses != request.losses() {
-            // It waits for its turn at any replica: what was lost costs none of them anything.
+            // It waits for its turn at any replica: what was lost costs none of them anything. By name, because a lost
+            // server of a cluster may still be in the queue group with its clients of before.
             self.waits = true;
-            self.send(None).await?;
+            self.send(group.pick_excluding(&[], now)).await?;
         } else if self.hedges < MAX_HEDGES + u32::from(has_silent) && shared.retry_budget.withdraw() {
             self.hedges += 1;
             shared.asks.hedges.inc();
@@ -186,6 +190,10 @@ impl<'r, 'a: 'r> Retries<'r, 'a> {
         }
         match self.pauses.next() {
             Some(pause) => Step::Retry { pause: *pause, replica: None },
+            // The other servers drop a lost one before its clients have gone to them.
+            None if self.request.bus.has_several_servers() && group.is_taking(Instant::now()) => {
+                Step::Retry { pause: REJOIN_PAUSE, replica: None }
+            }
             None => Step::Finish(Err(self.request.no_replica())),
         }
     }
