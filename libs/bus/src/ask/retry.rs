@@ -18,8 +18,9 @@ use super::{
 /// milliseconds. Together below the 100 ms after which a missing replica must be reported.
 const NO_RESPONDER_PAUSES: [Duration; 2] = [Duration::from_millis(15), Duration::from_millis(45)];
 
-/// Pause between retries in a cluster while replicas have been heard of lately.
+/// Pause before each further retry in a cluster whose replicas have sent heartbeats lately, and the number of these retries.
 const REJOIN_PAUSE: Duration = Duration::from_millis(100);
+const REJOINS: u32 = 20;
 
 /// Most hedges of one request while no replica is silent; then one more.
 const MAX_HEDGES: u32 = 2;
@@ -48,6 +49,8 @@ struct Retries<'r, 'a> {
     request: &'r Request<'a>,
     pending: FuturesUnordered<BoxFuture<'r, AttemptOutcome>>,
     pauses: slice::Iter<'static, Duration>,
+    /// The retries of [`REJOINS`] so far.
+    rejoins: u32,
     /// When to hedge.
     hedge_at: Instant,
     hedges: u32,
@@ -77,6 +80,7 @@ impl<'r, 'a: 'r> Retries<'r, 'a> {
             request,
             pending: FuturesUnordered::new(),
             pauses: NO_RESPONDER_PAUSES.iter(),
+            rejoins: 0,
             hedge_at,
             hedges: 0,
             losses,
@@ -131,8 +135,8 @@ impl<'r, 'a: 'r> Retries<'r, 'a> {
         // A connection that waits is as busy as one that sends: it has to notice that the replica is gone.
         request.bus.record_request().await;
         if self.losses != request.losses() {
-            // It waits for its turn at any replica: what was lost costs none of them anything. By name, because a lost
-            // server of a cluster may still be in the queue group with its clients of before.
+            // It waits for its turn at any replica: what was lost costs none of them anything. By name, because the
+            // queue group may still have the subscriptions that replicas had at a lost server of a cluster.
             self.waits = true;
             self.send(group.pick_excluding(&[], now)).await?;
         } else if self.hedges < MAX_HEDGES + u32::from(has_silent) && shared.retry_budget.withdraw() {
@@ -191,7 +195,11 @@ impl<'r, 'a: 'r> Retries<'r, 'a> {
         match self.pauses.next() {
             Some(pause) => Step::Retry { pause: *pause, replica: None },
             // The other servers drop a lost one before its clients have gone to them.
-            None if self.request.bus.has_several_servers() && group.is_taking(Instant::now()) => {
+            None if self.rejoins < REJOINS
+                && self.request.bus.has_several_servers()
+                && group.is_taking(Instant::now()) =>
+            {
+                self.rejoins += 1;
                 Step::Retry { pause: REJOIN_PAUSE, replica: None }
             }
             None => Step::Finish(Err(self.request.no_replica())),
