@@ -153,15 +153,17 @@ impl TableLock {
     /// Waits until a workload has at least this many statements running (repeated reads count again), or none
     /// at all for 0; panics when that takes longer than `at_most`.
     pub async fn await_queries(&self, workload: &str, count: i64, at_most: Duration) {
-        let counted = "SELECT count(*) FROM pg_stat_activity
+        let counted =
+            "SELECT count(*), string_agg(now() - query_start || ': ' || query, E'\\n') FROM pg_stat_activity
             WHERE datname = current_database() AND state = 'active' AND application_name = $1";
         retry(at_most, async || {
             let row = self.watcher.query_one(counted, &[&format!("mesh {workload}")]).await;
-            let running: i64 = row.unwrap_or_else(|error| panic!("cannot count queries: {error}")).get(0);
+            let row = row.unwrap_or_else(|error| panic!("cannot count queries: {error}"));
+            let (running, texts): (i64, Option<String>) = (row.get(0), row.get(1));
             if running == count || (count > 0 && running > count) {
                 return Ok(());
             }
-            Err(format!("{running} statements of {workload} are running, not {count}"))
+            Err(format!("{running} statements of {workload} are running, not {count}: {texts:?}"))
         })
         .await;
     }

@@ -14,6 +14,7 @@ use mesh_telemetry::{
     code_name,
     span::{self, SpanExt},
 };
+use quick_cache::unsync::Cache;
 use tokio::{
     sync::Notify,
     time::{sleep, timeout},
@@ -35,6 +36,9 @@ use crate::{
 /// canceled.
 type WorkResult = Option<Result<Option<Rendered>, Problem>>;
 
+/// Most cancellations that are kept for requests to come.
+pub(crate) const MAX_CANCELED: usize = 1_000;
+
 /// The state that all operations of a service share.
 pub(crate) struct Dispatcher {
     pub(crate) bus: Bus,
@@ -42,6 +46,9 @@ pub(crate) struct Dispatcher {
     pub(crate) metrics: RequestMetrics,
     /// Requests in flight by their reply subject.
     pub(crate) in_flight: RefCell<HashMap<String, AbortHandle>>,
+    /// Cancellations of requests that are not in flight, the latest ones: another replica has those, or they are still
+    /// in the queue of their own subscription.
+    pub(crate) canceled: RefCell<Cache<String, ()>>,
     pub(crate) last_request: Cell<Option<Instant>>,
     pub(crate) load: Rc<Load>,
     pub(crate) line: Rc<Line>,
@@ -67,6 +74,10 @@ impl Dispatcher {
             self.metrics.record_call(name, Code::DeadlineExceeded.number(), Duration::ZERO);
             return;
         };
+        if self.canceled.borrow_mut().remove(reply_to.as_str()).is_some() {
+            self.metrics.record_call(name, Code::Canceled.number(), Duration::ZERO);
+            return;
+        }
         let arrival = Arrival {
             client: request.client,
             bytes: message.payload.len(),
@@ -125,10 +136,11 @@ impl Dispatcher {
         });
     }
 
-    /// Aborts the work on a request that was canceled.
+    /// Aborts the work on a request that was canceled, or does not begin it.
     pub(crate) fn cancel(&self, reply_to: &str) {
-        if let Some(work) = self.in_flight.borrow().get(reply_to) {
-            work.abort();
+        match self.in_flight.borrow().get(reply_to) {
+            Some(work) => work.abort(),
+            None => self.canceled.borrow_mut().insert(reply_to.to_owned(), ()),
         }
     }
 

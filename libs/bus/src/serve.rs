@@ -16,6 +16,7 @@ use futures_util::{
     StreamExt,
     future::{LocalBoxFuture, join_all},
 };
+use quick_cache::unsync::Cache;
 use tokio::{
     sync::{Notify, watch},
     task::JoinHandle,
@@ -25,7 +26,7 @@ use tokio::{
 use crate::{
     activity::{AWAKE_FOR, HEARTBEAT_INTERVAL, IDLE_HEARTBEAT_INTERVAL},
     connection::Bus,
-    dispatch::Dispatcher,
+    dispatch::{Dispatcher, MAX_CANCELED},
     drain::drain_subscription,
     error::BusError,
     replicas::Heartbeat,
@@ -92,6 +93,7 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
             limits: self.limits,
             metrics: self.metrics,
             in_flight: RefCell::default(),
+            canceled: RefCell::new(Cache::new(MAX_CANCELED)),
             last_request: Cell::default(),
             load: self.load,
             line: self.line,

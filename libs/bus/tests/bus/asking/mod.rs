@@ -153,9 +153,9 @@ async fn until_idle(script: &Scripted) {
     eventually(TEST_TIMEOUT, "a handler runs on", async || script.running.load(Ordering::SeqCst) == 0).await;
 }
 
-/// A member of the queue group that takes requests and does nothing, like a frozen replica.
-async fn frozen(bus_prefix: &str) -> (async_nats::Client, async_nats::Subscriber) {
-    let config = mesh_testbed::nats().await.config("query", bus_prefix);
+/// A client without the rules of [`Bus`].
+async fn client(user: &str) -> async_nats::Client {
+    let config = mesh_testbed::nats().await.config(user, "");
     let mut options = async_nats::ConnectOptions::new();
     if let Some(Credentials::Password { user, password }) = config.credentials {
         options = options.user_and_password(user, password);
@@ -163,7 +163,12 @@ async fn frozen(bus_prefix: &str) -> (async_nats::Client, async_nats::Subscriber
     if let Some(file) = config.tls_ca {
         options = options.add_root_certificates(file);
     }
-    let client = options.connect(config.url).await.unwrap();
+    options.connect(config.url).await.unwrap()
+}
+
+/// A member of the queue group that takes requests and does nothing, like a frozen replica.
+async fn frozen(bus_prefix: &str) -> (async_nats::Client, async_nats::Subscriber) {
+    let client = client("query").await;
     let subject = format!("{bus_prefix}.query.GetWithdrawal");
     let requests = client.queue_subscribe(subject, "query".to_owned()).await.unwrap();
     // Once its own message arrives, the server has its subscription.

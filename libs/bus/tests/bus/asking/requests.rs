@@ -186,6 +186,21 @@ fn work_whose_asker_went_away_is_dropped() {
 }
 
 #[test]
+fn a_cancellation_that_overtakes_its_request_is_remembered() {
+    with_service(8, |Served { bus, script, serving }| async move {
+        let _serving = serving;
+        let (client, reply_to) = (client(EDGE).await, "a.reply");
+        client.publish(bus.subject("cancel", "query"), reply_to.into()).await.unwrap();
+        for (id, reply_to) in [("wait", reply_to), ("after it", "another.reply")] {
+            let (subject, payload) = (bus.subject("query", "GetWithdrawal"), request(id).encode_to_vec());
+            client.publish_with_reply(subject, reply_to, payload.into()).await.unwrap();
+        }
+        script.started.notified().await;
+        until_idle(&script).await;
+    });
+}
+
+#[test]
 fn a_draining_replica_finishes_what_it_has_and_takes_nothing_new() {
     with_service(8, |Served { bus, script, serving }| async move {
         let waiting = request("wait");
