@@ -13,7 +13,7 @@ use async_nats::{Client, ConnectOptions, ReconnectToServer, Server, connection::
 use futures_util::future::BoxFuture;
 use mesh_telemetry::Registry;
 use parking_lot::Mutex;
-use rand::Rng;
+use rand::{Rng, seq::IteratorRandom as _};
 use tokio::{
     sync::{OnceCell, watch},
     time::{Instant, sleep, timeout},
@@ -64,6 +64,7 @@ pub struct Bus {
 pub(crate) struct LongReplies {
     pub(crate) client: Client,
     pub(crate) inbox: Inbox,
+    link: Arc<Link>,
 }
 
 #[derive(Debug)]
@@ -149,6 +150,13 @@ impl Bus {
         self.is_connected() || self.shared.link.is_back(|| self.is_connected(), deadline).await
     }
 
+    /// How often the connections for replies were made. What was on its way at the end of one never arrives.
+    pub(crate) fn connects(&self) -> u64 {
+        let long = self.shared.long.get().map_or(0, |long| long.link.connects());
+        // The first one for long replies follows none that was lost.
+        self.shared.link.connects() + long.saturating_sub(1)
+    }
+
     /// Whether the bus is a cluster, as configured.
     pub(crate) fn has_several_servers(&self) -> bool {
         self.shared.config.url.contains(',')
@@ -180,9 +188,10 @@ impl Bus {
         let open = Box::pin(async {
             let config = &self.shared.config;
             let name = format!("{} (long replies)", config.name);
-            let client = connect(config, &name, SUBSCRIPTION_CAPACITY, None, Arc::default()).await?;
+            let link = Arc::<Link>::default();
+            let client = connect(config, &name, SUBSCRIPTION_CAPACITY, None, Arc::clone(&link)).await?;
             let inbox = Inbox::open(&client).await?;
-            Ok::<_, BusError>(LongReplies { client, inbox })
+            Ok::<_, BusError>(LongReplies { client, inbox, link })
         });
         let long = self.shared.long.get_or_try_init(|| open).await.ok()?;
         (long.client.connection_state() == State::Connected).then_some(long)
@@ -228,8 +237,8 @@ impl Bus {
     }
 }
 
-/// Interval of the pings on a connection that receives nothing. The third one without an answer ends it, so that requests
-/// reach another server within half of their time when a machine is lost without a word.
+/// Interval of the pings on a connection that receives nothing. The third one without an answer ends the connection: when
+/// a machine is lost without a word, requests reach another server within half of their time.
 const PING_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Starts to connect. `waiting` and `unsent`: most messages in the queues of one subscription and of sending.
@@ -293,11 +302,10 @@ async fn renew_subscriptions(mut refused: watch::Receiver<Option<String>>, share
 /// and its clients would wait for its greeting.
 fn another_server(servers: &[Server], latest: &AtomicUsize) -> Option<ReconnectToServer> {
     let before = latest.load(Ordering::Relaxed);
-    let others = servers.len() - usize::from(servers.len() > 1 && before < servers.len());
-    let chosen = rand::rng().random_range(0..others.max(1));
-    let chosen = chosen + usize::from(others < servers.len() && chosen >= before);
+    let others = servers.iter().enumerate().filter(|(index, _)| servers.len() == 1 || *index != before);
+    let (chosen, server) = others.choose(&mut rand::rng())?;
     latest.store(chosen, Ordering::Relaxed);
-    Some(ReconnectToServer { addr: servers.get(chosen)?.addr.clone(), delay: None })
+    Some(ReconnectToServer { addr: server.addr.clone(), delay: None })
 }
 
 /// The pause before an attempt, counted from 1: 10 ms, doubling to 250 ms, with jitter so that a thousand

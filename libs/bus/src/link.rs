@@ -84,7 +84,7 @@ impl Link {
         self.refused.subscribe()
     }
 
-    /// How often a server was connected. A reply on its way at the end of a connection never arrives.
+    /// How often a server was connected.
     pub(crate) fn connects(&self) -> u64 {
         self.state.borrow().connects
     }

@@ -213,7 +213,7 @@ async fn send_heartbeats(
         let last_request = dispatcher.last_request.get().map(Instant::from_std);
         awake_until = last_request.map_or(awake_until, |at| awake_until.max(at + AWAKE_FOR));
         let id = dispatcher.stats.id().to_owned();
-        let connects = dispatcher.bus.shared.link.connects();
+        let connects = dispatcher.bus.connects();
         dispatcher.bus.send_heartbeat(workload, &Heartbeat { id, is_taking, connects }).await;
         drop(dispatcher);
         let now = Instant::now();

@@ -30,7 +30,7 @@ const RECALL_ALL_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long a replica that starts waits for what every other one knows.
 const JOIN_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// How long transactions that no replica knows are not called unknown because of it afterwards.
+/// How long after that an unknown transaction is 503, because a replica that did not answer may know it.
 const MISSED_FOR: Duration = Duration::from_secs(60);
 
 /// Most bytes of a text of the node that is announced, so that an announcement fits into one message.

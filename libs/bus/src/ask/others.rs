@@ -56,9 +56,8 @@ impl Bus {
         }
     }
 
-    /// Whether all other replicas of a workload are known, asked by one that does not take requests yet: at the
-    /// latest after `limit`. One that is frozen sends no heartbeat, but it is still subscribed, and the server says
-    /// when nothing is.
+    /// For a replica that does not take requests yet: whether the other replicas of its workload are known, at the latest
+    /// after `limit`. `false` if some are subscribed, but none sends heartbeats, because they are frozen or lost.
     pub async fn others_are_known(&self, workload: &str, limit: Duration) -> bool {
         self.until_connected().await;
         self.listen_for_replicas();

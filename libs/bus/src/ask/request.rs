@@ -90,7 +90,7 @@ impl<'a> Request<'a> {
 
     /// How often what was sent so far may have been lost: with a replica that has gone, or with its connection or this one.
     pub(super) fn losses(&self) -> u64 {
-        self.target.group.losses() + self.bus.shared.link.connects()
+        self.target.group.losses() + self.bus.connects()
     }
 
     /// The problem of a request without an answer at its deadline.

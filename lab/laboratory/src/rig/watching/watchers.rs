@@ -148,7 +148,7 @@ impl Watchers {
             self.shared.retain_different(&mut open, &mut plain).await.map_err(|why| vec![why])?;
             if open.is_empty() { Ok(()) } else { Err(self.shared.describe(&open)) }
         };
-        // All paths; their number of reads is not part of the time limit.
+        // The first round reads every path, which takes long on a slow machine. The time limit is for what differs then.
         match compare().await {
             Ok(()) => Vec::new(),
             Err(_) => poll(within, compare).await.err().unwrap_or_default(),
