@@ -4,6 +4,7 @@
 //! make no progress. Their reads are retried over another connection while they have time left.
 
 use std::{
+    future::pending,
     sync::{
         Arc, Weak,
         atomic::{AtomicUsize, Ordering::Relaxed},
@@ -31,15 +32,15 @@ use super::{
 };
 use crate::address::Address;
 
-/// Number of cancel requests for a retired connection: the first one ends the running statement, the
-/// following ones those that the server had received after it.
-const CANCELS: usize = 3;
+/// Most cancel requests for one connection. The first one ends the running statement, the following ones those that
+/// the server receives after it.
+const CANCELS: usize = 5;
 
 /// Pause between two cancel requests.
 const CANCEL_PAUSE: Duration = Duration::from_millis(50);
 
 /// Longest time for one cancel request.
-pub(super) const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
+const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The connections of one statement. They end when it is dropped.
 pub(super) struct Lane {
@@ -193,7 +194,7 @@ async fn keep_connected(
             }
             () = close.requested() => {
                 tracing::info!("a database connection is replaced: nothing moves on it");
-                tokio::spawn(cancel_statements(cancel, tls.clone()));
+                tokio::spawn(cancel_statements(cancel, tls.clone(), pending::<()>()));
             }
         }
         if let Some(broken) = slot.upgrade() {
@@ -202,14 +203,20 @@ async fn keep_connected(
     }
 }
 
-/// Cancels the statements that the server still runs for a closed connection.
-async fn cancel_statements(cancel: CancelToken, tls: MakeRustlsConnect) {
+/// Cancels the statements that the server runs for a connection that is given up, until they have `ended`. A request
+/// that overtakes its statement has no effect, so that one is not enough.
+pub(super) async fn cancel_statements(cancel: CancelToken, tls: MakeRustlsConnect, ended: impl Future) {
+    pin!(ended);
     for _ in 0..CANCELS {
         match timeout(CANCEL_TIMEOUT, cancel.cancel_query(tls.clone())).await {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::debug!(error = error_chain(&error), "a query could not be cancelled"),
-            Err(_) => tracing::debug!("a query could not be cancelled in time"),
+            Ok(Err(error)) => {
+                return tracing::debug!(error = error_chain(&error), "a query could not be cancelled");
+            }
+            Err(_) => return tracing::debug!("a query could not be cancelled in time"),
         }
-        sleep(CANCEL_PAUSE).await;
+        if timeout(CANCEL_PAUSE, &mut ended).await.is_ok() {
+            return;
+        }
     }
 }

@@ -15,7 +15,6 @@ use std::{
 
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, QueueMode, RecyclingMethod, Runtime};
 use futures_util::future::try_join_all;
-use mesh_problem::error_chain;
 use parking_lot::Mutex;
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit},
@@ -27,7 +26,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use super::{
     Parameter, ReadError,
     backoff::CONNECT_TIMEOUT,
-    lane::CANCEL_TIMEOUT,
+    lane::cancel_statements,
     metrics::{self, Connections, Metrics},
 };
 use crate::address::Address;
@@ -239,16 +238,8 @@ impl Drop for Running {
         let client = Object::take(connection);
         let (cancel, tls) = (client.cancel_token(), self.tls.clone());
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
-            runtime.spawn(async move {
-                match timeout(CANCEL_TIMEOUT, cancel.cancel_query(tls)).await {
-                    Ok(Ok(())) => {}
-                    Ok(Err(error)) => {
-                        tracing::debug!(error = error_chain(&error), "a query could not be cancelled");
-                    }
-                    Err(_) => tracing::debug!("a query could not be cancelled in time"),
-                }
-                drop(client);
-            });
+            // The server answers the empty statement when it has ended those before it.
+            runtime.spawn(async move { cancel_statements(cancel, tls, client.simple_query("")).await });
         }
     }
 }
