@@ -92,11 +92,26 @@ impl SegmentStore {
     ///
     /// The folder cannot be made, or the URL is of an unknown kind.
     pub fn open(root: &str, deadlines: Deadlines) -> Result<SegmentStore, HistoryError> {
+        SegmentStore::open_with(root, &[], deadlines)
+    }
+
+    /// [`Self::open`] with `AWS_…` variables that precede those of this process; all others are ignored.
+    ///
+    /// # Errors
+    ///
+    /// The folder cannot be made, or the URL is of an unknown kind.
+    pub fn open_with(
+        root: &str,
+        variables: &[(String, String)],
+        deadlines: Deadlines,
+    ) -> Result<SegmentStore, HistoryError> {
         let failed = |what: String| HistoryError::Root { root: root.to_owned(), what };
         let folder = match root.split_once("://") {
             None => root,
             Some(("file", folder)) if folder.starts_with('/') => folder,
-            Some(("s3", bucket)) => return s3(root, bucket, deadlines).map_err(|e| failed(e.to_string())),
+            Some(("s3", bucket)) => {
+                return s3(root, bucket, variables, deadlines).map_err(|error| failed(error.to_string()));
+            }
             Some((kind, _)) => return Err(failed(format!("{kind} URLs are not supported by this build"))),
         };
         std::fs::create_dir_all(folder).map_err(|error| failed(error.to_string()))?;
@@ -420,8 +435,19 @@ fn reach_this_machine_directly(builder: AmazonS3Builder) -> AmazonS3Builder {
 }
 
 /// A bucket, with a prefix in it. Conditional puts keep publishing create-only.
-fn s3(url: &str, bucket: &str, deadlines: Deadlines) -> object_store::Result<SegmentStore> {
-    let builder = AmazonS3Builder::from_env()
+fn s3(
+    url: &str,
+    bucket: &str,
+    variables: &[(String, String)],
+    deadlines: Deadlines,
+) -> object_store::Result<SegmentStore> {
+    let mut builder = AmazonS3Builder::from_env();
+    for (name, value) in variables.iter().filter(|(name, _)| name.starts_with("AWS_")) {
+        if let Ok(key) = name.to_ascii_lowercase().parse() {
+            builder = builder.with_config(key, value);
+        }
+    }
+    let builder = builder
         .with_url(url)
         .with_conditional_put(S3ConditionalPut::ETagMatch)
         .with_copy_if_not_exists(S3CopyIfNotExists::Multipart);

@@ -50,13 +50,15 @@ impl Sealing {
     /// # Errors
     /// All invalid variables, or that the segment store cannot be opened.
     pub fn configured(variables: impl IntoIterator<Item = (String, String)>) -> Result<Self, String> {
-        let mut env = Env::of(variables);
+        let variables: Vec<_> = variables.into_iter().collect();
+        let mut env = Env::of(variables.clone());
         let (database_url, root) = (Database::read(&mut env, check_address).url, history_root(&mut env));
         let (rules, scratch) = (rules(&mut env), scratch(&mut env));
         if !env.mistakes().is_empty() {
             return Err(env.mistakes().join("; "));
         }
-        let segments = SegmentStore::open(&root, Deadlines::default()).map_err(|error| error.to_string())?;
+        let segments = SegmentStore::open_with(&root, &variables, Deadlines::default());
+        let segments = segments.map_err(|error| error.to_string())?;
         let metrics = Metrics::register(&mut Registry::default());
         Ok(Self { database_url, segments, rules, scratch, metrics })
     }

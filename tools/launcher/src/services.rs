@@ -131,6 +131,11 @@ pub struct ServiceEnvironment {
     pub env: Vec<(String, String)>,
 }
 
+/// Whether a variable of this name configures services: theirs, and those of their object store.
+pub fn configures_services(name: &str) -> bool {
+    ["MESH_", "AWS_"].iter().any(|prefix| name.starts_with(prefix))
+}
+
 /// A variable of one service.
 #[derive(Clone, Debug)]
 pub struct ServiceVariable {

@@ -14,6 +14,7 @@ use crate::{
     managed_process::{DesiredState, ManagedProcess, ProcessState, ReplicaSpec, STOP_SLACK},
     ready,
     restart::RestartRule,
+    services::configures_services,
 };
 
 /// How long a process may take to be ready before a request fails.
@@ -283,13 +284,13 @@ impl Supervisor {
         self.shared.shutdown_asked.notified().await;
     }
 
-    /// The `MESH_*` variables of the processes of this name.
+    /// The variables that configure the processes of this name, see [`configures_services`].
     fn environment(&self, name: &str) -> Result<Vec<(String, String)>, String> {
         let spec = self.with_group(name, |group| (group.definition.replica_spec)(0, 0).spec)?;
         let inherited = std::env::vars_os()
             .filter(|_| !spec.clear_env)
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)));
-        Ok(inherited.chain(spec.env).filter(|(name, _)| name.starts_with("MESH_")).collect())
+        Ok(inherited.chain(spec.env).filter(|(name, _)| configures_services(name)).collect())
     }
 
     /// Stops processes until [`Self::start_replicas`].

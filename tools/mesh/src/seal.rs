@@ -12,6 +12,7 @@ use mesh_history::Segment;
 use mesh_launcher::{
     control::{Answer, ControlError, Request, ask},
     home::Home,
+    services::configures_services,
 };
 use mesh_problem::error_chain;
 use serde::Serialize;
@@ -201,14 +202,14 @@ pub(crate) async fn seal_complete(database_url: &str, variables: Vec<(String, St
     }
 }
 
-/// The `MESH_*` variables of this process.
+/// The variables of this process that configure services.
 fn own_variables() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
-        .filter(|(name, _)| name.starts_with("MESH_"))
+        .filter(|(name, _)| configures_services(name))
 }
 
-/// The `MESH_*` variables of this process with this database and history: an `export` replica's environment.
+/// The variables of this process that configure services, with this database and history: an `export` replica's environment.
 pub(crate) fn variables(url: &str, root: &str) -> Vec<(String, String)> {
     // `url` contains the password already.
     let own = own_variables().filter(|(name, _)| name != "MESH_DATABASE_PASSWORD_FILE");

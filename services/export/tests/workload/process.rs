@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use mesh_bus::{AskOptions, Bus, Encoding, PullOptions, permissions::EDGE};
+use mesh_export::Sealing;
 use mesh_testbed::{Service, eventually, nats, retry};
 use proto_msgs::v2::{ExportNetworkHistoryRequest, ListAllNetworkHistorySegmentsRequest, Table};
 use tokio::{
@@ -126,20 +127,39 @@ async fn empty_bucket() -> String {
     format!("http://{address}")
 }
 
+/// The variables of a replica that keeps its segments in an object store, which is empty.
+async fn empty_store() -> [(&'static str, String); 5] {
+    [
+        ("MESH_HISTORY_URL", "s3://bucket/history".to_owned()),
+        ("AWS_ENDPOINT_URL", empty_bucket().await),
+        ("AWS_ALLOW_HTTP", "true".to_owned()),
+        ("AWS_ACCESS_KEY_ID", "key".to_owned()),
+        ("AWS_SECRET_ACCESS_KEY", "secret".to_owned()),
+    ]
+}
+
 #[tokio::test]
 async fn an_object_store_on_this_machine_is_reached_without_a_proxy() {
     let fixture = Fixture::blocks(0).await;
-    let setup = Service::configure("export")
+    let mut setup = Service::configure("export")
         .program(env!("CARGO_BIN_EXE_export"))
         .database(&fixture.database)
-        .env("MESH_BUS_PREFIX", fixture.database.name())
-        .env("MESH_HISTORY_URL", "s3://bucket/history")
-        .env("AWS_ENDPOINT_URL", empty_bucket().await)
-        .env("AWS_ALLOW_HTTP", "true")
-        .env("AWS_ACCESS_KEY_ID", "key")
-        .env("AWS_SECRET_ACCESS_KEY", "secret");
+        .env("MESH_BUS_PREFIX", fixture.database.name());
+    for (name, value) in empty_store().await {
+        setup = setup.env(name, value);
+    }
     // It is ready when it has listed the bucket.
     setup.env("http_proxy", "http://127.0.0.1:9").start().await;
+}
+
+#[tokio::test]
+async fn a_command_seals_into_the_object_store_that_its_variables_name() {
+    mesh_chassis::install_tls_provider();
+    let fixture = Fixture::blocks(0).await;
+    let database = ("MESH_DATABASE_URL", fixture.database.url().to_owned());
+    let variables = empty_store().await.into_iter().chain([database]);
+    let sealing = Sealing::configured(variables.map(|(name, value)| (name.to_owned(), value))).unwrap();
+    assert!(sealing.fault().await.unwrap().is_none());
 }
 
 #[actix::test]
