@@ -27,9 +27,14 @@ pub async fn create_logins(url: &str, passwords: &[(String, String)]) -> Result<
         let known = client.query_opt("SELECT FROM pg_roles WHERE rolname = $1", &[user]).await;
         let known = known.map_err(StoreError::in_step("looking for a user"))?;
         let verb = if known.is_none() { "CREATE" } else { "ALTER" };
-        // CREATE ROLE takes no parameters.
-        let (user, password) = (user.replace('"', "\"\""), password.replace('\'', "''"));
-        let make = format!("{verb} ROLE \"{user}\" LOGIN PASSWORD '{password}'");
+        // The statement takes no parameters.
+        let make = client
+            .query_one(
+                "SELECT format('%s ROLE %I LOGIN PASSWORD %L', $1::text, $2::text, $3::text)",
+                &[&verb, user, password],
+            )
+            .await;
+        let make: String = make.map_err(StoreError::in_step("naming a user"))?.get(0);
         client.batch_execute(&make).await.map_err(StoreError::in_step("making a user"))?;
     }
     Ok(())

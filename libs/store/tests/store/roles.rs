@@ -9,7 +9,7 @@ use mesh_store::{
     roles::{USERS, create_logins},
 };
 use mesh_testbed::{Database, enterable_folder};
-use tokio_postgres::{Client, NoTls, error::SqlState};
+use tokio_postgres::{Client, Config, NoTls, error::SqlState};
 
 const READY_WITHIN: Duration = Duration::from_secs(60);
 
@@ -186,6 +186,11 @@ async fn an_owner_who_is_no_superuser_grants_the_same() {
     let process = start(&server.spec(), || server.ready(READY_WITHIN)).await.unwrap();
     let database = server.database(&USERS).unwrap();
     create_logins(database.url(), database.passwords()).await.unwrap();
+    let odd = r"it's \' odd";
+    let old_rules = format!("{}?options=-cstandard_conforming_strings%3Doff", database.url());
+    create_logins(&old_rules, &[("guest".to_owned(), odd.to_owned())]).await.unwrap();
+    let mut guest: Config = database.url().parse().unwrap();
+    drop(guest.user("guest").password(odd).connect(NoTls).await.unwrap());
     let (superuser, connection) = tokio_postgres::connect(database.url(), NoTls).await.unwrap();
     tokio::spawn(connection);
     superuser.batch_execute("CREATE ROLE landlord LOGIN PASSWORD 'landlord'").await.unwrap();
