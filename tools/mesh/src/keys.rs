@@ -125,6 +125,7 @@ pub(crate) async fn keys(args: KeysArgs) -> Result<(), Failure> {
 
 fn add(args: AddArgs) -> Result<(), Failure> {
     let AddArgs { name, rate, burst, exports, watches, expires, file: FileArgs { file } } = args;
+    let file = followed(&file)?;
     let _lock = lock(&file)?;
     let mut entries = match file.exists() {
         true => read(&file)?,
@@ -155,7 +156,7 @@ fn list(file: &Path) -> Result<(), Failure> {
         "{:<32} {:>9} {:>9} {:>9} {:>9}  expires",
         "name", "rate/s", "burst", "exports", "watches"
     ))?;
-    for entry in read(file)? {
+    for entry in read(&followed(file)?)? {
         let KeyEntry { name, rate_per_s, burst, exports, watches, expires, .. } = entry;
         let [rate, burst, exports, watches] = [rate_per_s, burst, exports, watches].map(limit);
         let expires = match expires {
@@ -169,6 +170,7 @@ fn list(file: &Path) -> Result<(), Failure> {
 }
 
 fn remove(name: &str, file: &Path) -> Result<(), Failure> {
+    let file = &followed(file)?;
     let _lock = lock(file)?;
     let mut entries = read(file)?;
     let before = entries.len();
@@ -177,6 +179,16 @@ fn remove(name: &str, file: &Path) -> Result<(), Failure> {
         return Err(failed!("{} has no key of this name; `mesh keys list` lists them", file.display()));
     }
     write(file, &mesh_keys::to_text(&entries))
+}
+
+/// The file that a link leads to, so that the file is replaced and not the link. A device has no end, and would be replaced, too.
+fn followed(file: &Path) -> Result<PathBuf, Failure> {
+    match file.canonicalize() {
+        Ok(file) if file.is_file() => Ok(file),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(file.to_owned()),
+        Err(error) => Err(failed!("cannot read {} ({error})", file.display())),
+        Ok(_) => Err(failed!("{} is not a regular file; give another --file", file.display())),
+    }
 }
 
 fn read(file: &Path) -> Result<Vec<KeyEntry>, Failure> {
@@ -282,7 +294,7 @@ async fn bus_of(args: &UsageArgs) -> Result<BusConfig, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
 
     use super::*;
 
@@ -312,5 +324,13 @@ mod tests {
         assert!(remove("one", &file).is_err());
         let left = read(&file).unwrap();
         assert_eq!((left.len(), left[0].name.as_str(), left[0].rate_per_s), (1, "two", Some(5)));
+
+        let link = folder.path().join("link.jsonl");
+        symlink("keys.jsonl", &link).unwrap();
+        add(args("three", &link)).unwrap();
+        assert_eq!((read(&file).unwrap().len(), link.is_symlink()), (2, true));
+        for refused in ["/dev/full", folder.path().to_str().unwrap()] {
+            assert!(add(args("one", Path::new(refused))).unwrap_err().to_string().contains("regular file"));
+        }
     }
 }
