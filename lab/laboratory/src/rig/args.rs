@@ -97,8 +97,8 @@ impl PlayArgs {
         share / f64::from(self.slack)
     }
 
-    /// The value for the long form or for the short one.
-    pub(crate) fn either<T>(&self, long: T, short: T) -> T {
+    /// The value for the long form, the first, or for the short one.
+    pub(crate) fn either<T>(&self, [long, short]: [T; 2]) -> T {
         if self.short { short } else { long }
     }
 }

@@ -86,7 +86,7 @@ impl Plan {
             warm_up: Duration::from_secs(3),
             paces: Paces { slow, long: slow },
         };
-        world.play.either(long, short)
+        world.play.either([long, short])
     }
 }
 

@@ -87,7 +87,7 @@ async fn run(mesh: &PrivateMesh, options: &Options, seed: u64) -> Result<Run, Fa
         ..Setup::default()
     };
     let world = &World::start(mesh, options, setup, seed).await?;
-    let plan = world.play.either(PLAN, PLAN_SHORT);
+    let plan = world.play.either([PLAN, PLAN_SHORT]);
     let Plan { submitting, node_killed_every: node, relay_faulty_every: relay } = plan;
     let (clients, relays) = (submitting.clients, relays(seed));
     let report = play(world, plan, seed).await?;

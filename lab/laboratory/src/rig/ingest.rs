@@ -39,18 +39,15 @@ use crate::{
 
 const REPLICAS: u32 = 2;
 /// Kills of a run.
-const KILLS: u32 = 1_000;
-const KILLS_SHORT: u32 = 50;
+const KILLS: [u32; 2] = [1_000, 50];
 /// Faults between two takeovers that are measured.
 const FAULTS: usize = 25;
 /// Most faults at a time.
 const AT_ONCE: usize = 4;
 /// Longest time from one fault to the next; longer in the short form, where debug builds take longer to start.
-const PAUSE_MS: u64 = 500;
-const PAUSE_SHORT_MS: u64 = 1_000;
+const PAUSE_MS: [u64; 2] = [500, 1_000];
 /// Longest freeze.
-const FROZEN_MS: u64 = 6_000;
-const FROZEN_SHORT_MS: u64 = 2_500;
+const FROZEN_MS: [u64; 2] = [6_000, 2_500];
 /// One in so many faults is a freeze.
 const FREEZES: u32 = 8;
 /// Most rows of a block, and the time to the next one.
@@ -79,7 +76,7 @@ pub(super) const DRILL: Drill = Drill {
 
 async fn run(mesh: &PrivateMesh, options: &Options, seed: u64) -> Result<Run, Failure> {
     let play = options.play();
-    let kills = options.given("kills").unwrap_or_else(|| play.either(KILLS, KILLS_SHORT));
+    let kills = options.given("kills").unwrap_or_else(|| play.either(KILLS));
     let is_service = !seed.is_multiple_of(2);
     let decoder = if is_service { "nats" } else { "events" };
     print_line(&format!("playing seed {seed} with the decoder {decoder}"));
@@ -200,11 +197,11 @@ impl<'a> Fixture<'a> {
     fn schedule(&self, kills: usize, random: &mut SmallRng) -> Vec<ScheduledFault> {
         let (mut schedule, mut at, mut left) = (Vec::new(), Duration::ZERO, kills);
         while left > 0 {
-            at += Duration::from_millis(random.random_range(0..self.play.either(PAUSE_MS, PAUSE_SHORT_MS)));
+            at += Duration::from_millis(random.random_range(0..self.play.either(PAUSE_MS)));
             let target = self.targets.choose_weighted(random, |(_, share)| *share);
             let Ok(&(target, _)) = target else { break };
             let fault = if target.name != POSTGRES && random.random_ratio(1, FREEZES) {
-                let most = self.play.either(FROZEN_MS, FROZEN_SHORT_MS);
+                let most = self.play.either(FROZEN_MS);
                 Fault::Freeze(target, Duration::from_millis(random.random_range(200..most)))
             } else {
                 left -= 1;

@@ -29,11 +29,9 @@ const FILL: [&str; 2] =
 /// The length of a page, and a number that selects all trades, follow: no two requests are the same.
 const PATH: &str = "/api/v2/trades?pagination.first=";
 /// Rows of a page; fewer in the short form, which runs debug builds, so that turns come in time on a slow machine, too.
-const ROWS: u64 = 1000;
-const ROWS_SHORT: u64 = 100;
+const ROWS: [u64; 2] = [1000, 100];
 /// How long the clients send requests.
-const LENGTH: Duration = Duration::from_secs(20);
-const LENGTH_SHORT: Duration = Duration::from_secs(3);
+const LENGTH: [Duration; 2] = [Duration::from_secs(20), Duration::from_secs(3)];
 /// Greatest p99 of single rows beside the lists. In the short form, whose debug builds have no speed to hold, it is
 /// a share of the mean of the lists: single rows do not wait for their turn behind them.
 const POINT_P99: Duration = Duration::from_millis(20);
@@ -61,8 +59,8 @@ pub(super) const DRILL: Drill = Drill {
 };
 
 async fn overload(world: &World<'_>, clients: usize) -> Result<Report, Failure> {
-    let (edge, length) = (world.edges.cached, world.play.either(LENGTH, LENGTH_SHORT));
-    let rows = world.play.either(ROWS, ROWS_SHORT);
+    let (edge, length) = (world.edges.cached, world.play.either(LENGTH));
+    let rows = world.play.either(ROWS);
     let class = RequestClass { percent: 100, edge, requests: world.read_requests.points() };
     let load = Load::start(vec![class], world.options.number("rate"), world.seed)?;
     let (begun, mut reading) = (Instant::now(), JoinSet::new());
@@ -97,7 +95,7 @@ async fn overload(world: &World<'_>, clients: usize) -> Result<Report, Failure> 
     report.bar(format!("lists without answer: {failed} of {}, at most 0", answers.len()), failed == 0);
     report.bar_at_most(&format!("p99 of the lists, {} on average", in_ms(mean)), p99, mean.mul_f64(TIMES));
     let single = latency(&samples, 0.99);
-    let bound = world.play.either(world.play.bound(POINT_P99), mean.mul_f64(POINT_SHARE_SHORT));
+    let bound = world.play.either([world.play.bound(POINT_P99), mean.mul_f64(POINT_SHARE_SHORT)]);
     report.bar_at_most("p99 of single rows", single, bound);
     report.bar(format!("memory: {most_mib} MiB, at most {MEMORY_MIB}"), most_mib <= MEMORY_MIB);
     report.notes.push(format!("{:.0} lists a second", answers.len() as f64 / seconds));

@@ -76,7 +76,7 @@ impl World<'_> {
 
     /// Sleeps for a time, half of it in the short form.
     async fn sleep_scaled(&self, time: Duration) {
-        sleep(self.play.either(time, time / 2)).await;
+        sleep(self.play.either([time, time / 2])).await;
     }
 }
 
@@ -120,7 +120,7 @@ async fn kill(world: &World<'_>, random: &mut SmallRng) -> Result<Report, Failur
 /// Freezes and wakes one replica.
 async fn freeze(world: &World<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
     let (from, before) = (world.load().now(), world.mesh.pids(SERVICE));
-    world.inject(Fault::Freeze(any_replica(random), world.play.either(FROZEN, FROZEN / 2))).await?;
+    world.inject(Fault::Freeze(any_replica(random), world.play.either([FROZEN, FROZEN / 2]))).await?;
     let mut report = missed(world, "freeze query", from).await;
     report.bar("the frozen replica lives on", world.mesh.pids(SERVICE) == before);
     Ok(report)

@@ -34,8 +34,7 @@ use super::{
 use crate::private::PrivateMesh;
 
 /// Length of the period without restarts.
-const STEADY: Duration = Duration::from_secs(10);
-const STEADY_SHORT: Duration = Duration::from_secs(3);
+const STEADY: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs(3)];
 /// How long clients are measured after each restart.
 const AFTER: Duration = Duration::from_secs(1);
 /// How long all replicas may take to be ready after a restart.
@@ -56,7 +55,7 @@ pub(super) const DRILL: Drill = Drill {
 };
 
 async fn run(mesh: &PrivateMesh, options: &Options, seed: u64) -> Result<Run, Failure> {
-    let grace_s = options.play().either(GRACE_S, GRACE_SHORT_S);
+    let grace_s = options.play().either([GRACE_S, GRACE_SHORT_S]);
     let env = vec![("MESH_STOP_GRACE_S", grace_s.to_string())];
     let setup = Setup { env, is_public: true, ..whole_mesh(options) };
     let world = World::start(mesh, options, setup, seed).await?;
@@ -112,7 +111,7 @@ async fn rounds(world: &World<'_>, traffic: &Traffic, seed: u64) -> Result<Vec<P
     traffic.warm_up(WARM_UP).await;
     print_line(&format!("seed {seed}: steady"));
     let steady = async || {
-        sleep(world.play.either(STEADY, STEADY_SHORT)).await;
+        sleep(world.play.either(STEADY)).await;
         Ok(())
     };
     let mut periods = vec![observe(traffic, "steady", steady).await?];

@@ -38,14 +38,14 @@ const OUTDATED_AT_MOST: Duration = Duration::from_secs(10);
 const LONG_ONE_OF: u32 = 4;
 
 /// The synthetic history of the long form and of the short one.
-const PLAN: Synthetic = Synthetic { segments: 32, blocks: 1000, rows: 4000 };
-const PLAN_SHORT: Synthetic = Synthetic { segments: 16, rows: 1500, ..PLAN };
+const PLAN: [Synthetic; 2] = [
+    Synthetic { segments: 32, blocks: 1000, rows: 4000 },
+    Synthetic { segments: 16, blocks: 1000, rows: 1500 },
+];
 /// Number of ledger entries.
-const ENTRIES: u32 = 20_000;
-const ENTRIES_SHORT: u32 = 1_000;
+const ENTRIES: [u32; 2] = [20_000, 1_000];
 /// Time between two blocks, milliseconds; less in the short form, whose clients cannot wait long for a block.
-const BLOCK_MS: &str = "1000";
-const BLOCK_MS_SHORT: &str = "300";
+const BLOCK_MS: [&str; 2] = ["1000", "300"];
 
 /// The world of a drill of the whole mesh: two replicas of every service, and data for every kind of client.
 pub(super) fn whole_mesh(options: &Options) -> Setup {
@@ -54,8 +54,8 @@ pub(super) fn whole_mesh(options: &Options) -> Setup {
     replicas.push((UNCACHED_EDGE, 0));
     Setup {
         has_rows: true,
-        files: Some(play.either((PLAN, ENTRIES), (PLAN_SHORT, ENTRIES_SHORT))),
-        node_block_ms: Some(play.either(BLOCK_MS, BLOCK_MS_SHORT)),
+        files: Some((play.either(PLAN), play.either(ENTRIES))),
+        node_block_ms: Some(play.either(BLOCK_MS)),
         replicas,
         ..Setup::default()
     }

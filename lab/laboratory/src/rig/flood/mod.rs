@@ -25,19 +25,16 @@ use super::{
 };
 
 /// Number of concurrent attackers.
-const ATTACKERS: usize = 5000;
-const ATTACKERS_SHORT: usize = 200;
+const ATTACKERS: [usize; 2] = [5000, 200];
 /// Open files that this process needs in addition to those of its attackers.
 const OTHER_FILES: usize = 1000;
 /// How long the load is measured before an attack.
-const STEADY: Duration = Duration::from_secs(10);
-const STEADY_SHORT: Duration = Duration::from_secs(2);
+const STEADY: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs(2)];
 /// Greatest p99 of the load during an attack, as a multiple of the p99 before.
 const TIMES: u32 = 2;
 /// A p99 below this is always accepted: it is dominated by the scheduler. Longer in the short form, which
 /// runs debug builds.
-const NO_TIME: Duration = Duration::from_millis(10);
-const NO_TIME_SHORT: Duration = Duration::from_millis(100);
+const NO_TIME: [Duration; 2] = [Duration::from_millis(10), Duration::from_millis(100)];
 /// How long the load may take until all its requests succeed.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -70,7 +67,7 @@ impl World<'_> {
     /// has twice as many.
     fn attackers(&self) -> usize {
         let files = getrlimit(Resource::Nofile).current.map_or(usize::MAX, |files| files as usize);
-        let wanted = self.play.either(ATTACKERS, ATTACKERS_SHORT);
+        let wanted = self.play.either(ATTACKERS);
         wanted.min(files.saturating_sub(OTHER_FILES) / 2).max(1)
     }
 
@@ -83,7 +80,7 @@ impl World<'_> {
             return Err(Failure::failed("the load is not answered even without an attack"));
         }
         let from = load.now();
-        sleep(self.play.either(STEADY, STEADY_SHORT)).await;
+        sleep(self.play.either(STEADY)).await;
         let to = load.now();
         load.until_finished(to).await;
         let samples = load.samples(from, to);
@@ -95,7 +92,7 @@ impl World<'_> {
         let MeasuredLoad { load, steady, from } = measured_load;
         let (samples, figures, mut report) = load.report(name, from).await;
         figures.none_fails(&mut report);
-        let no_time = self.play.either(NO_TIME, NO_TIME_SHORT);
+        let no_time = self.play.either(NO_TIME);
         let bound = self.play.bound((steady * TIMES).max(no_time));
         report.bar_at_most(
             &format!("p99 of the others, {} without the attack", in_ms(steady)),
@@ -118,17 +115,14 @@ const LATER: Duration = Duration::from_secs(3);
 const RAMP_UP: Duration = Duration::from_secs(2);
 const SLOW_RAMP_UP: Duration = Duration::from_secs(10);
 /// Length of an attack whose attackers reconnect, or whose end is not awaited.
-const ATTACK_LENGTH: Duration = Duration::from_secs(10);
-const ATTACK_LENGTH_SHORT: Duration = Duration::from_secs(3);
+const ATTACK_LENGTH: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs(3)];
 /// Concurrent connections that reset streams. They reconnect without a pause and use all processor time they
 /// get; few in the short form, where the services are debug builds.
-const RESETTING: usize = 20;
-const RESETTING_SHORT: usize = 2;
+const RESETTING: [usize; 2] = [20, 2];
 /// The operation that becomes slow, because its table is locked. The load does not use it.
 const SLOW: &str = "/api/v2/delegations";
 const SLOW_TABLE: &str = "delegations_current";
-const SLOW_REQUESTS: usize = 1000;
-const SLOW_REQUESTS_SHORT: usize = 100;
+const SLOW_REQUESTS: [usize; 2] = [1000, 100];
 
 const PHASES: &[Phase] = &[
     phase("head", "Connections that send half a head", |world, _| {
@@ -164,7 +158,7 @@ async fn closed(
     let count = world.attackers() * multiple;
     let is_awaited = !world.play.short || within <= HEAD;
     let ramp_up = if is_awaited && within > HEAD { SLOW_RAMP_UP } else { RAMP_UP };
-    let length = if is_awaited { within + world.play.bound(LATER) } else { ATTACK_LENGTH_SHORT };
+    let length = if is_awaited { within + world.play.bound(LATER) } else { world.play.either(ATTACK_LENGTH) };
     let ended = Attackers::send(kind, count, world.edges.cached, ramp_up).end(ramp_up + length).await;
     let mut report = world.load_report(name, measured_load).await;
     report.bar_none("attackers that found no place", ended.refused);
@@ -179,10 +173,10 @@ async fn closed(
 /// HTTP/2 clients open and reset streams, and reconnect.
 async fn reset(world: &World<'_>) -> Result<Report, Failure> {
     let measured_load = world.measured_load(world.edges.cached).await?;
-    let until = Instant::now() + world.play.either(ATTACK_LENGTH, ATTACK_LENGTH_SHORT);
+    let until = Instant::now() + world.play.either(ATTACK_LENGTH);
     let (mut sent_away, mut left) = (0, 0);
     while Instant::now() < until {
-        let resetting = world.play.either(RESETTING, RESETTING_SHORT);
+        let resetting = world.play.either(RESETTING);
         let attackers = Attackers::send(Attack::Reset, resetting, world.edges.cached, Duration::ZERO);
         let ended = attackers.end(world.play.bound(LATER)).await;
         sent_away += ended.after.len();
@@ -198,11 +192,11 @@ async fn reset(world: &World<'_>) -> Result<Report, Failure> {
 async fn slow(world: &World<'_>) -> Result<Report, Failure> {
     let measured_load = world.measured_load(world.edges.cached).await?;
     let holder = world.servers.lock_table(SLOW_TABLE).await?;
-    let length = world.play.either(ATTACK_LENGTH, ATTACK_LENGTH_SHORT);
+    let length = world.play.either(ATTACK_LENGTH);
     let (edge, until) = (world.edges.cached, Instant::now() + length);
     let summary: Arc<parking_lot::Mutex<BTreeMap<u16, usize>>> = Arc::default();
     let mut asking = JoinSet::new();
-    let count = world.play.either(SLOW_REQUESTS, SLOW_REQUESTS_SHORT);
+    let count = world.play.either(SLOW_REQUESTS);
     for number in 0..count {
         let summary = Arc::clone(&summary);
         asking.spawn(async move {

@@ -31,8 +31,7 @@ use crate::{
 };
 
 /// Approximate length of the file.
-const BYTES: u64 = 10_300_000_000;
-const BYTES_SHORT: u64 = 1_030_000_000;
+const BYTES: [u64; 2] = [10_300_000_000, 1_030_000_000];
 /// Number of its segments and blocks in each.
 const SEGMENTS: u64 = 100;
 const BLOCKS: u64 = 777;
@@ -53,7 +52,7 @@ enum Protocol {
 
 /// Downloads ten gigabytes twice, through an edge and a worker of their own.
 pub(super) async fn large(world: &World<'_>) -> Result<Vec<Report>, Failure> {
-    let bytes = world.play.either(BYTES, BYTES_SHORT);
+    let bytes = world.play.either(BYTES);
     let rows = bytes / SEGMENTS / world.files.bytes_per_row() + 1;
     let plan = Synthetic { segments: SEGMENTS, blocks: BLOCKS, rows };
     let room =

@@ -21,7 +21,7 @@ use serde_json::Value;
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout};
 
 use super::{
-    args::SLACK,
+    args::{PlayArgs, SLACK},
     clients::{
         download::{Download, Pace},
         download_results::{DownloadResult, Outcome, longest_pause},
@@ -39,15 +39,14 @@ use super::{
 use crate::{private::UNCACHED_EDGE, synthetic::Synthetic};
 
 /// Number of downloads in the phase without faults, and the longest duration of a slow one.
-const STEADY: (usize, Duration) = (300, Duration::from_secs(2));
-const STEADY_SHORT: (usize, Duration) = (40, Duration::from_secs(2));
+const STEADY: [(usize, Duration); 2] = [(300, Duration::from_secs(2)), (40, Duration::from_secs(2))];
 
 pub(super) const DRILL: Drill = Drill {
     name: "kill",
     about: "Kills workers and servers under downloads; downloads must complete",
     options: &[SLACK],
     play: Play::Phases(Playing {
-        world: |options| setup(options.play().short),
+        world: |options| setup(&options.play()),
         setup: |world| {
             let (megabytes, segments) =
                 (world.files.largest().bytes.len() / 1_000_000, world.files.plan().segments);
@@ -74,7 +73,7 @@ const PHASES: &[Phase] = &[
 ];
 
 async fn steady(world: &World<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
-    let downloads = mixed(world, random, STEADY, STEADY_SHORT, Files::any);
+    let downloads = mixed(world, random, STEADY, Files::any);
     let results = world.start_downloads(downloads, world.at_once()).results().await;
     let mut report = Report::of_downloads("steady", &results);
     report.none_fails(&results);
@@ -89,17 +88,17 @@ const EDGE: &str = "edge";
 const WORKERS: u32 = 3;
 /// Number of concurrent downloads; fewer in the short form, whose debug builds on two processors that other drills use,
 /// too, could only queue more.
-const AT_ONCE: usize = 64;
-const AT_ONCE_SHORT: usize = 16;
+const AT_ONCE: [usize; 2] = [64, 16];
 /// Time limit of a download, for a loaded machine.
 const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The synthetic history of the long form and of the short one.
-const PLAN: Synthetic = Synthetic { segments: 64, blocks: 1000, rows: 4000 };
-const PLAN_SHORT: Synthetic = Synthetic { segments: 16, rows: 200, ..PLAN };
+const PLAN: [Synthetic; 2] = [
+    Synthetic { segments: 64, blocks: 1000, rows: 4000 },
+    Synthetic { segments: 16, blocks: 1000, rows: 200 },
+];
 /// Number of ledger entries, and the block that they are in.
-const ENTRIES: u32 = 20_000;
-const ENTRIES_SHORT: u32 = 1_000;
+const ENTRIES: [u32; 2] = [20_000, 1_000];
 const BLOCK: &str = "INSERT INTO blocks VALUES ('2024-01-01 00:00:00+00', 1, 'ab')";
 
 /// How long the service may take to become normal between two phases.
@@ -108,18 +107,18 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
 /// The world of the drill.
-fn setup(is_short: bool) -> Setup {
+fn setup(play: &PlayArgs) -> Setup {
     // Other services would only take processor time.
     let others = runnable(false).map(|service| service.name).filter(|name| ![EDGE, EXPORT].contains(name));
     let mut replicas: Vec<(&str, u32)> = others.map(|name| (name, 0)).collect();
     replicas.extend([(EXPORT, WORKERS), (UNCACHED_EDGE, 0)]);
-    let files = if is_short { (PLAN_SHORT, ENTRIES_SHORT) } else { (PLAN, ENTRIES) };
+    let files = (play.either(PLAN), play.either(ENTRIES));
     Setup { fill: &[BLOCK], files: Some(files), replicas, ..Setup::default() }
 }
 
 impl World<'_> {
     fn at_once(&self) -> usize {
-        self.play.either(AT_ONCE, AT_ONCE_SHORT)
+        self.play.either(AT_ONCE)
     }
 
     /// Starts downloads, at most `at_once` concurrently.
@@ -188,11 +187,10 @@ impl World<'_> {
 }
 
 /// The same while workers are killed or frozen.
-const DOWNLOADS: (usize, Duration) = (1000, Duration::from_secs(6));
-const DOWNLOADS_SHORT: (usize, Duration) = (100, Duration::from_secs(3));
+const DOWNLOADS: [(usize, Duration); 2] = [(1000, Duration::from_secs(6)), (100, Duration::from_secs(3))];
 /// The same while a server fails.
-const SERVER_DOWNLOADS: (usize, Duration) = (300, Duration::from_secs(6));
-const SERVER_DOWNLOADS_SHORT: (usize, Duration) = (60, Duration::from_secs(3));
+const SERVER_DOWNLOADS: [(usize, Duration); 2] =
+    [(300, Duration::from_secs(6)), (60, Duration::from_secs(3))];
 /// Interval of kills, and of freezes.
 const HIT_EVERY: Duration = Duration::from_secs(1);
 /// Least number of kills a second on average; fewer mean that workers restart too slowly.
@@ -204,18 +202,14 @@ const FROZEN_PAUSE: Duration = Duration::from_millis(1500);
 const FROZEN_MS: Range<u64> = 1_500..2_500;
 
 /// Number of downloads in progress when a worker is removed, and duration and size of each.
-const LEFT: usize = 200;
-const LEFT_SHORT: usize = 40;
-const LEFT_TAKES: Duration = Duration::from_secs(10);
-const LEFT_TAKES_SHORT: Duration = Duration::from_secs(4);
-const LEFT_BYTES: usize = 8 << 20;
-const LEFT_BYTES_SHORT: usize = 1 << 20;
+const LEFT: [usize; 2] = [200, 40];
+const LEFT_TAKES: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs(4)];
+const LEFT_BYTES: [usize; 2] = [8 << 20, 1 << 20];
 /// Longest time until the removed worker has ended.
 const GONE_WITHIN: Duration = Duration::from_secs(5);
 
 /// Number of kills of the bus, and the time before each, milliseconds.
-const BUS_KILLS: u32 = 3;
-const BUS_KILLS_SHORT: u32 = 1;
+const BUS_KILLS: [u32; 2] = [3, 1];
 const BETWEEN_MS: Range<u64> = 500..2_000;
 /// Interval of listing the segments meanwhile.
 const LIST_EVERY: Duration = Duration::from_millis(50);
@@ -223,7 +217,7 @@ const LIST_EVERY: Duration = Duration::from_millis(50);
 /// Kills one worker after the other. The next kill waits until all workers are ready: otherwise slow starts
 /// would leave none.
 async fn kill(world: &World<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
-    let (begun, downloads) = (Instant::now(), mixed(world, random, DOWNLOADS, DOWNLOADS_SHORT, Files::any));
+    let (begun, downloads) = (Instant::now(), mixed(world, random, DOWNLOADS, Files::any));
     let schedule = repeated(HIT_EVERY, || Fault::Kill(worker(random.random_range(0..WORKERS))));
     let (results, kills) = world.download_under(downloads, schedule, 1).await;
     let seconds = begun.elapsed().as_secs();
@@ -237,7 +231,7 @@ async fn kill(world: &World<'_>, random: &mut SmallRng) -> Result<Report, Failur
 /// Freezes and wakes workers; at least one is always awake.
 async fn freeze(world: &World<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
     let before = world.mesh.pids(EXPORT);
-    let downloads = mixed(world, random, DOWNLOADS, DOWNLOADS_SHORT, Files::any);
+    let downloads = mixed(world, random, DOWNLOADS, Files::any);
     let schedule = repeated(HIT_EVERY, || {
         let time = Duration::from_millis(random.random_range(FROZEN_MS));
         Fault::Freeze(worker(random.random_range(0..WORKERS)), time)
@@ -275,8 +269,8 @@ fn worker(replica: u32) -> Target {
 
 /// Removes one of three workers, as an autoscaler does, during many downloads.
 async fn scale(world: &World<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
-    let (count, takes, bytes) =
-        world.play.either((LEFT, LEFT_TAKES, LEFT_BYTES), (LEFT_SHORT, LEFT_TAKES_SHORT, LEFT_BYTES_SHORT));
+    let play = &world.play;
+    let (count, takes, bytes) = (play.either(LEFT), play.either(LEFT_TAKES), play.either(LEFT_BYTES));
     let downloads = (0..count).map(|_| {
         let expected = world.files.part(bytes, random);
         let pace = Pace::within(expected.bytes.len(), takes);
@@ -304,9 +298,9 @@ async fn scale(world: &World<'_>, random: &mut SmallRng) -> Result<Report, Failu
 /// Kills the bus a few times; the supervisor restarts it.
 async fn nats(world: &World<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
     let before = world.mesh.service_pids();
-    let downloads = mixed(world, random, SERVER_DOWNLOADS, SERVER_DOWNLOADS_SHORT, Files::any);
+    let downloads = mixed(world, random, SERVER_DOWNLOADS, Files::any);
     let mut at = Duration::ZERO;
-    let kills = (0..world.play.either(BUS_KILLS, BUS_KILLS_SHORT)).map(|_| {
+    let kills = (0..world.play.either(BUS_KILLS)).map(|_| {
         at += Duration::from_millis(random.random_range(BETWEEN_MS));
         ScheduledFault { at, fault: Fault::Kill(BUS) }
     });
@@ -323,7 +317,7 @@ async fn nats(world: &World<'_>, random: &mut SmallRng) -> Result<Report, Failur
 async fn postgres(world: &World<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
     let before = world.mesh.service_pids();
     world.mesh.stop_all(POSTGRES).await?;
-    let downloads = mixed(world, random, SERVER_DOWNLOADS, SERVER_DOWNLOADS_SHORT, Files::any_of_history);
+    let downloads = mixed(world, random, SERVER_DOWNLOADS, Files::any_of_history);
     let downloads = world.start_downloads(downloads, world.at_once());
     let (mut listed, mut unlisted) = (0_u32, Vec::new());
     let lists = async {
@@ -363,11 +357,10 @@ async fn postgres(world: &World<'_>, random: &mut SmallRng) -> Result<Report, Fa
 fn mixed(
     world: &World<'_>,
     random: &mut SmallRng,
-    long: (usize, Duration),
-    short: (usize, Duration),
+    amount: [(usize, Duration); 2],
     any: fn(&Files, &mut SmallRng) -> ExpectedFile,
 ) -> Vec<(ExpectedFile, Pace)> {
-    let (count, longest) = world.play.either(long, short);
+    let (count, longest) = world.play.either(amount);
     let download = |_| {
         let expected = any(&world.files, random);
         let pace = Pace::any(expected.bytes.len(), longest, random);

@@ -19,8 +19,7 @@ use crate::rig::{
 };
 
 /// Number of clients that read 1 KB a second.
-const CLIENTS: usize = 2000;
-const CLIENTS_SHORT: usize = 200;
+const CLIENTS: [usize; 2] = [2000, 200];
 /// Time between two of their connections: workers refuse a burst of openings, and the clients would have to
 /// retry.
 const CONNECT_INTERVAL: Duration = Duration::from_millis(3);
@@ -30,8 +29,7 @@ const STALLED: Pace = Pace { most: 1000, pause: Duration::from_secs(1), ..Pace::
 const SETTLED: usize = 10;
 const SETTLED_WITHIN: Duration = Duration::from_secs(60);
 /// How long the quick client downloads repeatedly.
-const QUICK: Duration = Duration::from_secs(4);
-const QUICK_SHORT: Duration = Duration::from_secs(1);
+const QUICK: [Duration; 2] = [Duration::from_secs(4), Duration::from_secs(1)];
 /// Greatest memory of the edge, KiB.
 const EDGE_KIB: u64 = 400 << 10;
 /// Least speed of the quick client, as a share of its speed alone.
@@ -39,7 +37,7 @@ const LEAST_SHARE: f64 = 0.8;
 
 /// Measures a quick client alone, then together with the stalled ones, then alone again.
 pub(super) async fn stalled(world: &World<'_>) -> Result<Report, Failure> {
-    let count = world.play.either(CLIENTS, CLIENTS_SHORT);
+    let count = world.play.either(CLIENTS);
     let mut edge = ProcessMemory::of_all(world.mesh, &[EDGE]);
     let before = quick(world).await;
     let (beside, stalled) = while_watched(&mut edge, async {
@@ -114,7 +112,7 @@ impl Quick {
 /// Downloads the whole history repeatedly for a fixed time.
 async fn quick(world: &World<'_>) -> Quick {
     let (begun, expected, mut results) = (Instant::now(), world.files.largest(), Vec::new());
-    while begun.elapsed() < world.play.either(QUICK, QUICK_SHORT) {
+    while begun.elapsed() < world.play.either(QUICK) {
         let deadline = Instant::now() + DOWNLOAD_TIMEOUT;
         results.push(download_file(world.edges.cached, &expected, Pace::QUICK, deadline, || ()).await);
     }

@@ -87,7 +87,7 @@ async fn run(mesh: &PrivateMesh, options: &Options, seed: u64) -> Result<Run, Fa
     let replica_env = Some(links.replica_env(&servers));
     let layout = Layout { replicas: &REPLICAS, replica_env, ..Layout::default() };
     let edge = mesh.start_services(&servers, &layout).await?.cached;
-    let length = play.either(Duration::from_secs(u64::from(options.number("minutes")) * 60), LENGTH_SHORT);
+    let length = play.either([Duration::from_secs(u64::from(options.number("minutes")) * 60), LENGTH_SHORT]);
     print_line(&format!("seed {seed}: faults for {length:?}"));
 
     let observations = Observations::new(Arc::clone(&history));

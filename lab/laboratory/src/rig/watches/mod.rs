@@ -109,7 +109,7 @@ impl World<'_> {
 
     /// How long watchers watch before anything is measured.
     fn warm_up(&self) -> Duration {
-        self.play.either(WARM_UP, SETTLE)
+        self.play.either([WARM_UP, SETTLE])
     }
 
     /// Adds the bar that every change was received. Not in the short form, since other tests run concurrently: a
@@ -122,7 +122,7 @@ impl World<'_> {
 
     /// How long watchers are measured without a fault.
     fn steady(&self) -> Duration {
-        self.play.either(Duration::from_secs(20), Duration::from_secs(2))
+        self.play.either([Duration::from_secs(20), Duration::from_secs(2)])
     }
 }
 

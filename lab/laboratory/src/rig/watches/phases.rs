@@ -32,8 +32,7 @@ use crate::{
 /// The edge that shuts down, and the other one.
 const ENDING: &str = "edge-ending";
 const OTHER: &str = "edge-other";
-const WATCHES: usize = 5000;
-const WATCHES_SHORT: usize = 200;
+const WATCHES: [usize; 2] = [5000, 200];
 /// Longest time from the end of a stream to the first bytes of its client's next one.
 const BACK_WITHIN: Duration = Duration::from_secs(5);
 /// How long the drill waits for clients after the end of the edge.
@@ -42,14 +41,14 @@ const WAIT: Duration = Duration::from_secs(30);
 /// An edge shuts down with thousands of watchers: all of them resume at the other edge.
 pub(super) async fn drain(world: &World<'_>) -> Result<Report, Failure> {
     let play = &world.play;
-    let count = play.either(WATCHES, WATCHES_SHORT);
+    let count = play.either(WATCHES);
     // Includes answers that stay the same for a few blocks.
     let paths = world.paths(SHORT_ROWS).await?;
     let edges = [world.phase_edge(ENDING).await?, world.phase_edge(OTHER).await?];
     let blocks = world.blocks().await?;
     let watchers = Watchers::crowd(&edges, Watch::each(&paths, count, Over::EventStream), (0, 1)).await?;
     EdgeState::with_watches(world.mesh, ENDING, count, WAIT).await?;
-    sleep(play.either(world.steady() / 2, SETTLE)).await;
+    sleep(play.either([world.steady() / 2, SETTLE])).await;
 
     let begun = Instant::now();
     world.mesh.stop_all(ENDING).await?;
@@ -87,10 +86,8 @@ pub(super) async fn drain(world: &World<'_>) -> Result<Report, Failure> {
 
 const EDGE: &str = "edge-stalled";
 /// Watchers that read, and that do not.
-const READERS: usize = 100;
-const READERS_SHORT: usize = 20;
-const STALLED: usize = 1000;
-const STALLED_SHORT: usize = 50;
+const READERS: [usize; 2] = [100, 20];
+const STALLED: [usize; 2] = [1000, 50];
 /// Receive buffer of a watcher that does not read.
 const NARROW_BYTES: u32 = 4096;
 /// The edge closes a watch whose client reads nothing for this long (contract W3).
@@ -110,7 +107,7 @@ const ASK_INTERVAL: Duration = Duration::from_millis(500);
 /// Watchers that never read, together with watchers that do.
 pub(super) async fn stalled(world: &World<'_>) -> Result<Report, Failure> {
     let play = &world.play;
-    let (count, readers) = (play.either(STALLED, STALLED_SHORT), play.either(READERS, READERS_SHORT));
+    let (count, readers) = (play.either(STALLED), play.either(READERS));
     let mut paths = world.changing_paths(LONG_ROWS).await?;
     // All clients watch the same paths, so that the stalled ones add no cached answer.
     paths.truncate(readers);
@@ -131,7 +128,7 @@ pub(super) async fn stalled(world: &World<'_>) -> Result<Report, Failure> {
     let stalled = open_stalled(edge, &paths, readers, count).await?;
     let open = EdgeState::with_watches(world.mesh, EDGE, readers + count, OPEN_WITHIN).await?;
     let opening = open.at - begun;
-    let length = play.either(opening + STALL + LATER, SETTLE);
+    let length = play.either([opening + STALL + LATER, SETTLE]);
     let states = states_until(world, begun + length, count).await?;
     let to = Instant::now();
     sleep(SETTLE).await;
