@@ -271,22 +271,13 @@ fn true_answers(report: &mut Report, traffic: &FinishedTraffic, submissions: &Su
 
 /// Adds the bar that a fault explains every failed request.
 fn explained(report: &mut Report, misses: &[FailedRequest], spans: &[FaultSpan], after: Duration) {
-    let unexplained: Vec<_> = misses.iter().filter(|miss| !is_explained(miss, spans, after)).collect();
-    for miss in &unexplained {
+    let unexplained = misses.iter().filter(|miss| !is_explained(miss, spans, after)).map(|miss| {
+        let FailedRequest { kind, failure, when: (sent, ended), message } = miss;
         let since = asked_after(miss, spans).map_or_else(|| "never".to_owned(), in_ms);
-        let took = (miss.when.1 - miss.when.0).as_millis();
-        report.messages.push(format!(
-            "{since} after what explains it, {took} ms: {:?} {:?}: {}",
-            miss.kind, miss.failure, miss.message
-        ));
-    }
-    report.bar(
-        format!(
-            "misses that nothing explains, of {}: {}, at most 0 (a fault that is over explains what is asked for {} more)",
-            misses.len(),
-            unexplained.len(),
-            in_ms(after)
-        ),
-        unexplained.is_empty(),
-    );
+        let took = (*ended - *sent).as_millis();
+        format!("{since} after what explains it, {took} ms: {kind:?} {failure:?}: {message}")
+    });
+    let (all, after) = (misses.len(), in_ms(after));
+    let what = format!("failed requests, of {all}, without a fault meanwhile or in the {after} before");
+    report.bar_empty(&what, unexplained.collect());
 }

@@ -128,7 +128,7 @@ async fn play(world: &World<'_>, plan: Plan, seed: u64) -> Result<Report, Failur
     let checked = check(edge, &node, submitters.submitted()).await?;
     let sent = sent(world, relays, &checked)?;
     let calls = received(&calls(world.mesh)).map_err(|error| cannot("read the node's record", &error))?;
-    let mut report = reported(seed, &checked, &sent, &calls);
+    let mut report = reported(seed, &checked, sent, &calls);
     let faults =
         injectors.map(|injector| injector.injected().iter().filter(|fault| fault.is_repaired).count());
     let [node, relay] = faults;
@@ -137,12 +137,9 @@ async fn play(world: &World<'_>, plan: Plan, seed: u64) -> Result<Report, Failur
         faults.iter().all(|faults| *faults >= FAULTS),
     );
     let (states, unanswered, backwards) = followed;
-    report.bar(
-        format!("steps backwards among {states} states that clients received: {}", backwards.len()),
-        backwards.is_empty(),
-    );
+    let what = format!("steps backwards among {states} states that clients received");
+    report.bar_empty(&what, backwards);
     report.notes.push(format!("reads of a state without an answer: {unanswered}"));
-    report.messages.extend(backwards);
     Ok(report)
 }
 
@@ -182,7 +179,7 @@ fn figures(checked: &[CheckedTransaction]) -> Vec<Column> {
 fn reported(
     seed: u64,
     checked: &[CheckedTransaction],
-    sent: &RelayLog,
+    sent: RelayLog,
     calls: &HashMap<TxHash, u64>,
 ) -> Report {
     let is_unsent = |checked: &&CheckedTransaction| {
@@ -205,22 +202,13 @@ fn reported(
         ("transactions with a client whose connection broke", Contradiction::Lost),
     ] {
         let count = found.iter().filter(|found| **found == kind).count();
-        report.bar(format!("{what}: {count}"), count == 0);
+        report.bar_none(what, count);
     }
-    submissions_hold(&mut report, sent, unsent);
     let contradicting = checked.iter().filter(|checked| !checked.contradictions.is_empty());
-    report.messages = contradicting.map(CheckedTransaction::description).collect();
-    report.messages.extend(sent.wrong.iter().cloned());
+    report.messages.extend(contradicting.map(CheckedTransaction::description));
+    report.bar_empty("sent again by the same life of a relay without a reason", sent.wrong);
+    report.bar_none("transactions that the node got more often than relays sent them", unsent);
     report
-}
-
-/// Adds the bars that relays sent no transaction more often than allowed.
-fn submissions_hold(report: &mut Report, sent: &RelayLog, unsent: usize) {
-    report.bar_none("sent again by the same life of a relay without a reason", sent.wrong.len());
-    report.bar(
-        format!("transactions that the node got more often than relays sent them: {unsent}"),
-        unsent == 0,
-    );
 }
 
 /// What the relays sent to the node, summed over their logs: each log has a line when a transaction is sent to the node,

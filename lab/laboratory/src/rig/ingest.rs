@@ -170,25 +170,17 @@ impl<'a> Fixture<'a> {
         report.messages.extend(is_stored.err().map(|failure| failure.to_string()));
         report.bar(format!("heights from 1 to {last} without a gap: {blocks}"), blocks == last.cast_signed());
         let (tables, rows) = (found.tables(), found.rows());
-        report.bar(
-            format!(
-                "of {tables} tables with {rows} rows differ from an undisturbed run: {}",
-                differences.len()
-            ),
-            differences.is_empty() && rows > last.cast_signed(),
-        );
-        report.messages.extend(differences);
+        let what = format!("of {tables} tables with {rows} rows differ from an undisturbed run");
+        report.bar_empty(&what, differences);
+        report.bar("there are more rows than blocks", rows > last.cast_signed());
         report.bar("both replicas are ready", is_ready);
         report.bar(format!("halts at the end: {halts:?}, at most 0"), halts == Some(0));
-        let logged = self.logged_halts();
-        report.bar(format!("halts in the logs: {}", logged.len()), logged.is_empty());
-        report.messages.extend(logged);
+        report.bar_empty("halts in the logs", self.logged_halts());
         report.bar(
             format!("blocks stored while faults were injected: {stored_under_faults}, at least {}", last / 2),
             stored_under_faults >= last / 2,
         );
-        report.bar(format!("processes that did not return: {}", counts.lost.len()), counts.lost.is_empty());
-        report.messages.append(&mut counts.lost);
+        report.bar_empty("processes that did not return", counts.lost);
         takeovers.hold(self.play, &mut report);
         Ok(report)
     }

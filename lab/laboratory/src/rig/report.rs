@@ -87,6 +87,12 @@ impl Report {
         self.bar(format!("{what}: {found}, at most 0"), found == 0);
     }
 
+    /// Adds the condition that none of these is found; each of them is a message.
+    pub(crate) fn bar_empty(&mut self, what: &str, found: Vec<String>) {
+        self.bar_none(what, found.len());
+        self.messages.extend(found);
+    }
+
     /// Adds the condition that none of these, of which there are some, is found to be so.
     pub(crate) fn bar_none_of(&mut self, what: &str, found: usize, all: usize) {
         self.bar(format!("{what}: {found} of {all}, at most 0"), found == 0 && all > 0);

@@ -177,7 +177,7 @@ fn downloads_hold(report: &mut Report, attempts: &[DownloadResult], grace: Durat
         .iter()
         .filter(|attempt| matches!(attempt.outcome, Outcome::Wrong(_) | Outcome::Late))
         .collect();
-    report.bar_none_of("downloads that were wrong or came to nothing", wrong.len(), attempts.len());
+    report.none_is_wrong(attempts);
     let soon: Vec<&DownloadResult> = attempts
         .iter()
         .filter(|attempt| match attempt.outcome {

@@ -137,11 +137,8 @@ pub(super) struct SubmissionResults {
 impl SubmissionResults {
     /// Adds the bar that no answers about a transaction contradict.
     pub(super) fn agree(&self, report: &mut Report) {
-        let count = self.contradictions.len();
-        report.bar(
-            format!("contradictions about {} transactions: {count}, at most 0", self.transactions),
-            count == 0 && self.transactions > 0,
-        );
+        let (found, all) = (self.contradictions.len(), self.transactions);
+        report.bar_none_of("contradictions about transactions", found, all);
         report.messages.extend(self.contradictions.iter().cloned());
     }
 }

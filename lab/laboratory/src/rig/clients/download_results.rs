@@ -115,12 +115,8 @@ impl Report {
 
     /// Adds the bar that every download is complete, is refused, or ends with a visible error.
     pub(crate) fn none_is_wrong(&mut self, results: &[DownloadResult]) {
-        let wrong = count(results, |outcome| matches!(outcome, Outcome::Wrong(_)));
-        let late = count(results, |outcome| matches!(outcome, Outcome::Late));
-        self.bar(
-            format!("downloads that were wrong: {wrong}, or came to nothing: {late}, at most 0"),
-            wrong + late == 0 && !results.is_empty(),
-        );
+        let wrong = count(results, |outcome| matches!(outcome, Outcome::Wrong(_) | Outcome::Late));
+        self.bar_none_of("downloads that were wrong or came to nothing", wrong, results.len());
     }
 }
 

@@ -17,7 +17,7 @@ use std::{
     time::Duration,
 };
 
-use judge::{AGE, Observations, OldAnswer};
+use judge::{AGE, Observations};
 use mesh::{failure::Failure, terminal::print_line};
 use mesh_launcher::services::SERVICES;
 use rand::{Rng as _, SeedableRng as _, rngs::SmallRng, seq::SliceRandom as _};
@@ -262,24 +262,13 @@ fn answers_hold(
         let when = |sample: Sample| (load.moment(sample.due), load.moment(sample.due + sample.took));
         closed += again.map(when).filter(|when| !during(*when, stops_edge)).count();
     }
-    report.bar(
-        format!(
-            "answers that the store never held at their height: {wrong} of {}, at most 0",
-            figures.requests
-        ),
-        wrong == 0 && figures.fine > 0,
-    );
-    let old = observations.old.lock();
-    let too_old: Vec<&OldAnswer> = old.iter().filter(|old| !during(old.when, blocks_store)).collect();
-    report.bar(
-        format!(
-            "answers older than {AGE:?} with the store available: {}, at most 0; with it unavailable: {}",
-            too_old.len(),
-            old.len() - too_old.len()
-        ),
-        too_old.is_empty(),
-    );
-    report.messages.extend(too_old.iter().map(|old| old.what.clone()));
+    report.bar_none_of("answers that the store never held at their height", wrong, figures.fine);
+    let old = std::mem::take(&mut *observations.old.lock());
+    let (allowed, too_old): (Vec<_>, Vec<_>) =
+        old.into_iter().partition(|old| during(old.when, blocks_store));
+    let what =
+        format!("answers older than {AGE:?} with the store available ({} without the store)", allowed.len());
+    report.bar_empty(&what, too_old.into_iter().map(|old| old.what).collect());
     report.bar_none("failed reads that no fault explains", unexplained);
     report.bar_none("connections closed without a stop of their edge", closed);
 }

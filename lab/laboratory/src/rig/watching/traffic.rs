@@ -173,20 +173,15 @@ impl WatchResults {
     /// Adds the bars of a drill in which edges shut down: every client soon reconnects and receives no problem.
     pub(crate) fn are_resumed(&self, report: &mut Report, restarts: &[FaultSpan]) {
         let misses = self.record.misses();
-        let unexplained: Vec<&FailedRequest> =
-            misses.iter().filter(|miss| !is_explained(miss, restarts, Duration::ZERO)).collect();
-        let ended = misses.len() - unexplained.len();
-        report.bar(
-            format!(
-                "streams of watchers that broke, were rejected, or took more than {BACK_WITHIN:?} to resume, and \
-                 problems received: {}, at most 0; streams that ended with their edge: {ended}",
-                unexplained.len()
-            ),
-            unexplained.is_empty(),
+        let (ended, unexplained): (Vec<_>, Vec<_>) =
+            misses.iter().partition(|miss| is_explained(miss, restarts, Duration::ZERO));
+        let what = format!(
+            "streams of watchers that broke, were rejected, or took more than {BACK_WITHIN:?} to resume, and \
+             problems received ({} streams ended with their edge)",
+            ended.len()
         );
-        report
-            .messages
-            .extend(unexplained.iter().map(|miss| format!("{:?}: {}", miss.failure, miss.message)));
+        let text = |miss: &FailedRequest| format!("{:?}: {}", miss.failure, miss.message);
+        report.bar_empty(&what, unexplained.into_iter().map(text).collect());
         self.describe_absences(report);
     }
 
