@@ -216,9 +216,9 @@ async fn a_watch_that_its_client_leaves_is_no_error() {
         let mut connection = Connection::open(&mesh.url()).await.unwrap();
         let head = "GET /api/v2/network/limits HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n";
         connection.send(format!("{head}X-Request-Id: {id}\r\n\r\n").as_bytes()).await.unwrap();
-        let mut events = connection.head_then_body().await.unwrap();
-        assert_eq!(events.head.status, 200, "{id}: {:?}", events.head);
-        events.next(&mut Vec::new(), 1).await.unwrap();
+        let (head, mut framing) = connection.head().await.unwrap().expect("a head");
+        assert_eq!(head.status, 200, "{id}: {head:?}");
+        connection.piece(&mut framing, &mut Vec::new(), 1).await.unwrap();
     };
     let (_, all) = logging_all().await;
     watch_and_leave(all, "watched-1").await;

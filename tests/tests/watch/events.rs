@@ -122,12 +122,12 @@ async fn a_watch_comes_behind_the_answers_before_it_and_a_head_has_no_events() {
     assert_eq!(connection.answer(false).await.unwrap().map(|answer| answer.body), Some(plain.body));
     let mut old = Connection::open(client.url()).await.unwrap();
     old.send(request("GET", LIMITS, "1.0", wanted).as_bytes()).await.unwrap();
-    for connection in [connection, old] {
-        let mut events = connection.head_then_body().await.unwrap();
+    for mut connection in [connection, old] {
+        let (_, mut framing) = connection.head().await.unwrap().expect("a head");
         let mut received = Vec::new();
         while !received.ends_with(b"\n\n") {
             let mut piece = Vec::new();
-            assert!(events.next(&mut piece, 1 << 20).await.unwrap(), "it goes on");
+            assert!(connection.piece(&mut framing, &mut piece, 1 << 20).await.unwrap(), "it goes on");
             received.append(&mut piece);
         }
         assert!(

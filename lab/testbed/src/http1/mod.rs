@@ -171,15 +171,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
         Ok((RawAnswer { body: self.unread, ..answer }, self.stream))
     }
 
-    /// Reads the head of a response, and returns a reader of its body.
-    ///
-    /// # Errors
-    /// When the connection breaks or ends, or the response is not valid HTTP.
-    pub async fn head_then_body(mut self) -> io::Result<BodyReader<S>> {
-        let (head, framing) = self.head().await?.ok_or(io::ErrorKind::UnexpectedEof)?;
-        Ok(BodyReader { head, stream: self.stream, framing, early: self.unread })
-    }
-
     /// Reads until the server closes; returns all unread bytes.
     ///
     /// # Errors
@@ -244,49 +235,6 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Connection<S> {
                 piece.append(&mut self.unread);
             }
             self.unread = framing.decode(piece).map_err(io::Error::other)?;
-        }
-        Ok(true)
-    }
-}
-
-/// A response whose body is being read.
-#[derive(Debug)]
-pub struct BodyReader<S = TcpStream> {
-    /// Status and headers; its body is empty.
-    pub head: RawAnswer,
-    stream: S,
-    framing: Body,
-    /// Bytes of the body, still framed, that came with the head.
-    early: Vec<u8>,
-}
-
-impl<S: AsyncRead + Unpin> BodyReader<S> {
-    /// Waits for the next bytes of the body, which replace the content of `piece`; at most `most` are read
-    /// from the socket. Returns `false` at the regular end of the body.
-    ///
-    /// # Errors
-    /// When the connection breaks or ends within the body, the framing is malformed, or bytes follow the body.
-    pub async fn next(&mut self, piece: &mut Vec<u8>, most: usize) -> io::Result<bool> {
-        piece.clear();
-        while piece.is_empty() {
-            if self.framing.is_complete() {
-                return Ok(false);
-            }
-            if !self.early.is_empty() {
-                piece.append(&mut self.early);
-            } else {
-                // Without reserved capacity the buffer would grow by a few bytes, and only those would be read.
-                piece.reserve(most);
-                if self.stream.read_buf(&mut piece.limit(most)).await? == 0 {
-                    return match self.framing {
-                        Body::UntilClose => Ok(false),
-                        _ => Err(io::Error::other("the connection was closed within the body")),
-                    };
-                }
-            }
-            if !self.framing.decode(piece).map_err(io::Error::other)?.is_empty() {
-                return Err(io::Error::other("more bytes than the head announces"));
-            }
         }
         Ok(true)
     }
