@@ -32,25 +32,16 @@ const FINISH_WITHIN: Duration = Duration::from_secs(1);
 /// Forwards connections to one address.
 #[derive(Clone, Debug)]
 pub(crate) struct Carrier {
-    to: SocketAddr,
-    line: watch::Receiver<Line>,
-    cuts: watch::Receiver<Cut>,
-    seed: u64,
+    pub(crate) to: SocketAddr,
+    pub(crate) line: watch::Receiver<Line>,
+    pub(crate) cuts: watch::Receiver<Cut>,
+    pub(crate) seed: u64,
 }
 
 /// A piece and its delivery time.
 type Piece = (Instant, BytesMut);
 
 impl Carrier {
-    pub(crate) fn new(
-        to: SocketAddr,
-        line: &watch::Sender<Line>,
-        cuts: &watch::Sender<Cut>,
-        seed: u64,
-    ) -> Self {
-        Self { to, line: line.subscribe(), cuts: cuts.subscribe(), seed }
-    }
-
     /// Whether new connections are refused.
     pub(crate) fn refuses(&self) -> bool {
         self.line.borrow().refuses

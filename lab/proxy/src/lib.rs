@@ -81,7 +81,7 @@ impl Proxy {
         let address = listener.local_addr()?;
         let (line, cuts) = (watch::Sender::default(), watch::Sender::default());
         let (open, refused) = (Arc::default(), Arc::default());
-        let carrier = Carrier::new(to, &line, &cuts, seed);
+        let carrier = Carrier { to, line: line.subscribe(), cuts: cuts.subscribe(), seed };
         let accepting = tokio::spawn(accept(listener, carrier, Arc::clone(&open), Arc::clone(&refused)));
         Ok(Self { address, line, cuts, open, refused, accepting: accepting.abort_handle() })
     }
@@ -128,6 +128,7 @@ impl Drop for Proxy {
 async fn accept(listener: TcpListener, carrier: Carrier, open: Arc<AtomicUsize>, refused: Arc<AtomicUsize>) {
     let (mut carried, mut count) = (JoinSet::new(), 0);
     loop {
+        open.store(carried.len(), Ordering::Relaxed);
         tokio::select! {
             Some(_) = carried.join_next() => {}
             accepted = listener.accept(), if carried.len() < MOST_CONNECTIONS => match accepted {
@@ -137,30 +138,10 @@ async fn accept(listener: TcpListener, carrier: Carrier, open: Arc<AtomicUsize>,
                 }
                 Ok((client, _)) => {
                     count += 1;
-                    carried.spawn(counted(client, carrier.after_all_cuts(), count, Open::begin(&open)));
+                    carried.spawn(carrier.after_all_cuts().carry(client, count));
                 }
                 Err(_) => sleep(PAUSE).await,
             },
         }
-    }
-}
-
-async fn counted(client: TcpStream, carrier: Carrier, number: u64, _open: Open) {
-    carrier.carry(client, number).await;
-}
-
-/// One open connection.
-struct Open(Arc<AtomicUsize>);
-
-impl Open {
-    fn begin(count: &Arc<AtomicUsize>) -> Self {
-        count.fetch_add(1, Ordering::Relaxed);
-        Self(Arc::clone(count))
-    }
-}
-
-impl Drop for Open {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
     }
 }
