@@ -3,7 +3,7 @@
 use std::{
     env,
     net::{IpAddr, Ipv4Addr, SocketAddr},
-    path::{Path, PathBuf},
+    path::PathBuf,
 };
 
 use futures_util::future::join_all;
@@ -14,9 +14,7 @@ use mesh_launcher::{
 };
 use tokio::sync::Semaphore;
 
-use crate::{
-    Answer, Database, Service, ServiceSetup, certify, http_client, servers, service, tls_tunnel::tls_tunnel,
-};
+use crate::{Answer, Database, Service, certify, http_client, servers, service, tls_tunnel::tls_tunnel};
 
 /// Meshes of one test process that start at the same time: each is five processes, and a start needs CPU.
 static STARTS: Semaphore = Semaphore::const_new(2);
@@ -113,18 +111,22 @@ impl MeshSetup<'_> {
         let present =
             runnable(has_node).filter(|service| !self.absent.iter().any(|name| name == service.name));
         let starting = present.map(|service| {
-            let setup = Service::configure(service.name).env("MESH_BUS_PREFIX", &bus_prefix);
-            let setup = match &self.bus {
-                Some(bus) => setup.bus(bus),
-                None => setup,
-            };
-            let setup =
-                service.needs.iter().fold(setup, |setup, need| self.give(setup, *need, &sockets, &history));
-            let setup = match &self.binaries {
-                Some(folder) => setup.program(folder.join(service.name)),
-                None => setup,
-            };
-            let setup = self.env.iter().fold(setup, |setup, (name, value)| setup.env(name, value));
+            let mut setup = Service::configure(service.name).env("MESH_BUS_PREFIX", &bus_prefix);
+            setup.bus.clone_from(&self.bus);
+            if let Some(folder) = &self.binaries {
+                setup.spec.program = folder.join(service.name);
+            }
+            for need in service.needs {
+                match need {
+                    Need::Database => setup = setup.database(self.database),
+                    Need::History => setup = setup.env("MESH_HISTORY_URL", history.to_string_lossy()),
+                    Need::Sockets => setup.spec.sockets.clone_from(&sockets.inherited),
+                    // The testbed connects every service to the bus itself; a node is given as a variable where
+                    // there is one.
+                    Need::Bus | Need::Node | Need::NodeIfAny => {}
+                }
+            }
+            setup.spec.env.extend(self.env.iter().cloned());
             async move { (service.name, setup.start().await) }
         });
         let services = join_all(starting).await;
@@ -135,20 +137,6 @@ impl MeshSetup<'_> {
         }
         let tls = files.map(|files| EdgeTls { http: sockets.http, files });
         Mesh { services, http, grpc, client, tls }
-    }
-
-    fn give(&self, setup: ServiceSetup, need: Need, sockets: &Sockets, history: &Path) -> ServiceSetup {
-        match need {
-            Need::Database => setup.database(self.database),
-            Need::History => setup.env("MESH_HISTORY_URL", history.to_string_lossy()),
-            Need::Sockets => sockets
-                .inherited
-                .iter()
-                .fold(setup, |setup, (name, socket)| setup.socket(name, socket.clone())),
-            // The testbed connects every service to the bus itself; a node is given as a variable where there
-            // is one.
-            Need::Bus | Need::Node | Need::NodeIfAny => setup,
-        }
     }
 }
 

@@ -2,10 +2,8 @@
 
 use std::{
     env, fs,
-    os::fd::OwnedFd,
     path::{Path, PathBuf},
     process::ExitStatus,
-    sync::Arc,
     time::Duration,
 };
 
@@ -41,39 +39,29 @@ pub struct Service {
 /// The configuration of a service; made by [`Service::configure`].
 #[derive(Debug)]
 pub struct ServiceSetup {
-    name: String,
-    program: Option<PathBuf>,
-    bus: Option<Bus>,
-    env: Vec<(String, String)>,
-    sockets: Vec<(String, Arc<OwnedFd>)>,
+    pub(crate) spec: ProcessSpec,
+    pub(crate) bus: Option<Bus>,
 }
 
 impl ServiceSetup {
     /// Gives it a database, as the service's own user there.
     #[must_use]
     pub fn database(self, database: &Database) -> Self {
-        let url = database.url_of(&self.name);
+        let url = database.url_of(&self.spec.name);
         self.env("MESH_DATABASE_URL", url)
     }
 
     /// Sets a variable; the last value of a name wins, also over those that the testbed sets.
     #[must_use]
     pub fn env(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
-        self.env.push((name.into(), value.into()));
-        self
-    }
-
-    /// Passes it a listening socket under a name.
-    #[must_use]
-    pub fn socket(mut self, name: impl Into<String>, socket: Arc<OwnedFd>) -> Self {
-        self.sockets.push((name.into(), socket));
+        self.spec = self.spec.env(name, value);
         self
     }
 
     /// Runs this file instead of the binary in the test's target folder, e.g. `env!("CARGO_BIN_EXE_query")`.
     #[must_use]
     pub fn program(mut self, program: impl Into<PathBuf>) -> Self {
-        self.program = Some(program.into());
+        self.spec.program = program.into();
         self
     }
 
@@ -93,39 +81,22 @@ impl ServiceSetup {
 
     /// Starts it and waits until it answers, ready or not.
     pub async fn start_unready(self) -> Service {
-        let run = format!("{}-{}", self.name, unique());
-        let folder = servers::folder();
-        let admin_file = folder.join(format!("{run}.admin"));
-        let program = self.program.unwrap_or_else(|| binary_of(&self.name));
+        let Self { mut spec, bus } = self;
         assert!(
-            program.exists(),
+            spec.program.exists(),
             "there is no {}: run `cargo build --workspace` first, so that tests find the services",
-            program.display()
+            spec.program.display()
         );
-        let mut spec = ProcessSpec::new(self.name, program, folder.join(format!("logs/{run}.log")));
-        spec.clear_env = true;
-        spec.sockets = self.sockets;
-        spec.grace = Duration::from_secs(STOP_GRACE_S + 1);
-        for name in INHERITED_VARIABLES {
-            if let Ok(value) = env::var(name) {
-                spec = spec.env(name, value);
-            }
-        }
-        let user = spec.name.clone();
-        let bus = match self.bus {
+        let bus = match bus {
             Some(bus) => bus,
             None => nats().await.bus().clone(),
         };
-        spec.env.extend(bus.variables(&user));
-        spec = spec
-            .env("MESH_ADMIN_LISTEN", "127.0.0.1:0")
-            .env("MESH_ADMIN_ADDRESS_FILE", admin_file.to_string_lossy())
-            .env("MESH_STOP_GRACE_S", STOP_GRACE_S.to_string());
-        spec.env.extend(self.env);
+        // Before the other variables, which override them.
+        spec.env.splice(0..0, bus.variables(&spec.name));
         for (name, value) in &spec.env {
             secrets::register(name, value);
         }
-        let client = http_client();
+        let (client, admin_file) = (http_client(), admin_file_of(&spec.log));
         let (process, admin) = start(&spec, &admin_file, &client, false).await;
         Service { spec, process, admin, admin_file, client }
     }
@@ -135,14 +106,19 @@ impl Service {
     /// Begins the configuration of a service by the name of its binary. It gets its own subject prefix
     /// on the shared bus unless it is given a `MESH_BUS_PREFIX`.
     pub fn configure(name: &str) -> ServiceSetup {
-        let setup = ServiceSetup {
-            name: name.to_owned(),
-            program: None,
-            bus: None,
-            env: Vec::new(),
-            sockets: Vec::new(),
-        };
-        setup.env("MESH_BUS_PREFIX", bus_prefix())
+        let log = servers::folder().join(format!("logs/{name}-{}.log", unique()));
+        let mut spec = ProcessSpec::new(name, binary_of(name), log);
+        spec.clear_env = true;
+        spec.grace = Duration::from_secs(STOP_GRACE_S + 1);
+        let inherited = INHERITED_VARIABLES.into_iter().filter_map(|name| Some((name, env::var(name).ok()?)));
+        spec = inherited.fold(spec, |spec, (name, value)| spec.env(name, value));
+        let admin_file = admin_file_of(&spec.log);
+        spec = spec
+            .env("MESH_BUS_PREFIX", bus_prefix())
+            .env("MESH_ADMIN_LISTEN", "127.0.0.1:0")
+            .env("MESH_ADMIN_ADDRESS_FILE", admin_file.to_string_lossy())
+            .env("MESH_STOP_GRACE_S", STOP_GRACE_S.to_string());
+        ServiceSetup { spec, bus: None }
     }
 
     /// Starts a service with some variables.
@@ -240,6 +216,11 @@ fn binary_of(name: &str) -> PathBuf {
     let test = env::current_exe().unwrap_or_else(|error| panic!("where is this test? {error}"));
     let folder = test.parent().and_then(Path::parent).unwrap_or(Path::new("."));
     folder.join(name)
+}
+
+/// The file to which a service with this log writes the address of its admin port.
+fn admin_file_of(log: &Path) -> PathBuf {
+    log.with_extension("admin")
 }
 
 async fn start(
