@@ -177,9 +177,9 @@ fn taken_span(service: &str, span: Span) -> TakenSpan {
         service: service.to_owned(),
         kind: SpanKind::try_from(span.kind)
             .map_or("?", |kind| kind.as_str_name().trim_start_matches("SPAN_KIND_")),
-        trace_id: hex(&span.trace_id),
-        span_id: hex(&span.span_id),
-        parent_id: hex(&span.parent_span_id),
+        trace_id: hex::encode(&span.trace_id),
+        span_id: hex::encode(&span.span_id),
+        parent_id: hex::encode(&span.parent_span_id),
         state: span.trace_state,
         name: span.name,
         attributes: texts(span.attributes),
@@ -196,8 +196,4 @@ fn texts(attributes: Vec<KeyValue>) -> BTreeMap<String, String> {
         other => format!("{other:?}"),
     };
     attributes.into_iter().map(|pair| (pair.key, text(pair.value))).collect()
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

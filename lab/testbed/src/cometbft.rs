@@ -19,6 +19,7 @@ use tokio::time::timeout;
 use crate::{
     eventually,
     node_setup::{NodeSetup, OnThreads, call, transaction},
+    service::end_of_log,
 };
 
 const TIME_LIMIT: Duration = Duration::from_secs(60);
@@ -116,7 +117,7 @@ impl Cometbft {
         let (mut heights, target_height) = (self.application().heights(), height + 2);
         let reached = timeout(TIME_LIMIT, heights.wait_for(|height| *height >= target_height)).await;
         reached
-            .unwrap_or_else(|_| panic!("no block {target_height}, see {}", self.end_of_log()))
+            .unwrap_or_else(|_| panic!("no block {target_height}, see {}", end_of_log(&self.spec)))
             .unwrap_or_else(|error| panic!("the application is gone: {error}"));
         let is_indexed = async || !self.results(target_height - 1).await.is_null();
         eventually(TIME_LIMIT, &format!("block {target_height} has no results"), is_indexed).await;
@@ -170,7 +171,7 @@ impl Cometbft {
             () = eventually(TIME_LIMIT, "CometBFT does not serve", serves) => false,
             _ = process.wait() => true,
         };
-        assert!(!has_ended, "CometBFT does not serve: {}", self.end_of_log());
+        assert!(!has_ended, "CometBFT does not serve: {}", end_of_log(&self.spec));
         self.process = Some(process);
     }
 
@@ -187,12 +188,6 @@ impl Cometbft {
             Ok::<_, std::io::Error>(application)
         };
         OnThreads::start("the application", opening).await
-    }
-
-    /// The end of its log.
-    fn end_of_log(&self) -> String {
-        let log = std::fs::read_to_string(&self.spec.log).unwrap_or_default();
-        log.chars().skip(log.chars().count().saturating_sub(2000)).collect()
     }
 }
 

@@ -60,12 +60,5 @@ pub fn say(line: &str) {
 
 /// A short text of letters and digits that no other test has.
 fn unique() -> String {
-    use std::{
-        hash::{BuildHasher, RandomState},
-        sync::atomic::{AtomicU64, Ordering},
-    };
-
-    static COUNT: AtomicU64 = AtomicU64::new(0);
-    let count = COUNT.fetch_add(1, Ordering::Relaxed);
-    format!("{:x}{count:x}", RandomState::new().hash_one((std::process::id(), count)) >> 24)
+    nuid::next().to_string()
 }

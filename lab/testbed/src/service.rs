@@ -269,12 +269,10 @@ async fn await_ready(
     );
 }
 
-fn end_of_log(spec: &ProcessSpec) -> String {
+/// The end of a process's log, for a panic.
+pub(crate) fn end_of_log(spec: &ProcessSpec) -> String {
     let log = read(&spec.log);
-    let mut begin = log.len().saturating_sub(SHOWN_LOG_BYTES);
-    while !log.is_char_boundary(begin) {
-        begin += 1;
-    }
+    let begin = log.ceil_char_boundary(log.len().saturating_sub(SHOWN_LOG_BYTES));
     log[begin..].to_owned()
 }
 

@@ -7,7 +7,7 @@ use std::{
 
 use parking_lot::Mutex;
 use tokio::{
-    io::{AsyncReadExt as _, AsyncWriteExt as _, copy, split},
+    io::{AsyncWriteExt as _, copy, split},
     net::{TcpListener, TcpStream},
 };
 use tokio_rustls::{
@@ -17,6 +17,7 @@ use tokio_rustls::{
         pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject as _},
     },
 };
+use tokio_util::io::InspectReader;
 
 use crate::certify;
 
@@ -71,18 +72,12 @@ async fn forward(
     upstream: String,
     received: Arc<Mutex<Vec<u8>>>,
 ) -> std::io::Result<()> {
-    let (mut from_client, mut to_client) = split(acceptor.accept(client).await?);
+    let (from_client, mut to_client) = split(acceptor.accept(client).await?);
     let (mut from_server, mut to_server) = TcpStream::connect(upstream).await?.into_split();
+    let mut from_client = InspectReader::new(from_client, |piece| received.lock().extend_from_slice(piece));
     let upwards = async {
-        let mut piece = vec![0; 16 << 10];
-        loop {
-            let read = from_client.read(&mut piece).await?;
-            if read == 0 {
-                return to_server.shutdown().await;
-            }
-            received.lock().extend_from_slice(&piece[..read]);
-            to_server.write_all(&piece[..read]).await?;
-        }
+        copy(&mut from_client, &mut to_server).await?;
+        to_server.shutdown().await
     };
     let downwards = async {
         copy(&mut from_server, &mut to_client).await?;

@@ -8,18 +8,15 @@ use std::{convert::Infallible, io, sync::Arc};
 
 use bytes::Bytes;
 use futures_util::{SinkExt as _, StreamExt as _};
-use http::{
-    HeaderValue, Request, Response, StatusCode,
-    header::{CONNECTION, CONTENT_TYPE, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY, UPGRADE},
-};
+use http::{HeaderValue, Request, Response, StatusCode, header::CONTENT_TYPE};
 use http_body_util::Full;
-use hyper::{body::Incoming, server::conn::http1, service::service_fn, upgrade::Upgraded};
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
 use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::watch};
 use tokio_tungstenite::{
     WebSocketStream,
-    tungstenite::{Message, handshake::derive_accept_key, protocol::Role},
+    tungstenite::{Message, handshake::server::create_response_with_body, protocol::Role},
 };
 
 pub use self::{
@@ -84,9 +81,11 @@ pub async fn serve(listener: TcpListener, node: Arc<dyn NodeContent>) -> io::Res
 
 fn answer(request: Request<Incoming>, node: &Arc<dyn NodeContent>) -> Response<Full<Bytes>> {
     let method = request.uri().path().trim_start_matches('/');
-    let key = request.headers().get(SEC_WEBSOCKET_KEY).map(|key| derive_accept_key(key.as_bytes()));
-    if let ("websocket", Some(key), Some(heights)) = (method, key, node.heights()) {
-        return upgrade(request, &key, heights);
+    if let ("websocket", Some(heights)) = (method, node.heights())
+        && let Ok(accepted) = create_response_with_body(&request, Full::default)
+    {
+        tokio::spawn(announce(request, heights));
+        return accepted;
     }
     let height = request.uri().query().and_then(|query| query.strip_prefix("height="));
     let height = height.and_then(|height| height.parse().ok()).unwrap_or(0);
@@ -104,24 +103,10 @@ fn answer(request: Request<Incoming>, node: &Arc<dyn NodeContent>) -> Response<F
     response
 }
 
-fn upgrade(request: Request<Incoming>, key: &str, heights: watch::Receiver<u64>) -> Response<Full<Bytes>> {
-    tokio::spawn(async move {
-        if let Ok(upgraded) = hyper::upgrade::on(request).await {
-            let socket = WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, None).await;
-            announce(socket, heights).await;
-        }
-    });
-    let mut response = Response::new(Full::default());
-    *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-    let headers = response.headers_mut();
-    headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
-    headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
-    headers.extend(HeaderValue::from_str(key).ok().map(|key| (SEC_WEBSOCKET_ACCEPT, key)));
-    response
-}
-
 /// Confirms each call, and sends a message for each new block, until the client disconnects.
-async fn announce(mut socket: WebSocketStream<TokioIo<Upgraded>>, mut heights: watch::Receiver<u64>) {
+async fn announce(request: Request<Incoming>, mut heights: watch::Receiver<u64>) {
+    let Ok(upgraded) = hyper::upgrade::on(request).await else { return };
+    let mut socket = WebSocketStream::from_raw_socket(TokioIo::new(upgraded), Role::Server, None).await;
     loop {
         let result = tokio::select! {
             message = socket.next() => match message {
