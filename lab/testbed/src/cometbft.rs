@@ -27,7 +27,6 @@ const TIME_LIMIT: Duration = Duration::from_secs(60);
 const CHAIN_FILE: &str = "application";
 /// Block interval when there should be only one block.
 const BLOCK_INTERVAL_NEVER: Duration = Duration::from_secs(24 * 3600);
-const END_WITHIN: Duration = Duration::from_secs(2);
 /// Time limit of a start, including the first block.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
@@ -135,22 +134,6 @@ impl Cometbft {
         process.wait().await.unwrap_or_else(|error| panic!("CometBFT does not end: {error}"));
     }
 
-    /// Kills the application with SIGKILL. CometBFT then ends.
-    pub async fn kill_application(&mut self) {
-        if let Some(application) = self.application.take() {
-            application.stop().await;
-        }
-    }
-
-    /// Waits until CometBFT has ended by itself. It may hang when it lost the application during a call; then
-    /// it is killed.
-    pub async fn until_ended(&mut self) {
-        if let Some(process) = &self.process {
-            let _ = timeout(END_WITHIN, process.wait()).await;
-        }
-        self.kill().await;
-    }
-
     /// Kills CometBFT if it still runs, and starts it again with its blocks; the application as well, if that
     /// was killed.
     pub async fn restart(&mut self) {
@@ -225,6 +208,26 @@ mod tests {
 
     use super::*;
     use crate::{DevNode, Node, NodeKind};
+
+    const END_WITHIN: Duration = Duration::from_secs(2);
+
+    impl Cometbft {
+        /// Kills the application with SIGKILL. CometBFT then ends.
+        async fn kill_application(&mut self) {
+            if let Some(application) = self.application.take() {
+                application.stop().await;
+            }
+        }
+
+        /// Waits until CometBFT has ended by itself. It may hang when it lost the application during a call; then
+        /// it is killed.
+        async fn until_ended(&mut self) {
+            if let Some(process) = &self.process {
+                let _ = timeout(END_WITHIN, process.wait()).await;
+            }
+            self.kill().await;
+        }
+    }
 
     #[tokio::test]
     async fn the_chain_continues_after_kills_of_node_or_application_at_any_moment() {
