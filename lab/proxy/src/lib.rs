@@ -19,7 +19,7 @@ use std::{
 
 use carry::{Carrier, reset};
 use tokio::{
-    net::{TcpListener, TcpStream},
+    net::TcpListener,
     sync::watch,
     task::{AbortHandle, JoinSet},
     time::sleep,
