@@ -14,10 +14,10 @@ mod watches;
 
 use std::process::ExitCode;
 
-use bench::{BaselineArgs, BenchArgs};
+use bench::{Baseline, BenchArgs};
 use clap::{Parser, Subcommand};
 use mesh::failure::Failure;
-use rig::args::RigArgs;
+use rig::args::Options;
 
 /// Benchmarks and drills of a mesh on this machine.
 #[derive(Parser)]
@@ -34,10 +34,15 @@ enum Command {
     /// Measures the product on this machine and prints a table
     Bench(BenchArgs),
     /// Runs a drill on a mesh and reports the bars that do not hold
-    Rig(RigArgs),
+    #[command(subcommand, arg_required_else_help = false, subcommand_value_name = "DRILL")]
+    Rig(Options),
     /// Serves the baselines of `bench`
     #[command(hide = true)]
-    Baseline(BaselineArgs),
+    Baseline {
+        /// The baseline to serve
+        #[arg(value_enum)]
+        kind: Baseline,
+    },
     /// Serves a generated chain as a consensus node does
     #[command(hide = true)]
     Chain { args: String },
@@ -54,8 +59,8 @@ fn main() -> ExitCode {
 async fn run(command: Command) -> Result<(), Failure> {
     match command {
         Command::Bench(args) => bench::bench(&args).await,
-        Command::Rig(args) => rig::rig(&args).await,
-        Command::Baseline(args) => bench::baseline::run(args.kind).await,
+        Command::Rig(options) => rig::run(&options).await,
+        Command::Baseline { kind } => bench::baseline::run(kind).await,
         Command::Chain { args } => generated_chain::run(&args).await,
         Command::Decoder => decoder::run().await,
     }

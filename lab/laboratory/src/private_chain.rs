@@ -64,16 +64,31 @@ impl ChainArgs {
 impl PrivateMesh {
     /// Starts the node of a generated chain and waits until it answers.
     pub(crate) async fn start_chain(&self, name: &str, args: &ChainArgs) -> Result<(), Failure> {
-        let log = self.home.log(name, 0);
         let json = serde_json::to_string(args).map_err(|error| cannot("write the chain", &error))?;
+        let spec = self.own_program(name)?.arg("chain").arg(json);
+        self.start_program(name, Tier::Node, spec, format!("{}/status", args.url())).await
+    }
+
+    /// A process with the program of the laboratory.
+    pub(crate) fn own_program(&self, name: &str) -> Result<ProcessSpec, Failure> {
         let program = programs::beside("laboratory")?;
-        let spec = ProcessSpec::new(format!("{name}-0"), program, log).arg("chain").arg(json);
-        let (client, url) = (metrics::local_client(), format!("{}/status", args.url()));
+        Ok(ProcessSpec::new(format!("{name}-0"), program, self.home.log(name, 0)))
+    }
+
+    /// Starts a process and waits until requests to `url` succeed.
+    pub(crate) async fn start_program(
+        &self,
+        name: &str,
+        tier: Tier,
+        spec: ProcessSpec,
+        url: String,
+    ) -> Result<(), Failure> {
+        let client = metrics::local_client();
         let ready = Ready::probe(move || {
             let request = client.get(&url).send();
             async move { request.await.is_ok_and(|answer| answer.status().is_success()) }
         });
-        self.add(Group::single(name, Tier::Node, ReplicaSpec { spec, ready }), 1)?;
+        self.add(Group::single(name, tier, ReplicaSpec { spec, ready }), 1)?;
         self.ready(&[name]).await
     }
 

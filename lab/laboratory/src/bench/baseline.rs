@@ -14,16 +14,9 @@ use std::{
 use actix::{Actor as _, Addr, System};
 use clap::ValueEnum as _;
 use listenfd::ListenFd;
-use mesh::{
-    failure::{Failure, cannot},
-    programs,
-};
+use mesh::failure::{Failure, cannot};
 use mesh_bus::{Ask, Encoding, Format, RequestScope};
-use mesh_launcher::{
-    Ready, ReplicaSpec,
-    process::ProcessSpec,
-    supervisor::{Group, Tier},
-};
+use mesh_launcher::supervisor::Tier;
 use mesh_query::Query;
 use mesh_store::{PageSizes, Store, StoreConfig};
 use proto_msgs::v2::GetWithdrawalRequest;
@@ -34,10 +27,7 @@ use warp::{
 };
 
 use super::{Baseline, cost::MeasuredProcess};
-use crate::{
-    metrics,
-    private::{PrivateMesh, Servers, sockets},
-};
+use crate::private::{PrivateMesh, Servers, sockets};
 
 /// The variable that names the database.
 pub(super) const DATABASE_URL: &str = "MESH_DATABASE_URL";
@@ -183,20 +173,14 @@ impl PrivateMesh {
         let sockets = sockets()?;
         let address = sockets.http;
         let name = kind.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
-        let program = programs::beside("laboratory")?;
-        let mut spec = ProcessSpec::new(format!("{name}-0"), program, self.home.log(&name, 0))
+        let mut spec = self
+            .own_program(&name)?
             .arg("baseline")
             .arg(&name)
             .env(DATABASE_URL, &servers.database_url)
             .env(REPEATED_URL, format!("http://{source}{path}"));
         spec.sockets = sockets.inherited;
-        let (client, url) = (metrics::local_client(), format!("http://{address}{path}"));
-        let ready = Ready::probe(move || {
-            let asked = client.get(&url).send();
-            async move { asked.await.is_ok_and(|answer| answer.status().is_success()) }
-        });
-        self.add(Group::single(&name, Tier::Service, ReplicaSpec { spec, ready }), 1)?;
-        self.ready(&[&name]).await?;
+        self.start_program(&name, Tier::Service, spec, format!("http://{address}{path}")).await?;
         Ok(address)
     }
 

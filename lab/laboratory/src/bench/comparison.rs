@@ -192,6 +192,12 @@ pub(super) async fn run_blocking<T: Send + 'static>(
     ran.map_err(|error| error.to_string()).flatten().map_err(Failure::failed)
 }
 
+/// Runs the clients of a round on the calling thread.
+pub(super) fn block_on<T>(clients: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.map_err(|error| format!("cannot start the clients: {error}"))?.block_on(clients)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

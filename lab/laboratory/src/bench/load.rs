@@ -26,6 +26,7 @@ use tokio::{
 };
 
 use super::{
+    comparison::block_on,
     cost::{self, MeasuredProcess},
     meter::{LOAD, Meter, Round},
 };
@@ -68,9 +69,7 @@ impl Pace {
         watched: &[MeasuredProcess],
         connect: impl Fn(u64) -> F,
     ) -> Result<Round, String> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| format!("cannot start the load: {error}"))?;
-        LocalSet::new().block_on(&runtime, async {
+        let load = async {
             let opening = stream::iter((0..self.clients).map(connect)).buffer_unordered(OPENED_AT_ONCE);
             let clients: Vec<C> = opening.try_collect().await?;
             let shared = Rc::<Shared>::default();
@@ -93,7 +92,8 @@ impl Pace {
             }
             let took_ms = shared.took_ms.take();
             Ok(Round { amount: took_ms.len() as u64, took_ms, spent, own: Some((LOAD, own_us)) })
-        })
+        };
+        block_on(LocalSet::new().run_until(load))
     }
 
     /// Drives one client until the round is over. Clients start with different offsets within the period.

@@ -116,14 +116,6 @@ fn suites() -> PossibleValuesParser {
     PossibleValuesParser::new(suites.chain([all]).chain(sections().map(|section| section.hide(true))))
 }
 
-/// Options of `baseline`.
-#[derive(Debug, Args)]
-pub(crate) struct BaselineArgs {
-    /// The baseline to serve
-    #[arg(value_enum)]
-    pub(crate) kind: Baseline,
-}
-
 /// A process that `bench` compares the product with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Baseline {

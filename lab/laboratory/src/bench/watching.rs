@@ -17,7 +17,7 @@ use rustix::process::nice;
 use tokio::time::sleep;
 
 use super::{
-    comparison::run_blocking,
+    comparison::{block_on, run_blocking},
     cost::{self, MeasuredProcess},
     load::{Load, Pace, Requests},
     meter::{LOAD, Meter, Round},
@@ -260,9 +260,7 @@ impl Clients {
     /// When a connection breaks.
     fn watch(&self, blocks: &Blocks) -> Result<Seen, String> {
         at_low_priority(|| {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-            let runtime = runtime.map_err(|error| format!("cannot start the clients: {error}"))?;
-            runtime.block_on(self.watch_blocks(blocks)).map_err(|failure| failure.to_string())
+            block_on(async { self.watch_blocks(blocks).await.map_err(|failure| failure.to_string()) })
         })
     }
 

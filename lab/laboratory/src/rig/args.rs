@@ -3,7 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use clap::{
-    Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches, Subcommand,
+    Arg, ArgAction, ArgMatches, Command, FromArgMatches, Subcommand,
     builder::{PossibleValue, PossibleValuesParser},
     error::ErrorKind,
     value_parser,
@@ -14,15 +14,6 @@ use super::{
     DRILLS,
     engine::{Drill, Play, Playing},
 };
-
-/// Options of `rig`.
-#[derive(Args)]
-#[command(arg_required_else_help = false, subcommand_value_name = "DRILL")]
-pub(crate) struct RigArgs {
-    /// The drill to run
-    #[command(subcommand)]
-    pub(crate) drill: Options,
-}
 
 /// An option with a number.
 pub(super) struct Number {

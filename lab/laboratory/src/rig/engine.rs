@@ -86,7 +86,7 @@ pub(super) fn one<'a>(phase: impl Future<Output = Result<Report, Failure>> + 'a)
 ///
 /// # Errors
 /// When a bar does not hold, or the drill cannot be run.
-pub(super) async fn run(options: &Options) -> Result<(), Failure> {
+pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
     let (drill, args) = (options.drill, options.play());
     let first = seed(args.seed);
     open_files::raise();

@@ -32,7 +32,8 @@ use mesh::failure::Failure;
 use rand::Rng as _;
 use serde_json::Value;
 
-use self::{args::RigArgs, engine::Drill};
+use self::engine::Drill;
+pub(crate) use self::engine::run;
 
 /// The table of drills.
 static DRILLS: [Drill; 12] = [
@@ -52,14 +53,6 @@ static DRILLS: [Drill; 12] = [
 
 /// Upper bound of generated seeds, so that they are short to type.
 const LONGEST_SEED: u64 = 1_000_000;
-
-/// Runs a drill.
-///
-/// # Errors
-/// When a bar does not hold, or the drill cannot be run.
-pub(crate) async fn rig(args: &RigArgs) -> Result<(), Failure> {
-    engine::run(&args.drill).await
-}
 
 /// The given seed, or a random one.
 fn seed(given: Option<u64>) -> u64 {

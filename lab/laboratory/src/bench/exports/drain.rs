@@ -16,6 +16,7 @@ use std::{
 use tokio::time::timeout;
 
 use super::super::{
+    comparison::block_on,
     cost::{self, MeasuredProcess},
     meter::{LOAD, Meter, Round},
 };
@@ -140,9 +141,7 @@ pub(super) fn download(
     path: &str,
     mut take: impl FnMut(&[u8]) -> bool,
 ) -> Result<(), String> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| format!("cannot start a client: {error}"))?;
-    runtime.block_on(async {
+    block_on(async {
         let (mut body, mut piece) = (request(address, path).await?, Vec::new());
         while within(body.next(&mut piece, READ_BYTES)).await? && take(&piece) {}
         Ok(())

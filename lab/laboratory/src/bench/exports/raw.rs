@@ -19,7 +19,7 @@ use mesh_launcher::bus::Bus;
 use tokio::time::timeout;
 
 use super::{
-    super::{cost::MeasuredProcess, meter::Round},
+    super::{comparison::block_on, cost::MeasuredProcess, meter::Round},
     drain::Counted,
 };
 
@@ -103,11 +103,6 @@ async fn connect(bus: &Bus, user: &str) -> Result<Client, String> {
         options = options.user_and_password(user, password);
     }
     options.connect(bus.url.as_str()).await.map_err(error_text)
-}
-
-fn block_on(what: impl Future<Output = Result<(), String>>) -> Result<(), String> {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    runtime.map_err(error_text)?.block_on(what)
 }
 
 fn error_text(error: impl std::fmt::Display) -> String {

@@ -12,12 +12,14 @@ use tokio::{
 };
 use tokio_postgres::Client;
 
-use crate::private::{self, Servers};
+use crate::{
+    private::{Servers, connected},
+    private_chain::head,
+};
 
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Timeout of a query; after it a new connection is opened.
 const ANSWER_WITHIN: Duration = Duration::from_secs(1);
-const HEAD: &str = "SELECT height FROM last_block";
 
 /// Polls the head of a store until dropped.
 pub(crate) struct HeadObserver {
@@ -57,9 +59,7 @@ impl HeadObserver {
 }
 
 async fn poll_head(url: &str, client: &mut Option<Client>) -> Option<u64> {
-    let client = private::connected(url, client).await.ok()?;
-    let height = client.query_opt(HEAD, &[]).await.ok()?.map_or(0, |row| row.get::<_, i64>(0));
-    Some(height.unsigned_abs())
+    head(connected(url, client).await.ok()?).await.ok()
 }
 
 fn outdated(seen: &[(Instant, u64)], height: u64, asked: Instant) -> Duration {

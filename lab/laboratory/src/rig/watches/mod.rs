@@ -47,7 +47,9 @@ const CHANGE: &str = "UPDATE delegations_current SET amount = $1::text::numeric
 const FIND: &str = "SELECT encode(sha256(('party' || n)::bytea), 'hex') FROM generate_series(0, 99) AS n";
 /// The time between two blocks: an edge re-reads at this rate (W1), so that it skips none.
 const PERIOD: Duration = Duration::from_secs(1);
-const WARM_UP: Duration = Duration::from_secs(6);
+/// How long watchers watch before anything is measured, and how long they are then measured without a fault.
+const WARM_UP: [Duration; 2] = [Duration::from_secs(6), SETTLE];
+const STEADY: [Duration; 2] = [Duration::from_secs(20), Duration::from_secs(2)];
 /// Longest delay of a block's events, and of the effect of a change.
 const SETTLE: Duration = Duration::from_secs(1);
 
@@ -107,22 +109,12 @@ impl World<'_> {
         Ok(self.parties().await?.into_iter().map(path).collect())
     }
 
-    /// How long watchers watch before anything is measured.
-    fn warm_up(&self) -> Duration {
-        self.play.either([WARM_UP, SETTLE])
-    }
-
     /// Adds the bar that every change was received. Not in the short form, since other tests run concurrently: a
     /// re-read that is 1 s late may skip a block.
     fn none_is_missed(&self, report: &mut Report, missed: usize) {
         if !self.play.short {
             report.bar_none("changes that were not received", missed);
         }
-    }
-
-    /// How long watchers are measured without a fault.
-    fn steady(&self) -> Duration {
-        self.play.either([Duration::from_secs(20), Duration::from_secs(2)])
     }
 }
 

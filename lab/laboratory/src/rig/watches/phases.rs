@@ -15,7 +15,10 @@ use tokio::{
     time::{interval, sleep},
 };
 
-use super::{Delays, EdgeState, LONG_ROWS, SETTLE, SHORT_ROWS, World, events_of_a_block, figures, judge};
+use super::{
+    Delays, EdgeState, LONG_ROWS, SETTLE, SHORT_ROWS, STEADY, WARM_UP, World, events_of_a_block, figures,
+    judge,
+};
 use crate::{
     rig::{
         clients::samples::quantile,
@@ -48,7 +51,7 @@ pub(super) async fn drain(world: &World<'_>) -> Result<Report, Failure> {
     let blocks = world.blocks().await?;
     let watchers = Watchers::crowd(&edges, Watch::each(&paths, count, Over::EventStream), (0, 1)).await?;
     EdgeState::with_watches(world.mesh, ENDING, count, WAIT).await?;
-    sleep(play.either([world.steady() / 2, SETTLE])).await;
+    sleep(play.either(STEADY) / 2).await;
 
     let begun = Instant::now();
     world.mesh.stop_all(ENDING).await?;
@@ -62,7 +65,7 @@ pub(super) async fn drain(world: &World<'_>) -> Result<Report, Failure> {
     let back = watchers.look(|record| record.absences().iter().map(Absence::length).collect::<Vec<_>>());
 
     let from = Instant::now();
-    sleep(world.steady() / 2).await;
+    sleep(play.either(STEADY) / 2).await;
     let (to, after) = (Instant::now(), EdgeState::read(world.mesh, OTHER).await?);
     sleep(SETTLE).await;
     let received = Delays::of(&blocks, from, to, &watchers.received_since(from), events_of_a_block(count));
@@ -114,10 +117,10 @@ pub(super) async fn stalled(world: &World<'_>) -> Result<Report, Failure> {
     let edge = world.phase_edge(EDGE).await?;
     let blocks = world.blocks().await?;
     let watchers = Watchers::crowd(&[edge], Watch::each(&paths, readers, Over::EventStream), (0, 1)).await?;
-    sleep(world.warm_up()).await;
+    sleep(play.either(WARM_UP)).await;
     let steady = {
         let from = Instant::now();
-        sleep(world.steady()).await;
+        sleep(play.either(STEADY)).await;
         let to = Instant::now();
         sleep(SETTLE).await;
         Delays::of(&blocks, from, to, &watchers.received_since(from), readers)

@@ -5,6 +5,7 @@ use std::{
     sync::Arc,
 };
 
+use form_urlencoded::Serializer;
 use tokio::time::Instant;
 
 use crate::{rig::clients::download_results::Refusal, watches::HeightAt};
@@ -37,14 +38,8 @@ impl Watch {
         match &*self.reads {
             [read] => read.to_string(),
             reads => {
-                let encode = |read: &Arc<str>| {
-                    let pieces = read.bytes().map(|byte| match byte {
-                        b'&' | b'%' | b'+' | b'#' => format!("%{byte:02X}"),
-                        byte => char::from(byte).to_string(),
-                    });
-                    format!("read={}", pieces.collect::<String>())
-                };
-                format!("/watch?{}", reads.iter().map(encode).collect::<Vec<_>>().join("&"))
+                let pairs = reads.iter().map(|read| ("read", read));
+                format!("/watch?{}", Serializer::new(String::new()).extend_pairs(pairs).finish())
             }
         }
     }
