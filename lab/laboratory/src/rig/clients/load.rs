@@ -26,6 +26,7 @@ use tokio::{
     task::LocalSet,
     time::{interval, sleep_until, timeout},
 };
+use tokio_util::sync::CancellationToken;
 
 use super::{
     connection::{Connection, RequestError, Response},
@@ -51,17 +52,12 @@ pub(crate) struct Load {
     thread: Option<JoinHandle<()>>,
 }
 
-/// Whether a load sends requests.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum LoadState {
-    Sends,
-    Paused,
-    Stopped,
-}
-
 struct Shared {
     begun: Instant,
-    state: watch::Sender<LoadState>,
+    /// Cancelled when the load is dropped.
+    dropped: CancellationToken,
+    /// Cancelled when the load sends no more requests: on demand, and when it is dropped.
+    finished: CancellationToken,
     /// Due times of the requests in progress.
     waiting: watch::Sender<BTreeSet<Duration>>,
     samples: Mutex<Vec<Sample>>,
@@ -74,9 +70,11 @@ struct Shared {
 impl Load {
     /// Starts the load with `rate` requests a second.
     pub(crate) fn start(mix: Vec<RequestClass>, rate: u32, seed: u64) -> Result<Self, Failure> {
+        let dropped = CancellationToken::new();
         let shared = Arc::new(Shared {
             begun: Instant::now(),
-            state: watch::Sender::new(LoadState::Sends),
+            finished: dropped.child_token(),
+            dropped,
             waiting: watch::Sender::default(),
             samples: Mutex::default(),
             sent: AtomicU64::new(0),
@@ -128,7 +126,7 @@ impl Load {
     /// Ends the load after the requests in progress; returns the time of the last one.
     pub(crate) async fn finish(&self) -> Duration {
         let end = self.now();
-        self.shared.state.send_replace(LoadState::Paused);
+        self.shared.finished.cancel();
         self.until_finished(end).await;
         end
     }
@@ -185,7 +183,7 @@ impl Load {
 
 impl Drop for Load {
     fn drop(&mut self) {
-        self.shared.state.send_replace(LoadState::Stopped);
+        self.shared.dropped.cancel();
         if let Some(thread) = self.thread.take() {
             // A panic of the thread is not propagated from a destructor.
             let _ = thread.join();
@@ -203,19 +201,7 @@ async fn run_load(shared: Arc<Shared>, mix: Vec<RequestClass>, rate: u32, seed: 
     // Classes with the same edge share its connections.
     let pool_of = |edge: SocketAddr| mix.iter().position(|other| other.edge == edge).unwrap_or_default();
     let mut due = Instant::now();
-    let mut state = shared.state.subscribe();
-    loop {
-        let now = *state.borrow_and_update();
-        match now {
-            LoadState::Sends => {}
-            LoadState::Stopped => return,
-            LoadState::Paused => {
-                // Fails when the load is dropped, which also stops it.
-                let _ = state.changed().await;
-                due = Instant::now();
-                continue;
-            }
-        }
+    while !shared.finished.is_cancelled() {
         while due <= Instant::now() {
             let Some(class) = pick_class(&mix, random.random_range(0..100)) else { return };
             let request = class.requests[random.random_range(0..class.requests.len())].clone();
@@ -229,6 +215,8 @@ async fn run_load(shared: Arc<Shared>, mix: Vec<RequestClass>, rate: u32, seed: 
         }
         sleep_until(due.into()).await;
     }
+    // The requests in progress end with this function.
+    shared.dropped.cancelled().await;
 }
 
 /// The class that a number below 100 selects.

@@ -8,7 +8,7 @@ use std::{
     collections::HashMap,
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -20,6 +20,7 @@ use tokio::{
     time::{Instant, MissedTickBehavior, interval, timeout},
 };
 use tokio_postgres::Client;
+use tokio_util::sync::CancellationToken;
 
 use super::{
     judge::BACK_WITHIN,
@@ -205,14 +206,8 @@ const SEEN_WITHIN: Duration = Duration::from_millis(1500);
 
 /// Changes the withdrawals of these paths in turn until it is stopped.
 pub(crate) struct Changes {
-    shared: Arc<Shared>,
-    changing: JoinHandle<()>,
-}
-
-#[derive(Default)]
-struct Shared {
-    is_over: AtomicBool,
-    made: Mutex<Vec<Change>>,
+    end: CancellationToken,
+    changing: JoinHandle<Vec<Change>>,
 }
 
 /// A change: its path, its start, and a time at which it was certainly complete.
@@ -225,9 +220,9 @@ pub(crate) struct Change {
 impl Changes {
     /// Starts to change the rows.
     pub(crate) fn start(servers: &Servers, paths: Vec<Arc<str>>) -> Self {
-        let (shared, url) = (Arc::<Shared>::default(), servers.database_url.clone());
-        let changing = tokio::spawn(run(Arc::clone(&shared), url, paths));
-        Self { shared, changing }
+        let end = CancellationToken::new();
+        let changing = tokio::spawn(run(end.clone(), servers.database_url.clone(), paths));
+        Self { end, changing }
     }
 
     /// Stops after the current change; returns all changes.
@@ -235,9 +230,8 @@ impl Changes {
     /// # Errors
     /// When there were none.
     pub(crate) async fn end(self) -> Result<Vec<Change>, Failure> {
-        self.shared.is_over.store(true, Ordering::Relaxed);
-        self.changing.await.map_err(|error| cannot("change rows", &error))?;
-        match std::mem::take(&mut *self.shared.made.lock()) {
+        self.end.cancel();
+        match self.changing.await.map_err(|error| cannot("change rows", &error))? {
             made if made.is_empty() => Err(Failure::failed("no row was changed")),
             made => Ok(made),
         }
@@ -258,13 +252,13 @@ pub(crate) fn version(body: &[u8]) -> Option<u64> {
     rest.split('"').next()?.parse().ok()
 }
 
-async fn run(shared: Arc<Shared>, url: String, paths: Vec<Arc<str>>) {
-    let (mut client, mut ticks) = (None, interval(PACE));
+async fn run(end: CancellationToken, url: String, paths: Vec<Arc<str>>) -> Vec<Change> {
+    let (mut client, mut ticks, mut made) = (None, interval(PACE), Vec::new());
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     for path in paths.iter().cycle() {
         ticks.tick().await;
-        if shared.is_over.load(Ordering::Relaxed) {
-            return;
+        if end.is_cancelled() {
+            break;
         }
         let (begun, number) = (Instant::now(), NEXT.fetch_add(1, Ordering::Relaxed));
         let changed = timeout(ANSWER_WITHIN, change(&url, &mut client, number, path)).await;
@@ -273,8 +267,9 @@ async fn run(shared: Arc<Shared>, url: String, paths: Vec<Arc<str>>) {
         }
         // A failed change may have been committed, and one that timed out may still be committed a little later.
         let over = Instant::now() + if changed.is_err() { ANSWER_WITHIN } else { Duration::ZERO };
-        shared.made.lock().push(Change { path: Arc::clone(path), when: (begun, over) });
+        made.push(Change { path: Arc::clone(path), when: (begun, over) });
     }
+    made
 }
 
 async fn change(url: &str, client: &mut Option<Client>, number: u64, path: &str) -> Option<()> {
