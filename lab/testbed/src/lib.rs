@@ -28,8 +28,6 @@ mod secrets;
 mod servers;
 mod service;
 mod tls;
-mod tls_front;
-mod tls_tunnel;
 
 pub use answer::{Answer, http_client};
 pub use collector::{Collector, Manner, Taken, TakenSpan};
@@ -47,9 +45,7 @@ pub use node_setup::NodeSetup;
 pub use secrets::keep_secret;
 pub use servers::{NatsServer, PostgresServer, enterable_folder, nats, postgres};
 pub use service::{Service, ServiceSetup};
-pub use tls::{Authority, certify};
-pub use tls_front::TlsFront;
-pub use tls_tunnel::{TlsClient, tls_tunnel};
+pub use tls::{Authority, TlsClient, TlsFront, certify, tls_tunnel};
 
 /// Prints a line also when the test passes: unlike `println!` this is not captured.
 pub fn say(line: &str) {

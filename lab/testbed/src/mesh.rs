@@ -14,7 +14,7 @@ use mesh_launcher::{
 };
 use tokio::sync::Semaphore;
 
-use crate::{Answer, Database, Service, certify, http_client, servers, service, tls_tunnel::tls_tunnel};
+use crate::{Answer, Database, Service, certify, http_client, servers, service, tls_tunnel};
 
 /// Meshes of one test process that start at the same time: each is five processes, and a start needs CPU.
 static STARTS: Semaphore = Semaphore::const_new(2);
