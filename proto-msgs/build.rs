@@ -86,7 +86,7 @@ const PAST: &str = "    fn at_block(&self) -> Option<u64> {
 
 /// One `impl Operation` per unary rpc, one `impl StreamingOperation` per stream, which has no reply message.
 fn operations(pool: &DescriptorPool) -> Result<String, std::fmt::Error> {
-    let mut code = String::new();
+    let (mut code, mut unary) = (String::new(), Vec::new());
     let within = pool.get_extension_by_name("api.v2.answer_within_ms").expect("declared in proto/");
     for service in workload_services(pool) {
         for method in service.methods() {
@@ -112,8 +112,18 @@ fn operations(pool: &DescriptorPool) -> Result<String, std::fmt::Error> {
             if method.input().get_field_by_name("pagination").is_some() {
                 code += &paged(&method).ok_or(std::fmt::Error)?;
             }
+            if !method.is_server_streaming() {
+                unary.push(method.input().name().to_owned());
+            }
         }
     }
+    writeln!(
+        code,
+        "/// Calls a macro with the names of the requests of all operations that have one reply.
+#[macro_export]
+macro_rules! unary_requests {{ ($call:ident) => {{ $call!({}) }}; }}",
+        unary.join(", ")
+    )?;
     Ok(code)
 }
 

@@ -283,35 +283,5 @@ fn rendered(operation: &str, message: &[u8]) -> serde_json::Value {
             }
         };
     }
-    by_name!(
-        ListProtocolUpgradeProposalsRequest,
-        GetOracleSpecRequest,
-        GetWithdrawalRequest,
-        ListAccountsRequest,
-        ListAssetsRequest,
-        ListCandleDataRequest,
-        ListEpochRewardSummariesRequest,
-        ListDelegationsRequest,
-        ListMarketsRequest,
-        ListPositionsRequest,
-        ListTradesRequest,
-        ListOrdersRequest,
-        GetOrderRequest,
-        GetMarketDepthRequest,
-        ListDepositsRequest,
-        ListWithdrawalsRequest,
-        GetPortfolioRequest,
-        ListCandleIntervalsRequest,
-        ListAllNetworkHistorySegmentsRequest,
-        ListDatasetsRequest,
-        SubmitTransactionRequest,
-        SubmitRawTransactionRequest,
-        CheckTransactionRequest,
-        CheckRawTransactionRequest,
-        GetTransactionRequest,
-        GetNetworkLimitsRequest,
-        LastBlockHeightRequest,
-        InfoRequest,
-        GetProtocolUpgradeStatusRequest
-    )
+    proto_msgs::unary_requests!(by_name)
 }
