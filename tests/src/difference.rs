@@ -4,17 +4,23 @@ use serde_json::Value;
 
 /// The first difference, as `<path>: <value found> instead of <value expected>`.
 pub fn difference(found: &Value, expected: &Value) -> Option<String> {
-    below("", found, expected)
+    below("", found, expected, false)
 }
 
-fn below(path: &str, found: &Value, expected: &Value) -> Option<String> {
+/// Like [`difference`], but objects may have more members than expected.
+pub fn lack(found: &Value, expected: &Value) -> Option<String> {
+    below("", found, expected, true)
+}
+
+fn below(path: &str, found: &Value, expected: &Value, more: bool) -> Option<String> {
     match (found, expected) {
         (Value::Object(one), Value::Object(other)) => {
-            let names = one.keys().chain(other.keys().filter(|name| !one.contains_key(*name)));
+            let unexpected = one.keys().filter(|name| !more && !other.contains_key(*name));
+            let names = unexpected.chain(other.keys());
             names.into_iter().find_map(|name| {
                 let path = format!("{path}/{name}");
                 match (one.get(name), other.get(name)) {
-                    (Some(found), Some(expected)) => below(&path, found, expected),
+                    (Some(found), Some(expected)) => below(&path, found, expected, more),
                     (found, _) if found.is_some() => Some(format!("{path} should not be there")),
                     _ => Some(format!("{path} is missing")),
                 }
@@ -22,8 +28,8 @@ fn below(path: &str, found: &Value, expected: &Value) -> Option<String> {
         }
         (Value::Array(one), Value::Array(other)) => {
             let pairs = one.iter().zip(other).enumerate();
-            let inside =
-                pairs.map(|(index, (found, expected))| below(&format!("{path}/{index}"), found, expected));
+            let inside = pairs
+                .map(|(index, (found, expected))| below(&format!("{path}/{index}"), found, expected, more));
             inside.flatten().next().or_else(|| {
                 let lengths = (one.len(), other.len());
                 (lengths.0 != lengths.1)
@@ -44,6 +50,9 @@ fn a_difference_is_named_by_its_place() {
         "/a/1/b: \"2\" instead of 2"
     );
     assert_eq!(differs(serde_json::json!({"a": [{"b": "1"}]})).unwrap(), "/a: 2 items instead of 1");
-    assert_eq!(differs(serde_json::json!({"a": [{}]})).unwrap(), "/a/0/b should not be there");
+    let part = serde_json::json!({"a": [{}, {"b": "2"}]});
+    assert_eq!(differs(part.clone()).unwrap(), "/a/0/b should not be there");
+    assert_eq!(lack(&found, &part), None);
+    assert_eq!(lack(&found, &serde_json::json!({"a": [{"c": 1}, {}]})).unwrap(), "/a/0/c is missing");
     assert_eq!(differs(serde_json::json!({"a": found["a"], "c": 1})).unwrap(), "/c is missing");
 }
