@@ -71,6 +71,12 @@ impl Database {
         connect(self.url()).await
     }
 
+    /// Drops it, with the connections to it.
+    pub async fn drop_now(&self) {
+        let dropped = janitor::run(self.server, janitor::drop_statement(&self.name)).await;
+        dropped.unwrap_or_else(|error| panic!("cannot drop a test's database: {}", reason(&error)));
+    }
+
     async fn create(how: &str) -> Self {
         let server = server_with_users().await;
         let name = format!("{}{}_{}", janitor::DATABASE_PREFIX, janitor::process_name(), unique());
@@ -147,7 +153,11 @@ async fn make_template() -> String {
     template
 }
 
-async fn connect(url: &str) -> Client {
+/// Opens a connection, which closes when the client is dropped.
+///
+/// # Panics
+/// When the server refuses it.
+pub async fn connect(url: &str) -> Client {
     match tokio_postgres::connect(url, NoTls).await {
         Ok((client, connection)) => {
             tokio::spawn(connection);

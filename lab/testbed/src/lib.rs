@@ -32,7 +32,7 @@ mod tls;
 pub use answer::{Answer, http_client};
 pub use collector::{Collector, Manner, Taken, TakenSpan};
 pub use cometbft::Cometbft;
-pub use database::{Database, primary_key};
+pub use database::{Database, connect, primary_key};
 pub use devnode::DevNode;
 pub use eventually::{eventually, poll, retry};
 pub use generated::{assert_generated, assert_generated_part};

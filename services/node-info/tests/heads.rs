@@ -96,11 +96,7 @@ async fn the_head_of_the_store_is_announced_at_each_block_and_at_an_interval() {
     assert_eq!(metric(&service, "mesh_store_is_there").await, Some(1));
     assert_eq!(metric(&service, "mesh_node_height").await, None, "there is no node to ask");
 
-    let drop = format!("DROP DATABASE \"{}\" WITH (FORCE)", database.name());
-    let (admin, connection) =
-        tokio_postgres::connect(mesh_testbed::postgres().await.url(), tokio_postgres::NoTls).await.unwrap();
-    tokio::spawn(connection);
-    admin.batch_execute(&drop).await.unwrap();
+    database.drop_now().await;
     let news = await_announcement(&mut announcements, |news| !news.is_there).await;
     assert_eq!(news.head.map(|head| head.height), Some(9), "the last that was seen");
     service.await_readiness(503, SOON).await;

@@ -8,7 +8,7 @@ use mesh_store::{
     migrate::migrate,
     roles::{USERS, create_logins},
 };
-use mesh_testbed::{Database, enterable_folder};
+use mesh_testbed::{Database, connect, enterable_folder};
 use tokio_postgres::{Client, Config, NoTls, error::SqlState};
 
 const READY_WITHIN: Duration = Duration::from_secs(60);
@@ -25,9 +25,7 @@ async fn database() -> Database {
 async fn log_in(database: &Database, user: &str) -> Client {
     let url = database.url_of(user);
     assert!(url.contains(&format!("//{user}:")), "{user} is no user of its own");
-    let (client, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
-    tokio::spawn(connection);
-    client
+    connect(&url).await
 }
 
 async fn tables(owner: &Client) -> Vec<String> {
@@ -191,16 +189,14 @@ async fn an_owner_who_is_no_superuser_grants_the_same() {
     create_logins(&old_rules, &[("guest".to_owned(), odd.to_owned())]).await.unwrap();
     let mut guest: Config = database.url().parse().unwrap();
     drop(guest.user("guest").password(odd).connect(NoTls).await.unwrap());
-    let (superuser, connection) = tokio_postgres::connect(database.url(), NoTls).await.unwrap();
-    tokio::spawn(connection);
+    let superuser = connect(database.url()).await;
     superuser.batch_execute("CREATE ROLE landlord LOGIN PASSWORD 'landlord'").await.unwrap();
     superuser.batch_execute("CREATE DATABASE house OWNER landlord").await.unwrap();
     let there = database.url().rsplit_once('@').unwrap().1.replace("/mesh", "/house");
     migrate(&format!("postgres://landlord:landlord@{there}")).await.unwrap();
     for (user, password) in database.passwords() {
         let url = format!("postgres://{user}:{password}@{there}");
-        let (client, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
-        tokio::spawn(connection);
+        let client = connect(&url).await;
         client.query("SELECT * FROM trades_candle_1_day", &[]).await.unwrap();
         assert!(is_refused(&client, "CREATE TEMPORARY TABLE more (n int)").await, "{user}");
         let name = "INSERT INTO chain SELECT * FROM chain";

@@ -97,11 +97,7 @@ async fn segments_are_sealed_as_blocks_come_and_stay_when_the_database_goes() {
     assert_eq!(made.map(|count| count.parse::<u64>().unwrap()).sum::<u64>(), 3, "each was made once");
     assert!(one.stop().await.success());
 
-    let (admin, connection) =
-        tokio_postgres::connect(mesh_testbed::postgres().await.url(), tokio_postgres::NoTls).await.unwrap();
-    tokio::spawn(connection);
-    let drop_database = format!("DROP DATABASE \"{}\" WITH (FORCE)", fixture.database.name());
-    admin.batch_execute(&drop_database).await.unwrap();
+    fixture.database.drop_now().await;
     let late = start(&fixture).await;
     two.kill().await;
     await_ends(&bus, &[30, 20, 10]).await;

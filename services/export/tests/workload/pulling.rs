@@ -31,11 +31,7 @@ async fn any_replica_gives_the_same_bytes_from_any_position_also_without_the_dat
     let sealing = fixture.sealing(50);
     sealing.run(Until::Complete).await.unwrap();
     let (one, other) = (fixture.export(&sealing.segments).await, fixture.export(&sealing.segments).await);
-    let drop_database = format!("DROP DATABASE \"{}\" WITH (FORCE)", fixture.database.name());
-    let (admin, connection) =
-        tokio_postgres::connect(mesh_testbed::postgres().await.url(), tokio_postgres::NoTls).await.unwrap();
-    tokio::spawn(connection);
-    admin.batch_execute(&drop_database).await.unwrap();
+    fixture.database.drop_now().await;
 
     let request = history(Table::MarketData, 1, 150);
     let whole = Worker::whole(&[&one], &request, 0, &[WINDOW]).await.bytes;

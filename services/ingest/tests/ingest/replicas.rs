@@ -11,7 +11,7 @@ use std::{
 use mesh_ingest::node::{FetchError, Nodes};
 use mesh_launcher::process::Signal;
 use mesh_testbed::{
-    Database,
+    Database, connect,
     scripted_node::{Chain, Version, trade},
 };
 use tokio::{
@@ -63,8 +63,7 @@ async fn a_session_that_holds_the_head_and_is_silent_is_ended() {
     let mut url = database.url_of("ingest");
     url.push_str(if url.contains('?') { "&" } else { "?" });
     url.push_str("application_name=mesh%20ingest");
-    let (silent, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
-    tokio::spawn(connection);
+    let silent = connect(&url).await;
     silent.batch_execute("BEGIN; SELECT * FROM lock_head()").await.unwrap();
     let begun = Instant::now();
     let height = chain.add(Vec::new());
@@ -143,9 +142,7 @@ async fn a_node_that_limits_its_clients_gets_no_request_meanwhile() {
 #[tokio::test]
 async fn the_user_inserts_rows_of_blocks_and_nothing_else() {
     let database = Database::fresh().await;
-    let (client, connection) =
-        tokio_postgres::connect(&database.url_of("ingest"), tokio_postgres::NoTls).await.unwrap();
-    tokio::spawn(connection);
+    let client = connect(&database.url_of("ingest")).await;
     for (sql, is_allowed) in [
         ("INSERT INTO blocks VALUES (now(), 1, 'a')", true),
         ("SELECT * FROM last_block", true),

@@ -210,8 +210,7 @@ fn database(writer: u32) -> String {
 
 /// Compares every block of the store since the node's first with the node's, and returns the newest height.
 async fn same_blocks(database: &str, node: &str) -> i64 {
-    let (client, connection) = tokio_postgres::connect(database, tokio_postgres::NoTls).await.unwrap();
-    tokio::spawn(connection);
+    let client = mesh_testbed::connect(database).await;
     let sql =
         "SELECT height, hash, (extract(epoch FROM block_time) * 1000000)::int8 FROM blocks ORDER BY height";
     let rows = client.query(sql, &[]).await.unwrap();

@@ -82,7 +82,7 @@ async fn without_its_replica_a_store_reads_from_the_primary() {
 
 #[tokio::test]
 async fn a_replica_that_goes_away_or_fails_is_survived() {
-    let (primary, on_primary) = named_database("primary", Some(10)).await;
+    let (primary, _) = named_database("primary", Some(10)).await;
     let (replica, on_replica) = named_database("replica", Some(10)).await;
     let store = ready(&with_replica(&primary, replica.url())).await;
     await_answers(&store, "replica").await;
@@ -90,12 +90,10 @@ async fn a_replica_that_goes_away_or_fails_is_survived() {
     assert_eq!(answered_by(&store).await, ["primary"; 2], "the statement fails on the replica");
     on_replica.batch_execute("ALTER TABLE elsewhere RENAME TO place").await.unwrap();
     await_answers(&store, "replica").await;
-    let gone = format!("DROP DATABASE \"{}\" WITH (FORCE)", replica.name());
-    let (dropped, ()) = tokio::join!(on_primary.batch_execute(&gone), async {
+    tokio::join!(replica.drop_now(), async {
         for _ in 0..100 {
             answered_by(&store).await;
         }
     });
-    dropped.unwrap();
     assert_eq!(answered_by(&store).await, ["primary"; 2]);
 }
