@@ -129,128 +129,28 @@ mod tests {
     }
 
     #[test]
-    fn a_statement_says_only_what_its_request_says() {
-        let found = statement(&window(None, true), [None, None, markets(&[]), None]);
-        assert_eq!(
-            found.sql,
-            "-- A page of the list reward, descending\n\
-             SELECT head.height AS head_height, head.block_time AS head_time, false AS behind, \
-             NULL AS epoch, NULL AS market, NULL AS kind, NULL AS amount\n\
-             FROM (VALUES (1)) AS always LEFT JOIN last_block AS head ON true\n\
-             UNION ALL\n\
-             SELECT NULL, NULL, NULL, page.* FROM \
-             (SELECT epoch, market, kind, sum(amount)::text AS amount FROM rewards \
-             GROUP BY epoch, market, kind ORDER BY epoch DESC, market DESC, kind DESC LIMIT $1) AS page\n"
-        );
-        assert_eq!(found.parameters, [Value::Integer(11)]);
-    }
-
-    #[test]
-    fn a_fixed_column_is_neither_compared_nor_ordered_by() {
-        let filters = [None, Some(Value::Integer(9)), markets(&["m"]), Some(text("t"))];
-        let found = statement(&window(Some(["7", "m", "k"]), true), filters);
-        assert_eq!(
-            found.sql,
-            "-- A page of the list reward by greatest key, market, tag, descending from a cursor\n\
-             SELECT head.height AS head_height, head.block_time AS head_time, \
-             EXISTS (SELECT FROM (SELECT FROM rewards \
-             WHERE epoch <= $1 AND market = $2 AND tag = $3::tag AND (epoch, kind) >= ($4, $5) \
-             ORDER BY epoch NULLS FIRST, kind LIMIT 1) AS nearest) AS behind, \
-             NULL AS epoch, NULL AS market, NULL AS kind, NULL AS amount\n\
-             FROM (VALUES (1)) AS always LEFT JOIN last_block AS head ON true\n\
-             UNION ALL\n\
-             SELECT NULL, NULL, NULL, page.* FROM (SELECT epoch, market, kind, sum(amount)::text AS amount FROM rewards \
-             WHERE market = $2 AND tag = $3::tag AND (epoch, kind) < ($4, $5) GROUP BY epoch, market, kind \
-             ORDER BY epoch DESC NULLS LAST, kind DESC LIMIT $6) AS page\n"
-        );
-        let expected =
-            [Value::Integer(9), text("m"), text("t"), Value::Integer(7), text("k"), Value::Integer(11)];
-        assert_eq!(found.parameters, expected);
-    }
-
-    #[test]
-    fn several_values_are_walked_one_by_one() {
-        let found = statement(&window(None, false), [None, None, markets(&["m", "n"]), None]);
-        let rows = "SELECT walk.* FROM (SELECT DISTINCT market FROM unnest($1::text[]) AS market) AS wanted, \
-             LATERAL (SELECT epoch, market, kind, sum(amount)::text AS amount FROM rewards \
-             WHERE rewards.market = wanted.market GROUP BY epoch, market, kind \
-             ORDER BY epoch NULLS FIRST, market, kind LIMIT $2) AS walk \
-             ORDER BY epoch NULLS FIRST, market, kind LIMIT $2";
-        assert!(found.sql.contains(rows), "{}", found.sql);
-    }
-
-    #[test]
-    fn a_value_in_either_of_two_columns_is_walked_twice() {
-        static TRADES: List = List {
-            name: "trade",
-            table: "trades",
-            key: &[KeyKind::Integer.column("time")],
-            columns: &["size"],
-            is_grouped: false,
-            filters: &[Filter::Equal("market"), Filter::EitherOf(["buyer", "seller"])],
-            indexed: &["buyer"],
-            plainly_indexed: &[],
-            past: &[],
-            past_bound: None,
-        };
-        let window = Window { position: Some(vec![Value::Integer(4)]), ..window(None, true) };
-        let found = TRADES.statement(&window, vec![None, Some(text("p"))], None);
-        let page = "SELECT walk.* FROM (\
-             (SELECT time, size FROM trades WHERE buyer = $1 AND time < $2 \
-             ORDER BY time DESC NULLS LAST LIMIT $3) UNION ALL \
-             (SELECT time, size FROM trades WHERE seller = $1 AND buyer <> $1 AND time < $2 \
-             ORDER BY time DESC NULLS LAST LIMIT $3)) AS walk ORDER BY time DESC NULLS LAST LIMIT $3";
-        assert!(found.sql.contains(page), "{}", found.sql);
-        let behind = "(SELECT FROM trades WHERE buyer = $1 AND time >= $2 ORDER BY time NULLS FIRST LIMIT 1) \
-             UNION ALL (SELECT FROM trades WHERE seller = $1 AND buyer <> $1 AND time >= $2 \
-             ORDER BY time NULLS FIRST LIMIT 1)";
-        assert!(found.sql.contains(behind), "{}", found.sql);
-        assert_eq!(found.parameters, [text("p"), Value::Integer(4), Value::Integer(11)]);
-    }
-
-    #[test]
-    fn a_page_as_of_a_block_has_another_source_and_begins_at_the_block() {
+    fn several_values_of_a_column_without_an_index_are_read_in_one_walk() {
         static EVENTS: List = List {
             name: "event",
             table: "events",
             key: &[KeyKind::Integer.column("number")],
             columns: &["size"],
             is_grouped: false,
-            filters: &[Filter::Equal("market"), Filter::AtMost, Filter::AnyOf("state")],
+            filters: &[Filter::AnyOf("state")],
             indexed: &["state"],
             plainly_indexed: &[],
-            past: &[
-                PastSource {
-                    by: &["market"],
-                    of_version: &[],
-                    sql: "SELECT * FROM of({market}) WHERE at <= {time}",
-                },
-                PastSource {
-                    by: &[],
-                    of_version: &["state"],
-                    sql: "SELECT * FROM events WHERE at <= {time}",
-                },
-            ],
-            past_bound: Some(|past| Value::Integer(past.reward_epoch)),
+            past: &[PastSource {
+                by: &[],
+                of_version: &["state"],
+                sql: "SELECT * FROM events WHERE at <= {time}",
+            }],
+            past_bound: None,
         };
-        let (time, window) = (TimeUs(5), Window { limit: 1, ..window(None, true) });
-        let past = Past { height: 4, time, is_sealed: false, delegation_epoch: 0, reward_epoch: 7 };
-        let rows = |filters: [Option<Value>; 3]| {
-            let Statement { sql, parameters } = EVENTS.statement(&window, filters.into(), Some(&past));
-            (sql.split_once("page.* FROM ").unwrap().1, parameters)
-        };
-        let (sql, parameters) = rows([None, Some(Value::Integer(9)), None]);
-        assert_eq!(
-            sql,
-            "(SELECT number, size FROM (SELECT * FROM events WHERE at <= $3::timestamptz) AS events \
-             WHERE number <= $1 ORDER BY number DESC LIMIT $2) AS page\n"
-        );
-        assert_eq!(parameters, [Value::Integer(7), Value::Integer(2), Value::Time(time)]);
-        let (sql, parameters) = rows([Some(text("m")), Some(Value::Integer(3)), None]);
-        assert!(sql.contains("(SELECT * FROM of($1) WHERE at <= $4::timestamptz) AS events"), "{sql}");
-        assert_eq!(parameters[..2], [text("m"), Value::Integer(3)], "the request's own limit is lower");
-        let (sql, _) = rows([None, None, Some(Value::Texts(vec!["a".to_owned(), "b".to_owned()]))]);
-        let found = "WHERE number <= $1 AND state = ANY ($2::text[]) ORDER BY number DESC LIMIT $3";
+        let past =
+            Past { height: 4, time: TimeUs(5), is_sealed: false, delegation_epoch: 0, reward_epoch: 7 };
+        let states = Some(Value::Texts(vec!["a".to_owned(), "b".to_owned()]));
+        let Statement { sql, .. } = EVENTS.statement(&window(None, true), vec![states], Some(&past));
+        let found = "WHERE state = ANY ($1::text[]) ORDER BY number DESC LIMIT $2";
         assert!(sql.contains(found), "one walk without the mark of an index by state: {sql}");
     }
 

@@ -129,13 +129,8 @@ impl Window {
 
 #[cfg(test)]
 mod tests {
-    use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
-
     use super::*;
-    use crate::{
-        TimeUs,
-        list::{KeyColumn, KeyKind},
-    };
+    use crate::list::KeyKind;
 
     const LIST: List = List {
         name: "test",
@@ -152,91 +147,8 @@ mod tests {
 
     const SIZES: PageSizes = PageSizes { default: 1000, greatest: 5000 };
 
-    fn encode(id: i64) -> String {
-        cursor::encode(&LIST, vec![id.to_string()])
-    }
-
     fn read(request: PageRequest<'_>) -> Result<Window, Problem> {
         Window::read(&LIST, request, SIZES)
-    }
-
-    /// The page of these keys, as a statement would read it, and whether rows follow and precede it.
-    fn page(keys: &[i64], request: PageRequest<'_>) -> (Vec<i64>, bool, bool) {
-        let window = read(request).unwrap();
-        let mut keys = keys.to_vec();
-        keys.sort_unstable();
-        if window.descending {
-            keys.reverse();
-        }
-        let is_ahead = |key: i64| match window.position.as_deref() {
-            Some([Value::Integer(position)]) if window.descending => key < *position,
-            Some([Value::Integer(position)]) => key > *position,
-            _ => true,
-        };
-        let behind = keys.iter().any(|key| !is_ahead(*key));
-        keys.retain(|key| is_ahead(*key));
-        keys.truncate(usize::try_from(window.rows()).unwrap());
-        let (rows, [next, previous]) = window.arrange(keys, behind, i64::cmp);
-        (rows, next, previous)
-    }
-
-    fn refused(request: PageRequest<'_>) -> Problem {
-        let problem = read(request).unwrap_err();
-        assert_eq!(problem.number(), 10028);
-        problem
-    }
-
-    #[test]
-    fn the_worked_table_of_the_contract() {
-        let cursor = encode;
-        let all = [1, 2, 3, 4, 5, 6, 7];
-        let without_5 = [1, 2, 3, 4, 6, 7];
-        let (five, two, one, three, seven) = (cursor(5), cursor(2), cursor(1), cursor(3), cursor(7));
-        let none = PageRequest::default();
-        let first = |count| PageRequest { first: Some(count), ..none };
-        let last = |count| PageRequest { last: Some(count), ..none };
-        let after = |request, cursor| PageRequest { after: Some(cursor), ..request };
-        let before = |request, cursor| PageRequest { before: Some(cursor), ..request };
-        let oldest = |request| PageRequest { newest_first: Some(false), ..request };
-
-        assert_eq!(page(&all, first(3)), (vec![7, 6, 5], true, false));
-        assert_eq!(page(&all, after(first(3), &five)), (vec![4, 3, 2], true, true));
-        assert_eq!(page(&all, after(first(3), &two)), (vec![1], false, true));
-        assert_eq!(page(&all, after(first(3), &one)), (vec![], false, true));
-        assert_eq!(page(&without_5, after(first(3), &five)), (vec![4, 3, 2], true, true));
-        assert_eq!(page(&all, last(3)), (vec![3, 2, 1], false, true));
-        assert_eq!(page(&all, before(last(2), &three)), (vec![5, 4], true, true));
-        assert_eq!(page(&all, before(last(3), &five)), (vec![7, 6], true, false));
-        assert_eq!(page(&all, before(last(3), &seven)), (vec![], true, false));
-        assert_eq!(page(&all, first(7)), (vec![7, 6, 5, 4, 3, 2, 1], false, false));
-        assert_eq!(page(&all, oldest(first(3))), (vec![1, 2, 3], true, false));
-        assert_eq!(page(&all, oldest(before(last(3), &three))), (vec![1, 2], true, false));
-        assert_eq!(page(&[], first(3)), (vec![], false, false));
-    }
-
-    #[test]
-    fn what_p6_refuses() {
-        let cursor = encode(3);
-        let none = PageRequest::default();
-        for limit in [0, -1, i32::MIN] {
-            let problem = refused(PageRequest { first: Some(limit), ..none });
-            assert_eq!(problem.details[0].message, "pagination limit must be greater than 0");
-            refused(PageRequest { last: Some(limit), ..none });
-        }
-        refused(PageRequest { after: Some(&cursor), before: Some(&cursor), ..none });
-        refused(PageRequest { first: Some(1), last: Some(1), ..none });
-        refused(PageRequest { after: Some(&cursor), last: Some(1), ..none });
-        refused(PageRequest { before: Some(&cursor), first: Some(1), ..none });
-        let foreign = URL_SAFE_NO_PAD.encode(r#"{"o":"other","k":["3"]}"#);
-        let wrong_type = URL_SAFE_NO_PAD.encode(r#"{"o":"test","k":["x"]}"#);
-        let too_many = URL_SAFE_NO_PAD.encode(r#"{"o":"test","k":["3","4"]}"#);
-        let nul = URL_SAFE_NO_PAD.encode(r#"{"o":"test","k":["\u0000"]}"#);
-        let array = URL_SAFE_NO_PAD.encode(r#"["test",["3"]]"#);
-        let long = "a".repeat(1024 + 1);
-        for cursor in ["?", "e30", "!!!!", &foreign, &wrong_type, &too_many, &nul, &array, &long] {
-            refused(PageRequest { after: Some(cursor), ..none });
-            refused(PageRequest { before: Some(cursor), ..none });
-        }
     }
 
     #[test]
@@ -253,41 +165,5 @@ mod tests {
         assert_eq!(cut(&first, &[11, 1]), ([true, false], vec![11]), "one at least");
         assert_eq!(cut(&last, &[1, 11]), ([false, true], vec![11]), "one at least");
         assert_eq!(cut(&first, &[]), ([false, false], vec![]));
-    }
-
-    #[test]
-    fn an_empty_cursor_is_absent() {
-        let window = read(PageRequest { after: Some(""), last: Some(2), ..Default::default() });
-        assert_eq!(window.unwrap().position, None);
-    }
-
-    #[test]
-    fn sizes_are_filled_in_and_cut() {
-        let cursor = encode(1);
-        let rows = |request| read(request).unwrap().rows();
-        assert_eq!(rows(PageRequest::default()), 1001);
-        assert_eq!(rows(PageRequest { before: Some(&cursor), ..Default::default() }), 1001);
-        assert_eq!(rows(PageRequest { first: Some(i32::MAX), ..Default::default() }), 5001);
-    }
-
-    #[test]
-    fn standard_alphabet_and_padding_are_taken() {
-        let json = r#"{"o":"test","k":["31"]}"#;
-        let padded = base64::engine::general_purpose::STANDARD.encode(json);
-        assert!(padded.ends_with('='));
-        let window = read(PageRequest { after: Some(&padded), ..Default::default() }).unwrap();
-        assert_eq!(window.position, Some(vec![Value::Integer(31)]));
-    }
-
-    #[test]
-    fn a_cursor_holds_nanoseconds_and_a_position_stored_times() {
-        const KEY: &[KeyColumn] = &[KeyKind::Time.column("period_start")];
-        let list = List { name: "candle", key: KEY, ..LIST };
-        let text = cursor::encode(&list, vec!["1687255200000000000".to_owned()]);
-        assert_eq!(text, "eyJvIjoiY2FuZGxlIiwiayI6WyIxNjg3MjU1MjAwMDAwMDAwMDAwIl19");
-        let between = cursor::encode(&list, vec!["1500".to_owned()]);
-        let position = |descending| cursor::decode(&list, &between, descending).unwrap();
-        assert_eq!(position(true), [Value::Time(TimeUs(2))]);
-        assert_eq!(position(false), [Value::Time(TimeUs(1))]);
     }
 }
