@@ -23,7 +23,14 @@ async fn a_parameter_that_is_not_utf_8_is_refused_with_its_number() {
     ] {
         assert_problem(&mesh.get(path).await, 400, 3, number);
     }
-    for path in ["/api/v2/upgrade/proposals?approvedBy=%C3%A4%F0%9F%92%B0", "/%61ccounts"] {
+    let most_elements = format!("/api/v2/rewards/epoch/summaries?{}", "filter.assetIds=A&".repeat(50));
+    for path in [
+        "/api/v2/upgrade/proposals?approvedBy=%C3%A4%F0%9F%92%B0",
+        "/%61ccounts",
+        "/accounts?unknown=%FF&=%FF&&+",
+        "/api/v2/deposits?assetId=Vote_1-x",
+        &most_elements,
+    ] {
         assert_eq!(mesh.get(path).await.status, 200, "{path}");
     }
     assert_problem(&mesh.get("/%FFaccounts").await, 404, 5, 10_000);
