@@ -242,19 +242,6 @@ mod tests {
     }
 
     #[test]
-    fn an_operation_is_read_with_its_workload_and_route() {
-        let row = Contract::get().operations().iter().find(|row| row.name == "SubmitTransaction").unwrap();
-        assert_eq!(
-            (row.workload.as_str(), row.method, row.template().as_str()),
-            ("tx-relay", Method::Post, "/transaction")
-        );
-        assert_eq!(row.rpc(), "/api.v2.TxRelay/SubmitTransaction");
-        let row = Contract::get().operations().iter().find(|row| row.name == "GetOracleSpec").unwrap();
-        assert_eq!(row.path.last(), Some(&Segment::Field("oracle_spec_id".to_owned())));
-        assert!(!row.streaming);
-    }
-
-    #[test]
     fn every_field_of_a_path_is_a_field_of_its_request() {
         for row in Contract::get().operations() {
             for segment in &row.path {
@@ -263,22 +250,6 @@ mod tests {
                 }
             }
         }
-    }
-
-    #[test]
-    fn rules_are_read_off_the_fields() {
-        let request = Contract::get().pool().get_message_by_name("api.v2.GetWithdrawalRequest").unwrap();
-        let rule = Contract::get().rule(&request.get_field_by_name("id").unwrap());
-        assert_eq!(
-            *rule,
-            Rule {
-                format: Format::Hex64,
-                missing: Some(80003),
-                invalid: Some(80005),
-                max_chars: None,
-                called: Some("withdrawal id".to_owned()),
-            }
-        );
     }
 
     #[test]
@@ -329,21 +300,5 @@ mod tests {
             }
         }
         assert!(bare.is_empty(), "without a comment: {bare:?}");
-    }
-
-    #[test]
-    fn json_follows_the_contract() {
-        let withdrawal = v2::Withdrawal {
-            created_timestamp: 1_687_255_200_000_000_000,
-            ext: Some(v2::WithdrawExt::default()),
-            ..Default::default()
-        };
-        let json = serde_json::to_string(&withdrawal).unwrap();
-        assert_eq!(
-            json,
-            r#"{"id":"","partyId":"","amount":"","asset":"","status":"STATUS_UNSPECIFIED","ref":"","txHash":"","createdTimestamp":"1687255200000000000","withdrawnTimestamp":"0","ext":{}}"#
-        );
-        let key = v2::PropertyKey { name: "p".into(), ..Default::default() };
-        assert_eq!(serde_json::to_string(&key).unwrap(), r#"{"name":"p","type":"TYPE_UNSPECIFIED"}"#);
     }
 }
