@@ -286,39 +286,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_body_is_the_contracts() {
-        let problem = Problem::invalid(240_012, "height is not on a history segment boundary")
-            .with_inner("fromBlock 500: nearest valid starts 1, 1001");
-        assert_eq!(
-            String::from_utf8(problem.to_json()).unwrap(),
-            r#"{"code":3,"message":"InvalidArgument error","details":[{"@type":"type.googleapis.com/api.v2.ErrorDetail","code":240012,"message":"height is not on a history segment boundary","inner":"fromBlock 500: nearest valid starts 1, 1001"}]}"#
-        );
-    }
-
-    #[test]
     fn a_problem_survives_the_bus() {
         let problem = Problem::not_found(150_001, "no such withdrawal").with_inner("ab\"\n");
         assert_eq!(serde_json::from_slice::<Problem>(&problem.to_json()).unwrap(), problem);
     }
 
     #[test]
-    fn every_code_has_the_status_of_the_contract() {
-        let rows = [
-            (1, 499),
-            (2, 500),
-            (3, 400),
-            (4, 504),
-            (5, 404),
-            (6, 409),
-            (7, 403),
-            (8, 429),
-            (9, 400),
-            (12, 501),
-            (13, 500),
-            (14, 503),
-            (16, 401),
-        ];
-        for (number, status) in rows {
+    fn codes_that_integration_tests_do_not_meet_have_the_status_of_the_contract() {
+        for (number, status) in [(1, 499), (2, 500), (6, 409), (12, 501)] {
             let code = Code::from_number(number);
             assert_eq!(code.number(), number);
             assert_eq!(code.status().as_u16(), status, "{}", code.name());
