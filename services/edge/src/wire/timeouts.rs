@@ -296,46 +296,6 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_connection_without_a_byte_has_the_head_timeout() {
-        let (_client, mut connection, _) = connection(SOON, NEVER);
-        times_out(&mut connection).await;
-    }
-
-    #[tokio::test]
-    async fn bytes_of_a_head_do_not_extend_its_timeout() {
-        let (mut client, mut connection, _) = connection(SOON, NEVER);
-        receive(&mut client, &mut connection, b"G").await;
-        times_out(&mut connection).await;
-    }
-
-    #[tokio::test]
-    async fn an_idle_connection_has_the_idle_timeout() {
-        let (mut client, mut connection, state) = connection(NEVER, SOON);
-        receive(&mut client, &mut connection, b"GET").await;
-        drop(state.start_request());
-        times_out(&mut connection).await;
-    }
-
-    #[tokio::test]
-    async fn the_next_head_on_a_connection_has_the_head_timeout() {
-        let (mut client, mut connection, state) = connection(SOON, NEVER);
-        receive(&mut client, &mut connection, b"GET").await;
-        drop(state.start_request());
-        stays_open(&mut connection).await;
-        receive(&mut client, &mut connection, b"G").await;
-        times_out(&mut connection).await;
-    }
-
-    #[tokio::test]
-    async fn a_pipelined_head_has_the_head_timeout() {
-        let (mut client, mut connection, state) = connection(SOON, NEVER);
-        receive(&mut client, &mut connection, b"GET and G").await;
-        state.set_begun(2);
-        drop(state.start_request());
-        times_out(&mut connection).await;
-    }
-
-    #[tokio::test]
     async fn a_request_in_flight_has_no_read_timeout() {
         let (mut client, mut connection, state) = connection(SOON, SOON);
         receive(&mut client, &mut connection, b"GET").await;
