@@ -12,5 +12,4 @@ mod ranges;
 mod readers;
 mod s3;
 mod splice;
-mod totals;
 mod whole;
