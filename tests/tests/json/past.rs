@@ -197,11 +197,13 @@ async fn b4_a_final_answer_to_a_request_that_names_the_chain_is_immutable() {
 async fn b4_an_answer_above_the_sealed_height_is_revalidated() {
     let mesh = MeshClient::fixture().await;
     for (name, path) in reads(true) {
-        let path = with(&path, &format!("atBlock={HEIGHT}"));
-        let answer = mesh.get(&path).await;
-        assert_eq!((answer.status, answer.header("cache-control")), (200, Some("no-cache")), "{name}");
-        assert!(etag(&answer).starts_with("W/"), "{name}");
-        assert_eq!(mesh.get_with(&path, "if-none-match", &etag(&answer)).await.status, 304, "{name}");
+        for chain in ["", "&chainId=testnet-0001"] {
+            let path = with(&path, &format!("atBlock={HEIGHT}{chain}"));
+            let answer = mesh.get(&path).await;
+            assert_eq!((answer.status, answer.header("cache-control")), (200, Some("no-cache")), "{name}");
+            assert!(etag(&answer).starts_with("W/"), "{name}");
+            assert_eq!(mesh.get_with(&path, "if-none-match", &etag(&answer)).await.status, 304, "{name}");
+        }
     }
 }
 

@@ -288,25 +288,6 @@ mod tests {
     }
 
     #[test]
-    fn a_final_answer_as_of_a_block_alone_may_be_cached() {
-        for (at_block, names_chain, is_final, validity, caching) in [
-            (None, true, true, Validity::Newest, "no-cache"),
-            (Some(5), true, false, Validity::OfBlock, "no-cache"),
-            (Some(5), false, true, Validity::Final, "public, max-age=3600"),
-            (Some(5), true, true, Validity::Final, "public, max-age=31536000, immutable"),
-        ] {
-            let answer = answer(&question(at_block, names_chain, Format::Json), is_final, false);
-            assert_eq!(
-                (answer.validity, &answer.headers[CACHE_CONTROL]),
-                (validity, &caching.parse().unwrap())
-            );
-            let etag = answer.etag.as_deref().unwrap();
-            assert_eq!(etag.starts_with("W/"), validity != Validity::Final, "{etag}");
-            assert_eq!(answer.newest_height(), at_block.is_none().then_some(5));
-        }
-    }
-
-    #[test]
     fn a_shared_cache_may_keep_what_follows_the_head_alone() {
         let caching = |at_block, is_final| {
             let answer = shared_answer(&question(at_block, false, Format::Json), is_final, false, 5);
@@ -316,21 +297,6 @@ mod tests {
         assert_eq!(caching(None, false), [shared, "Accept, Accept-Encoding"], "its events have the same URL");
         assert_eq!(caching(Some(5), false), ["no-cache", "Accept-Encoding"]);
         assert_eq!(caching(Some(5), true), ["public, max-age=3600", "Accept-Encoding"]);
-    }
-
-    #[test]
-    fn a_strong_tag_is_of_one_form_of_the_answer() {
-        let mut tags = Vec::new();
-        for format in [Format::Json, Format::PrettyJson] {
-            for gzipped in [false, true] {
-                tags.extend(answer(&question(Some(5), false, format), true, gzipped).etag);
-            }
-        }
-        tags.sort();
-        tags.dedup();
-        assert_eq!(tags.len(), 4, "{tags:?}");
-        let weak = |format, gzipped| answer(&question(Some(5), false, format), false, gzipped).etag;
-        assert_eq!(weak(Format::Json, false), weak(Format::PrettyJson, true));
     }
 
     #[test]
