@@ -205,9 +205,13 @@ async fn if_match_gives_the_file_only_while_it_is_the_one_that_is_meant() {
 async fn the_chunk_form_holds_the_same_bytes() {
     let mesh_client = MeshClient::sealed_fixture().await;
     let whole = mesh_client.get(DELEGATIONS).await;
-    let lines = lines(&get(&mesh_client, DELEGATIONS, &[("accept", "application/x-ndjson")]).await);
+    let answer = get(&mesh_client, DELEGATIONS, &[("accept", "application/x-ndjson")]).await;
+    assert!(answer.text().ends_with('\n'), "{answer:?}");
+    let lines = lines(&answer);
     assert_eq!(bytes(&lines), whole.body);
     let extension = &lines[0]["result"]["extensions"][0];
+    assert_eq!(extension["@type"], "type.googleapis.com/api.v2.ExportInfo");
+    assert_eq!(extension["fileName"], "testnet-0001-delegations-1-3.zip");
     assert_eq!(extension["table"], "TABLE_DELEGATIONS");
     assert_eq!(extension["totalBytes"], whole.body.len().to_string());
     for line in &lines {

@@ -85,4 +85,6 @@ async fn the_file_is_the_same_plain_packed_and_in_chunks() {
     flate2::read::GzDecoder::new(&packed.body[..]).read_to_end(&mut unpacked).unwrap();
     assert_eq!(unpacked, answer.body);
     assert_eq!(chunks[0]["result"]["contentType"], "text/csv");
+    let extension = &chunks[0]["result"]["extensions"][0];
+    assert!(extension.is_object() && extension.get("totalRows").is_none(), "{extension}");
 }

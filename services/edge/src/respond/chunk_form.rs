@@ -58,37 +58,3 @@ fn line(member: &str, value: &impl Serialize) -> Bytes {
     line.extend_from_slice(b"}\n");
     line.into()
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn chunks_are_lines_and_a_failure_is_the_last() {
-        let info = ExportInfo { file_name: "a.zip".to_owned(), total_bytes: Some(5), ..Default::default() };
-        let chunks = [
-            Ok(Bytes::from_static(b"abc")),
-            Ok(Bytes::from_static(b"de")),
-            Err(Problem::unavailable("gone")),
-        ];
-        let lines: Vec<Bytes> =
-            lines("application/zip".to_owned(), info, stream::iter(chunks)).collect().await;
-        let lines: Vec<Value> = lines
-            .iter()
-            .map(|line| {
-                assert_eq!(line.iter().filter(|byte| **byte == b'\n').count(), 1);
-                assert_eq!(line.last(), Some(&b'\n'));
-                serde_json::from_slice(line).unwrap()
-            })
-            .collect();
-        let extension = &lines[0]["result"]["extensions"][0];
-        assert_eq!(lines[0]["result"]["contentType"], "application/zip");
-        assert_eq!(lines[0]["result"]["data"], "YWJj");
-        assert_eq!((&extension["@type"], &extension["fileName"]), (&json!(INFO_TYPE), &json!("a.zip")));
-        assert_eq!(extension["totalBytes"], "5", "64-bit numbers are strings");
-        assert!(extension.get("totalRows").is_none(), "unknown figures are left out");
-        let later = json!({ "contentType": "application/zip", "data": "ZGU=", "extensions": [] });
-        assert_eq!(lines[1]["result"], later, "S2: a list that is empty, not absent");
-        assert_eq!((&lines[2]["error"]["code"], lines.len()), (&json!(14), 3));
-    }
-}
