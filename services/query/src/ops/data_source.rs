@@ -138,28 +138,6 @@ mod tests {
     }
 
     #[test]
-    fn enums_are_read_by_name_and_by_number() {
-        let stored = json!([{
-            "key": {"name": "price", "type": 2, "numberDecimalPlaces": 5, "unknown": null},
-            "conditions": [{"operator": "OPERATOR_GREATER_THAN", "value": "1"}, {"operator": 5, "value": 2}],
-        }, {"key": {"name": "time", "type": "TYPE_TIMESTAMP"}, "conditions": null}]);
-        let shown = json!([{
-            "key": {"name": "price", "type": "TYPE_INTEGER", "numberDecimalPlaces": "5"},
-            "conditions": [
-                {"operator": "OPERATOR_GREATER_THAN", "value": "1"},
-                {"operator": "OPERATOR_LESS_THAN_OR_EQUAL", "value": "2"},
-            ],
-        }, {"key": {"name": "time", "type": "TYPE_TIMESTAMP"}, "conditions": []}]);
-        assert_eq!(read(&stored, filter), (shown, vec![]));
-    }
-
-    #[test]
-    fn both_kinds_of_signers_are_read() {
-        let stored = json!([{"pubKey": {"key": "ab"}}, {"ethAddress": {"address": "0x1"}}]);
-        assert_eq!(read(&stored, signer), (stored, vec![]));
-    }
-
-    #[test]
     fn what_has_no_form_is_left_out_or_unspecified_and_noted() {
         let empty = json!({"name": "", "type": "TYPE_UNSPECIFIED"});
         for (stored, shown, noted) in [
