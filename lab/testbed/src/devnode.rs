@@ -115,31 +115,3 @@ impl Drop for DevNode {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use bytes::Bytes;
-    use mesh_transaction::encode;
-
-    use super::*;
-    use crate::http_client;
-
-    #[tokio::test]
-    async fn a_node_accepts_transactions_and_has_them_after_a_kill() {
-        let mut node = DevNode::configure().every(Duration::from_millis(20)).start().await;
-        let tx = Bytes::from(encode(&node.transaction(1, "order")));
-        let (hash, outcome) = node.chain().broadcast_commit(tx).await.unwrap();
-        let height = outcome.unwrap().height;
-        let url = node.url();
-        node.kill().await;
-        let client = http_client();
-        client.get(format!("{url}/health")).send().await.unwrap_err();
-        node.restart().await;
-        assert_eq!(node.url(), url);
-        assert!(client.get(format!("{url}/health")).send().await.unwrap().status().is_success());
-        assert_eq!(node.chain().find(&hash).await.unwrap().map(|delivered| delivered.height), Some(height));
-        assert_eq!(node.received(), HashMap::from([(hash, 1)]));
-        let mut heights = node.chain().heights();
-        heights.changed().await.unwrap();
-    }
-}
