@@ -73,8 +73,12 @@ async fn a_node_accepts_signed_transactions_of_every_version_and_difficulty() {
 async fn a_key_is_its_owners() {
     let folder = KeyFolder::new().await;
     assert_eq!(folder.key().metadata().unwrap().permissions().mode() & 0o777, 0o600);
+    let first = fs::read(folder.key()).unwrap();
     folder.keygen(&[]).await.fails(1, &["--force"]);
+    assert_eq!(fs::read(folder.key()).unwrap(), first);
     let other = folder.keygen(&["--force", "--json"]).await.json();
+    assert_ne!(fs::read(folder.key()).unwrap(), first);
+    assert_eq!(folder.0.path().read_dir().unwrap().count(), 1, "no temporary file is left");
     let signed = folder.sign(&["--hex", "00", "--tx-version", "2", "--no-pow", "--json"]).await;
     assert_eq!(signed.error, "");
     let tx = signed.json()["tx"].take();

@@ -65,24 +65,7 @@ fn write(path: &Path, text: &str, replace: bool) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt as _;
-
     use super::*;
-
-    #[test]
-    fn a_key_is_read_back_and_belongs_to_its_owner() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("key");
-        let key = make(&path, false).unwrap();
-        assert_eq!(read(&path).unwrap().public(), key.public());
-        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o600);
-        assert!(make(&path, false).unwrap_err().to_string().contains("--force"));
-        assert_eq!(read(&path).unwrap().public(), key.public());
-        let other = make(&path, true).unwrap();
-        assert_ne!(other.public(), key.public());
-        assert_eq!(read(&path).unwrap().public(), other.public());
-        assert_eq!(folder.path().read_dir().unwrap().count(), 1);
-    }
 
     #[test]
     fn what_is_no_key_is_named() {
