@@ -32,9 +32,7 @@ pub const NO_CACHE: (&str, &str) = ("MESH_EDGE_CACHE_BYTES", "0");
 
 /// The sum of a service's metrics whose lines start with `name`; 0 without one.
 pub async fn metric(mesh: &Mesh, service: &str, name: &str) -> u64 {
-    let page = mesh.service(service).admin("/metrics").await;
-    let lines = page.text().lines().filter(|line| line.starts_with(name));
-    lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum::<f64>() as u64
+    mesh.service(service).metric(name).await as u64
 }
 
 /// The folder of a recorded run of a real test network, `../shared/data/smoketest-5000` next to the workspace;

@@ -103,11 +103,8 @@ impl Scenario {
         for height in 2..=BLOCKS {
             assert_eq!(node.block().await, height);
             self.hash(height).set(node.chain().newest().unwrap().hash).unwrap();
-            let metric_line = format!("mesh_node_height {height}\n");
-            eventually(TIME_LIMIT, "the service does not receive the node's block", async || {
-                self.mesh.service("node-info").admin("/metrics").await.text().contains(&metric_line)
-            })
-            .await;
+            let node_info = self.mesh.service("node-info");
+            node_info.until_metric("mesh_node_height ", |newest| newest == height as f64).await;
             // Three blocks at once, while requests that began before them are in flight.
             if height % 4 != 0 {
                 self.to_store(store, height).await;

@@ -28,13 +28,6 @@ async fn presented(tls: &EdgeTls) -> Option<Vec<u8>> {
     Some(stream.get_ref().1.peer_certificates()?.first()?.to_vec())
 }
 
-async fn metric(mesh: &Mesh, name: &str) -> f64 {
-    let metrics = mesh.service("edge").admin("/metrics").await;
-    let metrics = metrics.text();
-    let line = metrics.lines().find_map(|line| line.strip_prefix(name)?.split(' ').nth(1));
-    line.unwrap_or_else(|| panic!("there is no {name}: {metrics}")).parse().unwrap()
-}
-
 #[tokio::test]
 async fn http1_and_http2_and_grpc_are_chosen_by_alpn() {
     let database = Database::fresh().await;
@@ -54,7 +47,7 @@ async fn http1_and_http2_and_grpc_are_chosen_by_alpn() {
     }
     let call = Call::from_path("/api/v2/markets").unwrap();
     Rpc::connect(&mesh).await.call(&call).await.unwrap();
-    let left = metric(&mesh, "mesh_edge_tls_certificate_expiry_seconds").await;
+    let left = mesh.service("edge").metric("mesh_edge_tls_certificate_expiry_seconds").await;
     assert!(left > 3600.0, "{left} s");
 }
 
@@ -95,10 +88,10 @@ async fn another_certificate_is_for_new_connections_and_a_faulty_one_for_none() 
     let good = fs::read(&files.key).unwrap();
     fs::write(&files.key, "no key").unwrap();
     let faulty = "mesh_edge_tls_certificate_faulty";
-    eventually(NOTICED, "the faulty key is not noticed", async || metric(&mesh, faulty).await == 1.0).await;
+    mesh.service("edge").until_metric(faulty, |value| value == 1.0).await;
     assert_eq!(presented(mesh.tls()).await.as_ref(), Some(&first));
     fs::write(&files.key, good).unwrap();
-    eventually(NOTICED, "the good key is not noticed", async || metric(&mesh, faulty).await == 0.0).await;
+    mesh.service("edge").until_metric(faulty, |value| value == 0.0).await;
 
     let folder = tempfile::tempdir().unwrap();
     let second = certify(folder.path());

@@ -16,6 +16,8 @@ use tokio::time::{Instant, interval};
 use crate::{Answer, Database, http_client, nats, retry, secrets, servers, unique};
 
 const READY_WITHIN: Duration = Duration::from_secs(20);
+/// Time limit of a wait for a metric; longer than any configured interval of these tests.
+const METRIC_WITHIN: Duration = Duration::from_secs(60);
 const POLL_PAUSE: Duration = Duration::from_millis(10);
 const STOP_GRACE_S: u64 = 5;
 
@@ -142,6 +144,25 @@ impl Service {
         // The admin port closes connections after 5 s: a reused one may close under the request.
         let ask = ask.header("connection", "close");
         Answer::to(ask.header("accept", "application/openmetrics-text, */*")).await
+    }
+
+    /// The sum of its metrics whose lines start with `name`; 0 without one. A name without labels ends with a space,
+    /// so that longer names do not count.
+    pub async fn metric(&self, name: &str) -> f64 {
+        let page = self.admin("/metrics").await;
+        let lines = page.text().lines().filter(|line| line.starts_with(name));
+        let values = lines.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
+        // The sum of no floating-point numbers is -0.
+        values.fold(0.0, |sum, value| sum + value)
+    }
+
+    /// Waits until [`Self::metric`] `fits`; panics with its value after [`METRIC_WITHIN`].
+    pub async fn until_metric(&self, name: &str, fits: impl Fn(f64) -> bool) {
+        retry(METRIC_WITHIN, async || {
+            let value = self.metric(name).await;
+            if fits(value) { Ok(()) } else { Err(format!("{name:?} of {} is {value}", self.spec.name)) }
+        })
+        .await;
     }
 
     /// Waits until its `/readyz` has a status; returns the text.

@@ -62,12 +62,6 @@ async fn await_announcement<N>(announcements: &mut AnnouncementStream<N>, matche
     timeout(SOON, receive).await.expect("the news come")
 }
 
-async fn metric(service: &Service, name: &str) -> Option<i64> {
-    let page = service.admin("/metrics").await;
-    let value = page.text().lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
-    value.map(|value| value.parse().unwrap())
-}
-
 #[tokio::test]
 async fn the_head_of_the_store_is_announced_at_each_block_and_at_an_interval() {
     let database = Database::fresh().await;
@@ -92,15 +86,16 @@ async fn the_head_of_the_store_is_announced_at_each_block_and_at_an_interval() {
         await_announcement(&mut announcements, |news| news.head.is_some_and(|head| head.height == 9)).await;
     }
     assert!(started.elapsed() < 4 * ANNOUNCE_INTERVAL, "not again and again: {:?}", started.elapsed());
-    assert_eq!(metric(&service, "mesh_store_height").await, Some(9));
-    assert_eq!(metric(&service, "mesh_store_is_there").await, Some(1));
-    assert_eq!(metric(&service, "mesh_node_height").await, None, "there is no node to ask");
+    assert_eq!(service.metric("mesh_store_height ").await, 9.0);
+    assert_eq!(service.metric("mesh_store_is_there ").await, 1.0);
+    let page = service.admin("/metrics").await;
+    assert!(!page.text().contains("mesh_node_height "), "there is no node to ask: {page:?}");
 
     database.drop_now().await;
     let news = await_announcement(&mut announcements, |news| !news.is_there).await;
     assert_eq!(news.head.map(|head| head.height), Some(9), "the last that was seen");
     service.await_readiness(503, SOON).await;
-    assert_eq!(metric(&service, "mesh_store_is_there").await, Some(0));
+    assert_eq!(service.metric("mesh_store_is_there ").await, 0.0);
 }
 
 #[tokio::test]
@@ -129,8 +124,11 @@ async fn the_head_of_the_node_is_announced_and_a_store_far_behind_it_makes_servi
         let text = service.await_readiness(503, SOON).await;
         assert!(text.contains("6 blocks behind"), "{text}");
     }
-    assert_eq!(metric(&node_info, "mesh_node_height").await, Some(16));
-    assert_eq!(metric(&node_info, "mesh_chain_lag_blocks").await, Some(6));
+    for (name, value) in
+        [("mesh_node_height ", 16.0), ("mesh_chain_lag_blocks ", 6.0), ("mesh_node_state ", 2.0)]
+    {
+        assert_eq!(node_info.metric(name).await, value, "{name}");
+    }
     write_block(&writer, 11).await;
     for service in services {
         service.await_readiness(200, SOON).await;
@@ -146,7 +144,7 @@ async fn the_head_of_the_node_is_announced_and_a_store_far_behind_it_makes_servi
     }
     let text = node_info.await_readiness(503, SOON).await;
     assert!(text.contains("does not answer"), "{text}");
-    assert_eq!(metric(&node_info, "mesh_node_state").await, Some(0));
+    assert_eq!(node_info.metric("mesh_node_state ").await, 0.0);
     let text = node_info.log();
     assert_eq!(text.matches("does not answer").count(), 1, "reported once: {text}");
 }
@@ -211,10 +209,7 @@ async fn a_hosted_node_is_followed_over_tls_with_its_password() {
         .env("https_proxy", "http://127.0.0.1:9")
         .start()
         .await;
-    eventually(SOON, "the height is not read", async || {
-        metric(&service, "mesh_node_height").await == Some(3)
-    })
-    .await;
+    service.until_metric("mesh_node_height ", |height| height == 3.0).await;
     let authorization = |text: &str| text.matches(" Basic cmVhZGVyOmNhbmFyeS93b3Jk\r\n").count();
     eventually(SOON, "status and subscription do not carry the password", async || {
         let received = front.received();

@@ -3,7 +3,7 @@
 
 use std::{net::Ipv4Addr, time::Duration};
 
-use mesh_testbed::{Answer, Mesh, TlsClient, http1::Connection, poll};
+use mesh_testbed::{Answer, Mesh, TlsClient, http1::Connection};
 use mesh_tests::{
     access::{assert_has, line, line_with, lines},
     client::MeshClient,
@@ -225,12 +225,7 @@ async fn a_watch_that_its_client_leaves_is_no_error() {
     assert_has(&line(all, "watched-1").await, &json!({"status": 200, "ended": "left"}));
     let (_, errors) = logging_errors().await;
     watch_and_leave(errors, "watched-2").await;
-    let is_over = async || {
-        let page = errors.service("edge").admin("/metrics").await;
-        let open = page.text().lines().find(|line| line.starts_with("mesh_edge_watches ")).map(str::to_owned);
-        if open.as_ref().is_some_and(|open| open.ends_with(" 0")) { Ok(()) } else { Err(open) }
-    };
-    poll(Duration::from_secs(60), is_over).await.expect("the watch is over");
+    errors.service("edge").until_metric("mesh_edge_watches ", |open| open == 0.0).await;
     line_of(errors, &MeshClient::new(errors).get("/nowhere").await).await;
     let log = errors.service("edge").log();
     let about: Vec<&str> = log.lines().filter(|line| line.contains("watched-2")).collect();

@@ -137,10 +137,7 @@ async fn a_request_whose_only_service_is_killed_fails_long_before_its_deadline()
     let slow = tokio::spawn(async move { (mesh_client.get(LIST).await, Instant::now()) });
     locked.await_queries("query", 1, TIME_LIMIT).await;
     // A read is sent up to this many times; only a lack of replies shows that its service is gone.
-    eventually(TIME_LIMIT, "it is not sent again", async || {
-        mesh.service("query").admin("/metrics").await.text().contains("\nmesh_requests_in_flight 3\n")
-    })
-    .await;
+    mesh.service("query").until_metric("mesh_requests_in_flight ", |reads| reads == 3.0).await;
     mesh.service("query").kill().await;
     let killed = Instant::now();
     let (answer, answered) = slow.await.expect("the client does not panic");

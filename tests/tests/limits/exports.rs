@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mesh_testbed::{Answer, Mesh, eventually, retry};
+use mesh_testbed::{Answer, retry};
 use mesh_tests::{
     client::MeshClient,
     fixture::{self, TableLock},
@@ -47,14 +47,6 @@ async fn download_until_blocked(mesh_client: &MeshClient) -> JoinHandle<Answer> 
     .await
 }
 
-/// Waits until `export` works on at least so many pulls.
-async fn await_pulls(mesh: &Mesh, count: u64) {
-    eventually(TIME_LIMIT, "too few downloads are pulled", async || {
-        metric(mesh, "export", "mesh_requests_in_flight ").await >= count
-    })
-    .await;
-}
-
 #[tokio::test]
 async fn a_download_above_the_limit_is_refused_until_another_ends_or_its_client_disconnects() {
     let (database, mesh, mesh_client) = fixture::start(|setup| {
@@ -75,7 +67,7 @@ async fn a_download_above_the_limit_is_refused_until_another_ends_or_its_client_
         let (rpc, called) = (rpc.clone(), called.clone());
         async move { rpc.download(&called).await }
     });
-    await_pulls(&mesh, 2).await;
+    mesh.service("export").until_metric("mesh_requests_in_flight ", |pulls| pulls >= 2.0).await;
     locked.await_queries("export", 1, TIME_LIMIT).await;
     let refused = timeout(TIME_LIMIT, mesh_client.get(&path())).await.expect("a refusal does not wait");
     assert_eq!(assert_problem(&refused, 429, 8, 10_000).inner, "at most 2 at the same time");
@@ -87,7 +79,7 @@ async fn a_download_above_the_limit_is_refused_until_another_ends_or_its_client_
         let mesh_client = mesh_client.clone();
         async move { get_for(&mesh_client, "203.0.113.9", &path()).await }
     });
-    await_pulls(&mesh, 3).await;
+    mesh.service("export").until_metric("mesh_requests_in_flight ", |pulls| pulls >= 3.0).await;
 
     // A client that disconnects frees its permit at once, while the table is still locked.
     over_http.abort();

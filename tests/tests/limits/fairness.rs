@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use mesh_testbed::{Answer, Mesh, MeshSetup, eventually, http1::Connection};
+use mesh_testbed::{Answer, Mesh, MeshSetup, http1::Connection};
 use mesh_tests::{
     client::MeshClient,
     fixture::{self, TableLock},
@@ -44,17 +44,15 @@ async fn send_blocked(
     mesh: &Mesh,
     mesh_client: &MeshClient,
     reads: impl IntoIterator<Item = (String, String)>,
-    waiting: u64,
+    waiting: f64,
 ) -> Vec<JoinHandle<Answer>> {
     let ask = |(client, path): (String, String)| {
         let mesh_client = mesh_client.clone();
         tokio::spawn(async move { get_for(&mesh_client, &client, &path).await })
     };
     let blocked_reads = reads.into_iter().map(ask).collect();
-    eventually(TIME_LIMIT, "they do not wait", async || {
-        metric(mesh, "edge", "http_server_active_requests").await >= waiting
-    })
-    .await;
+    let edge = mesh.service("edge");
+    edge.until_metric("http_server_active_requests", |active| active >= waiting).await;
     blocked_reads
 }
 
@@ -76,7 +74,7 @@ async fn a_slow_operation_leaves_permits_for_the_others() {
     let (database, mesh, mesh_client) = fixture::start(small_limits).await;
     let locked = TableLock::acquire(&database, "delegations_current").await;
     let reads = (0..4).map(|at| (format!("203.0.113.{at}"), blocked_path(at)));
-    let blocked_reads = send_blocked(&mesh, &mesh_client, reads, 4).await;
+    let blocked_reads = send_blocked(&mesh, &mesh_client, reads, 4.0).await;
     let refused = get_promptly(&mesh_client, "203.0.113.9", &blocked_path(9)).await;
     assert_eq!(
         assert_problem(&refused, 503, 14, 10_000).message,
@@ -112,10 +110,7 @@ async fn operations_that_wait_for_locks_fill_no_service() {
         tokio::spawn(async move { mesh_client.get(&path).await })
     });
     let blocked: Vec<_> = blocked.collect();
-    eventually(TIME_LIMIT, "they do not fill it", async || {
-        metric(&mesh, "query", "mesh_requests_in_flight ").await >= 8
-    })
-    .await;
+    mesh.service("query").until_metric("mesh_requests_in_flight ", |reads| reads >= 8.0).await;
     for path in ["/accounts", "/api/v2/markets", &format!("/api/v2/oracle/spec/{}", fixture::ORACLE_SPEC)] {
         let answer = timeout(Duration::from_secs(2), mesh_client.get(path)).await;
         assert_eq!(answer.expect("it waits").status, 200, "{path}");
@@ -136,11 +131,11 @@ async fn one_client_leaves_permits_for_the_others() {
     );
     let of_greedy = |path: String| (greedy.to_owned(), path);
     let reads = (0..3).map(|at| of_greedy(blocked_path(at)));
-    let mut blocked_reads = send_blocked(&mesh, &mesh_client, reads, 3).await;
+    let mut blocked_reads = send_blocked(&mesh, &mesh_client, reads, 3.0).await;
     let refused = get_promptly(&mesh_client, greedy, &blocked_path(9)).await;
     let reason = "too many requests of this kind and client are being answered";
     assert_eq!(assert_problem(&refused, 503, 14, 10_000).message, reason);
-    blocked_reads.extend(send_blocked(&mesh, &mesh_client, [of_greedy(withdrawal(1))], 4).await);
+    blocked_reads.extend(send_blocked(&mesh, &mesh_client, [of_greedy(withdrawal(1))], 4.0).await);
     let refused = get_promptly(&mesh_client, greedy, "/accounts").await;
     let reason = "too many requests of this client are being answered";
     assert_eq!(assert_problem(&refused, 503, 14, 10_000).message, reason);

@@ -25,9 +25,7 @@ async fn recording_mesh(endpoint: &str) -> (mesh_testbed::Database, Mesh) {
 
 /// The number of spans of a service with this outcome.
 async fn spans(mesh: &Mesh, service: &str, outcome: &str) -> f64 {
-    let page = mesh.service(service).admin("/metrics").await;
-    let is_it = |line: &&str| line.starts_with("mesh_telemetry_spans_total") && line.contains(outcome);
-    page.text().lines().find(is_it).and_then(|line| line.rsplit(' ').next()?.parse().ok()).unwrap_or_default()
+    mesh.service(service).metric(&format!("mesh_telemetry_spans_total{{outcome={outcome:?}")).await
 }
 
 async fn read_and_stop(mesh: Mesh) {

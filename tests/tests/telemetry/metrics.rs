@@ -8,7 +8,7 @@ use std::{
 
 use mesh_telemetry::{Kind, Metric, list};
 use mesh_testbed::{
-    Answer, Database, DevNode, Mesh, Service, eventually, http_client, retry,
+    Answer, Database, DevNode, Mesh, Service, http_client, retry,
     scripted_node::{Chain, Version, trade},
 };
 use mesh_tests::{
@@ -132,10 +132,7 @@ async fn the_served_metrics_are_the_documented_ones() {
     chain.add(vec![trade(1, "1")]);
     let ingest =
         Service::configure("ingest").database(&stored).env("MESH_NODE_URL", &chain.url).start().await;
-    eventually(Duration::from_secs(20), "no block is stored", async || {
-        ingest.admin("/metrics").await.text().contains("\nmesh_ingest_height 1\n")
-    })
-    .await;
+    ingest.until_metric("mesh_ingest_height ", |height| height == 1.0).await;
     for service in list::ALL_WORKLOADS {
         let process = if *service == "ingest" { &ingest } else { mesh.service(service) };
         let page = process.admin("/metrics").await;

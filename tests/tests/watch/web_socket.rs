@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use mesh_testbed::{Database, DevNode, Mesh, Service, TlsClient, eventually, http1::Connection};
+use mesh_testbed::{Database, DevNode, Mesh, Service, TlsClient, http1::Connection};
 use mesh_tests::{
     client::MeshClient,
     fixture, metric,
@@ -59,10 +59,7 @@ async fn each_state_is_a_frame_until_the_watch_is_ended() {
     socket.watch("a", LIMITS).await;
     assert_eq!(socket.news().await["id"], "a", "its id is free again");
     socket.close().await;
-    eventually(Duration::from_secs(30), "the watches still count", async || {
-        metric(&mesh, "edge", "mesh_edge_watches ").await == 0
-    })
-    .await;
+    mesh.service("edge").until_metric("mesh_edge_watches ", |watches| watches == 0.0).await;
 }
 
 #[tokio::test]
@@ -144,10 +141,7 @@ async fn watches_count_to_the_limits_of_the_connection_the_edge_and_the_address(
     assert_eq!(refused["error"]["details"][0]["inner"], "at most 65 at the same time");
     assert_eq!(metric(&mesh, "edge", "mesh_edge_watches ").await, 65);
     drop(first);
-    eventually(Duration::from_secs(30), "the watches of a lost connection still count", async || {
-        metric(&mesh, "edge", "mesh_edge_watches ").await == 1
-    })
-    .await;
+    mesh.service("edge").until_metric("mesh_edge_watches ", |watches| watches == 1.0).await;
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use mesh_bus::{AskOptions, Bus, Encoding, PullOptions, permissions::EDGE};
 use mesh_export::Sealing;
-use mesh_testbed::{Service, eventually, nats, retry};
+use mesh_testbed::{Service, nats, retry};
 use proto_msgs::v2::{ExportNetworkHistoryRequest, ListAllNetworkHistorySegmentsRequest, Table};
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
@@ -40,16 +40,6 @@ async fn await_ends(bus: &Bus, ends: &[i64]) {
         let reply = bus.ask_typed(&ListAllNetworkHistorySegmentsRequest {}, SOON).await.unwrap().reply;
         let seen: Vec<i64> = reply.segments.iter().map(|segment| segment.to_height).collect();
         if seen == ends { Ok(()) } else { Err(format!("{seen:?}, not {ends:?}")) }
-    })
-    .await;
-}
-
-/// Waits until a replica has listed a segment that ends here.
-async fn await_height(replica: &Service, height: u64) {
-    let expected = format!("mesh_history_height {height}");
-    let otherwise = format!("it knows of no segment that ends at {height}");
-    eventually(SOON, &otherwise, async || {
-        replica.admin("/metrics").await.text().lines().any(|line| line == expected)
     })
     .await;
 }
@@ -90,11 +80,10 @@ async fn segments_are_sealed_as_blocks_come_and_stay_when_the_database_goes() {
     fixture.write_blocks(26..=30).await;
     // Both replicas list only once a minute, but refresh when a sealer announces a segment.
     for replica in [&one, &two] {
-        await_height(replica, 30).await;
+        replica.until_metric("mesh_history_height ", |height| height == 30.0).await;
     }
-    let page = one.admin("/metrics").await.text().to_owned() + two.admin("/metrics").await.text();
-    let made = page.lines().filter_map(|line| line.strip_prefix("mesh_history_seal_duration_seconds_count "));
-    assert_eq!(made.map(|count| count.parse::<u64>().unwrap()).sum::<u64>(), 3, "each was made once");
+    let made = "mesh_history_seal_duration_seconds_count ";
+    assert_eq!(one.metric(made).await + two.metric(made).await, 3.0, "each was made once");
     assert!(one.stop().await.success());
 
     fixture.database.drop_now().await;
@@ -166,28 +155,14 @@ async fn a_gap_is_not_sealed_and_what_is_sealed_is_served_beside_files_of_anothe
     std::fs::write(segments.join("other-0002-1-1-10.zip"), "").unwrap();
     fixture.write_blocks(12..=20).await;
     let (export, bus) = tokio::join!(start(&fixture), connect(&fixture));
-    let refused = async |value: u8| {
-        let expected = format!("mesh_seal_refused {value}");
-        eventually(SOON, &expected, async || {
-            export.admin("/metrics").await.text().lines().any(|line| line == expected)
-        })
-        .await;
-    };
-    refused(1).await;
+    export.until_metric("mesh_seal_refused ", |refused| refused == 1.0).await;
     await_ends(&bus, &[10]).await;
     assert!(!download(&bus, 10).await.is_empty());
     assert_eq!(export.admin("/readyz").await.status, 200);
-    assert!(
-        export
-            .admin("/metrics")
-            .await
-            .text()
-            .lines()
-            .any(|line| line == "mesh_history_segments_unreadable 0")
-    );
+    assert!(export.admin("/metrics").await.text().contains("\nmesh_history_segments_unreadable 0\n"));
     fixture.write_blocks(11..=11).await;
     await_ends(&bus, &[20, 10]).await;
-    refused(0).await;
+    export.until_metric("mesh_seal_refused ", |refused| refused == 0.0).await;
     assert!(export.stop().await.success());
 }
 
@@ -197,12 +172,6 @@ async fn a_statement_that_fails_counts_as_a_failure_to_seal() {
     let client = fixture.database.connect().await;
     client.batch_execute("ALTER TABLE blocks RENAME COLUMN height TO other").await.unwrap();
     let export = start(&fixture).await;
-    eventually(SOON, "no failure is counted", async || {
-        let metrics = export.admin("/metrics").await;
-        let name = "mesh_history_seal_failures_total ";
-        let mut lines = metrics.text().lines().filter_map(|line| line.strip_prefix(name));
-        lines.any(|failures| failures != "0")
-    })
-    .await;
+    export.until_metric("mesh_history_seal_failures_total ", |failures| failures > 0.0).await;
     assert!(export.stop().await.success());
 }
