@@ -6,6 +6,7 @@ use mesh_tests::{
     rpc::{Call, Rpc},
     zip::members,
 };
+use serde_json::json;
 
 use super::*;
 
@@ -23,6 +24,14 @@ async fn segments_are_listed_newest_first_and_chained() {
     }
     assert_eq!(segments[2]["previousHistorySegmentId"], "");
     assert_eq!(segments[0]["historySegmentId"].as_str().unwrap().len(), 64);
+    let version = fixture::sealed_mesh().await.database.schema_version().await.to_string();
+    for segment in segments {
+        assert_eq!(
+            (&segment["chainId"], &segment["databaseVersion"]),
+            (&json!("testnet-0001"), &json!(version))
+        );
+        assert_eq!(segment["toHeight"], segment["fromHeight"]);
+    }
 }
 
 #[tokio::test]
