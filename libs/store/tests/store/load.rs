@@ -170,90 +170,65 @@ async fn null_and_empty_text_quotes_line_breaks_and_other_line_ends_are_understo
 
 #[tokio::test]
 async fn a_row_that_does_not_fit_is_named_with_file_and_line_and_nothing_stays() {
+    const NOT_NULL: &str =
+        "line 2: null value in column \"hash\" of relation \"blocks\" violates not-null constraint";
+    const NO_TIME: &str =
+        "column block_time: invalid input syntax for type timestamp with time zone: \"\\.\"";
     let good = ("chain.csv", "id,onerow_check\ntestnet,t\n");
-    for (file, content, message) in [
+    // Rows of `blocks.csv`. `@` is the time up to the tens of seconds.
+    let blocks = [
         (
-            "blocks.csv",
-            "block_time,height,hash\n2024-01-01 00:00:00+00,1,aa\n2024-01-01 00:00:01+00,two,bb\n",
-            "blocks.csv, line 3, column height: invalid input syntax for type bigint: \"two\"",
+            "@0+00,1,aa\n@1+00,two,bb\n",
+            "line 3, column height: invalid input syntax for type bigint: \"two\"",
         ),
+        ("@0+00,1,\n", NOT_NULL),
         (
-            "blocks.csv",
-            "block_time,height,hash\n2024-01-01 00:00:00+00,1,\n",
-            "blocks.csv, line 2: null value in column \"hash\" of relation \"blocks\" violates not-null constraint",
+            "@0+00,1,aa\n@1+00,1,bb\n",
+            "line 3: duplicate key value violates unique constraint \"blocks_height_idx\", Key (height)=(1) already exists",
         ),
-        (
-            "blocks.csv",
-            "block_time,height,hash\n2024-01-01 00:00:00+00,1,aa\n2024-01-01 00:00:01+00,1,bb\n",
-            "blocks.csv, line 3: duplicate key value violates unique constraint \"blocks_height_idx\", \
-             Key (height)=(1) already exists",
-        ),
-        (
-            "blocks.csv",
-            "block_time,height,hash,extra\n2024-01-01 00:00:00+00,1,,x\n",
-            "blocks.csv, line 2: null value in column \"hash\" of relation \"blocks\" violates not-null constraint",
-        ),
-        (
-            "blocks.csv",
-            "block_time,height,hash\n2024-01-01 00:00:00+00,1\n",
-            "blocks.csv, line 2: missing data for column \"hash\"",
-        ),
+        ("@0+00,1\n", "line 2: missing data for column \"hash\""),
         // A line `\.` ends the text for PostgreSQL before 18, which then reports success.
+        ("@0+00,1,aa\n\\.\n@1+00,2,bb\n", &format!("line 3, {NO_TIME}")),
+        ("@0+00,1,\"a\na\"\n@1+00,2,bb\n@3+00,4,dd", "line 5: height 3 is missing"),
+        ("@1.5+00,1,aa\n\"@1+00\",2,bb\n", "line 3: block 2 is not later than block 1"),
+        ("@1+00,1,aa\n2024-01-01T01:00:00+01,2,bb\n", "height 2: block 2 is not later than block 1"),
+        ("@4+00,4,dd\n@1+00,1,aa\n@2+00,2,bb\n", "height 4: height 3 is missing"),
+        ("@0+00,1,aa\n2262-01-01 00:00:00+00,2,bb\n", "line 3: a time is outside of 1678 to 2261"),
+    ];
+    for (rows, message) in blocks {
+        let content = format!("block_time,height,hash\n{}", rows.replace('@', "2024-01-01 00:00:0"));
+        let found = refusal(&[good, ("blocks.csv", &content)]).await;
+        assert_eq!(found, format!("blocks.csv, {message}"));
+    }
+    let files = [
+        ("blocks.csv", "block_time,height,hash,extra\n@0+00,1,,x\n", NOT_NULL),
         (
             "blocks.csv",
-            "block_time,height,hash\n2024-01-01 00:00:00+00,1,aa\n\\.\n2024-01-01 00:00:01+00,2,bb\n",
-            "blocks.csv, line 3, column block_time: invalid input syntax for type timestamp with time zone: \"\\.\"",
+            "block_time,height,hash,extra\r\n\\.\r\n@1+00,2,bb,\r\n",
+            &format!("line 2, {NO_TIME}"),
         ),
         (
             "blocks.csv",
-            "block_time,height,hash,extra\r\n\\.\r\n2024-01-01 00:00:01+00,2,bb,\r\n",
-            "blocks.csv, line 2, column block_time: invalid input syntax for type timestamp with time zone: \"\\.\"",
+            "hash,height,extra,block_time\naa,1,,@0Z\nff,6,,@1Z\n",
+            "line 3: heights 2 to 5 are missing",
         ),
+        ("blocks.csv", "height,height\n", "line 1: the header names column \"height\" twice"),
+        ("blocks.csv", "", "line 1: the file is empty, a header with column names was expected"),
+        ("blocks.csv", "1,2,3\n", "line 1: none of its columns is a column of table blocks"),
         (
-            "blocks.csv",
-            "block_time,height,hash\n2024-01-01 00:00:00+00,1,\"a\na\"\n2024-01-01 00:00:01+00,2,bb\n2024-01-01 00:00:03+00,4,dd",
-            "blocks.csv, line 5: height 3 is missing",
-        ),
-        (
-            "blocks.csv",
-            "hash,height,extra,block_time\naa,1,,2024-01-01T00:00:00Z\nff,6,,2024-01-01T00:00:01Z\n",
-            "blocks.csv, line 3: heights 2 to 5 are missing",
-        ),
-        (
-            "blocks.csv",
-            "block_time,height,hash\n2024-01-01 00:00:01.5+00,1,aa\n\"2024-01-01 00:00:01+00\",2,bb\n",
-            "blocks.csv, line 3: block 2 is not later than block 1",
-        ),
-        (
-            "blocks.csv",
-            "block_time,height,hash\n2024-01-01T00:00:01Z,1,aa\n2024-01-01T01:00:00+01,2,bb\n",
-            "blocks.csv, height 2: block 2 is not later than block 1",
-        ),
-        (
-            "blocks.csv",
-            "block_time,height,hash\n2024-01-01 00:00:04+00,4,dd\n2024-01-01 00:00:01+00,1,aa\n2024-01-01 00:00:02+00,2,bb\n",
-            "blocks.csv, height 4: height 3 is missing",
-        ),
-        (
-            "blocks.csv",
-            "block_time,height,hash\n2024-01-01 00:00:00+00,1,aa\n2262-01-01 00:00:00+00,2,bb\n",
-            "blocks.csv, line 3: a time is outside of 1678 to 2261",
+            "balances.csv",
+            "balance,account_id,block_time,tx_hash\n1.0,0.5,@0+00,t\n0.4,b,@0+00,t\n",
+            "line 3, column balance: an amount is a whole number: \"0.4\"",
         ),
         (
             "balances.csv",
-            "balance,account_id,block_time,tx_hash\n1.0,0.5,2024-01-01 00:00:00+00,t\n0.4,b,2024-01-01 00:00:00+00,t\n",
-            "balances.csv, line 3, column balance: an amount is a whole number: \"0.4\"",
+            "account_id,extra,block_time,tx_hash,balance\na,\"1\n.5\",@0+00,t,\"15e-1\"\n",
+            "line 2, column balance: an amount is a whole number: \"15e-1\"",
         ),
-        (
-            "balances.csv",
-            "account_id,extra,block_time,tx_hash,balance\na,\"1\n.5\",2024-01-01 00:00:00+00,t,\"15e-1\"\n",
-            "balances.csv, line 2, column balance: an amount is a whole number: \"15e-1\"",
-        ),
-        ("blocks.csv", "height,height\n", "blocks.csv, line 1: the header names column \"height\" twice"),
-        ("blocks.csv", "", "blocks.csv, line 1: the file is empty, a header with column names was expected"),
-        ("blocks.csv", "1,2,3\n", "blocks.csv, line 1: none of its columns is a column of table blocks"),
-    ] {
-        assert_eq!(refusal(&[good, (file, content)]).await, message);
+    ];
+    for (file, content, message) in files {
+        let content = content.replace('@', "2024-01-01 00:00:0");
+        assert_eq!(refusal(&[good, (file, &content)]).await, format!("{file}, {message}"));
     }
 }
 
