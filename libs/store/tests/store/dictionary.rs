@@ -5,25 +5,15 @@ use std::fmt::Write as _;
 
 use mesh_store::dictionary::{DescribedColumn, DescribedTable};
 use mesh_testbed::{Database, assert_generated, assert_generated_part};
+use proto_msgs::v2::Table;
 use tokio_postgres::Client;
 
-const EXPORTABLE: [&str; 15] = [
-    "balances",
-    "blocks",
-    "checkpoints",
-    "delegations",
-    "deposits",
-    "ledger",
-    "liquidity_provisions",
-    "margin_levels",
-    "market_data",
-    "markets",
-    "orders",
-    "positions",
-    "rewards",
-    "trades",
-    "withdrawals",
-];
+/// The exportable tables by name.
+fn exportable() -> Vec<String> {
+    let mut tables: Vec<String> = Table::exportable().into_iter().map(Table::relation).collect();
+    tables.sort();
+    tables
+}
 
 const COLUMNS: &str = "
     SELECT attname::text, attnotnull, coalesce(col_description(attrelid, attnum), ''),
@@ -66,7 +56,7 @@ async fn documents(client: &Client) -> (String, String) {
     let mut statements = "-- The exportable tables for your own database: plain types, no keys. Generated from the schema; what the\n\
          -- columns hold is in tables.md. Load an unpacked file with: \\copy trades FROM 'FILE.csv' CSV HEADER\n"
         .to_owned();
-    for table in EXPORTABLE {
+    for table in &exportable() {
         let about = "SELECT obj_description($1::text::regclass)";
         let about: Option<String> = client.query_one(about, &[&table]).await.unwrap().get(0);
         let about = about.unwrap_or_else(|| panic!("{table} has no comment"));
@@ -126,7 +116,7 @@ fn unit(column: &Column) -> Option<&'static str> {
 /// The tables as services have them.
 async fn dictionary(client: &Client) -> String {
     let mut tables = Vec::new();
-    for table in EXPORTABLE {
+    for table in &exportable() {
         let mut described = Vec::new();
         for column in columns(client, table).await {
             let unit = unit(&column);
