@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
+use futures_util::future::join_all;
 use mesh_problem::Code;
 use mesh_testbed::{NodeKind, Signal, eventually, on_both_nodes};
 use mesh_transaction::TxHash;
@@ -167,6 +168,12 @@ async fn an_unknown_transaction_is_not_reported_while_a_relay_that_may_know_it_i
     let is_unknown =
         async || fixture.read_transaction(&never).await.is_ok_and(|reply| reply.status() == Status::Unknown);
     eventually(SOON, "the relay does not answer again", is_unknown).await;
+    // For up to a second after a node refused a connection, a relay does not ask it again.
+    let is_read_by_all = async || {
+        let reads = (0..20).map(|_| fixture.read_transaction(&known));
+        join_all(reads).await.iter().all(Result::is_ok)
+    };
+    eventually(SOON, "a relay does not ask the node again", is_read_by_all).await;
     assert_eq!(reported(&fixture, &known).await, only(Status::Pending));
     // The relay does not wait for a stopped relay.
     fixture.relays[0].kill().await;
