@@ -156,7 +156,7 @@ impl Service {
         values.fold(0.0, |sum, value| sum + value)
     }
 
-    /// Waits until [`Self::metric`] `fits`; panics with its value after [`METRIC_WITHIN`].
+    /// Waits until [`Self::metric`] `fits`; panics with its value after a minute.
     pub async fn until_metric(&self, name: &str, fits: impl Fn(f64) -> bool) {
         retry(METRIC_WITHIN, async || {
             let value = self.metric(name).await;
