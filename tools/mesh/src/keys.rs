@@ -181,7 +181,8 @@ fn remove(name: &str, file: &Path) -> Result<(), Failure> {
     write(file, &mesh_keys::to_text(&entries))
 }
 
-/// The file that a link leads to, so that the file is replaced and not the link. A device has no end, and would be replaced, too.
+/// The file that a link leads to: `write` would replace the link. Anything but a regular file is refused: a device may have no
+/// end, and would be replaced, too.
 fn followed(file: &Path) -> Result<PathBuf, Failure> {
     match file.canonicalize() {
         Ok(file) if file.is_file() => Ok(file),
