@@ -45,8 +45,12 @@ pub(crate) const COMMIT_TIMEOUT: Duration = Duration::from_millis(COMMIT_MS as u
 /// Deadline of a lookup that only refines an answer.
 const LOOKUP_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How long a node that takes no connection is skipped, at first and at most.
-const SKIP_PAUSES: [Duration; 2] = [Duration::from_millis(100), Duration::from_secs(1)];
+/// How long a node that takes no connection is skipped, relative to the time that the attempt lasted: one that
+/// refuses at once is tried again almost at once.
+const SKIP_FACTOR: u32 = 10;
+
+/// How long a node is skipped at most.
+const MAX_SKIP: Duration = Duration::from_secs(1);
 
 /// The consensus nodes. Cloning shares them.
 #[derive(Clone)]
@@ -63,8 +67,7 @@ struct Inner {
 
 struct Node {
     url: NodeUrl,
-    /// Until when the node is skipped, and the length of that pause.
-    skipped: Cell<Option<(Instant, Duration)>>,
+    skipped_until: Cell<Option<Instant>>,
     catching_up: Cell<bool>,
     /// Whether its last call got no answer.
     silent: Cell<bool>,
@@ -77,7 +80,7 @@ impl Nodes {
         let with_tls = urls.iter().any(NodeUrl::is_tls);
         let node = |url| Node {
             url,
-            skipped: Cell::new(None),
+            skipped_until: Cell::new(None),
             catching_up: Cell::new(false),
             silent: Cell::new(false),
         };
@@ -240,24 +243,49 @@ fn weight(result: &Result<(), CallError>) -> u8 {
 
 impl Node {
     fn is_available(&self) -> bool {
-        self.skipped.get().is_none_or(|(until, _)| until <= Instant::now())
+        self.skipped_until.get().is_none_or(|until| until <= Instant::now())
     }
 
     /// Makes a call, and records whether the node took a connection, and answered.
     async fn recorded<T>(&self, call: impl Future<Output = Result<T, CallError>>) -> Result<T, CallError> {
+        let started = Instant::now();
         let result = call.await;
         let error = result.as_ref().err();
         let silent = matches!(error, Some(CallError::Late | CallError::Broken(_) | CallError::Foreign(_)));
         self.silent.set(silent);
-        let skipped = match error {
+        let skipped_until = match error {
             Some(CallError::NotSent(_)) => {
-                let pause =
-                    self.skipped.get().map_or(SKIP_PAUSES[0], |(_, pause)| (pause * 2).min(SKIP_PAUSES[1]));
-                Some((Instant::now() + pause, pause))
+                Some(Instant::now() + (started.elapsed() * SKIP_FACTOR).min(MAX_SKIP))
             }
             _ => None,
         };
-        self.skipped.set(skipped);
+        self.skipped_until.set(skipped_until);
         result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mesh_telemetry::Registry;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_node_is_skipped_in_proportion_to_the_time_that_it_cost() {
+        let metrics = Metrics::register(&mut Registry::default());
+        let nodes = Nodes::new(vec!["http://127.0.0.1:1".parse().unwrap()], &metrics).unwrap();
+        let node = &nodes.0.nodes[0];
+        for lasted in [Duration::ZERO, Duration::from_millis(50)] {
+            let attempt = async {
+                tokio::time::sleep(lasted).await;
+                Err::<(), _>(none_available())
+            };
+            let started = Instant::now();
+            node.recorded(attempt).await.unwrap_err();
+            let ended = Instant::now();
+            let until = node.skipped_until.get().unwrap();
+            let at_most = (ended - started) * SKIP_FACTOR;
+            assert!((started + lasted * SKIP_FACTOR..=ended + at_most).contains(&until), "{lasted:?}");
+        }
     }
 }

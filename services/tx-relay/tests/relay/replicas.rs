@@ -217,7 +217,9 @@ async fn what_one_relay_saw_in_the_mempool_is_pending_when_it_and_the_node_end()
     fixture.relays[1].signal(Signal::CONT);
     fixture.node.kill().await;
     fixture.node.restart().await;
-    fixture.relays[1].await_readiness(200, SOON).await;
+    for relay in &fixture.relays {
+        relay.await_readiness(200, SOON).await;
+    }
     // One that starts learns it, too.
     for _ in 0..2 {
         fixture.relays.remove(0).kill().await;
