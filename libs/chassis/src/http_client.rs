@@ -25,8 +25,6 @@ pub struct HttpClientSettings {
     pub connect_timeout: Duration,
     /// Idle connections are closed after this time.
     pub idle_timeout: Duration,
-    /// Whether a request that met a closing connection is sent again: the connection may have delivered it.
-    pub repeats: bool,
 }
 
 /// A client with pooled connections. Cloning shares them.
@@ -51,12 +49,11 @@ impl HttpClient {
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             .pool_idle_timeout(settings.idle_timeout)
-            .retry_canceled_requests(settings.repeats)
             .build(connector);
         Ok(Self(client))
     }
 
-    /// Sends a request.
+    /// Sends a request; again when the kept connection closed before a byte of it was written.
     pub fn send(&self, request: Request<Full<Bytes>>) -> ResponseFuture {
         self.0.request(request)
     }

@@ -40,12 +40,7 @@ pub(super) struct Collector {
 impl Collector {
     /// `within` is the timeout of one request; `with_tls` is needed for an `https` endpoint.
     pub(super) fn new(runtime: Handle, within: Duration, with_tls: bool) -> io::Result<Self> {
-        let settings = HttpClientSettings {
-            with_tls,
-            connect_timeout: within,
-            idle_timeout: IDLE_TIMEOUT,
-            repeats: true,
-        };
+        let settings = HttpClientSettings { with_tls, connect_timeout: within, idle_timeout: IDLE_TIMEOUT };
         let client = HttpClient::new(settings).map_err(io::Error::other)?;
         Ok(Self { client, runtime, within, is_failing: Arc::default() })
     }

@@ -83,12 +83,8 @@ impl Rpc {
     /// # Errors
     /// When TLS cannot be configured.
     pub(super) fn new(metrics: Metrics, with_tls: bool) -> Result<Self, Failure> {
-        let settings = HttpClientSettings {
-            with_tls,
-            connect_timeout: CONNECT_TIMEOUT,
-            idle_timeout: IDLE_TIMEOUT,
-            repeats: false,
-        };
+        let settings =
+            HttpClientSettings { with_tls, connect_timeout: CONNECT_TIMEOUT, idle_timeout: IDLE_TIMEOUT };
         Ok(Self { client: HttpClient::new(settings)?, metrics })
     }
 
