@@ -46,7 +46,7 @@ impl DosDate {
         const FIRST: DosDate = DosDate { date: 1 << 5 | 1, time: 0 };
         const LAST: DosDate = DosDate { date: 127 << 9 | 12 << 5 | 31, time: 23 << 11 | 59 << 5 | 29 };
         let moment = Timestamp::from_nanosecond(i128::from(time_ns)).unwrap_or(Timestamp::MAX);
-        let moment = moment.to_zoned(TimeZone::UTC);
+        let moment = moment.to_zoned_datetime(TimeZone::UTC);
         // Every part is a small positive number.
         let small = |part: i8| part as u16;
         match moment.year() {
