@@ -28,6 +28,8 @@ pub(super) struct Node {
     pub(super) blocks: u64,
     /// The other node, and until when it is there.
     replaced: Option<(Replaced, u64)>,
+    /// The store never loses this block, the first one of the highest fork: replicas may have fetched others in its place.
+    pub(super) kept: u64,
 }
 
 /// The hash of a block of the chain.
@@ -37,7 +39,7 @@ pub(super) fn hash(height: u64) -> String {
 
 impl Node {
     pub(super) fn new(rng: &mut Rng) -> Self {
-        Self { blocks: 20 + rng.below(100), replaced: None }
+        Self { blocks: 20 + rng.below(100), replaced: None, kept: 1 }
     }
 
     /// Replaces the node until a time. Blocks that the store does not have stay the same: a store cannot know that
@@ -46,18 +48,13 @@ impl Node {
         let replaced = match rng.below(4) {
             0 => Replaced::OtherChain,
             1 => Replaced::Short(rng.below(self.latest(now) + 1)),
-            _ => Replaced::Forked(1 + rng.below(stored)),
+            _ => {
+                let from = 1 + rng.below(stored);
+                self.kept = self.kept.max(from);
+                Replaced::Forked(from)
+            }
         };
         self.replaced = Some((replaced, until));
-    }
-
-    /// Ends a fork whose first block the store does not have any more.
-    pub(super) fn end_fork_above(&mut self, stored: u64) {
-        if let Some((Replaced::Forked(from), _)) = self.replaced
-            && from > stored
-        {
-            self.replaced = None;
-        }
     }
 
     fn replaced(&self, now: u64) -> Option<Replaced> {

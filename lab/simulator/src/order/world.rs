@@ -346,11 +346,10 @@ impl World {
                 self.totals.replaced += 1;
                 self.node.replace(self.store.height(), until, self.now, &mut self.rng);
             }
-            7 if self.store.height() > 1 => {
+            7 if self.store.height() > self.node.kept => {
                 self.totals.failovers += 1;
-                let lost = 1 + self.rng.below((self.store.height() - 1).min(10));
+                let lost = 1 + self.rng.below((self.store.height() - self.node.kept).min(10));
                 self.store.lose(lost);
-                self.node.end_fork_above(self.store.height());
             }
             server => {
                 self.totals.outages += 1;
