@@ -140,9 +140,9 @@ fn add(args: AddArgs) -> Result<(), Failure> {
     let text = mesh_keys::to_text(&entries);
     // As the edge reads it: a bad name is refused before the file is touched.
     mesh_keys::parse(text.as_bytes()).map_err(|fault| failed!("the key is not added: {fault}"))?;
-    write(&file, &text)?;
+    // A key that its owner does not see must not be in force.
     print(&key)?;
-    Ok(())
+    write(&file, &text)
 }
 
 fn list(file: &Path) -> Result<(), Failure> {
@@ -151,12 +151,12 @@ fn list(file: &Path) -> Result<(), Failure> {
         Some(0) => "unlimited".to_owned(),
         Some(limit) => limit.to_string(),
     };
-    let now = Timestamp::now();
+    let (now, entries) = (Timestamp::now(), read(&followed(file)?)?);
     print(&format!(
         "{:<32} {:>9} {:>9} {:>9} {:>9}  expires",
         "name", "rate/s", "burst", "exports", "watches"
     ))?;
-    for entry in read(&followed(file)?)? {
+    for entry in entries {
         let KeyEntry { name, rate_per_s, burst, exports, watches, expires, .. } = entry;
         let [rate, burst, exports, watches] = [rate_per_s, burst, exports, watches].map(limit);
         let expires = match expires {

@@ -1,5 +1,7 @@
 //! A gateway that needs a key, from the command line.
 
+use std::fs::File;
+
 use futures_util::future::join_all;
 use mesh_testbed::{Database, Mesh, keep_secret};
 
@@ -37,4 +39,14 @@ async fn keys_that_are_added_at_the_same_time_are_all_in_the_file() {
     });
     join_all(adding).await;
     assert_eq!(std::fs::read_to_string(&file).unwrap().lines().count(), 8);
+}
+
+#[tokio::test]
+async fn a_key_that_is_not_shown_is_not_added() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("keys.jsonl");
+    let mut adding = command(&["keys", "add", "bot", "--file", file.to_str().unwrap()]);
+    let status = adding.stdout(File::create("/dev/full").unwrap()).status().await.unwrap();
+    assert_eq!(status.code(), Some(1));
+    assert!(!file.exists());
 }
