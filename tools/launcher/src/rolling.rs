@@ -68,7 +68,7 @@ impl Supervisor {
         }
         Ok((replicas == 0).then(|| {
             format!(
-                "{name} has no replicas now, so its requests are refused; add one with `mesh scale {name}=1`"
+                "{name} has no replicas now: its requests are refused, those to edge wait; add one with `mesh scale {name}=1`"
             )
         }))
     }

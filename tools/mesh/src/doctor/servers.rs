@@ -272,7 +272,7 @@ fn now() -> f64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64()
 }
 
-/// Checks that all clocks agree; `None` when no clock is known.
+/// Checks that the clocks of the servers and of this machine agree; `None` when no server's clock is known.
 fn clock(heads: &Heads) -> Option<Checked> {
     let next = "set the clocks by NTP (`timedatectl set-ntp true`): deadlines, ages and limits go by them";
     for (whose, ahead) in &heads.clocks {
@@ -286,7 +286,9 @@ fn clock(heads: &Heads) -> Option<Checked> {
         let says = format!("the newest block is {ahead:.0} s in the future of this machine's clock");
         return Some(Err(Fault::wrong(says, next)));
     }
-    (!heads.clocks.is_empty()).then(|| Ok("all clocks agree".to_owned()))
+    let names: Vec<&str> = heads.clocks.iter().map(|(whose, _)| *whose).collect();
+    (!names.is_empty())
+        .then(|| Ok(format!("the clocks of {} and of this machine agree", names.join(" and "))))
 }
 
 /// Checks that the store is not far behind the node; `None` when one of them is unknown.
