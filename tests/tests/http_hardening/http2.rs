@@ -106,7 +106,6 @@ async fn a_refusal_before_its_request_has_ended_is_not_followed_by_a_reset() {
         ("/accounts", &[(AUTHORITY, "x")]),
         ("/api.v2.Unknown/Nothing", &[(AUTHORITY, "x"), GRPC]),
         ("/api.v2.Query/ListAccounts", &[(AUTHORITY, "x"), GRPC, (b"\x00\x0cgrpc-timeout", "0n")]),
-        ("/api.v2.Query/ListAccounts", &[(AUTHORITY, "x"), GRPC, (b"\x00\x0dgrpc-encoding", "gzip")]),
     ] {
         let mut block = get_request(path, fields);
         // `:method: POST` by HPACK's static table.

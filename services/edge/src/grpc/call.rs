@@ -27,7 +27,7 @@ use crate::{
     gateway::{Gateway, GatewayState},
     grpc::{
         download,
-        protocol::{self, GRPC_ACCEPT_ENCODING, GRPC_ENCODING, PREFIX_BYTES},
+        protocol::{self, GRPC_ACCEPT_ENCODING, GRPC_ENCODING, IDENTITY, PREFIX_BYTES},
         status, watch,
     },
     grpc_kind::MEDIA_TYPE,
@@ -39,8 +39,6 @@ use crate::{
     trace::{RequestId, Trace, X_REQUEST_ID},
     unread_body,
 };
-
-const IDENTITY: HeaderValue = HeaderValue::from_static("identity");
 
 /// What is called.
 #[derive(Debug, Clone)]
@@ -157,9 +155,6 @@ async fn try_answer(
         let problem = Problem::new(Code::ResourceExhausted, NOT_MAPPED, "the metadata is too large");
         problem.with_inner(format!("at most {} bytes", limits.head_bytes))
     })?;
-    if call.headers.get(GRPC_ENCODING).is_some_and(|coding| coding != IDENTITY) {
-        return Err(Problem::new(Code::Unimplemented, NOT_MAPPED, "a compressed message is not taken"));
-    }
     let timeout = protocol::timeout(&call.headers)?;
     let deadline = timeout.and_then(|timeout| time::Instant::now().checked_add(timeout));
     let late = || Problem::deadline_exceeded("there was no answer in the time of the call");
@@ -187,7 +182,7 @@ async fn reply(
     let hold = |bytes| state.backend.hold_body(call.client.id.number(), bytes);
     let read = body::collect(&mut call.body, max, limits, hold).await;
     let (whole, _held) = read.map_err(|error| error.problem)?;
-    let message = protocol::unframe(whole, limits.body_bytes)?;
+    let message = protocol::unframe(whole, limits.body_bytes, call.headers.get(GRPC_ENCODING))?;
     let context = |within| {
         let latest = time::Instant::now() + within;
         CallContext {

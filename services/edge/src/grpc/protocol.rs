@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
-use http::HeaderMap;
+use http::{HeaderMap, HeaderValue};
 use hyper::body::Frame;
-use mesh_problem::{Code, MALFORMED, Problem};
+use mesh_problem::{Code, MALFORMED, NOT_MAPPED, Problem};
 use tonic::Status;
 
 use crate::decode::body::too_large;
@@ -14,6 +14,8 @@ use crate::decode::body::too_large;
 pub(crate) const GRPC_STATUS: &str = "grpc-status";
 pub(super) const GRPC_ENCODING: &str = "grpc-encoding";
 pub(super) const GRPC_ACCEPT_ENCODING: &str = "grpc-accept-encoding";
+/// The only encoding of messages.
+pub(super) const IDENTITY: HeaderValue = HeaderValue::from_static("identity");
 
 /// The health service.
 pub(super) const HEALTH: &str = "grpc.health.v1.Health";
@@ -38,15 +40,18 @@ const SHORT_FRAME: usize = 255;
 /// Longest reply that is sent in frames of [`SHORT_FRAME`] bytes.
 const SHORT_MESSAGE: usize = 2048;
 
-/// The one message of a call's body.
+/// The one message of a call's body. `encoding`: how a compressed message of the call is compressed.
 ///
 /// # Errors
 /// When it is malformed, compressed or longer than `max`.
-pub(super) fn unframe(mut body: Bytes, max: usize) -> Result<Bytes, Problem> {
+pub(super) fn unframe(mut body: Bytes, max: usize, encoding: Option<&HeaderValue>) -> Result<Bytes, Problem> {
     if body.len() < PREFIX_BYTES {
         return Err(Problem::invalid(MALFORMED, "a call brings one message"));
     }
     let (flag, length) = (body.get_u8(), body.get_u32());
+    if flag == 1 && encoding.is_some_and(|encoding| encoding != IDENTITY) {
+        return Err(Problem::new(Code::Unimplemented, NOT_MAPPED, "a compressed message is not taken"));
+    }
     if flag != 0 {
         // The status that the protocol requires without an announced compression.
         let reason = "the message says that it is compressed, and the call does not say how";
@@ -130,7 +135,9 @@ mod tests {
 
     #[test]
     fn a_call_has_one_message() {
-        let read = |bytes: &'static [u8]| unframe(Bytes::from_static(bytes), 3);
+        let gzip = HeaderValue::from_static("gzip");
+        let read = |bytes: &'static [u8]| unframe(Bytes::from_static(bytes), 3, None);
+        let read_gzip = |bytes: &'static [u8]| unframe(Bytes::from_static(bytes), 3, Some(&gzip));
         assert_eq!(read(&[0, 0, 0, 0, 0]).unwrap(), Bytes::new());
         assert_eq!(read(&[0, 0, 0, 0, 3, 1, 2, 3]).unwrap(), [1, 2, 3].as_slice());
         for (wrong, code) in [
@@ -144,6 +151,12 @@ mod tests {
         ] {
             assert_eq!(read(wrong).unwrap_err().code, code, "{wrong:?}");
         }
+        assert_eq!(
+            read_gzip(&[0, 0, 0, 0, 1, 1]).unwrap(),
+            [1].as_slice(),
+            "each message says whether it is compressed"
+        );
+        assert_eq!(read_gzip(&[1, 0, 0, 0, 1, 1]).unwrap_err().code, Code::Unimplemented);
     }
 
     #[test]
@@ -155,7 +168,7 @@ mod tests {
             let data: Vec<Bytes> = frames.into_iter().map(|frame| frame.into_data().unwrap()).collect();
             let is_short = |frame: &Bytes| frame.len() <= SHORT_FRAME;
             assert!(length > SHORT_MESSAGE || data.iter().all(is_short), "{length}");
-            assert_eq!(unframe(data.concat().into(), length).unwrap(), whole, "{length}");
+            assert_eq!(unframe(data.concat().into(), length, None).unwrap(), whole, "{length}");
         }
     }
 
