@@ -33,6 +33,13 @@ impl Database {
         Self::create(&format!(" TEMPLATE \"{template}\"")).await
     }
 
+    /// The same, with a connection.
+    pub async fn with_client() -> (Self, Client) {
+        let database = Self::fresh().await;
+        let client = database.connect().await;
+        (database, client)
+    }
+
     /// Creates a database without tables.
     pub async fn empty() -> Self {
         Self::create("").await

@@ -72,10 +72,10 @@ impl MeshSetup<'_> {
         self
     }
 
-    /// Leaves a service out.
+    /// Leaves services out, whose names a space separates.
     #[must_use]
-    pub fn without(mut self, service: &str) -> Self {
-        self.absent.push(service.to_owned());
+    pub fn without(mut self, services: &str) -> Self {
+        self.absent.extend(services.split(' ').map(str::to_owned));
         self
     }
 

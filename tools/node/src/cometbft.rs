@@ -194,8 +194,7 @@ mod tests {
     async fn a_folder_is_continued_with_the_genesis_of_its_chain_file() {
         let home = tempfile::tempdir().unwrap();
         let folder = home.path().join("cometbft");
-        let database = Database::fresh().await;
-        let client = database.connect().await;
+        let (database, client) = Database::with_client().await;
         let store = Store::connect(database.url()).await.unwrap();
         let nameless = genesis(&store.base().await.unwrap()).unwrap_err();
         assert!(nameless.to_string().contains("chain id"), "{nameless}");

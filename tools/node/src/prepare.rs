@@ -113,8 +113,7 @@ mod tests {
         let home = Home::at(folder.path()).unwrap();
         home.create().unwrap();
         let (file, aside) = (devnode_file(&home), home.node().join("blocks.other"));
-        let database = Database::fresh().await;
-        let client = database.connect().await;
+        let (database, client) = Database::with_client().await;
         let add = async |height: u64, hash: &str| {
             let sql = "INSERT INTO blocks VALUES (to_timestamp($1::int8), $1::int8, $2)";
             client.execute(sql, &[&height.cast_signed(), &hash.to_uppercase()]).await.unwrap();

@@ -124,25 +124,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_base_has_the_newest_block_and_the_rules_after_it() {
-        let database = Database::fresh().await;
-        let client = database.connect().await;
+        let (database, client) = Database::with_client().await;
         let store = Store::connect(database.url()).await.unwrap();
         let base = store.base().await.unwrap();
         assert_eq!((base.newest, base.rules, base.chain_id), (None, SpamRules::default(), String::new()));
-        client
-            .batch_execute(
-                "INSERT INTO chain (id) VALUES ('net-1');
-                INSERT INTO blocks
-                    SELECT to_timestamp(height), height, repeat('A', 63) || height FROM generate_series(1, 5) AS height;
-                INSERT INTO network_parameters (key, value, tx_hash, block_time) VALUES
-                    ('spam.pow.difficulty', '9', '', to_timestamp(3)), ('spam.pow.increaseDifficulty', '1', '', to_timestamp(3)),
-                    ('spam.pow.numberOfPastBlocks', '4', '', to_timestamp(3));
-                INSERT INTO epochs (id, start_time, expire_time, tx_hash, block_time) VALUES
-                    (1, to_timestamp(0), to_timestamp(1000), '', to_timestamp(1)),
-                    (2, to_timestamp(0), to_timestamp(4800), '', to_timestamp(2));",
-            )
-            .await
-            .unwrap();
+        let rows = include_str!("store/base.sql");
+        client.batch_execute(rows).await.unwrap();
         let base = store.base().await.unwrap();
         let hash = format!("{}5", "a".repeat(63));
         assert_eq!(base.newest, Some(Block { height: 5, hash, time: Duration::from_secs(5) }));
