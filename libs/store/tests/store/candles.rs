@@ -1,23 +1,14 @@
 //! Candles of every interval equal a recomputation from the trades (I6), for inserts, deletes and concurrent
 //! writers in any order.
 
+use futures_util::future::try_join_all;
 use mesh_testbed::Database;
 use rand::{Rng, SeedableRng, rngs::SmallRng, seq::SliceRandom};
+use tokio::task::JoinHandle;
 use tokio_postgres::Client;
 
 /// Candles by the definition of the contract, from all trades.
-const RECOMPUTED: &str = "
-    SELECT length.interval, market_id,
-        CASE WHEN width IS NULL THEN block_time
-             ELSE date_bin(width, synthetic_time, '2000-01-01 00:00:00+00') END AS period_start,
-        (array_agg(price ORDER BY synthetic_time))[1] AS open,
-        (array_agg(price ORDER BY synthetic_time DESC))[1] AS close,
-        max(price) AS high, min(price) AS low, sum(size) AS volume,
-        min(synthetic_time) AS first_trade_at, max(synthetic_time) AS last_update_in_period
-    FROM trades, (VALUES ('block', NULL::interval), ('1_minute', '1 minute'), ('5_minutes', '5 minutes'),
-        ('15_minutes', '15 minutes'), ('1_hour', '1 hour'), ('6_hours', '6 hours'), ('1_day', '1 day')
-    ) AS length (interval, width)
-    GROUP BY 1, 2, 3";
+const RECOMPUTED: &str = include_str!("candles.sql");
 
 async fn assert_candles_are_right(client: &Client) {
     let difference = format!(
@@ -74,11 +65,19 @@ async fn insert(client: &Client, rows: &mut [(i64, String)]) {
     client.batch_execute(&statement).await.unwrap();
 }
 
+/// Inserts trades by statements of so many rows.
+fn insert_all(client: Client, mut rows: Vec<(i64, String)>, in_statement: usize) -> JoinHandle<()> {
+    tokio::spawn(async move {
+        for statement in rows.chunks_mut(in_statement) {
+            insert(&client, statement).await;
+        }
+    })
+}
+
 #[tokio::test]
 async fn candles_are_right_after_random_statements_in_any_order_with_late_rows_and_repeats() {
     for seed in 0..6 {
-        let database = Database::fresh().await;
-        let client = database.connect().await;
+        let (_database, client) = Database::with_client().await;
         let mut random = SmallRng::seed_from_u64(seed);
         let mut rows = trades(500, &mut random);
         rows.extend_from_within(..150);
@@ -103,22 +102,15 @@ async fn candles_are_right_under_concurrent_writers_of_the_same_markets() {
         let mut mine = rows.clone();
         mine.retain(|_| random.random());
         mine.shuffle(&mut random);
-        writers.push(tokio::spawn(async move {
-            for statement in mine.chunks_mut(25) {
-                insert(&client, statement).await;
-            }
-        }));
+        writers.push(insert_all(client, mine, 25));
     }
-    for writer in writers {
-        writer.await.unwrap();
-    }
+    try_join_all(writers).await.unwrap();
     assert_candles_are_right(&database.connect().await).await;
 }
 
 #[tokio::test]
 async fn a_rolled_back_insert_leaves_no_candle() {
-    let database = Database::fresh().await;
-    let mut client = database.connect().await;
+    let (_database, mut client) = Database::with_client().await;
     let mut rows = trades(60, &mut SmallRng::seed_from_u64(3));
     let (first, second) = rows.split_at_mut(30);
     insert(&client, first).await;
@@ -130,8 +122,7 @@ async fn a_rolled_back_insert_leaves_no_candle() {
 
 #[tokio::test]
 async fn candles_follow_deletes_and_a_truncate() {
-    let database = Database::fresh().await;
-    let client = database.connect().await;
+    let (_database, client) = Database::with_client().await;
     let mut random = SmallRng::seed_from_u64(11);
     let mut rows = trades(600, &mut random);
     insert(&client, &mut rows).await;
@@ -165,11 +156,7 @@ async fn candles_are_right_when_deletes_meet_inserts() {
         let mut mine = rows.clone();
         mine.retain(|(time, _)| time % 3 == part);
         mine.shuffle(&mut SmallRng::seed_from_u64(part as u64));
-        tasks.push(tokio::spawn(async move {
-            for statement in mine.chunks_mut(20) {
-                insert(&client, statement).await;
-            }
-        }));
+        tasks.push(insert_all(client, mine, 20));
     }
     for odd in 0..2 {
         let client = database.connect().await;
@@ -180,16 +167,13 @@ async fn candles_are_right_when_deletes_meet_inserts() {
             }
         }));
     }
-    for task in tasks {
-        task.await.unwrap();
-    }
+    try_join_all(tasks).await.unwrap();
     assert_candles_are_right(&database.connect().await).await;
 }
 
 #[tokio::test]
 async fn a_stored_trade_cannot_be_updated() {
-    let database = Database::fresh().await;
-    let client = database.connect().await;
+    let (_database, client) = Database::with_client().await;
     insert(&client, &mut trades(5, &mut SmallRng::seed_from_u64(1))).await;
     let error = client.batch_execute("UPDATE trades SET price = price + 1").await.unwrap_err();
     assert_eq!(

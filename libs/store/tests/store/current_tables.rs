@@ -2,102 +2,21 @@
 
 use std::path::Path;
 
-use futures_util::StreamExt;
+use futures_util::{StreamExt, future::try_join_all};
 use mesh_store::{BlockWriter, append::Appender, error::StoreError, load::load_folder};
 use mesh_testbed::Database;
 use rand::{Rng, SeedableRng, rngs::SmallRng, seq::SliceRandom};
 use tokio_postgres::{AsyncMessage, Client, NoTls};
 
 /// Each history table, the table of its newest rows, and the query that recomputes that from history.
-const RECOMPUTED: [(&str, &str, &str); 12] = [
-    (
-        "blocks",
-        "last_block",
-        "SELECT true, block_time, height, hash FROM blocks ORDER BY height DESC LIMIT 1",
-    ),
-    (
-        "balances",
-        "current_balances",
-        "SELECT DISTINCT ON (account_id) account_id, tx_hash, block_time, balance
-         FROM balances ORDER BY account_id, block_time DESC",
-    ),
-    (
-        "delegations",
-        "delegations_current",
-        "SELECT DISTINCT ON (party_id, node_id, epoch_id) *
-         FROM delegations ORDER BY party_id, node_id, epoch_id, block_time DESC, seq_num DESC",
-    ),
-    (
-        "network_parameters",
-        "network_parameters_current",
-        "SELECT DISTINCT ON (key) * FROM network_parameters ORDER BY key, block_time DESC",
-    ),
-    (
-        "protocol_upgrade_proposals",
-        "protocol_upgrade_proposals_current",
-        "SELECT DISTINCT ON (upgrade_block_height, network_release_tag) *
-         FROM protocol_upgrade_proposals
-         ORDER BY upgrade_block_height, network_release_tag, block_time DESC",
-    ),
-    (
-        "assets",
-        "assets_current",
-        "SELECT DISTINCT ON (id) id, name, symbol, decimals, quantum, erc20_contract, status, block_time
-         FROM assets ORDER BY id, block_time DESC",
-    ),
-    (
-        "markets",
-        "markets_current",
-        "SELECT DISTINCT ON (id) id, coalesce(tradable_instrument->'instrument'->>'code', ''), '',
-             coalesce(tradable_instrument->'instrument'->'future'->>'quoteName', ''),
-             coalesce(tradable_instrument->'instrument'->'future'->>'settlementAsset', ''),
-             coalesce(decimal_places, 0), 0, trading_mode, state, (market_timestamps->>'open')::int8, block_time
-         FROM markets ORDER BY id, block_time DESC",
-    ),
-    (
-        "positions",
-        "positions_current",
-        "SELECT DISTINCT ON (party_id, market_id) party_id, market_id, open_volume, realised_pnl, unrealised_pnl,
-             average_entry_price, block_time, pending_open_volume, pending_realised_pnl, pending_unrealised_pnl,
-             pending_average_entry_market_price, loss_socialisation_amount, distressed_status
-         FROM positions ORDER BY party_id, market_id, block_time DESC",
-    ),
-    (
-        "orders",
-        "orders_current",
-        "SELECT DISTINCT ON (id) id, min(block_time) OVER (PARTITION BY id), market_id, party_id, side, price, size,
-             remaining, time_in_force, type, status, reference, reason, version, batch_id, pegged_offset,
-             pegged_reference, lp_id, created_at, updated_at, expires_at, post_only, reduce_only, block_time, seq_num,
-             status = 8 OR (status = 1 OR status = 7) AND remaining > 0 AND time_in_force NOT IN (0, 3, 4)
-         FROM orders ORDER BY id, block_time DESC, seq_num DESC",
-    ),
-    (
-        "orders",
-        "orders_rested",
-        "SELECT id, block_time, until, market_id, side, price, remaining
-         FROM (SELECT DISTINCT ON (id, block_time) * FROM orders ORDER BY id, block_time, seq_num DESC) AS last_of_block,
-             LATERAL (
-                 SELECT min(block_time) AS until FROM orders AS later
-                 WHERE later.id = last_of_block.id AND later.block_time > last_of_block.block_time
-             ) AS later
-         WHERE until IS NOT NULL AND price <> 0
-             AND (status = 1 OR status = 7) AND remaining > 0 AND time_in_force NOT IN (0, 3, 4)",
-    ),
-    (
-        "deposits",
-        "deposits_current",
-        "SELECT DISTINCT ON (id) id, status::text, party_id, asset, amount, foreign_tx_hash, credited_timestamp,
-             created_timestamp, block_time
-         FROM deposits ORDER BY id, block_time DESC",
-    ),
-    (
-        "withdrawals",
-        "withdrawals_current",
-        "SELECT DISTINCT ON (id) id, party_id, amount, asset, status::text, ref, foreign_tx_hash, created_timestamp,
-             withdrawn_timestamp, ext, block_time
-         FROM withdrawals ORDER BY id, block_time DESC",
-    ),
-];
+fn recomputed() -> [(&'static str, &'static str, &'static str); 12] {
+    let parts = include_str!("newest_rows.sql").split("\n-- ").skip(1).map(|part| {
+        let (tables, query) = part.split_once('\n').unwrap();
+        let (table, newest) = tables.split_once(": ").unwrap();
+        (table, newest, query.trim_end().trim_end_matches(';'))
+    });
+    parts.collect::<Vec<_>>().try_into().unwrap()
+}
 
 /// The time of a block, as SQL.
 fn block_time(height: u32) -> String {
@@ -196,11 +115,10 @@ async fn nothing_is_written_where_triggers_are_switched_off() {
 
 #[tokio::test]
 async fn newest_rows_equal_a_recomputation_after_random_inserts_repeats_and_old_rows() {
-    let database = Database::fresh().await;
-    let client = database.connect().await;
+    let (_database, client) = Database::with_client().await;
     for seed in 0..4 {
         let mut random = SmallRng::seed_from_u64(seed);
-        for (table, newest, recomputed) in RECOMPUTED {
+        for (table, newest, recomputed) in recomputed() {
             let mut rows: Vec<String> = (0..300).map(|_| row(table, &mut random).1).collect();
             rows.extend_from_within(..100);
             rows.shuffle(&mut random);
@@ -218,8 +136,7 @@ async fn newest_rows_equal_a_recomputation_after_random_inserts_repeats_and_old_
 /// The definition of a market is the network's own JSON: any content is stored.
 #[tokio::test]
 async fn a_market_with_a_strange_definition_is_listed_without_what_is_not_in_it() {
-    let database = Database::fresh().await;
-    let client = database.connect().await;
+    let (_database, client) = Database::with_client().await;
     for (number, (instrument, times)) in [
         ("NULL", "NULL"),
         ("'null'", "'null'"),
@@ -257,7 +174,7 @@ async fn newest_rows_are_right_under_concurrent_writers() {
         writers.push(tokio::spawn(async move {
             let mut random = SmallRng::seed_from_u64(100 + seed);
             for _ in 0..40 {
-                for (table, ..) in RECOMPUTED {
+                for (table, ..) in recomputed() {
                     let mut rows: Vec<_> = (0..20).map(|_| row(table, &mut random)).collect();
                     // Two writers that insert the same keys of history in two orders can deadlock there; this
                     // test is of the triggers alone.
@@ -270,11 +187,9 @@ async fn newest_rows_are_right_under_concurrent_writers() {
             }
         }));
     }
-    for writer in writers {
-        writer.await.unwrap();
-    }
+    try_join_all(writers).await.unwrap();
     let client = database.connect().await;
-    for (table, newest, recomputed) in RECOMPUTED {
+    for (table, newest, recomputed) in recomputed() {
         assert_equal_to_recomputation(&client, table, newest, recomputed).await;
     }
 }

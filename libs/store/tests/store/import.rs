@@ -10,6 +10,8 @@ use mesh_store::{
 use mesh_testbed::Database;
 use tokio_postgres::Client;
 
+use crate::text;
+
 const BLOCKS: &str = "block_time,height,hash\n2024-01-01 00:00:01+00,1,aa\n2024-01-01 00:00:02+00,2,bb\n";
 const BALANCES: &str =
     "account_id,block_time,tx_hash,balance\na,2024-01-01 00:00:01+00,t,5\na,2024-01-01 00:00:02+00,t,7\n";
@@ -50,12 +52,13 @@ async fn import(
     Ok(taken)
 }
 
-fn new(rows: u64) -> Taken {
-    Taken::Rows { new: rows, skipped_columns: Vec::new(), defaulted_columns: Vec::new() }
+/// A text with the beginning of a time in place of each `@`.
+fn at(text: &str) -> String {
+    text.replace('@', "2024-01-01 00:00:0")
 }
 
-async fn text(client: &Client, query: &str) -> String {
-    client.query_one(query, &[]).await.unwrap().get(0)
+fn new(rows: u64) -> Taken {
+    Taken::Rows { new: rows, skipped_columns: Vec::new(), defaulted_columns: Vec::new() }
 }
 
 async fn is_empty(client: &Client) -> bool {
@@ -70,8 +73,7 @@ async fn is_empty(client: &Client) -> bool {
 
 #[tokio::test]
 async fn a_segment_fills_an_empty_database_and_is_there_the_next_time() {
-    let database = Database::fresh().await;
-    let client = database.connect().await;
+    let (database, client) = Database::with_client().await;
     let mut session = ImportSession::open(database.url()).await.unwrap();
     assert_eq!(session.stored().await.unwrap(), Stored { chain_id: None, heights: None, version: 1 });
     let tables = [
@@ -140,26 +142,19 @@ async fn columns_of_other_schemas_are_skipped_or_left_to_their_default() {
 
 #[tokio::test]
 async fn whatever_goes_wrong_leaves_nothing_of_the_segment() {
-    let database = Database::fresh().await;
-    let client = database.connect().await;
+    let (database, client) = Database::with_client().await;
     let mut session = ImportSession::open(database.url()).await.unwrap();
     let cases = [
-        ("a,2024-01-01 00:00:01+00,t,5\nBROKEN\n", "balances of test-1-1-2.zip cannot be read"),
-        ("a,2024-01-01 00:00:01+00,t,x\n", "line 2, column balance"),
-        ("a,2024-01-01 00:00:01+00,t,0.4\n", "line 2, column balance: an amount is a whole number"),
+        ("a,@1+00,t,5\nBROKEN\n", "balances of test-1-1-2.zip cannot be read"),
+        ("a,@1+00,t,x\n", "line 2, column balance"),
+        ("a,@1+00,t,0.4\n", "line 2, column balance: an amount is a whole number"),
         ("\\.\n", "line 2: missing data"),
-        (
-            "a,2024-01-01 00:00:01+00,t,NaN\n",
-            "balances of test-1-1-2.zip, line 2: a number is NaN or infinite",
-        ),
-        ("a,2024-01-01 00:00:03+00,t,5\n", "balances holds 0 rows where the segment has 1"),
-        (
-            "a,2024-01-01 00:00:01+00,t,5\na,2024-01-01 00:00:01+00,t,6\n",
-            "1 rows of balances are stored otherwise",
-        ),
+        ("a,@1+00,t,NaN\n", "balances of test-1-1-2.zip, line 2: a number is NaN or infinite"),
+        ("a,@3+00,t,5\n", "balances holds 0 rows where the segment has 1"),
+        ("a,@1+00,t,5\na,@1+00,t,6\n", "1 rows of balances are stored otherwise"),
     ];
     for (rows, what) in cases {
-        let balances = format!("account_id,block_time,tx_hash,balance\n{rows}");
+        let balances = format!("account_id,block_time,tx_hash,balance\n{}", at(rows));
         let tables = [("blocks", Scope::Span, BLOCKS), ("balances", Scope::Span, &*balances)];
         let error = import(&mut session, &tables).await.unwrap_err();
         assert!(error.to_string().contains(what), "{error}");
@@ -189,54 +184,33 @@ async fn blocks_that_differ_are_named() {
     }
 }
 
-/// A statement that changes the stored blocks before a segment comes, the segment's blocks, and the refusal.
+/// The time of a block stored before a segment comes and its height, the segment's blocks, and the refusal. `@` stands
+/// for the beginning of a time.
 const UNSOUND: [(&str, &str, &str); 8] = [
-    ("", "2024-01-01 00:00:01+00,1,aa\n", "blocks of test-1-1-2.zip, height 3: height 2 is missing"),
-    ("", "2024-01-01 00:00:02+00,2,bb\n", "blocks of test-1-1-2.zip, height 2: height 1 is missing"),
-    (
-        "",
-        "2024-01-01 00:00:02+00,1,aa\n2024-01-01 00:00:01+00,2,bb\n",
-        "blocks of test-1-1-2.zip, line 3: block 2 is not later than block 1",
-    ),
-    (
-        "",
-        "2024-01-01 00:00:01+00,1,aa\n2024-01-01 00:00:02+00,3,bb\n",
-        "blocks of test-1-1-2.zip, line 3: height 2 is missing",
-    ),
+    ("", "@1+00,1,aa\n", "height 3: height 2 is missing"),
+    ("", "@2+00,2,bb\n", "height 2: height 1 is missing"),
+    ("", "@2+00,1,aa\n@1+00,2,bb\n", "line 3: block 2 is not later than block 1"),
+    ("", "@1+00,1,aa\n@2+00,3,bb\n", "line 3: height 2 is missing"),
     // In an order, and with times, that only the database can compare.
-    (
-        "",
-        "2024-01-01 00:00:01+00,2,bb\n2024-01-01T01:00:02+01,1,aa\n",
-        "blocks of test-1-1-2.zip, height 2: block 2 is not later than block 1",
-    ),
-    (
-        "INSERT INTO blocks VALUES ('2024-01-01 00:00:00+00', -1, 'zz')",
-        "2024-01-01 00:00:01+00,1,aa\n2024-01-01 00:00:02+00,2,bb\n",
-        "blocks of test-1-1-2.zip, height 1: height 0 is missing",
-    ),
-    (
-        "INSERT INTO blocks VALUES ('2024-01-01 00:00:05+00', 0, 'zz')",
-        "2024-01-01 00:00:01+00,1,aa\n2024-01-01 00:00:02+00,2,bb\n",
-        "blocks of test-1-1-2.zip, height 1: block 1 is not later than block 0",
-    ),
-    (
-        "INSERT INTO blocks VALUES ('2024-01-01 00:00:05+00', 4, 'zz')",
-        "2024-01-01 00:00:01+00,1,aa\n2024-01-01 00:00:02+00,2,bb\n",
-        "blocks of test-1-1-2.zip, height 4: height 3 is missing",
-    ),
+    ("", "@1+00,2,bb\n2024-01-01T01:00:02+01,1,aa\n", "height 2: block 2 is not later than block 1"),
+    ("@0+00', -1", "@1+00,1,aa\n@2+00,2,bb\n", "height 1: height 0 is missing"),
+    ("@5+00', 0", "@1+00,1,aa\n@2+00,2,bb\n", "height 1: block 1 is not later than block 0"),
+    ("@5+00', 4", "@1+00,1,aa\n@2+00,2,bb\n", "height 4: height 3 is missing"),
 ];
 
 #[tokio::test]
 async fn blocks_with_a_gap_or_a_time_that_does_not_rise_are_refused() {
     for (stored, blocks, message) in UNSOUND {
-        let database = Database::fresh().await;
-        let client = database.connect().await;
-        client.batch_execute(stored).await.unwrap();
+        let (database, client) = Database::with_client().await;
+        if !stored.is_empty() {
+            let insert = format!("INSERT INTO blocks VALUES ('{}, 'zz')", at(stored));
+            client.batch_execute(&insert).await.unwrap();
+        }
         let before = text(&client, "SELECT count(*)::text FROM blocks").await;
         let mut session = ImportSession::open(database.url()).await.unwrap();
-        let blocks = format!("block_time,height,hash\n{blocks}");
+        let blocks = format!("block_time,height,hash\n{}", at(blocks));
         let error = import(&mut session, &[("blocks", Scope::Span, &blocks)]).await.unwrap_err();
-        assert_eq!(error.to_string(), message);
+        assert_eq!(error.to_string(), format!("blocks of test-1-1-2.zip, {message}"));
         assert_eq!(text(&client, "SELECT count(*)::text FROM blocks").await, before);
     }
 }

@@ -12,3 +12,8 @@ mod reading;
 mod roles;
 mod schema;
 mod tls;
+
+/// The text that a query returns.
+async fn text(client: &tokio_postgres::Client, query: &str) -> String {
+    client.query_one(query, &[]).await.unwrap().get(0)
+}

@@ -80,8 +80,7 @@ async fn a_migration_that_waits_names_the_session_that_it_waits_for() {
 
 #[tokio::test]
 async fn a_database_of_a_newer_build_is_ready_and_left_alone() {
-    let database = Database::fresh().await;
-    let client = database.connect().await;
+    let (database, client) = Database::with_client().await;
     client
         .batch_execute(
             "INSERT INTO refinery_schema_history VALUES
@@ -97,8 +96,7 @@ async fn a_database_of_a_newer_build_is_ready_and_left_alone() {
 
 #[tokio::test]
 async fn a_database_with_other_migrations_is_refused() {
-    let database = Database::fresh().await;
-    let client = database.connect().await;
+    let (database, client) = Database::with_client().await;
     client
         .batch_execute("UPDATE refinery_schema_history SET checksum = '1' WHERE version = 1")
         .await
@@ -132,18 +130,8 @@ async fn a_migration_that_changes_an_exportable_table_has_the_name_for_it() {
             .run_async(&mut client)
             .await
             .unwrap();
-        let row = client
-            .query_one(
-                "SELECT coalesce(string_agg(concat_ws(' ', attrelid::regclass, attname,
-                     format_type(atttypid, atttypmod), attnotnull), ', ' ORDER BY attrelid::regclass::text, attnum), '')
-                 FROM pg_attribute
-                 WHERE attnum > 0 AND NOT attisdropped AND attrelid = ANY (ARRAY(
-                     SELECT to_regclass(name) FROM unnest($1::text[]) AS name))",
-                &[&tables],
-            )
-            .await
-            .unwrap();
-        let after: String = row.get(0);
+        let sql = include_str!("exportable_columns.sql");
+        let after: String = client.query_one(sql, &[&tables]).await.unwrap().get(0);
         assert!(
             after == before || migration.name().starts_with("exportable"),
             "{migration} changes an exportable table, its name must begin with `exportable`"
@@ -157,8 +145,7 @@ async fn a_migration_that_changes_an_exportable_table_has_the_name_for_it() {
 /// path.
 #[tokio::test]
 async fn every_table_is_analyzed_and_indexed_without_a_search_path() {
-    let database = Database::fresh().await;
-    let client = database.connect().await;
+    let (_database, client) = Database::with_client().await;
     let tables =
         "SELECT format('ANALYZE public.%I; REINDEX TABLE public.%I', tablename, tablename) FROM pg_tables
         WHERE schemaname = 'public'";
@@ -174,18 +161,8 @@ async fn every_table_is_analyzed_and_indexed_without_a_search_path() {
 /// The text of V13 that was on the main branch before PostgreSQL 17 was tried.
 #[tokio::test]
 async fn a_migration_that_was_corrected_later_is_accepted_with_its_earlier_text() {
-    let database = Database::fresh().await;
-    let client = database.connect().await;
-    let earlier = "DELETE FROM refinery_schema_history WHERE version > 13;
-        UPDATE refinery_schema_history SET checksum = '8457550076064620688' WHERE version = 13;
-        CREATE INDEX deposits_marked_created_timestamp_id_idx ON deposits (id);
-        CREATE INDEX withdrawals_marked_created_timestamp_id_idx ON withdrawals (id);
-        CREATE INDEX orders_current_lifetime_market_idx ON orders_current (id);
-        CREATE INDEX orders_current_lifetime_party_idx ON orders_current (id);
-        DROP INDEX orders_current_lived_market_id_idx, orders_current_lived_party_id_idx;
-        DROP TABLE orders_rested;
-        DROP FUNCTION keep_orders_rested CASCADE;
-        DROP FUNCTION lifetime_class;";
+    let (database, client) = Database::with_client().await;
+    let earlier = include_str!("earlier_v13.sql");
     client.batch_execute(earlier).await.unwrap();
     let migrated = migrate::migrate(database.url()).await.unwrap();
     assert!(migrated.state.is_ready() && !migrated.applied.is_empty(), "{migrated:?}");

@@ -11,7 +11,7 @@ use tokio::{
 };
 use tokio_postgres::{Client, Row};
 
-use super::{SOON, config, ready, store};
+use super::{SOON, config, lock, ready, store};
 
 const SLOW: &str = "SELECT count(*) AS count FROM withdrawals";
 const FAST: &str = "SELECT count(*) AS count FROM last_block";
@@ -23,13 +23,6 @@ fn read(store: &Store, sql: &'static str) -> JoinHandle<i64> {
         let row = store.point(sql, &[], None).await.unwrap_or_else(|error| panic!("{error:?}"));
         row.get("count")
     })
-}
-
-/// A connection that locks the slow table against reads until it rolls back.
-async fn lock(database: &Database) -> Client {
-    let holder = database.connect().await;
-    holder.batch_execute("BEGIN; LOCK TABLE withdrawals IN ACCESS EXCLUSIVE MODE").await.unwrap();
-    holder
 }
 
 /// The connections of point reads, by process id, and those of them that run a statement.
@@ -88,31 +81,23 @@ async fn a_hundred_reads_that_were_left_run_no_longer_than_a_second_and_others_g
 }
 
 #[tokio::test]
-async fn a_read_on_a_replaced_connection_gets_its_answer() {
-    let database = Database::fresh().await;
-    let (store, watcher) = (store(&database, 1).await, database.connect().await);
-    let holder = lock(&database).await;
-    let (left, waiting) = (read(&store, SLOW), read(&store, SLOW));
-    let first = await_active(&watcher, 1, SOON).await;
-    left.abort();
-    until_elsewhere(&watcher, &first).await;
-    assert!(!waiting.is_finished());
-    holder.batch_execute("ROLLBACK").await.unwrap();
-    assert_eq!(timeout(SOON, waiting).await.unwrap().unwrap(), 0);
-}
-
-#[tokio::test]
-async fn a_read_whose_connection_breaks_is_answered_over_another_one() {
-    let database = Database::fresh().await;
-    let (store, watcher) = (store(&database, 1).await, database.connect().await);
-    let holder = lock(&database).await;
-    let waiting = read(&store, SLOW);
-    let active = await_active(&watcher, 1, SOON).await;
-    watcher.execute("SELECT pg_terminate_backend($1)", &[&active[0]]).await.unwrap();
-    until_elsewhere(&watcher, &active).await;
-    assert!(!waiting.is_finished(), "it is answered before the table is free");
-    holder.batch_execute("ROLLBACK").await.unwrap();
-    assert_eq!(timeout(SOON, waiting).await.unwrap().unwrap(), 0);
+async fn a_read_whose_connection_breaks_or_is_replaced_is_answered_over_another_one() {
+    for breaks in [true, false] {
+        let database = Database::fresh().await;
+        let (store, watcher) = (store(&database, 1).await, database.connect().await);
+        let holder = lock(&database).await;
+        let (left, waiting) = (read(&store, SLOW), read(&store, SLOW));
+        let active = await_active(&watcher, 1, SOON).await;
+        if breaks {
+            watcher.execute("SELECT pg_terminate_backend($1)", &[&active[0]]).await.unwrap();
+        } else {
+            left.abort();
+        }
+        until_elsewhere(&watcher, &active).await;
+        assert!(!waiting.is_finished(), "it is answered before the table is free");
+        holder.batch_execute("ROLLBACK").await.unwrap();
+        assert_eq!(timeout(SOON, waiting).await.unwrap().unwrap(), 0);
+    }
 }
 
 #[tokio::test]

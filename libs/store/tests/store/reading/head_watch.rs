@@ -36,8 +36,7 @@ async fn a_new_block_is_seen_when_the_server_tells_of_it() {
 
 #[tokio::test]
 async fn a_store_closes_its_connections_when_it_is_dropped() {
-    let database = Database::fresh().await;
-    let client = database.connect().await;
+    let (database, client) = Database::with_client().await;
     let count = async || {
         let sql = "SELECT count(*) FROM pg_stat_activity
             WHERE datname = current_database() AND application_name LIKE 'mesh test%'";

@@ -7,7 +7,7 @@ use mesh_store::{ReadError, StoreConfig};
 use mesh_testbed::Database;
 use tokio::time::timeout;
 
-use super::{SOON, config, ready};
+use super::{SOON, config, lock, ready};
 
 const LOCKED: &str = "SELECT count(*) AS count FROM withdrawals";
 const OTHER: &str = "SELECT count(*) AS count FROM oracle_specs";
@@ -37,8 +37,7 @@ async fn a_locked_table_delays_no_point_read_of_another_one() {
             }
         };
         other().await;
-        let holder = database.connect().await;
-        holder.batch_execute("BEGIN; LOCK TABLE withdrawals IN ACCESS EXCLUSIVE MODE").await.unwrap();
+        let holder = lock(&database).await;
         let blocked = join_all((0..BLOCKED_READERS).map(|_| store.point(LOCKED, &[], None)));
         let others = async {
             assert_prompt(other()).await;
@@ -62,8 +61,7 @@ async fn locked_lists_leave_connections_to_other_lists() {
         }
     };
     other().await;
-    let holder = database.connect().await;
-    holder.batch_execute("BEGIN; LOCK TABLE withdrawals IN ACCESS EXCLUSIVE MODE").await.unwrap();
+    let holder = lock(&database).await;
     let reader = |number: usize| store.list(LISTS[number % LISTS.len()], LOCKED, &[], None);
     let blocked = join_all((0..BLOCKED_READERS).map(reader));
     let others = async {
@@ -79,8 +77,7 @@ async fn a_list_that_stays_locked_is_late() {
     let database = Database::fresh().await;
     let config = StoreConfig { query_timeout: Duration::from_secs(1), ..config(database.url(), 1) };
     let store = ready(&config).await;
-    let holder = database.connect().await;
-    holder.batch_execute("BEGIN; LOCK TABLE withdrawals IN ACCESS EXCLUSIVE MODE").await.unwrap();
+    let holder = lock(&database).await;
     let late = join_all((0..BLOCKED_READERS).map(|_| store.list("locked", LOCKED, &[], None)));
     let late = timeout(AT_MOST, late).await.expect("they wait for longer than a read may");
     assert!(late.iter().all(|read| matches!(read, Err(ReadError::Late))), "{late:?}");

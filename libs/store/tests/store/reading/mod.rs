@@ -37,6 +37,13 @@ async fn store(database: &Database, points: usize) -> Store {
     ready(&config(database.url(), points)).await
 }
 
+/// A connection that locks a table against reads until it rolls back.
+async fn lock(database: &Database) -> Client {
+    let holder = database.connect().await;
+    holder.batch_execute("BEGIN; LOCK TABLE withdrawals IN ACCESS EXCLUSIVE MODE").await.unwrap();
+    holder
+}
+
 /// Writes a block, as a writer does.
 async fn write_block(client: &Client, height: i64) {
     let sql = "INSERT INTO blocks (height, block_time, hash) VALUES

@@ -13,8 +13,7 @@ const WHO_WITHOUT_HEAD: &str = "SELECT name FROM place";
 
 /// A database with its name as the only row, and with a head if `height` is set.
 async fn named_database(name: &str, height: Option<i64>) -> (Database, Client) {
-    let database = Database::fresh().await;
-    let client = database.connect().await;
+    let (database, client) = Database::with_client().await;
     client.batch_execute(&format!("CREATE TABLE place AS SELECT '{name}' AS name")).await.unwrap();
     if let Some(height) = height {
         write_block(&client, height).await;
