@@ -305,6 +305,14 @@ mod tests {
         }
     }
 
+    /// A queue whose places are all taken.
+    fn full(left_ms: u64) -> (Rc<Line>, Rc<Queue>, Vec<Turn>, Instant) {
+        let (line, at) = (Line::new(LIMITS), Instant::now());
+        let queue = line.add(3.into());
+        let running = (0..3).map(|_| now(line.enter(&queue, arrival(1, left_ms), at))).collect();
+        (line, queue, running, at)
+    }
+
     #[test]
     fn clients_and_operations_have_their_turn_one_after_the_other() {
         let (line, at) = (Line::new(LIMITS), Instant::now());
@@ -327,9 +335,7 @@ mod tests {
 
     #[test]
     fn a_request_whose_turn_cannot_be_expected_in_time_is_refused_at_once() {
-        let (line, at) = (Line::new(LIMITS), Instant::now());
-        let queue = line.add(3.into());
-        let _running: Vec<Turn> = (0..3).map(|_| now(line.enter(&queue, arrival(1, 1000), at))).collect();
+        let (line, queue, _running, at) = full(1000);
         queue.duration.set(Duration::from_millis(300));
         // One ends every 100 ms: five turns in half a second.
         let mut waiting: Vec<_> = (0..5).map(|_| later(line.enter(&queue, arrival(1, 1000), at))).collect();
@@ -352,9 +358,7 @@ mod tests {
 
     #[test]
     fn a_short_pause_hardly_changes_the_expected_wait() {
-        let (line, begin) = (Line::new(LIMITS), Instant::now());
-        let queue = line.add(3.into());
-        let _running: Vec<Turn> = (0..3).map(|_| now(line.enter(&queue, arrival(1, 9000), begin))).collect();
+        let (line, queue, _running, begin) = full(9000);
         queue.duration.set(Duration::from_millis(12));
         let _waiting: Vec<_> = (0..1000).map(|_| line.enter(&queue, arrival(1, 9000), begin)).collect();
         // One ends every 4 ms, for four seconds.
@@ -378,9 +382,7 @@ mod tests {
 
     #[test]
     fn a_request_that_has_gone_gives_its_turn_to_the_next() {
-        let (line, at) = (Line::new(LIMITS), Instant::now());
-        let queue = line.add(3.into());
-        let mut running: Vec<Turn> = (0..3).map(|_| now(line.enter(&queue, arrival(1, 1000), at))).collect();
+        let (line, queue, mut running, at) = full(1000);
         drop(later(line.enter(&queue, arrival(1, 1000), at)));
         let mut next = later(line.enter(&queue, arrival(1, 1000), at));
         running.pop();

@@ -101,11 +101,17 @@ struct Served {
 /// Runs a test on an actor system with one replica of `query`.
 fn with_service<F: Future<Output = ()>>(in_flight: usize, test: impl FnOnce(Served) -> F) {
     actix::System::new().block_on(async {
-        let prefix = nuid::next();
-        let bus = connect(&prefix).await;
-        let (script, serving) = replica(&prefix, in_flight).await;
+        let (_, bus, script, serving) = connected(in_flight).await;
         timeout(TEST_TIMEOUT, test(Served { bus, script, serving })).await.expect("the test hangs");
     });
+}
+
+/// A subject prefix, a client, and a replica.
+async fn connected(in_flight: usize) -> (String, Bus, Scripted, ServiceHandle) {
+    let prefix = nuid::next().to_string();
+    let bus = connect(&prefix).await;
+    let (script, serving) = replica(&prefix, in_flight).await;
+    (prefix, bus, script, serving)
 }
 
 /// Connects a client.

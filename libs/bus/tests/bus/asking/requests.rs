@@ -95,70 +95,63 @@ impl Announcement for Beating {
     const TOPIC: &'static str = "replicas.query";
 }
 
-#[test]
-fn one_operation_may_not_have_all_places() {
-    actix::System::new().block_on(async {
-        let prefix = nuid::next();
-        let bus = connect(&prefix).await;
-        let limits = Limits { in_flight: 2, per_operation: 2, timeout: TEST_TIMEOUT };
-        let (script, serving) = limited_replica(&prefix, limits).await;
-        let _serving = serving;
-        let waiting = request("wait");
-        let mut slow = Vec::new();
-        for _ in 0..2 {
-            let (bus, waiting) = (bus.clone(), waiting.clone());
-            slow.push(actix::spawn(async move { bus.ask_typed(&waiting, TEST_TIMEOUT).await }));
-            timeout(TEST_TIMEOUT, script.started.notified()).await.unwrap();
-        }
-        is_refused_soon(&bus).await;
-        assert!(
-            bus.ask_typed(&ListAccountsRequest::default(), TEST_TIMEOUT).await.is_ok(),
-            "another operation"
-        );
-        for asked in slow {
-            script.gate.notify_one();
-            assert!(asked.await.unwrap().is_ok());
-        }
-        assert!(bus.ask_typed(&request("a"), TEST_TIMEOUT).await.is_ok());
-    });
+#[actix::test]
+async fn one_operation_may_not_have_all_places() {
+    let prefix = nuid::next();
+    let bus = connect(&prefix).await;
+    let limits = Limits { in_flight: 2, per_operation: 2, timeout: TEST_TIMEOUT };
+    let (script, serving) = limited_replica(&prefix, limits).await;
+    let _serving = serving;
+    let waiting = request("wait");
+    let mut slow = Vec::new();
+    for _ in 0..2 {
+        let (bus, waiting) = (bus.clone(), waiting.clone());
+        slow.push(actix::spawn(async move { bus.ask_typed(&waiting, TEST_TIMEOUT).await }));
+        timeout(TEST_TIMEOUT, script.started.notified()).await.unwrap();
+    }
+    is_refused_soon(&bus).await;
+    assert!(bus.ask_typed(&ListAccountsRequest::default(), TEST_TIMEOUT).await.is_ok(), "another operation");
+    for asked in slow {
+        script.gate.notify_one();
+        assert!(asked.await.unwrap().is_ok());
+    }
+    assert!(bus.ask_typed(&request("a"), TEST_TIMEOUT).await.is_ok());
 }
 
-#[test]
-fn requests_refused_by_full_replicas_go_to_one_that_is_not_full() {
-    actix::System::new().block_on(async {
-        let prefix = nuid::next();
-        let bus = connect(&prefix).await;
-        let target = bus.target("query", "GetWithdrawal");
-        let once = options(TEST_TIMEOUT, false);
-        let (mut busy, mut replicas) = (Vec::new(), Vec::new());
-        let mut beats = bus.subscribe::<Beating>().await.unwrap();
-        let mut heard: HashMap<String, u32> = HashMap::new();
-        for _ in 0..4 {
-            let (script, serving) = replica(&prefix, 1).await;
-            let started = Rc::clone(&script.started);
-            replicas.push((script, serving));
-            // When a replica's second heartbeat has arrived here, other listeners have its first one.
-            while heard.len() < replicas.len() || heard.values().any(|times| *times < 2) {
-                let beat = timeout(TEST_TIMEOUT, beats.next()).await.expect("they beat").unwrap();
-                *heard.entry(beat.id).or_default() += 1;
-            }
-            if replicas.len() < 4 {
-                let (bus, target, once) = (bus.clone(), Arc::clone(&target), once.clone());
-                let message = request("wait").encode_to_vec();
-                busy.push(actix::spawn(async move { bus.ask(&target, message.into(), &once).await }));
-                timeout(TEST_TIMEOUT, started.notified()).await.expect("the one with room gets it");
-            }
+#[actix::test]
+async fn requests_refused_by_full_replicas_go_to_one_that_is_not_full() {
+    let prefix = nuid::next();
+    let bus = connect(&prefix).await;
+    let target = bus.target("query", "GetWithdrawal");
+    let once = options(TEST_TIMEOUT, false);
+    let (mut busy, mut replicas) = (Vec::new(), Vec::new());
+    let mut beats = bus.subscribe::<Beating>().await.unwrap();
+    let mut heard: HashMap<String, u32> = HashMap::new();
+    for _ in 0..4 {
+        let (script, serving) = replica(&prefix, 1).await;
+        let started = Rc::clone(&script.started);
+        replicas.push((script, serving));
+        // When a replica's second heartbeat has arrived here, other listeners have its first one.
+        while heard.len() < replicas.len() || heard.values().any(|times| *times < 2) {
+            let beat = timeout(TEST_TIMEOUT, beats.next()).await.expect("they beat").unwrap();
+            *heard.entry(beat.id).or_default() += 1;
         }
-        for _ in 0..40 {
-            bus.ask_typed(&request("a"), TEST_TIMEOUT).await.unwrap();
+        if replicas.len() < 4 {
+            let (bus, target, once) = (bus.clone(), Arc::clone(&target), once.clone());
+            let message = request("wait").encode_to_vec();
+            busy.push(actix::spawn(async move { bus.ask(&target, message.into(), &once).await }));
+            timeout(TEST_TIMEOUT, started.notified()).await.expect("the one with room gets it");
         }
-        for (script, _) in &replicas {
-            script.gate.notify_one();
-        }
-        for asked in busy {
-            assert!(asked.await.unwrap().is_ok());
-        }
-    });
+    }
+    for _ in 0..40 {
+        bus.ask_typed(&request("a"), TEST_TIMEOUT).await.unwrap();
+    }
+    for (script, _) in &replicas {
+        script.gate.notify_one();
+    }
+    for asked in busy {
+        assert!(asked.await.unwrap().is_ok());
+    }
 }
 
 #[test]

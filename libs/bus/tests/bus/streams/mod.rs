@@ -214,6 +214,10 @@ impl Replica {
     }
 }
 
+async fn two_replicas(namespace: &Namespace, source: &Arc<Source>) -> [Replica; 2] {
+    [Replica::start(namespace, source, 64).await, Replica::start(namespace, source, 64).await]
+}
+
 /// A subject prefix of its own on a bus.
 struct Namespace {
     server: mesh_launcher::bus::Bus,

@@ -3,39 +3,29 @@
 use super::*;
 
 #[tokio::test]
-async fn a_killed_replica_costs_one_short_pause() {
-    let (server, source) = (shared_server().await, Arc::new(Source::of(64 * MIB)));
-    let first = Replica::start(&server, &source, 64).await;
-    let second = Replica::start(&server, &source, 64).await;
-    let mut pulled = Reader::connect(&server).await.pull("plain", PullLimits::default()).await;
-    let (received, _, _) = read(&mut pulled, 12 * MIB).await;
-    first.die();
-    let pause = read_on(&mut pulled, received, &source).await;
-    assert!(pause < PAUSE_AT_MOST, "{pause:?}");
-    second.die();
-}
-
-#[tokio::test]
-async fn a_frozen_replica_costs_short_pauses() {
-    let (server, source) = (shared_server().await, Arc::new(Source::of(64 * MIB)));
-    let first = Replica::start(&server, &source, 64).await;
-    let second = Replica::start(&server, &source, 64).await;
-    let mut pulled = Reader::connect(&server).await.pull("plain", PullLimits::default()).await;
-    let (received, _, _) = read(&mut pulled, 12 * MIB).await;
-    let (thaw, thawed) = std::sync::mpsc::channel();
-    first.order(Order::Freeze(thawed));
-    let pause = read_on(&mut pulled, received, &source).await;
-    assert!(pause < PAUSE_AT_MOST, "{pause:?}");
-    drop(thaw);
-    first.die();
-    second.die();
+async fn a_killed_replica_costs_one_short_pause_and_a_frozen_one_short_pauses() {
+    for is_killed in [true, false] {
+        let (server, source) = (shared_server().await, Arc::new(Source::of(64 * MIB)));
+        let [first, second] = two_replicas(&server, &source).await;
+        let mut pulled = Reader::connect(&server).await.pull("plain", PullLimits::default()).await;
+        let (received, _, _) = read(&mut pulled, 12 * MIB).await;
+        let (thaw, thawed) = std::sync::mpsc::channel();
+        first.order(if is_killed { Order::Die } else { Order::Freeze(thawed) });
+        let pause = read_on(&mut pulled, received, &source).await;
+        assert!(pause < PAUSE_AT_MOST, "{pause:?}, killed: {is_killed}");
+        drop(thaw);
+        if !is_killed {
+            first.order(Order::Die);
+        }
+        first.thread.join().unwrap();
+        second.die();
+    }
 }
 
 #[tokio::test]
 async fn a_draining_replica_finishes_its_pulls_and_readers_go_on_elsewhere() {
     let (server, source) = (shared_server().await, Arc::new(Source::of(32 * MIB)));
-    let first = Replica::start(&server, &source, 64).await;
-    let second = Replica::start(&server, &source, 64).await;
+    let [first, second] = two_replicas(&server, &source).await;
     let reader = Reader::connect(&server).await;
     let mut reading = Vec::new();
     for _ in 0..4 {
