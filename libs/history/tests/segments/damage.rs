@@ -5,10 +5,7 @@ use std::fs;
 use mesh_history::{Metadata, SegmentIndex, verify_file};
 use rand::Rng;
 
-use crate::{
-    fixture::{History, Plan, file, rng, table},
-    readers::unzip,
-};
+use crate::{History, Plan, file, rng, table, unzip};
 
 fn plan() -> Plan {
     let mut rng = rng(31);

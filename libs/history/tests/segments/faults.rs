@@ -4,10 +4,7 @@ use std::{ffi::OsStr, fs, os::unix::ffi::OsStrExt, sync::Arc};
 
 use mesh_history::{Digest, Layout, Segment, SegmentName};
 
-use crate::{
-    fixture::{History, Plan, file},
-    whole::{faults, plan},
-};
+use crate::{History, Plan, faults, file, plan};
 
 /// An undamaged history of four segments, to be copied and damaged.
 struct UndamagedHistory {

@@ -13,3 +13,7 @@ mod readers;
 mod s3;
 mod splice;
 mod whole;
+
+use fixture::{History, Plan, START_NS, concatenated, file, rng, table};
+use readers::{entries, unzip};
+use whole::{faults, plan};

@@ -2,10 +2,7 @@
 
 use rand::Rng;
 
-use crate::{
-    fixture::{History, Plan, START_NS, concatenated, rng, table},
-    readers::{entries, unzip},
-};
+use crate::{History, Plan, START_NS, concatenated, entries, rng, table, unzip};
 
 /// Checks the export of a table over the whole history.
 async fn check(history: &History, plans: &[Plan], table: &str) {

@@ -10,6 +10,8 @@ mod promtool;
 
 use std::{fs, path::PathBuf};
 
+use alerts::{RULES, TESTS};
+
 /// A file of the repository.
 fn path(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(name)

@@ -5,10 +5,7 @@ use std::process::Command;
 
 use mesh_testbed::say;
 
-use crate::{
-    alerts::{RULES, TESTS},
-    path,
-};
+use crate::{RULES, TESTS, path};
 
 #[test]
 fn prometheus_takes_the_rules_and_sees_each_alert_fire() {
