@@ -170,18 +170,7 @@ async fn the_ledger_of_every_party_and_asset_is_what_one_statement_computes() {
 /// The ledger of `p`: 20 accounts, 24,000 entries in blocks of 3 and of 1,500. All entries of the first 6,000, a
 /// hundredth of the next 6,000, and so on, are the party's, half of them between its own accounts. They are stored
 /// in no order.
-const DENSE_AND_SPARSE: &str = "
-    INSERT INTO accounts SELECT 'x' || n, CASE WHEN n < 20 THEN 'p' ELSE 'q' END, 'X', 'm' || n, 4, 'ab', '2024-01-01'
-    FROM generate_series(0, 99) AS n;
-    INSERT INTO ledger SELECT time + n * interval '1 microsecond',
-        'x' || CASE WHEN own AND n % 4 < 3 THEN n % 20 ELSE 20 + n % 80 END,
-        'x' || CASE WHEN own AND n % 4 > 0 THEN n / 7 % 20 ELSE 20 + n / 3 % 80 END,
-        n, 'ab', time, '2024-01-01', 1, 2, 'T'
-    FROM (
-        SELECT n, n / 6000 % 2 = 0 OR n % 100 = 0 AS own,
-            timestamptz '2023-12-01' + (n - n % CASE WHEN n % 6000 < 3000 THEN 1500 ELSE 3 END) * interval '1 ms' AS time
-        FROM generate_series(0, 23999) AS n
-    ) AS numbers ORDER BY md5(n::text)";
+const DENSE_AND_SPARSE: &str = include_str!("dense_and_sparse.sql");
 
 #[actix::test]
 async fn a_ledger_is_whole_where_the_party_has_most_entries_and_where_it_has_few() {
@@ -198,15 +187,7 @@ async fn a_ledger_is_whole_where_the_party_has_most_entries_and_where_it_has_few
 }
 
 /// Three accounts of `p` (one of another asset) and one of `q`; entries with unusual values.
-const UNUSUAL_ENTRIES: &str = "
-    INSERT INTO accounts VALUES ('a', 'p', 'X', '', 4, 'ab', '2024-01-01'), ('b', 'p', 'X', 'm', 3, 'ab', '2024-01-01'),
-        ('c', 'q', 'X', NULL, 99, 'ab', '2024-01-01'), ('d', 'p', 'Y', '', 4, 'ab', '2024-01-01');
-    INSERT INTO ledger VALUES
-        ('2024-01-01 00:00:01.5+00', 'a', 'b', 5, 'ab', '2024-01-01 00:00:01.5+00', '2024-01-01', 1, 2, NULL),
-        ('2024-01-01 00:00:01.500001+00', 'c', 'a', 7, 'ab', '2024-01-01 00:00:01.5+00', '2024-01-01', 1, 2, ''),
-        ('2024-01-01 00:00:01.500002+00', 'b', 'c', -3, 'ab', '2024-01-01 00:00:01.5+00', '2024-01-01', -1, 0, 'x,\"y\"'),
-        ('2024-01-01 00:00:01.500003+00', 'd', 'd', 1, 'ab', '2024-01-01 00:00:01.5+00', '2024-01-01', 1, 2, 'other asset'),
-        ('2024-01-01 00:00:02+00', 'a', 'c', 0, 'ab', '2024-01-01 00:00:02+00', '2024-01-01', 1, 2, E'line\\r\\nbreak')";
+const UNUSUAL_ENTRIES: &str = include_str!("unusual_entries.sql");
 
 #[actix::test]
 async fn the_shapes_of_entries_and_the_edges_of_ranges_are_exact() {
@@ -280,11 +261,7 @@ async fn a_pull_continues_the_cached_walk_of_the_pull_before_it() {
 }
 
 /// Entries of `p` with more accounts than a cached walk may have looked up.
-const MANY_ACCOUNTS: &str = "
-    INSERT INTO accounts SELECT 'x' || n, 'q' || n, 'X', '', 4, 'ab', '2024-01-01' FROM generate_series(1, 17000) AS n;
-    INSERT INTO ledger SELECT time, 'a', 'x' || n, 5, 'ab', time, '2024-01-01', 1, 2, NULL FROM (
-        SELECT n, timestamptz '2023-12-01' + n * interval '1 second' AS time FROM generate_series(1, 17000) AS n
-    ) AS numbers";
+const MANY_ACCOUNTS: &str = include_str!("many_accounts.sql");
 
 #[actix::test]
 async fn a_walk_with_too_many_accounts_is_not_cached() {

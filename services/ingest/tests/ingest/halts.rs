@@ -7,7 +7,7 @@ use mesh_testbed::{
 };
 use serde_json::Value;
 
-use crate::{SOON, configure, stored, text};
+use crate::{SOON, configure, started, stored, text};
 
 /// A cause of a halt at block 4, its correction, the reason and a part of its text.
 type Cause = (fn(&Chain), fn(&Chain), &'static str, &'static str);
@@ -88,11 +88,7 @@ fn never_started() -> Value {
 #[tokio::test]
 async fn a_halt_names_its_cause_writes_nothing_and_ends_with_the_cause() {
     futures_util::future::join_all(CAUSES.map(async |(cause, correct, reason, words)| {
-        let (database, chain) = (Database::fresh().await, Chain::start(Version::V038).await);
-        (0..3).for_each(|_| _ = chain.add(Vec::new()));
-        let service = configure(&database, &chain).start().await;
-        let client = database.connect().await;
-        stored(&client, 3).await;
+        let (_database, chain, service, client) = started(3).await;
         // The blocks appear together with what is wrong with them.
         let hidden = chain.hidden();
         (0..3).for_each(|_| _ = hidden.add(Vec::new()));
@@ -116,11 +112,7 @@ async fn a_halt_names_its_cause_writes_nothing_and_ends_with_the_cause() {
 
 #[tokio::test]
 async fn another_chain_halts_and_a_node_that_is_behind_is_waited_for() {
-    let (database, chain) = (Database::fresh().await, Chain::start(Version::V038).await);
-    (0..3).for_each(|_| _ = chain.add(Vec::new()));
-    let service = configure(&database, &chain).start().await;
-    let client = database.connect().await;
-    stored(&client, 3).await;
+    let (_database, chain, service, client) = started(3).await;
     chain.state.lock().chain_id = "net-2".to_owned();
     let unready = service.await_readiness(503, SOON).await;
     assert!(unready.contains("other_chain: the node's chain is \"net-2\""), "{unready}");

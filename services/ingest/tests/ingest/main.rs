@@ -9,7 +9,11 @@ mod rows;
 
 use std::time::Duration;
 
-use mesh_testbed::{Database, Service, ServiceSetup, retry, scripted_node::Chain};
+use mesh_testbed::{
+    Database, Service, ServiceSetup, retry,
+    scripted_node::{Chain, Version},
+};
+use serde_json::Value;
 use tokio_postgres::Client;
 
 /// Longest time for something that takes a moment.
@@ -21,6 +25,20 @@ fn configure(database: &Database, chain: &Chain) -> ServiceSetup {
         .program(env!("CARGO_BIN_EXE_ingest"))
         .database(database)
         .env("MESH_NODE_URL", &chain.url)
+}
+
+/// A chain of empty blocks, and the service that has stored them.
+async fn started(blocks: u64) -> (Database, Chain, Service, Client) {
+    let ((database, client), chain) = (Database::with_client().await, Chain::start(Version::V038).await);
+    (0..blocks).for_each(|_| _ = chain.add(Vec::new()));
+    let service = configure(&database, &chain).start().await;
+    stored(&client, blocks).await;
+    (database, chain, service, client)
+}
+
+/// Adds a block to the chain, and waits until it is stored.
+async fn follow(chain: &Chain, client: &Client, events: Vec<Value>) {
+    stored(client, chain.add(events)).await;
 }
 
 #[test]

@@ -178,6 +178,13 @@ impl Fixture {
         eventually(SOON, "the node does not receive it so often", reached).await;
     }
 
+    /// Kills the node, starts it again, and waits until the first relay is ready.
+    pub(crate) async fn restart_node(&mut self) {
+        self.node.kill().await;
+        self.node.restart().await;
+        self.await_readiness(200).await;
+    }
+
     /// Waits until `/readyz` of the first relay has this status; returns its text.
     pub(crate) async fn await_readiness(&self, status: u16) -> String {
         self.relays[0].await_readiness(status, SOON).await

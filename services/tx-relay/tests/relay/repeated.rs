@@ -114,9 +114,7 @@ async fn a_repeat_after_all_caches_are_lost_is_not_a_refusal(kind: NodeKind) {
     assert_eq!(fixture.sync(&tx).await.unwrap(), accepted(&tx));
     fixture.node.block().await;
     assert_eq!(fixture.node.included(&TxHash::of(&tx)).await, tx);
-    fixture.node.kill().await;
-    fixture.node.restart().await;
-    fixture.await_readiness(200).await;
+    fixture.restart_node().await;
     // The node has lost its cache and refuses the replay; the relay finds the transaction in the block.
     assert_eq!(fixture.sync(&tx).await.unwrap(), already(&tx));
     assert_eq!(fixture.status(&tx).await, Status::Included);
@@ -130,9 +128,7 @@ async fn a_transaction_that_the_node_has_lost_is_given_to_it_again() {
     let (lost, bad) = (fixture.transaction("lost").await, fixture.refused("bad").await);
     assert_eq!(fixture.submit(&bad, TypeAsync).await.unwrap(), accepted(&bad));
     assert_eq!(fixture.sync(&lost).await.unwrap(), accepted(&lost));
-    fixture.node.kill().await;
-    fixture.node.restart().await;
-    fixture.await_readiness(200).await;
+    fixture.restart_node().await;
     fixture.start_blocks();
     let executed = fixture.submit(&lost, TypeCommit).await.unwrap();
     assert!(executed.success && executed.height > 1, "{executed:?}");

@@ -138,9 +138,7 @@ async fn an_unknown_transaction_is_not_reported_while_a_relay_that_may_know_it_i
     let mut fixture = Fixture::start(setup(NodeKind::Development, 2)).await;
     let (known, never) = (fixture.transaction("known").await, fixture.transaction("never").await);
     assert!(fixture.sync(&known).await.unwrap().success);
-    fixture.node.kill().await;
-    fixture.node.restart().await;
-    fixture.await_readiness(200).await;
+    fixture.restart_node().await;
     fixture.relays[0].signal(Signal::STOP);
     let is_refused = async || match fixture.read_transaction(&never).await {
         Ok(reply) => {
@@ -190,9 +188,7 @@ async fn a_new_relay_misses_one_that_was_frozen_before() {
     let mut fixture = Fixture::start(setup(NodeKind::Development, 1)).await;
     let known = fixture.transaction("known").await;
     assert!(fixture.sync(&known).await.unwrap().success);
-    fixture.node.kill().await;
-    fixture.node.restart().await;
-    fixture.await_readiness(200).await;
+    fixture.restart_node().await;
     fixture.relays[0].signal(Signal::STOP);
     fixture.start_relay(&[]).await;
     for _ in 0..10 {

@@ -56,9 +56,7 @@ async fn a_node_that_dies_while_it_checks() {
         // The caller has gone; the submission in flight continues, and a repeat joins it.
         let repeat = timeout(Duration::from_millis(100), fixture.submit(&tx, kind)).await;
         repeat.expect_err("it is answered before the node is");
-        fixture.node.kill().await;
-        fixture.node.restart().await;
-        fixture.await_readiness(200).await;
+        fixture.restart_node().await;
         // The node lost it: the client's repeat is sent as a new submission.
         assert_eq!(fixture.sync(&tx).await.unwrap(), accepted(&tx));
         // Two broadcasts for two requests: the relay does not retry.
