@@ -3,10 +3,7 @@
 use mesh_demo::{Block, Executed, Moment, Plan, Rows, Simulator, Transaction, write_history};
 use mesh_testbed::Database;
 
-use crate::{
-    history::money_adds_up,
-    parsed::{Parsed, history, rows_of},
-};
+use crate::{Parsed, history, money_adds_up, rows_of};
 
 const ALICE: &str = "a11ce00000000000000000000000000000000000000000000000000000000000";
 const BOB: &str = "b0b0000000000000000000000000000000000000000000000000000000000000";

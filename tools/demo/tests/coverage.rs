@@ -8,38 +8,7 @@ use crate::parsed::{Parsed, history, rows_of};
 
 /// All values of columns: the column, a prefix of its values, and the values. A line that begins with blanks
 /// continues the one before.
-const VALUES: &str = "\
-deposits.status STATUS_: OPEN CANCELLED FINALIZED
-withdrawals.status STATUS_: OPEN REJECTED FINALIZED
-oracle_specs.status STATUS_: ACTIVE DEACTIVATED
-protocol_upgrade_proposals.status PROTOCOL_UPGRADE_PROPOSAL_STATUS_: PENDING APPROVED REJECTED
-liquidity_provisions.status STATUS_: ACTIVE STOPPED CANCELLED REJECTED UNDEPLOYED PENDING
-positions.distressed_status POSITION_STATUS_: UNSPECIFIED ORDERS_CLOSED CLOSED_OUT DISTRESSED
-markets.state STATE_: PROPOSED REJECTED PENDING CANCELLED ACTIVE SUSPENDED CLOSED TRADING_TERMINATED SETTLED
-market_data.market_state STATE_: PROPOSED REJECTED PENDING CANCELLED ACTIVE SUSPENDED CLOSED
-    TRADING_TERMINATED SETTLED
-markets.trading_mode TRADING_MODE_: CONTINUOUS BATCH_AUCTION OPENING_AUCTION MONITORING_AUCTION NO_TRADING
-market_data.market_trading_mode TRADING_MODE_: CONTINUOUS BATCH_AUCTION OPENING_AUCTION MONITORING_AUCTION
-    NO_TRADING
-market_data.auction_trigger AUCTION_TRIGGER_: UNSPECIFIED BATCH OPENING PRICE LIQUIDITY
-    LIQUIDITY_TARGET_NOT_MET UNABLE_TO_DEPLOY_LP_ORDERS
-market_data.extension_trigger AUCTION_TRIGGER_: UNSPECIFIED PRICE LIQUIDITY_TARGET_NOT_MET
-ledger.type TRANSFER_TYPE_: LOSS WIN MTM_LOSS MTM_WIN MARGIN_LOW MARGIN_HIGH MARGIN_CONFISCATED MAKER_FEE_PAY
-    MAKER_FEE_RECEIVE INFRASTRUCTURE_FEE_PAY INFRASTRUCTURE_FEE_DISTRIBUTE LIQUIDITY_FEE_PAY
-    LIQUIDITY_FEE_DISTRIBUTE BOND_LOW BOND_HIGH WITHDRAW DEPOSIT BOND_SLASHING REWARD_PAYOUT
-    TRANSFER_FUNDS_SEND TRANSFER_FUNDS_DISTRIBUTE CLEAR_ACCOUNT CHECKPOINT_BALANCE_RESTORE
-rewards.reward_type ACCOUNT_TYPE_: GLOBAL_REWARD FEES_INFRASTRUCTURE REWARD_MAKER_PAID_FEES
-    REWARD_MAKER_RECEIVED_FEES REWARD_LP_RECEIVED_FEES REWARD_MARKET_PROPOSERS
-accounts.type : 1 2 3 4 5 6 7 9 10 11 12 13 14 15 16 17
-orders.side : 1 2
-orders.time_in_force : 0 1 2 3 4 5 6
-orders.type : 1 2 3
-orders.status : 1 2 3 4 5 6 7 8
-orders.pegged_reference : 0 1 2 3
-orders.post_only : t f
-orders.reduce_only : t f
-trades.aggressor : 0 1 2
-trades.type : 1 2 3";
+const VALUES: &str = include_str!("values.txt");
 
 /// Columns with the empty text.
 const EMPTY: &str = "orders.reference orders.lp_id liquidity_provisions.reference markets.instrument_id \

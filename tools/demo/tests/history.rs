@@ -101,8 +101,7 @@ fn positions_are_unique(blocks: &[Block]) {
 
 /// A database takes the rows, whose keys it checks.
 async fn keys_are_unique(rows: &Rows) {
-    let database = Database::fresh().await;
-    let mut client = database.connect().await;
+    let (_database, mut client) = Database::with_client().await;
     let writer = BlockWriter::begin(&mut client).await.unwrap();
     rows.write(&writer).await.unwrap();
     writer.commit().await.unwrap();

@@ -8,3 +8,6 @@ mod forms;
 mod history;
 mod parsed;
 mod store;
+
+use history::money_adds_up;
+use parsed::{Parsed, history, rows_of};

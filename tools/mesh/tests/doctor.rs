@@ -8,10 +8,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::Command;
 
-use crate::{
-    command::{Outcome, command, says},
-    watch::{body, replying},
-};
+use crate::{Outcome, body, command, replying, says};
 
 /// A home of its own, and the arguments of the doctor.
 struct Case {

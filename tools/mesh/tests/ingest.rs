@@ -48,25 +48,17 @@ async fn blocks_of_another_source_are_stored_in_order_up_to_the_first_fault() {
     rows(&database, "/no/such").await.fails(1, &["cannot read /no/such: No such file"]);
     // A value that PostgreSQL refuses, an unknown column, a gap, a fork.
     let good = lines.clone();
+    let epoch = |column: &str| block(3, &json!([{"table": "epochs", "values": {column: "x"}}]));
+    let plain = |height: u64, time: &str, hash: &str| json!({"height": height, "time": time, "hash": hash, "rows": []});
+    let mut forked = plain(3, "2026-01-01T00:00:03Z", "3");
+    forked["previousHash"] = json!("f");
     for (wrong, words) in [
-        (
-            block(3, &json!([{"table": "epochs", "values": {"id": "x"}}])),
-            "line 3: refused: table epochs, column id",
-        ),
-        (
-            block(3, &json!([{"table": "epochs", "values": {"no": "x"}}])),
-            "line 3: decode: table epochs, column no",
-        ),
+        (epoch("id"), "line 3: refused: table epochs, column id"),
+        (epoch("no"), "line 3: decode: table epochs, column no"),
         (block(4, &json!([])), "line 3: height 4 does not follow 2"),
-        (
-            json!({"height": 3, "time": "2026-01-01T00:00:03Z", "hash": "3", "previousHash": "f", "rows": []}),
-            "line 3: forked",
-        ),
-        (
-            json!({"height": 2, "time": "2026-01-01T00:00:03Z", "hash": "f", "rows": []}),
-            "line 3: forked: block 2",
-        ),
-        (json!({"height": 3, "time": "soon", "hash": "3", "rows": []}), "line 3: time \"soon\""),
+        (forked, "line 3: forked"),
+        (plain(2, "2026-01-01T00:00:03Z", "f"), "line 3: forked: block 2"),
+        (plain(3, "soon", "3"), "line 3: time \"soon\""),
         (json!({"height": 3}), "line 3: missing field"),
     ] {
         lines[2] = wrong;

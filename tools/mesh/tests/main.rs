@@ -13,3 +13,7 @@ mod tx;
 mod up;
 mod usage;
 mod watch;
+
+use command::{Outcome, command, mesh, says};
+use stub::{Reply, StubGateway};
+use watch::{body, events, replying};

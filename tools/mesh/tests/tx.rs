@@ -9,11 +9,7 @@ use proto_msgs::v2::CheckTransactionRequest;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::{
-    command::{Outcome, command, mesh, says},
-    stub::{Reply, StubGateway},
-    watch::{body, events, replying},
-};
+use crate::{Outcome, StubGateway, body, command, events, mesh, replying, says};
 
 /// A folder with a key.
 struct KeyFolder(TempDir);
@@ -108,10 +104,7 @@ async fn answering(answers: impl Into<VecDeque<(u16, Value)>>) -> StubGateway {
     StubGateway::start(move |_| {
         let (status, answer) =
             if answers.len() > 1 { answers.pop_front() } else { answers.front().cloned() }.unwrap();
-        let answer = answer.to_string();
-        let head =
-            format!("HTTP/1.1 {status} X\r\nconnection: close\r\ncontent-length: {}\r\n\r\n", answer.len());
-        std::future::ready(Reply { bytes: format!("{head}{answer}").into_bytes(), stalls: false })
+        std::future::ready(body(status, &answer.to_string()))
     })
     .await
 }

@@ -10,10 +10,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::{
-    command::{Outcome, command, mesh, says},
-    stub::{Reply, StubGateway},
-};
+use crate::{Outcome, Reply, StubGateway, command, mesh, says};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -91,8 +88,7 @@ async fn this_machine_is_reached_directly_and_an_error_of_a_proxy_names_it() {
 
 #[tokio::test]
 async fn a_person_sees_the_answer_and_then_the_rows_that_come() {
-    let database = Database::fresh().await;
-    let client = database.connect().await;
+    let (database, client) = Database::with_client().await;
     client.batch_execute(include_str!("export/history.sql")).await.unwrap();
     let mesh = Mesh::start(&database).await;
     let read = format!("api/v2/trades?marketId={}&pagination.first=1", "a1".repeat(32));
@@ -227,8 +223,7 @@ async fn a_signal_and_a_closed_pipe_end_it_well() {
 
 #[tokio::test]
 async fn a_read_is_printed_now_and_as_of_a_block() {
-    let database = Database::fresh().await;
-    let client = database.connect().await;
+    let (database, client) = Database::with_client().await;
     let inserted = client.batch_execute(
         "INSERT INTO blocks VALUES ('2026-01-01T00:00:01Z', 1, 'aa'), ('2026-01-01T00:00:02Z', 2, 'bb');
         INSERT INTO network_parameters VALUES ('k', 'v', '', '2026-01-01T00:00:02Z');

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use tokio::process::Command;
 
 use super::installed::{Installed, PATIENCE, Up, get_json, hash_of};
-use crate::command::Outcome;
+use crate::Outcome;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 /// Number of blocks of the demo network that the examples need.

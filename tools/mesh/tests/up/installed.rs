@@ -21,7 +21,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::command::Outcome;
+use crate::Outcome;
 
 pub(crate) const START: Duration = Duration::from_secs(180);
 pub(crate) const PATIENCE: Duration = Duration::from_secs(15);
