@@ -291,39 +291,31 @@ mod tests {
 
     #[test]
     fn only_what_the_contract_has_is_an_answer() {
+        use SubmissionOutcome::{Accepted, NotTaken, Other, Refused, Unknown};
         let of = outcome_of;
-        assert_eq!(of(200, r#"{"success":true,"code":0}"#), SubmissionOutcome::Accepted);
-        assert_eq!(of(200, r#"{"success":false,"code":89}"#), SubmissionOutcome::Refused(89));
-        assert_eq!(
-            (of(504, "{}"), of(503, "")),
-            (SubmissionOutcome::Unknown, SubmissionOutcome::NotTaken(503))
-        );
+        assert_eq!(of(200, r#"{"success":true,"code":0}"#), Accepted);
+        assert_eq!(of(200, r#"{"success":false,"code":89}"#), Refused(89));
+        assert_eq!((of(504, "{}"), of(503, "")), (Unknown, NotTaken(503)));
         for (status, body) in [(200, r#"{"success":true,"code":89}"#), (200, "{}"), (500, "{}"), (409, "{}")]
         {
-            assert!(matches!(of(status, body), SubmissionOutcome::Other(_)), "{status} {body}");
+            assert!(matches!(of(status, body), Other(_)), "{status} {body}");
         }
     }
 
     #[test]
     fn only_a_commit_after_an_earlier_hand_over_may_end_unchecked() {
+        use SubmissionOutcome::{Accepted, NotTaken, Refused, Unknown};
+        use SubmissionType::{TypeCommit, TypeSync};
         let body = format!("{{\"message\":\"{NO_BLOCK}; it may still be included\"}}");
-        let (handed_over, never) = (
-            vec![SubmissionOutcome::Accepted],
-            vec![SubmissionOutcome::NotTaken(503), SubmissionOutcome::Refused(89)],
-        );
+        let (handed_over, never) = (vec![Accepted], vec![NotTaken(503), Refused(89)]);
         let is = |kind, outcome, message: &str, earlier| is_unchecked(kind, &outcome, message, earlier);
-        assert!(is(SubmissionType::TypeCommit, SubmissionOutcome::Unknown, &body, Some(&handed_over)));
-        assert!(is(SubmissionType::TypeCommit, SubmissionOutcome::Unknown, NO_ANSWER, Some(&handed_over)));
-        assert!(!is(SubmissionType::TypeCommit, SubmissionOutcome::Unknown, &body, Some(&never)));
-        assert!(!is(SubmissionType::TypeCommit, SubmissionOutcome::Unknown, NO_ANSWER, Some(&never)));
-        assert!(!is(SubmissionType::TypeCommit, SubmissionOutcome::Unknown, &body, None));
-        assert!(!is(
-            SubmissionType::TypeCommit,
-            SubmissionOutcome::Unknown,
-            "the node broke off",
-            Some(&handed_over)
-        ));
-        assert!(!is(SubmissionType::TypeCommit, SubmissionOutcome::NotTaken(503), &body, Some(&handed_over)));
-        assert!(!is(SubmissionType::TypeSync, SubmissionOutcome::Unknown, &body, Some(&handed_over)));
+        assert!(is(TypeCommit, Unknown, &body, Some(&handed_over)));
+        assert!(is(TypeCommit, Unknown, NO_ANSWER, Some(&handed_over)));
+        assert!(!is(TypeCommit, Unknown, &body, Some(&never)));
+        assert!(!is(TypeCommit, Unknown, NO_ANSWER, Some(&never)));
+        assert!(!is(TypeCommit, Unknown, &body, None));
+        assert!(!is(TypeCommit, Unknown, "the node broke off", Some(&handed_over)));
+        assert!(!is(TypeCommit, NotTaken(503), &body, Some(&handed_over)));
+        assert!(!is(TypeSync, Unknown, &body, Some(&handed_over)));
     }
 }

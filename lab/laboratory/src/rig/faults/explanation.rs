@@ -138,6 +138,8 @@ mod tests {
 
     #[test]
     fn a_fault_explains_what_it_can_do_while_it_lasts_and_a_little_longer() {
+        use FailureKind::{Broken, Ended, Other, Refused};
+        use RequestKind::{History, Ledger, Read, Submission, Watch};
         let begun = Instant::now();
         let at = |seconds| begun + Duration::from_secs(seconds);
         let after = Duration::from_secs(5);
@@ -150,32 +152,23 @@ mod tests {
         };
         let spans = [FaultSpan { fault: Fault::Kill(query), when: (at(10), at(12)) }];
         let is = |miss: &FailedRequest| is_explained(miss, &spans, after);
-        assert!(
-            is(&miss(RequestKind::Read, FailureKind::Refused, 9, 10))
-                && is(&miss(RequestKind::Read, FailureKind::Refused, 17, 18))
-        );
-        assert!(
-            !is(&miss(RequestKind::Read, FailureKind::Refused, 8, 9))
-                && !is(&miss(RequestKind::Read, FailureKind::Refused, 18, 19))
-        );
-        for other in [FailureKind::Broken, FailureKind::Other] {
-            assert!(!is(&miss(RequestKind::Read, other, 11, 11)));
+        assert!(is(&miss(Read, Refused, 9, 10)) && is(&miss(Read, Refused, 17, 18)));
+        assert!(!is(&miss(Read, Refused, 8, 9)) && !is(&miss(Read, Refused, 18, 19)));
+        for other in [Broken, Other] {
+            assert!(!is(&miss(Read, other, 11, 11)));
         }
-        assert!(
-            !is(&miss(RequestKind::Submission, FailureKind::Refused, 11, 11))
-                && !is(&miss(RequestKind::History, FailureKind::Broken, 11, 11))
-        );
-        let late = miss(RequestKind::Read, FailureKind::Refused, 15, 16);
+        assert!(!is(&miss(Submission, Refused, 11, 11)) && !is(&miss(History, Broken, 11, 11)));
+        let late = miss(Read, Refused, 15, 16);
         assert_eq!(asked_after(&late, &spans), Some(Duration::from_secs(3)));
         let clients = Link { from: None, to: LinkEnd::Edges };
         let cut = [FaultSpan { fault: Fault::Cut(clients, Cut::Reset), when: (at(10), at(10)) }];
-        assert!(is_explained(&miss(RequestKind::Submission, FailureKind::Broken, 9, 10), &cut, after));
+        assert!(is_explained(&miss(Submission, Broken, 9, 10), &cut, after));
         let database = [FaultSpan { fault: Fault::Restart(POSTGRES), when: (at(10), at(10)) }];
         let stop =
             [FaultSpan { fault: Fault::Stop(Target { name: "edge", replica: 0 }), when: (at(10), at(12)) }];
-        let ended = miss(RequestKind::Watch, FailureKind::Ended, 11, 11);
+        let ended = miss(Watch, Ended, 11, 11);
         assert!(is_explained(&ended, &stop, after) && !is_explained(&ended, &cut, after));
-        assert!(is_explained(&miss(RequestKind::Ledger, FailureKind::Broken, 9, 10), &database, after));
-        assert!(!is_explained(&miss(RequestKind::History, FailureKind::Broken, 9, 10), &database, after));
+        assert!(is_explained(&miss(Ledger, Broken, 9, 10), &database, after));
+        assert!(!is_explained(&miss(History, Broken, 9, 10), &database, after));
     }
 }
