@@ -69,7 +69,13 @@ impl MeshClient {
 
     /// Gets a path with one additional header.
     pub async fn get_with(&self, path: &str, name: &str, value: &str) -> Answer {
-        Answer::to(self.request(Method::GET, path).header(name, value)).await
+        self.get_with_all(path, &[(name, value)]).await
+    }
+
+    /// Gets a path with these headers.
+    pub async fn get_with_all(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
+        let request = self.request(Method::GET, path);
+        Answer::to(headers.iter().fold(request, |request, (name, value)| request.header(*name, *value))).await
     }
 
     /// Posts a JSON text.

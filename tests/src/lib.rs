@@ -12,20 +12,38 @@ pub use mesh_testbed::say;
 
 pub mod access;
 pub mod cases;
-pub mod client;
-pub mod difference;
-pub mod events;
+mod client;
+mod difference;
+mod events;
 pub mod fixture;
-pub mod postgres_copy;
+mod postgres_copy;
 pub mod problem;
-pub mod proxied;
+mod proxied;
 pub mod random_rows;
 pub mod raw;
 pub mod rpc;
-pub mod shared;
-pub mod targets;
-pub mod web_socket;
+mod shared;
+mod targets;
+mod web_socket;
 pub mod zip;
+
+pub use access::assert_has;
+pub use cases::{Case, Expected, Refusals, file_name};
+pub use client::MeshClient;
+pub use difference::{difference, lack};
+pub use events::{Event, Events};
+pub use fixture::{
+    ASSET, BLOCK_TIME, HEIGHT, MARKET, NODE, ORACLE_SPEC, ORDER, PARTY, SEALED, TableLock, UNKNOWN_ID,
+    WITHDRAWAL,
+};
+pub use postgres_copy::{Copier, TABLE_NUMBERS, tables};
+pub use problem::{Problem, assert_problem, read_body};
+pub use proxied::ProxiedServer;
+pub use rpc::{Call, Rpc, assert_refused};
+pub use shared::Shared;
+pub use targets::{bases, filtered, lists};
+pub use web_socket::{HANDSHAKE, WebSocket};
+pub use zip::{Member, assert_read_by_programs, is_here, looks_whole, members};
 
 /// Switches the edge's answer cache off, for tests of the services behind it.
 pub const NO_CACHE: (&str, &str) = ("MESH_EDGE_CACHE_BYTES", "0");

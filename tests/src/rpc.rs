@@ -64,6 +64,18 @@ impl Call {
         rendered(&self.operation.name, reply)
     }
 
+    /// A request of it with these metadata.
+    ///
+    /// # Panics
+    /// When a value is none.
+    pub fn with(&self, metadata: &[(&'static str, &str)]) -> Request<Bytes> {
+        let mut request = Request::new(self.message.clone());
+        for (name, value) in metadata {
+            request.metadata_mut().insert(*name, value.parse().unwrap_or_else(|_| panic!("{value:?}")));
+        }
+        request
+    }
+
     fn path(&self) -> PathAndQuery {
         self.operation.rpc().parse().unwrap_or_else(|error| panic!("{}: {error}", self.operation.rpc()))
     }

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use mesh_tests::{raw, web_socket::HANDSHAKE};
+use mesh_tests::{HANDSHAKE, raw};
 
 use crate::watch::start;
 

@@ -6,10 +6,7 @@ use std::collections::BTreeSet;
 use mesh_oracles::{Oracle, Question};
 use mesh_testbed::Answer;
 use mesh_tests::{
-    cases::{Case, Expected, Refusals, file_name, files},
-    client::MeshClient,
-    difference::{difference, lack},
-    fixture, problem,
+    Case, Expected, MeshClient, Refusals, cases::files, difference, file_name, fixture, lack, problem,
 };
 use prost_reflect::{FieldDescriptor, Kind, MessageDescriptor};
 use proto_msgs::{Contract, Format, Method, OperationInfo, Segment};

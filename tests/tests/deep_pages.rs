@@ -27,11 +27,11 @@ struct Long {
     /// Tables, and the rows that they are filled with. `{numbers}` stands for the numbers `n` from 0 in an order
     /// unrelated to that of the list, `{start}` for a time, `{minute}` for the `n`th minute after it.
     tables: &'static [(&'static str, &'static str)],
-    /// Filters that many rows pass: `column=value` for each that is given; `from` and `to` are the bounds of the first
-    /// key column, times in seconds. A value of one or two characters is padded to an id.
-    filters: &'static [&'static str],
+    /// Filters that many rows pass, separated by `|`: `column=value` for each that is given; `from` and `to` are the
+    /// bounds of the first key column, times in seconds. A value of one or two characters is padded to an id.
+    filters: &'static str,
     /// Filters that no row passes.
-    empty: &'static [&'static str],
+    empty: &'static str,
 }
 
 /// A block of 2023-06-01, after the last candle, as of which candles are read, too.
@@ -52,138 +52,74 @@ const LONG: [Long; 8] = [
             "delegations_current",
             "SELECT id(n / 100 % 100), id(n % 100), n / 2000, n, 'tx', {start}, n FROM {numbers}",
         )],
-        filters: &["", "party_id=2a", "node_id=2a", "epoch_id=42"],
-        empty: &["party_id=none", "node_id=none", "epoch_id=1000", "party_id=2a node_id=none"],
+        filters: "|party_id=2a|node_id=2a|epoch_id=42",
+        empty: "party_id=none|node_id=none|epoch_id=1000|party_id=2a node_id=none",
     },
     // 100,000 candles of one market and interval, and as many of another.
     Long {
         list: &CANDLES,
         rows: 100_000,
-        tables: &[(
-            "trades_candle",
-            "SELECT '1_minute', id(market), {minute}, 2, 3, 4, 1, 5, {minute}, {minute}
-            FROM {numbers}, generate_series(1, 2) AS market",
-        )],
+        tables: &[("trades_candle", include_str!("deep_pages/trades_candle.sql"))],
         // 2023-02-01 to 2023-03-01.
-        filters: &[
-            "interval=1_minute market_id=1",
-            "interval=1_minute market_id=1 from=1675209600 to=1677628799",
-        ],
-        empty: &["interval=1_minute market_id=none"],
+        filters: "interval=1_minute market_id=1|interval=1_minute market_id=1 from=1675209600 to=1677628799",
+        empty: "interval=1_minute market_id=none",
     },
     // 120,000 groups of two rewards: 200 epochs, 20 markets, 5 assets, 6 types.
     Long {
         list: &SUMMARIES,
         rows: 240_000,
-        tables: &[(
-            "rewards",
-            "SELECT 'party' || n % 2, id(n / 12 % 5), id(n / 60 % 20), 'ACCOUNT_TYPE_' || n / 2 % 6, n / 1200, n, 0.5,
-                {start}, 'tx', {start}, n
-            FROM {numbers}",
-        )],
-        filters: &[
-            "",
-            "from=40 to=120",
-            "asset_id=3",
-            "from=40 to=120 asset_id=none,3",
-            "market_id=7",
-            "market_id=7,8",
-            "market_id=7 asset_id=3",
-        ],
-        empty: &["asset_id=none", "market_id=none", "from=1000 to=2000"],
+        tables: &[("rewards", include_str!("deep_pages/rewards.sql"))],
+        filters: "|from=40 to=120|asset_id=3|from=40 to=120 asset_id=none,3|market_id=7|market_id=7,8|\
+            market_id=7 asset_id=3",
+        empty: "asset_id=none|market_id=none|from=1000 to=2000",
     },
     // 200,000 trades of two markets between 100 parties.
     Long {
         list: &TRADES,
         rows: 200_000,
-        tables: &[(
-            "trades",
-            "SELECT {minute}, 'tx', {minute}, 0, n, id(n / 100000), 2, 3, id(n % 100), id(n / 100 % 100), 1, 'buy', 'sell', 1
-            FROM {numbers}",
-        )],
-        filters: &["", "from=1675209600 to=1682899199", "market_id=1", "buyer=2a", "market_id=1 buyer=2a"],
-        empty: &[
-            "market_id=none",
-            "buyer=none",
-            "market_id=none buyer=2a",
-            "market_id=1 buyer=none from=1675209600 to=1682899199",
-        ],
+        tables: &[("trades", include_str!("deep_pages/trades.sql"))],
+        filters: "|from=1675209600 to=1682899199|market_id=1|buyer=2a|market_id=1 buyer=2a",
+        empty: "market_id=none|buyer=none|market_id=none buyer=2a|\
+            market_id=1 buyer=none from=1675209600 to=1682899199",
     },
     // 200,000 orders of 100 parties in two markets. Every other one is live; in the first market, one in ten is rejected.
     Long {
         list: &ORDERS,
         rows: 200_000,
-        tables: &[(
-            "orders_current",
-            "(id, first_time, market_id, party_id, side, price, size, remaining, time_in_force, type, status, version,
-                batch_id, created_at, post_only, reduce_only, block_time, seq_num, is_live)
-            SELECT id(n), {minute}, id(n / 100000), id(n % 100), 1, 5, 9, 9, 1, 1,
-                CASE WHEN n / 100 % 2 = 0 THEN 1 WHEN n / 100 % 10 = 1 AND n < 100000 THEN 6 ELSE 5 END, 1, 0, {minute},
-                false, false, {minute}, 0, n / 100 % 2 = 0
-            FROM {numbers}",
-        )],
-        filters: &[
-            "",
-            "market_id=1",
-            "party_id=2a",
-            "market_id=1 party_id=2a",
-            "status=6",
-            "status=1,6",
-            "is_live=1",
-            "market_id=1 is_live=1",
-            "party_id=2a is_live=1",
-        ],
-        empty: &["market_id=none", "party_id=none is_live=1", "market_id=none party_id=2a", "status=2,3"],
+        tables: &[("orders_current", include_str!("deep_pages/orders_current.sql"))],
+        filters: "|market_id=1|party_id=2a|market_id=1 party_id=2a|status=6|status=1,6|is_live=1|\
+            market_id=1 is_live=1|party_id=2a is_live=1",
+        empty: "market_id=none|party_id=none is_live=1|market_id=none party_id=2a|status=2,3",
     },
     // 200 parties in a thousand markets, and 800 more in one of these.
     Long {
         list: &POSITIONS,
         rows: 1_000_000,
-        tables: &[(
-            "positions_current",
-            "SELECT id(n / 1000), id(n % 1000), n, 1, 2, 3, {start}, n, 1, 2, 3, 4, 'POSITION_STATUS_UNSPECIFIED'
-            FROM {numbers} WHERE n < 200000 OR n % 1000 = 42",
-        )],
-        filters: &["", "party_id=2a", "market_id=2a"],
-        empty: &["party_id=none", "market_id=none", "party_id=2a market_id=none"],
+        tables: &[("positions_current", include_str!("deep_pages/positions_current.sql"))],
+        filters: "|party_id=2a|market_id=2a",
+        empty: "party_id=none|market_id=none|party_id=2a market_id=none",
     },
     // 20,000 markets with ten rows of data each; half of them settle in one asset.
     Long {
         list: &MARKETS,
         rows: 20_000,
         tables: &[
-            (
-                "markets_current",
-                "SELECT id(n), 'code', 'name', 'quote', 'ASSET' || n % 2, 1, 2, 'TRADING_MODE_CONTINUOUS', 'STATE_ACTIVE',
-                    n, {start}
-                FROM {numbers}",
-            ),
-            (
-                "market_data",
-                "(synthetic_time, tx_hash, block_time, seq_num, market, mark_price)
-                SELECT block_time + n * interval '1 us', 'tx', block_time, n, id(n), n
-                FROM generate_series(0, 19999::int8) AS n, generate_series(1, 10) AS block,
-                    LATERAL (SELECT {start} + block * interval '1 s' AS block_time) AS times",
-            ),
+            ("markets_current", include_str!("deep_pages/markets_current.sql")),
+            ("market_data", include_str!("deep_pages/market_data.sql")),
         ],
-        filters: &["", "settlement_asset=ASSET1", "state=STATE_ACTIVE"],
-        empty: &[],
+        filters: "|settlement_asset=ASSET1|state=STATE_ACTIVE",
+        empty: "",
     },
     // Ten accounts of each of a hundred parties in a hundred markets, each with a balance.
     Long {
         list: &ACCOUNTS,
         rows: 100_000,
         tables: &[
-            (
-                "accounts",
-                "SELECT 'account' || n, CASE n / 1000 WHEN 7 THEN 'network' ELSE id(n / 1000) END, 'ASSET',
-                    id(n / 10 % 100), n % 10, 'tx', {start}
-                FROM {numbers}",
-            ),
+            ("accounts", include_str!("deep_pages/accounts.sql")),
             ("current_balances", "SELECT 'account' || n, 'tx', {start}, n FROM {numbers}"),
         ],
-        filters: &["", "market=2a", "party_order=2a"],
-        empty: &["party_order=none", "market=none", "party_order=2a market=none"],
+        filters: "|market=2a|party_order=2a",
+        empty: "party_order=none|market=none|party_order=2a market=none",
     },
 ];
 
@@ -201,7 +137,7 @@ impl Long {
             self.fill(&client, table, rows).await;
         }
         let mut filtered = Vec::new();
-        for filters in self.filters {
+        for filters in self.filters.split('|') {
             filtered.push(Filtered::new(&client, self.list, filters).await);
         }
         for statistics in [false, true] {
@@ -215,7 +151,7 @@ impl Long {
             if self.list.name == CANDLES.name {
                 filtered[0].assert_flat(&client, Some(&AFTER_CANDLES)).await;
             }
-            for filters in self.empty {
+            for filters in self.empty.split('|').filter(|_| !self.empty.is_empty()) {
                 let empty = Filtered { list: self.list, filters, walks: Vec::new() };
                 empty.assert_empty(&client, &filtered[0]).await;
             }

@@ -5,7 +5,7 @@ use std::{
     path::Path,
 };
 
-use mesh_tests::client::MeshClient;
+use mesh_tests::MeshClient;
 use reqwest::Url;
 
 const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs");
@@ -32,17 +32,12 @@ struct Page {
 /// Gets a page and checks what all pages have in common.
 async fn page(client: &MeshClient, path: &str) -> Page {
     let answer = client.get(path).await;
-    assert_eq!(
-        (answer.status, answer.header("content-type")),
-        (200, Some("text/html; charset=utf-8")),
-        "{path}"
-    );
+    let shown = (answer.status, answer.header("content-type"));
+    assert_eq!(shown, (200, Some("text/html; charset=utf-8")), "{path}");
     assert_eq!(answer.header("cache-control"), Some("no-cache"), "{path}");
     let policy = answer.header("content-security-policy").unwrap();
-    assert!(
-        policy.contains("default-src 'none'; style-src 'self'") && !policy.contains("unsafe"),
-        "{policy}"
-    );
+    let is_strict = policy.contains("default-src 'none'; style-src 'self'") && !policy.contains("unsafe");
+    assert!(is_strict, "{policy}");
     let html = answer.text();
     for forbidden in ["<script", "<style", " style=", " onclick="] {
         assert!(!html.contains(forbidden), "{path} has {forbidden}");

@@ -4,18 +4,11 @@ use std::{fs, path::PathBuf, time::Duration};
 
 use mesh_keys::KeyDigest;
 use mesh_testbed::{Answer, Collector, Mesh, MeshSetup, eventually, keep_secret, retry};
-use mesh_tests::{
-    client::MeshClient,
-    events::Events,
-    fixture, metric,
-    problem::assert_problem,
-    rpc::{Call, Rpc},
-    web_socket::WebSocket,
-};
+use mesh_tests::{Call, Events, MeshClient, Rpc, WebSocket, assert_problem, fixture, metric};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use tonic::{Code, Request};
+use tonic::Code;
 
 use crate::telemetry::with_collector;
 
@@ -108,16 +101,14 @@ async fn a_key_in_force_is_let_in_and_every_other_is_refused_on_every_path() {
 
     let (rpc, call) = (Rpc::connect(&mesh).await, Call::from_path(READ).unwrap());
     let ask = async |name: &'static str, value: &str| {
-        let mut request = Request::new(call.message.clone());
-        request.metadata_mut().insert(name, value.parse().unwrap());
+        let request = call.with(&[(name, value)]);
         rpc.call_with(&call, request).await
     };
     assert!(ask("authorization", &format!("Bearer {BOT}")).await.is_ok());
     for (name, value) in [("authorization", "Bearer mesh_unknown"), ("x-api-key", OTHER)] {
         assert_eq!(ask(name, value).await.unwrap_err().code(), Code::Unauthenticated);
     }
-    let mut request = Request::new(call.message.clone());
-    request.metadata_mut().insert("x-api-key", UNKNOWN.parse().unwrap());
+    let request = call.with(&[("x-api-key", UNKNOWN)]);
     let nowhere = rpc.call_at("/api.v2.Query/Nowhere".parse().unwrap(), request).await;
     assert_eq!(nowhere.unwrap_err().code(), Code::Unauthenticated);
     assert!(mesh.service("edge").log().contains("\"key\":\"bot\""), "the name is logged");
@@ -226,10 +217,8 @@ async fn the_limits_of_a_key_replace_those_of_its_address_and_are_shared_by_the_
         answer.header("ratelimit-limit").unwrap().parse::<u32>().unwrap()
     };
     assert_eq!(share(&client).await, 20);
-    let services = ["query", "tx-relay", "export", "node-info"];
     let second = file.configure(Mesh::configure(&database), &env);
-    let second = services.iter().fold(second, |setup, name| setup.without(name));
-    let second = second.start().await;
+    let second = second.without("query tx-relay export node-info").start().await;
     let second_client = MeshClient::new(&second);
     for edge in [&client, &second_client] {
         eventually(NOTICED, "the limit is not shared", async || share(edge).await == 10).await;

@@ -14,8 +14,7 @@ const SIZES: PageSizes = PageSizes { default: 100, greatest: 100 };
 /// The statements of all shapes are accepted, and none reads rows only to count them (P13).
 #[tokio::test]
 async fn p13_every_shape_of_a_list_is_a_statement_without_offset() {
-    let database = Database::fresh().await;
-    let client = database.connect().await;
+    let (_database, client) = Database::with_client().await;
     let mut statements = BTreeSet::new();
     for list in LISTS {
         for given in 0..1 << list.filters.len() {

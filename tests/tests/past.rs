@@ -3,12 +3,7 @@
 use mesh_demo::{Plan, write_history};
 use mesh_oracles::{Oracle, Question, query};
 use mesh_testbed::{Database, Mesh};
-use mesh_tests::{
-    difference::difference,
-    rpc::{Call, Rpc},
-    say,
-    targets::{bases, filtered},
-};
+use mesh_tests::{Call, Rpc, bases, difference, filtered, say};
 use proto_msgs::{Contract, OperationInfo};
 use rand::{Rng as _, RngCore as _, SeedableRng as _, rngs::SmallRng, seq::IndexedRandom as _};
 use serde_json::Value;
@@ -16,15 +11,7 @@ use serde_json::Value;
 use crate::recorded_network::recording::with_recording;
 
 /// The paths of the operations that read one thing.
-const SINGLES: &str = "SELECT path FROM (
-        SELECT DISTINCT '/api/v2/order/' || id || '?' FROM orders
-        UNION SELECT '/api/v2/order/' || id || '?version=' || version FROM orders
-        UNION SELECT '/api/v2/withdrawal/' || id || '?' FROM withdrawals
-        UNION SELECT '/api/v2/oracle/spec/' || id || '?' FROM oracle_specs
-        UNION SELECT '/api/v2/market/' || id || '/depth?' FROM markets
-        UNION SELECT '/api/v2/party/' || party_id || '/portfolio?' FROM accounts
-        UNION SELECT '/api/v2/network/limits?'
-    ) AS all_paths (path) ORDER BY path";
+const SINGLES: &str = include_str!("past/singles.sql");
 
 /// How many blocks are read: `MESH_TEST_HEIGHTS`, or a few.
 fn heights() -> usize {

@@ -11,11 +11,7 @@ use std::{
 
 use mesh_launcher::servers::{TlsFiles, free_port};
 use mesh_testbed::{Mesh, certify, retry};
-use mesh_tests::{
-    client::MeshClient,
-    fixture::{self, SEALED},
-    say, zip,
-};
+use mesh_tests::{MeshClient, SEALED, fixture, say, zip};
 use prost_reflect::prost::Message as _;
 use proto_msgs::v2::WatchRequest;
 use tempfile::TempDir;

@@ -3,7 +3,7 @@
 use std::{fs, time::Duration};
 
 use mesh_testbed::{Database, EdgeTls, Mesh, TlsClient, certify, eventually};
-use mesh_tests::rpc::{Call, Rpc};
+use mesh_tests::{Call, Rpc};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     net::TcpStream,

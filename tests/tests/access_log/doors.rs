@@ -5,11 +5,9 @@ use std::{net::Ipv4Addr, time::Duration};
 
 use mesh_testbed::{Answer, Mesh, TlsClient, http1::Connection};
 use mesh_tests::{
-    access::{assert_has, line, line_with, lines},
-    client::MeshClient,
-    fixture::{self, TableLock},
-    rpc::{Call, Rpc},
-    web_socket::WebSocket,
+    Call, MeshClient, Rpc, TableLock, WebSocket,
+    access::{line, line_with, lines},
+    assert_has, fixture,
 };
 use serde_json::{Value, json};
 use tokio::time::timeout;

@@ -1,11 +1,7 @@
 //! No log line contains what may be a client's secret: headers, queries, bodies and unknown paths.
 
 use mesh_testbed::Answer;
-use mesh_tests::{
-    access::line,
-    client::MeshClient,
-    rpc::{Call, Rpc},
-};
+use mesh_tests::{Call, MeshClient, Rpc, access::line};
 use reqwest::Method;
 use tonic::Request;
 

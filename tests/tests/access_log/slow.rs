@@ -3,7 +3,7 @@
 use std::{process::Command, time::Duration};
 
 use mesh_testbed::Mesh;
-use mesh_tests::{client::MeshClient, fixture, link_with_edge_script, metric};
+use mesh_tests::{MeshClient, fixture, link_with_edge_script, metric};
 use tokio::time::{Instant, timeout};
 
 /// At some 300 bytes each, these lines exceed the log queue and the pipe's buffer.

@@ -1,17 +1,12 @@
 //! What the tests of all kinds of buses share: a database, a check of all operations, and a download.
 
 use mesh_testbed::{Database, Mesh};
-use mesh_tests::{cases, client::MeshClient, fixture};
+use mesh_tests::{MeshClient, cases, fixture};
 
 /// Rows of the ledger: one megabyte as CSV, so that a download needs several pulls.
 const ENTRIES: u32 = 10_000;
 
-const LEDGER: &str = "INSERT INTO accounts VALUES
-        ('from', 'network', 'BUS', '', 4, 'ab', '2023-01-01'), ('to', 'network', 'BUS', '', 11, 'ab', '2023-01-01');
-    INSERT INTO ledger SELECT time, 'from', 'to', n, 'ab', time, time, n * 7, n * 5, 'TRANSFER_TYPE_REWARD_PAYOUT' FROM (
-        SELECT n, n * interval '1 second' + timestamptz '2023-01-01 00:00:00+00' AS time
-        FROM generate_series(1, ENTRIES) AS n
-    ) AS numbers";
+const LEDGER: &str = include_str!("ledger.sql");
 
 pub(crate) const DOWNLOAD: &str = "/api/v2/ledgerentry/export?partyId=network&assetId=BUS";
 

@@ -9,7 +9,7 @@ use std::{
 };
 
 use mesh_testbed::{Mesh, Network, Service, Signal, eventually};
-use mesh_tests::{NO_CACHE, client::MeshClient};
+use mesh_tests::{MeshClient, NO_CACHE};
 
 use crate::bus::checks::{answers_everything, database, download};
 

@@ -1,7 +1,7 @@
 //! A bus with TLS. `MESH_TEST_NATS_TLS=1 cargo test -p mesh-tests` runs all other tests with TLS as well.
 
 use mesh_testbed::{Mesh, Network, Service};
-use mesh_tests::client::MeshClient;
+use mesh_tests::MeshClient;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mesh_testbed::{Database, eventually, http1::Connection, retry};
-use mesh_tests::{fixture, proxied::ProxiedServer};
+use mesh_tests::{ProxiedServer, fixture};
 use tokio::time::timeout;
 use tokio_postgres::Client;
 
@@ -23,14 +23,7 @@ const ROUNDS: u64 = 5;
 
 /// Makes every read of accounts wait for advisory lock 1 after its snapshot has been taken. It asks again and again:
 /// a list that waits for a lock itself is soon read over another connection.
-const BLOCKING_VIEW: &str = "
-    CREATE FUNCTION waited() RETURNS bool LANGUAGE plpgsql AS
-        $$ BEGIN
-            WHILE NOT pg_try_advisory_xact_lock_shared(1) LOOP PERFORM pg_sleep(0.002); END LOOP;
-            RETURN true;
-        END $$;
-    ALTER TABLE accounts RENAME TO accounts_table;
-    CREATE VIEW accounts AS SELECT * FROM accounts_table WHERE waited();";
+const BLOCKING_VIEW: &str = include_str!("blocking_view.sql");
 
 /// Waits until an answer on the connection has at least this height.
 async fn await_height(connection: &mut Connection, expected: u64) {

@@ -4,10 +4,7 @@
 use std::time::{Duration, Instant};
 
 use mesh_testbed::{eventually, nats};
-use mesh_tests::{
-    fixture::{self, PARTY},
-    proxied::ProxiedServer,
-};
+use mesh_tests::{PARTY, ProxiedServer, fixture};
 use tokio::time::interval;
 
 use super::{ACCOUNTS, configure, get, height, open};

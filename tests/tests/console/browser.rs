@@ -1,6 +1,6 @@
 //! A headless Chromium for one test. Its process and its profile are removed when the test ends.
 
-use std::{env, path::PathBuf, time::Duration};
+use std::{env, path::PathBuf, sync::Arc, time::Duration};
 
 use mesh_launcher::process::{Process, ProcessSpec};
 use mesh_testbed::retry;
@@ -8,33 +8,21 @@ use mesh_tests::say;
 use serde_json::json;
 use tempfile::TempDir;
 
-use crate::console::{page::Page, protocol::Protocol};
+use super::{Page, Protocol};
 
 const READY_WITHIN: Duration = Duration::from_secs(60);
 
 const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
 /// Command line flags: no network requests of the browser's own, no desktop features.
-const FLAGS: [&str; 14] = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-dev-shm-usage",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-default-apps",
-    "--disable-extensions",
-    "--disable-sync",
-    "--no-first-run",
-    "--force-color-profile=srgb",
-    "--remote-debugging-port=0",
-    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-    "about:blank",
-];
+const FLAGS: &str = "--headless|--no-sandbox|--disable-gpu|--disable-dev-shm-usage|--disable-background-networking|\
+    --disable-component-update|--disable-default-apps|--disable-extensions|--disable-sync|--no-first-run|\
+    --force-color-profile=srgb|--remote-debugging-port=0|\
+    --host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1|about:blank";
 
 /// A running browser.
 pub(crate) struct Browser {
-    protocol: Protocol,
+    protocol: Arc<Protocol>,
     process: Process,
     /// Folder of downloads.
     pub(crate) downloads: PathBuf,
@@ -54,7 +42,7 @@ impl Browser {
         // Debian's wrapper script needs a home directory.
         spec = spec.env("HOME", folder.path().to_string_lossy());
         spec = spec.arg(format!("--user-data-dir={}", profile.display()));
-        spec = FLAGS.into_iter().fold(spec, |spec, flag| spec.arg(flag));
+        spec = FLAGS.split('|').fold(spec, |spec, flag| spec.arg(flag));
         let process = Process::spawn(&spec).unwrap();
         let port_file = profile.join("DevToolsActivePort");
         let (port, path) = retry(READY_WITHIN, async || {
@@ -72,16 +60,16 @@ impl Browser {
         let downloads = folder.path().join("downloads");
         let behaviour = json!({"behavior": "allow", "downloadPath": downloads, "eventsEnabled": true});
         protocol.call(None, "Browser.setDownloadBehavior", behaviour).await;
-        Some(Self { protocol, process, downloads, _folder: folder })
+        Some(Self { protocol: Arc::new(protocol), process, downloads, _folder: folder })
     }
 
     /// Opens a page in a context of its own, with a viewport of this size.
-    pub(crate) async fn page(&self, url: &str, width: u32, height: u32) -> Page<'_> {
+    pub(crate) async fn page(&self, url: &str, width: u32, height: u32) -> Page {
         let target = self.protocol.call(None, "Target.createTarget", json!({"url": "about:blank"})).await;
         let attach = json!({"targetId": target["targetId"], "flatten": true});
         let session = self.protocol.call(None, "Target.attachToTarget", attach).await;
         let session = session["sessionId"].as_str().unwrap().to_owned();
-        let page = Page::new(&self.protocol, session, url);
+        let page = Page::new(Arc::clone(&self.protocol), session, url);
         for domain in ["Page", "Runtime", "Log", "Network"] {
             page.call(&format!("{domain}.enable"), json!({})).await;
         }

@@ -8,7 +8,7 @@ use std::{
 };
 
 use mesh_testbed::assert_generated;
-use mesh_tests::{client::MeshClient, say};
+use mesh_tests::{MeshClient, say};
 
 fn console() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../services/edge/console")

@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime};
 
 use mesh_demo::{Plan, write_history};
 use mesh_testbed::{Database, DevNode, Mesh};
-use mesh_tests::client::MeshClient;
+use mesh_tests::MeshClient;
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
@@ -64,6 +64,12 @@ impl ConsoleMesh {
         let mesh = env.iter().fold(mesh, |mesh, (name, value)| mesh.env(*name, *value)).start().await;
         let mesh_client = MeshClient::new(&mesh);
         Self { mesh, node, mesh_client, database }
+    }
+
+    /// The first id of a table.
+    pub(crate) async fn first_id(&self, table: &str) -> String {
+        let statement = format!("SELECT id FROM {table} ORDER BY id LIMIT 1");
+        self.database.connect().await.query_one(&statement, &[]).await.unwrap().get(0)
     }
 
     /// The API's answer to a GET.

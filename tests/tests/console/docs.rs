@@ -3,14 +3,8 @@
 use mesh_tests::fixture;
 use serde_json::{Value, json};
 
-use crate::{
-    console::{
-        access::{FITS, assert_accessible, axe},
-        browser::Browser,
-        page::Page,
-    },
-    watch::{start, write_block},
-};
+use super::{Browser, FITS, Page, assert_accessible, axe};
+use crate::watch::{start, write_block};
 
 const BUTTON: &str = ".opblock.is-open .watch-button";
 
@@ -18,7 +12,7 @@ const BUTTON: &str = ".opblock.is-open .watch-button";
 const NEWEST: &str = "document.querySelector('.watch details').textContent";
 
 /// Types into the field of a parameter of the open operation.
-async fn fill_parameter(page: &Page<'_>, name: &str, text: &str) {
+async fn fill_parameter(page: &Page, name: &str, text: &str) {
     let field = format!("document.querySelector('.opblock.is-open tr[data-param-name={name}] input')");
     page.until(&field).await;
     let set = "Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, 'value').set";
@@ -31,7 +25,7 @@ async fn fill_parameter(page: &Page<'_>, name: &str, text: &str) {
     page.eval::<Value>(&script).await;
 }
 
-async fn until_state(page: &Page<'_>, state: &str) {
+async fn until_state(page: &Page, state: &str) {
     page.until_data(".watch", "watch", state).await;
 }
 

@@ -8,7 +8,7 @@ use crc32c::crc32c;
 use mesh_testbed::{Cut, Line, Proxy};
 use serde_json::{Value, json};
 
-use crate::console::{browser::Browser, console_mesh::ConsoleMesh, page::Page};
+use super::{Browser, ConsoleMesh, Page};
 
 /// Without the File System Access API the page keeps a download in memory and saves it at the end.
 const SAVES_AT_THE_END: &str = "delete window.showSaveFilePicker";
@@ -18,13 +18,13 @@ const WRITES: &str = "window.showSaveFilePicker = async () =>
     (await navigator.storage.getDirectory()).getFileHandle('download', { create: true })";
 
 /// Opens a view of a browser in which this script runs before the page's own.
-async fn open(page: &Page<'_>, view: &str, behaviour: &str) {
+async fn open(page: &Page, view: &str, behaviour: &str) {
     page.call("Page.addScriptToEvaluateOnNewDocument", json!({"source": behaviour})).await;
     page.open(view).await;
 }
 
 /// Waits for the file that the browser saved.
-async fn saved_file(page: &Page<'_>, folder: &Path) -> Vec<u8> {
+async fn saved_file(page: &Page, folder: &Path) -> Vec<u8> {
     let done = page.protocol.until("Browser.downloadProgress", |event| event["state"] == "completed").await;
     let guid = done["guid"].clone();
     let begun = page.protocol.until("Browser.downloadWillBegin", |event| event["guid"] == guid).await;

@@ -2,19 +2,15 @@
 
 use serde_json::{Value, json};
 
-use crate::console::{
-    browser::Browser,
-    console_mesh::{ConsoleMesh, ORACLE_SPEC, WITHDRAWAL},
-    page::Page,
-};
+use super::{ConsoleMesh, ORACLE_SPEC, Page, WITHDRAWAL, demo_page};
 
 /// The cursors that the page shows.
-pub(crate) async fn cursors(page: &Page<'_>) -> Vec<String> {
+pub(crate) async fn cursors(page: &Page) -> Vec<String> {
     page.eval("[...document.querySelectorAll('tr[data-cursor]')].map(row => row.dataset.cursor)").await
 }
 
 /// The full values of a column, not their abbreviations.
-async fn column(page: &Page<'_>, name: &str) -> Vec<String> {
+async fn column(page: &Page, name: &str) -> Vec<String> {
     page.eval(&format!(
         "[...document.querySelectorAll('td[data-name={}]')].map(cell => (cell.querySelector('[data-value]') ?? cell).dataset.value ?? cell.textContent)",
         json!(name)
@@ -32,24 +28,37 @@ fn of_edges(reply: &Value, list: &str, member: &str) -> Vec<String> {
 }
 
 /// Waits for a page that begins with this cursor.
-async fn until_page(page: &Page<'_>, cursors: &[String]) {
+async fn until_page(page: &Page, cursors: &[String]) {
     page.until_data("tr[data-cursor]", "cursor", &cursors[0]).await;
     assert_eq!(self::cursors(page).await, cursors);
 }
 
+/// The views of lists: the API's path and list, the columns and their members.
+const LISTS: [(&str, &str, &str, &str); 10] = [
+    ("markets", "markets", "markets", "Market: id, Mark price: markPrice, Open interest: openInterest"),
+    ("assets", "assets", "assets", "Asset: id, Name: name, Quantum: quantum"),
+    ("trades", "trades", "trades", "Id: id, Time: timestamp, Market: marketId, Price: price, Buyer: buyer"),
+    ("orders", "orders", "orders", ORDERS),
+    ("deposits", "deposits", "deposits", FUNDS),
+    ("withdrawals", "withdrawals", "withdrawals", FUNDS),
+    ("positions", "positions", "positions", POSITIONS),
+    ("delegations", "delegations", "delegations", DELEGATIONS),
+    ("rewards", "rewards/epoch/summaries", "summaries", "Epoch: epoch, Asset: assetId, Amount: amount"),
+    ("proposals", "upgrade/proposals", "protocolUpgradeProposals", PROPOSALS),
+];
+const ORDERS: &str =
+    "Id: id, Time: createdAt, Market: marketId, Price: price, Remaining: remaining, Party: partyId";
+const FUNDS: &str = "Id: id, Created: createdTimestamp, Party: partyId, Amount: amount";
+const POSITIONS: &str = "Party: partyId, Volume: openVolume, Average entry price: averageEntryPrice";
+const DELEGATIONS: &str = "Epoch: epochSeq, Party: party, Validator: nodeId, Amount: amount";
+const PROPOSALS: &str = "Height: upgradeBlockHeight, Release: networkReleaseTag";
+
 /// Compares the list of one view with the API's, forwards, backwards and by its link.
-async fn walk(
-    console_mesh: &ConsoleMesh,
-    page: &Page<'_>,
-    view: &str,
-    path: &str,
-    list: &str,
-    columns: &[(&str, &str)],
-) {
+async fn walk(console_mesh: &ConsoleMesh, page: &Page, view: &str, path: &str, list: &str, columns: &str) {
     page.open(&format!("#/explore/{view}?size=20")).await;
-    let first = console_mesh.json(&format!("{path}?pagination.first=20")).await;
+    let first = console_mesh.json(&format!("/api/v2/{path}?pagination.first=20")).await;
     until_page(page, &of_edges(&first, list, "cursor")).await;
-    for (name, member) in columns {
+    for (name, member) in columns.split(", ").map(|column| column.split_once(": ").unwrap()) {
         assert_eq!(column(page, name).await, of_edges(&first, list, member), "{view}, {name}");
     }
     if first[list]["pageInfo"]["hasNextPage"] == false {
@@ -59,7 +68,8 @@ async fn walk(
         return;
     }
     let end = first[list]["pageInfo"]["endCursor"].as_str().unwrap();
-    let second = console_mesh.json(&format!("{path}?pagination.first=20&pagination.after={end}")).await;
+    let second =
+        console_mesh.json(&format!("/api/v2/{path}?pagination.first=20&pagination.after={end}")).await;
     page.press("Next").await;
     until_page(page, &of_edges(&second, list, "cursor")).await;
     let link: String = page.eval("location.hash").await;
@@ -73,48 +83,10 @@ async fn walk(
 
 #[tokio::test]
 async fn lists_page_by_cursor_and_show_what_the_api_says() {
-    let Some(browser) = Browser::start().await else { return };
-    let console_mesh = ConsoleMesh::demo().await;
-    let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
-    let markets = [("Market", "id"), ("Mark price", "markPrice"), ("Open interest", "openInterest")];
-    walk(&console_mesh, &page, "markets", "/api/v2/markets", "markets", &markets).await;
-    let assets = [("Asset", "id"), ("Name", "name"), ("Quantum", "quantum")];
-    walk(&console_mesh, &page, "assets", "/api/v2/assets", "assets", &assets).await;
-    let trades =
-        [("Id", "id"), ("Time", "timestamp"), ("Market", "marketId"), ("Price", "price"), ("Buyer", "buyer")];
-    walk(&console_mesh, &page, "trades", "/api/v2/trades", "trades", &trades).await;
-    let orders = [
-        ("Id", "id"),
-        ("Time", "createdAt"),
-        ("Market", "marketId"),
-        ("Price", "price"),
-        ("Remaining", "remaining"),
-        ("Party", "partyId"),
-    ];
-    walk(&console_mesh, &page, "orders", "/api/v2/orders", "orders", &orders).await;
-    for list in ["deposits", "withdrawals"] {
-        let columns =
-            [("Id", "id"), ("Created", "createdTimestamp"), ("Party", "partyId"), ("Amount", "amount")];
-        walk(&console_mesh, &page, list, &format!("/api/v2/{list}"), list, &columns).await;
+    let Some((_browser, console_mesh, page)) = demo_page().await else { return };
+    for (view, path, list, columns) in LISTS {
+        walk(&console_mesh, &page, view, path, list, columns).await;
     }
-    let positions =
-        [("Party", "partyId"), ("Volume", "openVolume"), ("Average entry price", "averageEntryPrice")];
-    walk(&console_mesh, &page, "positions", "/api/v2/positions", "positions", &positions).await;
-    let delegations =
-        [("Epoch", "epochSeq"), ("Party", "party"), ("Validator", "nodeId"), ("Amount", "amount")];
-    walk(&console_mesh, &page, "delegations", "/api/v2/delegations", "delegations", &delegations).await;
-    let rewards = [("Epoch", "epoch"), ("Asset", "assetId"), ("Amount", "amount")];
-    walk(&console_mesh, &page, "rewards", "/api/v2/rewards/epoch/summaries", "summaries", &rewards).await;
-    let proposals = [("Height", "upgradeBlockHeight"), ("Release", "networkReleaseTag")];
-    walk(
-        &console_mesh,
-        &page,
-        "proposals",
-        "/api/v2/upgrade/proposals",
-        "protocolUpgradeProposals",
-        &proposals,
-    )
-    .await;
 
     // A choice, and a time.
     page.open("#/explore/markets").await;
@@ -152,9 +124,7 @@ async fn lists_page_by_cursor_and_show_what_the_api_says() {
 
 #[tokio::test]
 async fn single_items_are_found_by_id() {
-    let Some(browser) = Browser::start().await else { return };
-    let console_mesh = ConsoleMesh::demo().await;
-    let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
+    let Some((_browser, console_mesh, page)) = demo_page().await else { return };
     // The example id of the form belongs to a later block than this shortened demo network has, so any id of
     // its data is taken.
     let client = console_mesh.database.connect().await;

@@ -1,11 +1,8 @@
 //! The guide in a browser: accessible, and no wider than a phone.
 
-use mesh_tests::client::MeshClient;
+use mesh_tests::MeshClient;
 
-use crate::console::{
-    access::{FITS, assert_accessible, axe},
-    browser::Browser,
-};
+use super::{Browser, FITS, assert_accessible, axe};
 
 /// The pages that are tested in the second theme, too: all of them share one style.
 const SAMPLE: [&str; 3] = ["./", "traders", "tables"];

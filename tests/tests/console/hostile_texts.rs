@@ -1,10 +1,10 @@
 //! Texts of other users are shown as text, with any markup and of any length.
 
 use mesh_testbed::Database;
-use mesh_tests::fixture::{self, ASSET, MARKET, ORACLE_SPEC, PARTY, WITHDRAWAL};
+use mesh_tests::{ASSET, MARKET, ORACLE_SPEC, PARTY, WITHDRAWAL, fixture};
 use serde_json::json;
 
-use crate::console::{access::FITS, browser::Browser, console_mesh::ConsoleMesh};
+use super::{Browser, ConsoleMesh, FITS};
 
 const MARKUP: &str =
     "<script>document.title='broken'</script><img src=x onerror=\"document.title='broken'\">";

@@ -7,23 +7,23 @@ use mesh_testbed::{eventually, keep_secret};
 use mesh_tests::fixture;
 use serde_json::json;
 
-use crate::console::{browser::Browser, page::Page};
+use super::{Browser, Page};
 
 const KEY: &str = "a-key-of-the-console";
 
-async fn until_asked(page: &Page<'_>) {
+async fn until_asked(page: &Page) {
     page.until("document.querySelector('main .notice ~ form[aria-label=Key]')").await;
 }
 
 /// Does what begins the page again, and waits until it is there.
-async fn begin_again(page: &Page<'_>, button: &str) {
+async fn begin_again(page: &Page, button: &str) {
     let loads = || page.events("Page.loadEventFired").len();
     let before = loads();
     page.press(button).await;
     eventually(Duration::from_secs(40), "the page does not begin again", async || loads() > before).await;
 }
 
-async fn give(page: &Page<'_>, key: &str) {
+async fn give(page: &Page, key: &str) {
     page.fill("Key", key).await;
     begin_again(page, "Use this key").await;
 }

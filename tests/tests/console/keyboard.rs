@@ -1,12 +1,10 @@
 //! Navigation by keyboard alone: from view to view, and to the content.
 
-use crate::console::{browser::Browser, console_mesh::ConsoleMesh};
+use super::demo_page;
 
 #[tokio::test]
 async fn views_are_reached_by_keys_alone_and_the_theme_stays() {
-    let Some(browser) = Browser::start().await else { return };
-    let console_mesh = ConsoleMesh::demo().await;
-    let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
+    let Some((_browser, _mesh, page)) = demo_page().await else { return };
     page.open("").await;
     page.key("Tab", false).await;
     assert!(page.is("document.activeElement.classList.contains('skip')").await);

@@ -4,24 +4,11 @@ use std::{env, process::Command};
 
 use mesh_tests::say;
 
-use crate::console::{
-    browser::Browser,
-    console_mesh::{ASSET, ConsoleMesh, MARKET},
-};
+use super::{ASSET, Browser, ConsoleMesh, MARKET};
 
 /// Lists that need no filter.
-const LISTS: [&str; 10] = [
-    "markets",
-    "assets",
-    "orders",
-    "trades",
-    "positions",
-    "deposits",
-    "withdrawals",
-    "delegations",
-    "rewards",
-    "proposals",
-];
+const LISTS: &str =
+    "markets assets orders trades positions deposits withdrawals delegations rewards proposals";
 
 /// The printed lines of a page in their order.
 const LINES: &str = "[...document.querySelectorAll('.line code')].map(line => line.textContent)";
@@ -31,11 +18,7 @@ async fn every_printed_command_line_runs() {
     let Some(browser) = Browser::start().await else { return };
     let console_mesh = ConsoleMesh::demo().await;
     console_mesh.mesh_client.until_first_segment().await;
-    let database = console_mesh.database.connect().await;
-    let first = async |table| {
-        let statement = format!("SELECT id FROM {table} ORDER BY id LIMIT 1");
-        database.query_one(&statement, &[]).await.unwrap().get::<_, String>(0)
-    };
+    let first = async |table| console_mesh.first_id(table).await;
     let position = console_mesh.json("/api/v2/positions?pagination.first=1").await;
     let party = position["positions"]["edges"][0]["node"]["partyId"].as_str().unwrap();
     let ready = "document.querySelector('.line')";
@@ -52,7 +35,7 @@ async fn every_printed_command_line_runs() {
         ("#/export?from=1".to_owned(), "document.querySelector('[data-digest]')"),
         (format!("#/submit?hash={}", "ab".repeat(32)), "document.querySelectorAll('.line').length === 6"),
     ];
-    for list in LISTS {
+    for list in LISTS.split(' ') {
         views.push((format!("#/explore/{list}?size=50&order=oldest"), ready));
     }
     views.push((format!("#/explore/accounts?party={party}"), ready));

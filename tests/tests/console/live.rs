@@ -1,16 +1,11 @@
 //! What a page shows is watched on one stream: nothing is asked again while there is one, and the frame says whether what is
 //! shown is live, behind or lost.
 
-use mesh_tests::{events::Events, fixture, proxied::ProxiedServer};
+use mesh_tests::{Events, ProxiedServer, fixture};
 use serde_json::{Value, json};
 use tokio_postgres::Client;
 
-use crate::console::{
-    browser::Browser,
-    console_mesh::{ConsoleMesh, ungrouped},
-    explore::cursors,
-    page::Page,
-};
+use super::{Browser, ConsoleMesh, Page, cursors, ungrouped};
 
 /// Remembers the streams that the page opens.
 const RECORD: &str = "window.streams = [];
@@ -40,7 +35,7 @@ async fn write_trade(client: &Client, id: &str) {
 }
 
 /// Waits until the frame says this of what is shown, by its dot and in words.
-async fn until_live(page: &Page<'_>, state: &str) {
+async fn until_live(page: &Page, state: &str) {
     let said = "pulse.querySelector('[role=status]').textContent.toLowerCase()";
     page.until(&format!(
         "(pulse => pulse.dataset.live === '{state}' && {said}.startsWith('{state}'))(document.querySelector('.pulse'))"
@@ -48,23 +43,23 @@ async fn until_live(page: &Page<'_>, state: &str) {
     .await;
 }
 
-async fn until_trade(page: &Page<'_>, id: &str) {
+async fn until_trade(page: &Page, id: &str) {
     page.until(&format!("document.querySelector('td[data-name=Id] [data-value]').dataset.value === '{id}'"))
         .await;
 }
 
-async fn height(page: &Page<'_>) -> u64 {
+async fn height(page: &Page) -> u64 {
     let shown: String = page.eval("document.querySelector('[data-pulse]').textContent").await;
     ungrouped(&shown).parse().unwrap()
 }
 
-async fn until_height(page: &Page<'_>, least: u64) {
+async fn until_height(page: &Page, least: u64) {
     let shown = "Number(document.querySelector('[data-pulse]').textContent.replaceAll('\\u202f', ''))";
     page.until(&format!("{shown} >= {least}")).await;
 }
 
 /// Addresses that the page has requested, but for the status of the mesh, which is no operation of the contract.
-fn requests(page: &Page<'_>) -> Vec<String> {
+fn requests(page: &Page) -> Vec<String> {
     let addresses = page.events("Network.requestWillBeSent").into_iter();
     let addresses = addresses.map(|event| event["request"]["url"].as_str().unwrap().to_owned());
     addresses.filter(|address| !address.ends_with("/console/now")).collect()
@@ -173,7 +168,7 @@ async fn without_room_for_a_stream_the_page_asks_until_there_is_some() {
 }
 
 /// Lets the page believe that it is hidden or shown.
-async fn show(page: &Page<'_>, state: &str) {
+async fn show(page: &Page, state: &str) {
     page.eval::<Value>(&format!(
         "void (Object.defineProperty(document, 'visibilityState', {{ value: '{state}', configurable: true }}),
             document.dispatchEvent(new Event('visibilitychange')))"

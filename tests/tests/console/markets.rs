@@ -3,10 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::console::{
-    browser::Browser,
-    console_mesh::{ConsoleMesh, MARKET},
-};
+use super::{MARKET, demo_page};
 
 fn nodes(reply: &Value) -> Vec<Value> {
     reply["candles"]["edges"].as_array().unwrap().iter().map(|edge| edge["node"].clone()).collect()
@@ -14,9 +11,7 @@ fn nodes(reply: &Value) -> Vec<Value> {
 
 #[tokio::test]
 async fn candles_are_shown_loaded_backwards_and_updated() {
-    let Some(browser) = Browser::start().await else { return };
-    let console_mesh = ConsoleMesh::demo().await;
-    let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
+    let Some((_browser, console_mesh, page)) = demo_page().await else { return };
     let candles = |interval: &str, more: &str| {
         format!("/api/v2/candle?candleId=trades_candle_{interval}_{MARKET}{more}")
     };
@@ -63,9 +58,7 @@ const LISTED: &str =
 
 #[tokio::test]
 async fn markets_come_first_sorted_by_turnover_and_enter_opens_the_first_match() {
-    let Some(browser) = Browser::start().await else { return };
-    let console_mesh = ConsoleMesh::demo().await;
-    let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
+    let Some((_browser, console_mesh, page)) = demo_page().await else { return };
     page.open("").await;
     page.until("document.querySelectorAll('.trend').length >= 5").await;
     let markets = console_mesh.json("/api/v2/markets").await["markets"]["edges"].clone();
@@ -129,9 +122,7 @@ fn levels(side: &str) -> String {
 
 #[tokio::test]
 async fn the_order_book_and_the_orders_of_my_party_are_live() {
-    let Some(browser) = Browser::start().await else { return };
-    let console_mesh = ConsoleMesh::demo().await;
-    let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
+    let Some((_browser, console_mesh, page)) = demo_page().await else { return };
     let depth = format!("/api/v2/market/{MARKET}/depth?maxDepth=12");
     let depth = console_mesh.json(&depth).await["depth"].take();
     let best = |side: &str| depth[side][0]["price"].as_str().unwrap().parse::<i64>().unwrap();

@@ -26,3 +26,18 @@ mod past;
 mod protocol;
 mod services_down;
 mod submit;
+
+use access::{FITS, assert_accessible, axe};
+use browser::Browser;
+use console_mesh::{ASSET, ConsoleMesh, MARKET, ORACLE_SPEC, WITHDRAWAL, ungrouped};
+use explore::cursors;
+use page::Page;
+use protocol::Protocol;
+
+/// A page of the gateway of a demo network, with its browser; `None`, with a message that the test is skipped, when
+/// there is none.
+async fn demo_page() -> Option<(Browser, ConsoleMesh, Page)> {
+    let (browser, console_mesh) = (Browser::start().await?, ConsoleMesh::demo().await);
+    let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
+    Some((browser, console_mesh, page))
+}

@@ -2,10 +2,10 @@
 //! decimals; what is copied is raw. The functions themselves are tested in `services/edge/console/test`.
 
 use mesh_testbed::Database;
-use mesh_tests::fixture::{self, ASSET, MARKET, PARTY};
+use mesh_tests::{ASSET, MARKET, PARTY, fixture};
 use serde_json::json;
 
-use crate::console::{browser::Browser, console_mesh::ConsoleMesh, page::Page};
+use super::{Browser, ConsoleMesh, Page};
 
 /// 27 digits, of which a float holds 16.
 const BIG: &str = "123456789012345678901234567";
@@ -31,7 +31,7 @@ async fn write_figures(database: &Database) {
 }
 
 /// Waits until a column shows these texts.
-async fn until_shown(page: &Page<'_>, name: &str, expected: &[&str]) {
+async fn until_shown(page: &Page, name: &str, expected: &[&str]) {
     let cells = format!("[...document.querySelectorAll('td[data-name={}]')]", json!(name));
     let texts = format!(
         "{cells}.map(cell => cell.innerText.trim().replaceAll('\\u202f', '').replaceAll(/[\\n\\u00a0]/g, ' '))"
@@ -40,7 +40,7 @@ async fn until_shown(page: &Page<'_>, name: &str, expected: &[&str]) {
 }
 
 /// The text that gets into the clipboard when this part of the page is copied.
-async fn copied(page: &Page<'_>, range: &str) -> String {
+async fn copied(page: &Page, range: &str) -> String {
     page.eval(&format!(
         "(() => {{
             const range = document.createRange();

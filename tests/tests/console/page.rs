@@ -1,27 +1,27 @@
 //! Drives a page as a user does: clicks, types, drags. Collects the browser's complaints.
 
-use std::{path::PathBuf, time::Duration};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use mesh_tests::say;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
-use crate::console::protocol::Protocol;
+use super::Protocol;
 
 /// Time limit for the first attempt to open an address.
 const NAVIGATED_WITHIN: Duration = Duration::from_secs(30);
 
 /// A page of a browser.
-pub(crate) struct Page<'a> {
-    pub(crate) protocol: &'a Protocol,
+pub(crate) struct Page {
+    pub(crate) protocol: Arc<Protocol>,
     session: String,
     /// URL of the gateway.
     url: String,
 }
 
-impl<'a> Page<'a> {
-    pub(crate) fn new(protocol: &'a Protocol, session: String, url: &str) -> Self {
+impl Page {
+    pub(crate) fn new(protocol: Arc<Protocol>, session: String, url: &str) -> Self {
         Self { protocol, session, url: url.to_owned() }
     }
 

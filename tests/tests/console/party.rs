@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::console::{browser::Browser, console_mesh::ConsoleMesh};
+use super::demo_page;
 
 /// The values of a column in the table of a list.
 fn column(list: &str, name: &str) -> String {
@@ -14,9 +14,7 @@ fn column(list: &str, name: &str) -> String {
 
 #[tokio::test]
 async fn a_party_has_a_page_that_is_remembered_and_its_ledger() {
-    let Some(browser) = Browser::start().await else { return };
-    let console_mesh = ConsoleMesh::demo().await;
-    let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
+    let Some((_browser, console_mesh, page)) = demo_page().await else { return };
     let saves = json!({"source": "delete window.showSaveFilePicker"});
     page.call("Page.addScriptToEvaluateOnNewDocument", saves).await;
     page.open("#/explore/orders?liveOnly=true").await;

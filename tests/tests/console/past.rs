@@ -3,11 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::console::{
-    browser::Browser,
-    console_mesh::{ConsoleMesh, MARKET},
-    page::Page,
-};
+use super::{Browser, ConsoleMesh, MARKET, Page, demo_page};
 
 /// A block in the middle of the demo network.
 const AT: &str = "atBlock=700";
@@ -15,14 +11,14 @@ const AT: &str = "atBlock=700";
 const FIELD: &str = "Height or time, UTC";
 
 /// The page shows exactly these values, in this order.
-async fn until_shown(page: &Page<'_>, selector: &str, expected: &[&Value]) {
+async fn until_shown(page: &Page, selector: &str, expected: &[&Value]) {
     assert!(!expected.is_empty(), "{selector}");
     let shown = format!("[...document.querySelectorAll({})].map(of => of.dataset.value)", json!(selector));
     page.until(&format!("JSON.stringify({shown}) === {}", json!(json!(expected).to_string()))).await;
 }
 
 /// The page of the market is that of the block.
-async fn until_market(page: &Page<'_>, mesh: &ConsoleMesh) {
+async fn until_market(page: &Page, mesh: &ConsoleMesh) {
     let trades = mesh.json(&format!("/api/v2/trades?marketId={MARKET}&pagination.first=20&{AT}")).await;
     let trades = trades["trades"]["edges"].as_array().unwrap();
     let sizes: Vec<_> = trades.iter().map(|edge| &edge["node"]["size"]).collect();
@@ -35,9 +31,7 @@ async fn until_market(page: &Page<'_>, mesh: &ConsoleMesh) {
 
 #[tokio::test]
 async fn a_height_or_a_time_puts_the_whole_page_at_a_block() {
-    let Some(browser) = Browser::start().await else { return };
-    let mesh = ConsoleMesh::demo().await;
-    let page = browser.page(mesh.mesh_client.url(), 1280, 900).await;
+    let Some((_browser, mesh, page)) = demo_page().await else { return };
     page.open(&format!("#/markets/{MARKET}")).await;
     page.press("Past").await;
     for (wrong, said) in [

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use mesh_tests::say;
 
-use crate::console::{browser::Browser, console_mesh::ConsoleMesh};
+use super::{Browser, ConsoleMesh};
 
 const SERVICES: [&str; 4] = ["export", "node-info", "query", "tx-relay"];
 

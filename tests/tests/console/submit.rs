@@ -5,13 +5,11 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use mesh_transaction::{TxHash, encode};
 use serde_json::json;
 
-use crate::console::{browser::Browser, console_mesh::ConsoleMesh};
+use super::demo_page;
 
 #[tokio::test]
 async fn a_submission_is_followed_into_its_block() {
-    let Some(browser) = Browser::start().await else { return };
-    let console_mesh = ConsoleMesh::demo().await;
-    let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
+    let Some((_browser, console_mesh, page)) = demo_page().await else { return };
     page.open("#/submit").await;
     page.fill("Signed transaction", "{\"tx\": {").await;
     page.until_data("[data-recognised]", "recognised", "nothing").await;
@@ -50,9 +48,7 @@ async fn a_submission_is_followed_into_its_block() {
 
 #[tokio::test]
 async fn a_demo_key_signs_a_command_that_gets_into_a_block() {
-    let Some(browser) = Browser::start().await else { return };
-    let console_mesh = ConsoleMesh::demo().await;
-    let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
+    let Some((_browser, _mesh, page)) = demo_page().await else { return };
     page.open("#/submit").await;
     page.press("Try with a demo key").await;
     page.until_data("[data-outcome]", "outcome", "INCLUDED").await;

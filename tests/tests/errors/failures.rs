@@ -5,12 +5,8 @@ use std::time::{Duration, Instant};
 
 use mesh_testbed::{Answer, Database, Mesh, Signal, nats};
 use mesh_tests::{
-    NO_CACHE,
-    client::MeshClient,
-    fixture::{self, MARKET, ORACLE_SPEC, ORDER, PARTY, TableLock, WITHDRAWAL},
-    problem::assert_problem,
-    proxied::ProxiedServer,
-    shared::Shared,
+    MARKET, MeshClient, NO_CACHE, ORACLE_SPEC, ORDER, PARTY, ProxiedServer, Shared, TableLock, WITHDRAWAL,
+    assert_problem, fixture,
 };
 
 /// Time limit for an `Unavailable` answer.

@@ -1,11 +1,7 @@
 //! The order of checks (2.3): of two faults the earlier one is reported, for each pair of neighbours. That path,
 //! method and size of the body come in this order, and before the body's syntax, is tested in `head`.
 
-use mesh_tests::{
-    client::MeshClient,
-    fixture::{MARKET, UNKNOWN_ID},
-    problem::assert_problem,
-};
+use mesh_tests::{MARKET, MeshClient, UNKNOWN_ID, assert_problem};
 
 use crate::errors::failures::with_proxied_database;
 

@@ -5,20 +5,12 @@
 use std::{collections::BTreeMap, fs, path::Path};
 
 use mesh_testbed::http1::{Connection, RawAnswer};
-use mesh_tests::{
-    access::{assert_has, line},
-    problem::assert_problem,
-    say,
-    zip::{self, looks_whole},
-};
+use mesh_tests::{access::line, assert_has, assert_problem, looks_whole, say, zip};
 use rand::{SeedableRng, rngs::SmallRng};
 use serde_json::json;
 use tokio::{io::AsyncReadExt, net::TcpStream};
 
-use super::{
-    handmade::{HandmadeMesh, HandmadeSegments, Plan, noise},
-    *,
-};
+use super::{HandmadeMesh, HandmadeSegments, Plan, noise, *};
 
 /// How a download ended, as its client sees it.
 #[derive(Debug)]
@@ -241,7 +233,7 @@ async fn the_chunk_form_of_a_damaged_download_ends_with_the_error() {
     let served = HandmadeSegments::write(plans(720_000)).await.serve(1).await;
     let (mesh_client, path) = (served.mesh_client(), served.whole("trades"));
     let accept = [("accept", "application/x-ndjson")];
-    let intact = lines(&get(&mesh_client, &path, &accept).await);
+    let intact = lines(&mesh_client.get_with_all(&path, &accept).await);
     assert!(intact.len() > 1, "one chunk shows nothing about later ones");
     for later in &intact[1..] {
         assert_eq!(later["result"]["extensions"], json!([]), "S2: the list is empty, not absent");
@@ -250,7 +242,7 @@ async fn the_chunk_form_of_a_damaged_download_ends_with_the_error() {
     let file = served.segments.path(&served.segments.plans[2]);
     let good = fs::read(&file).unwrap();
     put(&file, flip(part_offsets(&good)["the last rows"], 3)(&good).as_deref());
-    let answer = get(&mesh_client, &path, &accept).await;
+    let answer = mesh_client.get_with_all(&path, &accept).await;
     let mut lines = lines(&answer);
     let error = lines.pop().unwrap();
     assert_eq!(error.as_object().unwrap().keys().collect::<Vec<_>>(), ["error"]);
@@ -266,7 +258,7 @@ async fn the_chunk_form_of_a_damaged_download_ends_with_the_error() {
 async fn an_aborted_download_is_logged_as_an_error_and_a_whole_one_is_not() {
     let served = HandmadeSegments::write(plans(5 << 20)).await.serve(1).await;
     let (mesh_client, path) = (served.mesh_client(), served.whole("trades"));
-    let whole = get(&mesh_client, &path, &[]).await;
+    let whole = mesh_client.get_with_all(&path, &[]).await;
     let (head, stream, received) = read_a_mebibyte(&served, &path).await;
     drop(stream);
     let log_line = line(&served.mesh, head.header("x-request-id").unwrap()).await;

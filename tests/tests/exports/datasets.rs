@@ -1,12 +1,9 @@
 //! ListDatasets: what the segments have of each table, compared with what PostgreSQL prints, and the columns of the schema.
 
-use mesh_tests::problem::assert_problem;
+use mesh_tests::assert_problem;
 use serde_json::{Value, json};
 
-use super::{
-    handmade::{HandmadeSegments, Plan},
-    *,
-};
+use super::{HandmadeSegments, Plan, *};
 
 const DATASETS: &str = "/api/v2/datasets";
 
@@ -32,7 +29,7 @@ async fn each_table_has_the_blocks_rows_and_bytes_that_postgresql_has() {
     let version = database.schema_version().await.to_string();
     let datasets = datasets(&mesh_client).await;
     let listed: Vec<_> = datasets.iter().map(|dataset| dataset["table"].as_str().unwrap()).collect();
-    let expected: Vec<_> = mesh_tests::postgres_copy::tables();
+    let expected: Vec<_> = mesh_tests::tables();
     assert_eq!(listed, expected.iter().map(|(_, table)| table).collect::<Vec<_>>(), "by name");
     for (dataset, (name, table)) in datasets.iter().zip(&expected) {
         assert_eq!(dataset["enum"], *name);

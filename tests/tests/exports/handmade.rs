@@ -11,7 +11,7 @@ use mesh_history::{
     DEFAULT_LEVEL, Deadlines, Digest, SegmentName, SegmentStore, Span, StagedMember, assemble,
 };
 use mesh_testbed::{Database, Mesh, Service};
-use mesh_tests::{NO_CACHE, client::MeshClient};
+use mesh_tests::{MeshClient, NO_CACHE};
 use rand::{RngCore, rngs::SmallRng};
 use tempfile::TempDir;
 
@@ -85,7 +85,7 @@ impl HandmadeSegments {
             // choose when damage is noticed.
             env("MESH_HISTORY_REFRESH_MS", "3600000"),
         ];
-        let setup = Mesh::configure(&database).without("query").without("node-info");
+        let setup = Mesh::configure(&database).without("query node-info");
         let setup = env.iter().fold(setup, |setup, (name, value)| setup.env(name, value));
         let mut extra_replicas = Vec::new();
         let mesh = setup.start().await;

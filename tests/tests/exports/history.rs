@@ -1,11 +1,6 @@
 //! Operations 4.1 and 4.15: rules X1 to X11.
 
-use mesh_tests::{
-    postgres_copy::TABLE_NUMBERS,
-    problem::assert_problem,
-    rpc::{Call, Rpc},
-    zip::members,
-};
+use mesh_tests::{Call, Rpc, TABLE_NUMBERS, assert_problem, members};
 use serde_json::json;
 
 use super::*;
@@ -105,11 +100,11 @@ async fn a_range_is_given_under_its_conditions_alone() {
         ([("if-none-match", &etag), ("accept", "*/*")], 304),
         ([("if-none-match", &etag), ("range", "bytes=0-9")], 304),
     ] {
-        let answer = get(&mesh_client, DELEGATIONS, &headers).await;
+        let answer = mesh_client.get_with_all(DELEGATIONS, &headers).await;
         assert_eq!(answer.status, status, "{headers:?}: {answer:?}");
         assert_eq!(answer.body.len(), if status == 200 { length } else { 0 });
     }
-    let beyond = get(&mesh_client, DELEGATIONS, &[("range", &format!("bytes={length}-"))]).await;
+    let beyond = mesh_client.get_with_all(DELEGATIONS, &[("range", &format!("bytes={length}-"))]).await;
     assert_eq!((beyond.status, beyond.header("content-range")), (416, Some(&*format!("bytes */{length}"))));
     let head = mesh_client.send("HEAD", DELEGATIONS).await;
     assert_eq!((head.status, head.body.len()), (200, 0));
@@ -142,7 +137,7 @@ async fn a_download_whose_request_names_the_chain_is_immutable() {
         }
         let head = mesh_client.send("HEAD", &path).await;
         assert_eq!((head.status, head.header("cache-control")), (200, Some(cache_control)), "{path}");
-        let chunks = get(&mesh_client, &path, &[("accept", "application/x-ndjson")]).await;
+        let chunks = mesh_client.get_with_all(&path, &[("accept", "application/x-ndjson")]).await;
         assert_eq!((chunks.status, chunks.header("cache-control")), (200, Some("no-store")));
     }
 }
@@ -191,17 +186,17 @@ async fn if_match_gives_the_file_only_while_it_is_the_one_that_is_meant() {
         // There is no Last-Modified to compare with (13.1.4).
         (&[("if-unmodified-since", "Tue, 20 Jun 2000 10:00:00 GMT")], 200),
     ] {
-        let answer = get(&mesh_client, DELEGATIONS, headers).await;
+        let answer = mesh_client.get_with_all(DELEGATIONS, headers).await;
         assert_eq!(answer.status, status, "{headers:?}: {answer:?}");
         if status == 412 {
             assert_problem(&answer, 412, 9, 10_000);
         }
     }
-    let refused = get(&mesh_client, DELEGATIONS, &[("if-match", "\"other\"")]).await;
+    let refused = mesh_client.get_with_all(DELEGATIONS, &[("if-match", "\"other\"")]).await;
     assert_eq!(assert_problem(&refused, 412, 9, 10_000).inner, format!("the tag is {etag}"));
     let missing = DELEGATIONS.replace("fromBlock=1", "fromBlock=9");
     assert_eq!(
-        get(&mesh_client, &missing, &[("if-match", "\"other\"")]).await.status,
+        mesh_client.get_with_all(&missing, &[("if-match", "\"other\"")]).await.status,
         400,
         "no error is hidden"
     );
@@ -214,7 +209,7 @@ async fn if_match_gives_the_file_only_while_it_is_the_one_that_is_meant() {
 async fn the_chunk_form_holds_the_same_bytes() {
     let mesh_client = MeshClient::sealed_fixture().await;
     let whole = mesh_client.get(DELEGATIONS).await;
-    let answer = get(&mesh_client, DELEGATIONS, &[("accept", "application/x-ndjson")]).await;
+    let answer = mesh_client.get_with_all(DELEGATIONS, &[("accept", "application/x-ndjson")]).await;
     assert!(answer.text().ends_with('\n'), "{answer:?}");
     let lines = lines(&answer);
     assert_eq!(bytes(&lines), whole.body);

@@ -38,7 +38,7 @@ async fn a_party_without_entries_gets_the_header() {
     assert_eq!(dated.header("content-disposition"), Some(&*named));
     let head = mesh_client.send("HEAD", &path(party, "")).await;
     assert_eq!((head.status, head.header("content-length")), (200, None));
-    let chunks = get(&mesh_client, &path(party, ""), &[("accept", "application/x-ndjson")]).await;
+    let chunks = mesh_client.get_with_all(&path(party, ""), &[("accept", "application/x-ndjson")]).await;
     for answer in [&answer, &head, &chunks] {
         let block = ["x-block-height", "x-block-timestamp"].map(|name| answer.header(name));
         assert_eq!(block, [fixture::HEIGHT, fixture::BLOCK_TIME].map(Some), "{answer:?}");
@@ -69,16 +69,16 @@ async fn the_file_is_the_same_plain_packed_and_in_chunks() {
     let mesh_client = MeshClient::sealed_fixture().await;
     let path = path(fixture::PARTY, "");
     let plain = mesh_client.get(&path).await;
-    let packed = get(&mesh_client, &path, &[("accept-encoding", "gzip")]).await;
+    let packed = mesh_client.get_with_all(&path, &[("accept-encoding", "gzip")]).await;
     assert_eq!(packed.header("content-encoding"), Some("gzip"));
     let mut unpacked = Vec::new();
     flate2::read::GzDecoder::new(&packed.body[..]).read_to_end(&mut unpacked).unwrap();
     assert_eq!(unpacked, plain.body);
     let form = ("accept", "application/x-ndjson");
-    let answer = get(&mesh_client, &path, &[form]).await;
+    let answer = mesh_client.get_with_all(&path, &[form]).await;
     let chunks = lines(&answer);
     assert_eq!(bytes(&chunks), plain.body);
-    let packed = get(&mesh_client, &path, &[form, ("accept-encoding", "gzip")]).await;
+    let packed = mesh_client.get_with_all(&path, &[form, ("accept-encoding", "gzip")]).await;
     let named = ["content-encoding", "vary"].map(|name| packed.header(name));
     assert_eq!(named, [Some("gzip"), Some("Accept, Accept-Encoding")]);
     let mut unpacked = Vec::new();

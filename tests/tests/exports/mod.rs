@@ -11,8 +11,10 @@ mod recipes;
 mod stranger;
 mod traps;
 
+use handmade::{HandmadeMesh, HandmadeSegments, Plan, expected, noise};
+
 use mesh_testbed::{Answer, Database, Mesh};
-use mesh_tests::{client::MeshClient, fixture, postgres_copy::Copier};
+use mesh_tests::{Copier, MeshClient, fixture};
 use reqwest::Method;
 
 const SEGMENTS: &str = "/api/v2/networkhistory/segments";
@@ -20,12 +22,6 @@ const SEGMENTS: &str = "/api/v2/networkhistory/segments";
 /// The CSV that PostgreSQL prints for the sealed fixture.
 async fn copy(table: &str, spans: &[(u64, u64)]) -> Vec<u8> {
     Copier::open(&fixture::sealed_mesh().await.database).await.spans(table, spans).await
-}
-
-/// Gets a path with these headers.
-async fn get(mesh_client: &MeshClient, path: &str, headers: &[(&str, &str)]) -> Answer {
-    let request = mesh_client.request(Method::GET, path);
-    Answer::to(headers.iter().fold(request, |request, (name, value)| request.header(*name, *value))).await
 }
 
 /// The JSON objects of a chunk form, one per line.

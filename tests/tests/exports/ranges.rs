@@ -8,17 +8,10 @@ use std::{env, fs};
 
 use bytes::Bytes;
 use futures_util::future::join_all;
-use mesh_tests::{
-    problem::assert_problem,
-    say,
-    zip::{is_here, members, run},
-};
+use mesh_tests::{assert_problem, is_here, members, say, zip::run};
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 
-use super::{
-    handmade::{HandmadeMesh, HandmadeSegments, Plan, expected, noise},
-    *,
-};
+use super::{HandmadeMesh, HandmadeSegments, Plan, expected, noise, *};
 
 fn number(variable: &str, default: usize) -> usize {
     env::var(variable).ok().map_or(default, |text| text.parse().expect("a number"))
@@ -64,7 +57,7 @@ async fn ranges_of_a_large_download_make_the_whole() {
             1 if length - first < 8 << 20 => (format!("bytes={first}-"), first, length),
             _ => (format!("bytes={first}-{last}"), first, end),
         };
-        let part = get(&mesh_client, &path, &[("range", &range), ("if-range", etag)]).await;
+        let part = mesh_client.get_with_all(&path, &[("range", &range), ("if-range", etag)]).await;
         assert_eq!(part.status, 206, "{range}: {part:?}");
         assert!(part.body == whole.body.slice(first..end), "{range}");
         assert_eq!(part.header("content-range"), Some(&*format!("bytes {first}-{}/{length}", end - 1)));
@@ -79,11 +72,14 @@ async fn ranges_of_a_large_download_make_the_whole() {
     assert_eq!(assert_problem(&missing, 404, 5, 240_014).inner, "made-1-1-1-10.zip");
 
     let quarter = length.div_ceil(4);
-    let quarters = (0..4).map(|number| {
-        let (first, last) = (number * quarter, ((number + 1) * quarter).min(length) - 1);
-        let (mesh_client, path) = (&mesh_client, &path);
-        async move { get(mesh_client, path, &[("range", &format!("bytes={first}-{last}"))]).await.body }
-    });
+    let quarters =
+        (0..4).map(|number| {
+            let (first, last) = (number * quarter, ((number + 1) * quarter).min(length) - 1);
+            let (mesh_client, path) = (&mesh_client, &path);
+            async move {
+                mesh_client.get_with_all(path, &[("range", &format!("bytes={first}-{last}"))]).await.body
+            }
+        });
     assert!(join_all(quarters).await.concat() == whole.body, "four at a time");
 
     let cuts = [1, dice.random_range(0..length), length - 1];

@@ -4,7 +4,7 @@
 use std::{fs, path::Path, process::Command};
 
 use mesh_testbed::{Database, Mesh};
-use mesh_tests::{client::MeshClient, fixture, postgres_copy::Copier, say, zip};
+use mesh_tests::{Copier, MeshClient, fixture, say, zip};
 use serde_json::Value;
 
 use super::handmade::{CHAIN, HandmadeSegments, Plan};

@@ -2,7 +2,7 @@
 
 use std::{fs, process::Command};
 
-use mesh_tests::{say, zip::is_here};
+use mesh_tests::{is_here, say};
 
 use super::handmade::{HandmadeSegments, Plan};
 

@@ -1,9 +1,6 @@
 //! Special values in CSV and ZIP: a database full of them, sealed and downloaded by a mesh.
 
-use mesh_tests::{
-    postgres_copy::tables,
-    zip::{Member, assert_read_by_programs, members},
-};
+use mesh_tests::{Member, assert_read_by_programs, members, tables};
 
 use super::*;
 
@@ -33,8 +30,7 @@ fn orders(heights: (u64, u64), values: &str) -> String {
 }
 
 async fn database() -> Database {
-    let database = Database::fresh().await;
-    let client = database.connect().await;
+    let (database, client) = Database::with_client().await;
     client.execute("INSERT INTO chain (id) VALUES ($1)", &[&CHAIN]).await.unwrap();
     let noise = |rows| format!("(SELECT string_agg(md5(n::text), '') FROM generate_series(1, {rows}) AS n)");
     let noise_of = [3_200, 60_000].map(noise);

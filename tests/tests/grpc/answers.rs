@@ -2,12 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use mesh_tests::{
-    cases::{self, Case},
-    client::MeshClient,
-    fixture, metric, problem,
-    rpc::{self, Call, Rpc, assert_refused},
-};
+use mesh_tests::{Call, Case, MeshClient, Rpc, assert_refused, cases, fixture, metric, problem, rpc};
 use proto_msgs::{
     Contract, Method,
     v2::{GetWithdrawalRequest, ListDelegationsRequest, Pagination},

@@ -2,11 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use mesh_tests::{
-    fixture::{self, TableLock},
-    rpc::{Call, Rpc, assert_refused},
-    say,
-};
+use mesh_tests::{Call, Rpc, TableLock, assert_refused, fixture, say};
 use tonic::Request;
 
 use crate::grpc::TIME_LIMIT;

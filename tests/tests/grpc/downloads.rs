@@ -1,10 +1,6 @@
 //! Downloads as streams of `google.api.HttpBody`: the same bytes as over HTTP.
 
-use mesh_tests::{
-    client::MeshClient,
-    fixture::{self, TableLock},
-    rpc::{Call, Rpc, assert_refused},
-};
+use mesh_tests::{Call, MeshClient, Rpc, TableLock, assert_refused, fixture};
 use prost_reflect::prost::Message;
 use proto_msgs::{google::api::HttpBody, v2::ExportInfo};
 use tonic::{Code, Request};

@@ -1,10 +1,7 @@
 //! Requests that the edge refuses before any service receives them: always with a status.
 
 use bytes::Bytes;
-use mesh_tests::{
-    fixture,
-    rpc::{Call, Rpc, assert_refused},
-};
+use mesh_tests::{Call, Rpc, assert_refused, fixture};
 use tonic::{Request, client::GrpcService, metadata::MetadataValue};
 
 /// A valid call, the basis of the invalid ones.

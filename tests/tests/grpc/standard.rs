@@ -3,10 +3,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use futures_util::stream;
-use mesh_tests::{
-    fixture,
-    rpc::{Connection, Rpc},
-};
+use mesh_tests::{Rpc, fixture, rpc::Connection};
 use prost_reflect::{
     DescriptorPool,
     prost::Message,

@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, time::Duration};
 use mesh_testbed::http2::{
     AUTHORITY, Connection, DATA, END_STREAM, Frame, GOAWAY, HEADERS, RST_STREAM, SETTINGS, get_request,
 };
-use mesh_tests::{client::MeshClient, fixture};
+use mesh_tests::{MeshClient, fixture};
 use tokio::time::timeout;
 
 use crate::http_hardening::TIME_LIMIT;

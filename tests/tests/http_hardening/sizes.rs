@@ -1,7 +1,7 @@
 //! Oversized requests (contract section 7) are refused with 413, 414 or 431, and those just within the limits
 //! are answered; normal clients are not affected.
 
-use mesh_tests::{client::MeshClient, problem::assert_problem};
+use mesh_tests::{MeshClient, assert_problem};
 use serde_json::{Value, json};
 
 use crate::http_hardening::{answer_to, traffic::Traffic};

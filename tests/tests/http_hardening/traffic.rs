@@ -5,7 +5,7 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use mesh_tests::client::MeshClient;
+use mesh_tests::MeshClient;
 use tokio::task::JoinHandle;
 
 /// Paths that normal clients request.

@@ -4,7 +4,7 @@
 use std::{fs, time::Duration};
 
 use mesh_testbed::{eventually, http1::Connection};
-use mesh_tests::client::MeshClient;
+use mesh_tests::MeshClient;
 use tokio::time::interval;
 
 use crate::http_hardening::{TIME_LIMIT, connect, traffic::Traffic};

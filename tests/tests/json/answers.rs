@@ -1,7 +1,7 @@
 //! The form of answers: J1 and J7. The cases pin the whole JSON of each operation (J2 to J10), and `openapi`
 //! compares names, types and presence with the document.
 
-use mesh_tests::{cases, client::MeshClient, fixture::MARKET};
+use mesh_tests::{MARKET, MeshClient, cases};
 use serde_json::json;
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use mesh_testbed::{Answer, Mesh};
-use mesh_tests::{cases, client::MeshClient, fixture};
+use mesh_tests::{MeshClient, cases, fixture};
 use proto_msgs::{Contract, Method as Kind, Segment};
 use reqwest::Method;
 

@@ -5,11 +5,7 @@ use std::time::{Duration, Instant};
 
 use mesh_testbed::Answer;
 use mesh_tests::{
-    cases,
-    client::MeshClient,
-    fixture::{self, HEIGHT, WITHDRAWAL},
-    problem::assert_problem,
-    rpc::{Call, Rpc, assert_refused, problem},
+    Call, HEIGHT, MeshClient, Rpc, WITHDRAWAL, assert_problem, assert_refused, cases, fixture, rpc::problem,
 };
 use prost_reflect::{prost::Message as _, prost_types::Any};
 use proto_msgs::{Contract, v2};
@@ -34,11 +30,6 @@ fn with(path: &str, more: &str) -> String {
     format!("{path}{}{more}", if path.contains('?') { '&' } else { '?' })
 }
 
-async fn get(mesh: &MeshClient, path: &str, headers: &[(&str, &str)]) -> Answer {
-    let request = mesh.request(Method::GET, path);
-    Answer::to(headers.iter().fold(request, |request, (name, value)| request.header(*name, *value))).await
-}
-
 fn etag(answer: &Answer) -> String {
     answer.header("etag").unwrap_or_else(|| panic!("no ETag: {answer:?}")).to_owned()
 }
@@ -54,7 +45,7 @@ async fn b5_an_operation_without_a_past_refuses_the_height_of_a_block() {
     for path in paths {
         for more in ["atBlock=1", "at_block=x", "atBlock=", "foo=1&atBlock=1", &format!("{many}atBlock=1")] {
             for prefer in ["", "handling=strict"] {
-                let answer = get(&mesh, &with(&path, more), &[("prefer", prefer)]).await;
+                let answer = mesh.get_with_all(&with(&path, more), &[("prefer", prefer)]).await;
                 let problem = assert_problem(&answer, 400, 3, 10_015);
                 assert!(problem.message.contains("has no `atBlock`"), "{path} {more}: {problem:?}");
                 assert_eq!(answer.header("x-ignored"), None, "it is refused, not ignored");
@@ -138,7 +129,7 @@ async fn b4_a_final_answer_may_be_cached_under_a_strong_tag_of_each_form() {
         let mut tags = Vec::new();
         for path in [&path, &pretty] {
             for coding in ["identity", "gzip", "gzip, identity;q=0"] {
-                let whole = get(&mesh, path, &[("accept-encoding", coding)]).await;
+                let whole = mesh.get_with_all(path, &[("accept-encoding", coding)]).await;
                 assert_eq!(whole.status, 200, "{path}: {whole:?}");
                 assert_eq!(whole.header("cache-control"), Some("public, max-age=3600"), "{path}");
                 assert_eq!(whole.header("x-block-height"), Some(HEIGHT), "{path}");
@@ -147,14 +138,14 @@ async fn b4_a_final_answer_may_be_cached_under_a_strong_tag_of_each_form() {
                 // Twice: also from the cache.
                 for given in [tag.clone(), format!("W/{tag}")] {
                     let headers = [("accept-encoding", coding), ("if-none-match", given.as_str())];
-                    let unchanged = get(&mesh, path, &headers).await;
+                    let unchanged = mesh.get_with_all(path, &headers).await;
                     assert_eq!((unchanged.status, etag(&unchanged)), (304, tag.clone()), "{path} {coding}");
                     assert_eq!(unchanged.header("cache-control"), Some("public, max-age=3600"), "{path}");
                 }
                 let headers = [("accept-encoding", coding), ("if-match", tag.as_str())];
-                assert_eq!(get(&mesh, path, &headers).await.status, 200, "{path} {coding}");
+                assert_eq!(mesh.get_with_all(path, &headers).await.status, 200, "{path} {coding}");
                 let headers = [("accept-encoding", coding), ("if-match", "\"other\"")];
-                let refused = get(&mesh, path, &headers).await;
+                let refused = mesh.get_with_all(path, &headers).await;
                 let caching = (refused.header("cache-control"), refused.header("etag"));
                 assert_eq!((refused.status, caching), (412, (Some("no-store"), None)), "{path} {coding}");
                 let request = mesh.request(Method::HEAD, path).header("accept-encoding", coding);
@@ -255,8 +246,7 @@ async fn b3_a_read_above_the_head_waits_for_its_block() {
     };
     let rpc = Rpc::connect(&mesh).await;
     let call = Call::from_path(&path).unwrap();
-    let mut request = tonic::Request::new(call.message.clone());
-    request.metadata_mut().insert("prefer", "wait=9".parse().unwrap());
+    let request = call.with(&[("prefer", "wait=9")]);
     let called = tokio::spawn(async move { rpc.call_with(&call, request).await });
     sleep(Duration::from_millis(300)).await;
     assert!(!waiting.is_finished() && !called.is_finished());
@@ -296,8 +286,7 @@ async fn b3_a_wait_ends_after_the_preferred_time() {
     assert!(began.elapsed() < Duration::from_secs(9), "{:?}", began.elapsed());
     let rpc = Rpc::connect(&fixture::mesh().await.mesh).await;
     let call = Call::from_path(&path).unwrap();
-    let mut request = tonic::Request::new(call.message.clone());
-    request.metadata_mut().insert("prefer", "wait=1".parse().unwrap());
+    let request = call.with(&[("prefer", "wait=1")]);
     let status = rpc.call_with(&call, request).await.unwrap_err();
     assert_eq!(problem(&status).unwrap().number, 10_045);
     assert_eq!(status.metadata().get("preference-applied").unwrap(), "wait=1");

@@ -2,7 +2,7 @@
 //! J10, J11) are rows of the cases, and of the unit tests of the edge's `decode`.
 
 use mesh_testbed::Answer;
-use mesh_tests::{cases, client::MeshClient, problem::assert_problem};
+use mesh_tests::{MeshClient, assert_problem, cases};
 use reqwest::Method;
 
 #[tokio::test]

@@ -1,10 +1,6 @@
 //! Times in parameters: J8. The accepted forms are rows of the unit tests of the edge's `decode::time`.
 
-use mesh_tests::{
-    client::MeshClient,
-    fixture::{ASSET, MARKET, PARTY},
-    problem::assert_problem,
-};
+use mesh_tests::{ASSET, MARKET, MeshClient, PARTY, assert_problem};
 
 /// A path with a time in place of `{}`, its application number, and the name of its field.
 fn bounds() -> [(String, i64, &'static str); 2] {

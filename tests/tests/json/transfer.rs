@@ -4,7 +4,7 @@ use std::io::Read;
 
 use flate2::read::GzDecoder;
 use mesh_testbed::Answer;
-use mesh_tests::{cases, client::MeshClient, fixture};
+use mesh_tests::{MeshClient, cases, fixture};
 use reqwest::Method;
 
 /// Answers above this size are compressed, bytes.

@@ -5,12 +5,7 @@ use std::time::Duration;
 
 use mesh_testbed::{Answer, retry};
 use mesh_tests::{
-    cases,
-    client::MeshClient,
-    fixture::{self, ASSET, PARTY, UNKNOWN_ID, WITHDRAWAL},
-    metric,
-    problem::assert_problem,
-    rpc::{Call, Rpc},
+    ASSET, Call, MeshClient, PARTY, Rpc, UNKNOWN_ID, WITHDRAWAL, assert_problem, cases, fixture, metric,
 };
 use reqwest::Method;
 
@@ -193,8 +188,7 @@ async fn j11_over_grpc_unknown_fields_are_ignored_and_a_preference_changes_nothi
     let plain = rpc.call(&call).await.unwrap().into_inner();
     // Field 31, a number.
     call.message = [&call.message[..], &[0xf8, 0x01, 5]].concat().into();
-    let mut request = tonic::Request::new(call.message.clone());
-    request.metadata_mut().insert("prefer", "handling=strict".parse().unwrap());
+    let request = call.with(&[("prefer", "handling=strict")]);
     assert_eq!(rpc.call_with(&call, request).await.unwrap().into_inner(), plain);
 }
 

@@ -3,7 +3,7 @@
 use std::{fs, net::Ipv4Addr, path::PathBuf, time::Duration};
 
 use mesh_testbed::{Mesh, http1::Connection, retry};
-use mesh_tests::{client::MeshClient, fixture, link_with_edge_script, metric, problem::assert_problem};
+use mesh_tests::{MeshClient, assert_problem, fixture, link_with_edge_script, metric};
 use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit};
 use tokio::time::timeout;
 

@@ -4,13 +4,7 @@
 use std::time::Duration;
 
 use mesh_testbed::{Answer, Mesh, MeshSetup, http1::Connection};
-use mesh_tests::{
-    client::MeshClient,
-    fixture::{self, TableLock},
-    metric,
-    problem::assert_problem,
-    rpc::{Call, Rpc, assert_refused},
-};
+use mesh_tests::{Call, MeshClient, Rpc, TableLock, assert_problem, assert_refused, fixture, metric};
 use tokio::{
     task::JoinHandle,
     time::{Instant, timeout},

@@ -8,7 +8,7 @@ mod rate;
 mod unread;
 
 use mesh_testbed::Answer;
-use mesh_tests::client::MeshClient;
+use mesh_tests::MeshClient;
 use reqwest::Method;
 
 /// A read that the edge answers from its cache after the first time.

@@ -3,12 +3,7 @@
 use std::time::Duration;
 
 use mesh_testbed::{Answer, MeshSetup, eventually};
-use mesh_tests::{
-    client::MeshClient,
-    fixture, metric,
-    problem::assert_problem,
-    rpc::{Call, Rpc, assert_refused},
-};
+use mesh_tests::{Call, MeshClient, Rpc, assert_problem, assert_refused, fixture, metric};
 use reqwest::Method;
 use tonic::{Code, Request};
 

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mesh_testbed::{eventually, http1::Connection};
-use mesh_tests::{fixture, problem::assert_problem};
+use mesh_tests::{assert_problem, fixture};
 
 use crate::limits::get_for;
 

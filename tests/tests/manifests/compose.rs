@@ -10,13 +10,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::manifests::{
-    SERVICES, path,
-    policy::faults_by,
-    read,
-    rendered::{parts, text},
-    variables,
-};
+use crate::manifests::{SERVICES, faults_by, parts, path, read, text, variables};
 
 const SCHEMA: &str = include_str!("schemas/compose.json");
 

@@ -14,6 +14,10 @@ mod started;
 mod table;
 mod variables;
 
+use policy::faults_by;
+use rendered::{OVERLAYS, Overlay, overlays, parts, text, texts};
+use variables::{documented, read_by};
+
 use std::path::PathBuf;
 
 /// The services.

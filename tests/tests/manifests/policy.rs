@@ -5,10 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::manifests::{
-    SERVICES,
-    rendered::{Overlay, overlays, parts, text, texts},
-};
+use crate::manifests::{Overlay, SERVICES, overlays, parts, text, texts};
 
 /// The bus server reads passwords from its environment, since it has no other way.
 const MAY_HAVE_SECRETS_AS_VARIABLES: &str = "nats";

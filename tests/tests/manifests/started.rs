@@ -15,7 +15,7 @@ use tokio::{
     time::timeout,
 };
 
-use crate::manifests::rendered::text;
+use crate::manifests::text;
 
 /// Time limit of a start on a busy machine.
 const START_LIMIT: Duration = Duration::from_secs(120);

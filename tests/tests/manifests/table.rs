@@ -5,11 +5,7 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 use mesh_testbed::assert_generated_part;
 
-use crate::manifests::{
-    SERVICES, compose,
-    rendered::{OVERLAYS, overlays},
-    variables::{documented, read_by},
-};
+use crate::manifests::{OVERLAYS, SERVICES, compose, documented, overlays, read_by};
 
 /// The files that set the services' variables.
 fn set_in() -> Vec<(&'static str, BTreeMap<&'static str, Vec<String>>)> {

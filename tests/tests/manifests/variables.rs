@@ -6,10 +6,7 @@ use std::{
     sync::OnceLock,
 };
 
-use crate::manifests::{
-    SERVICES, path, read,
-    rendered::{overlays, parts},
-};
+use crate::manifests::{SERVICES, overlays, parts, path, read};
 
 /// Set by the system for socket activation; not configuration.
 const INHERITED: &str = "LISTEN_FDS";

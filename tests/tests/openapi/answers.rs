@@ -3,12 +3,9 @@
 
 use mesh_demo::{Plan, write_history};
 use mesh_testbed::{Answer, Database, Mesh};
-use mesh_tests::{client::MeshClient, events::Events, say};
+use mesh_tests::{Events, MeshClient, say};
 
-use crate::openapi::{
-    document::{Document, Operation},
-    requests::example,
-};
+use crate::openapi::{Document, Operation, example};
 
 /// Blocks of the demo network: enough for rows of all kinds and two short segments.
 const BLOCKS: u64 = 210;

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mesh_tests::client::MeshClient;
+use mesh_tests::MeshClient;
 use prost_reflect::{Kind, MessageDescriptor};
 use proto_msgs::{Contract, Method, OperationInfo, Segment};
 use serde_json::{Value, json};

@@ -7,7 +7,7 @@ use std::{
 
 use jsonschema::Validator;
 use mesh_testbed::Answer;
-use mesh_tests::client::MeshClient;
+use mesh_tests::MeshClient;
 use serde_json::{Value, json};
 
 /// The document of a running gateway.

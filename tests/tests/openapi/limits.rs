@@ -1,9 +1,9 @@
 //! `/limits` shows the configured limits.
 
 use mesh_testbed::Answer;
-use mesh_tests::{fixture, problem::assert_problem};
+use mesh_tests::{assert_problem, fixture};
 
-use crate::openapi::document::Document;
+use crate::openapi::Document;
 
 #[tokio::test]
 async fn configured_limits_are_shown_and_enforced() {

@@ -8,3 +8,6 @@ mod limits;
 mod page;
 mod refusals;
 mod requests;
+
+use document::{Document, Operation};
+use requests::example;

@@ -1,7 +1,7 @@
 //! `/docs` in a browser: everything that it loads comes from this gateway, and its policy allows nothing
 //! else.
 
-use mesh_tests::client::MeshClient;
+use mesh_tests::MeshClient;
 
 /// Hosts from which such pages often load fonts, scripts and pictures.
 const FOREIGN_HOSTS: &str = "fonts.googleapis fonts.gstatic cdn.jsdelivr unpkg.com cdnjs.cloudflare proxy.scalar \

@@ -2,17 +2,12 @@
 //! services, and what the document does not list is found.
 
 use mesh_testbed::Answer;
-use mesh_tests::{
-    cases::{self, file_name},
-    client::MeshClient,
-    events::Events,
-    fixture,
-};
+use mesh_tests::{Events, MeshClient, cases, file_name, fixture};
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use proto_msgs::{Contract, Method};
 use serde_json::Value;
 
-use crate::openapi::{document::Document, requests::example};
+use crate::openapi::{Document, example};
 
 #[tokio::test]
 async fn every_case_is_answered_as_documented() {

@@ -1,6 +1,6 @@
 //! Requests with the examples of the document.
 
-use mesh_tests::fixture::UNKNOWN_ID;
+use mesh_tests::UNKNOWN_ID;
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 

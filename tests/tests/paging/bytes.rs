@@ -1,10 +1,7 @@
 //! The size of answers in bytes (P5, 4.9): clients of gRPC accept messages of 4 MiB.
 
 use mesh_testbed::{Database, Mesh};
-use mesh_tests::{
-    client::MeshClient,
-    rpc::{Call, Rpc, assert_refused},
-};
+use mesh_tests::{Call, MeshClient, Rpc, assert_refused};
 use serde_json::Value;
 
 /// A thousand proposals of a hundred approvers each: 6.66 MB of protobuf.

@@ -4,16 +4,13 @@ use std::collections::BTreeSet;
 
 use mesh_query::LISTS;
 use mesh_store::{KeyKind, List, TimeUs, Value as StoreValue};
-use mesh_tests::{client::MeshClient, targets::lists};
+use mesh_tests::{MeshClient, lists};
 use proto_msgs::OperationInfo;
 use rand::{SeedableRng as _, rngs::SmallRng, seq::IndexedRandom as _};
 use serde_json::Value;
 use tokio_postgres::Client;
 
-use crate::paging::{
-    seeds,
-    world::{View, World, at, pages},
-};
+use crate::paging::{View, World, at, pages, seeds};
 
 /// Rows of a list.
 const ROWS: usize = 20;

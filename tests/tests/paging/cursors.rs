@@ -5,14 +5,11 @@ use mesh_oracles::{Oracle, cursor};
 use mesh_query::LISTS;
 use mesh_store::KeyKind;
 use mesh_testbed::{Answer, Database, Mesh};
-use mesh_tests::{client::MeshClient, targets::lists};
+use mesh_tests::{MeshClient, lists};
 use proto_msgs::v2::Pagination;
 use serde_json::{Value, json};
 
-use crate::paging::{
-    seeds,
-    world::{View, World, at, pages},
-};
+use crate::paging::{View, World, at, pages, seeds};
 
 async fn ask_with(mesh: &MeshClient, view: &View, side: &str, cursor: &str) -> Answer {
     let escaped = cursor.replace('%', "%25").replace('+', "%2B").replace('&', "%26").replace('#', "%23");

@@ -9,6 +9,8 @@ mod sizes;
 mod walks;
 mod world;
 
+use world::{View, World, at, pages};
+
 /// The seeds of the random tests: one fixed and one random. `MESH_TEST_SEED` repeats a run; a failed test
 /// prints its seed.
 fn seeds() -> Vec<u64> {

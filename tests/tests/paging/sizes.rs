@@ -1,13 +1,10 @@
 //! Sizes of pages (P4, P5) and empty cursors (P6).
 
 use mesh_testbed::{Database, Mesh};
-use mesh_tests::{client::MeshClient, targets::lists};
+use mesh_tests::{MeshClient, lists};
 use proto_msgs::v2::Pagination;
 
-use crate::paging::{
-    seeds,
-    world::{View, World, at, pages},
-};
+use crate::paging::{View, World, at, pages, seeds};
 
 #[tokio::test]
 async fn p4_a_page_without_a_size_has_1000_rows_and_p5_a_larger_one_is_cut_to_5000() {

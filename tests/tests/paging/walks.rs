@@ -1,7 +1,7 @@
 //! Walks over random lists give every row once, in display order, with true flags and cursors (I5); and pages
 //! from any position are true (P3, P7, P9, P10, P12).
 
-use mesh_tests::{client::MeshClient, targets::lists};
+use mesh_tests::{MeshClient, lists};
 use proto_msgs::v2::Pagination;
 
 use crate::paging::world::{World, at, pages};

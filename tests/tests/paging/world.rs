@@ -2,12 +2,7 @@
 
 use mesh_oracles::{Listing, Oracle, Question, query};
 use mesh_testbed::{Database, Mesh};
-use mesh_tests::{
-    client::MeshClient,
-    difference::difference,
-    random_rows,
-    targets::{bases, filtered},
-};
+use mesh_tests::{MeshClient, bases, difference, filtered, random_rows};
 use proto_msgs::{OperationInfo, v2::Pagination};
 use rand::{SeedableRng as _, rngs::SmallRng};
 use serde_json::Value;

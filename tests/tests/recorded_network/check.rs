@@ -2,10 +2,7 @@
 
 use mesh_oracles::{Listing, query};
 use mesh_testbed::Answer;
-use mesh_tests::{
-    difference::difference,
-    rpc::{Call, assert_refused},
-};
+use mesh_tests::{Call, assert_refused, difference};
 use proto_msgs::v2::Pagination;
 use serde_json::Value;
 

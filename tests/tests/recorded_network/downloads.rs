@@ -3,12 +3,7 @@
 
 use std::time::Instant;
 
-use mesh_tests::{
-    client::MeshClient,
-    postgres_copy::{Copier, tables},
-    rpc::Call,
-    zip::{Member, assert_read_by_programs, members},
-};
+use mesh_tests::{Call, Copier, Member, MeshClient, assert_read_by_programs, members, tables};
 
 use crate::recorded_network::recording::{say, with_recording};
 

@@ -4,18 +4,12 @@
 use std::time::Instant;
 
 use mesh_oracles::Question;
-use mesh_tests::{rpc::Call, say};
+use mesh_tests::{Call, say};
 
 use crate::recorded_network::recording::{Recording, with_recording};
 
 /// All pairs of a party and an asset, with the number of their entries.
-const PAIRS: &str = "SELECT party, asset, (
-        SELECT count(*) FROM ledger
-        JOIN accounts AS sender ON sender.id = account_from_id
-        JOIN accounts AS receiver ON receiver.id = account_to_id
-        WHERE party IN (sender.party_id, receiver.party_id) AND sender.asset_id = asset)
-    FROM (SELECT DISTINCT party_id AS party FROM accounts) AS parties,
-        (SELECT asset_id AS asset FROM accounts UNION SELECT id FROM assets) AS assets ORDER BY party, asset";
+const PAIRS: &str = include_str!("pairs.sql");
 
 /// Compares a downloaded file with that of the oracle; returns its number of rows.
 async fn compare(recording: &Recording, party: &str, asset: &str) -> usize {

@@ -5,17 +5,11 @@ use std::pin::pin;
 use bytes::Bytes;
 use futures_util::SinkExt as _;
 use mesh_oracles::{Listing, Question};
-use mesh_tests::{
-    say,
-    targets::{bases, filtered, lists},
-};
+use mesh_tests::{bases, filtered, lists, say};
 use rand::{SeedableRng as _, rngs::SmallRng};
 use serde_json::Value;
 
-use crate::recorded_network::{
-    check::Check,
-    recording::{Recording, with_recording},
-};
+use crate::recorded_network::{Check, Recording, with_recording};
 
 /// Most values of a filter, and most combinations of filters, for one list.
 const MOST: usize = 10;
@@ -72,12 +66,7 @@ fn the_candles_of_the_oracle_are_those_that_were_recorded() {
         let mut copied = pin!(copied);
         copied.send(Bytes::from(file)).await.unwrap();
         copied.close().await.unwrap();
-        let nodes = "SELECT candle_id, jsonb_agg(jsonb_build_object(
-                'open', open, 'close', close, 'high', high, 'low', low, 'volume', volume,
-                'start', extract(epoch FROM period_start)::numeric(20, 9)::text,
-                'lastUpdate', extract(epoch FROM last_update_in_period)::numeric(20, 9)::text
-            ) ORDER BY period_start)
-            FROM candles GROUP BY candle_id";
+        let nodes = include_str!("candles.sql");
         let mut found = 0;
         for row in client.query(nodes, &[]).await.unwrap() {
             // Seconds with nine decimals are nanoseconds without the point.

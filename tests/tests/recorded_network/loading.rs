@@ -1,6 +1,6 @@
 //! What is loaded is what was recorded, line by line; the report names loaded files and skipped ones.
 
-use mesh_tests::postgres_copy::Copier;
+use mesh_tests::Copier;
 
 use crate::recorded_network::recording::{say, with_recording};
 

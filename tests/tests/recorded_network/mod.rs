@@ -9,4 +9,7 @@ mod ledger;
 mod lists;
 mod loading;
 mod reads;
+
+use check::Check;
+use recording::{Recording, with_recording};
 pub(crate) mod recording;

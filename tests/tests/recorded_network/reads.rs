@@ -1,10 +1,10 @@
 //! The operations that read one thing: withdrawals, oracle specs, orders, books, limits, height, upgrade status.
 
 use mesh_oracles::Question;
-use mesh_tests::fixture::UNKNOWN_ID;
+use mesh_tests::UNKNOWN_ID;
 use serde_json::json;
 
-use crate::recorded_network::{check::Check, recording::with_recording};
+use crate::recorded_network::{Check, with_recording};
 
 #[test]
 fn every_answer_about_one_thing_is_what_its_oracle_computes() {

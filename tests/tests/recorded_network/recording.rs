@@ -9,7 +9,7 @@ use std::{
 use mesh_oracles::Oracle;
 use mesh_store::load::{LoadReport, load_folder};
 use mesh_testbed::{Database, Mesh};
-use mesh_tests::rpc::Rpc;
+use mesh_tests::Rpc;
 pub(crate) use mesh_tests::say;
 use tokio::{runtime::Runtime, sync::OnceCell};
 

@@ -17,7 +17,7 @@ use std::{
 };
 
 use mesh_testbed::{DevNode, Mesh};
-use mesh_tests::{cases, client::MeshClient, fixture};
+use mesh_tests::{MeshClient, cases, fixture};
 
 /// Number of concurrent connections.
 const CONNECTIONS: usize = 16;

@@ -1,7 +1,7 @@
 //! Random values: unusual ones, valid ones, and valid ones with small mutations.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
-use mesh_tests::fixture::{ASSET, MARKET, NODE, ORACLE_SPEC, PARTY, UNKNOWN_ID, WITHDRAWAL};
+use mesh_tests::{ASSET, MARKET, NODE, ORACLE_SPEC, PARTY, UNKNOWN_ID, WITHDRAWAL};
 use rand::{Rng, rngs::SmallRng, seq::IndexedRandom};
 use serde_json::json;
 

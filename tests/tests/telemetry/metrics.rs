@@ -11,12 +11,7 @@ use mesh_testbed::{
     Answer, Database, DevNode, Mesh, Service, http_client, retry,
     scripted_node::{Chain, Version, trade},
 };
-use mesh_tests::{
-    client::MeshClient,
-    fixture,
-    rpc::{Call, Rpc},
-    say,
-};
+use mesh_tests::{Call, MeshClient, Rpc, fixture, say};
 use reqwest::Method;
 use serde_json::json;
 use tokio::{io::AsyncWriteExt, process::Command};
@@ -78,15 +73,9 @@ async fn complaints(page: &str) -> Option<Vec<String>> {
 async fn do_everything(mesh: &Mesh, node: &DevNode) {
     let mesh_client = MeshClient::new(mesh);
     mesh_client.until_sealed(&[(1, 1), (2, 2), (3, 3)]).await;
-    let paths = [
-        "/accounts",
-        "/accounts",
-        "/nowhere",
-        "/api/v2/withdrawal/none",
-        "/blockchain/height",
-        "/api/v2/networkhistory/export?table=TABLE_BLOCKS&fromBlock=1&toBlock=3",
-    ];
-    for path in paths {
+    let paths = "/accounts /accounts /nowhere /api/v2/withdrawal/none /blockchain/height \
+        /api/v2/networkhistory/export?table=TABLE_BLOCKS&fromBlock=1&toBlock=3";
+    for path in paths.split(' ') {
         mesh.get(path).await;
     }
     let body = json!({"tx": node.transaction(1, "order"), "type": "TYPE_SYNC"}).to_string();

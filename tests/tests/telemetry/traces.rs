@@ -1,13 +1,7 @@
 //! One trace covers edge, bus, service and the service's own requests.
 
 use mesh_testbed::{Answer, Collector, Database, DevNode, Mesh, Taken, TakenSpan};
-use mesh_tests::{
-    NO_CACHE, access,
-    client::MeshClient,
-    fixture,
-    rpc::{Call, Rpc},
-    shared::Shared,
-};
+use mesh_tests::{Call, MeshClient, NO_CACHE, Rpc, Shared, access, fixture};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -160,8 +154,7 @@ fn a_failure_is_logged_with_the_ids_of_request_and_trace_recorded_or_not() {
 fn a_grpc_call_is_named_by_its_method() {
     with_traced_mesh(async |TracedMesh { collector, mesh, .. }, trace_id| {
         let called = Call::from_path("/accounts").unwrap();
-        let mut request = tonic::Request::new(called.message.clone());
-        request.metadata_mut().insert("traceparent", traceparent(trace_id, true).parse().unwrap());
+        let request = called.with(&[("traceparent", &traceparent(trace_id, true))]);
         Rpc::connect(mesh).await.call_with(&called, request).await.unwrap();
         let steps = [
             ("edge", "SERVER", "api.v2.Query/ListAccounts"),

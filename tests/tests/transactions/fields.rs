@@ -2,7 +2,7 @@
 //! the development node, which counts what it receives.
 
 use mesh_testbed::{DevNode, NodeKind, on_both_nodes};
-use mesh_tests::problem::assert_problem;
+use mesh_tests::assert_problem;
 use serde_json::{Value, json};
 
 use crate::transactions::{Environment, body};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use mesh_devnode::Limits;
 use mesh_testbed::{DevNode, NodeKind, on_both_nodes};
-use mesh_tests::problem::assert_problem;
+use mesh_tests::assert_problem;
 use mesh_transaction::{ALGORITHM, Key, Puzzle, SearchControl, search};
 use proto_msgs::v2::{ProofOfWork, Transaction, TxVersion, transaction::From as Sender};
 use serde_json::json;

@@ -2,10 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use mesh_testbed::{DevNode, Mesh, Service};
-use mesh_tests::{client::MeshClient, events::Events, fixture};
+use mesh_tests::{Events, MeshClient};
 
-use super::{LIMITS, start, withdrawal, write_block};
+use super::{LIMITS, SetBack, start, withdrawal, write_block};
 
 #[tokio::test]
 async fn watches_end_one_after_the_other_when_the_edge_stops_and_none_breaks_off() {
@@ -61,25 +60,15 @@ async fn a_watch_survives_that_the_services_behind_it_are_replaced() {
 #[tokio::test]
 async fn a_node_that_was_set_back_ends_watches_and_their_clients_begin_at_its_height() {
     const INFO: &str = "/api/v2/info";
-    let (before, after) = tokio::join!(DevNode::start(), DevNode::start());
-    for _ in 0..5 {
-        before.block().await;
-    }
-    let (database, prefix) = (fixture::database().await, format!("set-back-{}", std::process::id()));
-    let mesh = ["export", "query", "tx-relay"]
-        .into_iter()
-        .fold(Mesh::configure(&database), |mesh, name| mesh.without(name));
-    let mesh = mesh.env("MESH_BUS_PREFIX", &prefix).env("MESH_NODE_URL", before.url()).start().await;
-    let client = MeshClient::new(&mesh);
+    let set_back = SetBack::start().await;
+    let client = MeshClient::new(&set_back.mesh);
     let mut events = Events::open(&client, INFO, &[]).await.unwrap();
     while events.event().await.id != Some(6) {
         events = Events::open(&client, INFO, &[]).await.unwrap();
     }
     let mut ahead = Events::open(&client, INFO, &[("last-event-id", "7")]).await.unwrap();
     assert_eq!(ahead.event().await.id, Some(6), "it counts as none");
-    mesh.service("node-info").kill().await;
-    let other = Service::configure("node-info").database(&database).env("MESH_BUS_PREFIX", &prefix);
-    let _other = other.env("MESH_NODE_URL", after.url()).start().await;
+    let _other = set_back.happen().await;
     loop {
         let block = events.block().await.expect("the id is cleared before the end");
         if block.clears_id {

@@ -3,14 +3,7 @@
 use std::time::Duration;
 
 use mesh_testbed::http1::Connection;
-use mesh_tests::{
-    cases,
-    client::MeshClient,
-    events::{Event, Events},
-    fixture,
-    problem::assert_problem,
-    proxied::ProxiedServer,
-};
+use mesh_tests::{Event, Events, MeshClient, ProxiedServer, assert_problem, cases, fixture};
 use proto_msgs::{Contract, Method};
 
 use super::{LIMITS, SOON, start, withdrawal, write_block};

@@ -2,10 +2,7 @@
 
 use bytes::Bytes;
 use http::uri::PathAndQuery;
-use mesh_tests::{
-    fixture,
-    rpc::{Call, Rpc, assert_refused},
-};
+use mesh_tests::{Call, Rpc, assert_refused, fixture};
 use prost_reflect::{prost::Message as _, prost_types::Any};
 use proto_msgs::v2::{GetWithdrawalReply, GetWithdrawalRequest, WatchReply, WatchRequest};
 use tonic::{Code, Request, Status, Streaming};
@@ -14,6 +11,12 @@ use super::{start, write_block};
 
 async fn watch(rpc: &Rpc, request: &WatchRequest) -> Result<Streaming<Bytes>, Status> {
     watch_with(rpc, Request::new(request.encode_to_vec().into())).await
+}
+
+async fn watch_after(rpc: &Rpc, last_event_id: &str) -> Streaming<Bytes> {
+    let mut request = Request::new(Bytes::from(of_withdrawal().encode_to_vec()));
+    request.metadata_mut().insert("last-event-id", last_event_id.parse().unwrap());
+    watch_with(rpc, request).await.unwrap()
 }
 
 async fn watch_with(rpc: &Rpc, request: Request<Bytes>) -> Result<Streaming<Bytes>, Status> {
@@ -58,16 +61,12 @@ async fn the_states_of_a_read_come_as_messages_with_height_and_time() {
         assert_eq!((reply.height, answer.withdrawal.unwrap().r#ref), (height, height.to_string()));
         last = reply;
     }
-    let mut back = Request::new(Bytes::from(of_withdrawal().encode_to_vec()));
-    back.metadata_mut().insert("last-event-id", "5".parse().unwrap());
-    let mut back = watch_with(&rpc, back).await.unwrap();
+    let mut back = watch_after(&rpc, "5").await;
     write_block(&writer, 6, None).await;
     let (reply, _) = next(&mut back).await;
     assert_eq!(reply.height, 6, "nothing before a block that it has not seen");
     for last in ["7", "18446744073709551615", "-6", "x"] {
-        let mut ahead = Request::new(Bytes::from(of_withdrawal().encode_to_vec()));
-        ahead.metadata_mut().insert("last-event-id", last.parse().unwrap());
-        let mut ahead = watch_with(&rpc, ahead).await.unwrap();
+        let mut ahead = watch_after(&rpc, last).await;
         assert_eq!(next(&mut ahead).await.0, reply, "{last} counts as none");
     }
     let mut another = watch(&rpc, &of_withdrawal()).await.unwrap();

@@ -3,12 +3,7 @@
 use std::time::Duration;
 
 use mesh_testbed::{eventually, http1::Connection};
-use mesh_tests::{
-    client::MeshClient,
-    events::Events,
-    metric,
-    problem::{Problem, assert_problem},
-};
+use mesh_tests::{Events, MeshClient, Problem, assert_problem, metric};
 
 use super::{LIMITS, start, withdrawal, write_block};
 

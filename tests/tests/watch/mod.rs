@@ -11,7 +11,7 @@ mod web_socket_frames;
 
 use std::time::Duration;
 
-use mesh_testbed::{Database, Mesh};
+use mesh_testbed::{Database, DevNode, Mesh, Service};
 use mesh_tests::fixture;
 use tokio_postgres::Client;
 
@@ -41,8 +41,37 @@ pub(crate) async fn write_block(client: &Client, height: u64, reference: Option<
     client.batch_execute(&(block + "COMMIT")).await.expect("a block fits");
 }
 
+/// A mesh that follows a node at block 6, and a node with one block.
+struct SetBack {
+    mesh: Mesh,
+    prefix: String,
+    database: Database,
+    _before: DevNode,
+    after: DevNode,
+}
+
+impl SetBack {
+    async fn start() -> Self {
+        let (before, after, database) = tokio::join!(DevNode::start(), DevNode::start(), fixture::database());
+        for _ in 0..5 {
+            before.block().await;
+        }
+        let prefix = format!("set-back-{:x}", rand::random::<u64>());
+        let mesh = Mesh::configure(&database).without("export query tx-relay");
+        let mesh = mesh.env("MESH_BUS_PREFIX", &prefix).env("MESH_NODE_URL", before.url()).start().await;
+        Self { mesh, prefix, database, _before: before, after }
+    }
+
+    /// Lets the mesh follow the other node.
+    async fn happen(&self) -> Service {
+        self.mesh.service("node-info").kill().await;
+        let other = Service::configure("node-info").database(&self.database);
+        other.env("MESH_BUS_PREFIX", &self.prefix).env("MESH_NODE_URL", self.after.url()).start().await
+    }
+}
+
 /// A mesh without export over its own fixture database.
-pub(crate) async fn start(env: &[(&str, &str)]) -> (Database, Mesh, mesh_tests::client::MeshClient) {
+pub(crate) async fn start(env: &[(&str, &str)]) -> (Database, Mesh, mesh_tests::MeshClient) {
     fixture::start(|setup| {
         env.iter().fold(setup.without("export"), |setup, (name, value)| setup.env(*name, *value))
     })

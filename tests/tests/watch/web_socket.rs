@@ -2,21 +2,21 @@
 
 use std::time::{Duration, Instant};
 
-use mesh_testbed::{Database, DevNode, Mesh, Service, TlsClient, http1::Connection};
-use mesh_tests::{
-    client::MeshClient,
-    fixture, metric,
-    problem::{assert_problem, read_body},
-    raw,
-    web_socket::{HANDSHAKE, WebSocket},
-};
+use mesh_testbed::{Database, Mesh, TlsClient, http1::Connection};
+use mesh_tests::{HANDSHAKE, MeshClient, WebSocket, assert_problem, fixture, metric, raw, read_body};
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
-use super::{LIMITS, limits::trades, start, withdrawal, write_block};
+use super::{LIMITS, SetBack, limits::trades, start, withdrawal, write_block};
 
 async fn open(client: &MeshClient) -> WebSocket {
     WebSocket::open(client.url(), &[]).await.unwrap_or_else(|status| panic!("the answer is {status}"))
+}
+
+/// Expects the answer to a watch.
+async fn answers(socket: &mut WebSocket) {
+    socket.watch("a", LIMITS).await;
+    assert!(socket.news().await["answer"].is_object());
 }
 
 /// Code and application number of the error of a frame with this id.
@@ -113,8 +113,7 @@ async fn a_refused_frame_has_the_error_of_the_plain_read_and_the_connection_goes
     }
     socket.send(Message::binary(b"{}".to_vec())).await;
     assert_eq!(refusal(&socket.news().await, ""), (3, 10_015));
-    socket.watch("a", LIMITS).await;
-    assert!(socket.news().await["answer"].is_object());
+    answers(&mut socket).await;
     socket.watch("a", LIMITS).await;
     assert_eq!(refusal(&socket.news().await, "a"), (3, 10_015), "its id is taken");
     socket.close().await;
@@ -209,8 +208,7 @@ async fn a_handshake_is_checked() {
     assert!(answer.header("x-request-id").is_some());
     let offer = ("sec-websocket-extensions", "permessage-deflate");
     let mut socket = WebSocket::open(client.url(), &[("origin", "https://a.example"), offer]).await.unwrap();
-    socket.watch("a", LIMITS).await;
-    assert!(socket.news().await["answer"].is_object());
+    answers(&mut socket).await;
 }
 
 #[tokio::test]
@@ -235,8 +233,7 @@ async fn a_handshake_after_a_plain_request_of_the_same_connection_is_answered() 
     let (answer, stream) = connection.head_then_stream().await.unwrap();
     assert_eq!(answer.status, 101);
     let mut socket = WebSocket::after_handshake(stream).await;
-    socket.watch("a", LIMITS).await;
-    assert!(socket.news().await["answer"].is_object());
+    answers(&mut socket).await;
 }
 
 #[tokio::test]
@@ -347,16 +344,8 @@ async fn it_works_over_tls() {
 #[tokio::test]
 async fn a_node_that_was_set_back_ends_the_watch_with_an_error() {
     const INFO: &str = "/api/v2/info";
-    let (before, after) = tokio::join!(DevNode::start(), DevNode::start());
-    for _ in 0..5 {
-        before.block().await;
-    }
-    let (database, prefix) = (fixture::database().await, format!("ws-set-back-{}", std::process::id()));
-    let mesh = ["export", "query", "tx-relay"]
-        .into_iter()
-        .fold(Mesh::configure(&database), |mesh, name| mesh.without(name));
-    let mesh = mesh.env("MESH_BUS_PREFIX", &prefix).env("MESH_NODE_URL", before.url()).start().await;
-    let mut socket = open(&MeshClient::new(&mesh)).await;
+    let set_back = SetBack::start().await;
+    let mut socket = open(&MeshClient::new(&set_back.mesh)).await;
     // Until the edge has been sent the node's height.
     loop {
         socket.watch("a", INFO).await;
@@ -365,9 +354,7 @@ async fn a_node_that_was_set_back_ends_the_watch_with_an_error() {
         }
         socket.send(r#"{"id":"a","unwatch":true}"#).await;
     }
-    mesh.service("node-info").kill().await;
-    let other = Service::configure("node-info").database(&database).env("MESH_BUS_PREFIX", &prefix);
-    let _other = other.env("MESH_NODE_URL", after.url()).start().await;
+    let _other = set_back.happen().await;
     let end = loop {
         let frame = socket.news().await;
         if frame["problem"].is_null() && frame["answer"].is_null() {

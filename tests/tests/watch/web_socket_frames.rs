@@ -1,7 +1,7 @@
 //! Frames of a WebSocket that no proper client sends, byte by byte: what RFC 6455 forbids closes with its code.
 
 use mesh_testbed::{Mesh, http1::Connection};
-use mesh_tests::{raw, web_socket::HANDSHAKE};
+use mesh_tests::{HANDSHAKE, raw};
 
 use super::start;
 
