@@ -166,7 +166,7 @@ async fn an_unknown_transaction_is_not_reported_while_a_relay_that_may_know_it_i
     let is_unknown =
         async || fixture.read_transaction(&never).await.is_ok_and(|reply| reply.status() == Status::Unknown);
     eventually(SOON, "the relay does not answer again", is_unknown).await;
-    // For up to a second after a node refused a connection, a relay does not ask it again.
+    // For a moment after a node refused a connection, a relay does not ask it again.
     let is_read_by_all = async || {
         let reads = (0..20).map(|_| fixture.read_transaction(&known));
         join_all(reads).await.iter().all(Result::is_ok)
