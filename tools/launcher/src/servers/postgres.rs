@@ -107,6 +107,11 @@ impl Postgres {
         spec
     }
 
+    /// Shuts it down fast if it waits for its sessions to end: services keep theirs, and nobody gets a new one.
+    pub fn hasten_shutdown(&self) {
+        leftovers::hasten_shutdown(&self.data);
+    }
+
     /// The address of the database `mesh`, with its password.
     pub fn url(&self) -> String {
         self.url_of(NAME)
@@ -248,6 +253,8 @@ fn version_of(data: &Path) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use tokio::time::timeout;
+
     use super::*;
     use crate::{
         let_enter,
@@ -324,6 +331,30 @@ mod tests {
         let second = prepare(&home).await;
         assert_eq!(left_over.wait().await.unwrap().code(), Some(0));
         run(&second).await;
+    }
+
+    /// Of a shutdown with `kill`.
+    #[tokio::test]
+    async fn a_server_that_waits_for_its_sessions_is_shut_down() {
+        let home = tempfile::tempdir().unwrap();
+        let_enter(home.path()).unwrap();
+        let server = prepare(&home).await;
+        let process = run(&server).await;
+        let (_client, connection) = tokio_postgres::connect(&server.url(), NoTls).await.unwrap();
+        let session = tokio::spawn(connection);
+        server.hasten_shutdown();
+        ask(&server, "SELECT 1").await;
+        process.signal(Signal::TERM).unwrap();
+        let ended = async {
+            loop {
+                server.hasten_shutdown();
+                if timeout(Duration::from_millis(50), process.wait()).await.is_ok() {
+                    break;
+                }
+            }
+        };
+        timeout(LONG, ended).await.unwrap();
+        session.await.unwrap().unwrap_err();
     }
 
     #[tokio::test]

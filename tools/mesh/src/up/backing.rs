@@ -22,7 +22,7 @@ use mesh_launcher::{
 };
 use mesh_problem::error_chain;
 use mesh_store::{error::StoreError, roles};
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use crate::{
     failure::{Failure, cannot, failed},
@@ -38,6 +38,8 @@ const SERVER_PATIENCE: Duration = Duration::from_secs(30 * 60);
 const ANSWER_PATIENCE: Duration = Duration::from_secs(5);
 /// Timeout of one readiness probe.
 const PROBE_PATIENCE: Duration = Duration::from_secs(1);
+/// Pause between two looks at whether the database server waits to end.
+const SHUTDOWN_LOOK_PAUSE: Duration = Duration::from_secs(1);
 
 /// The programs of the private servers; `None` for a server that runs already.
 pub struct Programs {
@@ -86,11 +88,18 @@ pub async fn start_postgres(
         ));
     }
     let (database, spec) = (server.database(&roles::USERS)?, server.spec());
+    let probed = server.clone();
     let ready = Ready::probe(move || {
-        let server = server.clone();
+        let server = probed.clone();
         async move { server.ready(PROBE_PATIENCE).await.is_ok() }
     });
     start(home, supervisor, POSTGRES, ReplicaSpec { spec, ready }, env).await?;
+    tokio::spawn(async move {
+        loop {
+            sleep(SHUTDOWN_LOOK_PAUSE).await;
+            server.hasten_shutdown();
+        }
+    });
     roles::create_logins(database.url(), database.passwords()).await?;
     Ok(database)
 }

@@ -1,4 +1,4 @@
-//! Cleans up after a killed launcher in PostgreSQL's folder: a lock file, on some systems a running server.
+//! The lock file in PostgreSQL's folder: cleaning up after a killed launcher, and a server that does not end.
 
 use std::{fs, path::Path, time::Duration};
 
@@ -8,6 +8,9 @@ use tokio::time::{Instant, sleep};
 use super::ServerError;
 
 const STOP_WITHIN: Duration = Duration::from_secs(10);
+
+/// The line of the lock file, from 0, with the state of the server.
+const STATE_LINE: usize = 7;
 
 /// Stops a left-over server and removes a stale `postmaster.pid`, which would prevent a start.
 ///
@@ -32,6 +35,16 @@ pub(super) fn server_of(data: &Path) -> Option<Pid> {
     let text = fs::read_to_string(data.join("postmaster.pid")).ok()?;
     let pid = Pid::from_raw(text.lines().next()?.trim().parse().ok()?)?;
     serves(pid, data).then_some(pid)
+}
+
+/// Ends the sessions of a server that waits for them to end, which SIGTERM makes it do. Until then it takes no new ones.
+pub(super) fn hasten_shutdown(data: &Path) {
+    let Ok(text) = fs::read_to_string(data.join("postmaster.pid")) else { return };
+    if text.lines().nth(STATE_LINE).is_some_and(|state| state.trim() == "stopping")
+        && let Some(pid) = server_of(data)
+    {
+        let _ = kill_process(pid, Signal::INT);
+    }
 }
 
 async fn stop(pid: Pid, data: &Path) -> std::io::Result<()> {
