@@ -30,6 +30,8 @@ pub(super) fn fill(
     let malformed = |error: String| Problem::invalid(MALFORMED, "the body is malformed").with_inner(error);
     // Also what is ignored is UTF-8 (RFC 8259, 8.1).
     let body = str::from_utf8(body).map_err(|error| malformed(error.to_string()))?;
+    // Editors and shells of Windows begin files with a byte order mark.
+    let body = body.strip_prefix('\u{feff}').unwrap_or(body);
     let malformed = |error: serde_json::Error| malformed(error.to_string());
     let mut json = serde_json::Deserializer::from_str(body);
     let mut place = JsonPath { path: FieldPath::new(), unknown };
@@ -89,10 +91,15 @@ struct JsonPath<'a> {
 }
 
 impl JsonPath<'_> {
+    /// The path of the field that is read.
+    fn text(&self) -> String {
+        path_text(&self.path)
+    }
+
     fn add_unknown(&mut self, key: &str) {
-        match self.path.as_slice() {
-            [] => self.unknown.push(key),
-            path => self.unknown.push(&format!("{}.{key}", path_text(path))),
+        match self.path.is_empty() {
+            true => self.unknown.push(key),
+            false => self.unknown.push(&format!("{}.{key}", self.text())),
         }
     }
 }
@@ -130,11 +137,11 @@ impl<'de> Visitor<'de> for Message<'_, '_> {
                 map.next_value::<IgnoredAny>()?;
                 continue;
             };
+            place.path.push(field.clone());
             if seen.contains(&field.number()) {
-                return Err(A::Error::custom(format!("{} is given twice", field.json_name())));
+                return Err(A::Error::custom(format!("{} is given twice", place.text())));
             }
             seen.push(field.number());
-            place.path.push(field.clone());
             let value = map.next_value_seed(Field { field: &field, place: &mut *place })?;
             place.path.pop();
             if let Some(value) = value {
@@ -205,12 +212,12 @@ impl Field<'_, '_> {
     fn text<E: Error>(&self, text: &str) -> Result<Option<Value>, E> {
         match value::parse(&self.field.kind(), text) {
             Ok(value) => Ok(Some(value)),
-            Err(expected) => Err(E::custom(format!("{}: {expected} expected", self.field.json_name()))),
+            Err(expected) => Err(E::custom(format!("{}: {expected} expected", self.place.text()))),
         }
     }
 
     fn wrong<E: Error>(&self, got: &str) -> E {
-        E::custom(format!("{}: {got} is not a value of this field", self.field.json_name()))
+        E::custom(format!("{}: {got} is not a value of this field", self.place.text()))
     }
 }
 
@@ -218,7 +225,7 @@ impl<'de> Visitor<'de> for Field<'_, '_> {
     type Value = Option<Value>;
 
     fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "a value of {}", self.field.json_name())
+        write!(out, "a value of {}", self.place.text())
     }
 
     fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
@@ -358,6 +365,24 @@ mod tests {
             r#"{"tx":{"pow":{"tid":7}}}"#,
         ] {
             assert_eq!(filled(body).unwrap_err().number(), MALFORMED, "{body}");
+        }
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_skipped() {
+        assert_eq!(filled("\u{feff}{\"type\":1}"), filled(r#"{"type":1}"#));
+        filled("\u{feff}\u{feff}{}").unwrap_err();
+    }
+
+    #[test]
+    fn a_refusal_names_the_path_of_the_field() {
+        for (body, begins) in [
+            (r#"{"tx":{"signature":{"version":"x"}}}"#, "tx.signature.version: "),
+            (r#"{"tx":{"pow":{"nonce":[]}}}"#, "tx.pow.nonce: "),
+            (r#"{"tx":{"pow":{"tid":"a","tid":"b"}}}"#, "tx.pow.tid is given twice"),
+        ] {
+            let problem = filled(body).unwrap_err();
+            assert!(problem.details[0].inner.starts_with(begins), "{problem:?}");
         }
     }
 }

@@ -183,7 +183,7 @@ fn of_disk(folder: &Path, free: u64) -> Checked {
     let says = format!("{:.1} GB free for {}", free as f64 / 1e9, folder.display());
     let next = "make room, or give a home on another disk with --home";
     match free {
-        ..DISK_AT_LEAST => Err(Fault::wrong(format!("the disk is full: {says}"), next)),
+        ..DISK_AT_LEAST => Err(Fault::wrong(format!("the disk is nearly full: {says}"), next)),
         DISK_AT_LEAST..DISK_ENOUGH => Err(Fault::warning(says, next)),
         _ => Ok(says),
     }

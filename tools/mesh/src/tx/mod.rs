@@ -302,7 +302,9 @@ async fn status(args: &StatusArgs) -> Result<(), Failure> {
 /// Reads the transaction from the output of `sign`.
 fn signed(file: &Path) -> Result<Transaction, Failure> {
     let text = sign::read(file, LONGEST_BODY)?;
-    let request: Option<CheckTransactionRequest> = serde_json::from_slice(&text).ok();
+    // Shells of Windows begin files with a byte order mark.
+    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&text);
+    let request: Option<CheckTransactionRequest> = serde_json::from_slice(text).ok();
     request
         .and_then(|request| request.tx)
         .ok_or_else(|| failed!("{} holds no transaction; `mesh tx sign` prints one", file.display()))
