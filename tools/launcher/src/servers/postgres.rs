@@ -107,7 +107,7 @@ impl Postgres {
         spec
     }
 
-    /// Shuts it down fast if it waits for its sessions to end: services keep theirs, and nobody gets a new one.
+    /// Shuts it down fast if it waits for its sessions to end: services keep theirs, and there are no new ones.
     pub fn hasten_shutdown(&self) {
         leftovers::hasten_shutdown(&self.data);
     }
