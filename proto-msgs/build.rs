@@ -15,14 +15,8 @@ use crate::workload::workload;
 mod workload;
 
 const FILES: [&str; 8] = [
-    "api/v2/common.proto",
-    "api/v2/edge.proto",
-    "api/v2/export.proto",
-    "api/v2/node_info.proto",
-    "api/v2/query.proto",
-    "api/v2/tx_relay.proto",
-    "api/v2/watch.proto",
-    "google/rpc/status.proto",
+    "api/v2/common.proto", "api/v2/edge.proto", "api/v2/export.proto", "api/v2/node_info.proto",
+    "api/v2/query.proto", "api/v2/tx_relay.proto", "api/v2/watch.proto", "google/rpc/status.proto",
 ];
 
 fn main() -> Result<(), Box<dyn Error>> {

@@ -129,10 +129,7 @@ impl Segment {
     /// Checks that the name agrees with the metadata.
     pub(crate) fn check_name(name: &SegmentName, metadata: &Metadata) -> Result<(), String> {
         let right = SegmentName::new(
-            &metadata.chain_id,
-            metadata.database_version,
-            metadata.height_from,
-            metadata.height_to,
+            &metadata.chain_id, metadata.database_version, metadata.height_from, metadata.height_to,
         );
         if right == *name { Ok(()) } else { Err(format!("it holds what {right} should")) }
     }

@@ -15,12 +15,7 @@ use crate::{
 const AT_HEIGHT: [&str; 4] = ["X-Block-Height", "X-Block-Timestamp", "ETag", "Cache-Control"];
 /// Headers of a file whose length is known in advance (X4).
 const FILE: [&str; 7] = [
-    "Content-Length",
-    "Content-Disposition",
-    "Accept-Ranges",
-    "ETag",
-    "Repr-Digest",
-    "X-Total-Rows",
+    "Content-Length", "Content-Disposition", "Accept-Ranges", "ETag", "Repr-Digest", "X-Total-Rows",
     "Cache-Control",
 ];
 /// Headers of a file that is generated while it is sent (L7).

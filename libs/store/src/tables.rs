@@ -8,20 +8,9 @@ use crate::error::StoreError;
 
 /// Tables that triggers fill from the others. CSV files of these names are skipped.
 pub(crate) const DERIVED: [&str; 14] = [
-    "assets_current",
-    "current_balances",
-    "delegations_current",
-    "deposits_current",
-    "first_rows_of_epochs",
-    "last_block",
-    "markets_current",
-    "network_parameters_current",
-    "orders_current",
-    "orders_rested",
-    "positions_current",
-    "protocol_upgrade_proposals_current",
-    "trades_candle",
-    "withdrawals_current",
+    "assets_current", "current_balances", "delegations_current", "deposits_current", "first_rows_of_epochs",
+    "last_block", "markets_current", "network_parameters_current", "orders_current", "orders_rested",
+    "positions_current", "protocol_upgrade_proposals_current", "trades_candle", "withdrawals_current",
 ];
 
 /// Tables with rows of blocks that are in no segment: these may be loaded at any time.
@@ -29,11 +18,7 @@ pub(crate) const UNSEALED: [&str; 1] = ["assets"];
 
 /// Tables that segments have as their state at the end of a span.
 pub(crate) const STATES: [&str; 6] = [
-    "accounts",
-    "epochs",
-    "network_limits",
-    "network_parameters",
-    "oracle_specs",
+    "accounts", "epochs", "network_limits", "network_parameters", "oracle_specs",
     "protocol_upgrade_proposals",
 ];
 

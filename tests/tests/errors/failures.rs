@@ -184,14 +184,7 @@ async fn a_broken_store_is_an_internal_error_that_reveals_only_its_number() {
         let refusal = assert_problem(&answer, 500, 13, number);
         let lower_case_text = answer.text().to_lowercase();
         for leak in [
-            table,
-            "select",
-            "relation",
-            "does not exist",
-            "42p01",
-            "postgres",
-            "error: ",
-            ".sql",
+            table, "select", "relation", "does not exist", "42p01", "postgres", "error: ", ".sql",
             "127.0.0.1",
         ] {
             assert!(

@@ -4,12 +4,7 @@ use std::{env, process::Command};
 
 /// Prefixes of the variables by which `cargo run` and `cargo test` describe a program's package to it.
 const OF_A_PACKAGE: &[&str] = &[
-    "CARGO_BIN_",
-    "CARGO_CRATE_",
-    "CARGO_MANIFEST_",
-    "CARGO_PKG_",
-    "CARGO_PRIMARY_",
-    "CARGO_TARGET_TMPDIR",
+    "CARGO_BIN_", "CARGO_CRATE_", "CARGO_MANIFEST_", "CARGO_PKG_", "CARGO_PRIMARY_", "CARGO_TARGET_TMPDIR",
     "OUT_DIR",
 ];
 

@@ -15,10 +15,7 @@ const CARGO: &str = "#!/bin/sh\necho cargo \"$@\"; env; printf '   Compiling a v
 const MESH: &str = "#!/bin/sh\necho mesh \"$@\"; env\n";
 /// Variables that `cargo run` sets.
 const OF_THE_CALLER: &[&str] = &[
-    "CARGO_PKG_NAME",
-    "CARGO_PKG_VERSION_MAJOR",
-    "CARGO_MANIFEST_DIR",
-    "CARGO_MANIFEST_LINKS",
+    "CARGO_PKG_NAME", "CARGO_PKG_VERSION_MAJOR", "CARGO_MANIFEST_DIR", "CARGO_MANIFEST_LINKS",
     "CARGO_BIN_NAME",
 ];
 

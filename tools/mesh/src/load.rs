@@ -72,10 +72,7 @@ mod tests {
         };
         let text = report_lines(&report).join("\n");
         for part in [
-            "notes.csv",
-            "no such table",
-            "trades the unknown columns colour",
-            "columns type",
+            "notes.csv", "no such table", "trades the unknown columns colour", "columns type",
             "loaded 7 rows into 1 tables",
         ] {
             assert!(text.contains(part), "{part}: {text}");

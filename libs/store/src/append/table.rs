@@ -6,27 +6,10 @@ use crate::migrate;
 
 /// The tables, in the order in which they are written. `blocks`, `chain` and derived tables are not among them.
 const NAMES: [&str; 21] = [
-    "accounts",
-    "assets",
-    "balances",
-    "checkpoints",
-    "delegations",
-    "deposits",
-    "epochs",
-    "ledger",
-    "liquidity_provisions",
-    "margin_levels",
-    "market_data",
-    "markets",
-    "network_limits",
-    "network_parameters",
-    "oracle_specs",
-    "orders",
-    "positions",
-    "protocol_upgrade_proposals",
-    "rewards",
-    "trades",
-    "withdrawals",
+    "accounts", "assets", "balances", "checkpoints", "delegations", "deposits", "epochs", "ledger",
+    "liquidity_provisions", "margin_levels", "market_data", "markets", "network_limits",
+    "network_parameters", "oracle_specs", "orders", "positions", "protocol_upgrade_proposals", "rewards",
+    "trades", "withdrawals",
 ];
 
 static TABLES: LazyLock<Vec<Table>> = LazyLock::new(|| NAMES.map(Table::declared).into());

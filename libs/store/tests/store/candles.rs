@@ -127,11 +127,7 @@ async fn candles_follow_deletes_and_a_truncate() {
     let mut rows = trades(600, &mut random);
     insert(&client, &mut rows).await;
     for condition in [
-        "seq_num = 0",
-        "market_id = 'market1'",
-        "false",
-        "price = 7",
-        "block_time > '2024-01-01 06:00:00+00'",
+        "seq_num = 0", "market_id = 'market1'", "false", "price = 7", "block_time > '2024-01-01 06:00:00+00'",
     ] {
         client.batch_execute(&format!("DELETE FROM trades WHERE {condition}")).await.unwrap();
         assert_candles_are_right(&client).await;

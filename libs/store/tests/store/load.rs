@@ -238,10 +238,7 @@ async fn no_number_is_stored_that_is_none_and_no_time_that_does_not_fit() {
         let (wrong, right): (&[&str], &[&str]) = if kind == "timestamp with time zone" {
             (
                 &[
-                    "infinity",
-                    "-infinity",
-                    "0001-01-01 00:00:00+00",
-                    "1677-12-31 23:59:59+00",
+                    "infinity", "-infinity", "0001-01-01 00:00:00+00", "1677-12-31 23:59:59+00",
                     "2262-01-01 00:00:00+00",
                 ],
                 &["1678-01-01 00:00:00+00", "2261-12-31 23:59:59.999999+00", "1754-08-30 22:43:41.128654+00"],

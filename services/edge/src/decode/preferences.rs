@@ -123,21 +123,10 @@ mod tests {
         }
         assert_eq!(handling(&[]), Handling::Lenient);
         for lines in [
-            "",
-            "handling",
-            "handling=",
-            "handling=\"\"",
-            "handling=lenient",
-            "handling=lenient, handling=strict",
-            "handling=stricter",
-            "handling=\"strict",
-            "handling=strict\"",
-            "handlings=strict",
-            "strict",
-            "return=minimal; handling=strict",
-            "foo=\"handling=strict\"",
-            "foo=\"a, handling=strict",
-            "foo=\", handling=strict, \"",
+            "", "handling", "handling=", "handling=\"\"", "handling=lenient",
+            "handling=lenient, handling=strict", "handling=stricter", "handling=\"strict",
+            "handling=strict\"", "handlings=strict", "strict", "return=minimal; handling=strict",
+            "foo=\"handling=strict\"", "foo=\"a, handling=strict", "foo=\", handling=strict, \"",
         ] {
             assert_eq!(of_lines(lines), Handling::Lenient, "{lines:?}");
         }

@@ -15,16 +15,8 @@ pub static TRADES: List = List {
     table: "trades",
     key: &[KeyKind::Time.column("synthetic_time")],
     columns: &[
-        "id",
-        "market_id",
-        "price::text AS price",
-        "size",
-        "buyer",
-        "seller",
-        "aggressor::int4 AS aggressor",
-        "buy_order",
-        "sell_order",
-        "type::int4 AS type",
+        "id", "market_id", "price::text AS price", "size", "buyer", "seller", "aggressor::int4 AS aggressor",
+        "buy_order", "sell_order", "type::int4 AS type",
     ],
     filters: &[
         Filter::Equal("market_id"),

@@ -49,18 +49,8 @@ use crate::Query;
 
 /// The lists of all operations that answer in pages.
 pub static LISTS: [&List; 12] = [
-    &ACCOUNTS,
-    &ASSETS,
-    &CANDLES,
-    &DELEGATIONS,
-    &DEPOSITS,
-    &MARKETS,
-    &ORDERS,
-    &POSITIONS,
-    &PROPOSALS,
-    &SUMMARIES,
-    &TRADES,
-    &WITHDRAWALS,
+    &ACCOUNTS, &ASSETS, &CANDLES, &DELEGATIONS, &DEPOSITS, &MARKETS, &ORDERS, &POSITIONS, &PROPOSALS,
+    &SUMMARIES, &TRADES, &WITHDRAWALS,
 ];
 
 /// Every operation of the workload. Each list has these places.

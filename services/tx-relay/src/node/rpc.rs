@@ -246,13 +246,7 @@ mod tests {
         let full: &[u8] =
             br#"{"jsonrpc":"2.0","id":0,"error":{"code":-32603,"message":"Internal error","data":"mempool is full"}}"#;
         let none: [&[u8]; 8] = [
-            b"<html>",
-            br#"{"result":{}}"#,
-            b"{}",
-            br#"{"result":null}"#,
-            br#"{"result":7}"#,
-            b"",
-            b"[]",
+            b"<html>", br#"{"result":{}}"#, b"{}", br#"{"result":null}"#, br#"{"result":7}"#, b"", b"[]",
             br#"{"error":"mempool is full"}"#,
         ];
         for body in none {

@@ -14,8 +14,7 @@ use serde_json::json;
 use crate::fixture::{Fixture, SOON, Setup, already};
 
 on_both_nodes!(
-    all_relays_report_what_one_of_them_knows,
-    what_the_mempool_has_is_pending,
+    all_relays_report_what_one_of_them_knows, what_the_mempool_has_is_pending,
     no_relay_falls_behind_a_reported_block,
 );
 

@@ -25,12 +25,7 @@ const VERSIONED: [(&str, &str, &str); 5] = [
 
 /// Folders outside a usual user's `PATH` where servers are installed.
 const SERVER_FOLDERS: [&str; 6] = [
-    "/usr/sbin",
-    "/usr/local/sbin",
-    "/usr/local/bin",
-    "/usr/bin",
-    "/usr/local/pgsql/bin",
-    "/opt/homebrew/bin",
+    "/usr/sbin", "/usr/local/sbin", "/usr/local/bin", "/usr/bin", "/usr/local/pgsql/bin", "/opt/homebrew/bin",
 ];
 
 /// The programs of one installed PostgreSQL.
