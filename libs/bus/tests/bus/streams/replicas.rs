@@ -10,14 +10,19 @@ async fn a_killed_replica_costs_one_short_pause_and_a_frozen_one_short_pauses() 
         let mut pulled = Reader::connect(&server).await.pull("plain", PullLimits::default()).await;
         let (received, _, _) = read(&mut pulled, 12 * MIB).await;
         let (thaw, thawed) = std::sync::mpsc::channel();
-        first.order(if is_killed { Order::Die } else { Order::Freeze(thawed) });
+        let frozen = if is_killed {
+            first.die();
+            None
+        } else {
+            first.order(Order::Freeze(thawed));
+            Some(first)
+        };
         let pause = read_on(&mut pulled, received, &source).await;
         assert!(pause < PAUSE_AT_MOST, "{pause:?}, killed: {is_killed}");
         drop(thaw);
-        if !is_killed {
-            first.order(Order::Die);
+        if let Some(first) = frozen {
+            first.die();
         }
-        first.thread.join().unwrap();
         second.die();
     }
 }
