@@ -222,7 +222,8 @@ mod tests {
             }
         }
         for text in OPEN.split('|').flat_map(forms) {
-            assert!(is_open(&meaning(&text)), "{text}");
+            let found = meaning(&text);
+            assert!(is_open(&found), "{text}: {found:?}");
         }
         assert_eq!(meaning("tx (AB) not found"), Refusal::NotFound);
         assert_eq!(meaning("transaction indexing is disabled"), Refusal::NoIndex);
