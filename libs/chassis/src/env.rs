@@ -174,11 +174,19 @@ mod tests {
         env.seconds("I", 1);
         env.positive("J", 1);
         env.check("K", Err("it is no K"));
-        let mistakes = "A cannot be read: invalid digit found in string|B must be between 1 and 1000000000|\
-            C is not set|G must be true or false|H must be between 1 and 86400000|\
-            I must be between 0 and 2592000|J must be between 1 and 1000000000|\
-            K cannot be read: it is no K";
-        assert_eq!(env.mistakes().join("|"), mistakes);
+        assert_eq!(
+            env.mistakes(),
+            [
+                "A cannot be read: invalid digit found in string",
+                "B must be between 1 and 1000000000",
+                "C is not set",
+                "G must be true or false",
+                "H must be between 1 and 86400000",
+                "I must be between 0 and 2592000",
+                "J must be between 1 and 1000000000",
+                "K cannot be read: it is no K",
+            ]
+        );
         assert_eq!(env.asked(), ["A", "B", "C", "D", "E", "F", "G", "H", "I", "J"]);
     }
 }

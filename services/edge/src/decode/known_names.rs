@@ -57,9 +57,11 @@ mod tests {
 
     #[test]
     fn a_query_knows_the_fields_that_are_not_in_the_path() {
-        let names = "party market pagination.first pagination.after pagination.last pagination.before \
-            pagination.newestFirst atBlock chainId pretty";
-        assert_eq!(of_query(operation("ListAccounts")).join(" "), names);
+        let names = [
+            "party", "market", "pagination.first", "pagination.after", "pagination.last",
+            "pagination.before", "pagination.newestFirst", "atBlock", "chainId", "pretty",
+        ];
+        assert_eq!(of_query(operation("ListAccounts")), names);
         assert_eq!(of_query(operation("GetWithdrawal")), ["atBlock", "chainId", "pretty"]);
         assert_eq!(of_query(operation("CheckTransaction")), ["pretty"]);
         let ledger = of_query(operation("ExportLedgerEntries"));
