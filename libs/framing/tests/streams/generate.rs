@@ -1,49 +1,38 @@
 //! Generates streams of requests, most of them with irregularities.
 
-use std::sync::LazyLock;
-
 use rand::{Rng, rngs::SmallRng, seq::IndexedRandom};
 
-/// Texts to choose from.
-type Choice = LazyLock<Vec<&'static str>>;
-
-fn split(texts: &'static str) -> Vec<&'static str> {
-    texts.split('|').collect()
-}
-
-static LINES: Choice = LazyLock::new(|| {
-    split(
-        "GET / HTTP/1.1|GET /a?b=c HTTP/1.1|GET http://x/ HTTP/1.1|GET /a#b HTTP/1.1|POST /t HTTP/1.1|\
-        POST /t HTTP/1.1|POST /t HTTP/1.1|PUT /t HTTP/1.0|HEAD / HTTP/1.0|OPTIONS * HTTP/1.1|\
-        CONNECT x:80 HTTP/1.1|GET / HTTP/1.2|GET /|PRI * HTTP/2.0|G\x01T  / HTTP/1.1",
-    )
-});
+const LINES: [&str; 15] = [
+    "GET / HTTP/1.1", "GET /a?b=c HTTP/1.1", "GET http://x/ HTTP/1.1", "GET /a#b HTTP/1.1",
+    "POST /t HTTP/1.1", "POST /t HTTP/1.1", "POST /t HTTP/1.1", "PUT /t HTTP/1.0", "HEAD / HTTP/1.0",
+    "OPTIONS * HTTP/1.1", "CONNECT x:80 HTTP/1.1", "GET / HTTP/1.2", "GET /", "PRI * HTTP/2.0",
+    "G\x01T  / HTTP/1.1",
+];
 
 /// `Host` fields of irregular requests.
-static HOSTS: Choice = LazyLock::new(|| {
-    split(
-        "Host: x|host:\tlocalhost:8080 \t|Host: 127.0.0.1|Host:[::1]:80|Host: [v1.a:b]|Host: a%20b:|Host:|\
-        Host: \t |Host: a b|Host: a/b@c|Host: u@x|Host: :80|Host: x:99999|Host: x:80x|Host: x:8 0|\
-        Host: [::1|Host: [::1]x|Host: [1:2:3]|Host: [::1%25lo]|Host: a%2|Host: http://x/|Host: \u{e9}",
-    )
-});
+const HOSTS: [&str; 22] = [
+    "Host: x", "host:\tlocalhost:8080 \t", "Host: 127.0.0.1", "Host:[::1]:80", "Host: [v1.a:b]",
+    "Host: a%20b:", "Host:", "Host: \t ", "Host: a b", "Host: a/b@c", "Host: u@x", "Host: :80",
+    "Host: x:99999", "Host: x:80x", "Host: x:8 0", "Host: [::1", "Host: [::1]x", "Host: [1:2:3]",
+    "Host: [::1%25lo]", "Host: a%2", "Host: http://x/", "Host: \u{e9}",
+];
 
-static FIELDS: Choice = LazyLock::new(|| {
-    split(
-        "Host: x|host:x|HOST:\tx, y |Host:|Host : x|Content-Length: 0|Content-Length: 5|content-length:5 |\
-        Content-Length: +5|Content-Length: 5, 5|Content-Length: 0x5|Content-Length: 5 5|Content-Length:|\
-        Content-Length: 18446744073709551615|Content-Length: 18446744073709551616|Content-Length\t: 5|\
-        Transfer-Encoding: chunked|transfer-encoding:CHUNKED |Transfer-Encoding: chunked, chunked|\
-        Transfer-Encoding: gzip, chunked|Transfer-Encoding: identity|Transfer-Encoding: xchunked|\
-        Transfer-Encoding: chunkedx|Transfer-Encoding: \"chunked\"|Transfer-Encoding:\x0bchunked|\
-        Transfer_Encoding: chunked|Expect: 100-continue|Connection: close|Connection: keep-alive|\
-        Upgrade: x|Accept: */*|X-Long: abcdefghijklmnopqrstuvwxyz|\x20folded|: nameless",
-    )
-});
+const FIELDS: [&str; 34] = [
+    "Host: x", "host:x", "HOST:\tx, y ", "Host:", "Host : x", "Content-Length: 0", "Content-Length: 5",
+    "content-length:5 ", "Content-Length: +5", "Content-Length: 5, 5", "Content-Length: 0x5",
+    "Content-Length: 5 5", "Content-Length:", "Content-Length: 18446744073709551615",
+    "Content-Length: 18446744073709551616", "Content-Length\t: 5", "Transfer-Encoding: chunked",
+    "transfer-encoding:CHUNKED ", "Transfer-Encoding: chunked, chunked", "Transfer-Encoding: gzip, chunked",
+    "Transfer-Encoding: identity", "Transfer-Encoding: xchunked", "Transfer-Encoding: chunkedx",
+    "Transfer-Encoding: \"chunked\"", "Transfer-Encoding:\x0bchunked", "Transfer_Encoding: chunked",
+    "Expect: 100-continue", "Connection: close", "Connection: keep-alive", "Upgrade: x", "Accept: */*",
+    "X-Long: abcdefghijklmnopqrstuvwxyz", " folded", ": nameless",
+];
 
-static SIZES: Choice = LazyLock::new(|| {
-    "0|5|05|5 |5;a=b|5 ;a=\"b\"|a|A|0x5|-5||5\n|5;a\nb|00000000000000005".split('|').collect()
-});
+const SIZES: [&str; 14] = [
+    "0", "5", "05", "5 ", "5;a=b", "5 ;a=\"b\"", "a", "A", "0x5", "-5", "", "5\n", "5;a\nb",
+    "00000000000000005",
+];
 
 const SPECIAL: &[u8] = b"\r\n\0 \t:;,0159afAFGHcT[]%@/\x0b\x7f\x80\xff";
 
