@@ -89,8 +89,10 @@ mod tests {
 
     #[test]
     fn any_other_header_means_the_whole_file() {
-        let others = "|bytes|bytes=|bytes=-|bytes=a-|bytes=1-2-3|bytes=9-5|bytes=+1-2|rows=1-2";
-        for value in others.split('|') {
+        for value in [
+            "", "bytes", "bytes=", "bytes=-", "bytes=a-", "bytes=1-2-3", "bytes=9-5", "bytes=+1-2",
+            "rows=1-2",
+        ] {
             assert_eq!(requested(&[value]), None, "{value}");
         }
         assert_eq!(requested(&["bytes=0-1,3-4"]), None, "several ranges");
