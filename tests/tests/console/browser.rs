@@ -15,10 +15,22 @@ const READY_WITHIN: Duration = Duration::from_secs(60);
 const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
 /// Command line flags: no network requests of the browser's own, no desktop features.
-const FLAGS: &str = "--headless|--no-sandbox|--disable-gpu|--disable-dev-shm-usage|--disable-background-networking|\
-    --disable-component-update|--disable-default-apps|--disable-extensions|--disable-sync|--no-first-run|\
-    --force-color-profile=srgb|--remote-debugging-port=0|\
-    --host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1|about:blank";
+const FLAGS: [&str; 14] = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-default-apps",
+    "--disable-extensions",
+    "--disable-sync",
+    "--no-first-run",
+    "--force-color-profile=srgb",
+    "--remote-debugging-port=0",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+    "about:blank",
+];
 
 /// A running browser.
 pub(crate) struct Browser {
@@ -42,7 +54,7 @@ impl Browser {
         // Debian's wrapper script needs a home directory.
         spec = spec.env("HOME", folder.path().to_string_lossy());
         spec = spec.arg(format!("--user-data-dir={}", profile.display()));
-        spec = FLAGS.split('|').fold(spec, |spec, flag| spec.arg(flag));
+        spec = FLAGS.into_iter().fold(spec, |spec, flag| spec.arg(flag));
         let process = Process::spawn(&spec).unwrap();
         let port_file = profile.join("DevToolsActivePort");
         let (port, path) = retry(READY_WITHIN, async || {

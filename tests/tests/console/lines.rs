@@ -7,8 +7,10 @@ use mesh_tests::say;
 use super::{ASSET, Browser, ConsoleMesh, MARKET};
 
 /// Lists that need no filter.
-const LISTS: &str =
-    "markets assets orders trades positions deposits withdrawals delegations rewards proposals";
+const LISTS: [&str; 10] = [
+    "markets", "assets", "orders", "trades", "positions", "deposits", "withdrawals", "delegations",
+    "rewards", "proposals",
+];
 
 /// The printed lines of a page in their order.
 const LINES: &str = "[...document.querySelectorAll('.line code')].map(line => line.textContent)";
@@ -35,7 +37,7 @@ async fn every_printed_command_line_runs() {
         ("#/export?from=1".to_owned(), "document.querySelector('[data-digest]')"),
         (format!("#/submit?hash={}", "ab".repeat(32)), "document.querySelectorAll('.line').length === 6"),
     ];
-    for list in LISTS.split(' ') {
+    for list in LISTS {
         views.push((format!("#/explore/{list}?size=50&order=oldest"), ready));
     }
     views.push((format!("#/explore/accounts?party={party}"), ready));

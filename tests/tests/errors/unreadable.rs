@@ -12,8 +12,10 @@ const NO_CHECKS: &str = "DO $$ DECLARE found record; BEGIN
 END $$";
 
 /// Names that the contract does not know, each committed by itself.
-const NEW_NAMES: &str = "oracle_spec_status|withdrawal_status|protocol_upgrade_proposal_status|market_trading_mode_type|\
-    asset_status|position_status_type";
+const NEW_NAMES: [&str; 6] = [
+    "oracle_spec_status", "withdrawal_status", "protocol_upgrade_proposal_status",
+    "market_trading_mode_type", "asset_status", "position_status_type",
+];
 
 const VALUES: &str = include_str!("unreadable.sql");
 
@@ -40,7 +42,7 @@ async fn get(mesh: &MeshClient, path: &str) -> Value {
 async fn store_unreadable(database: &Database) {
     let client = database.connect().await;
     client.batch_execute(NO_CHECKS).await.unwrap();
-    for kind in NEW_NAMES.split('|') {
+    for kind in NEW_NAMES {
         client.batch_execute(&format!("ALTER TYPE {kind} ADD VALUE 'NEW'")).await.unwrap();
     }
     client.batch_execute(VALUES).await.unwrap_or_else(|error| panic!("{:?}", error.as_db_error()));
