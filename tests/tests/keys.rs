@@ -218,7 +218,7 @@ async fn the_limits_of_a_key_replace_those_of_its_address_and_are_shared_by_the_
     };
     assert_eq!(share(&client).await, 20);
     let second = file.configure(Mesh::configure(&database), &env);
-    let second = second.without("query tx-relay export node-info").start().await;
+    let second = second.without(&["query", "tx-relay", "export", "node-info"]).start().await;
     let second_client = MeshClient::new(&second);
     for edge in [&client, &second_client] {
         eventually(NOTICED, "the limit is not shared", async || share(edge).await == 10).await;

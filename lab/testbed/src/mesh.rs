@@ -72,10 +72,10 @@ impl MeshSetup<'_> {
         self
     }
 
-    /// Leaves services out, whose names a space separates.
+    /// Leaves services out.
     #[must_use]
-    pub fn without(mut self, services: &str) -> Self {
-        self.absent.extend(services.split(' ').map(str::to_owned));
+    pub fn without(mut self, services: &[&str]) -> Self {
+        self.absent.extend(services.iter().copied().map(str::to_owned));
         self
     }
 

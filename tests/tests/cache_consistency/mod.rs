@@ -41,5 +41,5 @@ fn height(answer: &RawAnswer) -> u64 {
 
 /// Configures a mesh of the services that these tests need.
 fn configure(database: &Database) -> MeshSetup<'_> {
-    Mesh::configure(database).without("export")
+    Mesh::configure(database).without(&["export"])
 }

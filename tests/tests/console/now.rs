@@ -57,7 +57,7 @@ async fn the_status_shows_height_lag_services_and_limits_of_the_demo_network() {
 #[tokio::test]
 async fn the_edges_mesh_status_names_no_addresses() {
     let database = Database::fresh().await;
-    let mesh = Mesh::configure(&database).without("export").start().await;
+    let mesh = Mesh::configure(&database).without(&["export"]).start().await;
     // A service may answer the first survey late; it is shown by the next one.
     eventually(Duration::from_secs(20), "query is not shown", async || {
         shown(&mesh).await == (json!(true), 1)

@@ -85,7 +85,7 @@ impl HandmadeSegments {
             // choose when damage is noticed.
             env("MESH_HISTORY_REFRESH_MS", "3600000"),
         ];
-        let setup = Mesh::configure(&database).without("query node-info");
+        let setup = Mesh::configure(&database).without(&["query", "node-info"]);
         let setup = env.iter().fold(setup, |setup, (name, value)| setup.env(name, value));
         let mut extra_replicas = Vec::new();
         let mesh = setup.start().await;

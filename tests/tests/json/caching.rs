@@ -157,7 +157,7 @@ async fn j13_a_block_that_changes_nothing_keeps_the_tag_and_its_304_names_the_bl
 
 #[tokio::test]
 async fn j13_a_row_that_comes_late_makes_a_new_tag_at_the_same_height() {
-    let (database, mesh, _) = fixture::start(|setup| setup.without("export")).await;
+    let (database, mesh, _) = fixture::start(|setup| setup.without(&["export"])).await;
     let (mesh, path) = (MeshClient::new(&mesh), format!("/api/v2/withdrawal/{}", fixture::WITHDRAWAL));
     let before = etag(&mesh.get(&path).await);
     database
@@ -177,8 +177,8 @@ async fn j13_a_row_that_comes_late_makes_a_new_tag_at_the_same_height() {
 
 #[tokio::test]
 async fn j13_the_tag_is_the_same_from_every_replica() {
-    let (database, one, _) = fixture::start(|setup| setup.without("export")).await;
-    let other = Mesh::configure(&database).without("export").start().await;
+    let (database, one, _) = fixture::start(|setup| setup.without(&["export"])).await;
+    let other = Mesh::configure(&database).without(&["export"]).start().await;
     let (one, other) = (MeshClient::new(&one), MeshClient::new(&other));
     for path in fresh() {
         assert_eq!(etag(&one.get(&path).await), etag(&other.get(&path).await), "{path}");

@@ -215,7 +215,7 @@ async fn b4_refusals_have_no_tag_and_are_not_cached() {
 
 #[tokio::test]
 async fn an_older_answer_on_a_connection_does_not_hide_a_newer_one() {
-    let (database, _mesh, mesh) = fixture::start(|setup| setup.without("export")).await;
+    let (database, _mesh, mesh) = fixture::start(|setup| setup.without(&["export"])).await;
     let newest = async || mesh.get(LIMITS).await.header("x-block-height").map(str::to_owned);
     write_block(&database.connect().await, 4, None).await;
     mesh_testbed::retry(Duration::from_secs(30), async || {
@@ -232,7 +232,7 @@ async fn an_older_answer_on_a_connection_does_not_hide_a_newer_one() {
 
 #[tokio::test]
 async fn b3_a_read_above_the_head_waits_for_its_block() {
-    let (database, mesh, client) = fixture::start(|setup| setup.without("export")).await;
+    let (database, mesh, client) = fixture::start(|setup| setup.without(&["export"])).await;
     let writer = database.connect().await;
     let path = format!("/api/v2/withdrawal/{WITHDRAWAL}?atBlock=4");
     let refused = client.get(&path).await;

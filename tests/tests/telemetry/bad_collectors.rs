@@ -19,7 +19,7 @@ async fn recording_mesh(endpoint: &str) -> (mesh_testbed::Database, Mesh) {
         .env("OTEL_TRACES_SAMPLER", "always_on")
         .env("TOKIO_WORKER_THREADS", "1")
         .env(NO_CACHE.0, NO_CACHE.1);
-    let mesh = setup.without("export node-info").start().await;
+    let mesh = setup.without(&["export", "node-info"]).start().await;
     (database, mesh)
 }
 

@@ -108,7 +108,7 @@ fn a_read_is_one_trace_from_the_edge_to_the_database() {
 async fn an_unsampled_trace_is_not_recorded_and_a_failure_is_marked() {
     let (collector, database) = (Collector::start().await, fixture::database().await);
     let setup = with_collector(Mesh::configure(&database), &collector).env(NO_CACHE.0, NO_CACHE.1);
-    let mesh = setup.without("node-info").start().await;
+    let mesh = setup.without(&["node-info"]).start().await;
     const UNSAMPLED_TRACE: &str = "11111111111111111111111111111111";
     get(&mesh, "/accounts", &traceparent(UNSAMPLED_TRACE, false)).await;
     assert_eq!(mesh.get("/accounts").await.status, 200);

@@ -26,7 +26,7 @@ impl Environment {
 
     pub(crate) async fn start_with(kind: NodeKind, node: NodeSetup) -> Self {
         let (node, database) = tokio::join!(node.start_as(kind), Database::fresh());
-        let mesh = Mesh::configure(&database).env("MESH_NODE_URL", node.url()).without("export");
+        let mesh = Mesh::configure(&database).env("MESH_NODE_URL", node.url()).without(&["export"]);
         let mesh = mesh.env("MESH_RELAY_SIGNATURE_ALGO", "ed25519").start().await;
         Self { node, mesh, _database: database }
     }

@@ -170,7 +170,7 @@ async fn a_client_that_comes_back_gets_nothing_before_a_block_that_it_has_not_se
 async fn a_store_that_is_away_is_one_problem_and_the_stream_goes_on_when_it_is_back() {
     let database = fixture::database().await;
     let store = ProxiedServer::start(database.url()).await;
-    let mesh = mesh_testbed::Mesh::configure(&database).without("export");
+    let mesh = mesh_testbed::Mesh::configure(&database).without(&["export"]);
     let mesh = mesh.env("MESH_DATABASE_URL", store.url()).start().await;
     let client = MeshClient::new(&mesh);
     let (mut events, mut several) =

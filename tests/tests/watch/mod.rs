@@ -57,7 +57,7 @@ impl SetBack {
             before.block().await;
         }
         let prefix = format!("set-back-{:x}", rand::random::<u64>());
-        let mesh = Mesh::configure(&database).without("export query tx-relay");
+        let mesh = Mesh::configure(&database).without(&["export", "query", "tx-relay"]);
         let mesh = mesh.env("MESH_BUS_PREFIX", &prefix).env("MESH_NODE_URL", before.url()).start().await;
         Self { mesh, prefix, database, _before: before, after }
     }
@@ -73,7 +73,7 @@ impl SetBack {
 /// A mesh without export over its own fixture database.
 pub(crate) async fn start(env: &[(&str, &str)]) -> (Database, Mesh, mesh_tests::MeshClient) {
     fixture::start(|setup| {
-        env.iter().fold(setup.without("export"), |setup, (name, value)| setup.env(*name, *value))
+        env.iter().fold(setup.without(&["export"]), |setup, (name, value)| setup.env(*name, *value))
     })
     .await
 }

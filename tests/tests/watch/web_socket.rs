@@ -329,7 +329,7 @@ async fn a_client_that_reads_slowly_gets_the_newest_state_of_each_watch() {
 #[tokio::test]
 async fn it_works_over_tls() {
     let database: Database = fixture::database().await;
-    let mesh = Mesh::configure(&database).without("export").tls().start().await;
+    let mesh = Mesh::configure(&database).without(&["export"]).tls().start().await;
     let tls = mesh.tls();
     for protocols in [&[][..], &[&b"http/1.1"[..]][..]] {
         let stream = TlsClient::connect(tls.http, &tls.files.ca, protocols).await.unwrap();
