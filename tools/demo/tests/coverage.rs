@@ -6,7 +6,7 @@ use mesh_demo::{Plan, Rows};
 
 use crate::parsed::{Parsed, history, rows_of};
 
-/// All values of columns: the column, a prefix of its values, and the values. A line that begins with blanks
+/// All values of columns, as `<column> <prefix of its values>: <value> <value>`. A line that begins with blanks
 /// continues the one before.
 const VALUES: &str = include_str!("values.txt");
 

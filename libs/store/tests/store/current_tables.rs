@@ -8,7 +8,8 @@ use mesh_testbed::Database;
 use rand::{Rng, SeedableRng, rngs::SmallRng, seq::SliceRandom};
 use tokio_postgres::{AsyncMessage, Client, NoTls};
 
-/// Each history table, the table of its newest rows, and the query that recomputes that from history.
+/// Each history table, the table of its newest rows, and the query that recomputes that from history. In the file a
+/// line `-- <history table>: <table of its newest rows>` stands before each query.
 fn recomputed() -> [(&'static str, &'static str, &'static str); 12] {
     let parts = include_str!("newest_rows.sql").split("\n-- ").skip(1).map(|part| {
         let (tables, query) = part.split_once('\n').unwrap();

@@ -53,7 +53,7 @@ async fn import(
 }
 
 /// A text with the beginning of a time in place of each `@`.
-fn at(text: &str) -> String {
+fn with_times(text: &str) -> String {
     text.replace('@', "2024-01-01 00:00:0")
 }
 
@@ -154,7 +154,7 @@ async fn whatever_goes_wrong_leaves_nothing_of_the_segment() {
         ("a,@1+00,t,5\na,@1+00,t,6\n", "1 rows of balances are stored otherwise"),
     ];
     for (rows, what) in cases {
-        let balances = format!("account_id,block_time,tx_hash,balance\n{}", at(rows));
+        let balances = format!("account_id,block_time,tx_hash,balance\n{}", with_times(rows));
         let tables = [("blocks", Scope::Span, BLOCKS), ("balances", Scope::Span, &*balances)];
         let error = import(&mut session, &tables).await.unwrap_err();
         assert!(error.to_string().contains(what), "{error}");
@@ -184,31 +184,31 @@ async fn blocks_that_differ_are_named() {
     }
 }
 
-/// The time of a block stored before a segment comes and its height, the segment's blocks, and the refusal. `@` stands
-/// for the beginning of a time.
-const UNSOUND: [(&str, &str, &str); 8] = [
-    ("", "@1+00,1,aa\n", "height 3: height 2 is missing"),
-    ("", "@2+00,2,bb\n", "height 2: height 1 is missing"),
-    ("", "@2+00,1,aa\n@1+00,2,bb\n", "line 3: block 2 is not later than block 1"),
-    ("", "@1+00,1,aa\n@2+00,3,bb\n", "line 3: height 2 is missing"),
+/// The time and the height of a block that is stored before a segment comes, the segment's blocks, and the refusal.
+/// Times are as in [`with_times`].
+const UNSOUND: [(Option<(&str, i32)>, &str, &str); 8] = [
+    (None, "@1+00,1,aa\n", "height 3: height 2 is missing"),
+    (None, "@2+00,2,bb\n", "height 2: height 1 is missing"),
+    (None, "@2+00,1,aa\n@1+00,2,bb\n", "line 3: block 2 is not later than block 1"),
+    (None, "@1+00,1,aa\n@2+00,3,bb\n", "line 3: height 2 is missing"),
     // In an order, and with times, that only the database can compare.
-    ("", "@1+00,2,bb\n2024-01-01T01:00:02+01,1,aa\n", "height 2: block 2 is not later than block 1"),
-    ("@0+00', -1", "@1+00,1,aa\n@2+00,2,bb\n", "height 1: height 0 is missing"),
-    ("@5+00', 0", "@1+00,1,aa\n@2+00,2,bb\n", "height 1: block 1 is not later than block 0"),
-    ("@5+00', 4", "@1+00,1,aa\n@2+00,2,bb\n", "height 4: height 3 is missing"),
+    (None, "@1+00,2,bb\n2024-01-01T01:00:02+01,1,aa\n", "height 2: block 2 is not later than block 1"),
+    (Some(("@0+00", -1)), "@1+00,1,aa\n@2+00,2,bb\n", "height 1: height 0 is missing"),
+    (Some(("@5+00", 0)), "@1+00,1,aa\n@2+00,2,bb\n", "height 1: block 1 is not later than block 0"),
+    (Some(("@5+00", 4)), "@1+00,1,aa\n@2+00,2,bb\n", "height 4: height 3 is missing"),
 ];
 
 #[tokio::test]
 async fn blocks_with_a_gap_or_a_time_that_does_not_rise_are_refused() {
     for (stored, blocks, message) in UNSOUND {
         let (database, client) = Database::with_client().await;
-        if !stored.is_empty() {
-            let insert = format!("INSERT INTO blocks VALUES ('{}, 'zz')", at(stored));
+        if let Some((time, height)) = stored {
+            let insert = format!("INSERT INTO blocks VALUES ('{}', {height}, 'zz')", with_times(time));
             client.batch_execute(&insert).await.unwrap();
         }
         let before = text(&client, "SELECT count(*)::text FROM blocks").await;
         let mut session = ImportSession::open(database.url()).await.unwrap();
-        let blocks = format!("block_time,height,hash\n{}", at(blocks));
+        let blocks = format!("block_time,height,hash\n{}", with_times(blocks));
         let error = import(&mut session, &[("blocks", Scope::Span, &blocks)]).await.unwrap_err();
         assert_eq!(error.to_string(), format!("blocks of test-1-1-2.zip, {message}"));
         assert_eq!(text(&client, "SELECT count(*)::text FROM blocks").await, before);

@@ -72,7 +72,7 @@ async fn writes(client: &Client, table: &str) -> [String; 12] {
     ]
 }
 
-/// Other statements that change something or have effects outside the database.
+/// Other statements that change something or have effects outside the database: one a line of the file.
 fn others() -> impl Iterator<Item = &'static str> {
     include_str!("forbidden.sql").lines()
 }

@@ -6,14 +6,14 @@ use std::collections::BTreeMap;
 use mesh_testbed::Database;
 use tokio_postgres::Row;
 
-/// The contract's tables: name, then columns in order as `name:type`, `!` for NOT NULL. Types are the
-/// contract's own short names; `ctext` is a text that sorts by bytes.
+/// The contract's tables: a line with the name, then indented lines with the columns in order as `name:type`, with `!`
+/// for NOT NULL. Types are the contract's own short names; `ctext` is a text that sorts by bytes.
 const TABLES: &str = include_str!("tables.txt");
 
-/// Primary keys and indexes by table.
+/// Keys and indexes: a line with the name of the table, then an indented line for each.
 const KEYS: &str = include_str!("keys.txt");
 
-/// Enum types and their labels in order.
+/// Enum types: a line with the name, then indented lines with the labels in order.
 const ENUMS: &str = include_str!("enums.txt");
 
 /// Columns with a default. Everything else has none.
@@ -34,7 +34,7 @@ async fn rows(query: &str) -> Vec<Row> {
     client.query(query, &[]).await.unwrap()
 }
 
-/// Reads "name, then indented lines" into a map of the lines.
+/// Reads names, each with indented lines below it, into a map of the lines.
 fn blocks(text: &str) -> BTreeMap<String, Vec<String>> {
     let mut found: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut name = String::new();
