@@ -13,7 +13,7 @@ pub(crate) const DOWNLOAD: &str = "/api/v2/ledgerentry/export?partyId=network&as
 /// A database with the fixture and a ledger of [`ENTRIES`] rows.
 pub(crate) async fn database() -> Database {
     let database = fixture::database().await;
-    let ledger = LEDGER.replace("ENTRIES", &ENTRIES.to_string());
+    let ledger = LEDGER.replace("{entries}", &ENTRIES.to_string());
     let inserted = database.connect().await.batch_execute(&ledger).await;
     inserted.unwrap_or_else(|error| panic!("no ledger: {:?}", error.as_db_error()));
     database
