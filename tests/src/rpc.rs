@@ -68,7 +68,7 @@ impl Call {
     ///
     /// # Panics
     /// When a value is none.
-    pub fn with(&self, metadata: &[(&'static str, &str)]) -> Request<Bytes> {
+    pub fn with_metadata(&self, metadata: &[(&'static str, &str)]) -> Request<Bytes> {
         let mut request = Request::new(self.message.clone());
         for (name, value) in metadata {
             request.metadata_mut().insert(*name, value.parse().unwrap_or_else(|_| panic!("{value:?}")));

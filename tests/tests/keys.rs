@@ -101,14 +101,14 @@ async fn a_key_in_force_is_let_in_and_every_other_is_refused_on_every_path() {
 
     let (rpc, call) = (Rpc::connect(&mesh).await, Call::from_path(READ).unwrap());
     let ask = async |name: &'static str, value: &str| {
-        let request = call.with(&[(name, value)]);
+        let request = call.with_metadata(&[(name, value)]);
         rpc.call_with(&call, request).await
     };
     assert!(ask("authorization", &format!("Bearer {BOT}")).await.is_ok());
     for (name, value) in [("authorization", "Bearer mesh_unknown"), ("x-api-key", OTHER)] {
         assert_eq!(ask(name, value).await.unwrap_err().code(), Code::Unauthenticated);
     }
-    let request = call.with(&[("x-api-key", UNKNOWN)]);
+    let request = call.with_metadata(&[("x-api-key", UNKNOWN)]);
     let nowhere = rpc.call_at("/api.v2.Query/Nowhere".parse().unwrap(), request).await;
     assert_eq!(nowhere.unwrap_err().code(), Code::Unauthenticated);
     assert!(mesh.service("edge").log().contains("\"key\":\"bot\""), "the name is logged");

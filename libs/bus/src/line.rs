@@ -306,7 +306,7 @@ mod tests {
     }
 
     /// A queue whose places are all taken.
-    fn full(left_ms: u64) -> (Rc<Line>, Rc<Queue>, Vec<Turn>, Instant) {
+    fn full_line(left_ms: u64) -> (Rc<Line>, Rc<Queue>, Vec<Turn>, Instant) {
         let (line, at) = (Line::new(LIMITS), Instant::now());
         let queue = line.add(3.into());
         let running = (0..3).map(|_| now(line.enter(&queue, arrival(1, left_ms), at))).collect();
@@ -335,7 +335,7 @@ mod tests {
 
     #[test]
     fn a_request_whose_turn_cannot_be_expected_in_time_is_refused_at_once() {
-        let (line, queue, _running, at) = full(1000);
+        let (line, queue, _running, at) = full_line(1000);
         queue.duration.set(Duration::from_millis(300));
         // One ends every 100 ms: five turns in half a second.
         let mut waiting: Vec<_> = (0..5).map(|_| later(line.enter(&queue, arrival(1, 1000), at))).collect();
@@ -358,7 +358,7 @@ mod tests {
 
     #[test]
     fn a_short_pause_hardly_changes_the_expected_wait() {
-        let (line, queue, _running, begin) = full(9000);
+        let (line, queue, _running, begin) = full_line(9000);
         queue.duration.set(Duration::from_millis(12));
         let _waiting: Vec<_> = (0..1000).map(|_| line.enter(&queue, arrival(1, 9000), begin)).collect();
         // One ends every 4 ms, for four seconds.
@@ -382,7 +382,7 @@ mod tests {
 
     #[test]
     fn a_request_that_has_gone_gives_its_turn_to_the_next() {
-        let (line, queue, mut running, at) = full(1000);
+        let (line, queue, mut running, at) = full_line(1000);
         drop(later(line.enter(&queue, arrival(1, 1000), at)));
         let mut next = later(line.enter(&queue, arrival(1, 1000), at));
         running.pop();

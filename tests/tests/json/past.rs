@@ -246,7 +246,7 @@ async fn b3_a_read_above_the_head_waits_for_its_block() {
     };
     let rpc = Rpc::connect(&mesh).await;
     let call = Call::from_path(&path).unwrap();
-    let request = call.with(&[("prefer", "wait=9")]);
+    let request = call.with_metadata(&[("prefer", "wait=9")]);
     let called = tokio::spawn(async move { rpc.call_with(&call, request).await });
     sleep(Duration::from_millis(300)).await;
     assert!(!waiting.is_finished() && !called.is_finished());
@@ -286,7 +286,7 @@ async fn b3_a_wait_ends_after_the_preferred_time() {
     assert!(began.elapsed() < Duration::from_secs(9), "{:?}", began.elapsed());
     let rpc = Rpc::connect(&fixture::mesh().await.mesh).await;
     let call = Call::from_path(&path).unwrap();
-    let request = call.with(&[("prefer", "wait=1")]);
+    let request = call.with_metadata(&[("prefer", "wait=1")]);
     let status = rpc.call_with(&call, request).await.unwrap_err();
     assert_eq!(problem(&status).unwrap().number, 10_045);
     assert_eq!(status.metadata().get("preference-applied").unwrap(), "wait=1");

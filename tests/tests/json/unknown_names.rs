@@ -188,7 +188,7 @@ async fn j11_over_grpc_unknown_fields_are_ignored_and_a_preference_changes_nothi
     let plain = rpc.call(&call).await.unwrap().into_inner();
     // Field 31, a number.
     call.message = [&call.message[..], &[0xf8, 0x01, 5]].concat().into();
-    let request = call.with(&[("prefer", "handling=strict")]);
+    let request = call.with_metadata(&[("prefer", "handling=strict")]);
     assert_eq!(rpc.call_with(&call, request).await.unwrap().into_inner(), plain);
 }
 

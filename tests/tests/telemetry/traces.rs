@@ -154,7 +154,7 @@ fn a_failure_is_logged_with_the_ids_of_request_and_trace_recorded_or_not() {
 fn a_grpc_call_is_named_by_its_method() {
     with_traced_mesh(async |TracedMesh { collector, mesh, .. }, trace_id| {
         let called = Call::from_path("/accounts").unwrap();
-        let request = called.with(&[("traceparent", &traceparent(trace_id, true))]);
+        let request = called.with_metadata(&[("traceparent", &traceparent(trace_id, true))]);
         Rpc::connect(mesh).await.call_with(&called, request).await.unwrap();
         let steps = [
             ("edge", "SERVER", "api.v2.Query/ListAccounts"),

@@ -68,7 +68,7 @@ async fn a_node_that_was_set_back_ends_watches_and_their_clients_begin_at_its_he
     }
     let mut ahead = Events::open(&client, INFO, &[("last-event-id", "7")]).await.unwrap();
     assert_eq!(ahead.event().await.id, Some(6), "it counts as none");
-    let _other = set_back.happen().await;
+    let _other = set_back.follow_other_node().await;
     loop {
         let block = events.block().await.expect("the id is cleared before the end");
         if block.clears_id {

@@ -63,7 +63,7 @@ impl SetBack {
     }
 
     /// Lets the mesh follow the other node.
-    async fn happen(&self) -> Service {
+    async fn follow_other_node(&self) -> Service {
         self.mesh.service("node-info").kill().await;
         let other = Service::configure("node-info").database(&self.database);
         other.env("MESH_BUS_PREFIX", &self.prefix).env("MESH_NODE_URL", self.after.url()).start().await

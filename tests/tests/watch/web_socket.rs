@@ -13,8 +13,8 @@ async fn open(client: &MeshClient) -> WebSocket {
     WebSocket::open(client.url(), &[]).await.unwrap_or_else(|status| panic!("the answer is {status}"))
 }
 
-/// Expects the answer to a watch.
-async fn answers(socket: &mut WebSocket) {
+/// Begins a watch, which must be answered.
+async fn assert_watch_is_answered(socket: &mut WebSocket) {
     socket.watch("a", LIMITS).await;
     assert!(socket.news().await["answer"].is_object());
 }
@@ -113,7 +113,7 @@ async fn a_refused_frame_has_the_error_of_the_plain_read_and_the_connection_goes
     }
     socket.send(Message::binary(b"{}".to_vec())).await;
     assert_eq!(refusal(&socket.news().await, ""), (3, 10_015));
-    answers(&mut socket).await;
+    assert_watch_is_answered(&mut socket).await;
     socket.watch("a", LIMITS).await;
     assert_eq!(refusal(&socket.news().await, "a"), (3, 10_015), "its id is taken");
     socket.close().await;
@@ -208,7 +208,7 @@ async fn a_handshake_is_checked() {
     assert!(answer.header("x-request-id").is_some());
     let offer = ("sec-websocket-extensions", "permessage-deflate");
     let mut socket = WebSocket::open(client.url(), &[("origin", "https://a.example"), offer]).await.unwrap();
-    answers(&mut socket).await;
+    assert_watch_is_answered(&mut socket).await;
 }
 
 #[tokio::test]
@@ -233,7 +233,7 @@ async fn a_handshake_after_a_plain_request_of_the_same_connection_is_answered() 
     let (answer, stream) = connection.head_then_stream().await.unwrap();
     assert_eq!(answer.status, 101);
     let mut socket = WebSocket::after_handshake(stream).await;
-    answers(&mut socket).await;
+    assert_watch_is_answered(&mut socket).await;
 }
 
 #[tokio::test]
@@ -354,7 +354,7 @@ async fn a_node_that_was_set_back_ends_the_watch_with_an_error() {
         }
         socket.send(r#"{"id":"a","unwatch":true}"#).await;
     }
-    let _other = set_back.happen().await;
+    let _other = set_back.follow_other_node().await;
     let end = loop {
         let frame = socket.news().await;
         if frame["problem"].is_null() && frame["answer"].is_null() {

@@ -37,7 +37,7 @@ async fn started(blocks: u64) -> (Database, Chain, Service, Client) {
 }
 
 /// Adds a block to the chain, and waits until it is stored.
-async fn follow(chain: &Chain, client: &Client, events: Vec<Value>) {
+async fn add_and_await(chain: &Chain, client: &Client, events: Vec<Value>) {
     stored(client, chain.add(events)).await;
 }
 

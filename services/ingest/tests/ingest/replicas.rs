@@ -19,7 +19,7 @@ use tokio::{
     net::TcpListener,
 };
 
-use crate::{SOON, configure, follow, started, stored, text};
+use crate::{SOON, add_and_await, configure, started, stored, text};
 
 #[tokio::test]
 async fn the_other_replica_continues_when_one_is_killed_or_frozen() {
@@ -33,18 +33,18 @@ async fn the_other_replica_continues_when_one_is_killed_or_frozen() {
         two.await_readiness(200, SOON).await;
         // The first one stores what comes.
         for id in 1..=2 {
-            follow(&chain, &client, vec![trade(id, "1")]).await;
+            add_and_await(&chain, &client, vec![trade(id, "1")]).await;
         }
         let log = two.log();
         assert!(!one.has_ended() && !log.contains("halted"), "{log}");
         one.signal(signal);
         let begun = Instant::now();
-        follow(&chain, &client, vec![trade(3, "1")]).await;
+        add_and_await(&chain, &client, vec![trade(3, "1")]).await;
         assert!(begun.elapsed() < Duration::from_secs(limit), "{signal:?}: {:?}", begun.elapsed());
         if signal == Signal::STOP {
             one.signal(Signal::CONT);
         }
-        follow(&chain, &client, vec![trade(4, "1")]).await;
+        add_and_await(&chain, &client, vec![trade(4, "1")]).await;
         assert_eq!(text(&client, "SELECT count(*)::text FROM trades").await, "5");
     }
 }
@@ -59,7 +59,7 @@ async fn a_session_that_holds_the_head_and_is_silent_is_ended() {
     let silent = connect(&url).await;
     silent.batch_execute("BEGIN; SELECT * FROM lock_head()").await.unwrap();
     let begun = Instant::now();
-    follow(&chain, &client, Vec::new()).await;
+    add_and_await(&chain, &client, Vec::new()).await;
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
 }
 
@@ -73,7 +73,7 @@ async fn a_node_that_is_gone_and_a_bus_that_is_gone_keep_no_block_back() {
     let service = setup.env("MESH_BUS_URL", "nats://127.0.0.1:1").start_unready().await;
     let client = database.connect().await;
     stored(&client, 1).await;
-    follow(&chain, &client, vec![trade(1, "1")]).await;
+    add_and_await(&chain, &client, vec![trade(1, "1")]).await;
     let unready = service.await_readiness(503, SOON).await;
     assert!(unready.contains("bus"), "{unready}");
 }
@@ -93,7 +93,7 @@ async fn nodes_that_hang_or_stand_still_keep_no_block_back() {
     stored(&client, 1).await;
     let begun = Instant::now();
     for _ in 0..5 {
-        follow(&chain, &client, Vec::new()).await;
+        add_and_await(&chain, &client, Vec::new()).await;
     }
     // A request for a block may take 10 s.
     assert!(begun.elapsed() < Duration::from_secs(8), "{:?}", begun.elapsed());
