@@ -1,5 +1,5 @@
-//! The schema against the contract: every table, column, key, index, default and enum label, as data in the files beside
-//! this one and below.
+//! The schema against the contract: every table, column, key, index, default and enum label, as data in the files
+//! beside this one and below.
 
 use std::collections::BTreeMap;
 
