@@ -82,7 +82,8 @@ const LONG: [Long; 8] = [
         empty: "market_id=none|buyer=none|market_id=none buyer=2a|\
             market_id=1 buyer=none from=1675209600 to=1682899199",
     },
-    // 200,000 orders of 100 parties in two markets. Every other one is live; in the first market, one in ten is rejected.
+    // 200,000 orders of 100 parties in two markets. Every other one is live; in the first market, one in ten is
+    // rejected.
     Long {
         list: &ORDERS,
         rows: 200_000,

@@ -1,4 +1,5 @@
-//! `/guide`, `/tables.sql` and `/llms.txt`: every document for users is a page, and every link of every page leads somewhere.
+//! `/guide`, `/tables.sql` and `/llms.txt`: every document for users is a page, and every link of every page leads
+//! somewhere.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

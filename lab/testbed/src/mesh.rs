@@ -86,7 +86,8 @@ impl MeshSetup<'_> {
         self
     }
 
-    /// Gives the edge a certificate. [`Mesh::url`] and [`Mesh::grpc_url`] are tunnels then, so that clients need no TLS.
+    /// Gives the edge a certificate. [`Mesh::url`] and [`Mesh::grpc_url`] are tunnels then, so that clients need
+    /// no TLS.
     #[must_use]
     pub fn tls(mut self) -> Self {
         self.with_tls = true;

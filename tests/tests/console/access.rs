@@ -41,7 +41,8 @@ pub(crate) async fn assert_accessible(page: &Page, axe: &str, name: &str) {
     let found: Vec<Value> = page
         .eval(
             "axe.run(document, { resultTypes: ['violations'] }).then(found => found.violations
-                .map(of => ({ id: of.id, help: of.help, nodes: of.nodes.slice(0, 5).map(node => [node.html.slice(0, 200), node.failureSummary]) })))",
+                .map(of => ({ id: of.id, help: of.help, nodes: of.nodes.slice(0, 5)\
+                .map(node => [node.html.slice(0, 200), node.failureSummary]) })))",
         )
         .await;
     assert!(found.is_empty(), "{name}: {}", json!(found));
@@ -75,19 +76,23 @@ async fn every_view_is_accessible() {
         (
             "status",
             "#/status".to_owned(),
-            "document.querySelectorAll('[data-taking=true]').length === 4 && document.querySelector('[data-chain]') && Number(document.querySelector('[data-looks]').dataset.looks) >= 4",
+            "document.querySelectorAll('[data-taking=true]').length === 4 && \
+             document.querySelector('[data-chain]') && \
+             Number(document.querySelector('[data-looks]').dataset.looks) >= 4",
         ),
         ("markets", String::new(), "document.querySelectorAll('.trend').length >= 5"),
         ("markets-found", "#/markets/usd".to_owned(), "tr.active .trend"),
         (
             "market",
             format!("#/markets/{MARKET}"),
-            "document.querySelector('.candles canvas') && document.querySelector('h2 bdi') && document.querySelector('.last-trades tbody tr') && document.querySelectorAll('.levels').length === 2",
+            "document.querySelector('.candles canvas') && document.querySelector('h2 bdi') && \
+             document.querySelector('.last-trades tbody tr') && document.querySelectorAll('.levels').length === 2",
         ),
         (
             "market-past",
             format!("#/markets/{MARKET}?atBlock=700"),
-            "document.querySelector('.past').textContent.includes('UTC') && document.querySelector('.candles canvas') && document.querySelectorAll('.levels').length === 2",
+            "document.querySelector('.past').textContent.includes('UTC') && \
+             document.querySelector('.candles canvas') && document.querySelectorAll('.levels').length === 2",
         ),
         ("party", format!("#/party/{party}"), "document.querySelectorAll('table').length >= 4"),
         ("party-none", "#/party".to_owned(), ".empty"),
@@ -125,8 +130,11 @@ async fn every_view_is_accessible() {
                 true => page.until(is_there).await,
                 false => page.until(&format!("document.querySelector({})", json!(is_there))).await,
             }
-            page.until("document.querySelector('.in-past') || document.querySelector('[data-pulse]').textContent !== '–'")
-                .await;
+            page.until(
+                "document.querySelector('.in-past') || \
+                document.querySelector('[data-pulse]').textContent !== '–'",
+            )
+            .await;
             page.picture(&format!("{name}-{size}-{theme}")).await;
             assert!(page.is(FITS).await, "{name} is wider than a {size}");
             if !UNNAMED.contains(name) {

@@ -1,5 +1,5 @@
-//! *Export*: the size known beforehand, picking a range, the tables and their columns, and a download that is paused and interrupted by a
-//! gateway restart and still gives the right file.
+//! *Export*: the size known beforehand, picking a range, the tables and their columns, and a download that is
+//! paused and interrupted by a gateway restart and still gives the right file.
 
 use std::{num::NonZeroU32, path::Path};
 
@@ -84,7 +84,9 @@ async fn a_download_is_whole_after_a_pause_a_restart_of_the_edge_and_a_broken_li
         assert_eq!(shown_checksum, digest);
         let file = match behaviour {
             WRITES => {
-                let read = "navigator.storage.getDirectory().then(folder => folder.getFileHandle('download')).then(handle => handle.getFile())
+                let read =
+                    "navigator.storage.getDirectory().then(folder => folder.getFileHandle('download'))\
+                    .then(handle => handle.getFile())
                     .then(file => file.arrayBuffer()).then(buffer => Array.from(new Uint8Array(buffer)))";
                 page.eval::<Vec<u8>>(read).await
             }
@@ -103,8 +105,11 @@ async fn a_range_is_picked_by_dragging_and_by_keys() {
     open(&page, "#/export", SAVES_AT_THE_END).await;
     let range = |range: &str| format!("document.querySelector('[data-range]').dataset.range === '{range}'");
     page.until(&range("401-500")).await;
-    page.until("document.querySelector('[data-sealed=\"500\"]').textContent.includes('The next segment, up to block 600')")
-        .await;
+    page.until(
+        "document.querySelector('[data-sealed=\"500\"]').textContent.includes('The next segment, \
+        up to block 600')",
+    )
+    .await;
     page.until("document.querySelector('[data-digest]')").await;
     let shown: String = page.eval("document.querySelector('[data-digest] code').textContent").await;
     let digest = STANDARD.decode(page.data("[data-digest]", "digest").await).unwrap();

@@ -12,7 +12,8 @@ pub(crate) async fn cursors(page: &Page) -> Vec<String> {
 /// The full values of a column, not their abbreviations.
 async fn column(page: &Page, name: &str) -> Vec<String> {
     page.eval(&format!(
-        "[...document.querySelectorAll('td[data-name={}]')].map(cell => (cell.querySelector('[data-value]') ?? cell).dataset.value ?? cell.textContent)",
+        "[...document.querySelectorAll('td[data-name={}]')]\
+         .map(cell => (cell.querySelector('[data-value]') ?? cell).dataset.value ?? cell.textContent)",
         json!(name)
     ))
     .await
@@ -118,7 +119,11 @@ async fn lists_page_by_cursor_and_show_what_the_api_says() {
     page.until("document.querySelector('.wrong')").await;
     page.fill("Party", "network").await;
     page.press("Show").await;
-    page.until("location.hash.endsWith('party=network') && document.querySelector('table[data-list=accounts] tbody tr')").await;
+    page.until(
+        "location.hash.endsWith('party=network') && \
+        document.querySelector('table[data-list=accounts] tbody tr')",
+    )
+    .await;
     page.assert_quiet();
 }
 

@@ -51,7 +51,11 @@ async fn a_key_is_asked_for_used_and_forgotten() {
     give(&page, KEY).await;
     page.until("document.querySelector('table[data-list=delegations] tbody tr')").await;
     page.until_data(".pulse", "live", "live").await;
-    page.until("document.querySelector('.line code').textContent.startsWith('curl -H \"authorization: Bearer $MESH_API_KEY\" ')").await;
+    page.until(
+        "document.querySelector('.line code').textContent.startsWith('curl -H \"authorization: \
+        Bearer $MESH_API_KEY\" ')",
+    )
+    .await;
     let requests = page.events("Network.requestWillBeSent");
     assert!(requests.iter().any(|sent| sent["request"]["url"].as_str().unwrap().contains("/watch?")));
     assert!(requests.iter().all(|sent| !sent["request"]["url"].as_str().unwrap().contains(KEY)));

@@ -16,7 +16,11 @@ async fn views_are_reached_by_keys_alone_and_the_theme_stays() {
         );
         page.eval::<serde_json::Value>(&focus).await;
         page.key("Enter", false).await;
-        page.until(&format!("document.title.startsWith('{name}') && document.querySelector('nav [aria-current]').textContent === '{name}'")).await;
+        page.until(&format!(
+            "document.title.startsWith('{name}') && \
+            document.querySelector('nav [aria-current]').textContent === '{name}'"
+        ))
+        .await;
         page.until("document.activeElement.id === 'main'").await;
     }
     // The theme goes from the system's to light, then to dark, and dark is remembered.

@@ -1,5 +1,5 @@
-//! What a page shows is watched on one stream: nothing is asked again while there is one, and the frame says whether what is
-//! shown is live, behind or lost.
+//! What a page shows is watched on one stream: nothing is asked again while there is one, and the frame says
+//! whether what is shown is live, behind or lost.
 
 use mesh_tests::{Events, ProxiedServer, fixture};
 use serde_json::{Value, json};
@@ -26,9 +26,12 @@ async fn write_trade(client: &Client, id: &str) {
         "BEGIN;
          INSERT INTO blocks SELECT block_time + interval '1 second', height + 1, repeat('ab', 32)
              FROM blocks ORDER BY height DESC LIMIT 1;
-         INSERT INTO trades (synthetic_time, tx_hash, block_time, seq_num, id, market_id, price, size, buyer, seller, aggressor, buy_order, sell_order, type)
-             SELECT block.block_time, tx_hash, block.block_time, 0, '{id}', market_id, price, 4242, buyer, seller, aggressor, buy_order, sell_order, type
-             FROM trades, (SELECT max(block_time) AS block_time FROM blocks) AS block ORDER BY synthetic_time DESC LIMIT 1;
+         INSERT INTO trades (synthetic_time, tx_hash, block_time, seq_num, id, market_id, price, size, \
+         buyer, seller, aggressor, buy_order, sell_order, type)
+             SELECT block.block_time, tx_hash, block.block_time, 0, '{id}', market_id, price, 4242, buyer, \
+             seller, aggressor, buy_order, sell_order, type
+             FROM trades, (SELECT max(block_time) AS block_time FROM blocks) AS block \
+             ORDER BY synthetic_time DESC LIMIT 1;
          COMMIT"
     );
     client.batch_execute(&block).await.unwrap();
@@ -128,7 +131,8 @@ async fn the_frame_says_whether_what_is_shown_is_live_behind_or_lost() {
     let phone = json!({"width": 360, "height": 780, "deviceScaleFactor": 1, "mobile": false});
     page.call("Emulation.setDeviceMetricsOverride", phone).await;
     page.until("document.documentElement.scrollWidth <= document.documentElement.clientWidth").await;
-    let line = "document.querySelector('.top').scrollWidth <= innerWidth && document.querySelector('.brand').offsetTop < 20";
+    let line = "document.querySelector('.top').scrollWidth <= innerWidth && \
+        document.querySelector('.brand').offsetTop < 20";
     assert!(page.is(line).await, "the head line has room on a phone");
     page.picture("live-behind-phone").await;
     // The height is the node's and rises.
@@ -183,7 +187,8 @@ async fn a_hidden_page_has_no_stream_after_a_while_and_is_live_again_when_it_is_
     let client = console_mesh.database.connect().await;
     let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
     // Half a minute is long for a test.
-    let hurry = "const plainTimeout = window.setTimeout; window.setTimeout = (call, ms) => plainTimeout(call, Math.min(ms, 2000));";
+    let hurry = "const plainTimeout = window.setTimeout; \
+        window.setTimeout = (call, ms) => plainTimeout(call, Math.min(ms, 2000));";
     page.call("Page.addScriptToEvaluateOnNewDocument", json!({"source": format!("{RECORD}{hurry}")})).await;
     page.open("#/explore/trades").await;
     until_live(&page, "live").await;

@@ -1,5 +1,5 @@
-//! *Markets*: the list is sorted by turnover and searched; candles are the API's, older ones are loaded on the way back, and
-//! the newest one is updated; so are the order book and the live orders of the remembered party.
+//! *Markets*: the list is sorted by turnover and searched; candles are the API's, older ones are loaded on the way
+//! back, and the newest one is updated; so are the order book and the live orders of the remembered party.
 
 use serde_json::{Value, json};
 
@@ -43,8 +43,10 @@ async fn candles_are_shown_loaded_backwards_and_updated() {
     assert!(page.is("location.hash.includes('interval=1_hour')").await);
     // After one more trade the last candle changes, or a new one appears.
     let client = console_mesh.database.connect().await;
-    let trade = "INSERT INTO trades (synthetic_time, tx_hash, block_time, seq_num, id, market_id, price, size, buyer, seller, buy_order, sell_order, type)
-        SELECT synthetic_time + interval '1 microsecond', tx_hash, block_time, seq_num + 1, 'fe', market_id, price, 4242, buyer, seller, buy_order, sell_order, type
+    let trade = "INSERT INTO trades (synthetic_time, tx_hash, block_time, seq_num, id, market_id, price, \
+        size, buyer, seller, buy_order, sell_order, type)
+        SELECT synthetic_time + interval '1 microsecond', tx_hash, block_time, seq_num + 1, 'fe', market_id, \
+        price, 4242, buyer, seller, buy_order, sell_order, type
         FROM trades WHERE market_id = $1 ORDER BY synthetic_time DESC LIMIT 1";
     assert_eq!(client.execute(trade, &[&MARKET]).await.unwrap(), 1);
     let volume = hour["volume"].as_str().unwrap().parse::<u64>().unwrap() + 4242;
@@ -116,7 +118,8 @@ fn levels(side: &str) -> String {
     let value = "cell => cell.querySelector('[data-value]').dataset.value";
     format!(
         "[...document.querySelectorAll('table[data-list={side}] tbody tr')].map(row => [
-            ...['.price', '.volume'].map(cell => ({value})(row.querySelector(cell))), Number(row.querySelector('.orders').textContent)])"
+            ...['.price', '.volume'].map(cell => ({value})(row.querySelector(cell))), \
+            Number(row.querySelector('.orders').textContent)])"
     )
 }
 
@@ -149,7 +152,8 @@ async fn the_order_book_and_the_orders_of_my_party_are_live() {
     }
     let spread = (best("sell") - best("buy")).to_string();
     page.until_data("[data-best=spread] [data-value]", "value", spread).await;
-    let ids = "[...document.querySelectorAll('table[data-list=orders] td[data-name=Id] [data-value]')].map(id => id.dataset.value)";
+    let ids = "[...document.querySelectorAll('table[data-list=orders] td[data-name=Id] [data-value]')]\
+        .map(id => id.dataset.value)";
     page.until(&format!("JSON.stringify({ids}) === {}", json!(json!(of_party).to_string()))).await;
 
     // A block in which more of that order remains.

@@ -17,15 +17,19 @@ const HUGE_ASSET: &str = "f4f4f4f4f4f4f4f4f4f4f4f4f4f4f4f4f4f4f4f4f4f4f4f4f4f4f4
 async fn write_figures(database: &Database) {
     let client = database.connect().await;
     let rows = format!(
-        "INSERT INTO assets (id, name, symbol, decimals, quantum, source, erc20_contract, lifetime_limit, withdraw_threshold, status, tx_hash, block_time) VALUES
-            ('{HUGE_ASSET}', 'Too fine', 'FINE', 2147483647, 1, '', '', 0, 0, 'STATUS_ENABLED', 'aa', '2023-06-20 10:00:00+00');
+        "INSERT INTO assets (id, name, symbol, decimals, quantum, source, erc20_contract, lifetime_limit, \
+         withdraw_threshold, status, tx_hash, block_time) VALUES
+            ('{HUGE_ASSET}', 'Too fine', 'FINE', 2147483647, 1, '', '', 0, 0, 'STATUS_ENABLED', 'aa', \
+            '2023-06-20 10:00:00+00');
          INSERT INTO accounts (id, party_id, asset_id, market_id, type, tx_hash, block_time) VALUES
             ('23', repeat('b7', 32), '{HUGE_ASSET}', '', 4, 'aa', '2023-06-20 10:00:00+00'),
             ('24', repeat('b7', 32), '{ASSET}', '', 4, 'aa', '2023-06-20 10:00:00+00');
          INSERT INTO balances (account_id, block_time, tx_hash, balance) VALUES
             ('23', '2023-06-20 10:00:00+00', 'aa', {BIG}), ('24', '2023-06-20 10:00:00+00', 'aa', {BIG});
-         INSERT INTO trades (synthetic_time, tx_hash, block_time, seq_num, id, market_id, price, size, buyer, seller, aggressor, buy_order, sell_order, type) VALUES
-            ('2023-06-20 10:59:59.2+00', 'aa', '2023-06-20 10:59:59.2+00', 0, repeat('75', 32), '{TENS_MARKET}', 7, 12, repeat('b7', 32), repeat('b8', 32), 1, '', '', 1);"
+         INSERT INTO trades (synthetic_time, tx_hash, block_time, seq_num, id, market_id, price, size, \
+         buyer, seller, aggressor, buy_order, sell_order, type) VALUES
+            ('2023-06-20 10:59:59.2+00', 'aa', '2023-06-20 10:59:59.2+00', 0, repeat('75', 32), \
+            '{TENS_MARKET}', 7, 12, repeat('b7', 32), repeat('b8', 32), 1, '', '', 1);"
     );
     client.batch_execute(&rows).await.unwrap();
 }
@@ -48,7 +52,8 @@ async fn copied(page: &Page, range: &str) -> String {
             const selection = getSelection();
             selection.removeAllRanges();
             selection.addRange(range);
-            const copy = new ClipboardEvent('copy', {{ clipboardData: new DataTransfer(), bubbles: true, cancelable: true }});
+            const copy = new ClipboardEvent('copy', {{ clipboardData: new DataTransfer(), bubbles: true, \
+            cancelable: true }});
             document.body.dispatchEvent(copy);
             return copy.defaultPrevented ? copy.clipboardData.getData('text/plain') : 'as selected: ' + selection;
         }})()"
@@ -105,7 +110,8 @@ async fn figures_are_scaled_exactly_and_raw_on_request_and_copied_raw() {
 
     page.open(&format!("#/markets?market={MARKET}&interval=block")).await;
     page.until_text("h2 bdi", "BTC/USD").await;
-    let figures = "document.querySelector('.figures').innerText.replaceAll('\\u202f', '').split(/\\s+/).slice(3).join(' ')";
+    let figures = "document.querySelector('.figures').innerText.replaceAll('\\u202f', '').split(/\\s+/)\
+        .slice(3).join(' ')";
     let scaled = "open 0.01010 USD high 0.01010 USD low 0.01010 USD close 0.01010 USD volume 0.010";
     page.until(&format!("{figures} === '{scaled}'")).await;
     page.open("#/markets/no%20such%20market").await;

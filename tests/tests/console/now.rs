@@ -42,12 +42,16 @@ async fn the_status_shows_height_lag_services_and_limits_of_the_demo_network() {
     ))
     .await;
     // The page's own requests are counted as well.
-    page.until("[...document.querySelectorAll('[data-service=\"node-info\"] dd')].some(of => /^[1-9]|^0\\.[0-9]*[1-9]/.test(of.textContent))").await;
+    page.until(
+        "[...document.querySelectorAll('[data-service=\"node-info\"] dd')]\
+        .some(of => /^[1-9]|^0\\.[0-9]*[1-9]/.test(of.textContent))",
+    )
+    .await;
     let paint: f64 =
         page.eval("performance.getEntriesByName('first-contentful-paint')[0]?.startTime ?? -1").await;
-    let weight: f64 = page.eval(
-        "performance.getEntriesByType('resource').filter(of => /app\\.[0-9a-f]+\\./.test(of.name)).reduce((sum, of) => sum + of.encodedBodySize, 0)",
-    ).await;
+    let weight = "performance.getEntriesByType('resource').filter(of => /app\\.[0-9a-f]+\\./.test(of.name))\
+        .reduce((sum, of) => sum + of.encodedBodySize, 0)";
+    let weight: f64 = page.eval(weight).await;
     mesh_tests::say(&format!(
         "the console: first paint after {paint:.0} ms, {weight} bytes of script and style on the wire"
     ));

@@ -117,7 +117,8 @@ impl Page {
     /// Waits for a button with this text and clicks on it.
     pub(crate) async fn press(&self, label_text: &str) {
         let found = format!(
-            "[...document.querySelectorAll('button')].find(button => button.textContent.trim() === {} && !button.disabled)",
+            "[...document.querySelectorAll('button')].find(button => button.textContent.trim() === {} && \
+             !button.disabled)",
             json!(label_text)
         );
         self.until(&found).await;
@@ -131,7 +132,8 @@ impl Page {
                 const label = [...document.querySelectorAll('label')].find(label => label.textContent === {});
                 const field = label && document.getElementById(label.htmlFor);
                 if (!field) return false;
-                const kind = field.tagName === 'TEXTAREA' ? HTMLTextAreaElement : field.tagName === 'SELECT' ? HTMLSelectElement : HTMLInputElement;
+                const kind = field.tagName === 'TEXTAREA' ? HTMLTextAreaElement : field.tagName === 'SELECT' \
+                ? HTMLSelectElement : HTMLInputElement;
                 Object.getOwnPropertyDescriptor(kind.prototype, 'value').set.call(field, {});
                 field.dispatchEvent(new Event(field.tagName === 'SELECT' ? 'change' : 'input', {{ bubbles: true }}));
                 return true;

@@ -7,7 +7,8 @@ use super::demo_page;
 /// The values of a column in the table of a list.
 fn column(list: &str, name: &str) -> String {
     format!(
-        "[...document.querySelectorAll('table[data-list={list}] td[data-name={}] [data-value]')].map(of => of.dataset.value)",
+        "[...document.querySelectorAll('table[data-list={list}] td[data-name={}] [data-value]')]\
+         .map(of => of.dataset.value)",
         json!(name)
     )
 }

@@ -1,5 +1,5 @@
-//! A height or a time in the header puts the whole page at that block: the views show the API's answers as of it, without
-//! live updates, and the address has the height.
+//! A height or a time in the header puts the whole page at that block: the views show the API's answers as of it,
+//! without live updates, and the address has the height.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,5 @@
-//! ListDatasets: what the segments have of each table, compared with what PostgreSQL prints, and the columns of the schema.
+//! ListDatasets: what the segments have of each table, compared with what PostgreSQL prints, and the columns of
+//! the schema.
 
 use mesh_tests::assert_problem;
 use serde_json::{Value, json};
@@ -62,7 +63,8 @@ async fn a_column_has_type_and_description_and_a_unit_when_it_needs_one() {
         let dataset = datasets.iter().find(|dataset| dataset["table"] == table).unwrap();
         dataset["columns"].as_array().unwrap().iter().find(|column| column["name"] == name).unwrap().clone()
     };
-    let price = json!({"name": "price", "type": "numeric(78,0)", "description": "Price", "unit": "10^-decimal_places of the market"});
+    let unit = "10^-decimal_places of the market";
+    let price = json!({"name": "price", "type": "numeric(78,0)", "description": "Price", "unit": unit});
     assert_eq!(column("trades", "price"), price);
     assert_eq!(
         column("blocks", "hash"),

@@ -48,7 +48,8 @@ fn the_ledger_of_every_party_and_asset_is_what_was_recorded() {
         assert!(rows > 400, "{rows}");
         let (pairs, ms) = (pairs.len(), begun.elapsed().as_millis());
         say(&format!(
-            "ExportLedgerEntries: {pairs} pairs equal, {with_rows} of them with {rows} rows, these over gRPC too, in {ms} ms"
+            "ExportLedgerEntries: {pairs} pairs equal, {with_rows} of them with {rows} rows, \
+             these over gRPC too, in {ms} ms"
         ));
     });
 }

@@ -206,7 +206,8 @@ async fn a_store_that_was_set_back_ends_watches_and_their_clients_forget_its_hei
     late.block().await.unwrap();
     // Higher than the last event of `early`, lower than what `late` has.
     let set_back = "DELETE FROM blocks WHERE height > 4;
-        UPDATE last_block SET (block_time, height, hash) = (SELECT block_time, height, hash FROM blocks WHERE height = 4)";
+        UPDATE last_block SET (block_time, height, hash) = (SELECT block_time, height, hash FROM blocks \
+        WHERE height = 4)";
     writer.batch_execute(set_back).await.unwrap();
     for mut events in [early, late] {
         let last = loop {

@@ -194,8 +194,8 @@ fn positions_fit_trades(rows: &Rows, net: &BTreeMap<[&str; 2], i128>) {
     }
 }
 
-/// The live orders of every block make books whose best prices are those of the market data. No book is crossed, and that
-/// of a market without trading is empty.
+/// The live orders of every block make books whose best prices are those of the market data. No book is crossed,
+/// and that of a market without trading is empty.
 fn books_fit_market_data(rows: &Rows) {
     let (orders, data) = (Parsed::new(rows, "orders"), Parsed::new(rows, "market_data"));
     let time = |parsed: &Parsed<'_>, row| parsed.text(row, "block_time").to_owned();

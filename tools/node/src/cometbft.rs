@@ -217,7 +217,8 @@ mod tests {
         assert!(continued_folder(&folder, &store).await.unwrap().is_some());
         // The store may have one block that the application has not committed, and no second one.
         for is_continued in [true, false] {
-            let next = "INSERT INTO blocks SELECT now() + height * interval '1 s', height + 1, repeat('b', 64) FROM last_block";
+            let next = "INSERT INTO blocks SELECT now() + height * interval '1 s', height + 1, \
+                repeat('b', 64) FROM last_block";
             client.batch_execute(next).await.unwrap();
             assert_eq!(continued_folder(&folder, &store).await.unwrap().is_some(), is_continued);
         }

@@ -46,7 +46,8 @@ async fn columns(client: &Client, table: &str) -> Vec<Column> {
 
 async fn documents(client: &Client) -> (String, String) {
     let (mut tables, mut enums) = (String::new(), Vec::new());
-    let mut statements = "-- The exportable tables for your own database: plain types, no keys. Generated from the schema; what the\n\
+    let mut statements = "-- The exportable tables for your own database: plain types, \
+        no keys. Generated from the schema; what the\n\
          -- columns hold is in tables.md. Load an unpacked file with: \\copy trades FROM 'FILE.csv' CSV HEADER\n"
         .to_owned();
     for table in &exportable() {

@@ -113,7 +113,8 @@ async fn columns_of_other_schemas_are_skipped_or_left_to_their_default() {
     let database = Database::fresh().await;
     let mut session = ImportSession::open(database.url()).await.unwrap();
     let orders = "block_time,colour,seq_num,id,market_id,party_id,side,price,size,remaining,time_in_force,type,status,\
-        version,batch_id,created_at,tx_hash\n2024-01-01 00:00:02+00,red,0,o,m,p,1,5,1,1,1,1,1,1,1,2024-01-01 00:00:02+00,t\n";
+        version,batch_id,created_at,tx_hash\n\
+        2024-01-01 00:00:02+00,red,0,o,m,p,1,5,1,1,1,1,1,1,1,2024-01-01 00:00:02+00,t\n";
     let taken = import(&mut session, &[("blocks", Scope::Span, BLOCKS), ("orders", Scope::Span, orders)])
         .await
         .unwrap();

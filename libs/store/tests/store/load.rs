@@ -96,7 +96,8 @@ async fn columns_may_stand_in_any_order_be_unknown_or_missing() {
         &[
             (
                 "orders.csv",
-                "seq_num,\"extra, quoted\",block_time,id,market_id,party_id,side,price,size,remaining,time_in_force,type,\
+                "seq_num,\"extra, quoted\",block_time,id,market_id,party_id,side,price,size,remaining,\
+                 time_in_force,type,\
                  status,version,batch_id,created_at,tx_hash,,expires_at\n\
                  7,\"a\nb\",2024-01-01 00:00:00+00,o,m,p,1,12,3,3,1,1,1,1,0,2024-01-01 00:00:00+00,t,,\n",
             ),
@@ -140,7 +141,8 @@ async fn null_and_empty_text_quotes_line_breaks_and_other_line_ends_are_understo
             ),
             (
                 "rewards.csv",
-                "party_id,asset_id,market_id,reward_type,epoch_id,amount,percent_of_total,\"timestamp\",tx_hash,block_time,seq_num\n\
+                "party_id,asset_id,market_id,reward_type,epoch_id,amount,percent_of_total,\"timestamp\",\
+                 tx_hash,block_time,seq_num\n\
                  p,a,\"\",r,1,,0.1,2024-01-01 00:00:00,t,2024-01-01 00:00:00,0\n",
             ),
         ],
@@ -173,7 +175,8 @@ async fn a_row_that_does_not_fit_is_named_with_file_and_line_and_nothing_stays()
         ("@0+00,1,\n", NOT_NULL),
         (
             "@0+00,1,aa\n@1+00,1,bb\n",
-            "line 3: duplicate key value violates unique constraint \"blocks_height_idx\", Key (height)=(1) already exists",
+            "line 3: duplicate key value violates unique constraint \"blocks_height_idx\", \
+             Key (height)=(1) already exists",
         ),
         ("@0+00,1\n", "line 2: missing data for column \"hash\""),
         // A line `\.` ends the text for PostgreSQL before 18, which then reports success.
@@ -271,8 +274,9 @@ async fn no_number_is_stored_that_is_none_and_no_time_that_does_not_fit() {
 
 /// Positions with one value in place of a profit, or of the time.
 fn positions(profit: &str, time: &str) -> String {
-    let columns = "market_id,party_id,open_volume,realised_pnl,unrealised_pnl,average_entry_price,average_entry_market_price,loss,\
-        adjustment,tx_hash,block_time,pending_open_volume,pending_realised_pnl,pending_unrealised_pnl,pending_average_entry_price,\
+    let columns = "market_id,party_id,open_volume,realised_pnl,unrealised_pnl,average_entry_price,\
+        average_entry_market_price,loss,adjustment,tx_hash,block_time,pending_open_volume,pending_realised_pnl,\
+        pending_unrealised_pnl,pending_average_entry_price,\
         pending_average_entry_market_price,loss_socialisation_amount,distressed_status";
     let row = |profit: &str, time: &str| {
         format!("m,p,1,{profit},0,0,0,0,0,t,{time},0,0,0,0,0,0,POSITION_STATUS_UNSPECIFIED\n")
@@ -308,7 +312,8 @@ async fn blocks_may_come_in_any_order() {
 
 #[tokio::test]
 async fn rows_of_no_block_are_refused() {
-    let balances = "account_id,block_time,tx_hash,balance\na,2024-01-01 00:00:00+00,t,5\nb,2024-01-01 00:00:00.5+00,t,5\n";
+    let balances = "account_id,block_time,tx_hash,balance\na,2024-01-01 00:00:00+00,t,5\n\
+        b,2024-01-01 00:00:00.5+00,t,5\n";
     assert_eq!(
         refusal(&[("blocks.csv", BLOCK), ("balances.csv", balances)]).await,
         "balances.csv: no block has the block_time 2024-01-01 00:00:00.5+00"

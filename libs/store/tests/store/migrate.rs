@@ -141,8 +141,8 @@ async fn a_migration_that_changes_an_exportable_table_has_the_name_for_it() {
     assert!(tables.iter().all(|table| before.contains(&format!("{table} "))), "{before}");
 }
 
-/// Autovacuum, a restore and, from PostgreSQL 17 on, CREATE INDEX run expressions of indexes without the schema in the search
-/// path.
+/// Autovacuum, a restore and, from PostgreSQL 17 on, CREATE INDEX run expressions of indexes without the schema in
+/// the search path.
 #[tokio::test]
 async fn every_table_is_analyzed_and_indexed_without_a_search_path() {
     let (_database, client) = Database::with_client().await;

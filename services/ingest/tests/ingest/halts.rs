@@ -45,7 +45,8 @@ const CAUSES: [Cause; 10] = [
         |chain| with_events(chain, vec![trade(1, "1"), trade(2, &"x".repeat(70))]),
         |chain| with_events(chain, vec![trade(1, "1")]),
         "refused",
-        "table trades, column price, value \"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…\": invalid input syntax",
+        "table trades, column price, value \
+         \"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…\": invalid input syntax",
     ),
     (
         |chain| with_events(chain, vec![event("mesh.network_parameters", &[("key", "a")])]),

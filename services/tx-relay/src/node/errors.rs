@@ -264,7 +264,8 @@ mod tests {
         let hash = TxHash::of(b"a");
         let log = "it's 'so', codespace='x";
         let text = format!(
-            "broadcast error on transaction validation: tx {hash} is invalid: code=89, data=6E6F, log='{log}', codespace='sdk'"
+            "broadcast error on transaction validation: tx {hash} is invalid: code=89, data=6E6F, \
+             log='{log}', codespace='sdk'"
         );
         let result = TxResult { code: 89, data: "no".to_owned(), log: log.to_owned() };
         assert_eq!(meaning(&text), Refusal::Invalid(hash, result));

@@ -37,7 +37,8 @@ pub(super) fn server_of(data: &Path) -> Option<Pid> {
     serves(pid, data).then_some(pid)
 }
 
-/// Ends the sessions of a server that waits for them to end, which SIGTERM makes it do. Until then it takes no new ones.
+/// Ends the sessions of a server that waits for them to end, which SIGTERM makes it do. Until then it takes no new
+/// ones.
 pub(super) fn hasten_shutdown(data: &Path) {
     let Ok(text) = fs::read_to_string(data.join("postmaster.pid")) else { return };
     if text.lines().nth(STATE_LINE).is_some_and(|state| state.trim() == "stopping")
