@@ -1,4 +1,4 @@
--- The tables of newest rows, recomputed from history. Before each query: the history table, and that of its newest rows.
+-- The tables of newest rows, recomputed from history. Before each query: the history table and that of its newest rows.
 
 -- blocks: last_block
 SELECT true, block_time, height, hash FROM blocks ORDER BY height DESC LIMIT 1;
