@@ -6,7 +6,6 @@ use std::{
     fmt,
     future::Future,
     io,
-    net::IpAddr,
     ops::Range,
     path::{Path as FilePath, PathBuf},
     sync::Arc,
@@ -16,12 +15,7 @@ use std::{
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use mesh_telemetry::span::{self, SpanExt};
-use object_store::{
-    ClientConfigKey, ObjectMeta, ObjectStore, ObjectStoreExt,
-    aws::{AmazonS3Builder, AmazonS3ConfigKey, S3ConditionalPut, S3CopyIfNotExists},
-    local::LocalFileSystem,
-    path::Path,
-};
+use object_store::{ObjectMeta, ObjectStore, ObjectStoreExt, local::LocalFileSystem, path::Path};
 use parking_lot::Mutex;
 use tracing::Instrument;
 
@@ -33,6 +27,8 @@ use crate::{
     segment::{Segment, SegmentList, Unreadable},
     verify::Verifier,
 };
+
+mod bucket;
 
 /// Segments that are opened at the same time.
 const OPENED_AT_ONCE: usize = 8;
@@ -110,7 +106,8 @@ impl SegmentStore {
             None => root,
             Some(("file", folder)) if folder.starts_with('/') => folder,
             Some(("s3", bucket)) => {
-                return s3(root, bucket, variables, deadlines).map_err(|error| failed(error.to_string()));
+                return bucket::open(root, bucket, variables, deadlines)
+                    .map_err(|error| failed(error.to_string()));
             }
             Some((kind, _)) => return Err(failed(format!("{kind} URLs are not supported by this build"))),
         };
@@ -416,44 +413,6 @@ impl fmt::Debug for SegmentStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "SegmentStore({}/{})", self.objects, self.root)
     }
-}
-
-/// Keeps an endpoint on this machine out of the proxies of the environment, which could not reach it. An
-/// explicit proxy replaces those; this one is used for no host that the client calls.
-fn reach_this_machine_directly(builder: AmazonS3Builder) -> AmazonS3Builder {
-    const PROXY: AmazonS3ConfigKey = AmazonS3ConfigKey::Client(ClientConfigKey::ProxyUrl);
-    const DIRECT: AmazonS3ConfigKey = AmazonS3ConfigKey::Client(ClientConfigKey::ProxyExcludes);
-    let Some(endpoint) = builder.get_config_value(&AmazonS3ConfigKey::Endpoint) else { return builder };
-    let url = reqwest::Url::parse(&endpoint).ok();
-    let host = url.as_ref().and_then(reqwest::Url::host_str).unwrap_or_default();
-    let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
-    let is_here = address.map_or(host == "localhost", |address| address.is_loopback());
-    if !is_here || builder.get_config_value(&PROXY).is_some() {
-        return builder;
-    }
-    builder.with_config(PROXY, endpoint).with_config(DIRECT, "localhost,127.0.0.0/8,::1")
-}
-
-/// A bucket, with a prefix in it. Conditional puts keep publishing create-only.
-fn s3(
-    url: &str,
-    bucket: &str,
-    variables: &[(String, String)],
-    deadlines: Deadlines,
-) -> object_store::Result<SegmentStore> {
-    let mut builder = AmazonS3Builder::from_env();
-    for (name, value) in variables.iter().filter(|(name, _)| name.starts_with("AWS_")) {
-        if let Ok(key) = name.to_ascii_lowercase().parse() {
-            builder = builder.with_config(key, value);
-        }
-    }
-    let builder = builder
-        .with_url(url)
-        .with_conditional_put(S3ConditionalPut::ETagMatch)
-        .with_copy_if_not_exists(S3CopyIfNotExists::Multipart);
-    let objects = reach_this_machine_directly(builder).build()?;
-    let prefix = bucket.split_once('/').map_or("", |(_, prefix)| prefix);
-    Ok(SegmentStore::from_objects(Arc::new(objects), Path::parse(prefix)?, deadlines))
 }
 
 #[cfg(test)]

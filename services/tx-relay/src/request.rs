@@ -7,9 +7,8 @@ use proto_msgs::v2::{SubmissionType, Transaction, TxVersion, transaction::From};
 
 use crate::{
     config::{Rules, Signatures},
-    node::Nodes,
+    node::{CallError, Nodes},
     result_cache::Finality,
-    submission,
 };
 
 /// The consensus engine's default limit for one transaction.
@@ -86,7 +85,7 @@ pub(crate) async fn verify(tx: &Bytes, signatures: &Signatures, nodes: &Nodes) -
         let what = format!("must be {}", signatures.algorithm);
         return Err(invalid(vec![detail("tx.signature.algo", &what, algorithm)]));
     }
-    let chain = nodes.chain().await.map_err(submission::problem)?;
+    let chain = nodes.chain().await.map_err(CallError::problem)?;
     mesh_transaction::verify(&tx, &chain, &signatures.algorithm).map_err(|_| {
         invalid(vec![detail("tx.signature.value", "does not fit the transaction and its key", "")])
     })

@@ -376,7 +376,7 @@ impl Attempt<'_> {
             }
             // An unreachable node or one that is catching up says nothing of what was sent before. What is too large now
             // was too large then.
-            not_taken => return Outcome::failed(problem(not_taken)),
+            not_taken => return Outcome::failed(not_taken.problem()),
         };
         let what = format!("{what}; the outcome of the transaction is unknown");
         Outcome::unknown(self.late(&what).caused_by(cause))
@@ -410,48 +410,4 @@ fn late(hash: &TxHash, what: &str) -> Problem {
 /// The problem of a submission that was in flight when the relay stopped.
 pub(crate) fn abandoned(hash: &TxHash) -> Problem {
     late(hash, "the relay stopped; the outcome of the transaction is unknown")
-}
-
-/// The problem for a client when a call to the node failed.
-pub(crate) fn problem(failed: CallError) -> Problem {
-    let refusal = match failed {
-        CallError::NotSent(why) => {
-            return Problem::new(Code::Unavailable, NODE, "the consensus node cannot be reached")
-                .caused_by(why);
-        }
-        CallError::Late => {
-            return Problem::new(Code::DeadlineExceeded, NODE, "the node did not answer in time");
-        }
-        CallError::Broken(why) => {
-            let what = "the connection to the node was lost";
-            return Problem::new(Code::DeadlineExceeded, NODE, what).caused_by(why);
-        }
-        CallError::Foreign(status) => {
-            let what = "another server answered instead of the node";
-            return Problem::new(Code::DeadlineExceeded, NODE, what).caused_by(foreign_answer(status));
-        }
-        CallError::Refused(refusal) => refusal,
-    };
-    let (code, what) = match &refusal {
-        Refusal::Full => (Code::ResourceExhausted, "the node's mempool is full"),
-        Refusal::TooManyWaiting => {
-            (Code::ResourceExhausted, "too many transactions wait for a block at the node")
-        }
-        Refusal::Throttled(_) => (Code::ResourceExhausted, "a proxy of the node limits the rate of requests"),
-        Refusal::Forbidden => (Code::PermissionDenied, "a proxy of the node does not allow the request"),
-        Refusal::TooLarge => (Code::InvalidArgument, "the transaction is too large for the node"),
-        Refusal::CatchingUp => (Code::Unavailable, "the node is catching up"),
-        Refusal::InCache => (Code::AlreadyExists, "the node has seen this transaction before"),
-        Refusal::NoBlockYet => {
-            (Code::DeadlineExceeded, "the transaction is in no block so far; it may still be included")
-        }
-        Refusal::NotFound => (Code::Internal, "the node knows no such transaction"),
-        Refusal::NoIndex => (Code::Internal, "the node keeps no transaction index"),
-        Refusal::Invalid(..) | Refusal::Other(_) => (Code::Internal, "the node could not answer the request"),
-    };
-    let retry_after = match refusal {
-        Refusal::Throttled(seconds) => seconds,
-        _ => None,
-    };
-    Problem::new(code, REFUSED, what).retry_after(retry_after).caused_by(format!("{refusal:?}"))
 }

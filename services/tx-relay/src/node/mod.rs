@@ -7,6 +7,7 @@
 
 mod errors;
 mod mempool;
+mod problem;
 mod reply;
 mod rpc;
 

@@ -16,7 +16,6 @@ use crate::{
     peers::Peers,
     relay::{GetState, Learn, Learned, Reported},
     result_cache::{Finality, SubmissionState},
-    submission,
 };
 
 /// The log when the node cannot say whether a block has the transaction.
@@ -93,17 +92,17 @@ impl Search {
             }
             Ok(None) => false,
             Err(CallError::Refused(Refusal::NoIndex)) => true,
-            Err(failed) if state.answer.is_none() => return Err(submission::problem(failed)),
+            Err(failed) if state.answer.is_none() => return Err(failed.problem()),
             // The replica that does not answer may have reported a block.
             Err(failed) if recalled.is_partial && !is_included(&state) => {
-                return Err(submission::problem(failed));
+                return Err(failed.problem());
             }
             Err(_) => false,
         };
         match waiting {
             // A node, or a proxy in front of it, may keep its mempool to itself.
             Ok(_) | Err(CallError::Refused(_)) => {}
-            Err(failed) if state.answer.is_none() => return Err(submission::problem(failed)),
+            Err(failed) if state.answer.is_none() => return Err(failed.problem()),
             Err(_) => {}
         }
         if state.answer.is_none() && recalled.is_partial {

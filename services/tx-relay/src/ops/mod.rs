@@ -16,7 +16,11 @@ use proto_msgs::v2::{
     SubmitRawTransactionRequest, SubmitTransactionRequest,
 };
 
-use crate::{Relay, node::Nodes, peers::RecallTransactions, submission};
+use crate::{
+    Relay,
+    node::{CallError, Nodes},
+    peers::RecallTransactions,
+};
 
 /// Every operation of the workload.
 pub(crate) fn router(bus: Bus, relay: Addr<Relay>, limits: Limits, registry: &mut Registry) -> Router<Relay> {
@@ -31,7 +35,7 @@ pub(crate) fn router(bus: Bus, relay: Addr<Relay>, limits: Limits, registry: &mu
 
 /// The node's dry check of an encoded transaction.
 async fn check(nodes: &Nodes, tx: &Bytes) -> Result<CheckTransactionReply, Problem> {
-    let checked = nodes.check(tx).await.map_err(submission::problem)?;
+    let checked = nodes.check(tx).await.map_err(CallError::problem)?;
     Ok(CheckTransactionReply {
         success: checked.result.code == 0,
         code: checked.result.code,
