@@ -30,8 +30,6 @@ pub(super) fn fill(
     let malformed = |error: String| Problem::invalid(MALFORMED, "the body is malformed").with_inner(error);
     // Also what is ignored is UTF-8 (RFC 8259, 8.1).
     let body = str::from_utf8(body).map_err(|error| malformed(error.to_string()))?;
-    // Editors and shells of Windows begin files with a byte order mark.
-    let body = body.strip_prefix('\u{feff}').unwrap_or(body);
     let malformed = |error: serde_json::Error| malformed(error.to_string());
     let mut json = serde_json::Deserializer::from_str(body);
     let mut place = JsonPath { path: FieldPath::new(), unknown };
@@ -366,12 +364,6 @@ mod tests {
         ] {
             assert_eq!(filled(body).unwrap_err().number(), MALFORMED, "{body}");
         }
-    }
-
-    #[test]
-    fn a_byte_order_mark_is_skipped() {
-        assert_eq!(filled("\u{feff}{\"type\":1}"), filled(r#"{"type":1}"#));
-        filled("\u{feff}\u{feff}{}").unwrap_err();
     }
 
     #[test]
