@@ -168,7 +168,7 @@ const REFUSED: [(Ambiguity, &str, &[&str]); 31] = [
     ),
     // A fragment in the target.
     (Ambiguity::Fragment, ANY, FRAGMENTS),
-    // An odd size of a chunk, a chunk longer than its size, and a field of framing behind a body.
+    // A malformed size of a chunk, a chunk longer than its size, and a field of framing behind a body.
     (
         Ambiguity::ChunkSize,
         "POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n{}\r\na\r\n",

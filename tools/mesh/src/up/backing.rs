@@ -38,7 +38,7 @@ const SERVER_PATIENCE: Duration = Duration::from_secs(30 * 60);
 const ANSWER_PATIENCE: Duration = Duration::from_secs(5);
 /// Timeout of one readiness probe.
 const PROBE_PATIENCE: Duration = Duration::from_secs(1);
-/// Pause between two looks at whether the database server waits to end.
+/// Pause between two checks of whether the database server waits for its sessions.
 const SHUTDOWN_LOOK_PAUSE: Duration = Duration::from_secs(1);
 
 /// The programs of the private servers; `None` for a server that runs already.
