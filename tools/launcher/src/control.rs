@@ -137,7 +137,9 @@ pub async fn ask(home: &Home, request: &Request) -> Result<Answer, ControlError>
     let not_running = || ControlError::NotRunning(home.root().to_owned());
     let no_answer = || ControlError::NoAnswer(home.root().to_owned(), home.logs());
     let nobody = |error: io::Error| match error.kind() {
-        io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => not_running(),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::ConnectionRefused => {
+            not_running()
+        }
         _ => failed(error),
     };
     let address = Address::of(&path).map_err(nobody)?;

@@ -119,7 +119,10 @@ async fn without_a_running_mesh_ps_shows_nothing_and_orders_fail() {
     for order in [["stop", "query"], ["start", "query=0"], ["restart", "edge"], ["scale", "query=2"]] {
         fails(&[order[0], order[1], "--home", home], 1, &["no mesh runs", "mesh up"]).await;
     }
-    fails(&["down", "--home", home], 1, &["no mesh runs", "mesh up"]).await;
+    let file = tempfile::NamedTempFile::new().unwrap();
+    for home in [home, file.path().to_str().unwrap()] {
+        fails(&["down", "--home", home], 1, &["no mesh runs", "mesh up"]).await;
+    }
 }
 
 #[tokio::test]
