@@ -29,6 +29,8 @@ const SOCKET: &str = "control.sock";
 const LONGEST_ADDRESS: usize = 103;
 const LONGEST_LINE: u64 = 1 << 20;
 const LINE_DEADLINE: Duration = Duration::from_secs(5);
+/// Interval at which a running mesh checks that its socket is still there.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Timeout of an answer: a rolling restart of many replicas, the slowest request, takes minutes.
 const ANSWER_DEADLINE: Duration = Duration::from_secs(600);
 
@@ -62,7 +64,7 @@ impl ControlError {
 #[derive(Debug)]
 pub struct ControlSocket {
     listener: UnixListener,
-    path: PathBuf,
+    home: Home,
 }
 
 impl ControlSocket {
@@ -71,21 +73,21 @@ impl ControlSocket {
     /// # Errors
     /// The socket cannot be made.
     pub fn bind(home: &Home) -> Result<Self, ControlError> {
-        let path = home.run().join(SOCKET);
-        let failed = |source| ControlError::Socket { folder: home.run(), source };
-        match std::fs::remove_file(&path) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
-            _ => {}
-        }
-        let address = Address::of(&path).map_err(failed)?;
-        let listener = UnixListener::bind(&address.path).map_err(failed)?;
-        Ok(Self { listener, path })
+        Ok(Self { listener: listen(home)?, home: home.clone() })
     }
 
     /// Answers until dropped. Each caller has its own task, so that `ps` answers during a restart.
-    pub async fn serve(self, supervisor: Supervisor) {
+    pub async fn serve(mut self, supervisor: Supervisor) {
+        let mut checks = tokio::time::interval(CHECK_INTERVAL);
         loop {
-            match self.listener.accept().await {
+            let accepted = tokio::select! {
+                accepted = self.listener.accept() => accepted,
+                _ = checks.tick() => {
+                    self.restore();
+                    continue;
+                }
+            };
+            match accepted {
                 Ok((stream, _)) => {
                     let supervisor = supervisor.clone();
                     tokio::spawn(async move {
@@ -101,13 +103,37 @@ impl ControlSocket {
             }
         }
     }
+
+    /// Opens the socket again if it was removed from the home. Replicas that start need its folder, too.
+    fn restore(&mut self) {
+        if self.home.run().join(SOCKET).exists() || !self.home.root().is_dir() {
+            return;
+        }
+        if self.home.create().is_ok()
+            && let Ok(listener) = listen(&self.home)
+        {
+            tracing::warn!("the control socket was removed and is open again");
+            self.listener = listener;
+        }
+    }
 }
 
 impl Drop for ControlSocket {
     fn drop(&mut self) {
         // The folder may be gone already, and a stale socket does no harm.
-        let _ = std::fs::remove_file(&self.path);
+        let _ = std::fs::remove_file(self.home.run().join(SOCKET));
     }
+}
+
+fn listen(home: &Home) -> Result<UnixListener, ControlError> {
+    let path = home.run().join(SOCKET);
+    let failed = |source| ControlError::Socket { folder: home.run(), source };
+    match std::fs::remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(failed(error)),
+        _ => {}
+    }
+    let address = Address::of(&path).map_err(failed)?;
+    UnixListener::bind(&address.path).map_err(failed)
 }
 
 async fn answer_one(stream: UnixStream, supervisor: &Supervisor) -> io::Result<()> {

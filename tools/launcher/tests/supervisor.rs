@@ -276,6 +276,9 @@ async fn round_trip(fixture: &Fixture) {
     fixture.add("worker", Tier::Service, 1, WAITS);
     let rows = fixture.rows_when(|rows| rows.len() == 1).await;
     assert_eq!(ask(&fixture.home, &Request::Ps).await.unwrap(), Answer::Rows { rows });
+    std::fs::remove_dir_all(fixture.home.run()).unwrap();
+    let is_answered = async || ask(&fixture.home, &Request::Ps).await.is_ok();
+    eventually(PATIENCE, "a removed socket is not opened again", is_answered).await;
     let answer = ask(&fixture.home, &stop("worker", None)).await.unwrap();
     assert_eq!(answer, Answer::Done { note: None });
     assert_eq!(ask(&fixture.home, &Request::Ps).await.unwrap(), Answer::Rows { rows: vec![] });
