@@ -48,6 +48,15 @@ pub enum StoreError {
         /// The migrations that are missing, oldest first, as in `V1__exportable_tables`.
         missing: Vec<String>,
     },
+    /// Migrations are applied, and tables that they create are not there.
+    #[error(
+        "the database lacks {}, which applied migrations created: restore the database from a back-up, or migrate an empty one",
+        tables.join(", ")
+    )]
+    TablesDropped {
+        /// The tables that are missing, sorted.
+        tables: Vec<String>,
+    },
     /// The triggers that keep the derived tables do not fire.
     #[error(
         "triggers are switched off by session_replication_role = replica: reset it for this role and database"

@@ -59,6 +59,12 @@ impl SchemaState {
     }
 }
 
+/// The text of all migrations of this build.
+static SCRIPTS: LazyLock<String> = LazyLock::new(|| {
+    let runner = embedded::migrations::runner();
+    runner.get_migrations().iter().filter_map(|migration| migration.sql()).collect()
+});
+
 /// Columns of a table in the order in which this build's migrations declare them; empty for an unknown table.
 #[must_use]
 pub fn columns(table: &str) -> Vec<String> {
@@ -68,14 +74,16 @@ pub fn columns(table: &str) -> Vec<String> {
 
 /// The lines that declare the columns of a table.
 pub(crate) fn declarations(table: &str) -> impl Iterator<Item = &'static str> {
-    static SCRIPTS: LazyLock<String> = LazyLock::new(|| {
-        let runner = embedded::migrations::runner();
-        runner.get_migrations().iter().filter_map(|migration| migration.sql()).collect()
-    });
     let declaration = SCRIPTS.split_once(&format!("CREATE TABLE {table} (\n")).map_or("", |(_, rest)| rest);
     let lines = declaration.lines().take_while(|line| !line.starts_with(')')).map(str::trim_start);
     // Constraints begin with a key word in capitals, comments with dashes.
     lines.filter(|line| line.trim_start_matches('"').starts_with(|first: char| first.is_ascii_lowercase()))
+}
+
+/// The tables that this build's migrations create. No migration drops or renames one of them.
+fn tables() -> Vec<&'static str> {
+    let created = SCRIPTS.lines().filter_map(|line| line.strip_prefix("CREATE TABLE ")?.strip_suffix(" ("));
+    created.collect()
 }
 
 /// The result of [`migrate`].
@@ -94,8 +102,8 @@ pub struct Migrated {
 /// lock.
 ///
 /// # Errors
-/// The server cannot be reached, a migration fails, or the database has other migrations under the same
-/// numbers.
+/// The server cannot be reached, a migration fails, the database has other migrations under the same numbers, or a
+/// table of theirs was dropped.
 pub async fn migrate(url: &str) -> Result<Migrated, StoreError> {
     migrate_after(url, async |_| Ok(())).await
 }
@@ -154,9 +162,20 @@ fn migrate_locked<'a>(
             accept_corrected(runner, client).await?;
         }
         let report = runner.run_async(client).await.map_err(|source| StoreError::Migrate { source })?;
+        check_tables(client).await?;
         let applied = report.applied_migrations().iter().map(ToString::to_string).collect();
         Ok(Migrated { applied, state: state_with(runner, client).await? })
     })
+}
+
+async fn check_tables(client: &Client) -> Result<(), StoreError> {
+    let sql = "SELECT name FROM unnest($1::text[]) AS name WHERE to_regclass(name) IS NULL ORDER BY name";
+    let dropped = client.query(sql, &[&tables()]).await;
+    let dropped = dropped.map_err(StoreError::in_step("checking the tables of the migrations"))?;
+    match dropped.iter().map(|row| row.get(0)).collect::<Vec<String>>() {
+        tables if tables.is_empty() => Ok(()),
+        tables => Err(StoreError::TablesDropped { tables }),
+    }
 }
 
 /// Gives migrations that were applied with an earlier text the checksum of today's. refinery refuses other checksums.

@@ -156,6 +156,14 @@ async fn the_schema_of_a_later_release_is_named_and_kept() {
 }
 
 #[tokio::test]
+async fn a_database_without_one_of_our_tables_is_not_called_newest() {
+    let database = Database::fresh().await;
+    database.connect().await.batch_execute("DROP TABLE orders_rested, checkpoints CASCADE").await.unwrap();
+    let parts = ["checkpoints, orders_rested", "restore"];
+    fails(&["migrate", "--postgres", database.url()], 1, &parts).await;
+}
+
+#[tokio::test]
 async fn sealing_needs_a_database() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().join("none");
