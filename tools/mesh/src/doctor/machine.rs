@@ -183,7 +183,10 @@ fn of_disk(folder: &Path, free: u64) -> Checked {
     let says = format!("{:.1} GB free for {}", free as f64 / 1e9, folder.display());
     let next = "make room, or give a home on another disk with --home";
     match free {
-        ..DISK_AT_LEAST => Err(Fault::wrong(format!("the disk is nearly full: {says}"), next)),
+        ..DISK_AT_LEAST => {
+            let says = format!("the disk is nearly full: {says}; a mesh with the demo network needs 1 GB");
+            Err(Fault::wrong(says, next))
+        }
         DISK_AT_LEAST..DISK_ENOUGH => Err(Fault::warning(says, next)),
         _ => Ok(says),
     }
@@ -225,6 +228,15 @@ mod tests {
         assert_eq!(finding.state, State::Wrong);
         assert!(finding.next.unwrap().contains("apt-get install postgresql"));
         of_postgres(Some((15, "/x".into()))).unwrap();
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_full_disk_is_named_with_what_to_do() {
+        let finding = super::super::full_disk(&Home::at("/proc/none").unwrap()).unwrap();
+        for part in ["0.0 GB free for /proc", "needs 1 GB", "make room"] {
+            assert!(finding.contains(part), "{finding}");
+        }
     }
 
     #[test]

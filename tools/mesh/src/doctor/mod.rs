@@ -52,6 +52,13 @@ pub(crate) async fn doctor(args: &DoctorArgs) -> Result<(), Failure> {
     }
 }
 
+/// What `doctor` prints of the disk of a home if too little of it is free for a mesh.
+pub(crate) fn full_disk(home: &Home) -> Option<String> {
+    let disk = Finding::of("disk", machine::disk(home, &Running::default()));
+    let is_full = disk.state == State::Wrong;
+    is_full.then(|| format!("{}; {}", disk.says, disk.next.unwrap_or_default()))
+}
+
 /// The mesh that runs in the home, if one does.
 #[derive(Default)]
 struct Running {

@@ -29,6 +29,7 @@ use mesh_node::{CometbftNode, DemoNetwork, devnode_group, prepare_devnode, watch
 
 use crate::{
     cli::{Consensus, PortArgs, UpArgs},
+    doctor,
     failure::{Failure, failed},
     migrate::migrate,
     processes::{APPLICATION, COMETBFT, DECODER, DEVNODE},
@@ -75,7 +76,10 @@ pub(crate) async fn up(mut args: UpArgs) -> Result<(), Failure> {
     let node = Node::from_args(&args)?;
     let mesh = Mesh { args, home, program, services, sockets, node, supervisor };
     let outcome = tokio::select! {
-        outcome = mesh.run() => outcome,
+        outcome = mesh.run() => outcome.map_err(|failure| match doctor::full_disk(&mesh.home) {
+            Some(finding) => failure.and(&finding),
+            None => failure,
+        }),
         never = limit_logs(mesh.home.logs()) => match never {},
         () = signals.stop() => Ok(()),
         () = mesh.supervisor.shutdown_asked() => Ok(()),
