@@ -14,6 +14,16 @@ use crate::{
 /// The most replicas of one service on one machine.
 pub const MOST_REPLICAS: u32 = 64;
 
+/// What happens to the requests of a service without replicas, and how to add one.
+pub fn without_replicas(name: &str) -> String {
+    let requests = match name {
+        // The launcher has the socket open.
+        "edge" => "connections wait for one",
+        _ => "its requests are rejected",
+    };
+    format!("{name} has no replicas: {requests}; add one with `mesh scale {name}=1`")
+}
+
 type Outcome = Result<Option<String>, String>;
 
 impl Supervisor {
@@ -66,11 +76,7 @@ impl Supervisor {
                 return Err(format!("{} is not ready yet; see its log", member.process.name()));
             }
         }
-        Ok((replicas == 0).then(|| {
-            format!(
-                "{name} has no replicas now: its requests are refused, those to edge wait; add one with `mesh scale {name}=1`"
-            )
-        }))
+        Ok((replicas == 0).then(|| without_replicas(name)))
     }
 
     /// Starts a successor, waits until it is ready, gives it the replica number and stops the old one.

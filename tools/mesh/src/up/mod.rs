@@ -24,13 +24,14 @@ use mesh_launcher::{
     process::ProcessSpec,
     services::{INGEST, SERVICES, Service, ServiceEnvironment, ServiceVariable, Sockets},
     supervisor::{Group, Supervisor, Tier},
+    without_replicas,
 };
 use mesh_node::{CometbftNode, DemoNetwork, devnode_group, prepare_devnode, watch_cometbft};
 
 use crate::{
     cli::{Consensus, PortArgs, UpArgs},
     doctor,
-    failure::{Failure, failed},
+    failure::{Failure, as_typed, failed},
     migrate::migrate,
     processes::{APPLICATION, COMETBFT, DECODER, DEVNODE},
     programs,
@@ -171,6 +172,9 @@ impl Mesh {
         let own_node = self.node.names().iter().copied();
         let names: Vec<&str> = self.running().map(|service| service.name).chain(own_node).collect();
         backing::until_ready(&self.home, &self.supervisor, &names).await?;
+        for service in self.running().filter(|service| self.replicas_of(service) == 0) {
+            print_line(&as_typed(&without_replicas(service.name)));
+        }
         let scheme = if self.args.ports.tls_cert.is_some() { "https" } else { "http" };
         let ready = format!("ready {scheme}://{} grpc://{}\n", self.sockets.http, self.sockets.grpc);
         let mut out = io::stdout();
@@ -238,11 +242,14 @@ impl Mesh {
             env: self.args.env.clone(),
         });
         for service in self.running() {
-            let count = self.args.replicas.iter().rfind(|count| count.service == service.name);
-            let replicas = count.map_or(1, |count| count.replicas);
-            self.add(around.group(service), replicas)?;
+            self.add(around.group(service), self.replicas_of(service))?;
         }
         Ok(())
+    }
+
+    fn replicas_of(&self, service: &Service) -> u32 {
+        let count = self.args.replicas.iter().rfind(|count| count.service == service.name);
+        count.map_or(1, |count| count.replicas)
     }
 
     /// A decoder's process, which finds the bus by its variables. The command is run without a shell, so that
