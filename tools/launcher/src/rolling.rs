@@ -33,7 +33,7 @@ impl Supervisor {
             self.with_group(name, |group| (group.change_lock.clone(), group.definition.scalable))?;
         let _turn = change_lock.try_lock().map_err(|_| busy(name))?;
         let mut stopped = 0;
-        for member in self.with_group(name, |group| group.serving())? {
+        for member in self.named(name, None)? {
             if member.process.is_stopped() {
                 stopped += 1;
             } else if scalable {

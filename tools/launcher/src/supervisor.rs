@@ -371,7 +371,8 @@ impl Supervisor {
         group.map(act).ok_or_else(|| format!("this mesh runs no {name}; `mesh ps` lists what it runs"))
     }
 
-    fn named(&self, name: &str, replica: Option<u32>) -> Result<Vec<Member>, String> {
+    /// The serving members of a group, or the one of this replica number; at least one.
+    pub(crate) fn named(&self, name: &str, replica: Option<u32>) -> Result<Vec<Member>, String> {
         let mut members = self.with_group(name, |group| group.serving())?;
         members.retain(|member| replica.is_none_or(|replica| member.replica == replica));
         match (members.is_empty(), replica) {

@@ -215,8 +215,12 @@ async fn the_number_of_replicas_follows_scale() {
     assert!(!runs(three[1].pid) && !runs(three[2].pid));
     let none = fixture.supervisor.answer(Request::Scale { name: "worker".into(), replicas: 0 }).await;
     assert!(matches!(&none, Answer::Done { note: Some(note) } if note.contains("no replicas")), "{none:?}");
-    let refused = fixture.supervisor.answer(Request::Scale { name: "database".into(), replicas: 2 }).await;
-    assert!(matches!(refused, Answer::Refused { .. }), "{refused:?}");
+    for request in
+        [Request::Restart { name: "worker".into() }, Request::Scale { name: "database".into(), replicas: 2 }]
+    {
+        let refused = fixture.supervisor.answer(request).await;
+        assert!(matches!(refused, Answer::Refused { .. }), "{refused:?}");
+    }
     fixture.supervisor.shutdown().await;
 }
 
