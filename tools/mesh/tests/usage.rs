@@ -186,6 +186,12 @@ async fn a_taken_port_is_named() {
 }
 
 #[tokio::test]
+async fn a_missing_certificate_is_named_before_the_start() {
+    let up = ["up", "--tls-cert", "/nonexistent", "--tls-key", "/nonexistent", "--home", "/proc/none"];
+    fails(&up, 64, &["/nonexistent", "--tls-cert"]).await;
+}
+
+#[tokio::test]
 async fn every_shell_gets_its_completions() {
     for (shell, sign) in [("bash", "complete -F"), ("zsh", "#compdef mesh"), ("fish", "complete -c mesh")] {
         says(mesh(&["completions", shell]).await.done(), &[sign, "doctor", "watch", "from-block"]);

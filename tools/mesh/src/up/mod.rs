@@ -7,6 +7,7 @@ pub(crate) mod node;
 mod status;
 
 use std::{
+    fs::File,
     io::{self, Write as _},
     net::SocketAddr,
     path::PathBuf,
@@ -49,6 +50,14 @@ pub(crate) async fn up(mut args: UpArgs) -> Result<(), Failure> {
     let program = programs::own()?;
     let services = programs::services()?;
     data::check(&initial_data(&args))?;
+    // The file of the keys may be created later.
+    for file in args.ports.tls_cert.iter().chain(&args.ports.tls_key) {
+        let unreadable = |error| {
+            let path = file.display();
+            Failure::configuration(format!("cannot read {path} ({error}); correct --tls-cert or --tls-key"))
+        };
+        File::open(file).map_err(unreadable)?;
+    }
     let home = args.home.home()?;
     home.create()?;
     let lock = home.lock()?;
