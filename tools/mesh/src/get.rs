@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::{
     failure::{Failure, failed},
-    gateway::{Gateway, GatewayArgs, PREFER},
+    gateway::{Gateway, GatewayArgs, GatewayError, PREFER},
     terminal::print,
     watch::args::ReadPath,
 };
@@ -49,6 +49,8 @@ pub(crate) async fn get(args: GetArgs) -> Result<(), Failure> {
         headers.extend(prefer.ok().map(|prefer| (PREFER, prefer)));
     }
     let answer = gateway.text(url.as_str(), headers).await;
-    print(&answer.map_err(|error| failed!("{error}"))?)?;
-    Ok(())
+    print(&answer.map_err(|error| match error {
+        GatewayError::Unanswered { .. } => failed!("no answer from {url} ({error}); {}", error.advice()),
+        error => failed!("{error}"),
+    })?)
 }

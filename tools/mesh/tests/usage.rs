@@ -62,7 +62,7 @@ async fn an_error_repeats_no_secret() {
         outcome.fails(2, &["cannot be read: "]);
         assert!(!outcome.error.contains("secret"), "{}", outcome.error);
     }
-    Outcome::of(&mut with_key(""), &[]).await.fails(1, &["refused"]);
+    Outcome::of(&mut with_key(""), &[]).await.fails(1, &["http://127.0.0.1:1/health (", "refused", "--url"]);
 }
 
 #[tokio::test]
