@@ -337,7 +337,7 @@ async fn a_check_and_a_status_are_reported() {
 #[tokio::test]
 async fn what_is_no_transaction_and_no_gateway_is_named() {
     let nothing = Outcome::of(&mut command(&["tx", "submit"]), b"{}").await;
-    nothing.fails(1, &["holds no transaction"]);
+    nothing.fails(1, &["standard input holds no transaction"]);
     let away = mesh(&["tx", "status", &"AB".repeat(32), "--url", "http://127.0.0.1:1"]).await;
     away.fails(1, &["http://127.0.0.1:1", "mesh up"]);
 }

@@ -307,7 +307,7 @@ fn signed(file: &Path) -> Result<Transaction, Failure> {
     let request: Option<CheckTransactionRequest> = serde_json::from_slice(text).ok();
     request
         .and_then(|request| request.tx)
-        .ok_or_else(|| failed!("{} holds no transaction; `mesh tx sign` prints one", file.display()))
+        .ok_or_else(|| failed!("{} holds no transaction; `mesh tx sign` prints one", sign::name(file)))
 }
 
 /// A gateway for transactions. A request is never repeated, because a submission may have succeeded.

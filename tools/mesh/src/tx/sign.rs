@@ -1,6 +1,7 @@
 //! `mesh tx sign`: makes a signed transaction with proof of work of a command.
 
 use std::{
+    borrow::Cow,
     io::{self, Read},
     path::Path,
 };
@@ -140,10 +141,14 @@ pub(super) fn read(path: &Path, most: u64) -> Result<Vec<u8>, Failure> {
         true => take(&mut io::stdin().lock()),
         false => std::fs::File::open(path).and_then(|mut file| take(&mut file)),
     };
-    let bytes =
-        read.map_err(|error| failed!("cannot read {} ({error}); give another file", path.display()))?;
+    let bytes = read.map_err(|error| failed!("cannot read {} ({error}); give another file", name(path)))?;
     match bytes.len() as u64 <= most {
         true => Ok(bytes),
-        false => Err(failed!("{} is longer than any transaction; give another file", path.display())),
+        false => Err(failed!("{} is longer than any transaction; give another file", name(path))),
     }
+}
+
+/// The name of a file or, for `-`, of standard input.
+pub(super) fn name(path: &Path) -> Cow<'_, str> {
+    if path == Path::new("-") { Cow::Borrowed("standard input") } else { path.to_string_lossy() }
 }
