@@ -27,7 +27,13 @@ pub fn command_line<C: Parser>() -> Result<Option<C>, Failure> {
             Ok(None)
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            Err(Failure::usage("say what to do, such as `mesh up`; `mesh --help` lists the commands"))
+            let help = error.to_string();
+            let usage = help.split_once("Usage: ").map_or("", |(_, usage)| usage);
+            let command = usage.split(" <").next().unwrap_or_default();
+            Err(Failure::usage(match command {
+                "mesh" => "say what to do, such as `mesh up`; `mesh --help` lists the commands".to_owned(),
+                command => format!("say what to do; `{command} --help` lists the commands"),
+            }))
         }
         ErrorKind::ValueValidation => {
             let text = |kind| match error.get(kind) {

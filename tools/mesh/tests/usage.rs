@@ -22,7 +22,7 @@ async fn wrong_usage_is_one_sentence_and_code_2() {
         ("restart", &["SERVICE"]),
         ("stop query=first", &["REPLICA"]),
         ("load folder", &["--postgres"]),
-        ("history", &["--help"]),
+        ("history", &["mesh history --help"]),
         ("history import folder", &["--postgres"]),
         ("seal --interval 0", &["--interval"]),
         (
@@ -37,7 +37,7 @@ async fn wrong_usage_is_one_sentence_and_code_2() {
         ("up --node node:26657", &["--node", "http://host:port"]),
         ("up --consensus raft", &["raft", "cometbft"]),
         ("up --consensus cometbft --node http://node:26657", &["--consensus", "--node"]),
-        ("tx", &["--help"]),
+        ("tx", &["mesh tx --help"]),
         ("tx sign --key k", &["--input", "--hex", "--base64"]),
         ("tx sign --key k --hex 00 --difficulty 257", &["--difficulty"]),
         ("tx submit --type TYPE_FOO", &["TYPE_FOO"]),
