@@ -7,7 +7,7 @@
 use std::{
     fmt,
     fs::{File, OpenOptions},
-    io,
+    io::{self, Write as _},
     os::{fd::OwnedFd, unix::process::CommandExt},
     path::PathBuf,
     process::{Child, Command, ExitStatus, Stdio},
@@ -164,12 +164,16 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts a child.
+    /// Starts a child. Its log says so if the program cannot be started.
     ///
     /// # Errors
     /// The program, its log or a thread cannot be opened or started.
     pub fn spawn(spec: &ProcessSpec) -> io::Result<Self> {
-        let child = fork::spawn_on_permanent_thread(spec.command()?)?;
+        let child = fork::spawn_on_permanent_thread(spec.command()?).inspect_err(|error| {
+            let line = format!("cannot start {}: {error}\n", spec.program.display());
+            // The caller gets the error in any case.
+            let _ = spec.open_log().and_then(|mut log| log.write_all(line.as_bytes()));
+        })?;
         let pid = Pid::from_child(&child);
         let ended = Arc::new(Mutex::new(None));
         let (exit_sender, exit) = watch::channel(None);

@@ -234,6 +234,20 @@ async fn a_service_that_refuses_its_configuration_ends_the_wait_at_once() {
 }
 
 #[tokio::test]
+async fn a_program_that_is_missing_ends_the_wait_and_is_named_in_its_log() {
+    let fixture = Fixture::new();
+    let log = fixture.home.log("worker", 0);
+    let replica =
+        ReplicaSpec { spec: ProcessSpec::new("worker-0", "/none/program", &log), ready: Ready::Spawned };
+    fixture.supervisor.add(Group::single("worker", Tier::Service, replica), 1).unwrap();
+    let outcome = fixture.supervisor.ready(&["worker"], PATIENCE).await;
+    assert!(matches!(outcome, Err(NotReady::Dying(ref name)) if name == "worker-0"), "{outcome:?}");
+    let log = std::fs::read_to_string(log).unwrap();
+    assert!(log.contains("cannot start /none/program: No such file"), "{log}");
+    fixture.supervisor.shutdown().await;
+}
+
+#[tokio::test]
 async fn a_service_is_ready_when_its_admin_address_says_so() {
     let fixture = Fixture::new();
     let admin = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();

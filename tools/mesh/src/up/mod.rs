@@ -179,7 +179,9 @@ impl Mesh {
         self.start_services(backing, service_env)?;
         self.start_node()?;
         let own_node = self.node.names().iter().copied();
-        let names: Vec<&str> = self.running().map(|service| service.name).chain(own_node).collect();
+        let decoder = self.args.decoder.as_ref().map(|_| DECODER);
+        let services = self.running().map(|service| service.name);
+        let names: Vec<&str> = services.chain(own_node).chain(decoder).collect();
         backing::until_ready(&self.home, &self.supervisor, &names).await?;
         for service in self.running().filter(|service| self.replicas_of(service) == 0) {
             print_line(&as_typed(&without_replicas(service.name)));
