@@ -73,6 +73,9 @@ pub(super) async fn fill(
             home.root().display()
         )
     })?;
+    if !has_plan(initial_data.demo, &plan) {
+        print_line("keeping the demo network that is there; for another one, give another --home");
+    }
     match complete {
         true => Ok(Some(DemoNetwork { plan, simulator: None })),
         false => store.write_demo(plan).await,
@@ -134,6 +137,16 @@ fn plan(args: &DemoArgs) -> Plan {
         Some(seconds) => Plan { start_us: i64::from(seconds) * 1_000_000, ..plan },
         None => plan.ending_at(std::time::SystemTime::now()),
     }
+}
+
+/// Whether a demo network is the one of these options.
+fn has_plan(args: &DemoArgs, plan: &Plan) -> bool {
+    let start_us = args.demo_start.map(|seconds| i64::from(seconds) * 1_000_000);
+    args.demo_seed.is_none_or(|seed| seed == plan.seed)
+        && args.demo_blocks.is_none_or(|blocks| blocks == plan.blocks)
+        && args.demo_markets.is_none_or(|markets| markets == plan.markets)
+        && args.demo_parties.is_none_or(|parties| parties == plan.parties)
+        && start_us.is_none_or(|start_us| start_us == plan.start_us)
 }
 
 async fn has_blocks(url: &str) -> Result<bool, Failure> {

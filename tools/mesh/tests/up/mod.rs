@@ -112,11 +112,11 @@ async fn a_mesh_comes_up_survives_its_drills_and_leaves_nothing_behind() {
     assert_eq!(segments(), complete + 1);
     assert!(!installed.home().join("postgres/data/postmaster.pid").exists());
 
-    let again = installed.up_with(&["--replicas", "edge=0"]).await;
+    let again = installed.up_with(&["--replicas", "edge=0", "--demo-blocks", "41"]).await;
     installed.order(&["scale", "edge=1"]).await;
     assert_eq!(again.status().await, 200);
     let stderr = installed.stop(again, Signal::TERM).await;
-    says(&stderr, &["edge has no replicas", "mesh scale edge=1"]);
+    says(&stderr, &["keeping the demo network", "edge has no replicas", "mesh scale edge=1"]);
     assert!(!stderr.contains("writing"), "{stderr}");
 }
 
