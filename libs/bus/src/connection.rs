@@ -43,7 +43,8 @@ const MAX_RECONNECT_DELAY: Duration = Duration::from_millis(250);
 /// drops packets without an answer.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Pauses before a new connection while the server refuses a subscription, at first and at most.
+/// Pauses before a new connection while the server refuses a subscription or takes short messages only, at first and at
+/// most.
 const REFUSED_PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(8)];
 
 /// Messages waiting in one subscription before the client drops some. Far more than are in flight, because
@@ -64,7 +65,7 @@ pub struct Bus {
 pub(crate) struct LongReplies {
     pub(crate) client: Client,
     pub(crate) inbox: Inbox,
-    link: Arc<Link>,
+    pub(crate) link: Arc<Link>,
 }
 
 #[derive(Debug)]
@@ -83,6 +84,14 @@ pub(crate) struct Shared {
     chunks: OnceCell<ChunkConnection>,
     /// Targets by subject, made at the first use.
     pub(crate) targets: Mutex<HashMap<String, Arc<Target>>>,
+}
+
+impl Shared {
+    /// The length of the longest message that the server takes, bytes, if that is too short.
+    fn too_short(&self) -> Option<usize> {
+        let is_connected = self.client.connection_state() == State::Connected;
+        Some(self.client.server_info().max_payload).filter(|most| is_connected && *most < MIN_PAYLOAD)
+    }
 }
 
 impl Bus {
@@ -111,7 +120,7 @@ impl Bus {
                 targets: Mutex::default(),
             };
             let (refused, shared) = (shared.link.refused(), Arc::new(shared));
-            tokio::spawn(renew_subscriptions(refused, Arc::downgrade(&shared)));
+            tokio::spawn(renew_connections(refused, Arc::downgrade(&shared)));
             Ok(Self { shared })
         })
     }
@@ -132,11 +141,11 @@ impl Bus {
         if let Some(subject) = &*self.shared.link.refused().borrow() {
             return Err(format!("the message bus does not permit to subscribe to {subject}"));
         }
-        match self.shared.client.server_info().max_payload {
-            most if most < MIN_PAYLOAD => Err(format!(
+        match self.shared.too_short() {
+            Some(most) => Err(format!(
                 "the message bus takes messages of {most} bytes; its `max_payload` must be {MIN_PAYLOAD} at least"
             )),
-            _ => Ok(()),
+            None => Ok(()),
         }
     }
 
@@ -278,23 +287,29 @@ async fn connect(
     options.connect(servers).await.map_err(BusError::configuration)
 }
 
-/// Reconnects at growing intervals while the server refuses a subscription: the client subscribes again only on a new
-/// connection.
-async fn renew_subscriptions(mut refused: watch::Receiver<Option<String>>, shared: Weak<Shared>) {
+/// Reconnects at growing intervals while the server refuses a subscription, which the client makes again only on a new
+/// connection, or takes short messages only: servers before NATS 2.10 report a corrected length only to new connections.
+async fn renew_connections(mut refused: watch::Receiver<Option<String>>, shared: Weak<Shared>) {
     let mut pause = REFUSED_PAUSES[0];
-    while refused.wait_for(Option::is_some).await.is_ok() {
-        sleep(pause).await;
+    loop {
+        if let Ok(Err(_)) = timeout(REFUSED_PAUSES[1], refused.wait_for(Option::is_some)).await {
+            return;
+        }
+        let needs_renewal = |shared: &Shared| refused.borrow().is_some() || shared.too_short().is_some();
+        match shared.upgrade() {
+            None => return,
+            Some(shared) if !needs_renewal(&shared) => continue,
+            Some(_) => sleep(pause).await,
+        }
         let Some(shared) = shared.upgrade() else { return };
         let long = shared.long.get().map(|long| &long.client);
         let chunks = shared.chunks.get().map(|chunks| &chunks.client);
         for client in [Some(&shared.client), long, chunks].into_iter().flatten() {
             let _ = client.force_reconnect().await;
         }
-        drop(shared);
         // The refusals of the new connection arrive a moment after it.
         sleep(REFUSED_PAUSES[0]).await;
-        let is_refused = refused.borrow().is_some();
-        pause = if is_refused { (pause * 2).min(REFUSED_PAUSES[1]) } else { REFUSED_PAUSES[0] };
+        pause = if needs_renewal(&shared) { (pause * 2).min(REFUSED_PAUSES[1]) } else { REFUSED_PAUSES[0] };
     }
 }
 

@@ -30,6 +30,7 @@ use crate::{
     reply::{Rendered, reply_client, send, send_problem},
     router::{Limits, OperationHandler},
     stats::Stats,
+    transit::Transits,
 };
 
 /// The result of an operation; `None` as a reply when it has sent its reply itself, `None` at all when it was
@@ -49,6 +50,7 @@ pub(crate) struct Dispatcher {
     /// Cancellations of requests that are not in flight, the latest ones: another replica has those, or they are still
     /// in the queue of their own subscription.
     pub(crate) canceled: RefCell<Cache<String, ()>>,
+    pub(crate) transits: RefCell<Transits>,
     pub(crate) last_request: Cell<Option<Instant>>,
     pub(crate) load: Rc<Load>,
     pub(crate) line: Rc<Line>,
@@ -70,10 +72,13 @@ impl Dispatcher {
         let started = Instant::now();
         self.last_request.set(Some(started));
         let request = RequestHeaders::read(message.headers.as_ref(), self.limits.timeout);
-        let Some(left) = request.left else {
+        let late = |took_ms| self.transits.borrow_mut().late(&reply_to, took_ms, started);
+        let left = request.left.saturating_sub(request.took_ms.map_or(Duration::ZERO, late));
+        if left.is_zero() {
+            tracing::debug!(operation = name, request_id = request.request_id, "expired on its way");
             self.metrics.record_call(name, Code::DeadlineExceeded.number(), Duration::ZERO);
             return;
-        };
+        }
         if self.canceled.borrow_mut().remove(reply_to.as_str()).is_some() {
             self.metrics.record_call(name, Code::Canceled.number(), Duration::ZERO);
             return;

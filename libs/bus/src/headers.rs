@@ -36,16 +36,14 @@ pub(crate) const CHUNK: HeaderName = HeaderName::from_static("Mesh-Chunk");
 /// Of the opening of a stream: the byte of the file that the first position should be at.
 pub(crate) const FROM_BYTE: HeaderName = HeaderName::from_static("Mesh-From-Byte");
 
-/// When a sent time differs by more than this, the clocks of the hosts differ; the message is not taken as
-/// late.
-const MAX_TRANSIT: Duration = Duration::from_secs(60);
-
 /// The headers of a request.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct RequestHeaders {
     pub(crate) encoding: Encoding,
-    /// Time left, counted from the sending; `None` = expired in transit.
-    pub(crate) left: Option<Duration>,
+    /// Time left when it was sent.
+    pub(crate) left: Duration,
+    /// How long it was on its way by the clocks of both machines, milliseconds.
+    pub(crate) took_ms: Option<i64>,
     pub(crate) request_id: String,
     /// Whose request it is, for fair waiting; 0 = unknown.
     pub(crate) client: u64,
@@ -57,20 +55,17 @@ pub(crate) struct RequestHeaders {
 impl RequestHeaders {
     pub(crate) fn read(headers: Option<&HeaderMap>, max_timeout: Duration) -> Self {
         let Some(headers) = headers else {
-            return Self { left: Some(max_timeout), ..Self::default() };
+            return Self { left: max_timeout, ..Self::default() };
         };
         let mut words = headers.get(ASK).map_or("", |value| value.as_str()).split(' ');
         let encoding = words.next().and_then(|encoding| encoding.parse().ok()).unwrap_or_default();
         let mut number = || words.next()?.parse::<u64>().ok();
-        let timeout = number().map_or(max_timeout, Duration::from_millis).min(max_timeout);
-        let transit = number()
-            .and_then(|sent| now_ms().checked_sub(sent))
-            .map(Duration::from_millis)
-            .filter(|late| *late < MAX_TRANSIT)
-            .unwrap_or_default();
+        let left = number().map_or(max_timeout, Duration::from_millis).min(max_timeout);
+        let took_ms = number().map(|sent| now_ms().cast_signed().saturating_sub_unsigned(sent));
         Self {
             encoding,
-            left: timeout.checked_sub(transit).filter(|left| !left.is_zero()),
+            left,
+            took_ms,
             request_id: words.next().unwrap_or_default().to_owned(),
             client: words.next().and_then(|client| u64::from_str_radix(client, 16).ok()).unwrap_or_default(),
             may_wait: words.next() == Some("wait"),
@@ -214,22 +209,6 @@ mod tests {
     use super::*;
     use crate::encoding::Format;
 
-    fn left(timeout_ms: u64, sent_ms: u64) -> Option<Duration> {
-        let mut headers = HeaderMap::new();
-        headers.insert(ASK, format!("json {timeout_ms} {sent_ms} id"));
-        RequestHeaders::read(Some(&headers), Duration::from_secs(10)).left
-    }
-
-    #[test]
-    fn time_in_transit_counts_unless_the_clocks_differ() {
-        let now = now_ms();
-        assert!(left(5_000, now - 3_000).is_some_and(|left| left <= Duration::from_secs(2)));
-        assert_eq!(left(1_000, now - 3_000), None);
-        assert_eq!(left(1_000, now - 3_600_000), Some(Duration::from_secs(1)));
-        assert_eq!(left(1_000, now + 3_600_000), Some(Duration::from_secs(1)));
-        assert_eq!(left(3_600_000, now + 60_000), Some(Duration::from_secs(10)));
-    }
-
     #[test]
     fn a_request_header_is_read_as_it_was_written() {
         let mut headers = HeaderMap::new();
@@ -245,12 +224,12 @@ mod tests {
         let read = RequestHeaders::read(Some(&headers), Duration::from_secs(10));
         assert_eq!((read.encoding, read.request_id.as_str()), (encoding, "abc"));
         assert_eq!((read.client, read.may_wait), (u64::MAX - 1, true));
-        assert!(read.left.is_some_and(|left| left > Duration::from_secs(2)));
+        assert_eq!(read.left, Duration::from_secs(3));
+        assert!(read.took_ms.is_some_and(|took_ms| (0..2_000).contains(&took_ms)), "{:?}", read.took_ms);
+        assert_eq!(RequestHeaders::read(Some(&headers), Duration::from_secs(2)).left, Duration::from_secs(2));
         for nothing in [None, Some(&HeaderMap::new())] {
-            assert_eq!(
-                RequestHeaders::read(nothing, Duration::from_secs(7)).left,
-                Some(Duration::from_secs(7))
-            );
+            let read = RequestHeaders::read(nothing, Duration::from_secs(7));
+            assert_eq!((read.left, read.took_ms), (Duration::from_secs(7), None));
         }
     }
 

@@ -38,6 +38,7 @@ pub mod stream;
 mod subjects;
 mod survey;
 mod target;
+mod transit;
 
 pub use announcement::{
     ANNOUNCE_INTERVAL, Announcement, AnnouncementStream, EdgePresence, HaltReason, IngestHalt, KeyUsage,

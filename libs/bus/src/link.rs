@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use async_nats::{ClientError, ConnectErrorKind, Event};
 use parking_lot::Mutex;
+use quick_cache::unsync::Cache;
 use tokio::{
     sync::watch,
     time::{Instant, sleep, timeout_at},
@@ -15,9 +16,16 @@ use tokio::{
 /// of it.
 const RECONNECT_GRACE: Duration = Duration::from_millis(500);
 
-/// The start of the error of a subscription that the server refuses, or has ended because permissions have changed. The
-/// subject follows in quotes.
+/// The start of the error of a subscription that the server refuses, or has ended because permissions have changed, and
+/// of that of a message. The subject follows in quotes.
 const SUBSCRIPTION_REFUSED: &str = "permissions violation for subscription to \"";
+const MESSAGE_REFUSED: &str = "permissions violation for publish to \"";
+
+/// How long no message is sent to a subject after the server has refused one.
+const REFUSAL_LIFE: Duration = Duration::from_secs(10);
+
+/// Most subjects of refused messages that are remembered, the latest ones.
+const MAX_REFUSED: usize = 100;
 
 /// Longest time between the client's event of a connection and the change of the client's own state.
 const EVENT_LEAD: Duration = Duration::from_millis(1);
@@ -31,13 +39,26 @@ struct State {
 }
 
 /// The state of a connection, as its events report it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Link {
     state: watch::Sender<State>,
     /// Why the last attempt to connect failed.
     failure: Mutex<Option<ClientError>>,
     /// The subject of a subscription that the server has refused on this connection.
     refused: watch::Sender<Option<String>>,
+    /// When the server has refused messages to subjects.
+    refused_messages: Mutex<Cache<String, Instant>>,
+}
+
+impl Default for Link {
+    fn default() -> Self {
+        Self {
+            state: watch::Sender::default(),
+            failure: Mutex::default(),
+            refused: watch::Sender::default(),
+            refused_messages: Mutex::new(Cache::new(MAX_REFUSED)),
+        }
+    }
 }
 
 impl Link {
@@ -53,8 +74,11 @@ impl Link {
             // Permission violations are among these; they are mistakes of the configuration.
             Event::ServerError(error) => {
                 tracing::warn!(%error, "the bus refuses something");
-                if let Some(subject) = refused_subscription(&error.to_string()) {
+                let text = error.to_string();
+                if let Some(subject) = refused(&text, SUBSCRIPTION_REFUSED) {
                     self.refused.send_replace(Some(subject));
+                } else if let Some(subject) = refused(&text, MESSAGE_REFUSED) {
+                    self.refused_messages.lock().insert(subject, Instant::now());
                 }
                 return;
             }
@@ -82,6 +106,12 @@ impl Link {
     /// The subject of a subscription that the server has refused.
     pub(crate) fn refused(&self) -> watch::Receiver<Option<String>> {
         self.refused.subscribe()
+    }
+
+    /// Whether the server has refused a message to a subject a moment ago.
+    pub(crate) fn refuses(&self, subject: &str) -> bool {
+        let refused = self.refused_messages.lock();
+        !refused.is_empty() && refused.peek(subject).is_some_and(|at| at.elapsed() < REFUSAL_LIFE)
     }
 
     /// How often a server was connected.
@@ -120,8 +150,9 @@ impl Link {
     }
 }
 
-fn refused_subscription(error: &str) -> Option<String> {
-    let start = error.to_ascii_lowercase().find(SUBSCRIPTION_REFUSED)? + SUBSCRIPTION_REFUSED.len();
+/// The subject of an error of the server that begins so, in lower case.
+fn refused(error: &str, beginning: &str) -> Option<String> {
+    let start = error.to_ascii_lowercase().find(beginning)? + beginning.len();
     Some(error[start..].split('"').next().unwrap_or_default().to_owned())
 }
 

@@ -94,6 +94,7 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
             metrics: self.metrics,
             in_flight: RefCell::default(),
             canceled: RefCell::new(Cache::new(MAX_CANCELED)),
+            transits: RefCell::default(),
             last_request: Cell::default(),
             load: self.load,
             line: self.line,

@@ -45,13 +45,19 @@ impl<'a> Request<'a> {
             false => None,
         };
         // Sent over the inbox's own connection: only there the server reports that no replica listens.
-        let (client, inbox) =
-            long.map_or((&shared.client, &shared.inbox), |long| (&long.client, &long.inbox));
-        let pending = inbox.register(&self.target.workload);
-        let subject = match &replica {
-            Some(id) => subjects::direct(&self.target.subject, id),
-            None => self.target.subject.clone(),
+        let (client, inbox, link) = match long {
+            Some(long) => (&long.client, &long.inbox, &long.link),
+            None => (&shared.client, &shared.inbox, &shared.link),
         };
+        let (replica, subject) = match replica.map(|id| (subjects::direct(&self.target.subject, &id), id)) {
+            Some((subject, id)) if !link.refuses(&subject) => (Some(id), subject),
+            _ => (None, self.target.subject.clone()),
+        };
+        if link.refuses(&subject) {
+            let problem = Problem::unavailable("the message bus does not permit this request");
+            return Err(problem.caused_by(format!("no permission to publish to {subject}")));
+        }
+        let pending = inbox.register(&self.target.workload);
         let (reply_to, payload) = (pending.reply_to.clone(), self.payload.clone());
         let sent = client.publish_with_reply_and_headers(subject, reply_to, self.headers(may_wait), payload);
         match timeout_at(self.deadline, sent).await {

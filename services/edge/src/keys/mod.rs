@@ -12,6 +12,7 @@ use std::{
         Arc,
         atomic::{AtomicBool, Ordering},
     },
+    time::Duration,
 };
 
 use http::{HeaderMap, HeaderName, HeaderValue, header::AUTHORIZATION};
@@ -34,6 +35,9 @@ use crate::{
 
 const X_API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 const BEARER: &str = "bearer";
+
+/// Interval at which the end of a key is compared with the clock, which may be set.
+const CLOCK_CHECK: Duration = Duration::from_secs(30);
 
 /// Greatest file of keys, bytes.
 const MAX_FILE: u64 = 64 << 20;
@@ -227,8 +231,11 @@ impl ClientKey {
         let expired = async {
             match self.entry.expires {
                 Some(expires) => {
-                    let left = Timestamp::now().duration_until(expires);
-                    tokio::time::sleep(left.try_into().unwrap_or_default()).await;
+                    while !self.has_expired() {
+                        let left = Timestamp::now().duration_until(expires);
+                        let left = Duration::try_from(left).unwrap_or_default();
+                        tokio::time::sleep(left.min(CLOCK_CHECK)).await;
+                    }
                 }
                 None => std::future::pending().await,
             }
