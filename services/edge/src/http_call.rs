@@ -147,6 +147,7 @@ impl HttpCall<'_> {
                 context: &context,
                 headers: &head.headers,
                 is_head: head.method == Method::HEAD,
+                is_http2: head.client.connection.is_http2(),
                 permit: Some(state.admission.download(&head.client)?),
                 opening: Some(permit),
             };

@@ -38,6 +38,7 @@ use crate::{
     },
     trace::{RequestId, Trace, X_REQUEST_ID},
     unread_body,
+    wire::stalled_stream::StalledStream,
 };
 
 /// What is called.
@@ -214,7 +215,8 @@ async fn reply(
         let failure = StreamFailure::default();
         let recorder = failure.clone();
         let head = opened.head;
-        let messages = download::messages(opened, pulled, deadline, permit)
+        let messages = download::messages(opened, pulled, deadline, permit);
+        let messages = StalledStream::new(messages, status::stalled, || {})
             .inspect(move |message| recorder.record(message));
         let mut response = respond(messages);
         if let Some(head) = &head {

@@ -1,7 +1,7 @@
 //! A problem as a gRPC status (contract section 2), with all its reasons as details.
 
 use http::Response;
-use mesh_problem::Problem;
+use mesh_problem::{NOT_MAPPED, Problem};
 use prost_reflect::prost::Message;
 use tonic::{Code, Status, body::Body};
 
@@ -11,6 +11,11 @@ use crate::respond::{notes::ErrorNumbers, rpc_status};
 pub(super) fn status(problem: &Problem) -> Status {
     let rich = rpc_status::message(problem);
     Status::with_details(Code::from(rich.code), rich.message.clone(), rich.encode_to_vec().into())
+}
+
+/// The problem of a stream whose client takes nothing.
+pub(super) fn stalled() -> Problem {
+    Problem::new(mesh_problem::Code::Canceled, NOT_MAPPED, "the client has read nothing for too long")
 }
 
 /// The answer to a call that failed.

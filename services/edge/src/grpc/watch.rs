@@ -16,11 +16,13 @@ use crate::{
     ask::backend::CallContext,
     connection::{ConnectionState, LongLivedStream},
     decode,
+    grpc::status,
     watch::{
         http::{WatchedRead, last_id},
         registry::{OpenStream, Watches},
         watcher::Watcher,
     },
+    wire::stalled_stream::StalledStream,
 };
 
 /// The path of the method.
@@ -69,6 +71,7 @@ pub(super) async fn messages(
     let watcher = watches.watch(&read.question, read.source, last_id(metadata), context).await?;
     let connection = &client.connection;
     let open = OpenStream::new(watches, connection, permit);
+    let on_stall = open.on_stall();
     let state = Messages {
         watcher,
         ending: Box::pin(open.ending()),
@@ -76,12 +79,13 @@ pub(super) async fn messages(
         connection: Arc::clone(connection),
         _guards: (open, connection.mark_long_lived()),
     };
-    Ok(stream::unfold(Some(state), |state| async {
+    let messages = stream::unfold(Some(state), |state| async {
         let mut state = state?;
         let message = state.next().await;
         let is_over = message.is_err();
         Some((message, (!is_over).then_some(state)))
-    }))
+    });
+    Ok(StalledStream::new(messages, status::stalled, on_stall))
 }
 
 struct Messages {

@@ -33,6 +33,7 @@ use crate::{
         notes::StreamFailure,
         range::RequestedRange,
     },
+    wire::stalled_stream::StalledStream,
 };
 
 const REPR_DIGEST: HeaderName = HeaderName::from_static("repr-digest");
@@ -52,6 +53,7 @@ pub(crate) struct Download<'a> {
     /// The client's headers.
     pub(crate) headers: &'a HeaderMap,
     pub(crate) is_head: bool,
+    pub(crate) is_http2: bool,
     /// Held by the body.
     pub(crate) permit: Option<ClientPermit>,
     /// Held until the stream is opened: a store that does not answer must not hold up the client's other requests.
@@ -111,8 +113,8 @@ impl Download<'_> {
         let pieces = bytes_of(begin(pulled).await?, failure.clone());
         let permit = self.permit.take();
         let mut response = match is_gzipped {
-            true => respond(status, headers, frames(gzip::compress(pieces), permit)),
-            false => respond(status, headers, frames(pieces, permit)),
+            true => respond(status, headers, frames(gzip::compress(pieces), permit, self.is_http2)),
+            false => respond(status, headers, frames(pieces, permit, self.is_http2)),
         };
         response.extensions_mut().insert(failure);
         Ok(response)
@@ -145,8 +147,8 @@ impl Download<'_> {
         let lines = chunk_form::lines(opened.content_type, opened.info, pulled).map(Ok);
         let permit = self.permit.take();
         let mut response = match is_gzipped {
-            true => respond(StatusCode::OK, headers, frames(gzip::compress(lines), permit)),
-            false => respond(StatusCode::OK, headers, frames(lines, permit)),
+            true => respond(StatusCode::OK, headers, frames(gzip::compress(lines), permit, self.is_http2)),
+            false => respond(StatusCode::OK, headers, frames(lines, permit, self.is_http2)),
         };
         response.extensions_mut().insert(failure);
         Ok(response)
@@ -261,9 +263,10 @@ fn bytes_of(
 fn frames(
     pieces: impl Stream<Item = io::Result<Bytes>> + Send + 'static,
     permit: Option<ClientPermit>,
+    is_http2: bool,
 ) -> impl Stream<Item = io::Result<Bytes>> + Send + 'static {
     let state = (Box::pin(pieces), Bytes::new(), permit);
-    stream::unfold(state, |(mut pieces, mut rest, permit)| async move {
+    let frames = stream::unfold(state, |(mut pieces, mut rest, permit)| async move {
         while rest.is_empty() {
             match pieces.next().await? {
                 Ok(piece) => rest = piece,
@@ -272,7 +275,11 @@ fn frames(
         }
         let frame = rest.split_to(rest.len().min(FRAME_BYTES));
         Some((Ok(frame), (pieces, rest, permit)))
-    })
+    });
+    match is_http2 {
+        true => StalledStream::new(frames, || io::Error::from(io::ErrorKind::TimedOut), || {}).left_stream(),
+        false => frames.right_stream(),
+    }
 }
 
 #[cfg(test)]
@@ -288,7 +295,7 @@ mod tests {
     async fn pieces_are_cut_into_frames_and_a_failure_stays_one() {
         let pieces =
             [Ok(Bytes::from(vec![1; FRAME_BYTES + 1])), Ok(Bytes::new()), Err(io::Error::other("broken"))];
-        let framed: Vec<_> = frames(stream::iter(pieces), None).take(3).collect().await;
+        let framed: Vec<_> = frames(stream::iter(pieces), None, true).take(3).collect().await;
         let lengths: Vec<_> = framed.iter().map(|frame| frame.as_ref().map(Bytes::len).ok()).collect();
         assert_eq!(lengths, [Some(FRAME_BYTES), Some(1), None]);
     }

@@ -20,7 +20,7 @@ use warp::reply::{Reply as _, Response};
 use crate::{
     connection::ConnectionState,
     watch::{event::Emission, registry::OpenStream, watcher::Watcher},
-    wire::endless::Endless,
+    wire::{endless::Endless, stalled_stream::StalledStream},
 };
 
 pub(super) const MEDIA_TYPE: &str = "text/event-stream";
@@ -56,7 +56,7 @@ pub(crate) struct EventStream {
     turn: usize,
     /// When bytes were last sent to the client.
     sent_at: Instant,
-    _open: OpenStream,
+    open: OpenStream,
 }
 
 /// The next step of a stream.
@@ -78,7 +78,7 @@ impl EventStream {
             is_over: false,
             turn: 0,
             sent_at: Instant::now(),
-            _open: open,
+            open,
         }
     }
 
@@ -86,11 +86,19 @@ impl EventStream {
     pub(crate) fn into_response(self) -> Response {
         // The connection is not reused: a client that reconnects while this edge stops must reach another one.
         let closes = !self.connection.is_http2();
+        let on_stall = self.open.on_stall();
         let frames = stream::unfold(self, |mut events| async move {
             let frames = events.next().await?;
             Some((stream::iter(frames.into_iter().map(Ok::<Bytes, io::Error>)), events))
         });
-        let mut response = warp::reply::stream(SyncStream::new(frames.flatten())).into_response();
+        let frames = match closes {
+            true => frames.flatten().left_stream(),
+            false => {
+                let stalled = || io::Error::from(io::ErrorKind::TimedOut);
+                StalledStream::new(frames.flatten(), stalled, on_stall).right_stream()
+            }
+        };
+        let mut response = warp::reply::stream(SyncStream::new(frames)).into_response();
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
         headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-store, no-transform"));

@@ -178,6 +178,14 @@ impl OpenStream {
         &self.connection
     }
 
+    /// Counts the stream as cut, when its client takes nothing of it alone.
+    pub(crate) fn on_stall(&self) -> impl FnOnce() + Send + 'static + use<> {
+        let cut = self.watches.context.metrics.watches_cut.clone();
+        move || {
+            cut.inc();
+        }
+    }
+
     /// Resolves when the stream has to end, with the reason.
     pub(crate) fn ending(&self) -> impl Future<Output = Problem> + Send + 'static + use<> {
         self.watches.ending(self.permit.key())

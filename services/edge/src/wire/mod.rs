@@ -5,6 +5,7 @@ mod exchange;
 mod lent_socket;
 pub(crate) mod listen;
 pub(crate) mod server;
+pub(crate) mod stalled_stream;
 mod strict_http1;
 mod switch;
 mod timeouts;
