@@ -198,11 +198,15 @@ impl Sealing {
             let list = self.segments.list().await?;
             // A database without a chain has no segments: all of the store are another's.
             let (list, _) = list.of_chain(chain_id.as_deref().unwrap_or_default());
+            // Before the removal, which must not touch the segments of another history.
+            check_newest(&session.snapshot().await?, &list).await?;
+            // Before sealing, which may need the disk space. A failed removal does not prevent sealing.
+            let removed = self.remove_old(&list).await;
             let Some(name) = self.seal_next(session, &list, ends_at, published).await? else {
                 let last = newest_end(&list);
                 session.execute(include_str!("../../sql/set_upgrade_flag.sql"), &[&last]).await?;
                 note_span(session, &list).await?;
-                self.remove_old(&list).await?;
+                removed?;
                 return Ok(Sealed::Here(sealed));
             };
             if sealed.last() == Some(&name) {
@@ -222,7 +226,6 @@ impl Sealing {
         let started = Instant::now();
         let last = newest_end(list);
         let snapshot = session.snapshot().await?;
-        check_newest(&snapshot, list).await?;
         let row = snapshot.one(NEXT_SPAN, &[&last, &self.rules.interval_blocks, &ends_at]).await?;
         let NextSpan { span: Some(span), is_complete: true, chain_id } = NextSpan::read(&row)? else {
             return Ok(None);
