@@ -141,11 +141,11 @@ async fn migrate_with<E: From<StoreError>>(
     if result.is_ok() {
         result = roles::grant(&client).await.and(result);
     }
-    client
-        .execute("SELECT pg_advisory_unlock($1)", &[&MIGRATION_LOCK])
-        .await
-        .map_err(StoreError::in_step("giving the migration lock back"))?;
-    Ok(result?)
+    let unlocked = client.execute("SELECT pg_advisory_unlock($1)", &[&MIGRATION_LOCK]).await;
+    // The migration's own error comes first: it may have closed the connection.
+    let migrated = result?;
+    unlocked.map_err(StoreError::in_step("giving the migration lock back"))?;
+    Ok(migrated)
 }
 
 /// Boxed, so that it is compiled once and not in every program.
@@ -298,12 +298,25 @@ mod tests {
         assert_eq!(state.applied, newest + 1);
     }
 
-    /// This build's migrations and one more.
     fn with_one_more(name: &str) -> Runner {
-        let more = Migration::unapplied(name, "ALTER TABLE trades ADD COLUMN venue text").unwrap();
+        with_another(name, "ALTER TABLE trades ADD COLUMN venue text")
+    }
+
+    /// This build's migrations and one more.
+    fn with_another(name: &str, sql: &str) -> Runner {
+        let more = Migration::unapplied(name, sql).unwrap();
         let embedded = embedded::migrations::runner();
         let all: Vec<Migration> = embedded.get_migrations().iter().cloned().chain([more]).collect();
         Runner::new(&all)
+    }
+
+    #[tokio::test]
+    async fn a_migration_whose_session_ends_is_the_reported_error() {
+        let database = Database::fresh().await;
+        let runner = with_another("V900__ends", "SELECT pg_terminate_backend(pg_backend_pid())");
+        let error =
+            migrate_with(runner, database.url(), async |_| Ok::<_, StoreError>(())).await.unwrap_err();
+        assert!(matches!(error, StoreError::Migrate { .. }), "{error}");
     }
 
     /// Whether the table still had the old schema when `before` was called; `None` when it was not called.
