@@ -105,7 +105,11 @@ impl Sealer {
             }
             // The store logs that the database is unreachable.
             Err(SealError::Read(
-                ReadError::Away(_) | ReadError::Busy | ReadError::Late | ReadError::Locked,
+                ReadError::Away(_)
+                | ReadError::Aborted(_)
+                | ReadError::Busy
+                | ReadError::Late
+                | ReadError::Locked,
             )) => self.pause(PAUSE_WHILE_AWAY, context),
             Err(error @ SealError::Refused { .. }) => {
                 // Segments of the spans before it may be new.

@@ -2,7 +2,7 @@
 
 use deadpool_postgres::PoolError;
 use mesh_problem::{NOT_MAPPED, Problem, error_chain, sources};
-use tokio_postgres::error::SqlState;
+use tokio_postgres::error::{DbError, Severity, SqlState};
 
 use crate::address::AddressError;
 
@@ -27,6 +27,10 @@ pub enum ReadError {
     /// The statement waited for a lock for longer than its session allows.
     #[error("a table is locked")]
     Locked,
+    /// The server aborted the statement, which may succeed when it is repeated: a standby replays a conflicting change, or
+    /// there was a deadlock.
+    #[error("the database aborted the statement")]
+    Aborted(#[source] tokio_postgres::Error),
     /// The statement failed.
     #[error("the statement failed")]
     Failed(#[source] tokio_postgres::Error),
@@ -41,6 +45,7 @@ impl ReadError {
         let problem = match self {
             Self::Away(_) => Problem::unavailable("the database is unreachable"),
             Self::Busy => Problem::unavailable("the database is busy"),
+            Self::Aborted(_) => Problem::unavailable("the database aborted the query"),
             Self::Late | Self::Locked => Problem::deadline_exceeded("the database did not answer in time"),
             Self::Configuration(_) | Self::Pool(_) | Self::Failed(_) | Self::Unreadable(_) => {
                 Problem::internal(number, "the query failed")
@@ -56,6 +61,7 @@ impl ReadError {
             Self::Away(_) => "away",
             Self::Busy => "busy",
             Self::Late | Self::Locked => "timeout",
+            Self::Aborted(_) => "aborted",
             Self::Failed(_) => "failed",
             Self::Unreadable(_) => "unreadable",
         }
@@ -74,7 +80,10 @@ impl From<tokio_postgres::Error> for ReadError {
         match error.code() {
             Some(&SqlState::QUERY_CANCELED) => Self::Late,
             Some(&SqlState::LOCK_NOT_AVAILABLE) => Self::Locked,
-            Some(code) if means_away(code) => Self::Away(Some(error.into())),
+            Some(code) if means_away(code) || is_fatal(&error) => Self::Away(Some(error.into())),
+            Some(&SqlState::T_R_SERIALIZATION_FAILURE | &SqlState::T_R_DEADLOCK_DETECTED) => {
+                Self::Aborted(error)
+            }
             Some(_) => Self::Failed(error),
             // An error without a code is the driver's: the connection broke or cannot be made, or a value
             // does not fit its type.
@@ -102,6 +111,11 @@ impl From<PoolError> for ReadError {
 /// ours.
 fn means_away(code: &SqlState) -> bool {
     code.code().starts_with("08") || code.code().starts_with("57P") || *code == SqlState::TOO_MANY_CONNECTIONS
+}
+
+/// Whether the server has ended the session with the error, as a standby ends one in conflict with a replayed change.
+fn is_fatal(error: &tokio_postgres::Error) -> bool {
+    error.as_db_error().and_then(DbError::parsed_severity) == Some(Severity::Fatal)
 }
 
 fn is_io(error: &tokio_postgres::Error) -> bool {

@@ -145,7 +145,7 @@ async fn poll_head(
         };
         let mut begins = activity.begins();
         let mut has_answered = false;
-        while let Some(head) = read_head(client).await {
+        while let Some(head) = read_head(client, state).await {
             has_answered = true;
             let latest = StoreState { head, is_there: true, refusal: None };
             state.send_if_modified(|state| std::mem::replace(state, latest) != latest);
@@ -184,8 +184,9 @@ async fn listen(client: &Client) -> Option<bool> {
     }
 }
 
-/// Reads the head. `None` when the connection broke or the server does not answer.
-async fn read_head(client: &Client) -> Option<Option<(u64, i64)>> {
+/// Reads the head; returns the last known one when the server answers without it. `None` when the connection broke or the
+/// server does not answer.
+async fn read_head(client: &Client, state: &watch::Sender<StoreState>) -> Option<Option<(u64, i64)>> {
     let Ok(answer) = timeout(RESPONSE_TIMEOUT, client.query_typed_one(HEAD, &[])).await else {
         tracing::warn!("the database says nothing any more");
         return None;
@@ -194,11 +195,16 @@ async fn read_head(client: &Client) -> Option<Option<(u64, i64)>> {
         Ok(head) => Some(head),
         Err(ReadError::Away(_)) => None,
         Err(error) => {
-            // An error is an answer, too: the table does not exist before the first migration.
+            // An error is an answer, too.
             tracing::debug!(error = error_chain(&error), "the head of the store cannot be read");
-            Some(None)
+            Some(state.borrow().head.filter(|_| !is_without_tables(&error)))
         }
     }
+}
+
+/// Whether the table of the head does not exist: the database was not migrated yet, or was emptied.
+fn is_without_tables(error: &ReadError) -> bool {
+    matches!(error, ReadError::Failed(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE))
 }
 
 /// Drives a connection until it ends; requests a poll at each notification.

@@ -63,7 +63,11 @@ impl Server {
     ) -> Result<Row, ReadError> {
         self.head()?;
         self.activity.record();
-        self.points.one(sql, parameters).await
+        match self.points.one(sql, parameters).await {
+            Err(ReadError::Aborted(_)) => self.points.one(sql, parameters).await,
+            // The pool has repeated a read whose connection broke.
+            result => result,
+        }
     }
 
     pub(super) async fn list(
@@ -76,7 +80,7 @@ impl Server {
         let read = async {
             match self.lists.all(list, queries).await {
                 // A single connection may break while the server is reachable.
-                Err(ReadError::Away(_)) => self.lists.all(list, queries).await,
+                Err(ReadError::Away(_) | ReadError::Aborted(_)) => self.lists.all(list, queries).await,
                 result => result,
             }
         };

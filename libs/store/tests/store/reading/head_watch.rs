@@ -6,7 +6,7 @@ use mesh_store::{Store, StoreState, migrate};
 use mesh_testbed::{Database, eventually};
 use tokio::time::timeout;
 
-use super::{SOON, config, store, write_block};
+use super::{SOON, config, create_aborting, store, write_block};
 
 async fn await_head(store: &Store, height: u64) -> StoreState {
     let mut states = store.watch();
@@ -80,6 +80,23 @@ async fn a_broken_watch_reconnects_before_the_server_counts_as_away() {
         });
         assert!(timeout(SOON, observed).await.unwrap().is_ok());
     }
+}
+
+#[tokio::test]
+async fn a_head_that_cannot_be_read_for_the_moment_stays() {
+    let (database, client) = Database::with_client().await;
+    create_aborting(&client, 2).await;
+    write_block(&client, 1).await;
+    let store = store(&database, 1).await;
+    await_head(&store, 1).await;
+    let replace = "BEGIN; ALTER TABLE last_block RENAME TO head; NOTIFY mesh_head;
+        CREATE VIEW last_block AS SELECT * FROM head WHERE abort_some(); GRANT SELECT ON last_block TO PUBLIC; COMMIT";
+    client.batch_execute(replace).await.unwrap();
+    let mut states = store.watch();
+    let changes = timeout(Duration::from_secs(2), states.wait_for(|state| state.head.is_none()));
+    assert!(changes.await.is_err(), "it is lost");
+    client.batch_execute("UPDATE head SET height = 2").await.unwrap();
+    await_head(&store, 2).await;
 }
 
 #[tokio::test]

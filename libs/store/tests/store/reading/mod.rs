@@ -8,6 +8,7 @@ mod replica;
 
 use std::time::Duration;
 
+use mesh_problem::Code;
 use mesh_store::{ReadError, Store, StoreConfig};
 use mesh_testbed::Database;
 use tokio_postgres::Client;
@@ -51,8 +52,40 @@ async fn write_block(client: &Client, height: i64) {
     client.execute(sql, &[&height]).await.unwrap();
 }
 
+/// A function that fails in `failures` of its calls like a statement in conflict with replication.
+async fn create_aborting(client: &Client, failures: u32) {
+    // Session locks count the calls: unlike rows, they stay when a read-only statement fails.
+    let sql = format!(
+        "CREATE FUNCTION abort_some() RETURNS bool LANGUAGE plpgsql AS $$ BEGIN
+            IF (SELECT count(*) < {failures} FROM pg_locks WHERE locktype = 'advisory' AND database =
+                (SELECT oid FROM pg_database WHERE datname = current_database())) THEN
+                PERFORM pg_advisory_lock((random() * 1e9)::int);
+                RAISE 'canceling statement due to conflict with recovery' USING ERRCODE = '40001';
+            END IF;
+            RETURN true;
+        END $$"
+    );
+    client.batch_execute(&sql).await.unwrap();
+}
+
 fn is_away<T>(result: &Result<T, ReadError>) -> bool {
     matches!(result, Err(ReadError::Away(_)))
+}
+
+#[tokio::test]
+async fn a_read_that_the_server_aborts_is_repeated_once() {
+    for (failures, code) in [(1, None), (u32::MAX >> 1, Some(Code::Unavailable))] {
+        for lists in [false, true] {
+            let (database, client) = Database::with_client().await;
+            create_aborting(&client, failures).await;
+            let (store, sql) = (store(&database, 1).await, "SELECT abort_some()");
+            let read = match lists {
+                true => store.list("aborted", sql, &[], None).await.map(drop),
+                false => store.point(sql, &[], None).await.map(drop),
+            };
+            assert_eq!(read.as_ref().err().map(|error| error.problem(1).code), code, "{lists}: {read:?}");
+        }
+    }
 }
 
 /// As in an address of several servers, of which one is the primary.
