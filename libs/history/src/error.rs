@@ -73,6 +73,12 @@ pub enum HistoryError {
 }
 
 impl HistoryError {
+    /// Whether the store failed and not the object, which may be readable for another replica, or later.
+    #[must_use]
+    pub fn is_unreachable(&self) -> bool {
+        matches!(self, Self::Store { .. } | Self::Late { .. } | Self::Io { .. })
+    }
+
     pub(crate) fn damaged(object: &SegmentName, what: impl Into<String>) -> HistoryError {
         HistoryError::Damaged { object: object.to_string(), what: what.into() }
     }

@@ -173,6 +173,11 @@ impl SegmentList {
         (SegmentList { segments, unreadable }, others)
     }
 
+    /// The first object that may be a readable segment: the store failed to read it.
+    pub fn unreachable(&self) -> Option<&Unreadable> {
+        self.unreadable.iter().find(|other| other.error.is_unreachable())
+    }
+
     /// The chain that has most of the readable segments, for readers without a database; of several the first
     /// by id.
     pub fn main_chain(&self) -> Option<String> {

@@ -163,7 +163,7 @@ impl SegmentStore {
     /// # Errors
     ///
     /// The object store fails, also if it lists objects and fails for each of them, or is late; single objects
-    /// that cannot be read are among the [`SegmentList::unreadable`].
+    /// that cannot be read are among the [`SegmentList::unreadable`], see also [`SegmentList::unreachable`].
     pub async fn list(&self) -> Result<SegmentList, HistoryError> {
         let objects = self.list_objects().await?;
         let named = |found: Found| Some((SegmentName::parse(&found.name)?, found.version));
@@ -183,9 +183,8 @@ impl SegmentStore {
                 Err(error) => unreadable.push(Unreadable { name, error }),
             }
         }
-        let is_away = |other: &Unreadable| matches!(other.error, HistoryError::Store { .. });
         if segments.is_empty()
-            && unreadable.iter().all(is_away)
+            && unreadable.iter().all(|other| other.error.is_unreachable())
             && let Some(first) = unreadable.pop()
         {
             return Err(first.error);

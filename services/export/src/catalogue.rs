@@ -15,6 +15,7 @@ use actix::{
 use futures_util::StreamExt;
 use mesh_bus::{Bus, SegmentStatus};
 use mesh_history::{HistoryError, SegmentList, SegmentName, SegmentStore, Unreadable};
+use mesh_problem::{Code, Problem, error_chain};
 use mesh_store::Store;
 use tokio::{
     sync::{oneshot, watch},
@@ -56,17 +57,28 @@ impl Listing {
     ///
     /// # Errors
     ///
-    /// The cause, when the newest listing failed.
-    pub(crate) async fn newest(self, catalogue: &Addr<Catalogue>) -> Result<Arc<SegmentList>, String> {
+    /// Problem `number`, when the newest listing failed, or a segment could not be reached: a list without it would be shorter.
+    pub(crate) async fn newest(
+        self,
+        catalogue: &Addr<Catalogue>,
+        number: u32,
+    ) -> Result<Arc<SegmentList>, Problem> {
+        let failed =
+            |cause: &str| Problem::internal(number, "the segments cannot be listed").caused_by(cause);
         let listing = match self.is_behind() {
             // The replica that sealed the segment shows it already.
-            true => catalogue.send(Refresh).await.map_err(|error| error.to_string())?,
+            true => catalogue.send(Refresh).await.map_err(|error| failed(&error.to_string()))?,
             false => self,
         };
-        match listing.failure {
-            Some(failure) => Err(failure.to_string()),
-            None => listing.segments.ok_or_else(|| "nothing was listed yet".to_owned()),
+        if let Some(failure) = listing.failure {
+            return Err(failed(&failure));
         }
+        let list = listing.segments.ok_or_else(|| failed("nothing was listed yet"))?;
+        if let Some(Unreadable { name, error }) = list.unreachable() {
+            let problem = Problem::new(Code::Unavailable, number, "the history cannot be reached");
+            return Err(problem.with_inner(name.to_string()).caused_by(error_chain(error)));
+        }
+        Ok(list)
     }
 }
 
@@ -181,7 +193,7 @@ impl Catalogue {
         let newest = list.segments.last().map(|segment| segment.height_to);
         self.metrics.set_segments(list.segments.len(), list.unreadable.len(), newest);
         self.listing.send_if_modified(|listing| {
-            let known = |segment: &Unreadable| segment.name.clone();
+            let known = |segment: &Unreadable| (segment.name.clone(), segment.error.is_unreachable());
             let is_same = listing.failure.is_none()
                 && listing.segments.as_ref().is_some_and(|old| {
                     old.segments == list.segments
@@ -193,7 +205,7 @@ impl Catalogue {
             for unreadable in &list.unreadable {
                 tracing::error!(
                     segment = %unreadable.name,
-                    error = mesh_problem::error_chain(&unreadable.error),
+                    error = error_chain(&unreadable.error),
                     "a segment cannot be read"
                 );
             }
@@ -205,7 +217,7 @@ impl Catalogue {
 
     fn fail(&self, error: &HistoryError) {
         if self.listing.borrow().failure.is_none() {
-            tracing::error!(error = mesh_problem::error_chain(error), "the segments cannot be listed");
+            tracing::error!(error = error_chain(error), "the segments cannot be listed");
         }
         let failure = Some(error.to_string().into());
         self.listing.send_modify(|listing| listing.failure = failure);

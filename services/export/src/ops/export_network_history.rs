@@ -258,13 +258,7 @@ fn gone_problem(object: &str, listing: &Listing, selection: &Selection) -> Probl
 
 fn history_problem(error: &HistoryError) -> Problem {
     let cause = error_chain(error);
-    match error {
-        // The object store may be reachable for another replica, or later.
-        HistoryError::Store { .. } | HistoryError::Late { .. } | HistoryError::Io { .. } => {
-            unavailable(&cause)
-        }
-        _ => unreadable(cause),
-    }
+    if error.is_unreachable() { unavailable(&cause) } else { unreadable(cause) }
 }
 
 fn unreadable(cause: String) -> Problem {

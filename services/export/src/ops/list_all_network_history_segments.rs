@@ -4,7 +4,6 @@
 use actix::{Context, Handler};
 use mesh_bus::{AnswerFuture, Ask};
 use mesh_history::Segment;
-use mesh_problem::Problem;
 use proto_msgs::{
     numbers::list_all_network_history_segments::SEGMENTS,
     v2::{HistorySegment, ListAllNetworkHistorySegmentsReply, ListAllNetworkHistorySegmentsRequest},
@@ -22,9 +21,7 @@ impl Handler<Ask<ListAllNetworkHistorySegmentsRequest>> for Export {
     ) -> Self::Result {
         let (listing, catalogue) = (self.listing.borrow().clone(), self.catalogue.clone());
         scope.run(async move {
-            let list = listing.newest(&catalogue).await.map_err(|cause| {
-                Problem::internal(SEGMENTS, "the segments cannot be listed").caused_by(cause)
-            })?;
+            let list = listing.newest(&catalogue, SEGMENTS).await?;
             let segments = list.segments.iter().rev().map(|segment| to_message(segment)).collect();
             Ok(ListAllNetworkHistorySegmentsReply { segments }.into())
         })

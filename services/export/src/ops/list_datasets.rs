@@ -4,7 +4,6 @@
 use actix::{Context, Handler};
 use mesh_bus::{AnswerFuture, Ask};
 use mesh_history::TableTotals;
-use mesh_problem::Problem;
 use mesh_store::dictionary::{self, DescribedColumn};
 use proto_msgs::{
     numbers::list_datasets::SEGMENTS,
@@ -19,9 +18,7 @@ impl Handler<Ask<ListDatasetsRequest>> for Export {
     fn handle(&mut self, Ask(_, scope): Ask<ListDatasetsRequest>, _: &mut Context<Self>) -> Self::Result {
         let (listing, catalogue) = (self.listing.borrow().clone(), self.catalogue.clone());
         scope.run(async move {
-            let list = listing.newest(&catalogue).await.map_err(|cause| {
-                Problem::internal(SEGMENTS, "the segments cannot be listed").caused_by(cause)
-            })?;
+            let list = listing.newest(&catalogue, SEGMENTS).await?;
             let totals = list.totals();
             let dataset = |table: Table| to_message(table, totals.get(table.relation().as_str()));
             Ok(ListDatasetsReply { datasets: Table::exportable().into_iter().map(dataset).collect() }.into())

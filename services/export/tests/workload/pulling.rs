@@ -2,8 +2,11 @@
 //! position. That a download is what PostgreSQL prints, and what damage does to it, is tested from outside, in
 //! `exports` of the integration tests.
 
+use std::{fs, os::unix::fs::symlink};
+
 use mesh_bus::{Ask, Position, PullBudget, RequestScope};
 use mesh_export::{Refresh, Until};
+use mesh_history::{Deadlines, SegmentStore};
 use mesh_oracles::{Oracle, Question};
 use mesh_problem::Code;
 use proto_msgs::v2::{
@@ -67,6 +70,50 @@ async fn what_is_held_is_refused_while_it_cannot_be_listed() {
     // Whether there are more blocks than were listed before is not known.
     let problem = worker.open(&history(Table::Blocks, 1, 30), 0).await.unwrap_err();
     assert_eq!((problem.code, problem.number()), (Code::Unavailable, 240_014), "{problem}");
+}
+
+#[actix::test]
+async fn a_segment_that_cannot_be_reached_makes_no_list_shorter() {
+    let fixture = Fixture::blocks(20).await;
+    let sealing = fixture.sealing(10);
+    sealing.run(Until::Complete).await.unwrap();
+    let held = sealing.segments.list().await.unwrap().segments;
+    let [one, two] = [0, 1].map(|at| sealing.segments.file(&held[at].name).unwrap());
+    // Files are listed by the path of the store, and opened in the folder that it led to at the start.
+    let (path, listed) = (fixture.folder.path().join("path"), fixture.folder.path().join("listed"));
+    symlink(one.ancestors().nth(2).unwrap(), &path).unwrap();
+    let segments = SegmentStore::open(path.to_str().unwrap(), Deadlines::default()).unwrap();
+    fs::create_dir_all(listed.join("segments")).unwrap();
+    for file in [&one, &two] {
+        fs::hard_link(file, listed.join("segments").join(file.file_name().unwrap())).unwrap();
+    }
+    fs::remove_file(&path).unwrap();
+    symlink(&listed, &path).unwrap();
+    // A link to itself cannot be opened.
+    fs::remove_file(&two).unwrap();
+    symlink(&two, &two).unwrap();
+
+    let worker = fixture.export(&segments).await;
+    let lists = async || {
+        let scope = RequestScope::default;
+        let listed = worker.export.send(Ask(ListAllNetworkHistorySegmentsRequest {}, scope())).await.unwrap();
+        let datasets = worker.export.send(Ask(ListDatasetsRequest {}, scope())).await.unwrap();
+        [listed.err(), datasets.err()]
+    };
+    for problem in lists().await {
+        let problem = problem.expect("it is left out");
+        let inner = &problem.details[0].inner;
+        let actual = (problem.code, problem.number(), inner.as_str());
+        assert_eq!(actual, (Code::Unavailable, 240_003, held[1].name.to_string().as_str()));
+    }
+    assert!(worker.open(&history(Table::Blocks, 1, 10), 0).await.is_ok());
+    let problem = worker.open(&history(Table::Blocks, 1, 20), 0).await.unwrap_err();
+    assert_eq!((problem.code, problem.number()), (Code::Unavailable, 240_014));
+    // A damaged one is left out (4.15).
+    fs::remove_file(&two).unwrap();
+    fs::write(&two, "damaged").unwrap();
+    assert!(worker.catalogue.send(Refresh).await.unwrap().failure.is_none());
+    assert_eq!(lists().await, [None, None]);
 }
 
 #[actix::test]
