@@ -15,7 +15,7 @@ use actix::{
 use futures_util::StreamExt;
 use mesh_bus::{Bus, SegmentStatus};
 use mesh_history::{HistoryError, SegmentList, SegmentName, SegmentStore, Unreadable};
-use mesh_problem::{Code, Problem, error_chain};
+use mesh_problem::{Problem, error_chain};
 use mesh_store::Store;
 use tokio::{
     sync::{oneshot, watch},
@@ -75,8 +75,7 @@ impl Listing {
         }
         let list = listing.segments.ok_or_else(|| failed("nothing was listed yet"))?;
         if let Some(Unreadable { name, error }) = list.unreachable() {
-            let problem = Problem::new(Code::Unavailable, number, "the history cannot be reached");
-            return Err(problem.with_inner(name.to_string()).caused_by(error_chain(error)));
+            return Err(failed(&format!("{name}: {}", error_chain(error))));
         }
         Ok(list)
     }
