@@ -92,6 +92,11 @@ impl Shared {
         let is_connected = self.client.connection_state() == State::Connected;
         Some(self.client.server_info().max_payload).filter(|most| is_connected && *most < MIN_PAYLOAD)
     }
+
+    /// Whether only a new connection can be of use.
+    fn needs_renewal(&self) -> bool {
+        self.link.refused().borrow().is_some() || self.too_short().is_some()
+    }
 }
 
 impl Bus {
@@ -290,26 +295,28 @@ async fn connect(
 /// Reconnects at growing intervals while the server refuses a subscription, which the client makes again only on a new
 /// connection, or takes short messages only: servers before NATS 2.10 report a corrected length only to new connections.
 async fn renew_connections(mut refused: watch::Receiver<Option<String>>, shared: Weak<Shared>) {
-    let mut pause = REFUSED_PAUSES[0];
+    let [first_pause, longest_pause] = REFUSED_PAUSES;
+    let mut pause = first_pause;
     loop {
-        if let Ok(Err(_)) = timeout(REFUSED_PAUSES[1], refused.wait_for(Option::is_some)).await {
+        if let Ok(Err(_)) = timeout(longest_pause, refused.wait_for(Option::is_some)).await {
             return;
         }
-        let needs_renewal = |shared: &Shared| refused.borrow().is_some() || shared.too_short().is_some();
-        match shared.upgrade() {
-            None => return,
-            Some(shared) if !needs_renewal(&shared) => continue,
-            Some(_) => sleep(pause).await,
+        let Some(is_needed) = shared.upgrade().map(|shared| shared.needs_renewal()) else { return };
+        if !is_needed {
+            pause = first_pause;
+            continue;
         }
+        sleep(pause).await;
         let Some(shared) = shared.upgrade() else { return };
         let long = shared.long.get().map(|long| &long.client);
         let chunks = shared.chunks.get().map(|chunks| &chunks.client);
         for client in [Some(&shared.client), long, chunks].into_iter().flatten() {
             let _ = client.force_reconnect().await;
         }
+        drop(shared);
         // The refusals of the new connection arrive a moment after it.
-        sleep(REFUSED_PAUSES[0]).await;
-        pause = if needs_renewal(&shared) { (pause * 2).min(REFUSED_PAUSES[1]) } else { REFUSED_PAUSES[0] };
+        sleep(first_pause).await;
+        pause = (pause * 2).min(longest_pause);
     }
 }
 
