@@ -86,12 +86,18 @@ impl<'a> Request<'a> {
         headers
     }
 
-    /// The earliest time of a hedge; submissions are never hedged.
-    pub(super) fn hedge_at(&self, from: Instant) -> Instant {
+    /// The replica to send to by name at first; `None` = send to the queue group. A submission goes to one by name, because
+    /// only this one can be asked again what became of it.
+    pub(super) fn first_replica(&self) -> Option<Arc<str>> {
         match self.options.repeatable {
-            true => self.deadline.min(from + self.target.hedge_delay.delay()),
-            false => self.deadline,
+            true => self.target.group.pick_around_silent(),
+            false => self.target.group.pick_excluding(&[], Instant::now()),
         }
+    }
+
+    /// The earliest time at which an attempt is late.
+    pub(super) fn hedge_at(&self, from: Instant) -> Instant {
+        self.deadline.min(from + self.target.hedge_delay.delay())
     }
 
     /// How often what was sent so far may have been lost: with a replica that has gone, or with its connection or this one.

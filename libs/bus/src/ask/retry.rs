@@ -32,7 +32,7 @@ pub(super) async fn run(request: Request<'_>, started: Instant) -> Result<Reply,
     }
     let group = &request.target.group;
     let (waits, losses) = (group.has_one(), request.losses());
-    let mut first = request.send(group.pick_around_silent(), waits).await?;
+    let mut first = request.send(request.first_replica(), waits).await?;
     let hedge_at = request.hedge_at(started);
     match timeout_at(hedge_at, first.result()).await {
         Ok(AttemptResult::Answered(result)) => result,
@@ -54,6 +54,10 @@ struct Retries<'r, 'a> {
     /// When to hedge.
     hedge_at: Instant,
     hedges: u32,
+    /// The replica that has a submission, if it was sent to one by name.
+    asked: Option<Arc<str>>,
+    /// Whether a submission that may be lost could not be sent again.
+    was_unheard: bool,
     /// The losses before the last attempt that was no hedge.
     losses: u64,
     /// Replicas that were overloaded.
@@ -83,6 +87,8 @@ impl<'r, 'a: 'r> Retries<'r, 'a> {
             rejoins: 0,
             hedge_at,
             hedges: 0,
+            asked: None,
+            was_unheard: false,
             losses,
             overloaded: Vec::new(),
             waits,
@@ -91,7 +97,8 @@ impl<'r, 'a: 'r> Retries<'r, 'a> {
     }
 
     /// Adds the first attempt, which is late but still unanswered.
-    fn after(self, late: Attempt<'a>) -> Self {
+    fn after(mut self, late: Attempt<'a>) -> Self {
+        self.asked.clone_from(&late.replica);
         self.pending.push(Box::pin(late.outcome(false)));
         self
     }
@@ -134,6 +141,10 @@ impl<'r, 'a: 'r> Retries<'r, 'a> {
         self.hedge_at = request.hedge_at(now);
         // A connection that waits is as busy as one that sends: it has to notice that the replica is gone.
         request.bus.record_request().await;
+        if !request.options.repeatable {
+            self.ask_for_outcome().await;
+            return Ok(());
+        }
         if self.losses != request.losses() {
             // It waits for its turn at any replica: what was lost costs none of them anything. By name, because the
             // queue group may still have the subscriptions that replicas had at a lost server of a cluster.
@@ -151,10 +162,21 @@ impl<'r, 'a: 'r> Retries<'r, 'a> {
         Ok(())
     }
 
+    /// Sends a submission again when it or its reply may be lost, to the replica that has it: that one answers what became of
+    /// it.
+    async fn ask_for_outcome(&mut self) {
+        if self.losses != self.request.losses() || self.was_unheard {
+            let Some(replica) = self.asked.clone() else { return };
+            self.waits = true;
+            self.was_unheard = self.send(Some(replica)).await.is_err();
+        }
+    }
+
     async fn send(&mut self, replica: Option<Arc<str>>) -> Result<(), Problem> {
         self.losses = self.request.losses();
-        let replica = replica.or_else(|| self.request.target.group.pick_around_silent());
+        let replica = replica.or_else(|| self.request.first_replica());
         let attempt = self.request.send(replica, self.waits).await?;
+        self.asked.clone_from(&attempt.replica);
         self.pending.push(Box::pin(attempt.outcome(false)));
         Ok(())
     }
@@ -178,6 +200,14 @@ impl<'r, 'a: 'r> Retries<'r, 'a> {
         let (shared, group) = (&self.request.bus.shared, &self.request.target.group);
         if let Some(id) = replica {
             group.mark_draining(id);
+        }
+        if !self.request.options.repeatable && !self.pending.is_empty() {
+            // The replica that has it may be draining, or subscribe again in a moment.
+            self.was_unheard = true;
+            return match replica.is_some_and(|id| shared.replicas.is_known(id)) {
+                true => Step::Wait,
+                false => Step::Finish(Err(self.request.deadline_exceeded())),
+            };
         }
         if is_hedge {
             self.hedges -= 1;
@@ -209,6 +239,7 @@ impl<'r, 'a: 'r> Retries<'r, 'a> {
     /// Retries with a replica that was not overloaded; when there is none, waits for its turn at any.
     fn on_overloaded(&mut self, replica: Box<str>) -> Step {
         if !self.pending.is_empty() {
+            self.was_unheard = true;
             return Step::Wait;
         }
         self.overloaded.push(replica);

@@ -20,7 +20,8 @@ pub struct AskOptions {
     pub client: u64,
     /// W3C trace context to pass on where no span is recorded here; a recorded span takes precedence.
     pub traceparent: Option<TraceContext>,
-    /// Whether the request may be sent again when a replica may have received it; `false` for submissions.
+    /// Whether the request may be sent to any replica again when one may have received it; `false` for submissions, which are
+    /// sent again only to the replica that has them, when they or their reply may be lost.
     pub repeatable: bool,
 }
 

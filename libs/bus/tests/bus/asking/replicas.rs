@@ -39,7 +39,7 @@ async fn a_read_that_a_lost_replica_took_is_answered_by_one_that_was_busy() {
         script.started.notified().await;
         let (client, mut requests) = frozen(&prefix).await;
         let by_name = client.subscribe(format!("{prefix}.query.*.frozen")).await.unwrap();
-        beat(&client, &prefix, "frozen").await;
+        beat(&client, &prefix, "frozen", 1).await;
         let asks: Vec<_> = (0..reads).map(|_| ask("a")).collect();
         requests.next().await.unwrap();
         // Longer than the hedges take.
@@ -56,9 +56,9 @@ async fn a_read_that_a_lost_replica_took_is_answered_by_one_that_was_busy() {
     }
 }
 
-/// Sends a heartbeat of a replica.
-async fn beat(client: &async_nats::Client, prefix: &str, id: &str) {
-    let beat = format!(r#"{{"id":"{id}","is_taking":true}}"#);
+/// Sends a heartbeat of a replica that has connected so many times.
+async fn beat(client: &async_nats::Client, prefix: &str, id: &str, connects: u64) {
+    let beat = format!(r#"{{"id":"{id}","is_taking":true,"connects":{connects}}}"#);
     client.publish(format!("{prefix}.events.replicas.query"), beat.into()).await.unwrap();
 }
 
@@ -73,6 +73,44 @@ async fn a_submission_is_never_put_twice() {
     assert_eq!(problem.code, Code::DeadlineExceeded);
     assert!(requests.next().await.is_some());
     timeout(Duration::from_millis(50), requests.next()).await.expect_err("it is put twice");
+}
+
+/// The replica connects to the bus again, or goes.
+#[actix::test]
+async fn a_submission_that_may_be_lost_is_put_again_to_the_replica_that_has_it() {
+    for is_gone in [false, true] {
+        let prefix = nuid::next();
+        let bus = connect(&prefix).await;
+        let (client, mut others) = frozen(&prefix).await;
+        let mut requests = client.subscribe(format!("{prefix}.query.GetWithdrawal.named")).await.unwrap();
+        let probes = client.subscribe(format!("{prefix}.query._.named")).await.unwrap();
+        let target = bus.target("query", "GetWithdrawal");
+        eventually(TEST_TIMEOUT, "the replica stays unknown", async || {
+            beat(&client, &prefix, "named", 1).await;
+            bus.has_replica("query")
+        })
+        .await;
+        let once = options(TEST_TIMEOUT, false);
+        let replica = async move {
+            requests.next().await.unwrap();
+            timeout(SILENCE * 2, requests.next()).await.expect_err("it is put twice without a loss");
+            timeout(Duration::from_millis(1), others.next()).await.expect_err("it is put to any replica");
+            if is_gone {
+                drop((client, requests, others, probes));
+                return;
+            }
+            beat(&client, &prefix, "named", 2).await;
+            let reply_to = requests.next().await.unwrap().reply.unwrap();
+            client.publish(reply_to, "done".into()).await.unwrap();
+            client.flush().await.unwrap();
+        };
+        let asked = bus.ask(&target, request("a").encode_to_vec().into(), &once);
+        let both = timeout(TEST_TIMEOUT / 2, futures_util::future::join(asked, replica));
+        match both.await.expect("it has no outcome").0 {
+            Ok(reply) => assert!(!is_gone && *reply.parts[0] == *b"done"),
+            Err(problem) => assert!(is_gone && problem.code == Code::DeadlineExceeded, "{problem}"),
+        }
+    }
 }
 
 /// A reply whose first part was lost: the replica has done what was requested.
@@ -141,13 +179,13 @@ async fn a_submission_that_no_replica_received_is_retried() {
     let target = bus.target("query", "GetWithdrawal");
     // A silent replica makes clients send to others by name; those that have just left still count as
     // alive, and may be more than the retries after pauses.
-    beat(&client, &prefix, "frozen").await;
+    beat(&client, &prefix, "frozen", 1).await;
     let beats = async {
         let mut pace = interval(Duration::from_millis(50));
         loop {
             pace.tick().await;
             for id in ["left-1", "left-2", "left-3", "left-4"] {
-                beat(&client, &prefix, id).await;
+                beat(&client, &prefix, id, 1).await;
             }
         }
     };
@@ -176,7 +214,7 @@ async fn a_replica_that_is_known_to_be_silent_gets_no_requests() {
     // It subscribes under its name, so that it counts as frozen, not as gone.
     let _by_name = client.subscribe(format!("{prefix}.query.*.frozen")).await.unwrap();
     bus.ask_typed(&request("a"), TEST_TIMEOUT).await.unwrap();
-    beat(&client, &prefix, "frozen").await;
+    beat(&client, &prefix, "frozen", 1).await;
     client.flush().await.unwrap();
     // What it was sent before it counts as silent; hedges and retries of the first request end within that.
     while let Ok(Some(_)) = timeout(SILENCE, requests.next()).await {}
