@@ -64,8 +64,7 @@ pub(crate) struct Dispatcher {
 }
 
 impl Dispatcher {
-    /// Handles a request in its own task, at its turn; refuses it when the line is too long, drops it when its
-    /// deadline has passed.
+    /// Handles a request in its own task, at its turn; refuses it when the line is too long or its deadline has passed.
     pub(crate) fn dispatch(self: &Rc<Self>, operation: Rc<OperationHandler>, message: Message) {
         let name = operation.name;
         let Some(reply_to) = message.reply.clone() else { return };
@@ -77,6 +76,8 @@ impl Dispatcher {
         if left.is_zero() {
             tracing::debug!(operation = name, request_id = request.request_id, "expired on its way");
             self.metrics.record_call(name, Code::DeadlineExceeded.number(), Duration::ZERO);
+            // A clock may have been set: then its sender still waits, and asks another replica.
+            actix::spawn(refuse(Rc::clone(self), reply_to));
             return;
         }
         if self.canceled.borrow_mut().remove(reply_to.as_str()).is_some() {

@@ -164,6 +164,28 @@ fn work_past_its_deadline_is_dropped() {
     });
 }
 
+/// Its sender may still wait: a clock may have been set.
+#[test]
+fn a_request_whose_deadline_passed_on_its_way_is_refused() {
+    with_service(8, |Served { bus, serving, .. }| async move {
+        let _serving = serving;
+        let client = client(EDGE).await;
+        let inbox = format!("{}.{}.query", mesh_bus::permissions::inbox_prefix(EDGE), nuid::next());
+        let mut replies = client.subscribe(format!("{inbox}.*")).await.unwrap();
+        let now = std::time::SystemTime::UNIX_EPOCH.elapsed().unwrap().as_millis();
+        for (took, is_refused) in [(0, false), (20_000, true), (9_000, false)] {
+            let mut headers = async_nats::HeaderMap::new();
+            headers.insert("Mesh-Ask", format!("proto 10000 {} r 0", now - took));
+            let (subject, reply_to) = (bus.subject("query", "GetWithdrawal"), format!("{inbox}.{took}"));
+            let payload = request("a").encode_to_vec().into();
+            client.publish_with_reply_and_headers(subject, reply_to, headers, payload).await.unwrap();
+            let reply = replies.next().await.unwrap();
+            let headers = reply.headers.unwrap_or_default();
+            assert_eq!(headers.get("Mesh-Overloaded").is_some(), is_refused, "{took} ms: {headers:?}");
+        }
+    });
+}
+
 #[test]
 fn work_whose_asker_went_away_is_dropped() {
     with_service(8, |Served { bus, script, serving }| async move {
