@@ -164,7 +164,7 @@ impl Nodes {
         self.0.mempool.contains(hash, read).await
     }
 
-    /// The id of the chain, read once.
+    /// The id of the chain, as the nodes last reported it.
     pub(crate) async fn chain(&self) -> Result<Rc<str>, CallError> {
         if let Some(chain) = self.0.chain.borrow().as_ref() {
             return Ok(Rc::clone(chain));
@@ -176,7 +176,7 @@ impl Nodes {
         Ok(chain)
     }
 
-    /// Reads the status of every node and records it; returns the best one.
+    /// Reads the status of every node and records it, with the chain; returns the best one.
     pub(crate) async fn check_condition(&self) -> Condition {
         let mut condition = Condition::Away;
         for node in &self.0.nodes {
@@ -191,6 +191,8 @@ impl Nodes {
                 }
             };
             node.catching_up.set(status.sync_info.catching_up);
+            // A node may have been reset to another chain.
+            *self.0.chain.borrow_mut() = Some(status.node_info.network.into());
             condition = match (status.sync_info.catching_up, condition) {
                 (false, _) | (_, Condition::Takes) => Condition::Takes,
                 (true, _) => Condition::CatchingUp,
@@ -267,9 +269,38 @@ impl Node {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use bytes::Bytes;
     use mesh_telemetry::Registry;
+    use mesh_testbed::scripted_node::{NodeContent, reply, serve, status};
+    use tokio::net::TcpListener;
 
     use super::*;
+
+    /// A node of the chain with this id.
+    struct OfChain(Mutex<&'static str>);
+
+    impl NodeContent for OfChain {
+        fn reply(&self, _: &str, _: u64) -> Result<Bytes, String> {
+            Ok(reply(&status(*self.0.lock().unwrap(), 1, (1, "aa"))))
+        }
+    }
+
+    #[tokio::test]
+    async fn the_chain_of_a_node_that_was_reset_is_noticed() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let node = Arc::new(OfChain(Mutex::new("before")));
+        let serving = tokio::spawn(serve(listener, Arc::clone(&node) as Arc<dyn NodeContent>));
+        let metrics = Metrics::register(&mut Registry::default());
+        let nodes = Nodes::new(vec![url.parse().unwrap()], &metrics).unwrap();
+        assert_eq!(&*nodes.chain().await.unwrap(), "before");
+        *node.0.lock().unwrap() = "after";
+        nodes.check_condition().await;
+        assert_eq!(&*nodes.chain().await.unwrap(), "after");
+        serving.abort();
+    }
 
     #[tokio::test]
     async fn a_node_is_skipped_in_proportion_to_the_time_that_it_cost() {
