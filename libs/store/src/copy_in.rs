@@ -112,8 +112,7 @@ pub(crate) fn bad_row(file: &str, error: Error) -> StoreError {
     let Some(cause) = error.as_db_error() else {
         return StoreError::Database { step: "copying a file into its table", source: error };
     };
-    // Classes 22 and 23 of SQLSTATE: data exceptions and constraint violations.
-    if !matches!(cause.code().code().get(..2), Some("22" | "23")) {
+    if !is_of_row(cause) {
         return StoreError::Database { step: "copying a file into its table", source: error };
     }
     let message = cause.message().replace(STAGING, "");
@@ -126,6 +125,12 @@ pub(crate) fn bad_row(file: &str, error: Error) -> StoreError {
         _ => message,
     };
     StoreError::BadFile { file: file.to_owned(), place: cause.where_().and_then(location), reason }
+}
+
+/// Whether a row is the reason of an error, by the class of its SQLSTATE: data exceptions, constraint violations, program
+/// limits such as the length of an index entry, and exceptions that triggers raise.
+pub(crate) fn is_of_row(cause: &DbError) -> bool {
+    matches!(cause.code().code().get(..2), Some("22" | "23" | "54" | "P0"))
 }
 
 /// The rule of values (W1) whose constraint was violated.

@@ -5,7 +5,7 @@ use std::fmt;
 use tokio_postgres::{Error, error::DbError};
 
 use super::CopyText;
-use crate::copy_in::value_rule;
+use crate::copy_in::{is_of_row, value_rule};
 
 /// Longest part of a value that is shown, characters.
 const MAX_VALUE: usize = 64;
@@ -38,9 +38,7 @@ impl RowFault {
     /// Reads an error of the COPY of these texts; `None` when the rows are not the reason.
     pub(super) fn read(table: &str, columns: &str, texts: &[&CopyText], error: &Error) -> Option<Self> {
         let cause = error.as_db_error()?;
-        // Classes of SQLSTATE: data exceptions, constraint violations, program limits such as the length of an
-        // index entry, and exceptions that triggers raise.
-        if !matches!(cause.code().code().get(..2), Some("22" | "23" | "54" | "P0")) {
+        if !is_of_row(cause) {
             return None;
         }
         let (line, column) = place(cause);

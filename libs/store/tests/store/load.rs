@@ -222,6 +222,12 @@ async fn a_row_that_does_not_fit_is_named_with_file_and_line_and_nothing_stays()
         let content = content.replace('@', "2024-01-01 00:00:0");
         assert_eq!(refusal(&[good, (file, &content)]).await, format!("{file}, {message}"));
     }
+    // A text without repetitions, which PostgreSQL cannot compress.
+    let digits = |number: u64| format!("{:016x}", number.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let long: String = (1..1000).map(digits).collect();
+    let rows = format!("account_id,block_time,tx_hash,balance\n{long},2024-01-01Z,t,1\n");
+    let found = refusal(&[good, ("balances.csv", &rows)]).await;
+    assert!(found.starts_with("balances.csv, line 2: index row"), "{found}");
 }
 
 #[tokio::test]
