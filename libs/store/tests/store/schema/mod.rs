@@ -89,6 +89,12 @@ async fn every_table_has_the_columns_of_the_contract_in_their_order() {
     for (table, columns) in expected {
         assert_eq!(found[&table], columns, "{table}");
     }
+    // Writers read the columns from the text of the migrations.
+    for table in mesh_store::append::tables() {
+        let name = |column: &String| column.split(' ').next().unwrap_or_default().to_owned();
+        let declared: Vec<_> = table.columns.iter().map(|column| column.name.clone()).collect();
+        assert_eq!(found[table.name].iter().map(name).collect::<Vec<_>>(), declared, "{}", table.name);
+    }
 }
 
 #[tokio::test]
