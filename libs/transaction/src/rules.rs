@@ -47,6 +47,14 @@ impl Default for SpamRules {
 }
 
 impl SpamRules {
+    /// The keys of the parameters.
+    pub const KEYS: [&str; 4] = [
+        "spam.pow.difficulty",
+        "spam.pow.numberOfPastBlocks",
+        "spam.pow.numberOfTxPerBlock",
+        "spam.pow.increaseDifficulty",
+    ];
+
     /// The rules of stored parameters: absent ones and those out of range get their default. The duration of
     /// a bar is derived from the length of an epoch.
     pub fn stored(
@@ -65,11 +73,12 @@ impl SpamRules {
                 }
             }
         };
+        let [difficulty, past_blocks, tx_per_block, increasing] = Self::KEYS;
         let rules = Self {
-            difficulty: read("spam.pow.difficulty", 0, MAX_BITS, usual.difficulty),
-            past_blocks: read("spam.pow.numberOfPastBlocks", 5, 500, usual.past_blocks),
-            tx_per_block: read("spam.pow.numberOfTxPerBlock", 1, u32::MAX, usual.tx_per_block),
-            increasing: read("spam.pow.increaseDifficulty", 0, 1, 0) == 1,
+            difficulty: read(difficulty, 0, MAX_BITS, usual.difficulty),
+            past_blocks: read(past_blocks, 5, 500, usual.past_blocks),
+            tx_per_block: read(tx_per_block, 1, u32::MAX, usual.tx_per_block),
+            increasing: read(increasing, 0, 1, 0) == 1,
             bar: epoch.map_or(SHORTEST_BAR, |epoch| (epoch / EPOCH_PART).max(SHORTEST_BAR)),
         };
         (rules, wrong)

@@ -2,12 +2,13 @@
 //! instant (contract 4.8). The block is the consensus node's, the parameters are the store's; without a node
 //! both are the store's.
 
-use std::{ops::RangeInclusive, str::FromStr, time::Duration};
+use std::{collections::HashMap, time::Duration};
 
 use actix::{Context, Handler};
 use mesh_bus::{AnswerFuture, Ask};
 use mesh_problem::{Code, Problem};
 use mesh_store::{ReadError, Row, Unreadable, head_of};
+use mesh_transaction::{OutOfRange, SpamRules};
 use proto_msgs::{
     numbers::last_block_height::NODE,
     v2::{LastBlockHeightReply, LastBlockHeightRequest},
@@ -100,54 +101,27 @@ fn reply(
         }
         (None, None) => return Ok(None),
     };
-    let text = |column: &str| row.try_get::<_, Option<String>>(column);
+    let hash_function = row.try_get::<_, Option<String>>("hash_function")?;
+    // A column has the key of its parameter as its name.
+    let mut stored = HashMap::new();
+    for key in SpamRules::KEYS {
+        stored.insert(key, row.try_get::<_, Option<String>>(key)?);
+    }
+    let (rules, out_of_range) = SpamRules::stored(|key| stored.remove(key).flatten(), None);
+    for OutOfRange { key, stored } in out_of_range {
+        unreadable.note("network_parameters_current", key, "value", stored);
+    }
     let reply = LastBlockHeightReply {
         height: block.height,
         hash: block.hash,
-        spam_pow_hash_function: text("hash_function")?.unwrap_or_else(|| HASH_FUNCTION.to_owned()),
-        spam_pow_difficulty: parameter(unreadable, "spam.pow.difficulty", text("difficulty")?, 0..=256, 15),
-        spam_pow_number_of_past_blocks: parameter(
-            unreadable,
-            "spam.pow.numberOfPastBlocks",
-            text("past_blocks")?,
-            5..=500,
-            100,
-        ),
-        spam_pow_number_of_tx_per_block: parameter(
-            unreadable,
-            "spam.pow.numberOfTxPerBlock",
-            text("tx_per_block")?,
-            1..=u32::MAX,
-            2,
-        ),
-        spam_pow_increasing_difficulty: parameter(
-            unreadable,
-            "spam.pow.increaseDifficulty",
-            text("increasing")?,
-            0..=1,
-            0,
-        ) == 1,
+        spam_pow_hash_function: hash_function.unwrap_or_else(|| HASH_FUNCTION.to_owned()),
+        spam_pow_difficulty: rules.difficulty,
+        spam_pow_number_of_past_blocks: rules.past_blocks,
+        spam_pow_number_of_tx_per_block: rules.tx_per_block,
+        spam_pow_increasing_difficulty: rules.increasing,
         chain_id: block.chain_id,
     };
     Ok(Some((store_height, reply)))
-}
-
-/// A stored parameter, or its default when it is absent or outside its range (contract 4.8).
-fn parameter<T: FromStr + PartialOrd>(
-    unreadable: &Unreadable,
-    key: &str,
-    stored: Option<String>,
-    range: RangeInclusive<T>,
-    default: T,
-) -> T {
-    let Some(stored) = stored else { return default };
-    match stored.trim().parse() {
-        Ok(value) if range.contains(&value) => value,
-        _ => {
-            unreadable.note("network_parameters_current", key, "value", stored);
-            default
-        }
-    }
 }
 
 #[cfg(test)]
@@ -163,17 +137,5 @@ mod tests {
         assert_eq!(problem(SILENT), "the consensus node does not answer");
         let foreign = problem("gives no answer of a consensus node: HTTP 200 OK");
         assert_eq!(foreign, "another server answers instead of the consensus node");
-    }
-
-    #[test]
-    fn a_parameter_outside_its_range_shows_its_default() {
-        let unreadable = Unreadable::default();
-        let difficulty =
-            |stored: Option<&str>| parameter(&unreadable, "d", stored.map(str::to_owned), 0..=256_u32, 15);
-        assert_eq!(difficulty(None), 15);
-        assert_eq!(difficulty(Some("256")), 256);
-        assert_eq!(difficulty(Some("257")), 15);
-        assert_eq!(difficulty(Some("-1")), 15);
-        assert_eq!(difficulty(Some("many")), 15);
     }
 }
