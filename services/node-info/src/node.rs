@@ -24,6 +24,9 @@ const UNSUBSCRIBED_POLL_INTERVAL: Duration = Duration::from_millis(500);
 /// Deadline of one read.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(2);
 
+/// Most bytes of a status.
+const MAX_STATUS_BYTES: usize = 64 << 10;
+
 /// How long the status of further nodes is awaited after the first one that takes transactions.
 const OTHERS_WITHIN: Duration = Duration::from_millis(200);
 
@@ -219,10 +222,16 @@ fn client(node: &NodeUrl) -> Result<Client, Failure> {
 async fn read_status(client: &Client, status: &str) -> Result<NodeState, NotRead> {
     // The URL may have a key in its path.
     let silent = |error: reqwest::Error| NotRead::silent(error_chain(&error.without_url()));
-    let answer = client.get(status).send().await.map_err(silent)?;
+    let mut answer = client.get(status).send().await.map_err(silent)?;
     let status = answer.status();
     let foreign = |cause| NotRead { why: foreign_answer(status), cause };
-    let body = answer.bytes().await.map_err(silent)?;
+    let mut body = Vec::new();
+    while let Some(piece) = answer.chunk().await.map_err(silent)? {
+        body.extend_from_slice(&piece);
+        if body.len() > MAX_STATUS_BYTES {
+            return Err(foreign(format!("it has more than {MAX_STATUS_BYTES} bytes")));
+        }
+    }
     let StatusReply { result: Status { node_info, sync_info } } =
         serde_json::from_slice(&body).map_err(|error| foreign(error.to_string()))?;
     let height = sync_info.latest_block_height.parse();
