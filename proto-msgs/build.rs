@@ -4,15 +4,11 @@
 
 use std::{collections::BTreeMap, env, error::Error, fmt::Write, fs, path::PathBuf};
 
+use heck::{ToKebabCase, ToSnakeCase};
 use prost_reflect::{
     DescriptorPool, DynamicMessage, FieldDescriptor, MethodDescriptor, ServiceDescriptor, Value,
     prost::Message as _, prost_types::FileDescriptorSet,
 };
-
-use crate::workload::workload;
-
-#[path = "src/workload.rs"]
-mod workload;
 
 const FILES: [&str; 8] = [
     "api/v2/common.proto", "api/v2/edge.proto", "api/v2/export.proto", "api/v2/node_info.proto",
@@ -21,7 +17,6 @@ const FILES: [&str; 8] = [
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo:rerun-if-changed=proto");
-    println!("cargo:rerun-if-changed=src/workload.rs");
     let out = PathBuf::from(env::var("OUT_DIR")?);
     let mut compiler = protox::Compiler::new(["proto"])?;
     compiler.include_imports(true).include_source_info(true).open_files(FILES)?;
@@ -100,7 +95,7 @@ fn operations(pool: &DescriptorPool) -> Result<String, std::fmt::Error> {
                 code,
                 "impl {operation} for v2::{input} {{\n{reply}{within}    const WORKLOAD: &'static str = \"{workload}\";\n    const NAME: &'static str = \"{name}\";\n{past}}}",
                 input = method.input().name(),
-                workload = workload(service.name()),
+                workload = service.name().to_kebab_case(),
                 name = method.name(),
             )?;
             if method.input().get_field_by_name("pagination").is_some() {
@@ -168,7 +163,7 @@ fn workloads(pool: &DescriptorPool) -> String {
         let comment = places.find(|place| place.path == service.path());
         let lines = comment.and_then(|place| place.leading_comments.as_deref()).unwrap_or_default().lines();
         let text = lines.map(str::trim).collect::<Vec<_>>().join(" ");
-        (workload(service.name()), text)
+        (service.name().to_kebab_case(), text)
     };
     format!("{:?}\n", workload_services(pool).map(row).collect::<Vec<_>>())
 }
@@ -199,7 +194,7 @@ fn numbers(pool: &DescriptorPool) -> Result<String, Box<dyn Error>> {
             continue;
         }
         writeln!(code, "/// {}.", method.name())?;
-        writeln!(code, "pub mod {} {{", snake_case(method.name()))?;
+        writeln!(code, "pub mod {} {{", method.name().to_snake_case())?;
         for (name, (number, reasons)) in numbers {
             for reason in reasons {
                 writeln!(code, "    /// - {reason}")?;
@@ -246,16 +241,4 @@ fn parameter_numbers(
 
 fn number(message: &DynamicMessage, field: &str) -> u32 {
     message.get_field_by_name(field).and_then(|value| value.as_u32()).unwrap_or_default()
-}
-
-/// `ListCandleData` as `list_candle_data`.
-fn snake_case(name: &str) -> String {
-    let mut text = String::new();
-    for letter in name.chars() {
-        if letter.is_ascii_uppercase() && !text.is_empty() {
-            text.push('_');
-        }
-        text.push(letter.to_ascii_lowercase());
-    }
-    text
 }

@@ -2,13 +2,14 @@
 
 use std::{collections::HashMap, sync::OnceLock, time::Duration};
 
+use heck::ToKebabCase;
 use prost_reflect::{
     DescriptorPool, DynamicMessage, ExtensionDescriptor, FieldDescriptor, MessageDescriptor,
     MethodDescriptor, Value,
 };
 
 pub use crate::v2::Format;
-use crate::{v2, workload::workload};
+use crate::v2;
 
 /// All operations, in the order of declaration.
 #[derive(Debug)]
@@ -168,7 +169,7 @@ fn operation(method: &MethodDescriptor, extensions: &OperationOptions) -> Operat
     OperationInfo {
         name: method.name().to_owned(),
         service: method.parent_service().full_name().to_owned(),
-        workload: workload(method.parent_service().name()),
+        workload: method.parent_service().name().to_kebab_case(),
         method: http_method,
         path: template.trim_start_matches('/').split('/').map(segment).collect(),
         streaming: method.is_server_streaming(),

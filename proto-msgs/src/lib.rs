@@ -5,7 +5,6 @@
 
 mod contract;
 mod table;
-mod workload;
 
 pub use contract::{Contract, Format, Method, OperationInfo, Rule, Segment};
 

@@ -2,6 +2,8 @@
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
+use heck::ToSnakeCase;
+
 use crate::{
     example::{Example, Examples},
     json::{Json, object},
@@ -15,7 +17,7 @@ static EXAMPLES: LazyLock<BTreeMap<String, Examples>> = LazyLock::new(|| {
 
 /// The examples of an operation by its name, e.g. `GetWithdrawal`; none for an operation without cases.
 pub(crate) fn of(operation: &str) -> Examples {
-    EXAMPLES.get(&snake_case(operation)).cloned().unwrap_or_default()
+    EXAMPLES.get(&operation.to_snake_case()).cloned().unwrap_or_default()
 }
 
 /// The examples with this status, as `examples` of a media type; `None` when there are none.
@@ -30,17 +32,6 @@ pub(crate) fn named(status: u16, examples: &[Example]) -> Option<Json> {
     (!wanted.is_empty()).then_some(named)
 }
 
-pub(crate) fn snake_case(name: &str) -> String {
-    let mut snake = String::new();
-    for (at, letter) in name.char_indices() {
-        if at > 0 && letter.is_ascii_uppercase() {
-            snake.push('_');
-        }
-        snake.push(letter.to_ascii_lowercase());
-    }
-    snake
-}
-
 #[cfg(test)]
 mod tests {
     use proto_msgs::Contract;
@@ -53,10 +44,5 @@ mod tests {
             let has_answer = !of(&operation.name).answers.is_empty();
             assert!(has_answer || operation.name == "ExportLedgerEntries", "{}", operation.name);
         }
-    }
-
-    #[test]
-    fn operations_find_their_cases() {
-        assert_eq!(snake_case("ListAllNetworkHistorySegments"), "list_all_network_history_segments");
     }
 }

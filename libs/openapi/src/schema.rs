@@ -2,12 +2,12 @@
 
 use std::{collections::BTreeSet, sync::LazyLock};
 
+use heck::ToShoutySnakeCase;
 use prost_reflect::{EnumDescriptor, FieldDescriptor, Kind, MessageDescriptor, OneofDescriptor};
 use proto_msgs::{CANDLE_INTERVALS, Contract, Format, MAX_LIST_LENGTH};
 
 use crate::{
     comments::Comments,
-    examples,
     json::{Json, object},
     notes,
 };
@@ -224,7 +224,7 @@ fn short(full_name: &str) -> String {
 /// The name of an enum's value in a program that declares the values of all enums side by side (Go): it begins with the
 /// enum's name. `TradeType` and `TYPE_DEFAULT` -> `TRADE_TYPE_DEFAULT`. On the wire stays `TYPE_DEFAULT`.
 fn constant(enumeration: &str, value: &str) -> String {
-    let name = examples::snake_case(enumeration).to_uppercase();
+    let name = enumeration.to_shouty_snake_case();
     let mut words: Vec<&str> = name.split('_').collect();
     // The words with which the enum's name ends and the value's begins stand once.
     let begins = |words: &[&str]| value.starts_with(&format!("{}_", words.join("_")));
