@@ -53,7 +53,7 @@ pub static LISTS: [&List; 12] = [
     &SUMMARIES, &TRADES, &WITHDRAWALS,
 ];
 
-/// Every operation of the workload. Each list has these places.
+/// Every operation of the workload. Each one that reads many rows has these places.
 pub(crate) fn router(
     bus: Bus,
     query: Addr<Query>,
@@ -70,7 +70,7 @@ pub(crate) fn router(
         .on_places::<ListAccountsRequest>(lists)
         .on_places::<ListAssetsRequest>(lists)
         .on_places::<ListCandleDataRequest>(lists)
-        .on_places::<ListCandleIntervalsRequest>(lists)
+        .on::<ListCandleIntervalsRequest>()
         .on_places::<ListDelegationsRequest>(lists)
         .on_places::<ListDepositsRequest>(lists)
         .on_places::<ListEpochRewardSummariesRequest>(lists)
