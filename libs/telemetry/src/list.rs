@@ -186,9 +186,9 @@ metrics! {
         "Transactions whose outcome is in memory";
     RELAY_NODE = "mesh.relay.node" "{state}" Gauge &[], RELAY,
         "State of the consensus node: 2 accepts transactions, 1 catching up, 0 unreachable";
-    INGEST_HEIGHT = "mesh.ingest.height" "" Gauge &[], INGEST,
+    INGEST_HEIGHT = "mesh.ingest.height" "{block}" Gauge &[], INGEST,
         "Height of the newest stored block, 0 without one";
-    INGEST_LAG = "mesh.ingest.lag.blocks" "" Gauge &[], INGEST,
+    INGEST_LAG = "mesh.ingest.lag.blocks" "{block}" Gauge &[], INGEST,
         "Blocks of the consensus node that are not stored yet";
     INGEST_ROWS = "mesh.ingest.rows" "{row}" Counter &["table"], INGEST,
         "Rows stored, by table";

@@ -14,8 +14,8 @@ use crate::list::{Kind, Metric};
 pub type LabeledFamily<const LABELS: usize, M> = Family<[(&'static str, &'static str); LABELS], M, fn() -> M>;
 
 /// Bounds of the duration buckets, seconds.
-const SECONDS: [f64; 14] =
-    [0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0];
+const SECONDS: [f64; 15] =
+    [0.000_25, 0.000_5, 0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 20.0];
 
 /// Bounds of the size buckets, bytes.
 const BYTES: [f64; 8] = [256.0, 1024.0, 4096.0, 16384.0, 65536.0, 262_144.0, 1_048_576.0, 16_777_216.0];
