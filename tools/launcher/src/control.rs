@@ -1,8 +1,7 @@
 //! The control protocol between a command line and a running mesh: one JSON line as a request, one as the
 //! answer, over a Unix socket in the home.
 //!
-//! Comes in: requests of the command line. Goes out: the supervisor's answers. Access to the socket is
-//! limited by the mode of the socket's folder, which only its owner may enter.
+//! Access to the socket is limited by the mode of the socket's folder, which only its owner may enter.
 
 pub(crate) mod protocol;
 

@@ -1,7 +1,6 @@
 //! The folder of one mesh: its paths, its lock and its state file.
 //!
-//! Comes in: the folder given with `--home`. Goes out: paths, the lock that excludes a second launcher, and
-//! the state file by which a later `up` continues with the same data.
+//! The lock excludes a second launcher. By the state file a later `up` continues with the same data.
 
 use std::{
     fs::{self, File, OpenOptions},

@@ -1,7 +1,7 @@
 //! One supervised process: a task starts it, restarts it by the restart rule when it dies, and stops it.
 //!
-//! Comes in: the process specification and the desired state. Goes out: the present state. Both are watch
-//! channels, so that setting the same state twice has no effect and no change is missed.
+//! The desired and the present state are watch channels, so that setting the same state twice has no effect and no
+//! change is missed.
 
 use std::{convert::Infallible, process::ExitStatus, time::Duration};
 

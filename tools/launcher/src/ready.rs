@@ -1,7 +1,4 @@
 //! Readiness checks of a process: `/readyz` on its admin address, a probe, or that it was started.
-//!
-//! Comes in: the file into which a service writes its admin address, or a probe. Goes out: a future that
-//! resolves when the process is ready.
 
 use std::{
     fmt,

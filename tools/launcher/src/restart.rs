@@ -1,6 +1,5 @@
 //! The restart rule: the wait before a process that died is started again.
-//!
-//! Comes in: how long each run lasted. Goes out: the wait before the next one. It reads no clock.
+//! It depends on how long each run lasted, and reads no clock.
 
 use std::time::Duration;
 

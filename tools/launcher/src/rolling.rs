@@ -1,7 +1,6 @@
 //! Rolling restart and scaling of a group while it serves.
 //!
-//! Comes in: the name of a group. Goes out: the same group with new processes, or more or fewer of them. As
-//! under Kubernetes, a successor is ready before its predecessor is stopped.
+//! As under Kubernetes, a successor is ready before its predecessor is stopped.
 
 use futures_util::future::join_all;
 use tokio::time::Instant;

@@ -1,7 +1,6 @@
 //! The services of the mesh and what each of them needs: one row each.
 //!
-//! Comes in: the addresses of the servers. Goes out: groups for the supervisor. A new service is one row of
-//! [`SERVICES`].
+//! A new service is one row of [`SERVICES`].
 
 use std::{
     io,

@@ -1,7 +1,6 @@
 //! Supervises the processes of one mesh: starts, restarts, stops and scales them; shuts down in tier order.
 //!
-//! Comes in: groups of equal processes, and the requests of a command line. Goes out: a table of the running
-//! processes. Each process has its own task; this file has the table, never locked across an await.
+//! Each process has its own task. This file has the table of the running processes, never locked across an await.
 
 use std::{fmt, sync::Arc, time::Duration};
 

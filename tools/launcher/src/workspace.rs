@@ -1,7 +1,4 @@
 //! Finds out whether this program runs from a checkout with its sources, or is installed.
-//!
-//! Comes in: the path of the running program and the current folder. Goes out: the root of the workspace,
-//! and the folder and profile into which its binaries are built.
 
 use std::{
     fs,

@@ -100,7 +100,7 @@ pub(super) fn write_private(file: &Path, text: &str) -> Result<(), ServerError> 
 }
 
 /// Returns the last `bytes` of a log, or nothing when it cannot be read.
-pub(super) fn tail(log: &Path, bytes: u64) -> String {
+pub fn tail(log: &Path, bytes: u64) -> String {
     let read = || {
         let mut file = fs::File::open(log)?;
         let length = file.metadata()?.len();

@@ -24,7 +24,7 @@ pub use cometbft::{
     COMETBFT_PACKAGE, Cometbft, CometbftSettings, Genesis, cometbft_folder, cometbft_height,
     how_to_get_cometbft,
 };
-pub use files::free_port;
+pub use files::{free_port, tail};
 pub use find::{
     OLDEST_NATS, OLDEST_POSTGRES, PostgresPrograms, find_cometbft, find_nats, find_postgres,
     find_postgres_version,

@@ -253,7 +253,7 @@ impl Writer {
     }
 }
 
-#[allow(clippy::needless_pass_by_value)] // for `map_err`
+#[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
 fn of_store(error: StoreError) -> Failure {
     failed!("{}", error_chain(&error))
 }

@@ -15,7 +15,7 @@ use mesh_launcher::{
     local_client,
     servers::{
         Durability, Nats, NatsSettings, Postgres, PostgresPrograms, find_or_install_nats,
-        find_or_install_postgres, nats_greeting,
+        find_or_install_postgres, nats_greeting, tail,
     },
     supervisor::{Group, NotReady, Supervisor, Tier},
     why_unready, write_private,
@@ -180,11 +180,10 @@ pub fn not_ready(home: &Home, error: &NotReady) -> Failure {
 /// Where the log of a process is, with its last line.
 fn end_of_log(home: &Home, process: &str) -> String {
     let log = home.logs().join(format!("{process}.log"));
-    let last = std::fs::read_to_string(&log)
-        .ok()
-        .and_then(|text| text.lines().rfind(|line| !line.trim().is_empty()).map(str::to_owned))
-        .map(|line| format!(", which ends with: {}", line.chars().take(400).collect::<String>()))
-        .unwrap_or_default();
+    let end = tail(&log, 4096);
+    let last = end.lines().rfind(|line| !line.trim().is_empty());
+    let last = last.map(|line| format!(", which ends with: {}", line.chars().take(400).collect::<String>()));
+    let last = last.unwrap_or_default();
     format!("see its log {}{last}", log.display())
 }
 
