@@ -57,7 +57,7 @@ impl StagedMember {
     ///
     /// No file can be created there.
     pub fn new(name: &str, level: u32, folder: &Path) -> Result<StagedMember, HistoryError> {
-        let file = tempfile::tempfile_in(folder).map_err(HistoryError::io("builder a temporary file"))?;
+        let file = tempfile::tempfile_in(folder).map_err(HistoryError::io("making a temporary file"))?;
         Ok(StagedMember {
             encoder: MemberEncoder::new(name, BufWriter::with_capacity(256 << 10, file), level),
         })

@@ -123,7 +123,8 @@ impl Code {
         }
     }
 
-    /// Whether a response with this code has a `Retry-After` header.
+    /// Whether the service cannot answer now and may answer later. Such a response has a `Retry-After` header, as one with
+    /// [`Code::ResourceExhausted`] has.
     pub fn is_passing(self) -> bool {
         matches!(self, Self::DeadlineExceeded | Self::Unavailable)
     }

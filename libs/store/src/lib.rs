@@ -1,7 +1,7 @@
 //! PostgreSQL for the mesh: migrations, bulk loading and appending of blocks for writers, `.sql` files and paged lists for
 //! readers, snapshots and COPY for sealing, and the import of segments.
 //!
-//! The only crate that uses the database driver. Tables appear only in `migrations/`; the services say which
+//! The services use the database through this crate alone. Tables appear only in `migrations/`; the services say which
 //! they read, and interpret the rows.
 
 mod address;

@@ -230,6 +230,7 @@ impl HttpCall<'_> {
     ) -> Result<Response, HttpError> {
         self.check_access()?;
         let (state, head) = (self.state, self.head);
+        // Before the body: permits bound the memory for bodies that are too short to be counted.
         let _permit = state.admission.request(&head.client, &operation.name)?;
         let hold = |bytes| state.backend.hold_body(head.client.id.number(), bytes);
         let (body, _held) = body::read_whole(self.body, &head.headers, &state.config.limits, hold).await?;

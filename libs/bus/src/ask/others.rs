@@ -80,7 +80,7 @@ impl Bus {
         }
     }
 
-    /// The other replicas of a workload that take requests, and those that are silent and may be there.
+    /// The replicas of a workload, the caller's own included, that take requests, and those that are silent and may be there.
     pub fn known_replicas(&self, workload: &str) -> Vec<String> {
         self.shared.replicas.group(workload).names()
     }

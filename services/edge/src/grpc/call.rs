@@ -162,6 +162,7 @@ async fn try_answer(
     if timeout.is_some_and(|timeout| timeout.is_zero()) {
         return Err(late());
     }
+    // Before the message: permits bound the memory for those that are too short to be counted.
     let _permit = state.admission.request(&call.client, call.method.name())?;
     let replied = reply(state, call, trace, deadline);
     match deadline {
