@@ -225,6 +225,14 @@ impl Problem {
     pub fn to_json(&self) -> Vec<u8> {
         serde_json::to_vec(self).expect("a problem is plain text and numbers")
     }
+
+    /// The same, indented.
+    ///
+    /// # Panics
+    /// As [`Self::to_json`].
+    pub fn to_indented_json(&self) -> Vec<u8> {
+        serde_json::to_vec_pretty(self).expect("a problem is plain text and numbers")
+    }
 }
 
 impl fmt::Display for Problem {

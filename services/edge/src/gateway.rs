@@ -17,6 +17,7 @@ use crate::{
     decode::{
         accept,
         body::{self, Body},
+        query::Parameters,
     },
     http_call::HttpCall,
     metrics::Metrics,
@@ -119,9 +120,14 @@ impl GatewayState {
         let call = HttpCall { state: self, head: &head, body: &mut body, trace, note: &mut note };
         let mut response = match call.answer(matched.as_ref()).instrument(span.clone()).await {
             Ok(response) => response,
-            Err(error) => answer::error(&error),
+            Err(error) => {
+                let is_pretty = Parameters::parse(head.query()).and_then(|parameters| parameters.pretty());
+                answer::error(&error, is_pretty.unwrap_or(false))
+            }
         };
-        if accept::accepts_gzip_alone(&head.headers) {
+        if accept::accepts_gzip_alone(&head.headers)
+            || gzip::is_long_error(&response) && accept::accepts_gzip(&head.headers)
+        {
             response = gzip::compress_whole(response).await;
         }
         if head.method == Method::HEAD {

@@ -20,6 +20,21 @@ async fn an_unknown_path_is_not_found() {
 }
 
 #[tokio::test]
+async fn errors_are_indented_and_compressed_as_other_answers_are() {
+    let mesh = MeshClient::fixture().await;
+    for (query, lines) in [("", 1), ("?pretty", 12), ("?pretty=x", 1)] {
+        assert_eq!(mesh.get(&format!("/nowhere{query}")).await.text().lines().count(), lines, "{query}");
+    }
+    let long = "x".repeat(300);
+    let body = format!(r#"{{"tx":{{"pubKey":"{long}","signature":{{"value":"{long}"}}}}}}"#);
+    for (accepted, coding) in [("gzip", Some("gzip")), ("gzip;q=0", None)] {
+        let request = mesh.request(reqwest::Method::POST, "/transaction").body(body.clone());
+        let answer = Answer::to(request.header("accept-encoding", accepted)).await;
+        assert_eq!((answer.status, answer.header("content-encoding")), (400, coding));
+    }
+}
+
+#[tokio::test]
 async fn a_target_that_is_no_path_is_not_found() {
     let mesh = MeshClient::fixture().await;
     for line in ["GET x", "GET x:80", "CONNECT x:80", "OPTIONS x:80", "GET *", "POST *"] {

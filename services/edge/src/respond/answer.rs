@@ -123,8 +123,11 @@ pub(crate) fn problem(problem: &Problem, id: &RequestId, config: &Config) -> Res
 }
 
 /// The answer to a refused request.
-pub(crate) fn error(error: &HttpError) -> Response {
+pub(crate) fn error(error: &HttpError, is_indented: bool) -> Response {
     let mut response = refusal(error.status, &error.problem);
+    if is_indented {
+        *response.body_mut() = error.problem.to_indented_json().into();
+    }
     if let Some(methods) = error.allow {
         response.headers_mut().insert(ALLOW, HeaderValue::from_static(methods));
     }

@@ -16,7 +16,16 @@ use mesh_bus::GZIP_LEVEL;
 use tokio::task::spawn_blocking;
 use warp::reply::Response;
 
-/// Compresses a body that is all there, for a client that takes no plain one. Downloads, which come in pieces,
+/// Answers of at least this many bytes are compressed (J15).
+pub(crate) const MIN_GZIPPED: usize = 1 << 10;
+
+/// Whether it is an error that is long enough to be compressed.
+pub(crate) fn is_long_error(response: &Response) -> bool {
+    let length = Body::size_hint(response.body()).exact();
+    !response.status().is_success() && length.is_some_and(|length| length >= MIN_GZIPPED as u64)
+}
+
+/// Compresses a body that is all there, for a client that takes no plain one, or one that is long. Downloads, which come in pieces,
 /// are left as they are.
 pub(crate) async fn compress_whole(response: Response) -> Response {
     let length = Body::size_hint(response.body()).exact().filter(|length| *length > 0);

@@ -21,11 +21,8 @@ use warp::reply::Response;
 use crate::{
     admission::head::HttpError,
     decode::{accept, query::Parameters},
-    respond::answer,
+    respond::{answer, gzip::MIN_GZIPPED},
 };
-
-/// Shorter bodies are not compressed (J15), bytes.
-const MIN_GZIPPED: usize = 1 << 10;
 
 pub(super) const JSON: &str = "application/json";
 pub(super) const HTML: &str = "text/html; charset=utf-8";
