@@ -22,7 +22,12 @@ impl Handler<Ask<ListAllNetworkHistorySegmentsRequest>> for Export {
         let (listing, catalogue) = (self.listing.borrow().clone(), self.catalogue.clone());
         scope.run(async move {
             let list = listing.newest(&catalogue, SEGMENTS).await?;
-            let segments = list.segments.iter().rev().map(|segment| to_message(segment)).collect();
+            let mut segments: Vec<_> =
+                list.segments.iter().rev().map(|segment| to_message(segment)).collect();
+            // The one before it was removed, or never was.
+            if let Some(first) = segments.last_mut() {
+                first.previous_history_segment_id.clear();
+            }
             Ok(ListAllNetworkHistorySegmentsReply { segments }.into())
         })
     }
