@@ -4,8 +4,6 @@ use std::collections::BTreeSet;
 
 use futures_util::TryStreamExt as _;
 use mesh_ingest::DecodedBlock;
-use mesh_problem::error_chain;
-use mesh_store::error::StoreError;
 use rand::{SeedableRng as _, rngs::SmallRng, seq::index};
 
 use super::{args::CheckArgs, place::Variables, recorded::fetch_all};
@@ -19,10 +17,9 @@ pub(super) async fn check(args: &CheckArgs) -> Result<(), Failure> {
     let (nodes, decoder) =
         (variables.nodes(args.place.node.as_deref())?, variables.decoder(&args.place).await?);
     let store = variables.store(args.postgres.as_deref()).await?;
-    let of_store = |error: StoreError| failed!("{}", error_chain(&error));
     let status = nodes.status().await.map_err(|error| failed!("{error}"))?;
-    let newest = store.chain().await.map_err(of_store)?.head.map_or(0, |head| head.height);
-    let oldest = store.oldest().await.map_err(of_store)?.unwrap_or(1);
+    let newest = store.chain().await?.head.map_or(0, |head| head.height);
+    let oldest = store.oldest().await?.unwrap_or(1);
     let (from, to) = (oldest.max(status.earliest), newest.min(status.latest));
     if from > to {
         return Err(failed!(
@@ -36,13 +33,13 @@ pub(super) async fn check(args: &CheckArgs) -> Result<(), Failure> {
     let mut blocks = fetch_all(&nodes, heights.iter().copied());
     while let Some(block) = blocks.try_next().await? {
         let height = block.height;
-        let before = store.block(height.saturating_sub(1)).await.map_err(of_store)?;
+        let before = store.block(height.saturating_sub(1)).await?;
         let decoded = decoder.decode(&block).await.map_err(|error| failed!("block {height}: {error}"))?;
         rows += decoded.len();
         let (prepared, _) = DecodedBlock::new(&block, decoded)
             .prepare(before.as_ref())
             .map_err(|error| failed!("block {height}: {error}"))?;
-        for difference in store.compare(&prepared).await.map_err(of_store)? {
+        for difference in store.compare(&prepared).await? {
             differences += 1;
             terminal::print(&format!("block {height}: {difference}"))?;
         }

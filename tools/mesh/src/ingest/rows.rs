@@ -13,7 +13,6 @@ use mesh_problem::error_chain;
 use mesh_store::{
     TimeUs,
     append::{AppendError, Appender, NewBlock, StoredHead},
-    error::StoreError,
 };
 use serde::Deserialize;
 use tokio::{sync::mpsc, time::Duration};
@@ -56,11 +55,11 @@ pub(super) async fn rows(args: RowsArgs) -> Result<(), Failure> {
         None => Some(Variables::of(&args.home).await?),
     };
     let store = match (&args.postgres, variables) {
-        (Some(url), _) => Appender::connect(url).await.map_err(of_store)?,
+        (Some(url), _) => Appender::connect(url).await?,
         (None, Some(variables)) => variables.store(None).await?,
         (None, None) => return Ok(()),
     };
-    let chain = store.chain().await.map_err(of_store)?;
+    let chain = store.chain().await?;
     let chain_id = match (chain.chain_id, args.chain) {
         (Some(known), Some(given)) if known != given => {
             return Err(failed!("the database is of the chain {known:?}, not of {given:?}"));
@@ -243,7 +242,7 @@ impl Writer {
     fn failure(&self, number: usize, error: AppendError) -> Failure {
         match error {
             AppendError::Refused(row) => self.fault(number, &format!("refused: {row}")),
-            AppendError::Store(error) => of_store(error),
+            AppendError::Store(error) => error.into(),
             error => failed!("{error}; another program stores blocks, repeat the call when it has ended"),
         }
     }
@@ -251,9 +250,4 @@ impl Writer {
     fn fault(&self, number: usize, fault: &str) -> Failure {
         failed!("{}, line {number}: {fault}", self.file)
     }
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "for `map_err`")]
-fn of_store(error: StoreError) -> Failure {
-    failed!("{}", error_chain(&error))
 }
