@@ -24,7 +24,7 @@ use crate::{
     cli::HomeArgs,
     failure::{Failure, failed},
     signals,
-    terminal::{output_closed, print, try_print},
+    terminal::{output_closed, print, print_json, try_print},
 };
 
 /// Longest wait for another command that changes the file.
@@ -50,7 +50,7 @@ enum KeysCommand {
     /// Makes a key, prints it, and adds its line to the file
     Add(AddArgs),
     /// Lists the keys of the file
-    List(FileArgs),
+    List(ListArgs),
     /// Removes a key from the file; running edges refuse it within five seconds
     Remove(RemoveArgs),
     /// Follows what the keys of a running mesh use: a JSON line per key, operation, edge and minute
@@ -62,6 +62,15 @@ struct FileArgs {
     /// The file of the keys
     #[arg(long, value_name = "FILE", env = "MESH_EDGE_KEYS_FILE")]
     file: PathBuf,
+}
+
+#[derive(Debug, Args)]
+struct ListArgs {
+    #[command(flatten)]
+    file: FileArgs,
+    /// Print a JSON array of the file's lines
+    #[arg(long)]
+    json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -117,7 +126,7 @@ struct UsageArgs {
 pub(crate) async fn keys(args: KeysArgs) -> Result<(), Failure> {
     match args.command {
         KeysCommand::Add(args) => add(args),
-        KeysCommand::List(FileArgs { file }) => list(&file),
+        KeysCommand::List(args) => list(&args.file.file, args.json),
         KeysCommand::Remove(RemoveArgs { name, file }) => remove(&name, &file.file),
         KeysCommand::Usage(args) => usage(&args).await,
     }
@@ -145,13 +154,16 @@ fn add(args: AddArgs) -> Result<(), Failure> {
     write(&file, &text)
 }
 
-fn list(file: &Path) -> Result<(), Failure> {
+fn list(file: &Path, as_json: bool) -> Result<(), Failure> {
     let limit = |limit: Option<u32>| match limit {
         None => "-".to_owned(),
         Some(0) => "unlimited".to_owned(),
         Some(limit) => limit.to_string(),
     };
     let (now, entries) = (Timestamp::now(), read(&followed(file)?)?);
+    if as_json {
+        return print_json(&entries);
+    }
     print(&format!(
         "{:<32} {:>9} {:>9} {:>9} {:>9}  expires",
         "name", "rate/s", "burst", "exports", "watches"
