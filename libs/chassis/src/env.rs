@@ -117,14 +117,14 @@ impl Env {
         }
     }
 
-    /// `true`, `false`, `1` or `0`, or its default.
+    /// `true`, `on` or `1`; `false`, `off` or `0`; or its default.
     pub fn flag(&mut self, name: &str, default: bool) -> bool {
         match self.given(name).map(String::as_str) {
             None => default,
-            Some("true" | "1") => true,
-            Some("false" | "0") => false,
+            Some("true" | "on" | "1") => true,
+            Some("false" | "off" | "0") => false,
             Some(_) => {
-                self.mistake(format!("{name} must be true or false"));
+                self.mistake(format!("{name} must be true or false, or on or off"));
                 default
             }
         }
@@ -180,7 +180,7 @@ mod tests {
                 "A cannot be read: invalid digit found in string",
                 "B must be between 1 and 1000000000",
                 "C is not set",
-                "G must be true or false",
+                "G must be true or false, or on or off",
                 "H must be between 1 and 86400000",
                 "I must be between 0 and 2592000",
                 "J must be between 1 and 1000000000",

@@ -63,21 +63,6 @@ impl FromStr for AccessLogMode {
     }
 }
 
-/// `on` or `off`.
-struct Switch(bool);
-
-impl FromStr for Switch {
-    type Err = &'static str;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        match text {
-            "on" => Ok(Self(true)),
-            "off" => Ok(Self(false)),
-            _ => Err("it is on or off"),
-        }
-    }
-}
-
 /// See the README's table.
 #[derive(Debug)]
 pub(crate) struct Config {
@@ -200,7 +185,7 @@ impl mesh_chassis::Config for Config {
             env.mistake("MESH_EDGE_TLS_CERT and MESH_EDGE_TLS_KEY are given together, or neither");
         }
         let keys_file = env.optional("MESH_EDGE_KEYS_FILE").map(PathBuf::from);
-        let is_anonymous_allowed = env.or("MESH_EDGE_ANONYMOUS", Switch(true)).0;
+        let is_anonymous_allowed = env.flag("MESH_EDGE_ANONYMOUS", true);
         if keys_file.is_none() && !is_anonymous_allowed {
             env.mistake("MESH_EDGE_ANONYMOUS=off needs MESH_EDGE_KEYS_FILE");
         }
