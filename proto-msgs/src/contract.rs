@@ -8,8 +8,8 @@ use prost_reflect::{
     MethodDescriptor, Value,
 };
 
-pub use crate::v2::Format;
 use crate::v2;
+pub use crate::v2::Format;
 
 /// All operations, in the order of declaration.
 #[derive(Debug)]

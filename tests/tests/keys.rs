@@ -209,8 +209,9 @@ async fn the_limits_of_a_key_replace_those_of_its_address_and_are_shared_by_the_
     let (database, mesh, client) = fixture::start(|setup| file.configure(setup, &env)).await;
     let of_key = get(&client, "/limits", BOT).await;
     let rate = &of_key.json()["rate"];
-    assert_eq!((&rate["requestsPerS"], &rate["exportsPerAddress"]), (&json!(2), &json!(3)));
-    assert_eq!(client.get("/limits").await.json()["rate"]["requestsPerS"], 1);
+    assert_eq!([&rate["requestsPerS"], &rate["burst"], &rate["exportsPerAddress"]], [2, 20, 3]);
+    let of_address = client.get("/limits").await.json();
+    assert_eq!([&of_address["rate"]["requestsPerS"], &of_address["rate"]["burst"]], [1, 5]);
 
     let share = async |client: &MeshClient| {
         let answer = get(client, READ, BOT).await;

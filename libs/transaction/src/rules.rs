@@ -49,9 +49,7 @@ impl Default for SpamRules {
 impl SpamRules {
     /// The keys of the parameters.
     pub const KEYS: [&str; 4] = [
-        "spam.pow.difficulty",
-        "spam.pow.numberOfPastBlocks",
-        "spam.pow.numberOfTxPerBlock",
+        "spam.pow.difficulty", "spam.pow.numberOfPastBlocks", "spam.pow.numberOfTxPerBlock",
         "spam.pow.increaseDifficulty",
     ];
 

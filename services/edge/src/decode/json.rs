@@ -143,7 +143,11 @@ impl<'de> Visitor<'de> for Message<'_, '_> {
             let value = map.next_value_seed(Field { field: &field, place: &mut *place })?;
             place.path.pop();
             if let Some(value) = value {
-                set(&mut message, &field, value).map_err(A::Error::custom)?;
+                let path = |name: &str| match place.path.is_empty() {
+                    true => name.to_owned(),
+                    false => format!("{}.{name}", place.text()),
+                };
+                set(&mut message, &field, value, path).map_err(A::Error::custom)?;
             }
         }
         Ok(message)
@@ -151,7 +155,12 @@ impl<'de> Visitor<'de> for Message<'_, '_> {
 }
 
 /// Sets a field; an empty member of a "one of" counts as absent, two of them exclude each other.
-fn set(message: &mut DynamicMessage, field: &FieldDescriptor, value: Value) -> Result<(), String> {
+fn set(
+    message: &mut DynamicMessage,
+    field: &FieldDescriptor,
+    value: Value,
+    path: impl Fn(&str) -> String,
+) -> Result<(), String> {
     if let Some(one_of) =
         field.containing_oneof().filter(|_| !field.field_descriptor_proto().proto3_optional())
     {
@@ -159,7 +168,8 @@ fn set(message: &mut DynamicMessage, field: &FieldDescriptor, value: Value) -> R
             return Ok(());
         }
         if let Some(other) = one_of.fields().find(|other| message.has_field(other)) {
-            return Err(format!("{} and {} exclude each other", other.json_name(), field.json_name()));
+            let (other, this) = (path(other.json_name()), path(field.json_name()));
+            return Err(format!("{other} and {this} exclude each other"));
         }
     }
     message.set_field(field, value);

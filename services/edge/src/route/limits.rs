@@ -1,6 +1,6 @@
 //! `/limits`: the limits in force (contract section 7), from the configuration, and those of a key.
 
-use std::time::Duration;
+use std::{num::NonZeroU32, time::Duration};
 
 use http::HeaderMap;
 use mesh_bus::PullLimits;
@@ -13,7 +13,7 @@ use warp::reply::Response;
 
 use crate::{
     admission::head::HttpError,
-    config::{Config, HTTP2_STREAMS, MAX_HEADERS, STALL_TIMEOUT},
+    config::{Config, HTTP2_STREAMS, MAX_HEADERS, RateLimit, STALL_TIMEOUT},
     keys::ClientKey,
     route::page::Page,
 };
@@ -33,7 +33,11 @@ pub(crate) fn of_key(
 ) -> Result<Response, HttpError> {
     let (mut limits, entry) = (in_force(config), key.entry());
     if let Some(rate) = &mut limits.rate {
-        rate.requests_per_s = entry.rate_per_s.unwrap_or(rate.requests_per_s);
+        if let Some(per_s) = entry.rate_per_s {
+            let default_burst =
+                NonZeroU32::new(per_s).map_or(0, |per_s| RateLimit::default_burst(per_s).get());
+            (rate.requests_per_s, rate.burst) = (per_s, entry.burst.unwrap_or(default_burst));
+        }
         rate.exports_per_address = entry.exports.unwrap_or(rate.exports_per_address);
         rate.watches_per_address = entry.watches.unwrap_or(rate.watches_per_address);
     }
@@ -68,6 +72,7 @@ pub(super) fn in_force(config: &Config) -> LimitsReply {
             requests_per_connection: HTTP2_STREAMS,
             watches: count(config.watches),
             watches_per_address: config.watches_per_address.map_or(0, |most| count(most.get())),
+            burst: config.rate.map_or(0, |rate| rate.burst.get()),
         }),
         time: Some(TimeLimits {
             head_ms: milliseconds(limits.head_time),
