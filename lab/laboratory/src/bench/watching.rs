@@ -275,7 +275,7 @@ impl Clients {
         for (_, edge) in &self.edges {
             let watches = Watch::each(&self.paths, self.count.div_ceil(self.edges.len()), self.over);
             let over_http2 = watches.len().saturating_sub(self.over_http1);
-            crowds.push(Watchers::crowd(&[*edge], watches, (over_http2, ON_A_CONNECTION)).await?);
+            crowds.push(Watchers::crowd(*edge, watches, (over_http2, ON_A_CONNECTION)).await?);
         }
         let count: usize = crowds.iter().map(|crowd| crowd.look(|record| record.watches.len())).sum();
         sleep(SETTLE).await;

@@ -1,7 +1,7 @@
 //! The world of a drill: a private mesh with what the drill needs of filled tables, blocks, a sealed
 //! history, a ledger, a node, and links that can fail.
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 use mesh::{failure::Failure, processes::DEVNODE, terminal::print_line};
 use mesh_devnode::ReservedPort;
@@ -163,11 +163,6 @@ impl<'a> World<'a> {
     pub(super) async fn becomes_ready(&self, within: Duration) -> bool {
         let services = SERVICES.iter().map(|service| service.name);
         self.mesh.until_serving(&services.chain([DEVNODE]).collect::<Vec<_>>(), within).await
-    }
-
-    /// Starts an edge of a phase.
-    pub(super) async fn phase_edge(&self, name: &str) -> Result<SocketAddr, Failure> {
-        self.mesh.start_named(&self.servers, &[("edge", name)], Vec::new()).await
     }
 
     /// Injects a fault and waits for its repair.

@@ -31,7 +31,7 @@ impl Shared {
             None => None,
         };
         let source = self.stream_of(indexes[0]).0;
-        let stream = connect(self.edges[0], source, None).await.map_err(broken)?;
+        let stream = connect(self.edge, source, None).await.map_err(broken)?;
         let mut connection = Connection::wide(stream).await.map_err(broken)?;
         let fields = [(AUTHORITY, "laboratory"), (ACCEPT, "text/event-stream")];
         let mut streams = HashMap::new();

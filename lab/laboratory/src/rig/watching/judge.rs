@@ -42,28 +42,19 @@ impl WatchRecord {
 
     /// All streams that ended, and all attempts that failed.
     pub(crate) fn failed(&self) -> Vec<FailedRequest> {
-        self.streams.iter().filter_map(|stream| self.failure(stream)).collect()
-    }
-
-    fn failure(&self, stream: &Stream) -> Option<FailedRequest> {
-        let (ended, end) = stream.end.as_ref()?;
-        let failure = match end {
-            StreamEnd::Refused(refusal) if refusal.is_temporary() => FailureKind::Refused,
-            StreamEnd::Broken(_) | StreamEnd::Unconnected(_) => FailureKind::Broken,
-            StreamEnd::Regular => FailureKind::Ended,
-            StreamEnd::Refused(_) | StreamEnd::Silent | StreamEnd::Malformed(_) => FailureKind::Other,
+        let failure = |stream: &Stream| {
+            let (ended, end) = stream.end.as_ref()?;
+            let failure = match end {
+                StreamEnd::Refused(refusal) if refusal.is_temporary() => FailureKind::Refused,
+                StreamEnd::Broken(_) | StreamEnd::Unconnected(_) => FailureKind::Broken,
+                StreamEnd::Regular => FailureKind::Ended,
+                StreamEnd::Refused(_) | StreamEnd::Silent | StreamEnd::Malformed(_) => FailureKind::Other,
+            };
+            // The cause of an ended stream is at its end.
+            let from = if stream.opened.is_some() { *ended } else { stream.asked };
+            Some(failed_request(failure, (from, *ended), format!("{end:?} ({})", self.path(stream))))
         };
-        // The cause of an ended stream is at its end.
-        let from = if stream.opened.is_some() { *ended } else { stream.asked };
-        Some(failed_request(failure, (from, *ended), format!("{end:?} ({})", self.path(stream))))
-    }
-
-    /// The failures among these that are neither an end in order nor a refused connection.
-    pub(crate) fn broken(&self) -> Vec<FailedRequest> {
-        let is_broken = |end: &StreamEnd| !matches!(end, StreamEnd::Regular | StreamEnd::Unconnected(_));
-        let streams =
-            self.streams.iter().filter(|stream| stream.end.as_ref().is_some_and(|(_, end)| is_broken(end)));
-        streams.filter_map(|stream| self.failure(stream)).collect()
+        self.streams.iter().filter_map(failure).collect()
     }
 
     /// All problems received.

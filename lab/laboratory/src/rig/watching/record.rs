@@ -149,22 +149,6 @@ impl WatchRecord {
             |stream: &&&Stream| stream.received.iter().any(|state| state.what.height().is_some());
         self.by_client().filter(|(_, streams)| streams.iter().any(|stream| has_answer(&stream))).count()
     }
-
-    /// Number of streams that the edge ended in order.
-    pub(crate) fn ended(&self) -> usize {
-        let is_regular = |stream: &&Stream| matches!(stream.end, Some((_, StreamEnd::Regular)));
-        self.streams.iter().filter(is_regular).count()
-    }
-
-    /// Number of answers at the height of the same client's answer before.
-    pub(crate) fn heights_sent_twice(&self) -> usize {
-        let twice = |(_, streams): (usize, Vec<&Stream>)| {
-            let received = streams.into_iter().flat_map(|stream| &stream.received);
-            let heights: Vec<u64> = received.filter_map(|received| received.what.height()).collect();
-            heights.windows(2).filter(|pair| pair[0] == pair[1]).count()
-        };
-        self.by_client().map(twice).sum()
-    }
 }
 
 /// A number that equal bodies have in common.

@@ -56,9 +56,7 @@ pub(crate) struct Watchers {
 
 /// What the clients of a run share.
 pub(super) struct Shared {
-    /// The edges that a client connects to in turn, as behind a load balancer that removes an edge that
-    /// stops.
-    pub(super) edges: Vec<SocketAddr>,
+    pub(super) edge: SocketAddr,
     /// Where clients watch by TLS instead.
     secured: Option<(SocketAddr, TlsClient)>,
     pub(super) watches: Vec<Watch>,
@@ -83,7 +81,7 @@ impl Watchers {
         watches: Vec<Watch>,
         number: Arc<Numbering>,
     ) -> Self {
-        let shared = Shared::new(vec![edge], secured, watches, number, None);
+        let shared = Shared::new(edge, secured, watches, number, None);
         let every_client = 0..shared.watches.len();
         Self::spawn(shared, every_client)
     }
@@ -94,12 +92,12 @@ impl Watchers {
     /// # Errors
     /// When a client has none in time.
     pub(crate) async fn crowd(
-        edges: &[SocketAddr],
+        edge: SocketAddr,
         watches: Vec<Watch>,
         over_http2: (usize, usize),
     ) -> Result<Self, Failure> {
         let (count, turns) = (watches.len(), Some(Semaphore::new(OPENED_AT_ONCE)));
-        let shared = Shared::new(edges.to_vec(), None, watches, Arc::new(super::record::digest), turns);
+        let shared = Shared::new(edge, None, watches, Arc::new(super::record::digest), turns);
         let (over_http2, on_a_connection) = over_http2;
         let mut watchers = Self::spawn(shared, 0..count - over_http2);
         for first in (count - over_http2..count).step_by(on_a_connection.max(1)) {
@@ -107,7 +105,7 @@ impl Watchers {
             watchers.clients.spawn(Arc::clone(&watchers.shared).watch_over_http2(clients));
         }
         let are_open = async || {
-            let (open, failure) = watchers.look(|record| (record.open(), record.broken().into_iter().next()));
+            let (open, failure) = watchers.look(|record| (record.open(), record.failed().into_iter().next()));
             let why = failure.map(|failure| format!("; {}", failure.message)).unwrap_or_default();
             let too_few = || Failure::failed(format!("only {open} of {count} watchers are connected{why}"));
             (open == count).then_some(()).ok_or_else(too_few)
@@ -164,7 +162,7 @@ impl Watchers {
 
 impl Shared {
     fn new(
-        edges: Vec<SocketAddr>,
+        edge: SocketAddr,
         secured: Option<(SocketAddr, TlsClient)>,
         watches: Vec<Watch>,
         number: Arc<Numbering>,
@@ -172,14 +170,7 @@ impl Shared {
     ) -> Arc<Self> {
         let last = watches.iter().map(|watch| vec![None; watch.reads.len()]).collect();
         let record = WatchRecord { watches: watches.clone(), ..WatchRecord::default() };
-        Arc::new(Self {
-            edges,
-            secured,
-            watches,
-            number,
-            turns,
-            state: Mutex::new(Recorded { record, last }),
-        })
+        Arc::new(Self { edge, secured, watches, number, turns, state: Mutex::new(Recorded { record, last }) })
     }
 
     /// Every read of every client.
@@ -196,7 +187,7 @@ impl Shared {
         plain: &mut HashSet<(Arc<str>, usize)>,
     ) -> Result<(), String> {
         let unanswered = |error| format!("a plain read at the end was not answered: {error}");
-        let mut connection = Connection::open(self.edges[0]).await.map_err(unanswered)?;
+        let mut connection = Connection::open(self.edge).await.map_err(unanswered)?;
         let mut paths: Vec<Arc<str>> =
             open.iter().map(|(client, read)| Arc::clone(&self.watches[*client].reads[*read])).collect();
         paths.sort_unstable();
@@ -233,7 +224,7 @@ impl Shared {
 
     async fn watch(self: Arc<Self>, client: usize) {
         let mut last_height = None;
-        for edge in self.edges.iter().cycle() {
+        loop {
             let turns = self.turns.as_ref().filter(|_| last_height.is_none());
             let turn = match turns {
                 Some(turns) => turns.acquire().await.ok(),
@@ -242,8 +233,8 @@ impl Shared {
             let (index, watch) = (self.begin(client, last_height), &self.watches[client]);
             let mut events = EventReader::new(watch.reads.len());
             let end = match watch.over {
-                Over::EventStream => self.follow(index, *edge, turn, &mut events).await,
-                Over::WebSocket => self.follow_over_web_socket(index, *edge, turn).await,
+                Over::EventStream => self.follow(index, turn, &mut events).await,
+                Over::WebSocket => self.follow_over_web_socket(index, turn).await,
             };
             let end = end.unwrap_or_else(|end| end);
             last_height = self.end(index, end).filter(|_| watch.resumes()).or(last_height);
@@ -281,12 +272,11 @@ impl Shared {
     async fn follow(
         &self,
         index: usize,
-        edge: SocketAddr,
         mut turn: Option<SemaphorePermit<'_>>,
         events: &mut EventReader,
     ) -> Result<StreamEnd, StreamEnd> {
         let broken = |error: std::io::Error| StreamEnd::Broken(error.to_string());
-        let mut connection = Http::over(self.dial(index, edge).await?);
+        let mut connection = Http::over(self.dial(index).await?);
         let (client, last_height) = self.stream_of(index);
         let request = watch_request(&self.watches[client].path(), last_height);
         let opening = async {
@@ -320,7 +310,7 @@ impl Shared {
         }
     }
 
-    pub(super) async fn dial(&self, index: usize, edge: SocketAddr) -> Result<Socket, StreamEnd> {
+    pub(super) async fn dial(&self, index: usize) -> Result<Socket, StreamEnd> {
         let (client, _) = self.stream_of(index);
         let connecting = async {
             if let Some((edge, tls)) = &self.secured {
@@ -328,8 +318,8 @@ impl Shared {
                 return Ok(Either::Right(Box::new(secured)));
             }
             let plain = match self.turns {
-                Some(_) => connect(edge, client, None).await?,
-                None => Dial::default().connect(edge).await?,
+                Some(_) => connect(self.edge, client, None).await?,
+                None => Dial::default().connect(self.edge).await?,
             };
             Ok(Either::Left(plain))
         };

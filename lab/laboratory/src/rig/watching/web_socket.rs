@@ -1,7 +1,5 @@
 //! Watches over a WebSocket.
 
-use std::net::SocketAddr;
-
 use futures_util::{SinkExt as _, StreamExt as _};
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
@@ -53,11 +51,10 @@ impl Shared {
     pub(super) async fn follow_over_web_socket(
         &self,
         index: usize,
-        edge: SocketAddr,
         mut turn: Option<SemaphorePermit<'_>>,
     ) -> Result<StreamEnd, StreamEnd> {
         let broken = |error: Error| StreamEnd::Broken(format!("over a WebSocket: {error}"));
-        let stream = self.dial(index, edge).await?;
+        let stream = self.dial(index).await?;
         let (client, last_height) = self.stream_of(index);
         let uri = "ws://laboratory/watch".parse().map_err(|_| StreamEnd::Malformed("a URI".to_owned()))?;
         let request = ClientRequestBuilder::new(uri).with_header("Authorization", format!("Bearer {KEY}"));
