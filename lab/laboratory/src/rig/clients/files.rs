@@ -32,8 +32,6 @@ const LEDGER_ROWS: &str = "INSERT INTO accounts VALUES
         SELECT n, n * interval '1 second' + timestamptz '2023-01-01 00:00:00+00' AS time
         FROM generate_series(1, ROWS) AS n
     ) AS numbers";
-/// Path of the list of segments.
-pub(crate) const SEGMENTS: &str = "/api/v2/networkhistory/segments";
 
 /// A request for a file and the expected answer.
 #[derive(Clone, Debug)]
@@ -139,19 +137,14 @@ impl Files {
 
     /// A random file or part of a file, the ledger included.
     pub(crate) fn any(&self, random: &mut SmallRng) -> ExpectedFile {
-        match random.random_range(0..100) < LEDGER_PERCENT {
-            true => self.ledger(),
-            false => self.any_of_history(random),
+        if random.random_range(0..100) < LEDGER_PERCENT {
+            return ExpectedFile {
+                path: LEDGER.to_owned(),
+                range: None,
+                bytes: self.ledger.clone(),
+                etag: None,
+            };
         }
-    }
-
-    /// The ledger.
-    pub(crate) fn ledger(&self) -> ExpectedFile {
-        ExpectedFile { path: LEDGER.to_owned(), range: None, bytes: self.ledger.clone(), etag: None }
-    }
-
-    /// A random file of the history, or a part of it.
-    pub(crate) fn any_of_history(&self, random: &mut SmallRng) -> ExpectedFile {
         let file = &self.history[random.random_range(0..self.history.len())];
         if random.random_range(0..100) >= PART_PERCENT {
             return file.clone();
