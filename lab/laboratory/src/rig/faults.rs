@@ -1,5 +1,5 @@
-//! Faults that drills inject into a private mesh (kills, restarts, stopped servers, locked tables), and
-//! functions that wait for recovery.
+//! Faults that drills inject into a private mesh (kills, restarts, stopped servers), and functions that wait for
+//! recovery.
 
 pub(crate) mod explanation;
 pub(crate) mod injector;
@@ -15,7 +15,6 @@ use mesh_launcher::{
 };
 use mesh_testbed::poll;
 use rustix::process::{Pid, Signal, kill_process};
-use tokio_postgres::Client;
 
 use crate::private::{PrivateMesh, Servers};
 
@@ -83,14 +82,6 @@ impl Servers {
             client.simple_query("SELECT 1").await.map_err(|error| cannot("query the database", &error))
         };
         poll(SOON, query).await.map(drop)
-    }
-
-    /// Locks a table until the returned connection rolls back or is dropped.
-    pub(super) async fn lock_table(&self, table: &str) -> Result<Client, Failure> {
-        let holder = self.connect("").await?;
-        let lock = format!("BEGIN; LOCK TABLE {table} IN ACCESS EXCLUSIVE MODE");
-        holder.batch_execute(&lock).await.map_err(|error| cannot("lock a table", &error))?;
-        Ok(holder)
     }
 }
 

@@ -6,19 +6,16 @@
 
 pub(super) mod attackers;
 
-use std::{collections::BTreeMap, net::SocketAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, time::Duration};
 
-use mesh::failure::{Failure, cannot};
+use mesh::failure::Failure;
 use rustix::process::{Resource, getrlimit};
-use tokio::{
-    task::JoinSet,
-    time::{Instant, interval_at, sleep},
-};
+use tokio::time::{Instant, sleep};
 
-use self::attackers::{Attack, Attackers, STALLED, UNREAD_LONGER, connect_as};
+use self::attackers::{Attack, Attackers, STALLED, UNREAD_LONGER};
 use super::{
     args::{POLITE_RATE, SLACK},
-    clients::{connection::Connection, load::Load, samples::latency},
+    clients::{load::Load, samples::latency},
     engine::{Drill, Phase, Play, Playing, one, phase},
     report::{Report, in_ms},
     world::{Setup, World},
@@ -119,10 +116,6 @@ const ATTACK_LENGTH: [Duration; 2] = [Duration::from_secs(10), Duration::from_se
 /// Concurrent connections that reset streams. They reconnect without a pause and use all processor time they
 /// get; few in the short form, where the services are debug builds.
 const RESETTING: [usize; 2] = [20, 2];
-/// The operation that becomes slow, because its table is locked. The load does not use it.
-const SLOW: &str = "/api/v2/delegations";
-const SLOW_TABLE: &str = "delegations_current";
-const SLOW_REQUESTS: [usize; 2] = [1000, 100];
 
 const PHASES: &[Phase] = &[
     phase("head", "Connections that send half a head", |world, _| {
@@ -142,7 +135,6 @@ const PHASES: &[Phase] = &[
         one(closed(world, "idle connections", Attack::Idle, 2, IDLE))
     }),
     phase("reset", "HTTP/2 requests that are reset at once", |world, _| one(reset(world))),
-    phase("slow", "A slow operation", |world, _| one(slow(world))),
 ];
 
 /// Attackers connect once, and the edge must close them in time. The short form awaits only limits of at most
@@ -185,45 +177,5 @@ async fn reset(world: &World<'_>) -> Result<Report, Failure> {
     let mut report = world.load_report("taken back", measured_load).await;
     report.bar(format!("connections that were not ended: {left}, at most 0"), left == 0 && sent_away > 0);
     report.notes.push(format!("{sent_away} connections were ended"));
-    Ok(report)
-}
-
-/// An operation becomes slow, and many clients request it.
-async fn slow(world: &World<'_>) -> Result<Report, Failure> {
-    let measured_load = world.measured_load(world.edges.cached).await?;
-    let holder = world.servers.lock_table(SLOW_TABLE).await?;
-    let length = world.play.either(ATTACK_LENGTH);
-    let (edge, until) = (world.edges.cached, Instant::now() + length);
-    let summary: Arc<parking_lot::Mutex<BTreeMap<u16, usize>>> = Arc::default();
-    let mut asking = JoinSet::new();
-    let count = world.play.either(SLOW_REQUESTS);
-    for number in 0..count {
-        let summary = Arc::clone(&summary);
-        asking.spawn(async move {
-            // Each client asks every second, with different offsets.
-            let second = Duration::from_secs(1);
-            let mut pace = interval_at(Instant::now() + second.mul_f64(number as f64 / count as f64), second);
-            while pace.tick().await < until {
-                let Ok(stream) = connect_as(number, edge, false).await else { return };
-                let mut connection = Connection::over(stream);
-                let asked = connection.send(&format!("{SLOW}?pagination.first={}", number + 1), "").await;
-                if asked.is_err() {
-                    return;
-                }
-                if let Ok(answer) = connection.receive().await {
-                    *summary.lock().entry(answer.raw.status).or_default() += 1;
-                }
-                // A rejected client retries after the second of `Retry-After`.
-                pace.reset();
-            }
-        });
-    }
-    sleep(length).await;
-    let report = world.load_report("a slow operation", measured_load).await;
-    asking.abort_all();
-    holder.batch_execute("ROLLBACK").await.map_err(|error| cannot("unlock a table", &error))?;
-    let summary = summary.lock().clone();
-    let mut report = report;
-    report.notes.push(format!("answers to requests for it: {summary:?}"));
     Ok(report)
 }
