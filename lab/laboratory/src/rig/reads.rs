@@ -30,8 +30,6 @@ use super::{
 const REPLICAS: [(&str, u32); 2] = [("query", 2), ("node-info", 2)];
 /// How long the service may take to become normal between two phases.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// Length of the phase without faults.
-const STEADY: Duration = Duration::from_secs(5);
 
 pub(super) const DRILL: Drill = Drill {
     name: "reads",
@@ -53,20 +51,11 @@ pub(super) const DRILL: Drill = Drill {
 };
 
 pub(super) const PHASES: &[Phase] = &[
-    phase("steady", "No fault", |world, _| one(steady(world))),
     phase("kill", "A replica is killed", |world, random| one(kill(world, random))),
     phase("freeze", "A replica is frozen and woken", |world, random| one(freeze(world, random))),
     phase("postgres", "The database is stopped and started", |world, _| one(postgres(world))),
     phase("nats", "The bus is killed and restarted", |world, _| one(nats(world))),
 ];
-
-async fn steady(world: &World<'_>) -> Result<Report, Failure> {
-    let from = world.load().now();
-    world.sleep_scaled(STEADY).await;
-    let (_, figures, mut report) = world.load().report("steady", from).await;
-    figures.none_fails(&mut report);
-    Ok(report)
-}
 
 impl World<'_> {
     /// Waits until reads are fast and succeed; returns whether they do.
