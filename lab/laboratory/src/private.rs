@@ -23,7 +23,7 @@ use mesh_launcher::{
 };
 use mesh_problem::error_chain;
 use tempfile::TempDir;
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::Client;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -36,9 +36,7 @@ pub(crate) struct PrivateMesh {
 
 /// The servers of a private mesh.
 pub(crate) struct Servers {
-    /// URL of the database for its owner, with the password.
-    pub(crate) database_url: String,
-    /// The database with the users that services log in as.
+    /// The database, with the users that services log in as.
     pub(crate) database: Database,
     /// Path of the `postgres` program; `psql` and `pgbench` of the same version are in its folder.
     pub(crate) postgres: PathBuf,
@@ -97,11 +95,9 @@ impl PrivateMesh {
             // Benchmarks may use several bus prefixes on one server.
             backing::start_nats(&self.home, &self.supervisor, nats, "*", &[]),
         )?;
-        let database_url = database.url().to_owned();
-        mesh_store::migrate::migrate(&database_url)
-            .await
-            .map_err(|error| Failure::failed(error_chain(&error)))?;
-        Ok(Servers { database_url, database, postgres: postgres.postgres.clone(), bus })
+        let migrated = mesh_store::migrate::migrate(database.url()).await;
+        migrated.map_err(|error| Failure::failed(error_chain(&error)))?;
+        Ok(Servers { database, postgres: postgres.postgres.clone(), bus })
     }
 
     /// Builds and starts every service, and a second edge without a cache.
@@ -214,26 +210,22 @@ impl PrivateMesh {
 }
 
 impl Servers {
-    /// Opens a connection to the database with some settings of the session (`-c name=value …`).
-    pub(crate) async fn connect(&self, settings: &str) -> Result<Client, Failure> {
-        let unreadable = |error: tokio_postgres::Error| cannot("connect to the database", &error);
-        let mut config: tokio_postgres::Config = self.database_url.parse().map_err(unreadable)?;
-        config.options(settings);
-        let (client, connection) = config.connect(NoTls).await.map_err(unreadable)?;
-        tokio::spawn(connection);
-        Ok(client)
+    /// Opens a connection to the database as its owner.
+    pub(crate) async fn connect(&self) -> Result<Client, Failure> {
+        connect(self.database.url()).await
     }
 
     /// The `host:port` of the database server.
     pub(crate) fn database_address(&self) -> &str {
-        let there = self.database_url.rsplit_once('@').map_or(&*self.database_url, |(_, there)| there);
+        let url = self.database.url();
+        let there = url.rsplit_once('@').map_or(url, |(_, there)| there);
         there.split_once('/').map_or(there, |(address, _)| address)
     }
 
     /// Runs statements in sequence in their own session; on failure `step` names what could not
     /// be done.
     pub(crate) async fn execute(&self, step: &str, statements: &[&str]) -> Result<(), Failure> {
-        let database = self.connect("").await?;
+        let database = self.connect().await?;
         for statement in statements {
             database.batch_execute(statement).await.map_err(|error| cannot(step, &error))?;
         }

@@ -140,7 +140,8 @@ impl Servers {
 
     /// The addresses of another database of the server.
     pub(crate) fn database_named(&self, name: &str) -> Database {
-        let server = self.database_url.rsplit_once('/').map_or(&*self.database_url, |(server, _)| server);
+        let url = self.database.url();
+        let server = url.rsplit_once('/').map_or(url, |(server, _)| server);
         Database::new(&format!("{server}/{name}"), self.database.passwords().to_vec())
     }
 }
@@ -194,7 +195,7 @@ impl PrivateMesh {
     ) -> Result<ReservedPort, Failure> {
         let statements: &[&str] = if has_rows { &[OTHER_CHAIN] } else { &[NEW_CHAIN, NEXT_BLOCK] };
         servers.execute("begin a chain", statements).await?;
-        prepare_devnode(&self.home, &servers.database_url, None).await?;
+        prepare_devnode(&self.home, servers.database.url(), None).await?;
         let port = ReservedPort::take().map_err(|error| cannot("find a port for the node", &error))?;
         let (program, listen) = (programs::beside("mesh")?, Some(port.address()));
         self.add(devnode_group(program, &self.home, listen, variables(env)), 1)?;

@@ -78,7 +78,7 @@ pub(crate) struct Blocks {
 impl Blocks {
     /// Starts to write blocks with these changes, or empty ones.
     pub(crate) fn write(servers: &Servers, changes: Option<Changes>) -> Self {
-        let (url, written) = (servers.database_url.clone(), Arc::<Mutex<Vec<HeightAt>>>::default());
+        let (url, written) = (servers.database.url().to_owned(), Arc::<Mutex<Vec<HeightAt>>>::default());
         let (noted, mut writing) = (Arc::clone(&written), JoinSet::new());
         writing.spawn(async move {
             let (mut client, mut ticks) = (None, interval(PERIOD));

@@ -177,7 +177,7 @@ impl PrivateMesh {
             .own_program(&name)?
             .arg("baseline")
             .arg(&name)
-            .env(DATABASE_URL, &servers.database_url)
+            .env(DATABASE_URL, servers.database.url())
             .env(REPEATED_URL, format!("http://{source}{path}"));
         spec.sockets = sockets.inherited;
         self.start_program(&name, Tier::Service, spec, format!("http://{address}{path}")).await?;

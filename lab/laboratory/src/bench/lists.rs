@@ -27,6 +27,7 @@ use super::{
     section::Figures,
     world::World,
 };
+use crate::private::connect;
 
 pub(super) const CLIENTS: u64 = 2;
 pub(super) const PAGE: u8 = 100;
@@ -70,7 +71,9 @@ impl<'a> Pages<'a> {
     async fn start(world: &'a World<'a>, what: &str, fill: &[&str]) -> Result<Self, Failure> {
         let pgbench = PostgresClient::find(&world.servers, "pgbench")?;
         world.servers.execute(what, &[fill, &["VACUUM ANALYZE", "CHECKPOINT"]].concat()).await?;
-        let (database, server) = (world.servers.connect(LIST_SETTINGS).await?, world.mesh.watch(&[POSTGRES]));
+        let settings = LIST_SETTINGS.replace(' ', "%20");
+        let database = connect(&format!("{}?options={settings}", world.servers.database.url())).await?;
+        let server = world.mesh.watch(&[POSTGRES]);
         Ok(Self { world, pgbench, database, server, sides: Vec::new(), worst: f64::NAN })
     }
 

@@ -56,7 +56,7 @@ impl PostgresClient {
         let beside = servers.postgres.with_file_name(name);
         let program = if beside.is_file() { beside } else { PathBuf::from(name) };
         require(&program)?;
-        let url = servers.database_url.rsplit_once('@').unwrap_or_default();
+        let url = servers.database.url().rsplit_once('@').unwrap_or_default();
         let (user, password) = url.0.rsplit_once(':').unwrap_or_default();
         Ok(Self { program, url: format!("{user}@{}", url.1), password: password.to_owned() })
     }

@@ -212,7 +212,7 @@ pub(super) async fn store(world: &World<'_>) -> Result<Figures, Failure> {
         let statement = statement.replace("$1", ":n").replace("$2", "NULL");
         pgbench.side(name, &server, bench, &statement, FIRST_NUMBER..=last)
     };
-    let (url, watched) = (world.servers.database_url.clone(), server.clone());
+    let (url, watched) = (world.servers.database.url().to_owned(), server.clone());
     let pace = Pace::closed(IN_FLIGHT, length);
     let by_store = move || {
         // All readers of a round share the store.

@@ -65,7 +65,7 @@ impl<'a> World<'a> {
         print_line("filling in 200,000 withdrawals");
         let statements = [FILL, NEXT_BLOCK, "VACUUM ANALYZE withdrawals", "CHECKPOINT"];
         self.servers.execute("fill in withdrawals", &statements).await?;
-        let database = self.servers.connect("").await?;
+        let database = self.servers.connect().await?;
         let statement =
             "SELECT '/api/v2/withdrawal/' || id FROM withdrawals WHERE length(id) = 64 ORDER BY block_time";
         let rows = database.query(statement, &[]).await;

@@ -78,7 +78,7 @@ impl Servers {
     /// Waits until the database takes connections.
     pub(super) async fn database_is_back(&self) -> Result<(), Failure> {
         let query = async || {
-            let client = self.connect("").await?;
+            let client = self.connect().await?;
             client.simple_query("SELECT 1").await.map_err(|error| cannot("query the database", &error))
         };
         poll(SOON, query).await.map(drop)

@@ -146,12 +146,12 @@ impl<'a> Fixture<'a> {
             injector.run_until(schedule, AT_ONCE, pending()).await;
             counts = Counts::of(injector.injected());
         }
-        let stored_under_faults = head(&self.servers.connect("").await?).await?;
+        let stored_under_faults = head(&self.servers.connect().await?).await?;
         let last = self.chain.latest() + 2;
         if let Some(file) = &self.chain.last {
             std::fs::write(file, last.to_string()).map_err(|error| cannot("end the chain", &error))?;
         }
-        let client = self.servers.connect("").await?;
+        let client = self.servers.connect().await?;
         let is_stored = stored(&client, last, self.play.bound(STORED_WITHIN)).await;
         let is_ready = self.mesh.until_serving(&[INGEST], self.play.bound(STORED_WITHIN)).await;
         let halts = self.mesh.metric(INGEST, "mesh_ingest_halted").await.map(|halts| halts as u64);
@@ -281,7 +281,7 @@ impl Takeovers {
         let within = play.bound(CALM_WITHIN);
         let names: Vec<&str> = targets.iter().map(|(target, _)| target.name).collect();
         let mut calm = mesh.until_serving(&names, within).await;
-        let client = servers.connect("").await?;
+        let client = servers.connect().await?;
         calm &= stored(&client, fixture.chain.latest(), within).await.is_ok();
         if !calm {
             return Err(Failure::failed(format!(

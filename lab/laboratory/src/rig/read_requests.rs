@@ -45,10 +45,10 @@ const NODE: [&str; 3] = ["/blockchain/height", "/api/v2/network/limits", "/api/v
 pub(crate) async fn fill_in(servers: &Servers) -> Result<Client, Failure> {
     print_line("filling in rows");
     let plan = Plan { blocks: DEMO_BLOCKS, ..Plan::default() }.ending_at(std::time::SystemTime::now());
-    write_history(&servers.database_url, &plan, |_, _| ()).await.map_err(|error| {
+    write_history(servers.database.url(), &plan, |_, _| ()).await.map_err(|error| {
         Failure::failed(format!("the demo network could not be written: {}", error_chain(&error)))
     })?;
-    let database = servers.connect("").await?;
+    let database = servers.connect().await?;
     for statement in [FILL, "VACUUM ANALYZE"] {
         database.batch_execute(statement).await.map_err(|error| cannot("fill in rows", &error))?;
     }

@@ -88,7 +88,7 @@ async fn run(mesh: &PrivateMesh, options: &Options, seed: u64) -> Result<Run, Fa
 async fn play(world: &World<'_>) -> Result<Report, Failure> {
     let (play, mesh, edge) = (&world.play, world.mesh, world.edges.cached);
     let (count, readers) = (play.either(STALLED), play.either(READERS));
-    let rows = world.servers.connect("").await?.query(FIND, &[]).await;
+    let rows = world.servers.connect().await?.query(FIND, &[]).await;
     let rows = rows.map_err(|error| Failure::failed(error_chain(&error)))?;
     let parties: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
     let path = |party| format!("/api/v2/delegations?partyId={party}&pagination.first={ROWS}");

@@ -79,7 +79,7 @@ impl<'a> World<'a> {
     ) -> Result<Self, Failure> {
         let servers = mesh.start_servers().await?;
         servers.execute("fill in rows", setup.fill).await?;
-        let database = if setup.has_rows { fill_in(&servers).await? } else { servers.connect("").await? };
+        let database = if setup.has_rows { fill_in(&servers).await? } else { servers.connect().await? };
         let mut files = match setup.files {
             Some((plan, entries)) => Files::create(mesh.home.root(), plan, &database, entries, seed).await?,
             None => Files::default(),

@@ -78,7 +78,7 @@ impl Shape {
         (party, start): (u8, i64),
         downloads: usize,
     ) -> Result<Self, Failure> {
-        let database = world.servers.connect("").await?;
+        let database = world.servers.connect().await?;
         let ids = format!(
             "SELECT encode(sha256('party{party}'), 'hex'), encode(sha256('asset0'), 'hex'), to_timestamp({start})::text"
         );

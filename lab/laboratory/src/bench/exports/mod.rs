@@ -211,7 +211,7 @@ pub(crate) async fn sealing(world: &World<'_>) -> Result<Figures, Failure> {
     world.history().await?;
     fill(world, "trades", TRADES).await?;
     let watched = world.mesh.watch(&[POSTGRES]);
-    let (url, root) = (world.servers.database_url.clone(), world.mesh.home.root().join("sealing"));
+    let (url, root) = (world.servers.database.url().to_owned(), world.mesh.home.root().join("sealing"));
     let server = watched.clone();
     let sides = comparison::run_rounds([
         Side::blocking("sealing, all members", ROWS, move || {

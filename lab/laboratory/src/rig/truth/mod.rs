@@ -82,7 +82,7 @@ pub(super) const DRILL: Drill = Drill {
 async fn run(mesh: &PrivateMesh, options: &Options, seed: u64) -> Result<Run, Failure> {
     let (play, rate) = (options.play(), options.number("rate"));
     let servers = mesh.start_servers().await?;
-    let (writer, history) = Writer::start(servers.connect("").await?, seed).await?;
+    let (writer, history) = Writer::start(servers.connect().await?, seed).await?;
     let links = Links::inside(&servers, None, seed).await?;
     let replica_env = Some(links.replica_env(&servers));
     let layout = Layout { replicas: &REPLICAS, replica_env, ..Layout::default() };

@@ -221,7 +221,7 @@ impl Changes {
     /// Starts to change the rows.
     pub(crate) fn start(servers: &Servers, paths: Vec<Arc<str>>) -> Self {
         let end = CancellationToken::new();
-        let changing = tokio::spawn(run(end.clone(), servers.database_url.clone(), paths));
+        let changing = tokio::spawn(run(end.clone(), servers.database.url().to_owned(), paths));
         Self { end, changing }
     }
 
