@@ -24,7 +24,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     judge::BACK_WITHIN,
-    record::{Over, State, Watch, WatchRecord},
+    record::{Over, State, Watch, WatchRecord, digest},
     watchers::Watchers,
 };
 use crate::{
@@ -50,7 +50,7 @@ const DELIVERED_WITHIN: Duration = Duration::from_secs(20);
 pub(crate) struct WatchTraffic {
     watchers: Watchers,
     changes: Changes,
-    contents: Arc<Contents>,
+    versions: Arc<Mutex<Versions>>,
 }
 
 /// The results of a run.
@@ -63,25 +63,8 @@ pub(crate) struct WatchResults {
     changes: usize,
 }
 
-/// Numbers of bodies, and the versions in them.
-#[derive(Default)]
-struct Contents {
-    numbers: Mutex<HashMap<Vec<u8>, usize>>,
-    versions: Mutex<Vec<Option<u64>>>,
-}
-
-impl Contents {
-    fn number(&self, body: &[u8]) -> usize {
-        let mut numbers = self.numbers.lock();
-        if let Some(number) = numbers.get(body) {
-            return *number;
-        }
-        let mut versions = self.versions.lock();
-        versions.push(version(body));
-        numbers.insert(body.to_vec(), versions.len() - 1);
-        versions.len() - 1
-    }
-}
+/// The versions in answers, by the numbers of their contents.
+type Versions = HashMap<usize, u64>;
 
 impl WatchTraffic {
     /// Starts this many clients with an event stream, and with a WebSocket.
@@ -102,15 +85,19 @@ impl WatchTraffic {
             };
             Watch { reads, over }
         });
-        let contents = Arc::<Contents>::default();
-        let numbering = Arc::clone(&contents);
+        let versions = Arc::<Mutex<Versions>>::default();
+        let found = Arc::clone(&versions);
         let watchers = Watchers::start(
             world.edges.cached,
             secured,
             watches.collect(),
-            Arc::new(move |body| Some(numbering.number(body))),
+            Arc::new(move |body| {
+                let number = digest(body)?;
+                found.lock().extend(version(body).map(|version| (number, version)));
+                Some(number)
+            }),
         );
-        Ok(Self { watchers, changes: Changes::start(&world.servers, changing), contents })
+        Ok(Self { watchers, changes: Changes::start(&world.servers, changing), versions })
     }
 
     /// Numbers of requests sent and of answers received so far.
@@ -120,19 +107,19 @@ impl WatchTraffic {
 
     /// Stops the changes, waits until every client has the current state, and stops the clients.
     pub(crate) async fn end(self) -> Result<WatchResults, Failure> {
-        let Self { watchers, changes, contents } = self;
+        let Self { watchers, changes, versions } = self;
         let changes = changes.end().await?;
         let differences = watchers.differences(DELIVERED_WITHIN).await;
         let record = watchers.end().await;
         let mut contradictions =
             record.contradictions(|path, from, to| may_have_changed(&changes, path, from, to));
-        contradictions.extend(older_versions(&record, &contents.versions.lock()));
+        contradictions.extend(older_versions(&record, &versions.lock()));
         Ok(WatchResults { record, differences, contradictions, changes: changes.len() })
     }
 }
 
 /// Versions that are older than an earlier one of the same client: on one stream, or at a greater height.
-fn older_versions(record: &WatchRecord, versions: &[Option<u64>]) -> Vec<String> {
+fn older_versions(record: &WatchRecord, versions: &Versions) -> Vec<String> {
     let mut found = Vec::new();
     for (client, streams) in record.by_client() {
         let reads = &record.watches[client].reads;
@@ -141,7 +128,7 @@ fn older_versions(record: &WatchRecord, versions: &[Option<u64>]) -> Vec<String>
             let mut newest_here = vec![0; reads.len()];
             for received in &stream.received {
                 let State::Answer { height, content } = received.what else { continue };
-                let Some(version) = versions[content] else { continue };
+                let Some(&version) = versions.get(&content) else { continue };
                 let (at, before) = newest[received.read];
                 if version < newest_here[received.read] || version < before && height > at {
                     found.push(format!(
