@@ -227,39 +227,3 @@ pub(crate) fn without_body(response: Response) -> Response {
     }
     Response::from_parts(head, Bytes::new().into())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn headers(name: HeaderName, value: &'static str) -> HeaderMap {
-        HeaderMap::from_iter([(name, HeaderValue::from_static(value))])
-    }
-
-    #[test]
-    fn an_unchanged_tag_is_found_by_the_weak_comparison() {
-        assert!(is_unchanged(&headers(IF_NONE_MATCH, "\"a\", W/\"1-x\""), "W/\"1-x\""));
-        assert!(is_unchanged(&headers(IF_NONE_MATCH, "\"1-x\""), "W/\"1-x\""));
-        assert!(is_unchanged(&headers(IF_NONE_MATCH, "\"a,b\", *"), "W/\"1-x\""));
-        assert!(!is_unchanged(&headers(IF_NONE_MATCH, "\"a,*,b\""), "W/\"1-x\""));
-        assert!(is_unchanged(&headers(IF_NONE_MATCH, "*"), "W/\"1-x\""));
-        assert!(!is_unchanged(&headers(IF_NONE_MATCH, "W/\"2-x\""), "W/\"1-x\""));
-    }
-
-    #[test]
-    fn a_condition_is_met_by_the_same_strong_tag_alone() {
-        let is_met = |value, etag| check_if_match(&headers(IF_MATCH, value), etag).is_ok();
-        assert!(check_if_match(&HeaderMap::new(), Some("\"x\"")).is_ok());
-        assert!(is_met("\"x\"", Some("\"x\"")) && is_met("\"a\",\"x\" , \"b\"", Some("\"x\"")));
-        for etag in [Some("\"x\""), Some("W/\"x\""), None] {
-            assert!(is_met("*", etag), "there is something");
-            for value in ["\"y\"", "x", "", "W/\"x\""] {
-                assert!(!is_met(value, etag), "{value} {etag:?}");
-            }
-        }
-        assert!(!is_met("\"x\"", Some("W/\"x\"")) && !is_met("\"x\"", None));
-        let refused = check_if_match(&headers(IF_MATCH, "\"y\""), Some("\"x\"")).unwrap_err();
-        assert_eq!((refused.status.as_u16(), refused.problem.code.number()), (412, 9));
-        assert_eq!(refused.problem.details[0].inner, "the tag is \"x\"");
-    }
-}
