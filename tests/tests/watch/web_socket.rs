@@ -67,16 +67,17 @@ async fn a_watch_after_a_height_begins_with_the_next_block() {
     let (database, _mesh, client) = start(&[]).await;
     let writer = database.connect().await;
     let mut socket = open(&client).await;
-    let after = |id: &str, height: &str| json!({"id": id, "watch": LIMITS, "after": height}).to_string();
-    socket.send(after("above", "99")).await;
+    let longest = "é".repeat(64);
+    let after = |id: &str, height: Value| json!({"id": id, "watch": LIMITS, "after": height}).to_string();
+    socket.send(after("above", json!("99"))).await;
     assert_eq!(socket.frame().await["answer"], client.get(LIMITS).await.json(), "it counts as none");
-    socket.send(after("below", "2")).await;
+    socket.send(after("below", json!("02"))).await;
     assert_eq!(socket.frame().await["answer"], client.get(LIMITS).await.json());
-    socket.send(after("head", "3")).await;
-    assert_eq!(socket.frame().await, json!({"id": "head", "height": "3"}), "it has begun");
+    socket.send(after(&longest, json!(3))).await;
+    assert_eq!(socket.frame().await, json!({"id": longest, "height": "3"}), "it has begun");
     write_block(&writer, 4, None).await;
     let frame = socket.news().await;
-    assert_eq!((&frame["id"], &frame["height"]), (&json!("head"), &json!("4")));
+    assert_eq!((&frame["id"], &frame["height"]), (&json!(longest), &json!("4")));
 }
 
 #[tokio::test]
@@ -100,13 +101,33 @@ async fn a_refused_frame_has_the_error_of_the_plain_read_and_the_connection_goes
         socket.watch("a", path).await;
         assert_eq!(refusal(&socket.news().await, "a").1, number, "{path}");
     }
+    let long_id = format!(r#"{{"id":"{}","watch":"/x"}}"#, "a".repeat(65));
     for (text, id) in [
         ("", ""),
-        ("[1]", ""),
-        ("{\"id\":\"a\"}", "a"),
-        ("{\"id\":\"a\",\"watch\":\"/\",\"after\":\"x\"}", "a"),
-        ("{\"id\":\"a\",\"watch\":\"/\",\"after\":3}", "a"),
-        ("{\"id\":\"a\",\"unwatch\":true}", "a"),
+        ("x", ""),
+        ("[]", ""),
+        (r#" ["a","/x",null,null]"#, ""),
+        ("{}", ""),
+        (r#"{"id":1,"watch":"/x"}"#, ""),
+        (r#"{"id":"","watch":"/x"}"#, ""),
+        (&long_id, ""),
+        (r#"{"id":"a"}"#, "a"),
+        (r#"{"id":"a","watch":1}"#, "a"),
+        (r#"{"id":"a","watch":"/x","more":1}"#, "a"),
+        (r#"{"id":"a","watch":"/x","watch":"/y"}"#, "a"),
+        (r#"{"id":"a","id":"b","watch":"/x"}"#, ""),
+        (r#"{"id":"a","watch":"/x","unwatch":true}"#, "a"),
+        (r#"{"id":"a","unwatch":false}"#, "a"),
+        (r#"{"id":"a","unwatch":true}"#, "a"),
+        (r#"{"id":"a","unwatch":true,"after":"1"}"#, "a"),
+        (r#"{"id":"a","watch":"/x","after":1.5}"#, "a"),
+        (r#"{"id":"a","watch":"/x","after":-1}"#, "a"),
+        (r#"{"id":"a","watch":"/x","after":[1]}"#, "a"),
+        (r#"{"id":"a","watch":"/x","after":""}"#, "a"),
+        (r#"{"id":"a","watch":"/x","after":"+1"}"#, "a"),
+        (r#"{"id":"a","watch":"/x","after":"1.0"}"#, "a"),
+        (r#"{"id":"a","watch":"/x","after":"18446744073709551616"}"#, "a"),
+        (r#"{"id":"a","watch":"/x"} {}"#, ""),
     ] {
         socket.send(text).await;
         assert_eq!(refusal(&socket.news().await, id), (3, 10_015), "{text}");
@@ -170,6 +191,7 @@ async fn a_handshake_is_checked() {
     for (request, status, code, number) in [
         (HANDSHAKE.replace("Version: 13", "Version: 8"), 426, 3, 10_000),
         (HANDSHAKE.replace("Sec-WebSocket-Version: 13\r\n", ""), 426, 3, 10_000),
+        (HANDSHAKE.replace("Version: 13", "Version: 13\r\nSec-WebSocket-Version: 13"), 426, 3, 10_000),
         (HANDSHAKE.replace("Sec-WebSocket-Key", "X-Key"), 400, 3, 10_015),
         (HANDSHAKE.replace("dGhlIHNhbXBsZSBub25jZQ==", "dGhl"), 400, 3, 10_015),
         (HANDSHAKE.replace("dGhlIHNhbXBsZSBub25jZQ==", "no base64"), 400, 3, 10_015),
@@ -184,6 +206,14 @@ async fn a_handshake_is_checked() {
         assert_problem(&answer, status, code, number);
         let version = (status == 426).then_some("13");
         assert_eq!(answer.header("sec-websocket-version"), version, "{answer:?}");
+    }
+    for asked in ["WebSocket", "h2c, websocket", " websocket ,x", "h2c\r\nUpgrade: websocket"] {
+        let mut connection = raw::begin(&url, &HANDSHAKE.replace("websocket", asked)).await;
+        assert_eq!(connection.head().await.unwrap().unwrap().0.status, 101, "{asked}");
+    }
+    for other in ["", "h2c", "websockets", "\"websocket\"", "websocket/13"] {
+        let answer = raw::answer_to(&url, &HANDSHAKE.replace("websocket", other)).await;
+        assert!(assert_problem(&answer, 400, 3, 10_015).message.contains("read"), "a plain request: {other}");
     }
     let host = HANDSHAKE.lines().find_map(|line| line.strip_prefix("Host: ")).unwrap();
     let own = raw::begin(&url, &origin(&format!("http://{host}"))).await.head().await.unwrap().unwrap().0;

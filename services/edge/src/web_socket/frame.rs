@@ -139,57 +139,6 @@ pub(super) fn header(opcode: OpCode, length: usize, beginning: &str) -> Bytes {
 mod tests {
     use super::*;
 
-    fn watch(target: &str, after: Option<u64>) -> Command {
-        Command::Watch { target: target.to_owned(), after }
-    }
-
-    #[test]
-    fn a_frame_begins_or_ends_a_watch() {
-        let longest = "é".repeat(64);
-        for (text, id, command) in [
-            (r#"{"id":"a","watch":"/x?y=1"}"#.to_owned(), "a", watch("/x?y=1", None)),
-            (r#"{"after":"0123","id":"a\"b","watch":"/x"}"#.to_owned(), "a\"b", watch("/x", Some(123))),
-            (r#"{"id":"a","watch":"/x","after":123}"#.to_owned(), "a", watch("/x", Some(123))),
-            (format!(r#" {{ "id" : "{longest}" , "unwatch" : true }} "#), &longest, Command::Unwatch),
-        ] {
-            assert_eq!(read(&text).map_err(|(id, _)| id), Ok((Id::new(id), command)), "{text}");
-        }
-    }
-
-    #[test]
-    fn another_frame_is_refused_under_its_id_where_it_has_one() {
-        let too_long = format!(r#"{{"id":"{}","watch":"/x"}}"#, "a".repeat(65));
-        for (text, id) in [
-            ("", ""),
-            ("x", ""),
-            ("[]", ""),
-            (r#" ["a","/x",null,null]"#, ""),
-            ("{}", ""),
-            (r#"{"id":1,"watch":"/x"}"#, ""),
-            (r#"{"id":"","watch":"/x"}"#, ""),
-            (&too_long, ""),
-            (r#"{"id":"a"}"#, "a"),
-            (r#"{"id":"a","watch":1}"#, "a"),
-            (r#"{"id":"a","watch":"/x","more":1}"#, "a"),
-            (r#"{"id":"a","watch":"/x","watch":"/y"}"#, "a"),
-            (r#"{"id":"a","id":"b","watch":"/x"}"#, ""),
-            (r#"{"id":"a","watch":"/x","unwatch":true}"#, "a"),
-            (r#"{"id":"a","unwatch":false}"#, "a"),
-            (r#"{"id":"a","unwatch":true,"after":"1"}"#, "a"),
-            (r#"{"id":"a","watch":"/x","after":1.5}"#, "a"),
-            (r#"{"id":"a","watch":"/x","after":-1}"#, "a"),
-            (r#"{"id":"a","watch":"/x","after":[1]}"#, "a"),
-            (r#"{"id":"a","watch":"/x","after":""}"#, "a"),
-            (r#"{"id":"a","watch":"/x","after":"+1"}"#, "a"),
-            (r#"{"id":"a","watch":"/x","after":"1.0"}"#, "a"),
-            (r#"{"id":"a","watch":"/x","after":"18446744073709551616"}"#, "a"),
-            (r#"{"id":"a","watch":"/x"} {}"#, ""),
-        ] {
-            let (refused, problem) = read(text).unwrap_err();
-            assert_eq!((refused, problem.number()), (Id::new(id), MALFORMED), "{text}");
-        }
-    }
-
     #[test]
     fn a_frame_has_the_length_of_all_its_pieces() {
         for length in [0, 100, 200, 70_000] {

@@ -117,36 +117,3 @@ fn has_token(headers: &HeaderMap, name: &HeaderName, token: &str) -> bool {
     let mut words = lines(headers, name).flat_map(|line| pieces(line, b','));
     words.any(|word| word.trim_ascii().eq_ignore_ascii_case(token.as_bytes()))
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn headers(list: &[(HeaderName, &'static str)]) -> HeaderMap {
-        let header =
-            |(name, value): &(HeaderName, &'static str)| (name.clone(), HeaderValue::from_static(value));
-        let mut headers = HeaderMap::new();
-        list.iter().map(header).for_each(|(name, value)| {
-            headers.append(name, value);
-        });
-        headers
-    }
-
-    #[test]
-    fn a_request_asks_for_it_by_one_word_of_a_list() {
-        for value in ["websocket", "WebSocket", "h2c, websocket", " websocket ,x"] {
-            assert!(is_requested(&headers(&[(UPGRADE, value)])), "{value}");
-        }
-        assert!(is_requested(&headers(&[(UPGRADE, "h2c"), (UPGRADE, "websocket")])));
-        for value in ["", "h2c", "websockets", "\"websocket\"", "websocket/13"] {
-            assert!(!is_requested(&headers(&[(UPGRADE, value)])), "{value}");
-        }
-    }
-
-    #[test]
-    fn a_header_given_twice_has_no_single_value() {
-        let twice = headers(&[(SEC_WEBSOCKET_VERSION, "13"), (SEC_WEBSOCKET_VERSION, "13")]);
-        assert_eq!(single(&twice, &SEC_WEBSOCKET_VERSION), None);
-        assert_eq!(single(&headers(&[(SEC_WEBSOCKET_VERSION, " 13 ")]), &SEC_WEBSOCKET_VERSION), Some("13"));
-    }
-}
