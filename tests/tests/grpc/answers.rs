@@ -2,10 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use mesh_tests::{Call, Case, MeshClient, Rpc, assert_refused, cases, fixture, metric, problem, rpc};
+use mesh_tests::{
+    Call, Case, MeshClient, Refusals, Rpc, assert_refused, cases, fixture, metric, problem, rpc,
+};
 use proto_msgs::{
     Contract, Method,
-    v2::{GetWithdrawalRequest, ListDelegationsRequest, Pagination},
+    v2::{
+        GetWithdrawalRequest, ListDelegationsRequest, ListEpochRewardSummariesRequest, Pagination,
+        RewardSummaryFilter,
+    },
 };
 
 /// The call that corresponds to a case, if protobuf can express it and the case is not about HTTP.
@@ -45,6 +50,17 @@ async fn every_case_of_a_read_holds_over_grpc_too() {
                     refused.insert(refusal.number);
                 }
             }
+        }
+        // A parameter that is given twice cannot be expressed.
+        let expressible =
+            file.refusals.iter().filter(|refusals| refusals.names_value || refusals.number != 10_015);
+        for path in expressible.flat_map(Refusals::paths) {
+            let Some(called) = Call::from_path(&path) else { continue };
+            let over_http = mesh_client.get(&path).await;
+            let expected = problem::read(&over_http).unwrap_or_else(|wrong| panic!("{path}: {wrong}"));
+            let refusal = assert_refused(rpc.call(&called).await, expected.code, expected.number);
+            assert_eq!(refusal.inner, expected.inner, "{path}");
+            refused.insert(refusal.number);
         }
     }
     let rows = Contract::get().operations();
@@ -98,6 +114,16 @@ async fn protobuf_requests_accept_the_same_forms_as_queries() {
     assert_eq!(rpc.json(&called).await.unwrap(), plain, "what is empty counts as absent");
     called.message = [&called.message[..], &[0xf8, 0x01, 5]].concat().into();
     assert_eq!(rpc.json(&called).await.unwrap(), plain, "what is unknown is ignored");
+    let asset_ids = [vec![String::new()], vec!["VOTE".to_owned(); 50]].concat();
+    let filter = Some(RewardSummaryFilter { asset_ids, ..Default::default() });
+    let request = ListEpochRewardSummariesRequest { filter, ..Default::default() };
+    let summaries = Call::from_path("/api/v2/rewards/epoch/summaries?filter.assetIds=VOTE").unwrap();
+    let called = Call::new("ListEpochRewardSummaries", &request);
+    assert_eq!(
+        rpc.json(&called).await.unwrap(),
+        rpc.json(&summaries).await.unwrap(),
+        "an empty element is none"
+    );
 }
 
 #[tokio::test]
