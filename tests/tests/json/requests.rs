@@ -19,6 +19,7 @@ async fn a_parameter_that_is_not_utf_8_is_refused_with_its_number() {
         ("/openapi.json?pretty=%FF", 10_015),
         ("/accounts?%FF=1", 10_015),
         ("/watch?read=%FF", 10_015),
+        ("/accounts?pretty&pretty", 10_015),
         ("/watch?read=/api/v2/withdrawal/%25FF", 80_005),
     ] {
         assert_problem(&mesh.get(path).await, 400, 3, number);
@@ -47,7 +48,7 @@ async fn a_parameter_that_is_not_utf_8_is_refused_with_its_number() {
 #[tokio::test]
 async fn j12_pretty_indents_the_answer_and_changes_nothing_else() {
     let mesh = MeshClient::fixture().await;
-    for (_, path) in cases::answered() {
+    for path in cases::answered().into_iter().map(|(_, path)| path).chain(["/limits".to_owned()]) {
         let with = |pretty: &str| format!("{path}{}{pretty}", if path.contains('?') { '&' } else { '?' });
         let plain = mesh.get(&path).await;
         assert!(!plain.text().contains('\n'), "{path} is indented unasked");
@@ -55,6 +56,9 @@ async fn j12_pretty_indents_the_answer_and_changes_nothing_else() {
         assert!(pretty.text().starts_with("{\n  \""), "{path}: {pretty:?}");
         let unspaced = |text: &str| text.chars().filter(|letter| !letter.is_whitespace()).collect::<String>();
         assert_eq!(unspaced(pretty.text()), unspaced(plain.text()), "{path}");
-        assert_eq!(mesh.get(&with("pretty=false")).await.body, plain.body, "{path}");
+        assert_eq!(mesh.get(&with("pretty=true")).await.body, pretty.body, "{path}");
+        for no in ["pretty=false", "pretty=0"] {
+            assert_eq!(mesh.get(&with(no)).await.body, plain.body, "{path}");
+        }
     }
 }

@@ -108,13 +108,4 @@ mod tests {
             assert_eq!(again.status(), StatusCode::NOT_MODIFIED, "{path}");
         }
     }
-
-    #[test]
-    fn json_is_indented_on_request() {
-        let limits = &pages()["/limits"];
-        assert_eq!(limits.answer("pretty", &HeaderMap::new()).unwrap().status(), StatusCode::OK);
-        assert_eq!(limits.answer("pretty=x", &HeaderMap::new()).unwrap_err().problem.number(), 10_015);
-        let pretty = limits.pretty.as_ref().unwrap().plain();
-        assert!(pretty.len() > limits.content.plain().len() && pretty.contains(&b'\n'));
-    }
 }
