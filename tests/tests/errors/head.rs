@@ -12,7 +12,8 @@ async fn an_unknown_path_is_not_found() {
     let mesh = MeshClient::fixture().await;
     for path in [
         "/nowhere", "/api/v2/candle/", "/api//v2/candle", "/API/v2/candle", "/api/v2/withdrawal",
-        "/api/v2/withdrawal/a/b", "/api/v2%2Fcandle", "/blockchain/height%00",
+        "/api/v2/withdrawal/a/b", "/api/v2%2Fcandle", "/blockchain/height%00", "/accounts/", "/console",
+        "/console/app.js",
     ] {
         assert_problem(&mesh.get(path).await, 404, 5, 10000);
         assert_problem(&mesh.post(path, "{}").await, 404, 5, 10000);

@@ -15,11 +15,13 @@ async fn a_parameter_that_is_not_utf_8_is_refused_with_its_number() {
         ("/api/v2/rewards/epoch/summaries?filter.assetIds=VOTE&filter.assetIds=%FF", 10_029),
         ("/api/v2/networkhistory/export?fromBlock=%FF", 240_011),
         ("/api/v2/withdrawal/%FF", 80_005),
+        ("/api/v2/withdrawal/a%2Fb%20", 80_005),
         ("/transaction/%FF", 10_015),
+        ("/transaction/checks", 10_015),
         ("/openapi.json?pretty=%FF", 10_015),
+        ("/accounts?pretty&pretty", 10_015),
         ("/accounts?%FF=1", 10_015),
         ("/watch?read=%FF", 10_015),
-        ("/accounts?pretty&pretty", 10_015),
         ("/watch?read=/api/v2/withdrawal/%25FF", 80_005),
     ] {
         assert_problem(&mesh.get(path).await, 400, 3, number);
