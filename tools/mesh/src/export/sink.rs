@@ -274,26 +274,6 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_part_is_kept_and_becomes_the_file() {
-        let folder = tempfile::tempdir().unwrap();
-        let whole = b"0123456789";
-        let mut sink = open(folder.path()).await.unwrap();
-        assert_eq!((sink.position, sink.crc32c), (0, 0));
-        sink.write(&whole[..4]).await.unwrap();
-        assert!(open(folder.path()).await.unwrap_err().to_string().contains("another download"));
-        drop(sink);
-        let mut sink = open(folder.path()).await.unwrap();
-        assert_eq!((sink.position, sink.crc32c), (4, crc32c::crc32c(&whole[..4])));
-        sink.restart().unwrap();
-        assert_eq!((sink.position, sink.crc32c), (0, 0));
-        sink.write(whole).await.unwrap();
-        sink.finish(false).await.unwrap();
-        assert_eq!(fs::read(folder.path().join("f.zip")).unwrap(), whole);
-        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
-        assert!(open(folder.path()).await.unwrap_err().to_string().contains("--force"));
-    }
-
-    #[tokio::test]
     async fn a_file_that_came_meanwhile_is_not_replaced() {
         for (force, kept) in [(false, "old"), (true, "new")] {
             let folder = tempfile::tempdir().unwrap();
