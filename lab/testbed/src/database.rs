@@ -219,22 +219,6 @@ mod tests {
         );
     }
 
-    async fn tables(database: &Database) -> i64 {
-        let counted = "SELECT count(*) FROM pg_tables WHERE schemaname = 'public'";
-        database.connect().await.query_one(counted, &[]).await.unwrap().get(0)
-    }
-
-    #[tokio::test]
-    async fn fresh_databases_are_migrated_and_apart_from_each_other() {
-        let (one, other, empty) = tokio::join!(Database::fresh(), Database::fresh(), Database::empty());
-        assert!(mesh_store::migrate::pending(one.url()).await.unwrap().is_ready());
-        let migrated = tables(&one).await;
-        assert!(migrated > 0);
-        assert_eq!(tables(&empty).await, 0);
-        one.connect().await.batch_execute("CREATE TABLE mine ()").await.unwrap();
-        assert_eq!((tables(&one).await, tables(&other).await), (migrated + 1, migrated));
-    }
-
     #[tokio::test]
     async fn a_copy_has_the_rows_and_is_apart() {
         let original = Database::empty().await;

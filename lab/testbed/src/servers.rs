@@ -202,13 +202,4 @@ mod tests {
         crate::eventually(Duration::from_secs(10), "the folder stays", is_removed).await;
         assert!(living.exists() && root.path().join("stranger").exists());
     }
-
-    #[tokio::test]
-    async fn both_servers_are_shared_and_answer() {
-        let (first, second) = tokio::join!(postgres(), postgres());
-        assert!(std::ptr::eq(first, second));
-        assert!(std::ptr::eq(nats().await, nats().await));
-        let credentials = nats().await.bus().credentials_of("edge");
-        assert!(credentials.is_none_or(|file| file.exists()));
-    }
 }
