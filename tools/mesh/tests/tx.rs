@@ -171,13 +171,16 @@ async fn missing_options_are_requested_from_the_gateway() {
 #[tokio::test]
 async fn a_submission_reports_the_answer_of_the_gateway() {
     let (body, hash) = signed().await;
-    let gateway = answering([reply(true, &hash, 0, "")]).await;
-    let submitted = tx(&gateway, &["submit", "--type", "async"], &body).await;
-    assert_eq!(submitted.done(), format!("taken {hash}\n"));
-    assert_eq!(lines(&gateway), ["POST /transaction"]);
-    let (_, sent) = gateway.requests().remove(0);
-    assert_eq!(serde_json::from_str::<Value>(&sent).unwrap()["type"], "TYPE_ASYNC");
-    assert_eq!(encoded(&sent), encoded(&body));
+    for (given, kind) in [("async", "TYPE_ASYNC"), ("TYPE_COMMIT", "TYPE_COMMIT"), ("Commit", "TYPE_COMMIT")]
+    {
+        let gateway = answering([reply(true, &hash, 0, "")]).await;
+        let submitted = tx(&gateway, &["submit", "--type", given], &body).await;
+        says(submitted.done(), &[&format!(" {hash}")]);
+        assert_eq!(lines(&gateway), ["POST /transaction"]);
+        let (_, sent) = gateway.requests().remove(0);
+        assert_eq!(serde_json::from_str::<Value>(&sent).unwrap()["type"], kind);
+        assert_eq!(encoded(&sent), encoded(&body));
+    }
 
     let refusal = reply(false, "", 89, "proof of work tid already used");
     let refused = tx(&answering([refusal.clone()]).await, &["submit", "--json"], &body).await;
