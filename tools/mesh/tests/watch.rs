@@ -172,16 +172,22 @@ async fn a_gateway_that_ends_a_stream_and_is_slow_to_take_the_next_one_is_lost()
 async fn a_person_is_told_when_the_answer_is_behind() {
     let texts = [
         event(5, "answer", "{\"a\":1}"),
+        event(6, "answer", "{\"a\":2}"),
+        event(7, "answer", "{\"a\":2}"),
         format!("event: problem\ndata: {PROBLEM}\n\n"),
-        event(9, "answer", "{\"a\":2}"),
+        event(8, "answer", "{\"a\":2}"),
+        event(8, "problem", "{}"),
+        event(8, "reload", "x"),
+        event(9, "answer", "{\"a\":3}"),
     ];
     let gateway = replying(vec![events(&texts.concat(), "open")]).await;
-    let watched = mesh(&["watch", &format!("{}/accounts", gateway.url), "--count", "3"]).await;
+    let watched = mesh(&["watch", &format!("{}/accounts", gateway.url), "--count", "6"]).await;
     assert_eq!(
         watched.error,
-        "behind since block 5: the database is unreachable\nno longer behind, block 9\n"
+        "behind since block 7: the database is unreachable\nno longer behind, block 8\n\
+         behind since block 8: {}\nno longer behind, block 9\n"
     );
-    says(watched.done(), &["\n{\n  \"a\": 1\n}\nblock 9  ", "Z\n  a: 1 -> 2\n"]);
+    says(watched.done(), &["\n{\n  \"a\": 1\n}\nblock 6  ", "Z\n  a: 1 -> 2\nblock 9  ", "Z\n  a: 2 -> 3\n"]);
 }
 
 #[tokio::test]

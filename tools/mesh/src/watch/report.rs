@@ -109,33 +109,6 @@ mod tests {
         printed.flat_map(|printed| [printed.note, printed.result]).flatten().collect()
     }
 
-    const PROBLEM: &str = r#"{"code":14,"message":"Unavailable error","details":[
-        {"@type":"type.googleapis.com/api.v2.ErrorDetail","code":1,"message":"the database is unreachable","inner":""}]}"#;
-
-    #[test]
-    fn people_see_the_first_answer_then_what_changes() {
-        let events = [
-            event("answer", 5, r#"{"a":"1"}"#),
-            event("answer", 6, r#"{"a":"2"}"#),
-            event("answer", 7, r#"{"a":"2"}"#),
-            event("problem", 7, &PROBLEM.replace('\n', " ")),
-            event("answer", 8, r#"{"a":"2"}"#),
-            event("problem", 8, "{}"),
-            event("answer", 9, r#"{"a":"3"}"#),
-            event("reload", 9, "x"),
-        ];
-        let expected = [
-            "block 5  12:00:00Z\n{\n  \"a\": \"1\"\n}",
-            "block 6  12:00:00Z\n  a: \"1\" -> \"2\"",
-            "behind since block 7: the database is unreachable",
-            "no longer behind, block 8",
-            "behind since block 8: {}",
-            "no longer behind, block 9",
-            "block 9  12:00:00Z\n  a: \"2\" -> \"3\"",
-        ];
-        assert_eq!(printed(false, &events), expected);
-    }
-
     #[test]
     fn programs_get_one_object_a_line_as_it_came() {
         let mut events = vec![event("answer", 5, "{\"b\":1,\n\"a\":1.10}"), event("problem", 5, "{}")];
