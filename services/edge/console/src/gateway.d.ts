@@ -1389,6 +1389,11 @@ export interface components {
              * @description Watches at the same time of one client address; one more gets 429.
              */
             watchesPerAddress: number;
+            /**
+             * Format: uint32
+             * @description Requests of one client address at once, after a pause; 0 without a limit of their rate.
+             */
+            burst: number;
         };
         /** @description How long things may take, milliseconds. */
         TimeLimits: {
