@@ -1,9 +1,10 @@
 //! The checks before the node (contract 5.2), one test row each. Transactions that must not reach a node use
 //! the development node, which counts what it receives.
 
-use mesh_testbed::{DevNode, NodeKind, on_both_nodes};
+use mesh_testbed::{Answer, DevNode, NodeKind, on_both_nodes};
 use mesh_tests::assert_problem;
 use proto_msgs::v2::Transaction;
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::transactions::{Environment, body, raw};
@@ -53,6 +54,13 @@ async fn malformed_fields_are_refused_and_named_together() {
     let both = changed(&good, "/address", text(40));
     let answer = environment.post("/transaction", &json!({"tx": both})).await;
     assert_problem(&answer, 400, 3, 10_015);
+    assert!(answer.text().contains("tx.address and tx.pubKey exclude each other"), "{answer:?}");
+    let long = json!({"tx": {"pubKey": text(300), "signature": {"value": text(300)}}}).to_string();
+    for (accepted, coding) in [("gzip", Some("gzip")), ("gzip;q=0", None)] {
+        let request = environment.mesh.request(Method::POST, "/transaction").body(long.clone());
+        let answer = Answer::to(request.header("accept-encoding", accepted)).await;
+        assert_eq!((answer.status, answer.header("content-encoding")), (400, coding));
+    }
     for (request, path) in [
         (json!({}), "/transaction"),
         (json!({}), "/transaction/raw"),

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 /// A mesh with a node.
 pub(crate) struct Environment {
     pub(crate) node: Node,
-    mesh: Mesh,
+    pub(crate) mesh: Mesh,
     _database: Database,
 }
 
