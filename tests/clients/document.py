@@ -16,6 +16,7 @@ VALUES = {
     "ASSET": ("ExportLedgerEntries", "assetId"),
     "MARKET": ("ListCandleIntervals", "marketId"),
     "CANDLE": ("ListCandleData", "candleId"),
+    "ORDER": ("GetOrder", "orderId"),
     "ORACLE_SPEC": ("GetOracleSpec", "oracleSpecId"),
     "WITHDRAWAL": ("GetWithdrawal", "id"),
     "FROM_BLOCK": ("ExportNetworkHistory", "fromBlock"),

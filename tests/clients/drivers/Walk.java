@@ -62,49 +62,71 @@ public class Walk {
         called("LastBlockHeight", Long.parseUnsignedLong(networkApi.lastBlockHeight(null, null).getHeight()) > 0);
         called("Info", !networkApi.info(null, null).getVersion().isEmpty());
         called("GetProtocolUpgradeStatus", networkApi.getProtocolUpgradeStatus(null, null).getReady() != null);
-        called("GetNetworkLimits", networkApi.getNetworkLimits(null, null, null).getLimits().getGenesisLoaded());
+        called("GetNetworkLimits",
+            networkApi.getNetworkLimits(null, null, null, null, null).getLimits().getGenesisLoaded());
     }
 
     private static void query() throws Exception {
         String market = ENV.get("MARKET");
-        MarketPage markets = marketsApi.listMarkets(null, null, 1, null, null, null, null, null, null, null).getMarkets();
+        MarketPage markets = marketsApi.listMarkets(null, null, 1, null, null, null, null, null, null, null, null, null)
+            .getMarkets();
         called("ListMarkets", markets.getEdges().get(0).getNode().getState() == MarketState.MARKET_STATE_ACTIVE);
         String after = markets.getPageInfo().getEndCursor();
-        marketsApi.listMarkets(null, null, 1, after, null, null, null, null, null, null);
+        marketsApi.listMarkets(null, null, 1, after, null, null, null, null, null, null, null, null);
         AssetPage assets = marketsApi.listAssets(AssetStatus.ASSET_STATUS_ENABLED, null, null, null, null, null, null, null, null)
             .getAssets();
         called("ListAssets", !assets.getEdges().get(0).getNode().getSymbol().isEmpty());
-        TradePage trades = marketsApi.listTrades(market, null, null, null, 5, null, null, null, null, null, null, null)
-            .getTrades();
+        TradePage trades = marketsApi
+            .listTrades(market, null, null, null, 5, null, null, null, null, null, null, null, null, null).getTrades();
         called("ListTrades", Long.parseUnsignedLong(trades.getEdges().get(4).getNode().getSize()) > 0);
-        marketsApi.listTrades(null, null, "2020-01-01T00:00:00Z", null, 1, null, null, null, null, null, null, null);
-        PositionPage positions = accountsApi.listPositions(null, market, null, null, null, null, null, null, null, null)
-            .getPositions();
+        marketsApi
+            .listTrades(null, null, "2020-01-01T00:00:00Z", null, 1, null, null, null, null, null, null, null, null, null);
+        PositionPage positions = accountsApi
+            .listPositions(null, market, null, null, null, null, null, null, null, null, null, null).getPositions();
         called("ListPositions", Long.parseLong(positions.getEdges().get(0).getNode().getOpenVolume()) != 0);
-        ListAccountsReply accounts = accountsApi.listAccounts(ENV.get("PARTY"), null, null, null, null, null, null, null, null, null);
+        ListAccountsReply accounts = accountsApi
+            .listAccounts(ENV.get("PARTY"), null, null, null, null, null, null, null, null, null, null, null);
         called("ListAccounts", !accounts.getAccounts().isEmpty());
         called("ListCandleIntervals", marketsApi.listCandleIntervals(market, null, null).getIntervalToCandleId().size() > 1);
         CandlePage candles = marketsApi
-            .listCandleData(ENV.get("CANDLE"), null, null, 1, null, null, null, null, null, null, null).getCandles();
+            .listCandleData(ENV.get("CANDLE"), null, null, 1, null, null, null, null, null, null, null, null, null).getCandles();
         called("ListCandleData", Long.parseLong(candles.getEdges().get(0).getNode().getHigh()) > 0);
         List<String> ids = List.of(ENV.get("ASSET"), "VOTE");
         EpochRewardSummaryPage rewards = accountsApi
-            .listEpochRewardSummaries(ids, null, null, null, null, null, null, null, null, null, null, null).getSummaries();
+            .listEpochRewardSummaries(ids, null, null, null, null, null, null, null, null, null, null, null, null, null)
+            .getSummaries();
         called("ListEpochRewardSummaries", !rewards.getEdges().isEmpty());
-        DelegationPage delegations = accountsApi.listDelegations(null, null, null, 2, null, null, null, null, null, null, null)
-            .getDelegations();
+        DelegationPage delegations = accountsApi
+            .listDelegations(null, null, null, 2, null, null, null, null, null, null, null, null, null).getDelegations();
         called("ListDelegations", delegations.getEdges().size() == 2);
         ListProtocolUpgradeProposalsReply proposals = networkApi
-            .listProtocolUpgradeProposals(null, null, null, null, null, null, null, null, null, null);
+            .listProtocolUpgradeProposals(null, null, null, null, null, null, null, null, null, null, null, null);
         called("ListProtocolUpgradeProposals", proposals.getProtocolUpgradeProposals().getEdges() != null);
-        DataSourceDefinition source = marketsApi.getOracleSpec(ENV.get("ORACLE_SPEC"), null, null, null).getOracleSpec()
-            .getExternalDataSourceSpec().getSpec().getData();
+        DataSourceDefinition source = marketsApi.getOracleSpec(ENV.get("ORACLE_SPEC"), null, null, null, null, null)
+            .getOracleSpec().getExternalDataSourceSpec().getSpec().getData();
         called("GetOracleSpec", source.getExternal() != null || source.getInternal() != null);
+        called("GetMarketDepth",
+            marketsApi.getMarketDepth(market, null, null, null, null, null, null).getDepth().getMarketId().equals(market));
+        OrderPage orders = accountsApi
+            .listOrders(market, null, null, null, null, null, 1, null, null, null, null, null, null, null, null, null)
+            .getOrders();
+        called("ListOrders", orders.getEdges().size() == 1);
+        String order = ENV.get("ORDER");
+        called("GetOrder",
+            accountsApi.getOrder(order, null, null, null, null, null, null).getOrder().getId().equals(order));
+        Portfolio portfolio = accountsApi.getPortfolio(ENV.get("PARTY"), null, null, null, null, null).getPortfolio();
+        called("GetPortfolio", !portfolio.getAccounts().isEmpty());
+        DepositPage deposits = accountsApi
+            .listDeposits(null, null, null, 1, null, null, null, null, null, null, null, null, null).getDeposits();
+        called("ListDeposits", deposits.getEdges().size() == 1);
+        WithdrawalPage withdrawals = accountsApi
+            .listWithdrawals(null, null, null, 1, null, null, null, null, null, null, null, null, null).getWithdrawals();
+        called("ListWithdrawals", withdrawals.getEdges().size() == 1);
         String withdrawal = ENV.get("WITHDRAWAL");
         called("GetWithdrawal",
-            accountsApi.getWithdrawal(withdrawal, null, null, null).getWithdrawal().getId().equals(withdrawal));
+            accountsApi.getWithdrawal(withdrawal, null, null, null, null, null).getWithdrawal().getId().equals(withdrawal));
         try {
-            accountsApi.getWithdrawal("0".repeat(64), null, null, null);
+            accountsApi.getWithdrawal("0".repeat(64), null, null, null, null, null);
             called("GetWithdrawal", false);
         } catch (ApiException refused) {
             Problem problem = Problem.fromJson(refused.getResponseBody());
@@ -120,6 +142,7 @@ public class Walk {
         String until = ENV.get("UNTIL");
         List<HistorySegment> segments = historyApi.listAllNetworkHistorySegments(null, null).getSegments();
         called("ListAllNetworkHistorySegments", !segments.get(0).getToHeight().isEmpty());
+        called("ListDatasets", !historyApi.listDatasets(null, null).getDatasets().get(0).getRows().equals("0"));
         Map<String, List<String>> head = historyApi
             .headExportNetworkHistoryWithHttpInfo(from, to, Table.TABLE_TRADES, null, null, null, null).getHeaders();
         called("HeadExportNetworkHistory", !head.get("x-total-rows").get(0).equals("0"));

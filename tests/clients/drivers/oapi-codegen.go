@@ -82,6 +82,20 @@ func main() {
 	spec, err := client.GetOracleSpecWithResponse(ctx, os.Getenv("ORACLE_SPEC"), nil)
 	source := spec.JSON200.OracleSpec.ExternalDataSourceSpec.Spec.Data
 	called("GetOracleSpec", source.External != nil || source.Internal != nil, err)
+	depth, err := client.GetMarketDepthWithResponse(ctx, market, nil)
+	called("GetMarketDepth", depth.JSON200.Depth.MarketId == market, err)
+	orders, err := client.ListOrdersWithResponse(ctx,
+		&gateway.ListOrdersParams{MarketId: &market, PaginationFirst: to(int32(1))})
+	called("ListOrders", len(orders.JSON200.Orders.Edges) == 1, err)
+	order, err := client.GetOrderWithResponse(ctx, os.Getenv("ORDER"), nil)
+	called("GetOrder", order.JSON200.Order.Id == os.Getenv("ORDER"), err)
+	portfolio, err := client.GetPortfolioWithResponse(ctx, party, nil)
+	called("GetPortfolio", len(portfolio.JSON200.Portfolio.Accounts) > 0, err)
+	deposits, err := client.ListDepositsWithResponse(ctx, &gateway.ListDepositsParams{PaginationFirst: to(int32(1))})
+	called("ListDeposits", len(deposits.JSON200.Deposits.Edges) == 1, err)
+	withdrawals, err := client.ListWithdrawalsWithResponse(ctx,
+		&gateway.ListWithdrawalsParams{PaginationFirst: to(int32(1))})
+	called("ListWithdrawals", len(withdrawals.JSON200.Withdrawals.Edges) == 1, err)
 	withdrawal, err := client.GetWithdrawalWithResponse(ctx, os.Getenv("WITHDRAWAL"), nil)
 	called("GetWithdrawal", withdrawal.JSON200.Withdrawal.Id == os.Getenv("WITHDRAWAL"), err)
 	refused, err := client.GetWithdrawalWithResponse(ctx, strings.Repeat("0", 64), nil)
@@ -89,6 +103,8 @@ func main() {
 
 	segments, err := client.ListAllNetworkHistorySegmentsWithResponse(ctx, nil)
 	called("ListAllNetworkHistorySegments", segments.JSON200.Segments[0].ToHeight != "", err)
+	datasets, err := client.ListDatasetsWithResponse(ctx, nil)
+	called("ListDatasets", datasets.JSON200.Datasets[0].Rows != "0", err)
 	from, last := os.Getenv("FROM_BLOCK"), os.Getenv("TO_BLOCK")
 	head, err := client.HeadExportNetworkHistoryWithResponse(ctx,
 		&gateway.HeadExportNetworkHistoryParams{FromBlock: from, ToBlock: last, Table: gateway.TABLETRADES})

@@ -5,15 +5,16 @@ import os
 from report import called, save
 from tradewind_client import Client, models
 from tradewind_client.api.accounts import (
-    get_withdrawal, list_accounts, list_delegations, list_epoch_reward_summaries, list_positions,
+    get_order, get_portfolio, get_withdrawal, list_accounts, list_delegations, list_deposits, list_epoch_reward_summaries,
+    list_orders, list_positions, list_withdrawals,
 )
 from tradewind_client.api.gateway import docs, health, limits, open_api
 from tradewind_client.api.history import (
     export_ledger_entries, export_network_history, head_export_ledger_entries, head_export_network_history,
-    list_all_network_history_segments,
+    list_all_network_history_segments, list_datasets,
 )
 from tradewind_client.api.markets import (
-    get_oracle_spec, list_assets, list_candle_data, list_candle_intervals, list_markets, list_trades,
+    get_market_depth, get_oracle_spec, list_assets, list_candle_data, list_candle_intervals, list_markets, list_trades,
 )
 from tradewind_client.api.network import (
     get_network_limits, get_protocol_upgrade_status, info, last_block_height, list_protocol_upgrade_proposals,
@@ -56,11 +57,19 @@ proposals = list_protocol_upgrade_proposals.sync(client=client)
 called("ListProtocolUpgradeProposals", proposals.protocol_upgrade_proposals.edges is not None)
 spec = get_oracle_spec.sync(env["ORACLE_SPEC"], client=client).oracle_spec.external_data_source_spec.spec
 called("GetOracleSpec", bool(spec.data.external) or bool(spec.data.internal))
+called("GetMarketDepth", get_market_depth.sync(env["MARKET"], client=client).depth.market_id == env["MARKET"])
+orders = list_orders.sync(client=client, market_id=env["MARKET"], pagination_first=1).orders
+called("ListOrders", len(orders.edges) == 1)
+called("GetOrder", get_order.sync(env["ORDER"], client=client).order.id == env["ORDER"])
+called("GetPortfolio", len(get_portfolio.sync(env["PARTY"], client=client).portfolio.accounts) > 0)
+called("ListDeposits", len(list_deposits.sync(client=client, pagination_first=1).deposits.edges) == 1)
+called("ListWithdrawals", len(list_withdrawals.sync(client=client, pagination_first=1).withdrawals.edges) == 1)
 called("GetWithdrawal", get_withdrawal.sync(env["WITHDRAWAL"], client=client).withdrawal.id == env["WITHDRAWAL"])
 called("GetWithdrawal", get_withdrawal.sync("0" * 64, client=client).details[0].code == 150001)
 
 segments = list_all_network_history_segments.sync(client=client).segments
 called("ListAllNetworkHistorySegments", segments[0].to_height != "")
+called("ListDatasets", int(list_datasets.sync(client=client).datasets[0].rows) > 0)
 history = {"from_block": env["FROM_BLOCK"], "to_block": env["TO_BLOCK"], "table": models.Table.TABLE_TRADES}
 ledger = {"party_id": env["PARTY"], "asset_id": env["ASSET"], "date_range_end_timestamp": env["UNTIL"]}
 head = head_export_network_history.sync_detailed(client=client, **history)

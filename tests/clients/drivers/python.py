@@ -38,6 +38,13 @@ called("ListDelegations", len(accounts_api.list_delegations(pagination_first=2).
 called("ListProtocolUpgradeProposals", network_api.list_protocol_upgrade_proposals().protocol_upgrade_proposals.edges is not None)
 spec = markets_api.get_oracle_spec(env["ORACLE_SPEC"]).oracle_spec.external_data_source_spec.spec
 called("GetOracleSpec", spec.data.external is not None or spec.data.internal is not None)
+depth = markets_api.get_market_depth(env["MARKET"]).depth
+called("GetMarketDepth", depth.market_id == env["MARKET"])
+called("ListOrders", len(accounts_api.list_orders(market_id=env["MARKET"], pagination_first=1).orders.edges) == 1)
+called("GetOrder", accounts_api.get_order(env["ORDER"]).order.id == env["ORDER"])
+called("GetPortfolio", len(accounts_api.get_portfolio(env["PARTY"]).portfolio.accounts) > 0)
+called("ListDeposits", len(accounts_api.list_deposits(pagination_first=1).deposits.edges) == 1)
+called("ListWithdrawals", len(accounts_api.list_withdrawals(pagination_first=1).withdrawals.edges) == 1)
 called("GetWithdrawal", accounts_api.get_withdrawal(env["WITHDRAWAL"]).withdrawal.id == env["WITHDRAWAL"])
 try:
     accounts_api.get_withdrawal("0" * 64)
@@ -46,6 +53,7 @@ except gateway.ApiException as refused:
     assert gateway.Problem.from_json(refused.body).details[0].code == 150001
 
 called("ListAllNetworkHistorySegments", history_api.list_all_network_history_segments().segments[0].to_height != "")
+called("ListDatasets", int(history_api.list_datasets().datasets[0].rows) > 0)
 history = {"from_block": env["FROM_BLOCK"], "to_block": env["TO_BLOCK"], "table": gateway.Table.TABLE_TRADES}
 ledger = {"party_id": env["PARTY"], "asset_id": env["ASSET"], "date_range_end_timestamp": env["UNTIL"]}
 headers = history_api.head_export_network_history_with_http_info(**history).headers

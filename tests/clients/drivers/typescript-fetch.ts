@@ -51,6 +51,14 @@ async function main(): Promise<void> {
   called("ListProtocolUpgradeProposals", Array.isArray(proposals.protocolUpgradeProposals.edges));
   const spec = (await marketsApi.getOracleSpec({ oracleSpecId: env.ORACLE_SPEC })).oracleSpec.externalDataSourceSpec.spec;
   called("GetOracleSpec", spec.data.external !== undefined || spec.data.internal !== undefined);
+  const depth = (await marketsApi.getMarketDepth({ marketId: env.MARKET })).depth;
+  called("GetMarketDepth", depth.marketId === env.MARKET);
+  const orders = (await accountsApi.listOrders({ marketId: env.MARKET, paginationFirst: 1 })).orders;
+  called("ListOrders", orders.edges.length === 1);
+  called("GetOrder", (await accountsApi.getOrder({ orderId: env.ORDER })).order.id === env.ORDER);
+  called("GetPortfolio", (await accountsApi.getPortfolio({ partyId: env.PARTY })).portfolio.accounts.length > 0);
+  called("ListDeposits", (await accountsApi.listDeposits({ paginationFirst: 1 })).deposits.edges.length === 1);
+  called("ListWithdrawals", (await accountsApi.listWithdrawals({ paginationFirst: 1 })).withdrawals.edges.length === 1);
   const withdrawal = (await accountsApi.getWithdrawal({ id: env.WITHDRAWAL })).withdrawal;
   called("GetWithdrawal", withdrawal.id === env.WITHDRAWAL);
   const refusal = await accountsApi.getWithdrawal({ id: "0".repeat(64) }).catch((error: gateway.ResponseError) => error);
@@ -58,6 +66,7 @@ async function main(): Promise<void> {
   called("GetWithdrawal", problem.details[0]!.code === 150001);
 
   called("ListAllNetworkHistorySegments", (await historyApi.listAllNetworkHistorySegments()).segments[0]!.toHeight !== "");
+  called("ListDatasets", BigInt((await historyApi.listDatasets()).datasets[0]!.rows) > 0n);
   const table = gateway.Table.TABLE_TRADES;
   const history = { fromBlock: env.FROM_BLOCK, toBlock: env.TO_BLOCK, table };
   const ledger = { partyId: env.PARTY, assetId: env.ASSET, dateRangeEndTimestamp: env.UNTIL };
