@@ -120,9 +120,22 @@ cometbft() {
   compose down --volumes >>"$WALK/log/compose.log" 2>&1
 }
 
+# Runs a query in Prometheus: the number of series, and the value of the first one. It has no published port.
+prometheus() {
+  inside curl --silent --fail --max-time 5 --get --data-urlencode "query=$1" \
+    "http://$(address_of "$(compose --profile telemetry ps --quiet prometheus)"):9090/api/v1/query" \
+    | python3 -c 'import json, sys; found = json.load(sys.stdin)["data"]["result"]; print(len(found), found[0]["value"][1] if found else 0)'
+}
+# All six services are scraped, and requests are counted.
+all_scraped() {
+  [[ $(prometheus 'count(count by (service_name) (target_info))') = "1 6" ]] \
+    && [[ $(prometheus 'sum(http_server_request_duration_seconds_count) > 0') = "1 "* ]]
+}
+absent() { [[ $(prometheus 'ALERTS{alertname="MeshServiceAbsent", service_name="query", alertstate="firing"}') = "$1 "* ]]; }
+
 # Only Grafana is left out: it is neither a Go module nor a package of Debian.
 telemetry() {
-  local services
+  local services began
   prepare
   services=$(compose --profile telemetry config --services | grep -v grafana)
   # shellcheck disable=SC2086 # one word each
@@ -130,6 +143,17 @@ telemetry() {
   curls
   until_true 90 all_traced
   seen compose "telemetry: traces of edge, query, export and node-info in Jaeger" "" ""
+  until_true 90 all_scraped
+  seen compose "telemetry: metrics of the six services in Prometheus" "" "$(prometheus 'count({__name__=~".+"})' | cut -d " " -f 2) series"
+  # The series of a stopped service are stale at the next scrape; its rule waits for two minutes.
+  began=$SECONDS
+  compose stop query >>"$WALK/log/compose.log" 2>&1
+  until_true 240 absent 1
+  seen compose "telemetry: query stopped, MeshServiceAbsent fires" $((SECONDS - began)) ""
+  began=$SECONDS
+  compose start query >>"$WALK/log/compose.log" 2>&1
+  until_true 120 absent 0
+  seen compose "telemetry: query started, MeshServiceAbsent ends" $((SECONDS - began)) ""
   compose --profile telemetry down --volumes >>"$WALK/log/compose.log" 2>&1
 }
 
