@@ -5,6 +5,8 @@
 
 "$HERE/network.sh" up
 "$HERE/network.sh" open
+# compose.sh leaves an engine that has no name server.
+stop dockerd
 "$HERE/engine.sh" up
 
 # Debian itself, by the mirror that this machine's apt uses.

@@ -30,6 +30,9 @@ unpacked() {
 build() {
   local began=$SECONDS log=$WALK/log/images.log twice
   "$HERE/network.sh" open
+  # compose.sh leaves an engine that has no name server.
+  stop dockerd
+  "$HERE/engine.sh" up
   docker buildx prune --all --force >/dev/null
   sources "$WALK/images"
   rm -f "$log"
