@@ -232,8 +232,14 @@ fn answer_bytes(env: &mut Env, longest_body: usize) -> u64 {
 }
 
 impl RateLimit {
+    /// A rate with this burst; without one with the default.
+    pub(crate) fn new(per_s: NonZeroU32, burst: Option<u32>) -> Self {
+        let burst = burst.and_then(NonZeroU32::new).unwrap_or_else(|| Self::default_burst(per_s));
+        Self { per_s, burst }
+    }
+
     /// The burst of a rate without one of its own.
-    pub(crate) fn default_burst(per_s: NonZeroU32) -> NonZeroU32 {
+    fn default_burst(per_s: NonZeroU32) -> NonZeroU32 {
         per_s.saturating_mul(BURST_S)
     }
 

@@ -194,11 +194,8 @@ fn bearer(value: &HeaderValue) -> Option<&[u8]> {
 
 impl ClientKey {
     fn of(entry: KeyEntry, removed: CancellationToken) -> Self {
-        let burst = entry.burst.and_then(NonZeroU32::new);
-        let rate = Limit::of(entry.rate_per_s, |per_s| {
-            let burst = burst.unwrap_or_else(|| RateLimit::default_burst(per_s));
-            KeyRateLimiter::new(RateLimit { per_s, burst })
-        });
+        let of_burst = |per_s| KeyRateLimiter::new(RateLimit::new(per_s, entry.burst));
+        let rate = Limit::of(entry.rate_per_s, of_burst);
         Self { name: entry.name.as_str().into(), entry, rate, removed, meters: KeyMeters::default() }
     }
 

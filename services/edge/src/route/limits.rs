@@ -34,9 +34,8 @@ pub(crate) fn of_key(
     let (mut limits, entry) = (in_force(config), key.entry());
     if let Some(rate) = &mut limits.rate {
         if let Some(per_s) = entry.rate_per_s {
-            let default_burst =
-                NonZeroU32::new(per_s).map_or(0, |per_s| RateLimit::default_burst(per_s).get());
-            (rate.requests_per_s, rate.burst) = (per_s, entry.burst.unwrap_or(default_burst));
+            let burst = |per_s| RateLimit::new(per_s, entry.burst).burst.get();
+            (rate.requests_per_s, rate.burst) = (per_s, NonZeroU32::new(per_s).map_or(0, burst));
         }
         rate.exports_per_address = entry.exports.unwrap_or(rate.exports_per_address);
         rate.watches_per_address = entry.watches.unwrap_or(rate.watches_per_address);
