@@ -1,6 +1,7 @@
 //! Attempts at a request until it ends. When the first attempt fails, it may be retried; when it is late, it
 //! may be hedged: sent again while the earlier attempt is unanswered. When a replica or the connection was lost
-//! meanwhile, it is sent again in any case. The first answer is the result.
+//! meanwhile, it is sent again in any case; a submission only then, and only to the replica that has it. The first
+//! answer is the result.
 
 use std::{slice, sync::Arc, time::Duration};
 

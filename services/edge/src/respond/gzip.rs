@@ -25,8 +25,8 @@ pub(crate) fn is_long_error(response: &Response) -> bool {
     !response.status().is_success() && length.is_some_and(|length| length >= MIN_GZIPPED as u64)
 }
 
-/// Compresses a body that is all there, for a client that takes no plain one, or one that is long. Downloads, which come in pieces,
-/// are left as they are.
+/// Compresses a body that is all there, for a client that takes no plain one, or because it is long. Downloads, which
+/// come in pieces, are left as they are.
 pub(crate) async fn compress_whole(response: Response) -> Response {
     let length = Body::size_hint(response.body()).exact().filter(|length| *length > 0);
     if length.is_none() || response.headers().contains_key(CONTENT_ENCODING) {
