@@ -11,6 +11,9 @@ use prost_reflect::{
 use crate::v2;
 pub use crate::v2::Format;
 
+/// The compiled descriptors, with all options and comments.
+const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/contract.bin"));
+
 /// All operations, in the order of declaration.
 #[derive(Debug)]
 pub struct Contract {
@@ -104,7 +107,7 @@ impl Contract {
     }
 
     fn read() -> Self {
-        let pool = DescriptorPool::decode(crate::DESCRIPTORS).expect("the build wrote these descriptors");
+        let pool = DescriptorPool::decode(DESCRIPTORS).expect("the build wrote these descriptors");
         let extension = |name| pool.get_extension_by_name(name).expect("declared in proto/");
         let http = extension("google.api.http");
         let options = OperationOptions {

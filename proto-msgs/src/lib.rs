@@ -102,6 +102,3 @@ const DESCRIPTIONS: &[(&str, &str)] = &include!(concat!(env!("OUT_DIR"), "/workl
 pub fn description(workload: &str) -> Option<&'static str> {
     DESCRIPTIONS.iter().find(|(name, _)| *name == workload).map(|(_, text)| *text)
 }
-
-/// The compiled descriptors, with all options and comments.
-pub const DESCRIPTORS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/contract.bin"));

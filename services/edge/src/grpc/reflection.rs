@@ -4,7 +4,7 @@
 use futures_util::{StreamExt, TryStreamExt, stream::BoxStream};
 use mesh_chassis::Failure;
 use prost_reflect::{DescriptorPool, FileDescriptor};
-use proto_msgs::DESCRIPTORS;
+use proto_msgs::Contract;
 use tonic::{Code, Request, Response, Status, Streaming};
 use tonic_reflection::{
     pb::{
@@ -18,8 +18,8 @@ use tonic_reflection::{
     server::v1::{ServerReflection, ServerReflectionServer},
 };
 
-/// Describes what this pool has.
-pub(super) struct Reflection(DescriptorPool);
+/// Describes what these pools have: the contract, which the edge decodes requests with, and the standard services.
+pub(super) struct Reflection([DescriptorPool; 2]);
 
 impl Reflection {
     /// Makes the gRPC service.
@@ -27,13 +27,13 @@ impl Reflection {
     /// # Errors
     /// When the descriptors cannot be read.
     pub(super) fn server() -> Result<ServerReflectionServer<Self>, Failure> {
-        let mut pool = DescriptorPool::decode(DESCRIPTORS)?;
+        let mut standard = DescriptorPool::new();
         for set in
             [tonic_health::pb::FILE_DESCRIPTOR_SET, v1::FILE_DESCRIPTOR_SET, v1alpha::FILE_DESCRIPTOR_SET]
         {
-            pool.decode_file_descriptor_set(set)?;
+            standard.decode_file_descriptor_set(set)?;
         }
-        Ok(ServerReflectionServer::new(Self(pool)))
+        Ok(ServerReflectionServer::new(Self([Contract::get().pool().clone(), standard])))
     }
 }
 
@@ -45,36 +45,42 @@ impl ServerReflection for Reflection {
         &self,
         requests: Request<Streaming<ServerReflectionRequest>>,
     ) -> Result<Response<Self::ServerReflectionInfoStream>, Status> {
-        let pool = self.0.clone();
+        let pools = self.0.clone();
         let answers = requests.into_inner().map_ok(move |request| ServerReflectionResponse {
             valid_host: request.host.clone(),
-            message_response: Some(answer(&pool, request.message_request.as_ref())),
+            message_response: Some(answer(&pools, request.message_request.as_ref())),
             original_request: Some(request),
         });
         Ok(Response::new(answers.boxed()))
     }
 }
 
-fn answer(pool: &DescriptorPool, request: Option<&MessageRequest>) -> MessageResponse {
+fn answer(pools: &[DescriptorPool], request: Option<&MessageRequest>) -> MessageResponse {
+    let message_of = |name: &str| pools.iter().find_map(|pool| pool.get_message_by_name(name));
     let file = match request {
         None => return error(Code::InvalidArgument, "the request asks for nothing"),
         Some(MessageRequest::ListServices(_)) => {
-            let names = pool.services().map(|service| service.full_name().to_owned());
-            let service = names.map(|name| ServiceResponse { name }).collect();
+            let services = pools.iter().flat_map(DescriptorPool::services);
+            let named = services.map(|service| ServiceResponse { name: service.full_name().to_owned() });
+            let service = named.collect();
             return MessageResponse::ListServicesResponse(ListServiceResponse { service });
         }
         Some(MessageRequest::AllExtensionNumbersOfType(name)) => {
-            let Some(message) = pool.get_message_by_name(name) else { return not_found() };
+            let Some(message) = message_of(name) else { return not_found() };
             let numbers = message.extensions().filter_map(|extension| extension.number().try_into().ok());
             return MessageResponse::AllExtensionNumbersResponse(ExtensionNumberResponse {
                 base_type_name: name.clone(),
                 extension_number: numbers.collect(),
             });
         }
-        Some(MessageRequest::FileByFilename(name)) => pool.get_file_by_name(name),
-        Some(MessageRequest::FileContainingSymbol(name)) => file_of_symbol(pool, name),
+        Some(MessageRequest::FileByFilename(name)) => {
+            pools.iter().find_map(|pool| pool.get_file_by_name(name))
+        }
+        Some(MessageRequest::FileContainingSymbol(name)) => {
+            pools.iter().find_map(|pool| file_of_symbol(pool, name))
+        }
         Some(MessageRequest::FileContainingExtension(asked)) => {
-            let message = pool.get_message_by_name(&asked.containing_type);
+            let message = message_of(&asked.containing_type);
             let number = u32::try_from(asked.extension_number).ok();
             let extension = message.zip(number).and_then(|(message, number)| message.get_extension(number));
             extension.map(|extension| extension.parent_file())

@@ -61,9 +61,10 @@ pub(super) enum Caching {
     Immutable,
 }
 
-/// A body, plain and gzipped; one is made of the other.
+/// A body, plain and gzipped.
 #[derive(Debug)]
 pub(super) struct Content {
+    /// Made of the gzipped form when a client needs it: most accept gzip, and all pages are in memory.
     plain: OnceLock<Bytes>,
     pub(super) gzipped: Option<Bytes>,
 }
@@ -153,20 +154,19 @@ impl Page {
 
 impl Content {
     fn of(bytes: &[u8]) -> io::Result<Self> {
-        let plain = OnceLock::from(Bytes::copy_from_slice(bytes));
         if bytes.len() < MIN_GZIPPED {
-            return Ok(Self { plain, gzipped: None });
+            return Ok(Self { plain: OnceLock::from(Bytes::copy_from_slice(bytes)), gzipped: None });
         }
         let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
         encoder.write_all(bytes)?;
-        Ok(Self { plain, gzipped: Some(encoder.finish()?.into()) })
+        Ok(Self { plain: OnceLock::new(), gzipped: Some(encoder.finish()?.into()) })
     }
 
-    /// The plain body; of one that is committed gzipped it is made for the first client without gzip.
+    /// The plain body.
     pub(super) fn plain(&self) -> Bytes {
         let decompress = || {
             let mut plain = Vec::new();
-            // The committed files are decompressed by a test.
+            // A test decompresses all of them.
             let _ = GzDecoder::new(self.gzipped.as_deref().unwrap_or_default()).read_to_end(&mut plain);
             plain.into()
         };
