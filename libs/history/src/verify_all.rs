@@ -27,7 +27,7 @@ pub struct Verification {
 impl SegmentStore {
     /// Verifies all segments of a chain, by default of the one with most segments, and how they follow each
     /// other. `progress` is called before each segment is read, with its name, its number from 1, and the
-    /// number of segments.
+    /// number of segments. The retention may remove the oldest segments meanwhile.
     ///
     /// # Errors
     ///
@@ -49,7 +49,7 @@ impl SegmentStore {
         for unreadable in unreadable {
             faults.push((unreadable.name.clone(), fault(&unreadable.name, &unreadable.error)?));
         }
-        let mut sound = Vec::with_capacity(segments.len());
+        let (mut sound, mut gone) = (Vec::with_capacity(segments.len()), Vec::new());
         for (number, segment) in (1..).zip(segments) {
             progress(&segment.name, number, segments.len());
             match self.verify(&segment.name).await {
@@ -58,10 +58,17 @@ impl SegmentStore {
                     let what = "it was replaced while it was verified";
                     faults.push((segment.name.clone(), Fault::of(&segment.name, what)));
                 }
+                Err(HistoryError::Gone { .. }) => gone.push(segment.name.clone()),
                 Err(error) => faults.push((segment.name.clone(), fault(&segment.name, &error)?)),
             }
         }
         let (list, _) = of_chain(self.list().await?);
+        let names = list.segments.iter().map(|segment| &segment.name);
+        let oldest = names.chain(list.unreadable.iter().map(|unreadable| &unreadable.name)).min();
+        for name in gone.into_iter().filter(|name| oldest.is_none_or(|oldest| name > oldest)) {
+            let fault = Fault::of(&name, "it is not there any more");
+            faults.push((name, fault));
+        }
         for fault in list.chain_faults() {
             let name = SegmentName::parse(&fault.object);
             faults.extend(name.map(|name| (name, fault)));
@@ -83,7 +90,6 @@ impl SegmentStore {
 fn fault(name: &SegmentName, error: &HistoryError) -> Result<Fault, HistoryError> {
     match error {
         HistoryError::Damaged { what, .. } => Ok(Fault::of(name, what.clone())),
-        HistoryError::Gone { .. } => Ok(Fault::of(name, "it is not there any more")),
         HistoryError::Late { object, after } => {
             Err(HistoryError::Late { object: object.clone(), after: *after })
         }

@@ -71,24 +71,36 @@ async fn a_text_that_changed_has_no_end() {
 
 #[tokio::test]
 async fn a_whole_history_has_no_fault_wherever_it_lies() {
-    let history = History::of(&[plan(1), plan(11), plan(21)]).await;
+    let history = History::of(&[plan(1), plan(11), plan(21), plan(31)]).await;
     let mut progress = Vec::new();
     let verified =
         history.store.verify_all(None, |name, number, all| progress.push((name.height_from, number, all)));
     let verified = verified.await.unwrap();
-    assert_eq!((verified.sound.len(), verified.faults.len(), verified.begins_late), (3, 0, false));
-    assert_eq!(progress, [(1, 1, 3), (11, 2, 3), (21, 3, 3)]);
+    assert_eq!((verified.sound.len(), verified.faults.len(), verified.begins_late), (4, 0, false));
+    assert_eq!(progress, [(1, 1, 4), (11, 2, 4), (21, 3, 4), (31, 4, 4)]);
     // The parent folder, or the folder of segments itself.
     for folder in [history.folder.path().to_owned(), history.folder.path().join("segments")] {
         let store = SegmentStore::open_folder(&folder, Deadlines::default()).unwrap();
-        assert_eq!(store.verify_all(None, |_, _, _| {}).await.unwrap().sound.len(), 3);
+        assert_eq!(store.verify_all(None, |_, _, _| {}).await.unwrap().sound.len(), 4);
     }
     SegmentStore::open_folder(&history.folder.path().join("none"), Deadlines::default()).unwrap_err();
     assert!(!history.folder.path().join("none").exists());
 
-    fs::remove_file(history.path(&verified.sound[0].name)).unwrap();
-    let verified = history.store.verify_all(None, |_, _, _| {}).await.unwrap();
-    assert_eq!((verified.sound.len(), verified.faults.len(), verified.begins_late), (2, 0, true));
+    // The retention removes the oldest segment meanwhile; then the second one of the others is lost.
+    let remove = async |removed| {
+        let store = &history.store;
+        let verified = store.verify_all(None, |name, number, _| {
+            if number == removed {
+                fs::remove_file(history.path(name)).unwrap();
+            }
+        });
+        let verified = verified.await.unwrap();
+        (verified.sound.len(), verified.faults, verified.begins_late)
+    };
+    assert_eq!(remove(1).await, (3, Vec::new(), true));
+    let (sound, faults, _) = remove(2).await;
+    assert_eq!(sound, 2);
+    assert!(faults.iter().any(|fault| fault.what == "it is not there any more"), "{faults:?}");
 }
 
 #[tokio::test]
