@@ -51,6 +51,9 @@ impl Fetch {
         let Some((part, bytes)) = &self.part else { return failure };
         match std::fs::metadata(part).map_or(0, |found| found.len()) {
             0 => failure,
+            whole if whole == *bytes => {
+                failure.and(&format!("{} is complete; the next call does not load it again", part.display()))
+            }
             position => failure.and(&format!(
                 "{} has {} of {}; the same command resumes from there",
                 part.display(),
