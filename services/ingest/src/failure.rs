@@ -32,7 +32,9 @@ pub(crate) fn not_fetched(height: u64, error: &FetchError) -> NotFetched {
 pub(crate) fn not_decoded(error: DecodeError) -> NotDecoded {
     match error {
         DecodeError::Unavailable(text) => NotDecoded::Unavailable(text),
-        DecodeError::TooLarge { .. } => NotDecoded::Never(Reason::TooLarge, error.to_string()),
+        DecodeError::TooLarge { .. } | DecodeError::ReplyTooLarge => {
+            NotDecoded::Never(Reason::TooLarge, error.to_string())
+        }
         error => NotDecoded::Never(Reason::Decode, error.to_string()),
     }
 }

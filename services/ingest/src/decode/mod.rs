@@ -8,7 +8,10 @@ use mesh_bus::Bus;
 use mesh_store::append::RowFault;
 
 pub use self::rows::StatedRow;
-use crate::block::{FetchedBlock, Row};
+use crate::{
+    block::{FetchedBlock, Row},
+    node::MAX_REPLY_BYTES,
+};
 
 /// The beginning of the types of events that are rows, unless configured.
 pub const EVENT_PREFIX: &str = "mesh.";
@@ -42,6 +45,9 @@ pub enum DecodeError {
         /// The limit.
         most: usize,
     },
+    /// The decoder's reply is too large.
+    #[error("the decoder's reply has more than {MAX_REPLY_BYTES} bytes unpacked")]
+    ReplyTooLarge,
     /// No decoder replied; another attempt may succeed.
     #[error("{0}")]
     Unavailable(String),

@@ -80,7 +80,7 @@ fn read(reply: &[u8]) -> Result<Vec<Row>, DecodeError> {
             let read = GzDecoder::new(reply).take(most + 1).read_to_end(&mut text);
             read.map_err(|error| failed(&error))?;
             if text.len() as u64 > most {
-                return Err(DecodeError::TooLarge { bytes: text.len(), most: MAX_REPLY_BYTES });
+                return Err(DecodeError::ReplyTooLarge);
             }
             plain = text;
             &plain
@@ -112,6 +112,9 @@ mod tests {
         for wrong in [&b"{}"[..], b"", b"\x1f\x8bx", br#"{"rows":[{"table":"blocks"}]}"#, TWICE] {
             assert!(read(wrong).is_err(), "{wrong:?}");
         }
+        let mut endless = GzEncoder::new(Vec::new(), Compression::fast());
+        endless.write_all(&vec![b' '; MAX_REPLY_BYTES + 1]).unwrap();
+        assert!(matches!(read(&endless.finish().unwrap()), Err(DecodeError::ReplyTooLarge)));
     }
 
     #[test]
