@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use mesh_chassis::{Database, Env, LagLimit, NodeUrl, Sampler};
+use mesh_chassis::{Database, Env, LagLimit, Sampler};
+use mesh_node_rpc::NodeUrl;
 use mesh_store::check_address;
 
 use crate::{decode::EVENT_PREFIX, node::MAX_REPLY_BYTES, order::Settings};

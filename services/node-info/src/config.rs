@@ -1,6 +1,7 @@
 //! Configuration of the `node-info` workload; the table is in its README.
 
-use mesh_chassis::{Database, Env, LagLimit, NodeUrl};
+use mesh_chassis::{Database, Env, LagLimit};
+use mesh_node_rpc::NodeUrl;
 use mesh_store::{StoreConfig, check_address};
 
 /// The configuration.

@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use futures_util::{StreamExt as _, future::select_all, stream::FuturesUnordered};
-use mesh_chassis::{Failure, NodeUrl, foreign_answer};
+use mesh_chassis::Failure;
+use mesh_node_rpc::{NodeUrl, foreign_answer};
 use mesh_problem::error_chain;
 use reqwest::{Client, header::AUTHORIZATION};
 use serde::Deserialize;

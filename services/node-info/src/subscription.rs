@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use futures_util::{SinkExt, StreamExt};
-use mesh_chassis::{Failure, NodeUrl};
+use mesh_chassis::Failure;
+use mesh_node_rpc::NodeUrl;
 use serde::Deserialize;
 use serde_json::Value;
 use tokio::{

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use mesh_chassis::{Env, NodeUrl};
+use mesh_chassis::Env;
+use mesh_node_rpc::NodeUrl;
 
 /// The configuration.
 pub(crate) struct Config {

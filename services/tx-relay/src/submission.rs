@@ -4,7 +4,7 @@
 use std::{rc::Rc, time::Duration};
 
 use bytes::Bytes;
-use mesh_chassis::foreign_answer;
+use mesh_node_rpc::foreign_answer;
 use mesh_problem::{Code, NOT_MAPPED, Problem};
 use mesh_transaction::TxHash;
 use proto_msgs::{

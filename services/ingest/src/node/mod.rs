@@ -6,7 +6,8 @@ pub(crate) mod wire;
 use std::{cell::Cell, time::Duration};
 
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
-use mesh_chassis::{Failure, NodeUrl, foreign_answer};
+use mesh_chassis::Failure;
+use mesh_node_rpc::{NodeUrl, foreign_answer};
 use mesh_problem::error_chain;
 use reqwest::{
     Client, StatusCode,

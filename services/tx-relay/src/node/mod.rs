@@ -19,7 +19,8 @@ use std::{
 };
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use mesh_chassis::{Failure, NodeUrl};
+use mesh_chassis::Failure;
+use mesh_node_rpc::NodeUrl;
 use mesh_transaction::TxHash;
 use proto_msgs::{COMMIT_MS, NODE_CALL_MS};
 use serde_json::json;

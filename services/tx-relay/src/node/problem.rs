@@ -1,6 +1,6 @@
 //! The problem for a client when a call to the node failed.
 
-use mesh_chassis::foreign_answer;
+use mesh_node_rpc::foreign_answer;
 use mesh_problem::{Code, Problem};
 use proto_msgs::numbers::submit_transaction::{NODE, REFUSED};
 

@@ -9,7 +9,8 @@ use http::{
     header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER},
 };
 use http_body_util::{BodyExt, Full};
-use mesh_chassis::{Failure, HttpClient, HttpClientError, HttpClientSettings, NodeUrl};
+use mesh_chassis::{Failure, HttpClient, HttpClientError, HttpClientSettings};
+use mesh_node_rpc::NodeUrl;
 use mesh_problem::error_chain;
 use mesh_telemetry::span::{self, SpanExt};
 use serde::{Deserialize, de::DeserializeOwned};

@@ -2,8 +2,9 @@
 
 use std::{env, str::FromStr};
 
-use mesh_chassis::{Database, Env, NodeUrl};
+use mesh_chassis::{Database, Env};
 use mesh_launcher::{MOST_REPLICAS, services};
+use mesh_node_rpc::NodeUrl;
 use mesh_store::check_address;
 use tokio_postgres::config::Host;
 

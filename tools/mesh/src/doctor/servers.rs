@@ -9,8 +9,8 @@ use std::{
 
 use async_nats::ConnectErrorKind;
 use mesh_bus::Credentials;
-use mesh_chassis::NodeUrl;
 use mesh_launcher::{control::Row, home::SavedState, local_client, servers::OLDEST_NATS, why_unready};
+use mesh_node_rpc::NodeUrl;
 use mesh_problem::error_chain;
 use mesh_store::{error::StoreError, migrate};
 use reqwest::header::{AUTHORIZATION, DATE};

@@ -1,13 +1,13 @@
 //! The servers of these commands: those that were named, or those of the mesh that runs in the home.
 
 use mesh_bus::{Bus, BusConfig, Credentials};
-use mesh_chassis::NodeUrl;
 use mesh_ingest::{Decoder, EVENT_PREFIX, node::Nodes};
 use mesh_launcher::{
     control::{Answer, Request, ask},
     home::Home,
     services::INGEST,
 };
+use mesh_node_rpc::NodeUrl;
 use mesh_problem::error_chain;
 use mesh_store::append::Appender;
 use tokio::time::{Duration, timeout};

@@ -4,9 +4,8 @@ use std::{fmt, str::FromStr};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use http::{HeaderValue, StatusCode, Uri, uri::PathAndQuery};
+use mesh_chassis::Env;
 use percent_encoding::percent_decode_str;
-
-use crate::Env;
 
 /// The accepted form. No error contains the address, which may have a password.
 const FORM: &str = "write it as http://host:port or https://user:password@host";
