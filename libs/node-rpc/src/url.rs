@@ -3,7 +3,7 @@
 use std::{fmt, str::FromStr};
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
-use http::{HeaderValue, StatusCode, Uri, uri::PathAndQuery};
+use http::{HeaderValue, Uri, uri::PathAndQuery};
 use mesh_chassis::Env;
 use percent_encoding::percent_decode_str;
 
@@ -96,16 +96,6 @@ impl FromStr for NodeUrl {
         let mut parts = uri.into_parts();
         parts.authority = Some(address);
         Ok(Self { uri: Uri::from_parts(parts).map_err(|_| FORM.to_owned())?, authorization })
-    }
-}
-
-/// Describes an answer that is not that of a consensus node, as the end of a sentence about the node.
-pub fn foreign_answer(status: StatusCode) -> String {
-    match status {
-        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
-            format!("refuses the credentials of MESH_NODE_URL: HTTP {status}")
-        }
-        _ => format!("gives no answer of a consensus node: HTTP {status}"),
     }
 }
 

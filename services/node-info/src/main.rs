@@ -43,7 +43,7 @@ async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
     let limits = Limits { in_flight, per_operation: in_flight, timeout: store.query_timeout };
     let store = Store::open(&store)?;
     store.register(&mut setup.registry.borrow_mut());
-    let node = if nodes.is_empty() { None } else { Some(node::follow(&nodes)?) };
+    let node = if nodes.is_empty() { None } else { Some(node::follow(nodes)?) };
     let metrics = Metrics::register(&mut setup.registry.borrow_mut(), node.is_some());
     let (bus, states, observations) = (setup.bus.clone(), store.watch(), node.clone());
     Supervisor::start(|_| HeadAnnouncer::new(bus, states, observations, metrics));

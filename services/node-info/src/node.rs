@@ -5,10 +5,8 @@ use std::time::Duration;
 
 use futures_util::{StreamExt as _, future::select_all, stream::FuturesUnordered};
 use mesh_chassis::Failure;
-use mesh_node_rpc::{NodeUrl, foreign_answer};
-use mesh_problem::error_chain;
-use reqwest::{Client, header::AUTHORIZATION};
-use serde::Deserialize;
+use mesh_node_rpc::{NodeUrl, ReplyError, Status, client, describe, foreign_answer, read_body, read_reply};
+use reqwest::Client;
 use tokio::{
     sync::watch,
     time::{Instant, timeout},
@@ -37,30 +35,6 @@ pub(crate) const SILENT: &str = "does not answer";
 /// An older state counts as none: it is older than two slow reads and the pause between them.
 pub(crate) const MAX_STATUS_AGE: Duration =
     Duration::from_secs(2 * RESPONSE_TIMEOUT.as_secs() + POLL_INTERVAL.as_secs());
-
-/// The reply to `GET /status`.
-#[derive(Debug, Deserialize)]
-struct StatusReply {
-    result: Status,
-}
-
-#[derive(Debug, Deserialize)]
-struct Status {
-    node_info: Network,
-    sync_info: SyncInfo,
-}
-
-#[derive(Debug, Deserialize)]
-struct Network {
-    network: String,
-}
-
-#[derive(Debug, Deserialize)]
-struct SyncInfo {
-    latest_block_height: String,
-    latest_block_hash: String,
-    catching_up: bool,
-}
 
 /// The newest block of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -137,10 +111,9 @@ pub(crate) struct Observation {
     pub(crate) at: Instant,
 }
 
-/// A node, and how its status is read.
+/// A node, and its block events.
 struct Node {
-    status: String,
-    client: Client,
+    url: NodeUrl,
     blocks: Subscription,
 }
 
@@ -148,23 +121,17 @@ struct Node {
 ///
 /// # Errors
 /// The HTTP client cannot be built.
-pub(crate) fn follow(nodes: &[NodeUrl]) -> Result<watch::Receiver<Observation>, Failure> {
-    let open = |node: &NodeUrl| {
-        let (status, client) = (node.endpoint("status").to_string(), client(node)?);
-        client
-            .get(&status)
-            .build()
-            .map_err(|error| format!("MESH_NODE_URL: {}", error_chain(&error.without_url())))?;
-        Ok(Node { status, client, blocks: Subscription::open(node)? })
-    };
-    let mut nodes = nodes.iter().map(open).collect::<Result<Vec<_>, Failure>>()?;
+pub(crate) fn follow(urls: Vec<NodeUrl>) -> Result<watch::Receiver<Observation>, Failure> {
+    let client = client(&urls)?;
+    let open = |url| Ok(Node { blocks: Subscription::open(&url)?, url });
+    let mut nodes = urls.into_iter().map(open).collect::<Result<Vec<_>, Failure>>()?;
     let not_read = NodeState::Away(SILENT.to_owned());
     let (sender, observation) = watch::channel(Observation { state: not_read, at: Instant::now() });
     actix::spawn(async move {
         let mut known = String::new();
         while !sender.is_closed() {
             let read_at = Instant::now();
-            let (state, cause) = match read(&nodes).await {
+            let (state, cause) = match read(&client, &nodes).await {
                 Ok(state) => (state, String::new()),
                 Err(NotRead { why, cause }) => (NodeState::Away(why), cause),
             };
@@ -192,9 +159,8 @@ pub(crate) fn follow(nodes: &[NodeUrl]) -> Result<watch::Receiver<Observation>, 
 }
 
 /// The best state of the nodes, of those that answer soon after the first one that takes transactions.
-async fn read(nodes: &[Node]) -> Result<NodeState, NotRead> {
-    let mut asked: FuturesUnordered<_> =
-        nodes.iter().map(|node| read_status(&node.client, &node.status)).collect();
+async fn read(client: &Client, nodes: &[Node]) -> Result<NodeState, NotRead> {
+    let mut asked: FuturesUnordered<_> = nodes.iter().map(|node| read_status(client, &node.url)).collect();
     let mut best = Err(NotRead::silent(String::new()));
     loop {
         let reply = match best {
@@ -211,38 +177,22 @@ async fn read(nodes: &[Node]) -> Result<NodeState, NotRead> {
     }
 }
 
-/// The client of a node. It uses no proxy: the services reach their servers directly.
-fn client(node: &NodeUrl) -> Result<Client, Failure> {
-    let client = Client::builder().timeout(RESPONSE_TIMEOUT).no_proxy();
-    // The system's certificates are read for `https` only.
-    let client = if node.is_tls() { client } else { client.tls_certs_only([]) };
-    let authorization = node.authorization().map(|value| (AUTHORIZATION, value.clone()));
-    Ok(client.default_headers(authorization.into_iter().collect()).build()?)
-}
-
-async fn read_status(client: &Client, status: &str) -> Result<NodeState, NotRead> {
-    // The URL may have a key in its path.
-    let silent = |error: reqwest::Error| NotRead::silent(error_chain(&error.without_url()));
-    let mut answer = client.get(status).send().await.map_err(silent)?;
+async fn read_status(client: &Client, url: &NodeUrl) -> Result<NodeState, NotRead> {
+    let silent = |error| NotRead::silent(describe(error));
+    let answer = url.get(client, "status").timeout(RESPONSE_TIMEOUT).send().await.map_err(silent)?;
     let status = answer.status();
     let foreign = |cause| NotRead { why: foreign_answer(status), cause };
-    let mut body = Vec::new();
-    while let Some(piece) = answer.chunk().await.map_err(silent)? {
-        body.extend_from_slice(&piece);
-        if body.len() > MAX_STATUS_BYTES {
-            return Err(foreign(format!("it has more than {MAX_STATUS_BYTES} bytes")));
-        }
-    }
-    let StatusReply { result: Status { node_info, sync_info } } =
-        serde_json::from_slice(&body).map_err(|error| foreign(error.to_string()))?;
-    let height = sync_info.latest_block_height.parse();
-    let height = height.map_err(|_| foreign("the height is no number".to_owned()))?;
+    let body = read_body(answer, MAX_STATUS_BYTES).await.map_err(silent)?;
+    let body = body.ok_or_else(|| foreign(format!("it has more than {MAX_STATUS_BYTES} bytes")))?;
+    let Status { node_info, sync_info } = read_reply(&body)
+        .map_err(|(ReplyError::Refused(cause) | ReplyError::Foreign(cause))| foreign(cause))?;
+    let height = sync_info.latest_block_height;
+    let height = height.ok_or_else(|| foreign("the height is no number".to_owned()))?;
+    let hash = sync_info.latest_block_hash.ok_or_else(|| foreign("it has no hash".to_owned()))?;
     Ok(match sync_info.catching_up || height == 0 {
         true => NodeState::CatchingUp { height },
-        false => NodeState::Synced(Block {
-            height,
-            hash: sync_info.latest_block_hash.to_ascii_lowercase(),
-            chain_id: node_info.network,
-        }),
+        false => {
+            NodeState::Synced(Block { height, hash: hash.to_ascii_lowercase(), chain_id: node_info.network })
+        }
     })
 }

@@ -7,17 +7,15 @@ use std::{cell::Cell, time::Duration};
 
 use futures_util::{StreamExt as _, stream::FuturesUnordered};
 use mesh_chassis::Failure;
-use mesh_node_rpc::{NodeUrl, foreign_answer};
-use mesh_problem::error_chain;
-use reqwest::{
-    Client, StatusCode,
-    header::{AUTHORIZATION, RETRY_AFTER},
+use mesh_node_rpc::{
+    NodeUrl, ReplyError, Status, client, describe, foreign_answer, read_body, read_reply, retry_after,
 };
-use serde::Deserialize;
-use serde_json::{Value, value::RawValue};
+use reqwest::{Client, StatusCode};
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::value::RawValue;
 use tokio::time::{Instant, timeout};
 
-use self::wire::{BlockResult, Reply, ResultsOutline, RpcError, Status};
+use self::wire::{BlockResult, ResultsOutline};
 use crate::block::FetchedBlock;
 
 /// Longest reply that is read.
@@ -171,19 +169,9 @@ impl Nodes {
     /// # Errors
     /// An address cannot be requested, or the HTTP client cannot be built.
     pub fn new(urls: Vec<NodeUrl>) -> Result<Self, Failure> {
-        // The services reach their servers directly, without a proxy.
-        let client = Client::builder().no_proxy().pool_idle_timeout(Duration::from_secs(30));
-        // The system's certificates are read for `https` only.
-        let is_tls = urls.iter().any(NodeUrl::is_tls);
-        let client = if is_tls { client } else { client.tls_certs_only([]) };
-        let nodes =
-            urls.into_iter().map(|url| Node { url, skipped: Cell::default(), limited: Cell::default() });
-        let (client, nodes) = (client.build()?, nodes.collect::<Vec<Node>>());
-        for Node { url, .. } in &nodes {
-            let built = client.get(url.endpoint("status").to_string()).build();
-            built.map_err(|error| format!("MESH_NODE_URL: {}", error_chain(&error.without_url())))?;
-        }
-        Ok(Self { client, nodes })
+        let client = client(&urls)?;
+        let node = |url| Node { url, skipped: Cell::default(), limited: Cell::default() };
+        Ok(Self { client, nodes: urls.into_iter().map(node).collect() })
     }
 
     /// Sends a request to one node after the other until one succeeds; to the next one also when a reply is late. Fails
@@ -264,13 +252,10 @@ impl Nodes {
     }
 
     async fn status_of(&self, url: &NodeUrl) -> Result<NodeStatus, FetchError> {
-        self.call(url, "status", STATUS_TIMEOUT, |text| {
-            let Status { node_info, sync_info } = parse(text)?;
-            let latest = sync_info.latest_block_height.parse().map_err(|_| unreadable("status"))?;
-            let earliest = sync_info.earliest_block_height.parse().unwrap_or(0).max(1);
-            Ok(NodeStatus { chain_id: node_info.network, earliest, latest })
-        })
-        .await
+        let Status { node_info, sync_info } = self.call(url, "status", STATUS_TIMEOUT).await?;
+        let latest = sync_info.latest_block_height.ok_or_else(|| unreadable("status"))?;
+        let earliest = sync_info.earliest_block_height.unwrap_or(0).max(1);
+        Ok(NodeStatus { chain_id: node_info.network, earliest, latest })
     }
 
     /// A block with its results.
@@ -283,9 +268,8 @@ impl Nodes {
 
     async fn fetch_from(&self, url: &NodeUrl, height: u64) -> Result<FetchedBlock, FetchError> {
         let (block, results) = (format!("block?height={height}"), format!("block_results?height={height}"));
-        let raw = |text: &RawValue| Ok(text.to_owned());
-        let block = self.call(url, &block, BLOCK_TIMEOUT, raw);
-        let results = self.call(url, &results, BLOCK_TIMEOUT, raw);
+        let block = self.call::<Box<RawValue>>(url, &block, BLOCK_TIMEOUT);
+        let results = self.call::<Box<RawValue>>(url, &results, BLOCK_TIMEOUT);
         let (block, results) = tokio::join!(block, results);
         let block = FetchedBlock::read(block?, results?)?;
         if block.height != height {
@@ -294,63 +278,35 @@ impl Nodes {
         Ok(block)
     }
 
-    async fn call<T>(
+    async fn call<T: DeserializeOwned>(
         &self,
         url: &NodeUrl,
-        path: &str,
+        call: &str,
         limit: Duration,
-        read: impl FnOnce(&RawValue) -> Result<T, FetchError>,
     ) -> Result<T, FetchError> {
-        let (status, text) = match timeout(limit, self.get(url, path)).await {
+        let (status, body) = match timeout(limit, self.get(url, call)).await {
             Ok(answer) => answer?,
             Err(_) => {
                 return Err(FetchError::Unavailable(format!("does not answer within {} s", limit.as_secs())));
             }
         };
-        // CometBFT sends errors in the body, with any HTTP status.
-        let foreign = |_| FetchError::Unavailable(foreign_answer(status));
-        let Reply { result, error } = serde_json::from_slice(&text).map_err(foreign)?;
-        match (result, error) {
-            (_, Some(RpcError { data: Value::String(data), .. })) if !data.is_empty() => {
-                Err(FetchError::read(&data))
-            }
-            (_, Some(error)) => Err(FetchError::read(&error.message)),
-            (Some(result), None) => read(result),
-            (None, None) => Err(FetchError::Unavailable(foreign_answer(status))),
-        }
+        read_reply(&body).map_err(|error| match error {
+            ReplyError::Refused(text) => FetchError::read(&text),
+            ReplyError::Foreign(_) => FetchError::Unavailable(foreign_answer(status)),
+        })
     }
 
-    async fn get(&self, url: &NodeUrl, path: &str) -> Result<(StatusCode, Vec<u8>), FetchError> {
-        let (path, query) = path.split_once('?').unwrap_or((path, ""));
-        let mut address = url.endpoint(path).to_string();
-        if !query.is_empty() {
-            address.push(if address.contains('?') { '&' } else { '?' });
-            address.push_str(query);
-        }
-        let mut request = self.client.get(address);
-        if let Some(authorization) = url.authorization() {
-            request = request.header(AUTHORIZATION, authorization.clone());
-        }
-        // The address may have a key in its path.
-        let failed = |error: reqwest::Error| {
-            FetchError::Unavailable(format!("does not answer: {}", error_chain(&error.without_url())))
-        };
-        let mut response = request.send().await.map_err(failed)?;
+    async fn get(&self, url: &NodeUrl, call: &str) -> Result<(StatusCode, Vec<u8>), FetchError> {
+        let failed = |error| FetchError::Unavailable(format!("does not answer: {}", describe(error)));
+        let response = url.get(&self.client, call).send().await.map_err(failed)?;
         let status = response.status();
         if status == StatusCode::TOO_MANY_REQUESTS {
-            let seconds =
-                response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
-            let after = seconds.map_or(LIMITED_PAUSES[0], Duration::from_secs);
-            return Err(FetchError::Limited { after: after.clamp(LIMITED_PAUSES[0], LIMITED_PAUSES[1]) });
+            let after = retry_after(response.headers())
+                .map_or(LIMITED_PAUSES[0], |seconds| Duration::from_secs(seconds.into()));
+            return Err(FetchError::Limited { after: after.min(LIMITED_PAUSES[1]) });
         }
-        let mut text = Vec::new();
-        while let Some(piece) = response.chunk().await.map_err(failed)? {
-            if text.len() + piece.len() > MAX_REPLY_BYTES {
-                return Err(FetchError::TooLarge);
-            }
-            text.extend_from_slice(&piece);
-        }
-        Ok((status, text))
+        let body = read_body(response, MAX_REPLY_BYTES).await.map_err(failed)?;
+        Ok((status, body.ok_or(FetchError::TooLarge)?))
     }
 }
 

@@ -3,43 +3,6 @@
 use std::borrow::Cow;
 
 use serde::{Deserialize, de::IgnoredAny};
-use serde_json::{Value, value::RawValue};
-
-/// A reply of the RPC.
-#[derive(Debug, Deserialize)]
-pub(super) struct Reply<'a> {
-    #[serde(borrow)]
-    pub(super) result: Option<&'a RawValue>,
-    pub(super) error: Option<RpcError>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub(super) struct RpcError {
-    pub(super) message: String,
-    /// A text, where there is one.
-    pub(super) data: Value,
-}
-
-/// The result of `status`.
-#[derive(Debug, Deserialize)]
-pub(super) struct Status {
-    pub(super) node_info: NodeInfo,
-    pub(super) sync_info: SyncInfo,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct NodeInfo {
-    pub(super) network: String,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct SyncInfo {
-    pub(super) latest_block_height: String,
-    /// Absent in replies of some proxies.
-    #[serde(default)]
-    pub(super) earliest_block_height: String,
-}
 
 /// The result of `block`.
 #[derive(Debug, Deserialize)]

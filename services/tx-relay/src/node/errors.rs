@@ -3,8 +3,6 @@
 //! after any other error it may have reached the mempool (contract 5.3).
 
 use mesh_transaction::TxHash;
-use serde::Deserialize;
-use serde_json::Value;
 
 use super::reply::{TxResult, text};
 
@@ -117,29 +115,15 @@ impl KnownError {
     }
 }
 
-/// A JSON-RPC error.
-#[derive(Debug, Clone, Deserialize)]
-pub(super) struct RpcError {
-    #[serde(default)]
-    message: Value,
-    #[serde(default)]
-    data: Value,
-}
-
-impl RpcError {
-    /// Classifies the error by its text: that of `data`, or of `message` when `data` is no text.
-    pub(super) fn classify(self) -> Refusal {
-        let text = match (self.data, self.message) {
-            (Value::String(data), _) if !data.is_empty() => data,
-            (_, Value::String(message)) => message,
-            (data, message) => format!("{message} {data}"),
-        };
+impl Refusal {
+    /// The meaning of an error's text.
+    pub(super) fn of(text: String) -> Self {
         if let Some((hash, result)) = invalid(&text) {
-            return Refusal::Invalid(hash, result);
+            return Self::Invalid(hash, result);
         }
         let lower = text.to_ascii_lowercase();
         let known = KNOWN.iter().chain(&KNOWN_OF_INDEX).find(|known| known.fits(&lower));
-        known.and_then(|known| known.refusal.clone()).unwrap_or(Refusal::Other(text))
+        known.and_then(|known| known.refusal.clone()).unwrap_or(Self::Other(text))
     }
 }
 
@@ -219,7 +203,7 @@ mod tests {
     ];
 
     fn meaning(data: &str) -> Refusal {
-        RpcError { message: Value::from("Internal error"), data: Value::from(data) }.classify()
+        Refusal::of(data.to_owned())
     }
 
     fn is_open(refusal: &Refusal) -> bool {
@@ -242,21 +226,6 @@ mod tests {
         }
         assert_eq!(meaning("tx (AB) not found"), Refusal::NotFound);
         assert_eq!(meaning("transaction indexing is disabled"), Refusal::NoIndex);
-    }
-
-    #[test]
-    fn the_text_is_that_of_the_message_when_data_is_none() {
-        for error in [
-            r#"{"message":"mempool is full"}"#,
-            r#"{"message":"mempool is full","data":null}"#,
-            r#"{"message":"mempool is full","data":""}"#,
-            r#"{"message":"mempool is full","data":{"a":1}}"#,
-        ] {
-            let error: RpcError = serde_json::from_str(error).unwrap();
-            assert_eq!(error.classify(), Refusal::Full);
-        }
-        let other: RpcError = serde_json::from_str(r#"{"message":7,"code":-32603}"#).unwrap();
-        assert!(is_open(&other.classify()));
     }
 
     #[test]

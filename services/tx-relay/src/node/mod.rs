@@ -20,7 +20,7 @@ use std::{
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use mesh_chassis::Failure;
-use mesh_node_rpc::NodeUrl;
+use mesh_node_rpc::{NodeUrl, Status};
 use mesh_transaction::TxHash;
 use proto_msgs::{COMMIT_MS, NODE_CALL_MS};
 use serde_json::json;
@@ -33,7 +33,7 @@ pub(crate) use self::{
 };
 use self::{
     mempool::{MAX_WAITING, Mempool},
-    reply::{BroadcastReply, CommitReply, ExecTxResult, StatusReply, TxReply, UnconfirmedTxsReply},
+    reply::{BroadcastReply, CommitReply, ExecTxResult, TxReply, UnconfirmedTxsReply},
     rpc::Rpc,
 };
 use crate::{condition::Condition, metrics::Metrics};
@@ -171,7 +171,7 @@ impl Nodes {
             return Ok(Rc::clone(chain));
         }
         let call = |url| self.0.rpc.call(url, "status", json!({}), LOOKUP_TIMEOUT);
-        let status: StatusReply = self.call_first(call).await?;
+        let status: Status = self.call_first(call).await?;
         let chain: Rc<str> = status.node_info.network.into();
         *self.0.chain.borrow_mut() = Some(Rc::clone(&chain));
         Ok(chain)
@@ -181,7 +181,7 @@ impl Nodes {
     pub(crate) async fn check_condition(&self) -> Condition {
         let mut condition = Condition::Away;
         for node in &self.0.nodes {
-            let call = self.0.rpc.call::<StatusReply>(&node.url, "status", json!({}), LOOKUP_TIMEOUT);
+            let call = self.0.rpc.call::<Status>(&node.url, "status", json!({}), LOOKUP_TIMEOUT);
             let status = match node.recorded(call).await {
                 Ok(status) => status,
                 Err(error) => {

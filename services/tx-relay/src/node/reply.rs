@@ -1,22 +1,14 @@
 //! The replies of a node (CometBFT's JSON-RPC).
 
-use std::{collections::HashSet, fmt};
+use std::collections::HashSet;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use mesh_transaction::TxHash;
 use serde::{
     Deserialize, Deserializer,
-    de::{Error, IgnoredAny, Visitor},
+    de::{Error, IgnoredAny},
 };
-
-use super::errors::RpcError;
-
-/// The JSON-RPC envelope of a reply.
-#[derive(Debug, Deserialize)]
-pub(super) struct Envelope<T> {
-    pub(super) result: Option<T>,
-    pub(super) error: Option<RpcError>,
-}
+use serde_json::Value;
 
 /// The result of a check or an execution.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -148,23 +140,6 @@ pub(crate) struct IncludedTx {
     pub(crate) result: TxResult,
 }
 
-/// The fields of the answer to `status` that are used here.
-#[derive(Debug, Deserialize)]
-pub(super) struct StatusReply {
-    pub(super) node_info: NodeInfo,
-    pub(super) sync_info: SyncInfo,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct NodeInfo {
-    pub(super) network: String,
-}
-
-#[derive(Debug, Deserialize)]
-pub(super) struct SyncInfo {
-    pub(super) catching_up: bool,
-}
-
 /// UTF-8 text as it is, anything else as hex (5.3).
 pub(super) fn text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| hex::encode(error.as_bytes()))
@@ -177,31 +152,11 @@ fn text_or_null<'de, D: Deserializer<'de>>(json: D) -> Result<String, D::Error> 
 
 /// A 64-bit number, as text or as number.
 fn number_or_text<'de, D: Deserializer<'de>>(json: D) -> Result<i64, D::Error> {
-    struct Number;
-    impl Visitor<'_> for Number {
-        type Value = i64;
-
-        fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-            out.write_str("a number")
-        }
-
-        fn visit_str<E: Error>(self, text: &str) -> Result<i64, E> {
-            text.parse().map_err(E::custom)
-        }
-
-        fn visit_i64<E: Error>(self, number: i64) -> Result<i64, E> {
-            Ok(number)
-        }
-
-        fn visit_u64<E: Error>(self, number: u64) -> Result<i64, E> {
-            i64::try_from(number).map_err(E::custom)
-        }
-
-        fn visit_unit<E: Error>(self) -> Result<i64, E> {
-            Ok(0)
-        }
+    match Value::deserialize(json)? {
+        Value::Null => Ok(0),
+        Value::String(text) => text.parse().map_err(D::Error::custom),
+        number => number.as_i64().ok_or_else(|| D::Error::custom("not a number")),
     }
-    json.deserialize_any(Number)
 }
 
 #[cfg(test)]

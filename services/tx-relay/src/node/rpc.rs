@@ -6,11 +6,11 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use http::{
     HeaderMap, Request, StatusCode,
-    header::{AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER},
+    header::{AUTHORIZATION, CONTENT_TYPE},
 };
 use http_body_util::{BodyExt, Full};
 use mesh_chassis::{Failure, HttpClient, HttpClientError, HttpClientSettings};
-use mesh_node_rpc::NodeUrl;
+use mesh_node_rpc::{NodeUrl, ReplyError, read_reply, retry_after};
 use mesh_problem::error_chain;
 use mesh_telemetry::span::{self, SpanExt};
 use serde::{Deserialize, de::DeserializeOwned};
@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 use tracing::Instrument;
 
-use super::{errors::Refusal, reply::Envelope};
+use super::errors::Refusal;
 use crate::metrics::Metrics;
 
 /// A node that does not accept a connection in this time counts as unreachable.
@@ -182,16 +182,6 @@ fn refusal_of_proxy(status: StatusCode, headers: &HeaderMap) -> Option<Refusal> 
     }
 }
 
-/// The seconds of a `Retry-After`, which may be a date; at least one.
-fn retry_after(headers: &HeaderMap) -> Option<u32> {
-    let value = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    let seconds = value.parse::<u32>().ok().or_else(|| {
-        let until = jiff::fmt::rfc2822::parse(value).ok()?.timestamp();
-        u32::try_from(until.as_second() - jiff::Timestamp::now().as_second()).ok()
-    });
-    seconds.map(|seconds| seconds.max(1))
-}
-
 /// Appends a piece of a reply.
 fn append(answer: &mut Vec<u8>, piece: &Bytes) -> Result<(), CallError> {
     if answer.len() + piece.len() > MAX_REPLY_BYTES {
@@ -208,16 +198,11 @@ fn read<'de, T: Deserialize<'de>>(
     status: StatusCode,
     proxy: Option<Refusal>,
 ) -> Result<T, CallError> {
-    let envelope = serde_json::from_slice::<Envelope<T>>(answer);
-    if let Ok(Envelope { result: Some(result), error: None }) = envelope {
-        return Ok(result);
-    }
-    if let Some(refusal) = proxy {
-        return Err(CallError::Refused(refusal));
-    }
-    match envelope {
-        Ok(Envelope { error: Some(error), .. }) => Err(CallError::Refused(error.classify())),
-        Ok(_) | Err(_) => Err(CallError::Foreign(status)),
+    match (read_reply(answer), proxy) {
+        (Ok(result), _) => Ok(result),
+        (Err(_), Some(refusal)) => Err(CallError::Refused(refusal)),
+        (Err(ReplyError::Refused(text)), None) => Err(CallError::Refused(Refusal::of(text))),
+        (Err(ReplyError::Foreign(_)), None) => Err(CallError::Foreign(status)),
     }
 }
 
@@ -234,6 +219,8 @@ fn broken(error: &dyn std::error::Error) -> CallError {
 
 #[cfg(test)]
 mod tests {
+    use http::header::RETRY_AFTER;
+
     use super::*;
     use crate::node::reply::BroadcastReply;
 
@@ -265,16 +252,5 @@ mod tests {
         }
         assert!(matches!(read(full, 500).unwrap_err(), CallError::Refused(Refusal::Full)));
         assert!(read(br#"{"result":{"code":0,"hash":"A"},"error":null}"#, 200).is_ok());
-    }
-
-    #[test]
-    fn a_time_to_try_again_may_be_a_date() {
-        let seconds =
-            |value: &str| retry_after(&HeaderMap::from_iter([(RETRY_AFTER, value.parse().unwrap())]));
-        assert_eq!((seconds("12"), seconds("0"), seconds("soon")), (Some(12), Some(1), None));
-        let soon = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(90);
-        let date = soon.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
-        assert!(seconds(&date).is_some_and(|seconds| (88..=90).contains(&seconds)), "{date}");
-        assert_eq!(seconds("Wed, 21 Oct 2015 07:28:00 GMT"), None);
     }
 }

@@ -10,10 +10,10 @@ use std::{
 use async_nats::ConnectErrorKind;
 use mesh_bus::Credentials;
 use mesh_launcher::{control::Row, home::SavedState, local_client, servers::OLDEST_NATS, why_unready};
-use mesh_node_rpc::NodeUrl;
+use mesh_node_rpc::{NodeUrl, client_builder, describe};
 use mesh_problem::error_chain;
 use mesh_store::{error::StoreError, migrate};
-use reqwest::header::{AUTHORIZATION, DATE};
+use reqwest::{header::DATE, redirect::Policy};
 use serde_json::Value;
 use tokio::time::timeout;
 use tokio_postgres::{Client, error::SqlState};
@@ -220,17 +220,13 @@ async fn node(url: &str, heads: &mut Heads) -> Checked {
     // Services may have several addresses; they prefer the first.
     let node: NodeUrl = url.split(',').next().unwrap_or(url).trim().parse().map_err(away)?;
     let request = async {
-        let mut get = node_client(&node)?.get(node.endpoint("status").to_string());
-        if let Some(value) = node.authorization() {
-            get = get.header(AUTHORIZATION, value);
-        }
-        let answer = get.timeout(WITHIN).send().await?;
+        let client = client_builder(std::slice::from_ref(&node)).redirect(Policy::none()).build()?;
+        let answer = node.get(&client, "status").timeout(WITHIN).send().await?;
         let date = answer.headers().get(DATE).and_then(|date| date.to_str().ok()?.parse().ok());
         let clock = date.and_then(|date: String| seconds_of_http(&date));
         Ok::<_, reqwest::Error>((answer.status(), clock, answer.bytes().await?))
     };
-    // The address may have a key in its path.
-    let (status, clock, body) = request.await.map_err(|error| away(error_chain(&error.without_url())))?;
+    let (status, clock, body) = request.await.map_err(|error| away(describe(error)))?;
     if matches!(status.as_u16(), 401 | 403) {
         let says = format!("credentials rejected: HTTP {status}");
         return Err(Fault::wrong(says, "correct user and password, or the key, in its address"));
@@ -253,13 +249,6 @@ async fn node(url: &str, heads: &mut Heads) -> Checked {
         ));
     }
     Ok(format!("at block {height}"))
-}
-
-/// The client of a node, which uses no proxy, as that of the services.
-fn node_client(node: &NodeUrl) -> Result<reqwest::Client, reqwest::Error> {
-    let client = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
-    // The system's certificates are read for `https` only.
-    if node.is_tls() { client } else { client.tls_certs_only([]) }.build()
 }
 
 /// Seconds since 1970 of a `Date` header, which has a resolution of one second.
