@@ -14,7 +14,7 @@ fn main() -> io::Result<()> {
     let mut files: Vec<_> =
         fs::read_dir(migrations)?.map(|entry| Ok(entry?.path())).collect::<io::Result<_>>()?;
     files.sort();
-    let grants = Path::new("../../libs/store/grants.sql");
+    let grants = Path::new("../../tools/loader/grants.sql");
     println!("cargo::rerun-if-changed={}", grants.display());
     files.push(grants.to_owned());
     let mut hasher = DefaultHasher::new();

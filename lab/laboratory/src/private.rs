@@ -95,7 +95,7 @@ impl PrivateMesh {
             // Benchmarks may use several bus prefixes on one server.
             backing::start_nats(&self.home, &self.supervisor, nats, "*", &[]),
         )?;
-        let migrated = mesh_store::migrate::migrate(database.url()).await;
+        let migrated = mesh_loader::migrate::migrate(database.url()).await;
         migrated.map_err(|error| Failure::failed(error_chain(&error)))?;
         Ok(Servers { database, postgres: postgres.postgres.clone(), bus })
     }

@@ -133,7 +133,7 @@ impl Servers {
     pub(crate) async fn another_database(&self, name: &str) -> Result<Database, Failure> {
         self.execute("create a database", &[&format!("CREATE DATABASE {name}")]).await?;
         let database = self.database_named(name);
-        let migrated = mesh_store::migrate::migrate(database.url()).await;
+        let migrated = mesh_loader::migrate::migrate(database.url()).await;
         migrated.map_err(|error| Failure::failed(error_chain(&error)))?;
         Ok(database)
     }

@@ -1,7 +1,7 @@
 //! A database for one test, dropped together with its [`Database`].
 
 use mesh_launcher::database::Database as Access;
-use mesh_store::{
+use mesh_loader::{
     migrate::{migrate, pending},
     roles,
 };

@@ -1,8 +1,6 @@
 //! Errors of PostgreSQL and of the connection to it. A variant names the step that failed; the cause is its
 //! source.
 
-use std::path::PathBuf;
-
 use tokio_postgres::error::SqlState;
 
 use crate::address::AddressError;
@@ -36,80 +34,20 @@ pub enum StoreError {
         /// The step.
         step: &'static str,
     },
-    /// A migration failed, or the database has other migrations with the same numbers.
-    #[error("migrating the database failed")]
-    Migrate {
-        /// The migration library's error; it names the migration.
-        source: refinery::Error,
-    },
-    /// The database has not got every migration that this build needs.
-    #[error("the database lacks migration {}: migrate it first", missing.join(", "))]
-    SchemaBehind {
-        /// The migrations that are missing, oldest first, as in `V1__exportable_tables`.
-        missing: Vec<String>,
-    },
-    /// Migrations are applied, and tables that they create are not there.
-    #[error(
-        "the database lacks {}, which applied migrations created: restore the database from a back-up, or migrate an empty one",
-        tables.join(", ")
-    )]
-    TablesDropped {
-        /// The tables that are missing, sorted.
-        tables: Vec<String>,
-    },
     /// The triggers that keep the derived tables do not fire.
     #[error(
         "triggers are switched off by session_replication_role = replica: reset it for this role and database"
     )]
     NoTriggers,
-    /// A file or folder cannot be read.
-    #[error("cannot read {}", path.display())]
-    Read {
-        /// The file or folder.
-        path: PathBuf,
-        /// The operating system's error.
-        source: std::io::Error,
-    },
-    /// A folder to load holds no CSV file that belongs to a table.
-    #[error("no CSV file in {} is named like a table", dir.display())]
-    NothingToLoad {
-        /// The folder.
-        dir: PathBuf,
-    },
-    /// A load needs empty tables, and these are not.
-    #[error("a load needs empty tables, but there are rows in {}", tables.join(", "))]
-    NotEmpty {
-        /// The tables that hold rows, sorted.
-        tables: Vec<String>,
-    },
-    /// The text of a member of a segment cannot be read.
-    #[error("{member} cannot be read")]
-    Text {
-        /// Segment and member.
-        member: String,
-        /// The reader's error.
-        source: Box<dyn std::error::Error + Send + Sync>,
-    },
-    /// The database holds other rows than a segment to import.
-    #[error("the database does not agree with {segment}: {what}")]
-    Disagrees {
-        /// The segment.
-        segment: String,
-        /// The difference.
-        what: String,
-    },
-    /// Another session writes to a table that a load needs for itself.
-    #[error("another session is writing to the tables to load, try again when it is done")]
-    Busy,
-    /// A CSV file does not fit its table. The reason is PostgreSQL's message; line 1 is the header.
-    #[error("{file}{}: {reason}", place.as_ref().map(|place| format!(", {place}")).unwrap_or_default())]
-    BadFile {
-        /// The file's name.
-        file: String,
-        /// Line and column, e.g. `line 3, column height`; `None` when the reason applies to the whole file.
-        place: Option<String>,
-        /// The reason, in one sentence.
-        reason: String,
+    /// The database stored another number of rows than it received.
+    #[error("{table}: the database stored {stored} of its {sent} rows")]
+    Incomplete {
+        /// The table.
+        table: String,
+        /// Rows that were sent.
+        sent: u64,
+        /// Rows that were stored.
+        stored: u64,
     },
 }
 

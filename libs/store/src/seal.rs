@@ -12,12 +12,11 @@ use tokio::time::timeout;
 use tokio_postgres::{Client, IsolationLevel, Row, Transaction};
 
 use crate::{
-    blocks,
-    copy_in::BLOCKS,
+    blocks::{self, BLOCKS},
     error::StoreError,
-    migrate::{self, SchemaState},
     read::Parameter,
-    session, tables,
+    schema::{self, SchemaState},
+    session,
     time::TimeUs,
 };
 
@@ -28,7 +27,7 @@ const PIECE: usize = 256 << 10;
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// Settings that make CSV text the same on every server (DATA_MODEL 6).
-pub(crate) const SETTINGS: &str = "-c TimeZone=UTC -c DateStyle=ISO -c IntervalStyle=postgres -c extra_float_digits=1 \
+pub const SEAL_SETTINGS: &str = "-c TimeZone=UTC -c DateStyle=ISO -c IntervalStyle=postgres -c extra_float_digits=1 \
     -c bytea_output=hex -c statement_timeout=0 -c jit=off -c idle_in_transaction_session_timeout=10min \
     -c client_connection_check_interval=1s -c idle_session_timeout=30min -c tcp_keepalives_idle=30 \
     -c tcp_keepalives_interval=10 -c tcp_keepalives_count=3 -c tcp_user_timeout=60000";
@@ -44,7 +43,7 @@ impl SealSession {
     /// # Errors
     /// When the URL does not parse or no server answers.
     pub async fn open(url: &str, name: &str) -> Result<Self, StoreError> {
-        Ok(Self { client: session::connect_with(url, name, SETTINGS).await? })
+        Ok(Self { client: session::connect_with(url, name, SEAL_SETTINGS).await? })
     }
 
     /// Takes a lock of the database, unless another session has it. It is released with the session.
@@ -144,7 +143,7 @@ impl Snapshot<'_> {
     /// # Errors
     /// When the statement fails.
     pub async fn schema(&self) -> Result<SchemaState, StoreError> {
-        migrate::state(&self.transaction).await
+        schema::state(&self.transaction).await
     }
 
     /// The columns of each table's primary key, by table.
@@ -152,7 +151,7 @@ impl Snapshot<'_> {
     /// # Errors
     /// When the statement fails.
     pub async fn primary_keys(&self) -> Result<BTreeMap<String, Vec<String>>, StoreError> {
-        tables::primary_keys(&self.transaction).await
+        schema::primary_keys(&self.transaction).await
     }
 
     /// Runs a `COPY … TO STDOUT` statement.
@@ -172,7 +171,11 @@ pub struct Copy {
 }
 
 impl Copy {
-    pub(crate) async fn begin(transaction: &Transaction<'_>, sql: &str) -> Result<Self, StoreError> {
+    /// Begins a `COPY … TO STDOUT` statement.
+    ///
+    /// # Errors
+    /// When the statement fails.
+    pub async fn begin(transaction: &Transaction<'_>, sql: &str) -> Result<Self, StoreError> {
         let rows = within("copying rows", transaction.copy_out(sql)).await?;
         Ok(Self { rows: Box::pin(rows), piece: BytesMut::with_capacity(PIECE), is_over: false })
     }
@@ -198,8 +201,11 @@ impl Copy {
     }
 }
 
-/// Waits for a statement within the deadline; an error names the step.
-pub(crate) async fn within<T>(
+/// Waits for a statement within five minutes; an error names the step.
+///
+/// # Errors
+/// The statement fails, or the server does not answer.
+pub async fn within<T>(
     step: &'static str,
     query: impl Future<Output = Result<T, tokio_postgres::Error>>,
 ) -> Result<T, StoreError> {

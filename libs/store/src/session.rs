@@ -12,23 +12,15 @@ use crate::{address::Address, error::StoreError};
 /// Timeout of a connection attempt, unless the URL sets another.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Checks that a server at `url` accepts a connection.
-///
-/// # Errors
-/// When the URL does not parse, no server answers, or it refuses the connection.
-pub async fn reach(url: &str) -> Result<(), StoreError> {
-    connect(url, "mesh").await.map(drop)
-}
-
 /// Ends the time limits of role and database. They are made for requests; migrations and loads take longer.
-pub(crate) const NO_TIMEOUTS: &str = "-c statement_timeout=0 -c lock_timeout=0 -c idle_session_timeout=0 \
+pub const NO_TIMEOUTS: &str = "-c statement_timeout=0 -c lock_timeout=0 -c idle_session_timeout=0 \
     -c idle_in_transaction_session_timeout=0";
 
 /// Refuses a session in which no trigger fires: it would store rows and leave every derived table as it is.
 ///
 /// # Errors
 /// [`StoreError::NoTriggers`]; the server is gone.
-pub(crate) async fn check_triggers(client: &Client) -> Result<(), StoreError> {
+pub async fn check_triggers(client: &Client) -> Result<(), StoreError> {
     let sql = "SELECT current_setting('session_replication_role') = 'replica'";
     let row = client.query_one(sql, &[]).await.map_err(StoreError::in_step("checking the session"))?;
     if row.get(0) { Err(StoreError::NoTriggers) } else { Ok(()) }
@@ -45,7 +37,10 @@ pub async fn connect(url: &str, purpose: &str) -> Result<Client, StoreError> {
 
 /// Like [`connect`], with settings of the session in the form of command-line options. They override those of
 /// the URL. The future is boxed: callers stay small, and it is compiled once and not in every program.
-pub(crate) fn connect_with<'a>(
+///
+/// # Errors
+/// As [`connect`].
+pub fn connect_with<'a>(
     url: &'a str,
     purpose: &'a str,
     settings: &'a str,

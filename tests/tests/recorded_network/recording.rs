@@ -6,8 +6,8 @@ use std::{
     time::{Duration, Instant},
 };
 
+use mesh_loader::load::{LoadReport, load_folder};
 use mesh_oracles::Oracle;
-use mesh_store::load::{LoadReport, load_folder};
 use mesh_testbed::{Database, Mesh};
 use mesh_tests::Rpc;
 pub(crate) use mesh_tests::say;

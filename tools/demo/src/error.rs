@@ -1,6 +1,6 @@
 //! Errors of making and writing the demo network.
 
-use mesh_store::error::StoreError;
+use mesh_loader::LoadError;
 
 /// A failed step, with its cause.
 #[derive(Debug, thiserror::Error)]
@@ -13,7 +13,7 @@ pub enum DemoError {
     Foreign(String),
     /// No connection to the database, a step that failed, or blocks that it did not take.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(#[from] LoadError),
     /// The thread that makes rows ended early.
     #[error("the generator stopped before the history was complete")]
     Generator,

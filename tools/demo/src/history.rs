@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use mesh_store::{BlockWriter, error::StoreError};
+use mesh_loader::{BlockWriter, LoadError};
+use mesh_store::error::StoreError;
 use tokio::{sync::mpsc, task::spawn_blocking};
 use tokio_postgres::{Client, Error, Row};
 
@@ -50,7 +51,7 @@ pub async fn write_history(
     progress: impl FnMut(u64, u64),
 ) -> Result<Simulator, DemoError> {
     plan.check()?;
-    let mut client = mesh_store::connect(url, "mesh demo network").await?;
+    let mut client = mesh_store::connect(url, "mesh demo network").await.map_err(LoadError::from)?;
     client.batch_execute(PREPARE).await.map_err(failed("taking the writer's lock"))?;
     let simulator = catch_up(&client, plan).await?;
     fill(&mut client, simulator, progress).await
@@ -149,6 +150,6 @@ fn stored_block(row: &Row) -> StoredBlock {
 }
 
 /// The error of a step.
-fn failed(step: &'static str) -> impl FnOnce(Error) -> StoreError {
-    move |source| StoreError::Database { step, source }
+fn failed(step: &'static str) -> impl FnOnce(Error) -> LoadError {
+    move |source| StoreError::Database { step, source }.into()
 }

@@ -2,7 +2,8 @@
 
 use std::{collections::BTreeMap, fmt::Debug, sync::LazyLock};
 
-use mesh_store::{BlockWriter, error::StoreError, migrate::columns};
+use mesh_loader::{BlockWriter, LoadError};
+use mesh_store::schema::columns;
 use sha2::{Digest, Sha256};
 
 use crate::moment::Moment;
@@ -56,7 +57,7 @@ impl Rows {
     /// # Errors
     ///
     /// The store does not take the rows, or is gone.
-    pub async fn write(&self, writer: &BlockWriter<'_>) -> Result<(), StoreError> {
+    pub async fn write(&self, writer: &BlockWriter<'_>) -> Result<(), LoadError> {
         for (table, records) in &self.0 {
             writer.write(table, records.len() as u64, &csv(records)).await?;
         }

@@ -114,7 +114,7 @@ async fn a_store_with_blocks_of_a_node_is_continued_unless_it_has_executed_trans
     assert_eq!(simulator.hash(), grown().hash());
     let mut client = database.connect().await;
     let mut store = async |block: &Block| {
-        let writer = mesh_store::BlockWriter::begin(&mut client).await.unwrap();
+        let writer = mesh_loader::BlockWriter::begin(&mut client).await.unwrap();
         for rows in block.executed.iter().map(|executed| &executed.rows).chain([&block.rows]) {
             rows.write(&writer).await.unwrap();
         }

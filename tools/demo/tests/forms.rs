@@ -10,7 +10,7 @@ use std::{
 };
 
 use mesh_demo::{Plan, Record};
-use mesh_store::migrate::columns;
+use mesh_store::schema::columns;
 use serde_json::Value as Json;
 
 use crate::parsed::{Parsed, history, rows_of};

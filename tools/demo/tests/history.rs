@@ -6,7 +6,7 @@ use std::{
 };
 
 use mesh_demo::{Block, Plan, Record, Rows, Simulator};
-use mesh_store::BlockWriter;
+use mesh_loader::BlockWriter;
 use mesh_testbed::Database;
 
 use crate::parsed::{Parsed, history, rows_of};

@@ -2,7 +2,7 @@
 use std::collections::BTreeMap;
 
 use mesh_demo::{Block, Plan, Record, Rows, Simulator};
-use mesh_store::migrate::columns;
+use mesh_store::schema::columns;
 
 /// A table's rows with their columns by name.
 pub(crate) struct Parsed<'a> {

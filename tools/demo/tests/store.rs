@@ -1,7 +1,7 @@
 //! The demo network against a real PostgreSQL with the real schema.
 
 use mesh_demo::{DemoError, Plan, Record, write_history};
-use mesh_store::migrate::columns;
+use mesh_store::schema::columns;
 use mesh_testbed::Database;
 use tokio_postgres::{Client, SimpleQueryMessage, SimpleQueryRow};
 

@@ -4,6 +4,7 @@ use std::{error::Error, fmt, process::ExitCode};
 
 use mesh_history::HistoryError;
 use mesh_launcher::{control::ControlError, home::HomeError, servers::ServerError, supervisor::NotReady};
+use mesh_loader::LoadError;
 use mesh_node::NodeError;
 use mesh_problem::error_chain;
 use mesh_store::error::StoreError;
@@ -92,6 +93,15 @@ impl From<StoreError> for Failure {
             _ if error.is_wrong_address() => Self::configuration(text),
             StoreError::Connect { .. } => Self::missing(text),
             _ => Self::failed(text),
+        }
+    }
+}
+
+impl From<LoadError> for Failure {
+    fn from(error: LoadError) -> Self {
+        match error {
+            LoadError::Store(error) => error.into(),
+            other => Self::failed(error_chain(&other)),
         }
     }
 }

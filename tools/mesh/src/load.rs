@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use mesh_loader::load::{LoadReport, load_folder};
 use mesh_problem::error_chain;
-use mesh_store::load::{LoadReport, load_folder};
 
 use crate::{
     cli::LoadArgs,
@@ -55,7 +55,7 @@ fn report_lines(report: &LoadReport) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use mesh_store::load::{LoadedTable, SkipReason, SkippedFile};
+    use mesh_loader::load::{LoadedTable, SkipReason, SkippedFile};
 
     use super::*;
 

@@ -5,7 +5,8 @@ use std::{pin::pin, time::Duration};
 
 use mesh_export::{Sealing, Until};
 use mesh_history::Segment;
-use mesh_store::migrate::{SchemaState, blocker, migrate_after};
+use mesh_loader::migrate::{blocker, migrate_after};
+use mesh_store::schema::SchemaState;
 use tokio::time::timeout;
 
 use crate::{

@@ -10,7 +10,7 @@ use std::{
 use futures_util::TryStreamExt as _;
 use mesh_demo::{Plan, write_history};
 use mesh_history::{Deadlines, SegmentStore, Span, StagedMember, assemble};
-use mesh_store::load::load_folder;
+use mesh_loader::load::load_folder;
 use mesh_testbed::Database;
 use serde_json::Value;
 use tempfile::TempDir;

@@ -5,7 +5,6 @@ use std::fmt;
 use tokio_postgres::{Error, error::DbError};
 
 use super::CopyText;
-use crate::copy_in::{is_of_row, value_rule};
 
 /// Longest part of a value that is shown, characters.
 const MAX_VALUE: usize = 64;
@@ -62,6 +61,21 @@ impl RowFault {
             (None, None) => cause.message().to_owned(),
         };
         Some(Self::new(table, column.as_deref(), value.as_deref(), message))
+    }
+}
+
+/// Whether a row is the reason of an error, by the class of its SQLSTATE: data exceptions, constraint violations, program
+/// limits such as the length of an index entry, and exceptions that triggers raise.
+pub fn is_of_row(cause: &DbError) -> bool {
+    matches!(cause.code().code().get(..2), Some("22" | "23" | "54" | "P0"))
+}
+
+/// The rule of values (W1) whose constraint was violated.
+pub fn value_rule(cause: &DbError) -> Option<&'static str> {
+    match cause.constraint()? {
+        name if name.ends_with("_times_check") => Some("a time is outside of 1678 to 2261"),
+        name if name.ends_with("_numbers_check") => Some("a number is NaN or infinite"),
+        _ => None,
     }
 }
 

@@ -13,14 +13,13 @@ use bytes::Bytes;
 use futures_util::{SinkExt, future::BoxFuture};
 use tokio_postgres::{Client, CopyInSink, Transaction, error::SqlState};
 
-pub(crate) use self::table::{MAX_NUMBER_BYTES, kinds};
 pub use self::{
-    fault::RowFault,
+    fault::{RowFault, is_of_row, value_rule},
     head::{StoredChain, StoredHead},
-    table::{Column, ColumnKind, Table, table, tables},
+    table::{Column, ColumnKind, MAX_NUMBER_BYTES, Table, kinds, table, tables},
     text::CopyText,
 };
-use crate::{copy_in::BLOCKS, error::StoreError, session, time::TimeUs};
+use crate::{blocks::BLOCKS, error::StoreError, session, time::TimeUs};
 
 /// Name of the sessions in `pg_stat_activity`.
 const SESSION_NAME: &str = "mesh ingest";
@@ -193,7 +192,10 @@ async fn copy(
             sink.send(Bytes::copy_from_slice(piece)).await.map_err(refused)?;
         }
     }
-    let rows: u64 = texts.iter().map(|text| text.rows()).sum();
+    let sent: u64 = texts.iter().map(|text| text.rows()).sum();
     let stored = sink.finish().await.map_err(refused)?;
-    Ok(crate::copy_in::check_count(table, rows, stored)?)
+    if stored == sent {
+        return Ok(());
+    }
+    Err(StoreError::Incomplete { table: table.to_owned(), sent, stored }.into())
 }

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use crate::migrate;
+use crate::schema;
 
 /// The tables, in the order in which they are written. `blocks`, `chain` and derived tables are not among them.
 const NAMES: [&str; 21] = [
@@ -50,7 +50,7 @@ pub enum ColumnKind {
 }
 
 /// Longest text of a number, bytes; the numbers of the tables have at most 94 digits.
-pub(crate) const MAX_NUMBER_BYTES: usize = 1024;
+pub const MAX_NUMBER_BYTES: usize = 1024;
 
 impl ColumnKind {
     /// Why a text that PostgreSQL takes must not be stored: it would be stored as another value.
@@ -91,7 +91,7 @@ fn is_relative(text: &str) -> bool {
 
 /// The columns of any table of the schema, as the migrations declare them.
 fn declared(table: &str) -> impl Iterator<Item = Column> {
-    migrate::declarations(table).map(|declaration| {
+    schema::declarations(table).map(|declaration| {
         let mut words = declaration.split_whitespace();
         let name = words.next().unwrap_or_default().trim_matches('"').to_owned();
         let kind = match words.next().unwrap_or_default().trim_end_matches(',') {
@@ -109,7 +109,7 @@ fn declared(table: &str) -> impl Iterator<Item = Column> {
 }
 
 /// What texts these columns of any table take; [`ColumnKind::Value`] for columns that it does not have.
-pub(crate) fn kinds(table: &str, names: &[String]) -> Vec<ColumnKind> {
+pub fn kinds(table: &str, names: &[String]) -> Vec<ColumnKind> {
     let columns: Vec<Column> = declared(table).collect();
     let kind = |name: &String| columns.iter().find(|column| column.name == *name).map(|column| column.kind);
     names.iter().map(|name| kind(name).unwrap_or(ColumnKind::Value)).collect()

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use futures_util::{StreamExt, future::try_join_all};
-use mesh_store::{BlockWriter, append::Appender, error::StoreError, load::load_folder};
+use mesh_loader::{BlockWriter, LoadError, load::load_folder};
+use mesh_store::{append::Appender, error::StoreError};
 use mesh_testbed::Database;
 use rand::{Rng, SeedableRng, rngs::SmallRng, seq::SliceRandom};
 use tokio_postgres::{AsyncMessage, Client, NoTls};
@@ -107,11 +108,11 @@ async fn nothing_is_written_where_triggers_are_switched_off() {
     database.connect().await.batch_execute(set).await.unwrap();
 
     let loaded = load_folder(database.url(), Path::new("/"), |_, _, _| ()).await;
-    assert!(matches!(loaded, Err(StoreError::NoTriggers)), "{loaded:?}");
+    assert!(matches!(loaded, Err(LoadError::Store(StoreError::NoTriggers))), "{loaded:?}");
     let appender = Appender::connect(database.url()).await;
     assert!(matches!(appender, Err(StoreError::NoTriggers)), "{appender:?}");
     let mut client = database.connect().await;
-    assert!(matches!(BlockWriter::begin(&mut client).await, Err(StoreError::NoTriggers)));
+    assert!(matches!(BlockWriter::begin(&mut client).await, Err(LoadError::Store(StoreError::NoTriggers))));
 }
 
 #[tokio::test]

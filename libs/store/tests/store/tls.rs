@@ -11,7 +11,8 @@ use mesh_launcher::{
     process::Process,
     servers::{Durability, Postgres, find_postgres, start},
 };
-use mesh_store::{Store, StoreConfig, migrate::migrate};
+use mesh_loader::migrate::migrate;
+use mesh_store::{Store, StoreConfig};
 use mesh_testbed::{certify, enterable_folder};
 use tokio::time::timeout;
 

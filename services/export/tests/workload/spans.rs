@@ -7,10 +7,8 @@ use std::time::Duration;
 use futures_util::stream;
 use mesh_export::{Sealed, Sealing, Until};
 use mesh_history::{Digest, Segment, SegmentName, SegmentStore};
-use mesh_store::{
-    TimeUs,
-    import::{ImportSession, ImportSpan, MemberText, Scope},
-};
+use mesh_loader::import::{ImportSession, ImportSpan, MemberText, Scope};
+use mesh_store::TimeUs;
 use mesh_testbed::{Database, retry};
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use tokio_postgres::Client;

@@ -12,7 +12,7 @@ use mesh_bus::Credentials;
 use mesh_launcher::{control::Row, home::SavedState, local_client, servers::OLDEST_NATS, why_unready};
 use mesh_node_rpc::{NodeUrl, client_builder, describe};
 use mesh_problem::error_chain;
-use mesh_store::{error::StoreError, migrate};
+use mesh_store::{error::StoreError, schema};
 use reqwest::{header::DATE, redirect::Policy};
 use serde_json::Value;
 use tokio::time::timeout;
@@ -128,7 +128,7 @@ fn unreached(error: &StoreError) -> Fault {
 async fn schema(client: &Client, heads: &mut Heads) -> Checked {
     let unread = |why| Fault::wrong(format!("it cannot be read ({why})"), "see the database's log");
     let reading = timeout(WITHIN, async {
-        let state = migrate::state(client).await.map_err(|error| error_chain(&error))?;
+        let state = schema::state(client).await.map_err(|error| error_chain(&error))?;
         read_heads(client, state.is_ready(), heads).await.map_err(|error| error_chain(&error))?;
         Ok(state)
     });

@@ -5,11 +5,9 @@ use std::collections::BTreeSet;
 
 use futures_util::stream;
 use mesh_history::{Deadlines, Segment, SegmentList, SegmentName, SegmentStore};
+use mesh_loader::import::{ImportSession, ImportSpan, MemberText, Scope, Stored, Taken, stored_chain};
 use mesh_problem::error_chain;
-use mesh_store::{
-    TimeUs,
-    import::{ImportSession, ImportSpan, MemberText, Scope, Stored, Taken, stored_chain},
-};
+use mesh_store::TimeUs;
 use serde_json::json;
 
 use crate::{

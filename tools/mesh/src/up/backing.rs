@@ -20,8 +20,9 @@ use mesh_launcher::{
     supervisor::{Group, NotReady, Supervisor, Tier},
     why_unready, write_private,
 };
+use mesh_loader::roles;
 use mesh_problem::error_chain;
-use mesh_store::{error::StoreError, roles};
+use mesh_store::error::StoreError;
 use tokio::time::{sleep, timeout};
 
 use crate::{
@@ -189,8 +190,8 @@ fn end_of_log(home: &Home, process: &str) -> String {
 
 /// Makes sure that a named database server answers.
 pub(crate) async fn reach_postgres(url: &str) -> Result<(), Failure> {
-    let cause = match timeout(ANSWER_PATIENCE, mesh_store::reach(url)).await {
-        Ok(Ok(())) => return Ok(()),
+    let cause = match timeout(ANSWER_PATIENCE, mesh_store::connect(url, "mesh")).await {
+        Ok(Ok(_)) => return Ok(()),
         Ok(Err(error @ StoreError::Url { .. })) => return Err(error.into()),
         Ok(Err(error)) if error.is_wrong_address() => {
             return Err(Failure::configuration(format!(

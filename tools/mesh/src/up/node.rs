@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use mesh_chassis::StopSignals;
 use mesh_launcher::{home::Home, limit_logs};
+use mesh_loader::migrate::pending;
 use mesh_node::{CometbftNode, DemoNetwork, prepare_devnode, run_devnode_in, watch_cometbft};
 use mesh_problem::error_chain;
-use mesh_store::migrate::pending;
 use tokio::time::{sleep, timeout};
 
 use super::{backing, data};

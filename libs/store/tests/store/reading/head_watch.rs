@@ -2,7 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use mesh_store::{Store, StoreState, migrate};
+use mesh_loader::migrate;
+use mesh_store::{Store, StoreState};
 use mesh_testbed::{Database, eventually};
 use tokio::time::timeout;
 

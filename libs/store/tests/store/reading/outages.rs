@@ -10,7 +10,8 @@ use mesh_launcher::{
     process::Process,
     servers::{self, Durability, Postgres},
 };
-use mesh_store::{ReadError, Store, migrate};
+use mesh_loader::migrate;
+use mesh_store::{ReadError, Store};
 use mesh_testbed::{enterable_folder, retry};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;

@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use mesh_store::{error::StoreError, migrate};
+use mesh_loader::{LoadError, migrate};
+use mesh_store::error::StoreError;
 use mesh_testbed::{Database, retry};
 use proto_msgs::v2::Table;
 
 mod embedded {
     //! The same files that the library embeds, to apply them one at a time.
     #![allow(missing_docs, unreachable_pub)]
-    refinery::embed_migrations!("migrations");
+    refinery::embed_migrations!("../../libs/store/migrations");
 }
 
 #[tokio::test]
@@ -102,15 +103,15 @@ async fn a_database_with_other_migrations_is_refused() {
         .await
         .unwrap();
     let error = migrate::migrate(database.url()).await.unwrap_err();
-    assert!(matches!(error, StoreError::Migrate { .. }), "{error:?}");
+    assert!(matches!(error, LoadError::Migrate { .. }), "{error:?}");
 }
 
 #[tokio::test]
 async fn an_unreachable_server_and_a_bad_url_are_different_errors() {
     let error = migrate::pending("postgresql://127.0.0.1:1/none").await.unwrap_err();
-    assert!(matches!(error, StoreError::Connect { .. }), "{error:?}");
+    assert!(matches!(error, LoadError::Store(StoreError::Connect { .. })), "{error:?}");
     let error = migrate::pending("http://127.0.0.1").await.unwrap_err();
-    assert!(matches!(error, StoreError::Url { .. }), "{error:?}");
+    assert!(matches!(error, LoadError::Store(StoreError::Url { .. })), "{error:?}");
 }
 
 /// The version of exports is derived from the migrations' names, so a migration that changes an exportable

@@ -8,15 +8,15 @@ use std::path::Path;
 
 use bytes::{Bytes, BytesMut};
 use futures_util::{Stream, stream};
+use mesh_store::{append::kinds, blocks::BLOCKS};
 use tokio::{fs::File, io::AsyncReadExt};
 use tokio_postgres::Transaction;
 
 use super::folder::Source;
 use crate::{
-    append::kinds,
-    blocks::BlockSequence,
-    copy_in::{BLOCKS, CsvText, bad_row, check_count, copy_in, quoted},
-    error::StoreError,
+    LoadError,
+    copy_in::{CsvText, bad_row, check_count, copy_in, quoted},
+    sequence::BlockSequence,
     staging::Staging,
     tables::Catalog,
 };
@@ -29,7 +29,7 @@ pub(super) async fn copy_file(
     transaction: &Transaction<'_>,
     source: &Source,
     catalog: &Catalog,
-) -> Result<u64, StoreError> {
+) -> Result<u64, LoadError> {
     let target = quoted(&source.table);
     let text = pieces(&source.path);
     let file = &source.file[..];
@@ -60,8 +60,8 @@ pub(super) async fn copy_file(
 }
 
 /// The pieces of a file.
-fn pieces(path: &Path) -> impl Stream<Item = Result<Bytes, StoreError>> + '_ {
-    let unreadable = move |error| StoreError::Read { path: path.to_owned(), source: error };
+fn pieces(path: &Path) -> impl Stream<Item = Result<Bytes, LoadError>> + '_ {
+    let unreadable = move |error| LoadError::Read { path: path.to_owned(), source: error };
     stream::try_unfold(None, move |opened: Option<File>| async move {
         let mut file = match opened {
             Some(file) => file,

@@ -6,11 +6,12 @@
 
 use bytes::Bytes;
 use memchr::{memchr, memchr_iter, memchr2, memchr3};
-
-use crate::{
+use mesh_store::{
     append::{ColumnKind, MAX_NUMBER_BYTES},
-    blocks::{BlockFault, BlockSequence},
+    blocks::BlockFault,
 };
+
+use crate::sequence::BlockSequence;
 
 /// A record that COPY would take for the end of its text, in quotes.
 const QUOTED_MARKER: &[u8] = b"\"\\.\"";

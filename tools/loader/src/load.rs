@@ -13,12 +13,12 @@ mod header;
 use std::{fmt, path::Path};
 
 use folder::Source;
+use mesh_store::{blocks::BLOCKS, check_triggers, connect, schema};
 use tokio_postgres::{Transaction, error::SqlState};
 
 use crate::{
-    copy_in::{BLOCKS, quoted},
-    error::StoreError,
-    migrate, session,
+    LoadError,
+    copy_in::quoted,
     tables::{Catalog, DERIVED, STATES, UNSEALED, catalog},
 };
 
@@ -87,14 +87,14 @@ pub async fn load_folder(
     url: &str,
     dir: &Path,
     mut progress: impl FnMut(usize, usize, &str) + Send,
-) -> Result<LoadReport, StoreError> {
-    let mut client = session::connect(url, "mesh load").await?;
-    session::check_triggers(&client).await?;
-    let schema = migrate::state(&client).await?;
+) -> Result<LoadReport, LoadError> {
+    let mut client = connect(url, "mesh load").await?;
+    check_triggers(&client).await?;
+    let schema = schema::state(&client).await?;
     if !schema.is_ready() {
-        return Err(StoreError::SchemaBehind { missing: schema.missing });
+        return Err(LoadError::SchemaBehind { missing: schema.missing });
     }
-    let transaction = client.transaction().await.map_err(StoreError::in_step("beginning the load"))?;
+    let transaction = client.transaction().await.map_err(LoadError::in_step("beginning the load"))?;
     // Overrides the settings of server and role: no time limit for the load, but one for waiting behind
     // another load.
     transaction
@@ -103,7 +103,7 @@ pub async fn load_folder(
              SET LOCAL lock_timeout = '10s'; SET LOCAL TIME ZONE 'UTC'; SET LOCAL datestyle = 'ISO, YMD'",
         )
         .await
-        .map_err(StoreError::in_step("beginning the load"))?;
+        .map_err(LoadError::in_step("beginning the load"))?;
     let catalog = catalog(&transaction).await?;
     let (sources, skipped_files) = folder::find_sources(dir, &catalog).await?;
     lock_empty_tables(&transaction, &sources, &catalog).await?;
@@ -128,8 +128,8 @@ pub async fn load_folder(
     transaction
         .batch_execute(&format!("ANALYZE {}", filled.join(", ")))
         .await
-        .map_err(StoreError::in_step("analysing the loaded tables"))?;
-    transaction.commit().await.map_err(StoreError::in_step("committing the load"))?;
+        .map_err(LoadError::in_step("analysing the loaded tables"))?;
+    transaction.commit().await.map_err(LoadError::in_step("committing the load"))?;
     Ok(LoadReport { tables, skipped_files })
 }
 
@@ -141,7 +141,7 @@ fn comes_with_blocks(table: &str, catalog: &Catalog) -> bool {
 
 /// Checks that each row belongs to a block: others would be in no segment and in no answer as of a block. Rows of
 /// tables that are sealed as a state may be older than the first block.
-async fn check_blocks_of(transaction: &Transaction<'_>, source: &Source) -> Result<(), StoreError> {
+async fn check_blocks_of(transaction: &Transaction<'_>, source: &Source) -> Result<(), LoadError> {
     let is_state = STATES.contains(&&*source.table);
     let no_block = match is_state {
         true => format!("block_time > (SELECT coalesce(max(block_time), '-infinity') FROM {BLOCKS})"),
@@ -150,9 +150,9 @@ async fn check_blocks_of(transaction: &Transaction<'_>, source: &Source) -> Resu
     let table = quoted(&source.table);
     let of_none = format!("SELECT block_time::text FROM {table} AS loaded WHERE {no_block} LIMIT 1");
     let found = transaction.query_opt(&of_none, &[]).await;
-    match found.map_err(StoreError::in_step("looking for the blocks of the loaded rows"))? {
+    match found.map_err(LoadError::in_step("looking for the blocks of the loaded rows"))? {
         None => Ok(()),
-        Some(row) => Err(StoreError::BadFile {
+        Some(row) => Err(LoadError::BadFile {
             file: source.file.clone(),
             place: None,
             reason: match is_state {
@@ -169,7 +169,7 @@ async fn lock_empty_tables(
     transaction: &Transaction<'_>,
     sources: &[Source],
     catalog: &Catalog,
-) -> Result<(), StoreError> {
+) -> Result<(), LoadError> {
     let mut tables: Vec<&str> = sources.iter().map(|source| source.table.as_str()).collect();
     if tables.iter().any(|table| comes_with_blocks(table, catalog)) {
         tables.push(BLOCKS);
@@ -181,18 +181,18 @@ async fn lock_empty_tables(
         .batch_execute(&format!("LOCK TABLE {} IN SHARE ROW EXCLUSIVE MODE", list.join(", ")))
         .await
         .map_err(|source| match source.code() {
-        Some(&SqlState::LOCK_NOT_AVAILABLE) => StoreError::Busy,
-        _ => StoreError::Database { step: "locking the tables to load", source },
+        Some(&SqlState::LOCK_NOT_AVAILABLE) => LoadError::Busy,
+        _ => LoadError::in_step("locking the tables to load")(source),
     })?;
     let mut filled = Vec::new();
     for table in tables {
         let row = transaction
             .query_one(&format!("SELECT EXISTS (SELECT FROM {})", quoted(table)), &[])
             .await
-            .map_err(StoreError::in_step("looking for rows in the tables to load"))?;
+            .map_err(LoadError::in_step("looking for rows in the tables to load"))?;
         if row.get(0) {
             filled.push(table.to_owned());
         }
     }
-    if filled.is_empty() { Ok(()) } else { Err(StoreError::NotEmpty { tables: filled }) }
+    if filled.is_empty() { Ok(()) } else { Err(LoadError::NotEmpty { tables: filled }) }
 }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use mesh_launcher::servers::{Durability, Postgres, find_postgres, start};
-use mesh_store::{
+use mesh_loader::{
     migrate::migrate,
     roles::{USERS, create_logins},
 };

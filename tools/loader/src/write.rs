@@ -3,14 +3,13 @@
 
 use bytes::Bytes;
 use futures_util::stream;
+use mesh_store::{append::kinds, blocks::BLOCKS, check_triggers, schema};
 use tokio_postgres::{Client, Transaction};
 
 use crate::{
-    append::kinds,
-    blocks::BlockSequence,
-    copy_in::{BLOCKS, CsvText, check_count, copy_in},
-    error::StoreError,
-    migrate, session,
+    LoadError,
+    copy_in::{CsvText, check_count, copy_in},
+    sequence::BlockSequence,
 };
 
 /// Bytes sent to the server at a time.
@@ -27,22 +26,22 @@ impl<'a> BlockWriter<'a> {
     ///
     /// # Errors
     /// The server is gone.
-    pub async fn begin(client: &'a mut Client) -> Result<BlockWriter<'a>, StoreError> {
-        session::check_triggers(client).await?;
+    pub async fn begin(client: &'a mut Client) -> Result<BlockWriter<'a>, LoadError> {
+        check_triggers(client).await?;
         let transaction =
-            client.transaction().await.map_err(StoreError::in_step("beginning a transaction"))?;
+            client.transaction().await.map_err(LoadError::in_step("beginning a transaction"))?;
         let sql = "SELECT height, to_char(block_time AT TIME ZONE 'UTC', 'YYYY-MM-DD HH24:MI:SS.US') || '+00' FROM last_block";
-        let head = transaction.query_opt(sql, &[]).await.map_err(StoreError::in_step("reading the head"))?;
+        let head = transaction.query_opt(sql, &[]).await.map_err(LoadError::in_step("reading the head"))?;
         Ok(Self { transaction, head: head.map(|row| (row.get(0), row.get(1))) })
     }
 
     /// Writes `rows` rows of a table: CSV text without a header, in the order of the table's columns.
     ///
     /// # Errors
-    /// [`StoreError::BadFile`] when a row does not fit, when blocks leave out a height or are not later than the
+    /// [`LoadError::BadFile`] when a row does not fit, when blocks leave out a height or are not later than the
     /// block before, or when the database stored fewer rows; the server is gone.
-    pub async fn write(&self, table: &str, rows: u64, text: &str) -> Result<(), StoreError> {
-        let columns = migrate::columns(table);
+    pub async fn write(&self, table: &str, rows: u64, text: &str) -> Result<(), LoadError> {
+        let columns = schema::columns(table);
         let copied = CsvText {
             file: table,
             relation: table,
@@ -61,7 +60,7 @@ impl<'a> BlockWriter<'a> {
     ///
     /// # Errors
     /// The server is gone; the blocks may be stored or not.
-    pub async fn commit(self) -> Result<(), StoreError> {
-        self.transaction.commit().await.map_err(StoreError::in_step("committing blocks"))
+    pub async fn commit(self) -> Result<(), LoadError> {
+        self.transaction.commit().await.map_err(LoadError::in_step("committing blocks"))
     }
 }

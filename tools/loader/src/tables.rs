@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tokio_postgres::GenericClient;
 
-use crate::error::StoreError;
+use crate::LoadError;
 
 /// Tables that triggers fill from the others. CSV files of these names are skipped.
 pub(crate) const DERIVED: [&str; 14] = [
@@ -26,7 +26,7 @@ pub(crate) const STATES: [&str; 6] = [
 pub(crate) type Catalog = BTreeMap<String, Vec<String>>;
 
 /// The tables of the schema and the columns that can be written.
-pub(crate) async fn catalog(client: &impl GenericClient) -> Result<Catalog, StoreError> {
+pub(crate) async fn catalog(client: &impl GenericClient) -> Result<Catalog, LoadError> {
     let rows = client
         .query(
             "SELECT relation.relname::text, array_agg(attname::text ORDER BY attnum)
@@ -38,23 +38,6 @@ pub(crate) async fn catalog(client: &impl GenericClient) -> Result<Catalog, Stor
             &[],
         )
         .await
-        .map_err(StoreError::in_step("reading the tables of the schema"))?;
-    Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
-}
-
-/// The columns of each table's primary key in their order, by table.
-pub(crate) async fn primary_keys(client: &impl GenericClient) -> Result<Catalog, StoreError> {
-    let rows = client
-        .query(
-            "SELECT relation.relname::text, array_agg(attname::text ORDER BY place)
-             FROM pg_index JOIN pg_class AS relation ON relation.oid = indrelid
-                 CROSS JOIN LATERAL unnest(indkey::int2[]) WITH ORDINALITY AS key (number, place)
-                 JOIN pg_attribute ON attrelid = indrelid AND attnum = key.number
-             WHERE indisprimary AND relation.relnamespace = current_schema()::regnamespace
-             GROUP BY 1",
-            &[],
-        )
-        .await
-        .map_err(StoreError::in_step("reading the keys of the schema"))?;
+        .map_err(LoadError::in_step("reading the tables of the schema"))?;
     Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
 }

@@ -4,8 +4,8 @@
 use tokio_postgres::Transaction;
 
 use crate::{
+    LoadError,
     copy_in::{STAGING, quoted},
-    error::StoreError,
 };
 
 /// A staging table. All names are quoted SQL identifiers.
@@ -18,8 +18,7 @@ pub(crate) struct Staging {
 }
 
 impl Staging {
-    /// Makes the table for a text with this header, for the target `table` with these `columns`; `like` are
-    /// the
+    /// Makes the table for a text with this header, for the target `table` with these `columns`; `like` are the
     /// `LIKE` options: what is copied from the target besides its columns.
     pub(crate) async fn make(
         transaction: &Transaction<'_>,
@@ -27,7 +26,7 @@ impl Staging {
         header: &[String],
         columns: &[String],
         like: &str,
-    ) -> Result<Self, StoreError> {
+    ) -> Result<Self, LoadError> {
         let name = quoted(&format!("{STAGING}{table}"));
         let mut staging = Self { name, columns: Vec::new(), known: Vec::new() };
         let mut sql =
@@ -43,7 +42,7 @@ impl Staging {
                 staging.columns.push(skipped);
             }
         }
-        transaction.batch_execute(&sql).await.map_err(StoreError::in_step("making a staging table"))?;
+        transaction.batch_execute(&sql).await.map_err(LoadError::in_step("making a staging table"))?;
         Ok(staging)
     }
 
@@ -53,8 +52,8 @@ impl Staging {
     }
 
     /// Removes the table.
-    pub(crate) async fn drop(self, transaction: &Transaction<'_>) -> Result<(), StoreError> {
+    pub(crate) async fn drop(self, transaction: &Transaction<'_>) -> Result<(), LoadError> {
         let dropped = transaction.batch_execute(&format!("DROP TABLE {}", self.name)).await;
-        dropped.map_err(StoreError::in_step("dropping a staging table"))
+        dropped.map_err(LoadError::in_step("dropping a staging table"))
     }
 }

@@ -5,8 +5,8 @@ mod records;
 
 use std::path::Path;
 
-use mesh_store::{
-    error::StoreError,
+use mesh_loader::{
+    LoadError,
     load::{LoadReport, SkipReason, load_folder},
 };
 use mesh_testbed::Database;
@@ -26,7 +26,7 @@ fn folder(files: &[(&str, &str)]) -> TempDir {
     folder
 }
 
-async fn load(database: &Database, files: &[(&str, &str)]) -> Result<LoadReport, StoreError> {
+async fn load(database: &Database, files: &[(&str, &str)]) -> Result<LoadReport, LoadError> {
     load_folder(database.url(), folder(files).path(), |_, _, _| ()).await
 }
 
@@ -34,7 +34,7 @@ async fn load(database: &Database, files: &[(&str, &str)]) -> Result<LoadReport,
 async fn refusal(files: &[(&str, &str)]) -> String {
     let database = Database::fresh().await;
     let error = load(&database, files).await.unwrap_err();
-    assert!(matches!(error, StoreError::BadFile { .. }), "{error:?}");
+    assert!(matches!(error, LoadError::BadFile { .. }), "{error:?}");
     let rows = "SELECT (SELECT count(*) FROM blocks) + (SELECT count(*) FROM chain) + (SELECT count(*) FROM balances)
         + (SELECT count(*) FROM current_balances) + (SELECT count(*) FROM last_block)";
     let client = database.connect().await;
@@ -375,9 +375,9 @@ async fn a_table_with_rows_refuses_the_whole_folder() {
 async fn folders_and_databases_that_cannot_serve_are_refused() {
     let database = Database::fresh().await;
     let error = load(&database, &[("readme.txt", "x"), ("other.csv", "x\n")]).await.unwrap_err();
-    assert!(matches!(error, StoreError::NothingToLoad { .. }), "{error:?}");
+    assert!(matches!(error, LoadError::NothingToLoad { .. }), "{error:?}");
     let error = load_folder(database.url(), Path::new("no/such/folder"), |_, _, _| ()).await.unwrap_err();
-    assert!(matches!(error, StoreError::Read { .. }), "{error:?}");
+    assert!(matches!(error, LoadError::Read { .. }), "{error:?}");
     let files = folder(&[]);
     let pipe = files.path().join("blocks.csv");
     assert!(std::process::Command::new("mkfifo").arg(pipe).status().unwrap().success());
@@ -398,5 +398,5 @@ async fn two_loads_at_once_become_one() {
     let (one, two) = tokio::join!(one, two);
     assert!(one.is_ok() != two.is_ok(), "{one:?} {two:?}");
     let refused = if one.is_ok() { two } else { one };
-    assert!(matches!(refused, Err(StoreError::NotEmpty { .. })), "{refused:?}");
+    assert!(matches!(refused, Err(LoadError::NotEmpty { .. })), "{refused:?}");
 }

@@ -10,18 +10,21 @@ mod member;
 use std::collections::BTreeSet;
 
 pub use member::{MemberText, Scope, Taken};
+use mesh_store::{
+    SEAL_SETTINGS, TimeUs,
+    blocks::{BLOCKS, first_fault},
+    check_triggers, connect_with,
+    error::StoreError,
+    schema::{self, SchemaState, primary_keys},
+    within,
+};
 use tokio_postgres::{Client, Transaction, error::SqlState};
 
 use crate::{
-    blocks::first_fault,
-    copy_in::{BLOCKS, quoted},
-    error::StoreError,
-    migrate::{self, SchemaState},
-    seal::{SETTINGS, within},
-    session,
+    LoadError,
+    copy_in::quoted,
     staging::Staging,
-    tables::{Catalog, DERIVED, catalog, primary_keys},
-    time::TimeUs,
+    tables::{Catalog, DERIVED, catalog},
 };
 
 /// A connection that imports.
@@ -73,9 +76,9 @@ pub struct SegmentImport<'a> {
 ///
 /// # Errors
 /// When no server answers, or a statement fails.
-pub async fn stored_chain(url: &str) -> Result<Option<String>, StoreError> {
+pub async fn stored_chain(url: &str) -> Result<Option<String>, LoadError> {
     const STEP: &str = "reading the chain's id";
-    let client = session::connect_with(url, "mesh import", SETTINGS).await?;
+    let client = connect_with(url, "mesh import", SEAL_SETTINGS).await?;
     let exists = within(STEP, client.query_one("SELECT to_regclass('chain') IS NOT NULL", &[])).await?;
     if !exists.get::<_, bool>(0) {
         return Ok(None);
@@ -89,12 +92,12 @@ impl ImportSession {
     ///
     /// # Errors
     /// When no server answers, or a migration is missing.
-    pub async fn open(url: &str) -> Result<Self, StoreError> {
-        let client = session::connect_with(url, "mesh import", SETTINGS).await?;
-        session::check_triggers(&client).await?;
-        let schema = migrate::state(&client).await?;
+    pub async fn open(url: &str) -> Result<Self, LoadError> {
+        let client = connect_with(url, "mesh import", SEAL_SETTINGS).await?;
+        check_triggers(&client).await?;
+        let schema = schema::state(&client).await?;
         if !schema.is_ready() {
-            return Err(StoreError::SchemaBehind { missing: schema.missing });
+            return Err(LoadError::SchemaBehind { missing: schema.missing });
         }
         let (catalog, keys) = (catalog(&client).await?, primary_keys(&client).await?);
         Ok(Self { client, schema, catalog, keys, filled: BTreeSet::new() })
@@ -104,7 +107,7 @@ impl ImportSession {
     ///
     /// # Errors
     /// When the statement fails.
-    pub async fn stored(&self) -> Result<Stored, StoreError> {
+    pub async fn stored(&self) -> Result<Stored, LoadError> {
         let sql = "SELECT (SELECT id FROM chain), min(height), max(height) FROM blocks";
         let row = within("reading what is stored", self.client.query_one(sql, &[])).await?;
         let heights = row.get::<_, Option<i64>>(1).zip(row.get(2));
@@ -114,17 +117,17 @@ impl ImportSession {
     /// Begins a segment, and waits until no other session writes blocks.
     ///
     /// # Errors
-    /// [`StoreError::Busy`] when another session keeps writing, [`StoreError::Disagrees`] on another chain.
-    pub async fn begin(&mut self, span: ImportSpan) -> Result<SegmentImport<'_>, StoreError> {
+    /// [`LoadError::Busy`] when another session keeps writing, [`LoadError::Disagrees`] on another chain.
+    pub async fn begin(&mut self, span: ImportSpan) -> Result<SegmentImport<'_>, LoadError> {
         const STEP: &str = "beginning an import";
         let transaction = within(STEP, self.client.transaction()).await?;
         let locked = transaction
             .batch_execute("SET LOCAL lock_timeout = '10s'; SET LOCAL statement_timeout = '1h'; LOCK TABLE blocks IN SHARE ROW EXCLUSIVE MODE");
         within(STEP, locked).await.map_err(|error| match error {
             StoreError::Database { source, .. } if source.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => {
-                StoreError::Busy
+                LoadError::Busy
             }
-            error => error,
+            error => error.into(),
         })?;
         // Settings of the transaction, because COPY takes no parameters.
         let bounds = "SELECT set_config('mesh.time_from', $1::timestamptz::text, true),
@@ -135,7 +138,7 @@ impl ImportSession {
         let chain: String = within(STEP, transaction.query_one("SELECT id FROM chain", &[])).await?.get(0);
         if chain != span.chain_id {
             let what = format!("it holds the chain {chain:?}, the segment {:?}", span.chain_id);
-            return Err(StoreError::Disagrees { segment: span.segment, what });
+            return Err(LoadError::Disagrees { segment: span.segment, what });
         }
         Ok(SegmentImport {
             transaction,
@@ -151,14 +154,14 @@ impl ImportSession {
     ///
     /// # Errors
     /// When the statement fails; imported segments stay.
-    pub async fn finish(self) -> Result<(), StoreError> {
+    pub async fn finish(self) -> Result<(), LoadError> {
         if self.filled.is_empty() {
             return Ok(());
         }
         let tables = self.filled.iter().map(String::as_str).chain(DERIVED);
         let tables: Vec<String> = tables.map(quoted).collect();
         let sql = format!("ANALYZE {}", tables.join(", "));
-        within("analysing the imported tables", self.client.batch_execute(&sql)).await
+        Ok(within("analysing the imported tables", self.client.batch_execute(&sql)).await?)
     }
 }
 
@@ -167,17 +170,17 @@ impl SegmentImport<'_> {
     ///
     /// # Errors
     /// The blocks disagree, or the connection is lost; then no row of the segment is stored.
-    pub async fn commit(mut self) -> Result<(), StoreError> {
+    pub async fn commit(mut self) -> Result<(), LoadError> {
         if let Some((staging, rows)) = self.blocks.take() {
             self.insert(BLOCKS, Scope::Span, &staging, rows).await?;
         }
         self.check_sequence().await?;
         let committed = self.transaction.commit().await;
-        committed.map_err(StoreError::in_step("committing a segment"))
+        committed.map_err(LoadError::in_step("committing a segment"))
     }
 
     /// Checks that the database has every block of the span, and that they join to its blocks below and above.
-    async fn check_sequence(&self) -> Result<(), StoreError> {
+    async fn check_sequence(&self) -> Result<(), LoadError> {
         const STEP: &str = "reading the blocks around a segment";
         let (low, high) = self.span.heights;
         let sql = "SELECT EXISTS (SELECT FROM blocks WHERE height < $1), EXISTS (SELECT FROM blocks WHERE height > $2)";
@@ -185,7 +188,7 @@ impl SegmentImport<'_> {
         let joined = (low - i64::from(around.get::<_, bool>(0)), high + i64::from(around.get::<_, bool>(1)));
         match first_fault(&self.transaction, BLOCKS, Some(joined)).await? {
             None => Ok(()),
-            Some(fault) => Err(StoreError::BadFile {
+            Some(fault) => Err(LoadError::BadFile {
                 file: format!("{BLOCKS} of {}", self.span.segment),
                 place: Some(format!("height {}", fault.height())),
                 reason: fault.to_string(),
@@ -193,7 +196,7 @@ impl SegmentImport<'_> {
         }
     }
 
-    fn disagrees(&self, what: impl Into<String>) -> StoreError {
-        StoreError::Disagrees { segment: self.span.segment.clone(), what: what.into() }
+    fn disagrees(&self, what: impl Into<String>) -> LoadError {
+        LoadError::Disagrees { segment: self.span.segment.clone(), what: what.into() }
     }
 }

@@ -2,11 +2,11 @@
 
 use bytes::Bytes;
 use futures_util::stream;
-use mesh_store::{
-    TimeUs,
-    error::StoreError,
+use mesh_loader::{
+    LoadError,
     import::{ImportSession, ImportSpan, MemberText, Scope, Stored, Taken},
 };
+use mesh_store::TimeUs;
 use mesh_testbed::Database;
 use tokio_postgres::Client;
 
@@ -34,7 +34,7 @@ type Broken = Box<dyn std::error::Error + Send + Sync>;
 async fn import(
     session: &mut ImportSession,
     tables: &[(&str, Scope, &str)],
-) -> Result<Vec<Taken>, StoreError> {
+) -> Result<Vec<Taken>, LoadError> {
     let mut import = session.begin(span()).await?;
     let mut taken = Vec::new();
     for (table, scope, text) in tables {
@@ -225,5 +225,5 @@ async fn another_chain_is_refused_and_a_schema_that_is_behind_not_written_to() {
     assert!(error.to_string().contains("the chain \"mine\", the segment \"test\""), "{error}");
     let empty = Database::empty().await;
     let error = ImportSession::open(empty.url()).await.err().unwrap();
-    assert!(matches!(error, StoreError::SchemaBehind { .. }), "{error}");
+    assert!(matches!(error, LoadError::SchemaBehind { .. }), "{error}");
 }

@@ -9,7 +9,7 @@ use tokio::io::AsyncReadExt;
 
 use super::{SkipReason, SkippedFile, header};
 use crate::{
-    error::StoreError,
+    LoadError,
     tables::{Catalog, DERIVED},
 };
 
@@ -48,7 +48,7 @@ impl Source {
 pub(super) async fn find_sources(
     dir: &Path,
     catalog: &Catalog,
-) -> Result<(Vec<Source>, Vec<SkippedFile>), StoreError> {
+) -> Result<(Vec<Source>, Vec<SkippedFile>), LoadError> {
     let mut sources = Vec::new();
     let mut skipped = Vec::new();
     for file in files(dir).await? {
@@ -69,7 +69,7 @@ pub(super) async fn find_sources(
             let source = Source { table, file, path, header, defaulted };
             if source.known(catalog).next().is_none() {
                 let reason = format!("none of its columns is a column of table {}", source.table);
-                return Err(StoreError::BadFile {
+                return Err(LoadError::BadFile {
                     file: source.file,
                     place: Some("line 1".to_owned()),
                     reason,
@@ -81,7 +81,7 @@ pub(super) async fn find_sources(
         }
     }
     if sources.is_empty() {
-        return Err(StoreError::NothingToLoad { dir: dir.to_owned() });
+        return Err(LoadError::NothingToLoad { dir: dir.to_owned() });
     }
     // The head must not appear before the rows of its block. For other sessions the transaction ensures that,
     // for the load's own triggers by this order.
@@ -94,8 +94,8 @@ fn is_csv(file: &str) -> bool {
 }
 
 /// The names of the files in `dir`, sorted.
-async fn files(dir: &Path) -> Result<Vec<String>, StoreError> {
-    let failed = |source| StoreError::Read { path: dir.to_owned(), source };
+async fn files(dir: &Path) -> Result<Vec<String>, LoadError> {
+    let failed = |source| LoadError::Read { path: dir.to_owned(), source };
     let mut entries = tokio::fs::read_dir(dir).await.map_err(failed)?;
     let mut files = Vec::new();
     while let Some(entry) = entries.next_entry().await.map_err(failed)? {
@@ -109,8 +109,8 @@ async fn files(dir: &Path) -> Result<Vec<String>, StoreError> {
     Ok(files)
 }
 
-async fn read_header(path: &Path, file: &str) -> Result<Vec<String>, StoreError> {
-    let failed = |source| StoreError::Read { path: path.to_owned(), source };
+async fn read_header(path: &Path, file: &str) -> Result<Vec<String>, LoadError> {
+    let failed = |source| LoadError::Read { path: path.to_owned(), source };
     // Opening a pipe would wait for its writer.
     if !tokio::fs::metadata(path).await.map_err(failed)?.is_file() {
         return Err(failed(io::Error::other("it is not a regular file")));
@@ -119,7 +119,7 @@ async fn read_header(path: &Path, file: &str) -> Result<Vec<String>, StoreError>
     let mut start = Vec::new();
     opened.take(HEADER_LIMIT).read_to_end(&mut start).await.map_err(failed)?;
     let whole = (start.len() as u64) < HEADER_LIMIT;
-    header::parse(&start, whole).map_err(|reason| StoreError::BadFile {
+    header::parse(&start, whole).map_err(|reason| LoadError::BadFile {
         file: file.to_owned(),
         place: Some("line 1".to_owned()),
         reason,

@@ -9,23 +9,20 @@ use std::pin::pin;
 
 use bytes::Bytes;
 use futures_util::{SinkExt, Stream, StreamExt};
-use tokio_postgres::{
-    CopyInSink, Error, Transaction,
-    error::{DbError, SqlState},
+use mesh_store::{
+    append::{ColumnKind, is_of_row, value_rule},
+    blocks::{BlockFault, first_fault},
 };
+use tokio_postgres::{CopyInSink, Error, Transaction, error::SqlState};
 
 use crate::{
-    append::ColumnKind,
-    blocks::{BlockFault, BlockSequence, first_fault},
-    error::StoreError,
+    LoadError,
     records::{BadRecord, BadValue, RecordReader},
+    sequence::BlockSequence,
 };
 
 /// Prefix of the names of staging tables and of their columns that the target does not have.
 pub(crate) const STAGING: &str = "mesh_load_";
-
-/// The table whose rows are the blocks.
-pub(crate) const BLOCKS: &str = "blocks";
 
 /// A CSV text that is copied into a relation.
 pub(crate) struct CsvText<'a> {
@@ -49,8 +46,8 @@ pub(crate) struct CsvText<'a> {
 pub(crate) async fn copy_in(
     transaction: &Transaction<'_>,
     source: CsvText<'_>,
-    text: impl Stream<Item = Result<Bytes, StoreError>>,
-) -> Result<u64, StoreError> {
+    text: impl Stream<Item = Result<Bytes, LoadError>>,
+) -> Result<u64, LoadError> {
     let CsvText { file, relation, columns, names, kinds, has_header, blocks } = source;
     let statement =
         format!("COPY {relation} ({}) FROM STDIN (FORMAT csv, HEADER {has_header})", columns.join(", "));
@@ -58,14 +55,14 @@ pub(crate) async fn copy_in(
     if let Some(sequence) = blocks {
         reader = reader.watch_blocks(names, sequence);
     }
-    let refused = |place: String, fault: BlockFault| StoreError::BadFile {
+    let refused = |place: String, fault: BlockFault| LoadError::BadFile {
         file: file.to_owned(),
         place: Some(place),
         reason: fault.to_string(),
     };
     let check_value = |reader: &RecordReader| match reader.bad_value() {
         None => Ok(()),
-        Some(BadValue { line, column, value, reason }) => Err(StoreError::BadFile {
+        Some(BadValue { line, column, value, reason }) => Err(LoadError::BadFile {
             file: file.to_owned(),
             place: Some(format!("line {line}, column {}", names[*column])),
             reason: format!("{reason}: {value:?}"),
@@ -99,22 +96,19 @@ pub(crate) async fn copy_in(
 }
 
 /// Refuses a text of which the database has stored more or fewer rows than were read.
-pub(crate) fn check_count(file: &str, read: u64, stored: u64) -> Result<(), StoreError> {
+pub(crate) fn check_count(file: &str, read: u64, stored: u64) -> Result<(), LoadError> {
     if read == stored {
         return Ok(());
     }
     let reason = format!("the database stored {stored} of its {read} rows");
-    Err(StoreError::BadFile { file: file.to_owned(), place: None, reason })
+    Err(LoadError::BadFile { file: file.to_owned(), place: None, reason })
 }
 
 /// The error of a COPY: a row that does not fit, or a failure of the server.
-pub(crate) fn bad_row(file: &str, error: Error) -> StoreError {
-    let Some(cause) = error.as_db_error() else {
-        return StoreError::Database { step: "copying a file into its table", source: error };
+pub(crate) fn bad_row(file: &str, error: Error) -> LoadError {
+    let Some(cause) = error.as_db_error().filter(|cause| is_of_row(cause)) else {
+        return LoadError::in_step("copying a file into its table")(error);
     };
-    if !is_of_row(cause) {
-        return StoreError::Database { step: "copying a file into its table", source: error };
-    }
     let message = cause.message().replace(STAGING, "");
     let reason = match (value_rule(cause), cause.detail()) {
         (Some(rule), _) => rule.to_owned(),
@@ -124,22 +118,7 @@ pub(crate) fn bad_row(file: &str, error: Error) -> StoreError {
         }
         _ => message,
     };
-    StoreError::BadFile { file: file.to_owned(), place: cause.where_().and_then(location), reason }
-}
-
-/// Whether a row is the reason of an error, by the class of its SQLSTATE: data exceptions, constraint violations, program
-/// limits such as the length of an index entry, and exceptions that triggers raise.
-pub(crate) fn is_of_row(cause: &DbError) -> bool {
-    matches!(cause.code().code().get(..2), Some("22" | "23" | "54" | "P0"))
-}
-
-/// The rule of values (W1) whose constraint was violated.
-pub(crate) fn value_rule(cause: &DbError) -> Option<&'static str> {
-    match cause.constraint()? {
-        name if name.ends_with("_times_check") => Some("a time is outside of 1678 to 2261"),
-        name if name.ends_with("_numbers_check") => Some("a number is NaN or infinite"),
-        _ => None,
-    }
+    LoadError::BadFile { file: file.to_owned(), place: cause.where_().and_then(location), reason }
 }
 
 /// An identifier as SQL text.

@@ -2,15 +2,14 @@
 
 use bytes::Bytes;
 use futures_util::{Stream, StreamExt};
+use mesh_store::{Copy, append::kinds, blocks::BLOCKS, within};
 use sha2::{Digest, Sha256};
 
 use super::SegmentImport;
 use crate::{
-    append::kinds,
-    blocks::BlockSequence,
-    copy_in::{BLOCKS, CsvText, bad_row, copy_in, quoted},
-    error::StoreError,
-    seal::{Copy, within},
+    LoadError,
+    copy_in::{CsvText, bad_row, copy_in, quoted},
+    sequence::BlockSequence,
     staging::Staging,
     tables::DERIVED,
 };
@@ -80,13 +79,13 @@ impl SegmentImport<'_> {
     /// are missing or differ.
     ///
     /// # Errors
-    /// [`StoreError::Disagrees`] when the database holds other rows of the same heights; a row does not fit;
+    /// [`LoadError::Disagrees`] when the database holds other rows of the same heights; a row does not fit;
     /// the text breaks off.
     pub async fn take(
         &mut self,
         member: MemberText<'_>,
         text: impl Stream<Item = Result<Bytes, Box<dyn std::error::Error + Send + Sync>>>,
-    ) -> Result<Taken, StoreError> {
+    ) -> Result<Taken, LoadError> {
         let MemberText { table, scope, columns: header, rows, .. } = member;
         if DERIVED.contains(&table) {
             return Ok(Taken::Derived);
@@ -102,8 +101,7 @@ impl SegmentImport<'_> {
         let like = "INCLUDING DEFAULTS INCLUDING CONSTRAINTS";
         let staging = Staging::make(&self.transaction, table, header, columns, like).await?;
         let file = format!("{table} of {}", self.span.segment);
-        let text =
-            text.map(|piece| piece.map_err(|source| StoreError::Text { member: file.clone(), source }));
+        let text = text.map(|piece| piece.map_err(|source| LoadError::Text { member: file.clone(), source }));
         let copied = CsvText {
             file: &file,
             relation: &staging.name,
@@ -141,7 +139,7 @@ impl SegmentImport<'_> {
         scope: Scope,
         staging: &Staging,
         rows: u64,
-    ) -> Result<u64, StoreError> {
+    ) -> Result<u64, LoadError> {
         let (target, columns, staged) = (quoted(table), staging.list(), &staging.name);
         let key = self.keys.get(table).map_or(&[][..], Vec::as_slice);
         let key: Vec<String> = key.iter().map(|column| quoted(column)).collect();
@@ -173,7 +171,7 @@ impl SegmentImport<'_> {
     }
 
     /// Checks that the stored blocks of the span are among the segment's.
-    async fn check_blocks(&self, staging: &Staging) -> Result<(), StoreError> {
+    async fn check_blocks(&self, staging: &Staging) -> Result<(), LoadError> {
         let sql = format!(
             "SELECT min(height) FROM blocks AS stored
              WHERE (height BETWEEN {} AND {} OR {}) AND NOT EXISTS (
@@ -191,13 +189,13 @@ impl SegmentImport<'_> {
         }
     }
 
-    async fn count(&self, table: &str, scope: Scope) -> Result<u64, StoreError> {
+    async fn count(&self, table: &str, scope: Scope) -> Result<u64, LoadError> {
         let sql = format!("SELECT count(*) FROM {} WHERE {}", quoted(table), scope.condition());
         Ok(self.one::<i64>(&sql).await?.unsigned_abs())
     }
 
     /// Whether sealing the stored rows would give exactly this text.
-    async fn is_stored(&self, member: MemberText<'_>, columns: &[String]) -> Result<bool, StoreError> {
+    async fn is_stored(&self, member: MemberText<'_>, columns: &[String]) -> Result<bool, LoadError> {
         let key = self.keys.get(member.table);
         let Some(key) = key.filter(|_| member.columns.iter().all(|name| columns.contains(name))) else {
             return Ok(false);
@@ -218,8 +216,8 @@ impl SegmentImport<'_> {
         Ok(digest.finalize()[..] == member.sha256)
     }
 
-    async fn one<T: for<'a> tokio_postgres::types::FromSql<'a>>(&self, sql: &str) -> Result<T, StoreError> {
+    async fn one<T: for<'a> tokio_postgres::types::FromSql<'a>>(&self, sql: &str) -> Result<T, LoadError> {
         let row = within("comparing with what is stored", self.transaction.query_one(sql, &[])).await?;
-        row.try_get(0).map_err(StoreError::in_step("comparing with what is stored"))
+        row.try_get(0).map_err(LoadError::in_step("comparing with what is stored"))
     }
 }
