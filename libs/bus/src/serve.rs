@@ -264,8 +264,9 @@ async fn read(
     if drain_subscription(&dispatcher.bus, &mut requests, received, marker_subject, &handle).await {
         return;
     }
-    // The messages that the server sent before are still answered, as far as the client has them.
-    if requests.drain().await.is_ok() {
+    // The messages that the server sent before are still answered, as far as the client has them. Without a connection
+    // nothing would end the subscription.
+    if dispatcher.bus.is_connected() && requests.drain().await.is_ok() {
         while let Some(message) = requests.next().await {
             handle(message);
         }

@@ -134,7 +134,10 @@ async fn until_ready(serving: &ServiceHandle) {
 }
 
 async fn limited_replica(prefix: &str, limits: Limits) -> (Scripted, ServiceHandle) {
-    let bus = connect_as("query", prefix).await;
+    serve(connect_as("query", prefix).await, limits).await
+}
+
+async fn serve(bus: Bus, limits: Limits) -> (Scripted, ServiceHandle) {
     let script = Scripted::default();
     let address: Addr<Scripted> = script.clone().start();
     let registry = RefCell::new(Registry::default());

@@ -1,5 +1,13 @@
 //! One replica: replies, problems, limits, deadlines, drain.
 
+use std::net::TcpListener;
+
+use mesh_bus::BusConfig;
+use mesh_launcher::{
+    process::{Process, ProcessSpec},
+    servers::find_nats,
+};
+
 use super::*;
 
 #[test]
@@ -244,5 +252,30 @@ fn a_draining_replica_finishes_what_it_has_and_takes_nothing_new() {
         script.gate.notify_one();
         let (answered, ()) = tokio::join!(running, drained);
         assert_eq!(answered.unwrap().reply.withdrawal.unwrap().id, "wait");
+    });
+}
+
+#[test]
+fn a_replica_that_has_lost_the_bus_stops_at_once() {
+    actix::System::new().block_on(async {
+        let home = tempfile::tempdir().unwrap();
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let spec = ProcessSpec::new("nats-server", find_nats().unwrap(), home.path().join("log"));
+        let server =
+            Process::spawn(&spec.arg("-a").arg("127.0.0.1").arg("-p").arg(port.to_string())).unwrap();
+        let bus = Bus::connect(BusConfig {
+            url: format!("nats://127.0.0.1:{port}"),
+            credentials: None,
+            prefix: "mesh".to_owned(),
+            name: "query".to_owned(),
+            version: "1.0.0".to_owned(),
+            tls_ca: None,
+        });
+        let bus = bus.await.unwrap();
+        let limits = Limits { in_flight: 1, per_operation: 1, timeout: TEST_TIMEOUT };
+        let (_script, serving) = serve(bus.clone(), limits).await;
+        server.stop().await.unwrap();
+        eventually(TEST_TIMEOUT, "it is still connected", async || !bus.is_connected()).await;
+        timeout(TEST_TIMEOUT / 4, serving.drain(TEST_TIMEOUT)).await.expect("it waits for the bus");
     });
 }
