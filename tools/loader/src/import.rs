@@ -24,7 +24,7 @@ use crate::{
     LoadError,
     copy_in::quoted,
     staging::Staging,
-    tables::{Catalog, DERIVED, catalog},
+    tables::{Catalog, DERIVED, UNSEALED, catalog},
 };
 
 /// A connection that imports.
@@ -148,6 +148,20 @@ impl ImportSession {
             filled: &mut self.filled,
             blocks: None,
         })
+    }
+
+    /// The tables without a row that no segment fills: they are loaded from CSV files.
+    ///
+    /// # Errors
+    /// When a statement fails.
+    pub async fn unfilled(&self) -> Result<Vec<&'static str>, LoadError> {
+        let mut unfilled = Vec::new();
+        for table in UNSEALED {
+            let sql = format!("SELECT EXISTS (SELECT FROM {})", quoted(table));
+            let row = within("reading what is stored", self.client.query_one(&sql, &[])).await?;
+            unfilled.extend((!row.get::<_, bool>(0)).then_some(table));
+        }
+        Ok(unfilled)
     }
 
     /// Ends the import: without statistics the first readers would get plans made for empty tables.

@@ -47,6 +47,13 @@ pub(crate) async fn import(args: &ImportArgs) -> Result<(), Failure> {
         }
         imported.push((segment.name.to_string(), rows));
     }
+    notes.extend(
+        session
+            .unfilled()
+            .await?
+            .into_iter()
+            .map(|table| format!("no segment has {table}: `mesh load DIR --postgres URL` loads {table}.csv")),
+    );
     notes.iter().for_each(|note| print_line(note));
     session.finish().await?;
     if args.json {
