@@ -12,6 +12,7 @@ use std::{
     net::SocketAddr,
     path::PathBuf,
     sync::Arc,
+    time::Duration,
 };
 
 use mesh_devnode::ReservedPort;
@@ -28,6 +29,7 @@ use mesh_launcher::{
     without_replicas,
 };
 use mesh_node::{CometbftNode, DemoNetwork, devnode_group, prepare_devnode, watch_cometbft};
+use tokio::time::sleep;
 
 use crate::{
     cli::{Consensus, PortArgs, UpArgs},
@@ -40,6 +42,9 @@ use crate::{
     signals,
     terminal::{self, is_interactive, print_line},
 };
+
+/// A decoder that has run for so long counts as ready.
+const DECODER_RUNS_FOR: Duration = Duration::from_secs(1);
 
 /// Its variable with the hash of the stored block that the node's first block follows without naming it.
 const AFTER_HASH: &str = "MESH_INGEST_AFTER_HASH";
@@ -272,7 +277,12 @@ impl Mesh {
         spec = words[1..].iter().fold(spec, ProcessSpec::arg);
         spec.env.extend(bus.variables(DECODER));
         spec.env.extend(self.args.env.clone());
-        Ok(Group::single(DECODER, Tier::Service, ReplicaSpec { spec, ready: Ready::Spawned }))
+        // What cannot start, such as a program that lacks a library, ends sooner.
+        let ready = Ready::probe(|| async {
+            sleep(DECODER_RUNS_FOR).await;
+            true
+        });
+        Ok(Group::single(DECODER, Tier::Service, ReplicaSpec { spec, ready }))
     }
 
     /// Prepares the node's chain, unless the node runs already. Returns the variables that services need for it.
