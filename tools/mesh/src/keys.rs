@@ -286,9 +286,11 @@ async fn bus_of(args: &UsageArgs) -> Result<BusConfig, Failure> {
     if let Some(url) = &args.nats {
         return config(url.clone(), args.credentials.clone(), args.tls_ca.clone(), args.prefix.clone());
     }
-    let asked = ask(&args.home.home()?, &Request::Environment { name: "edge".to_owned() }).await;
+    let home = args.home.home()?;
+    let asked = ask(&home, &Request::Environment { name: "edge".to_owned() }).await;
     let Ok(Answer::Environment { variables }) = asked else {
-        return Err(failed!("no mesh runs here; name its folder with --home, or its bus with --nats"));
+        let root = home.root().display();
+        return Err(failed!("no mesh runs in {root}; name its folder with --home, or its bus with --nats"));
     };
     let get =
         |name: &str| variables.iter().rev().find(|(found, _)| found == name).map(|(_, value)| value.clone());

@@ -22,26 +22,31 @@ use crate::{
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 
 /// The variables of the service `ingest` of the mesh in the home; none when no mesh runs there.
-pub(super) struct Variables(Vec<(String, String)>);
+pub(super) struct Variables {
+    home: Home,
+    variables: Vec<(String, String)>,
+}
 
 impl Variables {
     pub(super) async fn of(home: &HomeArgs) -> Result<Self, Failure> {
         let home: Home = home.home()?;
-        match ask(&home, &Request::Environment { name: INGEST.to_owned() }).await {
-            Ok(Answer::Environment { variables }) => Ok(Self(variables)),
-            _ => Ok(Self(Vec::new())),
-        }
+        let variables = match ask(&home, &Request::Environment { name: INGEST.to_owned() }).await {
+            Ok(Answer::Environment { variables }) => variables,
+            _ => Vec::new(),
+        };
+        Ok(Self { home, variables })
     }
 
     fn get(&self, name: &str) -> Option<String> {
-        self.0.iter().rev().find(|(found, _)| found == name).map(|(_, value)| value.clone())
+        self.variables.iter().rev().find(|(found, _)| found == name).map(|(_, value)| value.clone())
     }
 
     /// The consensus node.
     pub(super) fn nodes(&self, given: Option<&str>) -> Result<Nodes, Failure> {
         let Some(urls) = given.map(str::to_owned).or_else(|| self.get("MESH_NODE_URL")) else {
             return Err(failed!(
-                "no mesh runs here; name its folder with --home, or a consensus node with --node"
+                "no mesh runs in {}; name its folder with --home, or a consensus node with --node",
+                self.home.root().display()
             ));
         };
         let urls: Result<Vec<NodeUrl>, _> = urls.split(',').map(|url| url.trim().parse()).collect();
@@ -53,7 +58,8 @@ impl Variables {
     pub(super) async fn store(&self, given: Option<&str>) -> Result<Appender, Failure> {
         let Some(url) = given.map(str::to_owned).or_else(|| self.get("MESH_DATABASE_URL")) else {
             return Err(failed!(
-                "no mesh runs here; name its folder with --home, or a database with --postgres"
+                "no mesh runs in {}; name its folder with --home, or a database with --postgres",
+                self.home.root().display()
             ));
         };
         Ok(Appender::connect(&url).await?)
