@@ -138,7 +138,8 @@ INSERT INTO network_parameters (key, value, tx_hash, block_time) VALUES
 ('spam.pow.difficulty', '20', 'aa', '2023-06-20 10:00:00+00'),
 ('spam.pow.numberOfPastBlocks', '501', 'aa', '2023-06-20 10:00:00+00'),
 ('spam.pow.numberOfTxPerBlock', '3', 'aa', '2023-06-20 10:00:00+00'),
-('spam.pow.increaseDifficulty', '1', 'aa', '2023-06-20 10:00:00+00');
+('spam.pow.increaseDifficulty', '1', 'aa', '2023-06-20 10:00:00+00'),
+('spam.pow.hashFunction', 'md5', 'aa', '2023-06-20 10:00:00+00');
 
 -- As after the newest block, had it been an upgrade's.
 INSERT INTO node_state (upgrade_ready, upgrade_height, updated_at) VALUES (true, 3, '2023-06-20 10:59:59.120456+00');

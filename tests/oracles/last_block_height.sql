@@ -6,7 +6,7 @@ WITH newest AS (
 )
 SELECT jsonb_build_object(
     'height', height::text, 'hash', hash, 'chainId', (SELECT id FROM chain),
-    'spamPowHashFunction', coalesce(all_of_them ->> 'spam.pow.hashFunction', 'sha3_24_rounds'),
+    'spamPowHashFunction', 'sha3_24_rounds',
     'spamPowDifficulty', coalesce((all_of_them ->> 'spam.pow.difficulty')::int, 15),
     'spamPowNumberOfPastBlocks', coalesce((all_of_them ->> 'spam.pow.numberOfPastBlocks')::int, 100),
     'spamPowNumberOfTxPerBlock', coalesce((all_of_them ->> 'spam.pow.numberOfTxPerBlock')::int, 2),

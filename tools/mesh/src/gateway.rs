@@ -209,7 +209,10 @@ impl Gateway {
     /// Gets a URL with further headers, and returns the answer as text.
     pub(crate) async fn text(&self, url: &str, headers: HeaderMap) -> Result<String, GatewayError> {
         let body = self.body(self.download(url, headers).await?).await?;
-        String::from_utf8(body).map_err(|_| self.foreign(url))
+        String::from_utf8(body).map_err(|error| match error.as_bytes().starts_with(b"PK") {
+            true => GatewayError::Foreign(format!("{url} is a ZIP; load it with `mesh export`")),
+            false => self.foreign(url),
+        })
     }
 
     /// Gets a URL with further headers. Any answer but a success is an error.

@@ -102,6 +102,9 @@ fn reply(
         (None, None) => return Ok(None),
     };
     let hash_function = row.try_get::<_, Option<String>>("hash_function")?;
+    if let Some(other) = hash_function.filter(|name| name != HASH_FUNCTION) {
+        unreadable.note("network_parameters_current", "spam.pow.hashFunction", "value", other);
+    }
     // A column has the key of its parameter as its name.
     let mut stored = HashMap::new();
     for key in SpamRules::KEYS {
@@ -114,7 +117,7 @@ fn reply(
     let reply = LastBlockHeightReply {
         height: block.height,
         hash: block.hash,
-        spam_pow_hash_function: hash_function.unwrap_or_else(|| HASH_FUNCTION.to_owned()),
+        spam_pow_hash_function: HASH_FUNCTION.to_owned(),
         spam_pow_difficulty: rules.difficulty,
         spam_pow_number_of_past_blocks: rules.past_blocks,
         spam_pow_number_of_tx_per_block: rules.tx_per_block,
