@@ -78,6 +78,7 @@ impl HttpCall<'_> {
                 if let (Some(key), LIMITS) = (&head.client.key, page.name) {
                     return limits::of_key(&state.config, &key.key, head.query(), &head.headers);
                 }
+                page.prepare().await;
                 page.answer(head.query(), &head.headers)
             }
             RouteMatch::Status if is_read => {

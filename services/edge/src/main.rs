@@ -92,7 +92,7 @@ async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
         Backend::new(bus, heads_of_backend, cache_of_backend, &metrics, base_headers, &config, stopping);
     let backend = Arc::new(backend);
     let watches = Watches::new(Arc::clone(&backend), Arc::clone(&heads), &config, &metrics);
-    let routes = Routes::of_contract(pages::all(&config)?);
+    let routes = Routes::of_contract(pages::all(&config));
     let access_log = match config.access_log {
         AccessLogMode::Off => None,
         mode => AccessLog::new(mode, LogQueue::start(metrics.log_dropped.clone())?, routes.clone()),

@@ -1,7 +1,7 @@
 //! `/`: the console. Its script and style are built from `console/` and committed. They are served under
 //! names with a digest of their content, so that browsers can cache them without a time limit.
 
-use std::{borrow::Cow, io};
+use std::borrow::Cow;
 
 use http::HeaderValue;
 
@@ -23,24 +23,21 @@ const ASSETS: [(&str, &str, &[u8]); 3] = [
 ];
 
 /// The page and its assets, by path.
-///
-/// # Errors
-/// When one of them cannot be compressed.
-pub(super) fn pages() -> io::Result<Vec<(Cow<'static, str>, Page)>> {
+pub(super) fn pages() -> Vec<(Cow<'static, str>, Page)> {
     let mut index = INDEX.to_owned();
     let mut pages = Vec::new();
     for (name, media_type, bytes) in ASSETS {
         let (stem, ending) = name.split_once('.').unwrap_or((name, ""));
         let path = format!("console/{stem}.{}.{ending}", digest(bytes));
         index = index.replace(&format!("\"console/{name}\""), &format!("\"{path}\""));
-        let page = Page { caching: Caching::Immutable, ..Page::plain("console", media_type, bytes)? };
+        let page = Page { caching: Caching::Immutable, ..Page::plain("console", media_type, bytes) };
         pages.push((Cow::Owned(format!("/{path}")), page));
     }
-    let licences = Page::plain("console", TEXT, include_bytes!("../../assets/console/licences.txt"))?;
+    let licences = Page::plain("console", TEXT, include_bytes!("../../assets/console/licences.txt"));
     pages.push((Cow::Borrowed("/console/licences.txt"), licences));
-    let index = Page { policy: Some(POLICY), ..Page::plain("console", HTML, index.as_bytes())? };
+    let index = Page { policy: Some(POLICY), ..Page::plain("console", HTML, index.into_bytes()) };
     pages.push((Cow::Borrowed("/"), index));
-    Ok(pages)
+    pages
 }
 
 #[cfg(test)]
@@ -63,9 +60,9 @@ mod tests {
 
     #[test]
     fn the_page_loads_its_assets_by_names_with_their_digest() {
-        let pages = pages().unwrap();
+        let pages = pages();
         let (_, index) = pages.iter().find(|(path, _)| path == "/").unwrap();
-        let index = String::from_utf8(index.content.plain().to_vec()).unwrap();
+        let index = String::from_utf8(index.content().body.plain().to_vec()).unwrap();
         for (path, page) in pages.iter().filter(|(_, page)| page.caching == Caching::Immutable) {
             assert!(index.contains(&format!("\"{}\"", &path[1..])), "{path} is not loaded: {index}");
             let answer = page.answer("", &HeaderMap::new()).unwrap();

@@ -1,7 +1,7 @@
 //! `/guide`: the documents for users, operators and analysts as pages, with `/tables.sql` and `/llms.txt`. `build/main.rs`
 //! renders them when the edge is compiled. Their links are relative, so a gateway may be mounted below a prefix.
 
-use std::{borrow::Cow, io};
+use std::borrow::Cow;
 
 use http::HeaderValue;
 
@@ -19,24 +19,21 @@ const NAME: &str = "guide";
 const FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/guide.rs"));
 
 /// The pages and their assets, by path.
-///
-/// # Errors
-/// When one of them cannot be compressed.
-pub(super) fn pages() -> io::Result<Vec<(Cow<'static, str>, Page)>> {
+pub(super) fn pages() -> Vec<(Cow<'static, str>, Page)> {
     let redirect =
-        Page { location: Some(HeaderValue::from_static("guide/")), ..Page::plain(NAME, TEXT, b"")? };
+        Page { location: Some(HeaderValue::from_static("guide/")), ..Page::plain(NAME, TEXT, b"") };
     let mut pages = vec![(Cow::Borrowed("/guide"), redirect)];
-    for (path, bytes) in FILES {
+    for &(path, bytes) in FILES {
         let page = match path.rsplit_once('.').map(|(_, ending)| ending) {
-            Some("css") => Page { caching: Caching::Immutable, ..Page::plain(NAME, STYLE, bytes)? },
-            Some("svg") => Page { caching: Caching::Immutable, ..Page::plain(NAME, PICTURE, bytes)? },
+            Some("css") => Page { caching: Caching::Immutable, ..Page::plain(NAME, STYLE, bytes) },
+            Some("svg") => Page { caching: Caching::Immutable, ..Page::plain(NAME, PICTURE, bytes) },
             Some("png") => {
                 Page { caching: Caching::Immutable, ..Page::uncompressed(NAME, "image/png", bytes) }
             }
-            Some(_) => Page::plain(NAME, TEXT, bytes)?,
-            None => Page { policy: Some(POLICY), ..Page::plain(NAME, HTML, bytes)? },
+            Some(_) => Page::plain(NAME, TEXT, bytes),
+            None => Page { policy: Some(POLICY), ..Page::plain(NAME, HTML, bytes) },
         };
-        pages.push((Cow::Borrowed(*path), page));
+        pages.push((Cow::Borrowed(path), page));
     }
-    Ok(pages)
+    pages
 }

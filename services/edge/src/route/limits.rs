@@ -4,7 +4,6 @@ use std::{num::NonZeroU32, time::Duration};
 
 use http::HeaderMap;
 use mesh_bus::PullLimits;
-use mesh_problem::{NOT_MAPPED, Problem};
 use proto_msgs::{
     COMMIT_MS, MAX_LIST_LENGTH, NODE_CALL_MS,
     v2::{LimitsReply, RateLimits, RequestLimits, RowLimits, TimeLimits},
@@ -40,11 +39,7 @@ pub(crate) fn of_key(
         rate.exports_per_address = entry.exports.unwrap_or(rate.exports_per_address);
         rate.watches_per_address = entry.watches.unwrap_or(rate.watches_per_address);
     }
-    let page = Page::json(LIMITS, &limits);
-    let page = page.map_err(|error| {
-        Problem::internal(NOT_MAPPED, "the limits cannot be written").caused_by(error.to_string())
-    })?;
-    page.answer(query, request)
+    Page::json(LIMITS, move || limits.clone()).answer(query, request)
 }
 
 /// The limits of this process, and those of the services by the same variables.

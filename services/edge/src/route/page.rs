@@ -1,8 +1,10 @@
-//! A page of the edge: content that is the same for all clients, with its encodings, entity tag and headers.
+//! A page of the edge: content that is the same for all clients, with its encodings, entity tag and headers. It is made
+//! for the first client: most pages of most edges are never read.
 
 use std::{
-    io::{self, Read, Write},
-    sync::OnceLock,
+    borrow::Cow,
+    io::{Read, Write},
+    sync::{Arc, OnceLock},
 };
 
 use bytes::Bytes;
@@ -16,6 +18,7 @@ use http::{
 };
 use serde::Serialize;
 use sha2::{Digest, Sha256};
+use tokio::task::spawn_blocking;
 use warp::reply::Response;
 
 use crate::{
@@ -32,7 +35,6 @@ pub(super) const TEXT: &str = "text/plain; charset=utf-8";
 pub(super) const PICTURE: &str = "image/svg+xml";
 
 /// A page that is the same for all clients.
-#[derive(Debug)]
 pub(crate) struct Page {
     /// The name in metrics and logs.
     pub(crate) name: &'static str,
@@ -40,14 +42,12 @@ pub(crate) struct Page {
     pub(crate) is_vital: bool,
     pub(super) media_type: &'static str,
     pub(super) caching: Caching,
-    pub(super) etag: String,
     /// `Content-Security-Policy`.
     pub(super) policy: Option<HeaderValue>,
     /// Where a page that has moved is: it is answered by a redirect, without content.
     pub(super) location: Option<HeaderValue>,
-    pub(super) content: Content,
-    /// The indented form (J12), of JSON alone.
-    pub(super) pretty: Option<Content>,
+    pub(super) make: Box<dyn Fn() -> Content + Send + Sync>,
+    pub(super) made: OnceLock<Content>,
 }
 
 /// How clients may cache a page.
@@ -61,47 +61,91 @@ pub(super) enum Caching {
     Immutable,
 }
 
-/// A body, plain and gzipped.
-#[derive(Debug)]
+/// What a page contains.
 pub(super) struct Content {
-    /// Made of the gzipped form when a client needs it: most accept gzip, and all pages are in memory.
+    etag: String,
+    pub(super) body: Body,
+    /// The indented form (J12), of JSON alone.
+    pretty: Option<Body>,
+}
+
+/// A body, plain and gzipped.
+pub(super) struct Body {
+    /// Made of the gzipped form when a client needs it.
     plain: OnceLock<Bytes>,
     pub(super) gzipped: Option<Bytes>,
 }
 
 impl Page {
-    pub(super) fn json(name: &'static str, value: &impl Serialize) -> io::Result<Self> {
-        let page = Self::plain(name, JSON, &serde_json::to_vec(value)?)?;
-        Ok(Self { pretty: Some(Content::of(&serde_json::to_vec_pretty(value)?)?), ..page })
+    /// A page of this value as JSON.
+    pub(super) fn json<T: Serialize>(
+        name: &'static str,
+        value: impl Fn() -> T + Send + Sync + 'static,
+    ) -> Self {
+        Self::of(name, JSON, move || {
+            let value = value();
+            // The keys of their maps are texts, so this does not fail.
+            let plain = serde_json::to_vec(&value).unwrap_or_default();
+            let pretty = serde_json::to_vec_pretty(&value).unwrap_or_default();
+            Content { pretty: Some(Body::of(&pretty)), ..Content::of(&plain, Body::of(&plain)) }
+        })
     }
 
-    pub(super) fn plain(name: &'static str, media_type: &'static str, bytes: &[u8]) -> io::Result<Self> {
-        Ok(Self::of(name, media_type, bytes, Content::of(bytes)?))
+    pub(super) fn plain(
+        name: &'static str,
+        media_type: &'static str,
+        bytes: impl Into<Cow<'static, [u8]>>,
+    ) -> Self {
+        let bytes = bytes.into();
+        Self::of(name, media_type, move || Content::of(&bytes, Body::of(&bytes)))
     }
 
     pub(super) fn gzipped(name: &'static str, media_type: &'static str, bytes: &'static [u8]) -> Self {
-        let content = Content { plain: OnceLock::new(), gzipped: Some(Bytes::from_static(bytes)) };
-        Self::of(name, media_type, bytes, content)
+        Self::of(name, media_type, move || {
+            let body = Body { plain: OnceLock::new(), gzipped: Some(Bytes::from_static(bytes)) };
+            Content::of(bytes, body)
+        })
     }
 
     /// A page of a format that is compressed by itself.
     pub(super) fn uncompressed(name: &'static str, media_type: &'static str, bytes: &'static [u8]) -> Self {
-        let content = Content { plain: OnceLock::from(Bytes::from_static(bytes)), gzipped: None };
-        Self::of(name, media_type, bytes, content)
+        Self::of(name, media_type, move || {
+            let body = Body { plain: OnceLock::from(Bytes::from_static(bytes)), gzipped: None };
+            Content::of(bytes, body)
+        })
     }
 
-    fn of(name: &'static str, media_type: &'static str, bytes: &[u8], content: Content) -> Self {
+    fn of(
+        name: &'static str,
+        media_type: &'static str,
+        make: impl Fn() -> Content + Send + Sync + 'static,
+    ) -> Self {
         Self {
             name,
             is_vital: false,
             media_type,
             caching: Caching::Revalidate,
-            etag: etag(bytes),
             policy: None,
             location: None,
-            content,
-            pretty: None,
+            make: Box::new(make),
+            made: OnceLock::new(),
         }
+    }
+
+    /// Makes the content, which takes milliseconds, on another thread.
+    pub(crate) async fn prepare(self: &Arc<Self>) {
+        if self.made.get().is_none() {
+            let page = Arc::clone(self);
+            let made = spawn_blocking(move || {
+                page.content();
+            });
+            // If that thread panics, the answer makes it.
+            let _ = made.await;
+        }
+    }
+
+    pub(super) fn content(&self) -> &Content {
+        self.made.get_or_init(&self.make)
     }
 
     /// The answer to one client: 304 when it has the page already.
@@ -112,18 +156,19 @@ impl Page {
         if let Some(location) = &self.location {
             return Ok(redirect(location));
         }
-        let content = match &self.pretty {
+        let content = self.content();
+        let body = match &content.pretty {
             Some(pretty) if Parameters::parse(query)?.pretty()? => pretty,
-            _ => &self.content,
+            _ => &content.body,
         };
-        let gzipped = content.gzipped.clone().filter(|_| accept::accepts_gzip(request));
+        let gzipped = body.gzipped.clone().filter(|_| accept::accepts_gzip(request));
         let is_cacheable = self.caching != Caching::NoStore;
-        answer::check_if_match(request, is_cacheable.then_some(self.etag.as_str()))?;
-        let is_unchanged = is_cacheable && answer::is_unchanged(request, &self.etag);
+        answer::check_if_match(request, is_cacheable.then_some(content.etag.as_str()))?;
+        let is_unchanged = is_cacheable && answer::is_unchanged(request, &content.etag);
         let mut response = match &gzipped {
             _ if is_unchanged => Response::default(),
             Some(gzipped) => Response::new(gzipped.clone().into()),
-            None => Response::new(content.plain().into()),
+            None => Response::new(body.plain().into()),
         };
         let headers = response.headers_mut();
         headers.insert(VARY, HeaderValue::from_static("Accept-Encoding"));
@@ -134,7 +179,7 @@ impl Page {
             Caching::Immutable => "public, max-age=31536000, immutable",
         };
         headers.insert(CACHE_CONTROL, HeaderValue::from_static(cache_control));
-        if let Some(etag) = is_cacheable.then(|| self.etag.parse().ok()).flatten() {
+        if let Some(etag) = is_cacheable.then(|| content.etag.parse().ok()).flatten() {
             headers.insert(ETAG, etag);
         }
         if is_unchanged {
@@ -153,13 +198,21 @@ impl Page {
 }
 
 impl Content {
-    fn of(bytes: &[u8]) -> io::Result<Self> {
-        if bytes.len() < MIN_GZIPPED {
-            return Ok(Self { plain: OnceLock::from(Bytes::copy_from_slice(bytes)), gzipped: None });
+    fn of(bytes: &[u8], body: Body) -> Self {
+        Self { etag: etag(bytes), body, pretty: None }
+    }
+}
+
+impl Body {
+    fn of(bytes: &[u8]) -> Self {
+        let compress = || {
+            let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+            encoder.write_all(bytes).and_then(|()| encoder.finish()).ok()
+        };
+        match (bytes.len() >= MIN_GZIPPED).then(compress).flatten() {
+            Some(gzipped) => Self { plain: OnceLock::new(), gzipped: Some(gzipped.into()) },
+            None => Self { plain: OnceLock::from(Bytes::copy_from_slice(bytes)), gzipped: None },
         }
-        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-        encoder.write_all(bytes)?;
-        Ok(Self { plain: OnceLock::new(), gzipped: Some(encoder.finish()?.into()) })
     }
 
     /// The plain body.

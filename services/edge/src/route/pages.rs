@@ -1,7 +1,7 @@
 //! The edge's own pages: health, the limits in force, the API document and the page that shows it, the guide, the
-//! console. Made once, at the start.
+//! console.
 
-use std::{borrow::Cow, collections::HashMap, io, sync::Arc};
+use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
 use http::HeaderValue;
 use mesh_openapi::Document;
@@ -24,21 +24,19 @@ const POLICY: HeaderValue = HeaderValue::from_static(
 pub(crate) type Pages = HashMap<Cow<'static, str>, Arc<Page>>;
 
 /// All pages by path.
-///
-/// # Errors
-/// When one of them cannot be written.
-pub(crate) fn all(config: &Config) -> io::Result<Pages> {
-    let health = Page { caching: Caching::NoStore, is_vital: true, ..Page::plain("health", TEXT, b"ok")? };
-    let docs = Page::plain("docs", HTML, include_bytes!("../../assets/docs/index.html"))?;
+pub(crate) fn all(config: &Config) -> Pages {
+    let limits = limits::in_force(config);
+    let health = Page { caching: Caching::NoStore, is_vital: true, ..Page::plain("health", TEXT, b"ok") };
+    let docs = Page::plain("docs", HTML, include_bytes!("../../assets/docs/index.html"));
     let pages = [
         ("/health", health),
-        ("/limits", Page::json(limits::LIMITS, &limits::in_force(config))?),
-        ("/openapi.json", Page::json("openapi", &Document::of_contract())?),
+        ("/limits", Page::json(limits::LIMITS, move || limits.clone())),
+        ("/openapi.json", Page::json("openapi", Document::of_contract)),
         ("/docs", Page { policy: Some(POLICY), ..docs }),
-        ("/docs/page.css", Page::plain("docs", STYLE, include_bytes!("../../assets/docs/page.css"))?),
-        ("/docs/watch.js", Page::plain("docs", SCRIPT, include_bytes!("../../assets/docs/watch.js"))?),
-        ("/docs/layout.js", Page::plain("docs", SCRIPT, include_bytes!("../../assets/docs/layout.js"))?),
-        ("/docs/page.js", Page::plain("docs", SCRIPT, include_bytes!("../../assets/docs/page.js"))?),
+        ("/docs/page.css", Page::plain("docs", STYLE, include_bytes!("../../assets/docs/page.css"))),
+        ("/docs/watch.js", Page::plain("docs", SCRIPT, include_bytes!("../../assets/docs/watch.js"))),
+        ("/docs/layout.js", Page::plain("docs", SCRIPT, include_bytes!("../../assets/docs/layout.js"))),
+        ("/docs/page.js", Page::plain("docs", SCRIPT, include_bytes!("../../assets/docs/page.js"))),
         (
             "/docs/swagger-ui.css",
             Page::gzipped("docs", STYLE, include_bytes!("../../assets/docs/swagger-ui.css.gz")),
@@ -50,17 +48,14 @@ pub(crate) fn all(config: &Config) -> io::Result<Pages> {
         // The scripts name this path for their licences.
         (
             "/docs/swagger-ui-bundle.js.LICENSE.txt",
-            Page::plain("docs", TEXT, include_bytes!("../../assets/docs/swagger-ui-bundle.js.LICENSE.txt"))?,
+            Page::plain("docs", TEXT, include_bytes!("../../assets/docs/swagger-ui-bundle.js.LICENSE.txt")),
         ),
-        ("/docs/LICENSE", Page::plain("docs", TEXT, include_bytes!("../../assets/docs/LICENSE"))?),
-        ("/docs/NOTICE", Page::plain("docs", TEXT, include_bytes!("../../assets/docs/NOTICE"))?),
+        ("/docs/LICENSE", Page::plain("docs", TEXT, include_bytes!("../../assets/docs/LICENSE"))),
+        ("/docs/NOTICE", Page::plain("docs", TEXT, include_bytes!("../../assets/docs/NOTICE"))),
     ];
     let pages = pages.into_iter().map(|(path, page)| (Cow::Borrowed(path), page));
-    Ok(pages
-        .chain(guide::pages()?)
-        .chain(console::pages()?)
-        .map(|(path, page)| (path, Arc::new(page)))
-        .collect())
+    let pages = pages.chain(guide::pages()).chain(console::pages());
+    pages.map(|(path, page)| (path, Arc::new(page))).collect()
 }
 
 #[cfg(test)]
@@ -78,14 +73,14 @@ mod tests {
     use super::*;
 
     fn pages() -> Pages {
-        all(&Config::read(&mut Env::default())).unwrap()
+        all(&Config::read(&mut Env::default()))
     }
 
     #[test]
     fn the_vendored_files_have_the_checksums_of_their_note() {
         let (pages, note) = (pages(), include_str!("../../assets/docs/README.md"));
         for name in ["swagger-ui.css", "swagger-ui-bundle.js"] {
-            let plain = pages[format!("/docs/{name}").as_str()].content.plain();
+            let plain = pages[format!("/docs/{name}").as_str()].content().body.plain();
             let sum: String = Sha256::digest(&plain).iter().map(|byte| format!("{byte:02x}")).collect();
             assert!(note.contains(&format!("| `{name}` | `{sum}` |")), "{name} has {sum}");
         }
@@ -95,10 +90,10 @@ mod tests {
     fn every_page_is_the_same_gzipped_and_plain_and_is_revalidated_by_its_tag() {
         let gzip = HeaderMap::from_iter([(ACCEPT_ENCODING, HeaderValue::from_static("gzip"))]);
         for (path, page) in pages() {
-            if let Some(gzipped) = &page.content.gzipped {
+            if let Some(gzipped) = &page.content().body.gzipped {
                 let mut plain = Vec::new();
                 GzDecoder::new(&gzipped[..]).read_to_end(&mut plain).unwrap();
-                assert_eq!(page.content.plain(), plain, "{path}");
+                assert_eq!(page.content().body.plain(), plain, "{path}");
                 assert_eq!(page.answer("", &gzip).unwrap().headers()[CONTENT_ENCODING], "gzip", "{path}");
             }
             let answer = page.answer("", &HeaderMap::new()).unwrap();

@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// All routes, fixed paths before patterns.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) struct Routes {
     operations: &'static [OperationInfo],
     /// Indexes of `operations`, those with fewer fields in their path first.
@@ -22,7 +22,7 @@ pub(crate) struct Routes {
 }
 
 /// The match of a path.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub(crate) enum RouteMatch {
     /// An operation, and the values of its path's fields.
     Operation(&'static OperationInfo, Vec<PathField>),
