@@ -39,7 +39,7 @@ pub(crate) fn of_key(
         rate.exports_per_address = entry.exports.unwrap_or(rate.exports_per_address);
         rate.watches_per_address = entry.watches.unwrap_or(rate.watches_per_address);
     }
-    Page::json(LIMITS, move || limits.clone()).answer(query, request)
+    Page::json(LIMITS, move || limits).answer(query, request)
 }
 
 /// The limits of this process, and those of the services by the same variables.

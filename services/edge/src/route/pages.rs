@@ -30,7 +30,7 @@ pub(crate) fn all(config: &Config) -> Pages {
     let docs = Page::plain("docs", HTML, include_bytes!("../../assets/docs/index.html"));
     let pages = [
         ("/health", health),
-        ("/limits", Page::json(limits::LIMITS, move || limits.clone())),
+        ("/limits", Page::json(limits::LIMITS, move || limits)),
         ("/openapi.json", Page::json("openapi", Document::of_contract)),
         ("/docs", Page { policy: Some(POLICY), ..docs }),
         ("/docs/page.css", Page::plain("docs", STYLE, include_bytes!("../../assets/docs/page.css"))),
