@@ -5,6 +5,7 @@ pub mod backing;
 mod data;
 pub(crate) mod node;
 mod status;
+mod unknown;
 
 use std::{
     fs::File,
@@ -31,6 +32,7 @@ use mesh_launcher::{
 use mesh_node::{CometbftNode, DemoNetwork, devnode_group, prepare_devnode, watch_cometbft};
 use tokio::time::sleep;
 
+use self::unknown::unknown;
 use crate::{
     cli::{Consensus, PortArgs, UpArgs},
     doctor,
@@ -62,6 +64,9 @@ pub(crate) async fn up(mut args: UpArgs) -> Result<(), Failure> {
             Failure::configuration(format!("cannot read {path} ({error}); correct --tls-cert or --tls-key"))
         };
         File::open(file).map_err(unreadable)?;
+    }
+    for name in unknown(&args.env) {
+        print_line(&format!("no service reads {name}; docs/operations/variables.md lists all variables"));
     }
     let home = args.home.home()?;
     home.create()?;
