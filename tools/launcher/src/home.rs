@@ -156,14 +156,15 @@ impl Home {
         let file = OpenOptions::new().create(true).truncate(false).write(true).open(&path);
         let file = file.map_err(|source| unusable(&path, source))?;
         let folder = File::open(&self.root).map_err(|source| unusable(&self.root, source))?;
-        let lock = |file: &File| flock(file, FlockOperation::NonBlockingLockExclusive);
         // The folder, too, because the file may be removed while a mesh runs. Network filesystems have no locks of folders.
-        match (lock(&file), lock(&folder)) {
-            (Err(Errno::WOULDBLOCK), _) | (_, Err(Errno::WOULDBLOCK)) => {
+        let lock = HomeLock { files: [file, folder] };
+        let locked = |file: &File| flock(file, FlockOperation::NonBlockingLockExclusive);
+        match lock.files.each_ref().map(locked) {
+            [Err(Errno::WOULDBLOCK), _] | [_, Err(Errno::WOULDBLOCK)] => {
                 Err(HomeError::Taken(self.root.clone()))
             }
-            (Err(errno), _) => Err(unusable(&path, errno.into())),
-            (Ok(()), _) => Ok(HomeLock { files: [file, folder] }),
+            [Err(errno), _] => Err(unusable(&path, errno.into())),
+            [Ok(()), _] => Ok(lock),
         }
     }
 
