@@ -80,6 +80,7 @@ pub struct SyncInfo {
     #[serde(default, deserialize_with = "height")]
     pub earliest_block_height: Option<u64>,
     /// Whether the node lacks blocks of the chain.
+    #[serde(default)]
     pub catching_up: bool,
 }
 
