@@ -2,7 +2,6 @@
 
 use std::net::TcpListener;
 
-use mesh_bus::BusConfig;
 use mesh_launcher::{
     process::{Process, ProcessSpec},
     servers::find_nats,
@@ -263,15 +262,7 @@ fn a_replica_that_has_lost_the_bus_stops_at_once() {
         let spec = ProcessSpec::new("nats-server", find_nats().unwrap(), home.path().join("log"));
         let server =
             Process::spawn(&spec.arg("-a").arg("127.0.0.1").arg("-p").arg(port.to_string())).unwrap();
-        let bus = Bus::connect(BusConfig {
-            url: format!("nats://127.0.0.1:{port}"),
-            credentials: None,
-            prefix: "mesh".to_owned(),
-            name: "query".to_owned(),
-            version: "1.0.0".to_owned(),
-            tls_ca: None,
-        });
-        let bus = bus.await.unwrap();
+        let bus = Bus::connect(crate::own_server(port)).await.unwrap();
         let limits = Limits { in_flight: 1, per_operation: 1, timeout: TEST_TIMEOUT };
         let (_script, serving) = serve(bus.clone(), limits).await;
         server.stop().await.unwrap();

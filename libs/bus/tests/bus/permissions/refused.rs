@@ -2,7 +2,7 @@
 
 use std::{fs, net::TcpListener, time::Duration};
 
-use mesh_bus::{Bus, BusConfig};
+use mesh_bus::Bus;
 use mesh_launcher::{
     process::{Process, ProcessSpec, Signal},
     servers::find_nats,
@@ -28,15 +28,7 @@ async fn what_the_server_refuses_is_reported_until_it_is_permitted() {
     let program = find_nats().unwrap();
     let spec = ProcessSpec::new("nats-server", program, home.path().join("log"));
     let server = Process::spawn(&spec.arg("-c").arg(config.to_str().unwrap())).unwrap();
-    let bus = Bus::connect(BusConfig {
-        url: format!("nats://127.0.0.1:{port}"),
-        credentials: None,
-        prefix: "mesh".to_owned(),
-        name: "test".to_owned(),
-        version: "1.0.0".to_owned(),
-        tls_ca: None,
-    });
-    let bus = bus.await.unwrap();
+    let bus = Bus::connect(crate::own_server(port)).await.unwrap();
     let reports = |part| {
         let bus = &bus;
         async move || bus.check().is_err_and(|why| why.contains(part))
