@@ -39,6 +39,8 @@ impl StatedRow {
             let fault = |message: &str| Err(RowFault::new(table.name, Some(&name), Some(raw), message));
             let Some(index) = table.column(&name) else { return fault("there is no such column") };
             row.cells[index] = match (table.columns[index].kind, raw.as_bytes().first()) {
+                // NULL would be refused, and a row that no transaction caused has none.
+                (_, Some(b'n')) if name == "tx_hash" => Cell::Absent,
                 (_, Some(b'n')) => Cell::Null,
                 (kind, Some(b'"')) => match serde_json::from_str::<String>(raw) {
                     Ok(text) if kind == ColumnKind::Json && !is_json(&text) => Cell::Text(raw.to_owned()),

@@ -69,7 +69,7 @@ async fn a_service_on_the_bus_decodes_and_its_error_halts() {
         let value = &request["results"]["finalize_block_events"][0]["attributes"][0]["value"];
         assert_eq!(request["block"]["block"]["header"]["time"], request["time"]);
         assert_eq!(request["chainId"], "net-1");
-        Ok(json!([{"table": "network_parameters", "values": {"key": "price", "value": value}}]))
+        Ok(json!([{"table": "network_parameters", "values": {"key": "price", "value": value, "tx_hash": null}}]))
     })
     .await;
     let client = database.connect().await;
