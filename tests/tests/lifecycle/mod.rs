@@ -104,7 +104,8 @@ async fn a_submission_that_waits_for_a_block_is_answered_before_its_edge_ends() 
     eventually(TIME_LIMIT, "the node gets no transaction", async || !node.received().is_empty()).await;
     let status = mesh.service("edge").stop().await;
     assert!(status.success(), "{status}");
-    assert_problem(&waiting.await.expect("it is answered"), 504, 4, 10000);
+    let problem = assert_problem(&waiting.await.expect("it is answered"), 504, 4, 90001);
+    assert!(node.received().keys().any(|hash| hash.to_string() == problem.inner), "{problem:?}");
 }
 
 #[test]

@@ -14,7 +14,13 @@ use http::{HeaderMap, HeaderValue};
 use mesh_bus::{AskOptions, Bus, Encoding, OpenReply, PullLimits, PullOptions, PullStream, Target};
 use mesh_problem::{ABOVE_HEAD, Code, NOT_MAPPED, Problem};
 use mesh_telemetry::{TraceContext, span};
-use proto_msgs::{Contract, OperationInfo};
+use prost_reflect::prost::Message;
+use proto_msgs::{
+    Contract, Operation, OperationInfo,
+    numbers::{submit_raw_transaction, submit_transaction},
+    v2::{SubmitRawTransactionRequest, SubmitTransactionRequest},
+};
+use sha2::{Digest, Sha256};
 use tokio::{
     sync::watch,
     time::{Instant, sleep},
@@ -341,22 +347,22 @@ impl Backend {
         work.instrument(span::current())
     }
 
-    /// Sends a submission once. If it is still waiting when the edge stops, the client gets an error reply: a
-    /// closed connection would leave the outcome open.
+    /// Sends a submission once. If it is still waiting when the edge stops, the client gets an error reply, too: a
+    /// closed connection would not name the transaction.
     ///
     /// # Errors
-    /// The relay's problem; `deadline exceeded` at a stop.
+    /// The relay's problem. `deadline exceeded` with the hash of the transaction, when the relay gave no answer or the
+    /// edge stops.
     pub(crate) async fn submit(&self, question: &Question, context: &CallContext) -> Result<Answer, Problem> {
         let handle = &self.operations[question.operation];
         let options = context.ask_options(question.encoding, false);
         let mut stopping = self.stopping.clone();
         let reply = tokio::select! {
             biased;
-            reply = self.bus.ask(&handle.target, question.message.clone(), &options) => reply?,
-            Ok(_) = stopping.wait_for(|is_stopping| *is_stopping) => {
-                return Err(Problem::new(Code::DeadlineExceeded, NOT_MAPPED, STOPPED));
-            }
+            reply = self.bus.ask(&handle.target, question.message.clone(), &options) => reply,
+            Ok(_) = stopping.wait_for(|is_stopping| *is_stopping) => Err(Problem::deadline_exceeded(STOPPED)),
         };
+        let reply = reply.map_err(|problem| with_hash(problem, question))?;
         Ok(Answer::of_submission(&self.base_headers, reply, question, Arc::clone(&handle.metrics)))
     }
 
@@ -397,4 +403,26 @@ impl Backend {
         let target = &self.operations[question.operation].target;
         self.bus.pull(target, question.message.clone(), opened, context.pull_options(to_byte)).await
     }
+}
+
+/// The problem of a submission. If the relay gave no answer, the outcome is as open as when the node gives none, and the
+/// client is told in the same way (contract 5.3): by the hash with which to look for the transaction.
+fn with_hash(problem: Problem, question: &Question) -> Problem {
+    if problem.code != Code::DeadlineExceeded || problem.number() != NOT_MAPPED {
+        return problem;
+    }
+    let message = question.message.clone();
+    let (number, encoded) = match question.operation {
+        SubmitTransactionRequest::NAME => {
+            let tx = SubmitTransactionRequest::decode(message).ok().and_then(|request| request.tx);
+            (submit_transaction::NODE, tx.map(|tx| tx.encode_to_vec().into()))
+        }
+        SubmitRawTransactionRequest::NAME => {
+            (submit_raw_transaction::NODE, SubmitRawTransactionRequest::decode(message).ok().map(|request| request.tx))
+        }
+        _ => return problem,
+    };
+    let Some(encoded) = encoded else { return problem };
+    let message = problem.details.into_iter().map(|detail| detail.message).collect::<String>();
+    Problem::new(problem.code, number, message).with_inner(format!("{:X}", Sha256::digest(&encoded)))
 }
