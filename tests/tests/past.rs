@@ -23,6 +23,8 @@ struct Past<'a> {
     rpc: &'a Rpc,
     oracle: Oracle,
     height: u64,
+    /// The markets that match orders at that height. In an auction, books may be crossed.
+    matching: Vec<String>,
     random: SmallRng,
     answers: usize,
     books: usize,
@@ -50,10 +52,13 @@ impl Past<'_> {
         self.check_book(&expected["depth"], &path);
     }
 
-    /// Asserts that a book is not crossed.
+    /// Asserts that the book of a market that matches orders is not crossed.
     fn check_book(&mut self, depth: &Value, path: &str) {
+        if !self.matching.iter().any(|market| depth["marketId"] == **market) {
+            return;
+        }
         let best = |side: &str| depth[side][0]["price"].as_str()?.parse::<i64>().ok();
-        self.books += usize::from(depth.is_object());
+        self.books += 1;
         if let (Some(bid), Some(offer)) = (best("buy"), best("sell")) {
             assert!(bid < offer, "{path}: {bid} and {offer}");
         }
@@ -74,6 +79,12 @@ impl Past<'_> {
     }
 }
 
+/// The markets that match orders as of a height.
+const MATCHING: &str = "SELECT id FROM (
+        SELECT DISTINCT ON (id) id, trading_mode FROM markets JOIN blocks USING (block_time) WHERE height <= $1
+        ORDER BY id, block_time DESC
+    ) AS market WHERE trading_mode = 'TRADING_MODE_CONTINUOUS'";
+
 /// Compares answers as of random blocks up to the newest one.
 async fn compare(mesh: &Mesh, rpc: &Rpc, database: &Database) {
     let seed = std::env::var("MESH_TEST_SEED").map_or(20_230_118, |seed| seed.parse().unwrap());
@@ -86,12 +97,14 @@ async fn compare(mesh: &Mesh, rpc: &Rpc, database: &Database) {
     let head: i64 = client.query_one("SELECT height FROM last_block", &[]).await.unwrap().get(0);
     let oracle = Oracle::of_the_past(database.connect().await).await.unwrap();
     let random = SmallRng::seed_from_u64(seed);
-    let mut past = Past { mesh, rpc, oracle, height: 0, random, answers: 0, books: 0 };
+    let mut past = Past { mesh, rpc, oracle, height: 0, matching: Vec::new(), random, answers: 0, books: 0 };
     let operations = Contract::get().operations().iter().filter(|operation| operation.has_past());
     let (lists, others): (Vec<_>, Vec<_>) = operations.partition(|operation| operation.is_paged());
     for _ in 0..heights() {
         past.height = past.random.random_range(1..=head.unsigned_abs());
         past.oracle.at_block(past.height).await.unwrap();
+        let matching = client.query(MATCHING, &[&past.height.cast_signed()]).await.unwrap();
+        past.matching = matching.iter().map(|row| row.get(0)).collect();
         for operation in &lists {
             past.check_list(operation, &markets).await;
         }
