@@ -15,6 +15,10 @@ pub const NO_TX_HASH: &str = "00000000000000000000000000000000000000000000000000
 const TIMED: [(&str, &str); 3] =
     [("ledger", "ledger_entry_time"), ("market_data", "synthetic_time"), ("trades", "synthetic_time")];
 
+/// The times of a block's rows are in so many microseconds from its own: an answer as of a sealed block must not get rows of a
+/// later one, and is read up to such a time.
+const ROW_TIMES_US: i64 = 1_000_000;
+
 /// A block as the node serves it.
 #[derive(Debug)]
 pub struct FetchedBlock {
@@ -151,11 +155,17 @@ impl DecodedBlock {
                     let message = format!("the block's time is {time_text}; leave it out");
                     return Err(row.fault("block_time", stated, &message));
                 }
-                if timed == Some(column.name.as_str())
-                    && let Some(row_time) = stated.as_deref().and_then(parse_time)
-                    && (time.0..time.0 + totals[row.table.name]).contains(&row_time.0)
-                {
-                    latest_time = latest_time.max(row_time);
+                if timed == Some(column.name.as_str()) {
+                    let row_time = stated.as_deref().and_then(parse_time);
+                    let Some(row_time) = row_time.filter(|row_time| (0..ROW_TIMES_US).contains(&(row_time.0 - time.0)))
+                    else {
+                        let stated = stated.as_deref().unwrap_or("NULL");
+                        let message = format!("the time is not in the second from the block's, {time_text}; leave it out");
+                        return Err(row.fault(&column.name, stated, &message));
+                    };
+                    if row_time.0 < time.0 + totals[row.table.name] {
+                        latest_time = latest_time.max(row_time);
+                    }
                 }
                 text.cell(stated.as_deref());
             }
