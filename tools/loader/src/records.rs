@@ -259,7 +259,7 @@ impl RecordReader {
 }
 
 fn is_checked(kind: ColumnKind) -> bool {
-    matches!(kind, ColumnKind::Decimal(_) | ColumnKind::Time)
+    matches!(kind, ColumnKind::Decimal(_) | ColumnKind::Time | ColumnKind::Hash)
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use crate::schema;
+use crate::{blocks::BLOCKS, schema};
 
 /// The tables, in the order in which they are written. `blocks`, `chain` and derived tables are not among them.
 const NAMES: [&str; 21] = [
@@ -43,6 +43,8 @@ pub enum ColumnKind {
     Decimal(usize),
     /// A time. PostgreSQL also takes words for the time of storing.
     Time,
+    /// The hash of a block. Every comparison is with one in lower case.
+    Hash,
     /// JSON.
     Json,
     /// PostgreSQL's text of an array of texts.
@@ -53,12 +55,13 @@ pub enum ColumnKind {
 pub const MAX_NUMBER_BYTES: usize = 1024;
 
 impl ColumnKind {
-    /// Why a text that PostgreSQL takes must not be stored: it would be stored as another value.
+    /// Why a text that PostgreSQL takes must not be stored: it would be stored as another value, or never be found.
     pub fn fault(self, text: &str) -> Option<&'static str> {
         match self {
             Self::Decimal(0) if is_rounded(text, 0) => Some("an amount is a whole number"),
             Self::Decimal(places) if is_rounded(text, places) => Some("the number has too many decimals"),
             Self::Time if is_relative(text) => Some("the time would be that of storing"),
+            Self::Hash if text.bytes().any(|byte| byte.is_ascii_uppercase()) => Some("the hash is not in lower case"),
             _ => None,
         }
     }
@@ -91,7 +94,7 @@ fn is_relative(text: &str) -> bool {
 
 /// The columns of any table of the schema, as the migrations declare them.
 fn declared(table: &str) -> impl Iterator<Item = Column> {
-    schema::declarations(table).map(|declaration| {
+    schema::declarations(table).map(move |declaration| {
         let mut words = declaration.split_whitespace();
         let name = words.next().unwrap_or_default().trim_matches('"').to_owned();
         let kind = match words.next().unwrap_or_default().trim_end_matches(',') {
@@ -100,6 +103,7 @@ fn declared(table: &str) -> impl Iterator<Item = Column> {
             "numeric(94,16)" => ColumnKind::Decimal(16),
             "jsonb" => ColumnKind::Json,
             "text[]" => ColumnKind::TextArray,
+            _ if table == BLOCKS && name == "hash" => ColumnKind::Hash,
             _ => ColumnKind::Value,
         };
         let default = words.skip_while(|word| *word != "DEFAULT").nth(1);

@@ -179,6 +179,7 @@ async fn a_row_that_does_not_fit_is_named_with_file_and_line_and_nothing_stays()
              Key (height)=(1) already exists",
         ),
         ("@0+00,1\n", "line 2: missing data for column \"hash\""),
+        ("@0+00,1,Aa\n", "line 2, column hash: the hash is not in lower case: \"Aa\""),
         // A line `\.` ends the text for PostgreSQL before 18, which then reports success.
         ("@0+00,1,aa\n\\.\n@1+00,2,bb\n", &format!("line 3, {NO_TIME}")),
         ("@0+00,1,\"a\na\"\n@1+00,2,bb\n@3+00,4,dd", "line 5: height 3 is missing"),
