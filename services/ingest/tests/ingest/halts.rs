@@ -16,7 +16,7 @@ fn with_events(chain: &Chain, events: Vec<Value>) {
     chain.change(4, |block| block.end = events);
 }
 
-const CAUSES: [Cause; 10] = [
+const CAUSES: [Cause; 13] = [
     (
         |chain| with_events(chain, vec![trade(1, "1"), event("mesh.nothing", &[])]),
         |chain| with_events(chain, Vec::new()),
@@ -40,6 +40,24 @@ const CAUSES: [Cause; 10] = [
         |chain| with_events(chain, Vec::new()),
         "decode",
         "table epochs, column block_time",
+    ),
+    (
+        |chain| with_events(chain, vec![event("mesh.trades", &[("synthetic_time", "2026-01-01 00:00:05.2+00")])]),
+        |chain| with_events(chain, Vec::new()),
+        "decode",
+        "table trades, column synthetic_time, value \"2026-01-01 00:00:05.2+00\": the time is not in the second from",
+    ),
+    (
+        |chain| with_events(chain, vec![order("m1"), order("m2")]),
+        |chain| with_events(chain, vec![order("m1"), order("m1")]),
+        "refused",
+        "order o has another market or party than before",
+    ),
+    (
+        |chain| with_events(chain, vec![account("a", &[("party_id", "")]), account("b", &[])]),
+        |chain| with_events(chain, vec![account("a", &[("party_id", "p")]), account("b", &[])]),
+        "refused",
+        "unique constraint \"accounts_order_idx\"",
     ),
     (
         |chain| with_events(chain, vec![trade(1, "1"), trade(2, &"x".repeat(70))]),
@@ -79,6 +97,19 @@ const CAUSES: [Cause; 10] = [
         "missing blocks 4-5; import segments",
     ),
 ];
+
+/// A version of an order in a market.
+fn order(market: &str) -> Value {
+    let numbers = ["side", "price", "size", "remaining", "time_in_force", "type", "status", "version", "batch_id"];
+    let mut values: Vec<_> = numbers.map(|name| (name, "1")).into();
+    values.extend([("id", "o"), ("market_id", market), ("party_id", "p")]);
+    values.extend([("created_at", "2026-01-01 00:00:00+00"), ("post_only", "f"), ("reduce_only", "f")]);
+    event("mesh.orders", &values)
+}
+
+fn account(id: &str, party: &[(&str, &str)]) -> Value {
+    event("mesh.accounts", &[party, &[("id", id), ("asset_id", "a"), ("type", "4")]].concat())
+}
 
 /// An epoch with Go's time for "not set".
 fn never_started() -> Value {
@@ -127,6 +158,23 @@ async fn another_chain_halts_and_a_node_that_is_behind_is_waited_for() {
     chain.add(Vec::new());
     stored(&client, 4).await;
     service.await_readiness(200, SOON).await;
+}
+
+#[tokio::test]
+async fn a_store_that_is_corrected_ends_a_halt() {
+    let (_database, chain, service, client) = started(3).await;
+    let store = async |hash: &str| {
+        let sql = format!(
+            "UPDATE blocks SET hash = '{hash}' WHERE height = 3; UPDATE last_block SET hash = '{hash}'"
+        );
+        client.batch_execute(&sql).await.unwrap();
+    };
+    store("ff").await;
+    chain.add(Vec::new());
+    let unready = service.await_readiness(503, SOON).await;
+    assert!(unready.contains("forked: it follows"), "{unready}");
+    store(&hash(3)).await;
+    stored(&client, 4).await;
 }
 
 #[tokio::test]

@@ -7,5 +7,5 @@ CREATE INDEX orders_current_lifetime_market_idx ON orders_current (id);
 CREATE INDEX orders_current_lifetime_party_idx ON orders_current (id);
 DROP INDEX orders_current_lived_market_id_idx, orders_current_lived_party_id_idx;
 DROP TABLE orders_rested;
-DROP FUNCTION keep_orders_rested CASCADE;
+DROP FUNCTION keep_orders_rested, keep_orders_owner CASCADE;
 DROP FUNCTION lifetime_class;
