@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{
-    IDLE_LOOK_PAUSE, MAX_SLOTS, Order, StoreWork, Turn,
+    HALT_RETRY, IDLE_LOOK_PAUSE, MAX_SLOTS, Order, Reason, StoreWork, Turn,
     slot::Slot,
     types::{Action, Link},
 };
@@ -43,11 +43,20 @@ impl Order {
         Some(Action::Store(from, to))
     }
 
+    /// Whether the block before the next one, or the chain, is not the one that the store has.
+    fn is_halted_by_head(&self) -> bool {
+        self.halt.as_ref().is_some_and(|halt| matches!(halt.reason, Reason::Forked | Reason::OtherChain))
+    }
+
     /// When the store is to be read, although its head is known.
     fn look_at(&self) -> Option<Duration> {
         match self.turn {
             Turn::Other { look_at } => Some(look_at),
             Turn::Own if self.slots.is_empty() => Some(self.store_seen + IDLE_LOOK_PAUSE),
+            // The store's head or chain may be corrected.
+            Turn::Own if self.is_halted_by_head() => {
+                Some(self.store_seen + HALT_RETRY)
+            }
             Turn::Own => None,
         }
     }
