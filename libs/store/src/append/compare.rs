@@ -2,7 +2,7 @@
 
 use tokio_postgres::{Client, types::ToSql};
 
-use super::{CopyText, NewBlock, Table, tables};
+use super::{CopyText, NewBlock, Table, is_of_row, tables};
 use crate::{error::StoreError, time::TimeUs};
 
 pub(super) async fn compare(client: &Client, block: &NewBlock) -> Result<Vec<String>, StoreError> {
@@ -71,7 +71,14 @@ async fn compare_table(
     );
     let mut parameters: Vec<&(dyn ToSql + Sync)> = vec![&time];
     parameters.extend(values.iter().map(|values| values as &(dyn ToSql + Sync)));
-    let found = client.query(&sql, &parameters).await.map_err(StoreError::in_step(STEP))?;
+    let found = match client.query(&sql, &parameters).await {
+        Ok(found) => found,
+        Err(error) => {
+            let refused = error.as_db_error().filter(|cause| is_of_row(cause));
+            let line = refused.map(|cause| format!("{name}: a decoded value is refused: {}", cause.message()));
+            return line.map(|line| vec![line]).ok_or_else(|| StoreError::in_step(STEP)(error));
+        }
+    };
     let line = |row: &tokio_postgres::Row| {
         format!("{name}: {}: {}", row.get::<_, String>(0), row.get::<_, String>(1))
     };

@@ -21,20 +21,23 @@ use crate::{
 /// Longest time for the connection to the bus.
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 
-/// The variables of the service `ingest` of the mesh in the home; none when no mesh runs there.
+/// The variables of the service `ingest` of the mesh in the home.
 pub(super) struct Variables {
-    home: Home,
+    /// Why there are none, when there are none.
+    missing: String,
     variables: Vec<(String, String)>,
 }
 
 impl Variables {
     pub(super) async fn of(home: &HomeArgs) -> Result<Self, Failure> {
         let home: Home = home.home()?;
-        let variables = match ask(&home, &Request::Environment { name: INGEST.to_owned() }).await {
-            Ok(Answer::Environment { variables }) => variables,
-            _ => Vec::new(),
+        let root = home.root().display();
+        let (missing, variables) = match ask(&home, &Request::Environment { name: INGEST.to_owned() }).await {
+            Ok(Answer::Environment { variables }) => (format!("the mesh in {root} does not have it"), variables),
+            Ok(_) => (format!("the mesh in {root} has no ingest"), Vec::new()),
+            Err(_) => (format!("no mesh runs in {root}; name its folder with --home"), Vec::new()),
         };
-        Ok(Self { home, variables })
+        Ok(Self { missing, variables })
     }
 
     fn get(&self, name: &str) -> Option<String> {
@@ -44,10 +47,7 @@ impl Variables {
     /// The consensus node.
     pub(super) fn nodes(&self, given: Option<&str>) -> Result<Nodes, Failure> {
         let Some(urls) = given.map(str::to_owned).or_else(|| self.get("MESH_NODE_URL")) else {
-            return Err(failed!(
-                "no mesh runs in {}; name its folder with --home, or a consensus node with --node",
-                self.home.root().display()
-            ));
+            return Err(failed!("{}; name a consensus node with --node", self.missing));
         };
         let urls: Result<Vec<NodeUrl>, _> = urls.split(',').map(|url| url.trim().parse()).collect();
         let urls = urls.map_err(|error| Failure::configuration(format!("the node's address: {error}")))?;
@@ -57,10 +57,7 @@ impl Variables {
     /// A session of the database.
     pub(super) async fn store(&self, given: Option<&str>) -> Result<Appender, Failure> {
         let Some(url) = given.map(str::to_owned).or_else(|| self.get("MESH_DATABASE_URL")) else {
-            return Err(failed!(
-                "no mesh runs in {}; name its folder with --home, or a database with --postgres",
-                self.home.root().display()
-            ));
+            return Err(failed!("{}; name a database with --postgres", self.missing));
         };
         Ok(Appender::connect(&url).await?)
     }

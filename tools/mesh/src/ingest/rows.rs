@@ -168,8 +168,11 @@ impl Writer {
                 return Err(format!("forked: it follows {parent}, the store's block {below} is {stored}"));
             }
         }
-        if height == 0 || hash.is_empty() {
-            return Err("a block has a height of at least 1 and a hash".to_owned());
+        if height == 0 {
+            return Err("a block has a height of at least 1".to_owned());
+        }
+        if hash.is_empty() || !hash.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return Err(format!("hash {:?}: write it in hex digits", line.hash));
         }
         let rows = line.rows.into_iter().map(StatedRow::read).collect::<Result<Vec<_>, _>>();
         let rows = rows.map_err(|error| format!("decode: {error}"))?;
