@@ -1,6 +1,6 @@
 //! Command-line options of `mesh export`.
 
-use std::{path::PathBuf, str::FromStr, sync::LazyLock};
+use std::{convert::Infallible, path::PathBuf, str::FromStr, sync::LazyLock};
 
 use clap::{
     Args,
@@ -39,7 +39,7 @@ pub(crate) struct ExportArgs {
     #[arg(long)]
     pub(crate) csv: bool,
     /// Write only these columns, in this order
-    #[arg(long, value_name = "A,B", value_delimiter = ',', requires = "csv")]
+    #[arg(long, value_name = "A,B", value_delimiter = ',', value_parser = column, requires = "csv")]
     pub(crate) columns: Option<Vec<String>>,
     /// Replace an existing FILE
     #[arg(long)]
@@ -53,6 +53,11 @@ pub(crate) struct ExportArgs {
     /// Print the outcome as a JSON object
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+/// A column's name, without the spaces around it.
+fn column(text: &str) -> Result<String, Infallible> {
+    Ok(text.trim().to_owned())
 }
 
 /// A height, or one of the two ends of the sealed history.

@@ -87,7 +87,7 @@ impl Fetch {
         let mut info = first.info.clone();
         let paths = paths_for(&info)?;
         let mut sink = self.open(paths.as_ref(), &info).await?;
-        let resumed_from = sink.position;
+        let mut resumed_from = sink.position;
         let mut answer = (resumed_from == 0).then_some(first);
         let mut was_wrong = false;
         loop {
@@ -98,6 +98,8 @@ impl Fetch {
                 self.wrong(&mut sink, &info, was_wrong)?;
                 was_wrong = true;
             }
+            // What was held is given up when the download starts over.
+            resumed_from = resumed_from.min(sink.position);
             let part_held = (sink.position > 0).then_some((sink.position, info.etag.as_str()));
             let answered = match answer.take() {
                 Some(answer) => Ok(answer),

@@ -71,12 +71,15 @@ async fn download(args: &ExportArgs, fetch: &mut Fetch) -> Result<(), Failure> {
     let request = request(args, fetch).await?;
     let csv = args.csv.then(|| Csv { columns: args.columns.clone(), out });
     // A ZIP is unpacked from a file even if the CSV goes to standard output.
-    let folder = tempfile::tempdir().map_err(|error| failed!("cannot make a temporary folder ({error})"))?;
+    let folder = (out && args.csv).then(tempfile::tempdir).transpose();
+    let folder = folder.map_err(|error| {
+        failed!("cannot make a temporary folder ({error}); set TMPDIR to a folder that can be written")
+    })?;
     let paths_for = |info: &FileInfo| {
         let name = output_path(args, &request, info.name.as_deref());
-        match (out, &csv) {
+        match (out, &folder) {
             (true, None) => Ok(None),
-            (true, Some(_)) => Paths::new(folder.path().join("export"), info.crc32c, false).map(Some),
+            (true, Some(folder)) => Paths::new(folder.path().join("export"), info.crc32c, false).map(Some),
             (false, _) => Paths::new(name, info.crc32c, args.force).map(Some),
         }
     };

@@ -28,7 +28,7 @@ impl UnpackError {
     pub(super) fn into_failure(self, name: &str) -> Failure {
         match self {
             Self::NoColumn(column, known) => Failure::usage(format!(
-                "the table has no column {column}; its columns are {}",
+                "the table has no column {column:?}; its columns are {}",
                 known.join(", ")
             )),
             Self::Write(error) if matches!(error.kind(), csv::ErrorKind::Io(error) if error.kind() == io::ErrorKind::BrokenPipe) => {

@@ -175,8 +175,8 @@ async fn a_download_becomes_one_csv() {
     assert!(piped.code == Some(0) && piped.bytes == text.as_bytes());
     says(&folder.refused(url, ["1", "4"], &columns).await, &[&csv, "there already", "--force"]);
     let other = Folder::new();
-    let wrong = other.run(url, ["1", "4"], &["--csv", "--columns", "id,colour"]).await;
-    wrong.fails(2, &["no column colour", "block_time", "is complete"]);
+    let wrong = other.run(url, ["1", "4"], &["--csv", "--columns", "id, colour"]).await;
+    wrong.fails(2, &["no column \"colour\"", "block_time", "is complete"]);
     other.run(url, ["1", "4"], &["--columns", "id"]).await.fails(2, &["--csv"]);
 }
 
