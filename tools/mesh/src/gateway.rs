@@ -8,7 +8,7 @@ use mesh_problem::{Problem, sources};
 use proto_msgs::{Contract, Operation};
 use reqwest::{
     Client, ClientBuilder, RequestBuilder, Response, StatusCode, Url,
-    header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER},
+    header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER},
 };
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -52,12 +52,12 @@ pub(crate) enum GatewayError {
 }
 
 impl GatewayError {
-    /// Whether the gateway has certainly not done what was requested: a refusal or 503 with its own body, or
+    /// Whether the gateway has certainly not done what was requested: a refusal, 501 or 503 with its own body, or
     /// a status with which a proxy refuses before it forwards. Any other answer leaves that open.
     pub(crate) fn is_refusal(&self) -> bool {
         match self {
             Self::Status { status, problem: Some(_), .. } => {
-                status.is_client_error() || *status == StatusCode::SERVICE_UNAVAILABLE
+                status.is_client_error() || matches!(status.as_u16(), 501 | 503)
             }
             Self::Status { status, problem: None, .. } => matches!(status.as_u16(), 403 | 407 | 429),
             Self::Unanswered { .. } | Self::Foreign(_) => false,
@@ -208,7 +208,12 @@ impl Gateway {
 
     /// Gets a URL with further headers, and returns the answer as text.
     pub(crate) async fn text(&self, url: &str, headers: HeaderMap) -> Result<String, GatewayError> {
-        let body = self.body(self.download(url, headers).await?).await?;
+        let response = self.download(url, headers).await?;
+        let media_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        if media_type.is_some_and(|media_type| media_type.starts_with("text/event-stream")) {
+            return Err(GatewayError::Foreign(format!("{url} is a stream of events; follow it with `mesh watch`")));
+        }
+        let body = self.body(response).await?;
         String::from_utf8(body).map_err(|error| match error.as_bytes().starts_with(b"PK") {
             true => GatewayError::Foreign(format!("{url} is a ZIP; load it with `mesh export`")),
             false => self.foreign(url),
@@ -259,10 +264,11 @@ impl Gateway {
         let root = || sources(error).last().map_or_else(|| error.to_string(), ToString::to_string);
         if speaks_otherwise(error) {
             let why = self.through_proxy(root());
-            return GatewayError::Foreign(format!(
-                "{} gives no answer that can be used ({why}); check http or https, the port and the certificate of --url",
-                self.base
-            ));
+            let advice = match why.contains("certificate") {
+                true => "SSL_CERT_FILE names the certificate of its authority; a certificate that signs itself must be no authority's (basicConstraints CA:FALSE)",
+                false => "check http or https, and the port of --url",
+            };
+            return GatewayError::Foreign(format!("{} gives no answer that can be used ({why}); {advice}", self.base));
         }
         let why = if is_late { late() } else { root() };
         GatewayError::Unanswered { why, proxy: self.proxy.clone() }
@@ -335,7 +341,7 @@ mod tests {
             let status = StatusCode::from_u16(status).unwrap();
             GatewayError::Status { status, retry_after: None, problem, proxy: None }.is_refusal()
         };
-        assert!([400, 404, 408, 413, 429, 503].into_iter().all(|status| is_refusal(status, true)));
+        assert!([400, 404, 408, 413, 429, 501, 503].into_iter().all(|status| is_refusal(status, true)));
         assert!([403, 407, 429].into_iter().all(|status| is_refusal(status, false)));
         assert!([500, 502, 504].into_iter().all(|status| !is_refusal(status, true)));
         assert!(
