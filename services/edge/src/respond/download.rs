@@ -39,6 +39,9 @@ use crate::{
 const REPR_DIGEST: HeaderName = HeaderName::from_static("repr-digest");
 const X_TOTAL_ROWS: HeaderName = HeaderName::from_static("x-total-rows");
 
+/// The media types of files.
+const FILE_TYPES: [&str; 2] = ["application/zip", "text/csv"];
+
 /// Greatest frame towards a client (S5), so that thousands of stalled clients cost little memory.
 const FRAME_BYTES: usize = 64 << 10;
 
@@ -63,7 +66,9 @@ pub(crate) struct Download<'a> {
 impl Download<'_> {
     /// Answers with the file, a part of it, or its chunks as JSON.
     pub(crate) async fn answer(mut self) -> Result<Response, HttpError> {
-        if accepts_type(self.headers, NDJSON) {
+        // Clients that accept the file, too, list every format they can read.
+        let accepts_file = FILE_TYPES.iter().any(|media_type| accepts_type(self.headers, media_type));
+        if accepts_type(self.headers, NDJSON) && !accepts_file {
             return self.chunks().await;
         }
         let requested = RequestedRange::of_headers(self.headers).filter(|_| !self.is_head);
