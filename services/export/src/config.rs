@@ -39,7 +39,8 @@ fn history_root(env: &mut Env) -> String {
 
 fn scratch(env: &mut Env) -> PathBuf {
     let folder = env.optional("MESH_EXPORT_SCRATCH").map_or_else(std::env::temp_dir, PathBuf::from);
-    env.check("MESH_EXPORT_SCRATCH", std::fs::read_dir(&folder).map(drop));
+    let readable = std::fs::read_dir(&folder).map(drop);
+    env.check("MESH_EXPORT_SCRATCH", readable.map_err(|error| format!("{}: {error}", folder.display())));
     folder
 }
 

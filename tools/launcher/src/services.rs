@@ -181,7 +181,11 @@ impl ServiceEnvironment {
                     spec = spec.env("MESH_DATABASE_URL", self.database.url_of(service.name));
                 }
                 // Segments are in the folder `segments` below this root.
-                Need::History => spec = spec.env("MESH_HISTORY_URL", self.home.root().to_string_lossy()),
+                Need::History => {
+                    spec = spec.env("MESH_HISTORY_URL", self.home.root().to_string_lossy());
+                    // The system's temporary folder may be small.
+                    spec = spec.env("MESH_EXPORT_SCRATCH", self.home.run().to_string_lossy());
+                }
                 Need::Node | Need::NodeIfAny => {
                     if let Some(url) = &self.node_url {
                         spec = spec.env("MESH_NODE_URL", url);
