@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used)] // in what the tests share
 
-use rand::{Rng as _, rngs::SmallRng, seq::IndexedRandom as _};
+use rand::{Rng as _, SeedableRng as _, rngs::SmallRng, seq::IndexedRandom as _};
 use serde_json::json;
 use tokio_postgres::Client;
 
@@ -25,9 +25,6 @@ const START_US: i64 = 1_687_255_200_000_000;
 /// The columns of the tables that writers fill, except blocks and tables of one row: table, column, base
 /// type, whether it may be NULL, labels of an enum.
 const COLUMNS: &str = include_str!("columns.sql");
-
-const ONE_ACCOUNT: &str = "CREATE UNIQUE INDEX one_account ON accounts
-    (coalesce(party_id, ''), asset_id, coalesce(market_id, ''), coalesce(type, 0))";
 
 /// A column of a table.
 struct Column {
@@ -51,11 +48,20 @@ pub async fn insert(client: &Client, rows: usize, random: &mut SmallRng) {
             None => tables.push((table, vec![column])),
         }
     }
-    // A network has one account for each key; without this index, NULL and the empty text would make two of them.
-    client.batch_execute(ONE_ACCOUNT).await.unwrap();
     for (table, columns) in &tables {
         let names: Vec<&str> = columns.iter().map(|column| column.name.as_str()).collect();
-        let row = |number| columns.iter().map(|column| column.literal(number, random)).collect::<Vec<_>>();
+        let place = |name: &str| columns.iter().position(|column| column.name == name);
+        let row = |number| {
+            let mut values: Vec<_> = columns.iter().map(|column| column.literal(number, random)).collect();
+            // An order keeps its market and party.
+            if let ("orders", Some(id)) = (table.as_str(), place("id")) {
+                let seed = values[id].bytes().fold(0_u64, |seed, byte| seed.wrapping_mul(31) + u64::from(byte));
+                for own in ["market_id", "party_id"].into_iter().filter_map(place) {
+                    values[own] = columns[own].literal(number, &mut SmallRng::seed_from_u64(seed));
+                }
+            }
+            values
+        };
         let values: Vec<String> =
             (0..rows).map(row).map(|values| format!("({})", values.join(", "))).collect();
         for some in values.chunks(11) {
@@ -64,7 +70,6 @@ pub async fn insert(client: &Client, rows: usize, random: &mut SmallRng) {
             client.batch_execute(&statement).await.unwrap_or_else(|error| panic!("{error:?}: {statement}"));
         }
     }
-    client.batch_execute("DROP INDEX one_account").await.unwrap();
 }
 
 impl Column {
