@@ -51,6 +51,9 @@ pub struct Service {
 /// The service that writes the store, which a mesh may have or not.
 pub const INGEST: &str = "ingest";
 
+/// The variable of `export` with the folder in which segments are made.
+pub const SCRATCH: &str = "MESH_EXPORT_SCRATCH";
+
 /// Every service, in the order in which they are started.
 pub const SERVICES: &[Service] = &[
     Service { name: "edge", tier: Tier::Front, needs: &[Need::Bus, Need::Sockets] },
@@ -184,7 +187,9 @@ impl ServiceEnvironment {
                 Need::History => {
                     spec = spec.env("MESH_HISTORY_URL", self.home.root().to_string_lossy());
                     // The system's temporary folder may be small.
-                    spec = spec.env("MESH_EXPORT_SCRATCH", self.home.run().to_string_lossy());
+                    if std::env::var_os(SCRATCH).is_none() {
+                        spec = spec.env(SCRATCH, self.home.run().to_string_lossy());
+                    }
                 }
                 Need::Node | Need::NodeIfAny => {
                     if let Some(url) = &self.node_url {

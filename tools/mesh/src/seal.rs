@@ -12,7 +12,7 @@ use mesh_history::Segment;
 use mesh_launcher::{
     control::{Answer, ControlError, Request, ask},
     home::Home,
-    services::configures_services,
+    services::{SCRATCH, configures_services},
 };
 use mesh_problem::error_chain;
 use serde::Serialize;
@@ -113,7 +113,7 @@ async fn alone(args: &SealArgs, home: &Home, signals: &mut StopSignals) -> Resul
         let programs = backing::programs(home, true, false).await?;
         let programs = programs.postgres.ok_or_else(|| Failure::missing("PostgreSQL is needed"))?;
         let database = backing::start_postgres(home, &supervisor, &programs, &[]).await?;
-        run(args, variables(database.url(), &home.root().to_string_lossy())).await
+        run(args, variables_of_home(database.url(), home)).await
     };
     let outcome = run_until_stopped(signals, work, INTERRUPTED).await;
     supervisor.shutdown().await;
@@ -207,6 +207,12 @@ fn own_variables() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os()
         .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
         .filter(|(name, _)| configures_services(name))
+}
+
+/// The same for the history of a home, whose segments are made in the home, too.
+pub(crate) fn variables_of_home(url: &str, home: &Home) -> Vec<(String, String)> {
+    let scratch = (SCRATCH.to_owned(), home.run().to_string_lossy().into_owned());
+    std::iter::once(scratch).chain(variables(url, &home.root().to_string_lossy())).collect()
 }
 
 /// The variables of this process that configure services, with this database and history: an `export` replica's environment.

@@ -40,7 +40,7 @@ use crate::{
     migrate::migrate,
     processes::{APPLICATION, COMETBFT, DECODER, DEVNODE},
     programs,
-    seal::{seal_complete, variables},
+    seal::{seal_complete, variables_of_home},
     signals,
     terminal::{self, is_interactive, print_line},
 };
@@ -182,7 +182,7 @@ impl Mesh {
     async fn run(&self) -> Result<(), Failure> {
         let backing = self.start_backing().await?;
         let database_url = backing.database.url().to_owned();
-        let mut of_export = variables(&database_url, &self.home.root().to_string_lossy());
+        let mut of_export = variables_of_home(&database_url, &self.home);
         of_export.extend(self.args.env.clone());
         migrate(&database_url, Some(of_export.clone())).await?;
         let data = data::fill(&self.home, &database_url, &initial_data(&self.args)).await?;
