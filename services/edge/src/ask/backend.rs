@@ -406,7 +406,7 @@ impl Backend {
 }
 
 /// The problem of a submission. If the relay gave no answer, the outcome is as open as when the node gives none, and the
-/// client is told in the same way (contract 5.3): by the hash with which to look for the transaction.
+/// client gets the same answer (contract 5.3): the hash with which to look for the transaction.
 fn with_hash(problem: Problem, question: &Question) -> Problem {
     if problem.code != Code::DeadlineExceeded || problem.number() != NOT_MAPPED {
         return problem;
