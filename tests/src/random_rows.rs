@@ -55,7 +55,8 @@ pub async fn insert(client: &Client, rows: usize, random: &mut SmallRng) {
             let mut values: Vec<_> = columns.iter().map(|column| column.literal(number, random)).collect();
             // An order keeps its market and party.
             if let ("orders", Some(id)) = (table.as_str(), place("id")) {
-                let seed = values[id].bytes().fold(0_u64, |seed, byte| seed.wrapping_mul(31) + u64::from(byte));
+                let seed =
+                    values[id].bytes().fold(0_u64, |seed, byte| seed.wrapping_mul(31) + u64::from(byte));
                 for own in ["market_id", "party_id"].into_iter().filter_map(place) {
                     values[own] = columns[own].literal(number, &mut SmallRng::seed_from_u64(seed));
                 }

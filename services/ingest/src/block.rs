@@ -157,10 +157,13 @@ impl DecodedBlock {
                 }
                 if timed == Some(column.name.as_str()) {
                     let row_time = stated.as_deref().and_then(parse_time);
-                    let Some(row_time) = row_time.filter(|row_time| (0..ROW_TIMES_US).contains(&(row_time.0 - time.0)))
+                    let Some(row_time) =
+                        row_time.filter(|row_time| (0..ROW_TIMES_US).contains(&(row_time.0 - time.0)))
                     else {
                         let stated = stated.as_deref().unwrap_or("NULL");
-                        let message = format!("the time is not in the second from the block's, {time_text}; leave it out");
+                        let message = format!(
+                            "the time is not in the second from the block's, {time_text}; leave it out"
+                        );
                         return Err(row.fault(&column.name, stated, &message));
                     };
                     if row_time.0 < time.0 + totals[row.table.name] {

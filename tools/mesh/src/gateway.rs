@@ -211,7 +211,9 @@ impl Gateway {
         let response = self.download(url, headers).await?;
         let media_type = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         if media_type.is_some_and(|media_type| media_type.starts_with("text/event-stream")) {
-            return Err(GatewayError::Foreign(format!("{url} is a stream of events; follow it with `mesh watch`")));
+            return Err(GatewayError::Foreign(format!(
+                "{url} is a stream of events; follow it with `mesh watch`"
+            )));
         }
         let body = self.body(response).await?;
         String::from_utf8(body).map_err(|error| match error.as_bytes().starts_with(b"PK") {
@@ -265,10 +267,15 @@ impl Gateway {
         if speaks_otherwise(error) {
             let why = self.through_proxy(root());
             let advice = match why.contains("certificate") {
-                true => "SSL_CERT_FILE names the certificate of its authority; a certificate that signs itself must be no authority's (basicConstraints CA:FALSE)",
+                true => {
+                    "SSL_CERT_FILE names the certificate of its authority; a certificate that signs itself must be no authority's (basicConstraints CA:FALSE)"
+                }
                 false => "check http or https, and the port of --url",
             };
-            return GatewayError::Foreign(format!("{} gives no answer that can be used ({why}); {advice}", self.base));
+            return GatewayError::Foreign(format!(
+                "{} gives no answer that can be used ({why}); {advice}",
+                self.base
+            ));
         }
         let why = if is_late { late() } else { root() };
         GatewayError::Unanswered { why, proxy: self.proxy.clone() }

@@ -243,4 +243,6 @@ async fn a_read_is_printed_now_and_as_of_a_block() {
     says(&text(&get(&[]).await), &["VOTE"]);
     assert_eq!(text(&get(&["--at-block", "1"]).await), "{\"accounts\":[]}\n");
     says(&get(&["--at-block", "3", "--wait", "1"]).await.error, &["the block is not stored yet"]);
+    let stream = mesh(&["get", "/watch?read=/accounts", "--url", &url]).await;
+    stream.fails(1, &["is a stream of events", "mesh watch"]);
 }

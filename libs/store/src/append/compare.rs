@@ -75,7 +75,8 @@ async fn compare_table(
         Ok(found) => found,
         Err(error) => {
             let refused = error.as_db_error().filter(|cause| is_of_row(cause));
-            let line = refused.map(|cause| format!("{name}: a decoded value is refused: {}", cause.message()));
+            let line =
+                refused.map(|cause| format!("{name}: a decoded value is refused: {}", cause.message()));
             return line.map(|line| vec![line]).ok_or_else(|| StoreError::in_step(STEP)(error));
         }
     };

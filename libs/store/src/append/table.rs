@@ -61,7 +61,9 @@ impl ColumnKind {
             Self::Decimal(0) if is_rounded(text, 0) => Some("an amount is a whole number"),
             Self::Decimal(places) if is_rounded(text, places) => Some("the number has too many decimals"),
             Self::Time if is_relative(text) => Some("the time would be that of storing"),
-            Self::Hash if text.bytes().any(|byte| byte.is_ascii_uppercase()) => Some("the hash is not in lower case"),
+            Self::Hash if text.bytes().any(|byte| byte.is_ascii_uppercase()) => {
+                Some("the hash is not in lower case")
+            }
             _ => None,
         }
     }

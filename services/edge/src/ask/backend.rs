@@ -417,9 +417,10 @@ fn with_hash(problem: Problem, question: &Question) -> Problem {
             let tx = SubmitTransactionRequest::decode(message).ok().and_then(|request| request.tx);
             (submit_transaction::NODE, tx.map(|tx| tx.encode_to_vec().into()))
         }
-        SubmitRawTransactionRequest::NAME => {
-            (submit_raw_transaction::NODE, SubmitRawTransactionRequest::decode(message).ok().map(|request| request.tx))
-        }
+        SubmitRawTransactionRequest::NAME => (
+            submit_raw_transaction::NODE,
+            SubmitRawTransactionRequest::decode(message).ok().map(|request| request.tx),
+        ),
         _ => return problem,
     };
     let Some(encoded) = encoded else { return problem };

@@ -54,9 +54,7 @@ impl Order {
             Turn::Other { look_at } => Some(look_at),
             Turn::Own if self.slots.is_empty() => Some(self.store_seen + IDLE_LOOK_PAUSE),
             // The store's head or chain may be corrected.
-            Turn::Own if self.is_halted_by_head() => {
-                Some(self.store_seen + HALT_RETRY)
-            }
+            Turn::Own if self.is_halted_by_head() => Some(self.store_seen + HALT_RETRY),
             Turn::Own => None,
         }
     }

@@ -42,7 +42,9 @@ const CAUSES: [Cause; 13] = [
         "table epochs, column block_time",
     ),
     (
-        |chain| with_events(chain, vec![event("mesh.trades", &[("synthetic_time", "2026-01-01 00:00:05.2+00")])]),
+        |chain| {
+            with_events(chain, vec![event("mesh.trades", &[("synthetic_time", "2026-01-01 00:00:05.2+00")])]);
+        },
         |chain| with_events(chain, Vec::new()),
         "decode",
         "table trades, column synthetic_time, value \"2026-01-01 00:00:05.2+00\": the time is not in the second from",
@@ -100,7 +102,8 @@ const CAUSES: [Cause; 13] = [
 
 /// A version of an order in a market.
 fn order(market: &str) -> Value {
-    let numbers = ["side", "price", "size", "remaining", "time_in_force", "type", "status", "version", "batch_id"];
+    let numbers =
+        ["side", "price", "size", "remaining", "time_in_force", "type", "status", "version", "batch_id"];
     let mut values: Vec<_> = numbers.map(|name| (name, "1")).into();
     values.extend([("id", "o"), ("market_id", market), ("party_id", "p")]);
     values.extend([("created_at", "2026-01-01 00:00:00+00"), ("post_only", "f"), ("reduce_only", "f")]);

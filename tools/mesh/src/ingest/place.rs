@@ -33,7 +33,9 @@ impl Variables {
         let home: Home = home.home()?;
         let root = home.root().display();
         let (missing, variables) = match ask(&home, &Request::Environment { name: INGEST.to_owned() }).await {
-            Ok(Answer::Environment { variables }) => (format!("the mesh in {root} does not have it"), variables),
+            Ok(Answer::Environment { variables }) => {
+                (format!("the mesh in {root} does not have it"), variables)
+            }
             Ok(_) => (format!("the mesh in {root} has no ingest"), Vec::new()),
             Err(_) => (format!("no mesh runs in {root}; name its folder with --home"), Vec::new()),
         };
