@@ -15,10 +15,6 @@ pub const NO_TX_HASH: &str = "00000000000000000000000000000000000000000000000000
 const TIMED: [(&str, &str); 3] =
     [("ledger", "ledger_entry_time"), ("market_data", "synthetic_time"), ("trades", "synthetic_time")];
 
-/// The times of a block's rows are in so many microseconds from its own: an answer as of a sealed block must not get rows of a
-/// later one, and is read up to such a time.
-const ROW_TIMES_US: i64 = 1_000_000;
-
 /// A block as the node serves it.
 #[derive(Debug)]
 pub struct FetchedBlock {
@@ -156,14 +152,13 @@ impl DecodedBlock {
                     return Err(row.fault("block_time", stated, &message));
                 }
                 if timed == Some(column.name.as_str()) {
+                    // Reads as of the block read rows up to then, and those of later blocks must not be among them.
+                    let times = time..time.second_later();
                     let row_time = stated.as_deref().and_then(parse_time);
-                    let Some(row_time) =
-                        row_time.filter(|row_time| (0..ROW_TIMES_US).contains(&(row_time.0 - time.0)))
-                    else {
+                    let Some(row_time) = row_time.filter(|row_time| times.contains(row_time)) else {
                         let stated = stated.as_deref().unwrap_or("NULL");
-                        let message = format!(
-                            "the time is not in the second from the block's, {time_text}; leave it out"
-                        );
+                        let message =
+                            format!("the time must be less than a second after {time_text}; leave it out");
                         return Err(row.fault(&column.name, stated, &message));
                     };
                     if row_time.0 < time.0 + totals[row.table.name] {

@@ -47,7 +47,7 @@ const CAUSES: [Cause; 13] = [
         },
         |chain| with_events(chain, Vec::new()),
         "decode",
-        "table trades, column synthetic_time, value \"2026-01-01 00:00:05.2+00\": the time is not in the second from",
+        "table trades, column synthetic_time, value \"2026-01-01 00:00:05.2+00\": the time must be less than a second after",
     ),
     (
         |chain| with_events(chain, vec![order("m1"), order("m2")]),
