@@ -407,23 +407,25 @@ impl Backend {
 
 /// The problem of a submission. If the relay gave no answer, the outcome is as open as when the node gives none, and the
 /// client gets the same answer (contract 5.3): the hash with which to look for the transaction.
-fn with_hash(problem: Problem, question: &Question) -> Problem {
+fn with_hash(mut problem: Problem, question: &Question) -> Problem {
     if problem.code != Code::DeadlineExceeded || problem.number() != NOT_MAPPED {
         return problem;
     }
-    let message = question.message.clone();
-    let (number, encoded) = match question.operation {
+    let request = question.message.clone();
+    let (number, tx) = match question.operation {
         SubmitTransactionRequest::NAME => {
-            let tx = SubmitTransactionRequest::decode(message).ok().and_then(|request| request.tx);
+            let tx = SubmitTransactionRequest::decode(request).ok().and_then(|request| request.tx);
             (submit_transaction::NODE, tx.map(|tx| tx.encode_to_vec().into()))
         }
-        SubmitRawTransactionRequest::NAME => (
-            submit_raw_transaction::NODE,
-            SubmitRawTransactionRequest::decode(message).ok().map(|request| request.tx),
-        ),
+        SubmitRawTransactionRequest::NAME => {
+            let tx = SubmitRawTransactionRequest::decode(request).ok().map(|request| request.tx);
+            (submit_raw_transaction::NODE, tx)
+        }
         _ => return problem,
     };
-    let Some(encoded) = encoded else { return problem };
-    let message = problem.details.into_iter().map(|detail| detail.message).collect::<String>();
-    Problem::new(problem.code, number, message).with_inner(format!("{:X}", Sha256::digest(&encoded)))
+    if let (Some(tx), Some(detail)) = (tx, problem.details.first_mut()) {
+        detail.number = number;
+        detail.inner = format!("{:X}", Sha256::digest(&tx));
+    }
+    problem
 }
