@@ -6,6 +6,9 @@ use mesh_tests::{Events, MeshClient};
 
 use super::{LIMITS, SetBack, start, withdrawal, write_block};
 
+/// A read that follows the node.
+const INFO: &str = "/api/v2/info";
+
 #[tokio::test]
 async fn watches_end_one_after_the_other_when_the_edge_stops_and_none_breaks_off() {
     let (_database, mesh, client) = start(&[]).await;
@@ -56,10 +59,22 @@ async fn a_watch_survives_that_the_services_behind_it_are_replaced() {
     }
 }
 
+/// The answer has no height of its own: it is the node's, which is announced once a second.
+#[tokio::test]
+async fn a_client_that_comes_back_to_a_new_edge_gets_no_lower_height() {
+    let mut set_back = SetBack::start().await;
+    for _ in 0..3 {
+        set_back.mesh.service_mut("edge").restart().await;
+        let client = MeshClient::new(&set_back.mesh);
+        let mut events = Events::open(&client, INFO, &[("last-event-id", "6")]).await.unwrap();
+        let first = events.block().await.expect("a sign of life");
+        assert_eq!(first.comment.as_deref(), Some("6"), "{first:?}");
+    }
+}
+
 /// A test network that was reset: its node is at a lower block.
 #[tokio::test]
 async fn a_node_that_was_set_back_ends_watches_and_their_clients_begin_at_its_height() {
-    const INFO: &str = "/api/v2/info";
     let set_back = SetBack::start().await;
     let client = MeshClient::new(&set_back.mesh);
     let mut events = Events::open(&client, INFO, &[]).await.unwrap();

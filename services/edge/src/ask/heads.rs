@@ -20,8 +20,9 @@ use tokio::{
 /// Announcements older than this do not count.
 const NEWS_VALID_FOR: Duration = ANNOUNCE_INTERVAL.saturating_mul(3);
 
-/// How long a failed read waits for the announcement that the store is unavailable, which may follow the failure.
-const AWAY_WAIT: Duration = Duration::from_millis(150);
+/// How long a request waits for an announcement that may follow: after a failed read that the store is unavailable,
+/// before a resumed watch the height that its client has seen.
+const NEWS_WAIT: Duration = Duration::from_millis(150);
 
 /// A head is taken as reset to an older block once its announcements have been lower for this long.
 const RESET_AFTER: Duration = Duration::from_secs(2);
@@ -192,13 +193,22 @@ impl ChainHeads {
         }
     }
 
+    /// Waits until a head is at the height that another edge has told a client, but not for long: the network may
+    /// have been reset. An edge that has just started waits for its first announcement.
+    pub(crate) async fn until_at(&self, source: HeadSource, height: u64) {
+        let limit = if self.status(source).height == 0 { NEWS_VALID_FOR } else { NEWS_WAIT };
+        let mut changes = self.changes(source);
+        let is_there = changes.wait_for(|()| self.status(source).height >= height);
+        let _ = timeout(limit, is_there).await;
+    }
+
     /// Whether the store is unavailable; called after a failed read.
     pub(crate) async fn is_store_away(&self) -> bool {
         let mut news = self.store.subscribe();
         let away = |latest: &Option<Timed<StoreStatus>>| {
             latest.is_some_and(|latest| latest.is_current() && !latest.news.is_there)
         };
-        timeout(AWAY_WAIT, news.wait_for(away)).await.is_ok_and(|latest| latest.is_ok())
+        timeout(NEWS_WAIT, news.wait_for(away)).await.is_ok_and(|latest| latest.is_ok())
     }
 
     /// Height of the store by its last announcement, unless that is old.

@@ -88,8 +88,14 @@ impl Watches {
         let WatchContext { backend, heads, metrics, .. } = &*self.context;
         let mut before = heads.status(source);
         let mut answer = backend.read(question, context).await?;
-        if last_id > Some(heads.status(source).height) && last_id > answer.height() {
-            // Either from before a reset of the network, or of a block that this edge has not yet been sent.
+        if let Some(last_id) = last_id.filter(|last_id| *last_id > heads.status(source).height)
+            && Some(last_id) > answer.height()
+        {
+            // Either from before a reset of the network, or of a block that this edge has not yet been sent. A reply
+            // without a height tells nothing of the head.
+            if answer.height().is_none() {
+                heads.until_at(source, last_id).await;
+            }
             before = heads.status(source);
             answer = backend.read_uncached(question, context).await?;
         }
