@@ -28,6 +28,12 @@ impl<T> FairQueue<T> {
         self.len == 0
     }
 
+    /// Most entries that are served before a further one of this client.
+    pub(crate) fn ahead_of(&self, client: u64) -> usize {
+        let own = self.by_client.get(&client).map_or(0, VecDeque::len);
+        self.len.min((own + 1) * self.turns.len())
+    }
+
     /// Adds the last entry of a client.
     pub(crate) fn push(&mut self, client: u64, entry: T) {
         let entries = self.by_client.entry(client).or_default();

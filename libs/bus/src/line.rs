@@ -1,9 +1,9 @@
 //! The waiting line of a service. A request for which there is no room waits for its turn, as long as the
 //! answer can be expected within half of the time that is left; otherwise it is refused at once.
 //!
-//! The wait is the number of requests ahead divided by the rate at which requests ended lately. The turn goes round
-//! the operations, and within one round its clients, so that neither a slow operation nor a client with many
-//! requests delays the others.
+//! The turn goes round the operations, and within one round its clients, so that neither a slow operation nor a client
+//! with many requests delays the others. The wait is the number of requests whose turn is earlier, divided by the rate at
+//! which requests ended lately.
 //!
 //! An operation whose requests need much processor time has few [`Places`] for those that have just begun: more at
 //! the same time would not end sooner, and delay the other operations. Those that take longer wait for something
@@ -151,7 +151,7 @@ impl Line {
         }
         let bytes = queue.waiting_bytes.get() + arrival.bytes;
         let fits = queue.waiting.borrow().len() < MAX_WAITING && bytes <= MAX_WAITING_BYTES;
-        let expected = queue.expected_wait(now);
+        let expected = queue.expected_wait(arrival.client, now);
         let is_short = !expected.is_zero() && expected <= SHORT_WAIT;
         if !fits || expected > arrival.left / 2 || !(arrival.may_wait || is_short) {
             return None;
@@ -226,9 +226,9 @@ impl Queue {
         self.last_end.set(Some(now));
     }
 
-    /// The time until a request that arrives now would run; no shorter than none has ended.
-    fn expected_wait(&self, now: Instant) -> Duration {
-        let ahead = (self.waiting.borrow().len() + 1) as f64;
+    /// The time until a request of this client that arrives now would run; no shorter than none has ended.
+    fn expected_wait(&self, client: u64, now: Instant) -> Duration {
+        let ahead = (self.waiting.borrow().ahead_of(client) + 1) as f64;
         let wait = Duration::try_from_secs_f64(ahead / self.rate_at(now)).unwrap_or(Duration::MAX);
         wait.max(since(self.last_end.get(), now))
     }
@@ -357,6 +357,17 @@ mod tests {
     }
 
     #[test]
+    fn the_requests_of_one_client_do_not_get_those_of_another_refused() {
+        let (line, queue, _running, at) = full_line(1000);
+        queue.duration.set(Duration::from_millis(300));
+        let enter = |client| line.enter(&queue, arrival(client, 1000), at);
+        // Five turns in half a second: the second client has the second turn and the fourth.
+        let places = [1, 1, 1, 1, 1, 1, 2, 2, 2].map(enter);
+        let has_entered = places.each_ref().map(Option::is_some);
+        assert_eq!(has_entered, [true, true, true, true, true, false, true, true, false]);
+    }
+
+    #[test]
     fn a_short_pause_hardly_changes_the_expected_wait() {
         let (line, queue, _running, begin) = full_line(9000);
         queue.duration.set(Duration::from_millis(12));
@@ -367,16 +378,16 @@ mod tests {
             at += Duration::from_millis(4);
             queue.end(at - Duration::from_millis(12), at);
         }
-        let before = queue.expected_wait(at).as_secs_f64();
+        let before = queue.expected_wait(1, at).as_secs_f64();
         assert!((3.9..4.1).contains(&before), "{before}");
-        let after = queue.expected_wait(at + Duration::from_millis(100)).as_secs_f64() / before;
+        let after = queue.expected_wait(1, at + Duration::from_millis(100)).as_secs_f64() / before;
         assert!((1.04..1.06).contains(&after), "{after}");
         // Four times slower: the rate follows within two seconds.
         for _ in 0..125 {
             at += Duration::from_millis(16);
             queue.end(at - Duration::from_millis(48), at);
         }
-        let slower = queue.expected_wait(at).as_secs_f64() / before;
+        let slower = queue.expected_wait(1, at).as_secs_f64() / before;
         assert!((1.8..2.0).contains(&slower), "{slower}");
     }
 
