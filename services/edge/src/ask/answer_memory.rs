@@ -13,9 +13,8 @@ use parking_lot::Mutex;
 /// Shorter texts are not counted: there are many, and the limits on requests and watches bound them.
 pub(crate) const UNCOUNTED: usize = 64 << 10;
 
-/// All watchers together: for whom the read of a watched question counts when its client has used up its own share, so that
-/// others who watch it are not affected.
-pub(crate) const WATCHERS: u64 = 0;
+/// All watchers together, as a client: no address has this number.
+const WATCHERS: u64 = u64::MAX;
 
 /// The reason of a refusal that concerns the client alone.
 const SHARE: &str = "the gateway holds too many long answers that this client has not read so far";
@@ -66,6 +65,18 @@ impl AnswerMemory {
         let held = Arc::new(held);
         let piece = |bytes| Bytes::from_owner(Piece { bytes, _held: Arc::clone(&held) });
         Ok(pieces.into_iter().map(piece).collect())
+    }
+
+    /// As [`Self::hold`], of an answer that is watched: it counts for all watchers when this client has used up its own
+    /// share, so that others who watch it are not affected.
+    ///
+    /// # Errors
+    /// As [`Self::take`].
+    pub(crate) fn hold_watched(&self, client: u64, pieces: Vec<Bytes>) -> Result<Vec<Bytes>, Problem> {
+        match self.hold(client, pieces.clone()) {
+            Err(problem) if is_share_refusal(&problem) => self.hold(WATCHERS, pieces),
+            held => held,
+        }
     }
 
     /// Counts so many bytes for a client; `None` when they need not be counted. A client alone may have half of the
@@ -124,6 +135,7 @@ mod tests {
         let answer = || vec![Bytes::from(vec![7; MIB]), Bytes::from(vec![8; MIB])];
         let held: Vec<_> = std::iter::from_fn(|| memory.hold(1, answer()).ok()).collect();
         assert_eq!(held.len(), 2, "one client gets half");
+        drop(memory.hold_watched(1, answer()).expect("it counts for the other watchers"));
         assert_eq!(memory.hold(2, answer()).unwrap().concat(), answer().concat());
         let slice = held[0][1].slice(5..6);
         drop(held);

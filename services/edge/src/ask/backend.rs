@@ -30,7 +30,7 @@ use tracing::Instrument;
 use crate::{
     ask::{
         answer::{Answer, caching_of_newest},
-        answer_memory::{AnswerMemory, Held, WATCHERS, is_share_refusal},
+        answer_memory::{AnswerMemory, Held, is_share_refusal},
         block_wait::BlockWait,
         cache::{Cache, HttpQuestion, Question},
         heads::ChainHeads,
@@ -322,11 +322,11 @@ impl Backend {
         let work = async move {
             let asked_at = Instant::now();
             let mut reply = bus.ask(&handle.target, question.message.clone(), &options).await?;
-            reply.parts = match memory.hold(client, reply.parts.clone()) {
-                Err(problem) if is_look && is_share_refusal(&problem) => memory.hold(WATCHERS, reply.parts),
-                held => held,
-            }
-            .inspect_err(|_| _ = metrics_of_edge.shed(NO_MEMORY).inc())?;
+            let held = match is_look {
+                true => memory.hold_watched(client, reply.parts),
+                false => memory.hold(client, reply.parts),
+            };
+            reply.parts = held.inspect_err(|_| _ = metrics_of_edge.shed(NO_MEMORY).inc())?;
             let metrics = Arc::clone(&handle.metrics);
             let answer = Answer::of_read(&base_headers, &caching, reply, &question, asked_at, metrics);
             let answer = Arc::new(Answer { memory, client, ..answer });

@@ -70,7 +70,7 @@ impl Event {
     /// The event of an answer read at this height; that of a problem while there is no memory for it.
     pub(crate) fn of_answer(question: &Question, answer: &Answer, height: u64) -> Self {
         let event = Self::copy_of(question, answer, height);
-        match answer.memory.hold(answer.client, vec![event.whole.clone()]) {
+        match answer.memory.hold_watched(answer.client, vec![event.whole.clone()]) {
             Ok(whole) => Self { whole: whole.into_iter().next().unwrap_or_default(), ..event },
             Err(problem) => Self::of_problem(question, &problem, height, answer.asked_at),
         }
