@@ -130,7 +130,7 @@ impl Backend {
     ) -> Self {
         let handle = |operation: &'static OperationInfo| {
             let target = bus.target(&operation.workload, &operation.name);
-            if operation.is_paged() {
+            if operation.has_rows() {
                 target.expect_long_replies();
             }
             let metrics = metrics.of_operation(&operation.name);
