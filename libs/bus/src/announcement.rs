@@ -26,6 +26,9 @@ pub struct StoreStatus {
     pub head: Option<Head>,
     /// Whether it answers. If so, the head is the current one, otherwise the last known.
     pub is_there: bool,
+    /// A random number of the replica that announces; 0 of a release before 0.3.
+    #[serde(default)]
+    pub replica: u64,
 }
 
 impl Announcement for StoreStatus {

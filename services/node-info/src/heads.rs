@@ -2,6 +2,8 @@
 //!
 //! Every replica announces them; receivers ignore repeats.
 
+use std::hash::{BuildHasher, RandomState};
+
 use actix::{Actor, ActorFutureExt, AsyncContext, Context, StreamHandler, Supervised, WrapFuture};
 use futures_util::{Stream, stream};
 use mesh_bus::{ANNOUNCE_INTERVAL, Announcement, Bus, Head, NodeStatus, StoreStatus};
@@ -15,6 +17,8 @@ pub(crate) struct HeadAnnouncer {
     bus: Bus,
     store: watch::Receiver<StoreState>,
     node: Option<watch::Receiver<Observation>>,
+    /// The number of this replica.
+    replica: u64,
     /// What was announced of the node since the interval began.
     announced: Option<NodeStatus>,
     metrics: Metrics,
@@ -35,14 +39,15 @@ impl HeadAnnouncer {
         node: Option<watch::Receiver<Observation>>,
         metrics: Metrics,
     ) -> Self {
-        Self { bus, store, node, announced: None, metrics }
+        let replica = RandomState::new().hash_one(());
+        Self { bus, store, node, replica, announced: None, metrics }
     }
 
     fn announce_store(&self, context: &mut Context<Self>) {
         let StoreState { head, is_there, .. } = *self.store.borrow();
         self.metrics.store(head.map(|(height, _)| height), is_there);
         let head = head.map(|(height, time_ns)| Head { height, time_ns });
-        self.send(StoreStatus { head, is_there }, context);
+        self.send(StoreStatus { head, is_there, replica: self.replica }, context);
     }
 
     /// Nothing is announced while the node does not answer.

@@ -1,6 +1,7 @@
 //! The newest blocks of store and node, by their announcements on the bus and by the heights of replies.
 
 use std::{
+    collections::HashMap,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -45,6 +46,26 @@ impl ResetDetector {
             self.lower_since = None;
         }
         is_reset
+    }
+}
+
+/// What the replicas of `node-info` announce of the store. One that cannot reach it, or has just started, does not
+/// contradict the others.
+#[derive(Debug, Default)]
+struct StoreReports {
+    /// Those that reach the store, and when each of them last said so.
+    reached: HashMap<u64, Instant>,
+    detector: ResetDetector,
+}
+
+impl StoreReports {
+    /// Whether an announcement counts: of a store that is there, or that no replica reaches.
+    fn counts(&mut self, news: StoreStatus) -> bool {
+        self.reached.retain(|replica, at| *replica != news.replica && at.elapsed() < NEWS_VALID_FOR);
+        if news.is_there {
+            self.reached.insert(news.replica, Instant::now());
+        }
+        news.is_there || self.reached.is_empty()
     }
 }
 
@@ -131,7 +152,7 @@ impl ChainHeads {
         let mut halts = bus.subscribe::<IngestHalt>().await?;
         let heads = Arc::clone(self);
         tokio::spawn(async move {
-            let (mut of_store, mut of_node) = (ResetDetector::default(), ResetDetector::default());
+            let (mut of_store, mut of_node) = (StoreReports::default(), ResetDetector::default());
             loop {
                 tokio::select! {
                     Some(news) = store.next() => heads.update_store(news, &mut of_store),
@@ -235,12 +256,15 @@ impl ChainHeads {
         Some(latest.news).filter(|halt| halt.height > self.newest())
     }
 
-    fn update_store(&self, news: StoreStatus, detector: &mut ResetDetector) {
+    fn update_store(&self, news: StoreStatus, reports: &mut StoreReports) {
+        if !reports.counts(news) {
+            return;
+        }
         let height = news.head.map_or(0, |head| head.height);
         if !news.is_there {
-            *detector = ResetDetector::default();
+            reports.detector = ResetDetector::default();
             self.observe(height);
-        } else if detector.is_reset(height, self.newest()) {
+        } else if reports.detector.is_reset(height, self.newest()) {
             tracing::warn!(height, newest = self.newest(), "the store was reset to an older block");
             self.reset(height);
         } else {
@@ -286,18 +310,18 @@ mod tests {
     use super::*;
 
     fn news(height: u64, is_there: bool) -> StoreStatus {
-        StoreStatus { head: Some(Head { height, time_ns: 0 }), is_there }
+        StoreStatus { head: Some(Head { height, time_ns: 0 }), is_there, replica: 0 }
     }
 
     #[test]
     fn the_newest_block_is_the_highest_announced_or_replied() {
-        let (heads, mut detector) = (ChainHeads::default(), ResetDetector::default());
-        heads.update_store(news(5, true), &mut detector);
+        let (heads, mut reports) = (ChainHeads::default(), StoreReports::default());
+        heads.update_store(news(5, true), &mut reports);
         heads.observe(7);
-        heads.update_store(news(6, true), &mut detector);
+        heads.update_store(news(6, true), &mut reports);
         assert_eq!(heads.newest(), 7);
-        heads.update_store(news(8, true), &mut detector);
-        assert_eq!((heads.newest(), detector.lower_since), (8, None));
+        heads.update_store(news(8, true), &mut reports);
+        assert_eq!((heads.newest(), reports.detector.lower_since), (8, None));
     }
 
     /// A detector to which announcements were lower for long.
@@ -306,16 +330,29 @@ mod tests {
     }
 
     #[test]
+    fn a_replica_that_cannot_reach_the_store_does_not_contradict_one_that_can() {
+        let (heads, mut reports) = (ChainHeads::default(), StoreReports::default());
+        let mut told = |replica, is_there| {
+            heads.update_store(StoreStatus { replica, ..news(5, is_there) }, &mut reports);
+            heads.status(HeadSource::Store).is_followed
+        };
+        let news = [(1, false), (2, true), (1, false), (2, false), (1, true), (2, true), (1, false)];
+        let is_followed = news.map(|(replica, is_there)| told(replica, is_there));
+        assert_eq!(is_followed, [false, true, true, false, true, true, true]);
+    }
+
+    #[test]
     fn a_store_that_was_reset_is_believed_after_a_while() {
-        let (heads, mut detector) = (ChainHeads::default(), after_long());
+        let reports = || StoreReports { detector: after_long(), ..StoreReports::default() };
+        let (heads, mut before_away) = (ChainHeads::default(), reports());
         heads.observe(7);
-        heads.update_store(news(3, false), &mut detector);
+        heads.update_store(news(3, false), &mut before_away);
         assert_eq!(heads.newest(), 7, "an unavailable store is ignored");
-        heads.update_store(news(3, true), &mut detector);
+        heads.update_store(news(3, true), &mut before_away);
         assert_eq!(heads.newest(), 7, "it may be a late announcement");
         let before = Instant::now();
         assert!(!heads.was_reset_since(before));
-        heads.update_store(news(3, true), &mut after_long());
+        heads.update_store(news(3, true), &mut reports());
         assert_eq!(heads.newest(), 3);
         assert!(heads.was_reset_since(before) && !heads.was_reset_since(Instant::now() + RESET_AFTER));
     }
@@ -338,10 +375,10 @@ mod tests {
 
     #[test]
     fn a_change_of_a_head_is_told_and_a_repeated_announcement_is_not() {
-        let (heads, mut detector) = (ChainHeads::default(), ResetDetector::default());
+        let (heads, mut reports) = (ChainHeads::default(), StoreReports::default());
         let (mut store, node) = (heads.changes(HeadSource::Store), heads.changes(HeadSource::Node));
         let mut is_notified = |height, is_there| {
-            heads.update_store(news(height, is_there), &mut detector);
+            heads.update_store(news(height, is_there), &mut reports);
             let is_notified = store.has_changed().unwrap();
             store.borrow_and_update();
             (is_notified, heads.status(HeadSource::Store))
@@ -367,9 +404,9 @@ mod tests {
             let heads = Arc::clone(&heads);
             async move { heads.is_store_away().await }
         });
-        heads.update_store(news(3, true), &mut ResetDetector::default());
+        heads.update_store(news(3, true), &mut StoreReports::default());
         tokio::task::yield_now().await;
-        heads.update_store(news(3, false), &mut ResetDetector::default());
+        heads.update_store(news(3, false), &mut StoreReports::default());
         assert!(waiting.await.unwrap());
     }
 }
