@@ -10,7 +10,7 @@ use std::{
 
 use futures_util::StreamExt;
 use mesh_bus::{ANNOUNCE_INTERVAL, Bus, BusError, EdgePresence};
-use tokio::time::{Duration, Instant, interval, timeout};
+use tokio::time::{Duration, Instant, interval, sleep, timeout};
 
 /// An edge that was silent for so long has ended.
 const SILENCE: Duration = ANNOUNCE_INTERVAL.saturating_mul(3);
@@ -29,7 +29,8 @@ pub(crate) struct LiveEdges {
 }
 
 impl LiveEdges {
-    /// Announces this edge and listens for the others.
+    /// Announces this edge and listens for the others. Returns once each of them has announced itself again: an edge that
+    /// knows no other gives every key its whole limits.
     ///
     /// # Errors
     /// When the bus is closed for good.
@@ -55,6 +56,7 @@ impl LiveEdges {
                 following.count.store(1 + others.count(), Ordering::Relaxed);
             }
         });
+        sleep(ANNOUNCE_INTERVAL).await;
         Ok(edges)
     }
 
