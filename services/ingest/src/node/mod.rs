@@ -105,18 +105,24 @@ impl FetchError {
         }
     }
 
-    /// Rank of a node's error among those of all nodes; the greatest is reported.
+    /// Rank of a node's error among those of all nodes; the greatest is reported. A node that does not answer now may have
+    /// the block that others never have.
     fn weight(&self) -> u8 {
         match self {
-            Self::Unavailable(_) => 0,
-            Self::Limited { .. } => 1,
-            Self::TooHigh => 2,
-            Self::Pruned { .. } => 3,
-            Self::KeepsNoResults => 4,
+            Self::TooHigh => 0,
+            Self::Pruned { .. } => 1,
+            Self::KeepsNoResults => 2,
+            Self::Unavailable(_) => 3,
+            Self::Limited { .. } => 4,
             Self::NoResultsYet => 5,
             Self::TooLarge => 6,
         }
     }
+}
+
+/// The error while a node gets no request.
+fn limited() -> FetchError {
+    FetchError::Unavailable(LIMITS.to_owned())
 }
 
 /// The consensus nodes.
@@ -185,7 +191,7 @@ impl Nodes {
         let mut next = in_order.into_iter().chain(skipped).peekable();
         // The newest one while others are left.
         let (mut calls, mut newest) = (FuturesUnordered::new(), None);
-        let mut error = FetchError::Unavailable(LIMITS.to_owned());
+        let mut error = self.nodes.iter().any(|node| !node.is_within_limit()).then(limited);
         loop {
             if let Some(node) = next.next() {
                 let reply = call(&node.url);
@@ -202,7 +208,7 @@ impl Nodes {
                 },
                 None => calls.next().await,
             };
-            let Some((node, reply)) = reply else { return Err(error) };
+            let Some((node, reply)) = reply else { return Err(error.unwrap_or_else(limited)) };
             let found = match reply {
                 Ok(reply) => {
                     node.skipped.set(None);
@@ -211,8 +217,8 @@ impl Nodes {
                 Err(found) => found,
             };
             node.record(&found);
-            if found.weight() >= error.weight() {
-                error = found;
+            if error.as_ref().is_none_or(|error| found.weight() >= error.weight()) {
+                error = Some(found);
             }
         }
     }
@@ -247,7 +253,6 @@ impl Nodes {
                 }
             }
         }
-        let limited = || FetchError::Unavailable(LIMITS.to_owned());
         best.ok_or_else(|| error.unwrap_or_else(limited))
     }
 
@@ -356,6 +361,8 @@ impl FetchedBlock {
 
 #[cfg(test)]
 mod tests {
+    use std::{cell::RefCell, future::ready};
+
     use super::*;
 
     #[test]
@@ -373,6 +380,23 @@ mod tests {
             assert_eq!(read(without).unwrap_err(), FetchError::NoResultsYet);
         }
         assert!(matches!(read("{}").unwrap_err(), FetchError::Unavailable(_)));
+    }
+
+    #[tokio::test]
+    async fn a_node_that_does_not_answer_may_have_a_block_that_another_has_removed() {
+        let away = || FetchError::Unavailable("refuses connections".to_owned());
+        let pruned = FetchError::Pruned { lowest: 10 };
+        for (of_first, of_second, reported) in [
+            (pruned.clone(), away(), away()),
+            (away(), pruned.clone(), away()),
+            (pruned.clone(), pruned.clone(), pruned),
+        ] {
+            mesh_chassis::install_tls_provider();
+            let urls = ["http://a:1", "http://b:1"].map(|url| url.parse().unwrap());
+            let (nodes, errors) = (Nodes::new(urls.into()).unwrap(), RefCell::new(vec![of_second, of_first]));
+            let found = nodes.first(|_| ready(Err::<(), _>(errors.borrow_mut().pop().unwrap()))).await;
+            assert_eq!(found, Err(reported));
+        }
     }
 
     #[test]
