@@ -100,8 +100,9 @@ pub struct Order {
     turn: Turn,
     slots: BTreeMap<u64, Slot>,
     next_ticket: Ticket,
-    /// A transaction of several blocks was refused: they are stored one by one until the block is found.
-    is_single: bool,
+    /// The last block of a refused transaction of several: up to it they are stored one by one, so that the block that is
+    /// refused is found.
+    one_by_one_to: u64,
     /// Most rows of the next transaction.
     rows: usize,
     /// The greatest block of late, bytes.
@@ -132,7 +133,7 @@ impl Order {
             turn: Turn::Other { look_at: Duration::ZERO },
             slots: BTreeMap::new(),
             next_ticket: 0,
-            is_single: false,
+            one_by_one_to: 0,
             rows: ROWS[0],
             usual_bytes: 0,
             halt: None,
@@ -386,13 +387,17 @@ impl Order {
         match error {
             NotStored::Moved => self.turn = Turn::Other { look_at: now },
             NotStored::Busy => self.store_retry = now + BUSY_RETRY,
-            NotStored::Unavailable(error) => self.lose_store(error, now),
+            NotStored::Unavailable(error) => {
+                // A store that is slower than before may need fewer rows to end in time.
+                self.rows = (self.rows / 2).max(ROWS[0]);
+                self.lose_store(error, now);
+            }
             NotStored::Unfit(text) => {
                 self.slots.insert(from, failed(from, Reason::Decode, text, now));
             }
-            NotStored::Refused(_) if from < to => self.is_single = true,
+            NotStored::Refused(_) if from < to => self.one_by_one_to = to,
             NotStored::Refused(text) => {
-                self.is_single = false;
+                self.one_by_one_to = 0;
                 self.slots.insert(from, failed(from, Reason::Refused, text, now));
             }
         }

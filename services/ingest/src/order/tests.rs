@@ -65,3 +65,45 @@ fn blocks_above_a_halted_one_are_decoded_again() {
         decoded.iter().filter(|(_, is_corrected)| *is_corrected).map(|(height, _)| *height).collect();
     assert_eq!((again, head), (vec![12, 13, 14, 15], 15));
 }
+
+/// A database that has become slow, and then refuses a transaction once.
+#[test]
+fn a_transaction_that_took_too_long_is_smaller_the_next_time_and_one_that_was_refused_is_stored_one_by_one() {
+    let settings = Settings { fetch_ahead: 8, held_bytes: 1 << 20, from: None, after_hash: None };
+    let mut order = Order::new(settings);
+    order.rows = 4 * ROWS[0];
+    order.on(Event::Node("c".to_owned(), 1, 16), Duration::ZERO);
+    let (mut stored, mut head) = (Vec::new(), 1);
+    for second in 0..20 {
+        let now = Duration::from_secs(second);
+        while let Some(action) = order.next(now) {
+            let event = match action {
+                Action::ReadStore => {
+                    Event::Store(Some("c".to_owned()), Some(Head { height: head, hash: head.to_string() }))
+                }
+                Action::Fetch(height, ticket) => {
+                    let (hash, parent) = (height.to_string(), (height - 1).to_string());
+                    Event::Fetched(height, ticket, Link { chain_id: "c".to_owned(), hash, parent, bytes: 1 })
+                }
+                Action::Decode(height, ticket) => Event::Decoded(height, ticket, ROWS[0]),
+                Action::Store(from, to) => {
+                    stored.push((from, to));
+                    match stored.len() {
+                        // Several are decoded meanwhile.
+                        1 => Event::NotStored(NotStored::Busy),
+                        2 => Event::NotStored(NotStored::Unavailable("no reply within 30 s".to_owned())),
+                        3 => Event::NotStored(NotStored::Refused("deadlock".to_owned())),
+                        _ => {
+                            head = to;
+                            Event::Stored(to, Duration::ZERO)
+                        }
+                    }
+                }
+            };
+            order.on(event, now);
+        }
+    }
+    let (first, then) = stored.split_at(5);
+    assert_eq!(first, [(2, 2), (2, 5), (2, 3), (2, 2), (3, 3)]);
+    assert!(then[0].1 > then[0].0 && head == 16, "{then:?}");
+}
