@@ -262,7 +262,7 @@ impl Attempt<'_> {
     /// another replica may have submitted it before.
     fn may_be_included(&self, lookup: &CallError) -> bool {
         match lookup {
-            CallError::Late | CallError::Broken(_) | CallError::NotSent(_) => true,
+            CallError::Late | CallError::Broken(_) | CallError::TooLong | CallError::NotSent(_) => true,
             CallError::Foreign(status) if status.is_server_error() => true,
             // Without an index, what a check refuses after it was handed over counts as refused.
             CallError::Refused(Refusal::NoIndex) => self.earlier.may_have_arrived,
@@ -357,6 +357,7 @@ impl Attempt<'_> {
         let (what, cause) = match failed {
             CallError::Late => ("the node did not answer in time", String::new()),
             CallError::Broken(why) => ("the connection to the node was lost", why),
+            CallError::TooLong => ("the node's answer is too long", String::new()),
             CallError::Foreign(status) => {
                 ("another server answered instead of the node", foreign_answer(status))
             }

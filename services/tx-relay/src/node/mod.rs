@@ -154,8 +154,11 @@ impl Nodes {
                 // CometBFT reads a number of this kind from text only.
                 let parameters = json!({"limit": MAX_WAITING.to_string()});
                 let call = self.0.rpc.call(&node.url, "unconfirmed_txs", parameters, LOOKUP_TIMEOUT);
-                let found = node.recorded(call).await.map(UnconfirmedTxsReply::hashes);
-                let found = found.map(|found| hashes.extend(found));
+                let found = match node.recorded(call).await.map(UnconfirmedTxsReply::hashes) {
+                    // A hundred transactions of a megabyte: as if they were behind those that are read.
+                    Err(CallError::TooLong) => Ok(()),
+                    found => found.map(|found| hashes.extend(found)),
+                };
                 if weight(&found) >= weight(&read) {
                     read = found;
                 }
@@ -241,7 +244,7 @@ fn weight(result: &Result<(), CallError>) -> u8 {
         Err(CallError::Refused(Refusal::NoIndex)) => 1,
         Ok(()) => 2,
         Err(CallError::Refused(_)) => 3,
-        Err(CallError::Late | CallError::Broken(_) | CallError::Foreign(_)) => 4,
+        Err(CallError::Late | CallError::Broken(_) | CallError::TooLong | CallError::Foreign(_)) => 4,
     }
 }
 
@@ -300,6 +303,27 @@ mod tests {
         *node.0.lock().unwrap() = "after";
         nodes.check_condition().await;
         assert_eq!(&*nodes.chain().await.unwrap(), "after");
+        serving.abort();
+    }
+
+    /// A node whose every reply is longer than any that is read.
+    struct Verbose;
+
+    impl NodeContent for Verbose {
+        fn reply(&self, _: &str, _: u64) -> Result<Bytes, String> {
+            Ok(reply(&json!({"txs": ["x".repeat(9 << 20)]})))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_node_with_more_waiting_transactions_than_are_read_is_not_called_silent() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let serving = tokio::spawn(serve(listener, Arc::new(Verbose)));
+        let metrics = Metrics::register(&mut Registry::default());
+        let nodes = Nodes::new(vec![url.parse().unwrap()], &metrics).unwrap();
+        assert!(!nodes.is_waiting(&TxHash::of(b"tx")).await.unwrap());
+        assert!(!nodes.0.nodes[0].silent.get());
         serving.abort();
     }
 

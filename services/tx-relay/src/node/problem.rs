@@ -21,6 +21,9 @@ impl CallError {
                 let what = "the connection to the node was lost";
                 return Problem::new(Code::DeadlineExceeded, NODE, what).caused_by(why);
             }
+            CallError::TooLong => {
+                return Problem::new(Code::DeadlineExceeded, NODE, "the node's answer is too long");
+            }
             CallError::Foreign(status) => {
                 let what = "another server answered instead of the node";
                 return Problem::new(Code::DeadlineExceeded, NODE, what).caused_by(foreign_answer(status));

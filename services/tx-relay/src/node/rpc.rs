@@ -45,6 +45,8 @@ pub(crate) enum CallError {
     Late,
     /// It may have reached the node; the connection broke, or the reply cannot be read.
     Broken(String),
+    /// The node received it; its reply is longer than [`MAX_REPLY_BYTES`].
+    TooLong,
     /// It may have reached the node; the response, with this status, is not one of a node.
     Foreign(StatusCode),
 }
@@ -56,7 +58,7 @@ impl CallError {
             Self::Refused(_) => "refused",
             Self::NotSent(_) => "not_sent",
             Self::Late => "timeout",
-            Self::Broken(_) | Self::Foreign(_) => "broken",
+            Self::Broken(_) | Self::TooLong | Self::Foreign(_) => "broken",
         }
     }
 
@@ -185,7 +187,7 @@ fn refusal_of_proxy(status: StatusCode, headers: &HeaderMap) -> Option<Refusal> 
 /// Appends a piece of a reply.
 fn append(answer: &mut Vec<u8>, piece: &Bytes) -> Result<(), CallError> {
     if answer.len() + piece.len() > MAX_REPLY_BYTES {
-        return Err(CallError::Broken("the answer is too long".to_owned()));
+        return Err(CallError::TooLong);
     }
     answer.extend_from_slice(piece);
     Ok(())
