@@ -29,6 +29,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use backoff::Backoff;
 pub use error::ReadError;
 use head_watch::HeadSource;
 pub use head_watch::StoreState;
@@ -52,9 +53,6 @@ const PRIMARY_WITH_REPLICA: Size = Size { points: 2, lists: 4 };
 
 /// Blocks that a replica may lack at its last poll and still be read: with many blocks a second it has them by then.
 const FAR_BEHIND: u64 = 250;
-
-/// Pause between two attempts of [`Store::until_ready`] while the server answers and its pool still connects.
-const CONNECT_PAUSE: Duration = Duration::from_millis(20);
 
 /// The configuration of a store.
 #[derive(Clone)]
@@ -236,10 +234,10 @@ impl Store {
 
     /// Resolves when the database answers.
     pub async fn until_ready(&self) {
-        let mut state = self.watch();
-        // The head watch may have connected before the first connection for reads is made.
+        let (mut state, mut backoff) = (self.watch(), Backoff::default());
+        // The head watch may have connected before the first connection for reads is made, or before the migration.
         while state.wait_for(|state| state.is_there).await.is_ok() && self.ready().await.is_err() {
-            tokio::time::sleep(CONNECT_PAUSE).await;
+            tokio::time::sleep(backoff.next()).await;
         }
     }
 
