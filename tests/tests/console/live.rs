@@ -186,10 +186,7 @@ async fn a_hidden_page_has_no_stream_after_a_while_and_is_live_again_when_it_is_
     let console_mesh = ConsoleMesh::over_database(fixture::database().await).await;
     let client = console_mesh.database.connect().await;
     let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
-    // Half a minute is long for a test.
-    let hurry = "const plainTimeout = window.setTimeout; \
-        window.setTimeout = (call, ms) => plainTimeout(call, Math.min(ms, 2000));";
-    page.call("Page.addScriptToEvaluateOnNewDocument", json!({"source": format!("{RECORD}{hurry}")})).await;
+    page.call("Page.addScriptToEvaluateOnNewDocument", json!({"source": RECORD})).await;
     page.open("#/explore/trades").await;
     until_live(&page, "live").await;
     show(&page, "hidden").await;

@@ -13,6 +13,8 @@ SwaggerUIBundle({
   filter: true,
   tryItOutEnabled: true,
   validatorUrl: null,
+  // Colouring an answer of some 100 kB blocks the page for seconds.
+  syntaxHighlight: { activated: false },
   presets: [SwaggerUIBundle.presets.apis],
   layout: "PlainLayout",
   plugins: [LayoutPlugin, WatchPlugin],

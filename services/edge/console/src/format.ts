@@ -53,15 +53,26 @@ export function milliseconds(ns: string): number {
   return Number(BigInt(ns) / 1_000_000n);
 }
 
-/** A `datetime-local` value, meant as UTC, in nanoseconds since the Unix epoch; empty when there is none. */
-export function nanoseconds(local: string): string {
-  const at = Date.parse(`${local}Z`);
-  return Number.isNaN(at) ? "" : (BigInt(at) * 1_000_000n).toString();
+/** The times that a field takes, as `datetime-local` has them: from the Unix epoch to what 64 bits of nanoseconds hold. */
+export const TIMES = ["1970-01-01T00:00", "2262-04-11T23:47"] as const;
+
+/** The last nanosecond of 64 bits. */
+const LAST_NS = 2n ** 63n - 1n;
+
+/**
+ * A time in nanoseconds since the Unix epoch, of a `datetime-local` value, meant as UTC, or of nanoseconds. Empty if the text
+ * is; undefined if it is no time, or none of `TIMES`.
+ */
+export function nanoseconds(text: string): string | undefined {
+  if (text === "") return "";
+  if (/^\d{1,19}$/.test(text)) return BigInt(text) <= LAST_NS ? text : undefined;
+  const at = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?$/.test(text) ? Date.parse(`${text}Z`) : NaN;
+  return at >= 0 && at <= Date.parse(`${TIMES[1]}Z`) ? (BigInt(at) * 1_000_000n).toString() : undefined;
 }
 
 /** The other way round: nanoseconds as a field for a time has them; empty when they are none. */
 export function local(ns: string): string {
-  return /^\d{1,19}$/.test(ns) && ns !== "0" ? time(ns).slice(0, 19).replace(" ", "T") : "";
+  return nanoseconds(ns) === ns && ns !== "0" ? time(ns).slice(0, 19).replace(" ", "T") : "";
 }
 
 /** An age as `3 s`, `5 min`, `2 h`, `4 d`. */

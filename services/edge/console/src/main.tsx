@@ -207,9 +207,11 @@ function Themes() {
 /** What is unavailable at present, and why. */
 function Missing() {
   const { now, isReached } = useLive();
+  const { state } = useCondition();
   const absent = missing(now);
   let said: string[] = [];
-  if (!isReached) said = ["The gateway does not answer. Retrying."];
+  // While all connections are busy the state of the mesh may be late, and the stream still has each block.
+  if (!isReached && state !== "live") said = ["The gateway does not answer. Retrying."];
   else if (now && !now.isBusThere) said = ["The gateway has lost the message bus. Only cached answers are available."];
   else {
     said = absent.map((name) => `${WITHOUT[name] ?? "Some answers are"} unavailable: the service ${name} does not run.`);

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { address, type Problem } from "./api";
-import { clock, grouped, quoted, scaled, seconds, short, time } from "./format";
+import { clock, grouped, local, nanoseconds, quoted, scaled, seconds, short, time, TIMES } from "./format";
 import { changeKey, hasKey, withKey } from "./key";
 import { useRaw } from "./raw";
 import { readBlock } from "./route";
@@ -264,7 +264,7 @@ export function Field(props: {
       <input
         id={id}
         type={props.type ?? "text"}
-        step={props.type === "datetime-local" ? 1 : undefined}
+        {...(props.type === "datetime-local" ? { step: 1, min: TIMES[0], max: TIMES[1] } : {})}
         value={props.value}
         list={props.list ? `${id}-list` : undefined}
         spellcheck={false}
@@ -281,6 +281,16 @@ export function Field(props: {
       )}
     </div>
   );
+}
+
+/** A field for a time in UTC. `value`: nanoseconds since the Unix epoch, or what is typed. */
+export function TimeField(props: { label: string; value: string; wrong?: string; onInput: (value: string) => void }) {
+  const { label, value, onInput } = props;
+  const isTime = nanoseconds(value) !== undefined;
+  // A browser complains about other forms, and shows a year of five digits while it is typed.
+  const shown = /^\d{4,6}-\d\d-\d\dT[\d:.]+$/.test(value) ? value : local(value);
+  const wrong = isTime ? props.wrong : `expected: a time from ${TIMES.join(" to ").replaceAll("T", " ")}`;
+  return <Field label={label} type="datetime-local" value={shown} wrong={wrong} onInput={onInput} />;
 }
 
 /** Asks for the key of this client, or forgets it. */

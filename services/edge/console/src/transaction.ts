@@ -19,8 +19,11 @@ export function recognise(text: string): Recognised {
   const pasted = text.trim();
   if (pasted === "") return { kind: "nothing", wrong: [] };
   if (pasted.startsWith("{")) return ofJson(pasted);
-  if (/^([0-9a-fA-F]{2})+$/.test(pasted)) {
-    const bytes = Uint8Array.from(pasted.match(/../g)!, (pair) => Number.parseInt(pair, 16));
+  const digits = pasted.replace(/\s/g, "").replace(/^0x/i, "");
+  if (/^[0-9a-fA-F]*$/.test(digits)) {
+    const pairs = digits.match(/../g);
+    if (!pairs || digits.length % 2 !== 0) return nothing("These are hex digits, but their number is not even.");
+    const bytes = Uint8Array.from(pairs, (pair) => Number.parseInt(pair, 16));
     return encoded(base64(bytes), bytes.length);
   }
   const bytes = decoded(pasted);
@@ -49,6 +52,8 @@ function ofJson(pasted: string): Recognised {
     return nothing("This is not valid JSON.");
   }
   if (isRounded) return nothing("A number is too large for JSON in a browser: write it as a text, in quotes.");
+  const twice = givenTwice(pasted);
+  if (twice !== undefined) return nothing(`${twice} is given twice.`);
   if (typeof body.tx === "string") {
     const bytes = decoded(body.tx);
     return bytes ? encoded(body.tx, bytes.length) : nothing("tx is a text that is not base64.");
@@ -67,6 +72,22 @@ function ofJson(pasted: string): Recognised {
   if (!tx.signature?.algo) wrong.push("tx.signature.algo: the network's name of the algorithm expected.");
   if (tx.version === undefined) wrong.push("tx.version: TX_VERSION_V2 or TX_VERSION_V3 expected.");
   return { kind: "transaction", wrong, tx, from: String(spelled.pubKey ?? ""), command: input ? shown(input) : "" };
+}
+
+/** A key that an object of a valid JSON text has twice: a browser takes the last one, and the API refuses both. */
+function givenTwice(json: string): string | undefined {
+  const open: Set<string>[] = [];
+  for (const [token, colon] of json.matchAll(/"[^"\\]*(?:\\.[^"\\]*)*"(\s*:)?|[{}]/g)) {
+    if (token === "{") open.push(new Set());
+    else if (token === "}") open.pop();
+    else if (colon) {
+      const key = JSON.parse(token.slice(0, -colon.length)) as string;
+      const name = key.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+      if (open.at(-1)!.has(name)) return key;
+      open.at(-1)!.add(name);
+    }
+  }
+  return undefined;
 }
 
 /** A command as text where it is text, else as hex. */

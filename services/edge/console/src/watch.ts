@@ -1,7 +1,8 @@
 // What the open page shows is watched on one stream of events (`/watch`), with the height of the chain beside it. Where
-// a stream is refused, its reads are asked again and again instead, until a stream is taken.
+// a stream is refused, or other pages of the browser have all of them, its reads are polled until a stream is free.
 import { useCallback, useEffect, useState } from "preact/hooks";
 import { openEvents, problemFrom, problemOf, read, useRead, type Problem, type Reading, type Schemas } from "./api";
+import { openChannel, Places, PLACES } from "./places";
 import { onRoute, readBlock } from "./route";
 
 /** The read whose answer is another one with every block. */
@@ -29,8 +30,11 @@ const LIMITED_MS = 5000;
 /** When a refused stream is tried again: later each time, up to the second. */
 const TRY_MS = [5000, 60_000] as const;
 
-/** A tab that nobody sees is worth a connection for so long. */
-const HIDDEN_MS = 30_000;
+/** A hidden page closes its stream after this. */
+const HIDDEN_MS = 3000;
+
+/** A page is not loaded again sooner than this after it was loaded. */
+const RELOAD_MS = 5000;
 
 /** Without a block for so long, what is shown is not called live. */
 const HEAD_WITHIN_MS = 10_000;
@@ -44,6 +48,8 @@ const BACK_WITHIN_MS = 2500;
 /** The HTTP status of a canonical RPC status code, of those that an event can have. */
 const STATUS_OF_CODE: Record<number, number> = { 3: 400, 4: 504, 5: 404, 7: 403, 8: 429, 9: 400, 12: 501, 13: 500, 16: 401 };
 
+type Head = Schemas["LastBlockHeightReply"];
+
 /** A read that is watched. */
 interface Topic {
   relative: string;
@@ -56,7 +62,7 @@ interface Topic {
   isAsked: boolean;
   /** Whether it is refused for what it is, so that asking again is of no use. */
   isRefused: boolean;
-  /** Whether it had no answer when asked the last time: it would refuse the others on its stream, too. */
+  /** Whether it had no answer, or 404, when it was last read: it would refuse the others on its stream, too. */
   isFailing: boolean;
 }
 
@@ -91,6 +97,9 @@ let hiding = 0;
 let refusals = 0;
 let headAt = 0;
 let isPast = readBlock() !== "";
+/** The chain that this page has data of. */
+let chain = "";
+const places = new Places(openChannel(), () => isMisplaced() && settle());
 let condition: Condition = { state: "connecting", said: "Connecting" };
 
 /** Watches a read until the function that it returns is called. */
@@ -112,6 +121,11 @@ function settle(): void {
   settling = window.setTimeout(arrange, SETTLED_MS);
 }
 
+/** Whether this page has a stream without a place for it, or the other way round. */
+function isMisplaced(): boolean {
+  return (shown ?? next) !== undefined !== places.isFree;
+}
+
 /** What is to be on the stream. */
 function wanted(): Topic[] {
   return [...topics.values()].filter((topic) => !topic.isRefused && !topic.isFailing).slice(0, READS);
@@ -127,6 +141,11 @@ function arrange(): void {
     if (topic.tells.size === 0) topics.delete(topic.relative);
   }
   if (!isFollowing()) return;
+  places.enter();
+  if (!places.isFree) {
+    closeAll();
+    return;
+  }
   const list = wanted();
   if (isOf(shown, list)) {
     close(next);
@@ -136,6 +155,13 @@ function arrange(): void {
 
 function close(stream: Stream | undefined): void {
   stream?.source.close();
+}
+
+function closeAll(): void {
+  close(shown);
+  close(next);
+  [shown, next] = [undefined, undefined];
+  weigh();
 }
 
 function open(list: Topic[]): void {
@@ -166,13 +192,21 @@ function open(list: Topic[]): void {
 /** What has come of a read, by a stream or by asking. */
 function take(stream: Stream | undefined, topic: Topic, come: { data?: unknown; problem?: Problem }): void {
   if (topics.get(topic.relative) !== topic || (stream && stream !== shown && stream !== next)) return;
-  const height = (data: unknown) => (data as Schemas["LastBlockHeightReply"] | undefined)?.height;
-  if (topic.relative === HEAD && !come.problem && height(come.data) !== height(topic.data)) headAt = performance.now();
+  if (topic.relative === HEAD && !come.problem) takeHead(come.data as Head, topic.data as Head | undefined);
   topic.problem = come.problem;
   if (!come.problem) topic.data = come.data;
   if (stream) begun(stream, topic);
   topic.tells.forEach((tell) => tell());
   weigh();
+}
+
+/** Takes a head. If its chain differs from the one before, the network was reset: all data of the page is outdated. */
+function takeHead(head: Head, before: Head | undefined): void {
+  if (head.height !== before?.height) headAt = performance.now();
+  if (chain && head.chainId && head.chainId !== chain) {
+    setTimeout(() => location.reload(), Math.max(0, RELOAD_MS - performance.now()));
+  }
+  chain = head.chainId || chain;
 }
 
 /** The first answers of a stream are there: the one before it has done its work. */
@@ -211,7 +245,7 @@ function again(): void {
 function isCarried(topic: Topic): boolean {
   if (shown?.topics.includes(topic) && !shown.missing.has(topic)) return true;
   const isOpening = next?.topics.includes(topic) && performance.now() - next.since < BEGUN_WITHIN_MS;
-  return isOpening || (trying === 0 && !next && wanted().includes(topic));
+  return isOpening || (trying === 0 && !next && places.isFree && wanted().includes(topic));
 }
 
 /** Asks for what no stream has. */
@@ -219,12 +253,17 @@ function ask(): void {
   if (!isFollowing()) return;
   const now = performance.now();
   for (const topic of topics.values()) {
-    const isLimited = topic.problem?.status === 429;
-    const pause = isLimited ? Math.max(topic.everyMs, LIMITED_MS) : topic.problem ? TICK_MS : topic.everyMs;
-    // The clock that calls this is not exact.
-    const isDue = now - topic.askedAt > pause - TICK_MS / 4;
-    if (isDue && !topic.isAsked && !topic.isRefused && !isCarried(topic)) void askFor(topic);
+    if (isDue(topic, now, headAt) && !topic.isAsked && !topic.isRefused && !isCarried(topic)) void askFor(topic);
   }
+}
+
+/** Whether a read is to be sent again. What does not exist may exist after another block, and only then. */
+export function isDue(topic: Pick<Topic, "relative" | "problem" | "everyMs" | "askedAt">, now: number, headAt: number): boolean {
+  const status = topic.problem?.status;
+  if (status === 404 && topic.relative !== HEAD) return topic.askedAt < headAt;
+  const pause = status === 429 ? Math.max(topic.everyMs, LIMITED_MS) : topic.problem ? TICK_MS : topic.everyMs;
+  // The clock that calls this is not exact.
+  return now - topic.askedAt > pause - TICK_MS / 4;
 }
 
 async function askFor(topic: Topic): Promise<void> {
@@ -237,8 +276,9 @@ async function askFor(topic: Topic): Promise<void> {
   } catch (error) {
     const problem = problemOf(error);
     // Only the gateway itself refuses a read for good, and with a number: a proxy answers in its place while it restarts.
-    topic.isRefused = problem.status < 500 && problem.number !== 0 && !problem.isPassing;
-    topic.isFailing = problem.status >= 500;
+    const isAnswered = problem.number !== 0 && !problem.isPassing;
+    topic.isRefused = isAnswered && problem.status < 500 && problem.status !== 404;
+    topic.isFailing = problem.status >= 500 || (isAnswered && problem.status === 404);
     if (topic.isRefused || !isCarried(topic)) take(undefined, topic, { problem });
   } finally {
     topic.isAsked = false;
@@ -271,6 +311,9 @@ function weighed(): Condition {
   if (isLost || isAway) return { state: "lost", said: "Lost: the gateway does not answer" };
   const unanswered = [...topics.values()].find((topic) => topic.problem?.isPassing);
   if (unanswered) return { state: "behind", said: `Behind: ${unanswered.problem!.message}` };
+  if (!shown && !places.isFree && isFollowing()) {
+    return { state: "behind", said: `Behind: ${PLACES} other windows have the live updates; polling instead` };
+  }
   if (!shown && refusals > 0) return { state: "behind", said: "Behind: live updates are refused; polling instead" };
   if (!shown) return { state: "connecting", said: "Connecting" };
   if (now - headAt > HEAD_WITHIN_MS) return { state: "behind", said: "Behind: no new block for 10 s" };
@@ -281,10 +324,8 @@ function weighed(): Condition {
 function leave(): void {
   clearTimeout(trying);
   trying = 0;
-  close(shown);
-  close(next);
-  [shown, next] = [undefined, undefined];
-  weigh();
+  places.leave();
+  closeAll();
 }
 
 /** Whether what is shown is to be new: a hidden page and a page of the past wait. */
@@ -300,6 +341,7 @@ function turn(): void {
     return;
   }
   if (document.visibilityState === "visible") {
+    places.enter();
     headAt = performance.now();
     again();
     ask();
@@ -318,8 +360,18 @@ onRoute(() => {
 addEventListener("pagehide", leave);
 addEventListener("pageshow", (event) => event.persisted && turn());
 // Once a second, so that silence is noticed; nothing is asked for while a stream brings it.
-setInterval(() => (ask(), renew(), weigh()), TICK_MS);
+setInterval(tick, TICK_MS);
+if (isFollowing()) places.enter();
 follow(HEAD, HEAD_MS, () => undefined);
+
+function tick(): void {
+  places.announce();
+  // A page that is killed gives up its place without a message.
+  if (isMisplaced()) arrange();
+  ask();
+  renew();
+  weigh();
+}
 
 /**
  * Watches a read for as long as a view is shown; nothing while `relative` is undefined. Where it cannot be watched it is asked

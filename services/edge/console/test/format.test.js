@@ -41,6 +41,20 @@ test("times are shown in UTC with as many digits as are set, and read back", () 
   assert.equal(nanoseconds(""), "");
 });
 
+test("what is no time, or none that 64 bits of nanoseconds hold, is not taken for no time", () => {
+  for (const wrong of [
+    "20265-11-30T12:00", "202650-11-30T12:00:00", "2262-04-11T23:48", "9999-01-01T00:00", "1969-12-31T23:59",
+    "0001-01-01T00:00", "abc", "2026-01-01", "2026-01-01T00:00:00Z", "2026-13-01T00:00", "9223372036854775808", "-1",
+    "99999999999999999999", " ",
+  ]) {
+    assert.equal(nanoseconds(wrong), undefined, wrong);
+  }
+  assert.equal(nanoseconds("1970-01-01T00:00"), "0");
+  assert.equal(nanoseconds("2262-04-11T23:47"), "9223372020000000000");
+  assert.equal(nanoseconds("9223372036854775807"), "9223372036854775807");
+  assert.equal(local("9223372036854775808"), "");
+});
+
 test("ages, sizes, changes and names are short", () => {
   assert.deepEqual([3, 300, 7200, 400_000].map((s) => age(s * 1000)), ["3 s", "5 min", "2 h", "5 d"]);
   assert.deepEqual([999, 1500, 72_600].map(bytes), ["999 B", "1.50 kB", "72.6 kB"]);

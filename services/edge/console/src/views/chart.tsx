@@ -74,8 +74,12 @@ export function Chart(props: { candleId: string; market: Market | undefined; nam
     if (!element) return undefined;
     const wheel = (event: WheelEvent) => {
       const { pan, zoom } = act.current;
+      const isZoom = event.ctrlKey || event.metaKey;
+      // Otherwise the wheel scrolls the page.
+      const isMeant = isZoom || event.shiftKey || Math.abs(event.deltaX) > Math.abs(event.deltaY) || document.activeElement === element;
+      if (!isMeant) return;
       event.preventDefault();
-      if (event.ctrlKey || event.metaKey) zoom(event.deltaY > 0 ? 1.15 : 0.87);
+      if (isZoom) zoom(event.deltaY > 0 ? 1.15 : 0.87);
       else pan((event.deltaX || -event.deltaY) * (plot.current?.perPixel() ?? 0));
     };
     let from: { x: number; shown: Window } | undefined;

@@ -1,9 +1,9 @@
 // Explore: the lists as tables that page by cursor, and what is found by its id.
 import { useRef } from "preact/hooks";
 import { address, hasPast, target, useRead, type Query } from "../api";
-import { local, nanoseconds, quoted } from "../format";
+import { nanoseconds, quoted } from "../format";
 import { NameField } from "../named";
-import { Choice, Empty, Field, grpcLine, Lines, Notice, Select, ViewLink, type Line } from "../parts";
+import { Choice, Empty, Field, grpcLine, Lines, Notice, Select, TimeField, ViewLink, type Line } from "../parts";
 import { go, link, readBlock, useTyped, type Route } from "../route";
 import { useStill } from "../still";
 import { useWatch } from "../watch";
@@ -169,9 +169,8 @@ function Listing(props: { list: List; query: URLSearchParams }) {
 
 /** The value that is sent for what is typed; nothing when it is wrong. */
 function meaning(filter: Filter, typed: string): string | undefined {
-  const isDate = filter.isTime && !/^\d*$/.test(typed);
   const found = filter.of?.find(typed);
-  const meant = found ? (found.id ?? found.first) : isDate ? nanoseconds(typed) : typed.trim();
+  const meant = found ? (found.id ?? found.first) : filter.isTime ? nanoseconds(typed.trim()) : typed.trim();
   return meant === undefined || meant === "" || filter.form.test(meant) ? meant : undefined;
 }
 
@@ -180,11 +179,8 @@ function Given(props: { filter: Filter; value: string; onInput: (value: string) 
   const { filter, value, onInput } = props;
   const { label, hint } = filter;
   if (filter.of) return <NameField label={label} of={filter.of} value={value} onInput={onInput} />;
+  if (filter.isTime) return <TimeField label={label} value={value} onInput={onInput} />;
   const isWrong = meaning(filter, value) === undefined;
-  if (filter.isTime) {
-    const at = /^\d*$/.test(value) ? local(value) : value;
-    return <Field label={label} type="datetime-local" value={at} wrong={isWrong ? "before 1970" : undefined} onInput={onInput} />;
-  }
   return (
     <Field
       label={label}

@@ -1,9 +1,9 @@
 // A party's ledger of one asset as CSV.
 import { address, target, type Query } from "../api";
-import { local, nanoseconds, quoted } from "../format";
+import { nanoseconds, quoted } from "../format";
 import { NameField } from "../named";
 import { assets } from "../names";
-import { Card, Empty, Field, Lines, ViewLink } from "../parts";
+import { Card, Empty, Field, Lines, TimeField, ViewLink } from "../parts";
 import { go, link, useTyped } from "../route";
 import { Transfer } from "../transfer";
 
@@ -13,7 +13,7 @@ const ASSET = /^[A-Za-z0-9_-]{1,64}$/;
 export function Ledger(props: { query: URLSearchParams }) {
   const { query } = props;
   const given = { party: query.get("party") ?? "", asset: query.get("asset") ?? "", start: query.get("start") ?? "", end: query.get("end") ?? "" };
-  const [typed, setTyped] = useTyped({ ...given, start: local(given.start), end: local(given.end) }, query.toString());
+  const [typed, setTyped] = useTyped(given, query.toString());
   const [start, end] = [nanoseconds(typed.start), nanoseconds(typed.end)];
   const meant = assets.find(typed.asset);
   const asset = meant.id ?? meant.first;
@@ -23,9 +23,10 @@ export function Ledger(props: { query: URLSearchParams }) {
   };
   const submit = (event: Event) => {
     event.preventDefault();
-    if (!wrong.party && asset !== undefined && !wrong.end) go("export/ledger", { party: typed.party, asset, start, end });
+    if (!wrong.party && asset !== undefined && start !== undefined && end !== undefined && !wrong.end) go("export/ledger", { party: typed.party, asset, start, end });
   };
-  const isAsked = PARTY.test(given.party) && ASSET.test(given.asset);
+  const isTimely = nanoseconds(given.start) !== undefined && nanoseconds(given.end) !== undefined;
+  const isAsked = PARTY.test(given.party) && ASSET.test(given.asset) && isTimely;
   const asked: Query = [
     ["partyId", given.party],
     ["assetId", given.asset],
@@ -38,13 +39,15 @@ export function Ledger(props: { query: URLSearchParams }) {
       <form class="filters" onSubmit={submit} aria-label="Ledger to export">
         <Field label="Party" wide value={typed.party} wrong={wrong.party} hint="64 hex digits, or network" onInput={(party) => setTyped({ ...typed, party: party.trim() })} />
         <NameField label="Asset" of={assets} value={typed.asset} onInput={(asset) => setTyped({ ...typed, asset })} />
-        <Field label="From, UTC" type="datetime-local" value={typed.start} onInput={(start) => setTyped({ ...typed, start })} />
-        <Field label="Until before, UTC" type="datetime-local" value={typed.end} wrong={wrong.end} onInput={(end) => setTyped({ ...typed, end })} />
+        <TimeField label="From, UTC" value={typed.start} onInput={(start) => setTyped({ ...typed, start })} />
+        <TimeField label="Until before, UTC" value={typed.end} wrong={wrong.end} onInput={(end) => setTyped({ ...typed, end })} />
         <button type="submit" class="primary">
           Choose
         </button>
       </form>
-      {!isAsked && <Empty>Give a party and an asset. Without times the whole ledger is exported.</Empty>}
+      {!isAsked && (
+        <Empty>{isTimely ? "Give a party and an asset. Without times the whole ledger is exported." : "A time in the address is invalid."}</Empty>
+      )}
       {isAsked && (
         <>
           <p class="dim">

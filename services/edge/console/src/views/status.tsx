@@ -150,7 +150,7 @@ function ServiceTile(props: { service: Service; paces: Pace[]; times: number[] }
   const { service, paces } = props;
   const latest = paces.at(-1);
   const slow = paces.findLast((pace) => pace.meanMs !== null)?.meanMs;
-  const errors = service.replicas.reduce((sum, replica) => sum + BigInt(replica.errors), 0n);
+  const errors = paces.reduce((sum, pace) => sum + pace.failed, 0);
   const requests = service.replicas.reduce((sum, replica) => sum + BigInt(replica.requests), 0n);
   const busiest = [...service.operations].sort((one, other) => Number(BigInt(other.requests) - BigInt(one.requests)));
   // A service that came late has fewer looks than there are times.
@@ -171,7 +171,7 @@ function ServiceTile(props: { service: Service; paces: Pace[]; times: number[] }
         of={[
           ["requests/s", latest?.perSecond == null ? "–" : rough(latest.perSecond)],
           ["mean", slow == null ? "–" : `${rough(slow)} ms`],
-          ["errors", grouped(errors.toString())],
+          ["errors", grouped(String(errors))],
         ]}
       />
       <details>
