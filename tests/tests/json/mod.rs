@@ -8,3 +8,11 @@ mod requests;
 mod times;
 mod transfer;
 mod unknown_names;
+
+use mesh_testbed::Answer;
+
+/// Whether `Vary` names a header. It has one line: of several, some caches see only the last.
+fn varies_by(answer: &Answer, name: &str) -> bool {
+    assert!(answer.headers.get_all("vary").iter().count() <= 1, "{answer:?}");
+    answer.header("vary").is_some_and(|names| names.split(", ").any(|other| other == name))
+}

@@ -183,10 +183,18 @@ pub(crate) fn finish(response: &mut Response, id: RequestId, config: &Config, re
     if is_open {
         return;
     }
-    headers.append(VARY, HeaderValue::from_static("Origin"));
+    vary(headers, "Origin");
     if let Some(origin) = allowed_origin(config, request) {
         headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     }
+}
+
+/// Adds the name of a header to `Vary`. It stays one line: of several, nginx before 1.23 sees only the last.
+pub(crate) fn vary(headers: &mut HeaderMap, name: &'static str) {
+    let before = headers.get(VARY).map(HeaderValue::as_bytes);
+    let all = before.map(|before| [before, b", ", name.as_bytes()].concat());
+    let all = all.and_then(|all| HeaderValue::from_maybe_shared(Bytes::from(all)).ok());
+    headers.insert(VARY, all.unwrap_or(HeaderValue::from_static(name)));
 }
 
 /// Whether the page that asks may read answers: one of the gateway's own host, or of an allowed origin. A client that

@@ -1,10 +1,13 @@
 //! What an answer says of how its request was understood (J11, B3): `X-Ignored`, `Preference-Applied`, and `Vary`
 //! where a cache has to tell requests apart by `Prefer`.
 
-use http::{HeaderMap, HeaderName, HeaderValue, header::VARY};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use warp::reply::Response;
 
-use crate::decode::preferences::{Handling, PREFER};
+use crate::{
+    decode::preferences::{Handling, PREFER},
+    respond::answer::vary,
+};
 
 const X_IGNORED: HeaderName = HeaderName::from_static("x-ignored");
 pub(crate) const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
@@ -45,7 +48,7 @@ impl HandlingNote {
         }
         match &self.ignored {
             Some(ignored) => write_ignored(headers, ignored.clone()),
-            None if self.has_preference => vary(headers),
+            None if self.has_preference => vary(headers, "Prefer"),
             None => {}
         }
     }
@@ -59,9 +62,5 @@ pub(crate) fn wait_applied(seconds: u64) -> String {
 /// Names what was ignored. With strict handling the same request would be refused, also to a cache.
 pub(crate) fn write_ignored(headers: &mut HeaderMap, ignored: HeaderValue) {
     headers.insert(X_IGNORED, ignored);
-    vary(headers);
-}
-
-fn vary(headers: &mut HeaderMap) {
-    headers.append(VARY, HeaderValue::from_static("Prefer"));
+    vary(headers, "Prefer");
 }
