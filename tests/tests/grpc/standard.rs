@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, time::Duration};
 
-use futures_util::stream;
+use futures_util::{StreamExt, stream};
 use mesh_tests::{Rpc, fixture, rpc::Connection};
 use prost_reflect::{
     DescriptorPool,
@@ -119,6 +119,8 @@ async fn reflection_describes_the_whole_contract() {
         imported.into_iter().chain(["google/protobuf/any.proto", "google/protobuf/descriptor.proto"]);
     let names = expected.into_iter().chain(imported.chain(files).map(str::to_owned));
     requests.extend(names.map(|name| ask(MessageRequest::FileByFilename(name))));
+    // A value of an enum is a sibling of its type.
+    requests.push(ask(MessageRequest::FileContainingSymbol("api.v2.TABLE_TRADES".to_owned())));
     // What finds nothing does not end the stream.
     let nothing = [
         ask(MessageRequest::FileContainingSymbol("api.v2.Query.Unknown".to_owned())),
@@ -160,6 +162,12 @@ async fn reflection_describes_the_whole_contract() {
         let service = pool.get_service_by_name(&row.service).unwrap();
         assert!(service.methods().any(|method| method.name() == row.name), "{}", row.name);
     }
+
+    let many = vec![ask(MessageRequest::ListServices(String::new())); 101];
+    let told = client.server_reflection_info(stream::iter(many)).await.unwrap().into_inner();
+    let told: Vec<_> = told.collect().await;
+    assert_eq!(told.iter().filter(|answer| answer.is_ok()).count(), 100);
+    assert_eq!(told[100].as_ref().unwrap_err().code(), Code::ResourceExhausted);
 
     let mut old = OldClient::with_origin(connection, origin);
     let request = v1alpha::ServerReflectionRequest {

@@ -1,9 +1,9 @@
 //! The reflection service: descriptors of the contract and of the standard services. A request that finds nothing gets
 //! an `error_response` and the stream stays open, as the protocol requires; tonic-reflection's own service ends it.
 
-use futures_util::{StreamExt, TryStreamExt, stream::BoxStream};
+use futures_util::{StreamExt, stream::BoxStream};
 use mesh_chassis::Failure;
-use prost_reflect::{DescriptorPool, FileDescriptor};
+use prost_reflect::{DescriptorPool, EnumDescriptor, FileDescriptor};
 use proto_msgs::Contract;
 use tonic::{Code, Request, Response, Status, Streaming};
 use tonic_reflection::{
@@ -17,6 +17,9 @@ use tonic_reflection::{
     },
     server::v1::{ServerReflection, ServerReflectionServer},
 };
+
+/// Most requests on a stream, which counts as one call of its client.
+const MAX_REQUESTS: usize = 100;
 
 /// Describes what these pools have: the contract, which the edge decodes requests with, and the standard services.
 pub(super) struct Reflection([DescriptorPool; 2]);
@@ -46,10 +49,16 @@ impl ServerReflection for Reflection {
         requests: Request<Streaming<ServerReflectionRequest>>,
     ) -> Result<Response<Self::ServerReflectionInfoStream>, Status> {
         let pools = self.0.clone();
-        let answers = requests.into_inner().map_ok(move |request| ServerReflectionResponse {
-            valid_host: request.host.clone(),
-            message_response: Some(answer(&pools, request.message_request.as_ref())),
-            original_request: Some(request),
+        let answers = requests.into_inner().enumerate().map(move |(number, request)| {
+            let request = request?;
+            if number >= MAX_REQUESTS {
+                return Err(Status::resource_exhausted("too many requests on one stream: open another"));
+            }
+            Ok(ServerReflectionResponse {
+                valid_host: request.host.clone(),
+                message_response: Some(answer(&pools, request.message_request.as_ref())),
+                original_request: Some(request),
+            })
         });
         Ok(Response::new(answers.boxed()))
     }
@@ -106,8 +115,10 @@ fn file_of_symbol(pool: &DescriptorPool, name: &str) -> Option<FileDescriptor> {
         let is_oneof = || message.oneofs().any(|oneof| oneof.name() == member);
         return (message.get_field_by_name(member).is_some() || is_oneof()).then(|| message.parent_file());
     }
-    if let Some(list) = pool.get_enum_by_name(of) {
-        return list.get_value_by_name(member).map(|_| list.parent_file());
+    // A value is a sibling of its type.
+    let has_value = |list: &EnumDescriptor| list.values().any(|value| value.full_name() == name);
+    if let Some(list) = pool.all_enums().find(has_value) {
+        return Some(list.parent_file());
     }
     let service = pool.get_service_by_name(of)?;
     service.methods().any(|method| method.name() == member).then(|| service.parent_file())
