@@ -197,6 +197,12 @@ impl HttpCall<'_> {
             None => WatchRequest::several(&state.routes, head.query(), handling),
         };
         self.note.ignored = request.ignored.header();
+        for _ in 1..request.reads() {
+            let again = state.admission.count_again(&head.client)?;
+            if let Some(problem) = state.admission.rate_refusal(&again) {
+                return Err(problem.into());
+            }
+        }
         let context = self.context(state.config.limits.answer_time);
         let response = request.answer(&state.watches, &head.client, &head.headers, &context).await?;
         // Events have no tag.

@@ -252,6 +252,14 @@ async fn several_reads_come_on_one_stream_each_under_its_own_name() {
 }
 
 #[tokio::test]
+async fn each_read_of_a_stream_counts_to_the_rate_of_its_client() {
+    let (_database, _mesh, client) =
+        start(&[("MESH_EDGE_RATE_PER_S", "1"), ("MESH_EDGE_RATE_BURST", "5")]).await;
+    let refused = Events::open(&client, &format!("/watch?read={}", [LIMITS; 16].join("&read=")), &[]).await;
+    assert_problem(&refused.unwrap_err(), 429, 8, 400_001);
+}
+
+#[tokio::test]
 async fn a_watch_of_several_reads_is_refused_with_the_read_that_is_wrong() {
     let client = MeshClient::fixture().await;
     for (query, status, code, number, inner) in [

@@ -110,6 +110,11 @@ impl WatchRequest {
         Self { reads: decoded.map(|()| reads), is_indexed: true, ignored }
     }
 
+    /// How many reads it has; each counts as a request.
+    pub(crate) fn reads(&self) -> usize {
+        self.reads.as_ref().map_or(0, Vec::len)
+    }
+
     /// Responds with the event stream.
     ///
     /// # Errors
