@@ -2,7 +2,7 @@
 
 use std::{fs, time::Duration};
 
-use mesh_testbed::{Database, EdgeTls, Mesh, TlsClient, certify, eventually};
+use mesh_testbed::{Authority, Database, EdgeTls, Mesh, TlsClient, certify, eventually};
 use mesh_tests::{Call, Rpc};
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
@@ -94,6 +94,19 @@ async fn another_certificate_is_for_new_connections_and_a_faulty_one_for_none() 
     mesh.service("edge").until_metric(faulty, |value| value == 0.0).await;
 
     let folder = tempfile::tempdir().unwrap();
+    let expired = Authority::generate().certify_until(folder.path(), 2025);
+    let valid = [&files.certificate, &files.key].map(|file| (file, fs::read(file).unwrap()));
+    fs::copy(&expired.certificate, &files.certificate).unwrap();
+    fs::copy(&expired.key, &files.key).unwrap();
+    mesh.service("edge").until_metric(faulty, |value| value == 1.0).await;
+    assert_eq!(
+        presented(mesh.tls()).await.as_ref(),
+        Some(&first),
+        "one that has expired replaces no good one"
+    );
+    valid.into_iter().for_each(|(file, bytes)| fs::write(file, bytes).unwrap());
+    mesh.service("edge").until_metric(faulty, |value| value == 0.0).await;
+
     let second = certify(folder.path());
     for (from, to) in
         [(&second.ca, &files.ca), (&second.certificate, &files.certificate), (&second.key, &files.key)]

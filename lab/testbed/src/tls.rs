@@ -11,7 +11,9 @@ use std::{
 
 use mesh_launcher::servers::TlsFiles;
 use parking_lot::Mutex;
-use rcgen::{BasicConstraints, CertificateParams, DnType, Error, IsCa, Issuer, KeyPair, KeyUsagePurpose};
+use rcgen::{
+    BasicConstraints, CertificateParams, DnType, Error, IsCa, Issuer, KeyPair, KeyUsagePurpose, date_time_ymd,
+};
 use tokio::{
     io::{AsyncWriteExt as _, copy, copy_bidirectional, split},
     net::{TcpListener, TcpSocket, TcpStream},
@@ -53,7 +55,12 @@ impl Authority {
 
     /// Makes a certificate for this machine, in a folder; it replaces an earlier one there.
     pub fn certify(&self, folder: &Path) -> TlsFiles {
-        let made = self.certificate_and_key();
+        self.certify_until(folder, 4096)
+    }
+
+    /// As [`Self::certify`], with the year in which the certificate expires.
+    pub fn certify_until(&self, folder: &Path, year: i32) -> TlsFiles {
+        let made = self.certificate_and_key(year);
         let [certificate, key] =
             made.unwrap_or_else(|error| panic!("cannot make certificates for the tests: {error}"));
         let write = |name: &str, text: &str| {
@@ -70,9 +77,10 @@ impl Authority {
         }
     }
 
-    fn certificate_and_key(&self) -> Result<[String; 2], Error> {
+    fn certificate_and_key(&self, expires: i32) -> Result<[String; 2], Error> {
         let mut machine = CertificateParams::new(vec!["127.0.0.1".to_owned(), "localhost".to_owned()])?;
         machine.distinguished_name.push(DnType::CommonName, "this machine");
+        machine.not_after = date_time_ymd(expires, 1, 1);
         let key = KeyPair::generate()?;
         Ok([machine.signed_by(&key, &self.issuer)?.pem(), key.serialize_pem()])
     }

@@ -110,21 +110,27 @@ impl TlsFiles {
     }
 }
 
-/// Puts each good pair in force, for as long as the process runs.
+/// Puts each good pair in force, for as long as the process runs. A pair that has expired does not replace one that has not.
 async fn follow(
     mut follower: FileFollower<Pair, Certified>,
     mut expires: i64,
     in_force: Arc<InForce>,
     metrics: Metrics,
 ) {
+    let mut is_refused = false;
     loop {
         let reading = follower.next().await;
         if let Some((certified, until)) = reading.changed {
-            *in_force.0.write() = Arc::new(certified);
-            expires = until;
-            tracing::info!(valid_for_s = seconds_until(expires), "another certificate is in force");
+            is_refused = seconds_until(until) <= 0 && seconds_until(expires) > 0;
+            if is_refused {
+                tracing::warn!("the new certificate has expired; the one before stays in force");
+            } else {
+                *in_force.0.write() = Arc::new(certified);
+                expires = until;
+                tracing::info!(valid_for_s = seconds_until(expires), "another certificate is in force");
+            }
         }
-        metrics.show_certificate(seconds_until(expires), reading.is_faulty);
+        metrics.show_certificate(seconds_until(expires), reading.is_faulty || is_refused);
     }
 }
 
