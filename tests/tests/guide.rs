@@ -121,6 +121,8 @@ async fn every_document_for_users_is_a_page_and_every_link_and_anchor_exists() {
 #[tokio::test]
 async fn the_guide_is_served_as_other_pages_are() {
     let client = MeshClient::fixture().await;
+    let docs = client.get("/docs/").await;
+    assert_eq!((docs.status, docs.header("location")), (308, Some("../docs")), "{docs:?}");
     let moved = client.get("/guide").await;
     assert_eq!((moved.status, moved.header("location")), (308, Some("guide/")));
     for path in

@@ -20,9 +20,7 @@ const FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/guide.rs"));
 
 /// The pages and their assets, by path.
 pub(super) fn pages() -> Vec<(Cow<'static, str>, Page)> {
-    let redirect =
-        Page { location: Some(HeaderValue::from_static("guide/")), ..Page::plain(NAME, TEXT, b"") };
-    let mut pages = vec![(Cow::Borrowed("/guide"), redirect)];
+    let mut pages = vec![(Cow::Borrowed("/guide"), Page::moved(NAME, "guide/"))];
     for &(path, bytes) in FILES {
         let page = match path.rsplit_once('.').map(|(_, ending)| ending) {
             Some("css") => Page { caching: Caching::Immutable, ..Page::plain(NAME, STYLE, bytes) },

@@ -100,6 +100,11 @@ impl Page {
         Self::of(name, media_type, move || Content::of(&bytes, Body::of(&bytes)))
     }
 
+    /// A path whose page is at another one, relative to it.
+    pub(super) fn moved(name: &'static str, to: &'static str) -> Self {
+        Self { location: Some(HeaderValue::from_static(to)), ..Self::plain(name, TEXT, b"") }
+    }
+
     pub(super) fn gzipped(name: &'static str, media_type: &'static str, bytes: &'static [u8]) -> Self {
         Self::of(name, media_type, move || {
             let body = Body { plain: OnceLock::new(), gzipped: Some(Bytes::from_static(bytes)) };

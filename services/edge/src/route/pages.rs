@@ -33,6 +33,7 @@ pub(crate) fn all(config: &Config) -> Pages {
         ("/limits", Page::json(limits::LIMITS, move || limits)),
         ("/openapi.json", Page::json("openapi", Document::of_contract)),
         ("/docs", Page { policy: Some(POLICY), ..docs }),
+        ("/docs/", Page::moved("docs", "../docs")),
         ("/docs/page.css", Page::plain("docs", STYLE, include_bytes!("../../assets/docs/page.css"))),
         ("/docs/watch.js", Page::plain("docs", SCRIPT, include_bytes!("../../assets/docs/watch.js"))),
         ("/docs/layout.js", Page::plain("docs", SCRIPT, include_bytes!("../../assets/docs/layout.js"))),
