@@ -23,6 +23,9 @@ const NO_RESPONDER_PAUSES: [Duration; 2] = [Duration::from_millis(15), Duration:
 const REJOIN_PAUSE: Duration = Duration::from_millis(100);
 const REJOINS: u32 = 20;
 
+/// With less time left a refusal says nothing of the load.
+const TOO_SHORT: Duration = Duration::from_millis(20);
+
 /// Most hedges of one request while no replica is silent; then one more.
 const MAX_HEDGES: u32 = 2;
 
@@ -251,6 +254,11 @@ impl<'r, 'a: 'r> Retries<'r, 'a> {
         if !self.waits {
             self.waits = true;
             return Step::Retry { pause: Duration::ZERO, replica: None };
+        }
+        // A replica refuses what it cannot begin in the time that its client gives it, too.
+        let left = self.request.deadline.saturating_duration_since(Instant::now());
+        if self.request.options.repeatable && left < TOO_SHORT {
+            return Step::Finish(Err(self.request.deadline_exceeded()));
         }
         let workload = &self.request.target.workload;
         Step::Finish(Err(Problem::unavailable(format!("all replicas of {workload} are busy"))))
