@@ -8,7 +8,10 @@ use futures_util::{StreamExt, stream};
 use mesh_testbed::{DevNode, NodeKind, on_both_nodes};
 use mesh_tests::say;
 use mesh_transaction::{TxHash, encode};
-use proto_msgs::v2::{ProofOfWork, Signature, Transaction, transaction::From as Sender};
+use proto_msgs::{
+    Contract,
+    v2::{ProofOfWork, Signature, Transaction, transaction::From as Sender},
+};
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use serde_json::{Value, json};
 
@@ -21,6 +24,24 @@ const DEFAULT_COUNT: usize = 300;
 
 fn count() -> usize {
     std::env::var("MESH_TEST_ENCODINGS").ok().and_then(|text| text.parse().ok()).unwrap_or(DEFAULT_COUNT)
+}
+
+/// Who encodes by another table signs for one hash and looks for another.
+#[test]
+fn the_documented_table_of_the_encoding_has_the_contracts_numbers() {
+    let page = include_str!("../../../docs/transactions.md");
+    let (_, table) = page.split_once("| field | number | type |").expect("the page has the table");
+    let rows = table.lines().skip(2).take_while(|line| line.starts_with('|'));
+    let rows: Vec<(&str, u32)> = rows
+        .map(|row| {
+            let cells: Vec<&str> = row.split('|').map(|cell| cell.trim().trim_matches('`')).collect();
+            (cells[1], cells[2].parse().unwrap())
+        })
+        .collect();
+    let message = Contract::get().pool().get_message_by_name("api.v2.Transaction").unwrap();
+    let fields = message.fields().filter(|field| field.name() != "address");
+    let fields: Vec<(String, u32)> = fields.map(|field| (field.name().to_owned(), field.number())).collect();
+    assert_eq!(rows, fields.iter().map(|(name, number)| (&**name, *number)).collect::<Vec<_>>());
 }
 
 async fn the_encoding_is_that_of_pythons_protobuf(kind: NodeKind) {
