@@ -255,7 +255,7 @@ impl Home {
         let path = self.state_file();
         let text = serde_json::to_vec(state)
             .map_err(|source| HomeError::SavedState { path: path.clone(), source })?;
-        write_private(&path, &text).map_err(|source| unusable(&path, source))
+        write_private(&path, &text, true).map_err(|source| unusable(&path, source))
     }
 
     fn state_file(&self) -> PathBuf {

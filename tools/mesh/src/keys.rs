@@ -195,12 +195,12 @@ fn remove(name: &str, file: &Path) -> Result<(), Failure> {
 
 /// The file that a link leads to: `write` would replace the link. Anything but a regular file is refused: a device may have no
 /// end, and would be replaced, too.
-fn followed(file: &Path) -> Result<PathBuf, Failure> {
+pub(crate) fn followed(file: &Path) -> Result<PathBuf, Failure> {
     match file.canonicalize() {
         Ok(file) if file.is_file() => Ok(file),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(file.to_owned()),
         Err(error) => Err(failed!("cannot read {} ({error})", file.display())),
-        Ok(_) => Err(failed!("{} is not a regular file; give another --file", file.display())),
+        Ok(_) => Err(failed!("{} is not a regular file; give another one", file.display())),
     }
 }
 
@@ -235,7 +235,7 @@ fn write(file: &Path, text: &str) -> Result<(), Failure> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(failed!("cannot read {} ({error})", file.display())),
     };
-    let written = write_private(file, text.as_bytes()).and_then(|()| {
+    let written = write_private(file, text.as_bytes(), true).and_then(|()| {
         let Some(before) = before else { return Ok(()) };
         fs::set_permissions(file, before.permissions())?;
         let after = file.metadata()?;

@@ -96,7 +96,7 @@ fn make_secret() -> String {
 
 /// Writes a file of a server atomically, readable by its owner only.
 pub(super) fn write_private(file: &Path, text: &str) -> Result<(), ServerError> {
-    crate::write_private(file, text.as_bytes()).map_err(ServerError::file(file))
+    crate::write_private(file, text.as_bytes(), true).map_err(ServerError::file(file))
 }
 
 /// Returns the last `bytes` of a log, or nothing when it cannot be read.

@@ -11,7 +11,10 @@ use mesh_transaction::Key;
 use rand::Rng as _;
 use serde::{Deserialize, Serialize};
 
-use crate::failure::{Failure, failed};
+use crate::{
+    failure::{Failure, failed},
+    keys::followed,
+};
 
 /// Limit of the length of a key file, bytes.
 const LONGEST_FILE: u64 = 4096;
@@ -29,7 +32,8 @@ pub(super) fn make(path: &Path, replace: bool) -> Result<Key, Failure> {
     let key = Key::from_seed(&seed);
     let key_file = KeyFile { public_key: key.public(), secret_key: hex::encode(seed) };
     let text = serde_json::to_string(&key_file)?;
-    write(path, &format!("{text}\n"), replace).map_err(|error| match error.kind() {
+    let path = if replace { &followed(path)? } else { path };
+    write_private(path, format!("{text}\n").as_bytes(), replace).map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => failed!(
             "{} is there already; give another file, or --force to lose the key in it",
             path.display()
@@ -53,14 +57,6 @@ pub(super) fn read(path: &Path) -> Result<Key, Failure> {
         Some(Key::from_seed(&seed)).filter(|key| key.public() == key_file.public_key)
     });
     key.ok_or_else(|| failed!("{} holds no key; `mesh tx keygen` makes one", path.display()))
-}
-
-/// Writes the file; on an error its previous content is unchanged.
-fn write(path: &Path, text: &str, replace: bool) -> io::Result<()> {
-    if !replace && path.symlink_metadata().is_ok() {
-        return Err(io::ErrorKind::AlreadyExists.into());
-    }
-    write_private(path, text.as_bytes())
 }
 
 #[cfg(test)]

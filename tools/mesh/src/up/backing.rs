@@ -254,7 +254,7 @@ pub(super) async fn reach_nats(home: &Home, urls: &str) -> Result<Bus, Failure> 
             ));
         }
         let file = home.run().join("bus-credentials");
-        write_private(&file, format!("{user}\n").as_bytes())
+        write_private(&file, format!("{user}\n").as_bytes(), true)
             .map_err(|error| failed!("cannot write {}: {error}", file.display()))?;
         credentials = Some(BusCredentials::Shared(file));
     }
