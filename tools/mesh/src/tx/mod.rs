@@ -11,8 +11,8 @@ use mesh_transaction::{TxHash, encode};
 use proto_msgs::{
     Operation as _,
     v2::{
-        CheckTransactionRequest, GetTransactionReply, GetTransactionRequest, SubmitTransactionReply,
-        SubmitTransactionRequest, Transaction, get_transaction_reply::Status,
+        CheckTransactionRequest, GetTransactionReply, GetTransactionRequest, SubmissionType,
+        SubmitTransactionReply, SubmitTransactionRequest, Transaction, get_transaction_reply::Status,
     },
 };
 use serde_json::json;
@@ -35,6 +35,9 @@ const LONGEST_BODY: u64 = 2 << 20;
 const ANSWER_WITHIN: Duration = Duration::from_secs(30);
 /// Pause before the next try of what has not succeeded, or has not been decided.
 const LOOK_AGAIN: Duration = Duration::from_millis(300);
+/// How long a transaction that is followed may be in no block before it is submitted again: longer than a relay takes the
+/// node at its word.
+const SUBMIT_AGAIN_AFTER: Duration = Duration::from_secs(6);
 /// A watch begins with an event at once, unless a proxy holds events back.
 const BEGUN_WITHIN: Duration = Duration::from_secs(3);
 
@@ -100,7 +103,7 @@ async fn submit(
         Err(error) if error.is_refusal() => return Err(failed!("refused: {error}")),
         Err(error) if args.wait => {
             print_line(&format!("no certain answer ({error}); following transaction {hash}"));
-            return follow(&gateway, &hash, args, at, as_json, deadline).await;
+            return follow(&gateway, request, &hash, args, at, as_json, deadline).await;
         }
         Err(error) => {
             return Err(failed!(
@@ -121,7 +124,7 @@ async fn submit(
         ));
     }
     if args.wait && reply.height == 0 {
-        return follow(&gateway, &hash, args, at, as_json, deadline).await;
+        return follow(&gateway, request, &hash, args, at, as_json, deadline).await;
     }
     match reply.height {
         _ if as_json => print_json(&reply)?,
@@ -165,9 +168,11 @@ fn refused(height: i64, code: u32, data: &str, log: &str) -> Failure {
 }
 
 /// Watches a transaction until it is in a block or the deadline has passed. After each watch without a result its
-/// status is read once; if the gateway has no watches, it is polled. Errors of the gateway are retried.
+/// status is read once; if the gateway has no watches, it is polled. Errors of the gateway are retried. The node or the
+/// gateway may have lost the transaction: it is submitted again now and then, which cannot execute it twice.
 async fn follow(
     gateway: &Gateway,
+    mut request: SubmitTransactionRequest,
     hash: &TxHash,
     args: &SubmissionArgs,
     at: &GatewayArgs,
@@ -176,36 +181,60 @@ async fn follow(
 ) -> Result<(), Failure> {
     let watching = Gateway::new(at, SILENCE, |client| client)?;
     let url = status_url(gateway, hash);
+    request.set_type(SubmissionType::TypeSync);
     let mut last_seen = "its status is unknown".to_owned();
     let outcome = async {
-        let mut is_watchable = true;
+        let (mut is_watchable, mut submit_at) = (true, Instant::now() + SUBMIT_AGAIN_AFTER);
         loop {
             if is_watchable {
-                match watch_fate(&watching, &url, &mut last_seen).await {
-                    Ok(Some(reply)) => return reply,
-                    Ok(None) => {}
-                    Err(error) => {
+                match timeout_at(submit_at, watch_fate(&watching, &url, &mut last_seen)).await {
+                    Ok(Ok(Some(reply))) => return Ok(reply),
+                    Ok(Ok(None)) | Err(_) => {}
+                    Ok(Err(error)) => {
                         is_watchable = error.is_temporary();
                         note(&mut last_seen, error.to_string());
                     }
                 }
             }
             match gateway.get(&url).await {
-                Ok(reply) if is_final(&reply) => return reply,
+                Ok(reply) if is_final(&reply) => return Ok(reply),
                 Ok(reply) => note(&mut last_seen, seen(&reply)),
                 Err(error) => note(&mut last_seen, error.to_string()),
+            }
+            if Instant::now() >= submit_at {
+                submit_again(gateway, &request, &mut last_seen).await?;
+                submit_at = Instant::now() + SUBMIT_AGAIN_AFTER;
             }
             sleep(LOOK_AGAIN).await;
         }
     };
-    let outcome = timeout_at(deadline, outcome).await;
+    let outcome: Result<Result<_, Failure>, _> = timeout_at(deadline, outcome).await;
     terminal::clear();
     match outcome {
-        Ok(reply) => print_outcome(&reply, as_json),
+        Ok(outcome) => print_outcome(&outcome?, as_json),
         Err(_) => Err(failed!(
             "not in a block after {} s ({last_seen}); `mesh tx status {hash}` says what becomes of it",
             args.patience
         )),
+    }
+}
+
+/// Submits a transaction that is followed again; fails when it is refused for good.
+async fn submit_again(
+    gateway: &Gateway,
+    request: &SubmitTransactionRequest,
+    last_seen: &mut String,
+) -> Result<(), Failure> {
+    match gateway.post(request).await {
+        Ok(reply) if !reply.success && reply.code != 0 => {
+            Err(refused(reply.height, reply.code, &reply.data, &reply.log))
+        }
+        Ok(_) => Ok(()),
+        Err(error) if error.is_refusal() && !error.is_temporary() => Err(failed!("refused: {error}")),
+        Err(error) => {
+            note(last_seen, error.to_string());
+            Ok(())
+        }
     }
 }
 
