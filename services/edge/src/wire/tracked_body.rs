@@ -15,10 +15,15 @@ use crate::{
     keys::usage::Meter,
 };
 
+/// A client makes progress with so many bytes, or all of a piece: one byte now and then is none.
+const PROGRESS: usize = 64 << 10;
+
 /// Bytes of a body. Over HTTP/2 they are sent as the client allows it, often long after the body has ended.
 pub(crate) struct BodyBytes {
     bytes: Bytes,
     unsent: Option<Unsent>,
+    /// Bytes that the client has taken since its last progress.
+    taken: usize,
 }
 
 impl Buf for BodyBytes {
@@ -32,8 +37,11 @@ impl Buf for BodyBytes {
 
     fn advance(&mut self, bytes: usize) {
         self.bytes.advance(bytes);
-        if let Some(unsent) = &self.unsent {
+        self.taken += bytes;
+        if let Some(unsent) = self.unsent.as_ref().filter(|_| self.taken >= PROGRESS || self.bytes.is_empty())
+        {
             unsent.count();
+            self.taken = 0;
         }
     }
 }
@@ -92,7 +100,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for TrackedBody<B> {
         }
         let mark = |bytes| {
             let connection = &request.connection;
-            BodyBytes { bytes, unsent: connection.is_http2().then(|| connection.mark_unsent()) }
+            BodyBytes { bytes, unsent: connection.is_http2().then(|| connection.mark_unsent()), taken: 0 }
         };
         Poll::Ready(frame.map(|frame| frame.map(|frame| frame.map_data(mark))))
     }
@@ -149,18 +157,28 @@ mod tests {
         (state, async { drop(served.await) }, client)
     }
 
-    #[tokio::test]
-    async fn an_http2_client_that_takes_an_answer_slowly_gets_all_of_it() {
+    /// Takes the answer byte by byte. Returns how many came before the connection ended, and whether it stalled.
+    async fn take_slowly(pause: Duration) -> (usize, bool) {
         let (state, served, mut client) = serve().await;
         let served = tokio::spawn(served);
-        for byte in ANSWER {
-            assert_eq!(client.next(DATA).await.unwrap().payload, [*byte]);
-            sleep(SHORT / 5).await;
+        let mut taken = 0;
+        while taken < ANSWER.len()
+            && let Ok(data) = client.next(DATA).await
+        {
+            taken += data.payload.len();
+            sleep(pause).await;
             let window = Frame { kind: 8, flags: 0, stream: 1, payload: vec![0, 0, 0, 1] };
-            client.send(&window).await.unwrap();
+            let _ = client.send(&window).await;
         }
         timeout(SHORT * 20, served).await.expect("an idle connection stays open").unwrap();
-        assert!(!state.has_stalled());
+        (taken, state.has_stalled())
+    }
+
+    #[tokio::test]
+    async fn an_http2_client_gets_all_of_an_answer_that_it_takes_in_time() {
+        assert_eq!(take_slowly(SHORT / 20).await, (ANSWER.len(), false));
+        let (taken, has_stalled) = take_slowly(SHORT * 2 / 3).await;
+        assert!(taken < ANSWER.len() && has_stalled, "a byte now and then: {taken}");
     }
 
     #[tokio::test]
