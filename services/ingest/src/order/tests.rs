@@ -2,6 +2,16 @@
 
 use super::*;
 
+fn stored_up_to(height: u64) -> Event {
+    Event::Store(Some("c".to_owned()), Some(Head { height, hash: height.to_string() }))
+}
+
+/// A block that follows the one below it.
+fn fetched(height: u64, ticket: Ticket) -> Event {
+    let (hash, parent) = (height.to_string(), (height - 1).to_string());
+    Event::Fetched(height, ticket, Link { chain_id: "c".to_owned(), hash, parent, bytes: 1 })
+}
+
 /// As after a state sync, or when one of several nodes behind an address is late.
 #[test]
 fn a_node_without_a_block_that_its_status_names_is_reported() {
@@ -38,13 +48,8 @@ fn blocks_above_a_halted_one_are_decoded_again() {
         let now = Duration::from_secs(second);
         while let Some(action) = order.next(now) {
             let event = match action {
-                Action::ReadStore => {
-                    Event::Store(Some("c".to_owned()), Some(Head { height: head, hash: head.to_string() }))
-                }
-                Action::Fetch(height, ticket) => {
-                    let (hash, parent) = (height.to_string(), (height - 1).to_string());
-                    Event::Fetched(height, ticket, Link { chain_id: "c".to_owned(), hash, parent, bytes: 1 })
-                }
+                Action::ReadStore => stored_up_to(head),
+                Action::Fetch(height, ticket) => fetched(height, ticket),
                 Action::Decode(12, ticket) if second < 10 => {
                     let error = NotDecoded::Never(Reason::Decode, "unknown event".to_owned());
                     Event::NotDecoded(12, ticket, error)
@@ -78,13 +83,8 @@ fn a_transaction_that_took_too_long_is_smaller_the_next_time_and_one_that_was_re
         let now = Duration::from_secs(second);
         while let Some(action) = order.next(now) {
             let event = match action {
-                Action::ReadStore => {
-                    Event::Store(Some("c".to_owned()), Some(Head { height: head, hash: head.to_string() }))
-                }
-                Action::Fetch(height, ticket) => {
-                    let (hash, parent) = (height.to_string(), (height - 1).to_string());
-                    Event::Fetched(height, ticket, Link { chain_id: "c".to_owned(), hash, parent, bytes: 1 })
-                }
+                Action::ReadStore => stored_up_to(head),
+                Action::Fetch(height, ticket) => fetched(height, ticket),
                 Action::Decode(height, ticket) => Event::Decoded(height, ticket, ROWS[0]),
                 Action::Store(from, to) => {
                     stored.push((from, to));
