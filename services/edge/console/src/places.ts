@@ -1,5 +1,5 @@
-// At most four pages of a browser have a stream: over HTTP/1.1 a browser has six connections for a gateway, whatever the
-// number of its pages. Each page announces once a second since when it wants a stream, and the first four have one.
+// At most four pages of a browser have a stream: over HTTP/1.1 all pages share six connections to a gateway. Each page
+// announces once a second since when it wants a stream, and the first four have one.
 
 /** Streams of a browser at most: two connections remain for all other requests. */
 export const PLACES = 4;

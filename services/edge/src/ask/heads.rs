@@ -214,8 +214,7 @@ impl ChainHeads {
         }
     }
 
-    /// Waits until a head is at the height that another edge has told a client, but not for long: the network may
-    /// have been reset. An edge that has just started waits for its first announcement.
+    /// Waits until a head is at the height of a client's last event, but not for long: the network may have been reset. An edge that has just started waits for its first announcement.
     pub(crate) async fn until_at(&self, source: HeadSource, height: u64) {
         let limit = if self.status(source).height == 0 { NEWS_VALID_FOR } else { NEWS_WAIT };
         let mut changes = self.changes(source);
