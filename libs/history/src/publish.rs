@@ -74,7 +74,6 @@ impl SegmentStore {
         let segments = folder.join(SEGMENTS);
         let target = segments.join(&object);
         let renamed = spawn_blocking(move || {
-            fs::create_dir_all(&segments)?;
             file.as_file().sync_all()?;
             file.persist_noclobber(target).map_err(|refused| refused.error)?;
             [segments, folder].into_iter().try_for_each(|folder| fs::File::open(folder)?.sync_all())

@@ -111,11 +111,11 @@ impl SegmentStore {
             }
             Some((kind, _)) => return Err(failed(format!("{kind} URLs are not supported by this build"))),
         };
-        std::fs::create_dir_all(folder).map_err(|error| failed(error.to_string()))?;
+        let directory = FilePath::new(folder).join(SEGMENTS);
+        std::fs::create_dir_all(&directory).map_err(|error| failed(error.to_string()))?;
         let objects = LocalFileSystem::new_with_prefix(folder).map_err(|error| failed(error.to_string()))?;
         let store = SegmentStore::from_objects(Arc::new(objects), Path::default(), deadlines);
-        let directory = Some(FilePath::new(folder).join(SEGMENTS));
-        Ok(SegmentStore { folder: Some(folder.into()), directory, ..store })
+        Ok(SegmentStore { folder: Some(folder.into()), directory: Some(directory), ..store })
     }
 
     /// A store over any object store, below `root` in it.
@@ -385,14 +385,11 @@ impl SegmentStore {
     }
 }
 
-/// The files of a folder; none when it does not exist. Files whose names are not UTF-8 are no segments.
+/// The files of a folder. Files whose names are not UTF-8 are no segments. A folder that is away, such as a
+/// volume that is not mounted, is an error and no empty history.
 fn list_files(directory: &FilePath) -> io::Result<Vec<Found>> {
     let mut files = Vec::new();
-    let entries = match std::fs::read_dir(directory) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(files),
-        entries => entries?,
-    };
-    for entry in entries {
+    for entry in std::fs::read_dir(directory)? {
         let entry = entry?;
         let Ok(name) = entry.file_name().into_string() else { continue };
         let meta = match std::fs::metadata(entry.path()) {

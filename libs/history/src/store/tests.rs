@@ -35,8 +35,13 @@ async fn a_segment_that_a_listing_lacks_counts_until_its_object_is_gone() {
 }
 
 #[tokio::test]
-async fn a_store_that_fails_for_every_object_that_it_lists_is_not_empty() {
+async fn a_store_that_is_away_or_fails_for_all_that_it_lists_is_not_empty() {
     let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().join("home");
+    let store = SegmentStore::open(home.to_str().unwrap(), Deadlines::default()).unwrap();
+    assert!(store.list().await.unwrap().segments.is_empty());
+    std::fs::remove_dir_all(&home).unwrap();
+    assert!(matches!(store.list().await, Err(HistoryError::Io { .. })));
     let segment = folder.path().join("mesh-1-1-10.zip");
     std::fs::write(&segment, "damaged").unwrap();
     let store = SegmentStore::open_folder(folder.path(), Deadlines::default()).unwrap();

@@ -21,7 +21,6 @@ impl UndamagedHistory {
 
     fn copy(&self) -> History {
         let copy = History::new();
-        fs::create_dir(copy.folder.path().join("segments")).unwrap();
         for segment in &self.segments {
             fs::copy(self.history.path(&segment.name), copy.path(&segment.name)).unwrap();
         }
