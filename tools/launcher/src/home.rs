@@ -6,6 +6,7 @@ use std::{
     fs::{self, File, OpenOptions},
     io,
     net::{IpAddr, SocketAddr},
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
@@ -26,6 +27,11 @@ pub enum HomeError {
     /// Another launcher owns the folder.
     #[error("a mesh already runs in {0}; stop it first, or give another folder with --home")]
     Taken(PathBuf),
+    /// The folder is of the user who called sudo.
+    #[error(
+        "{0} is yours, and root's files in it would lock you out; run this without sudo, or give another folder with --home"
+    )]
+    OfSudoCaller(PathBuf),
     /// The folder or a file in it cannot be used.
     #[error("cannot use {path}: {source}; give a folder that can be written with --home")]
     Unusable {
@@ -134,10 +140,19 @@ impl Home {
     /// Creates the folders that every mesh needs, and corrects the mode of the one with the control socket.
     ///
     /// # Errors
-    /// One of them cannot be made.
+    /// One of them cannot be made, or the home belongs to the user who called sudo.
     pub fn create(&self) -> Result<(), HomeError> {
+        let caller = std::env::var("SUDO_UID").ok().and_then(|user| user.parse().ok());
+        self.create_for(caller)
+    }
+
+    fn create_for(&self, sudo_caller: Option<u32>) -> Result<(), HomeError> {
         // PostgreSQL of a mesh that root starts runs as another user, below this folder.
         let is_root = rustix::process::geteuid().is_root();
+        let owner = fs::metadata(&self.root).map(|home| home.uid()).ok();
+        if is_root && owner.is_some_and(|owner| owner != 0 && Some(owner) == sudo_caller) {
+            return Err(HomeError::OfSudoCaller(self.root.clone()));
+        }
         let create_root = if is_root { folder::create_enterable } else { folder::create };
         create_root(&self.root).map_err(|source| unusable(&self.root, source))?;
         for folder in [self.node(), self.logs()] {
@@ -283,6 +298,19 @@ mod tests {
         assert!(matches!(home.lock(), Err(HomeError::Taken(_))));
         drop(lock);
         home.lock().unwrap();
+    }
+
+    #[test]
+    fn root_leaves_the_home_of_who_called_sudo_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::at(folder.path().join("home")).unwrap();
+        home.create_for(Some(1000)).unwrap();
+        if std::os::unix::fs::chown(home.root(), Some(1000), None).is_err() {
+            eprintln!("skipped: only root can give a folder away");
+            return;
+        }
+        assert!(matches!(home.create_for(Some(1000)), Err(HomeError::OfSudoCaller(_))));
+        home.create_for(None).unwrap();
     }
 
     #[test]

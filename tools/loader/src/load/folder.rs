@@ -93,7 +93,8 @@ fn is_csv(file: &str) -> bool {
     Path::new(file).extension().is_some_and(|end| end.eq_ignore_ascii_case("csv"))
 }
 
-/// The names of the files in `dir`, sorted.
+/// The names of the files in `dir`, sorted; with those of folders that are named like a file to load, which would be missed
+/// in silence otherwise.
 async fn files(dir: &Path) -> Result<Vec<String>, LoadError> {
     let failed = |source| LoadError::Read { path: dir.to_owned(), source };
     let mut entries = tokio::fs::read_dir(dir).await.map_err(failed)?;
@@ -101,7 +102,7 @@ async fn files(dir: &Path) -> Result<Vec<String>, LoadError> {
     while let Some(entry) = entries.next_entry().await.map_err(failed)? {
         let name = entry.file_name().to_string_lossy().into_owned();
         let is_folder = tokio::fs::metadata(entry.path()).await.is_ok_and(|found| found.is_dir());
-        if !is_folder {
+        if !is_folder || is_csv(&name) {
             files.push(name);
         }
     }

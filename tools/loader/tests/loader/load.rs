@@ -379,11 +379,13 @@ async fn folders_and_databases_that_cannot_serve_are_refused() {
     assert!(matches!(error, LoadError::NothingToLoad { .. }), "{error:?}");
     let error = load_folder(database.url(), Path::new("no/such/folder"), |_, _, _| ()).await.unwrap_err();
     assert!(matches!(error, LoadError::Read { .. }), "{error:?}");
-    let files = folder(&[]);
-    let pipe = files.path().join("blocks.csv");
-    assert!(std::process::Command::new("mkfifo").arg(pipe).status().unwrap().success());
-    let error = load_folder(database.url(), files.path(), |_, _, _| ()).await.unwrap_err();
-    assert!(format!("{error:?}").contains("not a regular file"), "{error:?}");
+    for make in ["mkfifo", "mkdir"] {
+        let files = folder(&[("trades.csv", "id\n")]);
+        let blocks = files.path().join("blocks.csv");
+        assert!(std::process::Command::new(make).arg(blocks).status().unwrap().success());
+        let error = load_folder(database.url(), files.path(), |_, _, _| ()).await.unwrap_err();
+        assert!(format!("{error:?}").contains("not a regular file"), "{make}: {error:?}");
+    }
 
     let empty = Database::empty().await;
     let error = load(&empty, &[("blocks.csv", BLOCKS)]).await.unwrap_err();
