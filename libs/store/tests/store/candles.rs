@@ -109,18 +109,6 @@ async fn candles_are_right_under_concurrent_writers_of_the_same_markets() {
 }
 
 #[tokio::test]
-async fn a_rolled_back_insert_leaves_no_candle() {
-    let (_database, mut client) = Database::with_client().await;
-    let mut rows = trades(60, &mut SmallRng::seed_from_u64(3));
-    let (first, second) = rows.split_at_mut(30);
-    insert(&client, first).await;
-    let transaction = client.transaction().await.unwrap();
-    insert(transaction.client(), second).await;
-    transaction.rollback().await.unwrap();
-    assert_candles_are_right(&client).await;
-}
-
-#[tokio::test]
 async fn candles_follow_deletes_and_a_truncate() {
     let (_database, client) = Database::with_client().await;
     let mut random = SmallRng::seed_from_u64(11);

@@ -12,9 +12,11 @@ use mesh_launcher::{
     servers::{Durability, Postgres, find_postgres, start},
 };
 use mesh_loader::migrate::migrate;
-use mesh_store::{Store, StoreConfig};
+use mesh_store::Store;
 use mesh_testbed::{certify, enterable_folder};
 use tokio::time::timeout;
+
+use crate::reading::config;
 
 const READY_WITHIN: Duration = Duration::from_secs(60);
 const IS_SECRET: &str = "SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()";
@@ -41,15 +43,7 @@ async fn server(home: &Path) -> (Postgres, Process) {
 }
 
 fn open(url: &str) -> Store {
-    let config = StoreConfig {
-        url: url.to_owned(),
-        replica_url: None,
-        query_timeout: Duration::from_secs(10),
-        point_connections: 1,
-        list_connections: 1,
-        name: "mesh tls".to_owned(),
-    };
-    Store::open(&config).unwrap()
+    Store::open(&config(url, 1)).unwrap()
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use tokio::time::timeout;
 
 use super::{SOON, config, create_aborting, store, write_block};
 
-async fn await_head(store: &Store, height: u64) -> StoreState {
+pub(super) async fn await_head(store: &Store, height: u64) -> StoreState {
     let mut states = store.watch();
     let observed =
         timeout(SOON, states.wait_for(|state| state.head.is_some_and(|(observed, _)| observed == height)))

@@ -17,7 +17,7 @@ use tokio_postgres::Client;
 const SOON: Duration = Duration::from_secs(5);
 
 /// The configuration of a store with so many connections for point reads.
-fn config(url: &str, points: usize) -> StoreConfig {
+pub(crate) fn config(url: &str, points: usize) -> StoreConfig {
     StoreConfig {
         url: url.to_owned(),
         replica_url: None,

@@ -5,7 +5,7 @@ use mesh_store::{Store, StoreConfig};
 use mesh_testbed::{Database, retry};
 use tokio_postgres::Client;
 
-use super::{SOON, config, ready, write_block};
+use super::{SOON, config, head_watch::await_head, ready, write_block};
 
 const WHO: &str = "SELECT head.height AS head_height, head.block_time AS head_time, place.name AS name
     FROM place LEFT JOIN last_block AS head ON true";
@@ -38,12 +38,6 @@ async fn await_answers(store: &Store, name: &str) {
         if answered.iter().all(|by| by == name) { Ok(()) } else { Err(format!("{answered:?}, not {name}")) }
     })
     .await;
-}
-
-async fn await_head(store: &Store, height: u64) {
-    let mut states = store.watch();
-    let observed = states.wait_for(|state| state.head.is_some_and(|(observed, _)| observed == height));
-    assert!(tokio::time::timeout(SOON, observed).await.unwrap().is_ok());
 }
 
 #[tokio::test]
