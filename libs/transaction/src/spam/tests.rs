@@ -6,7 +6,6 @@ use super::*;
 use crate::{
     candidate::Proof,
     refusal::{SPAM, VALIDATION_FAILED},
-    search::{SearchControl, search},
 };
 
 const PREFIX: &str = "Net";
@@ -81,17 +80,6 @@ fn work_counts_on_the_blocks_of_the_window_only() {
 }
 
 #[test]
-fn what_search_finds_is_taken() {
-    for difficulty in [0, 1, 8, 11] {
-        let mut spam = at_height(10, rules(difficulty, 1, false));
-        let puzzle = Puzzle::new(PREFIX, &block(10).hash, "tid");
-        let nonce = search(&puzzle, difficulty, &SearchControl::default()).unwrap();
-        let admission = spam.admit(&candidate("a", "tid", nonce)).unwrap();
-        assert!(admission.height == 10 && admission.bits >= difficulty);
-    }
-}
-
-#[test]
 fn a_tid_and_a_hash_are_used_once_inside_the_window() {
     let mut spam = at_height(10, rules(2, 100, false));
     let tx = exact("a", "t", 8, 2);
@@ -127,36 +115,6 @@ fn one_more_than_the_quota_bars_the_party_for_a_time() {
     refused(spam.check(&exact("a", "8", 11, 2)), SPAM, "barred for 1 more");
     spam.begin(Block { time: block(10).time + Duration::from_secs(30), ..block(12) }, rules(2, 2, false));
     spam.admit(&exact("a", "8", 12, 2)).unwrap();
-}
-
-#[test]
-fn with_increasing_difficulty_33_transactions_need_204_bits_together() {
-    // The contract's figure: base 5, quota 10.
-    let mut spam = at_height(10, rules(5, 10, true));
-    let mut shown = 0;
-    for at in 0..33_u32 {
-        let bits = 5 + at / 10;
-        if at >= 10 {
-            refused(spam.admit(&on_newest("a", &format!("less {at}"), 10, bits - 1)), SPAM, "too small");
-        }
-        spam.admit(&on_newest("a", &format!("t{at}"), 10, bits)).unwrap();
-        shown += bits;
-    }
-    assert_eq!(shown, 204);
-}
-
-#[test]
-fn the_sum_counts_and_not_the_single_work() {
-    let mut spam = at_height(10, rules(2, 1, true));
-    spam.admit(&exact("a", "rich", 10, 9)).unwrap();
-    // 2 + 3 = 5 and 2 + 3 + 4 = 9 are needed, 9 + 2 and 11 + 2 are shown.
-    spam.admit(&exact("a", "poor", 10, 2)).unwrap();
-    spam.admit(&exact("a", "poorer", 10, 2)).unwrap();
-    // 2 + 3 + 4 + 5 = 14 are needed: 13 + 2 are enough, though each by itself was not.
-    spam.admit(&exact("a", "poorest", 10, 2)).unwrap();
-    refused(spam.admit(&exact("a", "last", 10, 2)), SPAM, "17 of 20 bits");
-    // No party is barred while more work is accepted.
-    spam.admit(&exact("a", "last", 10, 5)).unwrap();
 }
 
 #[test]
