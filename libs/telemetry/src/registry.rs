@@ -98,28 +98,3 @@ impl Metric {
         self.labels.iter().map(|label| label.replace('.', "_"))
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use prometheus_client::metrics::counter::Counter;
-
-    use super::*;
-    use crate::list;
-
-    #[test]
-    fn a_metric_shows_under_its_listed_name() {
-        let mut registry = Registry::default();
-        let pulled: Counter = Counter::default();
-        registry.add(&list::EXPORT_PULLED, pulled.clone());
-        registry.add(&list::RPC_SERVER_CALL_DURATION, seconds_histogram());
-        registry.on_scrape(move || {
-            pulled.inc_by(7);
-        });
-        let text = registry.text().unwrap();
-        let sample = list::EXPORT_PULLED.sample();
-        assert!(text.contains(&format!("\n{sample} 7\n")), "{text}");
-        let family = list::RPC_SERVER_CALL_DURATION.family();
-        assert!(text.contains(&format!("# TYPE {family} histogram\n")), "{text}");
-        assert!(registry.text().unwrap().contains(&format!("\n{sample} 14\n")));
-    }
-}
