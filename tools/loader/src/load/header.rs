@@ -55,22 +55,9 @@ mod tests {
     }
 
     #[test]
-    fn names_end_at_the_first_line_break_of_any_kind() {
-        for line_end in ["\n", "\r\n", "\r", ""] {
-            assert_eq!(names(&format!("id,height{line_end}")), ["id", "height"]);
-        }
-        assert_eq!(names("id,height\n1,2\n"), ["id", "height"]);
-    }
-
-    #[test]
     fn quotes_and_a_byte_order_mark_are_not_part_of_a_name() {
         assert_eq!(names("\u{feff}\"timestamp\",id\r\n"), ["timestamp", "id"]);
         assert_eq!(names("\"a,b\",\"say \"\"x\"\"\",\"two\nlines\"\n"), ["a,b", "say \"x\"", "two\nlines"]);
-    }
-
-    #[test]
-    fn a_trailing_comma_is_a_column_without_a_name() {
-        assert_eq!(names("id,\n"), ["id", ""]);
     }
 
     #[test]

@@ -215,6 +215,11 @@ async fn a_row_that_does_not_fit_is_named_with_file_and_line_and_nothing_stays()
         ),
         (
             "balances.csv",
+            "account_id,block_time,tx_hash,balance\na,@0+00,t,1\nb,Today 12:00,t,1\n",
+            "line 3, column block_time: the time would be that of storing: \"Today 12:00\"",
+        ),
+        (
+            "balances.csv",
             "account_id,extra,block_time,tx_hash,balance\na,\"1\n.5\",@0+00,t,\"15e-1\"\n",
             "line 2, column balance: an amount is a whole number: \"15e-1\"",
         ),
@@ -277,34 +282,6 @@ async fn no_number_is_stored_that_is_none_and_no_time_that_does_not_fit() {
         checked += 1;
     }
     assert!(checked > 100, "only {checked} columns");
-}
-
-/// Positions with one value in place of a profit, or of the time.
-fn positions(profit: &str, time: &str) -> String {
-    let columns = "market_id,party_id,open_volume,realised_pnl,unrealised_pnl,average_entry_price,\
-        average_entry_market_price,loss,adjustment,tx_hash,block_time,pending_open_volume,pending_realised_pnl,\
-        pending_unrealised_pnl,pending_average_entry_price,\
-        pending_average_entry_market_price,loss_socialisation_amount,distressed_status";
-    let row = |profit: &str, time: &str| {
-        format!("m,p,1,{profit},0,0,0,0,0,t,{time},0,0,0,0,0,0,POSITION_STATUS_UNSPECIFIED\n")
-    };
-    format!("{columns}\n{}{}", row("1.5", "2024-01-01 00:00:00+00"), row(profit, time))
-}
-
-#[tokio::test]
-async fn a_value_that_readers_cannot_show_is_refused() {
-    let second = "2024-01-01 00:00:01.5+00";
-    for (profit, time, reason) in [
-        ("NaN", second, "line 3: a number is NaN or infinite"),
-        ("-inf", second, "line 3: a number is NaN or infinite"),
-        ("1", "Today 12:00", "line 3, column block_time: the time would be that of storing: \"Today 12:00\""),
-        ("1", "infinity", "line 3: a time is outside of 1678 to 2261"),
-        ("1", "0001-01-01 00:00:00+00", "line 3: a time is outside of 1678 to 2261"),
-        ("1", "2300-01-01 00:00:00+00", "line 3: a time is outside of 1678 to 2261"),
-    ] {
-        let message = refusal(&[("blocks.csv", BLOCKS), ("positions.csv", &positions(profit, time))]).await;
-        assert_eq!(message, format!("positions.csv, {reason}"));
-    }
 }
 
 #[tokio::test]
