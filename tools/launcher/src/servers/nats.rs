@@ -214,9 +214,11 @@ mod tests {
         let nats = Nats::prepare(&find_nats().unwrap(), &folder, &log, &settings).await.unwrap();
         let process = start(&nats.spec(), || nats.ready(LONG)).await.unwrap();
 
-        let stranger = conversation(&nats, "{\"verbose\":false}").await;
-        assert!(stranger.contains("Authorization Violation"), "{stranger}");
-        assert!(stranger.contains("\"max_payload\":4194304"), "{stranger}");
+        for connect in [r#"{"verbose":false}"#, r#"{"user":"edge"}"#, r#"{"user":"mesh","pass":"mesh"}"#] {
+            let stranger = conversation(&nats, connect).await;
+            assert!(stranger.contains("Authorization Violation"), "{stranger}");
+            assert!(stranger.contains("\"max_payload\":4194304"), "{stranger}");
+        }
         let mut passwords = HashSet::new();
         for user in permissions::users("mesh") {
             let file = nats.credentials_file(&user.name);

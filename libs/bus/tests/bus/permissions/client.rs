@@ -5,7 +5,7 @@ use std::time::Duration;
 use mesh_bus::Credentials;
 use mesh_launcher::servers::Nats;
 use tokio::{
-    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader},
+    io::{AsyncBufReadExt, AsyncWriteExt, BufReader},
     net::TcpStream,
     time::timeout,
 };
@@ -27,17 +27,6 @@ impl Client {
         let connect = format!(r#"CONNECT {{"verbose":false,"user":"{user}","pass":"{password}"}}"#);
         assert_eq!(client.refusal(&connect).await, None, "{user} is accepted");
         client
-    }
-
-    /// The server's answer to a login that it refuses.
-    pub(crate) async fn rejection(server: &Nats, connect: &str) -> String {
-        let address = server.url();
-        let mut stream = TcpStream::connect(address.trim_start_matches("nats://")).await.unwrap();
-        stream.write_all(format!("CONNECT {connect}\r\nPING\r\n").as_bytes()).await.unwrap();
-        let mut answer = Vec::new();
-        // The server closes the connection, possibly before it has read everything.
-        let _ = timeout(TEST_TIMEOUT, stream.read_to_end(&mut answer)).await.expect("it hangs up");
-        String::from_utf8_lossy(&answer).into_owned()
     }
 
     /// Whether the server allows publishing to a subject.
