@@ -113,29 +113,22 @@ mod tests {
 
     #[test]
     fn over_http_2_the_host_is_that_of_the_authority() {
-        let is_valid = |version, target, host| has_valid_host(&request(version, target, &[host]));
-        for (target, host) in [
-            ("http://x/", "X"),
-            ("http://x:80/", "x"),
-            ("http://x/", "x:080"),
-            ("http://x:/", "x"),
-            ("https://x/", "x:443"),
-            ("http://x:8080/", "x:8080"),
-            ("http://[::1]/", "[::1]:80"),
+        let is_valid = |version, pair: &str| {
+            let (target, host) = pair.split_once(' ').unwrap();
+            has_valid_host(&request(version, target, &[host]))
+        };
+        for same in [
+            "http://x/ X", "http://x:80/ x", "http://x/ x:080", "http://x:/ x", "https://x/ x:443",
+            "http://x:8080/ x:8080", "http://[::1]/ [::1]:80",
         ] {
-            assert!(is_valid(Version::HTTP_2, target, host), "{target} {host}");
+            assert!(is_valid(Version::HTTP_2, same), "{same}");
         }
-        for (target, host) in [
-            ("http://x/", "y"),
-            ("http://x/", "x.y"),
-            ("http://x/", "x:8080"),
-            ("http://x:8080/", "x"),
-            ("https://x/", "x:80"),
-            ("http://[::1]/", "[::2]"),
-            ("http://[::1]/", "[::1]:81"),
+        for other in [
+            "http://x/ y", "http://x/ x.y", "http://x/ x:8080", "http://x:8080/ x", "https://x/ x:80",
+            "http://[::1]/ [::2]", "http://[::1]/ [::1]:81",
         ] {
-            assert!(!is_valid(Version::HTTP_2, target, host), "{target} {host}");
-            assert!(is_valid(Version::HTTP_11, target, host), "the target counts: {target} {host}");
+            assert!(!is_valid(Version::HTTP_2, other), "{other}");
+            assert!(is_valid(Version::HTTP_11, other), "the target counts: {other}");
         }
     }
 }
