@@ -315,14 +315,4 @@ mod tests {
             assert_eq!(origin(text).as_deref(), expected, "{text}");
         }
     }
-
-    #[test]
-    fn the_access_log_is_off_or_logs_errors_or_all() {
-        let read = |text: &str| text.parse::<AccessLogMode>();
-        assert_eq!(
-            (read("off"), read("errors"), read("all")),
-            (Ok(AccessLogMode::Off), Ok(AccessLogMode::Errors), Ok(AccessLogMode::All))
-        );
-        assert!(read("").is_err() && read("ALL").is_err() && read("true").is_err());
-    }
 }

@@ -125,20 +125,4 @@ mod tests {
         assert!(limit.open.lock().by_client.is_empty());
         assert!(ClientLimit::downloads(None).try_acquire(of(1), None).is_ok());
     }
-
-    #[test]
-    fn all_addresses_share_the_limit_on_watches() {
-        let limit = ClientLimit::watches(3, NonZeroUsize::new(2));
-        let _two: Vec<_> = (0..2).map(|_| limit.try_acquire(of(1), limit.per_address).unwrap()).collect();
-        let refused = |number| limit.try_acquire(of(number), limit.per_address).err().unwrap();
-        assert_eq!(refused(1).details[0].message, "too many watches go to this client");
-        let third = limit.try_acquire(of(2), limit.per_address).unwrap();
-        assert_eq!(refused(2).details[0].message, "too many watches are open");
-        assert_eq!(
-            (refused(2).code.number(), refused(2).details[0].inner.as_str()),
-            (8, "at most 3 at the same time")
-        );
-        drop(third);
-        assert!(limit.try_acquire(of(2), limit.per_address).is_ok());
-    }
 }

@@ -54,14 +54,3 @@ impl PagedList for ListCandleDataRequest {
 fn parts(candle_id: &str) -> Option<(&str, &str)> {
     candle_id.strip_prefix("trades_candle_")?.rsplit_once('_')
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_interval_may_hold_underscores() {
-        assert_eq!(parts("trades_candle_15_minutes_ab"), Some(("15_minutes", "ab")));
-        assert_eq!(parts("trades_candle_block_ab"), Some(("block", "ab")));
-    }
-}
