@@ -95,14 +95,6 @@ mod tests {
         BlockWait::of_request(&question, &headers)
     }
 
-    #[test]
-    fn a_read_as_of_a_block_alone_waits_and_only_when_preferred() {
-        assert_eq!(wait(Some(7), "wait=99").map(|wait| wait.seconds), Some(10));
-        for (at_block, prefer) in [(None, "wait=5"), (Some(7), "wait=0"), (Some(7), "handling=strict")] {
-            assert!(wait(at_block, prefer).is_none(), "{at_block:?} {prefer}");
-        }
-    }
-
     #[tokio::test]
     async fn it_waits_until_the_block_is_stored_and_no_longer_than_preferred() {
         let heads = Arc::new(ChainHeads::default());

@@ -44,36 +44,3 @@ fn add_fields(message: &MessageDescriptor, prefix: &str, with_objects: bool, nam
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use proto_msgs::Contract;
-
-    use super::*;
-
-    fn operation(name: &str) -> &'static OperationInfo {
-        Contract::get().operations().iter().find(|row| row.name == name).unwrap()
-    }
-
-    #[test]
-    fn a_query_knows_the_fields_that_are_not_in_the_path() {
-        let names = [
-            "party", "market", "pagination.first", "pagination.after", "pagination.last",
-            "pagination.before", "pagination.newestFirst", "atBlock", "chainId", "pretty",
-        ];
-        assert_eq!(of_query(operation("ListAccounts")), names);
-        assert_eq!(of_query(operation("GetWithdrawal")), ["atBlock", "chainId", "pretty"]);
-        assert_eq!(of_query(operation("CheckTransaction")), ["pretty"]);
-        let ledger = of_query(operation("ExportLedgerEntries"));
-        assert!(ledger.contains(&"dateRange.startTimestamp".to_owned()), "{ledger:?}");
-        assert!(!ledger.contains(&"dateRange".to_owned()), "{ledger:?}");
-    }
-
-    #[test]
-    fn a_body_knows_its_objects_and_their_fields() {
-        let names = of_body(operation("SubmitTransaction"));
-        for name in ["tx", "tx.inputData", "tx.pow", "tx.pow.nonce", "type"] {
-            assert!(names.contains(&name.to_owned()), "{name}: {names:?}");
-        }
-    }
-}

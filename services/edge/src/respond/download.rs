@@ -291,11 +291,6 @@ fn frames(
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_digest_is_encoded_most_significant_byte_first() {
-        assert_eq!(digest(0x0102_0304), "crc32c=:AQIDBA==:");
-    }
-
     #[tokio::test]
     async fn pieces_are_cut_into_frames_and_a_failure_stays_one() {
         let pieces =

@@ -87,26 +87,3 @@ impl AsyncWrite for LentSocket {
         self.socket.as_ref().is_some_and(AsyncWrite::is_write_vectored)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use tokio::{
-        io::AsyncWriteExt,
-        net::{TcpListener, TcpStream},
-    };
-    use tokio_util::either::Either;
-
-    use super::*;
-
-    #[tokio::test]
-    async fn a_socket_comes_back_to_its_owner_when_it_is_dropped() {
-        let owner = Arc::new(SocketOwner::default());
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let socket = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-        let mut lent = owner.lend(Either::Left(socket));
-        lent.write_all(b"x").await.unwrap();
-        assert!(owner.take().is_none());
-        drop(lent);
-        assert!(owner.take().is_some());
-    }
-}

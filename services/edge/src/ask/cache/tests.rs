@@ -199,17 +199,6 @@ fn a_target_has_its_last_answer_while_that_is_stored_and_fresh() {
 }
 
 #[test]
-fn a_target_has_the_names_that_were_ignored_in_it() {
-    let (cache, _) = cache(MIB, 5);
-    let (question, answer) = (question("a"), Arc::new(answer(5, Instant::now(), 1)));
-    let ignored = Some(HeaderValue::from_static("foo"));
-    insert_target(&cache, "/a", &question, &answer);
-    cache.insert_target("/a?foo=1", &HttpQuestion { question, ignored: ignored.clone() }, &answer);
-    let found = |target| cache.get_by_target(target, false, Instant::now()).unwrap().question.ignored;
-    assert_eq!((found("/a"), found("/a?foo=1")), (None, ignored));
-}
-
-#[test]
 fn expired_answers_are_evicted() {
     let (cache, _) = cache(MIB, 5);
     for (text, age) in [("new", almost(STALE)), ("old", STALE)] {
