@@ -115,26 +115,6 @@ impl TimeRange {
 mod tests {
     use super::*;
 
-    fn range(start: i64, end: i64) -> Result<TimeRange, u32> {
-        TimeRange::read(["from", "to"], [Some(start), Some(end)], 7).map_err(|problem| problem.number())
-    }
-
-    #[test]
-    fn a_range_that_is_negative_or_inverted_is_refused() {
-        for (start, end) in [(-1, 0), (0, -1), (2, 1), (-2, -1)] {
-            assert_eq!(range(start, end), Err(7), "{start} {end}");
-        }
-        assert_eq!(range(0, 0), Ok(TimeRange { start_ns: None, end_ns: None }));
-        assert_eq!(range(5, 5), Ok(TimeRange { start_ns: Some(5), end_ns: Some(5) }));
-    }
-
-    #[test]
-    fn bounds_between_two_microseconds_are_rounded_up() {
-        let range = range(1001, 3001).unwrap();
-        assert_eq!(range.first(), Some(TimeUs(2)));
-        assert_eq!(range.last(), Some(TimeUs(3)), "below 4, which is 3001 ns rounded up");
-    }
-
     #[test]
     fn a_time_between_two_microseconds_has_a_neighbour_on_each_side() {
         assert_eq!(TimeUs::at_or_before_ns(1_999), TimeUs(1));

@@ -89,83 +89,47 @@ mod tests {
     use super::*;
     use crate::{KeyKind, PageRequest, PageSizes, PastSource, TimeUs};
 
-    static REWARDS: List = List {
-        name: "reward",
-        table: "rewards",
-        key: &[
-            KeyKind::Integer.column("epoch"),
-            KeyKind::Text.column("market"),
-            KeyKind::Text.column("kind"),
-        ],
-        columns: &["sum(amount)::text AS amount"],
-        is_grouped: true,
-        filters: &[Filter::AtLeast, Filter::AtMost, Filter::AnyOf("market"), Filter::Matches("tag = $::tag")],
-        indexed: &["market"],
+    static EVENTS: List = List {
+        name: "event",
+        table: "events",
+        key: &[KeyKind::Integer.column("number")],
+        columns: &["size"],
+        is_grouped: false,
+        filters: &[Filter::AnyOf("state")],
+        indexed: &["state"],
         plainly_indexed: &[],
-        past: &[],
+        past: &[PastSource {
+            by: &[],
+            of_version: &["state"],
+            sql: "SELECT * FROM events WHERE at <= {time}",
+        }],
         past_bound: None,
     };
 
-    fn statement(window: &Window, filters: [Option<Value>; 4]) -> Statement {
-        REWARDS.statement(window, filters.into(), None)
-    }
-
-    fn window(position: Option<[&str; 3]>, descending: bool) -> Window {
-        let request = PageRequest { newest_first: Some(descending), first: Some(10), ..Default::default() };
-        let mut window =
-            Window::read(&REWARDS, request, PageSizes { default: 1000, greatest: 5000 }).unwrap();
-        window.position = position.map(|[epoch, market, kind]| {
-            vec![Value::Integer(epoch.parse().unwrap()), text(market), text(kind)]
-        });
-        window
-    }
-
-    fn text(text: &str) -> Value {
-        Value::Text(text.to_owned())
-    }
-
-    fn markets(ids: &[&str]) -> Option<Value> {
-        Some(Value::Texts(ids.iter().map(|id| (*id).to_owned()).collect()))
+    /// A page of ten events in these states, newest first.
+    fn statement(states: &[&str], position: Option<i64>, past: Option<&Past>) -> Statement {
+        let request = PageRequest { newest_first: Some(true), first: Some(10), ..Default::default() };
+        let sizes = PageSizes { default: 1000, greatest: 5000 };
+        let mut window = Window::read(&EVENTS, request, sizes).unwrap();
+        window.position = position.map(|number| vec![Value::Integer(number)]);
+        let states = Value::Texts(states.iter().map(|state| (*state).to_owned()).collect());
+        EVENTS.statement(&window, vec![Some(states)], past)
     }
 
     #[test]
     fn several_values_of_a_column_without_an_index_are_read_in_one_walk() {
-        static EVENTS: List = List {
-            name: "event",
-            table: "events",
-            key: &[KeyKind::Integer.column("number")],
-            columns: &["size"],
-            is_grouped: false,
-            filters: &[Filter::AnyOf("state")],
-            indexed: &["state"],
-            plainly_indexed: &[],
-            past: &[PastSource {
-                by: &[],
-                of_version: &["state"],
-                sql: "SELECT * FROM events WHERE at <= {time}",
-            }],
-            past_bound: None,
-        };
         let past =
             Past { height: 4, time: TimeUs(5), is_sealed: false, delegation_epoch: 0, reward_epoch: 7 };
-        let states = Some(Value::Texts(vec!["a".to_owned(), "b".to_owned()]));
-        let Statement { sql, .. } = EVENTS.statement(&window(None, true), vec![states], Some(&past));
+        let sql = statement(&["a", "b"], None, Some(&past)).sql;
         let found = "WHERE state = ANY ($1::text[]) ORDER BY number DESC LIMIT $2";
         assert!(sql.contains(found), "one walk without the mark of an index by state: {sql}");
     }
 
     #[test]
     fn requests_of_one_shape_share_a_text() {
-        let of = |market: &str, epoch: &str| {
-            let filters = [None, None, markets(&[market]), None];
-            statement(&window(Some([epoch, market, "k"]), true), filters)
-        };
-        let (one, other) = (of("m", "1"), of("n", "2"));
+        let (one, other) = (statement(&["a"], Some(1), None), statement(&["b"], Some(2), None));
         assert!(std::ptr::eq(one.sql, other.sql));
         assert_ne!(one.parameters, other.parameters);
-        assert!(!std::ptr::eq(
-            one.sql,
-            statement(&window(None, true), [None, None, markets(&["m"]), None]).sql
-        ));
+        assert!(!std::ptr::eq(one.sql, statement(&["a"], None, None).sql));
     }
 }
