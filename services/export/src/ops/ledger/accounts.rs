@@ -107,14 +107,3 @@ fn type_name(kind: AccountType) -> &'static str {
     let name = kind.as_str_name();
     name.strip_prefix("ACCOUNT_TYPE_").unwrap_or(name)
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_type_is_a_name_without_its_prefix() {
-        assert_eq!(type_name(AccountType::Margin), "MARGIN");
-        assert_eq!(type_name(AccountType::Unspecified), "UNSPECIFIED");
-    }
-}
