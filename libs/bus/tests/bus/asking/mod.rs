@@ -148,7 +148,7 @@ async fn serve(bus: Bus, limits: Limits) -> (Scripted, ServiceHandle) {
 }
 
 /// The options of a request in protobuf.
-fn options(timeout: Duration, repeatable: bool) -> AskOptions {
+pub(crate) fn options(timeout: Duration, repeatable: bool) -> AskOptions {
     let (encoding, request_id) = (Encoding::default(), "r".to_owned());
     AskOptions { encoding, timeout, request_id, client: 0, traceparent: None, repeatable }
 }

@@ -22,8 +22,7 @@ fn a_reply_carries_the_head_it_was_read_at() {
 
 #[test]
 fn a_reply_longer_than_a_message_arrives_whole() {
-    with_service(8, |Served { bus, serving, .. }| async move {
-        let _serving = serving;
+    with_service(8, async |Served { bus, serving: _serving, .. }| {
         for gzip in [false, true] {
             let encoding = Encoding { format: Format::Json, gzip };
             let options = AskOptions { encoding, ..options(TEST_TIMEOUT, true) };
@@ -42,8 +41,7 @@ fn a_reply_longer_than_a_message_arrives_whole() {
 
 #[test]
 fn a_problem_arrives_without_its_cause() {
-    with_service(8, |Served { bus, serving, .. }| async move {
-        let _serving = serving;
+    with_service(8, async |Served { bus, serving: _serving, .. }| {
         let problem = bus.ask_typed(&request("missing"), TEST_TIMEOUT).await.unwrap_err();
         assert_eq!(problem, Problem::not_found(150_001, "no such withdrawal"));
     });
@@ -60,8 +58,7 @@ fn no_replica_is_reported_at_once() {
 
 #[test]
 fn a_request_waits_for_its_turn_at_a_full_replica_unless_it_would_wait_too_long() {
-    with_service(1, |Served { bus, script, serving }| async move {
-        let _serving = serving;
+    with_service(1, async |Served { bus, script, serving: _serving }| {
         let waiting = request("wait");
         let first = bus.ask_typed(&waiting, TEST_TIMEOUT);
         tokio::pin!(first);
@@ -163,8 +160,7 @@ async fn requests_refused_by_full_replicas_go_to_one_that_is_not_full() {
 
 #[test]
 fn work_past_its_deadline_is_dropped() {
-    with_service(8, |Served { bus, script, serving }| async move {
-        let _serving = serving;
+    with_service(8, async |Served { bus, script, serving: _serving }| {
         let problem = bus.ask_typed(&request("wait"), Duration::from_millis(50)).await.unwrap_err();
         assert_eq!(problem.code, Code::DeadlineExceeded);
         until_idle(&script).await;
@@ -174,8 +170,7 @@ fn work_past_its_deadline_is_dropped() {
 /// Its sender may still wait: a clock may have been set.
 #[test]
 fn a_request_whose_deadline_passed_on_its_way_is_refused() {
-    with_service(8, |Served { bus, serving, .. }| async move {
-        let _serving = serving;
+    with_service(8, async |Served { bus, serving: _serving, .. }| {
         let client = client(EDGE).await;
         let inbox = format!("{}.{}.query", mesh_bus::permissions::inbox_prefix(EDGE), nuid::next());
         let mut replies = client.subscribe(format!("{inbox}.*")).await.unwrap();
@@ -195,8 +190,7 @@ fn a_request_whose_deadline_passed_on_its_way_is_refused() {
 
 #[test]
 fn work_whose_asker_went_away_is_dropped() {
-    with_service(8, |Served { bus, script, serving }| async move {
-        let _serving = serving;
+    with_service(8, async |Served { bus, script, serving: _serving }| {
         let waiting = request("wait");
         tokio::select! {
             _ = bus.ask_typed(&waiting, TEST_TIMEOUT) => panic!("answered before its gate opened"),
@@ -209,8 +203,7 @@ fn work_whose_asker_went_away_is_dropped() {
 
 #[test]
 fn a_cancellation_that_overtakes_its_request_is_remembered() {
-    with_service(8, |Served { bus, script, serving }| async move {
-        let _serving = serving;
+    with_service(8, async |Served { bus, script, serving: _serving }| {
         let (client, reply_to) = (client(EDGE).await, "a.reply");
         client.publish(bus.subject("cancel", "query"), reply_to.into()).await.unwrap();
         for (id, reply_to) in [("wait", reply_to), ("after it", "another.reply")] {

@@ -17,8 +17,8 @@ use actix::{Actor, Context, Handler};
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use mesh_bus::{
-    AskOptions, Bus, CancelOnDrop, Chunks, Encoding, Limits, MAX_POSITIONS_AHEAD, Open, OpenReply, Piece,
-    Position, Pull, PullLimits, PullOptions, PullStream, Router, Target, Totals, permissions::EDGE,
+    Bus, CancelOnDrop, Chunks, Limits, MAX_POSITIONS_AHEAD, Open, OpenReply, Piece, Position, Pull,
+    PullLimits, PullOptions, PullStream, Router, Target, Totals, permissions::EDGE,
 };
 use mesh_launcher::{
     process::{Process, Signal},
@@ -241,6 +241,13 @@ async fn shared_server() -> Namespace {
     Namespace::new(mesh_testbed::nats().await.bus())
 }
 
+/// A source on the shared server, and a replica that streams it.
+async fn served(source: Source) -> (Namespace, Arc<Source>, Replica) {
+    let (server, source) = (shared_server().await, Arc::new(source));
+    let replica = Replica::start(&server, &source, 64).await;
+    (server, source, replica)
+}
+
 /// A client that reads streams.
 struct Reader {
     bus: Bus,
@@ -257,14 +264,7 @@ impl Reader {
     async fn open(&self, party: &str, from_byte: u64) -> Result<(Bytes, OpenReply), Problem> {
         let request = ExportLedgerEntriesRequest { party_id: party.to_owned(), ..Default::default() };
         let request = Bytes::from(request.encode_to_vec());
-        let options = AskOptions {
-            encoding: Encoding::default(),
-            timeout: TEST_TIMEOUT,
-            request_id: "r".to_owned(),
-            client: 0,
-            traceparent: None,
-            repeatable: true,
-        };
+        let options = crate::asking::options(TEST_TIMEOUT, true);
         let opened = self.bus.open(&self.target, request.clone(), from_byte, &options).await?;
         Ok((request, opened))
     }

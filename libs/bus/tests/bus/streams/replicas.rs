@@ -58,8 +58,7 @@ async fn a_draining_replica_finishes_its_pulls_and_readers_go_on_elsewhere() {
 
 #[tokio::test]
 async fn a_draining_replica_waits_for_its_pulls() {
-    let (server, source) = (shared_server().await, Arc::new(Source::of(MIB)));
-    let first = Replica::start(&server, &source, 64).await;
+    let (server, source, first) = served(Source::of(MIB)).await;
     let mut pulled = Reader::connect(&server).await.pull("stuck", PullLimits::default()).await;
     let received = pulled.next().await.unwrap().unwrap().to_vec();
     let rest = tokio::spawn({
@@ -81,8 +80,7 @@ async fn a_draining_replica_waits_for_its_pulls() {
 
 #[tokio::test]
 async fn a_stalled_reader_costs_its_window_and_no_more() {
-    let (server, source) = (shared_server().await, Arc::new(Source::of(32 * MIB)));
-    let replica = Replica::start(&server, &source, 64).await;
+    let (server, source, replica) = served(Source::of(32 * MIB)).await;
     let mut pulled = Reader::connect(&server).await.pull("plain", PullLimits::default()).await;
     let (received, _, _) = read(&mut pulled, 12 * MIB).await;
     source.until_quiet(Duration::from_millis(500)).await;
