@@ -282,6 +282,15 @@ mod tests {
 
     use super::*;
 
+    /// A node with this content, as a relay calls it.
+    async fn nodes_of(content: Arc<dyn NodeContent>) -> Nodes {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(serve(listener, content));
+        let metrics = Metrics::register(&mut Registry::default());
+        Nodes::new(vec![url.parse().unwrap()], &metrics).unwrap()
+    }
+
     /// A node of the chain with this id.
     struct OfChain(Mutex<&'static str>);
 
@@ -293,17 +302,12 @@ mod tests {
 
     #[tokio::test]
     async fn the_chain_of_a_node_that_was_reset_is_noticed() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
         let node = Arc::new(OfChain(Mutex::new("before")));
-        let serving = tokio::spawn(serve(listener, Arc::clone(&node) as Arc<dyn NodeContent>));
-        let metrics = Metrics::register(&mut Registry::default());
-        let nodes = Nodes::new(vec![url.parse().unwrap()], &metrics).unwrap();
+        let nodes = nodes_of(Arc::clone(&node) as Arc<dyn NodeContent>).await;
         assert_eq!(&*nodes.chain().await.unwrap(), "before");
         *node.0.lock().unwrap() = "after";
         nodes.check_condition().await;
         assert_eq!(&*nodes.chain().await.unwrap(), "after");
-        serving.abort();
     }
 
     /// A node whose every reply is longer than any that is read.
@@ -317,14 +321,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_node_with_more_waiting_transactions_than_are_read_is_not_called_silent() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}", listener.local_addr().unwrap());
-        let serving = tokio::spawn(serve(listener, Arc::new(Verbose)));
-        let metrics = Metrics::register(&mut Registry::default());
-        let nodes = Nodes::new(vec![url.parse().unwrap()], &metrics).unwrap();
+        let nodes = nodes_of(Arc::new(Verbose)).await;
         assert!(!nodes.is_waiting(&TxHash::of(b"tx")).await.unwrap());
         assert!(!nodes.0.nodes[0].silent.get());
-        serving.abort();
     }
 
     #[tokio::test]

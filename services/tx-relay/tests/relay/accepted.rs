@@ -85,8 +85,7 @@ async fn a_hosted_node_is_reached_over_tls_with_its_password(kind: NodeKind) {
 }
 
 async fn signatures_are_checked_when_that_is_configured(kind: NodeKind) {
-    let verify = ("MESH_RELAY_VERIFY_SIGNATURE", "true".to_owned());
-    let fixture = Fixture::start(Setup { env: vec![verify], ..Setup::new(kind) }).await;
+    let fixture = Fixture::start(Setup::new(kind).env("MESH_RELAY_VERIFY_SIGNATURE", "true")).await;
     let good = fixture.transaction("order").await;
     let mut bad = fixture.signed("order").await;
     bad.input_data = "another".into();

@@ -52,7 +52,16 @@ impl Setup {
         Self { relays: 1, env: Vec::new(), kind, node: |setup| setup, block_interval: None }
     }
 
-    /// The same, with a block interval.
+    pub(crate) fn env(mut self, name: &'static str, value: &str) -> Self {
+        self.env.push((name, value.to_owned()));
+        self
+    }
+
+    pub(crate) fn node(self, node: fn(NodeSetup) -> NodeSetup) -> Self {
+        Self { node, ..self }
+    }
+
+    /// The same as [`Setup::new`], with a block interval.
     pub(crate) fn with_blocks(kind: NodeKind) -> Self {
         Self { block_interval: Some(BLOCK_INTERVAL), ..Self::new(kind) }
     }
@@ -122,14 +131,9 @@ impl Fixture {
 
     /// Sends a request once, without retries.
     pub(crate) async fn ask<R: Operation>(&self, request: &R) -> Result<R::Reply, Problem> {
-        let options = AskOptions {
-            encoding: Encoding::default(),
-            timeout: SOON,
-            request_id: "test".to_owned(),
-            client: 0,
-            traceparent: None,
-            repeatable: false,
-        };
+        let (encoding, timeout, request_id) = (Encoding::default(), SOON, "test".to_owned());
+        let options =
+            AskOptions { encoding, timeout, request_id, client: 0, traceparent: None, repeatable: false };
         let target = self.bus.target(R::WORKLOAD, R::NAME);
         let reply = self.bus.ask(&target, request.encode_to_vec().into(), &options).await?;
         Ok(R::Reply::decode(reply.parts.concat().as_slice()).unwrap())

@@ -72,11 +72,9 @@ async fn each_rule_of_the_network_has_its_code(kind: NodeKind) {
 }
 
 async fn a_transaction_that_is_not_checked_is_an_error_and_is_not_cached(kind: NodeKind) {
-    let fixture = Fixture::start(Setup {
-        node: |setup| setup.limits(Limits { mempool_txs: 1, tx_bytes: 1000, ..Limits::default() }),
-        ..Setup::new(kind)
-    })
-    .await;
+    let setup = Setup::new(kind)
+        .node(|setup| setup.limits(Limits { mempool_txs: 1, tx_bytes: 1000, ..Limits::default() }));
+    let fixture = Fixture::start(setup).await;
     let (first, second) = (fixture.transaction("1").await, fixture.transaction("2").await);
     let large = fixture.transaction(&"x".repeat(1000)).await;
     for kind in [TypeAsync, TypeSync, TypeCommit] {
@@ -125,21 +123,17 @@ async fn an_unreachable_node_is_unavailable_at_once_and_used_after_its_restart(k
 }
 
 async fn a_commit_can_be_switched_off(kind: NodeKind) {
-    let off = ("MESH_RELAY_ALLOW_COMMIT", "false".to_owned());
-    let fixture = Fixture::start(Setup { env: vec![off], ..Setup::new(kind) }).await;
+    let fixture = Fixture::start(Setup::new(kind).env("MESH_RELAY_ALLOW_COMMIT", "false")).await;
     let tx = fixture.transaction("order").await;
     assert_eq!(error_of(fixture.submit(&tx, TypeCommit).await), (Code::Unimplemented, 10_000));
     fixture.assert_broadcasts(&tx, 0);
 }
 
 async fn at_a_node_that_keeps_refused_transactions_a_repeat_is_ambiguous(kind: NodeKind) {
-    let keeps = ("MESH_RELAY_NODE_KEEPS_REFUSED", "true".to_owned());
-    let fixture = Fixture::start(Setup {
-        env: vec![keeps, ("MESH_RELAY_REMEMBER_S", "0".to_owned())],
-        node: |setup| setup.limits(Limits { keep_refused: true, ..Limits::default() }),
-        ..Setup::new(kind)
-    })
-    .await;
+    let setup =
+        Setup::new(kind).env("MESH_RELAY_NODE_KEEPS_REFUSED", "true").env("MESH_RELAY_REMEMBER_S", "0");
+    let setup = setup.node(|setup| setup.limits(Limits { keep_refused: true, ..Limits::default() }));
+    let fixture = Fixture::start(setup).await;
     let tx = fixture.refused("order").await;
     assert_eq!(fixture.sync(&tx).await.unwrap().code, 89);
     for kind in [TypeAsync, TypeSync, TypeCommit] {

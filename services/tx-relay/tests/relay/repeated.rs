@@ -22,11 +22,8 @@ on_both_nodes!(
 );
 
 async fn equal_submissions_in_flight_share_one_broadcast(kind: NodeKind) {
-    let fixture = Fixture::start(Setup {
-        node: |setup| setup.check_delay(Duration::from_millis(300)),
-        ..Setup::new(kind)
-    })
-    .await;
+    let setup = Setup::new(kind).node(|setup| setup.check_delay(Duration::from_millis(300)));
+    let fixture = Fixture::start(setup).await;
     let (good, bad) = (fixture.transaction("good").await, fixture.refused("bad").await);
     let (goods, bads) = tokio::join!(
         join_all((0..20).map(|_| fixture.sync(&good))),
@@ -78,13 +75,9 @@ async fn a_check_is_not_held_up_by_one_who_waits_for_a_block(kind: NodeKind) {
 }
 
 async fn another_replica_gives_the_same_answer(kind: NodeKind) {
-    let fixture = Fixture::start(Setup {
-        relays: 2,
-        env: vec![("MESH_RELAY_REMEMBER_S", "0".to_owned())],
-        node: |setup| setup.check_delay(Duration::from_millis(200)),
-        ..Setup::new(kind)
-    })
-    .await;
+    let setup = Setup { relays: 2, ..Setup::new(kind) }.env("MESH_RELAY_REMEMBER_S", "0");
+    let setup = setup.node(|setup| setup.check_delay(Duration::from_millis(200)));
+    let fixture = Fixture::start(setup).await;
     // Without cached results, either replica handles each repeat like one that has not seen it.
     let (good, bad) = (fixture.transaction("good").await, fixture.refused("bad").await);
     let first = fixture.sync(&good);
@@ -108,8 +101,7 @@ async fn another_replica_gives_the_same_answer(kind: NodeKind) {
 }
 
 async fn a_repeat_after_all_caches_are_lost_is_not_a_refusal(kind: NodeKind) {
-    let forgets = vec![("MESH_RELAY_REMEMBER_S", "0".to_owned())];
-    let mut fixture = Fixture::start(Setup { env: forgets, ..Setup::with_blocks(kind) }).await;
+    let mut fixture = Fixture::start(Setup::with_blocks(kind).env("MESH_RELAY_REMEMBER_S", "0")).await;
     let tx = fixture.transaction("order").await;
     assert_eq!(fixture.sync(&tx).await.unwrap(), accepted(&tx));
     fixture.node.block().await;

@@ -23,11 +23,8 @@ on_both_nodes!(a_commit_whose_block_does_not_come);
 /// The development node alone: CometBFT's checks cannot be made slow.
 #[tokio::test]
 async fn a_node_that_does_not_answer_in_time() {
-    let fixture = Fixture::start(Setup {
-        node: |setup| setup.check_delay(Duration::from_secs(6)),
-        ..Setup::new(NodeKind::Development)
-    })
-    .await;
+    let setup = Setup::new(NodeKind::Development).node(|setup| setup.check_delay(Duration::from_secs(6)));
+    let fixture = Fixture::start(setup).await;
     let tx = fixture.transaction("order").await;
     assert_unknown(&fixture.sync(&tx).await.unwrap_err(), &tx);
     assert_eq!(fixture.status(&tx).await, Status::Unknown);
@@ -42,11 +39,8 @@ async fn a_node_that_does_not_answer_in_time() {
 /// The development node alone, because it has to be met in the middle of a check.
 #[tokio::test]
 async fn a_node_that_dies_while_it_checks() {
-    let mut fixture = Fixture::start(Setup {
-        node: |setup| setup.check_delay(Duration::from_secs(2)),
-        ..Setup::new(NodeKind::Development)
-    })
-    .await;
+    let setup = Setup::new(NodeKind::Development).node(|setup| setup.check_delay(Duration::from_secs(2)));
+    let mut fixture = Fixture::start(setup).await;
     for kind in [TypeSync, TypeCommit] {
         let tx = fixture.transaction(kind.as_str_name()).await;
         tokio::select! {
@@ -67,11 +61,9 @@ async fn a_node_that_dies_while_it_checks() {
 }
 
 async fn a_commit_whose_block_does_not_come(kind: NodeKind) {
-    let mut fixture = Fixture::start(Setup {
-        node: |setup| setup.limits(Limits { commit_wait: Duration::from_millis(300), ..Limits::default() }),
-        ..Setup::new(kind)
-    })
-    .await;
+    let setup = Setup::new(kind)
+        .node(|setup| setup.limits(Limits { commit_wait: Duration::from_millis(300), ..Limits::default() }));
+    let mut fixture = Fixture::start(setup).await;
     let tx = fixture.transaction("order").await;
     let check = async {
         fixture.await_broadcasts(&tx, 1).await;
