@@ -134,14 +134,6 @@ mod tests {
     }
 
     #[test]
-    fn nothing_newer_than_the_bound_is_exported() {
-        let range = range(1001, 3001);
-        assert_eq!(until(range, Some(TimeUs(9))), Some(TimeUs(3)));
-        assert_eq!(until(range, Some(TimeUs(1))), Some(TimeUs(1)));
-        assert_eq!(until(range, None), None);
-    }
-
-    #[test]
     fn the_range_is_in_the_name_as_far_as_it_is_given() {
         let start = 1_687_257_080_999_999_999;
         assert_eq!(in_name(range(start, start)), "_2023-06-20T10_31_20Z-2023-06-20T10_31_20Z");

@@ -137,13 +137,11 @@ impl Worker {
         R: StreamingOperation + Clone,
         Export: actix::Handler<Pull<R>>,
     {
-        let pull = Pull {
-            request: request.clone(),
-            position: position.clone(),
-            budget,
-            scope: RequestScope::default(),
+        let pull = |position: &Position| {
+            let (request, position) = (request.clone(), position.clone());
+            Pull { request, position, budget, scope: RequestScope::default() }
         };
-        let chunks = self.export.send(pull).await.unwrap()?;
+        let chunks = self.export.send(pull(position)).await.unwrap()?;
         let pieces: Vec<_> = chunks.pieces.try_collect().await?;
         assert!(pieces.len() <= budget.chunks as usize && !pieces.is_empty());
         let (last, others) = pieces.split_last().unwrap();
@@ -153,9 +151,7 @@ impl Worker {
             assert_eq!(*next_position, last.after, "the next pull begins where this one ended");
         }
         if let [next, behind, ..] = &chunks.next_positions[..] {
-            let (request, position) = (request.clone(), next.clone());
-            let pull = Pull { request, position, budget, scope: RequestScope::default() };
-            let pieces: Vec<_> = self.export.send(pull).await.unwrap()?.pieces.try_collect().await?;
+            let pieces: Vec<_> = self.export.send(pull(next)).await.unwrap()?.pieces.try_collect().await?;
             assert_eq!(pieces.last().map(|last| &last.after), Some(behind), "as does the one behind it");
         }
         let bytes = pieces.iter().flat_map(|piece| piece.bytes.iter().copied()).collect();

@@ -53,14 +53,9 @@ async fn download(bus: &Bus, to: i64) -> Vec<u8> {
     };
     let request = Bytes::from(prost::Message::encode_to_vec(&request));
     let target = std::sync::Arc::new(bus.target("export", "ExportNetworkHistory"));
-    let options = AskOptions {
-        encoding: Encoding::default(),
-        timeout: SOON,
-        request_id: "r".to_owned(),
-        client: 0,
-        traceparent: None,
-        repeatable: true,
-    };
+    let (encoding, timeout, request_id) = (Encoding::default(), SOON, "r".to_owned());
+    let options =
+        AskOptions { encoding, timeout, request_id, client: 0, traceparent: None, repeatable: true };
     let opened = bus.open(&target, request.clone(), 0, &options).await.unwrap();
     let mut pulled = bus.pull(&target, request, &opened, PullOptions::default()).await.unwrap();
     let mut bytes = Vec::new();

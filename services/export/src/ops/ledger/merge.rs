@@ -195,6 +195,19 @@ mod tests {
 
     const BEFORE_ALL: Key = (TimeUs(-1), TimeUs(-1));
 
+    fn sorted(mut keys: Vec<Key>) -> Vec<Key> {
+        keys.sort();
+        keys.dedup();
+        keys
+    }
+
+    /// A random walk of fewer than `length` keys, with this many times and positions.
+    fn walk(random: &mut SmallRng, length: usize, times: i64, positions: i64) -> Vec<Key> {
+        let length = random.random_range(0..length);
+        let mut at = |count: i64| TimeUs(random.random_range(0..count));
+        sorted((0..length).map(|_| (at(times), at(positions))).collect())
+    }
+
     /// Reads as a database would.
     fn read(walk: &[Key], request: ReadRequest) -> Vec<(Key, usize)> {
         let rest = &walk[walk.partition_point(|key| *key <= request.after)..];
@@ -235,19 +248,8 @@ mod tests {
         for seed in 0..300 {
             let mut random = SmallRng::seed_from_u64(seed);
             let count = random.random_range(0..6);
-            let walks: Vec<Vec<Key>> = (0..count)
-                .map(|_| {
-                    let length = random.random_range(0..120);
-                    let key = |_| (TimeUs(random.random_range(0..60)), TimeUs(random.random_range(0..3)));
-                    let mut walk: Vec<Key> = (0..length).map(key).collect();
-                    walk.sort();
-                    walk.dedup();
-                    walk
-                })
-                .collect();
-            let mut expected = walks.concat();
-            expected.sort();
-            expected.dedup();
+            let walks: Vec<Vec<Key>> = (0..count).map(|_| walk(&mut random, 120, 60, 3)).collect();
+            let expected = sorted(walks.concat());
             let rows = random.random_range(1..200);
             for ahead in [false, true] {
                 assert_eq!(merge_all(&walks, rows, ahead).0, expected, "seed {seed}, ahead: {ahead}");
@@ -259,18 +261,8 @@ mod tests {
     fn entries_come_once_whichever_walks_are_paused() {
         for seed in 0..1000 {
             let mut random = SmallRng::seed_from_u64(seed);
-            let mut walk = |length| {
-                let mut walk: Vec<Key> = (0..random.random_range(0..length))
-                    .map(|_| (TimeUs(random.random_range(0..200)), TimeUs(0)))
-                    .collect();
-                walk.sort();
-                walk.dedup();
-                walk
-            };
-            let others = [walk(150), walk(150), walk(20)];
-            let mut all = others.concat();
-            all.sort();
-            all.dedup();
+            let others = [150, 150, 20].map(|length| walk(&mut random, length, 200, 1));
+            let all = sorted(others.concat());
             let walks = [&[all.clone()][..], &others].concat();
             let (mut merge, mut taken, mut is_whole) = (Merge::new(4, BEFORE_ALL), Vec::new(), true);
             while !(is_whole && taken.len() == all.len() || merge.has_ended()) {
