@@ -219,13 +219,8 @@ mod tests {
         assert_ne!(of("1.2.3.4"), of("1.2.3.5"));
         assert_eq!(of("2001:db8::1"), of("2001:db8::ffff:ffff:ffff:ffff"));
         assert_ne!(of("2001:db8::1"), of("2001:db8:0:1::1"));
-        let mut random = SmallRng::seed_from_u64(7);
-        for _ in 0..10_000 {
-            let (v4, v6): (u32, u128) = (random.random(), random.random());
-            assert_eq!(of(&Ipv6Addr::from_bits(v6).to_string()).0 & u128::from(u64::MAX), 0);
-            let v4 = of(&std::net::Ipv4Addr::from_bits(v4).to_string());
-            assert!(v4 != Address::from(IpAddr::V6(Ipv6Addr::from_bits(v6))) && v4.0 >> 64 == 0);
-        }
+        assert_eq!(of("2001:db8::1").0 & u128::from(u64::MAX), 0);
+        assert!(of("255.255.255.255").0 >> 64 == 0 && of("0.0.0.0") != of("::"));
         assert_eq!(
             (of("1.2.3.4").to_string(), of("2001:db8::1").to_string()),
             ("1.2.3.4".into(), "2001:db8::/64".into())

@@ -235,12 +235,11 @@ mod tests {
     use mesh_bus::{Encoding, Format, Head};
 
     use super::*;
-    use crate::ask::{answer::Validity, answer_memory::AnswerMemory, cache::tests::answer};
+    use crate::ask::cache::tests::answer;
 
     /// A live query whose looks the test triggers, once a second.
     struct Looks {
         question: Question,
-        template: Answer,
         latest: Latest,
         now: Instant,
     }
@@ -249,40 +248,31 @@ mod tests {
         fn new() -> Self {
             let encoding = Encoding { format: Format::Json, gzip: false };
             let question = Question { operation: "ListThings", encoding, ..Question::default() };
-            let (now, template) = (Instant::now(), answer(1, Instant::now(), 0));
-            let first = said(&template, "a", 1, now);
+            let now = Instant::now();
+            let first = said("a", 1, now);
             let latest = Latest::new(&question, &first, 1, 0, now);
-            Self { question, template, latest, now }
+            Self { question, latest, now }
         }
 
         /// A watcher that starts with the newest state.
         fn watcher(&self) -> Progress {
             let Latest { event, height, .. } = &self.latest;
-            let newest = Answer { parts: vec![data(event)], ..said(&self.template, "", *height, self.now) };
+            let newest = Answer { parts: vec![data(event)], ..said("", *height, self.now) };
             let head = HeadStatus { height: *height, is_followed: true, resets: self.latest.resets };
             Progress::begin(&self.latest, &self.question, &newest, *height, head, None, self.now).0
         }
 
         fn look(&mut self, text: &'static str, height: u64, is_reset: bool) {
             self.now += Duration::from_secs(1);
-            let answer = said(&self.template, text, height, self.now);
+            let answer = said(text, height, self.now);
             let resets = self.latest.resets + u64::from(is_reset);
             self.latest.publish(&self.question, &answer, height, resets, self.now);
         }
     }
 
-    fn said(template: &Answer, text: &'static str, height: u64, asked_at: Instant) -> Answer {
-        Answer {
-            head: Some(Head { height, time_ns: height as i64 * 10 }),
-            validity: Validity::Newest,
-            etag: None,
-            headers: http::HeaderMap::new(),
-            parts: vec![text.into()],
-            asked_at,
-            metrics: Arc::clone(&template.metrics),
-            memory: AnswerMemory::default(),
-            client: 0,
-        }
+    fn said(text: &'static str, height: u64, asked_at: Instant) -> Answer {
+        let head = Some(Head { height, time_ns: height as i64 * 10 });
+        Answer { head, parts: vec![text.into()], ..answer(height, asked_at, 0) }
     }
 
     fn data(event: &Arc<Event>) -> Bytes {
@@ -334,7 +324,7 @@ mod tests {
     fn an_id_above_the_head_counts_as_none() {
         let mut looks = Looks::new();
         looks.look("b", 4, false);
-        let answer = said(&looks.template, "b", 4, looks.now);
+        let answer = said("b", 4, looks.now);
         for (head, resets, last_id, is_told) in [
             (4, 0, 3, true),
             (4, 0, 4, false),
@@ -346,7 +336,7 @@ mod tests {
             (4, 1, 5, true),
         ] {
             let head = HeadStatus { height: head, is_followed: true, resets };
-            let Looks { latest, question, now, .. } = &looks;
+            let Looks { latest, question, now } = &looks;
             let (mut progress, first) =
                 Progress::begin(latest, question, &answer, 4, head, Some(last_id), *now);
             assert_eq!(first.is_some(), is_told, "{last_id} at {head:?}");
@@ -367,7 +357,7 @@ mod tests {
         let (mut before, head) = (looks.watcher(), HeadStatus { height: 5, is_followed: true, resets: 1 });
         assert_eq!(before.height(&looks.latest, head), 5);
         assert!(matches!(before.next(&looks.latest, head), Next::End));
-        let answer = said(&looks.template, "c", 5, looks.now);
+        let answer = said("c", 5, looks.now);
         let begun = Progress::begin(&looks.latest, &looks.question, &answer, 5, head, None, looks.now);
         let (mut new, first) = begun;
         assert_eq!(first.map(|first| first.height), Some(5));
