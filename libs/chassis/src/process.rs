@@ -61,13 +61,6 @@ fn cpu_seconds() -> f64 {
 mod tests {
     use super::*;
 
-    #[test]
-    fn numbers_are_read_off_the_status() {
-        let status = "Name:\tedge\nVmRSS:\t    7312 kB\nThreads:\t3\n";
-        assert_eq!((number_of(status, "VmRSS:"), number_of(status, "Threads:")), (Some(7312), Some(3)));
-        assert_eq!(number_of(status, "VmSwap:"), None);
-    }
-
     #[tokio::test]
     async fn a_process_shows_what_it_uses() {
         let mut registry = Registry::default();

@@ -295,12 +295,6 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_problem_survives_the_bus() {
-        let problem = Problem::not_found(150_001, "no such withdrawal").with_inner("ab\"\n");
-        assert_eq!(serde_json::from_slice::<Problem>(&problem.to_json()).unwrap(), problem);
-    }
-
-    #[test]
     fn codes_that_integration_tests_do_not_meet_have_the_status_of_the_contract() {
         for (number, status) in [(1, 499), (2, 500), (6, 409), (12, 501)] {
             let code = Code::from_number(number);
