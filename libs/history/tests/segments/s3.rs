@@ -1,9 +1,11 @@
 //! The store over a real S3-compatible server, when `MESH_TEST_S3_URL` names a bucket of one (with the usual
 //! `AWS_…` variables for endpoint and credentials); otherwise reports that it is skipped.
 
-use std::{env, fs, io::BufWriter};
+use std::{env, fs};
 
-use mesh_history::{Deadlines, HistoryError, Layout, SegmentStore, Span, StagedMember, assemble};
+use mesh_history::{Deadlines, HistoryError, Layout, SegmentStore};
+
+use crate::{Plan, file};
 
 #[tokio::test]
 async fn a_bucket_holds_segments_as_a_folder_does() -> Result<(), Box<dyn std::error::Error>> {
@@ -19,20 +21,10 @@ async fn a_bucket_holds_segments_as_a_folder_does() -> Result<(), Box<dyn std::e
     let mut names = Vec::new();
     // The second one is long enough to be staged.
     for (number, rows) in [(0, 1), (1, 500_000)] {
-        let mut member = StagedMember::new("history/trades.csv", 0, folder.path())?;
-        member.write(b"id,note\n")?;
-        member.write("1,a note of some length\n".repeat(rows).as_bytes())?;
-        let span = Span {
-            chain_id: "mesh".to_owned(),
-            database_version: 1,
-            height_from: number * 10 + 1,
-            height_to: number * 10 + 10,
-            block_time_from: 1_700_000_000_000_000_000,
-            block_time_to: 1_700_000_010_000_000_000,
-            previous_id: None,
-        };
-        let (file, again) = (store.new_file(folder.path())?, store.new_file(folder.path())?);
-        let (name, _) = assemble(&span, vec![member.finish()?], &mut BufWriter::new(file.as_file()))?;
+        let text = format!("id,note\n{}", "1,a note of some length\n".repeat(rows));
+        let plan = Plan::new(1, number * 10 + 1, number * 10 + 10).with("trades", text);
+        let (file, name, _) = file(folder.path(), &Plan { level: 0, ..plan }, None);
+        let again = store.new_file(folder.path())?;
         fs::copy(file.path(), again.path())?;
         store.publish(&name, file).await?;
         let again = store.publish(&name, again).await;
