@@ -131,19 +131,13 @@ async fn dictionary(client: &Client) -> String {
 }
 
 #[tokio::test]
-async fn the_generated_dictionary_of_services_is_that_of_the_schema() {
-    let database = Database::fresh().await;
-    assert_generated("libs/store/dictionary.json", &dictionary(&database.connect().await).await);
-}
-
-#[tokio::test]
 async fn the_generated_dictionary_and_statements_are_those_of_the_schema() {
-    let database = Database::fresh().await;
-    let (tables, statements) = documents(&database.connect().await).await;
+    let (_database, client) = Database::with_client().await;
+    assert_generated("libs/store/dictionary.json", &dictionary(&client).await);
+    let (tables, statements) = documents(&client).await;
     assert_generated_part("docs/tables.md", "tables", &tables);
     assert_generated("docs/tables.sql", &statements);
     // The statements are those of a database without anything of ours.
-    let client = database.connect().await;
     let elsewhere = format!("CREATE SCHEMA elsewhere; SET search_path = elsewhere; {statements}");
     client.batch_execute(&elsewhere).await.unwrap();
 }
