@@ -5,12 +5,12 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    io::Write as _,
     path::Path,
 };
 
 use mesh_demo::{Plan, Record};
 use mesh_store::schema::columns;
+use mesh_testbed::say;
 use serde_json::Value as Json;
 
 use crate::parsed::{Parsed, history, rows_of};
@@ -144,7 +144,7 @@ fn parse_csv(text: &str) -> Vec<Record> {
 fn every_column_has_the_forms_that_a_recorded_network_writes() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/smoketest-5000");
     if !folder.is_dir() {
-        return print_uncaptured("skipped: there is no ../shared/data/smoketest-5000 beside the workspace");
+        return say("skipped: there is no ../shared/data/smoketest-5000 beside the workspace");
     }
     let rows = rows_of(history(Plan::default()));
     let (mut wrong, mut compared) = (Vec::new(), 0);
@@ -154,7 +154,7 @@ fn every_column_has_the_forms_that_a_recorded_network_writes() {
         let mut recorded = parse_csv(&text);
         let header = recorded.remove(0);
         if recorded.is_empty() {
-            print_uncaptured(&format!("{table} has no recorded rows"));
+            say(&format!("{table} has no recorded rows"));
             continue;
         }
         let demo = Parsed::new(&rows, table);
@@ -168,10 +168,5 @@ fn every_column_has_the_forms_that_a_recorded_network_writes() {
     }
     assert!(compared > 200, "{compared} columns are too few");
     assert!(wrong.is_empty(), "the demo network writes otherwise than a real one:\n{}", wrong.join("\n"));
-    print_uncaptured(&format!("{compared} columns have the forms of the recorded ones"));
-}
-
-/// Prints past the output capture of the test harness.
-fn print_uncaptured(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{text}");
+    say(&format!("{compared} columns have the forms of the recorded ones"));
 }

@@ -107,18 +107,6 @@ fn runs(pid: u32) -> bool {
 }
 
 #[tokio::test]
-async fn a_child_that_dies_is_started_again_with_a_new_pid() {
-    let fixture = Fixture::new();
-    fixture.add("worker", Tier::Service, 1, WAITS);
-    let first = fixture.rows_when(|rows| rows.len() == 1).await[0].pid;
-    let pid = rustix::process::Pid::from_raw(first.cast_signed()).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
-    let rows = fixture.rows_when(|rows| rows.len() == 1 && rows[0].pid != first).await;
-    assert_eq!(rows[0].service, "worker");
-    fixture.supervisor.shutdown().await;
-}
-
-#[tokio::test]
 async fn a_child_that_keeps_dying_is_started_ever_more_slowly() {
     let fixture = Fixture::new();
     fixture.add("worker", Tier::Service, 1, "date +%s%N >> $0/journal");

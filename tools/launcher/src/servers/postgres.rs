@@ -253,11 +253,11 @@ fn version_of(data: &Path) -> Option<u32> {
 
 #[cfg(test)]
 mod tests {
+    use mesh_testbed::enterable_folder;
     use tokio::time::timeout;
 
     use super::*;
     use crate::{
-        let_enter,
         process::Process,
         servers::{find_postgres, start},
     };
@@ -290,8 +290,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_private_server_keeps_its_port_and_data_over_kills_and_stale_lock_files() {
-        let home = tempfile::tempdir().unwrap();
-        let_enter(home.path()).unwrap();
+        let home = enterable_folder();
         let first = prepare(&home).await;
         let process = run(&first).await;
         let shown = ask(&first, "SELECT current_database() || ' ' || current_user || ' ' || pg_encoding_to_char(encoding) || ' ' || datcollate || ' ' || current_setting('timezone') || ' ' || current_setting('fsync') FROM pg_database WHERE datname = 'mesh'").await;
@@ -324,8 +323,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_server_left_over_from_a_killed_launcher_is_stopped() {
-        let home = tempfile::tempdir().unwrap();
-        let_enter(home.path()).unwrap();
+        let home = enterable_folder();
         let first = prepare(&home).await;
         let left_over = run(&first).await;
         let second = prepare(&home).await;
@@ -336,8 +334,7 @@ mod tests {
     /// Of a shutdown with `kill`.
     #[tokio::test]
     async fn a_server_that_waits_for_its_sessions_is_shut_down() {
-        let home = tempfile::tempdir().unwrap();
-        let_enter(home.path()).unwrap();
+        let home = enterable_folder();
         let server = prepare(&home).await;
         let process = run(&server).await;
         let (_client, connection) = tokio_postgres::connect(&server.url(), NoTls).await.unwrap();
@@ -359,11 +356,10 @@ mod tests {
 
     #[tokio::test]
     async fn data_of_a_version_that_is_not_installed_is_refused_with_advice() {
-        let home = tempfile::tempdir().unwrap();
+        let home = enterable_folder();
         let folder = home.path().join("postgres");
         fs::create_dir_all(folder.join("data")).unwrap();
         fs::write(folder.join("data/PG_VERSION"), "1000\n").unwrap();
-        let_enter(home.path()).unwrap();
         let programs = find_postgres().unwrap();
         let log = home.path().join("log");
         let refused = Postgres::prepare(&programs, &folder, &log, Durability::Durable).await.unwrap_err();
