@@ -7,7 +7,7 @@
 use std::{collections::BTreeMap, pin::Pin, time::Duration};
 
 use bytes::{Bytes, BytesMut};
-use futures_util::{Stream, StreamExt};
+use futures_util::{Stream, StreamExt, TryFutureExt};
 use tokio::time::timeout;
 use tokio_postgres::{Client, IsolationLevel, Row, Transaction};
 
@@ -143,7 +143,7 @@ impl Snapshot<'_> {
     /// # Errors
     /// When the statement fails.
     pub async fn schema(&self) -> Result<SchemaState, StoreError> {
-        schema::state(&self.transaction).await
+        answered("reading the schema", schema::state(&self.transaction)).await
     }
 
     /// The columns of each table's primary key, by table.
@@ -151,7 +151,7 @@ impl Snapshot<'_> {
     /// # Errors
     /// When the statement fails.
     pub async fn primary_keys(&self) -> Result<BTreeMap<String, Vec<String>>, StoreError> {
-        schema::primary_keys(&self.transaction).await
+        answered("reading the primary keys", schema::primary_keys(&self.transaction)).await
     }
 
     /// Runs a `COPY … TO STDOUT` statement.
@@ -209,8 +209,12 @@ pub async fn within<T>(
     step: &'static str,
     query: impl Future<Output = Result<T, tokio_postgres::Error>>,
 ) -> Result<T, StoreError> {
-    match timeout(RESPONSE_TIMEOUT, query).await {
-        Ok(answer) => answer.map_err(StoreError::in_step(step)),
-        Err(_) => Err(StoreError::Silent { step }),
-    }
+    answered(step, query.map_err(StoreError::in_step(step))).await
+}
+
+async fn answered<T>(
+    step: &'static str,
+    query: impl Future<Output = Result<T, StoreError>>,
+) -> Result<T, StoreError> {
+    timeout(RESPONSE_TIMEOUT, query).await.unwrap_or(Err(StoreError::Silent { step }))
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::BoxFuture;
 use mesh_problem::error_chain;
+use tokio::time::timeout;
 use tokio_postgres::Client;
 
 use crate::{address::Address, error::StoreError};
@@ -30,7 +31,7 @@ pub async fn check_triggers(client: &Client) -> Result<(), StoreError> {
 /// `pg_stat_activity`, unless the URL has one.
 ///
 /// # Errors
-/// When the URL does not parse, no server answers, or it refuses the connection.
+/// When the URL does not parse, no server answers in time, or it refuses the connection.
 pub async fn connect(url: &str, purpose: &str) -> Result<Client, StoreError> {
     connect_with(url, purpose, NO_TIMEOUTS).await
 }
@@ -59,7 +60,12 @@ async fn try_connect(url: &str, purpose: &str, settings: &str) -> Result<Client,
     if !settings.is_empty() {
         config.options(format!("{} {settings}", config.get_options().unwrap_or_default()).trim());
     }
-    let (client, connection) = config.connect(tls).await.map_err(|source| StoreError::Connect { source })?;
+    // The driver's timeout ends with the connection to a host: who accepts it may never answer.
+    let per_host = config.get_connect_timeout().map_or(CONNECT_TIMEOUT, |timeout| *timeout);
+    let hosts = u32::try_from(config.get_hosts().len().max(1)).unwrap_or(u32::MAX);
+    let connected = timeout(per_host.saturating_mul(2).saturating_mul(hosts), config.connect(tls)).await;
+    let connected = connected.map_err(|_| StoreError::Silent { step: "connecting" })?;
+    let (client, connection) = connected.map_err(|source| StoreError::Connect { source })?;
     tokio::spawn(async move {
         // Only logged, because the users of the client get the error as well.
         if let Err(error) = connection.await {

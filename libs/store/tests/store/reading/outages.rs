@@ -11,7 +11,7 @@ use mesh_launcher::{
     servers::{self, Durability, Postgres},
 };
 use mesh_loader::migrate;
-use mesh_store::{ReadError, Store};
+use mesh_store::{ReadError, Store, error::StoreError};
 use mesh_testbed::{enterable_folder, retry};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
@@ -87,6 +87,16 @@ async fn assert_fails_at_once(store: &Store) {
         assert!(is_away(&point(store).await) && is_away(&list(store).await));
         assert!(started.elapsed() < Duration::from_millis(500), "after {:?}", started.elapsed());
     }
+}
+
+#[tokio::test]
+async fn a_server_that_accepts_and_says_nothing_ends_an_attempt_to_connect() {
+    let server = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url =
+        format!("postgres://mesh@{}/mesh?sslmode=disable&connect_timeout=1", server.local_addr().unwrap());
+    let connected = timeout(Duration::from_secs(30), mesh_store::connect(&url, "test")).await;
+    let error = connected.expect("it waits for ever").unwrap_err();
+    assert!(matches!(error, StoreError::Silent { .. }), "{error:?}");
 }
 
 #[tokio::test]
