@@ -2,7 +2,7 @@
 
 use std::{
     fs::{self, Permissions},
-    io::{Read, Seek, SeekFrom},
+    io::{self, Read, Seek, SeekFrom},
     net::{Ipv4Addr, TcpListener},
     os::unix::fs::PermissionsExt as _,
     path::Path,
@@ -78,10 +78,21 @@ pub(super) fn persistent_credentials(file: &Path, user: &str) -> Result<String, 
     }
 }
 
+/// Returns the secret that is stored in `file`.
+pub(super) fn stored_secret(file: &Path) -> Result<String, ServerError> {
+    match read_secret(file)? {
+        none if none.is_empty() => Err(ServerError::file(file)(io::ErrorKind::NotFound.into())),
+        secret => Ok(secret),
+    }
+}
+
 /// The trimmed text of a file, empty when there is none. A file that others may use, after a copy of the home
 /// for example, becomes private again.
 fn read_secret(file: &Path) -> Result<String, ServerError> {
-    let Ok(text) = fs::read_to_string(file) else { return Ok(String::new()) };
+    let text = match fs::read_to_string(file) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(String::new()),
+        text => text.map_err(ServerError::file(file))?,
+    };
     let mode = fs::metadata(file).map_err(ServerError::file(file))?.permissions().mode();
     if mode & 0o077 != 0 {
         fs::set_permissions(file, Permissions::from_mode(0o600)).map_err(ServerError::file(file))?;
@@ -138,6 +149,10 @@ mod tests {
         assert_eq!(persistent_secret(&file).unwrap(), secret);
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
         assert_ne!(persistent_secret(&folder.path().join("other")).unwrap(), secret);
+        stored_secret(&folder.path().join("none")).unwrap_err();
+        fs::write(&file, b"\xff").unwrap();
+        persistent_secret(&file).unwrap_err();
+        assert_eq!(fs::read(&file).unwrap(), b"\xff", "what cannot be read is not replaced");
     }
 
     #[test]

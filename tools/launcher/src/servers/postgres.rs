@@ -75,7 +75,11 @@ impl Postgres {
             _ => programs.clone(),
         };
         let password_file = folder.join("password");
-        let password = files::persistent_secret(&password_file)?;
+        let password = match version_of(&data) {
+            // Only initdb sets it: another one would be none.
+            Some(_) => files::stored_secret(&password_file)?,
+            None => files::persistent_secret(&password_file)?,
+        };
         let log = log.to_owned();
         let mut server = Self { programs, owner, data, log, port: 0, password };
         if version_of(&server.data).is_none() {
