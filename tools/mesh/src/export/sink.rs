@@ -184,14 +184,16 @@ impl Part {
             unpack(zip, columns, io::stdout().lock())
                 .map_err(|error| error.into_failure("standard output"))?
         } else {
-            let draft = part.with_extension("csv");
+            // No name of a CSV, which a recipe's `*.csv` would find if this process died.
+            let draft = part.with_extension("csv.part");
             let text = File::create(&draft).map_err(|error| cannot_write(&draft, &error))?;
             let rows = unpack(zip, columns, &text);
             let rows = rows.map_err(|error| error.into_failure(&draft.display().to_string()));
-            rows.inspect_err(|_| _ = fs::remove_file(&draft)).and_then(|rows| {
-                let text = Self { file: text, paths: Paths { whole, part: draft } };
+            let finished = rows.and_then(|rows| {
+                let text = Self { file: text, paths: Paths { whole, part: draft.clone() } };
                 text.finish(may_replace).map(|()| rows)
-            })?
+            });
+            finished.inspect_err(|_| _ = fs::remove_file(&draft))?
         };
         // Removed under its lock, which ends with the file.
         fs::remove_file(&part).map_err(|error| cannot_write(&part, &error))?;
