@@ -2,7 +2,6 @@
 
 use std::{
     fs, io,
-    os::unix::fs::{MetadataExt as _, chown},
     path::{Path, PathBuf},
     thread::sleep,
     time::{Duration, Instant},
@@ -15,7 +14,7 @@ use mesh_bus::{Bus, BusConfig, Credentials, KeyUsage, permissions::OPERATOR};
 use mesh_keys::{KeyDigest, KeyEntry};
 use mesh_launcher::{
     control::{Answer, Request, ask},
-    write_private,
+    rewrite, write_private,
 };
 use mesh_problem::error_chain;
 use tokio::time::timeout;
@@ -150,7 +149,7 @@ fn add(args: AddArgs) -> Result<(), Failure> {
     // As the edge reads it: a bad name is refused before the file is touched.
     mesh_keys::parse(text.as_bytes()).map_err(|fault| failed!("the key is not added: {fault}"))?;
     // A key that its owner does not see must not be in force.
-    print(&key)?;
+    try_print(&key).map_err(|error| failed!("the key is not added: it cannot be printed ({error})"))?;
     write(&file, &text)
 }
 
@@ -235,15 +234,10 @@ fn write(file: &Path, text: &str) -> Result<(), Failure> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(failed!("cannot read {} ({error})", file.display())),
     };
-    let written = write_private(file, text.as_bytes(), true).and_then(|()| {
-        let Some(before) = before else { return Ok(()) };
-        fs::set_permissions(file, before.permissions())?;
-        let after = file.metadata()?;
-        match (after.uid(), after.gid()) == (before.uid(), before.gid()) {
-            true => Ok(()),
-            false => chown(file, Some(before.uid()), Some(before.gid())),
-        }
-    });
+    let written = match before {
+        Some(before) => rewrite(file, text.as_bytes(), &before),
+        None => write_private(file, text.as_bytes(), true),
+    };
     written.map_err(|error| failed!("cannot write {} ({error}); give another --file", file.display()))
 }
 

@@ -1,9 +1,13 @@
 //! A gateway that needs a key, from the command line.
 
-use std::fs::File;
+use std::{
+    fs::{self, File, Permissions},
+    os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown},
+    process::Stdio,
+};
 
 use futures_util::future::join_all;
-use mesh_testbed::{Database, Mesh, keep_secret};
+use mesh_testbed::{Database, Mesh, enterable_folder, keep_secret};
 
 use crate::command::{Outcome, command, mesh};
 
@@ -38,15 +42,39 @@ async fn keys_that_are_added_at_the_same_time_are_all_in_the_file() {
         mesh(&["keys", "add", &format!("bot-{number}"), "--file", file.to_str().unwrap()]).await.done();
     });
     join_all(adding).await;
-    assert_eq!(std::fs::read_to_string(&file).unwrap().lines().count(), 8);
+    assert_eq!(fs::read_to_string(&file).unwrap().lines().count(), 8);
 }
 
 #[tokio::test]
 async fn a_key_that_is_not_shown_is_not_added() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("keys.jsonl");
-    let mut adding = command(&["keys", "add", "bot", "--file", file.to_str().unwrap()]);
-    let status = adding.stdout(File::create("/dev/full").unwrap()).status().await.unwrap();
-    assert_eq!(status.code(), Some(1));
-    assert!(!file.exists());
+    let closed = std::io::pipe().unwrap().1;
+    for output in [Stdio::from(File::create("/dev/full").unwrap()), Stdio::from(closed)] {
+        let mut adding = command(&["keys", "add", "bot", "--file", file.to_str().unwrap()]);
+        assert_eq!(adding.stdout(output).status().await.unwrap().code(), Some(1));
+        assert!(!file.exists());
+    }
+}
+
+#[tokio::test]
+async fn a_file_of_keys_whose_owner_cannot_stay_the_same_is_not_replaced() {
+    const STRANGER: u32 = 65_534;
+    let folder = enterable_folder();
+    let file = folder.path().join("keys.jsonl");
+    let path = file.to_str().unwrap();
+    mesh(&["keys", "add", "bot", "--file", path]).await.done();
+    if chown(&file, Some(1000), Some(1000)).is_err() {
+        eprintln!("skipped: only root can give a file away");
+        return;
+    }
+    let text = fs::read(&file).unwrap();
+    fs::set_permissions(&file, Permissions::from_mode(0o644)).unwrap();
+    fs::set_permissions(folder.path(), Permissions::from_mode(0o777)).unwrap();
+    let mut removing = command(&["keys", "remove", "bot", "--file", path]);
+    Outcome::of(removing.uid(STRANGER), b"").await.fails(1, &["cannot write", "Operation not permitted"]);
+    assert_eq!((fs::metadata(&file).unwrap().uid(), fs::read(&file).unwrap()), (1000, text));
+    mesh(&["keys", "remove", "bot", "--file", path]).await.done();
+    let after = fs::metadata(&file).unwrap();
+    assert_eq!((after.uid(), after.gid(), after.mode() & 0o777, after.len()), (1000, 1000, 0o644, 0));
 }
