@@ -16,4 +16,4 @@ mod watch;
 
 use command::{Outcome, command, mesh, says};
 use stub::{Reply, StubGateway};
-use watch::{body, events, replying};
+use watch::{body, replying};

@@ -9,7 +9,7 @@ use proto_msgs::v2::CheckTransactionRequest;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::{Outcome, StubGateway, body, command, events, mesh, replying, says};
+use crate::{Outcome, StubGateway, body, command, mesh, says};
 
 /// A folder with a key.
 struct KeyFolder(TempDir);
@@ -242,6 +242,24 @@ async fn a_submission_that_did_not_reach_the_node_is_sent_again_when_it_is_waite
 }
 
 #[tokio::test]
+async fn a_repeat_that_is_refused_because_a_block_has_it_is_included() {
+    let (submission, hash) = signed().await;
+    let mut submissions = 0;
+    let gateway = StubGateway::start(move |head| {
+        submissions += usize::from(head.starts_with("POST"));
+        let (status, answer) = match (submissions, head.starts_with("POST")) {
+            (1, true) => (504, json!({"code": 4, "message": "Deadline exceeded", "details": []})),
+            (1, false) => fate(&hash, "UNKNOWN", "0"),
+            (_, true) => reply(false, &hash, 51, "it is in a block already"),
+            (_, false) => fate(&hash, "INCLUDED", "12"),
+        };
+        std::future::ready(body(status, &answer.to_string()))
+    });
+    let followed = tx(&gateway.await, &["submit", "--wait"], &submission).await;
+    assert!(followed.done().ends_with("in block 12\n"));
+}
+
+#[tokio::test]
 async fn following_ends_with_the_fate_or_with_its_patience() {
     let (body, hash) = signed().await;
     let taken = reply(true, &hash, 0, "");
@@ -258,50 +276,6 @@ async fn following_ends_with_the_fate_or_with_its_patience() {
     late.fails(1, &["not in a block after 9 s ("]);
     let submitted = lines(&gateway).iter().filter(|line| *line == "POST /transaction").count();
     assert_eq!(submitted, 2, "the node may have lost it");
-}
-
-#[tokio::test]
-async fn a_submission_is_watched_where_the_gateway_has_watches() {
-    let (submission, hash) = signed().await;
-    let json = |(_, value): (u16, Value)| value.to_string();
-    let event = |fate| format!("id: 4\nevent: answer\ndata: {}\n\n", json(fate));
-    let problem = "event: problem\ndata: {}\n\n";
-    let pending = [": 3\n\n", &event(fate(&hash, "PENDING", "0")), problem].concat();
-    let included = event(fate(&hash, "INCLUDED", "12"));
-    let taken = json(reply(true, &hash, 0, ""));
-    let asked = json(fate(&hash, "PENDING", "0"));
-    let are_watches = |gateway: &StubGateway| {
-        let heads = gateway.heads();
-        heads[1..].iter().map(|head| head.contains("\r\naccept: text/event-stream\r\n")).collect::<Vec<_>>()
-    };
-    let gateway = replying(vec![
-        body(200, &taken),
-        events(&pending, "whole"),
-        body(200, &asked),
-        body(429, "{}"),
-        body(503, "{}"),
-        events(&included, "open"),
-    ])
-    .await;
-    let followed = tx(&gateway, &["submit", "--wait"], &submission).await;
-    assert_eq!(followed.done(), format!("included {hash} in block 12\n"));
-    assert_eq!(followed.error, "");
-    assert!(lines(&gateway)[1..].iter().all(|line| *line == format!("GET /transaction/{hash}")));
-    assert_eq!(are_watches(&gateway), [true, false, true, false, true], "asked once after each watch");
-
-    let waiting = replying(vec![body(200, &taken), events(&pending, "open")]).await;
-    let late = tx(&waiting, &["submit", "--wait", "--patience", "1"], &submission).await;
-    late.fails(1, &["not in a block after 1 s ({})"]);
-
-    let status = json(fate(&hash, "INCLUDED", "12"));
-    let without =
-        replying(vec![body(200, &taken), body(404, "{}"), body(200, &asked), body(200, &status)]).await;
-    tx(&without, &["submit", "--wait"], &submission).await.done();
-    assert_eq!(are_watches(&without), [true, false, false], "a gateway without watches");
-    // As behind a proxy that holds events back.
-    let silent = replying(vec![body(200, &taken), events("", "open"), body(200, &status)]).await;
-    tx(&silent, &["submit", "--wait", "--patience", "20"], &submission).await.done();
-    assert_eq!(are_watches(&silent), [true, false]);
 }
 
 #[tokio::test]

@@ -16,15 +16,14 @@ use proto_msgs::{
     },
 };
 use serde_json::json;
-use tokio::time::{Instant, sleep, timeout, timeout_at};
+use tokio::time::{Instant, sleep, timeout_at};
 
 use self::args::{
     CheckArgs, DemoCommand, KeygenArgs, SendArgs, StatusArgs, SubmissionArgs, SubmitArgs, TxArgs, TxCommand,
 };
 use crate::{
-    events::{Event, Events, SILENCE},
     failure::{Failure, failed},
-    gateway::{Gateway, GatewayArgs, GatewayError, foreign, reason},
+    gateway::{Gateway, GatewayArgs, GatewayError},
     signals::{self, run_until_stopped},
     terminal::{self, print, print_json, print_line},
 };
@@ -38,8 +37,6 @@ const LOOK_AGAIN: Duration = Duration::from_millis(300);
 /// How long a transaction that is followed may be in no block before it is submitted again: longer than a relay takes the
 /// node at its word.
 const SUBMIT_AGAIN_AFTER: Duration = Duration::from_secs(6);
-/// A watch begins with an event at once, unless a proxy holds events back.
-const BEGUN_WITHIN: Duration = Duration::from_secs(3);
 
 /// Runs the subcommand.
 pub(crate) async fn tx(args: TxArgs) -> Result<(), Failure> {
@@ -103,7 +100,7 @@ async fn submit(
         Err(error) if error.is_refusal() => return Err(failed!("refused: {error}")),
         Err(error) if args.wait => {
             print_line(&format!("no certain answer ({error}); following transaction {hash}"));
-            return follow(&gateway, request, &hash, args, at, as_json, deadline).await;
+            return follow(&gateway, request, &hash, args, as_json, deadline).await;
         }
         Err(error) => {
             return Err(failed!(
@@ -124,7 +121,7 @@ async fn submit(
         ));
     }
     if args.wait && reply.height == 0 {
-        return follow(&gateway, request, &hash, args, at, as_json, deadline).await;
+        return follow(&gateway, request, &hash, args, as_json, deadline).await;
     }
     match reply.height {
         _ if as_json => print_json(&reply)?,
@@ -167,42 +164,35 @@ fn refused(height: i64, code: u32, data: &str, log: &str) -> Failure {
     }
 }
 
-/// Watches a transaction until it is in a block or the deadline has passed. After each watch without a result its
-/// status is read once; if the gateway has no watches, it is polled. Errors of the gateway are retried. The node or the
-/// gateway may have lost the transaction: it is submitted again now and then, which cannot execute it twice.
+/// Reads the status of a transaction until it is in a block or the deadline has passed. Errors of the gateway are retried.
+/// The node or the gateway may have lost the transaction: it is submitted again now and then, which cannot execute it twice.
 async fn follow(
     gateway: &Gateway,
     mut request: SubmitTransactionRequest,
     hash: &TxHash,
     args: &SubmissionArgs,
-    at: &GatewayArgs,
     as_json: bool,
     deadline: Instant,
 ) -> Result<(), Failure> {
-    let watching = Gateway::new(at, SILENCE, |client| client)?;
     let url = status_url(gateway, hash);
     request.set_type(SubmissionType::TypeSync);
     let mut last_seen = "its status is unknown".to_owned();
     let outcome = async {
-        let (mut is_watchable, mut submit_at) = (true, Instant::now() + SUBMIT_AGAIN_AFTER);
+        let mut submit_at = Instant::now() + SUBMIT_AGAIN_AFTER;
         loop {
-            if is_watchable {
-                match timeout_at(submit_at, watch_fate(&watching, &url, &mut last_seen)).await {
-                    Ok(Ok(Some(reply))) => return Ok(reply),
-                    Ok(Ok(None)) | Err(_) => {}
-                    Ok(Err(error)) => {
-                        is_watchable = error.is_temporary();
-                        note(&mut last_seen, error.to_string());
-                    }
-                }
-            }
             match gateway.get(&url).await {
                 Ok(reply) if is_final(&reply) => return Ok(reply),
                 Ok(reply) => note(&mut last_seen, seen(&reply)),
                 Err(error) => note(&mut last_seen, error.to_string()),
             }
             if Instant::now() >= submit_at {
-                submit_again(gateway, &request, &mut last_seen).await?;
+                if let Err(refusal) = submit_again(gateway, &request, &mut last_seen).await {
+                    // A block may have included it since, which is a reason to refuse the repeat.
+                    return match gateway.get(&url).await {
+                        Ok(reply) if is_final(&reply) => Ok(reply),
+                        _ => Err(refusal),
+                    };
+                }
                 submit_at = Instant::now() + SUBMIT_AGAIN_AFTER;
             }
             sleep(LOOK_AGAIN).await;
@@ -236,32 +226,6 @@ async fn submit_again(
             Ok(())
         }
     }
-}
-
-/// The final status of a transaction by its events; `None` when they end before, or none comes soon.
-async fn watch_fate(
-    gateway: &Gateway,
-    url: &str,
-    last_seen: &mut String,
-) -> Result<Option<GetTransactionReply>, GatewayError> {
-    let begun = async {
-        let mut events = Events::open(gateway, url, None).await?;
-        Ok((events.next().await?, events))
-    };
-    let Ok(begun) = timeout(BEGUN_WITHIN, begun).await else { return Ok(None) };
-    let (mut event, mut events) = begun?;
-    while let Some(Event { name, data, .. }) = event {
-        match name.as_str() {
-            "answer" => match serde_json::from_str(&data) {
-                Ok(reply) if is_final(&reply) => return Ok(Some(reply)),
-                Ok(reply) => note(last_seen, seen(&reply)),
-                Err(_) => return Err(foreign(url)),
-            },
-            _ => note(last_seen, serde_json::from_str(&data).map_or(data, |problem| reason(&problem))),
-        }
-        event = events.next().await?;
-    }
-    Ok(None)
 }
 
 fn is_final(reply: &GetTransactionReply) -> bool {
