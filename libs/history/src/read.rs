@@ -16,8 +16,9 @@ use crate::{
 
 /// Most bytes of one read.
 pub const MAX_READ_BYTES: usize = 8 << 20;
-/// Most parts that one read reads at the same time.
-const READ_AT_ONCE: usize = 4;
+/// Most parts that one read reads at the same time: a bucket may take 50 ms for each, and a read has hundreds of a table with
+/// few rows. Together they have no more bytes than the read, but for the ends of its first and last block.
+const READ_AT_ONCE: usize = 32;
 
 impl Layout {
     /// The offset at which [`SegmentStore::read`] with these arguments ends.
