@@ -31,7 +31,7 @@ async fn a_part_is_read_from_its_first_byte_to_its_last() {
 
 #[tokio::test]
 async fn what_can_be_refused_is_refused_at_the_opening() {
-    let (server, source, replica) = served(Source::of(1)).await;
+    let (server, _, replica) = served(Source::of(1)).await;
     let problem = Reader::connect(&server).await.open("nobody", 0).await.unwrap_err();
     assert_eq!(problem, Problem::invalid(10013, "no such party"));
     replica.die();
