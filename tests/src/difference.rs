@@ -12,6 +12,14 @@ pub fn lack(found: &Value, expected: &Value) -> Option<String> {
     below("", found, expected, true)
 }
 
+/// Asserts that the value found at `what` is the expected one.
+#[track_caller]
+pub fn assert_same(what: &str, found: &Value, expected: &Value) {
+    if let Some(difference) = difference(found, expected) {
+        panic!("{what}: {difference}");
+    }
+}
+
 fn below(path: &str, found: &Value, expected: &Value, more: bool) -> Option<String> {
     match (found, expected) {
         (Value::Object(one), Value::Object(other)) => {

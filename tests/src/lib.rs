@@ -30,7 +30,7 @@ pub mod zip;
 pub use access::assert_has;
 pub use cases::{Case, Expected, Refusals, file_name};
 pub use client::MeshClient;
-pub use difference::{difference, lack};
+pub use difference::{assert_same, difference, lack};
 pub use events::{Event, Events};
 pub use fixture::{
     ASSET, BLOCK_TIME, HEIGHT, MARKET, NODE, ORACLE_SPEC, ORDER, PARTY, SEALED, TableLock, UNKNOWN_ID,

@@ -2,7 +2,7 @@
 
 use mesh_oracles::{Listing, Oracle, Question, query};
 use mesh_testbed::{Database, Mesh};
-use mesh_tests::{MeshClient, bases, difference, filtered, random_rows};
+use mesh_tests::{MeshClient, assert_same, bases, filtered, random_rows};
 use proto_msgs::{OperationInfo, v2::Pagination};
 use rand::{SeedableRng as _, rngs::SmallRng};
 use serde_json::Value;
@@ -96,9 +96,8 @@ impl View {
 
     /// Asserts that a page is the one that the contract requires.
     pub(crate) async fn check(&self, mesh: &MeshClient, page: &Pagination) {
-        if let Some(difference) = difference(&self.get(mesh, page).await, &self.listing.answer(page)) {
-            panic!("{}{}: {difference}", self.target, query(page));
-        }
+        let what = format!("{}{}", self.target, query(page));
+        assert_same(&what, &self.get(mesh, page).await, &self.listing.answer(page));
     }
 }
 

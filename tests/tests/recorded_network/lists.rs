@@ -5,7 +5,7 @@ use std::pin::pin;
 use bytes::Bytes;
 use futures_util::SinkExt as _;
 use mesh_oracles::{Listing, Question};
-use mesh_tests::{bases, filtered, lists, say};
+use mesh_tests::{bases, filtered, lists};
 use rand::{SeedableRng as _, rngs::SmallRng};
 use serde_json::Value;
 
@@ -29,7 +29,7 @@ fn every_list_is_what_its_oracle_computes_whole_filtered_and_page_by_page() {
         let seed = std::env::var("MESH_TEST_SEED").map_or(20_230_118, |seed| seed.parse().unwrap());
         let (mut random, markets) = (SmallRng::seed_from_u64(seed), markets(recording).await);
         for operation in lists() {
-            let mut check = Check::new(recording, &operation.name);
+            let check = Check { recording, names_head: true };
             let (mut rows, bases) = (0, bases(operation, &markets));
             for (number, base) in bases.iter().enumerate() {
                 let all = listing(recording, base).await;
@@ -47,7 +47,6 @@ fn every_list_is_what_its_oracle_computes_whole_filtered_and_page_by_page() {
             }
             // No upgrade was proposed.
             assert_eq!(rows > 0, operation.name != "ListProtocolUpgradeProposals", "{}", operation.name);
-            check.done();
         }
     });
 }
@@ -78,6 +77,5 @@ fn the_candles_of_the_oracle_are_those_that_were_recorded() {
             assert_eq!(Value::from(nodes).to_string(), recorded, "{target}");
         }
         assert_eq!(found, 78);
-        say("ListCandleData: 78 candles as recorded");
     });
 }

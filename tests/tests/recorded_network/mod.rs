@@ -4,7 +4,6 @@
 //! pass.
 
 mod check;
-mod downloads;
 mod ledger;
 mod lists;
 mod loading;

@@ -9,7 +9,7 @@ use crate::recorded_network::{Check, with_recording};
 #[test]
 fn every_answer_about_one_thing_is_what_its_oracle_computes() {
     with_recording(async |recording| {
-        // The last column: a path whose ids are refused with this number, when they are unknown.
+        // The last column: a path whose unknown ids are not found, with this number.
         for (operation, targets, refused) in [
             (
                 "GetWithdrawal",
@@ -40,22 +40,18 @@ fn every_answer_about_one_thing_is_what_its_oracle_computes() {
             ("GetNetworkLimits", "SELECT '/api/v2/network/limits'", None),
             ("LastBlockHeight", "SELECT '/blockchain/height'", None),
         ] {
-            let names_head = operation != "LastBlockHeight";
-            let check = if names_head { Check::new } else { Check::without_head };
-            let mut check = check(recording, operation);
+            let check = Check { recording, names_head: operation != "LastBlockHeight" };
             for row in recording.oracle.client().query(targets, &[]).await.unwrap() {
                 let path: &str = row.get(0);
                 let expected = recording.oracle.answer(&Question::read(path).unwrap()).await.unwrap();
-                check.same(path, &expected.unwrap_or_else(|| panic!("{path} has no answer")), 1).await;
+                check.same(path, &expected.unwrap_or_else(|| panic!("{path} has no answer"))).await;
             }
             if let Some((path, number)) = refused {
-                check.refused(&format!("{path}/{UNKNOWN_ID}"), 404, 5, number).await;
+                check.not_found(&format!("{path}/{UNKNOWN_ID}"), number).await;
             }
-            check.done();
         }
         // No upgrade was recorded, so none is ready.
-        let mut check = Check::without_head(recording, "GetProtocolUpgradeStatus");
-        check.same("/api/v2/upgrade/status", &json!({"ready": false}), 1).await;
-        check.done();
+        let check = Check { recording, names_head: false };
+        check.same("/api/v2/upgrade/status", &json!({"ready": false})).await;
     });
 }

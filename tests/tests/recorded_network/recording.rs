@@ -1,16 +1,11 @@
 //! The mesh of all these tests: the recording loaded once into a database, and the services over it.
 
-use std::{
-    path::PathBuf,
-    sync::LazyLock,
-    time::{Duration, Instant},
-};
+use std::{path::PathBuf, sync::LazyLock};
 
 use mesh_loader::load::{LoadReport, load_folder};
 use mesh_oracles::Oracle;
 use mesh_testbed::{Database, Mesh};
 use mesh_tests::Rpc;
-pub(crate) use mesh_tests::say;
 use tokio::{runtime::Runtime, sync::OnceCell};
 
 /// The recording and the mesh over it.
@@ -19,17 +14,10 @@ pub(crate) struct Recording {
     pub(crate) mesh: Mesh,
     pub(crate) rpc: Rpc,
     pub(crate) report: LoadReport,
-    pub(crate) loaded_in: Duration,
-    /// The newest block.
-    pub(crate) head: Block,
+    /// Height and time of the newest block, as headers have them.
+    pub(crate) head: (String, String),
     pub(crate) database: Database,
     pub(crate) oracle: Oracle,
-}
-
-/// The block that an answer's headers name.
-pub(crate) struct Block {
-    pub(crate) height: u64,
-    pub(crate) time_ns: i64,
 }
 
 impl Recording {
@@ -44,16 +32,14 @@ impl Recording {
 
     async fn start(folder: PathBuf) -> Self {
         let database = Database::fresh().await;
-        let began = Instant::now();
         let report = load_folder(database.url(), &folder, |_, _, _| ()).await.unwrap();
-        let loaded_in = began.elapsed();
         let mesh = Mesh::start(&database).await;
         let rpc = Rpc::connect(&mesh).await;
         let oracle = Oracle::open(database.connect().await).await.unwrap();
-        let newest = "SELECT height, pg_temp.ns(block_time) FROM blocks ORDER BY height DESC LIMIT 1";
+        let newest = "SELECT height::text, pg_temp.ns(block_time)::text FROM blocks ORDER BY blocks.height DESC LIMIT 1";
         let newest = oracle.client().query_one(newest, &[]).await.unwrap();
-        let head = Block { height: newest.get::<_, i64>(0).unsigned_abs(), time_ns: newest.get(1) };
-        Self { folder, mesh, rpc, report, loaded_in, head, database, oracle }
+        let head = (newest.get(0), newest.get(1));
+        Self { folder, mesh, rpc, report, head, database, oracle }
     }
 }
 
