@@ -384,13 +384,3 @@ pub(crate) fn completions(shell: Shell) -> Vec<u8> {
     clap_complete::generate(shell, &mut Cli::command(), "mesh", &mut text);
     text
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_forms_are_well_made() {
-        Cli::command().debug_assert();
-    }
-}

@@ -137,25 +137,6 @@ async fn an_old_nats_server_is_named() {
 }
 
 #[tokio::test]
-async fn wrong_credentials_are_named_for_each_server() {
-    let database = Database::fresh().await;
-    let (before, after) = database.url().rsplit_once('@').unwrap();
-    let (user, _) = before.rsplit_once(':').unwrap();
-    let case = Case::new().with("--postgres", &format!("{user}:wrong@{after}"));
-    case.names("database", &["credentials rejected"]).await;
-    let url = nats().await.url().replacen("://", "://operator:wrong@", 1);
-    Case::new().with("--nats", &url).names("bus", &["credentials rejected"]).await;
-    let node = replying(vec![body(401, "{}")]).await;
-    Case::new().with("--node", &node.url).names("node", &["credentials rejected", "401"]).await;
-}
-
-#[tokio::test]
-async fn missing_migrations_are_counted() {
-    let database = Database::empty().await;
-    Case::new().with("--postgres", database.url()).names("schema", &["migrations are missing"]).await;
-}
-
-#[tokio::test]
 async fn a_segment_folder_that_cannot_be_written_is_named() {
     let case = Case::new();
     fs::create_dir(&case.home).unwrap();
@@ -165,20 +146,29 @@ async fn a_segment_folder_that_cannot_be_written_is_named() {
 }
 
 #[tokio::test]
-async fn servers_that_are_not_there_are_named() {
+async fn what_is_wrong_with_a_server_is_named() {
+    let (database, empty) = (Database::fresh().await, Database::empty().await);
+    let (before, after) = database.url().rsplit_once('@').unwrap();
+    let (user, _) = before.rsplit_once(':').unwrap();
+    let bus = nats().await.url().replacen("://", "://operator:wrong@", 1);
+    let node = replying(vec![body(401, "{}")]).await;
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let at = |scheme: &str| format!("{scheme}://127.0.0.1:{port}");
-    Case::new().with("--node", &at("http")).names("node", &["unreachable", "refused"]).await;
-    Case::new().with("--postgres", &at("postgres")).names("database", &["reached", "refused"]).await;
-    Case::new().with("--nats", &at("nats")).names("bus", &["reached"]).await;
-}
-
-#[tokio::test]
-async fn a_chain_from_the_future_shows_that_the_clock_is_off() {
-    let database = Database::fresh().await;
+    let nowhere = |scheme: &str| format!("{scheme}://127.0.0.1:{port}");
+    // A chain from the future.
     let insert = "INSERT INTO blocks (block_time, height, hash) VALUES (now() + interval '1 hour', 1, 'ab')";
     database.connect().await.batch_execute(insert).await.unwrap();
-    Case::new().with("--postgres", database.url()).names("clock", &["newest block", "in the future"]).await;
+    for (option, url, check, words) in [
+        ("--postgres", format!("{user}:wrong@{after}"), "database", &["credentials rejected"][..]),
+        ("--nats", bus, "bus", &["credentials rejected"]),
+        ("--node", node.url.clone(), "node", &["credentials rejected", "401"]),
+        ("--postgres", nowhere("postgres"), "database", &["reached", "refused"]),
+        ("--nats", nowhere("nats"), "bus", &["reached"]),
+        ("--node", nowhere("http"), "node", &["unreachable", "refused"]),
+        ("--postgres", empty.url().to_owned(), "schema", &["migrations are missing"]),
+        ("--postgres", database.url().to_owned(), "clock", &["newest block", "in the future"]),
+    ] {
+        Case::new().with(option, &url).names(check, words).await;
+    }
 }
 
 #[tokio::test]

@@ -135,9 +135,7 @@ async fn signed() -> (String, String) {
 }
 
 fn reply(success: bool, hash: &str, code: u32, data: &str) -> (u16, Value) {
-    let reply =
-        json!({"success": success, "txHash": hash, "code": code, "data": data, "log": "", "height": "0"});
-    (200, reply)
+    (200, json!({"success": success, "txHash": hash, "code": code, "data": data, "log": "", "height": "0"}))
 }
 
 fn fate(hash: &str, status: &str, height: &str) -> (u16, Value) {
@@ -226,9 +224,8 @@ async fn a_submission_without_a_certain_answer_is_looked_for() {
 async fn a_submission_that_did_not_reach_the_node_is_sent_again_when_it_is_waited_for() {
     let (body, hash) = signed().await;
     let away = (503, json!({"code": 14, "message": "Unavailable error", "details": []}));
-    let gateway =
-        answering([away.clone(), away.clone(), reply(true, &hash, 0, ""), fate(&hash, "INCLUDED", "12")]);
-    let gateway = gateway.await;
+    let (taken, included) = (reply(true, &hash, 0, ""), fate(&hash, "INCLUDED", "12"));
+    let gateway = answering([away.clone(), away.clone(), taken, included]).await;
     let sent = tx(&gateway, &["submit", "--wait"], &body).await;
     assert_eq!(sent.done(), format!("included {hash} in block 12\n"));
     assert_eq!(lines(&gateway)[..3], ["POST /transaction"; 3]);
@@ -236,9 +233,8 @@ async fn a_submission_that_did_not_reach_the_node_is_sent_again_when_it_is_waite
     let gateway = answering([away]).await;
     tx(&gateway, &["submit"], &body).await.fails(1, &["not submitted (", "again later"]);
     assert_eq!(gateway.requests().len(), 1);
-    tx(&gateway, &["submit", "--wait", "--patience", "1"], &body)
-        .await
-        .fails(1, &["not submitted (", "again later"]);
+    let late = tx(&gateway, &["submit", "--wait", "--patience", "1"], &body).await;
+    late.fails(1, &["not submitted (", "again later"]);
 }
 
 #[tokio::test]
@@ -264,8 +260,7 @@ async fn following_ends_with_the_fate_or_with_its_patience() {
     let (body, hash) = signed().await;
     let taken = reply(true, &hash, 0, "");
     let (_, mut failed) = fate(&hash, "INCLUDED", "12");
-    failed["code"] = json!(89);
-    failed["log"] = json!("too old");
+    (failed["code"], failed["log"]) = (json!(89), json!("too old"));
     let gateway = answering([taken.clone(), (200, failed)]).await;
     let refused = tx(&gateway, &["submit", "--wait", "--json"], &body).await;
     refused.fails(1, &["code 89: too old"]);
@@ -301,7 +296,7 @@ async fn commands_of_the_demo_network_are_signed_and_submitted() {
 #[tokio::test]
 async fn a_check_and_a_status_are_reported() {
     let (body, hash) = signed().await;
-    let checked = |success, code| {
+    let checked = |success: bool, code: u32| {
         let reply = json!({"success": success, "code": code, "gasWanted": "0", "gasUsed": "0", "data": "",
             "log": "no", "info": ""});
         (200, reply)

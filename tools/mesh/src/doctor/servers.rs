@@ -312,10 +312,8 @@ mod tests {
         let clocks = |ahead| Heads { clocks: vec![("the node", ahead)], ..Heads::default() };
         assert_eq!(state(&clocks(0.9)), State::Fine);
         let wrong = found(&clocks(-90.0)).unwrap();
-        assert_eq!(
-            (wrong.state, wrong.says.as_str()),
-            (State::Wrong, "the clock of the node is 90 s behind this machine's")
-        );
+        assert_eq!(wrong.state, State::Wrong);
+        assert_eq!(wrong.says, "the clock of the node is 90 s behind this machine's");
         assert_eq!(state(&Heads { newest: Some(60.0), ..clocks(0.0) }), State::Wrong);
         assert_eq!(state(&Heads { newest: Some(-1e6), ..clocks(0.0) }), State::Fine, "a chain may rest");
     }
