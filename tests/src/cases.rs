@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, fs};
 
+use heck::ToSnakeCase as _;
 use proto_msgs::Contract;
 use serde::Deserialize;
 use serde_json::Value;
@@ -141,14 +142,7 @@ pub fn files() -> BTreeMap<String, File> {
 
 /// The name of an operation's file: `GetWithdrawal` -> `get_withdrawal`.
 pub fn file_name(operation: &str) -> String {
-    let mut snake = String::new();
-    for (at, letter) in operation.char_indices() {
-        if letter.is_ascii_uppercase() && at > 0 {
-            snake.push('_');
-        }
-        snake.push(letter.to_ascii_lowercase());
-    }
-    snake
+    operation.to_snake_case()
 }
 
 /// For each read operation that a service answers: its name and the path of a request with a full answer.

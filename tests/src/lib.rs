@@ -43,7 +43,7 @@ pub use rpc::{Call, Rpc, assert_refused};
 pub use shared::Shared;
 pub use targets::{bases, filtered, lists};
 pub use web_socket::{HANDSHAKE, WebSocket};
-pub use zip::{Member, assert_read_by_programs, is_here, looks_whole, members};
+pub use zip::{Member, assert_read_by_programs, is_here, members};
 
 /// Switches the edge's answer cache off, for tests of the services behind it.
 pub const NO_CACHE: (&str, &str) = ("MESH_EDGE_CACHE_BYTES", "0");

@@ -10,7 +10,7 @@ pub use mesh_testbed::grpc::Connection;
 use mesh_testbed::{Mesh, grpc::Client};
 use percent_encoding::percent_decode_str;
 use prost_reflect::{DynamicMessage, FieldDescriptor, Kind, Value, prost::Message};
-use proto_msgs::{Contract, Method, Operation, OperationInfo, Segment, google, v2};
+use proto_msgs::{Contract, Operation, OperationInfo, google, v2};
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::problem::Problem;
@@ -36,12 +36,10 @@ impl Call {
     /// protobuf, or the path has no operation.
     pub fn from_path(target: &str) -> Option<Self> {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        let segments: Vec<&str> = path.strip_prefix('/')?.split('/').collect();
-        let mut rows = Contract::get().operations().iter().filter(|row| row.method == Method::Get);
-        let (operation, fields) = rows.find_map(|row| Some((row, fields(&row.path, &segments)?)))?;
+        let (operation, fields) = mesh_oracles::operation_of(path)?;
         let mut message = DynamicMessage::new(operation.request.clone());
         for (name, text) in fields {
-            set(&mut message, &name, &text)?;
+            set(&mut message, &name, &percent_decode_str(&text).decode_utf8().ok()?)?;
         }
         for (name, text) in parse(query.as_bytes()).filter(|(name, _)| name != "pretty") {
             set(&mut message, &name, &text)?;
@@ -213,19 +211,6 @@ pub fn assert_refused<T: std::fmt::Debug>(answered: Result<T, Status>, code: i64
     let problem = problem(&status).unwrap_or_else(|wrong| panic!("{wrong}: {status:?}"));
     assert_eq!((problem.code, problem.number), (code, number), "{status:?}");
     problem
-}
-
-fn fields(pattern: &[Segment], segments: &[&str]) -> Option<Vec<(String, String)>> {
-    let mut fields = Vec::new();
-    for (expected, given) in pattern.iter().zip(segments) {
-        let given = percent_decode_str(given).decode_utf8().ok()?;
-        match expected {
-            Segment::Fixed(text) if *text == given => {}
-            Segment::Fixed(_) => return None,
-            Segment::Field(name) => fields.push((name.clone(), given.into_owned())),
-        }
-    }
-    (pattern.len() == segments.len()).then_some(fields)
 }
 
 /// Sets the field with this dotted name; unknown names are ignored.

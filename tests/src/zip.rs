@@ -38,16 +38,6 @@ pub async fn members(zip: &[u8]) -> Vec<Member> {
     read(zip).await.unwrap_or_else(|error| panic!("a ZIP of {} bytes: {error}", zip.len()))
 }
 
-/// Whether a reader could take these bytes for a whole ZIP: an end-of-directory record is where readers
-/// search for it.
-pub fn looks_whole(bytes: &[u8]) -> bool {
-    let tail = &bytes[bytes.len().saturating_sub(22 + usize::from(u16::MAX))..];
-    let Some(at) = tail.windows(4).rposition(|window| window == b"PK\x05\x06") else { return false };
-    // The record may be followed by a comment, whose length is its last field.
-    tail.len() >= at + 22
-        && tail.len() == at + 22 + usize::from(tail[at + 20]) + (usize::from(tail[at + 21]) << 8)
-}
-
 /// Compares every ZIP with its members in Python's `zipfile`, and lets `unzip` and `7z` test it, each in one
 /// call. Programs that are not installed are skipped with a message.
 ///
@@ -112,18 +102,4 @@ pub fn run(program: &str, arguments: &[&str]) -> Option<String> {
     let complaint = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{program} {arguments:?}: {said}\n{complaint}");
     Some(said)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    const EMPTY: &[u8] = b"PK\x05\x06\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0";
-
-    #[test]
-    fn only_bytes_with_an_end_record_at_their_end_look_whole() {
-        assert!(looks_whole(EMPTY));
-        assert!(looks_whole(&[b"PK\x05\x06 somewhere before", EMPTY].concat()));
-        assert!(!looks_whole(&EMPTY[..21]) && !looks_whole(&[EMPTY, b"x"].concat()) && !looks_whole(b""));
-    }
 }

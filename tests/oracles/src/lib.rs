@@ -7,7 +7,7 @@ mod question;
 
 use futures_util::future::try_join_all;
 pub use listing::{Listing, Row, cursor, query};
-pub use question::{Leaf, Question, leaves};
+pub use question::{Leaf, Question, leaves, operation_of};
 use serde_json::Value;
 use tokio_postgres::{Client, Error, Statement, types::Type};
 

@@ -239,18 +239,4 @@ mod tests {
             assert_eq!((shown.as_slice(), flags), (expected, more), "{page:?}");
         }
     }
-
-    #[test]
-    fn sizes_are_1000_by_default_and_5000_at_most() {
-        let list = numbered(&Vec::from_iter(1..=5002));
-        let size = |page: &Pagination| list.page(page).0.len();
-        assert_eq!(size(&Pagination::default()), 1000);
-        assert_eq!(size(&Pagination { last: Some(9000), ..Pagination::default() }), 5000);
-    }
-
-    #[test]
-    fn the_cursor_is_that_of_the_contracts_worked_example() {
-        let cursor = cursor("candle", &["1687255200000000000"]);
-        assert_eq!(cursor, "eyJvIjoiY2FuZGxlIiwiayI6WyIxNjg3MjU1MjAwMDAwMDAwMDAwIl19");
-    }
 }

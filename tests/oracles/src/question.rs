@@ -43,10 +43,7 @@ impl Question {
     /// ignored.
     pub fn read(target: &str) -> Option<Self> {
         let (path, query) = target.split_once('?').unwrap_or((target, ""));
-        let segments: Vec<&str> = path.strip_prefix('/')?.split('/').collect();
-        let operations = Contract::get().operations().iter().filter(|row| row.method == Method::Get);
-        let (operation, mut given) =
-            operations.into_iter().find_map(|row| Some((row, path_fields(row, &segments)?)))?;
+        let (operation, mut given) = operation_of(path)?;
         given.extend(parse(query.as_bytes()).map(|(name, text)| (camel_case(&name), text.into_owned())));
         let (leaves, mut parameters) = (leaves(&operation.request), Map::new());
         let mut pagination = Pagination::default();
@@ -70,6 +67,13 @@ impl Question {
     pub fn is_list(&self) -> bool {
         self.operation.request.get_field_by_name("pagination").is_some()
     }
+}
+
+/// The operation of a path, and the fields in the path; `None` when it belongs to no operation.
+pub fn operation_of(path: &str) -> Option<(&'static OperationInfo, Vec<(String, String)>)> {
+    let segments: Vec<&str> = path.strip_prefix('/')?.split('/').collect();
+    let mut operations = Contract::get().operations().iter().filter(|row| row.method == Method::Get);
+    operations.find_map(|row| Some((row, path_fields(row, &segments)?)))
 }
 
 /// The fields in a path of this operation; `None` when it is a path of another one.
@@ -121,36 +125,4 @@ fn canonical(field: &FieldDescriptor, text: &str) -> Option<Value> {
     let is_id = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
     // No stored text contains NUL, nor the character that stands for it here.
     Some(json!(if is_id { text.to_lowercase() } else { text.replace('\0', "\u{fffd}") }))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_request_is_read_by_the_contract() {
-        let id = "AB".repeat(32);
-        let read = |target: &str| Question::read(target).unwrap();
-        let question = read(
-            "/api/v2/trades?partyId=network&dateRange.endTimestamp=7&marketId=&pretty&pagination.last=2",
-        );
-        assert_eq!(question.operation.name, "ListTrades");
-        assert_eq!(question.parameters, json!({"partyId": "network", "dateRange.endTimestamp": "7"}));
-        assert_eq!(question.pagination, Pagination { last: Some(2), ..Pagination::default() });
-        assert!(question.is_list());
-        let question = read(&format!("/api/v2/withdrawal/{id}"));
-        assert_eq!(
-            (question.parameters.clone(), question.is_list()),
-            (json!({"id": id.to_lowercase()}), false)
-        );
-        let lists =
-            read("/api/v2/rewards/epoch/summaries?filter.assetIds=VOTE&filter.assetIds=&filter.assetIds=x");
-        assert_eq!(lists.parameters, json!({"filter.assetIds": ["VOTE", "x"]}));
-        assert_eq!(
-            read("/api/v2/markets?state=5&settlement_asset=VOTE").parameters,
-            json!({"state": "STATE_ACTIVE", "settlementAsset": "VOTE"})
-        );
-        assert_eq!(read("/api/v2/markets?state=STATE_UNSPECIFIED").parameters, json!({}));
-        assert!(Question::read("/api/v2/unknown").is_none());
-    }
 }
