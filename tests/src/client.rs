@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use mesh_testbed::{Answer, Mesh, http_client, retry};
-use reqwest::{Client, Method, RequestBuilder};
+use reqwest::{Body, Client, Method, RequestBuilder};
 use serde_json::Value;
 
 /// A client of one mesh. Every test makes its own, because connections live as long as a test's runtime.
@@ -30,15 +30,26 @@ impl MeshClient {
     }
 
     /// Gets a path until it is answered with a status.
+    pub async fn await_status(&self, path: &str, status: u16) {
+        self.await_answer("GET", path, &[], |answer| answer.status == status).await;
+    }
+
+    /// Repeats a request until its answer fulfils a condition.
     ///
     /// # Panics
-    /// When that takes longer than 30 s.
-    pub async fn await_status(&self, path: &str, status: u16) {
-        retry(Duration::from_secs(30), async || {
-            let answer = self.get(path).await;
-            if answer.status == status { Ok(()) } else { Err(format!("{answer:?}")) }
+    /// When that takes longer than 60 s.
+    pub async fn await_answer(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        is_it: impl Fn(&Answer) -> bool,
+    ) -> Answer {
+        retry(Duration::from_secs(60), async || {
+            let answer = self.send_with(method, path, headers).await;
+            if is_it(&answer) { Ok(answer) } else { Err(format!("{method} {path}: {answer:?}")) }
         })
-        .await;
+        .await
     }
 
     /// Waits until the history has exactly these segments: first and last height of each, in rising order.
@@ -46,7 +57,7 @@ impl MeshClient {
     /// # Panics
     /// When that takes longer than 60 s.
     pub async fn until_sealed(&self, spans: &[(u64, u64)]) {
-        self.until_segments("the history is not sealed", |listed| listed == spans).await;
+        self.until_segments(|listed| listed == spans).await;
     }
 
     /// Waits until the history has a segment.
@@ -54,17 +65,14 @@ impl MeshClient {
     /// # Panics
     /// When that takes longer than 60 s.
     pub async fn until_first_segment(&self) {
-        self.until_segments("nothing is sealed", |listed| !listed.is_empty()).await;
+        self.until_segments(|listed| !listed.is_empty()).await;
     }
 
-    async fn until_segments(&self, otherwise: &str, condition: impl Fn(&[(u64, u64)]) -> bool) {
-        retry(Duration::from_secs(60), async || {
-            let answer = self.get("/api/v2/networkhistory/segments").await;
-            let spans = if answer.status == 200 { listed(&answer.json()) } else { None };
-            let holds = spans.is_some_and(|spans| condition(&spans));
-            if holds { Ok(()) } else { Err(format!("{otherwise}: {answer:?}")) }
-        })
-        .await;
+    async fn until_segments(&self, condition: impl Fn(&[(u64, u64)]) -> bool) {
+        let is_it = |answer: &Answer| {
+            answer.status == 200 && listed(&answer.json()).is_some_and(|spans| condition(&spans))
+        };
+        self.await_answer("GET", "/api/v2/networkhistory/segments", &[], is_it).await;
     }
 
     /// Gets a path with one additional header.
@@ -74,20 +82,30 @@ impl MeshClient {
 
     /// Gets a path with these headers.
     pub async fn get_with_all(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
-        let request = self.request(Method::GET, path);
-        Answer::to(headers.iter().fold(request, |request, (name, value)| request.header(*name, *value))).await
+        self.send_with("GET", path, headers).await
     }
 
     /// Posts a JSON text.
     pub async fn post(&self, path: &str, body: &str) -> Answer {
-        let request = self.request(Method::POST, path).header("content-type", "application/json");
-        Answer::to(request.body(body.to_owned())).await
+        self.post_with(path, &[("content-type", "application/json")], body.to_owned()).await
     }
 
     /// Sends a request without a body.
     pub async fn send(&self, method: &str, path: &str) -> Answer {
+        self.send_with(method, path, &[]).await
+    }
+
+    /// Sends a request with these headers and without a body.
+    pub async fn send_with(&self, method: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
         let method = method.parse().unwrap_or_else(|_| panic!("{method} is no method"));
-        Answer::to(self.request(method, path)).await
+        let request = self.request(method, path);
+        Answer::to(headers.iter().fold(request, |request, (name, value)| request.header(*name, *value))).await
+    }
+
+    /// Posts a body with these headers.
+    pub async fn post_with(&self, path: &str, headers: &[(&str, &str)], body: impl Into<Body>) -> Answer {
+        let request = self.request(Method::POST, path).body(body);
+        Answer::to(headers.iter().fold(request, |request, (name, value)| request.header(*name, *value))).await
     }
 
     /// Begins a request.

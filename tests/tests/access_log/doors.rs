@@ -56,8 +56,7 @@ async fn a_refused_request_is_logged_and_in_errors_mode_only_those() {
         ("POST", "/transaction", 400, "SubmitTransaction", json!([10_015])),
         ("BREW", "/accounts", 405, "ListAccounts", json!([10_000])),
     ] {
-        let request = mesh_client.request(method.parse().unwrap(), path).header("traceparent", &parent);
-        let answer = Answer::to(request).await;
+        let answer = mesh_client.send_with(method, path, &[("traceparent", &parent)]).await;
         assert_eq!(answer.status, status, "{answer:?}");
         let known = if method == "BREW" { "_OTHER" } else { method };
         // Only a path that is known is written.

@@ -116,12 +116,9 @@ async fn a_range_is_picked_by_dragging_and_by_keys() {
     assert_eq!(shown, hex(&digest));
     page.drag(".map svg", 0.05, 0.5).await;
     page.until(&range("1-300")).await;
-    let rows = console_mesh.mesh_client.request(
-        reqwest::Method::HEAD,
-        "/api/v2/networkhistory/export?fromBlock=1&toBlock=300&table=TABLE_TRADES",
-    );
-    let rows = mesh_testbed::Answer::to(rows).await.header("x-total-rows").unwrap().to_owned();
-    page.until_data("[data-rows]", "rows", &rows).await;
+    let path = "/api/v2/networkhistory/export?fromBlock=1&toBlock=300&table=TABLE_TRADES";
+    let head = console_mesh.mesh_client.send("HEAD", path).await;
+    page.until_data("[data-rows]", "rows", head.header("x-total-rows")).await;
     page.eval::<Value>("void document.querySelector('[role=slider]').focus()").await;
     page.key("ArrowRight", false).await;
     page.until(&range("101-400")).await;

@@ -1,6 +1,5 @@
 //! What is refused by the head of a request alone: path and method. Sizes are in `http_hardening/sizes.rs`.
 
-use mesh_testbed::Answer;
 use mesh_tests::{MeshClient, UNKNOWN_ID, assert_problem, raw};
 use proto_msgs::{Contract, Method, Segment};
 
@@ -77,11 +76,8 @@ async fn a_method_that_a_path_does_not_have_is_refused_with_those_it_has() {
     for page in ["/openapi.json", "/health", "/docs"] {
         for (method, status) in [("OPTIONS", 204), ("POST", 405), ("DELETE", 405)] {
             let answer = mesh.send(method, page).await;
-            assert_eq!(
-                (answer.status, answer.header("allow")),
-                (status, Some("GET, HEAD, OPTIONS")),
-                "{page}"
-            );
+            let allowed = answer.header("allow");
+            assert_eq!((answer.status, allowed), (status, Some("GET, HEAD, OPTIONS")), "{page}");
         }
     }
 }
@@ -105,15 +101,15 @@ async fn a_call_in_a_form_of_grpc_that_is_not_spoken_is_refused_as_a_media_type(
             "application/grpc+json",
             "application/grpc",
         ] {
-            let request = mesh.request(reqwest::Method::POST, path).header("content-type", media_type);
-            let answer = Answer::to(request.header("origin", "https://one.example").body("x")).await;
+            let headers = [("content-type", media_type), ("origin", "https://one.example")];
+            let answer = mesh.post_with(path, &headers, "x").await;
             assert_problem(&answer, 415, 3, 10000);
             assert_eq!(answer.header("access-control-allow-origin"), Some("*"), "{media_type} {path}");
         }
     }
     for media_type in ["application/json", "application/grpcx", "text/plain", ""] {
-        let request = mesh.request(reqwest::Method::POST, "/nowhere").header("content-type", media_type);
-        assert_problem(&Answer::to(request).await, 404, 5, 10000);
+        let answer = mesh.post_with("/nowhere", &[("content-type", media_type)], "").await;
+        assert_problem(&answer, 404, 5, 10000);
     }
 }
 

@@ -22,9 +22,8 @@ async fn j1_bodies_are_json_and_no_header_is_a_reason_to_refuse() {
         }
     }
     for kind in ["text/plain", "application/x-www-form-urlencoded", "nonsense"] {
-        let request =
-            mesh.request(reqwest::Method::POST, "/transaction").header("content-type", kind).body("{}");
-        assert_eq!(mesh_testbed::Answer::to(request).await.status, 503, "{kind}");
+        let answer = mesh.post_with("/transaction", &[("content-type", kind)], "{}").await;
+        assert_eq!(answer.status, 503, "{kind}");
     }
 }
 

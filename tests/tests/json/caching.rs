@@ -1,11 +1,9 @@
 //! Freshness: J13 and the caching part of J15.
 
-use std::time::Duration;
-
-use mesh_testbed::{Answer, Mesh, retry};
+use mesh_testbed::{Answer, Mesh};
 use mesh_tests::{BLOCK_TIME, HEIGHT, MARKET, MeshClient, UNKNOWN_ID, assert_problem, cases, fixture};
-use reqwest::Method;
 
+use super::{etag, with};
 use crate::watch::write_block;
 
 /// The operations whose answers carry the newest block (J13).
@@ -18,10 +16,6 @@ const FRESH: [&str; 18] = [
 
 fn fresh() -> impl Iterator<Item = String> {
     cases::answered().into_iter().filter(|(operation, _)| FRESH.contains(operation)).map(|(_, path)| path)
-}
-
-fn etag(answer: &Answer) -> String {
-    answer.header("etag").unwrap_or_else(|| panic!("no ETag: {answer:?}")).to_owned()
 }
 
 #[tokio::test]
@@ -38,8 +32,8 @@ async fn j13_only_data_operations_name_the_newest_block_under_one_weak_tag() {
         assert_eq!(head, (Some(HEIGHT), Some(BLOCK_TIME)), "{path}");
         let tag = etag(&answer);
         assert!(tag.starts_with("W/\"") && tag.ends_with('"'), "{tag}");
-        let pretty = format!("{path}{}pretty", if path.contains('?') { '&' } else { '?' });
-        assert_eq!(etag(&mesh.get_with(&pretty, "accept-encoding", "gzip").await), tag, "{path}");
+        let pretty = mesh.get_with(&with(&path, "pretty"), "accept-encoding", "gzip").await;
+        assert_eq!(etag(&pretty), tag, "{path}");
         assert_eq!(etag(&mesh.send("HEAD", &path).await), tag, "{path}");
     }
     let unknown = mesh.get(&format!("/accounts?party={UNKNOWN_ID}")).await;
@@ -72,9 +66,8 @@ async fn j13_if_none_match_gives_304_without_a_body() {
         for given in
             [tag.clone(), strong, format!("\"other\", {tag}"), "*".to_owned(), "\"a,b\", *".to_owned()]
         {
-            for method in [Method::GET, Method::HEAD] {
-                let request = mesh.request(method.clone(), &path).header("if-none-match", &given);
-                let answer = Answer::to(request).await;
+            for method in ["GET", "HEAD"] {
+                let answer = mesh.send_with(method, &path, &[("if-none-match", &given)]).await;
                 assert_eq!((answer.status, answer.body.len()), (304, 0), "{method} {path}, {given}");
                 assert_eq!(etag(&answer), tag, "{path}");
                 assert_eq!(answer.header("x-block-height"), Some(HEIGHT), "{path}");
@@ -96,12 +89,12 @@ async fn j13_a_weak_tag_never_satisfies_if_match() {
         let tag = mesh.get(&path).await.header("etag").unwrap_or("\"none\"").to_owned();
         let strong = tag.trim_start_matches("W/").to_owned();
         for given in [tag, strong, String::new()] {
-            for method in [Method::GET, Method::HEAD] {
+            for method in ["GET", "HEAD"] {
                 // It comes before `If-None-Match` (RFC 9110, 13.2.2).
-                let request = mesh.request(method.clone(), &path).header("if-match", &given);
-                let answer = Answer::to(request.header("if-none-match", "*")).await;
+                let headers = [("if-match", &*given), ("if-none-match", "*")];
+                let answer = mesh.send_with(method, &path, &headers).await;
                 assert_eq!(answer.status, 412, "{method} {path}, {given}: {answer:?}");
-                if method == Method::GET {
+                if method == "GET" {
                     assert_problem(&answer, 412, 9, 10_000);
                 }
             }
@@ -124,18 +117,6 @@ async fn j13_conditions_hide_no_error() {
     }
 }
 
-/// The first answer of this height to a client that has the answer with this tag.
-async fn poll(mesh: &MeshClient, method: &Method, path: &str, tag: &str, height: u64) -> Answer {
-    // An answer may come from the cache for up to a second.
-    retry(Duration::from_secs(30), async || {
-        let request = mesh.request(method.clone(), path).header("if-none-match", tag);
-        let answer = Answer::to(request).await;
-        let is_new = answer.header("x-block-height") == Some(&height.to_string());
-        if is_new { Ok(answer) } else { Err(format!("{path} is not of block {height}: {answer:?}")) }
-    })
-    .await
-}
-
 #[tokio::test]
 async fn j13_a_block_that_changes_nothing_keeps_the_tag_and_its_304_names_the_block() {
     let (database, mesh, _) = fixture::start(|setup| setup).await;
@@ -146,8 +127,10 @@ async fn j13_a_block_that_changes_nothing_keeps_the_tag_and_its_304_names_the_bl
     }
     write_block(&database.connect().await, 4, None).await;
     for (tag, path) in before {
-        for method in [Method::GET, Method::HEAD] {
-            let answer = poll(&mesh, &method, &path, &tag, 4).await;
+        for method in ["GET", "HEAD"] {
+            // An answer may come from the cache for up to a second.
+            let is_new = |answer: &Answer| answer.header("x-block-height") == Some("4");
+            let answer = mesh.await_answer(method, &path, &[("if-none-match", &tag)], is_new).await;
             assert_eq!((answer.status, answer.body.len()), (304, 0), "{method} {path}: {answer:?}");
             assert_eq!(etag(&answer), tag, "{path}");
             assert_eq!(answer.header("x-block-timestamp"), Some("1687258804000000000"), "{path}");
@@ -162,17 +145,10 @@ async fn j13_a_row_that_comes_late_makes_a_new_tag_at_the_same_height() {
     let (database, mesh, _) = fixture::start(|setup| setup.without(&["export"])).await;
     let (mesh, path) = (MeshClient::new(&mesh), format!("/api/v2/withdrawal/{}", fixture::WITHDRAWAL));
     let before = etag(&mesh.get(&path).await);
-    database
-        .connect()
-        .await
-        .batch_execute("UPDATE withdrawals SET ref = 'late'")
-        .await
-        .expect("a row changes");
-    let after = retry(Duration::from_secs(30), async || {
-        let answer = mesh.get_with(&path, "if-none-match", &before).await;
-        if answer.status == 200 { Ok(answer) } else { Err(format!("{answer:?}")) }
-    })
-    .await;
+    let late = "UPDATE withdrawals SET ref = 'late'";
+    database.connect().await.batch_execute(late).await.expect("a row changes");
+    let headers = [("if-none-match", before.as_str())];
+    let after = mesh.await_answer("GET", &path, &headers, |answer| answer.status == 200).await;
     assert_eq!(after.header("x-block-height"), Some(HEIGHT));
     assert_ne!(etag(&after), before);
 }

@@ -9,10 +9,9 @@ use mesh_tests::{
 };
 use prost_reflect::{prost::Message as _, prost_types::Any};
 use proto_msgs::{Contract, v2};
-use reqwest::Method;
 use tokio::time::{sleep, timeout};
 
-use super::varies_by;
+use super::{etag, varies_by, with};
 use crate::watch::write_block;
 
 /// A read of the newest row of a table.
@@ -24,15 +23,6 @@ fn reads(has_past: bool) -> impl Iterator<Item = (&'static str, String)> {
     let is_wanted =
         move |name: &str| operations.iter().any(|row| row.name == name && row.has_past() == has_past);
     cases::answered().into_iter().filter(move |(name, _)| is_wanted(name))
-}
-
-/// A path with further parameters.
-fn with(path: &str, more: &str) -> String {
-    format!("{path}{}{more}", if path.contains('?') { '&' } else { '?' })
-}
-
-fn etag(answer: &Answer) -> String {
-    answer.header("etag").unwrap_or_else(|| panic!("no ETag: {answer:?}")).to_owned()
 }
 
 #[tokio::test]
@@ -149,8 +139,8 @@ async fn b4_a_final_answer_may_be_cached_under_a_strong_tag_of_each_form() {
                 let refused = mesh.get_with_all(path, &headers).await;
                 let caching = (refused.header("cache-control"), refused.header("etag"));
                 assert_eq!((refused.status, caching), (412, (Some("no-store"), None)), "{path} {coding}");
-                let request = mesh.request(Method::HEAD, path).header("accept-encoding", coding);
-                assert_eq!(etag(&Answer::to(request).await), tag, "{path} {coding}");
+                let head = mesh.send_with("HEAD", path, &[("accept-encoding", coding)]).await;
+                assert_eq!(etag(&head), tag, "{path} {coding}");
                 tags.push((path, form, tag));
             }
         }
@@ -217,17 +207,13 @@ async fn b4_refusals_have_no_tag_and_are_not_cached() {
 #[tokio::test]
 async fn an_older_answer_on_a_connection_does_not_hide_a_newer_one() {
     let (database, _mesh, mesh) = fixture::start(|setup| setup.without(&["export"])).await;
-    let newest = async || mesh.get(LIMITS).await.header("x-block-height").map(str::to_owned);
+    let is_newest = |answer: &Answer| answer.header("x-block-height") == Some("4");
     write_block(&database.connect().await, 4, None).await;
-    mesh_testbed::retry(Duration::from_secs(30), async || {
-        let height = newest().await;
-        if height.as_deref() == Some("4") { Ok(()) } else { Err(format!("{height:?}")) }
-    })
-    .await;
+    mesh.await_answer("GET", LIMITS, &[], is_newest).await;
     for height in ["3", "4", "3"] {
         let past = mesh.get(&with(LIMITS, &format!("atBlock={height}"))).await;
         assert_eq!((past.status, past.header("x-block-height")), (200, Some(height)));
-        assert_eq!(newest().await.as_deref(), Some("4"));
+        assert!(is_newest(&mesh.get(LIMITS).await));
     }
 }
 

@@ -1,9 +1,9 @@
 //! The accepted forms of requests: texts and `pretty` (J12). Spellings, numbers, ids and lists (J2 to J6,
 //! J10, J11) are rows of the cases, and of the unit tests of the edge's `decode`.
 
-use mesh_testbed::Answer;
 use mesh_tests::{MeshClient, assert_problem, cases};
-use reqwest::Method;
+
+use super::with;
 
 #[tokio::test]
 async fn a_parameter_that_is_not_utf_8_is_refused_with_its_number() {
@@ -39,8 +39,7 @@ async fn a_parameter_that_is_not_utf_8_is_refused_with_its_number() {
     assert_problem(&mesh.get("/%FFaccounts").await, 404, 5, 10_000);
     for path in ["/transaction", "/transaction/check", "/transaction/raw", "/transaction/raw/check"] {
         for body in [&b"{\"tx\":\"\xff\"}"[..], b"{\"x\":\"\xff\"}", b"{\"\xff\":1}"] {
-            let request = mesh.request(Method::POST, path).body(body.to_vec());
-            assert_problem(&Answer::to(request).await, 400, 3, 10_015);
+            assert_problem(&mesh.post_with(path, &[], body).await, 400, 3, 10_015);
         }
         let deep = format!("{}{}", "{\"x\":".repeat(100_000), "}".repeat(100_000));
         assert_problem(&mesh.post(path, &deep).await, 400, 3, 10_015);
@@ -51,16 +50,15 @@ async fn a_parameter_that_is_not_utf_8_is_refused_with_its_number() {
 async fn j12_pretty_indents_the_answer_and_changes_nothing_else() {
     let mesh = MeshClient::fixture().await;
     for path in cases::answered().into_iter().map(|(_, path)| path).chain(["/limits".to_owned()]) {
-        let with = |pretty: &str| format!("{path}{}{pretty}", if path.contains('?') { '&' } else { '?' });
         let plain = mesh.get(&path).await;
         assert!(!plain.text().contains('\n'), "{path} is indented unasked");
-        let pretty = mesh.get(&with("pretty")).await;
+        let pretty = mesh.get(&with(&path, "pretty")).await;
         assert!(pretty.text().starts_with("{\n  \""), "{path}: {pretty:?}");
         let unspaced = |text: &str| text.chars().filter(|letter| !letter.is_whitespace()).collect::<String>();
         assert_eq!(unspaced(pretty.text()), unspaced(plain.text()), "{path}");
-        assert_eq!(mesh.get(&with("pretty=true")).await.body, pretty.body, "{path}");
+        assert_eq!(mesh.get(&with(&path, "pretty=true")).await.body, pretty.body, "{path}");
         for no in ["pretty=false", "pretty=0"] {
-            assert_eq!(mesh.get(&with(no)).await.body, plain.body, "{path}");
+            assert_eq!(mesh.get(&with(&path, no)).await.body, plain.body, "{path}");
         }
     }
 }

@@ -4,12 +4,9 @@
 use std::time::Duration;
 
 use mesh_testbed::{Answer, retry};
-use mesh_tests::{
-    ASSET, Call, MeshClient, PARTY, Rpc, UNKNOWN_ID, WITHDRAWAL, assert_problem, cases, fixture, metric,
-};
-use reqwest::Method;
+use mesh_tests::{ASSET, MeshClient, PARTY, UNKNOWN_ID, WITHDRAWAL, assert_problem, cases, fixture, metric};
 
-use super::varies_by;
+use super::{varies_by, with};
 
 const STRICT: (&str, &str) = ("prefer", "handling=strict");
 
@@ -18,13 +15,7 @@ async fn strict(mesh: &MeshClient, path: &str) -> Answer {
 }
 
 async fn strict_post(mesh: &MeshClient, path: &str, body: &str) -> Answer {
-    let request = mesh.request(Method::POST, path).header(STRICT.0, STRICT.1);
-    Answer::to(request.header("content-type", "application/json").body(body.to_owned())).await
-}
-
-/// A path with further parameters.
-fn with(path: &str, more: &str) -> String {
-    format!("{path}{}{more}", if path.contains('?') { '&' } else { '?' })
+    mesh.post_with(path, &[STRICT, ("content-type", "application/json")], body.to_owned()).await
 }
 
 /// The downloads of the sealed fixture.
@@ -50,8 +41,8 @@ async fn j11_what_is_ignored_is_named_whatever_the_answer() {
         assert!(!varies_by(&plain, "Prefer"), "{path}");
         let strange = with(&path, "foo=1&pretty&b%2Car=2&foo=3");
         // The second and third answer come from the cache, where there is one.
-        for method in [Method::GET, Method::GET, Method::GET, Method::HEAD] {
-            let answer = Answer::to(mesh.request(method.clone(), &strange)).await;
+        for method in ["GET", "GET", "GET", "HEAD"] {
+            let answer = mesh.send(method, &strange).await;
             assert_eq!(answer.status, status, "{method} {path}");
             assert_eq!(answer.header("x-ignored"), Some("foo, b%2Car"), "{method} {path}");
             assert_eq!(answer.header("preference-applied"), None, "{method} {path}");
@@ -60,11 +51,8 @@ async fn j11_what_is_ignored_is_named_whatever_the_answer() {
         let Some(tag) = plain.header("etag") else { continue };
         for _ in 0..2 {
             let unchanged = mesh.get_with(&strange, "if-none-match", tag).await;
-            assert_eq!(
-                (unchanged.status, unchanged.header("x-ignored")),
-                (304, Some("foo, b%2Car")),
-                "{path}"
-            );
+            let ignored = unchanged.header("x-ignored");
+            assert_eq!((unchanged.status, ignored), (304, Some("foo, b%2Car")), "{path}");
         }
     }
 }
@@ -82,8 +70,7 @@ async fn j11_parts_and_chunks_of_downloads_name_what_is_ignored() {
     ] {
         let answer = mesh.get_with(&with(path, "foo=1"), name, value).await;
         assert_eq!((answer.status, answer.header("x-ignored")), (status, Some("foo")), "{path} {value}");
-        let request = mesh.request(Method::GET, path).header(name, value);
-        let answer = Answer::to(request.header(STRICT.0, STRICT.1)).await;
+        let answer = mesh.get_with_all(path, &[(name, value), STRICT]).await;
         let applied = answer.header("preference-applied");
         assert_eq!((answer.status, applied), (status, Some("handling=strict")), "{path} {value}");
         assert!(varies_by(&answer, "Prefer"), "{path} {value}");
@@ -127,9 +114,8 @@ async fn j11_strict_requests_with_unknown_names_are_refused_with_the_nearest_kno
     ] {
         // Also when a lenient client has put the target into the cache.
         assert_eq!(mesh.get(&path).await.status, 200, "{path}");
-        for method in [Method::GET, Method::HEAD] {
-            let request = mesh.request(method.clone(), &path).header(STRICT.0, STRICT.1);
-            let answer = Answer::to(request.header("if-none-match", "*")).await;
+        for method in ["GET", "HEAD"] {
+            let answer = mesh.send_with(method, &path, &[STRICT, ("if-none-match", "*")]).await;
             assert_eq!(answer.status, 400, "{method} {path}");
             assert_eq!(answer.header("preference-applied"), Some("handling=strict"), "{method} {path}");
             assert_eq!(answer.header("x-ignored"), None, "{method} {path}");
@@ -152,8 +138,7 @@ async fn j11_strict_requests_without_unknown_names_are_answered_as_others() {
         assert_eq!(answer.header("etag"), plain.header("etag"), "{path}");
         assert!(varies_by(&answer, "Prefer"), "{path}");
         let Some(tag) = plain.header("etag") else { continue };
-        let request = mesh.request(Method::GET, &path).header("if-none-match", tag);
-        let unchanged = Answer::to(request.header(STRICT.0, STRICT.1)).await;
+        let unchanged = mesh.get_with_all(&path, &[("if-none-match", tag), STRICT]).await;
         let applied = unchanged.header("preference-applied");
         assert_eq!((unchanged.status, applied), (304, Some("handling=strict")), "{path}");
     }
@@ -178,17 +163,6 @@ async fn j11_unknown_parameters_are_refused_after_malformed_ones_and_before_miss
 }
 
 #[tokio::test]
-async fn j11_over_grpc_unknown_fields_are_ignored_and_a_preference_changes_nothing() {
-    let rpc = Rpc::connect(&fixture::mesh().await.mesh).await;
-    let mut call = Call::from_path("/accounts").unwrap();
-    let plain = rpc.call(&call).await.unwrap().into_inner();
-    // Field 31, a number.
-    call.message = [&call.message[..], &[0xf8, 0x01, 5]].concat().into();
-    let request = call.with_metadata(&[("prefer", "handling=strict")]);
-    assert_eq!(rpc.call_with(&call, request).await.unwrap().into_inner(), plain);
-}
-
-#[tokio::test]
 async fn strict_requests_are_answered_from_the_cache_and_others_on_the_fast_path_as_before() {
     let (_database, mesh, mesh_client) = fixture::start(|setup| setup).await;
     for (path, prefer, source) in [
@@ -198,10 +172,8 @@ async fn strict_requests_are_answered_from_the_cache_and_others_on_the_fast_path
     ] {
         // An answer is fresh for a second, and a busy machine may take longer than that between two requests.
         retry(Duration::from_secs(30), async || {
-            let get = || {
-                let request = mesh_client.request(Method::GET, path);
-                Answer::to(if prefer.is_empty() { request } else { request.header("prefer", prefer) })
-            };
+            let headers = [("prefer", prefer)];
+            let get = || mesh_client.get_with_all(path, if prefer.is_empty() { &[] } else { &headers });
             get().await;
             let reads = format!("mesh_edge_reads_total{{source=\"{source}\"}} ");
             let before = metric(&mesh, "edge", &reads).await;

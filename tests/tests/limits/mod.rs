@@ -9,12 +9,11 @@ mod unread;
 
 use mesh_testbed::Answer;
 use mesh_tests::MeshClient;
-use reqwest::Method;
 
 /// A read that the edge answers from its cache after the first time.
 const HOT: &str = "/api/v2/delegations";
 
 /// Gets a path as a trusted proxy on behalf of a client address.
 async fn get_for(mesh_client: &MeshClient, client: &str, path: &str) -> Answer {
-    Answer::to(mesh_client.request(Method::GET, path).header("x-forwarded-for", client)).await
+    mesh_client.get_with(path, "x-forwarded-for", client).await
 }

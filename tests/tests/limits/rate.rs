@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use mesh_testbed::{Answer, MeshSetup, eventually};
 use mesh_tests::{Call, MeshClient, Rpc, assert_problem, assert_refused, fixture, metric};
-use reqwest::Method;
 use tonic::{Code, Request};
 
 use crate::limits::{HOT, get_for};
@@ -63,13 +62,11 @@ async fn a_client_above_the_rate_limit_gets_429_with_retry_after_and_is_not_bann
     assert_eq!(mesh_client.get("/no").await.status, 404);
     let wrong = mesh_client.send("DELETE", HOT).await;
     assert_eq!((wrong.status, wrong.header("retry-after")), (405, None));
-    let post = |length: usize| {
-        Answer::to(mesh_client.request(Method::POST, "/transaction").body(" ".repeat(length)))
-    };
+    let post = |length: usize| mesh_client.post_with("/transaction", &[], " ".repeat(length));
     assert_eq!((post((2 << 20) + 1).await.status, post(2).await.status), (413, 429));
     // CORS preflight requests are not limited, since browsers do not show their refusal, and use up nothing.
-    let preflight = mesh_client.request(Method::OPTIONS, HOT).header("origin", "https://a.example");
-    let preflight = Answer::to(preflight.header("access-control-request-method", "GET")).await;
+    let preflight = [("origin", "https://a.example"), ("access-control-request-method", "GET")];
+    let preflight = mesh_client.send_with("OPTIONS", HOT, &preflight).await;
     assert_eq!((preflight.status, preflight.header("ratelimit-limit")), (204, None));
     for _ in 0..2 * BURST {
         assert_eq!(mesh_client.get("/health").await.status, 200, "health checks are exempt");

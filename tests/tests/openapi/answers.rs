@@ -2,7 +2,7 @@
 //! conditional and partial requests.
 
 use mesh_demo::{Plan, write_history};
-use mesh_testbed::{Answer, Database, Mesh};
+use mesh_testbed::{Database, Mesh};
 use mesh_tests::{Events, MeshClient, say};
 
 use crate::openapi::{Document, Operation, example};
@@ -34,8 +34,7 @@ async fn answers_on_the_demo_network_are_as_documented_and_its_examples_work() {
             continue;
         }
         for (at, (name, value)) in variants(&operation).into_iter().enumerate() {
-            let request = mesh_client.request(operation.method.parse().unwrap(), &target).header(name, value);
-            let answer = Answer::to(request).await;
+            let answer = mesh_client.send_with(&operation.method, &target, &[(name, value)]).await;
             assert!(at > 0 || answer.status == 200, "the example {target} gives {answer:?}");
             let complaint = document.complaint(&operation, &answer);
             assert_eq!(complaint, None, "{} {target} {name}: {value}: {answer:?}", operation.id);

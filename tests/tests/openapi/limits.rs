@@ -1,6 +1,5 @@
 //! `/limits` shows the configured limits.
 
-use mesh_testbed::Answer;
 use mesh_tests::{assert_problem, fixture};
 
 use crate::openapi::Document;
@@ -38,9 +37,6 @@ async fn configured_limits_are_shown_and_enforced() {
     let delete = "DELETE FROM accounts WHERE id = (SELECT min(id) FROM accounts)";
     assert_eq!(database.connect().await.execute(delete, &[]).await.unwrap(), 1);
     mesh_client.await_status("/accounts", 200).await;
-    let post = |length: usize| {
-        let request = mesh_client.request(reqwest::Method::POST, "/transaction/check");
-        Answer::to(request.header("content-type", "application/json").body(" ".repeat(length)))
-    };
-    assert_eq!((post(100).await.status, post(101).await.status), (400, 413));
+    let post = async |length: usize| mesh_client.post("/transaction/check", &" ".repeat(length)).await.status;
+    assert_eq!((post(100).await, post(101).await), (400, 413));
 }

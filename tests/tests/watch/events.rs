@@ -305,8 +305,7 @@ async fn json_is_preferred_by_clients_that_take_both_and_downloads_stay_download
         (&ledger, "text/csv;q=0, application/x-ndjson;q=0.1", "application/x-ndjson"),
         ("/health", "text/event-stream", "text/plain; charset=utf-8"),
     ] {
-        let request = client.request(reqwest::Method::HEAD, path).header("accept", accept);
-        let answer = mesh_testbed::Answer::to(request).await;
+        let answer = client.send_with("HEAD", path, &[("accept", accept)]).await;
         assert_eq!((answer.status, answer.header("content-type")), (200, Some(expected)), "{path}, {accept}");
     }
 }
