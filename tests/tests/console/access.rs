@@ -65,9 +65,8 @@ async fn every_view_is_accessible() {
         let rows = rows.as_array().unwrap().iter().map(|row| &row["node"]);
         let is_text = |text: &Value| text.as_str().is_some_and(|text| !text.is_empty());
         let named = rows.filter(|node| is_text(&node["code"]) || is_text(&node["symbol"]));
-        ids.extend(
-            named.filter_map(|node| node["id"].as_str()).filter(|id| id.len() == 64).map(str::to_owned),
-        );
+        let named = named.filter_map(|node| node["id"].as_str()).filter(|id| id.len() == 64);
+        ids.extend(named.map(str::to_owned));
     }
     assert!(ids.len() > 5, "{ids:?}");
     let named = "document.querySelector('tbody .name') && document.querySelector('tbody tr')";
@@ -130,11 +129,8 @@ async fn every_view_is_accessible() {
                 true => page.until(is_there).await,
                 false => page.until(&format!("document.querySelector({})", json!(is_there))).await,
             }
-            page.until(
-                "document.querySelector('.in-past') || \
-                document.querySelector('[data-pulse]').textContent !== '–'",
-            )
-            .await;
+            let pulse = "document.querySelector('[data-pulse]').textContent !== '–'";
+            page.until(&format!("document.querySelector('.in-past') || {pulse}")).await;
             page.picture(&format!("{name}-{size}-{theme}")).await;
             assert!(page.is(FITS).await, "{name} is wider than a {size}");
             if !UNNAMED.contains(name) {

@@ -26,12 +26,8 @@ fn can_build() -> bool {
 
 fn run(program: &str, arguments: &[&str]) {
     let output = Command::new(program).args(arguments).current_dir(console()).output().unwrap();
-    assert!(
-        output.status.success(),
-        "{program} {arguments:?}: {}{}",
-        String::from_utf8_lossy(&output.stdout),
-        String::from_utf8_lossy(&output.stderr)
-    );
+    let [out, err] = [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes));
+    assert!(output.status.success(), "{program} {arguments:?}: {out}{err}");
 }
 
 #[test]

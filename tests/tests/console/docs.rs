@@ -90,10 +90,7 @@ async fn operations_are_grouped_by_subject_and_the_page_is_accessible() {
         assert!(page.is("document.querySelector('.links a').href === new URL('./', location).href").await);
         page.click("[id$=-SubmitTransaction] .opblock-summary-control").await;
         page.until("document.querySelectorAll('.opblock.is-open').length === 2").await;
-        assert!(
-            page.is("!document.querySelector('[id$=-SubmitTransaction] .watch-button')").await,
-            "no read"
-        );
+        assert!(page.is("!document.querySelector('[id$=-SubmitTransaction] .watch-button')").await);
         page.picture(&format!("docs-{size}-{theme}")).await;
         if let Some(axe) = &axe {
             // The viewer draws examples after the operation is open.

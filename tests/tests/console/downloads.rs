@@ -8,7 +8,7 @@ use crc32c::crc32c;
 use mesh_testbed::{Cut, Line, Proxy};
 use serde_json::{Value, json};
 
-use super::{Browser, ConsoleMesh, Page};
+use super::{Browser, ConsoleMesh, Page, page_of};
 
 /// Without the File System Access API the page keeps a download in memory and saves it at the end.
 const SAVES_AT_THE_END: &str = "delete window.showSaveFilePicker";
@@ -53,8 +53,7 @@ async fn a_download_is_whole_after_a_pause_a_restart_of_the_edge_and_a_broken_li
         let page = browser.page(&url, 1280, 900).await;
         open(&page, "#/export?table=TABLE_ORDERS&from=1&to=500", behaviour).await;
         page.until_data("[data-digest]", "digest", &digest).await;
-        let length = page.data("[data-bytes]", "bytes").await;
-        assert_eq!(length, whole.len().to_string());
+        assert_eq!(page.data("[data-bytes]", "bytes").await, whole.len().to_string());
         // Slow enough to pause it in the middle.
         let slow = u32::try_from(whole.len() / 20).ok().and_then(NonZeroU32::new);
         proxy.set(Line { bytes_per_s: slow, ..Line::default() });
@@ -80,8 +79,7 @@ async fn a_download_is_whole_after_a_pause_a_restart_of_the_edge_and_a_broken_li
         page.until_data(".transfer", "phase", "done").await;
         assert!(page.is("Number(document.querySelector('.transfer').dataset.resumed) > 0").await);
         page.picture("export-done").await;
-        let shown_checksum = page.data("[data-checksum]", "checksum").await;
-        assert_eq!(shown_checksum, digest);
+        assert_eq!(page.data("[data-checksum]", "checksum").await, digest);
         let file = match behaviour {
             WRITES => {
                 let read =
@@ -99,17 +97,12 @@ async fn a_download_is_whole_after_a_pause_a_restart_of_the_edge_and_a_broken_li
 
 #[tokio::test]
 async fn a_range_is_picked_by_dragging_and_by_keys() {
-    let Some(browser) = Browser::start().await else { return };
-    let console_mesh = ConsoleMesh::sealed().await;
-    let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
+    let Some((_browser, console_mesh, page)) = page_of(ConsoleMesh::sealed).await else { return };
     open(&page, "#/export", SAVES_AT_THE_END).await;
     let range = |range: &str| format!("document.querySelector('[data-range]').dataset.range === '{range}'");
     page.until(&range("401-500")).await;
-    page.until(
-        "document.querySelector('[data-sealed=\"500\"]').textContent.includes('The next segment, \
-        up to block 600')",
-    )
-    .await;
+    let sealed = "document.querySelector('[data-sealed=\"500\"]').textContent";
+    page.until(&format!("{sealed}.includes('The next segment, up to block 600')")).await;
     page.until("document.querySelector('[data-digest]')").await;
     let shown: String = page.eval("document.querySelector('[data-digest] code').textContent").await;
     let digest = STANDARD.decode(page.data("[data-digest]", "digest").await).unwrap();
@@ -132,11 +125,9 @@ async fn a_range_is_picked_by_dragging_and_by_keys() {
 
 #[tokio::test]
 async fn the_tables_show_what_is_sealed_and_the_columns_of_the_chosen_one() {
-    let Some(browser) = Browser::start().await else { return };
-    let console_mesh = ConsoleMesh::sealed().await;
+    let Some((_browser, console_mesh, page)) = page_of(ConsoleMesh::sealed).await else { return };
     let datasets = console_mesh.json("/api/v2/datasets").await["datasets"].take();
     let datasets = datasets.as_array().unwrap();
-    let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
     page.open("#/export?table=TABLE_TRADES").await;
     page.click("main a[href^='#/export/tables']").await;
     page.until("document.querySelector('a[aria-current=true]').textContent === 'trades'").await;
@@ -151,10 +142,9 @@ async fn the_tables_show_what_is_sealed_and_the_columns_of_the_chosen_one() {
     let orders = datasets.iter().find(|dataset| dataset["table"] == "orders").unwrap();
     let expected: Vec<_> =
         orders["columns"].as_array().unwrap().iter().map(|column| &column["name"]).collect();
-    let shown: Value = page
-        .eval("[...document.querySelectorAll('table[data-list=columns] tbody code')].map(name => name.textContent)")
-        .await;
-    assert_eq!(shown, json!(expected));
+    let shown =
+        "[...document.querySelectorAll('table[data-list=columns] tbody code')].map(name => name.textContent)";
+    assert_eq!(page.eval::<Value>(shown).await, json!(expected));
     page.until_text(".content", "Size that is not filled yet").await;
     page.assert_quiet();
 }

@@ -63,9 +63,8 @@ async fn walk(console_mesh: &ConsoleMesh, page: &Page, view: &str, path: &str, l
         assert_eq!(column(page, name).await, of_edges(&first, list, member), "{view}, {name}");
     }
     if first[list]["pageInfo"]["hasNextPage"] == false {
-        assert!(
-            page.is("[...document.querySelectorAll('.steps button')].every(button => button.disabled)").await
-        );
+        let are_disabled = "[...document.querySelectorAll('.steps button')].every(button => button.disabled)";
+        assert!(page.is(are_disabled).await);
         return;
     }
     let end = first[list]["pageInfo"]["endCursor"].as_str().unwrap();
@@ -90,17 +89,17 @@ async fn lists_page_by_cursor_and_show_what_the_api_says() {
     }
 
     // A choice, and a time.
+    let until_filtered = async |list: &str, filters: &str, last: &str| {
+        page.until(&format!("location.hash.includes('{last}')")).await;
+        let found = console_mesh.json(&format!("/api/v2/{list}?{filters}{last}&pagination.first=20")).await;
+        until_page(&page, &of_edges(&found, list, "cursor")).await;
+    };
     page.open("#/explore/markets").await;
     page.fill("State", "STATE_ACTIVE").await;
-    let active = console_mesh.json("/api/v2/markets?state=STATE_ACTIVE&pagination.first=20").await;
-    page.until("location.hash.includes('state=STATE_ACTIVE')").await;
-    until_page(&page, &of_edges(&active, "markets", "cursor")).await;
+    until_filtered("markets", "", "state=STATE_ACTIVE").await;
     page.open("#/explore/orders?status=STATUS_ACTIVE").await;
     page.fill("Live", "true").await;
-    let live = "/api/v2/orders?status=STATUS_ACTIVE&liveOnly=true&pagination.first=20";
-    let live = console_mesh.json(live).await;
-    page.until("location.hash.includes('liveOnly=true')").await;
-    until_page(&page, &of_edges(&live, "orders", "cursor")).await;
+    until_filtered("orders", "status=STATUS_ACTIVE&", "liveOnly=true").await;
     let newest = console_mesh.json("/api/v2/trades?pagination.first=1").await;
     let newest = &newest["trades"]["edges"][0]["node"]["timestamp"];
     let second = newest.as_str().unwrap().parse::<i64>().unwrap() / 1_000_000_000;
@@ -108,10 +107,7 @@ async fn lists_page_by_cursor_and_show_what_the_api_says() {
     let until: String = page.eval(&format!("new Date({second}000).toISOString().slice(0, 19)")).await;
     page.fill("Until before, UTC", &until).await;
     page.press("Show").await;
-    let before = format!("/api/v2/trades?dateRange.endTimestamp={second}000000000&pagination.first=20");
-    let before = console_mesh.json(&before).await;
-    page.until(&format!("location.hash.includes('dateRange.endTimestamp={second}000000000')")).await;
-    until_page(&page, &of_edges(&before, "trades", "cursor")).await;
+    until_filtered("trades", "", &format!("dateRange.endTimestamp={second}000000000")).await;
     // A filter that is typed in.
     page.open("#/explore/accounts").await;
     page.fill("Party", "no party").await;
@@ -119,11 +115,8 @@ async fn lists_page_by_cursor_and_show_what_the_api_says() {
     page.until("document.querySelector('.wrong')").await;
     page.fill("Party", "network").await;
     page.press("Show").await;
-    page.until(
-        "location.hash.endsWith('party=network') && \
-        document.querySelector('table[data-list=accounts] tbody tr')",
-    )
-    .await;
+    page.until("location.hash.endsWith('party=network')").await;
+    page.until("document.querySelector('table[data-list=accounts] tbody tr')").await;
     page.assert_quiet();
 }
 
@@ -144,15 +137,11 @@ async fn single_items_are_found_by_id() {
     page.fill("Id", &withdrawal).await;
     page.press("Show").await;
     page.until_data("[data-status]", "status", &expected["status"]).await;
-    let shown: Vec<String> = page
-        .eval("[...document.querySelectorAll('.facts [data-value]')].map(value => value.dataset.value)")
-        .await;
+    let shown = "[...document.querySelectorAll('.facts [data-value]')].map(value => value.dataset.value)";
+    let shown: Vec<String> = page.eval(shown).await;
     for member in ["id", "partyId", "amount", "asset", "ref", "createdTimestamp"] {
         let value = expected[member].as_str().unwrap().to_owned();
-        assert!(
-            value.is_empty() || shown.contains(&value),
-            "{member} {value} is not on the screen: {shown:?}"
-        );
+        assert!(value.is_empty() || shown.contains(&value), "{member} {value} is not shown: {shown:?}");
     }
     let spec = id("oracle_specs", ORACLE_SPEC).await;
     let expected = console_mesh.json(&format!("/api/v2/oracle/spec/{spec}")).await;

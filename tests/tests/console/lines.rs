@@ -4,7 +4,7 @@ use std::{env, process::Command};
 
 use mesh_tests::say;
 
-use super::{ASSET, Browser, ConsoleMesh, MARKET};
+use super::{ASSET, MARKET, demo_page};
 
 /// Lists that need no filter.
 const LISTS: [&str; 10] = [
@@ -17,8 +17,7 @@ const LINES: &str = "[...document.querySelectorAll('.line code')].map(line => li
 
 #[tokio::test]
 async fn every_printed_command_line_runs() {
-    let Some(browser) = Browser::start().await else { return };
-    let console_mesh = ConsoleMesh::demo().await;
+    let Some((_browser, console_mesh, page)) = demo_page().await else { return };
     console_mesh.mesh_client.until_first_segment().await;
     let first = async |table| console_mesh.first_id(table).await;
     let position = console_mesh.json("/api/v2/positions?pagination.first=1").await;
@@ -50,7 +49,6 @@ async fn every_printed_command_line_runs() {
     if !has_grpcurl {
         say("skipped: the lines of grpcurl; `go install github.com/fullstorydev/grpcurl/cmd/grpcurl@latest`");
     }
-    let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
     let mut count = 0;
     for (view, is_there) in views {
         page.open(&view).await;

@@ -5,7 +5,7 @@ use mesh_tests::{Events, ProxiedServer, fixture};
 use serde_json::{Value, json};
 use tokio_postgres::Client;
 
-use super::{Browser, ConsoleMesh, Page, cursors, ungrouped};
+use super::{Browser, ConsoleMesh, Page, cursors, page_of, ungrouped};
 
 /// Remembers the streams that the page opens.
 const RECORD: &str = "window.streams = [];
@@ -40,15 +40,12 @@ async fn write_trade(client: &Client, id: &str) {
 /// Waits until the frame says this of what is shown, by its dot and in words.
 async fn until_live(page: &Page, state: &str) {
     let said = "pulse.querySelector('[role=status]').textContent.toLowerCase()";
-    page.until(&format!(
-        "(pulse => pulse.dataset.live === '{state}' && {said}.startsWith('{state}'))(document.querySelector('.pulse'))"
-    ))
-    .await;
+    let is_it = format!("pulse => pulse.dataset.live === '{state}' && {said}.startsWith('{state}')");
+    page.until(&format!("({is_it})(document.querySelector('.pulse'))")).await;
 }
 
 async fn until_trade(page: &Page, id: &str) {
-    page.until(&format!("document.querySelector('td[data-name=Id] [data-value]').dataset.value === '{id}'"))
-        .await;
+    page.until_data("td[data-name=Id] [data-value]", "value", id).await;
 }
 
 async fn height(page: &Page) -> u64 {
@@ -70,10 +67,8 @@ fn requests(page: &Page) -> Vec<String> {
 
 #[tokio::test]
 async fn blocks_and_rows_come_by_one_stream_and_wait_for_who_selects_text() {
-    let Some(browser) = Browser::start().await else { return };
-    let console_mesh = ConsoleMesh::sealed().await;
+    let Some((_browser, console_mesh, page)) = page_of(ConsoleMesh::sealed).await else { return };
     let client = console_mesh.database.connect().await;
-    let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
     page.call("Page.addScriptToEvaluateOnNewDocument", json!({"source": RECORD})).await;
     page.open("#/explore/trades").await;
     // The height, the list, and the names of the few markets.
@@ -89,8 +84,8 @@ async fn blocks_and_rows_come_by_one_stream_and_wait_for_who_selects_text() {
     assert_eq!(requests(&page)[before..], [""; 0], "nothing is asked for");
 
     // Rows stand still while text of them is selected.
-    page.eval::<Value>("void getSelection().selectAllChildren(document.querySelector('td[data-name=Id]'))")
-        .await;
+    let select = "void getSelection().selectAllChildren(document.querySelector('td[data-name=Id]'))";
+    page.eval::<Value>(select).await;
     let shown = cursors(&page).await;
     write_trade(&client, "f1").await;
     page.until_data("[data-waiting]", "waiting", "true").await;
@@ -101,14 +96,11 @@ async fn blocks_and_rows_come_by_one_stream_and_wait_for_who_selects_text() {
     // Another view, another stream; a later page of a list needs none.
     page.press("Positions").await;
     page.until("document.querySelector('table[data-list=positions] tbody tr')").await;
-    page.until(&format!(
-        "{READS}.some(read => read.startsWith('/api/v2/positions')) && {OPEN_STREAMS} === 1"
-    ))
-    .await;
+    let reads = |list: &str| format!("{READS}.some(read => read.startsWith('/api/v2/{list}'))");
+    page.until(&format!("{} && {OPEN_STREAMS} === 1", reads("positions"))).await;
     page.press("Trades").await;
     page.press("Next").await;
-    page.until(&format!("!{READS}.some(read => read.startsWith('/api/v2/trades')) && {OPEN_STREAMS} === 1"))
-        .await;
+    page.until(&format!("!{} && {OPEN_STREAMS} === 1", reads("trades"))).await;
     until_live(&page, "live").await;
     page.assert_quiet();
 }
@@ -153,12 +145,11 @@ async fn the_frame_says_whether_what_is_shown_is_live_behind_or_lost() {
 
 #[tokio::test]
 async fn without_room_for_a_stream_the_page_asks_until_there_is_some() {
-    let Some(browser) = Browser::start().await else { return };
-    let database = fixture::database().await;
-    let console_mesh = ConsoleMesh::with_env(database, &[("MESH_EDGE_WATCHES", "1")]).await;
+    let env = [("MESH_EDGE_WATCHES", "1")];
+    let start = async || ConsoleMesh::with_env(fixture::database().await, &env).await;
+    let Some((_browser, console_mesh, page)) = page_of(start).await else { return };
     let client = console_mesh.database.connect().await;
     let other = Events::open(&console_mesh.mesh_client, "/api/v2/info", &[]).await.unwrap();
-    let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
     page.open("#/explore/trades").await;
     until_live(&page, "behind").await;
     write_trade(&client, "fe").await;
@@ -173,19 +164,16 @@ async fn without_room_for_a_stream_the_page_asks_until_there_is_some() {
 
 /// Lets the page believe that it is hidden or shown.
 async fn show(page: &Page, state: &str) {
-    page.eval::<Value>(&format!(
-        "void (Object.defineProperty(document, 'visibilityState', {{ value: '{state}', configurable: true }}),
-            document.dispatchEvent(new Event('visibilitychange')))"
-    ))
-    .await;
+    let property = format!("'visibilityState', {{ value: '{state}', configurable: true }}");
+    let event = "document.dispatchEvent(new Event('visibilitychange'))";
+    page.eval::<Value>(&format!("void (Object.defineProperty(document, {property}), {event})")).await;
 }
 
 #[tokio::test]
 async fn a_hidden_page_has_no_stream_after_a_while_and_is_live_again_when_it_is_shown() {
-    let Some(browser) = Browser::start().await else { return };
-    let console_mesh = ConsoleMesh::over_database(fixture::database().await).await;
+    let start = async || ConsoleMesh::over_database(fixture::database().await).await;
+    let Some((_browser, console_mesh, page)) = page_of(start).await else { return };
     let client = console_mesh.database.connect().await;
-    let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
     page.call("Page.addScriptToEvaluateOnNewDocument", json!({"source": RECORD})).await;
     page.open("#/explore/trades").await;
     until_live(&page, "live").await;

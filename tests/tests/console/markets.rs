@@ -147,14 +147,11 @@ async fn the_order_book_and_the_orders_of_my_party_are_live() {
         let expected: Vec<_> =
             expected.map(|level| json!([level["price"], level["volume"], level["orders"]])).collect();
         assert!(!expected.is_empty(), "{side}");
-        let shown = format!("JSON.stringify({})", levels(table));
-        page.until(&format!("{shown} === {}", json!(json!(expected).to_string()))).await;
+        page.until_json(&levels(table), expected).await;
     }
     let spread = (best("sell") - best("buy")).to_string();
     page.until_data("[data-best=spread] [data-value]", "value", spread).await;
-    let ids = "[...document.querySelectorAll('table[data-list=orders] td[data-name=Id] [data-value]')]\
-        .map(id => id.dataset.value)";
-    page.until(&format!("JSON.stringify({ids}) === {}", json!(json!(of_party).to_string()))).await;
+    page.until_all_data("table[data-list=orders] td[data-name=Id] [data-value]", "value", &of_party).await;
 
     // A block in which more of that order remains.
     let client = console_mesh.database.connect().await;

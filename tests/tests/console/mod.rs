@@ -37,7 +37,12 @@ use protocol::Protocol;
 /// A page of the gateway of a demo network, with its browser; `None`, with a message that the test is skipped, when
 /// there is none.
 async fn demo_page() -> Option<(Browser, ConsoleMesh, Page)> {
-    let (browser, console_mesh) = (Browser::start().await?, ConsoleMesh::demo().await);
+    page_of(ConsoleMesh::demo).await
+}
+
+/// The same of another mesh, which is started if there is a browser.
+async fn page_of(start: impl AsyncFnOnce() -> ConsoleMesh) -> Option<(Browser, ConsoleMesh, Page)> {
+    let (browser, console_mesh) = (Browser::start().await?, start().await);
     let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
     Some((browser, console_mesh, page))
 }

@@ -40,7 +40,7 @@ async fn until_shown(page: &Page, name: &str, expected: &[&str]) {
     let texts = format!(
         "{cells}.map(cell => cell.innerText.trim().replaceAll('\\u202f', '').replaceAll(/[\\n\\u00a0]/g, ' '))"
     );
-    page.until(&format!("JSON.stringify({texts}) === {}", json!(json!(expected).to_string()))).await;
+    page.until_json(&texts, expected).await;
 }
 
 /// The text that gets into the clipboard when this part of the page is copied.

@@ -14,33 +14,26 @@ async fn the_status_shows_height_lag_services_and_limits_of_the_demo_network() {
     page.open("#/now").await;
     page.until("document.title.startsWith('Status')").await;
     page.until("document.querySelectorAll('[data-service][data-taking=true]').length === 4").await;
-    page.until("[...document.querySelectorAll('[data-replicas]')].every(of => of.dataset.replicas === '1')")
-        .await;
+    let single = "[...document.querySelectorAll('[data-replicas]')].every(of => of.dataset.replicas === '1')";
+    page.until(single).await;
     let height = page.data("[data-height]", "height").await;
     let first: u64 = height.parse().unwrap();
     // The page is updated.
     page.until(&format!("Number(document.querySelector('[data-height]').dataset.height) > {first}")).await;
     let shown: String = page.eval("document.querySelector('[data-pulse]').textContent").await;
-    let api_height: u64 =
-        console_mesh.json("/blockchain/height").await["height"].as_str().unwrap().parse().unwrap();
+    let head = console_mesh.json("/blockchain/height").await;
+    let api_height: u64 = head["height"].as_str().unwrap().parse().unwrap();
     let shown: u64 = ungrouped(&shown).parse().unwrap();
-    assert!(
-        shown <= api_height && api_height - shown < 60,
-        "{shown} is on the screen, {api_height} is the height"
-    );
-    let chain = console_mesh.json("/blockchain/height").await["chainId"].as_str().unwrap().to_owned();
-    page.until_data("[data-chain]", "chain", &chain).await;
+    assert!(shown <= api_height && api_height - shown < 60, "{shown} is shown, {api_height} is the height");
+    page.until_data("[data-chain]", "chain", &head["chainId"]).await;
     let info = console_mesh.json("/api/v2/info").await;
-    let version = page.data("[data-version]", "version").await;
-    assert_eq!(version, info["version"].as_str().unwrap());
+    assert_eq!(info["version"], page.data("[data-version]", "version").await);
     let upgrade = console_mesh.json("/api/v2/upgrade/status").await;
     page.until_data("[data-upgrade]", "upgrade", upgrade["ready"].to_string()).await;
     let limits = console_mesh.json("/limits").await;
     let rows = limits["rows"]["pageDefault"].as_u64().unwrap();
-    page.until(&format!(
-        "document.querySelector('main').innerText.replaceAll('\\u202f', '').includes('{rows}')"
-    ))
-    .await;
+    let text = "document.querySelector('main').innerText.replaceAll('\\u202f', '')";
+    page.until(&format!("{text}.includes('{rows}')")).await;
     // The page's own requests are counted as well.
     page.until(
         "[...document.querySelectorAll('[data-service=\"node-info\"] dd')]\
@@ -63,32 +56,22 @@ async fn the_edges_mesh_status_names_no_addresses() {
     let database = Database::fresh().await;
     let mesh = Mesh::configure(&database).without(&["export"]).start().await;
     // A service may answer the first survey late; it is shown by the next one.
-    eventually(Duration::from_secs(20), "query is not shown", async || {
-        shown(&mesh).await == (json!(true), 1)
-    })
-    .await;
+    let there = (json!(true), 1);
+    eventually(Duration::from_secs(20), "query is not shown", async || shown(&mesh).await == there).await;
     let answer = mesh.get("/console/now").await;
     assert_eq!(answer.status, 200, "{answer:?}");
     assert_eq!(answer.header("cache-control"), Some("no-store"));
     let now = answer.json();
     assert_eq!(now["isBusThere"], true);
-    let services: Vec<_> =
-        now["services"].as_array().unwrap().iter().map(|service| service["name"].clone()).collect();
-    assert_eq!(services, ["export", "node-info", "query", "tx-relay"]);
-    let of = |name: &str| {
-        now["services"].as_array().unwrap().iter().find(|service| service["name"] == name).unwrap()
-    };
-    assert_eq!(
-        (&of("export")["isTaking"], of("export")["replicas"].as_array().unwrap().len()),
-        (&false.into(), 0)
-    );
+    let services = now["services"].as_array().unwrap();
+    let names: Vec<_> = services.iter().map(|service| service["name"].clone()).collect();
+    assert_eq!(names, ["export", "node-info", "query", "tx-relay"]);
+    let of = |name: &str| services.iter().find(|service| service["name"] == name).unwrap();
+    assert_eq!((&of("export")["isTaking"], &of("export")["replicas"]), (&json!(false), &json!([])));
     let [replica] = of("query")["replicas"].as_array().unwrap().as_slice() else { panic!("{now}") };
-    for (member, value) in replica.as_object().unwrap() {
-        assert!(
-            ["id", "version", "started", "requests", "errors", "busyNs"].contains(&member.as_str()),
-            "{member}: {value}"
-        );
-    }
+    let members: Vec<_> = replica.as_object().unwrap().keys().collect();
+    let known = ["id", "version", "started", "requests", "errors", "busyNs"];
+    assert!(members.iter().all(|member| known.contains(&member.as_str())), "{members:?}");
     for address_part in ["127.0.0.1", "localhost", "nats", "postgres", "mesh."] {
         assert!(!answer.text().contains(address_part), "{address_part}: {}", answer.text());
     }

@@ -102,6 +102,20 @@ impl Page {
         self.until(&format!("{found}.some(element => element.textContent === {})", json!(text))).await;
     }
 
+    /// Waits until the elements have exactly these `data-` attributes, in this order.
+    pub(crate) async fn until_all_data(&self, selector: &str, name: &str, expected: &[Value]) {
+        assert!(!expected.is_empty(), "{selector}");
+        let shown =
+            format!("[...document.querySelectorAll({})].map(of => of.dataset.{name})", json!(selector));
+        self.until_json(&shown, expected).await;
+    }
+
+    /// Waits until a JavaScript expression has a value.
+    pub(crate) async fn until_json(&self, expression: &str, value: impl Serialize) {
+        let value = json!(json!(value).to_string());
+        self.until(&format!("JSON.stringify({expression}) === {value}")).await;
+    }
+
     /// Whether a JavaScript expression is true now.
     pub(crate) async fn is(&self, expression: &str) -> bool {
         self.eval(&format!("Boolean({expression})")).await
@@ -202,9 +216,8 @@ impl Page {
         if std::env::var_os("MESH_TEST_PICTURES").is_none() {
             return;
         }
-        let shot = self
-            .call("Page.captureScreenshot", json!({"captureBeyondViewport": is_whole, "format": "png"}))
-            .await;
+        let params = json!({"captureBeyondViewport": is_whole, "format": "png"});
+        let shot = self.call("Page.captureScreenshot", params).await;
         let folder = screens();
         std::fs::create_dir_all(&folder).unwrap();
         let bytes = STANDARD.decode(shot["data"].as_str().unwrap()).unwrap();
@@ -226,13 +239,10 @@ impl Page {
         let messages = messages.filter(|event| event["type"] != "log" && event["type"] != "info");
         let logged = of("Log.entryAdded").into_iter().map(|event| event["entry"].clone());
         let logged = logged.filter(|entry| entry["level"] == "error" || entry["level"] == "warning");
-        let requested_urls = of("Network.requestWillBeSent").into_iter();
-        let requested_urls =
-            requested_urls.filter_map(|event| Some(event["request"]["url"].as_str()?.to_owned()));
-        let elsewhere = requested_urls.filter(|url| {
-            !["about:", "blob:", "data:"].iter().any(|scheme| url.starts_with(scheme))
-                && !url.starts_with(&self.url)
-        });
+        let requested = of("Network.requestWillBeSent").into_iter();
+        let requested = requested.filter_map(|event| Some(event["request"]["url"].as_str()?.to_owned()));
+        let known = ["about:", "blob:", "data:", &self.url];
+        let elsewhere = requested.filter(|url| !known.iter().any(|known| url.starts_with(known)));
         // The console's reads are strict. The status of the mesh and the API document are no operations;
         // `/docs` asks what its visitor fills in.
         let is_lenient = |event: &Value| {
@@ -258,20 +268,20 @@ impl Page {
 
     /// Asserts that the browser complained about nothing but refusals of a busy service.
     pub(crate) fn assert_quiet(&self) {
-        let complaints = self.complaints();
-        let is_busy =
-            |message: &&String| message.contains(r#""source":"network""#) && message.contains("503 (Service");
-        let unexpected: Vec<_> = complaints.iter().filter(|message| !is_busy(message)).collect();
-        assert!(unexpected.is_empty(), "{unexpected:?}");
+        self.assert_quiet_but_for("503 (Service");
     }
 
-    /// The same where services were stopped: ignores the console's messages about answers with these
-    /// statuses.
+    /// The same where services were stopped: ignores the console's messages about failed answers.
     pub(crate) fn assert_quiet_but_for_failed_answers(&self) {
-        let complaints = self.complaints();
-        let unexpected: Vec<_> =
-            complaints.iter().filter(|message| !message.contains(r#""source":"network""#)).collect();
-        assert!(unexpected.is_empty(), "{unexpected:?}");
+        self.assert_quiet_but_for("");
+    }
+
+    fn assert_quiet_but_for(&self, failed: &str) {
+        let is_failed =
+            |message: &String| message.contains(r#""source":"network""#) && message.contains(failed);
+        let mut complaints = self.complaints();
+        complaints.retain(|message| !is_failed(message));
+        assert!(complaints.is_empty(), "{complaints:?}");
     }
 }
 
