@@ -5,6 +5,7 @@ use std::time::Duration;
 use mesh_testbed::{Answer, Mesh, http_client, retry};
 use reqwest::{Body, Client, Method, RequestBuilder};
 use serde_json::Value;
+use tokio::task::JoinHandle;
 
 /// A client of one mesh. Every test makes its own, because connections live as long as a test's runtime.
 #[derive(Debug, Clone)]
@@ -73,6 +74,12 @@ impl MeshClient {
             answer.status == 200 && listed(&answer.json()).is_some_and(|spans| condition(&spans))
         };
         self.await_answer("GET", "/api/v2/networkhistory/segments", &[], is_it).await;
+    }
+
+    /// Gets a path in the background.
+    pub fn get_later(&self, path: &str) -> JoinHandle<Answer> {
+        let (client, path) = (self.clone(), path.to_owned());
+        tokio::spawn(async move { client.get(&path).await })
     }
 
     /// Gets a path with one additional header.

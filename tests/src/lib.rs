@@ -64,6 +64,15 @@ pub fn recording() -> Option<PathBuf> {
     None
 }
 
+/// A program of this build, whose folder is above that of the test.
+///
+/// # Panics
+/// When the test does not know its own program.
+pub fn program(name: &str) -> PathBuf {
+    let test = std::env::current_exe().unwrap_or_else(|error| panic!("where is the test? {error}"));
+    test.ancestors().nth(2).unwrap_or(Path::new(".")).join(name)
+}
+
 /// Links the services' binaries into a folder; the edge there is started by a shell script that `run` makes of the
 /// binary's path.
 ///
@@ -71,12 +80,10 @@ pub fn recording() -> Option<PathBuf> {
 /// When the folder cannot be written.
 pub fn link_with_edge_script(folder: &Path, run: impl FnOnce(&Path) -> String) {
     let write = || {
-        let test = std::env::current_exe()?;
-        let built = test.ancestors().nth(2).unwrap_or(Path::new("."));
         for service in SERVICES.iter().filter(|service| service.name != "edge") {
-            std::os::unix::fs::symlink(built.join(service.name), folder.join(service.name))?;
+            std::os::unix::fs::symlink(program(service.name), folder.join(service.name))?;
         }
-        let script = format!("#!/bin/sh\n{}\n", run(&built.join("edge")));
+        let script = format!("#!/bin/sh\n{}\n", run(&program("edge")));
         // Written by a child process: if this process had the file open for writing while another test forks,
         // running it would fail with "text file busy".
         let write = "printf %s \"$1\" > \"$2\" && chmod 755 \"$2\"";

@@ -2,7 +2,7 @@
 
 use std::{env, process::Command};
 
-use mesh_tests::say;
+use mesh_tests::{program, say};
 
 use super::{ASSET, MARKET, demo_page};
 
@@ -41,10 +41,7 @@ async fn every_printed_command_line_runs() {
     }
     views.push((format!("#/explore/accounts?party={party}"), ready));
 
-    // The programs of this build, whose folder is above that of the test.
-    let test = env::current_exe().unwrap();
-    let programs = test.ancestors().nth(2).unwrap().display();
-    let path = format!("{programs}:{}", env::var("PATH").unwrap());
+    let path = format!("{}:{}", program("").display(), env::var("PATH").unwrap());
     let has_grpcurl = Command::new("grpcurl").arg("-version").output().is_ok();
     if !has_grpcurl {
         say("skipped: the lines of grpcurl; `go install github.com/fullstorydev/grpcurl/cmd/grpcurl@latest`");

@@ -86,14 +86,12 @@ fn health_is_serving_while_a_workload_has_a_replica() {
         assert_eq!(mesh_health.message().await.unwrap().unwrap().status(), ServingStatus::Serving);
         let began = std::time::Instant::now();
         let (status, ()) = tokio::join!(mesh.service("edge").stop(), async {
-            assert_eq!(
-                await_other_status(&mut mesh_health, ServingStatus::Serving).await,
-                ServingStatus::NotServing
-            );
-            let ended = timeout(TIME_LIMIT, mesh_health.message()).await.expect("it ends");
-            assert_eq!(ended.expect_err("with a status").code(), Code::Unavailable);
-            let ended = timeout(TIME_LIMIT, nobody.message()).await.expect("it ends");
-            assert_eq!(ended.expect_err("with a status").code(), Code::Unavailable);
+            let status = await_other_status(&mut mesh_health, ServingStatus::Serving).await;
+            assert_eq!(status, ServingStatus::NotServing);
+            for stream in [&mut mesh_health, &mut nobody] {
+                let ended = timeout(TIME_LIMIT, stream.message()).await.expect("it ends");
+                assert_eq!(ended.expect_err("with a status").code(), Code::Unavailable);
+            }
         });
         // Open streams do not delay a stop: the testbed kills after 5 s.
         assert!(status.success() && began.elapsed().as_secs() < 5, "{status} after {:?}", began.elapsed());

@@ -10,8 +10,8 @@ use std::{
 };
 
 use futures_util::future::join_all;
-use mesh_testbed::{Answer, DevNode, Mesh, eventually, http1::Connection, nats as bus};
-use mesh_tests::{MeshClient, ProxiedServer, TableLock, assert_problem, fixture};
+use mesh_testbed::{Answer, DevNode, Mesh, eventually, nats as bus};
+use mesh_tests::{MeshClient, ProxiedServer, TableLock, assert_problem, fixture, program, raw};
 use reqwest::Method;
 use serde_json::json;
 
@@ -34,10 +34,7 @@ fn a_stopping_service_accepts_no_requests_and_answers_pending_ones() {
     fixture::exclusively(async |database, mesh| {
         let mesh_client = MeshClient::new(mesh);
         let locked = TableLock::acquire(database, TABLE).await;
-        let slow = tokio::spawn({
-            let mesh_client = mesh_client.clone();
-            async move { mesh_client.get(LIST).await }
-        });
+        let slow = mesh_client.get_later(LIST);
         locked.await_queries("query", 1, TIME_LIMIT).await;
 
         let query = mesh.service("query");
@@ -57,15 +54,11 @@ fn a_stopping_service_accepts_no_requests_and_answers_pending_ones() {
 async fn an_endless_query_does_not_delay_a_stop_beyond_its_grace() {
     let (database, mesh, mesh_client) = fixture::start(|setup| setup.env("MESH_STOP_GRACE_S", "1")).await;
     let locked = TableLock::acquire(&database, TABLE).await;
-    let slow = tokio::spawn(async move { mesh_client.get(LIST).await });
+    let slow = mesh_client.get_later(LIST);
     locked.await_queries("query", 1, TIME_LIMIT).await;
     let started = Instant::now();
-    let status = mesh.service("query").stop().await;
-    assert!(
-        status.success() && started.elapsed() < Duration::from_secs(3),
-        "{status} after {:?}",
-        started.elapsed()
-    );
+    let (status, took) = (mesh.service("query").stop().await, started.elapsed());
+    assert!(status.success() && took < Duration::from_secs(3), "{status} after {took:?}");
     slow.abort();
 }
 
@@ -73,21 +66,16 @@ async fn an_endless_query_does_not_delay_a_stop_beyond_its_grace() {
 fn a_stopping_edge_answers_pending_requests_and_closes() {
     fixture::exclusively(async |database, mesh| {
         let locked = TableLock::acquire(database, TABLE).await;
-        let mut busy = Connection::open(&mesh.url()).await.expect("the edge listens");
-        let mut idle = Connection::open(&mesh.url()).await.expect("the edge listens");
-        idle.send(b"GET /accounts HTTP/1.1\r\nHost: x\r\n\r\n").await.expect("the edge reads");
-        idle.answer(false).await.expect("the edge answers HTTP").expect("the edge answers");
-        busy.send(format!("GET {LIST} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes())
-            .await
-            .expect("the edge reads");
+        let mut idle = raw::begin(&mesh.url(), "GET /accounts HTTP/1.1\r\nHost: x\r\n\r\n").await;
+        raw::answer(&mut idle).await;
+        let mut busy = raw::begin(&mesh.url(), &format!("GET {LIST} HTTP/1.1\r\nHost: x\r\n\r\n")).await;
         locked.await_queries("query", 1, TIME_LIMIT).await;
 
         let (status, ()) = tokio::join!(mesh.service("edge").stop(), async {
-            assert!(idle.rest().await.expect("an idle connection is closed properly").is_empty());
+            assert_eq!(raw::rest(&mut idle).await, b"");
             locked.release().await;
-            let answer = busy.answer(false).await.expect("the edge answers HTTP").expect("the edge answers");
-            assert_eq!(answer.status, 200, "{answer:?}");
-            assert!(busy.rest().await.expect("a finished connection is closed properly").is_empty());
+            assert_eq!(raw::answer(&mut busy).await.status, 200);
+            assert_eq!(raw::rest(&mut busy).await, b"");
         });
         assert!(status.success(), "{status}");
     });
@@ -147,10 +135,8 @@ fn the_query_of_a_client_that_disconnects_is_cancelled() {
         let logged_before = mesh.service("query").log().len();
         let locked = TableLock::acquire(database, TABLE).await;
         let request = async |size| {
-            let mut connection = Connection::open(&mesh.url()).await.expect("the edge listens");
             let request = format!("GET {LIST}?pagination.first={size} HTTP/1.1\r\nHost: x\r\n\r\n");
-            connection.send(request.as_bytes()).await.expect("it reads");
-            connection
+            raw::begin(&mesh.url(), &request).await
         };
         // More requests than the service has connections for lists, so that a lost connection would be noticed;
         // one after the other, since a request that gets no connection ends by itself. Then many at once.
@@ -166,10 +152,9 @@ fn the_query_of_a_client_that_disconnects_is_cancelled() {
         locked.release().await;
         assert_eq!(MeshClient::new(mesh).get(LIST).await.status, 200);
         let log = mesh.service("query").log().split_off(logged_before);
-        assert!(
-            !log.contains("\"level\":\"ERROR\"") && !log.contains("\"level\":\"WARN\""),
-            "a cancelled request is not an error: {log}"
-        );
+        let is_fault =
+            |line: &str| line.contains("\"level\":\"ERROR\"") || line.contains("\"level\":\"WARN\"");
+        assert!(!log.lines().any(is_fault), "a cancelled request is not an error: {log}");
     });
 }
 
@@ -203,9 +188,8 @@ fn a_service_reports_every_value_that_cannot_be_used_and_exits_with_64() {
     const UNCHECKED: &str = "LISTEN_FDNAMES MESH_ADMIN_ADDRESS_FILE MESH_DATABASE_PASSWORD_FILE MESH_EDGE_KEYS_FILE \
         MESH_EDGE_TLS_CERT MESH_EDGE_TLS_KEY MESH_HISTORY_URL MESH_INGEST_EVENT_PREFIX \
         MESH_RELAY_SIGNATURE_ALGO OTEL_TRACES_SAMPLER_ARG";
-    let test = std::env::current_exe().unwrap();
     for service in ["edge", "query", "tx-relay", "export", "node-info", "ingest"] {
-        let mut command = Command::new(test.parent().unwrap().parent().unwrap().join(service));
+        let mut command = Command::new(program(service));
         let help = command.arg("--help").env_clear().output().unwrap();
         let help = String::from_utf8(help.stdout).unwrap();
         let names = help.lines().filter(|line| line.starts_with(char::is_uppercase) && !line.contains(' '));

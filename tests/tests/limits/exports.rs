@@ -32,8 +32,7 @@ async fn download_until_accepted(mesh_client: &MeshClient) -> Answer {
 /// lock.
 async fn download_until_blocked(mesh_client: &MeshClient) -> JoinHandle<Answer> {
     retry(TIME_LIMIT, async || {
-        let mesh_client = mesh_client.clone();
-        let mut download = tokio::spawn(async move { mesh_client.get(&path()).await });
+        let mut download = mesh_client.get_later(&path());
         let Ok(refused) = timeout(Duration::from_secs(1), &mut download).await else { return Ok(download) };
         assert_eq!(refused.unwrap().status, 429);
         Err("the place of a reader who left is not free")
@@ -53,10 +52,7 @@ async fn a_download_above_the_limit_is_refused_until_another_ends_or_its_client_
 
     // Two downloads that wait for the lock: one over HTTP, one over gRPC.
     let locked = TableLock::acquire(&database, "ledger").await;
-    let over_http = tokio::spawn({
-        let mesh_client = mesh_client.clone();
-        async move { mesh_client.get(&path()).await }
-    });
+    let over_http = mesh_client.get_later(&path());
     let over_grpc = tokio::spawn({
         let (rpc, called) = (rpc.clone(), called.clone());
         async move { rpc.download(&called).await }

@@ -3,12 +3,9 @@
 
 use std::time::Duration;
 
-use mesh_testbed::{Answer, Mesh, MeshSetup, http1::Connection};
-use mesh_tests::{Call, MeshClient, Rpc, TableLock, assert_problem, assert_refused, fixture, metric};
-use tokio::{
-    task::JoinHandle,
-    time::{Instant, timeout},
-};
+use mesh_testbed::{Answer, Mesh, MeshSetup, eventually};
+use mesh_tests::{Call, MeshClient, Rpc, TableLock, assert_problem, assert_refused, fixture, metric, raw};
+use tokio::{task::JoinHandle, time::timeout};
 
 use crate::limits::{HOT, get_for};
 
@@ -70,15 +67,10 @@ async fn a_slow_operation_leaves_permits_for_the_others() {
     let reads = (0..4).map(|at| (format!("203.0.113.{at}"), blocked_path(at)));
     let blocked_reads = send_blocked(&mesh, &mesh_client, reads, 4.0).await;
     let refused = get_promptly(&mesh_client, "203.0.113.9", &blocked_path(9)).await;
-    assert_eq!(
-        assert_problem(&refused, 503, 14, 10_000).message,
-        "too many requests of this kind are being answered"
-    );
-    assert_refused(
-        Rpc::connect(&mesh).await.call(&Call::from_path(&blocked_path(9)).unwrap()).await,
-        14,
-        10_000,
-    );
+    let reason = "too many requests of this kind are being answered";
+    assert_eq!(assert_problem(&refused, 503, 14, 10_000).message, reason);
+    let refused = Rpc::connect(&mesh).await.call(&Call::from_path(&blocked_path(9)).unwrap()).await;
+    assert_refused(refused, 14, 10_000);
     assert_eq!(metric(&mesh, "edge", "mesh_edge_requests_shed_total{reason=\"operation\"}").await, 2);
     assert_eq!(get_promptly(&mesh_client, "203.0.113.9", "/accounts").await.status, 200, "another operation");
     assert_exempt_answered(&mesh, &mesh_client, "203.0.113.9").await;
@@ -99,11 +91,8 @@ async fn operations_that_wait_for_locks_fill_no_service() {
         TableLock::acquire(&database, "delegations_current"),
         TableLock::acquire(&database, "withdrawals")
     );
-    let blocked = (0..8).flat_map(|at| [blocked_path(at), withdrawal(at)]).map(|path| {
-        let mesh_client = mesh_client.clone();
-        tokio::spawn(async move { mesh_client.get(&path).await })
-    });
-    let blocked: Vec<_> = blocked.collect();
+    let paths = (0..8).flat_map(|at| [blocked_path(at), withdrawal(at)]);
+    let blocked: Vec<_> = paths.map(|path| mesh_client.get_later(&path)).collect();
     mesh.service("query").until_metric("mesh_requests_in_flight ", |reads| reads >= 8.0).await;
     for path in ["/accounts", "/api/v2/markets", &format!("/api/v2/oracle/spec/{}", fixture::ORACLE_SPEC)] {
         let answer = timeout(Duration::from_secs(2), mesh_client.get(path)).await;
@@ -134,17 +123,13 @@ async fn one_client_leaves_permits_for_the_others() {
     let reason = "too many requests of this client are being answered";
     assert_eq!(assert_problem(&refused, 503, 14, 10_000).message, reason);
     assert_eq!(metric(&mesh, "edge", "mesh_edge_requests_shed_total{reason=\"address\"}").await, 2);
-    assert_eq!(get_promptly(&mesh_client, "203.0.113.10", "/accounts").await.status, 200, "another client");
-    // A cached answer needs no permit; it is fresh for a second.
-    let deadline = Instant::now() + TIME_LIMIT;
-    while get_promptly(&mesh_client, greedy, "/accounts").await.status != 200 {
-        assert!(Instant::now() < deadline, "what is in memory is refused");
-        assert_eq!(
-            get_promptly(&mesh_client, "203.0.113.10", "/accounts").await.status,
-            200,
-            "another client"
-        );
-    }
+    eventually(TIME_LIMIT, "what is in memory is refused", async || {
+        let other = get_promptly(&mesh_client, "203.0.113.10", "/accounts").await;
+        assert_eq!(other.status, 200, "another client");
+        // A cached answer needs no permit; it is fresh for a second.
+        get_promptly(&mesh_client, greedy, "/accounts").await.status == 200
+    })
+    .await;
     assert_exempt_answered(&mesh, &mesh_client, greedy).await;
     hot.release().await;
     cold.release().await;
@@ -158,14 +143,12 @@ async fn an_ignored_body_takes_no_permit_while_it_arrives() {
     let (_database, mesh, _) = fixture::start(|setup| setup.env("MESH_EDGE_IN_FLIGHT", "1")).await;
     let mut slow_connections = Vec::new();
     for _ in 0..3 {
-        let mut connection = Connection::open(&mesh.url()).await.unwrap();
         let request = "GET /accounts HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{";
-        connection.send(request.as_bytes()).await.unwrap();
-        slow_connections.push(connection);
+        slow_connections.push(raw::begin(&mesh.url(), request).await);
     }
     assert_eq!(get_promptly(&MeshClient::new(&mesh), "", HOT).await.status, 200);
     for mut connection in slow_connections {
-        connection.send(b"}").await.unwrap();
-        assert_eq!(connection.answer(false).await.unwrap().unwrap().status, 200);
+        raw::send(&mut connection, "}").await;
+        assert_eq!(raw::answer(&mut connection).await.status, 200);
     }
 }

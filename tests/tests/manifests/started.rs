@@ -22,8 +22,7 @@ const START_LIMIT: Duration = Duration::from_secs(120);
 
 /// A command for a program in the test's target folder, with these variables alone.
 fn program(name: &str, variables: &[(&str, &str)]) -> Command {
-    let test = std::env::current_exe().unwrap();
-    let mut command = Command::new(test.parent().unwrap().parent().unwrap().join(name));
+    let mut command = Command::new(mesh_tests::program(name));
     command.env_clear().envs(variables.iter().copied()).kill_on_drop(true).stdin(Stdio::null());
     command
 }

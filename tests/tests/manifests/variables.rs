@@ -21,8 +21,7 @@ pub(crate) fn read_by(service: &str) -> &'static BTreeSet<String> {
 
 /// The output of one of our programs for `--help`.
 fn help(program: &str, arguments: &[&str]) -> String {
-    let test = std::env::current_exe().unwrap();
-    let program = test.parent().unwrap().parent().unwrap().join(program);
+    let program = mesh_tests::program(program);
     let run = Command::new(&program).args(arguments).arg("--help").env_clear().output();
     let run = run.unwrap_or_else(|error| panic!("{}: {error}; build the services first", program.display()));
     assert!(run.status.success(), "{run:?}");
