@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use mesh_testbed::http1::Connection;
-use mesh_tests::{Event, Events, MeshClient, ProxiedServer, assert_problem, cases, fixture};
+use mesh_tests::{Event, Events, MeshClient, ProxiedServer, assert_problem, cases, fixture, raw};
 use proto_msgs::{Contract, Method};
 
 use super::{LIMITS, SOON, start, withdrawal, write_block};
@@ -38,12 +37,8 @@ async fn every_case_of_a_read_can_be_watched_and_its_first_event_is_the_plain_an
                     watched.insert(operation.clone());
                 }
                 Err(refused) => {
-                    assert_eq!(
-                        (refused.status, refused.text()),
-                        (plain.status, plain.text()),
-                        "{}",
-                        case.name
-                    );
+                    let (refused, plain) = ((refused.status, refused.text()), (plain.status, plain.text()));
+                    assert_eq!(refused, plain, "{}", case.name);
                 }
             }
         }
@@ -101,20 +96,16 @@ async fn a_watch_comes_behind_the_answers_before_it_and_a_head_has_no_events() {
         format!("{method} {path} HTTP/{version}\r\nHost: x\r\n{more}\r\n")
     };
     let wanted = "Accept: text/event-stream\r\n";
-    let mut connection = Connection::open(client.url()).await.unwrap();
-    let before = request("GET", "/api/v2/trades", "1.1", "") + &request("HEAD", LIMITS, "1.1", wanted);
-    connection.send((before + &request("GET", LIMITS, "1.1", wanted)).as_bytes()).await.unwrap();
-    let plain = connection.answer(false).await.unwrap().expect("the plain answer");
-    assert!(plain.body.starts_with(b"{\"trades\""));
+    let plain = request("GET", "/api/v2/trades", "1.1", "");
+    let [head, watch] = ["HEAD", "GET"].map(|method| request(method, LIMITS, "1.1", wanted));
+    let mut connection = raw::begin(client.url(), &format!("{plain}{head}{watch}")).await;
+    assert!(raw::answer(&mut connection).await.body.starts_with(b"{\"trades\""));
     let head = connection.answer(true).await.unwrap().expect("the head alone");
     assert_eq!((head.status, head.header("content-type")), (200, Some("text/event-stream")));
 
-    let mut connection = Connection::open(client.url()).await.unwrap();
-    let before = request("GET", "/api/v2/trades", "1.1", "");
-    connection.send((before + &request("GET", LIMITS, "1.1", wanted)).as_bytes()).await.unwrap();
-    assert_eq!(connection.answer(false).await.unwrap().map(|answer| answer.body), Some(plain.body));
-    let mut old = Connection::open(client.url()).await.unwrap();
-    old.send(request("GET", LIMITS, "1.0", wanted).as_bytes()).await.unwrap();
+    let mut connection = raw::begin(client.url(), &format!("{plain}{watch}")).await;
+    assert!(raw::answer(&mut connection).await.body.starts_with(b"{\"trades\""));
+    let old = raw::begin(client.url(), &request("GET", LIMITS, "1.0", wanted)).await;
     for mut connection in [connection, old] {
         let (_, mut framing) = connection.head().await.unwrap().expect("a head");
         let mut received = Vec::new();
@@ -123,11 +114,8 @@ async fn a_watch_comes_behind_the_answers_before_it_and_a_head_has_no_events() {
             assert!(connection.piece(&mut framing, &mut piece, 1 << 20).await.unwrap(), "it goes on");
             received.append(&mut piece);
         }
-        assert!(
-            received.starts_with(b"retry: 1000\nid: 3\nevent: answer\ndata: {"),
-            "{}",
-            received.escape_ascii()
-        );
+        let begins = received.starts_with(b"retry: 1000\nid: 3\nevent: answer\ndata: {");
+        assert!(begins, "{}", received.escape_ascii());
     }
 }
 
@@ -225,12 +213,10 @@ async fn a_store_that_was_set_back_ends_watches_and_their_clients_forget_its_hei
     assert_eq!(stubborn.event().await.id, Some(4), "the state of now");
     write_block(&writer, 5, Some("five")).await;
     let mut back = open(&client, &withdrawal()).await;
-    let received = loop {
-        let event = back.event().await;
-        if event.id == Some(5) {
-            break event;
-        }
-    };
+    let mut received = back.event().await;
+    while received.id != Some(5) {
+        received = back.event().await;
+    }
     assert_eq!(received.json()["withdrawal"]["ref"], "five");
 }
 

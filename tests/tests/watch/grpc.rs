@@ -23,9 +23,12 @@ async fn watch_with(rpc: &Rpc, request: Request<Bytes>) -> Result<Streaming<Byte
     rpc.stream_at(PathAndQuery::from_static("/api.v2.Watch/Watch"), request).await
 }
 
+fn read(id: &str) -> GetWithdrawalRequest {
+    GetWithdrawalRequest { id: id.to_owned(), ..Default::default() }
+}
+
 fn of_withdrawal() -> WatchRequest {
-    let value =
-        GetWithdrawalRequest { id: fixture::WITHDRAWAL.to_owned(), ..Default::default() }.encode_to_vec();
+    let value = read(fixture::WITHDRAWAL).encode_to_vec();
     let type_url = "type.googleapis.com/api.v2.GetWithdrawalRequest".to_owned();
     WatchRequest { method: "api.v2.Query/GetWithdrawal".to_owned(), request: Some(Any { type_url, value }) }
 }
@@ -47,12 +50,8 @@ async fn the_states_of_a_read_come_as_messages_with_height_and_time() {
     let mut stream = watch(&rpc, &of_withdrawal()).await.unwrap();
     let (first, answer) = next(&mut stream).await;
     assert_eq!((first.height, first.timestamp.to_string().as_str()), (3, fixture::BLOCK_TIME));
-    let plain = Call::new(
-        "GetWithdrawal",
-        &GetWithdrawalRequest { id: fixture::WITHDRAWAL.to_owned(), ..Default::default() },
-    );
-    let plain = rpc.call(&plain);
-    let plain = GetWithdrawalReply::decode(plain.await.unwrap().into_inner()).unwrap();
+    let plain = rpc.call(&Call::new("GetWithdrawal", &read(fixture::WITHDRAWAL))).await.unwrap();
+    let plain = GetWithdrawalReply::decode(plain.into_inner()).unwrap();
     assert_eq!(answer, plain);
     let mut last = first;
     for height in [4, 5] {
@@ -90,17 +89,16 @@ async fn a_watch_is_refused_as_the_read_is_and_for_what_is_no_read() {
         assert_refused(stream.message().await, code, number)
     };
     let any = |request: &mut WatchRequest, value: Vec<u8>| request.request.as_mut().unwrap().value = value;
-    let other = |id: &str| GetWithdrawalRequest { id: id.to_owned(), ..Default::default() }.encode_to_vec();
-    refused(&|request| any(request, other("xy")), 3, 80_005).await;
-    refused(&|request| any(request, other(fixture::UNKNOWN_ID)), 5, 150_001).await;
+    refused(&|request| any(request, read("xy").encode_to_vec()), 3, 80_005).await;
+    refused(&|request| any(request, read(fixture::UNKNOWN_ID).encode_to_vec()), 5, 150_001).await;
     refused(&|request| any(request, vec![0xff]), 3, 10_015).await;
     refused(&|request| request.request = None, 3, 80_003).await;
-    for method in
-        ["", "api.v2.Query/Nothing", "api.v2.TxRelay/SubmitTransaction", "api.v2.Export/ExportLedgerEntries"]
-    {
+    for method in [
+        "", "api.v2.Query/Nothing", "/api.v2.Query/ListMarkets", "api.v2.TxRelay/SubmitTransaction",
+        "api.v2.Export/ExportLedgerEntries",
+    ] {
         refused(&|request| request.method = method.to_owned(), 3, 10_015).await;
     }
-    refused(&|request| request.method = "/api.v2.Query/ListMarkets".to_owned(), 3, 10_015).await;
     let mut timed = Request::new(Bytes::from(of_withdrawal().encode_to_vec()));
     timed.set_timeout(std::time::Duration::from_millis(1500));
     let mut stream = watch_with(&rpc, timed).await.unwrap();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use mesh_testbed::{eventually, http1::Connection};
 use mesh_tests::{Events, MeshClient, Problem, assert_problem, metric};
 
-use super::{LIMITS, start, withdrawal, write_block};
+use super::{LIMITS, start, withdrawal, write_block, write_trade};
 
 async fn watch_for(client: &MeshClient, address: &str, path: &str) -> Result<Events, Problem> {
     let opened = Events::open(client, path, &[("x-forwarded-for", address)]).await;
@@ -25,10 +25,8 @@ async fn a_watch_above_a_limit_is_refused_until_another_ends() {
     .await;
     let limits = client.get("/limits").await.json();
     assert_eq!((&limits["rate"]["watches"], &limits["rate"]["watchesPerAddress"]), (&3.into(), &2.into()));
-    let mut open = Vec::new();
-    for _ in 0..2 {
-        open.push(watch_for(&client, "203.0.113.1", LIMITS).await.unwrap());
-    }
+    let mut open = vec![watch_for(&client, "203.0.113.1", LIMITS).await.unwrap()];
+    open.push(watch_for(&client, "203.0.113.1", LIMITS).await.unwrap());
     let refused = watch_for(&client, "203.0.113.1", LIMITS).await.unwrap_err();
     assert_eq!(refused.inner, "at most 2 at the same time");
     assert_eq!(client.get(LIMITS).await.status, 200, "a plain read is no watch");
@@ -97,8 +95,7 @@ async fn a_client_that_reads_slowly_gets_the_newest_state_and_no_heap_of_old_one
     quick.event().await;
     let last = 4 + 24;
     for height in 4..last {
-        writer.batch_execute(&trades(1000 + height, 1000 + height)).await.unwrap();
-        write_block(&writer, height, None).await;
+        write_trade(&writer, height).await;
         assert_eq!(quick.event().await.id, Some(height), "the other one is unharmed");
     }
     let (_, mut framing) = slow.head().await.unwrap().expect("a head");

@@ -41,6 +41,19 @@ pub(crate) async fn write_block(client: &Client, height: u64, reference: Option<
     client.batch_execute(&(block + "COMMIT")).await.expect("a block fits");
 }
 
+/// Asserts that streams which an edge ends at its stop end soon, and one after the other.
+fn assert_spread(mut ended_after: Vec<Duration>) {
+    ended_after.sort();
+    let (first, last) = (ended_after[0], ended_after[ended_after.len() - 1]);
+    assert!(last < Duration::from_secs(5) && last - first > Duration::from_secs(1), "{ended_after:?}");
+}
+
+/// Adds a trade and a block, so that a page of trades changes.
+async fn write_trade(client: &Client, height: u64) {
+    client.batch_execute(&limits::trades(1000 + height, 1000 + height)).await.unwrap();
+    write_block(client, height, None).await;
+}
+
 /// A mesh that follows a node at block 6, and a node with one block.
 struct SetBack {
     mesh: Mesh,

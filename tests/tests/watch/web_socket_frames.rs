@@ -41,11 +41,9 @@ async fn answer_to(mesh: &Mesh, bytes: &[u8]) -> Vec<u8> {
 /// The code of the close frame that is all that the edge sends.
 #[track_caller]
 fn code(answer: &[u8]) -> u16 {
-    assert!(
-        answer.len() >= 4 && answer[0] == CLOSE && answer.len() == 2 + usize::from(answer[1]),
-        "{answer:?}"
-    );
-    u16::from_be_bytes([answer[2], answer[3]])
+    let [CLOSE, length, high, low, reason @ ..] = answer else { panic!("{answer:?}") };
+    assert_eq!(usize::from(*length), 2 + reason.len(), "{answer:?}");
+    u16::from_be_bytes([*high, *low])
 }
 
 #[tokio::test]
