@@ -10,9 +10,13 @@ const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// All access log lines so far.
 pub fn lines(mesh: &Mesh) -> Vec<Value> {
-    let log = mesh.service("edge").log();
-    let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let lines = json_lines(&mesh.service("edge").log()).into_iter();
     lines.filter(|line| line["target"] == "edge::access").collect()
+}
+
+/// The lines of a log that are JSON.
+pub fn json_lines(log: &str) -> Vec<Value> {
+    log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
 /// Waits for the only line that fulfils a condition; `what` names it in panics.

@@ -4,7 +4,7 @@ use std::{fs, path::PathBuf, time::Duration};
 
 use mesh_keys::KeyDigest;
 use mesh_testbed::{Answer, Collector, Mesh, MeshSetup, eventually, keep_secret, retry};
-use mesh_tests::{Call, Events, MeshClient, Rpc, WebSocket, assert_problem, fixture, metric};
+use mesh_tests::{Call, Events, MeshClient, Rpc, WebSocket, access, assert_problem, fixture, metric};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tonic::Code;
@@ -61,11 +61,10 @@ fn assert_unknown(answer: &Answer) {
     assert_eq!(answer.header("www-authenticate"), Some("Bearer"));
 }
 
-/// The first line with these members in the output of the edge.
-fn usage(mesh: &Mesh, key: &str, operation: &str) -> Option<Value> {
-    let log = mesh.service("edge").log();
-    let mut lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    lines.find(|line| line["target"] == "usage" && line["key"] == key && line["operation"] == operation)
+/// The first record of the use of an operation by the bot.
+fn usage(mesh: &Mesh, operation: &str) -> Option<Value> {
+    let mut lines = access::json_lines(&mesh.service("edge").log()).into_iter();
+    lines.find(|line| line["target"] == "usage" && line["key"] == "bot" && line["operation"] == operation)
 }
 
 #[tokio::test]
@@ -171,9 +170,9 @@ async fn an_open_web_socket_follows_the_line_of_its_key() {
     file.write(&format!("{}\n", line("bot", BOT, &json!({"expires": "2020-01-01T00:00:00Z"}))));
     assert_eq!(socket.closed().await, 1008, "the key has expired");
     mesh.service("edge").stop().await;
-    let log = mesh.service("edge").log();
-    let mut lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
-    assert!(lines.any(|line| line["target"] == "usage" && line["refused"].as_u64() > Some(0)), "{log}");
+    let used = access::json_lines(&mesh.service("edge").log());
+    let is_refusal = |line: &Value| line["target"] == "usage" && line["refused"].as_u64() > Some(0);
+    assert!(used.iter().any(is_refusal), "{used:?}");
 }
 
 #[tokio::test]
@@ -233,10 +232,10 @@ async fn the_limits_of_a_key_replace_those_of_its_address_and_are_shared_by_the_
     eventually(NOTICED, "the share is not given back", async || share(&client).await == 20).await;
 
     mesh.service("edge").stop().await;
-    let used = usage(&mesh, "bot", "ListMarkets").expect("it is recorded at the stop");
+    let used = usage(&mesh, "ListMarkets").expect("it is recorded at the stop");
     assert!(used["requests"].as_u64() > Some(40) && used["refused"].as_u64() > Some(0), "{used}");
     assert!(used["bytes_out"].as_u64() > Some(1000) && used["to"].as_str() > used["from"].as_str(), "{used}");
-    assert_eq!(usage(&second, "bot", "ListMarkets").expect("also there")["refused"], 0);
+    assert_eq!(usage(&second, "ListMarkets").expect("also there")["refused"], 0);
 }
 
 #[tokio::test]

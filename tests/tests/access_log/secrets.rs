@@ -59,10 +59,8 @@ async fn no_path_breaks_a_log_line() {
     {
         let answer = mesh_client.get(path).await;
         let line = line(mesh, answer.header("x-request-id").unwrap()).await;
-        assert!(
-            line["path"].as_str().is_some_and(|path| path.bytes().all(|byte| byte.is_ascii_graphic())),
-            "{line}"
-        );
+        let path = line["path"].as_str().unwrap();
+        assert!(path.bytes().all(|byte| byte.is_ascii_graphic()), "{line}");
     }
     let long = mesh_client.get(&format!("/api/v2/withdrawal/{}", "a".repeat(7000))).await;
     let line = line(mesh, long.header("x-request-id").unwrap()).await;

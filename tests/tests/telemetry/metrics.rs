@@ -12,7 +12,6 @@ use mesh_testbed::{
     scripted_node::{Chain, Version, trade},
 };
 use mesh_tests::{Call, MeshClient, Rpc, fixture, say};
-use reqwest::Method;
 use serde_json::json;
 use tokio::{io::AsyncWriteExt, process::Command};
 
@@ -47,21 +46,13 @@ fn families(page: &str) -> BTreeMap<String, Family> {
     families
 }
 
-fn is_served_by(metric: &Metric, service: &str) -> bool {
-    metric.workloads.contains(&service)
-}
-
 /// What Prometheus' own tool says of a page, where it is installed.
 async fn complaints(page: &str) -> Option<Vec<String>> {
     let mut promtool = Command::new("promtool");
     promtool.args(["check", "metrics"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut running = match promtool.spawn() {
-        Err(error) => {
-            say(&format!("skipped: the metrics by promtool ({error})"));
-            return None;
-        }
-        Ok(running) => running,
-    };
+    let spawned = promtool.spawn();
+    let mut running =
+        spawned.inspect_err(|error| say(&format!("skipped: the metrics by promtool ({error})"))).ok()?;
     // Dropped when written, which ends the input. One that reads no further has something to say.
     let _ = running.stdin.take().unwrap().write_all(page.as_bytes()).await;
     let output = running.wait_with_output().await.unwrap();
@@ -79,7 +70,7 @@ async fn do_everything(mesh: &Mesh, node: &DevNode) {
         mesh.get(path).await;
     }
     let body = json!({"tx": node.transaction(1, "order"), "type": "TYPE_SYNC"}).to_string();
-    let submitted = Answer::to(mesh.request(Method::POST, "/transaction").body(body)).await;
+    let submitted = mesh_client.post("/transaction", &body).await;
     assert_eq!(submitted.status, 200, "{submitted:?}");
     let called = Call::from_path("/accounts").unwrap();
     Rpc::connect(mesh).await.json(&called).await.unwrap();
@@ -136,7 +127,8 @@ async fn the_served_metrics_are_the_documented_ones() {
         let served = families(page.text());
         for metric in list::ALL {
             let family = served.get(&metric.family());
-            assert_eq!(family.is_some(), is_served_by(metric, service), "{} at {service}", metric.family());
+            let is_served = metric.workloads.contains(service);
+            assert_eq!(family.is_some(), is_served, "{} at {service}", metric.family());
             let Some(family) = family else { continue };
             let kind = match metric.kind {
                 Kind::Counter => "counter",
@@ -145,21 +137,12 @@ async fn the_served_metrics_are_the_documented_ones() {
                 Kind::Info => "info",
             };
             let labels: BTreeSet<String> = metric.label_names().collect();
-            assert_eq!(
-                (family.kind.as_str(), &family.labels),
-                (kind, &labels),
-                "{} at {service}",
-                metric.name
-            );
+            let found = (family.kind.as_str(), &family.labels);
+            assert_eq!(found, (kind, &labels), "{} at {service}", metric.name);
         }
         let listed: BTreeSet<String> = list::ALL.iter().map(Metric::family).collect();
-        for metric in list::ALL.iter().filter(|metric| metric.family().ends_with("_count")) {
-            assert!(
-                COUNT_GAUGES.contains(metric),
-                "{}: choose another name, or add it to the exceptions",
-                metric.name
-            );
-        }
+        let counts = list::ALL.iter().filter(|metric| metric.family().ends_with("_count"));
+        counts.for_each(|metric| assert!(COUNT_GAUGES.contains(metric), "{}: another name", metric.name));
         for name in served.keys() {
             assert!(listed.contains(name), "{service} serves {name}, which is not in the list");
         }

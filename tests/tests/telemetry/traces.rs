@@ -2,8 +2,7 @@
 
 use mesh_testbed::{Answer, Collector, Database, DevNode, Mesh, Taken, TakenSpan};
 use mesh_tests::{Call, MeshClient, NO_CACHE, Rpc, Shared, access, fixture};
-use reqwest::Method;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::telemetry::{SPAN, TRACE, traceparent, with_collector};
 
@@ -56,8 +55,7 @@ fn with_traced_mesh(test: impl AsyncFnOnce(&mut TracedMesh, &str)) {
 }
 
 async fn get(mesh: &Mesh, path: &str, trace: &str) -> Answer {
-    Answer::to(mesh.request(Method::GET, path).header("traceparent", trace).header("tracestate", "of=us"))
-        .await
+    MeshClient::new(mesh).get_with_all(path, &[("traceparent", trace), ("tracestate", "of=us")]).await
 }
 
 #[test]
@@ -85,22 +83,13 @@ fn a_read_is_one_trace_from_the_edge_to_the_database() {
         assert_eq!(answer.attributes["rpc.method"], "GetWithdrawal");
         assert_eq!(statement.attributes["db.system.name"], "postgresql");
         assert_eq!(statement.attributes["db.operation.name"], "SELECT");
-        let attributes_text = format!("{:?}", statement.attributes);
-        assert!(
-            !attributes_text.contains(fixture::WITHDRAWAL) && !attributes_text.contains("$1"),
-            "{attributes_text}"
-        );
+        let shown = format!("{:?}", statement.attributes);
+        assert!(!shown.contains(fixture::WITHDRAWAL) && !shown.contains("$1"), "{shown}");
 
         // The second answer comes from the edge's cache, and the trace shows that.
         get(mesh, &path, &traceparent(trace_id, true)).await;
-        let edges = |taken: &Taken| {
-            taken
-                .trace(trace_id)
-                .iter()
-                .filter(|span| span.kind == "SERVER" && span.service == "edge")
-                .count()
-        };
-        collector.until(|taken| edges(taken) == 2).await;
+        let is_edge = |span: &&&TakenSpan| span.kind == "SERVER" && span.service == "edge";
+        collector.until(|taken| taken.trace(trace_id).iter().filter(is_edge).count() == 2).await;
     });
 }
 
@@ -130,17 +119,13 @@ fn a_failure_is_logged_with_the_ids_of_request_and_trace_recorded_or_not() {
         client.batch_execute("ALTER TABLE delegations_current RENAME TO elsewhere").await.unwrap();
         const UNSAMPLED_TRACE: &str = "22222222222222222222222222222222";
         for (trace, is_sampled, id) in [(trace_id, true, "first"), (UNSAMPLED_TRACE, false, "second")] {
-            let request = mesh.request(Method::GET, "/api/v2/delegations").header("x-request-id", id);
-            let failed = Answer::to(request.header("traceparent", traceparent(trace, is_sampled))).await;
+            let parent = traceparent(trace, is_sampled);
+            let headers = [("x-request-id", id), ("traceparent", parent.as_str())];
+            let failed = MeshClient::new(mesh).get_with_all("/api/v2/delegations", &headers).await;
             assert_eq!(failed.status, 500, "{failed:?}");
-            let log = mesh.service("query").log();
-            let line = log.lines().find(|line| line.contains(&format!("\"request_id\":\"{id}\"")));
-            let line: Value = serde_json::from_str(line.unwrap_or_else(|| panic!("{log}"))).unwrap();
-            assert_eq!(
-                (&line["trace_id"], &line["operation"]),
-                (&json!(trace), &json!("ListDelegations")),
-                "{line}"
-            );
+            let lines = access::json_lines(&mesh.service("query").log());
+            let line = lines.iter().find(|line| line["request_id"] == id).expect("it is logged");
+            access::assert_has(line, &json!({"trace_id": trace, "operation": "ListDelegations"}));
         }
         client.batch_execute("ALTER TABLE elsewhere RENAME TO delegations_current").await.unwrap();
         let is_statement = |span: &&TakenSpan| span.name == "SELECT" && span.trace_id == trace_id;
@@ -163,14 +148,9 @@ fn a_grpc_call_is_named_by_its_method() {
             ("query", "CLIENT", "SELECT"),
         ];
         let taken = until_chain(collector, trace_id, &steps).await;
-        let edge = chain(&taken, trace_id, &steps).unwrap()[0];
-        assert_eq!(
-            (
-                edge.attributes["rpc.system.name"].as_str(),
-                edge.attributes["rpc.response.status_code"].as_str()
-            ),
-            ("grpc", "OK")
-        );
+        let attributes = &chain(&taken, trace_id, &steps).unwrap()[0].attributes;
+        assert_eq!(attributes["rpc.system.name"], "grpc");
+        assert_eq!(attributes["rpc.response.status_code"], "OK");
     });
 }
 
@@ -209,10 +189,9 @@ fn a_download_is_one_span_with_events_and_shows_the_object_store() {
 #[test]
 fn a_submission_is_one_trace_from_the_edge_to_the_node() {
     with_traced_mesh(async |TracedMesh { collector, node, mesh, .. }, trace_id| {
-        let body = json!({"tx": node.transaction(1, "order"), "type": "TYPE_SYNC"});
-        let request =
-            mesh.request(Method::POST, "/transaction").header("traceparent", traceparent(trace_id, true));
-        let answer = Answer::to(request.body(body.to_string())).await;
+        let body = json!({"tx": node.transaction(1, "order"), "type": "TYPE_SYNC"}).to_string();
+        let trace = traceparent(trace_id, true);
+        let answer = MeshClient::new(mesh).post_with("/transaction", &[("traceparent", &trace)], body).await;
         assert_eq!(answer.status, 200, "{answer:?}");
         let call = "POST broadcast_tx_sync";
         let steps = [
