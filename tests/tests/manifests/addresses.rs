@@ -19,11 +19,9 @@ fn hosts(overlay: &Overlay) -> BTreeSet<(String, String)> {
     for (workload, _) in overlay.templates() {
         for value in overlay.variables(workload).values() {
             for url in value.split(',').filter_map(|one| one.split_once("://")) {
-                let (_, rest) = url;
-                let authority = rest.split(['/', '?']).next().unwrap_or_default();
-                let host =
-                    authority.rsplit('@').next().unwrap_or_default().split(':').next().unwrap_or_default();
-                hosts.insert((workload.to_owned(), host.to_owned()));
+                let authority = url.1.split(['/', '?']).next().unwrap_or_default();
+                let host = authority.rsplit('@').next().and_then(|host| host.split(':').next());
+                hosts.insert((workload.to_owned(), host.unwrap_or_default().to_owned()));
             }
         }
     }
@@ -35,11 +33,8 @@ fn hosts(overlay: &Overlay) -> BTreeSet<(String, String)> {
 
 /// Violations of the rules for addresses in an overlay.
 fn faults(overlay: &Overlay) -> Vec<String> {
-    let certified: BTreeSet<_> = overlay
-        .of_kind("Certificate")
-        .flat_map(|one| parts(one, "/spec/dnsNames"))
-        .filter_map(Value::as_str)
-        .collect();
+    let names = overlay.of_kind("Certificate").flat_map(|one| parts(one, "/spec/dnsNames"));
+    let certified: BTreeSet<_> = names.filter_map(Value::as_str).collect();
     let mut faults = Vec::new();
     for (workload, host) in hosts(overlay) {
         let is_made = overlay.name == "production" && MADE_BY_AN_OPERATOR.contains(&host.as_str());
@@ -74,13 +69,11 @@ fn fault_of_server(overlay: &Overlay, service: &Value, certified: &BTreeSet<&str
 fn every_single_address_outlives_its_pod() {
     for overlay in overlays() {
         assert_eq!(faults(overlay), Vec::<String>::new(), "{}", overlay.name);
-        let requested_hosts = hosts(overlay);
+        let hosts = hosts(overlay);
         let bus = if overlay.name == "dev" { "nats" } else { "nats-1" };
-        assert!(requested_hosts.contains(&("edge".to_owned(), bus.to_owned())), "{requested_hosts:?}");
-        assert!(
-            requested_hosts.contains(&("query".to_owned(), "postgres-rw".to_owned())),
-            "{requested_hosts:?}"
-        );
+        for (workload, host) in [("edge", bus), ("query", "postgres-rw")] {
+            assert!(hosts.contains(&(workload.to_owned(), host.to_owned())), "{hosts:?}");
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::{Value, json};
 
-use crate::manifests::{SERVICES, faults_by, parts, path, read, text, variables};
+use crate::manifests::{SERVICES, differences, faults_by, parts, path, read, text, variables};
 
 const SCHEMA: &str = include_str!("schemas/compose.json");
 
@@ -20,12 +20,7 @@ fn compose() -> Value {
 }
 
 fn blocks(compose: &Value) -> BTreeMap<String, Value> {
-    compose["services"]
-        .as_object()
-        .unwrap()
-        .iter()
-        .map(|(name, block)| (name.clone(), block.clone()))
-        .collect()
+    serde_json::from_value(compose["services"].clone()).unwrap()
 }
 
 /// The names of the variables that a block sets.
@@ -36,7 +31,7 @@ pub(crate) fn variables(service: &str) -> Vec<String> {
 
 fn faults(compose: &Value) -> Vec<String> {
     let schema = jsonschema::draft202012::new(&serde_json::from_str(SCHEMA).unwrap()).unwrap();
-    schema.iter_errors(compose).map(|fault| format!("{}: {fault}", fault.instance_path())).collect()
+    differences(&schema, compose)
 }
 
 #[test]
@@ -86,15 +81,13 @@ fn a_service_is_configured_as_in_the_cluster() {
         let mut set: BTreeSet<_> = variables(name).into_iter().collect();
         // For the chain that continues the demo's past, which is in compose alone.
         set.remove("MESH_INGEST_AFTER_HASH");
-        let base: BTreeSet<_> = read(&format!("k8s/base/{name}.env"))
-            .lines()
-            .filter_map(|line| Some(line.split_once('=')?.0.to_owned()))
-            .collect();
-        assert_eq!(set, base, "{name}");
+        let base = read(&format!("k8s/base/{name}.env"));
+        let base = base.lines().filter_map(|line| Some(line.split_once('=')?.0.to_owned()));
+        assert_eq!(set, base.collect(), "{name}");
         let bus = json!({"source": format!("bus-{name}"), "target": "bus"});
         assert!(parts(block, "/secrets").contains(&bus), "{name} has its own user of the bus");
     }
-    for name in ["migrate", "node"] {
+    for name in SERVICES.into_iter().chain(["migrate", "node"]) {
         let (set, may) = (variables(name), variables::may_be_set(name));
         assert!(set.iter().all(|variable| may.contains(variable)), "{name}: {set:?}");
     }
@@ -135,10 +128,8 @@ fn images_have_the_same_versions_as_in_the_cluster() {
     }
     let missing: Vec<_> = versions.keys().filter(|image| !named.contains(*image)).collect();
     assert!(missing.is_empty(), "compose does without {missing:?}");
-    assert!(
-        dockerfile.contains(mesh_launcher::servers::COMETBFT_PACKAGE),
-        "another CometBFT than `mesh` knows"
-    );
+    let cometbft = mesh_launcher::servers::COMETBFT_PACKAGE;
+    assert!(dockerfile.contains(cometbft), "another CometBFT than `mesh` knows");
 }
 
 /// The script creates exactly the passwords that the blocks and the bus server's users need.
@@ -150,31 +141,24 @@ fn the_generated_passwords_are_those_of_the_users() {
     let make = || {
         let run = Command::new("sh").arg(&script).output().unwrap();
         assert!(run.status.success(), "{run:?}");
-        let mut generated_files = BTreeMap::new();
-        for file in fs::read_dir(folder.path().join("secrets")).unwrap() {
-            let file = file.unwrap().path();
-            generated_files.insert(
-                file.file_name().unwrap().to_str().unwrap().to_owned(),
-                fs::read_to_string(&file).unwrap(),
-            );
-        }
-        generated_files
+        let files = fs::read_dir(folder.path().join("secrets")).unwrap().map(Result::unwrap);
+        let file = |file: fs::DirEntry| {
+            (file.file_name().into_string().unwrap(), fs::read_to_string(file.path()).unwrap())
+        };
+        files.map(file).collect::<BTreeMap<_, _>>()
     };
     let generated_files = make();
     assert_eq!(make(), generated_files, "a second run changes nothing");
-    for (secret, mount_path) in texts_of_secrets() {
-        assert_eq!(mount_path, format!("compose/secrets/{secret}"));
-        assert!(generated_files[&secret].trim().len() > 40, "{secret}");
+    for (secret, mounted) in compose()["secrets"].as_object().unwrap() {
+        assert_eq!(text(mounted, "/file"), format!("compose/secrets/{secret}"));
+        assert!(generated_files[secret].trim().len() > 40, "{secret}");
     }
     let permissions = read("k8s/base/nats/permissions.conf");
-    let expected_names: BTreeSet<_> =
-        permissions.lines().filter_map(|line| line.trim().strip_prefix("password: $")).collect();
-    let actual_names: BTreeSet<_> =
-        generated_files["nats.env"].lines().filter_map(|line| Some(line.split_once('=')?.0)).collect();
-    assert_eq!(actual_names, expected_names);
-    let users =
-        permissions.lines().filter_map(|line| line.trim().strip_prefix("user: \"")?.strip_suffix('"'));
-    for user in users {
+    let lines = || permissions.lines().map(str::trim);
+    let expected: BTreeSet<_> = lines().filter_map(|line| line.strip_prefix("password: $")).collect();
+    let names = generated_files["nats.env"].lines().filter_map(|line| Some(line.split_once('=')?.0));
+    assert_eq!(names.collect::<BTreeSet<_>>(), expected);
+    for user in lines().filter_map(|line| line.strip_prefix("user: \"")?.strip_suffix('"')) {
         let (name, password) = generated_files[&format!("bus-{user}")].trim().split_once(':').unwrap();
         assert_eq!(name, user);
         let variable = format!("NATS_{}_PASSWORD={password}\n", user.replace('-', "_").to_uppercase());
@@ -212,10 +196,4 @@ fn the_script_makes_every_mounted_file_readable_and_the_passwords_private() {
 
 fn mode(file: &Path) -> u32 {
     fs::metadata(file).unwrap().permissions().mode() & 0o777
-}
-
-fn texts_of_secrets() -> BTreeMap<String, String> {
-    let compose = compose();
-    let secrets = compose["secrets"].as_object().unwrap().iter();
-    secrets.map(|(name, secret)| (name.clone(), text(secret, "/file").to_owned())).collect()
 }

@@ -68,12 +68,9 @@ fn the_build_context_is_a_complete_workspace_and_changed_sources_are_rebuilt() {
 
     let built = built_programs(folder.path(), &source, &root);
     let known = |name: &str| {
-        let targets = metadata_output["packages"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .flat_map(|package| package["targets"].as_array().unwrap());
-        targets.into_iter().any(|target| target["name"] == name && target["kind"][0] == "bin")
+        let packages = metadata_output["packages"].as_array().unwrap().iter();
+        let mut targets = packages.flat_map(|package| package["targets"].as_array().unwrap());
+        targets.any(|target| target["name"] == name && target["kind"][0] == "bin")
     };
     let dockerfile = read("Dockerfile");
     for program in built {
@@ -114,16 +111,10 @@ fn built_programs(folder: &Path, source: &Path, root: &Path) -> Vec<String> {
     for step in steps("build") {
         run(&step, source, root);
     }
-    assert!(
-        fs::metadata(&changed_source).unwrap().modified().unwrap() > old,
-        "an older build would be taken"
-    );
+    let modified = fs::metadata(&changed_source).unwrap().modified().unwrap();
+    assert!(modified > old, "an older build would be taken");
 
     let called = fs::read_to_string(called).unwrap();
-    called
-        .split_whitespace()
-        .skip_while(|word| *word != "--bin")
-        .filter(|word| *word != "--bin")
-        .map(str::to_owned)
-        .collect()
+    let words = called.split_whitespace().skip_while(|word| *word != "--bin");
+    words.filter(|word| *word != "--bin").map(str::to_owned).collect()
 }

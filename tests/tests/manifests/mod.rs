@@ -20,8 +20,16 @@ use variables::{documented, read_by};
 
 use std::path::PathBuf;
 
+use jsonschema::Validator;
+use serde_json::Value;
+
 /// The services.
 const SERVICES: [&str; 6] = ["edge", "query", "tx-relay", "node-info", "export", "ingest"];
+
+/// The differences of a value from a schema.
+fn differences(schema: &Validator, value: &Value) -> Vec<String> {
+    schema.iter_errors(value).map(|fault| format!("{}: {fault}", fault.instance_path())).collect()
+}
 
 /// The path of a file of the repository.
 fn path(name: &str) -> PathBuf {

@@ -130,15 +130,12 @@ fn actors(overlay: &Overlay) -> Vec<Actor> {
         labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
     };
     let actor_here = |name: &str, labels| Actor { name: name.to_owned(), namespace: NAMESPACE, labels };
-    let mut actors: Vec<_> = overlay
-        .templates()
-        .map(|(name, template)| actor_here(name, texts(template, "/metadata/labels")))
-        .collect();
+    let pods = overlay.templates();
+    let pods = pods.map(|(name, template)| actor_here(name, texts(template, "/metadata/labels")));
+    let mut actors: Vec<_> = pods.collect();
     for cluster in overlay.of_kind("Cluster") {
-        actors.push(actor_here(
-            text(cluster, "/metadata/name"),
-            texts(cluster, "/spec/inheritedMetadata/labels"),
-        ));
+        let labels = texts(cluster, "/spec/inheritedMetadata/labels");
+        actors.push(actor_here(text(cluster, "/metadata/name"), labels));
     }
     actors.push(actor_here("writer", owned(&[("tradewind", "writer")])));
     actors.push(actor_here("stranger", BTreeMap::new()));

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::manifests::{Overlay, SERVICES, overlays, parts, text, texts};
+use crate::manifests::{Overlay, SERVICES, differences, overlays, parts, text, texts};
 
 /// The bus server reads passwords from its environment, since it has no other way.
 const MAY_HAVE_SECRETS_AS_VARIABLES: &str = "nats";
@@ -23,8 +23,7 @@ const ENDPOINTS_KNOWN_WITHIN_S: u64 = 5;
 pub(crate) fn faults_by(definition: &str, value: &Value) -> Vec<String> {
     let mut schema: Value = serde_json::from_str(include_str!("schemas/policy.json")).unwrap();
     schema["$ref"] = json!(format!("#/$defs/{}", definition.replace(' ', "%20")));
-    let validator = jsonschema::draft202012::new(&schema).unwrap();
-    validator.iter_errors(value).map(|fault| format!("{}: {fault}", fault.instance_path())).collect()
+    differences(&jsonschema::draft202012::new(&schema).unwrap(), value)
 }
 
 /// The rules that do not hold, of several.
@@ -76,16 +75,12 @@ fn faults_of_pod(overlay: &Overlay, name: &str, pod: &Value) -> Vec<String> {
         volume.is_some_and(|volume| volume.get("secret").or(volume.get("projected")).is_some())
     };
     let mut mounts = parts(pod, "/containers").iter().flat_map(|container| parts(container, "/volumeMounts"));
+    let has_no_token = account.is_some_and(|account| account["automountServiceAccountToken"] == false);
+    let are_read_only = mounts.all(|mount| mount["readOnly"] == true || !is_secret(mount));
     faults.extend(broken([
         (pod["serviceAccountName"] == name, "an account of its own"),
-        (
-            account.is_some_and(|account| account["automountServiceAccountToken"] == false),
-            "an account without token",
-        ),
-        (
-            mounts.all(|mount| mount["readOnly"] == true || !is_secret(mount)),
-            "secrets that cannot be written",
-        ),
+        (has_no_token, "an account without token"),
+        (are_read_only, "secrets that cannot be written"),
     ]));
     faults
 }
@@ -131,19 +126,15 @@ fn faults_of_scaling(overlay: &Overlay, name: &str) -> Vec<String> {
     let fixed = overlay.find("Deployment", name).and_then(|one| one["spec"].get("replicas"));
     let least = by_hpa.iter().map(|spec| &spec["minReplicas"]).chain(fixed);
     let mut least = least.chain(by_keda.iter().map(|spec| &spec["minReplicaCount"]));
-    let spread: BTreeSet<_> = parts(&overlay.pod(name)["spec"], "/topologySpreadConstraints")
-        .iter()
-        .filter(|constraint| selects(name, &constraint["labelSelector"]))
-        .map(|constraint| text(constraint, "/topologyKey"))
-        .collect();
+    let spread = parts(&overlay.pod(name)["spec"], "/topologySpreadConstraints").iter();
+    let spread = spread.filter(|constraint| selects(name, &constraint["labelSelector"]));
+    let spread: BTreeSet<_> = spread.map(|constraint| text(constraint, "/topologyKey")).collect();
     let autoscalers = usize::from(name != WITHOUT_AUTOSCALER);
+    let are_two = overlay.name != "production" || least.all(|least| least.as_u64() >= Some(2));
     let rules = [
         (budgets.len() == 1 && budgets[0]["spec"]["maxUnavailable"] == 1, "one is disrupted at a time"),
         (by_hpa.len() + by_keda.len() == autoscalers, "one autoscaler"),
-        (
-            overlay.name != "production" || least.all(|least| least.as_u64().is_some_and(|least| least >= 2)),
-            "two at least",
-        ),
+        (are_two, "two at least"),
         (spread == BTreeSet::from(["kubernetes.io/hostname", "topology.kubernetes.io/zone"]), "spread"),
     ];
     let of_keda = by_keda.iter().map(|spec| &spec["advanced"]["horizontalPodAutoscalerConfig"]["behavior"]);
@@ -176,11 +167,8 @@ fn faults_of_ports(overlay: &Overlay, name: &str) -> Vec<String> {
         (listens.as_ref() == variables.get(variable), variable)
     });
     let is_of_service = |service: &&Value| service["spec"]["selector"]["app.kubernetes.io/name"] == name;
-    let services: Vec<_> = overlay
-        .of_kind("Service")
-        .filter(is_of_service)
-        .map(|service| service["spec"]["clusterIP"].clone())
-        .collect();
+    let services = overlay.of_kind("Service").filter(is_of_service);
+    let services: Vec<_> = services.map(|service| service["spec"]["clusterIP"].clone()).collect();
     let expected = match name {
         "edge" => vec![Value::Null],
         "export" => vec![json!("None")],
@@ -214,12 +202,7 @@ fn unrestricted_pods_are_found() {
     let container = "/spec/template/spec/containers/0";
     for (kind, place, value, complaint) in [
         ("Deployment", "/spec/template/spec/terminationGracePeriodSeconds", json!(30), "time to stop"),
-        (
-            "Deployment",
-            &format!("{container}/lifecycle"),
-            json!({}),
-            "a pause until no load balancer connects",
-        ),
+        ("Deployment", &format!("{container}/lifecycle"), json!({}), "a pause until no load balancer"),
         ("Deployment", &format!("{container}/livenessProbe/httpGet/path"), json!("/readyz"), "livez"),
         ("Deployment", "/spec/template/spec/topologySpreadConstraints", json!([]), "spread"),
         ("PodDisruptionBudget", "/spec/maxUnavailable", json!("50%"), "one is disrupted at a time"),
@@ -267,11 +250,9 @@ fn every_reference_resolves() {
             references(template, &mut found);
             let sets = overlay.of_kind("StatefulSet");
             let claims: Vec<_> = sets.flat_map(|set| parts(set, "/spec/volumeClaimTemplates")).collect();
-            let volumes: BTreeSet<&str> = parts(&template["spec"], "/volumes")
-                .iter()
-                .map(|volume| text(volume, "/name"))
-                .chain(claims.iter().map(|claim| text(claim, "/metadata/name")))
-                .collect();
+            let volumes = parts(&template["spec"], "/volumes").iter().map(|volume| text(volume, "/name"));
+            let claims = claims.iter().map(|claim| text(claim, "/metadata/name"));
+            let volumes: BTreeSet<&str> = volumes.chain(claims).collect();
             let containers = parts(&template["spec"], "/containers").iter();
             for mount in containers.flat_map(|container| parts(container, "/volumeMounts")) {
                 assert!(volumes.contains(text(mount, "/name")), "{}: {name}: {mount}", overlay.name);

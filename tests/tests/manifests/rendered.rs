@@ -51,11 +51,8 @@ pub(crate) fn parts<'a>(object: &'a Value, pointer: &str) -> &'a [Value] {
 
 /// A map of strings at a path; empty when there is none.
 pub(crate) fn texts(object: &Value, pointer: &str) -> BTreeMap<String, String> {
-    let map = object.pointer(pointer).and_then(Value::as_object);
-    map.into_iter()
-        .flatten()
-        .map(|(key, value)| (key.clone(), value.as_str().unwrap_or_default().to_owned()))
-        .collect()
+    let map = object.pointer(pointer).and_then(Value::as_object).into_iter().flatten();
+    map.map(|(key, value)| (key.clone(), value.as_str().unwrap_or_default().to_owned())).collect()
 }
 
 impl Overlay {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
-use crate::manifests::rendered::{overlays, text};
+use crate::manifests::{differences, overlays, text};
 
 const DEFINITIONS: &str = include_str!("schemas/kubernetes.json");
 const KINDS: &str = include_str!("schemas/kinds.json");
@@ -24,11 +24,7 @@ fn kind(object: &Value) -> String {
 }
 
 fn faults(object: &Value) -> Vec<String> {
-    faults_by(&validator(&kind(object)), object)
-}
-
-fn faults_by(validator: &Validator, object: &Value) -> Vec<String> {
-    validator.iter_errors(object).map(|fault| format!("{}: {fault}", fault.instance_path())).collect()
+    differences(&validator(&kind(object)), object)
 }
 
 #[test]
@@ -39,7 +35,7 @@ fn every_object_conforms_to_its_schema() {
         for object in &overlay.objects {
             let name = text(object, "/metadata/name");
             let validator = validators.entry(kind(object)).or_insert_with_key(|kind| validator(kind));
-            let faults = faults_by(validator, object);
+            let faults = differences(validator, object);
             assert!(faults.is_empty(), "{}: {} {name}: {faults:#?}", overlay.name, kind(object));
             let is_here = object["kind"] == "Namespace" || object["metadata"]["namespace"] == "tradewind";
             assert!(is_here, "{}: {} {name} is in no namespace", overlay.name, kind(object));
