@@ -1,7 +1,8 @@
 //! An HTTP client of the mesh, as any external client is one.
 
-use std::time::Duration;
+use std::{io::Read as _, time::Duration};
 
+use flate2::read::GzDecoder;
 use mesh_testbed::{Answer, Mesh, http_client, retry};
 use reqwest::{Body, Client, Method, RequestBuilder};
 use serde_json::Value;
@@ -119,6 +120,17 @@ impl MeshClient {
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
         self.client.request(method, format!("{}{path}", self.url))
     }
+}
+
+/// The body of a compressed answer.
+///
+/// # Panics
+/// When it is no whole gzip stream.
+pub fn unpacked(answer: &Answer) -> Vec<u8> {
+    let mut plain = Vec::new();
+    let read = GzDecoder::new(&answer.body[..]).read_to_end(&mut plain);
+    read.unwrap_or_else(|error| panic!("{error}: {answer:?}"));
+    plain
 }
 
 /// First and last height of the segments in a listing, the lowest first; `None` when it has another form.

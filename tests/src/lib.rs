@@ -29,7 +29,7 @@ pub mod zip;
 
 pub use access::assert_has;
 pub use cases::{Case, Expected, Refusals, file_name};
-pub use client::MeshClient;
+pub use client::{MeshClient, unpacked};
 pub use difference::{assert_same, difference, lack};
 pub use events::{Event, Events};
 pub use fixture::{

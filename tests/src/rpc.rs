@@ -178,6 +178,16 @@ impl Rpc {
         }
         Ok(messages)
     }
+
+    /// The file that a download of this path gives.
+    ///
+    /// # Panics
+    /// When it is refused or does not end with OK.
+    pub async fn download_file(&self, path: &str) -> Vec<u8> {
+        let called = Call::from_path(path).unwrap_or_else(|| panic!("{path} is no call"));
+        let messages = self.download(&called).await.unwrap_or_else(|status| panic!("{path}: {status:?}"));
+        messages.into_iter().flat_map(|message| message.data).collect()
+    }
 }
 
 /// Reads a status as an error of the contract.

@@ -173,13 +173,11 @@ async fn passes_everything_on(program: &str) {
     let key = ["-H", "Sec-WebSocket-Version: 13", "-H", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ=="];
     let handshake = [&upgrade[..], &key, &own].concat();
     // curl prints the head of a 101 when it ends.
-    let switched =
-        proxy.curl("/watch", &[&handshake[..], &["--max-time", "2"]].concat()).output().await.unwrap();
-    let switched = String::from_utf8_lossy(&switched.stdout).into_owned();
-    assert!(
-        switched.starts_with("HTTP/1.1 101 ") && switched.contains("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="),
-        "{program}: {switched}"
-    );
+    let mut curl = proxy.curl("/watch", &[&handshake[..], &["--max-time", "2"]].concat());
+    let switched = String::from_utf8_lossy(&curl.output().await.unwrap().stdout).into_owned();
+    let is_switched =
+        switched.starts_with("HTTP/1.1 101 ") && switched.contains("s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+    assert!(is_switched, "{program}: {switched}");
 
     let watch = WatchRequest { method: "api.v2.Query/ListMarkets".to_owned(), request: None };
     let message = format!("@{}", frame(proxy.folder.path(), &watch.encode_to_vec()).display());

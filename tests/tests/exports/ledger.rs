@@ -1,7 +1,5 @@
 //! Operation 4.6: rules L1 to L7.
 
-use std::io::Read;
-
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -71,9 +69,7 @@ async fn the_file_is_the_same_plain_packed_and_in_chunks() {
     let plain = mesh_client.get(&path).await;
     let packed = mesh_client.get_with_all(&path, &[("accept-encoding", "gzip")]).await;
     assert_eq!(packed.header("content-encoding"), Some("gzip"));
-    let mut unpacked = Vec::new();
-    flate2::read::GzDecoder::new(&packed.body[..]).read_to_end(&mut unpacked).unwrap();
-    assert_eq!(unpacked, plain.body);
+    assert_eq!(mesh_tests::unpacked(&packed), plain.body);
     let form = ("accept", "application/x-ndjson");
     let answer = mesh_client.get_with_all(&path, &[form]).await;
     let chunks = lines(&answer);
@@ -81,9 +77,7 @@ async fn the_file_is_the_same_plain_packed_and_in_chunks() {
     let packed = mesh_client.get_with_all(&path, &[form, ("accept-encoding", "gzip")]).await;
     let named = ["content-encoding", "vary"].map(|name| packed.header(name));
     assert_eq!(named, [Some("gzip"), Some("Accept, Accept-Encoding")]);
-    let mut unpacked = Vec::new();
-    flate2::read::GzDecoder::new(&packed.body[..]).read_to_end(&mut unpacked).unwrap();
-    assert_eq!(unpacked, answer.body);
+    assert_eq!(mesh_tests::unpacked(&packed), answer.body);
     assert_eq!(chunks[0]["result"]["contentType"], "text/csv");
     let extension = &chunks[0]["result"]["extensions"][0];
     assert!(extension.is_object() && extension.get("totalRows").is_none(), "{extension}");

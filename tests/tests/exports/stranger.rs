@@ -40,11 +40,8 @@ async fn the_documented_program_splices_what_the_gateway_serves() {
         let answer = served.mesh_client().get(&path).await;
         assert_eq!(answer.status, 200, "{answer:?}");
         let mut python = Command::new("python3");
-        python.arg(&script).arg(served.segments.folder.path()).args([
-            "trades",
-            &from.to_string(),
-            &to.to_string(),
-        ]);
+        python.arg(&script).arg(served.segments.folder.path());
+        python.args(["trades", &from.to_string(), &to.to_string()]);
         let output = python.arg(&spliced).output().unwrap();
         assert!(output.status.success(), "{from}-{to}: {}", String::from_utf8_lossy(&output.stderr));
         assert!(fs::read(&spliced).unwrap() == answer.body, "{from}-{to}: other bytes");

@@ -85,12 +85,9 @@ async fn database() -> Database {
 async fn special_values_are_downloaded_as_postgresql_prints_them() {
     let folder = tempfile::tempdir().unwrap();
     let database = database().await;
-    let mesh = Mesh::configure(&database)
-        .env("MESH_HISTORY_URL", folder.path().to_str().unwrap())
-        .env("MESH_HISTORY_INTERVAL_BLOCKS", "10")
-        .env("MESH_HISTORY_REFRESH_MS", "20")
-        .start()
-        .await;
+    let setup = Mesh::configure(&database).env("MESH_HISTORY_URL", folder.path().to_str().unwrap());
+    let setup = setup.env("MESH_HISTORY_INTERVAL_BLOCKS", "10").env("MESH_HISTORY_REFRESH_MS", "20");
+    let mesh = setup.start().await;
     let mesh_client = MeshClient::new(&mesh);
     mesh_client.until_sealed(&SEGMENTS).await;
     let (copier, version) = (Copier::open(&database).await, database.schema_version().await);

@@ -1,18 +1,9 @@
 //! Compression: J15. How `Accept-Encoding` is read is in the unit tests of the edge's `decode::accept`.
 
-use std::io::Read;
-
-use flate2::read::GzDecoder;
-use mesh_tests::{MeshClient, cases, fixture};
+use mesh_tests::{MeshClient, cases, fixture, unpacked};
 
 /// Answers above this size are compressed, bytes.
 const GZIP_ABOVE: usize = 1024;
-
-fn unpacked(body: &[u8]) -> Vec<u8> {
-    let mut plain = Vec::new();
-    GzDecoder::new(body).read_to_end(&mut plain).expect("a whole gzip stream");
-    plain
-}
 
 #[tokio::test]
 async fn j15_answers_above_one_kibibyte_are_compressed_when_the_client_takes_it() {
@@ -33,7 +24,7 @@ async fn j15_answers_above_one_kibibyte_are_compressed_when_the_client_takes_it(
         }
         if plain.body.len() > GZIP_ABOVE {
             assert_eq!(packed.header("content-encoding"), Some("gzip"), "{path}");
-            assert_eq!(unpacked(&packed.body), plain.body, "{path}");
+            assert_eq!(unpacked(&packed), plain.body, "{path}");
             compressed += 1;
         } else {
             assert_eq!((packed.header("content-encoding"), &packed.body), (None, &plain.body), "{path}");
@@ -58,7 +49,7 @@ async fn j15_a_client_that_refuses_the_plain_form_gets_gzip_of_short_answers_and
             assert_eq!(packed.header("etag"), plain.header("etag"), "{path}");
             let length = packed.body.len().to_string();
             assert_eq!(packed.header("content-length"), Some(length.as_str()), "{path}");
-            assert!(is_page || unpacked(&packed.body) == plain.body, "{path}");
+            assert!(is_page || unpacked(&packed) == plain.body, "{path}");
             let head = mesh.send_with("HEAD", path, &[("accept-encoding", "gzip, *;q=0")]).await;
             assert_eq!((head.body.len(), head.header("content-encoding")), (0, Some("gzip")), "{path}");
             let neither = mesh.get_with(path, "accept-encoding", "*;q=0").await;

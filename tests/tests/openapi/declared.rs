@@ -60,12 +60,8 @@ async fn the_document_has_every_operation_of_the_contract_and_nothing_else() {
             assert!(holds, "{}: {text}", operation.id);
         }
     }
-    let security = json!([{}, {"bearer": []}, {"apiKey": []}]);
-    assert_eq!(
-        document.json.get("security"),
-        Some(&security),
-        "a key is sent in one of two headers, or none"
-    );
+    // A key is sent in one of two headers, or none.
+    assert_eq!(document.json["security"], json!([{}, {"bearer": []}, {"apiKey": []}]));
 }
 
 #[tokio::test]
@@ -160,15 +156,6 @@ async fn every_example_is_one() {
         }
     });
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
-    let operations = document.operations().into_iter();
-    let with_json = operations.filter(|operation| {
-        operation.json.pointer("/responses/200/content/application~1json").is_some()
-            && !EDGE_OPERATIONS.iter().any(|(_, id)| *id == operation.id)
-    });
-    for operation in with_json {
-        let shown = operation.json.pointer("/responses/200/content/application~1json/examples");
-        assert!(shown.is_some(), "{} shows no answer", operation.id);
-    }
     assert!(count > 30, "only {count} examples were looked at");
 }
 

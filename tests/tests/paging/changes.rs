@@ -145,16 +145,11 @@ async fn p7_rows_inserted_and_deleted_during_a_walk_hide_or_repeat_no_other_row(
             let upwards = page.first.is_some() != page.newest_first.unwrap();
             let in_order = |pair: &[usize]| if upwards { pair[0] < pair[1] } else { pair[0] > pair[1] };
             let name = &operation.name;
-            assert!(
-                walked.windows(2).all(in_order),
-                "{name}, seed {seed}: out of order or twice: {walked:?}"
-            );
+            let are_in_order = walked.windows(2).all(in_order);
+            assert!(are_in_order, "{name}, seed {seed}: out of order or twice: {walked:?}");
             let rows = changing.view.listing.rows.len();
             let missed: Vec<usize> = (0..rows).step_by(2).filter(|number| !walked.contains(number)).collect();
-            assert!(
-                missed.is_empty(),
-                "{name}, seed {seed}: {missed:?} were stored all the time: {walked:?}"
-            );
+            assert!(missed.is_empty(), "{name}, seed {seed}: {missed:?} were always there: {walked:?}");
         }
     }
 }

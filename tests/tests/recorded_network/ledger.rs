@@ -2,7 +2,6 @@
 //! its effects compared with the balances (I4). Date ranges are tested in `services/export`.
 
 use mesh_oracles::Question;
-use mesh_tests::Call;
 
 use crate::recorded_network::recording::{Recording, with_recording};
 
@@ -22,8 +21,7 @@ async fn compare(recording: &Recording, party: &str, asset: &str) -> usize {
     assert_eq!(answer.text().len(), expected.len(), "{path}");
     let rows = expected.lines().count() - 1;
     if rows > 0 {
-        let messages = recording.rpc.download(&Call::from_path(&path).unwrap()).await.unwrap();
-        let over_grpc: Vec<u8> = messages.iter().flat_map(|message| message.data.to_vec()).collect();
+        let over_grpc = recording.rpc.download_file(&path).await;
         assert!(over_grpc == answer.body, "{path} over gRPC: {} bytes", over_grpc.len());
     }
     rows
