@@ -1,6 +1,9 @@
 //! Runs the command line, and judges what it says.
 
-use std::{process::Stdio, time::Duration};
+use std::{
+    process::{Output, Stdio},
+    time::Duration,
+};
 
 use serde_json::Value;
 use tokio::{io::AsyncWriteExt as _, process::Command, time::timeout};
@@ -27,12 +30,13 @@ impl Outcome {
             let _ = stdin.write_all(input).await;
         };
         let (output, ()) = tokio::join!(timeout(LIMIT, child.wait_with_output()), write);
-        let output = output.unwrap_or_else(|_| panic!("{command:?} does not end")).unwrap();
-        Self {
-            code: output.status.code(),
-            bytes: output.stdout,
-            error: String::from_utf8(output.stderr).unwrap(),
-        }
+        output.unwrap_or_else(|_| panic!("{command:?} does not end")).unwrap().into()
+    }
+
+    /// Runs a command that writes its standard output to a file or a pipe.
+    pub(crate) async fn writing_to(command: &mut Command, file: impl Into<Stdio>) -> Self {
+        let child = command.stdout(file).stderr(Stdio::piped()).kill_on_drop(true).spawn().unwrap();
+        timeout(LIMIT, child.wait_with_output()).await.expect("it does not end").unwrap().into()
     }
 
     /// Standard output.
@@ -53,11 +57,24 @@ impl Outcome {
         self.text()
     }
 
+    /// Expects exit code 0, and that nothing is left to read.
+    #[track_caller]
+    pub(crate) fn ends_silently(&self) {
+        assert_eq!((self.done(), self.error.as_str()), ("", ""));
+    }
+
     /// Expects this exit code, and one line on standard error with these parts.
     #[track_caller]
     pub(crate) fn fails(&self, code: i32, parts: &[&str]) {
         assert_eq!((self.code, self.error.lines().count()), (Some(code), 1), "{}", self.error);
         says(&self.error, parts);
+    }
+}
+
+impl From<Output> for Outcome {
+    fn from(output: Output) -> Self {
+        let error = String::from_utf8(output.stderr).unwrap();
+        Self { code: output.status.code(), bytes: output.stdout, error }
     }
 }
 

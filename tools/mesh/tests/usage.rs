@@ -92,12 +92,10 @@ async fn the_password_of_a_database_comes_from_a_file() {
 
 #[tokio::test]
 async fn a_result_that_cannot_be_written_is_a_failure() {
-    let mut command = command(&["completions", "bash"]);
-    command.stdout(std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap());
-    let child = command.stderr(std::process::Stdio::piped()).spawn().unwrap();
-    let output = child.wait_with_output().await.unwrap();
-    assert_eq!(output.status.code(), Some(1));
-    says(&String::from_utf8(output.stderr).unwrap(), &["cannot write the result to standard output"]);
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let outcome = Outcome::writing_to(&mut command(&["completions", "bash"]), full).await;
+    assert_eq!(outcome.code, Some(1));
+    says(&outcome.error, &["cannot write the result to standard output"]);
 }
 
 #[tokio::test]
@@ -184,16 +182,12 @@ async fn sealing_needs_a_database() {
 }
 
 #[tokio::test]
-async fn a_taken_port_is_named() {
+async fn a_taken_port_and_a_missing_certificate_are_named_before_the_start() {
     let folder = tempfile::tempdir().unwrap();
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port().to_string();
     let home = folder.path().to_str().unwrap();
     fails(&["up", "--home", home, "--port", &port, "--grpc-port", "0"], 1, &[&port, "--port"]).await;
-}
-
-#[tokio::test]
-async fn a_missing_certificate_is_named_before_the_start() {
     let up = ["up", "--tls-cert", "/nonexistent", "--tls-key", "/nonexistent", "--home", "/proc/none"];
     fails(&up, 64, &["/nonexistent", "--tls-cert"]).await;
 }

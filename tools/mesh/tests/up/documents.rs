@@ -71,11 +71,9 @@ fn shown(document: &Path) -> Vec<Shown> {
     for line in text.lines() {
         if let Some(language) = line.trim_start().strip_prefix("```") {
             let file = file_name(before).filter(|_| block.is_none() && !language.is_empty());
-            found.extend(file.map(|name| Shown {
-                document: document.to_owned(),
-                text: name.to_owned(),
-                answer: Some(String::new()),
-                is_file: true,
+            found.extend(file.map(|name| {
+                let (document, text) = (document.to_owned(), name.to_owned());
+                Shown { document, text, answer: Some(String::new()), is_file: true }
             }));
             block = if block.is_some() { None } else { Some(if file.is_some() { "file" } else { language }) };
             continue;

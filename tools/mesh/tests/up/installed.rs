@@ -138,10 +138,8 @@ impl Installed {
     }
 
     pub(crate) async fn new_pid(&self, service: &str, old: u32) {
-        eventually(PATIENCE, &format!("{service} did not restart"), async || {
-            self.pid(service).await.is_some_and(|pid| pid != old)
-        })
-        .await;
+        let is_new = async || self.pid(service).await.is_some_and(|pid| pid != old);
+        eventually(PATIENCE, &format!("{service} did not restart"), is_new).await;
     }
 
     /// Stops a mesh, which leaves no process behind; returns its standard error.

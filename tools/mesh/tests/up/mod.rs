@@ -204,8 +204,7 @@ async fn decided_after(node: &str, height: u64) {
 
 /// The database of a running mesh, by the variables of the process that writes its blocks.
 fn database(writer: u32) -> String {
-    let variables = std::fs::read(format!("/proc/{writer}/environ")).unwrap();
-    let variables = String::from_utf8(variables).unwrap();
+    let variables = std::fs::read_to_string(format!("/proc/{writer}/environ")).unwrap();
     let url = variables.split('\0').find_map(|variable| variable.strip_prefix("MESH_DATABASE_URL="));
     url.unwrap().to_owned()
 }
