@@ -110,9 +110,7 @@ async fn another_certificate_is_for_new_connections_and_a_faulty_one_for_none() 
     {
         fs::copy(from, to).unwrap();
     }
-    eventually(NOTICED, "the other certificate is not presented", async || {
-        presented(mesh.tls()).await.is_some_and(|presented| presented != first)
-    })
-    .await;
+    let is_presented = async || presented(mesh.tls()).await.is_some_and(|presented| presented != first);
+    eventually(NOTICED, "the other certificate is not presented", is_presented).await;
     assert!(exchange(&mut open).await.starts_with("HTTP/1.1 200"), "the open connection was cut");
 }

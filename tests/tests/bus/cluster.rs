@@ -42,12 +42,8 @@ async fn read_until_stopped(
 async fn every_server_of_a_cluster_may_be_lost_under_load_and_no_read_fails_nor_a_download() {
     let (database, mut network) = (database().await, Network::cluster().await);
     let prefix = ("MESH_BUS_PREFIX", format!("cluster{:x}", rand::random::<u64>()));
-    let mesh = Mesh::configure(&database)
-        .bus(&network.bus())
-        .env(prefix.0, &prefix.1)
-        .env(NO_CACHE.0, NO_CACHE.1)
-        .start()
-        .await;
+    let setup = Mesh::configure(&database).bus(&network.bus()).env(prefix.0, &prefix.1);
+    let mesh = setup.env(NO_CACHE.0, NO_CACHE.1).start().await;
     let (mut extra_services, history) = (Vec::new(), tempfile::tempdir().expect("a folder"));
     let history = history.path().to_str().expect("its path is text");
     for name in ["query", "export"] {

@@ -27,10 +27,8 @@ const BLOCKING_VIEW: &str = include_str!("blocking_view.sql");
 
 /// Waits until an answer on the connection has at least this height.
 async fn await_height(connection: &mut Connection, expected: u64) {
-    eventually(DEADLINE, &format!("block {expected} is not seen"), async || {
-        height(&get(connection, LIMITS).await) >= expected
-    })
-    .await;
+    let is_seen = async || height(&get(connection, LIMITS).await) >= expected;
+    eventually(DEADLINE, &format!("block {expected} is not seen"), is_seen).await;
 }
 
 /// Waits until at least one read waits for the advisory lock.

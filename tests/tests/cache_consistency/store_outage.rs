@@ -62,10 +62,8 @@ async fn answers_without_a_store_keep_their_height_for_ten_seconds_and_then_end(
     assert!(shown > 10 && last - started > AGE_AWAY - SLACK, "shown for {:?} only", last - started);
 
     store.restore();
-    eventually(BACK_WITHIN + SLACK, "the edge does not answer again", async || {
-        get(&mut connection, ACCOUNTS).await.status == 200
-    })
-    .await;
+    let is_back = async || get(&mut connection, ACCOUNTS).await.status == 200;
+    eventually(BACK_WITHIN + SLACK, "the edge does not answer again", is_back).await;
     assert_eq!(height(&get(&mut connection, ACCOUNTS).await), next, "it is read from the store");
 }
 

@@ -42,10 +42,8 @@ impl ConsoleMesh {
         static SHORT: OnceCell<Database> = OnceCell::const_new();
         let database = SHORT.get_or_init(|| demo_network(FEW_BLOCKS)).await.copy().await;
         let console_mesh = Self::over_database(database).await;
-        console_mesh
-            .mesh_client
-            .until_sealed(&[(1, 100), (101, 200), (201, 300), (301, 400), (401, 500)])
-            .await;
+        let segments = [(1, 100), (101, 200), (201, 300), (301, 400), (401, 500)];
+        console_mesh.mesh_client.until_sealed(&segments).await;
         console_mesh
     }
 
@@ -57,10 +55,9 @@ impl ConsoleMesh {
     /// The same with these variables.
     pub(crate) async fn with_env(database: Database, env: &[(&str, &str)]) -> Self {
         let node = DevNode::configure().chain_id(CHAIN).every(Duration::from_millis(200)).start().await;
-        let mesh = Mesh::configure(&database)
-            .env("MESH_NODE_URL", node.url())
-            .env("MESH_HISTORY_INTERVAL_BLOCKS", SEGMENT)
-            .env("MESH_RELAY_SIGNATURE_ALGO", "ed25519");
+        let mesh = Mesh::configure(&database).env("MESH_NODE_URL", node.url());
+        let mesh =
+            mesh.env("MESH_HISTORY_INTERVAL_BLOCKS", SEGMENT).env("MESH_RELAY_SIGNATURE_ALGO", "ed25519");
         let mesh = env.iter().fold(mesh, |mesh, (name, value)| mesh.env(*name, *value)).start().await;
         let mesh_client = MeshClient::new(&mesh);
         Self { mesh, node, mesh_client, database }

@@ -151,10 +151,8 @@ async fn without_the_bus_everything_is_unavailable_at_once_and_recovers_with_it(
     let database = fixture::database().await;
     let proxied_server = ProxiedServer::start(nats().await.url()).await;
     // A request that is in flight on the bus when it breaks is lost and ends with its deadline.
-    let setup = Mesh::configure(&database)
-        .env("MESH_BUS_URL", proxied_server.url())
-        .env("MESH_QUERY_TIMEOUT_MS", "1000");
-    let mesh = setup.start().await;
+    let setup = Mesh::configure(&database).env("MESH_BUS_URL", proxied_server.url());
+    let mesh = setup.env("MESH_QUERY_TIMEOUT_MS", "1000").start().await;
     let mesh_client = MeshClient::new(&mesh);
     proxied_server.cut();
     mesh_client.await_status("/accounts", 503).await;

@@ -55,22 +55,12 @@ async fn dripping_head(url: &str) {
     panic!("a dripping head was read to its end");
 }
 
-/// The second head of a connection has the same timeout, counted from its first byte.
-async fn late_second_head(url: &str) {
-    let mut connection = begin(url, VALID_REQUEST).await;
+/// The second head of a connection has the same timeout, counted from its first byte. It begins in the packet
+/// of the first request, or after its answer.
+async fn late_second_head(url: &str, with_first: &str, later: &str) {
+    let mut connection = begin(url, &format!("{VALID_REQUEST}{with_first}")).await;
     assert_eq!(answer(&mut connection).await.status, 200);
-    late_rest(connection, "GET /acc").await;
-}
-
-/// So has a second head that begins in the same packet as the first request.
-async fn late_head_in_a_pipeline(url: &str) {
-    let mut connection = begin(url, &format!("{VALID_REQUEST}GET /acc")).await;
-    assert_eq!(answer(&mut connection).await.status, 200);
-    late_rest(connection, "").await;
-}
-
-async fn late_rest(mut connection: mesh_testbed::http1::Connection, begun: &str) {
-    send(&mut connection, begun).await;
+    send(&mut connection, later).await;
     let rest = timeout(TIMEOUT + SLACK, connection.rest()).await.expect("the connection is given up");
     assert_eq!(rest.expect("the edge closes properly"), b"");
 }
@@ -111,11 +101,8 @@ async fn idle_connection(url: &str) {
 async fn late_heads_are_closed_late_bodies_answered_and_other_clients_unaffected() {
     let database = mesh_tests::fixture::database().await;
     let late = TIMEOUT.as_millis().to_string();
-    let mesh = Mesh::configure(&database)
-        .env("MESH_EDGE_HEAD_TIMEOUT_MS", &late)
-        .env("MESH_EDGE_BODY_IDLE_MS", &late)
-        .start()
-        .await;
+    let setup = Mesh::configure(&database).env("MESH_EDGE_HEAD_TIMEOUT_MS", &late);
+    let mesh = setup.env("MESH_EDGE_BODY_IDLE_MS", &late).start().await;
     let mesh = MeshClient::new(&mesh);
     let traffic = Traffic::start(&mesh);
     let url = mesh.url();
@@ -131,8 +118,8 @@ async fn late_heads_are_closed_late_bodies_answered_and_other_clients_unaffected
     tokio::join!(
         join_all(HEADS.into_iter().map(|begun| late_head(url, begun))),
         dripping_head(url),
-        late_second_head(url),
-        late_head_in_a_pipeline(url),
+        late_second_head(url, "", "GET /acc"),
+        late_second_head(url, "GET /acc", ""),
         join_all(bodies.iter().map(|(head, begun)| late_body(url, head, begun))),
         slow_body(url),
         idle_connection(url),

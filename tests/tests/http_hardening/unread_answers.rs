@@ -51,10 +51,8 @@ async fn unread_answers_do_not_fill_the_kernels_send_buffer() {
     assert_eq!(head.status, 200);
     let ports = (stream.peer_addr().expect("a port").port(), stream.local_addr().expect("a port").port());
 
-    eventually(TIME_LIMIT, "nothing waits for the client", async || {
-        tx_queue_bytes(ports.0, ports.1) >= UNSENT_BYTES / 2
-    })
-    .await;
+    let waits = async || tx_queue_bytes(ports.0, ports.1) >= UNSENT_BYTES / 2;
+    eventually(TIME_LIMIT, "nothing waits for the client", waits).await;
     let (mut pace, mut most) = (interval(SAMPLING_INTERVAL), 0);
     for _ in 0..SAMPLES {
         pace.tick().await;

@@ -163,9 +163,8 @@ async fn services_started_before_database_and_bus_become_ready_with_them() {
     let database = fixture::database().await;
     let to_database = ProxiedServer::start_cut(database.url()).await;
     let to_bus = ProxiedServer::start_cut(bus().await.url()).await;
-    let setup = Mesh::configure(&database)
-        .env("MESH_DATABASE_URL", to_database.url())
-        .env("MESH_BUS_URL", to_bus.url());
+    let setup = Mesh::configure(&database).env("MESH_DATABASE_URL", to_database.url());
+    let setup = setup.env("MESH_BUS_URL", to_bus.url());
     let (mesh, ()) = tokio::join!(setup.start(), async {
         // All four services need the bus, three of them the database as well; without a node there is no `tx-relay`.
         eventually(START_LIMIT, "the bus is not tried", async || to_bus.refused() >= 10).await;

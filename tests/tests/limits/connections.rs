@@ -24,9 +24,7 @@ async fn send_request(connection: &mut Connection) -> Option<u16> {
 
 /// Asserts that a connection gets the 503 of a rejected one.
 async fn assert_rejected(mut connection: Connection) {
-    let answer = timeout(TIME_LIMIT, connection.answer(false))
-        .await
-        .expect("it gets the 503 at once, before its request");
+    let answer = timeout(TIME_LIMIT, connection.answer(false)).await.expect("it is told before its request");
     let answer = answer.unwrap().unwrap();
     assert_eq!(assert_problem(&answer, 503, 14, 10_000).message, "too many connections are open");
     assert_eq!((answer.header("retry-after"), answer.closes()), (Some("1"), true));
@@ -75,11 +73,8 @@ async fn connections_above_the_limit_get_503_and_one_address_cannot_take_all() {
 async fn with_few_file_descriptors_new_connections_are_refused_and_open_ones_served_without_a_busy_loop() {
     let (database, folder) = (fixture::database().await, tempfile::tempdir().unwrap());
     link_with_edge_script(folder.path(), |edge| format!("ulimit -n 256\nexec {edge:?}"));
-    let mesh = Mesh::configure(&database)
-        .binaries(folder.path())
-        .env("MESH_EDGE_TRUSTED_PROXIES", "127.0.0.0/8")
-        .start()
-        .await;
+    let setup = Mesh::configure(&database).binaries(folder.path());
+    let mesh = setup.env("MESH_EDGE_TRUSTED_PROXIES", "127.0.0.0/8").start().await;
     let limit = MeshClient::new(&mesh).get("/limits").await.json()["rate"]["connections"].as_u64().unwrap();
     assert_eq!(limit, 128);
     let (mut open, mut refused) = (Vec::new(), 0);

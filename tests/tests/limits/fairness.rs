@@ -14,10 +14,8 @@ const TIME_LIMIT: Duration = Duration::from_secs(20);
 /// Eight permits at the edge, of which one owner gets at most half. The query service has enough connections
 /// for all that the edge sends, repeated reads included.
 fn small_limits(setup: MeshSetup<'_>) -> MeshSetup<'_> {
-    setup
-        .env("MESH_EDGE_IN_FLIGHT", "8")
-        .env("MESH_EDGE_TRUSTED_PROXIES", "127.0.0.1")
-        .env("MESH_QUERY_LIST_CONNECTIONS", "32")
+    let setup = setup.env("MESH_EDGE_IN_FLIGHT", "8").env("MESH_EDGE_TRUSTED_PROXIES", "127.0.0.1");
+    setup.env("MESH_QUERY_LIST_CONNECTIONS", "32")
 }
 
 /// A read of the locked table, with another query for each number.

@@ -80,10 +80,8 @@ async fn a_client_above_the_rate_limit_gets_429_with_retry_after_and_is_not_bann
     assert!(refused, "a client is believed although no proxy is trusted");
 
     // A second later one request is allowed again, however many were refused.
-    eventually(TIME_LIMIT, "a client that was refused is banned", async || {
-        mesh_client.get(HOT).await.status != 429
-    })
-    .await;
+    let is_served = async || mesh_client.get(HOT).await.status != 429;
+    eventually(TIME_LIMIT, "a client that was refused is banned", is_served).await;
 }
 
 #[tokio::test]

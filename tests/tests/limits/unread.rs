@@ -23,11 +23,9 @@ fn page(rows: usize) -> String {
 #[tokio::test]
 async fn unread_answers_take_a_part_of_the_memory_and_leave_the_rest_to_others() {
     let (database, mesh, mesh_client) = fixture::start(|setup| {
-        setup
-            .env("MESH_EDGE_ANSWER_BYTES", MOST)
-            .env("MESH_EDGE_MAX_BODY_BYTES", "100000")
-            .env(mesh_tests::NO_CACHE.0, mesh_tests::NO_CACHE.1)
-            .env("MESH_EDGE_TRUSTED_PROXIES", "127.0.0.1")
+        let setup = setup.env("MESH_EDGE_ANSWER_BYTES", MOST).env("MESH_EDGE_MAX_BODY_BYTES", "100000");
+        let setup = setup.env(mesh_tests::NO_CACHE.0, mesh_tests::NO_CACHE.1);
+        setup.env("MESH_EDGE_TRUSTED_PROXIES", "127.0.0.1")
     })
     .await;
     database.connect().await.batch_execute(MANY_TRADES).await.unwrap();
@@ -55,8 +53,6 @@ async fn unread_answers_take_a_part_of_the_memory_and_leave_the_rest_to_others()
     let short = get_for(&mesh_client, "203.0.113.1", &page(10)).await;
     assert_eq!(short.status, 200, "short ones are not counted");
     drop(unread);
-    eventually(Duration::from_secs(30), "answers of clients that have gone still count", async || {
-        get_for(&mesh_client, "203.0.113.1", &page(rows)).await.status == 200
-    })
-    .await;
+    let is_served = async || get_for(&mesh_client, "203.0.113.1", &page(rows)).await.status == 200;
+    eventually(Duration::from_secs(30), "answers of clients that have gone still count", is_served).await;
 }

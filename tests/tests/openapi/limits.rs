@@ -7,12 +7,9 @@ use crate::openapi::Document;
 #[tokio::test]
 async fn configured_limits_are_shown_and_enforced() {
     let (database, _mesh, mesh_client) = fixture::start(|setup| {
-        setup
-            .env("MESH_PAGE_DEFAULT", "1")
-            .env("MESH_PAGE_MAX", "2")
-            .env("MESH_ACCOUNTS_MAX_ROWS", "5")
-            .env("MESH_EDGE_MAX_BODY_BYTES", "100")
-            .env("MESH_QUERY_TIMEOUT_MS", "7000")
+        let setup = setup.env("MESH_PAGE_DEFAULT", "1").env("MESH_PAGE_MAX", "2");
+        let setup = setup.env("MESH_ACCOUNTS_MAX_ROWS", "5").env("MESH_EDGE_MAX_BODY_BYTES", "100");
+        setup.env("MESH_QUERY_TIMEOUT_MS", "7000")
     })
     .await;
     let document = Document::fetch(&mesh_client).await;

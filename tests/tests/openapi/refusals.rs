@@ -78,7 +78,6 @@ async fn undocumented_answers_are_found() {
         change(&mut json);
         Answer { body: json.to_string().into(), ..answer.clone() }
     };
-    let withdrawal = |json: &mut Value| json["withdrawal"].as_object_mut().unwrap().clone();
     for other in [
         Answer { status: 418, ..answer.clone() },
         Answer { status: 404, ..answer.clone() },
@@ -87,11 +86,7 @@ async fn undocumented_answers_are_found() {
         changed(&|json| json["withdrawal"]["amount"] = "1e3".into()),
         changed(&|json| json["withdrawal"]["status"] = "STATUS_LOST".into()),
         changed(&|json| json["withdrawal"]["ext"]["btc"] = "x".into()),
-        changed(&|json| {
-            let mut less = withdrawal(json);
-            less.remove("ref");
-            json["withdrawal"] = less.into();
-        }),
+        changed(&|json| _ = json["withdrawal"].as_object_mut().unwrap().remove("ref").unwrap()),
     ] {
         assert!(document.complaint(&operation, &other).is_some(), "{other:?}");
     }

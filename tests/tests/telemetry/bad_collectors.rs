@@ -11,14 +11,10 @@ const READS: usize = 200;
 /// A mesh with one thread per service that records every trace.
 async fn recording_mesh(endpoint: &str) -> (mesh_testbed::Database, Mesh) {
     let database = fixture::database().await;
-    let setup = Mesh::configure(&database)
-        .env("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint)
-        .env("OTEL_BSP_SCHEDULE_DELAY", "20")
-        .env("OTEL_BSP_MAX_QUEUE_SIZE", "64")
-        .env("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "16")
-        .env("OTEL_TRACES_SAMPLER", "always_on")
-        .env("TOKIO_WORKER_THREADS", "1")
-        .env(NO_CACHE.0, NO_CACHE.1);
+    let setup = Mesh::configure(&database).env("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint);
+    let setup = setup.env("OTEL_BSP_SCHEDULE_DELAY", "20").env("OTEL_BSP_MAX_QUEUE_SIZE", "64");
+    let setup = setup.env("OTEL_BSP_MAX_EXPORT_BATCH_SIZE", "16").env("OTEL_TRACES_SAMPLER", "always_on");
+    let setup = setup.env("TOKIO_WORKER_THREADS", "1").env(NO_CACHE.0, NO_CACHE.1);
     let mesh = setup.without(&["export", "node-info"]).start().await;
     (database, mesh)
 }
@@ -28,11 +24,15 @@ async fn spans(mesh: &Mesh, service: &str, outcome: &str) -> f64 {
     mesh.service(service).metric(&format!("mesh_telemetry_spans_total{{outcome={outcome:?}")).await
 }
 
-async fn read_and_stop(mesh: Mesh) {
+async fn read(mesh: &Mesh) {
     for read in 0..READS {
         let answer = mesh.get("/accounts").await;
         assert_eq!(answer.status, 200, "read {read}: {answer:?}");
     }
+}
+
+async fn read_and_stop(mesh: Mesh) {
+    read(&mesh).await;
     for service in ["edge", "query"] {
         let stop_requested = Instant::now();
         let status = mesh.service(service).stop().await;
@@ -57,9 +57,7 @@ async fn with_a_dead_collector_nothing_fails() {
 async fn with_a_hanging_collector_and_one_thread_nothing_fails_and_what_is_lost_is_counted() {
     let collector = Collector::of(Manner::Hangs).await;
     let (_database, mesh) = recording_mesh(&collector.url()).await;
-    for _ in 0..READS {
-        assert_eq!(mesh.get("/accounts").await.status, 200);
-    }
+    read(&mesh).await;
     collector.until(|taken| taken.requests > 0).await;
     assert!(spans(&mesh, "edge", "dropped").await > 0.0 && spans(&mesh, "query", "dropped").await > 0.0);
     let begun = Instant::now();
@@ -71,9 +69,7 @@ async fn with_a_hanging_collector_and_one_thread_nothing_fails_and_what_is_lost_
 async fn a_slow_collector_takes_what_it_can() {
     let collector = Collector::of(Manner::Late(Duration::from_secs(1))).await;
     let (_database, mesh) = recording_mesh(&collector.url()).await;
-    for _ in 0..READS {
-        assert_eq!(mesh.get("/accounts").await.status, 200);
-    }
+    read(&mesh).await;
     collector.until(|taken| taken.spans.len() >= 32).await;
     assert!(spans(&mesh, "edge", "exported").await > 0.0 && spans(&mesh, "query", "exported").await > 0.0);
 }

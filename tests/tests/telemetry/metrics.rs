@@ -89,14 +89,9 @@ async fn await_line(mesh: &Mesh, service: &str, line: &str) {
 #[tokio::test]
 async fn the_served_metrics_are_the_documented_ones() {
     let (node, database) = tokio::join!(DevNode::start(), fixture::database());
-    let mesh = Mesh::configure(&database)
-        .env("MESH_NODE_URL", node.url())
-        .env("MESH_HISTORY_INTERVAL_BLOCKS", "1")
-        .env("MESH_RELAY_SIGNATURE_ALGO", "ed25519")
-        .tls()
-        .env("MESH_EDGE_KEYS_FILE", "/none/keys.jsonl")
-        .start()
-        .await;
+    let setup = Mesh::configure(&database).env("MESH_NODE_URL", node.url()).tls();
+    let setup = setup.env("MESH_HISTORY_INTERVAL_BLOCKS", "1").env("MESH_RELAY_SIGNATURE_ALGO", "ed25519");
+    let mesh = setup.env("MESH_EDGE_KEYS_FILE", "/none/keys.jsonl").start().await;
     do_everything(&mesh, &node).await;
     let shown = [
         ("query", format!("{} 0", list::MAILBOX_DEPTH.sample())),

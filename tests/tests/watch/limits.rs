@@ -37,10 +37,8 @@ async fn a_watch_above_a_limit_is_refused_until_another_ends() {
     assert_eq!(metric(&mesh, "edge", "mesh_edge_watches ").await, 3);
     assert_eq!(metric(&mesh, "edge", "mesh_edge_watches_questions ").await, 2);
     open.clear();
-    eventually(Duration::from_secs(30), "the watches of disconnected clients still count", async || {
-        watch_for(&client, "203.0.113.3", LIMITS).await.is_ok()
-    })
-    .await;
+    let is_free = async || watch_for(&client, "203.0.113.3", LIMITS).await.is_ok();
+    eventually(Duration::from_secs(30), "the watches of disconnected clients still count", is_free).await;
     // A question without watchers is not re-read.
     mesh.service("edge").until_metric("mesh_edge_watches_questions ", |questions| questions == 0.0).await;
 }
