@@ -174,10 +174,8 @@ impl Long {
         }
         client.batch_execute(&drops).await.unwrap();
         // The factor and the number of rows have no common divisor.
-        let numbers = format!(
-            "(SELECT step * 618031 % {0} AS n FROM generate_series(0, {0}::int8 - 1) AS step) AS numbers",
-            self.rows
-        );
+        let series = format!("generate_series(0, {}::int8 - 1) AS step", self.rows);
+        let numbers = format!("(SELECT step * 618031 % {} AS n FROM {series}) AS numbers", self.rows);
         let rows = rows
             .replace("{numbers}", &numbers)
             .replace("{minute}", "({start} + n * interval '1 minute')")
@@ -230,11 +228,8 @@ impl Filtered {
                     0 => None,
                     _ => Some(filtered.cursor(client, &rows, (page * PAGE, total), descending).await),
                 };
-                let request = PageRequest {
-                    after: after.as_deref(),
-                    newest_first: Some(descending),
-                    ..PageRequest::default()
-                };
+                let (after, newest_first) = (after.as_deref(), Some(descending));
+                let request = PageRequest { after, newest_first, ..PageRequest::default() };
                 let sizes = PageSizes { default: PAGE, greatest: PAGE };
                 windows.push(Window::read(list, request, sizes).unwrap());
             }
