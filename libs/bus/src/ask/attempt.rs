@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_nats::HeaderMap;
 use bytes::Bytes;
 use mesh_problem::{Code, Problem};
+use tokio::time::Instant;
 
 use super::types::Reply;
 use crate::{
@@ -19,6 +20,7 @@ pub(super) struct Attempt<'a> {
     pub(super) bus: &'a Bus,
     pub(super) target: &'a Target,
     pub(super) pending: PendingReply,
+    pub(super) sent_at: Instant,
     /// The replica that was asked by name.
     pub(super) replica: Option<Arc<str>>,
     pub(super) is_answered: bool,
@@ -53,7 +55,14 @@ impl Attempt<'_> {
         match arrival {
             Arrival::NoResponder => AttemptResult::NoResponder,
             Arrival::Torn => AttemptResult::Torn,
-            Arrival::Reply { headers, header, parts } => read_reply(&headers, header, parts),
+            Arrival::Reply { headers, header, parts } => {
+                let result = read_reply(&headers, header, parts);
+                if let AttemptResult::Answered(Ok(_)) = result {
+                    // Its own time: with that of attempts before it, each hedge would delay the next ones.
+                    self.target.hedge_delay.record(self.sent_at.elapsed());
+                }
+                result
+            }
         }
     }
 

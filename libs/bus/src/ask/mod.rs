@@ -81,7 +81,6 @@ impl Bus {
         let result = retry::run(request, started).instrument(span.clone()).await;
         match &result {
             Ok(_) => {
-                target.hedge_delay.record(started.elapsed());
                 target.reply_seconds.observe(started.elapsed().as_secs_f64());
             }
             Err(problem) => {

@@ -62,7 +62,8 @@ impl<'a> Request<'a> {
         let sent = client.publish_with_reply_and_headers(subject, reply_to, self.headers(may_wait), payload);
         match timeout_at(self.deadline, sent).await {
             Ok(Ok(())) => {
-                Ok(Attempt { bus: self.bus, target: self.target, pending, replica, is_answered: false })
+                let (bus, target, sent_at) = (self.bus, self.target, Instant::now());
+                Ok(Attempt { bus, target, pending, sent_at, replica, is_answered: false })
             }
             Ok(Err(error)) => {
                 let problem = Problem::unavailable("the request could not be put on the message bus");

@@ -24,6 +24,35 @@ async fn a_read_that_a_frozen_replica_took_is_answered_by_another() {
     serving.drain(TEST_TIMEOUT).await;
 }
 
+/// Another replica loses whatever the queue group gives it, and answers what it is asked by name.
+#[actix::test]
+async fn hedges_do_not_delay_the_next_ones() {
+    let (prefix, bus, _script, serving) = connected(64).await;
+    let (client, _requests) = frozen(&prefix).await;
+    let mut by_name = client.subscribe(format!("{prefix}.query.GetWithdrawal.frozen")).await.unwrap();
+    let other = actix::spawn(async move {
+        let mut pace = interval(Duration::from_millis(50));
+        loop {
+            tokio::select! {
+                _ = pace.tick() => beat(&client, &prefix, "frozen", 1).await,
+                Some(hedge) = by_name.next() => client.publish(hedge.reply.unwrap(), "".into()).await.unwrap(),
+            }
+        }
+    });
+    let target = bus.target("query", "GetWithdrawal");
+    let mut took = Vec::new();
+    for _ in 0..40 {
+        let started = std::time::Instant::now();
+        let payload = request("a").encode_to_vec().into();
+        bus.ask(&target, payload, &options(TEST_TIMEOUT, true)).await.unwrap();
+        took.push(started.elapsed());
+    }
+    // Each is sent again after four times what a reply takes, or 100 ms.
+    assert!(took.iter().all(|took| *took < Duration::from_millis(400)), "{took:?}");
+    other.abort();
+    serving.drain(TEST_TIMEOUT).await;
+}
+
 /// The other replica refuses the hedges, until it has room. A hundred reads also use up the budget of hedges.
 #[actix::test]
 async fn a_read_that_a_lost_replica_took_is_answered_by_one_that_was_busy() {
