@@ -171,6 +171,11 @@ impl Bus {
         self.shared.link.connects() + long.saturating_sub(1)
     }
 
+    /// How often the connection for requests was made.
+    pub(crate) fn link_connects(&self) -> u64 {
+        self.shared.link.connects()
+    }
+
     /// Whether the bus is a cluster, as configured.
     pub(crate) fn has_several_servers(&self) -> bool {
         self.shared.config.url.contains(',')

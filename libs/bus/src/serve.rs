@@ -162,6 +162,47 @@ async fn await_subscribed(bus: &Bus, own_subject: Subject) {
     }
 }
 
+/// What a replica reads requests from.
+struct Source {
+    subject: Subject,
+    queue: Option<&'static str>,
+    /// Messages to it arrive on this subscription, or on that of another replica of the group.
+    markers: Subject,
+    own: Subject,
+}
+
+/// A subscription, and how often the bus was connected when it was made.
+type Requests = (Subscriber, u64);
+
+impl Source {
+    async fn open(&self, bus: &Bus) -> Result<Requests, BusError> {
+        let (connects, subject, client) = (bus.link_connects(), self.subject.clone(), &bus.shared.client);
+        let requests = match self.queue {
+            Some(queue) => client.queue_subscribe(subject, queue.to_owned()).await,
+            None => client.subscribe(subject).await,
+        };
+        Ok((requests.map_err(BusError::closed)?, connects))
+    }
+
+    /// Replaces a subscription that is older than the connection: the server counts its messages since then, the client since
+    /// its beginning, and they would end it at different times. A request may arrive by both.
+    async fn renewed(
+        &self,
+        bus: &Bus,
+        requests: &mut Subscriber,
+        handle: &impl Fn(Message),
+    ) -> Option<Subscriber> {
+        let (renewed, _) = self.open(bus).await.ok()?;
+        // What the server sent before is here then.
+        let _ = timeout(SUBSCRIBE_TIMEOUT, await_subscribed(bus, self.own.clone())).await;
+        let _ = requests.unsubscribe().await;
+        while let Some(message) = requests.next().await {
+            handle(message);
+        }
+        Some(renewed)
+    }
+}
+
 async fn subscribe(
     dispatcher: &Rc<Dispatcher>,
     workload: &'static str,
@@ -172,26 +213,27 @@ async fn subscribe(
     let canceled = client.subscribe(bus.cancel_subject(workload)).await.map_err(BusError::closed)?;
     actix::spawn(cancel_requests(Rc::clone(dispatcher), canceled));
     let mut readers = Vec::new();
+    // Where a replica receives messages of its own.
+    let own = subjects::direct(&bus.subject(workload, PROBE), dispatcher.stats.id());
     for operation in operations.iter().filter(|operation| operation.queue.is_some()) {
         let subject = bus.subject(workload, operation.name);
-        let requests = client.queue_subscribe(subject.clone(), workload.to_owned()).await;
-        let requests = requests.map_err(BusError::closed)?;
-        let marker_subject = Subject::from(subject.as_str());
+        let markers = Subject::from(subject.as_str());
         dispatcher.stats.add(operation.name, subject, workload);
         let operation = Rc::clone(operation);
         let find = move |_: &Message| Some(Rc::clone(&operation));
-        let reader = read(Rc::clone(dispatcher), find, requests, marker_subject, stop.clone());
-        readers.push(actix::spawn(reader));
+        let source = Source { subject: markers.clone(), queue: Some(workload), markers, own: own.clone() };
+        let requests = source.open(bus).await?;
+        readers.push(actix::spawn(read(Rc::clone(dispatcher), find, source, requests, stop.clone())));
     }
     // Under the replica's name, for requests that must not go to another replica.
-    let by_name = subjects::direct(&bus.subject(workload, "*"), dispatcher.stats.id());
-    let requests = client.subscribe(by_name).await.map_err(BusError::closed)?;
+    let subject = subjects::direct(&bus.subject(workload, "*"), dispatcher.stats.id());
+    let source = Source { subject, queue: None, markers: own.clone(), own };
+    let requests = source.open(bus).await?;
     let find = move |message: &Message| {
         let name = message.subject.rsplit('.').nth(1)?;
         operations.iter().find(|operation| operation.name == name).cloned()
     };
-    let marker_subject = subjects::direct(&bus.subject(workload, PROBE), dispatcher.stats.id());
-    readers.push(actix::spawn(read(Rc::clone(dispatcher), find, requests, marker_subject, stop.clone())));
+    readers.push(actix::spawn(read(Rc::clone(dispatcher), find, source, requests, stop.clone())));
     stats::answer(bus, &dispatcher.stats).await?;
     let wakes = client.subscribe(bus.event_subject(WAKE)).await.map_err(BusError::closed)?;
     Ok((readers, wakes))
@@ -235,12 +277,11 @@ async fn send_heartbeats(
 }
 
 /// Reads the requests of a subscription until the service drains. `find` finds the operation of each.
-/// Messages to `marker_subject` arrive on this subscription, or on that of another replica of the group.
 async fn read(
     dispatcher: Rc<Dispatcher>,
     find: impl Fn(&Message) -> Option<Rc<OperationHandler>>,
-    mut requests: Subscriber,
-    marker_subject: Subject,
+    source: Source,
+    (mut requests, connects): Requests,
     mut stop: watch::Receiver<bool>,
 ) {
     let handle = |message: Message| {
@@ -261,7 +302,12 @@ async fn read(
             _ = stop.wait_for(|stop| *stop) => break,
         }
     }
-    if drain_subscription(&dispatcher.bus, &mut requests, received, marker_subject, &handle).await {
+    if dispatcher.bus.link_connects() != connects
+        && let Some(renewed) = source.renewed(&dispatcher.bus, &mut requests, &handle).await
+    {
+        (requests, received) = (renewed, 0);
+    }
+    if drain_subscription(&dispatcher.bus, &mut requests, received, source.markers, &handle).await {
         return;
     }
     // The messages that the server sent before are still answered, as far as the client has them. Without a connection

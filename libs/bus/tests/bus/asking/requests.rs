@@ -247,19 +247,85 @@ fn a_draining_replica_finishes_what_it_has_and_takes_nothing_new() {
     });
 }
 
-#[test]
-fn a_replica_that_has_lost_the_bus_stops_at_once() {
-    actix::System::new().block_on(async {
+/// A server of a test's own.
+struct OwnServer {
+    spec: ProcessSpec,
+    port: u16,
+    process: Process,
+    _home: tempfile::TempDir,
+}
+
+impl OwnServer {
+    fn start() -> Self {
         let home = tempfile::tempdir().unwrap();
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let spec = ProcessSpec::new("nats-server", find_nats().unwrap(), home.path().join("log"));
-        let server =
-            Process::spawn(&spec.arg("-a").arg("127.0.0.1").arg("-p").arg(port.to_string())).unwrap();
-        let bus = Bus::connect(crate::own_server(port)).await.unwrap();
-        let limits = Limits { in_flight: 1, per_operation: 1, timeout: TEST_TIMEOUT };
-        let (_script, serving) = serve(bus.clone(), limits).await;
-        server.stop().await.unwrap();
+        let spec = spec.arg("-a").arg("127.0.0.1").arg("-p").arg(port.to_string());
+        Self { process: Process::spawn(&spec).unwrap(), spec, port, _home: home }
+    }
+
+    async fn connect(&self) -> Bus {
+        let bus = Bus::connect(crate::own_server(self.port)).await.unwrap();
+        timeout(TEST_TIMEOUT, bus.until_connected()).await.unwrap();
+        bus
+    }
+}
+
+const LIMITS: Limits = Limits { in_flight: 8, per_operation: 8, timeout: TEST_TIMEOUT };
+
+#[test]
+fn a_replica_that_has_lost_the_bus_stops_at_once() {
+    actix::System::new().block_on(async {
+        let server = OwnServer::start();
+        let bus = server.connect().await;
+        let (_script, serving) = serve(bus.clone(), LIMITS).await;
+        server.process.stop().await.unwrap();
         eventually(TEST_TIMEOUT, "it is still connected", async || !bus.is_connected()).await;
         timeout(TEST_TIMEOUT / 4, serving.drain(TEST_TIMEOUT)).await.expect("it waits for the bus");
+    });
+}
+
+#[test]
+fn a_replica_that_connected_again_leaves_without_taking_requests_along() {
+    actix::System::new().block_on(async {
+        let mut server = OwnServer::start();
+        let (asker, ours, others) = tokio::join!(server.connect(), server.connect(), server.connect());
+        let target = asker.target("query", "GetWithdrawal");
+        let ask = async |id, repeatable| {
+            let request = request(id).encode_to_vec().into();
+            asker.ask(&target, request, &options(TEST_TIMEOUT, repeatable)).await.unwrap()
+        };
+        let (script, leaving) = serve(ours.clone(), LIMITS).await;
+        for _ in 0..400 {
+            ask("a", true).await;
+        }
+        server.process.stop().await.unwrap();
+        eventually(TEST_TIMEOUT, "they are connected", async || {
+            !asker.is_connected() && !ours.is_connected()
+        })
+        .await;
+        server.process = Process::spawn(&server.spec).unwrap();
+        timeout(TEST_TIMEOUT, futures_util::future::join(asker.until_connected(), ours.until_connected()))
+            .await
+            .unwrap();
+        let running = ask("wait", false);
+        tokio::pin!(running);
+        tokio::select! {
+            _ = &mut running => panic!("answered before its gate opened"),
+            () = script.started.notified() => {}
+        }
+        let (_script, staying) = serve(others, LIMITS).await;
+        let drained = actix::spawn(leaving.drain(TEST_TIMEOUT));
+        let mut late = 0;
+        for _ in 0..100 {
+            let started = std::time::Instant::now();
+            ask("a", true).await;
+            late += usize::from(started.elapsed() > Duration::from_millis(90));
+        }
+        assert!(late < 5, "{late} of 100 went to the one that leaves");
+        script.gate.notify_one();
+        running.await;
+        drained.await.unwrap();
+        staying.drain(TEST_TIMEOUT).await;
     });
 }
