@@ -65,8 +65,7 @@ mod among_others {
         plays(0, "reads --seed 1 --short --rate 100 --slack 3", 4, 5, &[("requests", 100)]);
     }
 
-    /// Without "stalled", whose memory and speed mean little in debug builds, and without "large", which takes too
-    /// long.
+    /// Without "stalled", whose memory and speed mean little in debug builds.
     #[test]
     fn downloads_go_on_while_workers_are_frozen() {
         plays(0, "kill --seed 1 --short --slack 10 --phase freeze", 1, 4, &[("downloads", 100)]);

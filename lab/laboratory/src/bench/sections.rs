@@ -116,6 +116,7 @@ pub(super) const SUITES: &[Suite] = &[
                 bars: &[
                     at_least("export of large segments / raw NATS, bytes a second", 0.5, 0.8),
                     at_least("CSV of the export / one-stream deflate, bytes a second", 5.0, 10.0),
+                    at_most("edge or worker, MiB above its memory before", 64.0, 32.0),
                 ],
             },
             Row {

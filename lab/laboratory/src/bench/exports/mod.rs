@@ -40,7 +40,10 @@ use super::{
     world::World,
 };
 use crate::{
-    rig::clients::files::export_of,
+    rig::clients::{
+        files::export_of,
+        memory::{ProcessMemory, while_watched},
+    },
     synthetic::{CHAIN_ID, Synthetic, WrittenHistory},
 };
 
@@ -147,7 +150,8 @@ pub(crate) async fn splice(world: &World<'_>) -> Result<Figures, Failure> {
     let inflation = history.few.plain as f64 / stored as f64;
     let watched = world.mesh.watch(&["export", NATS, "edge"]);
     let nats = world.mesh.watch(&[NATS]);
-    let sides = comparison::run_rounds([
+    let mut memory = ProcessMemory::of_all(world.mesh, &["edge", "export"]);
+    let rounds = comparison::run_rounds([
         Side::blocking("export of large segments", BYTES, move || {
             drain::drain(edge, std::slice::from_ref(&few), &watched, length)
         }),
@@ -155,10 +159,12 @@ pub(crate) async fn splice(world: &World<'_>) -> Result<Figures, Failure> {
             raw::publish(&bus, &messages, &nats, length)
         }),
         Side::blocking("one-stream deflate (CSV bytes)", BYTES, move || deflate(&text, length)),
-    ])
-    .await?;
+    ]);
+    let sides = while_watched(&mut memory, rounds).await?;
     let [product, raw, deflate] = &sides;
-    let found = vec![product.rate() / raw.rate(), product.rate() * inflation / deflate.rate()];
+    let grown_kib = memory.iter().map(ProcessMemory::grown).max();
+    let grown_mib = grown_kib.map_or(f64::NAN, |kib| kib as f64 / 1024.0);
+    let found = vec![product.rate() / raw.rate(), product.rate() * inflation / deflate.rate(), grown_mib];
     let title = format!(
         "{:.0} MB of trades in {} segments, a byte of the export worth {inflation:.2} of CSV",
         stored as f64 / 1e6,

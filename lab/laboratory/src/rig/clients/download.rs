@@ -5,17 +5,9 @@
 
 use std::{future::Future, net::SocketAddr, time::Duration};
 
-use bytes::Bytes;
-use http::uri::PathAndQuery;
-use mesh_testbed::{
-    grpc,
-    http1::{Body, Connection, Dial, RawAnswer},
-};
-use prost::Message;
-use proto_msgs::google::api::HttpBody;
+use mesh_testbed::http1::{Body, Connection, Dial, RawAnswer};
 use rand::{Rng as _, rngs::SmallRng};
 use tokio::time::{Instant, sleep, timeout_at};
-use tonic::{Request, Streaming};
 
 use super::{
     connection::KEY,
@@ -30,13 +22,8 @@ const TEXT_BYTES: usize = 16 << 10;
 pub(crate) struct Download {
     /// Head of the response, without the body.
     pub(crate) head: RawAnswer,
-    body: Source,
-}
-
-/// Where the bytes of the body come from.
-enum Source {
-    Http(Connection, Body),
-    Grpc(Streaming<Bytes>),
+    connection: Connection,
+    body: Body,
 }
 
 impl Download {
@@ -64,26 +51,8 @@ impl Download {
         match opened.await.map_err(|error| format!("the connection broke before the answer: {error}"))? {
             (None, _) => Err("the connection was closed before the answer".to_owned()),
             (Some((_, Body::UntilClose)), _) => Err("the head does not say where the body ends".to_owned()),
-            (Some((head, body)), connection) => Ok(Self { head, body: Source::Http(connection, body) }),
+            (Some((head, body)), connection) => Ok(Self { head, connection, body }),
         }
-    }
-
-    /// Calls a gRPC method whose answer is a stream of bytes.
-    ///
-    /// # Errors
-    /// When the connection breaks, or the call is refused.
-    pub(crate) async fn open_grpc(
-        edge: SocketAddr,
-        method: &'static str,
-        request: &impl Message,
-    ) -> Result<Self, String> {
-        let client = grpc::Client::connect(&format!("http://{edge}")).await;
-        let client = client.map_err(|error| format!("cannot connect: {error}"))?;
-        let message = Request::new(request.encode_to_vec().into());
-        let opened = client.stream(PathAndQuery::from_static(method), message).await;
-        let messages = opened.map_err(|status| format!("cannot ask: {status}"))?;
-        let head = RawAnswer { status: 200, headers: Vec::new(), body: Vec::new() };
-        Ok(Self { head, body: Source::Grpc(messages) })
     }
 
     /// Waits for the next bytes of the body, which replace the content of `piece`; at most `most` are read
@@ -92,23 +61,11 @@ impl Download {
     /// # Errors
     /// When the body ends otherwise.
     pub(crate) async fn next(&mut self, piece: &mut Vec<u8>, most: usize) -> Result<bool, String> {
-        match &mut self.body {
-            Source::Http(connection, body) => {
-                let read = connection.piece(body, piece, most).await;
-                if connection.has_unread() {
-                    return Err("more bytes than the head announces".to_owned());
-                }
-                read.map_err(|error| format!("the connection broke within the body: {error}"))
-            }
-            Source::Grpc(messages) => {
-                piece.clear();
-                let next = messages.message().await.map_err(|status| format!("it ended with {status}"))?;
-                let Some(message) = next else { return Ok(false) };
-                let message = HttpBody::decode(message).map_err(|error| error.to_string())?;
-                piece.extend_from_slice(&message.data);
-                Ok(true)
-            }
+        let read = self.connection.piece(&mut self.body, piece, most).await;
+        if self.connection.has_unread() {
+            return Err("more bytes than the head announces".to_owned());
         }
+        read.map_err(|error| format!("the connection broke within the body: {error}"))
     }
 
     /// The rest of a short body as text.
@@ -171,7 +128,7 @@ impl Pace {
 }
 
 /// An attempt to download a file.
-pub(crate) struct Transfer {
+struct Transfer {
     path: String,
     begun: Instant,
     /// Beginning of the wait in progress.
@@ -183,7 +140,7 @@ pub(crate) struct Transfer {
 
 impl Transfer {
     /// Begins an attempt to download from this path.
-    pub(crate) fn begin(path: &str) -> Self {
+    fn begin(path: &str) -> Self {
         let (waits_since, pause) = (None, Duration::ZERO);
         let path = path.to_owned();
         Self { path, begun: Instant::now(), waits_since, pause, bytes: 0, is_answered: false }
@@ -193,7 +150,7 @@ impl Transfer {
     ///
     /// # Errors
     /// How the attempt ended, when there is no body to read.
-    pub(crate) async fn open(
+    async fn open(
         &mut self,
         opening: impl Future<Output = Result<Download, String>>,
         status: u16,
@@ -213,7 +170,7 @@ impl Transfer {
     ///
     /// # Errors
     /// How the attempt ended, when the body breaks off or is wrong.
-    pub(crate) async fn read(
+    async fn read(
         &mut self,
         mut download: Download,
         pace: Pace,
@@ -232,7 +189,7 @@ impl Transfer {
     }
 
     /// The result of the attempt.
-    pub(crate) fn end(mut self, outcome: Result<(), Outcome>) -> DownloadResult {
+    fn end(mut self, outcome: Result<(), Outcome>) -> DownloadResult {
         // A wait that was still going on at the deadline counts, too.
         self.end_wait();
         let Self { path, begun, pause, bytes, is_answered, .. } = self;

@@ -172,11 +172,6 @@ impl Files {
     pub(crate) fn plan(&self) -> Synthetic {
         self.plan
     }
-
-    /// Average number of stored bytes per row, at least 1.
-    pub(crate) fn bytes_per_row(&self) -> u64 {
-        (self.largest().bytes.len() as u64 / (self.plan.segments * self.plan.rows)).max(1)
-    }
 }
 
 /// Path of the export of the large table for a range of blocks.

@@ -12,12 +12,10 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// A process whose memory is sampled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ProcessMemory {
-    /// Display name.
-    pub(crate) name: String,
     /// Its process id.
-    pub(crate) pid: u32,
+    pid: u32,
     /// Resident memory at first, KiB.
-    pub(crate) at_first: u64,
+    at_first: u64,
     /// Greatest resident memory since, KiB.
     pub(crate) at_most: u64,
 }
@@ -26,14 +24,12 @@ impl ProcessMemory {
     /// Reads the memory of all processes of these names for the first time; those whose memory is unknown are
     /// left out.
     pub(crate) fn of_all(mesh: &PrivateMesh, names: &[&str]) -> Vec<Self> {
-        let processes =
-            names.iter().flat_map(|name| mesh.pids(name).into_iter().map(move |pid| (*name, pid)));
-        processes.filter_map(|(name, pid)| Self::start(name.to_owned(), pid)).collect()
+        names.iter().flat_map(|name| mesh.pids(name)).filter_map(Self::start).collect()
     }
 
-    fn start(name: String, pid: u32) -> Option<Self> {
+    fn start(pid: u32) -> Option<Self> {
         let at_first = memory_kib(pid)?;
-        Some(Self { name, pid, at_first, at_most: at_first })
+        Some(Self { pid, at_first, at_most: at_first })
     }
 
     /// Greatest growth since the first sample, KiB.
@@ -64,7 +60,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     #[tokio::test]
     async fn memory_allocated_meanwhile_is_measured() {
-        let mut own = [ProcessMemory::start("rig".to_owned(), std::process::id()).unwrap()];
+        let mut own = [ProcessMemory::start(std::process::id()).unwrap()];
         while_watched(&mut own, async {
             let taken = vec![1_u8; 128 << 20];
             tokio::time::sleep(POLL_INTERVAL * 3).await;
