@@ -27,8 +27,6 @@ use super::{
     interrupted, write_figures,
 };
 
-/// A seed takes about a millisecond: one that takes this long counts as hanging.
-const HANGS_AFTER: Duration = Duration::from_secs(60);
 /// How often the worker threads are checked.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -79,14 +77,11 @@ pub(super) async fn run(drill: &str, first: u64, args: &PlayArgs, simulate: Simu
     let cores = available_parallelism().map_or(1, usize::from);
     print_line(&format!("{drill}: {} seeds from {first} on, on {cores} cores", args.runs));
     let begun = Instant::now();
-    let sweep = Arc::new(Sweep::new(first, args.runs, simulate));
-    let found = tokio::select! {
-        found = watch(&sweep, cores) => found?,
+    let Results { done, totals, failure } = tokio::select! {
+        results = sweep(first, args.runs, simulate, cores) => results?,
         () = signals.stop() => return Err(interrupted()),
     };
     let seconds = begun.elapsed().as_secs_f64();
-    let totals = sweep.totals.lock().clone();
-    let done = sweep.done.load(Ordering::Relaxed);
     let a_second = (done as f64 / seconds.max(1e-9)).round();
     let listed: Vec<String> = totals.iter().map(|(name, count)| format!("{count} {name}")).collect();
     print(&format!(
@@ -99,13 +94,13 @@ pub(super) async fn run(drill: &str, first: u64, args: &PlayArgs, simulate: Simu
         "seeds": done,
         "seconds": seconds,
         "seedsPerSecond": a_second,
-        "failure": found.as_ref().map(|found| json!({ "seed": found.seed, "what": found.what })),
+        "failure": failure.as_ref().map(|failure| json!({ "seed": failure.seed, "what": failure.what })),
     });
     for (name, count) in totals {
         figures[name] = json!(count);
     }
     write_figures(args.json.as_deref(), &figures)?;
-    match found {
+    match failure {
         None => Ok(()),
         Some(simulator::Failure { seed, what }) => Err(Failure::failed(as_typed(&format!(
             "seed {seed}: {what}; repeat it with `mesh rig {drill} --seed {seed} --runs 1`"
@@ -120,126 +115,84 @@ struct Sweep {
     runs: u64,
     /// Number of seeds started.
     begun: AtomicU64,
+    results: Mutex<Results>,
+}
+
+/// The results of seeds.
+#[derive(Default)]
+struct Results {
     /// Number of seeds finished.
-    done: AtomicU64,
-    totals: Mutex<Counts>,
-    /// The failure of the smallest seed so far.
-    found: Mutex<Option<simulator::Failure>>,
-    /// By core: the seed in progress, and when it started.
-    in_progress: Mutex<Vec<Option<(u64, Instant)>>>,
+    done: u64,
+    totals: Counts,
+    /// The failure of the smallest seed.
+    failure: Option<simulator::Failure>,
 }
 
 impl Sweep {
-    fn new(first: u64, runs: u64, simulate: Simulate) -> Self {
-        Self {
-            simulate,
-            first,
-            runs,
-            begun: AtomicU64::new(0),
-            done: AtomicU64::new(0),
-            totals: Mutex::default(),
-            found: Mutex::default(),
-            in_progress: Mutex::default(),
-        }
-    }
-
     /// Runs seeds until none is left or one has failed. Threads finish the seeds that they have started, so
     /// that the smallest failing seed is found independently of scheduling.
-    fn work(&self, core: usize) {
-        while self.found.lock().is_none() {
+    fn work(&self) {
+        while self.results.lock().failure.is_none() {
             let number = self.begun.fetch_add(1, Ordering::Relaxed);
             if number >= self.runs {
                 return;
             }
             let seed = self.first.wrapping_add(number);
-            self.set_current(core, Some((seed, Instant::now())));
-            let outcome = catch_unwind(AssertUnwindSafe(|| (self.simulate)(seed)));
-            self.set_current(core, None);
-            match outcome {
-                Ok(Ok(counts)) => self.add(counts),
-                Ok(Err(failure)) => self.record_failure(failure),
-                Err(_) => self
-                    .record_failure(simulator::Failure { seed, what: "the simulation panicked".to_owned() }),
-            }
-            self.done.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-
-    fn add(&self, counts: Counts) {
-        let mut totals = self.totals.lock();
-        if totals.is_empty() {
-            *totals = counts;
-            return;
-        }
-        for ((_, total), (_, count)) in totals.iter_mut().zip(counts) {
-            *total += count;
-        }
-    }
-
-    fn set_current(&self, core: usize, seed: Option<(u64, Instant)>) {
-        if let Some(in_progress) = self.in_progress.lock().get_mut(core) {
-            *in_progress = seed;
-        }
-    }
-
-    fn record_failure(&self, failure: simulator::Failure) {
-        let mut found = self.found.lock();
-        let number = |seed: u64| seed.wrapping_sub(self.first);
-        if found.as_ref().is_none_or(|before| number(failure.seed) < number(before.seed)) {
-            *found = Some(failure);
+            let outcome = catch_unwind(AssertUnwindSafe(|| (self.simulate)(seed))).unwrap_or_else(|_| {
+                Err(simulator::Failure { seed, what: "the simulation panicked".to_owned() })
+            });
+            self.results.lock().add(outcome, self.first);
         }
     }
 }
 
-/// Runs the sweep on all cores until no seed is left, one has failed, or one hangs.
-async fn watch(sweep: &Arc<Sweep>, cores: usize) -> Result<Option<simulator::Failure>, Failure> {
-    sweep.in_progress.lock().resize(cores, None);
+impl Results {
+    fn add(&mut self, outcome: Result<Counts, simulator::Failure>, first: u64) {
+        self.done += 1;
+        match outcome {
+            Ok(counts) if self.totals.is_empty() => self.totals = counts,
+            Ok(counts) => {
+                for ((_, total), (_, count)) in self.totals.iter_mut().zip(counts) {
+                    *total += count;
+                }
+            }
+            Err(failure) => {
+                let number = |seed: u64| seed.wrapping_sub(first);
+                if self.failure.as_ref().is_none_or(|before| number(failure.seed) < number(before.seed)) {
+                    self.failure = Some(failure);
+                }
+            }
+        }
+    }
+}
+
+/// Runs seeds on all cores until none is left or one has failed. Both simulations limit the steps of a seed.
+async fn sweep(first: u64, runs: u64, simulate: Simulate, cores: usize) -> Result<Results, Failure> {
+    let (begun, results) = (AtomicU64::new(0), Mutex::default());
+    let sweep = Arc::new(Sweep { simulate, first, runs, begun, results });
     let mut threads = Vec::new();
     for core in 0..cores {
-        let sweep = Arc::clone(sweep);
+        let sweep = Arc::clone(&sweep);
         let thread = std::thread::Builder::new().name(format!("seeds-{core}"));
-        let thread = thread.spawn(move || sweep.work(core));
+        let thread = thread.spawn(move || sweep.work());
         threads.push(thread.map_err(|error| cannot("start to simulate", &error))?);
     }
     while threads.iter().any(|thread| !thread.is_finished()) {
         sleep(POLL_INTERVAL).await;
-        let hanging = sweep
-            .in_progress
-            .lock()
-            .iter()
-            .flatten()
-            .find(|(_, since)| since.elapsed() > HANGS_AFTER)
-            .copied();
-        if let Some((seed, _)) = hanging {
-            // Its thread ends with the process.
-            sweep.record_failure(simulator::Failure { seed, what: format!("no end within {HANGS_AFTER:?}") });
-            break;
-        }
     }
-    Ok(sweep.found.lock().clone())
+    Ok(std::mem::take(&mut *sweep.results.lock()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    async fn run_sweep(
-        first: u64,
-        runs: u64,
-        simulate: Simulate,
-    ) -> (Arc<Sweep>, Option<simulator::Failure>) {
-        let sweep = Arc::new(Sweep::new(first, runs, simulate));
-        let found = watch(&sweep, 4).await.unwrap();
-        (sweep, found)
-    }
-
     #[tokio::test]
     async fn every_seed_is_run_once() {
-        let (sweep, found) = run_sweep(u64::MAX - 10, 300, simulate_stream).await;
-        let totals = sweep.totals.lock().clone();
+        let Results { done, totals, failure } = sweep(u64::MAX - 10, 300, simulate_stream, 4).await.unwrap();
         let [(_, whole), (_, broken), _, (_, pulls), (_, again)] = totals[..] else { panic!("{totals:?}") };
-        assert_eq!(found, None);
-        assert_eq!((sweep.done.load(Ordering::Relaxed), whole + broken), (300, 300));
+        assert_eq!(failure, None);
+        assert_eq!((done, whole + broken), (300, 300));
         assert!(whole > 100 && pulls > again, "{totals:?}");
     }
 
@@ -254,12 +207,11 @@ mod tests {
             1_006.. => Err(simulator::Failure { seed, what: "later".to_owned() }),
             _ => simulate_stream(seed),
         };
-        let (sweep, found) = run_sweep(1_000, 1_000_000, failing).await;
-        assert_eq!(found.map(|found| (found.seed, found.what)), Some((1_005, "wrong bytes".to_owned())));
-        assert!(sweep.done.load(Ordering::Relaxed) < 100);
-        let (_, found) =
-            run_sweep(3, 10, |seed| if seed == 5 { panic!("as planned") } else { simulate_stream(seed) })
-                .await;
-        assert_eq!(found.map(|found| found.seed), Some(5));
+        let Results { done, failure, .. } = sweep(1_000, 1_000_000, failing, 4).await.unwrap();
+        assert_eq!(failure.map(|found| (found.seed, found.what)), Some((1_005, "wrong bytes".to_owned())));
+        assert!(done < 100);
+        let panics: Simulate = |seed| if seed == 5 { panic!("as planned") } else { simulate_stream(seed) };
+        let failure = sweep(3, 10, panics, 4).await.unwrap().failure;
+        assert_eq!(failure.map(|found| found.seed), Some(5));
     }
 }
