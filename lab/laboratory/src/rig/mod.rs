@@ -22,7 +22,6 @@ mod rolling;
 mod sweep;
 mod traffic;
 mod truth;
-mod watches;
 pub(crate) mod watching;
 mod world;
 
@@ -36,7 +35,7 @@ use self::engine::Drill;
 pub(crate) use self::engine::run;
 
 /// The table of drills.
-static DRILLS: [Drill; 12] = [
+static DRILLS: [Drill; 11] = [
     reads::DRILL,
     kill::DRILL,
     flood::DRILL,
@@ -48,7 +47,6 @@ static DRILLS: [Drill; 12] = [
     ingest::DRILL,
     sweep::ORDER,
     sweep::STREAMS,
-    watches::DRILL,
 ];
 
 /// Upper bound of generated seeds, so that they are short to type.

@@ -27,7 +27,7 @@ const CONNECTING: usize = 256;
 /// Number of source addresses of attackers; the load has another one.
 const ADDRESSES: usize = 4;
 /// Receive buffer of a client that reads nothing.
-const NARROW_BYTES: u32 = 4096;
+pub(super) const NARROW_BYTES: u32 = 4096;
 /// A request whose answer is long and comes from the edge itself.
 const LONG: &str = "GET /docs/swagger-ui-bundle.js HTTP/1.1\r\nHost: rig\r\nAccept-Encoding: gzip\r\n\r\n";
 /// The answer is longer than this.

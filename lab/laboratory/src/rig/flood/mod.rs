@@ -5,8 +5,9 @@
 //! connection in time.
 
 pub(super) mod attackers;
+mod watches;
 
-use std::{net::SocketAddr, time::Duration};
+use std::time::Duration;
 
 use mesh::failure::Failure;
 use rustix::process::{Resource, getrlimit};
@@ -20,6 +21,7 @@ use super::{
     report::{Report, in_ms},
     world::{Setup, World},
 };
+use crate::watches::Blocks;
 
 /// Number of concurrent attackers.
 const ATTACKERS: [usize; 2] = [5000, 200];
@@ -40,12 +42,12 @@ pub(super) const DRILL: Drill = Drill {
     about: "Attacks an edge under reads; reads must not fail or become slow",
     options: &[SLACK, POLITE_RATE],
     play: Play::Phases(Playing {
-        world: |_| Setup { has_rows: true, has_blocks: true, ..Setup::default() },
+        world: |_| Setup { fill: &[watches::FILL], has_rows: true, ..Setup::default() },
         setup: |world| {
             let (rate, attackers) = (world.options.number("rate"), world.attackers());
             format!("{rate} requests a second beside {attackers} attackers")
         },
-        // Each phase has its own load and waits until it is served normally.
+        // Each phase has its own load and blocks, and waits until it is served normally.
         becomes_normal: |_| Box::pin(std::future::ready(true)),
         timeout: Duration::from_secs(300),
         phases: PHASES,
@@ -57,6 +59,7 @@ struct MeasuredLoad {
     load: Load,
     steady: Duration,
     from: Duration,
+    _blocks: Blocks,
 }
 
 impl World<'_> {
@@ -68,8 +71,9 @@ impl World<'_> {
         wanted.min(files.saturating_sub(OTHER_FILES) / 2).max(1)
     }
 
-    /// Starts the load at an edge and measures it without an attack.
-    async fn measured_load(&self, edge: SocketAddr) -> Result<MeasuredLoad, Failure> {
+    /// Starts the load and an empty block a second, and measures without an attack.
+    async fn measured_load(&self) -> Result<MeasuredLoad, Failure> {
+        let (edge, blocks) = (self.edges.cached, Blocks::write(&self.servers, None));
         let mix = self.read_requests.clone().mix(edge, edge);
         let load = Load::start(mix, self.options.number("rate"), self.seed)?;
         // Waits until connections are open and caches are filled.
@@ -81,12 +85,12 @@ impl World<'_> {
         let to = load.now();
         load.until_finished(to).await;
         let samples = load.samples(from, to);
-        Ok(MeasuredLoad { steady: latency(&samples, 0.99), from: load.now(), load })
+        Ok(MeasuredLoad { steady: latency(&samples, 0.99), from: load.now(), load, _blocks: blocks })
     }
 
     /// Ends the load and reports it, with the bars that are common to all attacks.
     async fn load_report(&self, name: &str, measured_load: MeasuredLoad) -> Report {
-        let MeasuredLoad { load, steady, from } = measured_load;
+        let MeasuredLoad { load, steady, from, _blocks } = measured_load;
         let (samples, figures, mut report) = load.report(name, from).await;
         figures.none_fails(&mut report);
         let no_time = self.play.either(NO_TIME);
@@ -131,6 +135,9 @@ const PHASES: &[Phase] = &[
     phase("window", "HTTP/2 clients with a flow-control window of zero", |world, _| {
         one(closed(world, "no window", Attack::Window, 1, STALLED))
     }),
+    phase("watch", "Watches of long answers that are not read", |world, _| {
+        one(watches::unread_watches(world))
+    }),
     phase("idle", "Idle connections", |world, _| {
         one(closed(world, "idle connections", Attack::Idle, 2, IDLE))
     }),
@@ -146,7 +153,7 @@ async fn closed(
     multiple: usize,
     within: Duration,
 ) -> Result<Report, Failure> {
-    let measured_load = world.measured_load(world.edges.cached).await?;
+    let measured_load = world.measured_load().await?;
     let count = world.attackers() * multiple;
     let is_awaited = !world.play.short || within <= HEAD;
     let ramp_up = if is_awaited && within > HEAD { SLOW_RAMP_UP } else { RAMP_UP };
@@ -164,7 +171,7 @@ async fn closed(
 
 /// HTTP/2 clients open and reset streams, and reconnect.
 async fn reset(world: &World<'_>) -> Result<Report, Failure> {
-    let measured_load = world.measured_load(world.edges.cached).await?;
+    let measured_load = world.measured_load().await?;
     let until = Instant::now() + world.play.either(ATTACK_LENGTH);
     let (mut sent_away, mut left) = (0, 0);
     while Instant::now() < until {
