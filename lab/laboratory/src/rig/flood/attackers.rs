@@ -40,8 +40,6 @@ const NO_WINDOW: [u8; 6] = [0, 4, 0, 0, 0, 0];
 /// Requests on one connection without a window: the load comes from their unread answers, not from their
 /// number.
 const UNREAD_REQUESTS: u32 = 2;
-/// Requests cancelled on one connection; the edge is expected to close it much earlier.
-const CANCELLED_REQUESTS: u32 = 5000;
 
 /// The kind of an attack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,8 +54,6 @@ pub(super) enum Attack {
     Window,
     /// Sends one request and keeps the connection open.
     Idle,
-    /// Opens HTTP/2 streams and resets them at once.
-    Reset,
 }
 
 /// Attackers in progress.
@@ -167,14 +163,8 @@ async fn attack(kind: Attack, mut stream: TcpStream) -> std::io::Result<()> {
         }
         Attack::Window => return read_without_window(stream).await,
         Attack::Idle => stream.write_all(SHORT.as_bytes()).await?,
-        Attack::Reset => return cancel_requests(stream).await,
     }
     read_on(&mut stream).await
-}
-
-/// A request over HTTP/2 with a long answer.
-fn long_request() -> Vec<u8> {
-    get_request("/openapi.json", &[(AUTHORITY, "x")])
 }
 
 /// Requests long answers with a flow-control window of 0. Answers pings, so that the connection counts as
@@ -182,17 +172,12 @@ fn long_request() -> Vec<u8> {
 async fn read_without_window(stream: TcpStream) -> std::io::Result<()> {
     let mut connection = http2::Connection::over(stream, &NO_WINDOW).await?;
     for number in 0..UNREAD_REQUESTS {
-        connection.send(&Frame::request(2 * number + 1, &long_request())).await?;
+        let request = get_request("/openapi.json", &[(AUTHORITY, "x")]);
+        connection.send(&Frame::request(2 * number + 1, &request)).await?;
     }
     loop {
         connection.next(GOAWAY).await?;
     }
-}
-
-/// Sends and cancels requests as fast as possible, until the edge sends GOAWAY.
-async fn cancel_requests(stream: TcpStream) -> std::io::Result<()> {
-    let mut connection = http2::Connection::over(stream, &[]).await?;
-    connection.cancel_requests(CANCELLED_REQUESTS, &long_request()).await.map(drop)
 }
 
 /// Reads until the connection is closed.

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use mesh::failure::Failure;
 use rustix::process::{Resource, getrlimit};
-use tokio::time::{Instant, sleep};
+use tokio::time::sleep;
 
 use self::attackers::{Attack, Attackers, STALLED, UNREAD_LONGER};
 use super::{
@@ -115,11 +115,8 @@ const LATER: Duration = Duration::from_secs(3);
 /// closed at the same rate, and closing costs this machine processor time at both ends.
 const RAMP_UP: Duration = Duration::from_secs(2);
 const SLOW_RAMP_UP: Duration = Duration::from_secs(10);
-/// Length of an attack whose attackers reconnect, or whose end is not awaited.
-const ATTACK_LENGTH: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs(3)];
-/// Concurrent connections that reset streams. They reconnect without a pause and use all processor time they
-/// get; few in the short form, where the services are debug builds.
-const RESETTING: [usize; 2] = [20, 2];
+/// Length of an attack whose end is not awaited.
+const SHORT_LENGTH: Duration = Duration::from_secs(3);
 
 const PHASES: &[Phase] = &[
     phase("head", "Connections that send half a head", |world, _| {
@@ -141,7 +138,6 @@ const PHASES: &[Phase] = &[
     phase("idle", "Idle connections", |world, _| {
         one(closed(world, "idle connections", Attack::Idle, 2, IDLE))
     }),
-    phase("reset", "HTTP/2 requests that are reset at once", |world, _| one(reset(world))),
 ];
 
 /// Attackers connect once, and the edge must close them in time. The short form awaits only limits of at most
@@ -157,7 +153,7 @@ async fn closed(
     let count = world.attackers() * multiple;
     let is_awaited = !world.play.short || within <= HEAD;
     let ramp_up = if is_awaited && within > HEAD { SLOW_RAMP_UP } else { RAMP_UP };
-    let length = if is_awaited { within + world.play.bound(LATER) } else { world.play.either(ATTACK_LENGTH) };
+    let length = if is_awaited { within + world.play.bound(LATER) } else { SHORT_LENGTH };
     let ended = Attackers::send(kind, count, world.edges.cached, ramp_up).end(ramp_up + length).await;
     let mut report = world.load_report(name, measured_load).await;
     report.bar_none("attackers that found no place", ended.refused);
@@ -166,23 +162,5 @@ async fn closed(
         report.bar_at_most("the last one is closed", ended.longest(), within + world.play.bound(LATER));
     }
     report.notes.push(ended.summary());
-    Ok(report)
-}
-
-/// HTTP/2 clients open and reset streams, and reconnect.
-async fn reset(world: &World<'_>) -> Result<Report, Failure> {
-    let measured_load = world.measured_load().await?;
-    let until = Instant::now() + world.play.either(ATTACK_LENGTH);
-    let (mut sent_away, mut left) = (0, 0);
-    while Instant::now() < until {
-        let resetting = world.play.either(RESETTING);
-        let attackers = Attackers::send(Attack::Reset, resetting, world.edges.cached, Duration::ZERO);
-        let ended = attackers.end(world.play.bound(LATER)).await;
-        sent_away += ended.after.len();
-        left += ended.left + ended.refused;
-    }
-    let mut report = world.load_report("taken back", measured_load).await;
-    report.bar(format!("connections that were not ended: {left}, at most 0"), left == 0 && sent_away > 0);
-    report.notes.push(format!("{sent_away} connections were ended"));
     Ok(report)
 }
