@@ -39,56 +39,27 @@ use super::{
 };
 use crate::private::PrivateMesh;
 
-/// Time between two faults.
-const EVERY: Duration = Duration::from_secs(3);
+/// Time between two faults, and their number in the short form.
+const EVERY: [Duration; 2] = [Duration::from_secs(3), Duration::from_millis(1500)];
+const FAULTS_SHORT: u32 = 6;
 /// How long a freeze and a delay last.
-const LASTS: Duration = Duration::from_secs(5);
+const LASTS: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(2)];
 /// A process that was hit is not hit again for this long.
-const BUSY: Duration = Duration::from_secs(8);
+const BUSY: [Duration; 2] = [Duration::from_secs(8), Duration::from_secs(4)];
 /// A fault explains failures of requests sent up to this long after its end.
 const AFTER: Duration = Duration::from_secs(5);
-/// How long traffic continues after the last repair.
-const QUIET: Duration = Duration::from_secs(15);
+/// How long traffic continues after the last repair; in the long form after that time, too.
+const QUIET: [Duration; 2] = [Duration::from_secs(15), Duration::from_secs(3)];
 /// How long traffic runs before the resource usage is first read.
-const WARM_UP: Duration = Duration::from_secs(10);
+const WARM_UP: [Duration; 2] = [Duration::from_secs(10), Duration::from_secs(3)];
+/// Durations of throttled downloads: slow ones, and long ones in both forms.
+const SLOW: Duration = Duration::from_secs(6);
+const LONG: [Duration; 2] = [Duration::from_secs(25), SLOW];
 /// Uncertainty of the measured age of an answer.
 const BLUR: Duration = Duration::from_millis(500);
 /// How long all replicas may take to be ready, and resource usage to return to its earlier level.
 const READY_WITHIN: Duration = Duration::from_secs(60);
 const BACK_WITHIN: Duration = Duration::from_secs(90);
-
-/// Durations of a run.
-#[derive(Clone, Copy, Debug)]
-struct Plan {
-    faults: RandomSchedule,
-    after: Duration,
-    quiet: Duration,
-    warm_up: Duration,
-    paces: Paces,
-}
-
-impl Plan {
-    fn new(world: &World<'_>) -> Self {
-        let (slow, after) = (Duration::from_secs(6), world.play.bound(AFTER));
-        let length = Duration::from_secs(u64::from(world.options.number("minutes")) * 60);
-        let long = Self {
-            faults: RandomSchedule { length, every: EVERY, lasts: LASTS, busy: BUSY },
-            after,
-            quiet: after + QUIET,
-            warm_up: WARM_UP,
-            paces: Paces { slow, long: Duration::from_secs(25) },
-        };
-        let (every, lasts) = (Duration::from_millis(1500), Duration::from_secs(2));
-        let short = Self {
-            faults: RandomSchedule { length: every * 6, every, lasts, busy: lasts * 2 },
-            after,
-            quiet: Duration::from_secs(3),
-            warm_up: Duration::from_secs(3),
-            paces: Paces { slow, long: slow },
-        };
-        world.play.either([long, short])
-    }
-}
 
 pub(super) const DRILL: Drill = Drill {
     name: "chaos",
@@ -101,17 +72,23 @@ pub(super) const DRILL: Drill = Drill {
 async fn play(mesh: &PrivateMesh, options: &Options, seed: u64) -> Result<Run, Failure> {
     let setup = Setup { has_links: true, ..whole_mesh(options) };
     let world = &World::start(mesh, options, setup, seed).await?;
-    let plan = Plan::new(world);
-    let traffic = |seed| Traffic::start(world, plan.paces, seed);
-    print_line(&format!("seed {seed}: {:?} without an event", plan.warm_up));
+    let play = &world.play;
+    let [every, lasts, busy, warm_up, long] =
+        [EVERY, LASTS, BUSY, WARM_UP, LONG].map(|times| play.either(times));
+    let minutes = Duration::from_secs(u64::from(options.number("minutes")) * 60);
+    let length = play.either([minutes, every * FAULTS_SHORT]);
+    let after = play.bound(AFTER);
+    let traffic = |seed| Traffic::start(world, Paces { slow: SLOW, long }, seed);
+    print_line(&format!("seed {seed}: {warm_up:?} without an event"));
     // The resource usage that is read afterwards is that of a warm mesh.
     let warming_up = traffic(!seed)?;
-    warming_up.submit_during(0, warming_up.warm_up(plan.warm_up)).await;
+    warming_up.submit_during(0, warming_up.warm_up(warm_up)).await;
     warming_up.finish().await?;
     let before = ResourceUsage::read(world.mesh).await;
     let counted = RefCell::new(EdgeRequestCount::begin(world.mesh).await);
-    let schedule = plan.faults.draw(&mut SmallRng::seed_from_u64(seed));
-    print_line(&format!("seed {seed}: {} acts in {:?}", schedule.len(), plan.faults.length));
+    let faults = RandomSchedule { length, every, lasts, busy };
+    let schedule = faults.draw(&mut SmallRng::seed_from_u64(seed));
+    print_line(&format!("seed {seed}: {} acts in {length:?}", schedule.len()));
 
     let (heads, traffic) = (HeadObserver::watch(&world.servers), traffic(seed)?);
     let injector = FaultInjector::new(world.mesh).with_links(&world.links).counting(&traffic, &counted);
@@ -119,7 +96,7 @@ async fn play(mesh: &PrivateMesh, options: &Options, seed: u64) -> Result<Run, F
         let done = injector.run(&schedule).await;
         print_line(&format!("seed {seed}: all is mended"));
         let is_ready = world.becomes_ready(READY_WITHIN).await;
-        sleep(plan.quiet).await;
+        sleep(play.either([after, Duration::ZERO]) + play.either(QUIET)).await;
         (done, is_ready)
     };
     let (done, is_ready) = traffic.submit_during(seed, injecting).await;
@@ -136,7 +113,7 @@ async fn play(mesh: &PrivateMesh, options: &Options, seed: u64) -> Result<Run, F
     none_is_outdated(&traffic.load, &heads, BLUR, &mut report);
     traffic.watches.are_true(&mut report);
     traffic.watches.describe_absences(&mut report);
-    explained(&mut report, &misses, &spans, plan.after);
+    explained(&mut report, &misses, &spans, after);
     files_are_whole(&traffic.files, &mut report);
     report.bar("every replica serves when all is mended", is_ready);
     counts_hold(&mut report, &counted, all_counted, traffic.counts(&submissions));

@@ -52,24 +52,13 @@ fn relays(seed: u64) -> u32 {
     if seed.is_multiple_of(2) { 2 } else { 3 }
 }
 
-/// Load and fault intervals of a run.
-#[derive(Clone, Copy, Debug)]
-struct Plan {
-    submitting: submitters::Plan,
-    node_killed_every: Duration,
-    relay_faulty_every: Duration,
-}
-
-const PLAN: Plan = Plan {
-    submitting: submitters::Plan { submissions: 10_000, clients: 100, pause: Duration::from_millis(600) },
-    node_killed_every: Duration::from_secs(5),
-    relay_faulty_every: Duration::from_secs(7),
-};
-const PLAN_SHORT: Plan = Plan {
-    submitting: submitters::Plan { submissions: 240, clients: 20, pause: Duration::from_millis(200) },
-    node_killed_every: Duration::from_secs(2),
-    relay_faulty_every: Duration::from_millis(1400),
-};
+/// The load, and the time between two faults of the node and of relays.
+const SUBMITTING: [submitters::Plan; 2] = [
+    submitters::Plan { submissions: 10_000, clients: 100, pause: Duration::from_millis(600) },
+    submitters::Plan { submissions: 240, clients: 20, pause: Duration::from_millis(200) },
+];
+const NODE_EVERY: [Duration; 2] = [Duration::from_secs(5), Duration::from_secs(2)];
+const RELAY_EVERY: [Duration; 2] = [Duration::from_secs(7), Duration::from_millis(1400)];
 
 pub(super) const DRILL: Drill = Drill {
     name: "fates",
@@ -87,10 +76,9 @@ async fn run(mesh: &PrivateMesh, options: &Options, seed: u64) -> Result<Run, Fa
         ..Setup::default()
     };
     let world = &World::start(mesh, options, setup, seed).await?;
-    let plan = world.play.either([PLAN, PLAN_SHORT]);
-    let Plan { submitting, node_killed_every: node, relay_faulty_every: relay } = plan;
-    let (clients, relays) = (submitting.clients, relays(seed));
-    let report = play(world, plan, seed).await?;
+    let report = play(world, seed).await?;
+    let (clients, relays) = (world.play.either(SUBMITTING).clients, relays(seed));
+    let [node, relay] = [NODE_EVERY, RELAY_EVERY].map(|every| world.play.either(every));
     let title = format!(
         "fates: {clients} clients, {relays} relays, the node killed every {node:?}, \
          a relay killed, frozen or stopped every {relay:?}"
@@ -99,16 +87,16 @@ async fn run(mesh: &PrivateMesh, options: &Options, seed: u64) -> Result<Run, Fa
 }
 
 /// Runs the drill once.
-async fn play(world: &World<'_>, plan: Plan, seed: u64) -> Result<Report, Failure> {
+async fn play(world: &World<'_>, seed: u64) -> Result<Report, Failure> {
     let (edge, relays) = (world.edges.cached, relays(seed));
-    let submitters = Submitters::new(edge, plan.submitting, seed)?.following(edge);
+    let submitters = Submitters::new(edge, world.play.either(SUBMITTING), seed)?.following(edge);
     let injectors = [FaultInjector::new(world.mesh), FaultInjector::new(world.mesh)];
     // A fast machine may need more submissions than planned until the kills are done.
     let is_enough = || injectors.iter().all(|injector| injector.injected().len() >= FAULTS);
     let submitting = submitters.submit(seed, is_enough).boxed_local().shared();
     let mut random = SmallRng::seed_from_u64(seed);
-    let node_faults = repeated(plan.node_killed_every, || Fault::Kill(NODE));
-    let relay_faults = repeated(plan.relay_faulty_every, || {
+    let node_faults = repeated(world.play.either(NODE_EVERY), || Fault::Kill(NODE));
+    let relay_faults = repeated(world.play.either(RELAY_EVERY), || {
         let relay = Target { name: RELAY, replica: random.random_range(0..relays) };
         match random.random_range(0..3) {
             0 => Fault::Kill(relay),
