@@ -62,7 +62,7 @@ pub(super) fn whole_mesh(options: &Options) -> Setup {
 }
 
 /// Chooses any file; about half of the downloads are quick, the others take up to `longest`.
-fn any_file(world: &World<'_>, longest: Duration) -> Arc<Choose> {
+pub(super) fn any_file(world: &World<'_>, longest: Duration) -> Arc<Choose> {
     let files = Arc::clone(&world.files);
     Arc::new(move |random: &mut SmallRng| {
         let expected = files.any(random);
@@ -176,7 +176,7 @@ impl Traffic {
             ((downloads - long) as usize, any_file(world, paces.slow)),
             (long as usize, largest_file(world, paces.long)),
         ];
-        let downloaders = Downloaders::start(edge, &kinds, seed);
+        let downloaders = Downloaders::start(edge, &kinds, Duration::ZERO, seed);
         let load = Load::start(world.read_requests.clone().mix(edge, edge), rate, seed)?;
         let watches = WatchTraffic::start(world, watchers as usize, web_sockets as usize)?;
         Ok(Self { load, downloaders, submitters, watches })

@@ -1,4 +1,4 @@
-//! Clients that download: each file of a list once, or file after file with resumption until they are stopped.
+//! Clients that download file after file, with resumption, until they are stopped.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -7,7 +7,6 @@ use mesh_testbed::poll;
 use parking_lot::Mutex;
 use rand::{SeedableRng as _, rngs::SmallRng};
 use tokio::{
-    sync::Semaphore,
     task::JoinSet,
     time::{Instant, sleep, sleep_until, timeout_at},
 };
@@ -18,11 +17,11 @@ use super::{
     files::ExpectedFile,
 };
 
-/// Time limit of one attempt of a client that resumes.
+/// Time limit of one attempt.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_secs(600);
 /// Pause before a client resumes a file.
 const AGAIN: Duration = Duration::from_millis(200);
-/// How long all downloads of a list may take to be in progress at the same time.
+/// How long all clients may take to be reading at the same time.
 const READING_WITHIN: Duration = Duration::from_secs(60);
 
 /// Chooses the next file of a client, and its pace.
@@ -67,47 +66,28 @@ struct State {
 
 impl Downloaders {
     /// Starts clients that download until [`Downloaders::end`], and resume broken downloads: for each kind,
-    /// that many clients with its choice of files.
-    pub(crate) fn start(edge: SocketAddr, kinds: &[(usize, Arc<Choose>)], seed: u64) -> Self {
-        let mut downloaders = Self::without_clients(edge);
+    /// that many clients with its choice of files, each `interval` after the one before.
+    pub(crate) fn start(
+        edge: SocketAddr,
+        kinds: &[(usize, Arc<Choose>)],
+        interval: Duration,
+        seed: u64,
+    ) -> Self {
+        let (mut clients, begun) = (JoinSet::new(), Instant::now());
+        let shared = Arc::new(Shared { edge, state: Mutex::default() });
         let choices = kinds.iter().flat_map(|(count, choose)| std::iter::repeat_n(choose, *count));
-        for (number, choose) in (1..).zip(choices) {
-            let (shared, choose) = (Arc::clone(&downloaders.shared), Arc::clone(choose));
-            let mut random = SmallRng::seed_from_u64(seed ^ u64::rotate_left(number, 24));
-            downloaders.clients.spawn(async move {
+        for (number, choose) in (1_u32..).zip(choices) {
+            let (shared, choose) = (Arc::clone(&shared), Arc::clone(choose));
+            let mut random = SmallRng::seed_from_u64(seed ^ u64::from(number).rotate_left(24));
+            clients.spawn(async move {
+                sleep_until(begun + interval * number).await;
                 while !shared.state.lock().ends {
                     let (file, pace) = choose(&mut random);
                     shared.download_resuming(file, pace).await;
                 }
             });
         }
-        downloaders
-    }
-
-    /// Starts these downloads, at most `at_once` concurrently, each `interval` after the one before. None is
-    /// resumed; those not finished after `time_limit` are late.
-    pub(crate) fn start_list(
-        edge: SocketAddr,
-        files: Vec<(ExpectedFile, Pace)>,
-        at_once: usize,
-        interval: Duration,
-        time_limit: Duration,
-    ) -> Self {
-        let mut downloaders = Self::without_clients(edge);
-        let (room, now) = (Arc::new(Semaphore::new(at_once)), Instant::now());
-        for (index, (file, pace)) in (0..).zip(files) {
-            let (shared, room) = (Arc::clone(&downloaders.shared), Arc::clone(&room));
-            downloaders.clients.spawn(async move {
-                sleep_until(now + interval * index).await;
-                let _turn = room.acquire_owned().await;
-                shared.attempt(&file, pace, now + time_limit, false).await;
-            });
-        }
-        downloaders
-    }
-
-    fn without_clients(edge: SocketAddr) -> Self {
-        Self { clients: JoinSet::new(), shared: Arc::new(Shared { edge, state: Mutex::default() }) }
+        Self { clients, shared }
     }
 
     /// Number of downloads that are reading a body.
@@ -134,10 +114,11 @@ impl Downloaders {
         self.shared.state.lock().counts
     }
 
-    /// Waits for all downloads of a list and returns their results.
-    pub(crate) async fn results(self) -> Vec<DownloadResult> {
-        self.clients.join_all().await;
-        std::mem::take(&mut self.shared.state.lock().results)
+    /// Waits until so many attempts are finished.
+    pub(crate) async fn until_finished(&self, attempts: usize) {
+        while self.shared.state.lock().results.len() < attempts {
+            sleep(AGAIN).await;
+        }
     }
 
     /// Starts no more files, and waits at most `within` until those in progress are finished. Returns all
@@ -238,7 +219,7 @@ mod tests {
         let (path, etag) = ("/".to_owned(), Some("\"x\"".to_owned()));
         let expected = ExpectedFile { path, range: None, bytes: Bytes::from_static(b"0123456789"), etag };
         let choose: Arc<Choose> = Arc::new(move |_: &mut SmallRng| (expected.clone(), Pace::QUICK));
-        let downloaders = Downloaders::start(edge, &[(1, choose)], 1);
+        let downloaders = Downloaders::start(edge, &[(1, choose)], Duration::ZERO, 1);
         eventually(Duration::from_secs(20), "nothing is asked", async || !asked.lock().is_empty()).await;
         let (attempts, files) = downloaders.end(Duration::from_secs(20)).await;
         assert_eq!(asked.lock()[..3], [0, 4, 8]);

@@ -18,18 +18,14 @@ use tokio::time::Instant;
 
 use super::{
     args::{PlayArgs, SLACK},
-    clients::{
-        download::Pace,
-        download_results::{DownloadResult, longest_pause},
-        downloaders::Downloaders,
-        files::ExpectedFile,
-    },
+    clients::{download_results::longest_pause, downloaders::Downloaders},
     engine::{Drill, Phase, Play, Playing, one, phase},
     faults::{
         injector::{FaultInjector, InjectedFault},
         schedule::{Fault, ScheduledFault, Target, repeated},
     },
     report::Report,
+    traffic::{any_file, files_are_whole},
     world::{Setup, World},
 };
 use crate::{private::UNCACHED_EDGE, synthetic::Synthetic};
@@ -66,7 +62,7 @@ const WORKERS: u32 = 3;
 /// Number of concurrent downloads; fewer in the short form, whose debug builds on two processors that other drills use,
 /// too, could only queue more.
 const AT_ONCE: [usize; 2] = [64, 16];
-/// Time limit of a download, for a loaded machine.
+/// Time limit of a download of the quick client, and of the last ones of others, for a loaded machine.
 const DOWNLOAD_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The synthetic history of the long form and of the short one.
@@ -92,27 +88,39 @@ fn setup(play: &PlayArgs) -> Setup {
 }
 
 impl World<'_> {
-    /// Downloads files while faults are injected, at most `at_once` concurrently. Returns the results, and the
+    /// Downloads files of all kinds while faults are injected, at most `at_once` concurrently. Returns the
+    /// report, in which no download fails and the 99th percentile of the longest pauses has a bound, and the
     /// repaired faults.
     async fn download_under(
         &self,
-        downloads: Vec<(ExpectedFile, Pace)>,
+        phase: &str,
         schedule: impl Iterator<Item = ScheduledFault>,
         at_once: usize,
-    ) -> (Vec<DownloadResult>, Vec<InjectedFault>) {
+        bound: Duration,
+    ) -> (Report, Vec<InjectedFault>) {
         let injector = FaultInjector::new(self.mesh);
-        let time_limit = DOWNLOAD_TIMEOUT.max(self.play.bound(DOWNLOAD_TIMEOUT / 2));
-        let room = self.play.either(AT_ONCE);
-        let started = Downloaders::start_list(self.edges.cached, downloads, room, Duration::ZERO, time_limit);
-        let results = started.results().boxed_local().shared();
-        injector.run_until(schedule, at_once, results.clone().map(drop)).await;
+        let (count, longest) = self.play.either(DOWNLOADS);
+        let kinds = [(self.play.either(AT_ONCE), any_file(self, longest))];
+        let clients = Downloaders::start(self.edges.cached, &kinds, Duration::ZERO, self.seed);
+        let ended = async move {
+            clients.until_finished(count).await;
+            clients.end(DOWNLOAD_TIMEOUT).await
+        };
+        let ended = ended.boxed_local().shared();
+        injector.run_until(schedule, at_once, ended.clone().map(drop)).await;
         let mut faults = injector.injected();
         faults.retain(|fault| fault.is_repaired);
-        (results.await, faults)
+        let (results, files) = ended.await;
+        let mut report = Report::of_downloads(phase, &results);
+        report.none_fails(&results);
+        files_are_whole(&files, &mut report);
+        let pause = longest_pause(&results, 0.99);
+        report.bar_at_most("longest pause of 99 in 100", pause, self.play.bound(bound));
+        (report, faults)
     }
 }
 
-/// Number of downloads in the long form and in the short one, and the longest duration of a slow one.
+/// Least number of downloads in the long form and in the short one, and the longest duration of a slow one.
 const DOWNLOADS: [(usize, Duration); 2] = [(1000, Duration::from_secs(6)), (100, Duration::from_secs(3))];
 /// Interval of kills, and of freezes.
 const HIT_EVERY: Duration = Duration::from_secs(1);
@@ -127,11 +135,10 @@ const FROZEN_MS: Range<u64> = 1_500..2_500;
 /// Kills one worker after the other. The next kill waits until all workers are ready: otherwise slow starts
 /// would leave none.
 async fn kill(world: &World<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
-    let (begun, downloads) = (Instant::now(), mixed(world, random));
+    let begun = Instant::now();
     let schedule = repeated(HIT_EVERY, || Fault::Kill(worker(random.random_range(0..WORKERS))));
-    let (results, kills) = world.download_under(downloads, schedule, 1).await;
+    let (mut report, kills) = world.download_under("kill", schedule, 1, KILLED_PAUSE).await;
     let seconds = begun.elapsed().as_secs();
-    let mut report = without_failures("kill", &results, world.play.bound(KILLED_PAUSE));
     let kills = kills.len() as u64;
     let least = (seconds as f64 * world.play.share(KILLS_A_SECOND)) as u64;
     report.bar(format!("workers killed in {seconds} s: {kills}, at least {least}"), kills >= least.max(1));
@@ -141,7 +148,6 @@ async fn kill(world: &World<'_>, random: &mut SmallRng) -> Result<Report, Failur
 /// Freezes and wakes workers; at least one is always awake.
 async fn freeze(world: &World<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
     let before = world.mesh.pids(EXPORT);
-    let downloads = mixed(world, random);
     let schedule = repeated(HIT_EVERY, || {
         let time = Duration::from_millis(random.random_range(FROZEN_MS));
         Fault::Freeze(worker(random.random_range(0..WORKERS)), time)
@@ -157,33 +163,14 @@ async fn freeze(world: &World<'_>, random: &mut SmallRng) -> Result<Report, Fail
         }
         is_awake
     });
-    let (results, freezes) = world.download_under(downloads, schedule, WORKERS as usize - 1).await;
+    let at_once = WORKERS as usize - 1;
+    let (mut report, freezes) = world.download_under("freeze", schedule, at_once, FROZEN_PAUSE).await;
     let count = freezes.len();
-    let mut report = without_failures("freeze", &results, world.play.bound(FROZEN_PAUSE));
     report.bar(format!("workers frozen meanwhile: {count}, at least 2"), count >= 2);
     report.bar("no frozen worker was restarted", world.mesh.pids(EXPORT) == before);
     Ok(report)
 }
 
-/// A report in which no download fails, and whose 99th percentile of the longest pauses has a bound.
-fn without_failures(phase: &str, results: &[DownloadResult], bound: Duration) -> Report {
-    let mut report = Report::of_downloads(phase, results);
-    report.none_fails(results);
-    report.bar_at_most("longest pause of 99 in 100", longest_pause(results, 0.99), bound);
-    report
-}
-
 fn worker(replica: u32) -> Target {
     Target { name: EXPORT, replica }
-}
-
-/// Random downloads of all kinds and paces.
-fn mixed(world: &World<'_>, random: &mut SmallRng) -> Vec<(ExpectedFile, Pace)> {
-    let (count, longest) = world.play.either(DOWNLOADS);
-    let download = |_| {
-        let expected = world.files.any(random);
-        let pace = Pace::any(expected.bytes.len(), longest, random);
-        (expected, pace)
-    };
-    (0..count).map(download).collect()
 }

@@ -1,17 +1,17 @@
 //! Phase "stalled": thousands of clients read almost nothing. They must cost the edge little memory, and a
 //! quick client little speed.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use mesh::failure::Failure;
-use rand::{SeedableRng as _, rngs::SmallRng};
+use rand::rngs::SmallRng;
 use tokio::time::{Instant, interval, timeout};
 
 use crate::rig::{
     clients::{
         download::{Pace, download_file},
         download_results::{DownloadResult, Outcome},
-        downloaders::Downloaders,
+        downloaders::{Choose, Downloaders},
         memory::{ProcessMemory, while_watched},
     },
     kill::{DOWNLOAD_TIMEOUT, EDGE, World},
@@ -41,16 +41,15 @@ pub(super) async fn stalled(world: &World<'_>) -> Result<Report, Failure> {
     let mut edge = ProcessMemory::of_all(world.mesh, &[EDGE]);
     let before = quick(world).await;
     let (beside, stalled) = while_watched(&mut edge, async {
-        let mut random = SmallRng::seed_from_u64(0);
-        let half = world.files.largest().bytes.len() / 2;
-        let files = (0..count).map(|_| (world.files.part(half, &mut random), STALLED)).collect();
-        // They never finish; their deadline is later than the end of the phase.
-        let time_limit = DOWNLOAD_TIMEOUT * 5;
-        let clients = Downloaders::start_list(world.edges.cached, files, count, CONNECT_INTERVAL, time_limit);
+        let (half, files) = (world.files.largest().bytes.len() / 2, Arc::clone(&world.files));
+        let part: Arc<Choose> = Arc::new(move |random: &mut SmallRng| (files.part(half, random), STALLED));
+        let clients = Downloaders::start(world.edges.cached, &[(count, part)], CONNECT_INTERVAL, world.seed);
         clients.until_reading(count).await?;
         settled(world, count).await;
         let beside = quick(world).await;
-        Ok::<_, Failure>((beside, clients.reading()))
+        // A client that had to resume is not counted.
+        let (attempts, _) = clients.counts();
+        Ok::<_, Failure>((beside, clients.reading().saturating_sub(attempts as usize - count)))
     })
     .await?;
     let after = quick(world).await;
