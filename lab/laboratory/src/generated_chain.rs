@@ -12,6 +12,7 @@ use std::{
 
 use bytes::Bytes;
 use mesh::failure::{Failure, cannot};
+use mesh_devnode::ReservedPort;
 use mesh_simulator::mix;
 use mesh_testbed::scripted_node::{Block, NodeContent, Version, check_height, event, reply, serve, status};
 use rand::{Rng as _, SeedableRng as _, rngs::SmallRng};
@@ -58,6 +59,15 @@ pub(crate) fn now_ms() -> u64 {
 }
 
 impl ChainArgs {
+    /// A chain that begins now, and the port of its node.
+    pub(crate) fn now(rows: u64, first: u64, period: Duration) -> Result<(ReservedPort, Self), Failure> {
+        let port = ReservedPort::take().map_err(|error| cannot("find a port for the node", &error))?;
+        let (seed, varied, last, rendered) = (1, false, None, first);
+        let period_ms = u64::try_from(period.as_millis()).unwrap_or(u64::MAX);
+        let (start_ms, listen) = (now_ms(), port.address());
+        Ok((port, Self { seed, rows, varied, first, start_ms, period_ms, last, rendered, listen }))
+    }
+
     /// The height of the newest block now.
     pub(crate) fn latest(&self) -> u64 {
         let latest = self.first + now_ms().saturating_sub(self.start_ms) / self.period_ms;

@@ -15,7 +15,6 @@ use mesh::{
     failure::{Failure, cannot},
     processes::{NATS, POSTGRES},
 };
-use mesh_devnode::ReservedPort;
 use mesh_launcher::{database::Database, process::Process, services::INGEST};
 use mesh_store::append::tables;
 use tokio::time::{sleep, timeout};
@@ -36,23 +35,6 @@ use crate::{
     private_chain::{Ingest, stored},
     watches::HeightAt,
 };
-
-/// A port for the node of a chain that begins now.
-pub(super) fn chain(rows: u64, first: u64, period: Duration) -> Result<(ReservedPort, ChainArgs), Failure> {
-    let port = ReservedPort::take().map_err(|error| cannot("find a port for the node", &error))?;
-    let args = ChainArgs {
-        seed: 1,
-        rows,
-        varied: false,
-        first,
-        start_ms: now_ms(),
-        period_ms: u64::try_from(period.as_millis()).unwrap_or(u64::MAX),
-        last: None,
-        rendered: first,
-        listen: port.address(),
-    };
-    Ok((port, args))
-}
 
 /// Rows of a block, of each chain.
 const BLOCK_ROWS: [u64; 2] = [100, 500];
@@ -83,7 +65,7 @@ pub(crate) async fn catch_up(world: &World<'_>) -> Result<Figures, Failure> {
     world.servers.another_database(EMPTY).await?;
     let (mut cases, mut ports) = (Vec::new(), Vec::new());
     for (block_rows, name) in BLOCK_ROWS.into_iter().zip(["chain-100", "chain-500"]) {
-        let (port, chain) = chain(block_rows, rows / block_rows, NEVER)?;
+        let (port, chain) = ChainArgs::now(block_rows, rows / block_rows, NEVER)?;
         world.mesh.start_chain(name, &chain).await?;
         let (node, digests, copies) = (world.mesh.watch(&[name]), OnceCell::new(), OnceCell::new());
         cases.push(Case { world, psql: &psql, chain, node, digests, copies });
@@ -204,7 +186,7 @@ pub(crate) async fn front(world: &World<'_>) -> Result<Figures, Failure> {
     let World { mesh, servers, .. } = world;
     let length = world.length().max(LEAST_LENGTH);
     let blocks = length.as_secs() / PERIOD.as_secs();
-    let (_port, mut args) = chain(FRONT_ROWS, 1, PERIOD)?;
+    let (_port, mut args) = ChainArgs::now(FRONT_ROWS, 1, PERIOD)?;
     args.rendered = blocks + MORE;
     mesh.start_chain("chain-front", &args).await?;
     let replicas = [("tx-relay", 0), ("export", 0), (UNCACHED_EDGE, 0), (INGEST, 0)];

@@ -6,8 +6,9 @@ use mesh::{failure::Failure, processes::NATS};
 use mesh_launcher::services::SERVICES;
 use tokio::time::sleep;
 
-use super::{cost, ingest::chain, meter::Meter, section::Figures, world::World};
+use super::{cost, meter::Meter, section::Figures, world::World};
 use crate::{
+    generated_chain::ChainArgs,
     private::{Layout, UNCACHED_EDGE, variables},
     private_chain::Ingest,
 };
@@ -35,7 +36,7 @@ pub(super) async fn idle(world: &World<'_>) -> Result<Figures, Failure> {
 /// Section "following": `ingest` while a block a second without rows comes, which a `node-info` announces.
 pub(super) async fn following(world: &World<'_>) -> Result<Figures, Failure> {
     let World { mesh, servers, .. } = world;
-    let (_port, args) = chain(0, 1, PERIOD)?;
+    let (_port, args) = ChainArgs::now(0, 1, PERIOD)?;
     mesh.start_chain("chain-following", &args).await?;
     let database = servers.another_database("following").await?;
     let env = variables(&[PREFIX]);

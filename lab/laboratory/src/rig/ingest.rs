@@ -31,7 +31,7 @@ use super::{
 };
 use crate::{
     digests::Digests,
-    generated_chain::{ChainArgs, now_ms},
+    generated_chain::ChainArgs,
     metrics,
     private::{PrivateMesh, Servers, connect},
     private_chain::{CHAIN, DECODER, Ingest, head, stored},
@@ -52,7 +52,7 @@ const FROZEN_MS: [u64; 2] = [6_000, 2_500];
 const FREEZES: u32 = 8;
 /// Most rows of a block, and the time to the next one.
 const ROWS: u64 = 30;
-const PERIOD_MS: u64 = 250;
+const PERIOD: Duration = Duration::from_millis(250);
 /// How long everything may take to be stored after the last fault.
 const STORED_WITHIN: Duration = Duration::from_secs(60);
 
@@ -81,7 +81,7 @@ async fn run(mesh: &PrivateMesh, options: &Options, seed: u64) -> Result<Run, Fa
     let decoder = if is_service { "nats" } else { "events" };
     print_line(&format!("playing seed {seed} with the decoder {decoder}"));
     let report = Fixture::start(mesh, &play, seed, is_service).await?.play(kills).await?;
-    let title = format!("ingest: {REPLICAS} replicas, decoder {decoder}, a block every {PERIOD_MS} ms");
+    let title = format!("ingest: {REPLICAS} replicas, decoder {decoder}, a block every {PERIOD:?}");
     let mut json = report.json();
     json["decoder"] = decoder.into();
     Ok(Run { title, json, reports: vec![report] })
@@ -107,18 +107,9 @@ impl<'a> Fixture<'a> {
         is_service: bool,
     ) -> Result<Self, Failure> {
         let servers = mesh.start_servers().await?;
-        let port = ReservedPort::take().map_err(|error| cannot("find a port for the node", &error))?;
-        let chain = ChainArgs {
-            seed,
-            rows: ROWS,
-            varied: true,
-            first: 1,
-            start_ms: now_ms(),
-            period_ms: PERIOD_MS,
-            last: Some(mesh.home.root().join("last-block")),
-            rendered: 0,
-            listen: port.address(),
-        };
+        let (port, chain) = ChainArgs::now(ROWS, 1, PERIOD)?;
+        let last = Some(mesh.home.root().join("last-block"));
+        let chain = ChainArgs { seed, varied: true, last, rendered: 0, ..chain };
         mesh.start_chain(CHAIN, &chain).await?;
         if is_service {
             mesh.start_decoders(&servers, REPLICAS)?;
@@ -140,7 +131,7 @@ impl<'a> Fixture<'a> {
         let mut counts = Counts::default();
         while counts.kills < kills as usize {
             let left = kills as usize - counts.kills;
-            let signal = if takeovers.count().is_multiple_of(2) { Signal::KILL } else { Signal::STOP };
+            let signal = if takeovers.0.len().is_multiple_of(2) { Signal::KILL } else { Signal::STOP };
             takeovers.measure(self, signal).await?;
             let schedule = self.schedule(left.min(FAULTS), &mut random);
             injector.run_until(schedule, AT_ONCE, pending()).await;
@@ -262,19 +253,11 @@ const SETTLED: Duration = Duration::from_millis(50);
 const KILLED: Duration = Duration::from_secs(2);
 const FROZEN: Duration = Duration::from_secs(5);
 
-/// The measured takeovers.
+/// The measured takeovers, by the signal that the active replica was sent.
 #[derive(Default)]
-struct Takeovers {
-    killed: Vec<Duration>,
-    frozen: Vec<Duration>,
-}
+struct Takeovers(Vec<(Signal, Duration)>);
 
 impl Takeovers {
-    /// The number of measurements.
-    fn count(&self) -> usize {
-        self.killed.len() + self.frozen.len()
-    }
-
     /// Waits until nothing is down, sends the active replica a signal, and measures the time to the next block.
     async fn measure(&mut self, fixture: &Fixture<'_>, signal: Signal) -> Result<(), Failure> {
         let Fixture { mesh, servers, play, targets, .. } = fixture;
@@ -307,17 +290,18 @@ impl Takeovers {
         }
         taken?;
         print_line(&format!("{signal:?} of the active replica: the next block after {took:.2?}"));
-        let of_signal = if signal == Signal::STOP { &mut self.frozen } else { &mut self.killed };
-        of_signal.push(took);
+        self.0.push((signal, took));
         Ok(())
     }
 
     /// Adds the bars of the longest takeovers.
     fn hold(&self, play: &PlayArgs, report: &mut Report) {
-        for (what, found, bound) in [("kill -9", &self.killed, KILLED), ("SIGSTOP", &self.frozen, FROZEN)] {
-            if let Some(longest) = found.iter().max() {
-                let what = format!("next block after {what} of the active replica, worst of {}", found.len());
-                report.bar_at_most(&what, *longest, play.bound(bound));
+        for (what, signal, bound) in [("kill -9", Signal::KILL, KILLED), ("SIGSTOP", Signal::STOP, FROZEN)] {
+            let found = self.0.iter().filter(|(sent, _)| *sent == signal).map(|(_, took)| *took);
+            if let Some(longest) = found.clone().max() {
+                let count = found.count();
+                let what = format!("next block after {what} of the active replica, worst of {count}");
+                report.bar_at_most(&what, longest, play.bound(bound));
             }
         }
     }

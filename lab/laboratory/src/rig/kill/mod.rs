@@ -148,20 +148,11 @@ async fn kill(world: &World<'_>, random: &mut SmallRng) -> Result<Report, Failur
 /// Freezes and wakes workers; at least one is always awake.
 async fn freeze(world: &World<'_>, random: &mut SmallRng) -> Result<Report, Failure> {
     let before = world.mesh.pids(EXPORT);
+    let mut replica = random.random_range(0..WORKERS);
     let schedule = repeated(HIT_EVERY, || {
-        let time = Duration::from_millis(random.random_range(FROZEN_MS));
-        Fault::Freeze(worker(random.random_range(0..WORKERS)), time)
-    });
-    // A worker that is still frozen is skipped.
-    let mut frozen_until = [Duration::ZERO; WORKERS as usize];
-    let schedule = schedule.filter(|ScheduledFault { at, fault }| {
-        let Fault::Freeze(Target { replica, .. }, time) = fault else { return true };
-        let until = &mut frozen_until[*replica as usize];
-        let is_awake = *until <= *at;
-        if is_awake {
-            *until = *at + *time;
-        }
-        is_awake
+        // In turns: a worker is awake when it is frozen again.
+        replica = (replica + 1) % WORKERS;
+        Fault::Freeze(worker(replica), Duration::from_millis(random.random_range(FROZEN_MS)))
     });
     let at_once = WORKERS as usize - 1;
     let (mut report, freezes) = world.download_under("freeze", schedule, at_once, FROZEN_PAUSE).await;

@@ -91,7 +91,7 @@ async fn run(mesh: &PrivateMesh, options: &Options, seed: u64) -> Result<Run, Fa
     print_line(&format!("seed {seed}: faults for {length:?}"));
 
     let observations = Observations::new(Arc::clone(&history));
-    let loads = Loads::start(edge, &observations, rate, seed)?;
+    let loads = start_loads(edge, &observations, rate, seed)?;
     let numbering = Arc::clone(&history);
     let number = Arc::new(move |body: &[u8]| numbering.content(body.to_vec()));
     let watchers = Watchers::start(edge, None, judge::watches(&history), number);
@@ -103,7 +103,11 @@ async fn run(mesh: &PrivateMesh, options: &Options, seed: u64) -> Result<Run, Fa
     };
     let ((), written) = tokio::join!(injecting, writer.run(play.slack, || is_over.get()));
     written?;
-    let samples = loads.finish().await;
+    let mut samples: Vec<Sample> = Vec::new();
+    for (load, _) in &loads {
+        let end = load.finish().await;
+        samples.extend(load.samples(Duration::ZERO, end));
+    }
     let names: Vec<&str> = SERVICES.iter().map(|service| service.name).filter(|name| runs(name)).collect();
     let is_ready = mesh.until_serving(&names, READY_WITHIN).await;
     let differences = watchers.differences(DELIVERED_WITHIN).await;
@@ -173,43 +177,22 @@ fn shuffled_faults(random: &mut SmallRng) -> Vec<Fault> {
     faults
 }
 
-/// The clients of a run.
-struct Loads {
-    /// Two loads with the same seed: an edge should share one read between concurrent equal requests.
-    queries: [Load; 2],
-    /// Requests that only `node-info` answers.
-    limits: Load,
-}
-
-impl Loads {
-    fn start(
-        edge: SocketAddr,
-        observations: &Arc<Observations>,
-        rate: u32,
-        seed: u64,
-    ) -> Result<Self, Failure> {
-        let start = |is_limits: bool, rate: u32| {
-            let requests = observations.requests(|path| (path == LIMITS) == is_limits);
-            Load::start(vec![RequestClass { percent: 100, edge, requests }], rate, seed)
-        };
-        let limits = rate / LIMITS_ONE_OF;
-        let queries = (rate - limits) / 2;
-        Ok(Self { queries: [start(false, queries)?, start(false, queries)?], limits: start(true, limits)? })
-    }
-
-    fn all(&self) -> impl Iterator<Item = &Load> {
-        self.queries.iter().chain([&self.limits])
-    }
-
-    /// Ends all loads; returns the results of all requests.
-    async fn finish(&self) -> Vec<Sample> {
-        let mut samples = Vec::new();
-        for load in self.all() {
-            let end = load.finish().await;
-            samples.extend(load.samples(Duration::ZERO, end));
-        }
-        samples
-    }
+/// Starts the clients of a run: two loads with the same seed, since an edge should share one read between concurrent
+/// equal requests, and one of requests that only `node-info` answers, for which the flag is true.
+fn start_loads(
+    edge: SocketAddr,
+    observations: &Arc<Observations>,
+    rate: u32,
+    seed: u64,
+) -> Result<[(Load, bool); 3], Failure> {
+    let start = |is_limits: bool, rate: u32| {
+        let requests = observations.requests(|path| (path == LIMITS) == is_limits);
+        let load = Load::start(vec![RequestClass { percent: 100, edge, requests }], rate, seed)?;
+        Ok::<_, Failure>((load, is_limits))
+    };
+    let limits = rate / LIMITS_ONE_OF;
+    let queries = (rate - limits) / 2;
+    Ok([start(false, queries)?, start(false, queries)?, start(true, limits)?])
 }
 
 /// Whether a fault may cause this failure of a read. Stricter than in other drills, since one replica of
@@ -237,7 +220,7 @@ fn blocks_store(fault: Fault) -> bool {
 fn answers_hold(
     report: &mut Report,
     figures: &Figures,
-    loads: &Loads,
+    loads: &[(Load, bool)],
     observations: &Observations,
     spans: &[FaultSpan],
     after: Duration,
@@ -247,11 +230,10 @@ fn answers_hold(
         spans.iter().any(|span| is_cause(span.fault) && overlaps(span))
     };
     let (mut wrong, mut unexplained, mut closed) = (0, 0, 0);
-    for load in loads.all() {
-        let is_limits = std::ptr::eq(load, &raw const loads.limits);
+    for (load, is_limits) in loads {
         wrong += load.failed().iter().filter(|sample| sample.result == ReadResult::Wrong).count();
         for failed in failed_reads(load) {
-            let causes = |span: &&FaultSpan| may_cause(span.fault, failed.failure, is_limits);
+            let causes = |span: &&FaultSpan| may_cause(span.fault, failed.failure, *is_limits);
             let causes: Vec<FaultSpan> = spans.iter().filter(causes).copied().collect();
             if !is_explained(&failed, &causes, after) {
                 unexplained += 1;
