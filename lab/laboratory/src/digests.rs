@@ -7,10 +7,7 @@ use mesh_testbed::primary_key;
 use tokio_postgres::Client;
 
 /// The tables with a key.
-const TABLES: &str =
-    "SELECT conrelid::regclass::text FROM pg_constraint JOIN pg_class ON pg_class.oid = conrelid
-    WHERE contype = 'p' AND relkind = 'r' AND relnamespace = 'public'::regnamespace
-        AND relname <> 'refinery_schema_history'";
+const TABLES: &str = include_str!("../sql/keyed_tables.sql");
 
 /// The number of rows and a digest of each table.
 #[derive(Debug, Clone, PartialEq, Eq)]

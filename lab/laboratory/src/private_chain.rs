@@ -170,16 +170,9 @@ pub(crate) async fn stored(client: &Client, height: u64, within: Duration) -> Re
 pub(crate) const CHAIN_ID: &str = "private-1";
 
 /// Defines the chain: no proof of work, and no limit on the transactions of one party per block.
-const NEW_CHAIN: &str = "INSERT INTO chain (id) VALUES ('private-1');
-    INSERT INTO network_parameters (key, value, tx_hash, block_time) VALUES
-        ('spam.pow.difficulty', '0', '', 'epoch'), ('spam.pow.numberOfTxPerBlock', '4294967295', '', 'epoch')";
+const NEW_CHAIN: &str = include_str!("../sql/new_chain.sql");
 /// Turns an existing chain into this one.
-const OTHER_CHAIN: &str = "UPDATE chain SET id = 'private-1';
-    INSERT INTO network_parameters (key, value, tx_hash, block_time)
-        SELECT key, value, '', now() FROM (VALUES
-            ('spam.pow.difficulty', '0'), ('spam.pow.numberOfTxPerBlock', '4294967295'),
-            ('spam.pow.increaseDifficulty', '0')
-        ) AS rules (key, value)";
+const OTHER_CHAIN: &str = include_str!("../sql/other_chain.sql");
 
 /// Bytes of a command, about those of an order.
 const COMMAND_BYTES: usize = 160;

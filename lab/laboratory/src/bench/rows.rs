@@ -196,10 +196,7 @@ const PGBENCH_CLIENTS: u64 = 16;
 /// The setting by which a statement is planned once per connection.
 const PLANNED_ONCE: &str = "-c plan_cache_mode=force_generic_plan";
 /// The plain statement that gives the same row.
-const PLAIN: &str =
-    "SELECT id, party_id, trim_scale(amount)::text, asset, status::text, ref, foreign_tx_hash,
-        created_timestamp, withdrawn_timestamp, ext
-    FROM withdrawals WHERE id = :n ORDER BY block_time DESC LIMIT 1";
+const PLAIN: &str = include_str!("../../sql/plain_withdrawal.sql");
 
 /// Runs the comparison.
 pub(super) async fn store(world: &World<'_>) -> Result<Figures, Failure> {

@@ -17,26 +17,11 @@ use crate::private::Servers;
 /// Blocks of the demo network's history, which has rows of every kind.
 const DEMO_BLOCKS: u64 = 300;
 /// Rows for single reads: many more than are read in the lifetime of a cache entry.
-const FILL: &str = "INSERT INTO withdrawals
-    SELECT encode(sha256(n::text::bytea), 'hex'), encode(sha256(('party' || n % 1000)::bytea), 'hex'), n,
-        repeat('a5', 32), 'STATUS_FINALIZED', n::text, '0x' || encode(sha256(('foreign' || n)::bytea), 'hex'),
-        time, time, '{}', encode(sha256(('tx' || n)::bytea), 'hex'), time
-    FROM (
-        SELECT n, n * interval '1 second' + timestamptz '2023-01-01 00:00:00+00' AS time
-        FROM generate_series(1, 20000) AS n
-    ) AS numbers";
+const FILL: &str = include_str!("../../sql/read_rows.sql");
 /// Paths of single rows, which never change, and the JSON members that their answers contain.
-const POINTS: &str = "SELECT '/api/v2/withdrawal/' || id, ARRAY[
-        format('\"id\":\"%s\"', id), format('\"partyId\":\"%s\"', party_id), format('\"amount\":\"%s\"', amount),
-        format('\"txHash\":\"%s\"', foreign_tx_hash)
-    ] FROM withdrawals WHERE asset = repeat('a5', 32) ORDER BY id";
+const POINTS: &str = include_str!("../../sql/read_points.sql");
 /// Paths of list pages.
-const LISTS: &str =
-    "SELECT format('/api/v2/candle?candleId=trades_candle_%s_%s&pagination.first=%s', interval, id, n)
-    FROM (SELECT DISTINCT market_id AS id FROM trades) AS markets, generate_series(1, 40) AS n,
-        unnest(ARRAY['1_minute', '1_hour']) AS interval
-    UNION ALL SELECT '/api/v2/rewards/epoch/summaries?pagination.first=' || n FROM generate_series(1, 40) AS n
-    UNION ALL SELECT DISTINCT '/accounts?party=' || party_id FROM accounts WHERE party_id ~ '^[0-9a-f]{64}$'";
+const LISTS: &str = include_str!("../../sql/read_lists.sql");
 /// Paths that node-info answers. Only the answer of the second has a block height, so only that one is
 /// cached.
 const NODE: [&str; 3] = ["/blockchain/height", "/api/v2/network/limits", "/api/v2/upgrade/status"];

@@ -57,9 +57,7 @@ const ROW_BYTES: u64 = 250;
 const BLOCKS: u64 = 1000;
 
 /// The blocks of the first segment. With only these in the database, the export service has nothing to seal.
-const FILL_BLOCKS: &str = "INSERT INTO blocks (block_time, height, hash)
-    SELECT timestamptz '2023-01-18 00:00:00+00' + n * interval '1 second', n, encode(sha256(n::text::bytea), 'hex')
-    FROM generate_series(1, 1000) AS n";
+const FILL_BLOCKS: &str = include_str!("../../../sql/blocks.sql");
 
 /// A stored history in two parts.
 pub(super) struct History {

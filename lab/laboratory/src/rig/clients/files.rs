@@ -26,12 +26,7 @@ const PART_PERCENT: u32 = 20;
 pub(crate) const LEDGER: &str = "/api/v2/ledgerentry/export?partyId=network&assetId=RIG";
 /// Fills the ledger with entries between two accounts of the network in their own asset; `ROWS` is replaced
 /// by the number of entries.
-const LEDGER_ROWS: &str = "INSERT INTO accounts VALUES
-        ('a', 'network', 'RIG', '', 4, 'ab', '2023-01-01'), ('b', 'network', 'RIG', '', 11, 'ab', '2023-01-01');
-    INSERT INTO ledger SELECT time, 'a', 'b', n, 'ab', time, time, n * 7, n * 5, 'TRANSFER_TYPE_REWARD_PAYOUT' FROM (
-        SELECT n, n * interval '1 second' + timestamptz '2023-01-01 00:00:00+00' AS time
-        FROM generate_series(1, ROWS) AS n
-    ) AS numbers";
+const LEDGER_ROWS: &str = include_str!("../../../sql/network_ledger.sql");
 
 /// A request for a file and the expected answer.
 #[derive(Clone, Debug)]

@@ -34,13 +34,7 @@ const EDGE: &str = "edge";
 /// Rows of an answer, so that it is long.
 const ROWS: u32 = 150;
 /// Creates 200 delegations of each of a hundred parties.
-pub(super) const FILL: &str = "INSERT INTO delegations_current
-    SELECT lpad(to_hex(party), 64, '0'), node, 1, 1000000000, repeat('a5', 32),
-        timestamptz '2023-01-01 00:00:00+00', 1
-    FROM generate_series(1, 100) AS party, (
-        SELECT encode(sha256(('node' || n)::bytea), 'hex') FROM generate_series(1, 199) AS n
-        UNION ALL SELECT repeat('f', 64)
-    ) AS nodes (node)";
+pub(super) const FILL: &str = include_str!("../../../sql/delegations.sql");
 /// Changes the first row of the lists of these parties: newer nodes come first.
 const CHANGE: &str = "UPDATE delegations_current SET amount = $1::text::numeric
     WHERE party_id = ANY($2) AND node_id = repeat('f', 64)";
