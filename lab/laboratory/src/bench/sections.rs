@@ -170,7 +170,7 @@ pub(super) const SUITES: &[Suite] = &[
         sections: &[
             Row {
                 name: "watchers",
-                about: "Ten thousand watchers at a block a second, against the same clients polling",
+                about: "Ten thousand watchers at a block a second, against the same clients polling, and over WebSockets",
                 measure: |world| Box::pin(watching::all_change(world)),
                 bars: &[
                     at_most("from COMMIT to a watcher, p99 ms", 250.0, 100.0),
@@ -178,6 +178,9 @@ pub(super) const SUITES: &[Suite] = &[
                     at_most("edge, CPU ms a second", 500.0, 300.0),
                     at_most("edge, KiB a watcher", 16.0, 12.0),
                     at_most("CPU of the mesh, watching / polling", 1.0, 0.25),
+                    at_most("p99 ms, WebSockets / event streams", 1.2, 1.0),
+                    at_most("KiB a watcher, WebSockets / event streams", 1.2, 1.0),
+                    at_most("changes that a watcher over a WebSocket missed", 0.0, 0.0),
                 ],
             },
             Row {
@@ -187,16 +190,6 @@ pub(super) const SUITES: &[Suite] = &[
                 bars: &[
                     at_most("changes that a watcher missed", 0.0, 0.0),
                     at_most("CPU of the mesh, watching / polling", 0.25, 0.2),
-                ],
-            },
-            Row {
-                name: "watch-sockets",
-                about: "Ten thousand watchers over WebSockets, against event streams",
-                measure: |world| Box::pin(watching::over_web_sockets(world)),
-                bars: &[
-                    at_most("p99 ms, WebSockets / event streams", 1.2, 1.0),
-                    at_most("KiB a watcher, WebSockets / event streams", 1.2, 1.0),
-                    at_most("changes that a watcher missed", 0.0, 0.0),
                 ],
             },
             Row {

@@ -114,34 +114,24 @@ impl Seen {
 
 /// Section "watchers": all answers change with each block.
 pub(super) async fn all_change(world: &World<'_>) -> Result<Figures, Failure> {
-    against_polling(world, QUESTIONS).await
-}
-
-/// Section "watch-quiet": few answers change with each block.
-pub(super) async fn few_change(world: &World<'_>) -> Result<Figures, Failure> {
-    let figures = against_polling(world, FEW).await?;
-    let [_, missed, .., ratio] = figures.found[..] else { return Ok(figures) };
-    Ok(Figures { found: vec![missed, ratio], ..figures })
-}
-
-/// Section "watch-sockets": all answers change with each block.
-pub(super) async fn over_web_sockets(world: &World<'_>) -> Result<Figures, Failure> {
     let mut clients = Clients::of(world, QUESTIONS).await?;
-    let streams = clients.watch_while_blocks_come(world).await?;
-    let streams_line = streams.line("event streams", &clients);
+    let (streams, mut figures) = against_polling(world, &clients).await?;
     // A new edge: the first one keeps memory that its clients used.
     clients.edges.clear();
     clients.add_edge(world, SOCKETS_EDGE).await?;
     clients.over = Over::WebSocket;
     let sockets = clients.watch_while_blocks_come(world).await?;
-    let title = format!("{WATCHERS} clients, {QUESTIONS} questions, a block a second changes all");
-    let lines = vec![streams_line, sockets.line("WebSockets", &clients)];
-    let found = vec![
-        sockets.delay_ms(0.99) / streams.delay_ms(0.99),
-        sockets.kib_each / streams.kib_each,
-        (streams.missed + sockets.missed) as f64,
-    ];
-    Ok(Figures { title, lines, found, ..Figures::default() })
+    figures.lines.push(sockets.line("watch over WebSockets", &clients));
+    let p99 = sockets.delay_ms(0.99) / streams.delay_ms(0.99);
+    figures.found.extend([p99, sockets.kib_each / streams.kib_each, sockets.missed as f64]);
+    Ok(figures)
+}
+
+/// Section "watch-quiet": few answers change with each block.
+pub(super) async fn few_change(world: &World<'_>) -> Result<Figures, Failure> {
+    let (_, figures) = against_polling(world, &Clients::of(world, FEW).await?).await?;
+    let [_, missed, .., ratio] = figures.found[..] else { return Ok(figures) };
+    Ok(Figures { found: vec![missed, ratio], ..figures })
 }
 
 /// Section "watch-fan-out": few answers change with each block.
@@ -162,23 +152,23 @@ pub(super) async fn fan_out(world: &World<'_>) -> Result<Figures, Failure> {
 }
 
 /// The same clients watching and polling, each while blocks are written.
-async fn against_polling(world: &World<'_>, changes: usize) -> Result<Figures, Failure> {
-    let clients = Clients::of(world, changes).await?;
+async fn against_polling(world: &World<'_>, clients: &Clients) -> Result<(Seen, Figures), Failure> {
     let seen = clients.watch_while_blocks_come(world).await?;
     let (_blocks, polling) = (clients.blocks(world), clients.clone());
     let round = run_blocking(move || polling.poll()).await?;
     let polling = Seen { round, delays_ms: Vec::new(), missed: 0, kib_each: f64::NAN };
-    let title = format!("{WATCHERS} clients, {QUESTIONS} questions, a block a second changes {changes}");
-    let lines = vec![seen.line("watch", &clients), polling.line("poll with If-None-Match", &clients)];
+    let title =
+        format!("{WATCHERS} clients, {QUESTIONS} questions, a block a second changes {}", clients.changes);
+    let lines = vec![seen.line("watch", clients), polling.line("poll with If-None-Match", clients)];
     let mesh_ms = |seen: &Seen| seen.round.spent.ms_a_second(None);
     let found = vec![
         seen.delay_ms(0.99),
         seen.missed as f64,
-        seen.edges_ms(&clients),
+        seen.edges_ms(clients),
         seen.kib_each,
         mesh_ms(&seen) / mesh_ms(&polling),
     ];
-    Ok(Figures { title, lines, found, ..Figures::default() })
+    Ok((seen, Figures { title, lines, found, ..Figures::default() }))
 }
 
 /// Section "watch-beside": single rows without and with watchers.

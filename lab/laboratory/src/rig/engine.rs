@@ -67,19 +67,11 @@ pub(super) struct Phase {
     run: PhaseRun,
 }
 
-type PhaseRun = for<'a> fn(&'a World<'a>, &'a mut SmallRng) -> PhaseFuture<'a>;
+type PhaseRun = for<'a> fn(&'a World<'a>, &'a mut SmallRng) -> LocalBoxFuture<'a, Result<Report, Failure>>;
 
 /// A row of a table of phases.
 pub(super) const fn phase(name: &'static str, about: &'static str, run: PhaseRun) -> Phase {
     Phase { name, about, run }
-}
-
-/// The reports of a phase.
-pub(super) type PhaseFuture<'a> = LocalBoxFuture<'a, Result<Vec<Report>, Failure>>;
-
-/// The future of a phase with one report.
-pub(super) fn one<'a>(phase: impl Future<Output = Result<Report, Failure>> + 'a) -> PhaseFuture<'a> {
-    Box::pin(async { Ok(vec![phase.await?]) })
 }
 
 /// Runs a drill with consecutive seeds, each in a private mesh of its own, prints the results and writes them as JSON.
@@ -167,13 +159,11 @@ async fn run_phases(drill: &str, world: &World<'_>, playing: &Playing) -> Run {
         let begun = Instant::now();
         let outcome = timeout(playing.timeout, run(world, &mut random)).await;
         print_line(&format!("{name} took {:.1} s", begun.elapsed().as_secs_f64()));
-        match outcome {
-            Ok(Ok(found)) => reports.extend(found),
-            Ok(Err(failure)) => reports.push(Report::failed(*name, &failure.to_string())),
-            Err(_) => {
-                reports.push(Report::failed(*name, &format!("it is over within {:?}", playing.timeout)));
-            }
-        }
+        reports.push(match outcome {
+            Ok(Ok(report)) => report,
+            Ok(Err(failure)) => Report::failed(*name, &failure.to_string()),
+            Err(_) => Report::failed(*name, &format!("it is over within {:?}", playing.timeout)),
+        });
     }
     let phases: Vec<Value> = reports.iter().map(Report::json).collect();
     let setup = (playing.setup)(world);

@@ -17,7 +17,7 @@ use super::{
         memory::{ProcessMemory, while_watched},
         samples::{latency, quantile},
     },
-    engine::{Drill, Play, Playing, one, phase},
+    engine::{Drill, Play, Playing, phase},
     flood::attackers::connect_as,
     report::{Report, in_ms},
     world::{Setup, World},
@@ -51,9 +51,9 @@ pub(super) const DRILL: Drill = Drill {
         becomes_normal: |_| Box::pin(std::future::ready(true)),
         timeout: Duration::from_secs(120),
         phases: &[
-            phase("64", "64 clients", |world, _| one(overload(world, 64))),
-            phase("256", "256 clients", |world, _| one(overload(world, 256))),
-            phase("1024", "1,024 clients", |world, _| one(overload(world, 1024))),
+            phase("64", "64 clients", |world, _| Box::pin(overload(world, 64))),
+            phase("256", "256 clients", |world, _| Box::pin(overload(world, 256))),
+            phase("1024", "1,024 clients", |world, _| Box::pin(overload(world, 1024))),
         ],
     }),
 };

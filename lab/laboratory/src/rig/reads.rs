@@ -20,7 +20,7 @@ use super::{
         load::NORMAL_P99,
         samples::{Sample, normal_after},
     },
-    engine::{Drill, Phase, Play, Playing, one, phase},
+    engine::{Drill, Phase, Play, Playing, phase},
     faults::schedule::{BUS, Fault, Target},
     report::{Report, in_ms},
     world::{Setup, World},
@@ -38,7 +38,6 @@ pub(super) const DRILL: Drill = Drill {
     play: Play::Phases(Playing {
         world: |options| Setup {
             has_rows: true,
-            has_blocks: true,
             replicas: REPLICAS.to_vec(),
             rate: Some(options.number("rate")),
             ..Setup::default()
@@ -51,10 +50,10 @@ pub(super) const DRILL: Drill = Drill {
 };
 
 pub(super) const PHASES: &[Phase] = &[
-    phase("kill", "A replica is killed", |world, random| one(kill(world, random))),
-    phase("freeze", "A replica is frozen and woken", |world, random| one(freeze(world, random))),
-    phase("postgres", "The database is stopped and started", |world, _| one(postgres(world))),
-    phase("nats", "The bus is killed and restarted", |world, _| one(nats(world))),
+    phase("kill", "A replica is killed", |world, random| Box::pin(kill(world, random))),
+    phase("freeze", "A replica is frozen and woken", |world, random| Box::pin(freeze(world, random))),
+    phase("postgres", "The database is stopped and started", |world, _| Box::pin(postgres(world))),
+    phase("nats", "The bus is killed and restarted", |world, _| Box::pin(nats(world))),
 ];
 
 impl World<'_> {

@@ -34,8 +34,6 @@ pub(super) struct Setup {
     pub(super) fill: &'static [&'static str],
     /// Whether the store has the demo network's rows and those of [`ReadRequests`].
     pub(super) has_rows: bool,
-    /// Whether an empty block is written every second.
-    pub(super) has_blocks: bool,
     /// A sealed history, and the number of ledger entries.
     pub(super) files: Option<(Synthetic, u32)>,
     /// The milliseconds between two blocks of a node.
@@ -48,7 +46,7 @@ pub(super) struct Setup {
     pub(super) is_public: bool,
     /// Whether every replica reaches its servers, and clients the edges, through links.
     pub(super) has_links: bool,
-    /// The rate of a load of reads that runs all the time, requests a second.
+    /// The rate of a load of reads that runs all the time, requests a second, while a block is written every second.
     pub(super) rate: Option<u32>,
 }
 
@@ -124,7 +122,7 @@ impl<'a> World<'a> {
         if setup.files.is_some() {
             files.learn_ledger(edges.cached).await?;
         }
-        let blocks = setup.has_blocks.then(|| Blocks::write(&servers, None));
+        let blocks = setup.rate.map(|_| Blocks::write(&servers, None));
         let load = match setup.rate {
             Some(rate) => {
                 Some(Load::start(read_requests.clone().mix(edges.cached, edges.uncached), rate, seed)?)

@@ -17,7 +17,7 @@ use self::attackers::{Attack, Attackers, STALLED, UNREAD_LONGER};
 use super::{
     args::{POLITE_RATE, SLACK},
     clients::{load::Load, samples::latency},
-    engine::{Drill, Phase, Play, Playing, one, phase},
+    engine::{Drill, Phase, Play, Playing, phase},
     report::{Report, in_ms},
     world::{Setup, World},
 };
@@ -120,23 +120,23 @@ const SHORT_LENGTH: Duration = Duration::from_secs(3);
 
 const PHASES: &[Phase] = &[
     phase("head", "Connections that send half a head", |world, _| {
-        one(closed(world, "half a head", Attack::Head, 1, HEAD))
+        Box::pin(closed(world, "half a head", Attack::Head, 1, HEAD))
     }),
     phase("body", "Bodies sent at one byte a second", |world, _| {
-        one(closed(world, "slow bodies", Attack::Body, 1, BODY))
+        Box::pin(closed(world, "slow bodies", Attack::Body, 1, BODY))
     }),
     // A client that does not read sees the close only later.
     phase("unread", "Clients that do not read a long answer", |world, _| {
-        one(closed(world, "answers unread", Attack::Unread, 1, STALLED + UNREAD_LONGER))
+        Box::pin(closed(world, "answers unread", Attack::Unread, 1, STALLED + UNREAD_LONGER))
     }),
     phase("window", "HTTP/2 clients with a flow-control window of zero", |world, _| {
-        one(closed(world, "no window", Attack::Window, 1, STALLED))
+        Box::pin(closed(world, "no window", Attack::Window, 1, STALLED))
     }),
     phase("watch", "Watches of long answers that are not read", |world, _| {
-        one(watches::unread_watches(world))
+        Box::pin(watches::unread_watches(world))
     }),
     phase("idle", "Idle connections", |world, _| {
-        one(closed(world, "idle connections", Attack::Idle, 2, IDLE))
+        Box::pin(closed(world, "idle connections", Attack::Idle, 2, IDLE))
     }),
 ];
 

@@ -19,7 +19,7 @@ use tokio::time::Instant;
 use super::{
     args::{PlayArgs, SLACK},
     clients::{download_results::longest_pause, downloaders::Downloaders},
-    engine::{Drill, Phase, Play, Playing, one, phase},
+    engine::{Drill, Phase, Play, Playing, phase},
     faults::{
         injector::{FaultInjector, InjectedFault},
         schedule::{Fault, ScheduledFault, Target, repeated},
@@ -48,9 +48,13 @@ pub(super) const DRILL: Drill = Drill {
 };
 
 const PHASES: &[Phase] = &[
-    phase("kill", "A worker is killed every second", |world, random| one(kill(world, random))),
-    phase("freeze", "A worker is frozen and woken repeatedly", |world, random| one(freeze(world, random))),
-    phase("stalled", "Thousands of clients read almost nothing", |world, _| one(stalled::stalled(world))),
+    phase("kill", "A worker is killed every second", |world, random| Box::pin(kill(world, random))),
+    phase("freeze", "A worker is frozen and woken repeatedly", |world, random| {
+        Box::pin(freeze(world, random))
+    }),
+    phase("stalled", "Thousands of clients read almost nothing", |world, _| {
+        Box::pin(stalled::stalled(world))
+    }),
 ];
 
 /// The service under test.
