@@ -1,9 +1,6 @@
 //! `mesh decoder`: a decoder on the bus as users write one, with the rows of the built-in one.
 
-use std::{
-    io::Read as _,
-    time::{Duration, Instant},
-};
+use std::{io::Read as _, time::Duration};
 
 use async_nats::{HeaderMap, Message};
 use flate2::read::GzDecoder;
@@ -18,7 +15,6 @@ const SUBJECT: &str = "mesh.decode.Block";
 const GROUP: &str = "q";
 /// Pause before the bus is tried again.
 const RETRY: Duration = Duration::from_millis(200);
-const START_WITHIN: Duration = Duration::from_secs(60);
 
 #[derive(Deserialize)]
 struct Request {
@@ -29,22 +25,16 @@ struct Request {
 /// Answers until it is killed.
 ///
 /// # Errors
-/// The bus is not configured, or does not accept the credentials.
+/// The bus is not configured.
 pub(crate) async fn run() -> Result<(), Failure> {
     let variable = |name: &str| std::env::var(name).map_err(|error| cannot(&format!("read {name}"), &error));
     let credentials = std::fs::read_to_string(variable("MESH_BUS_CREDENTIALS")?);
     let credentials = credentials.map_err(|error| cannot("read the credentials", &error))?;
     let (user, password) = credentials.trim().split_once(':').unwrap_or_default();
-    let (url, begun) = (variable("MESH_BUS_URL")?, Instant::now());
-    let client = loop {
-        let options = async_nats::ConnectOptions::with_user_and_password(user.into(), password.into())
-            .reconnect_delay_callback(|_| RETRY);
-        match options.connect(&url).await {
-            Ok(client) => break client,
-            Err(error) if begun.elapsed() > START_WITHIN => return Err(cannot("connect to the bus", &error)),
-            Err(_) => tokio::time::sleep(RETRY).await,
-        }
-    };
+    let options = async_nats::ConnectOptions::with_user_and_password(user.into(), password.into());
+    let options = options.reconnect_delay_callback(|_| RETRY).retry_on_initial_connect();
+    let client = options.connect(&variable("MESH_BUS_URL")?).await;
+    let client = client.map_err(|error| cannot("connect to the bus", &error))?;
     let subscribed = client.queue_subscribe(SUBJECT, GROUP.to_owned()).await;
     let mut requests = subscribed.map_err(|error| cannot("subscribe", &error))?;
     let decoder = Decoder::Events(EVENT_PREFIX.to_owned());

@@ -8,7 +8,6 @@ use clap::{
     error::ErrorKind,
     value_parser,
 };
-use mesh_launcher::services::SERVICES;
 
 use super::{
     DRILLS,
@@ -141,12 +140,9 @@ impl Drill {
         command = command.arg(json.help("Also write the figures to this file"));
         if let Some(phases) = phases {
             let names = phases.iter().map(|phase| PossibleValue::new(phase.name).help(phase.about));
-            command = command.arg(list("phase", names).help("Only this phase, repeatable [default: all]"));
-        }
-        if self.options.iter().any(|option| option.name == ROUNDS.name) {
-            let names = SERVICES.iter().map(|service| PossibleValue::new(service.name));
-            let services = list("service", names).help("Only this service, repeatable [default: all]");
-            command = command.arg(services);
+            let phase = Arg::new("phase").long("phase").value_name("NAME").action(ArgAction::Append);
+            let phase = phase.value_parser(PossibleValuesParser::new(names));
+            command = command.arg(phase.help("Only this phase, repeatable [default: all]"));
         }
         command.args(self.options.iter().map(Number::arg))
     }
@@ -159,11 +155,6 @@ impl Number {
         let arg = arg.value_parser(value_parser!(u64).range(least..=most));
         if self.default.is_empty() { arg } else { arg.default_value(self.default) }
     }
-}
-
-fn list(name: &'static str, values: impl Iterator<Item = PossibleValue>) -> Arg {
-    let arg = Arg::new(name).long(name).value_name("NAME").action(ArgAction::Append);
-    arg.value_parser(PossibleValuesParser::new(values))
 }
 
 impl FromArgMatches for Options {

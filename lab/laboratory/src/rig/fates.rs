@@ -23,7 +23,7 @@ use serde::Deserialize;
 use super::{
     args::Options,
     clients::{
-        consistency::{CheckedTransaction, Contradiction, check},
+        consistency::{CheckedTransaction, check},
         followers::Followers,
         submitters::{self, SubmissionOutcome, Submitters},
     },
@@ -176,24 +176,13 @@ fn reported(
         of(calls) > of(&sent.times)
     };
     let unsent = checked.iter().filter(is_unsent).count();
-    let found: Vec<Contradiction> =
-        checked.iter().flat_map(|checked| checked.contradictions.iter().copied()).collect();
+    let texts = checked.iter().flat_map(|checked| {
+        checked.contradictions.iter().map(move |kind| format!("{kind:?}: {}", checked.description()))
+    });
+    let found: Vec<String> = texts.collect();
     let mut report = Report::new(format!("seed {seed}"), figures(checked));
-    for (what, kind) in [
-        ("transactions whose answers contradict each other", Contradiction::Answers),
-        (
-            "transactions in a block that were reported as refused, or as not sent to the node",
-            Contradiction::Chain,
-        ),
-        ("transactions with a wrong status from the gateway afterwards", Contradiction::Status),
-        ("transactions with a malformed answer", Contradiction::Form),
-        ("transactions with a client whose connection broke", Contradiction::Lost),
-    ] {
-        let count = found.iter().filter(|found| **found == kind).count();
-        report.bar_none(what, count);
-    }
-    let contradicting = checked.iter().filter(|checked| !checked.contradictions.is_empty());
-    report.messages.extend(contradicting.map(CheckedTransaction::description));
+    report.bar_none_of("contradictions about transactions", found.len(), checked.len());
+    report.messages.extend(found);
     report.bar_empty("sent again by the same life of a relay without a reason", sent.wrong);
     report.bar_none("transactions that the node got more often than relays sent them", unsent);
     report

@@ -198,12 +198,9 @@ impl<'a> Fixture<'a> {
     /// The lines about halts in the logs of the replicas.
     fn logged_halts(&self) -> Vec<String> {
         let logs = self.mesh.group_logs(INGEST, REPLICAS);
-        let texts = logs.iter().filter_map(|log| std::fs::read(log).ok());
-        let lines = texts.map(|text| String::from_utf8_lossy(&text).into_owned());
-        let halts = |text: String| {
-            text.lines().filter(|line| line.contains("halted: ")).map(str::to_owned).collect::<Vec<_>>()
-        };
-        lines.flat_map(halts).collect()
+        let logs = logs.iter().filter_map(|log| std::fs::read(log).ok());
+        let text = String::from_utf8_lossy(&logs.collect::<Vec<_>>().concat()).into_owned();
+        text.lines().filter(|line| line.contains("halted: ")).map(str::to_owned).collect()
     }
 
     /// Follows the chain without faults into another database, and reads that.

@@ -88,11 +88,7 @@ async fn play(world: &World<'_>, grace: Duration, seed: u64) -> Result<Vec<Repor
     watches.are_true(&mut all);
     watches.are_resumed(&mut all, &edge_restarts(&periods));
     latency_holds(&mut all, &load.samples(begun, rolled), &load.samples(rolled, end), world);
-    // Without a restart of edges no download breaks.
-    let services = world.options.names("service");
-    if services.is_empty() || services.contains(&"edge") {
-        downloads_are_resumed(&mut all, &attempts);
-    }
+    downloads_are_resumed(&mut all, &attempts);
     reports.push(all);
     Ok(reports)
 }
@@ -118,10 +114,8 @@ async fn rounds(world: &World<'_>, traffic: &Traffic, seed: u64) -> Result<Vec<P
     if let Some(public) = &world.public {
         periods.push(observe(traffic, "certificate", async || public.replace_certificate().await).await?);
     }
-    let wanted = world.options.names("service");
     for round in 1..=world.options.number("rounds") {
         let mut names: Vec<&str> = SERVICES.iter().map(|service| service.name).collect();
-        names.retain(|name| wanted.is_empty() || wanted.contains(name));
         names.shuffle(&mut random);
         print_line(&format!("seed {seed}, round {round}: {}", names.join(", ")));
         for name in names {
@@ -173,22 +167,16 @@ fn submissions_hold(report: &mut Report, fates: &SubmissionResults) {
 }
 
 fn downloads_hold(report: &mut Report, attempts: &[DownloadResult], grace: Duration) {
-    let wrong: Vec<&DownloadResult> = attempts
-        .iter()
-        .filter(|attempt| matches!(attempt.outcome, Outcome::Wrong(_) | Outcome::Late))
-        .collect();
     report.none_is_wrong(attempts);
-    let soon: Vec<&DownloadResult> = attempts
-        .iter()
-        .filter(|attempt| match attempt.outcome {
-            Outcome::Broken(_) => attempt.ended - attempt.begun < grace,
-            Outcome::Refused(_) => true,
-            _ => false,
-        })
-        .collect();
+    let is_wrong = |attempt: &DownloadResult| matches!(attempt.outcome, Outcome::Wrong(_) | Outcome::Late);
+    let is_soon = |attempt: &DownloadResult| match attempt.outcome {
+        Outcome::Broken(_) => attempt.ended - attempt.begun < grace,
+        Outcome::Refused(_) => true,
+        _ => false,
+    };
     let what = format!("downloads refused, or broken before an edge's grace of {grace:?} was over");
-    report.bar_none(&what, soon.len());
-    let failed = wrong.into_iter().chain(soon);
+    report.bar_none(&what, attempts.iter().filter(|attempt| is_soon(attempt)).count());
+    let failed = attempts.iter().filter(|attempt| is_wrong(attempt) || is_soon(attempt));
     report.messages.extend(failed.map(|attempt| {
         format!(
             "to a download after {:.1} s: {:?} ({})",

@@ -12,12 +12,13 @@ mod raw;
 pub(super) mod scaled;
 
 use std::{
+    io::Write as _,
     path::Path,
     time::{Duration, Instant},
 };
 
 use bytes::Bytes;
-use flate2::{Compress, Compression, FlushCompress};
+use flate2::{Compression, write::DeflateEncoder};
 use mesh::{
     failure::Failure,
     processes::{NATS, POSTGRES},
@@ -183,22 +184,11 @@ fn csv() -> Result<Bytes, Failure> {
 
 /// Deflates the text repeatedly in one stream, as a member of a segment is deflated.
 fn deflate(text: &[u8], length: Duration) -> Result<Round, String> {
-    let mut deflate = Compress::new(Compression::new(DEFAULT_LEVEL), false);
-    let (mut out, until) = (vec![0; 64 << 10], Instant::now() + length);
+    let until = Instant::now() + length;
+    let mut deflate = DeflateEncoder::new(std::io::sink(), Compression::new(DEFAULT_LEVEL));
     Round::of(("deflate", cost::thread_us), &[], || {
-        for piece in text.chunks(128 << 10).cycle() {
-            let mut left = piece;
-            loop {
-                let (taken, given) = (deflate.total_in(), deflate.total_out());
-                deflate.compress(left, &mut out, FlushCompress::None).map_err(|error| error.to_string())?;
-                left = &left[(deflate.total_in() - taken) as usize..];
-                if left.is_empty() && deflate.total_out() - given < out.len() as u64 {
-                    break;
-                }
-            }
-            if Instant::now() >= until {
-                break;
-            }
+        for piece in text.chunks(128 << 10).cycle().take_while(|_| Instant::now() < until) {
+            deflate.write_all(piece).map_err(|error| error.to_string())?;
         }
         Ok(deflate.total_in())
     })
