@@ -53,8 +53,6 @@ pub struct Outcome {
     pub pulls: u32,
     /// Pulls that repeated an earlier one.
     pub again: u32,
-    /// Simulated duration.
-    pub took: Duration,
     /// The faults that occurred.
     pub faults: PerFault,
 }
@@ -217,9 +215,8 @@ impl Run {
 
     fn outcome(&self, is_whole: bool) -> Outcome {
         let Self { pulls, again, .. } = *self;
-        let took = Duration::from_micros(self.now);
         let faults = self.world.counts;
-        Outcome { is_whole, bytes: self.at - self.from, pulls, again, took, faults }
+        Outcome { is_whole, bytes: self.at - self.from, pulls, again, faults }
     }
 }
 

@@ -61,11 +61,6 @@ impl World<'_> {
     async fn reads_are_normal(&self) -> bool {
         self.load().becomes_normal(self.play.bound(NORMAL_P99), TIMEOUT).await
     }
-
-    /// Sleeps for a time, half of it in the short form.
-    async fn sleep_scaled(&self, time: Duration) {
-        sleep(self.play.either([time, time / 2])).await;
-    }
 }
 
 /// The service whose replica fails.
@@ -119,7 +114,7 @@ fn any_replica(random: &mut SmallRng) -> Target {
 }
 
 async fn missed(world: &World<'_>, name: &str, from: Duration) -> Report {
-    world.sleep_scaled(AFTER).await;
+    sleep(world.play.either([AFTER, AFTER / 2])).await;
     let (samples, figures, mut report) = world.load().report(name, from).await;
     figures.none_fails(&mut report);
     report.bar_at_most("p99 in the worst second", figures.worst_p99, world.play.bound(P99));

@@ -66,7 +66,6 @@ pub(crate) struct Files {
     /// Exports of ranges of blocks, in rising order of size; the last is the whole history.
     history: Vec<ExpectedFile>,
     ledger: Bytes,
-    plan: Synthetic,
 }
 
 impl Files {
@@ -112,7 +111,7 @@ impl Files {
             let etag = Some(etag);
             history.push(ExpectedFile { path, range: None, bytes: bytes.freeze(), etag });
         }
-        Ok(Self { history, ledger: Bytes::new(), plan })
+        Ok(Self { history, ledger: Bytes::new() })
     }
 
     /// Downloads the ledger; its content is expected from all later downloads.
@@ -161,11 +160,6 @@ impl Files {
         let bytes = bytes.min(whole.bytes.len());
         let first = random.random_range(0..=whole.bytes.len() - bytes);
         whole.part(first, first + bytes)
-    }
-
-    /// The plan of the history.
-    pub(crate) fn plan(&self) -> Synthetic {
-        self.plan
     }
 }
 

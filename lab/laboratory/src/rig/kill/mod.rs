@@ -37,8 +37,8 @@ pub(super) const DRILL: Drill = Drill {
     play: Play::Phases(Playing {
         world: |options| setup(&options.play()),
         setup: |world| {
-            let (megabytes, segments) =
-                (world.files.largest().bytes.len() / 1_000_000, world.files.plan().segments);
+            let Synthetic { segments, .. } = world.play.either(PLAN);
+            let megabytes = world.files.largest().bytes.len() / 1_000_000;
             format!("{WORKERS} workers, {segments} segments of {megabytes} MB in all")
         },
         becomes_normal: |world| Box::pin(world.mesh.until_serving(&[EXPORT, EDGE], TIMEOUT)),
