@@ -6,7 +6,7 @@
 use std::{
     net::SocketAddr,
     path::PathBuf,
-    sync::Arc,
+    sync::{Arc, LazyLock},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -18,16 +18,10 @@ use mesh_testbed::scripted_node::{Block, NodeContent, Version, check_height, eve
 use rand::{Rng as _, SeedableRng as _, rngs::SmallRng};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tokio::{
-    net::{TcpListener, TcpSocket},
-    sync::watch,
-    time::sleep,
-};
+use tokio::{net::TcpListener, sync::watch, time::sleep};
 
 /// The name of the chain.
 const CHAIN_ID: &str = "generated-1";
-/// Connections that wait to be accepted.
-const BACKLOG: u32 = 1024;
 
 /// What a generated chain is; its process gets it as JSON.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -143,7 +137,8 @@ pub(crate) async fn run(args: &str) -> Result<(), Failure> {
     let args: ChainArgs = serde_json::from_str(args).map_err(|error| cannot("read the chain", &error))?;
     let rendered = (1..=args.rendered).map(|height| Served::render(&args, height)).collect();
     let (heights, _) = watch::channel(0);
-    let listener = listen(args.listen).map_err(|error| cannot("listen", &error))?;
+    // Tokio lets it listen where an earlier process did, whose connections may still close.
+    let listener = TcpListener::bind(args.listen).await.map_err(|error| cannot("listen", &error))?;
     let served = Arc::new(Served { args, rendered, heights });
     let content: Arc<dyn NodeContent> = Arc::clone(&served) as _;
     tokio::select! {
@@ -155,58 +150,16 @@ pub(crate) async fn run(args: &str) -> Result<(), Failure> {
     }
 }
 
-/// Listens where an earlier process did, whose connections may still close.
-fn listen(address: SocketAddr) -> std::io::Result<TcpListener> {
-    let socket = TcpSocket::new_v4()?;
-    socket.set_reuseaddr(true)?;
-    socket.bind(address)?;
-    socket.listen(BACKLOG)
-}
-
-/// Tables, their shares of the rows, and the attributes of a row; a name in braces stands for a generated
+/// Types of events, their shares of the rows, and the attributes of a row; a name in braces stands for a generated
 /// value.
-const TABLES: [(&str, u32, &str); 7] = [
-    (
-        "mesh.orders",
-        34,
-        "id={own} market_id={market} party_id={one} side=1 price={price} size={size} remaining={size} \
-         time_in_force=1 type=1 status=1 reference=a-client's-own-text version=1 batch_id=0 \
-         created_at={time}",
-    ),
-    (
-        "mesh.trades",
-        20,
-        "id={own} market_id={market} price={price} size={size} buyer={one} seller={other} aggressor=1 \
-         buy_order={next} sell_order={last} type=1 buyer_maker_fee={fee} buyer_infrastructure_fee={fee} \
-         buyer_liquidity_fee={fee} seller_maker_fee=0 seller_infrastructure_fee=0 seller_liquidity_fee=0",
-    ),
-    ("mesh.balances", 20, "account_id={of_block} balance={price}"),
-    (
-        "mesh.ledger",
-        10,
-        "account_from_id={one} account_to_id={other} quantity={fee} transfer_time={time} \
-         account_from_balance={price} account_to_balance={more} type=TRANSFER_TYPE_MTM_WIN",
-    ),
-    (
-        "mesh.positions",
-        10,
-        "market_id={market} party_id={of_block} open_volume={size} realised_pnl={fee} unrealised_pnl={fee} \
-         average_entry_price={price} average_entry_market_price={price} loss=0 adjustment=0 \
-         pending_open_volume={size} pending_realised_pnl={fee} pending_unrealised_pnl={fee} \
-         pending_average_entry_price={price} pending_average_entry_market_price={price} \
-         loss_socialisation_amount=0 distressed_status=POSITION_STATUS_UNSPECIFIED",
-    ),
-    (
-        "mesh.market_data",
-        5,
-        "market={market} mark_price={price} best_bid_price={price} best_bid_volume={size} \
-         best_offer_price={more} best_offer_volume={size} mid_price={price} static_mid_price={price} \
-         open_interest={size} market_trading_mode=TRADING_MODE_CONTINUOUS \
-         price_monitoring_bounds=[{\"minValidPrice\":\"1\",\"maxValidPrice\":\"2\"}] \
-         market_state=STATE_ACTIVE",
-    ),
-    ("mesh.network_parameters", 1, "key={parameter} value={price}"),
-];
+static EVENTS: LazyLock<Vec<(&str, u32, &str)>> = LazyLock::new(|| {
+    let read = |event: &'static str| {
+        let (head, attributes) = event.split_once('\n')?;
+        let (name, share) = head.split_once(' ')?;
+        Some((name, share.parse::<u32>().ok()?, attributes))
+    };
+    include_str!("generated_events.txt").split("\n\n").filter_map(read).collect()
+});
 const MARKETS: u64 = 20;
 const PARTIES: u64 = 1_000;
 /// Events of a transaction.
@@ -221,16 +174,16 @@ fn fill(args: &ChainArgs, height: u64, block: Block) -> Block {
     let second = height - u64::from(height.is_multiple_of(SAME_TIME));
     let (day, hour, minute) = (1 + second / 86_400, second / 3_600 % 24, second / 60 % 60);
     let time = format!("2026-01-{day:02}T{hour:02}:{minute:02}:{:02}.123456789Z", second % 60);
-    let total: u32 = TABLES.iter().map(|(_, share, _)| share).sum();
+    let total: u32 = EVENTS.iter().map(|(_, share, _)| share).sum();
     let mut events: Vec<Value> = (0..rows)
         .map(|index| {
             let mut left = random.random_range(0..total);
-            let chosen = TABLES.iter().find(|(_, share, _)| {
+            let chosen = EVENTS.iter().find(|(_, share, _)| {
                 let is_it = left < *share;
                 left = left.wrapping_sub(*share);
                 is_it
             });
-            let (table, _, attributes) = chosen.unwrap_or(&TABLES[0]);
+            let (table, _, attributes) = chosen.unwrap_or(&EVENTS[0]);
             row((table, attributes), (height, index), &time, &mut random)
         })
         .collect();

@@ -99,10 +99,8 @@ impl<'a> World<'a> {
             false => Links::default(),
         };
         let replica_env = setup.has_links.then(|| links.replica_env(&servers));
-        let mut public = match setup.is_public {
-            true => Some(PublicAccess::prepare(mesh.home.root())?),
-            false => None,
-        };
+        let public = setup.is_public.then(|| PublicAccess::prepare(mesh.home.root()));
+        let mut public = public.transpose()?;
         print_line("starting services");
         let mut env = variables(&setup.env);
         env.extend(public.iter().flat_map(|public| public.env.iter().cloned()));
@@ -123,12 +121,8 @@ impl<'a> World<'a> {
             files.learn_ledger(edges.cached).await?;
         }
         let blocks = setup.rate.map(|_| Blocks::write(&servers, None));
-        let load = match setup.rate {
-            Some(rate) => {
-                Some(Load::start(read_requests.clone().mix(edges.cached, edges.uncached), rate, seed)?)
-            }
-            None => None,
-        };
+        let mix = || read_requests.clone().mix(edges.cached, edges.uncached);
+        let load = setup.rate.map(|rate| Load::start(mix(), rate, seed)).transpose()?;
         Ok(Self {
             mesh,
             play: options.play(),

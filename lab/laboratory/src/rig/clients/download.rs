@@ -129,21 +129,19 @@ impl Pace {
 
 /// An attempt to download a file.
 struct Transfer {
-    path: String,
-    begun: Instant,
+    /// The result so far.
+    result: DownloadResult,
     /// Beginning of the wait in progress.
     waits_since: Option<Instant>,
-    pause: Duration,
-    bytes: u64,
-    is_answered: bool,
 }
 
 impl Transfer {
     /// Begins an attempt to download from this path.
     fn begin(path: &str) -> Self {
-        let (waits_since, pause) = (None, Duration::ZERO);
-        let path = path.to_owned();
-        Self { path, begun: Instant::now(), waits_since, pause, bytes: 0, is_answered: false }
+        let (begun, outcome, pause) = (Instant::now(), Outcome::Whole, Duration::ZERO);
+        let (path, ended, is_resumed, bytes, is_answered) = (path.to_owned(), begun, false, 0, false);
+        let result = DownloadResult { path, begun, ended, is_resumed, outcome, pause, bytes, is_answered };
+        Self { result, waits_since: None }
     }
 
     /// Waits for the head; any other status than the given one is a refusal.
@@ -156,7 +154,7 @@ impl Transfer {
         status: u16,
     ) -> Result<Download, Outcome> {
         let mut download = self.measure(opening).await.map_err(Outcome::Broken)?;
-        self.is_answered = true;
+        self.result.is_answered = true;
         if download.head.status == status {
             return Ok(download);
         }
@@ -179,8 +177,9 @@ impl Transfer {
         let (mut piece, (rest_after, mut rest)) = (Vec::new(), pace.rest);
         while self.measure(download.next(&mut piece, pace.most)).await.map_err(Outcome::Broken)? {
             check(&piece).map_err(Outcome::Wrong)?;
-            self.bytes += piece.len() as u64;
-            let rest = if self.bytes >= rest_after { std::mem::take(&mut rest) } else { Duration::ZERO };
+            self.result.bytes += piece.len() as u64;
+            let rest =
+                if self.result.bytes >= rest_after { std::mem::take(&mut rest) } else { Duration::ZERO };
             if pace.pause + rest > Duration::ZERO {
                 sleep(pace.pause + rest).await;
             }
@@ -192,18 +191,8 @@ impl Transfer {
     fn end(mut self, outcome: Result<(), Outcome>) -> DownloadResult {
         // A wait that was still going on at the deadline counts, too.
         self.end_wait();
-        let Self { path, begun, pause, bytes, is_answered, .. } = self;
         let outcome = outcome.err().unwrap_or(Outcome::Whole);
-        DownloadResult {
-            path,
-            begun,
-            ended: Instant::now(),
-            is_resumed: false,
-            outcome,
-            pause,
-            bytes,
-            is_answered,
-        }
+        DownloadResult { ended: Instant::now(), outcome, ..self.result }
     }
 
     async fn measure<T>(&mut self, wait: impl Future<Output = T>) -> T {
@@ -215,7 +204,7 @@ impl Transfer {
 
     fn end_wait(&mut self) {
         let wait = self.waits_since.take().map(|since| since.elapsed());
-        self.pause = self.pause.max(wait.unwrap_or_default());
+        self.result.pause = self.result.pause.max(wait.unwrap_or_default());
     }
 }
 

@@ -19,7 +19,6 @@ use std::{
 
 use judge::{AGE, Observations};
 use mesh::{failure::Failure, terminal::print_line};
-use mesh_launcher::services::SERVICES;
 use rand::{Rng as _, SeedableRng as _, rngs::SmallRng, seq::SliceRandom as _};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
@@ -108,8 +107,8 @@ async fn run(mesh: &PrivateMesh, options: &Options, seed: u64) -> Result<Run, Fa
         let end = load.finish().await;
         samples.extend(load.samples(Duration::ZERO, end));
     }
-    let names: Vec<&str> = SERVICES.iter().map(|service| service.name).filter(|name| runs(name)).collect();
-    let is_ready = mesh.until_serving(&names, READY_WITHIN).await;
+    let names = REPLICAS.iter().filter(|(_, replicas)| *replicas > 0).map(|(name, _)| *name);
+    let is_ready = mesh.until_serving(&names.collect::<Vec<_>>(), READY_WITHIN).await;
     let differences = watchers.differences(DELIVERED_WITHIN).await;
     let record = watchers.end().await;
     let faults = injector.injected();
@@ -125,16 +124,11 @@ async fn run(mesh: &PrivateMesh, options: &Options, seed: u64) -> Result<Run, Fa
         format!("faults that were not repaired: {broken} of {}, at most 0", faults.len()),
         broken == 0 && is_ready && !faults.is_empty(),
     );
-    caches_are_used(&mut report, &observations, cached_reads(mesh).await);
-    past_is_read(&mut report, &observations);
+    caches_and_past_are_read(&mut report, &observations, cached_reads(mesh).await);
     report.notes.push(format!("{} states of the store, {} faults", history.len(), faults.len()));
     let json = json!({ "found": report.json(), "states": history.len(), "faults": faults.len() });
     let title = format!("truth: seed {seed}, {rate} reads a second");
     Ok(Run { title, reports: vec![report], json })
-}
-
-fn runs(service: &str) -> bool {
-    REPLICAS.iter().any(|(name, replicas)| *name == service && *replicas > 0)
 }
 
 /// All kinds of faults in random order, repeated.
@@ -255,17 +249,13 @@ fn answers_hold(
     report.bar_none("connections closed without a stop of their edge", closed);
 }
 
-/// Adds the bar that the answers were not all read from the store.
-fn caches_are_used(report: &mut Report, observations: &Observations, cached: u64) {
+/// Adds the bars that the answers were not all read from the store, and that some were as of a block.
+fn caches_and_past_are_read(report: &mut Report, observations: &Observations, cached: u64) {
     let not_modified = observations.not_modified.load(Ordering::Relaxed);
     report.bar(
         format!("answers from a cache or of an equal read: {cached}, without a body (304): {not_modified}, at least 1"),
         cached > 0 && not_modified > 0,
     );
-}
-
-/// Adds the bar that answers as of a block were among the checked ones.
-fn past_is_read(report: &mut Report, observations: &Observations) {
     let past = observations.past.load(Ordering::Relaxed);
     report.bar(format!("right answers as of a block: {past}, at least 1"), past > 0);
 }
