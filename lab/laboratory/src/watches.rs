@@ -1,4 +1,4 @@
-//! Shared by the benchmark and the drill of watches: many connections from one machine, blocks that change the
+//! Shared by the benchmarks and the drills of watches: many connections from one machine, blocks that change the
 //! watched rows, and the events of a stream, whose input outside the contract is an error.
 
 use std::{
@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// Connections of one local address, far below the edge's limit for one address.
-const PER_ADDRESS: usize = 500;
+pub(crate) const PER_ADDRESS: usize = 500;
 /// Connections that are opened concurrently.
 pub(crate) const OPENED_AT_ONCE: usize = 64;
 

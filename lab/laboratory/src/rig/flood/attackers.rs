@@ -1,15 +1,8 @@
 //! Attacking clients: each holds one connection until the edge closes it.
 
-use std::{
-    net::{Ipv4Addr, SocketAddr},
-    sync::Arc,
-    time::Duration,
-};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 
-use mesh_testbed::{
-    http1::Dial,
-    http2::{self, AUTHORITY, Frame, GOAWAY, get_request},
-};
+use mesh_testbed::http2::{self, AUTHORITY, Frame, GOAWAY, get_request};
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpStream,
@@ -18,7 +11,10 @@ use tokio::{
     time::{Instant, interval, sleep, sleep_until},
 };
 
-use crate::rig::report::in_ms;
+use crate::{
+    rig::report::in_ms,
+    watches::{PER_ADDRESS, connect},
+};
 
 /// The edge closes a client that reads nothing after this time (contract section 7).
 pub(super) const STALLED: Duration = Duration::from_secs(120);
@@ -136,9 +132,7 @@ pub(in crate::rig) async fn connect_as(
     edge: SocketAddr,
     narrow: bool,
 ) -> std::io::Result<TcpStream> {
-    let last = u8::try_from(number % ADDRESSES).unwrap_or_default();
-    let source = Some(Ipv4Addr::new(127, 0, 0, 2 + last).into());
-    Dial { source, receive_buffer: narrow.then_some(NARROW_BYTES) }.connect(edge).await
+    connect(edge, number % ADDRESSES * PER_ADDRESS, narrow.then_some(NARROW_BYTES)).await
 }
 
 /// Attacks over a connection until it is closed.
