@@ -170,7 +170,7 @@ pub(super) const SUITES: &[Suite] = &[
         sections: &[
             Row {
                 name: "watchers",
-                about: "Ten thousand watchers at a block a second, against the same clients polling, and over WebSockets",
+                about: "Ten thousand watchers at a block a second, against polling, and over WebSockets",
                 measure: |world| Box::pin(watching::all_change(world)),
                 bars: &[
                     at_most("from COMMIT to a watcher, p99 ms", 250.0, 100.0),

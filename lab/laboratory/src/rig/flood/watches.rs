@@ -148,7 +148,7 @@ impl Unread {
         poll(OPEN_WITHIN, are_open).await?;
         let opening = begun.elapsed();
         let end = world.play.either([opening + STALLED + LATER, opening + SETTLE]);
-        let (mut closed, mut ticks) = (Vec::new(), interval(ASK_INTERVAL));
+        let (mut closed, mut ticks) = (Vec::<(Duration, usize)>::new(), interval(ASK_INTERVAL));
         while begun.elapsed() < end && closed.last().is_none_or(|(_, closed)| *closed < count) {
             ticks.tick().await;
             closed.push((begun.elapsed(), metric("mesh_edge_watches_cut_total").await));
@@ -163,7 +163,8 @@ impl Unread {
             return report.bar("no watch is closed yet", count == 0);
         }
         report.bar(format!("watches closed and counted: {count} of {all}"), count == all);
-        let at = |least| self.closed.iter().find(|(_, closed)| *closed >= least).map(|(after, _)| *after);
+        let at =
+            |least: usize| self.closed.iter().find(|(_, closed)| *closed >= least).map(|(after, _)| *after);
         let (first, last) = (at(1).unwrap_or_default(), at(all).unwrap_or(Duration::MAX));
         report.bar(
             format!("the first one is closed after {}, at least {}", in_ms(first), in_ms(STALLED)),
