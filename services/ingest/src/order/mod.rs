@@ -86,6 +86,32 @@ enum StoreWork {
     Storing(u64, u64),
 }
 
+/// A number of requests at the same time. Begins with one: before the first block is here nobody knows how large blocks are.
+/// Halved for each that is not answered: a slow node or decoder would otherwise answer all of them too late, and never get on.
+/// It grows by one for each answer, then by one for as many as there are at the same time.
+#[derive(Debug)]
+struct Window {
+    size: f64,
+    was_halved: bool,
+}
+
+impl Window {
+    const ONE: Self = Self { size: 1.0, was_halved: false };
+
+    fn size(&self) -> usize {
+        self.size as usize
+    }
+
+    fn widen(&mut self, most: usize) {
+        let more = if self.was_halved { 1.0 / self.size } else { 1.0 };
+        self.size = (self.size + more).min(most as f64);
+    }
+
+    fn halve(&mut self) {
+        *self = Self { size: (self.size / 2.0).max(1.0), was_halved: true };
+    }
+}
+
 /// The state machine of one replica.
 #[derive(Debug)]
 pub struct Order {
@@ -107,6 +133,9 @@ pub struct Order {
     rows: usize,
     /// The greatest block of late, bytes.
     usual_bytes: usize,
+    /// Most blocks that are fetched, and that are decoded, at the same time, as what answers them can bear it.
+    fetches: Window,
+    decodings: Window,
     halt: Option<Halt>,
     /// The lowest block that a status named and that no node had, and since when.
     absent: Option<(u64, Duration)>,
@@ -136,6 +165,8 @@ impl Order {
             one_by_one_to: 0,
             rows: ROWS[0],
             usual_bytes: 0,
+            fetches: Window::ONE,
+            decodings: Window::ONE,
             halt: None,
             absent: None,
             errors: [const { None }; 4],
@@ -220,6 +251,7 @@ impl Order {
                 self.errors[BLOCKS] = None;
                 self.absent = self.absent.filter(|(absent, _)| *absent != height);
                 self.usual_bytes = link.bytes.max(self.usual_bytes / 2);
+                self.fetches.widen(self.settings.fetch_ahead);
                 self.slots.insert(height, Slot::Fetched { link, at: now });
             }
             Event::NotFetched(height, ticket, error) if self.expects(height, ticket) => {
@@ -227,6 +259,7 @@ impl Order {
             }
             Event::Decoded(height, ticket, rows) if self.expects(height, ticket) => {
                 self.errors[DECODER] = None;
+                self.decodings.widen(self.settings.fetch_ahead);
                 if let Some(link) = self.slots.remove(&height).as_ref().and_then(Slot::link) {
                     self.slots.insert(height, Slot::Ready { link: link.clone(), rows });
                 }
@@ -316,6 +349,7 @@ impl Order {
             }
             NotFetched::Unavailable(error) => {
                 self.errors[BLOCKS] = Some(error);
+                self.fetches.halve();
                 Slot::Wanted { at: now + SERVER_RETRY, without_results_since: None }
             }
             NotFetched::NoResultsYet => {
@@ -353,6 +387,7 @@ impl Order {
             }
             NotDecoded::Unavailable(error) => {
                 self.errors[DECODER] = Some(error);
+                self.decodings.halve();
                 let Some(link) = self.slots.get(&height).and_then(Slot::link) else { return };
                 Slot::Fetched { link: link.clone(), at: now + SERVER_RETRY }
             }

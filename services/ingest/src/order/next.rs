@@ -64,7 +64,7 @@ impl Order {
             return None;
         }
         let (next, latest) = (self.next_height()?, self.node.as_ref()?.latest);
-        let most = self.settings.fetch_ahead;
+        let (most_fetching, most_decoding) = (self.fetches.size(), self.decodings.size());
         let (mut fetching, mut decoding, mut pending, mut held, mut first_due) = (0, 0, 0, 0, None);
         for (height, slot) in &self.slots {
             fetching += usize::from(matches!(slot, Slot::Fetching { .. }));
@@ -75,12 +75,12 @@ impl Order {
             }
             if first_due.is_none() && slot.due().is_some_and(|due| due <= now) {
                 let is_fetched = matches!(slot, Slot::Fetched { .. });
-                let is_free = if is_fetched { decoding < most } else { fetching < most };
+                let is_free = if is_fetched { decoding < most_decoding } else { fetching < most_fetching };
                 first_due = is_free.then_some(*height);
             }
         }
         if let Some(height) = first_due
-            && let Some(action) = self.start(height, fetching < most, decoding < most)
+            && let Some(action) = self.start(height, fetching < most_fetching, decoding < most_decoding)
         {
             return Some(action);
         }
@@ -89,7 +89,7 @@ impl Order {
         let has_room = held + (pending + 1) * self.usual_bytes <= self.settings.held_bytes
             && self.slots.len() < MAX_SLOTS;
         let waits = !has_room || self.halt.is_some();
-        if height > latest || pending >= most || waits && height != next {
+        if height > latest || pending >= most_fetching || waits && height != next {
             return None;
         }
         self.slots.insert(height, Slot::Wanted { at: now, without_results_since: None });

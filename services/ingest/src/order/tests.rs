@@ -1,5 +1,7 @@
 //! Single cases of the state machine; the simulator of the laboratory has the others.
 
+use std::collections::VecDeque;
+
 use super::*;
 
 fn stored_up_to(height: u64) -> Event {
@@ -106,4 +108,50 @@ fn a_transaction_that_took_too_long_is_smaller_the_next_time_and_one_that_was_re
     let (first, then) = stored.split_at(5);
     assert_eq!(first, [(2, 2), (2, 5), (2, 3), (2, 2), (3, 3)]);
     assert!(then[0].1 > then[0].0 && head == 16, "{then:?}");
+}
+
+/// A decoder that takes 0.45 s for a block, one after the other, also for those that nobody waits for any more.
+#[test]
+fn a_slow_decoder_and_a_slow_node_are_asked_for_no_more_than_they_answer_in_time() {
+    const TAKES_MS: u64 = 450;
+    const PATIENCE_MS: u64 = 5000;
+    let settings = Settings { fetch_ahead: 16, held_bytes: 1 << 20, from: None, after_hash: None };
+    let mut order = Order::new(settings);
+    order.on(Event::Node("c".to_owned(), 1, 200), Duration::ZERO);
+    let (mut queue, mut head, mut is_first) = (VecDeque::new(), 1, true);
+    for now_ms in 0..60_000_u64 {
+        let now = Duration::from_millis(now_ms);
+        if now_ms % TAKES_MS == 0
+            && let Some((height, ticket, sent_ms)) = queue.pop_front()
+            && now_ms < sent_ms + PATIENCE_MS
+        {
+            order.on(Event::Decoded(height, ticket, 1), now);
+        }
+        for (height, ticket, _) in queue.iter().filter(|(.., sent_ms)| now_ms == sent_ms + PATIENCE_MS) {
+            let error = NotDecoded::Unavailable("no reply in time".to_owned());
+            order.on(Event::NotDecoded(*height, *ticket, error), now);
+        }
+        let mut fetches = 0;
+        while let Some(action) = order.next(now) {
+            let event = match action {
+                Action::ReadStore => stored_up_to(head),
+                Action::Fetch(height, ticket) => {
+                    fetches += 1;
+                    fetched(height, ticket)
+                }
+                Action::Decode(height, ticket) => {
+                    queue.push_back((height, ticket, now_ms));
+                    continue;
+                }
+                Action::Store(_, to) => {
+                    head = to;
+                    Event::Stored(to, Duration::ZERO)
+                }
+            };
+            assert!(fetches < 2 || !is_first, "how large blocks are is not known");
+            order.on(event, now);
+            is_first &= fetches == 0;
+        }
+    }
+    assert!(head > 100, "{head} of 134 blocks that it can decode in a minute");
 }
