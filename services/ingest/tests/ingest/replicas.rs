@@ -17,6 +17,7 @@ use mesh_testbed::{
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpListener,
+    time::sleep,
 };
 
 use crate::{SOON, add_and_await, configure, started, stored, text};
@@ -51,13 +52,18 @@ async fn the_other_replica_continues_when_one_is_killed_or_frozen() {
 
 /// A replica that is frozen inside a transaction holds the head; its session is ended.
 #[tokio::test]
-async fn a_session_that_holds_the_head_and_is_silent_is_ended() {
+async fn a_session_that_holds_the_head_is_ended_when_it_is_silent() {
     let (database, chain, _service, client) = started(1).await;
     let mut url = database.url_of("ingest");
     url.push_str(if url.contains('?') { "&" } else { "?" });
     url.push_str("application_name=mesh%20ingest");
     let silent = connect(&url).await;
     silent.batch_execute("BEGIN; SELECT * FROM lock_head()").await.unwrap();
+    chain.add(Vec::new());
+    for _ in 0..60 {
+        silent.batch_execute("SELECT 1").await.expect("it is not silent");
+        sleep(Duration::from_millis(50)).await;
+    }
     let begun = Instant::now();
     add_and_await(&chain, &client, Vec::new()).await;
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
