@@ -43,10 +43,7 @@ async fn compare_table(
         )
         .await
         .map_err(StoreError::in_step(STEP))?;
-    let rows = usize::try_from(text.rows()).unwrap_or(usize::MAX);
-    let values: Vec<Vec<Option<String>>> = (0..table.columns.len())
-        .map(|column| (0..rows).map(|row| text.value(row, column)).collect())
-        .collect();
+    let values = text.columns(table.columns.len());
     let number = |index: usize| index + 2;
     let given: Vec<String> = (0..values.len()).map(|index| format!("${}::text[]", number(index))).collect();
     let cells: Vec<String> = (0..values.len()).map(|index| format!("c{index}")).collect();

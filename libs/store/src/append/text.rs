@@ -45,23 +45,46 @@ impl CopyText {
 
     /// A cell as it was added; `None` when it is NULL or there is none.
     pub(super) fn value(&self, row: usize, column: usize) -> Option<String> {
-        let line = self.text.split(|byte| *byte == b'\n').nth(row)?;
-        let cell = std::str::from_utf8(line.split(|byte| *byte == b'\t').nth(column)?).ok()?;
-        if cell == r"\N" {
-            return None;
-        }
-        let (mut value, mut letters) = (String::new(), cell.chars());
-        while let Some(letter) = letters.next() {
-            value.push(match letter {
-                '\\' => match letters.next()? {
-                    'n' => '\n',
-                    'r' => '\r',
-                    't' => '\t',
-                    letter => letter,
-                },
-                letter => letter,
-            });
-        }
-        Some(value)
+        read_cell(self.lines().nth(row)?.split(is_tab).nth(column)?)
     }
+
+    /// The cells of this many columns, by column, as they were added.
+    pub(super) fn columns(&self, number: usize) -> Vec<Vec<Option<String>>> {
+        let mut columns = vec![Vec::new(); number];
+        for line in self.lines() {
+            for (column, cell) in columns.iter_mut().zip(line.split(is_tab)) {
+                column.push(read_cell(cell));
+            }
+        }
+        columns
+    }
+
+    fn lines(&self) -> impl Iterator<Item = &[u8]> {
+        // The part after the last line's end is none.
+        self.text.split(|byte| *byte == b'\n').take(usize::try_from(self.rows).unwrap_or(usize::MAX))
+    }
+}
+
+fn is_tab(byte: &u8) -> bool {
+    *byte == b'\t'
+}
+
+fn read_cell(cell: &[u8]) -> Option<String> {
+    let cell = std::str::from_utf8(cell).ok()?;
+    if cell == r"\N" {
+        return None;
+    }
+    let (mut value, mut letters) = (String::new(), cell.chars());
+    while let Some(letter) = letters.next() {
+        value.push(match letter {
+            '\\' => match letters.next()? {
+                'n' => '\n',
+                'r' => '\r',
+                't' => '\t',
+                letter => letter,
+            },
+            letter => letter,
+        });
+    }
+    Some(value)
 }
