@@ -4,16 +4,12 @@ use std::{borrow::Cow, collections::BTreeMap, sync::Arc};
 
 use mesh_store::{
     TimeUs,
-    append::{CopyText, NewBlock, RowFault, StoredHead, Table},
+    append::{CopyText, NewBlock, RowFault, StoredHead, TIMED, Table},
 };
 use serde_json::value::RawValue;
 
 /// The transaction hash of rows that no transaction has caused.
 pub const NO_TX_HASH: &str = "0000000000000000000000000000000000000000000000000000000000000000";
-
-/// The tables whose rows have a time of their own, with that column.
-const TIMED: [(&str, &str); 3] =
-    [("ledger", "ledger_entry_time"), ("market_data", "synthetic_time"), ("trades", "synthetic_time")];
 
 /// A block as the node serves it.
 #[derive(Debug)]

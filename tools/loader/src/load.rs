@@ -19,7 +19,7 @@ use tokio_postgres::{Transaction, error::SqlState};
 use crate::{
     LoadError,
     copy_in::quoted,
-    tables::{Catalog, DERIVED, STATES, UNSEALED, catalog},
+    tables::{Catalog, DERIVED, STATES, UNSEALED, catalog, check_times},
 };
 
 /// The report of a load.
@@ -121,6 +121,7 @@ pub async fn load_folder(
     }
     for source in sources.iter().filter(|source| comes_with_blocks(&source.table, &catalog)) {
         check_blocks_of(&transaction, source).await?;
+        check_times(&transaction, &source.table, &quoted(&source.table), &source.file).await?;
     }
     // Without statistics the first reads would be planned for empty tables.
     let filled: Vec<String> =

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use mesh_store::append::TIMED;
 use tokio_postgres::GenericClient;
 
 use crate::LoadError;
@@ -24,6 +25,26 @@ pub(crate) const STATES: [&str; 6] = [
 
 /// The columns of each table that can be loaded, by table.
 pub(crate) type Catalog = BTreeMap<String, Vec<String>>;
+
+/// Checks the times that the rows of a relation, of the form of `table`, have of their own.
+pub(crate) async fn check_times(
+    client: &impl GenericClient,
+    table: &str,
+    relation: &str,
+    file: &str,
+) -> Result<(), LoadError> {
+    let Some((_, column)) = TIMED.iter().find(|(timed, _)| *timed == table) else { return Ok(()) };
+    let sql = format!(
+        "SELECT {column}::text, block_time::text FROM {relation}
+         WHERE {column} < block_time OR {column} >= block_time + interval '1 s' LIMIT 1"
+    );
+    let found = client.query_opt(&sql, &[]).await.map_err(LoadError::in_step("looking for times of rows"))?;
+    found.map_or(Ok(()), |row| {
+        let (time, block_time) = (row.get::<_, String>(0), row.get::<_, String>(1));
+        let reason = format!("{column} is {time}, which is not in the second after block_time, {block_time}");
+        Err(LoadError::BadFile { file: file.to_owned(), place: None, reason })
+    })
+}
 
 /// The tables of the schema and the columns that can be written.
 pub(crate) async fn catalog(client: &impl GenericClient) -> Result<Catalog, LoadError> {

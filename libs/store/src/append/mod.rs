@@ -19,6 +19,11 @@ pub use self::{
     table::{Column, ColumnKind, MAX_NUMBER_BYTES, Table, kinds, table, tables},
     text::CopyText,
 };
+
+/// The tables whose rows have a time of their own, with that column. It is less than a second after the block's: reads as of
+/// a block take rows up to then (DATA_MODEL W1).
+pub const TIMED: [(&str, &str); 3] =
+    [("ledger", "ledger_entry_time"), ("market_data", "synthetic_time"), ("trades", "synthetic_time")];
 use crate::{blocks::BLOCKS, error::StoreError, session, time::TimeUs};
 
 /// Name of the sessions in `pg_stat_activity`.

@@ -11,7 +11,7 @@ use crate::{
     copy_in::{CsvText, bad_row, copy_in, quoted},
     sequence::BlockSequence,
     staging::Staging,
-    tables::DERIVED,
+    tables::{DERIVED, check_times},
 };
 
 /// The table of the chain id, which is compared when a segment begins.
@@ -115,6 +115,7 @@ impl SegmentImport<'_> {
         if staged != rows {
             return Err(self.disagrees(format!("{table} has {staged} rows, its metadata says {rows}")));
         }
+        check_times(&self.transaction, table, &staging.name, &file).await?;
         let columns_missing_in = |of: &[String], names: &[String]| -> Vec<String> {
             names.iter().filter(|name| !of.contains(name)).cloned().collect()
         };

@@ -311,6 +311,18 @@ async fn rows_of_no_block_are_refused() {
         refusal(&[("blocks.csv", BLOCK), ("network_parameters.csv", &later)]).await,
         "network_parameters.csv: no block is as late as 2024-01-01 00:00:01+00"
     );
+    // Reads as of a block take the trades of its second.
+    for (time, is_loaded) in [("23:59:59", false), ("00:00:00.999999", true), ("00:00:01", false)] {
+        let day = if time.starts_with("23") { "2023-12-31" } else { "2024-01-01" };
+        let trades = format!(
+            "synthetic_time,tx_hash,block_time,seq_num,id,market_id,price,size,buyer,seller,buy_order,sell_order,type\n\
+            {day} {time}+00,t,2024-01-01 00:00:00+00,1,t,m,5,1,b,s,o,p,1\n"
+        );
+        match load(&Database::fresh().await, &[("blocks.csv", BLOCK), ("trades.csv", &trades)]).await {
+            Ok(_) => assert!(is_loaded, "{time}"),
+            Err(error) => assert!(!is_loaded && error.to_string().contains("synthetic_time is"), "{error}"),
+        }
+    }
 }
 
 #[tokio::test]
