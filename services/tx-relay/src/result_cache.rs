@@ -97,6 +97,9 @@ impl SubmissionState {
     }
 }
 
+/// Most updates that are kept although later ones of the same transactions count; and as many as there are results.
+const SUPERSEDED: usize = 1024;
+
 /// The results of the newest transactions.
 #[derive(Debug)]
 pub(crate) struct ResultCache {
@@ -144,6 +147,13 @@ impl ResultCache {
         entry.since = now;
         self.text_bytes += entry.state.text_bytes();
         self.order.push_back((now, hash));
+        if self.order.len() > 2 * self.entries.len() + SUPERSEDED {
+            let entries = &self.entries;
+            let is_current = |(since, hash): &(Instant, TxHash)| {
+                entries.get(hash).is_some_and(|entry| entry.since == *since)
+            };
+            self.order.retain(is_current);
+        }
         while self.entries.len() > self.max_entries || self.text_bytes > MAX_TEXT_BYTES {
             let Some((since, hash)) = self.order.pop_front() else { return };
             self.evict(&hash, since);
@@ -291,6 +301,10 @@ mod tests {
         assert_eq!(known(&results, 12), [true, false, false, true]);
         results.insert(hash(5), accepted(Finality::Sync, "x"), at(30));
         assert_eq!((results.len(), results.order.len(), results.text_bytes), (1, 1, 1));
+        for ms in 0..10_000 {
+            results.insert(hash(5), accepted(Finality::Sync, "x"), at(30) + Duration::from_millis(ms / 2));
+        }
+        assert!(results.len() == 1 && results.order.len() < 2000, "{} updates", results.order.len());
     }
 
     #[test]
