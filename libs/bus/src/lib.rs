@@ -45,7 +45,7 @@ pub use announcement::{
     NodeStatus, RELAY_RESULTS, SegmentStatus, StoreStatus,
 };
 pub use answer::{Answer, AnswerFuture, AnswerResult, Ask, CancelOnDrop, Head, RequestScope};
-pub use ask::{AskOptions, FromOthers, Reply};
+pub use ask::{AskOptions, FromOthers, Reply, is_busy};
 pub use config::{BusConfig, Credentials, check_prefix, check_url};
 pub use connection::Bus;
 pub use encoding::{Encoding, Format, GZIP_LEVEL, gzip};

@@ -23,6 +23,7 @@ use tracing::Instrument;
 use self::request::Request;
 pub use self::{
     others::FromOthers,
+    retry::is_busy,
     types::{AskOptions, Reply},
 };
 use crate::{answer::Answer, connection::Bus, encoding::Encoding, hedge::HedgeDelay, target::Target};

@@ -6,7 +6,7 @@
 use std::{slice, sync::Arc, time::Duration};
 
 use futures_util::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
-use mesh_problem::Problem;
+use mesh_problem::{Code, Problem};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{
@@ -25,6 +25,16 @@ const REJOINS: u32 = 20;
 
 /// With less time left a refusal says nothing of the load.
 const TOO_SHORT: Duration = Duration::from_millis(20);
+
+/// The end of the message that no replica can begin a request in time.
+const BUSY: &str = "are busy";
+
+/// Whether a problem is that no replica could begin the request in the time of its client, or because that one has too many:
+/// another client's may begin.
+pub fn is_busy(problem: &Problem) -> bool {
+    problem.code == Code::Unavailable
+        && problem.details.first().is_some_and(|detail| detail.message.ends_with(BUSY))
+}
 
 /// Most hedges of one request while no replica is silent; then one more.
 const MAX_HEDGES: u32 = 2;
@@ -261,7 +271,7 @@ impl<'r, 'a: 'r> Retries<'r, 'a> {
             return Step::Finish(Err(self.request.deadline_exceeded()));
         }
         let workload = &self.request.target.workload;
-        Step::Finish(Err(Problem::unavailable(format!("all replicas of {workload} are busy"))))
+        Step::Finish(Err(Problem::unavailable(format!("all replicas of {workload} {BUSY}"))))
     }
 
     /// Retries a read once.

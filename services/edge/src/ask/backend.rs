@@ -11,7 +11,7 @@ use std::{
 };
 
 use http::{HeaderMap, HeaderValue};
-use mesh_bus::{AskOptions, Bus, Encoding, OpenReply, PullLimits, PullOptions, PullStream, Target};
+use mesh_bus::{AskOptions, Bus, Encoding, OpenReply, PullLimits, PullOptions, PullStream, Target, is_busy};
 use mesh_problem::{ABOVE_HEAD, Code, NOT_MAPPED, Problem};
 use mesh_telemetry::{TraceContext, span};
 use prost_reflect::prost::Message;
@@ -281,8 +281,11 @@ impl Backend {
                 Ok(_) => sleep(PAUSE).await,
                 // The client that started the call holds too much.
                 Err(problem) if is_shared && is_share_refusal(&problem) => may_share = false,
-                // The client that started the call had less time. The last call is its own.
-                Err(Problem { code: Code::DeadlineExceeded, .. }) if has_short_time => {
+                // The client that started the call had less time, or too many requests. The last call is its own.
+                Err(problem)
+                    if has_short_time && problem.code == Code::DeadlineExceeded
+                        || is_shared && is_busy(&problem) =>
+                {
                     may_share = calls_left > 2;
                 }
                 Err(problem) if problem.code.is_passing() => {
