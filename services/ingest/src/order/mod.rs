@@ -11,13 +11,14 @@ mod slot;
 #[cfg(test)]
 mod tests;
 mod types;
+mod window;
 
 use std::{collections::BTreeMap, time::Duration};
 
 pub use mesh_bus::HaltReason as Reason;
 
-use self::slot::Slot;
 pub use self::types::{Action, Event, Halt, Head, Link, NotDecoded, NotFetched, NotStored, Settings, Ticket};
+use self::{slot::Slot, window::Window};
 
 /// How long the store has no new block before a standby takes over.
 pub const PATIENCE: Duration = Duration::from_millis(500);
@@ -84,32 +85,6 @@ enum StoreWork {
     Reading,
     /// Blocks of these heights are being stored.
     Storing(u64, u64),
-}
-
-/// A number of requests at the same time. Begins with one: before the first block is here nobody knows how large blocks are.
-/// Halved for each that is not answered: a slow node or decoder would otherwise answer all of them too late, and never get on.
-/// It grows by one for each answer, then by one for as many as there are at the same time.
-#[derive(Debug)]
-struct Window {
-    size: f64,
-    was_halved: bool,
-}
-
-impl Window {
-    const ONE: Self = Self { size: 1.0, was_halved: false };
-
-    fn size(&self) -> usize {
-        self.size as usize
-    }
-
-    fn widen(&mut self, most: usize) {
-        let more = if self.was_halved { 1.0 / self.size } else { 1.0 };
-        self.size = (self.size + more).min(most as f64);
-    }
-
-    fn halve(&mut self) {
-        *self = Self { size: (self.size / 2.0).max(1.0), was_halved: true };
-    }
 }
 
 /// The state machine of one replica.
