@@ -12,7 +12,12 @@ use warp::reply::Response;
 
 use crate::{
     admission::head::{HttpError, check_size},
-    ask::{backend::CallContext, block_wait::BlockWait, cache::HttpQuestion},
+    ask::{
+        answer::Answer,
+        backend::{CallContext, NO_MEMORY},
+        block_wait::BlockWait,
+        cache::HttpQuestion,
+    },
     decode::{
         self, Decoded, accept,
         body::{self, Body},
@@ -159,7 +164,13 @@ impl HttpCall<'_> {
         self.note.waited = wait.and_then(|wait| wait.applied());
         let answer = answered?;
         answer::check_if_match(&head.headers, answer.tag_for(&head.headers).as_deref())?;
-        Ok(answer::respond(&answer, &head.headers))
+        self.respond(&answer)
+    }
+
+    fn respond(&self, answer: &Answer) -> Result<Response, HttpError> {
+        let Self { state, head, .. } = self;
+        let response = answer::respond(answer, &head.client, &head.headers);
+        Ok(response.inspect_err(|_| _ = state.metrics.shed(NO_MEMORY).inc())?)
     }
 
     /// The question of a read, unless the fast path decoded it before.
@@ -247,7 +258,7 @@ impl HttpCall<'_> {
         let decoded = decode::from_http(operation, path, head.query(), &body, gzip, handling);
         self.note.ignored = decoded.ignored.header();
         let answer = state.backend.submit(&decoded.question?, &context).await?;
-        Ok(answer::respond(&answer, &head.headers))
+        self.respond(&answer)
     }
 
     /// The context of the one call that answers this request.

@@ -120,7 +120,9 @@ impl<S: WarpService> HttpService<S> {
         else {
             return FastPath::Miss(Some(cached.question));
         };
-        let mut response = answer::respond(&answer, headers);
+        let Ok(mut response) = answer::respond(&answer, client, headers) else {
+            return FastPath::Miss(Some(cached.question));
+        };
         if let Some(height) = answer.newest_height() {
             client.connection.raise_min_height(height);
         }

@@ -2,8 +2,14 @@
 
 use std::time::Duration;
 
-use mesh_testbed::{eventually, http1::Connection};
+use mesh_testbed::{
+    eventually,
+    http1::Connection,
+    http2::{self, AUTHORITY, Frame, HEADERS, RST_STREAM, get_request},
+};
 use mesh_tests::{assert_problem, fixture};
+
+use tokio::net::TcpStream;
 
 use crate::limits::get_for;
 
@@ -55,4 +61,36 @@ async fn unread_answers_take_a_part_of_the_memory_and_leave_the_rest_to_others()
     drop(unread);
     let is_served = async || get_for(&mesh_client, "203.0.113.1", &page(rows)).await.status == 200;
     eventually(Duration::from_secs(30), "answers of clients that have gone still count", is_served).await;
+}
+
+/// Of the shares of 1,000,000 bytes, an eighth.
+#[tokio::test]
+async fn an_http_2_client_leaves_few_short_answers_untaken() {
+    let (database, mesh, mesh_client) = fixture::start(|setup| {
+        let setup = setup.env("MESH_EDGE_ANSWER_BYTES", MOST).env("MESH_EDGE_MAX_BODY_BYTES", "100000");
+        setup.env(mesh_tests::NO_CACHE.0, mesh_tests::NO_CACHE.1)
+    })
+    .await;
+    database.connect().await.batch_execute(MANY_TRADES).await.unwrap();
+    let rows = 100 * 30_000 / mesh_client.get(&page(100)).await.body.len();
+    let stream = TcpStream::connect(mesh.url().trim_start_matches("http://")).await.unwrap();
+    // Its window takes nothing.
+    let mut client = http2::Connection::over(stream, &[0, 4, 0, 0, 0, 0]).await.unwrap();
+    let mut answered = Vec::new();
+    for number in 0..11 {
+        let stream = 2 * number + 1;
+        if number == 8 {
+            for stream in [1, 3, 5, 7] {
+                let payload = vec![0, 0, 0, 8];
+                client.send(&Frame { kind: RST_STREAM, flags: 0, stream, payload }).await.unwrap();
+            }
+        }
+        let path = page(rows + number as usize);
+        client.send(&Frame::request(stream, &get_request(&path, &[(AUTHORITY, "x")]))).await.unwrap();
+        let head = client.next(HEADERS).await.unwrap();
+        // The first field is the status: 200 is in the static table.
+        answered.push(head.payload[0] == 0x88);
+    }
+    assert_eq!(answered, [&[true; 4][..], &[false; 4], &[true; 3]].concat());
+    assert_eq!(mesh_client.get(&page(rows)).await.status, 200, "over HTTP/1.1 each connection has one");
 }

@@ -8,10 +8,12 @@ use http::{
     header::{CACHE_CONTROL, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, ETAG, VARY},
 };
 use mesh_bus::{Encoding, Format, Head, Reply};
+use mesh_problem::Problem;
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
 use crate::{
+    admission::ClientContext,
     ask::{answer_memory::AnswerMemory, cache::Question},
     decode::accept::accepts_gzip_alone,
     metrics::OperationMetrics,
@@ -117,6 +119,17 @@ impl Answer {
             return Some(Cow::Owned(format!("{}{GZIP_MARK}\"", etag.trim_end_matches('"'))));
         }
         Some(Cow::Borrowed(etag))
+    }
+
+    /// The body for a client.
+    ///
+    /// # Errors
+    /// As [`AnswerMemory::hold_short`].
+    pub(crate) fn parts_for(&self, client: &ClientContext) -> Result<Cow<'_, [Bytes]>, Problem> {
+        match client.connection.is_http2() {
+            true => self.memory.hold_short(client.id.number(), &self.parts).map(Cow::Owned),
+            false => Ok(Cow::Borrowed(&self.parts)),
+        }
     }
 
     /// Length of the body.

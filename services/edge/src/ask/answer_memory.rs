@@ -10,8 +10,14 @@ use bytes::Bytes;
 use mesh_problem::Problem;
 use parking_lot::Mutex;
 
-/// Shorter texts are not counted: there are many, and the limits on requests and watches bound them.
+/// Shorter texts are not counted: there are many, and the limits on requests and watches bound them; but see
+/// [`AnswerMemory::hold_short`].
 pub(crate) const UNCOUNTED: usize = 64 << 10;
+
+/// A client may have one part in so many of the memory in short answers over HTTP/2, …
+const SHORT_SHARE: usize = 8;
+/// … each of which takes this at least.
+const LEAST: usize = 1 << 10;
 
 /// All watchers together, as a client: no address has this number.
 const WATCHERS: u64 = u64::MAX;
@@ -33,6 +39,8 @@ struct Shared {
 struct Taken {
     bytes: usize,
     by_client: HashMap<u64, usize>,
+    /// Of short answers, besides `bytes`.
+    short_by_client: HashMap<u64, usize>,
 }
 
 /// Bytes that are counted until this is dropped.
@@ -41,6 +49,7 @@ pub(crate) struct Held {
     shared: Arc<Shared>,
     client: u64,
     bytes: usize,
+    is_short: bool,
 }
 
 /// A piece of an answer, which is counted until its last reference is dropped.
@@ -62,9 +71,28 @@ impl AnswerMemory {
     /// As [`Self::take`].
     pub(crate) fn hold(&self, client: u64, pieces: Vec<Bytes>) -> Result<Vec<Bytes>, Problem> {
         let Some(held) = self.take(client, pieces.iter().map(Bytes::len).sum())? else { return Ok(pieces) };
-        let held = Arc::new(held);
-        let piece = |bytes| Bytes::from_owner(Piece { bytes, _held: Arc::clone(&held) });
-        Ok(pieces.into_iter().map(piece).collect())
+        Ok(held.of(&pieces))
+    }
+
+    /// As [`Self::hold`], of an answer that a client gets over HTTP/2 and that is not counted as a long one. A connection may
+    /// have a hundred answers that its client does not take, and nothing ends them while it takes others.
+    ///
+    /// # Errors
+    /// Unavailable, when the client has too many of them.
+    pub(crate) fn hold_short(&self, client: u64, pieces: &[Bytes]) -> Result<Vec<Bytes>, Problem> {
+        let bytes = pieces.iter().map(Bytes::len).sum::<usize>();
+        let Some(shared) = self.0.as_ref().filter(|_| (1..=UNCOUNTED).contains(&bytes)) else {
+            return Ok(pieces.to_vec());
+        };
+        let bytes = bytes.max(LEAST);
+        let mut taken = shared.taken.lock();
+        let own = taken.short_by_client.entry(client).or_default();
+        if *own + bytes > (shared.most / SHORT_SHARE).max(UNCOUNTED) {
+            return Err(Problem::unavailable(SHARE));
+        }
+        *own += bytes;
+        drop(taken);
+        Ok(Held { shared: Arc::clone(shared), client, bytes, is_short: true }.of(pieces))
     }
 
     /// As [`Self::hold`], of an answer that is watched: it counts for all watchers when this client has used up its own
@@ -95,7 +123,17 @@ impl AnswerMemory {
         }
         taken.bytes += bytes;
         *taken.by_client.entry(client).or_default() += bytes;
-        Ok(Some(Held { shared: Arc::clone(shared), client, bytes }))
+        Ok(Some(Held { shared: Arc::clone(shared), client, bytes, is_short: false }))
+    }
+}
+
+impl Held {
+    /// Pieces that count as this until the last reference to one of them is dropped.
+    fn of(self, pieces: &[Bytes]) -> Vec<Bytes> {
+        let held = Arc::new(self);
+        let piece =
+            |bytes: &Bytes| Bytes::from_owner(Piece { bytes: bytes.clone(), _held: Arc::clone(&held) });
+        pieces.iter().map(piece).collect()
     }
 }
 
@@ -107,8 +145,14 @@ pub(crate) fn is_share_refusal(problem: &Problem) -> bool {
 impl Drop for Held {
     fn drop(&mut self) {
         let mut taken = self.shared.taken.lock();
-        taken.bytes -= self.bytes;
-        if let Entry::Occupied(mut own) = taken.by_client.entry(self.client) {
+        let clients = match self.is_short {
+            true => &mut taken.short_by_client,
+            false => {
+                taken.bytes -= self.bytes;
+                &mut taken.by_client
+            }
+        };
+        if let Entry::Occupied(mut own) = clients.entry(self.client) {
             *own.get_mut() -= self.bytes;
             if *own.get() == 0 {
                 own.remove();
@@ -128,6 +172,19 @@ mod tests {
     use super::*;
 
     const MIB: usize = 1 << 20;
+
+    #[test]
+    fn short_answers_count_for_their_client_alone() {
+        let memory = AnswerMemory::new(8 * MIB as u64);
+        let answer = [Bytes::from(vec![7; UNCOUNTED])];
+        let held: Vec<_> = std::iter::from_fn(|| memory.hold_short(1, &answer).ok()).collect();
+        assert_eq!((held.len() * UNCOUNTED, &*held[0]), (MIB, &answer[..]));
+        assert!(memory.hold_short(1, &[Bytes::from_static(b"x")]).is_err());
+        assert!(memory.hold_short(2, &answer).is_ok() && memory.take(1, 4 * MIB).is_ok());
+        drop(held);
+        assert!(memory.hold_short(1, &answer).is_ok());
+        assert!(memory.0.unwrap().taken.lock().short_by_client.is_empty());
+    }
 
     #[test]
     fn bytes_count_until_nobody_has_a_piece_of_them() {

@@ -49,7 +49,7 @@ const MAX_CALLS: u32 = 4;
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Why requests are shed for which there is no memory, in the metrics.
-const NO_MEMORY: &str = "memory";
+pub(crate) const NO_MEMORY: &str = "memory";
 
 /// The reply to a submission that is still waiting when the edge stops.
 const STOPPED: &str = "the relay did not answer in time; what became of the request is unknown";

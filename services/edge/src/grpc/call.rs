@@ -20,7 +20,7 @@ use crate::{
     admission::{ClientContext, head::check_size},
     ask::{
         answer::{Answer, describe_head},
-        backend::CallContext,
+        backend::{CallContext, NO_MEMORY},
         block_wait::BlockWait,
     },
     decode::{self, body},
@@ -227,21 +227,26 @@ async fn reply(
         return Ok(response);
     }
     if operation.method == Method::Post {
-        return Ok(respond_once(&state.backend.submit(&question, &context).await?));
+        return respond_once(state, &state.backend.submit(&question, &context).await?, &call.client);
     }
     let mut wait = BlockWait::of_request(&question, &call.headers);
     let answered = state.backend.read_when_stored(&question, context, wait.as_mut()).await;
     call.waited = wait.and_then(|wait| wait.applied());
-    Ok(respond_once(&*answered?))
+    respond_once(state, &*answered?, &call.client)
 }
 
 /// The response with one reply, as the service encoded it.
-fn respond_once(answer: &Answer) -> Response<Body> {
-    let mut response = respond(stream::iter([Ok(answer.parts.clone())]));
+fn respond_once(
+    state: &GatewayState,
+    answer: &Answer,
+    client: &ClientContext,
+) -> Result<Response<Body>, Problem> {
+    let parts = answer.parts_for(client).inspect_err(|_| _ = state.metrics.shed(NO_MEMORY).inc())?;
+    let mut response = respond(stream::iter([Ok(parts.into_owned())]));
     if let Some(head) = &answer.head {
         describe_head(response.headers_mut(), head);
     }
-    response
+    Ok(response)
 }
 
 /// The response with a stream of messages, which ends with its status.

@@ -16,7 +16,7 @@ use mesh_problem::{Code, NOT_MAPPED, Problem};
 use warp::reply::{Reply as _, Response};
 
 use crate::{
-    admission::head::HttpError,
+    admission::{ClientContext, head::HttpError},
     ask::answer::Answer,
     config::Config,
     decode::list_header::{lines, pieces},
@@ -89,11 +89,18 @@ pub(crate) fn base_headers(config: &Config) -> HeaderMap {
 }
 
 /// The response to one client: 304 when it has the answer already.
-pub(crate) fn respond(answer: &Answer, request: &HeaderMap) -> Response {
+///
+/// # Errors
+/// As [`Answer::parts_for`].
+pub(crate) fn respond(
+    answer: &Answer,
+    client: &ClientContext,
+    request: &HeaderMap,
+) -> Result<Response, Problem> {
     let etag = answer.tag_for(request);
     let is_unchanged = etag.as_deref().is_some_and(|etag| is_unchanged(request, etag));
-    let mut response = match answer.parts.as_slice() {
-        _ if is_unchanged => Response::default(),
+    let parts = if is_unchanged { Cow::default() } else { answer.parts_for(client)? };
+    let mut response = match &*parts {
         [] => Response::default(),
         [whole] => Response::new(whole.clone().into()),
         parts => {
@@ -112,7 +119,7 @@ pub(crate) fn respond(answer: &Answer, request: &HeaderMap) -> Response {
             response.headers_mut().remove(name);
         }
     }
-    response
+    Ok(response)
 }
 
 /// The answer to a problem, with the status of its code.
