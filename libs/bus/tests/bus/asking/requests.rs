@@ -308,6 +308,10 @@ fn a_replica_that_connected_again_leaves_without_taking_requests_along() {
         timeout(TEST_TIMEOUT, futures_util::future::join(asker.until_connected(), ours.until_connected()))
             .await
             .unwrap();
+        // A read is repeated until both have their subscriptions again.
+        ask("a", true).await;
+        // The news of the reads, which would be taken for that of the next request.
+        script.started.notified().await;
         let running = ask("wait", false);
         tokio::pin!(running);
         tokio::select! {
