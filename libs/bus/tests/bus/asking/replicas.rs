@@ -41,16 +41,16 @@ async fn hedges_do_not_delay_the_next_ones() {
     });
     let target = bus.target("query", "GetWithdrawal");
     let mut took = Vec::new();
-    for _ in 0..40 {
+    for _ in 0..80 {
         let started = std::time::Instant::now();
         let payload = request("a").encode_to_vec().into();
         bus.ask(&target, payload, &options(TEST_TIMEOUT, true)).await.unwrap();
         took.push(started.elapsed());
     }
     // Half are sent again, after four times what a reply takes, or 100 ms; on a busy machine some take longer.
-    let mut later = took.split_off(20);
+    let mut later = took.split_off(40);
     later.sort_unstable();
-    assert!(later[15] < Duration::from_millis(400), "{later:?}");
+    assert!(later[30] < Duration::from_millis(250), "{later:?}");
     other.abort();
     serving.drain(TEST_TIMEOUT).await;
 }
