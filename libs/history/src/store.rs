@@ -385,8 +385,8 @@ impl SegmentStore {
     }
 }
 
-/// The files of a folder. Files whose names are not UTF-8 are no segments. A folder that is away, such as a
-/// volume that is not mounted, is an error and no empty history.
+/// The files of a folder. Files whose names are not UTF-8 are no segments. A folder that is not there any
+/// more, such as a volume that is not mounted, is an error, and not an empty history.
 fn list_files(directory: &FilePath) -> io::Result<Vec<Found>> {
     let mut files = Vec::new();
     for entry in std::fs::read_dir(directory)? {

@@ -110,7 +110,7 @@ fn a_transaction_that_took_too_long_is_smaller_the_next_time_and_one_that_was_re
     assert!(then[0].1 > then[0].0 && head == 16, "{then:?}");
 }
 
-/// A decoder that takes 0.45 s for a block, one after the other, also for those that nobody waits for any more.
+/// A decoder that takes 0.45 s for a block, one after the other, also for those whose time is over.
 #[test]
 fn a_slow_decoder_and_a_slow_node_are_asked_for_no_more_than_they_answer_in_time() {
     const TAKES_MS: u64 = 450;

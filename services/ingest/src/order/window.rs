@@ -1,6 +1,6 @@
 //! How much is asked for at the same time.
 
-/// A number of requests at the same time. Begins with one: before the first block is here nobody knows how large blocks are.
+/// A number of requests at the same time. Begins with one: the size of blocks is not known before the first one.
 /// Halved for each that is not answered: a slow node or decoder would otherwise answer all of them too late, and never get on.
 /// It grows by one for each answer, then by one for as many as there are at the same time.
 #[derive(Debug)]

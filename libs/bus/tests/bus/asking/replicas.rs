@@ -24,7 +24,7 @@ async fn a_read_that_a_frozen_replica_took_is_answered_by_another() {
     serving.drain(TEST_TIMEOUT).await;
 }
 
-/// Another replica loses whatever the queue group gives it, and answers what it is asked by name.
+/// Another replica loses what the queue group gives it, and answers what it is asked by name.
 #[actix::test]
 async fn hedges_do_not_delay_the_next_ones() {
     let (prefix, bus, _script, serving) = connected(64).await;

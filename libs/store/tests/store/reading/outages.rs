@@ -95,7 +95,7 @@ async fn a_server_that_accepts_and_says_nothing_ends_an_attempt_to_connect() {
     let url =
         format!("postgres://mesh@{}/mesh?sslmode=disable&connect_timeout=1", server.local_addr().unwrap());
     let connected = timeout(Duration::from_secs(30), mesh_store::connect(&url, "test")).await;
-    let error = connected.expect("it waits for ever").unwrap_err();
+    let error = connected.expect("it waits without an end").unwrap_err();
     assert!(matches!(error, StoreError::Silent { .. }), "{error:?}");
 }
 
