@@ -18,7 +18,7 @@ use rustls::{
 use tokio::{net::TcpStream, time::timeout};
 use tokio_rustls::{TlsAcceptor, server::TlsStream};
 use tokio_util::either::Either;
-use x509_parser::parse_x509_certificate;
+use x509_cert::{Certificate, der::Decode};
 
 use crate::{file_follower::FileFollower, metrics::Metrics};
 
@@ -142,8 +142,8 @@ fn certify([certificates, key]: &Pair, provider: &CryptoProvider) -> io::Result<
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificates).collect();
     let chain = chain.map_err(|error| faulty("MESH_EDGE_TLS_CERT", &error))?;
     let leaf = chain.first().ok_or_else(|| faulty("MESH_EDGE_TLS_CERT", &"it has no certificate"))?;
-    let (_, parsed) = parse_x509_certificate(leaf).map_err(|error| faulty("MESH_EDGE_TLS_CERT", &error))?;
-    let expires = parsed.validity().not_after.timestamp();
+    let parsed = Certificate::from_der(leaf).map_err(|error| faulty("MESH_EDGE_TLS_CERT", &error))?;
+    let expires = parsed.tbs_certificate.validity.not_after.to_unix_duration().as_secs().cast_signed();
     let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| faulty("MESH_EDGE_TLS_KEY", &error))?;
     let certified =
         CertifiedKey::from_der(chain, key, provider).map_err(|error| faulty("MESH_EDGE_TLS_KEY", &error))?;
