@@ -1,12 +1,12 @@
 //! Errors that are not the client's fault: something is unavailable, late, or broken. The answer has
-//! `Retry-After` or nothing more than the operation's application number.
+//! `Retry-After` or nothing more than the operation's application number. A client's faults come first (2.3).
 
 use std::time::{Duration, Instant};
 
 use mesh_testbed::{Answer, Database, Mesh, Signal, nats};
 use mesh_tests::{
-    MARKET, MeshClient, NO_CACHE, ORACLE_SPEC, ORDER, PARTY, ProxiedServer, Shared, TableLock, WITHDRAWAL,
-    assert_problem, fixture,
+    MARKET, MeshClient, NO_CACHE, ORACLE_SPEC, ORDER, PARTY, ProxiedServer, Shared, TableLock, UNKNOWN_ID,
+    WITHDRAWAL, assert_problem, fixture,
 };
 
 /// Time limit for an `Unavailable` answer.
@@ -46,7 +46,7 @@ async fn promptly(mesh: &MeshClient, path: &str, at_most: Duration) -> Answer {
 }
 
 /// Runs a test on a mesh whose database is behind a proxy that the test may cut or stall, and restores.
-pub(crate) fn with_proxied_database(test: impl AsyncFnOnce(&ProxiedServer, &Mesh)) {
+fn with_proxied_database(test: impl AsyncFnOnce(&ProxiedServer, &Mesh)) {
     static MESH: Shared<(Database, ProxiedServer, Mesh)> = Shared::new();
     let start = async || {
         let database = fixture::database().await;
@@ -88,6 +88,24 @@ fn without_the_database_reads_are_unavailable_and_recover_with_it() {
         for (path, ..) in reads() {
             mesh_client.await_status(&path, 200).await;
         }
+    });
+}
+
+#[test]
+fn every_check_of_the_request_comes_before_the_store() {
+    with_proxied_database(async |proxied_database, mesh| {
+        let mesh_client = MeshClient::new(mesh);
+        proxied_database.cut();
+        let candles = format!("/api/v2/candle?candleId=trades_candle_1_hour_{MARKET}");
+        for (path, number) in [
+            (format!("{candles}&fromTimestamp=2&toTimestamp=1"), 10042),
+            (format!("{candles}&pagination.first=0"), 10028),
+            ("/api/v2/rewards/epoch/summaries?filter.fromEpoch=2&filter.toEpoch=1".to_owned(), 10029),
+            ("/api/v2/withdrawal/x".to_owned(), 80005),
+        ] {
+            assert_problem(&mesh_client.get(&path).await, 400, 3, number);
+        }
+        assert_problem(&mesh_client.get(&format!("/api/v2/withdrawal/{UNKNOWN_ID}")).await, 503, 14, 10000);
     });
 }
 

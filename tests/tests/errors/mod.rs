@@ -3,5 +3,4 @@
 
 mod failures;
 mod head;
-mod order;
 mod unreadable;
