@@ -190,21 +190,6 @@ async fn b4_an_answer_above_the_sealed_height_is_revalidated() {
 }
 
 #[tokio::test]
-async fn b4_refusals_have_no_tag_and_are_not_cached() {
-    let mesh = MeshClient::sealed_fixture().await;
-    for (path, status) in [
-        (with(LIMITS, "atBlock=99"), 404),
-        (with(LIMITS, "atBlock=x"), 400),
-        (with(LIMITS, "atBlock=1&chainId=other"), 400),
-        (format!("/api/v2/withdrawal/{}?atBlock=3", fixture::UNKNOWN_ID), 404),
-    ] {
-        let answer = mesh.get(&path).await;
-        let caching = (answer.header("cache-control"), answer.header("etag"));
-        assert_eq!((answer.status, caching), (status, (Some("no-store"), None)), "{path}");
-    }
-}
-
-#[tokio::test]
 async fn an_older_answer_on_a_connection_does_not_hide_a_newer_one() {
     let (database, _mesh, mesh) = fixture::start(|setup| setup.without(&["export"])).await;
     let is_newest = |answer: &Answer| answer.header("x-block-height") == Some("4");
