@@ -305,16 +305,7 @@ fn whole_number(json: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use proto_msgs::Contract;
-
     use super::*;
-
-    fn refused(body: &str) -> Problem {
-        let descriptor =
-            Contract::get().pool().get_message_by_name("api.v2.SubmitTransactionRequest").unwrap();
-        let mut message = DynamicMessage::new(descriptor);
-        fill(&mut message, body.as_bytes(), &mut UnknownNames::default()).unwrap_err()
-    }
 
     #[test]
     fn a_whole_number_is_one_in_every_form_and_never_rounded() {
@@ -338,23 +329,6 @@ mod tests {
             ["0.5", "1e-1", "9007199254740993.5", "1e21", "1e99999999999999999999", "1e-9223372036854775808"]
         {
             assert_eq!(whole_number(json), None, "{json}");
-        }
-    }
-
-    #[test]
-    fn malformed_bodies_are_refused_with_the_path_of_the_field() {
-        for (body, begins) in [
-            (r#"{"x":[{"tx":":\"","y":{"t":1},"t\u0078" :null}]}"#, ""),
-            (r#"{"tx":{"signature":{"version":"x"}}}"#, "tx.signature.version: "),
-            (r#"{"tx":{"pow":{"nonce":[]}}}"#, "tx.pow.nonce: "),
-            (r#"{"tx":{"pow":{"nonce":{}}}}"#, ""),
-            (r#"{"tx":{"pow":{"nonce":01}}}"#, ""),
-            (r#"{"tx":{"pow":{"tid":7}}}"#, ""),
-            (r#"{"tx":{"pow":{"tid":"a","tid":"b"}}}"#, "tx.pow.tid is given twice"),
-        ] {
-            let problem = refused(body);
-            assert_eq!(problem.number(), MALFORMED, "{body}");
-            assert!(problem.details[0].inner.starts_with(begins), "{problem:?}");
         }
     }
 }
