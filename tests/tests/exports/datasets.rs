@@ -1,7 +1,7 @@
 //! ListDatasets: what the segments have of each table, compared with what PostgreSQL prints, and the columns of
 //! the schema.
 
-use mesh_tests::{assert_has, assert_problem};
+use mesh_tests::assert_has;
 use serde_json::{Value, json};
 
 use super::{HandmadeSegments, Plan, *};
@@ -110,10 +110,4 @@ async fn a_table_counts_the_segments_that_have_it_across_gaps_and_schema_version
     });
     assert_eq!(figures("orders"), orders);
     assert_eq!(figures("blocks")["segments"], 0, "no segment has the table");
-}
-
-#[tokio::test]
-async fn without_a_past_a_height_is_refused() {
-    let answer = MeshClient::fixture().await.get(&format!("{DATASETS}?atBlock=1")).await;
-    assert_problem(&answer, 400, 3, 10015);
 }
