@@ -7,7 +7,6 @@ mod sizes;
 mod smuggling;
 mod timeouts;
 mod traffic;
-mod unread_answers;
 
 use mesh_tests::raw::{TIME_LIMIT, answer, answer_to, begin, connect, rest, send};
 
