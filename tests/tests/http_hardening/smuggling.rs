@@ -8,44 +8,21 @@ use crate::http_hardening::{VALID_REQUEST, answer, begin, connect, rest, traffic
 /// The smuggled request, which must never be answered.
 const SMUGGLED: &str = "GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n";
 
-/// Heads that are ambiguous: one for each rule. All forms of each are in the tests of `mesh-framing`, but for
-/// hosts of absolute targets.
-const HEADS: [&str; 22] = [
+/// Heads that are ambiguous: some of the rules, of which all are in the tests of `mesh-framing`, and hosts of absolute
+/// targets.
+const HEADS: [&str; 8] = [
     "POST /transaction HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-    "POST /transaction HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nContent-Length: 2\r\n\r\n{}",
-    "POST /transaction HTTP/1.1\r\nHost: x\r\nContent-Length: +2\r\n\r\n{}",
-    "POST /transaction HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
-    "POST /transaction HTTP/1.1\r\nHost: x\r\nTransfer-Encoding : chunked\r\n\r\n0\r\n\r\n",
-    "POST /transaction HTTP/1.0\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     "GET /health HTTP/1.1\nHost: x\r\n\r\n",
-    "\nGET /health HTTP/1.1\r\nHost: x\r\n\r\n",
-    "GET /health HTTP/1.1\r\nHost: x\rX: y\r\n\r\n",
-    "GET /health HTTP/1.1\r\nHost: x\0\r\n\r\n",
-    "GET /health HTTP/1.1\r\nHost: x\r\nX: y\r\n z\r\n\r\n",
     "GET /health HTTP/1.1\r\n\r\n",
-    "GET http://x/health HTTP/1.1\r\nAccept: */*\r\n\r\n",
-    "GET /health HTTP/1.0\r\nHost: x\r\nHost: y\r\n\r\n",
-    "GET /health HTTP/1.1\r\nHost: a b\r\n\r\n",
-    "GET /health HTTP/1.1\r\nHost: u@x\r\n\r\n",
     "GET http://u@x/health HTTP/1.1\r\nHost: x\r\n\r\n",
     "GET http://x:99999/health HTTP/1.1\r\nHost: x\r\n\r\n",
     "GET http://x:80x/health HTTP/1.1\r\nHost: x\r\n\r\n",
     "GET http://:80/health HTTP/1.1\r\nHost: x\r\n\r\n",
     "GET /health#x HTTP/1.1\r\nHost: x\r\n\r\n",
-    "GET #/health HTTP/1.1\r\nHost: x\r\n\r\n",
 ];
 
-/// Chunked bodies that are ambiguous, likewise.
-const BODIES: [&str; 8] = [
-    "2\n{}\r\n0\r\n\r\n",
-    "2\r\n{}0\r\n\r\n",
-    "2;a\rb\r\n{}\r\n0\r\n\r\n",
-    "2;\0\r\n{}\r\n0\r\n\r\n",
-    "0x2\r\n{}\r\n0\r\n\r\n",
-    "2\r\n{}\r\n0\r\nX: y\r\n z\r\n\r\n",
-    "2\r\n{}\r\n0\r\nX : y\r\n\r\n",
-    "2\r\n{}\r\n0\r\nContent-Length: 5\r\n\r\n",
-];
+/// Chunked bodies that are ambiguous, likewise: in the first chunk, and behind the last one.
+const BODIES: [&str; 2] = ["2\n{}\r\n0\r\n\r\n", "2\r\n{}\r\n0\r\nContent-Length: 5\r\n\r\n"];
 
 /// Heads for chunked bodies: of an operation that reads a body, of one that does not, of an unknown path.
 const CARRIERS: [&str; 3] = ["POST /transaction", "GET /accounts", "POST /nowhere"];
