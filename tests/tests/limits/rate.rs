@@ -115,8 +115,9 @@ async fn over_grpc_the_limit_is_the_same_one_and_health_is_answered() {
     assert_eq!(refused.expect_err("it is refused").code(), Code::ResourceExhausted);
 }
 
+/// That they cannot forge their address, and that a /64 is one client, is in the unit tests of the edge.
 #[tokio::test]
-async fn clients_behind_a_trusted_proxy_are_distinguished_and_cannot_forge_their_address() {
+async fn clients_behind_a_trusted_proxy_are_distinguished() {
     let (_database, _mesh, mesh_client) =
         fixture::start(|setup| limited(setup).env("MESH_EDGE_TRUSTED_PROXIES", "127.0.0.0/8,10.0.0.0/8"))
             .await;
@@ -124,16 +125,6 @@ async fn clients_behind_a_trusted_proxy_are_distinguished_and_cannot_forge_their
     assert_eq!(get_for(&mesh_client, "203.0.113.10, 10.0.0.1", HOT).await.status, 200, "another client");
     let remaining = rate_headers(&get_for(&mesh_client, "203.0.113.9", HOT).await)[1];
     assert_eq!(remaining, 0, "over another proxy it is the same client");
-    for lie in 0..MANY {
-        let forwarded_for = format!("198.51.100.{}, 203.0.113.9", lie % 250);
-        if get_for(&mesh_client, &forwarded_for, HOT).await.status == 429 {
-            break;
-        }
-        assert!(lie + 1 < MANY, "a client chooses its address");
-    }
-    let one = rate_headers(&get_for(&mesh_client, "2001:db8::1", HOT).await)[1];
-    let two = rate_headers(&get_for(&mesh_client, "2001:db8::ffff", HOT).await)[1];
-    assert!(two < one, "a /64 is one client");
 }
 
 #[tokio::test]

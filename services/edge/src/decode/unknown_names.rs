@@ -183,12 +183,6 @@ mod tests {
     }
 
     #[test]
-    fn names_are_told_once_in_their_order() {
-        assert!(unknown(&[]).header().is_none());
-        assert_eq!(header(&["foo", "bar", "foo"]), "foo, bar");
-    }
-
-    #[test]
     fn a_told_name_is_visible_ascii_without_a_comma() {
         assert_eq!(header(&["a,b", "a b", "ä", "\0\r\n", "", "\"", "a%2Cb"]), {
             "a%2Cb, a%20b, %C3%A4, %00%0D%0A, \"\", %22, a%252Cb"
