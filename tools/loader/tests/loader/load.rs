@@ -337,20 +337,6 @@ async fn rows_are_not_added_to_stored_blocks() {
 }
 
 #[tokio::test]
-async fn a_mistake_at_the_end_of_a_long_file_takes_everything_back() {
-    let mut balances = String::from("account_id,block_time,tx_hash,balance\n");
-    for account in 0..50_000 {
-        balances.push_str(&format!("account{account},2024-01-01 00:00:00+00,t,{account}\n"));
-    }
-    balances.push_str("account7,2024-01-01 00:00:00+00,t,7.5x\n");
-    let message = refusal(&[("balances.csv", &balances), ("blocks.csv", BLOCKS)]).await;
-    assert_eq!(
-        message,
-        "balances.csv, line 50002, column balance: invalid input syntax for type numeric: \"7.5x\""
-    );
-}
-
-#[tokio::test]
 async fn a_table_with_rows_refuses_the_whole_folder() {
     let database = Database::fresh().await;
     let chain = ("chain.csv", "id,onerow_check\ntestnet,t\n");
