@@ -5,7 +5,7 @@ use mesh_tests::{Events, ProxiedServer, fixture};
 use serde_json::{Value, json};
 use tokio_postgres::Client;
 
-use super::{Browser, ConsoleMesh, Page, cursors, page_of, ungrouped};
+use super::{Browser, ConsoleMesh, Page, cursors, page_of, ungrouped, write_block};
 
 /// Remembers the streams that the page opens.
 const RECORD: &str = "window.streams = [];
@@ -22,19 +22,7 @@ const READS: &str = "new URL(streams.at(-1).url).searchParams.getAll('read')";
 
 /// Adds a block with a trade of this id, which is the newest one.
 async fn write_trade(client: &Client, id: &str) {
-    let block = format!(
-        "BEGIN;
-         INSERT INTO blocks SELECT block_time + interval '1 second', height + 1, repeat('ab', 32)
-             FROM blocks ORDER BY height DESC LIMIT 1;
-         INSERT INTO trades (synthetic_time, tx_hash, block_time, seq_num, id, market_id, price, size, \
-         buyer, seller, aggressor, buy_order, sell_order, type)
-             SELECT block.block_time, tx_hash, block.block_time, 0, '{id}', market_id, price, 4242, buyer, \
-             seller, aggressor, buy_order, sell_order, type
-             FROM trades, (SELECT max(block_time) AS block_time FROM blocks) AS block \
-             ORDER BY synthetic_time DESC LIMIT 1;
-         COMMIT"
-    );
-    client.batch_execute(&block).await.unwrap();
+    write_block(client, &include_str!("newest_trade.sql").replace("{id}", id)).await;
 }
 
 /// Waits until the frame says this of what is shown, by its dot and in words.

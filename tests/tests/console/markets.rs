@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{MARKET, demo_page};
+use super::{MARKET, demo_page, write_block};
 
 fn nodes(reply: &Value) -> Vec<Value> {
     reply["candles"]["edges"].as_array().unwrap().iter().map(|edge| edge["node"].clone()).collect()
@@ -156,17 +156,13 @@ async fn the_order_book_and_the_orders_of_my_party_are_live() {
     // A block in which more of that order remains.
     let client = console_mesh.database.connect().await;
     let id = order["id"].as_str().unwrap();
-    let block = format!(
-        "BEGIN;
-         INSERT INTO blocks SELECT block_time + interval '1 second', height + 1, repeat('ab', 32)
-             FROM blocks ORDER BY height DESC LIMIT 1;
-         INSERT INTO orders SELECT (jsonb_populate_record(newest, jsonb_build_object(
-                 'remaining', newest.remaining + 4242, 'block_time', (SELECT max(block_time) FROM blocks)))).*
-             FROM orders AS newest WHERE id = '{id}'
-             ORDER BY newest.block_time DESC, newest.seq_num DESC LIMIT 1;
-         COMMIT"
+    let newer = format!(
+        "INSERT INTO orders SELECT (jsonb_populate_record(newest, jsonb_build_object(
+                'remaining', newest.remaining + 4242, 'block_time', (SELECT max(block_time) FROM blocks)))).*
+            FROM orders AS newest WHERE id = '{id}'
+            ORDER BY newest.block_time DESC, newest.seq_num DESC LIMIT 1"
     );
-    client.batch_execute(&block).await.unwrap();
+    write_block(&client, &newer).await;
     let more = |of: &Value| (of.as_str().unwrap().parse::<u64>().unwrap() + 4242).to_string();
     let volume = json!(more(&depth["buy"][0]["volume"]));
     page.until(&format!("{}[0][1] === {volume}", levels("bids"))).await;

@@ -33,6 +33,7 @@ use console_mesh::{ASSET, ConsoleMesh, MARKET, ORACLE_SPEC, WITHDRAWAL, ungroupe
 use explore::cursors;
 use page::Page;
 use protocol::Protocol;
+use tokio_postgres::Client;
 
 /// A page of the gateway of a demo network, with its browser; `None`, with a message that the test is skipped, when
 /// there is none.
@@ -45,4 +46,11 @@ async fn page_of(start: impl AsyncFnOnce() -> ConsoleMesh) -> Option<(Browser, C
     let (browser, console_mesh) = (Browser::start().await?, start().await);
     let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
     Some((browser, console_mesh, page))
+}
+
+/// Adds a block, a second after the newest one, and rows by a statement.
+async fn write_block(client: &Client, rows: &str) {
+    let block = "INSERT INTO blocks SELECT block_time + interval '1 second', height + 1, repeat('ab', 32)
+        FROM blocks ORDER BY height DESC LIMIT 1";
+    client.batch_execute(&format!("BEGIN; {block}; {rows}; COMMIT")).await.unwrap();
 }

@@ -1,8 +1,7 @@
 //! Names and scaled figures in a browser: markets and assets are shown by their names, figures by their
 //! decimals; what is copied is raw. The functions themselves are tested in `services/edge/console/test`.
 
-use mesh_testbed::Database;
-use mesh_tests::{ASSET, MARKET, PARTY, fixture};
+use mesh_tests::{MARKET, PARTY, fixture};
 use serde_json::json;
 
 use super::{Browser, ConsoleMesh, Page};
@@ -10,29 +9,8 @@ use super::{Browser, ConsoleMesh, Page};
 /// 27 digits, of which a float holds 16.
 const BIG: &str = "123456789012345678901234567";
 
-/// A market without decimals, which counts tens; an asset whose decimals cannot be meant.
+/// A market without decimals, which counts tens.
 const TENS_MARKET: &str = "a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2a2";
-const HUGE_ASSET: &str = "f4f4f4f4f4f4f4f4f4f4f4f4f4f4f4f4f4f4f4f4f4f4f4f4f4f4f4f4f4f4f4f4";
-
-async fn write_figures(database: &Database) {
-    let client = database.connect().await;
-    let rows = format!(
-        "INSERT INTO assets (id, name, symbol, decimals, quantum, source, erc20_contract, lifetime_limit, \
-         withdraw_threshold, status, tx_hash, block_time) VALUES
-            ('{HUGE_ASSET}', 'Too fine', 'FINE', 2147483647, 1, '', '', 0, 0, 'STATUS_ENABLED', 'aa', \
-            '2023-06-20 10:00:00+00');
-         INSERT INTO accounts (id, party_id, asset_id, market_id, type, tx_hash, block_time) VALUES
-            ('23', repeat('b7', 32), '{HUGE_ASSET}', '', 4, 'aa', '2023-06-20 10:00:00+00'),
-            ('24', repeat('b7', 32), '{ASSET}', '', 4, 'aa', '2023-06-20 10:00:00+00');
-         INSERT INTO balances (account_id, block_time, tx_hash, balance) VALUES
-            ('23', '2023-06-20 10:00:00+00', 'aa', {BIG}), ('24', '2023-06-20 10:00:00+00', 'aa', {BIG});
-         INSERT INTO trades (synthetic_time, tx_hash, block_time, seq_num, id, market_id, price, size, \
-         buyer, seller, aggressor, buy_order, sell_order, type) VALUES
-            ('2023-06-20 10:59:59.2+00', 'aa', '2023-06-20 10:59:59.2+00', 0, repeat('75', 32), \
-            '{TENS_MARKET}', 7, 12, repeat('b7', 32), repeat('b8', 32), 1, '', '', 1);"
-    );
-    client.batch_execute(&rows).await.unwrap();
-}
 
 /// Waits until a column shows these texts.
 async fn until_shown(page: &Page, name: &str, expected: &[&str]) {
@@ -65,7 +43,7 @@ async fn copied(page: &Page, range: &str) -> String {
 async fn figures_are_scaled_exactly_and_raw_on_request_and_copied_raw() {
     let Some(browser) = Browser::start().await else { return };
     let database = fixture::database().await;
-    write_figures(&database).await;
+    database.connect().await.batch_execute(include_str!("names.sql")).await.unwrap();
     let console_mesh = ConsoleMesh::over_database(database).await;
     let page = browser.page(console_mesh.mesh_client.url(), 1280, 900).await;
     // Names and decimals come as soon as they can be read; ids and raw figures are shown until then.

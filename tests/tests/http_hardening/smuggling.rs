@@ -8,8 +8,8 @@ use crate::http_hardening::{VALID_REQUEST, answer, begin, connect, rest, traffic
 /// The smuggled request, which must never be answered.
 const SMUGGLED: &str = "GET /smuggled HTTP/1.1\r\nHost: x\r\n\r\n";
 
-/// Heads that are ambiguous: by some of the rules, which are all in the tests of `mesh-framing`, and by hosts of
-/// absolute targets.
+/// Heads that are ambiguous: by some of the rules, which are all in the tests of `mesh-framing`, and by hosts
+/// of absolute targets.
 const HEADS: [&str; 8] = [
     "POST /transaction HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
     "GET /health HTTP/1.1\nHost: x\r\n\r\n",
