@@ -154,14 +154,6 @@ mod by_itself {
 }
 
 #[test]
-fn simulated_streams_meet_every_fault() {
-    let (figures, _) = play(&["streams", "--seed", "20000", "--runs", "1000"]);
-    let count = |name: &str| figures[name].as_u64().unwrap();
-    assert_eq!((count("firstSeed"), count("seeds"), count("whole") + count("broken")), (20_000, 1000, 1000));
-    assert!(count("again") > 100 && figures["failure"].is_null(), "{figures}");
-}
-
-#[test]
 fn simulated_replicas_of_ingest_meet_every_fault() {
     let (figures, _) = play(&["order", "--seed", "20000", "--runs", "200"]);
     let count = |name: &str| figures[name].as_u64().unwrap();

@@ -91,11 +91,6 @@ impl Proxy {
         self.address
     }
 
-    /// The current state of the line.
-    pub fn line(&self) -> Line {
-        *self.line.borrow()
-    }
-
     /// Changes the state of the line, for open connections as well.
     pub fn set(&self, line: Line) {
         self.line.send_replace(line);

@@ -112,7 +112,7 @@ async fn a_delay_applies_to_both_directions_and_to_open_connections() {
     client.write_u8(1).await.unwrap();
     assert_eq!(byte(&mut client).await, 1);
     let delay = Duration::from_millis(50);
-    proxy.set(Line { delay, ..proxy.line() });
+    proxy.set(Line { delay, ..Line::default() });
     let begun = Instant::now();
     client.write_u8(2).await.unwrap();
     assert_eq!(byte(&mut client).await, 2);
