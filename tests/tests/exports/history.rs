@@ -158,22 +158,6 @@ async fn a_download_whose_request_names_the_chain_is_immutable() {
 }
 
 #[tokio::test]
-async fn a_download_of_another_chain_is_refused() {
-    let mesh_client = MeshClient::sealed_fixture().await;
-    for chain in ["testnet-0002", "TESTNET-0001", "testnet-0001%20", "testnet", "*"] {
-        for path in [DELEGATIONS.to_owned(), DELEGATIONS.replace("toBlock=3", "toBlock=999")] {
-            let refused = mesh_client.get(&format!("{path}&chainId={chain}")).await;
-            let problem = assert_problem(&refused, 400, 3, 10_048);
-            assert_eq!(problem.inner, "the chain is testnet-0001");
-        }
-    }
-    let twice = mesh_client.get(&format!("{DELEGATIONS}&chainId=testnet-0001&chain_id=testnet-0001")).await;
-    assert_problem(&twice, 400, 3, 10_015);
-    let missing = DELEGATIONS.replace("toBlock=3", "toBlock=999");
-    assert_problem(&mesh_client.get(&format!("{missing}&chainId=testnet-0001")).await, 404, 5, 240_013);
-}
-
-#[tokio::test]
 async fn if_match_gives_the_file_only_while_it_is_the_one_that_is_meant() {
     let mesh_client = MeshClient::sealed_fixture().await;
     let whole = mesh_client.get(DELEGATIONS).await;
