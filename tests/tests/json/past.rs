@@ -1,5 +1,5 @@
 //! Reads as of a block (contract section 11): which operations have it, how heights are written, how answers are
-//! cached, and the wait for a block. What the answers say is in the cases and the oracles.
+//! cached, and the wait for a block. What the answers say is in the cases and the oracles; bodies are in the cases.
 
 use std::time::{Duration, Instant};
 
@@ -43,28 +43,6 @@ async fn b5_an_operation_without_a_past_refuses_the_height_of_a_block() {
             }
         }
     }
-    for (path, body) in [
-        ("/transaction?atBlock=1", "{}"),
-        ("/transaction", r#"{"atBlock":"1"}"#),
-        ("/transaction", r#"{"foo":1,"at_block":[]}"#),
-        ("/transaction/check", r#"{"atBlock":null}"#),
-    ] {
-        let problem = assert_problem(&mesh.post(path, body).await, 400, 3, 10_015);
-        assert!(problem.message.contains("has no `atBlock`"), "{path} {body}: {problem:?}");
-    }
-    let inside = mesh.post("/transaction", r#"{"tx":{"atBlock":"1"}}"#).await;
-    assert_problem(&inside, 503, 14, 10_000);
-}
-
-#[tokio::test]
-async fn b5_the_height_of_a_block_is_refused_after_malformed_parameters_and_before_missing_ones() {
-    let mesh = MeshClient::fixture().await;
-    let body = mesh.post("/transaction?atBlock=1", "{").await;
-    assert_eq!(assert_problem(&body, 400, 3, 10_015).message, "the body is malformed");
-    let pretty = mesh.get("/api/v2/candle/intervals?atBlock=1&pretty=maybe").await;
-    assert!(assert_problem(&pretty, 400, 3, 10_015).message.contains("pretty"));
-    let export = mesh.get("/api/v2/networkhistory/export?atBlock=1").await;
-    assert_problem(&export, 400, 3, 10_015);
 }
 
 #[tokio::test]

@@ -1,5 +1,5 @@
-//! Unknown parameters and body fields: J11. The forms of `Prefer`, and which names are shown, are in the unit
-//! tests of the edge's `decode`.
+//! Unknown parameters: J11. Unknown body fields and the order of the checks are in the cases; the forms of `Prefer`,
+//! and which names are shown, in the unit tests of the edge's `decode`.
 
 use std::time::Duration;
 
@@ -12,10 +12,6 @@ const STRICT: (&str, &str) = ("prefer", "handling=strict");
 
 async fn strict(mesh: &MeshClient, path: &str) -> Answer {
     mesh.get_with(path, STRICT.0, STRICT.1).await
-}
-
-async fn strict_post(mesh: &MeshClient, path: &str, body: &str) -> Answer {
-    mesh.post_with(path, &[STRICT, ("content-type", "application/json")], body.to_owned()).await
 }
 
 /// The downloads of the sealed fixture.
@@ -78,33 +74,6 @@ async fn j11_parts_and_chunks_of_downloads_name_what_is_ignored() {
 }
 
 #[tokio::test]
-async fn j11_unknown_fields_of_a_body_are_named_by_their_paths() {
-    let mesh = MeshClient::fixture().await;
-    let body =
-        r#"{"foo":{"bar":1},"tx":{"more":null,"pow":{"tid":"x","nonc":1},"input_data":"AQI="},"Type":1}"#;
-    let answer = mesh.post("/transaction?x=1&pretty", body).await;
-    // No tx-relay runs: the body passed.
-    assert_problem(&answer, 503, 14, 10_000);
-    assert_eq!(answer.header("x-ignored"), Some("x, foo, tx.more, tx.pow.nonc, Type"));
-    let malformed = mesh.post("/transaction", r#"{"foo":1,"type":"TYPE_FOO","bar":1}"#).await;
-    assert_problem(&malformed, 400, 3, 10_015);
-    assert_eq!(malformed.header("x-ignored"), Some("foo"), "it is read up to the fault");
-    assert_problem(&mesh.post("/transaction", r#"{"foo":1,"foo":1}"#).await, 400, 3, 10_015);
-
-    let answer = strict_post(&mesh, "/transaction", body).await;
-    let problem = assert_problem(&answer, 400, 3, 10_015);
-    assert_eq!(problem.message, "a field of the body is unknown");
-    let pow = "tx.pow.nonc: did you mean tx.pow.nonce?";
-    assert!(problem.inner.contains(pow) && problem.inner.contains("Type: did you mean type?"), "{problem:?}");
-    assert_eq!(answer.header("x-ignored"), None, "it is refused, not ignored");
-    let problem = assert_problem(&strict_post(&mesh, "/transaction?type=x", "{}").await, 400, 3, 10_015);
-    assert_eq!(problem.inner, "type (known: pretty)");
-    let known = strict_post(&mesh, "/transaction?pretty", r#"{"tx":{"input_data":"AQI="},"type":1}"#).await;
-    assert_problem(&known, 503, 14, 10_000);
-    assert_eq!(known.header("preference-applied"), Some("handling=strict"));
-}
-
-#[tokio::test]
 async fn j11_strict_requests_with_unknown_names_are_refused_with_the_nearest_known_ones() {
     let mesh = MeshClient::sealed_fixture().await;
     for (path, inner) in [
@@ -142,24 +111,6 @@ async fn j11_strict_requests_without_unknown_names_are_answered_as_others() {
         let applied = unchanged.header("preference-applied");
         assert_eq!((unchanged.status, applied), (304, Some("handling=strict")), "{path}");
     }
-}
-
-#[tokio::test]
-async fn j11_unknown_parameters_are_refused_after_malformed_ones_and_before_missing_ones() {
-    let mesh = MeshClient::fixture().await;
-    for (query, number, message) in [
-        ("foo=1&pagination.first=x", 10_028, "pagination.first is malformed"),
-        ("foo=1&pretty=maybe", 10_015, "pretty"),
-        ("pagination.first=0&foo=1", 10_015, "a parameter is unknown"),
-        ("foo=1", 10_015, "a parameter is unknown"),
-        ("pagination.first=0", 10_030, "candle id is missing"),
-    ] {
-        let answer = strict(&mesh, &format!("/api/v2/candle?{query}")).await;
-        let problem = assert_problem(&answer, 400, 3, number);
-        assert!(problem.message.starts_with(message), "{query}: {problem:?}");
-    }
-    let body = strict_post(&mesh, "/transaction?foo=1", "{").await;
-    assert_eq!(assert_problem(&body, 400, 3, 10_015).message, "the body is malformed");
 }
 
 #[tokio::test]
