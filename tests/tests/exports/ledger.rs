@@ -7,14 +7,14 @@ use tokio::{
 
 use super::*;
 
-fn path(party: &str, more: &str) -> String {
-    format!("/api/v2/ledgerentry/export?partyId={party}&assetId={}{more}", fixture::ASSET)
+fn path(party: &str) -> String {
+    format!("/api/v2/ledgerentry/export?partyId={party}&assetId={}", fixture::ASSET)
 }
 
+/// The headers are in the cases.
 #[tokio::test]
 async fn a_party_without_entries_gets_the_header() {
-    let mesh_client = MeshClient::sealed_fixture().await;
-    let answer = mesh_client.get(&path(fixture::UNKNOWN_ID, "")).await;
+    let answer = MeshClient::sealed_fixture().await.get(&path(fixture::UNKNOWN_ID)).await;
     assert_eq!(answer.status, 200, "{answer:?}");
     assert_eq!(
         answer.text(),
@@ -22,25 +22,6 @@ async fn a_party_without_entries_gets_the_header() {
          account_from_account_type,account_from_balance,account_to_market_id,account_to_party_id,\
          account_to_account_type,account_to_balance\n"
     );
-    assert_eq!(answer.header("content-type"), Some("text/csv"));
-    assert_eq!(answer.header("accept-ranges"), Some("none"));
-    assert_eq!(answer.header("vary"), Some("Accept, Accept-Encoding"));
-    for absent in ["content-length", "etag", "repr-digest", "content-encoding"] {
-        assert_eq!(answer.header(absent), None);
-    }
-    let (party, asset) = (fixture::UNKNOWN_ID, fixture::ASSET);
-    let named = format!("attachment; filename=\"ledger_entries_{party}_{asset}.csv\"");
-    assert_eq!(answer.header("content-disposition"), Some(&*named));
-    let dated = mesh_client.get(&path(party, "&dateRange.startTimestamp=1687256431120456000")).await;
-    let named = format!("attachment; filename=\"ledger_entries_{party}_{asset}_2023-06-20T10_20_31Z.csv\"");
-    assert_eq!(dated.header("content-disposition"), Some(&*named));
-    let head = mesh_client.send("HEAD", &path(party, "")).await;
-    assert_eq!((head.status, head.header("content-length")), (200, None));
-    let chunks = mesh_client.get_with_all(&path(party, ""), &[("accept", "application/x-ndjson")]).await;
-    for answer in [&answer, &head, &chunks] {
-        let block = ["x-block-height", "x-block-timestamp"].map(|name| answer.header(name));
-        assert_eq!(block, [fixture::HEIGHT, fixture::BLOCK_TIME].map(Some), "{answer:?}");
-    }
 }
 
 /// Over HTTP/1.0 nothing but the end of the connection ends the file.
@@ -52,7 +33,7 @@ async fn a_file_that_breaks_over_http_1_0_does_not_end_in_order() {
         SELECT block_time + number * interval '1 us', '3', '1', number, 'tx', block_time, block_time, 1, 2, 'TRANSFER'
         FROM last_block, generate_series(1, 200000) AS number";
     assert_eq!(client.execute(rows, &[]).await.unwrap(), 200_000);
-    let request = format!("GET {} HTTP/1.0\r\n\r\n", path(fixture::PARTY, ""));
+    let request = format!("GET {} HTTP/1.0\r\n\r\n", path(fixture::PARTY));
     let mut stream = TcpStream::connect(mesh.url().trim_start_matches("http://")).await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();
     let mut received = Vec::new();
@@ -65,7 +46,7 @@ async fn a_file_that_breaks_over_http_1_0_does_not_end_in_order() {
 #[tokio::test]
 async fn the_file_is_the_same_plain_packed_and_in_chunks() {
     let mesh_client = MeshClient::sealed_fixture().await;
-    let path = path(fixture::PARTY, "");
+    let path = path(fixture::PARTY);
     let plain = mesh_client.get(&path).await;
     let packed = mesh_client.get_with_all(&path, &[("accept-encoding", "gzip")]).await;
     assert_eq!(packed.header("content-encoding"), Some("gzip"));
