@@ -1,8 +1,7 @@
 //! Texts of other users are shown as text, with any markup and of any length.
 
 use mesh_testbed::Database;
-use mesh_tests::{ASSET, MARKET, ORACLE_SPEC, PARTY, WITHDRAWAL, fixture};
-use serde_json::json;
+use mesh_tests::{MARKET, ORACLE_SPEC, PARTY, WITHDRAWAL, fixture};
 
 use super::{Browser, ConsoleMesh, FITS};
 
@@ -13,38 +12,11 @@ const RIGHT_TO_LEFT: &str =
 
 async fn write_hostile_texts(database: &Database, long: &str) {
     let client = database.connect().await;
-    let ledger = "INSERT INTO withdrawals (id, party_id, amount, asset, status, ref, foreign_tx_hash, \
-        created_timestamp, withdrawn_timestamp, ext, tx_hash, block_time)
-        SELECT id, party_id, amount, asset, status, $2, $3, created_timestamp, withdrawn_timestamp, ext, \
-        tx_hash, block_time + interval '2 hours'
-        FROM withdrawals WHERE id = $1 ORDER BY block_time DESC LIMIT 1";
-    assert_eq!(client.execute(ledger, &[&WITHDRAWAL, &long, &MARKUP]).await.unwrap(), 1);
-    let proposal = "INSERT INTO protocol_upgrade_proposals (upgrade_block_height, network_release_tag, \
-        approvers, status, tx_hash, block_time)
-        VALUES (300, $1, ARRAY[$2], 'PROTOCOL_UPGRADE_PROPOSAL_STATUS_PENDING', 'aa', '2023-06-20 10:00:01+00'),
-               (301, $2, '{}', 'PROTOCOL_UPGRADE_PROPOSAL_STATUS_PENDING', 'aa', '2023-06-20 10:00:01+00')";
-    assert_eq!(client.execute(proposal, &[&MARKUP, &RIGHT_TO_LEFT]).await.unwrap(), 2);
-    let conditions = json!([{"operator": 1, "value": RIGHT_TO_LEFT}]);
-    let filters = json!([{"key": {"name": MARKUP, "type": 2}, "conditions": conditions}]);
-    let spec = "UPDATE oracle_specs SET filters = $2 WHERE id = $1 AND signers IS NOT NULL";
-    client.execute(spec, &[&ORACLE_SPEC, &filters]).await.unwrap();
-    let reward = "INSERT INTO rewards (party_id, asset_id, market_id, reward_type, epoch_id, amount, \
-        percent_of_total, \"timestamp\", tx_hash, block_time, seq_num)
-        VALUES (repeat('b1', 32), 'VOTE', '', $1, 9, 1, 100, '2023-06-20 10:00:01+00', 'aa', \
-        '2023-06-20 10:00:01+00', 9)";
-    client.execute(reward, &[&MARKUP]).await.unwrap();
-    // Names: of a market, of what it is quoted in, and of an asset.
-    let future = json!({"quoteName": long, "settlementAsset": ASSET});
-    let instrument = json!({"instrument": {"code": MARKUP, "name": RIGHT_TO_LEFT, "future": future}});
-    let market = "INSERT INTO markets (id, tx_hash, block_time, tradable_instrument, decimal_places, \
-        trading_mode, state, market_timestamps, position_decimal_places)
-        VALUES ($1, 'aa', '2023-06-20 10:00:02+00', $2, 2147483647, 'TRADING_MODE_CONTINUOUS', \
-        'STATE_ACTIVE', '{}', -2147483648)";
-    client.execute(market, &[&MARKET, &instrument]).await.unwrap();
-    let asset = "INSERT INTO assets (id, name, symbol, decimals, quantum, source, erc20_contract, \
-        lifetime_limit, withdraw_threshold, status, tx_hash, block_time)
-        VALUES ($1, $2, $3, -1, 1, '', '', 0, 0, 'STATUS_ENABLED', 'aa', '2023-06-20 10:00:02+00')";
-    client.execute(asset, &[&ASSET, &long, &format!("{RIGHT_TO_LEFT}{MARKUP}")]).await.unwrap();
+    for (name, text) in [("long", long), ("markup", MARKUP), ("right_to_left", RIGHT_TO_LEFT)] {
+        let set = "SELECT set_config('hostile.' || $1::text, $2, false)";
+        client.execute(set, &[&name, &text]).await.unwrap();
+    }
+    client.batch_execute(include_str!("hostile_texts.sql")).await.unwrap();
 }
 
 #[tokio::test]
