@@ -46,17 +46,7 @@ impl Oracle {
     /// # Errors
     /// When the database does not accept the statements.
     pub async fn of_the_past(client: Client) -> Result<Self, Error> {
-        // Views stand for the tables of the same names.
-        let hide = "SET oracle.height = 0; DO $$ DECLARE history text; BEGIN
-                FOR history IN SELECT relname FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid
-                    WHERE attname = 'block_time' AND relkind = 'r' AND relnamespace = 'public'::regnamespace
-                LOOP
-                    EXECUTE format('CREATE TEMPORARY VIEW %1$I AS SELECT * FROM public.%1$I WHERE block_time <= (
-                        SELECT max(block_time) FROM public.blocks WHERE height <= current_setting(''oracle.height'')::int8
-                    )', history);
-                END LOOP;
-            END $$";
-        client.batch_execute(hide).await?;
+        client.batch_execute(include_str!("past.sql")).await?;
         Self::open(client).await
     }
 

@@ -16,22 +16,9 @@ const LATER: [(&str, &str); 2] = [("trades", "seller_auction_batch"), ("orders",
 
 /// How a table of each tool is read, behind its recipe and before `recipes/made.py`.
 const TOOLS: [(&str, &str, &str); 3] = [
-    (
-        "DuckDB",
-        "sql",
-        "import duckdb\n\
-         connection = duckdb.connect()\n\
-         connection.execute(open('recipe').read()).fetchall()\n\
-         def columns(table, names):\n\
-         \x20   return connection.execute(f'SELECT {\", \".join(names)} FROM {table}').fetchall()\n",
-    ),
-    ("polars", "python", "def columns(table, names):\n    return globals()[table].select(names).rows()\n"),
-    (
-        "pandas",
-        "python",
-        "def columns(table, names):\n\
-         \x20   return globals()[table][names].astype(object).itertuples(index=False)\n",
-    ),
+    ("DuckDB", "sql", include_str!("recipes/of_duckdb.py")),
+    ("polars", "python", include_str!("recipes/of_polars.py")),
+    ("pandas", "python", include_str!("recipes/of_pandas.py")),
 ];
 
 /// The code blocks of a language below a heading of the recipes.

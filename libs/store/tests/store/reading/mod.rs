@@ -54,17 +54,7 @@ async fn write_block(client: &Client, height: i64) {
 
 /// A function that fails in `failures` of its calls like a statement in conflict with replication.
 async fn create_aborting(client: &Client, failures: u32) {
-    // Session locks count the calls: unlike rows, they stay when a read-only statement fails.
-    let sql = format!(
-        "CREATE FUNCTION abort_some() RETURNS bool LANGUAGE plpgsql AS $$ BEGIN
-            IF (SELECT count(*) < {failures} FROM pg_locks WHERE locktype = 'advisory' AND database =
-                (SELECT oid FROM pg_database WHERE datname = current_database())) THEN
-                PERFORM pg_advisory_lock((random() * 1e9)::int);
-                RAISE 'canceling statement due to conflict with recovery' USING ERRCODE = '40001';
-            END IF;
-            RETURN true;
-        END $$"
-    );
+    let sql = include_str!("abort_some.sql").replace("{failures}", &failures.to_string());
     client.batch_execute(&sql).await.unwrap();
 }
 

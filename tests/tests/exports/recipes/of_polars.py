@@ -1,0 +1,2 @@
+def columns(table, names):
+    return globals()[table].select(names).rows()
