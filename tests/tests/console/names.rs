@@ -23,20 +23,7 @@ async fn until_shown(page: &Page, name: &str, expected: &[&str]) {
 
 /// The text that gets into the clipboard when this part of the page is copied.
 async fn copied(page: &Page, range: &str) -> String {
-    page.eval(&format!(
-        "(() => {{
-            const range = document.createRange();
-            {range};
-            const selection = getSelection();
-            selection.removeAllRanges();
-            selection.addRange(range);
-            const copy = new ClipboardEvent('copy', {{ clipboardData: new DataTransfer(), bubbles: true, \
-            cancelable: true }});
-            document.body.dispatchEvent(copy);
-            return copy.defaultPrevented ? copy.clipboardData.getData('text/plain') : 'as selected: ' + selection;
-        }})()"
-    ))
-    .await
+    page.eval(&format!("({})(range => {{ {range}; }})", include_str!("copied.js"))).await
 }
 
 #[tokio::test]

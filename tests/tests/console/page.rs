@@ -63,19 +63,7 @@ impl Page {
 
     /// Waits until a JavaScript expression is true.
     pub(crate) async fn until(&self, expression: &str) {
-        let script = format!(
-            "new Promise((done, fail) => {{
-                const end = Date.now() + 40000;
-                const look = () => {{
-                    let is = false;
-                    try {{ is = Boolean({expression}); }} catch {{ /* not there yet */ }}
-                    if (is) done(true);
-                    else if (Date.now() < end) setTimeout(look, 20);
-                    else fail(new Error('it did not come; the page shows: ' + document.body?.innerText.slice(0, 3000)));
-                }};
-                look();
-            }})"
-        );
+        let script = format!("({})(() => ({expression}))", include_str!("until.js"));
         self.eval::<bool>(&script).await;
     }
 
@@ -141,20 +129,7 @@ impl Page {
 
     /// Types into the field with this label.
     pub(crate) async fn fill(&self, label: &str, text: &str) {
-        let script = format!(
-            "(() => {{
-                const label = [...document.querySelectorAll('label')].find(label => label.textContent === {});
-                const field = label && document.getElementById(label.htmlFor);
-                if (!field) return false;
-                const kind = field.tagName === 'TEXTAREA' ? HTMLTextAreaElement : field.tagName === 'SELECT' \
-                ? HTMLSelectElement : HTMLInputElement;
-                Object.getOwnPropertyDescriptor(kind.prototype, 'value').set.call(field, {});
-                field.dispatchEvent(new Event(field.tagName === 'SELECT' ? 'change' : 'input', {{ bubbles: true }}));
-                return true;
-            }})()",
-            json!(label),
-            json!(text)
-        );
+        let script = format!("({})({}, {})", include_str!("fill.js"), json!(label), json!(text));
         self.until(&script).await;
     }
 
