@@ -13,13 +13,7 @@ use super::{ASSET, Browser, ConsoleMesh, MARKET, Page};
 pub(crate) const FITS: &str = "document.documentElement.scrollWidth <= document.documentElement.clientWidth";
 
 /// The page shows the id of something that has a name.
-const SHOWS_ID: &str = "ids => {
-    const main = document.querySelector('main').cloneNode(true);
-    main.querySelectorAll('.lines').forEach(lines => lines.remove());
-    const typed = [...document.querySelectorAll('main input, main option')].map(field => field.value).join(' ');
-    const short = [...main.querySelectorAll('code.id[data-value]')].map(id => id.dataset.value);
-    return ids.some(id => (main.textContent + typed).includes(id) || short.includes(id));
-}";
+const SHOWS_ID: &str = include_str!("shows_id.js");
 
 /// The views that may show ids.
 const UNNAMED: [&str; 3] = ["party", "explore-oracle-spec", "explore-proposals"];

@@ -8,11 +8,7 @@ use tokio_postgres::Client;
 use super::{Browser, ConsoleMesh, Page, cursors, page_of, ungrouped, write_block};
 
 /// Remembers the streams that the page opens.
-const RECORD: &str = "window.streams = [];
-    const Plain = window.EventSource;
-    window.EventSource = class extends Plain {
-        constructor(address) { super(address); streams.push(this); }
-    };";
+const RECORD: &str = include_str!("record_streams.js");
 
 /// The number of streams that are not closed.
 const OPEN_STREAMS: &str = "streams.filter(stream => stream.readyState !== EventSource.CLOSED).length";
