@@ -15,6 +15,9 @@ async fn an_unknown_path_is_not_found() {
         "/console/app.js",
     ] {
         assert_problem(&mesh.get(path).await, 404, 5, 10000);
+        for (name, value) in [("if-match", "\"x\""), ("if-none-match", "*")] {
+            assert_problem(&mesh.get_with(path, name, value).await, 404, 5, 10000);
+        }
         assert_problem(&mesh.post(path, "{}").await, 404, 5, 10000);
     }
 }

@@ -104,20 +104,6 @@ async fn j13_a_weak_tag_never_satisfies_if_match() {
 }
 
 #[tokio::test]
-async fn j13_conditions_hide_no_error() {
-    let mesh = MeshClient::fixture().await;
-    for (path, status) in [
-        (format!("/api/v2/withdrawal/{UNKNOWN_ID}"), 404),
-        ("/accounts?party=x".to_owned(), 400),
-        ("/nowhere".to_owned(), 404),
-    ] {
-        for (name, value) in [("if-match", "\"x\""), ("if-none-match", "*")] {
-            assert_eq!(mesh.get_with(&path, name, value).await.status, status, "{path}, {name}");
-        }
-    }
-}
-
-#[tokio::test]
 async fn j13_a_block_that_changes_nothing_keeps_the_tag_and_its_304_names_the_block() {
     let (database, mesh, _) = fixture::start(|setup| setup).await;
     let mesh = MeshClient::new(&mesh);
