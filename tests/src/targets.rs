@@ -40,6 +40,7 @@ pub fn filtered(
     let is_filter = |leaf: &&Leaf| {
         Contract::get().rule(&leaf.field).missing.is_none()
             && !["at_block", "chain_id"].contains(&leaf.field.name())
+            && !leaf.name.starts_with("pagination.")
     };
     let leaves: Vec<&Leaf> = leaves.iter().filter(is_filter).collect();
     let nodes: Vec<&Value> = listing.rows.iter().map(|row| &row.node).collect();

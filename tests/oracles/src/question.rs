@@ -25,13 +25,12 @@ pub struct Leaf {
     pub field: FieldDescriptor,
 }
 
-/// The scalar parameters of a request message, without those of the page.
+/// The scalar parameters of a request message.
 pub fn leaves(message: &MessageDescriptor) -> Vec<Leaf> {
     let below = |field: FieldDescriptor| match field.kind() {
-        Kind::Message(inner) if inner.name() == "Pagination" => Vec::new(),
         Kind::Message(inner) => {
             let named = |leaf: Leaf| Leaf { name: format!("{}.{}", field.json_name(), leaf.name), ..leaf };
-            leaves(&inner).into_iter().map(named).collect()
+            leaves(&inner).into_iter().map(named).collect::<Vec<_>>()
         }
         _ => vec![Leaf { name: field.json_name().to_owned(), field }],
     };

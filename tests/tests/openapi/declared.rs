@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use mesh_oracles::{Leaf, leaves};
 use mesh_tests::MeshClient;
-use prost_reflect::{Kind, MessageDescriptor};
+use prost_reflect::MessageDescriptor;
 use proto_msgs::{Contract, Method, OperationInfo, Segment};
 use serde_json::{Value, json};
 
@@ -68,8 +69,8 @@ async fn the_document_has_every_operation_of_the_contract_and_nothing_else() {
 async fn every_parameter_is_a_field_of_the_request_and_every_field_a_parameter() {
     let document = Document::fetch(&MeshClient::fixture().await).await;
     for row in Contract::get().operations().iter().filter(|row| row.method == Method::Get) {
-        let mut expected = BTreeMap::new();
-        leaves(&row.request, "", &mut expected);
+        let is_required = |leaf: Leaf| (leaf.name, Contract::get().rule(&leaf.field).missing.is_some());
+        let mut expected: BTreeMap<_, _> = leaves(&row.request).into_iter().map(is_required).collect();
         let operation = document.operation(&row.name);
         let declared =
             document.parameters(&operation).into_iter().filter(|parameter| parameter.place != "header");
@@ -79,19 +80,6 @@ async fn every_parameter_is_a_field_of_the_request_and_every_field_a_parameter()
             expected.insert("pretty".to_owned(), false);
         }
         assert_eq!(declared, expected, "{}", row.name);
-    }
-}
-
-/// The scalar fields of a message: dotted name, and whether the field is required.
-fn leaves(message: &MessageDescriptor, prefix: &str, found: &mut BTreeMap<String, bool>) {
-    for field in message.fields() {
-        let name = format!("{prefix}{}", field.json_name());
-        match field.kind() {
-            Kind::Message(inner) => leaves(&inner, &format!("{name}."), found),
-            _ => {
-                found.insert(name, Contract::get().rule(&field).missing.is_some());
-            }
-        }
     }
 }
 
