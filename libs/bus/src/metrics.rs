@@ -48,7 +48,7 @@ impl Default for AskMetrics {
 impl AskMetrics {
     /// Adds the counts to a registry.
     pub(crate) fn register(&self, registry: &mut Registry) {
-        self.calls.register(registry, &list::RPC_CLIENT_CALL_DURATION);
+        self.calls.clone().register(registry, &list::RPC_CLIENT_CALL_DURATION);
         registry.add(&list::BUS_HEDGES, self.hedges.clone());
         registry.add(&list::BUS_HEDGES_WON, self.hedges_won.clone());
     }
@@ -68,25 +68,18 @@ pub(crate) struct RequestMetrics {
 impl RequestMetrics {
     /// Makes the counts and adds them to a registry.
     pub(crate) fn register(registry: &mut Registry, load: &Rc<Load>) -> Self {
-        let metrics = Self {
-            calls: Calls::new(SYSTEM),
-            sizes: Family::new_with_constructor(bytes_histogram),
-            shed: Counter::default(),
-            mailbox: Gauge::default(),
-        };
-        metrics.calls.register(registry, &list::RPC_SERVER_CALL_DURATION);
-        registry.add(&list::RPC_SERVER_RESPONSE_SIZE, metrics.sizes.clone());
-        registry.add(&list::REQUESTS_SHED, metrics.shed.clone());
-        let (in_flight, average) = (Gauge::<i64>::default(), Gauge::<f64, AtomicU64>::default());
-        registry.add(&list::REQUESTS_IN_FLIGHT, in_flight.clone());
-        registry.add(&list::REQUESTS_LOAD, average.clone());
+        let calls = Calls::new(SYSTEM).register(registry, &list::RPC_SERVER_CALL_DURATION);
+        let sizes = Family::new_with_constructor(bytes_histogram as fn() -> Histogram);
+        let sizes = registry.added(&list::RPC_SERVER_RESPONSE_SIZE, sizes);
+        let shed = registry.added(&list::REQUESTS_SHED, Counter::default());
+        let in_flight = registry.added(&list::REQUESTS_IN_FLIGHT, Gauge::<i64>::default());
+        let average = registry.added(&list::REQUESTS_LOAD, Gauge::<f64, AtomicU64>::default());
         let load = Rc::clone(load);
         registry.on_scrape(move || {
             in_flight.set(i64::try_from(load.now()).unwrap_or(i64::MAX));
             average.set(load.average(Instant::now()));
         });
-        registry.add(&list::MAILBOX_DEPTH, metrics.mailbox.clone());
-        metrics
+        Self { calls, sizes, shed, mailbox: registry.added(&list::MAILBOX_DEPTH, Gauge::default()) }
     }
 
     /// Creates the metrics of an operation, so that they are exported as 0 before its first request.

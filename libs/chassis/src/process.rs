@@ -7,16 +7,13 @@ use prometheus_client::metrics::{counter::Counter, gauge::Gauge, info::Info};
 
 /// Adds the metrics of the process. Must be called inside a tokio runtime.
 pub(crate) fn register(registry: &mut Registry, workload: &'static str, version: &'static str) {
-    let [memory, files, most, threads, tasks]: [Gauge; 5] = Default::default();
-    let cpu = Counter::<f64, AtomicU64>::default();
-    let uptime = Gauge::<f64, AtomicU64>::default();
-    registry.add(&list::PROCESS_MEMORY_USAGE, memory.clone());
-    registry.add(&list::PROCESS_FILES, files.clone());
-    registry.add(&list::PROCESS_FILES_MAX, most.clone());
-    registry.add(&list::PROCESS_THREADS, threads.clone());
-    registry.add(&list::PROCESS_TASKS, tasks.clone());
-    registry.add(&list::PROCESS_CPU_TIME, cpu.clone());
-    registry.add(&list::PROCESS_UPTIME, uptime.clone());
+    let memory: Gauge = registry.added(&list::PROCESS_MEMORY_USAGE, Gauge::default());
+    let files: Gauge = registry.added(&list::PROCESS_FILES, Gauge::default());
+    let most: Gauge = registry.added(&list::PROCESS_FILES_MAX, Gauge::default());
+    let threads: Gauge = registry.added(&list::PROCESS_THREADS, Gauge::default());
+    let tasks: Gauge = registry.added(&list::PROCESS_TASKS, Gauge::default());
+    let cpu = registry.added(&list::PROCESS_CPU_TIME, Counter::<f64, AtomicU64>::default());
+    let uptime = registry.added(&list::PROCESS_UPTIME, Gauge::<f64, AtomicU64>::default());
     registry.add(&list::TARGET, Info::new([("service_name", workload), ("service_version", version)]));
     let (started, counted) = (Instant::now(), Cell::new(0.0));
     let runtime = tokio::runtime::Handle::current();

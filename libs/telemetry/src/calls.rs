@@ -44,9 +44,10 @@ impl Calls {
         Self { system, seconds: Family::new_with_constructor(seconds_histogram) }
     }
 
-    /// Registers the calls.
-    pub fn register(&self, registry: &mut Registry, listed: &Metric) {
+    /// Registers the calls, and returns them.
+    pub fn register(self, registry: &mut Registry, listed: &Metric) -> Self {
         registry.add(listed, self.seconds.clone());
+        self
     }
 
     /// The histogram of the calls of a method that end with a code (its gRPC number).

@@ -48,6 +48,12 @@ impl Registry {
         }
     }
 
+    /// Adds a metric of the list, and returns it for its values to be set.
+    pub fn added<M: registry::Metric + Clone>(&mut self, listed: &Metric, metric: M) -> M {
+        self.add(listed, metric.clone());
+        metric
+    }
+
     /// Calls this before each scrape, for metrics that are read from elsewhere.
     pub fn on_scrape(&mut self, refresh: impl Fn() + 'static) {
         self.refreshers.push(Box::new(refresh));

@@ -123,27 +123,30 @@ impl OperationMetrics {
 impl Metrics {
     /// Registers the metrics.
     pub(crate) fn register(registry: &mut Registry, url_scheme: &'static str) -> Self {
+        let seconds = Family::new_with_constructor(seconds_histogram as fn() -> Histogram);
+        let answer_bytes = Family::new_with_constructor(bytes_histogram as fn() -> Histogram);
+        let body_bytes = Family::new_with_constructor(bytes_histogram as fn() -> Histogram);
         let metrics = Self {
-            seconds: Family::new_with_constructor(seconds_histogram),
-            answer_bytes: Family::new_with_constructor(bytes_histogram),
-            body_bytes: Family::new_with_constructor(bytes_histogram),
-            active: Gauge::default(),
-            calls: Calls::new("grpc"),
-            reads: Family::default(),
-            limited: Family::default(),
-            shed: Family::default(),
-            refused: Family::default(),
-            log_dropped: Counter::default(),
-            connections: Gauge::default(),
-            watches: Gauge::default(),
-            watched_questions: Gauge::default(),
-            watch_events: Counter::default(),
-            watch_events_skipped: Counter::default(),
-            watches_cut: Counter::default(),
-            certificate_expiry: Family::default(),
-            certificate_faulty: Family::default(),
-            keys: Family::default(),
-            keys_faulty: Family::default(),
+            seconds: registry.added(&list::HTTP_SERVER_REQUEST_DURATION, seconds),
+            answer_bytes: registry.added(&list::HTTP_SERVER_RESPONSE_BODY_SIZE, answer_bytes),
+            body_bytes: registry.added(&list::HTTP_SERVER_REQUEST_BODY_SIZE, body_bytes),
+            log_dropped: registry.added(&list::LOG_DROPPED, Counter::default()),
+            active: registry.added(&list::HTTP_SERVER_ACTIVE_REQUESTS, Gauge::default()),
+            calls: Calls::new("grpc").register(registry, &list::RPC_SERVER_CALL_DURATION),
+            reads: registry.added(&list::EDGE_READS, Family::default()),
+            refused: registry.added(&list::EDGE_REFUSED, Family::default()),
+            limited: registry.added(&list::EDGE_LIMITED, Family::default()),
+            shed: registry.added(&list::EDGE_SHED, Family::default()),
+            connections: registry.added(&list::EDGE_CONNECTIONS, Gauge::default()),
+            watches: registry.added(&list::EDGE_WATCHES, Gauge::default()),
+            watched_questions: registry.added(&list::EDGE_WATCHED_QUESTIONS, Gauge::default()),
+            watch_events: registry.added(&list::EDGE_WATCH_EVENTS, Counter::default()),
+            watch_events_skipped: registry.added(&list::EDGE_WATCH_EVENTS_SKIPPED, Counter::default()),
+            watches_cut: registry.added(&list::EDGE_WATCHES_CUT, Counter::default()),
+            certificate_expiry: registry.added(&list::EDGE_CERTIFICATE_EXPIRY, Family::default()),
+            certificate_faulty: registry.added(&list::EDGE_CERTIFICATE_FAULTY, Family::default()),
+            keys: registry.added(&list::EDGE_KEYS, Family::default()),
+            keys_faulty: registry.added(&list::EDGE_KEYS_FAULTY, Family::default()),
             url_scheme,
         };
         for source in [
@@ -155,13 +158,6 @@ impl Metrics {
         ] {
             metrics.read(source);
         }
-        registry.add(&list::HTTP_SERVER_REQUEST_DURATION, metrics.seconds.clone());
-        registry.add(&list::HTTP_SERVER_RESPONSE_BODY_SIZE, metrics.answer_bytes.clone());
-        registry.add(&list::HTTP_SERVER_REQUEST_BODY_SIZE, metrics.body_bytes.clone());
-        registry.add(&list::LOG_DROPPED, metrics.log_dropped.clone());
-        registry.add(&list::HTTP_SERVER_ACTIVE_REQUESTS, metrics.active.clone());
-        metrics.calls.register(registry, &list::RPC_SERVER_CALL_DURATION);
-        registry.add(&list::EDGE_READS, metrics.reads.clone());
         for limit in [LimitKind::Rate, LimitKind::Downloads, LimitKind::Watches] {
             metrics.limited(limit);
         }
@@ -171,19 +167,6 @@ impl Metrics {
         for reason in ["full", "address", "files"] {
             metrics.refused_connection(reason);
         }
-        registry.add(&list::EDGE_REFUSED, metrics.refused.clone());
-        registry.add(&list::EDGE_LIMITED, metrics.limited.clone());
-        registry.add(&list::EDGE_SHED, metrics.shed.clone());
-        registry.add(&list::EDGE_CONNECTIONS, metrics.connections.clone());
-        registry.add(&list::EDGE_WATCHES, metrics.watches.clone());
-        registry.add(&list::EDGE_WATCHED_QUESTIONS, metrics.watched_questions.clone());
-        registry.add(&list::EDGE_WATCH_EVENTS, metrics.watch_events.clone());
-        registry.add(&list::EDGE_WATCH_EVENTS_SKIPPED, metrics.watch_events_skipped.clone());
-        registry.add(&list::EDGE_WATCHES_CUT, metrics.watches_cut.clone());
-        registry.add(&list::EDGE_CERTIFICATE_EXPIRY, metrics.certificate_expiry.clone());
-        registry.add(&list::EDGE_CERTIFICATE_FAULTY, metrics.certificate_faulty.clone());
-        registry.add(&list::EDGE_KEYS, metrics.keys.clone());
-        registry.add(&list::EDGE_KEYS_FAULTY, metrics.keys_faulty.clone());
         metrics
     }
 

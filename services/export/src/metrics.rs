@@ -32,25 +32,19 @@ impl Default for Metrics {
 impl Metrics {
     /// Adds the metrics to `registry`.
     pub fn register(registry: &mut Registry) -> Self {
+        let sealing = Histogram::new(exponential_buckets(0.05, 2.0, 14));
         let metrics = Self {
-            segments: Gauge::default(),
-            unreadable: Gauge::default(),
-            newest: Gauge::default(),
-            sealing: Histogram::new(exponential_buckets(0.05, 2.0, 14)),
-            failures: Counter::default(),
-            refused: Gauge::default(),
-            pulled: Family::default(),
+            segments: registry.added(&list::HISTORY_SEGMENTS, Gauge::default()),
+            unreadable: registry.added(&list::HISTORY_UNREADABLE, Gauge::default()),
+            newest: registry.added(&list::HISTORY_HEIGHT, Gauge::default()),
+            sealing: registry.added(&list::HISTORY_SEAL_DURATION, sealing),
+            failures: registry.added(&list::HISTORY_SEAL_FAILURES, Counter::default()),
+            refused: registry.added(&list::SEAL_REFUSED, Gauge::default()),
+            pulled: registry.added(&list::EXPORT_PULLED, Family::default()),
         };
         for operation in ["ExportLedgerEntries", "ExportNetworkHistory"] {
             metrics.pulled(operation);
         }
-        registry.add(&list::HISTORY_SEGMENTS, metrics.segments.clone());
-        registry.add(&list::HISTORY_UNREADABLE, metrics.unreadable.clone());
-        registry.add(&list::HISTORY_HEIGHT, metrics.newest.clone());
-        registry.add(&list::HISTORY_SEAL_DURATION, metrics.sealing.clone());
-        registry.add(&list::HISTORY_SEAL_FAILURES, metrics.failures.clone());
-        registry.add(&list::SEAL_REFUSED, metrics.refused.clone());
-        registry.add(&list::EXPORT_PULLED, metrics.pulled.clone());
         metrics
     }
 

@@ -17,19 +17,13 @@ pub(crate) struct Metrics {
 
 impl Metrics {
     pub(crate) fn register(registry: &mut Registry) -> Self {
-        let metrics = Self {
-            height: Gauge::default(),
-            lag: Gauge::default(),
-            rows: Family::new_with_constructor(Counter::default),
-            block_duration: seconds_histogram(),
-            halted: Family::new_with_constructor(Gauge::default),
-        };
-        registry.add(&list::INGEST_HEIGHT, metrics.height.clone());
-        registry.add(&list::INGEST_LAG, metrics.lag.clone());
-        registry.add(&list::INGEST_ROWS, metrics.rows.clone());
-        registry.add(&list::INGEST_BLOCK_DURATION, metrics.block_duration.clone());
-        registry.add(&list::INGEST_HALTED, metrics.halted.clone());
-        metrics
+        Self {
+            height: registry.added(&list::INGEST_HEIGHT, Gauge::default()),
+            lag: registry.added(&list::INGEST_LAG, Gauge::default()),
+            rows: registry.added(&list::INGEST_ROWS, Family::new_with_constructor(Counter::default)),
+            block_duration: registry.added(&list::INGEST_BLOCK_DURATION, seconds_histogram()),
+            halted: registry.added(&list::INGEST_HALTED, Family::new_with_constructor(Gauge::default)),
+        }
     }
 
     /// Sets the gauges. Unknown heights keep their last value.

@@ -75,11 +75,12 @@ impl OutcomeLabel {
 impl Metrics {
     /// Registers the metrics.
     pub(crate) fn register(registry: &mut Registry) -> Self {
+        let calls = Family::new_with_constructor(seconds_histogram as fn() -> Histogram);
         let metrics = Self {
-            submissions: Family::default(),
-            cached_results: Gauge::default(),
-            node: Gauge::default(),
-            calls: Family::new_with_constructor(seconds_histogram),
+            submissions: registry.added(&list::RELAY_SUBMISSIONS, Family::default()),
+            cached_results: registry.added(&list::RELAY_REMEMBERED, Gauge::default()),
+            node: registry.added(&list::RELAY_NODE, Gauge::default()),
+            calls: registry.added(&list::HTTP_CLIENT_REQUEST_DURATION, calls),
         };
         for required in Finality::ALL {
             metrics.submissions.get_or_create_owned(&[
@@ -87,10 +88,6 @@ impl Metrics {
                 ("outcome", OutcomeLabel::Accepted.name()),
             ]);
         }
-        registry.add(&list::RELAY_SUBMISSIONS, metrics.submissions.clone());
-        registry.add(&list::RELAY_REMEMBERED, metrics.cached_results.clone());
-        registry.add(&list::RELAY_NODE, metrics.node.clone());
-        registry.add(&list::HTTP_CLIENT_REQUEST_DURATION, metrics.calls.clone());
         metrics
     }
 
