@@ -55,13 +55,11 @@ impl RequestHead {
 }
 
 /// A request over HTTP.
+#[derive(Message)]
+#[rtype(result = "Response")]
 pub(crate) struct HttpRequest {
     pub(crate) head: Arc<RequestHead>,
     pub(crate) body: Body<warp::Error>,
-}
-
-impl Message for HttpRequest {
-    type Result = Response;
 }
 
 /// Answers every request; requests overlap.

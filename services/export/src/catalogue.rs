@@ -101,11 +101,9 @@ pub struct Catalogue {
 }
 
 /// Requests a listing that begins after this message.
+#[derive(Message)]
+#[rtype(result = "Listing")]
 pub struct Refresh;
-
-impl Message for Refresh {
-    type Result = Listing;
-}
 
 impl Catalogue {
     /// Lists the segments of the chain of `store` every `period`, and when another replica announces a segment

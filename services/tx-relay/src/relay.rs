@@ -193,11 +193,9 @@ pub(crate) enum Step {
 }
 
 /// Asks the relay for the next step of a submission.
+#[derive(Message)]
+#[rtype(result = "Step")]
 struct Begin(Submission);
-
-impl Message for Begin {
-    type Result = Step;
-}
 
 impl Handler<Begin> for Relay {
     type Result = MessageResult<Begin>;
@@ -208,15 +206,13 @@ impl Handler<Begin> for Relay {
 }
 
 /// Reports the outcome of a submission to the relay.
+#[derive(Message)]
+#[rtype(result = "()")]
 struct Finish {
     key: FlightKey,
     required: Finality,
     outcome: Outcome,
     sender: oneshot::Sender<Outcome>,
-}
-
-impl Message for Finish {
-    type Result = ();
 }
 
 impl Handler<Finish> for Relay {
@@ -228,11 +224,9 @@ impl Handler<Finish> for Relay {
 }
 
 /// Requests this replica's result for a transaction.
+#[derive(Message)]
+#[rtype(result = "SubmissionState")]
 pub(crate) struct GetState(pub(crate) TxHash);
-
-impl Message for GetState {
-    type Result = SubmissionState;
-}
 
 impl Handler<GetState> for Relay {
     type Result = MessageResult<GetState>;
@@ -243,11 +237,9 @@ impl Handler<GetState> for Relay {
 }
 
 /// Caches the state of a transaction that a client receives.
+#[derive(Message)]
+#[rtype(result = "()")]
 pub(crate) struct Reported(pub(crate) TxHash, pub(crate) SubmissionState);
-
-impl Message for Reported {
-    type Result = ();
-}
 
 impl Handler<Reported> for Relay {
     type Result = ();
@@ -267,14 +259,12 @@ pub(crate) struct Learned {
 }
 
 /// Reports other replicas' results.
+#[derive(Message)]
+#[rtype(result = "()")]
 pub(crate) struct Learn {
     pub(crate) states: Vec<Learned>,
     /// Whether transactions that this replica does not know are left out.
     pub(crate) is_for_known: bool,
-}
-
-impl Message for Learn {
-    type Result = ();
 }
 
 impl Handler<Learn> for Relay {

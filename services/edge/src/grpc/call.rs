@@ -67,6 +67,8 @@ impl GrpcMethod {
 }
 
 /// A call of a method.
+#[derive(Message)]
+#[rtype(result = "Response<Body>")]
 pub(crate) struct GrpcCall {
     method: GrpcMethod,
     headers: HeaderMap,
@@ -77,10 +79,6 @@ pub(crate) struct GrpcCall {
     waited: Option<u64>,
     id: RequestId,
     client: ClientContext,
-}
-
-impl Message for GrpcCall {
-    type Result = Response<Body>;
 }
 
 impl GrpcCall {

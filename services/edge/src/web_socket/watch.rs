@@ -25,16 +25,14 @@ use crate::{
 };
 
 /// Asks the gateway to begin a watch.
+#[derive(Message)]
+#[rtype(result = "Result<Box<Begun>, Problem>")]
 pub(super) struct BeginWatch {
     pub(super) upgrade: Upgrade,
     /// Path and query of the read.
     pub(super) target: String,
     /// The height of the client's last state.
     pub(super) after: Option<u64>,
-}
-
-impl Message for BeginWatch {
-    type Result = Result<Box<Begun>, Problem>;
 }
 
 /// A watch that has begun.
