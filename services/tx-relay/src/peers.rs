@@ -253,11 +253,8 @@ impl Peers {
 impl Handler<Ask<RecallTransactions>> for Relay {
     type Result = AnswerFuture<RelayResults>;
 
-    fn handle(
-        &mut self,
-        Ask(request, scope): Ask<RecallTransactions>,
-        _: &mut Context<Self>,
-    ) -> Self::Result {
+    fn handle(&mut self, ask: Ask<RecallTransactions>, _: &mut Context<Self>) -> Self::Result {
+        let Ask(request, scope) = ask;
         let mut replicas = Vec::new();
         let results = match request.hash.parse::<TxHash>() {
             Ok(hash) => vec![SharedResult::of(&hash, &self.state(&hash))],

@@ -14,11 +14,8 @@ use crate::NodeInfo;
 impl Handler<Ask<GetNetworkLimitsRequest>> for NodeInfo {
     type Result = AnswerFuture<GetNetworkLimitsReply>;
 
-    fn handle(
-        &mut self,
-        Ask(request, scope): Ask<GetNetworkLimitsRequest>,
-        _: &mut Context<Self>,
-    ) -> Self::Result {
+    fn handle(&mut self, ask: Ask<GetNetworkLimitsRequest>, _: &mut Context<Self>) -> Self::Result {
+        let Ask(request, scope) = ask;
         let store = self.store.clone();
         scope.run(async move {
             let failed = |error: ReadError| error.problem(LIMITS);

@@ -12,11 +12,8 @@ use crate::NodeInfo;
 impl Handler<Ask<GetProtocolUpgradeStatusRequest>> for NodeInfo {
     type Result = AnswerFuture<GetProtocolUpgradeStatusReply>;
 
-    fn handle(
-        &mut self,
-        Ask(_, scope): Ask<GetProtocolUpgradeStatusRequest>,
-        _: &mut Context<Self>,
-    ) -> Self::Result {
+    fn handle(&mut self, ask: Ask<GetProtocolUpgradeStatusRequest>, _: &mut Context<Self>) -> Self::Result {
+        let Ask(_, scope) = ask;
         let store = self.store.clone();
         scope.run(async move {
             let row =

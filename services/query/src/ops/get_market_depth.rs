@@ -22,11 +22,8 @@ pub const PAST_BOOK: &str = include_str!("../../sql/past/get_market_depth.sql");
 impl Handler<Ask<GetMarketDepthRequest>> for Query {
     type Result = AnswerFuture<GetMarketDepthReply>;
 
-    fn handle(
-        &mut self,
-        Ask(request, scope): Ask<GetMarketDepthRequest>,
-        _: &mut Context<Self>,
-    ) -> Self::Result {
+    fn handle(&mut self, ask: Ask<GetMarketDepthRequest>, _: &mut Context<Self>) -> Self::Result {
+        let Ask(request, scope) = ask;
         let store = self.store.clone();
         scope.run(async move {
             let failed = |error: ReadError| error.problem(DEPTH);

@@ -21,11 +21,8 @@ use crate::Query;
 impl Handler<Ask<GetOracleSpecRequest>> for Query {
     type Result = AnswerFuture<GetOracleSpecReply>;
 
-    fn handle(
-        &mut self,
-        Ask(request, scope): Ask<GetOracleSpecRequest>,
-        _: &mut Context<Self>,
-    ) -> Self::Result {
+    fn handle(&mut self, ask: Ask<GetOracleSpecRequest>, _: &mut Context<Self>) -> Self::Result {
+        let Ask(request, scope) = ask;
         let store = self.store.clone();
         scope.run(async move {
             let failed = |error: ReadError| error.problem(ORACLE_SPEC);

@@ -24,11 +24,8 @@ const MAX_ROWS: usize = 5000;
 impl Handler<Ask<GetPortfolioRequest>> for Query {
     type Result = AnswerFuture<GetPortfolioReply>;
 
-    fn handle(
-        &mut self,
-        Ask(request, scope): Ask<GetPortfolioRequest>,
-        _: &mut Context<Self>,
-    ) -> Self::Result {
+    fn handle(&mut self, ask: Ask<GetPortfolioRequest>, _: &mut Context<Self>) -> Self::Result {
+        let Ask(request, scope) = ask;
         let format = scope.format();
         scope.run(portfolio(self.store.clone(), request, format))
     }

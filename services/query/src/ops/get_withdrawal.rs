@@ -18,11 +18,8 @@ use crate::Query;
 impl Handler<Ask<GetWithdrawalRequest>> for Query {
     type Result = AnswerFuture<GetWithdrawalReply>;
 
-    fn handle(
-        &mut self,
-        Ask(request, scope): Ask<GetWithdrawalRequest>,
-        _: &mut Context<Self>,
-    ) -> Self::Result {
+    fn handle(&mut self, ask: Ask<GetWithdrawalRequest>, _: &mut Context<Self>) -> Self::Result {
+        let Ask(request, scope) = ask;
         let store = self.store.clone();
         scope.run(async move {
             let failed = |error: ReadError| error.problem(WITHDRAWAL);

@@ -13,11 +13,8 @@ use crate::Query;
 impl Handler<Ask<ListCandleIntervalsRequest>> for Query {
     type Result = AnswerFuture<ListCandleIntervalsReply>;
 
-    fn handle(
-        &mut self,
-        Ask(request, scope): Ask<ListCandleIntervalsRequest>,
-        _: &mut Context<Self>,
-    ) -> Self::Result {
+    fn handle(&mut self, ask: Ask<ListCandleIntervalsRequest>, _: &mut Context<Self>) -> Self::Result {
+        let Ask(request, scope) = ask;
         let row = |interval: &str| IntervalToCandleId {
             interval: interval.replace('_', " "),
             candle_id: format!("trades_candle_{interval}_{}", request.market_id),

@@ -9,11 +9,8 @@ use crate::{Relay, request};
 impl Handler<Ask<CheckRawTransactionRequest>> for Relay {
     type Result = AnswerFuture<CheckTransactionReply>;
 
-    fn handle(
-        &mut self,
-        Ask(request, scope): Ask<CheckRawTransactionRequest>,
-        _: &mut Context<Self>,
-    ) -> Self::Result {
+    fn handle(&mut self, ask: Ask<CheckRawTransactionRequest>, _: &mut Context<Self>) -> Self::Result {
+        let Ask(request, scope) = ask;
         let nodes = self.nodes.clone();
         scope.run(async move {
             let tx = request::check_raw(request.tx)?;

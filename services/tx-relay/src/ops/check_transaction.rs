@@ -9,11 +9,8 @@ use crate::{Relay, request};
 impl Handler<Ask<CheckTransactionRequest>> for Relay {
     type Result = AnswerFuture<CheckTransactionReply>;
 
-    fn handle(
-        &mut self,
-        Ask(request, scope): Ask<CheckTransactionRequest>,
-        _: &mut Context<Self>,
-    ) -> Self::Result {
+    fn handle(&mut self, ask: Ask<CheckTransactionRequest>, _: &mut Context<Self>) -> Self::Result {
+        let Ask(request, scope) = ask;
         let nodes = self.nodes.clone();
         scope.run(async move {
             let tx = request::check_and_encode(request.tx)?;

@@ -24,11 +24,8 @@ const NO_INDEX: &str = "the node keeps no transaction index: blocks cannot be se
 impl Handler<Ask<GetTransactionRequest>> for Relay {
     type Result = AnswerFuture<GetTransactionReply>;
 
-    fn handle(
-        &mut self,
-        Ask(request, scope): Ask<GetTransactionRequest>,
-        context: &mut Context<Self>,
-    ) -> Self::Result {
+    fn handle(&mut self, ask: Ask<GetTransactionRequest>, context: &mut Context<Self>) -> Self::Result {
+        let Ask(request, scope) = ask;
         let search =
             Search { nodes: self.nodes.clone(), peers: self.peers.clone(), relay: context.address() };
         scope.run(async move {

@@ -9,11 +9,8 @@ use crate::{Relay, request};
 impl Handler<Ask<SubmitRawTransactionRequest>> for Relay {
     type Result = AnswerFuture<SubmitTransactionReply>;
 
-    fn handle(
-        &mut self,
-        Ask(request, scope): Ask<SubmitRawTransactionRequest>,
-        context: &mut Context<Self>,
-    ) -> Self::Result {
+    fn handle(&mut self, ask: Ask<SubmitRawTransactionRequest>, context: &mut Context<Self>) -> Self::Result {
+        let Ask(request, scope) = ask;
         self.submit(request.r#type, request::check_raw(request.tx), context.address(), scope)
     }
 }

@@ -9,11 +9,8 @@ use crate::{Relay, request};
 impl Handler<Ask<SubmitTransactionRequest>> for Relay {
     type Result = AnswerFuture<SubmitTransactionReply>;
 
-    fn handle(
-        &mut self,
-        Ask(request, scope): Ask<SubmitTransactionRequest>,
-        context: &mut Context<Self>,
-    ) -> Self::Result {
+    fn handle(&mut self, ask: Ask<SubmitTransactionRequest>, context: &mut Context<Self>) -> Self::Result {
+        let Ask(request, scope) = ask;
         self.submit(request.r#type, request::check_and_encode(request.tx), context.address(), scope)
     }
 }
