@@ -9,7 +9,7 @@ use std::{
 
 use actix::{Actor, ActorFutureExt, AsyncContext, Context, SpawnHandle, StreamHandler, WrapFuture};
 use mesh_bus::{Bus, IngestHalt, NodeStatus};
-use mesh_chassis::Sampler;
+use mesh_chassis::{Failure, Sampler};
 use mesh_problem::error_chain;
 use mesh_store::{
     append::{AppendError, Appender, NewBlock, StoredHead},
@@ -21,6 +21,7 @@ use tracing::{Instrument, Span};
 
 use crate::{
     block::{DecodedBlock, FetchedBlock},
+    config::{Config, DecoderKind},
     decode::Decoder,
     failure::{not_decoded, not_fetched},
     metrics::Metrics,
@@ -48,19 +49,6 @@ const READ_TIMEOUT: Duration = Duration::from_secs(5);
 /// Deadline of a transaction, longer than the server's own limit of a statement.
 const STORE_TIMEOUT: Duration = Duration::from_secs(35);
 
-/// What the actor needs.
-pub(crate) struct Parts {
-    pub(crate) bus: Bus,
-    pub(crate) order: Order,
-    pub(crate) database_url: String,
-    pub(crate) nodes: Nodes,
-    pub(crate) decoder: Decoder,
-    pub(crate) skip: BTreeSet<u64>,
-    pub(crate) sampling: Sampler,
-    pub(crate) metrics: Metrics,
-    pub(crate) standing: Rc<RefCell<Standing>>,
-}
-
 /// Brings the blocks of a chain into the store.
 pub(crate) struct Ingest {
     bus: Bus,
@@ -72,7 +60,7 @@ pub(crate) struct Ingest {
     skip: BTreeSet<u64>,
     sampling: Sampler,
     metrics: Metrics,
-    standing: Rc<RefCell<Standing>>,
+    pub(crate) standing: Rc<RefCell<Standing>>,
     /// The session, unless it is in use.
     session: Option<Appender>,
     /// When the operation of the store that is under way began.
@@ -110,19 +98,27 @@ struct StoreOutcome {
 }
 
 impl Ingest {
-    pub(crate) fn new(parts: Parts) -> Self {
-        let Parts { bus, order, database_url, nodes, decoder, skip, sampling, metrics, standing } = parts;
-        Self {
+    /// # Errors
+    /// See [`Nodes::new`].
+    pub(crate) fn new(config: Config, bus: Bus, metrics: Metrics) -> Result<Self, Failure> {
+        let Config { database_url, nodes, decoder, order, skip, sampling, .. } = config;
+        let decoder = match decoder {
+            DecoderKind::Events(prefix) => Decoder::Events(prefix),
+            DecoderKind::Nats => Decoder::Service(bus.clone()),
+        };
+        let order = Order::new(order);
+        let standing = Standing { state: order.check(), heights: order.heights(), store_began: None };
+        Ok(Self {
             bus,
             order,
             began: Instant::now(),
             database_url: database_url.into(),
-            nodes: Rc::new(nodes),
+            nodes: Rc::new(Nodes::new(nodes)?),
             decoder: Rc::new(decoder),
             skip,
             sampling,
             metrics,
-            standing,
+            standing: Rc::new(RefCell::new(standing)),
             session: None,
             store_began: None,
             head: None,
@@ -132,7 +128,7 @@ impl Ingest {
             announced_at: None,
             wake_up: None,
             logged: None,
-        }
+        })
     }
 
     /// Hands an event to the order of work and starts what follows from it.

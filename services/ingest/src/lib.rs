@@ -12,7 +12,7 @@ pub mod node;
 pub mod order;
 mod standing;
 
-use std::{cell::RefCell, process::ExitCode, rc::Rc};
+use std::{process::ExitCode, rc::Rc};
 
 use actix::{Actor, AsyncContext};
 pub use block::{Cell, DecodedBlock, FetchedBlock, NO_TX_HASH, Row};
@@ -20,14 +20,7 @@ pub use decode::{DecodeError, Decoder, EVENT_PREFIX, StatedRow};
 use mesh_bus::NodeStatus;
 use mesh_chassis::{Failure, Service, Setup};
 
-use crate::{
-    config::{Config, DecoderKind},
-    ingest::{Ingest, Parts},
-    metrics::Metrics,
-    node::Nodes,
-    order::Order,
-    standing::Standing,
-};
+use crate::{config::Config, ingest::Ingest, metrics::Metrics};
 
 /// Runs the workload until SIGTERM or SIGINT.
 pub fn main() -> ExitCode {
@@ -35,32 +28,15 @@ pub fn main() -> ExitCode {
 }
 
 async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
-    let Config { database_url, nodes, lag, decoder, order, skip, sampling } = setup.config;
-    let bus = setup.bus;
-    let decoder = match decoder {
-        DecoderKind::Events(prefix) => Decoder::Events(prefix),
-        DecoderKind::Nats => Decoder::Service(bus.clone()),
-    };
-    let metrics = Metrics::register(&mut setup.registry.borrow_mut());
-    let order = Order::new(order);
-    let standing = Standing { state: order.check(), heights: order.heights(), store_began: None };
-    let standing = Rc::new(RefCell::new(standing));
-    let nodes = Nodes::new(nodes)?;
-    let parts = Parts {
-        bus: bus.clone(),
-        order,
-        database_url,
-        nodes,
-        decoder,
-        skip,
-        sampling,
-        metrics,
-        standing: Rc::clone(&standing),
-    };
+    let Setup { config, bus, registry } = setup;
+    let lag = config.lag;
+    let metrics = Metrics::register(&mut registry.borrow_mut());
+    let ingest = Ingest::new(config, bus.clone(), metrics)?;
+    let standing = Rc::clone(&ingest.standing);
     let announcements = bus.subscribe::<NodeStatus>().await?;
     Ingest::create(|context| {
         context.add_stream(announcements);
-        Ingest::new(parts)
+        ingest
     });
     let ready = move || {
         let standing = standing.borrow();
