@@ -95,6 +95,11 @@ fn answer<R: PagedList>(store: &Store, window: &Window, rows: PageRows) -> Answe
     Ok(Answer::at(page.head, R::page(nodes, info)))
 }
 
+/// The filter for a member of an enum, by its name; none for the first member, which stands for all.
+pub(crate) fn chosen<E: Copy + Default + Eq>(member: E, name: fn(&E) -> &'static str) -> Option<Value> {
+    (member != E::default()).then(|| Value::Text(name(&member).to_owned()))
+}
+
 /// The nodes of the rows of a page, with their cursors.
 pub(crate) fn nodes<R: PagedList>(
     store: &Store,

@@ -7,7 +7,7 @@ use proto_msgs::{
     v2::{Asset, ListAssetsRequest, asset::Status},
 };
 
-use crate::paging::PagedList;
+use crate::paging::{PagedList, chosen};
 
 /// Assets by id. A network has few of them, so the filter is applied along the walk.
 pub static ASSETS: List = List {
@@ -31,11 +31,7 @@ impl PagedList for ListAssetsRequest {
     const LIST: &'static List = &ASSETS;
 
     fn filters(self) -> Result<Vec<Option<Value>>, Problem> {
-        let status = match self.status() {
-            Status::Unspecified => None,
-            status => Some(Value::Text(status.as_str_name().to_owned())),
-        };
-        Ok(vec![status])
+        Ok(vec![chosen(self.status(), Status::as_str_name)])
     }
 
     fn node(row: &RowReader<'_>) -> Result<Asset, ReadError> {

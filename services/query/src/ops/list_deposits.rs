@@ -7,7 +7,7 @@ use proto_msgs::{
     v2::{Deposit, ListDepositsRequest, deposit::Status},
 };
 
-use crate::paging::PagedList;
+use crate::paging::{PagedList, chosen};
 
 /// Deposits by the time of their creation. There is an index for each filter.
 pub static DEPOSITS: List = List {
@@ -33,10 +33,7 @@ impl PagedList for ListDepositsRequest {
     const LIST: &'static List = &DEPOSITS;
 
     fn filters(self) -> Result<Vec<Option<Value>>, Problem> {
-        let status = match self.status() {
-            Status::Unspecified => None,
-            status => Some(Value::Text(status.as_str_name().to_owned())),
-        };
+        let status = chosen(self.status(), Status::as_str_name);
         Ok(vec![self.party_id.map(Value::Text), self.asset_id.map(Value::Text), status])
     }
 

@@ -7,7 +7,7 @@ use proto_msgs::{
     v2::{ListMarketsRequest, Market, MarketState, MarketTradingMode},
 };
 
-use crate::paging::PagedList;
+use crate::paging::{PagedList, chosen};
 
 /// Markets by id. A network has few of them, so filters are applied along the walk.
 pub static MARKETS: List = List {
@@ -39,10 +39,7 @@ impl PagedList for ListMarketsRequest {
     const LIST: &'static List = &MARKETS;
 
     fn filters(self) -> Result<Vec<Option<Value>>, Problem> {
-        let state = match self.state() {
-            MarketState::StateUnspecified => None,
-            state => Some(Value::Text(state.as_str_name().to_owned())),
-        };
+        let state = chosen(self.state(), MarketState::as_str_name);
         Ok(vec![state, self.settlement_asset.map(Value::Text)])
     }
 

@@ -9,7 +9,7 @@ use proto_msgs::{
     },
 };
 
-use crate::paging::PagedList;
+use crate::paging::{PagedList, chosen};
 
 /// Proposals in the order of the primary key. A network has few of them, so filters are applied along the walk.
 pub static PROPOSALS: List = List {
@@ -31,12 +31,9 @@ impl PagedList for ListProtocolUpgradeProposalsRequest {
     const LIST: &'static List = &PROPOSALS;
 
     fn filters(self) -> Result<Vec<Option<Value>>, Problem> {
-        let status = match self.status() {
-            Status::Unspecified => None,
-            status => Some(status.as_str_name().to_owned()),
-        };
+        let status = chosen(self.status(), Status::as_str_name);
         let approver = self.approved_by.filter(|key| !key.is_empty()).map(|key| stored_key(&key));
-        Ok(vec![status.map(Value::Text), approver.map(Value::Text)])
+        Ok(vec![status, approver.map(Value::Text)])
     }
 
     fn node(row: &RowReader<'_>) -> Result<ProtocolUpgradeProposal, ReadError> {

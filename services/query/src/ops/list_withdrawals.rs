@@ -8,7 +8,7 @@ use proto_msgs::{
 };
 
 use super::get_withdrawal::withdrawal;
-use crate::paging::PagedList;
+use crate::paging::{PagedList, chosen};
 
 /// Withdrawals by the time of their creation. There is an index for each filter.
 pub static WITHDRAWALS: List = List {
@@ -34,10 +34,7 @@ impl PagedList for ListWithdrawalsRequest {
     const LIST: &'static List = &WITHDRAWALS;
 
     fn filters(self) -> Result<Vec<Option<Value>>, Problem> {
-        let status = match self.status() {
-            Status::Unspecified => None,
-            status => Some(Value::Text(status.as_str_name().to_owned())),
-        };
+        let status = chosen(self.status(), Status::as_str_name);
         Ok(vec![self.party_id.map(Value::Text), self.asset_id.map(Value::Text), status])
     }
 
