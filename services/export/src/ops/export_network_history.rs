@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use actix::{Context, Handler};
+use actix::{Addr, Context, Handler};
 use bytes::Bytes;
 use futures_util::{StreamExt, stream};
 use mesh_bus::{CancelOnDrop, Chunks, MAX_POSITIONS_AHEAD, Open, OpenReply, Piece, Position, Pull, Totals};
@@ -16,7 +16,7 @@ use proto_msgs::{
     v2::{ExportInfo, ExportNetworkHistoryRequest, Table},
 };
 
-use crate::{Export, Listing, Refresh};
+use crate::{Catalogue, Export, Refresh};
 
 /// Most bytes that one pull reads, also when its budget is larger.
 const READ_AT_MOST: usize = 4 << 20;
@@ -63,24 +63,16 @@ impl Handler<Open<ExportNetworkHistoryRequest>> for Export {
             (self.listing.borrow().clone(), self.layouts.clone(), self.catalogue.clone());
         scope.run(async move {
             let selection = Selection::read(&request)?;
-            let lay_out = |listing: &Listing| {
-                let list = listing.segments.as_ref().ok_or_else(|| unavailable("nothing was listed yet"))?;
+            let lay_out = |list: &Arc<SegmentList>| {
                 let layout = layouts.borrow_mut().get_or_make(list, selection.key());
                 let layout = layout.map_err(|error| layout_problem(&error, &selection, list));
                 check_chain(named_chain(&request), layout.as_deref().ok(), list)?;
                 layout
             };
-            let layout = match lay_out(&listing) {
-                Ok(layout) => layout,
+            let layout = match listing.segments.as_ref().map(lay_out) {
+                Some(Ok(layout)) => layout,
                 // The listing may be older than that of the replica which the client saw before.
-                Err(_) => {
-                    let listing =
-                        catalogue.send(Refresh).await.map_err(|error| unavailable(&error.to_string()))?;
-                    if let Some(failure) = &listing.failure {
-                        return Err(unavailable(failure));
-                    }
-                    lay_out(&listing)?
-                }
+                _ => lay_out(&list_again(&catalogue).await?)?,
             };
             let from_byte = from_byte.min(layout.length);
             Ok(OpenReply {
@@ -119,12 +111,7 @@ impl Handler<Pull<ExportNetworkHistoryRequest>> for Export {
                 Some(layout) => layout,
                 None => {
                     // A new listing contains every segment of the opening that was not removed since.
-                    let listing =
-                        catalogue.send(Refresh).await.map_err(|error| unavailable(&error.to_string()))?;
-                    if let Some(failure) = listing.failure {
-                        return Err(unavailable(&failure));
-                    }
-                    let list = listing.segments.ok_or_else(|| unavailable("nothing was listed yet"))?;
+                    let list = list_again(&catalogue).await?;
                     let layout = layouts.borrow_mut().get_or_make(&list, selection.key());
                     let layout = layout.map_err(|error| layout_problem(&error, &selection, &list))?;
                     if layout.fingerprint != fingerprint {
@@ -143,9 +130,7 @@ impl Handler<Pull<ExportNetworkHistoryRequest>> for Export {
             let most = chunk.saturating_mul(budget.chunks as usize).min(READ_AT_MOST);
             let bytes = match segments.read(&layout, offset, most).await {
                 Err(HistoryError::Gone { object }) => {
-                    let listing =
-                        catalogue.send(Refresh).await.map_err(|error| unavailable(&error.to_string()))?;
-                    return Err(gone_problem(&object, &listing, &selection));
+                    return Err(gone_problem(&object, &list_again(&catalogue).await?, &selection));
                 }
                 read => read.map_err(|error| history_problem(&error))?,
             };
@@ -163,6 +148,15 @@ impl Handler<Pull<ExportNetworkHistoryRequest>> for Export {
             let pieces = split(&layout, offset, &bytes, chunk);
             Ok(Chunks { next_positions, pieces: stream::iter(pieces).boxed() })
         })
+    }
+}
+
+/// The segments by a listing that begins now.
+async fn list_again(catalogue: &Addr<Catalogue>) -> Result<Arc<SegmentList>, Problem> {
+    let listing = catalogue.send(Refresh).await.map_err(|error| unavailable(&error.to_string()))?;
+    match (listing.failure, listing.segments) {
+        (None, Some(list)) => Ok(list),
+        (failure, _) => Err(unavailable(failure.as_deref().unwrap_or("nothing was listed yet"))),
     }
 }
 
@@ -245,11 +239,7 @@ fn layout_problem(error: &LayoutError, selection: &Selection, list: &SegmentList
 }
 
 /// The problem of a segment that was removed (H9) after the layout was made: that of the range by a new listing.
-fn gone_problem(object: &str, listing: &Listing, selection: &Selection) -> Problem {
-    let list = match (&listing.failure, &listing.segments) {
-        (None, Some(list)) => list,
-        (failure, _) => return unavailable(failure.as_deref().unwrap_or("nothing was listed yet")),
-    };
+fn gone_problem(object: &str, list: &SegmentList, selection: &Selection) -> Problem {
     match Layout::of(list, &selection.table.relation(), selection.from, selection.to) {
         Err(error) => layout_problem(&error, selection, list),
         Ok(_) => unreadable(format!("{object} was removed")),
