@@ -8,10 +8,10 @@ mod machine;
 mod ports;
 mod servers;
 
-use finding::{Checked, Fault, Finding, State, render};
+use finding::{Checked, Finding, State, render};
 use mesh_launcher::{
     control::{Answer, ControlError, Request, Row, ask},
-    home::{Home, SavedState},
+    home::Home,
     services::SERVICES,
 };
 
@@ -28,10 +28,13 @@ pub(crate) async fn doctor(args: &DoctorArgs) -> Result<(), Failure> {
     let running = Running::query(&home).await;
     // The check of the home names a file that cannot be read.
     let saved = home.saved_state().ok();
-    let needs = Needs::of(args, &running, saved.as_ref());
+    let has_other_database = saved.as_ref().is_some_and(|saved| saved.database.is_some());
+    let needs_postgres = args.postgres.is_none()
+        && if running.is_there() { running.has(POSTGRES) } else { !has_other_database };
+    let needs_nats = args.nats.is_none() && (!running.is_there() || running.has(NATS));
     let mut findings = vec![
-        Finding::of("postgres", needs.postgres(machine::postgres(&home))),
-        Finding::of("nats-server", needs.nats(machine::nats_server())),
+        Finding::of("postgres", where_needed(needs_postgres, machine::postgres(&home))),
+        Finding::of("nats-server", where_needed(needs_nats, machine::nats_server())),
         Finding::of("cometbft", Ok(machine::cometbft())),
         Finding::of("home", machine::home(&home, &running)),
         Finding::of("segments", machine::segments(&home, &running)),
@@ -118,32 +121,10 @@ impl Running {
     }
 }
 
-/// Which private servers a mesh of this home needs: none that it was given.
-struct Needs {
-    postgres: bool,
-    nats: bool,
-}
-
-impl Needs {
-    fn of(args: &DoctorArgs, running: &Running, saved: Option<&SavedState>) -> Self {
-        let has_other_database = saved.is_some_and(|saved| saved.database.is_some());
-        Self {
-            postgres: args.postgres.is_none()
-                && if running.is_there() { running.has(POSTGRES) } else { !has_other_database },
-            nats: args.nats.is_none() && (!running.is_there() || running.has(NATS)),
-        }
-    }
-
-    fn postgres(&self, found: Checked) -> Checked {
-        found.or_else(|fault| unless_needed(fault, self.postgres))
-    }
-
-    fn nats(&self, found: Checked) -> Checked {
-        found.or_else(|fault| unless_needed(fault, self.nats))
-    }
-}
-
-/// A missing program of this machine is a fault only where a private server needs it.
-fn unless_needed(fault: Fault, is_needed: bool) -> Checked {
-    if is_needed { Err(fault) } else { Ok("not needed: the mesh uses a server that it was given".to_owned()) }
+/// What is found of a program of this machine: it may be missing where no private server needs it.
+fn where_needed(is_needed: bool, found: Checked) -> Checked {
+    found.or_else(|fault| match is_needed {
+        true => Err(fault),
+        false => Ok("not needed: the mesh uses a server that it was given".to_owned()),
+    })
 }
