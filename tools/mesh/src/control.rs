@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use mesh_launcher::{
     control::{Answer, ControlError, Request, Row, ask},
-    home::{Home, HomeError},
+    home::HomeError,
 };
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::{
-    cli::{ControlArgs, DownArgs, PsArgs, RestartArgs, ScaleArgs},
+    cli::{DownArgs, HomeArgs, PsArgs},
     failure::{Failure, as_typed, failed},
     terminal::{print, print_json, print_line},
 };
@@ -37,29 +37,6 @@ pub(crate) async fn ps(args: &PsArgs) -> Result<(), Failure> {
         print(&table(&rows))?;
     }
     Ok(())
-}
-
-/// Stops processes until `start`.
-pub(crate) async fn stop(args: ControlArgs) -> Result<(), Failure> {
-    let request = Request::Stop { name: args.target.name, replica: args.target.replica };
-    order(&args.home.home()?, &request).await
-}
-
-/// Starts processes that `stop` stopped.
-pub(crate) async fn start(args: ControlArgs) -> Result<(), Failure> {
-    let request = Request::Start { name: args.target.name, replica: args.target.replica };
-    order(&args.home.home()?, &request).await
-}
-
-/// Replaces the replicas of a service in turn.
-pub(crate) async fn restart(args: RestartArgs) -> Result<(), Failure> {
-    order(&args.home.home()?, &Request::Restart { name: args.service }).await
-}
-
-/// Changes the number of replicas of a service.
-pub(crate) async fn scale(args: ScaleArgs) -> Result<(), Failure> {
-    let request = Request::Scale { name: args.count.service.to_owned(), replicas: args.count.replicas };
-    order(&args.home.home()?, &request).await
 }
 
 /// Stops a mesh and waits until it has ended: it holds the lock of its home until no process is left.
@@ -90,8 +67,9 @@ pub(crate) async fn down(args: &DownArgs) -> Result<(), Failure> {
     }
 }
 
-async fn order(home: &Home, request: &Request) -> Result<(), Failure> {
-    match ask(home, request).await? {
+/// Gives the mesh an order: to stop, start, restart or scale processes.
+pub(crate) async fn order(home: &HomeArgs, request: &Request) -> Result<(), Failure> {
+    match ask(&home.home()?, request).await? {
         Answer::Done { note } => {
             note.iter().for_each(|note| print_line(&as_typed(note)));
             Ok(())

@@ -31,9 +31,10 @@ mod zip;
 
 use std::process::ExitCode;
 
-use cli::{Cli, Command};
+use cli::{Cli, Command, ControlArgs, Count, RestartArgs, ScaleArgs, Target};
 pub use command_line::command_line;
 use failure::{Failure, failed};
+use mesh_launcher::control::Request;
 
 /// Runs the command that the arguments of this process name.
 pub fn run() -> ExitCode {
@@ -65,10 +66,18 @@ async fn command(command: Command) -> Result<(), Failure> {
         Command::Up(args) => up::up(*args).await,
         Command::Down(args) => control::down(&args).await,
         Command::Ps(args) => control::ps(&args).await,
-        Command::Stop(args) => control::stop(args).await,
-        Command::Start(args) => control::start(args).await,
-        Command::Restart(args) => control::restart(args).await,
-        Command::Scale(args) => control::scale(args).await,
+        Command::Stop(ControlArgs { target: Target { name, replica }, home }) => {
+            control::order(&home, &Request::Stop { name, replica }).await
+        }
+        Command::Start(ControlArgs { target: Target { name, replica }, home }) => {
+            control::order(&home, &Request::Start { name, replica }).await
+        }
+        Command::Restart(RestartArgs { service: name, home }) => {
+            control::order(&home, &Request::Restart { name }).await
+        }
+        Command::Scale(ScaleArgs { count: Count { service, replicas }, home }) => {
+            control::order(&home, &Request::Scale { name: service.to_owned(), replicas }).await
+        }
         Command::Load(args) => load::load(&args).await,
         Command::Migrate(args) => migrate::run(&args).await,
         Command::Node(args) => up::node::node(*args).await,
