@@ -145,8 +145,7 @@ impl Writer {
         }
         self.store().await?;
         let height = self.head.as_ref().map_or(0, |head| head.height);
-        terminal::print(&format!("{} blocks stored, the newest is {height}", self.stored))?;
-        Ok(())
+        terminal::print(&format!("{} blocks stored, the newest is {height}", self.stored))
     }
 
     /// Checks a line and adds its block to those that wait.

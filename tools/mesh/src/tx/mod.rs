@@ -61,10 +61,7 @@ fn keygen(args: &KeygenArgs) -> Result<(), Failure> {
     let public = key::make(&args.file, args.force)?.public();
     match args.json {
         true => print_json(&json!({"file": args.file, "publicKey": public})),
-        false => {
-            print(&public)?;
-            Ok(())
-        }
+        false => print(&public),
     }
 }
 
@@ -273,7 +270,8 @@ async fn check(args: &CheckArgs) -> Result<(), Failure> {
 }
 
 async fn status(args: &StatusArgs) -> Result<(), Failure> {
-    let reply = status_of(&open(&args.gateway)?, &args.hash).await;
+    let gateway = open(&args.gateway)?;
+    let reply: Result<GetTransactionReply, _> = gateway.get(&status_url(&gateway, &args.hash)).await;
     let reply = reply.map_err(|error| unreachable(&error, &args.gateway))?;
     if args.json {
         return print_json(&reply);
@@ -288,8 +286,7 @@ async fn status(args: &StatusArgs) -> Result<(), Failure> {
     if !reply.log.is_empty() {
         text.push_str(&format!(": {}", reply.log));
     }
-    print(&text)?;
-    Ok(())
+    print(&text)
 }
 
 /// Reads the transaction from the output of `sign`.
@@ -306,11 +303,6 @@ fn signed(file: &Path) -> Result<Transaction, Failure> {
 /// A gateway for transactions. A request is never repeated, because a submission may have succeeded.
 fn open(at: &GatewayArgs) -> Result<Gateway, Failure> {
     Gateway::new(at, ANSWER_WITHIN, |client| client.timeout(ANSWER_WITHIN))
-}
-
-/// The status of a transaction.
-async fn status_of(gateway: &Gateway, hash: &TxHash) -> Result<GetTransactionReply, GatewayError> {
-    gateway.get(&status_url(gateway, hash)).await
 }
 
 fn status_url(gateway: &Gateway, hash: &TxHash) -> String {

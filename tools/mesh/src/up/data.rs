@@ -73,7 +73,7 @@ pub(super) async fn fill(
             home.root().display()
         )
     })?;
-    if !has_plan(initial_data.demo, &plan) {
+    if with_options(initial_data.demo, plan.clone()) != plan {
         print_line("keeping the demo network that is there; for another one, give another --home");
     }
     match complete {
@@ -125,28 +125,20 @@ impl Store<'_> {
 }
 
 fn plan(args: &DemoArgs) -> Plan {
-    let usual = Plan::default();
-    let plan = Plan {
-        seed: args.demo_seed.unwrap_or(usual.seed),
-        blocks: args.demo_blocks.unwrap_or(usual.blocks),
-        markets: args.demo_markets.unwrap_or(usual.markets),
-        parties: args.demo_parties.unwrap_or(usual.parties),
-        ..usual
-    };
-    match args.demo_start {
-        Some(seconds) => Plan { start_us: i64::from(seconds) * 1_000_000, ..plan },
-        None => plan.ending_at(std::time::SystemTime::now()),
-    }
+    let plan = with_options(args, Plan::default());
+    if args.demo_start.is_some() { plan } else { plan.ending_at(std::time::SystemTime::now()) }
 }
 
-/// Whether a demo network is the one of these options.
-fn has_plan(args: &DemoArgs, plan: &Plan) -> bool {
-    let start_us = args.demo_start.map(|seconds| i64::from(seconds) * 1_000_000);
-    args.demo_seed.is_none_or(|seed| seed == plan.seed)
-        && args.demo_blocks.is_none_or(|blocks| blocks == plan.blocks)
-        && args.demo_markets.is_none_or(|markets| markets == plan.markets)
-        && args.demo_parties.is_none_or(|parties| parties == plan.parties)
-        && start_us.is_none_or(|start_us| start_us == plan.start_us)
+/// A plan with what these options name of it.
+fn with_options(args: &DemoArgs, plan: Plan) -> Plan {
+    Plan {
+        seed: args.demo_seed.unwrap_or(plan.seed),
+        blocks: args.demo_blocks.unwrap_or(plan.blocks),
+        markets: args.demo_markets.unwrap_or(plan.markets),
+        parties: args.demo_parties.unwrap_or(plan.parties),
+        start_us: args.demo_start.map_or(plan.start_us, |seconds| i64::from(seconds) * 1_000_000),
+        ..plan
+    }
 }
 
 async fn has_blocks(url: &str) -> Result<bool, Failure> {
