@@ -137,7 +137,8 @@ impl Answer {
         self.parts.iter().map(Bytes::len).sum()
     }
 
-    fn of_reply(
+    /// The answer to a submission, of the relay's reply; the base of the answer to a read.
+    pub(crate) fn of_reply(
         base_headers: &HeaderMap,
         reply: Reply,
         question: &Question,
@@ -208,16 +209,6 @@ impl Answer {
             answer.parts = vec![answer.parts.concat().into()];
         }
         Self { asked_at, ..answer }
-    }
-
-    /// The answer to a submission, of the relay's reply.
-    pub(crate) fn of_submission(
-        base_headers: &HeaderMap,
-        reply: Reply,
-        question: &Question,
-        metrics: Arc<OperationMetrics>,
-    ) -> Self {
-        Self::of_reply(base_headers, reply, question, metrics)
     }
 }
 

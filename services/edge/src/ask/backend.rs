@@ -366,7 +366,7 @@ impl Backend {
             Ok(_) = stopping.wait_for(|is_stopping| *is_stopping) => Err(Problem::deadline_exceeded(STOPPED)),
         };
         let reply = reply.map_err(|problem| with_hash(problem, question))?;
-        Ok(Answer::of_submission(&self.base_headers, reply, question, Arc::clone(&handle.metrics)))
+        Ok(Answer::of_reply(&self.base_headers, reply, question, Arc::clone(&handle.metrics)))
     }
 
     /// Counts the bytes of a request's body while they are received.

@@ -14,7 +14,7 @@ use http::{
 };
 use mesh_bus::{Bus, BusError, EndpointStats, HaltReason, ReplicaStats, Survey, Surveyor};
 use proto_msgs::Contract;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use sha2::{Digest, Sha256};
 use tokio::{
     sync::{Mutex, OnceCell},
@@ -114,7 +114,7 @@ struct Replica {
     version: String,
     started: String,
     #[serde(flatten)]
-    counts: Counts,
+    sums: Sums,
 }
 
 #[derive(Debug, Serialize)]
@@ -122,24 +122,24 @@ struct Replica {
 struct Counted {
     name: String,
     #[serde(flatten)]
-    counts: Counts,
+    sums: Sums,
 }
 
 /// Sums since the replicas started.
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Sums {
+    #[serde(serialize_with = "as_text")]
     requests: u64,
+    #[serde(serialize_with = "as_text")]
     errors: u64,
+    /// Time spent on all requests, nanoseconds.
+    #[serde(serialize_with = "as_text")]
     busy_ns: u64,
 }
 
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Counts {
-    requests: String,
-    errors: String,
-    /// Time spent on all requests, nanoseconds.
-    busy_ns: String,
+fn as_text<S: Serializer>(number: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(number)
 }
 
 impl Sums {
@@ -147,16 +147,6 @@ impl Sums {
         self.requests = self.requests.saturating_add(endpoint.num_requests);
         self.errors = self.errors.saturating_add(endpoint.num_errors);
         self.busy_ns = self.busy_ns.saturating_add(endpoint.processing_time);
-    }
-}
-
-impl From<Sums> for Counts {
-    fn from(sums: Sums) -> Self {
-        Self {
-            requests: sums.requests.to_string(),
-            errors: sums.errors.to_string(),
-            busy_ns: sums.busy_ns.to_string(),
-        }
     }
 }
 
@@ -224,10 +214,8 @@ fn service(name: &'static str, survey: &Survey, bus: &Bus) -> Service {
     }
     let mut replicas: Vec<Replica> = replicas.map(replica).collect();
     replicas.sort_by(|one, other| (&one.started, &one.id).cmp(&(&other.started, &other.id)));
-    let operations = operations
-        .into_iter()
-        .map(|(name, sums)| Counted { name: truncate(name), counts: sums.into() })
-        .collect();
+    let operations =
+        operations.into_iter().map(|(name, sums)| Counted { name: truncate(name), sums }).collect();
     Service { name, is_taking: bus.has_replica(name), replicas, operations }
 }
 
@@ -237,7 +225,7 @@ fn replica(stats: &ReplicaStats) -> Replica {
         sums.add(endpoint);
     }
     let id = Sha256::digest(&stats.id)[..4].iter().map(|byte| format!("{byte:02x}")).collect();
-    Replica { id, version: truncate(&stats.version), started: truncate(&stats.started), counts: sums.into() }
+    Replica { id, version: truncate(&stats.version), started: truncate(&stats.started), sums }
 }
 
 fn truncate(text: &str) -> String {
