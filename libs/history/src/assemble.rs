@@ -130,28 +130,8 @@ pub fn assemble(
     };
     metadata.check().map_err(HistoryError::Unfit)?;
     let metadata_text = text(&metadata, metadata::MAX_BYTES)?;
-    write(span, &metadata_text, members, out).map_err(|failure| match failure {
-        Failure::Unfit(what) => HistoryError::Unfit(what),
-        Failure::Io(source) => HistoryError::Io { step: "writing a segment file", source },
-    })?;
+    write(span, &metadata_text, members, out)?;
     Ok((name, Digest::of(&metadata_text)))
-}
-
-enum Failure {
-    Unfit(String),
-    Io(io::Error),
-}
-
-impl From<io::Error> for Failure {
-    fn from(error: io::Error) -> Failure {
-        Failure::Io(error)
-    }
-}
-
-impl From<HistoryError> for Failure {
-    fn from(error: HistoryError) -> Failure {
-        Failure::Unfit(error.to_string())
-    }
 }
 
 fn write(
@@ -159,18 +139,19 @@ fn write(
     metadata_text: &[u8],
     members: Vec<ReadyMember>,
     out: &mut impl Write,
-) -> Result<(), Failure> {
+) -> Result<(), HistoryError> {
+    let failed = |source| HistoryError::Io { step: "writing a segment file", source };
     let date = DosDate::of(span.block_time_to);
     let mut entries = Vec::with_capacity(members.len() + 2);
-    let mut offset = put_text(metadata::NAME, metadata_text, date, 0, &mut entries, out)?;
+    let mut offset = put_text(metadata::NAME, metadata_text, date, 0, &mut entries, out).map_err(failed)?;
     let mut placed = Vec::with_capacity(members.len());
     for ReadyMember(Encoded { mut sink, metadata, index }) in members {
         let (entry, index) = moved(index, offset, date);
-        out.write_all(&entry.local_header())?;
-        sink.rewind()?;
-        let copied = io::copy(&mut sink, out)?;
+        out.write_all(&entry.local_header()).map_err(failed)?;
+        sink.rewind().map_err(failed)?;
+        let copied = io::copy(&mut sink, out).map_err(failed)?;
         if copied != entry.stored {
-            return Err(Failure::Unfit(format!("{}: {copied} bytes in its file", metadata.name)));
+            return Err(HistoryError::Unfit(format!("{}: {copied} bytes in its file", metadata.name)));
         }
         offset += entry.local_length() + entry.stored;
         entries.push(entry);
@@ -178,10 +159,9 @@ fn write(
     }
     let index = SegmentIndex { format_version: 1, block_bytes: BLOCK_BYTES, members: placed };
     let index_text = text(&index, index::MAX_BYTES)?;
-    let offset = put_text(index::NAME, &index_text, date, offset, &mut entries, out)?;
-    out.write_all(&directory(&entries, offset))?;
-    out.flush()?;
-    Ok(())
+    let offset = put_text(index::NAME, &index_text, date, offset, &mut entries, out).map_err(failed)?;
+    out.write_all(&directory(&entries, offset)).map_err(failed)?;
+    out.flush().map_err(failed)
 }
 
 /// Converts a member's index, which counts from the member's start, to its offset in the object.
