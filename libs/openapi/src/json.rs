@@ -1,15 +1,17 @@
 //! JSON with members in the order of insertion, because people read the document, too.
 
-use serde::{Serialize, Serializer, ser::SerializeMap};
+use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 /// A JSON value.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
+#[serde(untagged)]
 pub(crate) enum Json {
     Bool(bool),
     Number(u64),
     Text(String),
     List(Vec<Json>),
+    #[serde(serialize_with = "in_order")]
     Object(Vec<(String, Json)>),
     /// A value that is JSON text already.
     Raw(Box<RawValue>),
@@ -78,23 +80,8 @@ impl Json {
     }
 }
 
-impl Serialize for Json {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            Self::Bool(value) => value.serialize(serializer),
-            Self::Number(value) => value.serialize(serializer),
-            Self::Text(value) => value.serialize(serializer),
-            Self::List(value) => value.serialize(serializer),
-            Self::Raw(value) => value.serialize(serializer),
-            Self::Object(members) => {
-                let mut map = serializer.serialize_map(Some(members.len()))?;
-                for (name, value) in members {
-                    map.serialize_entry(name, value)?;
-                }
-                map.end()
-            }
-        }
-    }
+fn in_order<S: Serializer>(members: &[(String, Json)], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(members.iter().map(|(name, value)| (name, value)))
 }
 
 impl From<bool> for Json {

@@ -20,7 +20,7 @@ mod subject;
 mod watch;
 
 use proto_msgs::Contract;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use crate::{
     comments::Comments,
@@ -29,7 +29,8 @@ use crate::{
 };
 
 /// The document. Serializes as its JSON, members in an order that suits readers.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
 pub struct Document(Json);
 
 impl Document {
@@ -85,12 +86,6 @@ impl Document {
                 },
             },
         })
-    }
-}
-
-impl Serialize for Document {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
     }
 }
 
