@@ -206,7 +206,7 @@ fn write_segment(span: &Span, members: Vec<ReadyMember>, segments: &Path) -> Res
 
 #[cfg(test)]
 mod tests {
-    use mesh_history::{Deadlines, Layout, SegmentStore};
+    use mesh_history::{Layout, SegmentStore};
 
     use super::*;
 
@@ -219,7 +219,7 @@ mod tests {
         assert_eq!((written.first_block, written.last_block), (1, 30));
         assert_eq!((more.first_block, more.last_block), (31, 40));
 
-        let store = SegmentStore::open(folder.path().to_str().unwrap(), Deadlines::default()).unwrap();
+        let store = SegmentStore::open(folder.path().to_str().unwrap()).unwrap();
         let held = store.list().await.unwrap();
         assert_eq!((held.segments.len(), held.unreadable.len()), (4, 0));
         assert_eq!(held.chain_faults().len(), 0);

@@ -50,7 +50,7 @@ pub use metadata::{MemberMetadata, Metadata};
 pub use name::{SegmentName, csv_name, zip_name};
 pub use read::MAX_READ_BYTES;
 pub use segment::{Member, Segment, SegmentList, Unreadable};
-pub use store::{Deadlines, SegmentStore};
+pub use store::SegmentStore;
 pub use totals::TableTotals;
 pub use verify::{Verifier, verify_file};
 pub use verify_all::Verification;

@@ -16,7 +16,7 @@ use tokio::{fs::File, io::AsyncReadExt, task::spawn_blocking};
 use crate::{
     error::HistoryError,
     name::SegmentName,
-    store::{SEGMENTS, STAGING, SegmentStore},
+    store::{CALL_DEADLINE, PUBLISH_DEADLINE, SEGMENTS, STAGING, SegmentStore},
 };
 
 /// Files up to this length are put with one call; longer ones are uploaded in pieces of this length. Bytes.
@@ -78,7 +78,7 @@ impl SegmentStore {
             file.persist_noclobber(target).map_err(|refused| refused.error)?;
             [segments, folder].into_iter().try_for_each(|folder| fs::File::open(folder)?.sync_all())
         });
-        let after = self.deadlines.publish;
+        let after = PUBLISH_DEADLINE;
         let Ok(renamed) = tokio::time::timeout(after, renamed).await else {
             return Err(HistoryError::Late { object, after });
         };
@@ -101,7 +101,7 @@ impl SegmentStore {
         if size <= PIECE as u64 {
             let whole = PutPayload::from(piece(&mut file).await?);
             let put = self.objects.put_opts(&path, whole, PutMode::Create.into());
-            return self.within(&path, self.deadlines.publish, put).await.map(|_| ());
+            return self.within(&path, PUBLISH_DEADLINE, put).await.map(|_| ());
         }
         // Checked before the bytes are sent, to save the upload; the renaming checks it atomically.
         match self.head(name).await {
@@ -111,16 +111,16 @@ impl SegmentStore {
         }
         let staged = self.staging().join(name.to_string());
         let upload = self.objects.put_multipart(&staged);
-        let mut upload = self.within(&staged, self.deadlines.call, upload).await?;
+        let mut upload = self.within(&staged, CALL_DEADLINE, upload).await?;
         if let Err(error) = self.send(&mut file, &staged, upload.as_mut()).await {
             // Best effort: remains are removed by a later sweep.
-            let _ = self.within(&staged, self.deadlines.call, upload.abort()).await;
+            let _ = self.within(&staged, CALL_DEADLINE, upload.abort()).await;
             return Err(error);
         }
         let rename = self.objects.rename_if_not_exists(&staged, &path);
-        let renamed = self.within(&path, self.deadlines.publish, rename).await;
+        let renamed = self.within(&path, PUBLISH_DEADLINE, rename).await;
         if renamed.is_err() {
-            let _ = self.within(&staged, self.deadlines.call, self.objects.delete(&staged)).await;
+            let _ = self.within(&staged, CALL_DEADLINE, self.objects.delete(&staged)).await;
         }
         renamed
     }
@@ -135,9 +135,9 @@ impl SegmentStore {
             let piece = piece(file).await?;
             if piece.is_empty() {
                 let done = upload.complete();
-                return self.within(staged, self.deadlines.publish, done).await.map(|_| ());
+                return self.within(staged, PUBLISH_DEADLINE, done).await.map(|_| ());
             }
-            self.within(staged, self.deadlines.call, upload.put_part(piece.into())).await?;
+            self.within(staged, CALL_DEADLINE, upload.put_part(piece.into())).await?;
         }
     }
 
@@ -145,10 +145,10 @@ impl SegmentStore {
     async fn sweep(&self) -> Result<(), HistoryError> {
         let staging = self.staging();
         let left = self.objects.list(Some(&staging)).try_collect();
-        let left: Vec<ObjectMeta> = self.within(&staging, self.deadlines.call, left).await?;
+        let left: Vec<ObjectMeta> = self.within(&staging, CALL_DEADLINE, left).await?;
         for meta in left.iter().filter(|meta| abandoned(meta.last_modified.into())) {
             let path = &meta.location;
-            self.within(path, self.deadlines.call, self.objects.delete(path)).await?;
+            self.within(path, CALL_DEADLINE, self.objects.delete(path)).await?;
         }
         Ok(())
     }

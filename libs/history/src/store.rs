@@ -38,20 +38,10 @@ pub(crate) const SEGMENTS: &str = "segments";
 /// The folder of files and objects that are not published yet, in the root.
 pub(crate) const STAGING: &str = "staging";
 
-/// Deadlines of calls to the object store.
-#[derive(Debug, Clone, Copy)]
-pub struct Deadlines {
-    /// For one read, one write of a piece, one deletion.
-    pub call: Duration,
-    /// For giving a written object its name, which may copy it.
-    pub publish: Duration,
-}
-
-impl Default for Deadlines {
-    fn default() -> Deadlines {
-        Deadlines { call: Duration::from_secs(10), publish: Duration::from_secs(120) }
-    }
-}
+/// Deadline of one read, one write of a piece, one deletion in the object store.
+pub(crate) const CALL_DEADLINE: Duration = Duration::from_secs(10);
+/// Deadline of giving a written object its name, which may copy it.
+pub(crate) const PUBLISH_DEADLINE: Duration = Duration::from_secs(120);
 
 /// Lists, opens, reads, verifies and removes segments. Cheap to clone; clones share the open segments.
 #[derive(Clone)]
@@ -60,7 +50,6 @@ pub struct SegmentStore {
     pub(crate) root: Path,
     /// The folder of the segments.
     folder_path: Path,
-    pub(crate) deadlines: Deadlines,
     /// The root when the objects are files and may be published.
     pub(crate) folder: Option<PathBuf>,
     /// The folder of the segments when the objects are files.
@@ -87,8 +76,8 @@ impl SegmentStore {
     /// # Errors
     ///
     /// The folder cannot be made, or the URL is of an unknown kind.
-    pub fn open(root: &str, deadlines: Deadlines) -> Result<SegmentStore, HistoryError> {
-        SegmentStore::open_with(root, &[], deadlines)
+    pub fn open(root: &str) -> Result<SegmentStore, HistoryError> {
+        SegmentStore::open_with(root, &[])
     }
 
     /// [`Self::open`] with `AWS_…` variables that precede those of this process; all others are ignored.
@@ -96,41 +85,27 @@ impl SegmentStore {
     /// # Errors
     ///
     /// The folder cannot be made, or the URL is of an unknown kind.
-    pub fn open_with(
-        root: &str,
-        variables: &[(String, String)],
-        deadlines: Deadlines,
-    ) -> Result<SegmentStore, HistoryError> {
+    pub fn open_with(root: &str, variables: &[(String, String)]) -> Result<SegmentStore, HistoryError> {
         let failed = |what: String| HistoryError::Root { root: root.to_owned(), what };
         let folder = match root.split_once("://") {
             None => root,
             Some(("file", folder)) if folder.starts_with('/') => folder,
             Some(("s3", bucket)) => {
-                return bucket::open(root, bucket, variables, deadlines)
-                    .map_err(|error| failed(error.to_string()));
+                return bucket::open(root, bucket, variables).map_err(|error| failed(error.to_string()));
             }
             Some((kind, _)) => return Err(failed(format!("{kind} URLs are not supported by this build"))),
         };
         let directory = FilePath::new(folder).join(SEGMENTS);
         std::fs::create_dir_all(&directory).map_err(|error| failed(error.to_string()))?;
         let objects = LocalFileSystem::new_with_prefix(folder).map_err(|error| failed(error.to_string()))?;
-        let store = SegmentStore::from_objects(Arc::new(objects), Path::default(), deadlines);
+        let store = SegmentStore::from_objects(Arc::new(objects), Path::default());
         Ok(SegmentStore { folder: Some(folder.into()), directory: Some(directory), ..store })
     }
 
     /// A store over any object store, below `root` in it.
-    pub fn from_objects(objects: Arc<dyn ObjectStore>, root: Path, deadlines: Deadlines) -> SegmentStore {
-        let segments = root.clone().join(SEGMENTS);
-        let (folder, directory) = (None, None);
-        SegmentStore {
-            objects,
-            root,
-            folder_path: segments,
-            deadlines,
-            folder,
-            directory,
-            open: Arc::default(),
-        }
+    pub fn from_objects(objects: Arc<dyn ObjectStore>, root: Path) -> SegmentStore {
+        let folder_path = root.clone().join(SEGMENTS);
+        SegmentStore { objects, root, folder_path, folder: None, directory: None, open: Arc::default() }
     }
 
     /// Opens the segments of a folder for reading: those in its `segments/`, or else those in the folder
@@ -139,7 +114,7 @@ impl SegmentStore {
     /// # Errors
     ///
     /// There is no such folder.
-    pub fn open_folder(folder: &FilePath, deadlines: Deadlines) -> Result<SegmentStore, HistoryError> {
+    pub fn open_folder(folder: &FilePath) -> Result<SegmentStore, HistoryError> {
         let inner = folder.join(SEGMENTS);
         let directory = if inner.is_dir() { &inner } else { folder };
         let failed = |what: String| HistoryError::Root { root: folder.display().to_string(), what };
@@ -148,7 +123,7 @@ impl SegmentStore {
         }
         let objects =
             LocalFileSystem::new_with_prefix(directory).map_err(|error| failed(error.to_string()))?;
-        let store = SegmentStore::from_objects(Arc::new(objects), Path::default(), deadlines);
+        let store = SegmentStore::from_objects(Arc::new(objects), Path::default());
         Ok(SegmentStore { folder_path: Path::default(), directory: Some(directory.to_owned()), ..store })
     }
 
@@ -227,7 +202,7 @@ impl SegmentStore {
 
     /// Every object of the folder, without those of the folders in it.
     async fn list_objects(&self) -> Result<Vec<Found>, HistoryError> {
-        let after = self.deadlines.call;
+        let after = CALL_DEADLINE;
         let Some(directory) = self.directory.clone() else {
             let listed = self.objects.list_with_delimiter(Some(&self.folder_path));
             let listed = self.within(&self.folder_path, after, listed).await?;
@@ -284,7 +259,7 @@ impl SegmentStore {
     /// The object store fails.
     pub async fn delete(&self, name: &SegmentName) -> Result<(), HistoryError> {
         let path = self.path(name);
-        match self.within(&path, self.deadlines.call, self.objects.delete(&path)).await {
+        match self.within(&path, CALL_DEADLINE, self.objects.delete(&path)).await {
             Ok(()) | Err(HistoryError::Gone { .. }) => {}
             Err(error) => return Err(error),
         }
@@ -318,7 +293,7 @@ impl SegmentStore {
 
     pub(crate) async fn head(&self, name: &SegmentName) -> Result<ObjectMeta, HistoryError> {
         let path = self.path(name);
-        self.within(&path, self.deadlines.call, self.objects.head(&path)).await
+        self.within(&path, CALL_DEADLINE, self.objects.head(&path)).await
     }
 
     /// Exactly these bytes of an object, unchecked.
@@ -337,7 +312,7 @@ impl SegmentStore {
         let (path, length, end) = (self.path(name), range.end - range.start, range.end);
         let ranges = [range];
         let mut pieces =
-            match self.within(&path, self.deadlines.call, self.objects.get_ranges(&path, &ranges)).await {
+            match self.within(&path, CALL_DEADLINE, self.objects.get_ranges(&path, &ranges)).await {
                 // A read past the end of an object that was cut fails like the store does; the length
                 // distinguishes them.
                 Err(error @ HistoryError::Store { .. }) => match self.head(name).await {

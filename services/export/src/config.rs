@@ -3,7 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use mesh_chassis::{Database, Env, Registry};
-use mesh_history::{Deadlines, SegmentStore};
+use mesh_history::SegmentStore;
 use mesh_store::{StoreConfig, check_address};
 
 use crate::{
@@ -58,7 +58,7 @@ impl Sealing {
         if !env.mistakes().is_empty() {
             return Err(env.mistakes().join("; "));
         }
-        let segments = SegmentStore::open_with(&root, &variables, Deadlines::default());
+        let segments = SegmentStore::open_with(&root, &variables);
         let segments = segments.map_err(|error| error.to_string())?;
         let metrics = Metrics::register(&mut Registry::default());
         Ok(Self { database_url, segments, rules, scratch, metrics })

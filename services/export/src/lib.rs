@@ -15,7 +15,7 @@ use std::{cell::RefCell, process::ExitCode, rc::Rc, sync::Arc};
 use actix::{Actor, Addr, Context, Supervisor};
 use mesh_bus::Limits;
 use mesh_chassis::{Failure, Service, Setup};
-use mesh_history::{Deadlines, SegmentStore};
+use mesh_history::SegmentStore;
 use mesh_store::Store;
 use tokio::sync::watch;
 
@@ -86,7 +86,7 @@ pub fn main() -> ExitCode {
 async fn start(setup: Setup<Config>) -> Result<Service, Failure> {
     let Config { store: store_config, history_root, refresh, rules, scratch, in_flight } = setup.config;
     let limits = Limits { in_flight, per_operation: in_flight, timeout: store_config.query_timeout };
-    let segments = SegmentStore::open(&history_root, Deadlines::default());
+    let segments = SegmentStore::open(&history_root);
     let segments = segments.map_err(|error| format!("MESH_HISTORY_URL: {error}"))?;
     let store = Store::open(&store_config)?;
     store.register(&mut setup.registry.borrow_mut());

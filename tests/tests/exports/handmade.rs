@@ -7,9 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use mesh_history::{
-    DEFAULT_LEVEL, Deadlines, Digest, SegmentName, SegmentStore, Span, StagedMember, assemble,
-};
+use mesh_history::{DEFAULT_LEVEL, Digest, SegmentName, SegmentStore, Span, StagedMember, assemble};
 use mesh_testbed::{Database, Mesh, Service};
 use mesh_tests::{MeshClient, NO_CACHE};
 use rand::{RngCore, rngs::SmallRng};
@@ -57,7 +55,7 @@ impl HandmadeSegments {
     /// Makes and publishes the segments.
     pub(crate) async fn write(plans: Vec<Plan>) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let store = SegmentStore::open(folder.path().to_str().unwrap(), Deadlines::default()).unwrap();
+        let store = SegmentStore::open(folder.path().to_str().unwrap()).unwrap();
         let mut last = None;
         for plan in &plans {
             let file = store.new_file(folder.path()).unwrap();

@@ -8,7 +8,7 @@ use object_store::{
     path::Path,
 };
 
-use super::{Deadlines, SegmentStore};
+use super::SegmentStore;
 
 /// Keeps an endpoint on this machine out of the proxies of the environment, which could not reach it. An
 /// explicit proxy replaces those; this one is used for no host that the client calls.
@@ -31,7 +31,6 @@ pub(super) fn open(
     url: &str,
     bucket: &str,
     variables: &[(String, String)],
-    deadlines: Deadlines,
 ) -> object_store::Result<SegmentStore> {
     let mut builder = AmazonS3Builder::from_env();
     for (name, value) in variables.iter().filter(|(name, _)| name.starts_with("AWS_")) {
@@ -45,5 +44,5 @@ pub(super) fn open(
         .with_copy_if_not_exists(S3CopyIfNotExists::Multipart);
     let objects = reach_this_machine_directly(builder).build()?;
     let prefix = bucket.split_once('/').map_or("", |(_, prefix)| prefix);
-    Ok(SegmentStore::from_objects(Arc::new(objects), Path::parse(prefix)?, deadlines))
+    Ok(SegmentStore::from_objects(Arc::new(objects), Path::parse(prefix)?))
 }

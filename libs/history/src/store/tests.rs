@@ -7,7 +7,7 @@ use super::*;
 #[tokio::test]
 async fn a_segment_that_a_listing_lacks_counts_until_its_object_is_gone() {
     let folder = tempfile::tempdir().unwrap();
-    let store = SegmentStore::open(folder.path().to_str().unwrap(), Deadlines::default()).unwrap();
+    let store = SegmentStore::open(folder.path().to_str().unwrap()).unwrap();
     let mut member = StagedMember::new("history/trades.csv", 0, folder.path()).unwrap();
     member.write(b"id\n1\n").unwrap();
     let span = Span {
@@ -38,13 +38,13 @@ async fn a_segment_that_a_listing_lacks_counts_until_its_object_is_gone() {
 async fn a_store_that_is_away_or_fails_for_all_that_it_lists_is_not_empty() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().join("home");
-    let store = SegmentStore::open(home.to_str().unwrap(), Deadlines::default()).unwrap();
+    let store = SegmentStore::open(home.to_str().unwrap()).unwrap();
     assert!(store.list().await.unwrap().segments.is_empty());
     std::fs::remove_dir_all(&home).unwrap();
     assert!(matches!(store.list().await, Err(HistoryError::Io { .. })));
     let segment = folder.path().join("mesh-1-1-10.zip");
     std::fs::write(&segment, "damaged").unwrap();
-    let store = SegmentStore::open_folder(folder.path(), Deadlines::default()).unwrap();
+    let store = SegmentStore::open_folder(folder.path()).unwrap();
     assert_eq!(store.list().await.unwrap().unreadable.len(), 1);
     // No object can be opened below a file.
     let store = SegmentStore { folder_path: Path::from("mesh-1-1-10.zip"), ..store };

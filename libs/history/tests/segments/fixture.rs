@@ -4,8 +4,7 @@
 use std::{fs::File, io::BufWriter, path::Path};
 
 use mesh_history::{
-    DEFAULT_LEVEL, Deadlines, Digest, Layout, SegmentName, SegmentStore, Span, StagedMember, assemble,
-    csv_name,
+    DEFAULT_LEVEL, Digest, Layout, SegmentName, SegmentStore, Span, StagedMember, assemble, csv_name,
 };
 use rand::{Rng, SeedableRng, rngs::SmallRng};
 use tempfile::TempDir;
@@ -52,7 +51,7 @@ pub(crate) struct History {
 impl History {
     pub(crate) fn new() -> History {
         let folder = tempfile::tempdir().unwrap();
-        let store = SegmentStore::open(folder.path().to_str().unwrap(), Deadlines::default()).unwrap();
+        let store = SegmentStore::open(folder.path().to_str().unwrap()).unwrap();
         History { folder, store, last: None }
     }
 

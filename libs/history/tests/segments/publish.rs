@@ -8,7 +8,7 @@ use std::{
 };
 
 use futures_util::TryStreamExt;
-use mesh_history::{Deadlines, HistoryError, SegmentStore};
+use mesh_history::{HistoryError, SegmentStore};
 use object_store::{ObjectMeta, ObjectStore, memory::InMemory, path::Path};
 
 use crate::fixture::{History, Plan, file, rng, table};
@@ -30,7 +30,7 @@ async fn a_long_segment_is_uploaded_in_pieces_and_leaves_nothing_beside_it() {
     plan.level = 0;
     let objects = Arc::new(InMemory::new());
     let mut history = History::new();
-    history.store = SegmentStore::from_objects(objects.clone(), Path::default(), Deadlines::default());
+    history.store = SegmentStore::from_objects(objects.clone(), Path::default());
     let name = history.seal(&plan).await;
     let segment = history.store.verify(&name).await.unwrap();
     assert_eq!(segment.history("trades").unwrap().rows, 1);

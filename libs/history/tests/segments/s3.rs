@@ -3,7 +3,7 @@
 
 use std::{env, fs};
 
-use mesh_history::{Deadlines, HistoryError, Layout, SegmentStore};
+use mesh_history::{HistoryError, Layout, SegmentStore};
 
 use crate::{Plan, file};
 
@@ -15,7 +15,7 @@ async fn a_bucket_holds_segments_as_a_folder_does() -> Result<(), Box<dyn std::e
     };
     let folder = tempfile::tempdir()?;
     let root = format!("{url}/{}", folder.path().file_name().unwrap_or_default().to_string_lossy());
-    let store = SegmentStore::open(&root, Deadlines::default())?;
+    let store = SegmentStore::open(&root)?;
     assert!(store.list().await?.segments.is_empty());
 
     let mut names = Vec::new();

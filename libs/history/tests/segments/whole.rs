@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use mesh_history::{Deadlines, HistoryError, SegmentStore};
+use mesh_history::{HistoryError, SegmentStore};
 
 use crate::fixture::{History, Plan, file, rng, table};
 
@@ -80,10 +80,10 @@ async fn a_whole_history_has_no_fault_wherever_it_lies() {
     assert_eq!(progress, [(1, 1, 4), (11, 2, 4), (21, 3, 4), (31, 4, 4)]);
     // The parent folder, or the folder of segments itself.
     for folder in [history.folder.path().to_owned(), history.folder.path().join("segments")] {
-        let store = SegmentStore::open_folder(&folder, Deadlines::default()).unwrap();
+        let store = SegmentStore::open_folder(&folder).unwrap();
         assert_eq!(store.verify_all(None, |_, _, _| {}).await.unwrap().sound.len(), 4);
     }
-    SegmentStore::open_folder(&history.folder.path().join("none"), Deadlines::default()).unwrap_err();
+    SegmentStore::open_folder(&history.folder.path().join("none")).unwrap_err();
     assert!(!history.folder.path().join("none").exists());
 
     // The retention removes the oldest segment meanwhile; then the second one of the others is lost.

@@ -8,7 +8,7 @@ use mesh_bus::{Open, OpenReply, Position, Pull, PullBudget, RequestScope, Totals
 use mesh_chassis::Registry;
 use mesh_demo::{Plan, write_history};
 use mesh_export::{Catalogue, Export, Listing, Metrics, Refresh, Rules, Sealed, Sealing};
-use mesh_history::{Deadlines, SegmentStore};
+use mesh_history::SegmentStore;
 use mesh_problem::Problem;
 use mesh_store::{Store, StoreConfig};
 use mesh_testbed::Database;
@@ -68,7 +68,7 @@ impl Fixture {
         let root = tempfile::tempdir_in(self.folder.path()).unwrap().keep();
         Sealing {
             database_url: self.database.url().to_owned(),
-            segments: SegmentStore::open(root.to_str().unwrap(), Deadlines::default()).unwrap(),
+            segments: SegmentStore::open(root.to_str().unwrap()).unwrap(),
             rules: Rules { interval_blocks, retention_blocks: 0 },
             scratch: self.scratch(),
             metrics: Metrics::register(&mut Registry::default()),

@@ -6,7 +6,7 @@ use std::{fs, os::unix::fs::symlink};
 
 use mesh_bus::{Ask, Position, PullBudget, RequestScope};
 use mesh_export::{Refresh, Until};
-use mesh_history::{Deadlines, SegmentStore};
+use mesh_history::SegmentStore;
 use mesh_oracles::{Oracle, Question};
 use mesh_problem::{Code, Problem};
 use proto_msgs::v2::{
@@ -69,7 +69,7 @@ async fn a_segment_that_cannot_be_reached_makes_no_list_shorter() {
     // Files are listed by the path of the store, and opened in the folder that it led to at the start.
     let (path, listed) = (fixture.folder.path().join("path"), fixture.folder.path().join("listed"));
     symlink(one.ancestors().nth(2).unwrap(), &path).unwrap();
-    let segments = SegmentStore::open(path.to_str().unwrap(), Deadlines::default()).unwrap();
+    let segments = SegmentStore::open(path.to_str().unwrap()).unwrap();
     fs::create_dir_all(listed.join("segments")).unwrap();
     for file in [&one, &two] {
         fs::hard_link(file, listed.join("segments").join(file.file_name().unwrap())).unwrap();

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use futures_util::stream;
-use mesh_history::{Deadlines, Segment, SegmentList, SegmentName, SegmentStore};
+use mesh_history::{Segment, SegmentList, SegmentName, SegmentStore};
 use mesh_loader::import::{ImportSession, ImportSpan, MemberText, Scope, Stored, Taken, stored_chain};
 use mesh_problem::error_chain;
 use mesh_store::TimeUs;
@@ -21,7 +21,7 @@ use crate::{
 
 /// Imports a folder of segments.
 pub(crate) async fn import(args: &ImportArgs) -> Result<(), Failure> {
-    let segments = SegmentStore::open_folder(&args.folder, Deadlines::default())?;
+    let segments = SegmentStore::open_folder(&args.folder)?;
     let list = segments.list().await?;
     reach_postgres(&args.postgres).await?;
     let (list, others) = of_database(list, stored_chain(&args.postgres).await?);

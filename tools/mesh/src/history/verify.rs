@@ -9,7 +9,7 @@ use std::{
 };
 
 use csv::ByteRecord;
-use mesh_history::{Deadlines, Fault, Segment, SegmentStore, Verification};
+use mesh_history::{Fault, Segment, SegmentStore, Verification};
 use serde_json::json;
 use tokio::task::spawn_blocking;
 
@@ -23,7 +23,7 @@ use crate::{
 
 /// Verifies a folder of segments.
 pub(crate) async fn verify(args: &VerifyArgs) -> Result<(), Failure> {
-    let segments = SegmentStore::open_folder(&args.folder, Deadlines::default())?;
+    let segments = SegmentStore::open_folder(&args.folder)?;
     let verified = segments.verify_all(args.chain.as_deref(), |name, number, all| {
         terminal::overwrite(&format!("verifying {number} of {all}: {name}"));
     });

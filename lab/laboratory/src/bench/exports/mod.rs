@@ -25,7 +25,7 @@ use mesh::{
     terminal::print_line,
 };
 use mesh_export::{Metrics, Rules, Sealed, Sealing, Until, history_statement};
-use mesh_history::{DEFAULT_LEVEL, Deadlines, SegmentStore};
+use mesh_history::{DEFAULT_LEVEL, SegmentStore};
 use rustix::{
     process::Pid,
     thread::{CpuSet, sched_getaffinity, sched_setaffinity},
@@ -240,7 +240,7 @@ fn seal(database_url: &str, root: &Path, rows: u64, server: &[MeasuredProcess]) 
     let error_text = |error: std::io::Error| format!("cannot seal: {error}");
     let scratch = root.join("scratch");
     std::fs::create_dir_all(&scratch).map_err(error_text)?;
-    let segments = SegmentStore::open(&root.to_string_lossy(), Deadlines::default());
+    let segments = SegmentStore::open(&root.to_string_lossy());
     let sealing = Sealing {
         database_url: database_url.to_owned(),
         segments: segments.map_err(|error| error.to_string())?,

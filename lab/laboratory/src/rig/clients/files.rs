@@ -8,7 +8,7 @@ use mesh::{
     failure::{Failure, cannot},
     terminal::print_line,
 };
-use mesh_history::{Deadlines, Layout, SegmentStore};
+use mesh_history::{Layout, SegmentStore};
 use rand::{Rng as _, SeedableRng as _, rngs::SmallRng};
 use tokio_postgres::Client;
 
@@ -88,7 +88,7 @@ impl Files {
         let mut random = SmallRng::seed_from_u64(seed);
         let root = folder.to_string_lossy();
         let unreadable = |error| cannot("read the segments", &error);
-        let store = SegmentStore::open(&root, Deadlines::default()).map_err(unreadable)?;
+        let store = SegmentStore::open(&root).map_err(unreadable)?;
         let held = store.list().await.map_err(unreadable)?;
         let mut spans = Vec::new();
         for count in (0..).map(|power| 1 << power).take_while(|count| *count < plan.segments) {
