@@ -10,9 +10,10 @@ use std::{
 use clap::{Args, Subcommand};
 use futures_util::StreamExt as _;
 use jiff::Timestamp;
-use mesh_bus::{Bus, BusConfig, Credentials, KeyUsage, permissions::OPERATOR};
+use mesh_bus::{Bus, BusConfig, KeyUsage, permissions::OPERATOR};
 use mesh_keys::{KeyDigest, KeyEntry};
 use mesh_launcher::{
+    bus::{self, BusCredentials},
     control::{Answer, Request, ask},
     rewrite, write_private,
 };
@@ -266,19 +267,12 @@ async fn usage(args: &UsageArgs) -> Result<(), Failure> {
 
 /// The settings of the bus that the arguments name, or of the mesh in the home.
 async fn bus_of(args: &UsageArgs) -> Result<BusConfig, Failure> {
-    let config = |url, credentials: Option<PathBuf>, tls_ca, prefix| {
-        let credentials = credentials.map(|file| Credentials::read(&file)).transpose();
-        Ok(BusConfig {
-            url,
-            credentials: credentials.map_err(|error| failed!("the bus's credentials: {error}"))?,
-            prefix,
-            name: OPERATOR.to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
-            tls_ca,
-        })
+    let config = |url, credentials: Option<PathBuf>, tls_ca, prefix: &str| {
+        let bus = bus::Bus { url, credentials: credentials.map(BusCredentials::Shared), tls_ca };
+        bus.config(OPERATOR, prefix).map_err(|error| failed!("the bus's credentials: {error}"))
     };
     if let Some(url) = &args.nats {
-        return config(url.clone(), args.credentials.clone(), args.tls_ca.clone(), args.prefix.clone());
+        return config(url.clone(), args.credentials.clone(), args.tls_ca.clone(), &args.prefix);
     }
     let home = args.home.home()?;
     let asked = ask(&home, &Request::Environment { name: "edge".to_owned() }).await;
@@ -297,7 +291,7 @@ async fn bus_of(args: &UsageArgs) -> Result<BusConfig, Failure> {
         get("MESH_BUS_URL").unwrap_or_default(),
         credentials,
         get("MESH_BUS_TLS_CA").map(PathBuf::from),
-        get("MESH_BUS_PREFIX").unwrap_or_else(|| "mesh".to_owned()),
+        &get("MESH_BUS_PREFIX").unwrap_or_else(|| "mesh".to_owned()),
     )
 }
 

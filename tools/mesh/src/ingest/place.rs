@@ -1,8 +1,9 @@
 //! The servers of these commands: those that were named, or those of the mesh that runs in the home.
 
-use mesh_bus::{Bus, BusConfig, Credentials};
+use mesh_bus::Bus;
 use mesh_ingest::{Decoder, EVENT_PREFIX, node::Nodes};
 use mesh_launcher::{
+    bus::{self, BusCredentials},
     control::{Answer, Request, ask},
     home::Home,
     services::INGEST,
@@ -72,18 +73,15 @@ impl Variables {
             let prefix = self.get("MESH_INGEST_EVENT_PREFIX").filter(|prefix| !prefix.is_empty());
             return Ok(Decoder::Events(prefix.unwrap_or_else(|| EVENT_PREFIX.to_owned())));
         }
-        let credentials = self.get("MESH_BUS_CREDENTIALS").map(|file| Credentials::read(file.as_ref()));
-        let credentials =
-            credentials.transpose().map_err(|error| failed!("the bus's credentials: {error}"))?;
-        let bus = Bus::connect(BusConfig {
+        let bus = bus::Bus {
             url: self.get("MESH_BUS_URL").unwrap_or_default(),
-            credentials,
-            prefix: self.get("MESH_BUS_PREFIX").unwrap_or_else(|| "mesh".to_owned()),
-            name: INGEST.to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
+            credentials: self.get("MESH_BUS_CREDENTIALS").map(|file| BusCredentials::Shared(file.into())),
             tls_ca: self.get("MESH_BUS_TLS_CA").map(Into::into),
-        });
-        let bus = bus.await.map_err(|error| Failure::configuration(error_chain(&error)))?;
+        };
+        let prefix = self.get("MESH_BUS_PREFIX").unwrap_or_else(|| "mesh".to_owned());
+        let config = bus.config(INGEST, &prefix);
+        let config = config.map_err(|error| failed!("the bus's credentials: {error}"))?;
+        let bus = Bus::connect(config).await.map_err(|error| Failure::configuration(error_chain(&error)))?;
         if timeout(CONNECT_WITHIN, bus.until_connected()).await.is_err() {
             let why = bus.check().err().unwrap_or_default();
             return Err(failed!("{why}; see `mesh doctor`"));
