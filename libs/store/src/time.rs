@@ -5,13 +5,14 @@ use std::fmt;
 use bytes::BytesMut;
 use jiff::Timestamp;
 use mesh_problem::Problem;
+use serde::{Deserialize, Serialize};
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type, accepts, to_sql_checked};
 
 /// Microseconds from the Unix epoch to PostgreSQL's epoch, 2000-01-01.
 const POSTGRES_EPOCH_US: i64 = 946_684_800_000_000;
 
 /// A point in time, microseconds since the Unix epoch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 pub struct TimeUs(pub i64);
 
 impl TimeUs {
@@ -28,7 +29,19 @@ impl TimeUs {
     /// A second later, which is after every event of a block of this time: events of a block are a microsecond apart.
     #[must_use]
     pub fn second_later(self) -> Self {
-        Self(self.0.saturating_add(1_000_000))
+        self.plus_seconds(1)
+    }
+
+    /// The time so many microseconds later.
+    #[must_use]
+    pub const fn plus_us(self, us: i64) -> Self {
+        Self(self.0.saturating_add(us))
+    }
+
+    /// The time so many seconds later.
+    #[must_use]
+    pub const fn plus_seconds(self, seconds: i64) -> Self {
+        self.plus_us(seconds.saturating_mul(1_000_000))
     }
 
     /// Nanoseconds since the Unix epoch; times that do not fit (before 1677, after 2262) at the nearest end.
@@ -122,5 +135,15 @@ mod tests {
         assert_eq!(TimeUs::at_or_after_ns(2_000), TimeUs(2));
         assert_eq!(TimeUs::at_or_before_ns(-1), TimeUs(-1));
         assert_eq!(TimeUs::at_or_after_ns(-1), TimeUs(0));
+    }
+
+    #[test]
+    fn a_time_prints_as_postgres_prints_it() {
+        let text = |us| TimeUs(us).to_string();
+        assert_eq!(text(0), "1970-01-01 00:00:00+00");
+        assert_eq!(text(1_687_257_080_120_400), "2023-06-20 10:31:20.1204+00");
+        assert_eq!(text(1_687_257_080_000_007), "2023-06-20 10:31:20.000007+00");
+        assert_eq!(text(-6_795_364_578_871_346), "1754-08-30 22:43:41.128654+00");
+        assert_eq!(text(-1), "1969-12-31 23:59:59.999999+00");
     }
 }

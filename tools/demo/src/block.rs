@@ -1,7 +1,8 @@
 //! A finished block, and the builder of a block.
 
+use mesh_store::TimeUs;
+
 use crate::{
-    moment::Moment,
     plan::Plan,
     random::Random,
     rows::{COLUMNS, Cell as _, Rows},
@@ -14,7 +15,7 @@ pub struct Block {
     /// Height, from 1.
     pub height: u64,
     /// Time of the block, which all its rows carry.
-    pub time: Moment,
+    pub time: TimeUs,
     /// Hash, 64 lower-case hex digits. In the written history it covers the plan and every row of all blocks
     /// so far; in later blocks it is the node's.
     pub hash: String,
@@ -38,7 +39,7 @@ pub(crate) struct Draft<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) world: &'a mut World,
     pub(crate) height: u64,
-    pub(crate) time: Moment,
+    pub(crate) time: TimeUs,
     /// Time since the block before, in microseconds.
     pub(crate) elapsed_us: i64,
     /// The same in thousandths of the mean, within limits: blocks in quick succession have fewer rows, but
@@ -57,7 +58,7 @@ impl<'a> Draft<'a> {
         plan: &'a Plan,
         world: &'a mut World,
         height: u64,
-        time: Moment,
+        time: TimeUs,
         elapsed_us: i64,
     ) -> Self {
         let mut random = Random::new(plan.seed, height);

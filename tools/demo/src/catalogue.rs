@@ -2,10 +2,14 @@
 
 use std::{collections::BTreeMap, sync::LazyLock};
 
+use mesh_store::TimeUs;
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::order::OrderTemplate;
+
+/// The first moment of 1970, which stands for "not set" where a column may not be NULL.
+pub(crate) const UNSET: TimeUs = TimeUs(0);
 
 /// An asset; amounts are whole numbers of its smallest unit.
 pub(crate) struct Asset {

@@ -1,12 +1,12 @@
 //! Deposits, withdrawals, and transfers between parties and into reward pools.
 
+use mesh_store::TimeUs;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::{
     block::Draft,
-    catalogue::{ASSETS, CATALOGUE, VOTE, units},
-    moment::Moment,
+    catalogue::{ASSETS, CATALOGUE, UNSET, VOTE, units},
     world::{Key, Kind},
 };
 
@@ -20,7 +20,7 @@ struct Movement {
     party: u16,
     asset: u8,
     amount: i128,
-    created: Moment,
+    created: TimeUs,
     /// Height at which it is completed.
     due: u64,
     /// The reference and the receiver of a withdrawal.
@@ -34,7 +34,7 @@ impl Movement {
     fn write(&self, draft: &mut Draft<'_>, status: &str) {
         let is_final = status == "STATUS_FINALIZED";
         let foreign = if is_final { format!("0x{}", draft.random.id()) } else { String::new() };
-        let moved = if is_final { draft.time } else { Moment::UNSET };
+        let moved = if is_final { draft.time } else { UNSET };
         let (party, asset) = (draft.world.party_id(self.party), draft.world.asset_id(self.asset));
         match &self.out {
             None => row! { draft, deposits:
@@ -112,7 +112,7 @@ impl Funding {
             row! { draft, deposits:
                 id: id, status: "STATUS_CANCELLED", party_id: draft.world.party_id(3),
                 asset: draft.world.asset_id(0), amount: LARGEST, foreign_tx_hash: "",
-                credited_timestamp: Moment::UNSET, created_timestamp: draft.time,
+                credited_timestamp: UNSET, created_timestamp: draft.time,
             }
         }
     }

@@ -6,8 +6,7 @@ use proto_msgs::v2::ProtocolUpgradeProposalStatus as Status;
 
 use crate::{
     block::Draft,
-    catalogue::{CATALOGUE, Upgrade},
-    moment::Moment,
+    catalogue::{CATALOGUE, UNSET, Upgrade},
     plan::Plan,
     random::Random,
 };
@@ -110,8 +109,8 @@ fn set_limits(draft: &mut Draft<'_>) {
     row! { draft, network_limits:
         can_propose_market: market, can_propose_asset: asset, propose_market_enabled: market_enabled,
         propose_asset_enabled: asset_enabled, genesis_loaded: genesis,
-        propose_market_enabled_from: if at == 2 { draft.time } else { Moment::UNSET },
-        propose_asset_enabled_from: if at == 4 { draft.time.plus_seconds(7 * 86_400) } else { Moment::UNSET },
+        propose_market_enabled_from: if at == 2 { draft.time } else { UNSET },
+        propose_asset_enabled_from: if at == 4 { draft.time.plus_seconds(7 * 86_400) } else { UNSET },
     }
 }
 

@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 
 use mesh_loader::{BlockWriter, LoadError};
-use mesh_store::error::StoreError;
+use mesh_store::{TimeUs, error::StoreError};
 use tokio::{sync::mpsc, task::spawn_blocking};
 use tokio_postgres::{Client, Error, Row};
 
 use crate::{
     error::DemoError,
-    moment::Moment,
     plan::{CHAIN_ID, Plan},
     rows::Rows,
     simulator::Simulator,
@@ -33,7 +32,7 @@ const BALANCES: &str = "SELECT account_id, balance::text FROM current_balances W
 /// A block as the store has it.
 struct StoredBlock {
     height: u64,
-    time: Moment,
+    time: TimeUs,
     hash: String,
 }
 
@@ -146,7 +145,7 @@ async fn check_balances(client: &Client, simulator: &Simulator) -> Result<(), De
 
 fn stored_block(row: &Row) -> StoredBlock {
     let height = row.get::<_, i64>(0).unsigned_abs();
-    StoredBlock { height, time: Moment::from_us(row.get(1)), hash: row.get(2) }
+    StoredBlock { height, time: TimeUs(row.get(1)), hash: row.get(2) }
 }
 
 /// The error of a step.

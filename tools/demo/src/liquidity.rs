@@ -1,6 +1,7 @@
 //! Liquidity providers of a market: their commitments and bonds, their orders around the price, and the fees
 //! that they earn.
 
+use mesh_store::TimeUs;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -8,7 +9,6 @@ use crate::{
     block::Draft,
     catalogue::{CATALOGUE, units},
     market::{Market, State, Trigger},
-    moment::Moment,
     order::{Order, Status, default_reference},
     rows::label,
     world::Kind,
@@ -53,7 +53,7 @@ pub(crate) struct Provision {
     status: ProvisionStatus,
     version: i64,
     reference: String,
-    created: Moment,
+    created: TimeUs,
 }
 
 impl Provision {

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use mesh_store::TimeUs;
 use serde::{Deserialize, Serialize};
 
 use crate::{
     block::Draft,
     catalogue::{ASSETS, CATALOGUE, Template, units},
     liquidity::Provision,
-    moment::Moment,
     order::{Book, Force, Status},
     plan::Plan,
     position::Position,
@@ -74,8 +74,8 @@ pub(crate) enum Ending {
 pub(crate) struct Auction {
     pub(crate) trigger: Trigger,
     pub(crate) extension: Trigger,
-    pub(crate) start: Moment,
-    pub(crate) end: Moment,
+    pub(crate) start: TimeUs,
+    pub(crate) end: TimeUs,
     /// Height at which a suspension ends.
     resumes_at: u64,
 }
@@ -87,7 +87,7 @@ pub(crate) struct Market {
     pub(crate) ending: Ending,
     pub(crate) state: State,
     /// Time of the last step of the life cycle.
-    pub(crate) since: Moment,
+    pub(crate) since: TimeUs,
     /// The times of its steps in nanoseconds, as the definition shows them; empty before the proposal.
     pub(crate) times: BTreeMap<String, i64>,
     pub(crate) auction: Auction,

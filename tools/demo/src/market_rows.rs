@@ -1,16 +1,20 @@
 //! The rows of a market: its definition with its state, its data from block to block, and positions.
 
+use mesh_store::TimeUs;
 use serde_json::{Value, json};
 
 use crate::{
     block::Draft,
     catalogue::{ASSETS, CATALOGUE},
     market::{Market, State, Trigger},
-    moment::Moment,
     oracles,
     position::{Holding, quotient},
     rows::label,
 };
+
+/// An unset time as real networks write it: the zero time of their clock (year 1) as 64-bit nanoseconds, which
+/// overflows.
+const ZERO_TIME: TimeUs = TimeUs(-6_795_364_578_871_346);
 
 impl Market {
     fn trading_mode(&self) -> &'static str {
@@ -143,11 +147,11 @@ impl Market {
     }
 
     /// The next mark-to-market time. It does not advance while nothing is traded.
-    fn next_mark_to_market(&self, now: Moment) -> Moment {
+    fn next_mark_to_market(&self, now: TimeUs) -> TimeUs {
         let last = match self.state {
             State::Active => now,
             State::Suspended | State::TradingTerminated | State::Settled => self.since,
-            _ => Moment::ZERO_TIME,
+            _ => ZERO_TIME,
         };
         last.plus_seconds(5)
     }

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use mesh_store::TimeUs;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::{
     block::Draft,
-    catalogue::{CATALOGUE, OracleForm},
+    catalogue::{CATALOGUE, OracleForm, UNSET},
     market::{Market, State},
-    moment::Moment,
     plan::Plan,
     random::Random,
 };
@@ -29,7 +29,7 @@ pub(crate) fn of_market(plan: &Plan, market: u16) -> [String; 2] {
 
 /// All specifications of the network: when each was created, and whether it is active.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(crate) struct Oracles(BTreeMap<u64, (Moment, bool)>);
+pub(crate) struct Oracles(BTreeMap<u64, (TimeUs, bool)>);
 
 impl Oracles {
     /// Writes the specifications that are created or deactivated in this block.
@@ -57,11 +57,11 @@ impl Oracles {
     }
 }
 
-fn write(draft: &mut Draft<'_>, number: u64, (created, active): (Moment, bool)) {
+fn write(draft: &mut Draft<'_>, number: u64, (created, active): (TimeUs, bool)) {
     let form = form_of(draft.plan, number);
     row! { draft, oracle_specs:
         id: id_of(draft.plan, number), created_at: created,
-        updated_at: if active { Moment::UNSET } else { draft.time }, signers: form.signers,
+        updated_at: if active { UNSET } else { draft.time }, signers: form.signers,
         filters: form.filters, status: if active { "STATUS_ACTIVE" } else { "STATUS_DEACTIVATED" },
         internal_conditions: form.internal,
     }

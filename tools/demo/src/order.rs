@@ -1,9 +1,10 @@
 //! Orders, their templates, and the order book of a market. An order has one row for each block that changed
 //! it.
 
+use mesh_store::TimeUs;
 use serde::{Deserialize, Serialize};
 
-use crate::{block::Draft, moment::Moment};
+use crate::block::Draft;
 
 /// How long an order stays, with the contract's numbers from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -85,10 +86,10 @@ pub(crate) struct Order {
     pub(crate) provision: (String, i64),
     /// Height at which the party cancels the order.
     pub(crate) cancelled_at: u64,
-    pub(crate) created: Moment,
-    pub(crate) updated: Moment,
+    pub(crate) created: TimeUs,
+    pub(crate) updated: TimeUs,
     /// Unset when the order does not expire.
-    pub(crate) expires: Moment,
+    pub(crate) expires: TimeUs,
     pub(crate) post_only: bool,
     pub(crate) reduce_only: bool,
     /// Hash of the transaction of the present block that changed the order.

@@ -3,9 +3,10 @@
 use std::time::{Duration, SystemTime};
 
 use jiff::Timestamp;
+use mesh_store::TimeUs;
 use serde::{Deserialize, Serialize};
 
-use crate::{error::DemoError, moment::Moment, random::Random};
+use crate::{error::DemoError, random::Random};
 
 /// The smallest time between two blocks in microseconds. The events of a block have its time plus their
 /// position in microseconds, and the next block must be later than all of them.
@@ -85,14 +86,14 @@ impl Plan {
 
     /// Time of a block of the written history: evenly spread, with some jitter, strictly rising.
     #[must_use]
-    pub fn block_time(&self, height: u64) -> Moment {
+    pub fn block_time(&self, height: u64) -> TimeUs {
         let spacing_us = self.block_spacing_ms * 1_000;
         let jitter = match height {
             0 | 1 => 0,
             _ => Random::new(self.seed, height ^ 0x7469_6d65).below(spacing_us / 2),
         };
         let offset = height.saturating_sub(1) * spacing_us + jitter;
-        Moment::from_us(self.start_us.saturating_add_unsigned(offset))
+        TimeUs(self.start_us.saturating_add_unsigned(offset))
     }
 
     /// The height at `per_mille` thousandths of the history.

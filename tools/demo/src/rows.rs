@@ -3,10 +3,8 @@
 use std::{collections::BTreeMap, fmt::Debug, sync::LazyLock};
 
 use mesh_loader::{BlockWriter, LoadError};
-use mesh_store::schema::columns;
+use mesh_store::{TimeUs, schema::columns};
 use sha2::{Digest, Sha256};
-
-use crate::moment::Moment;
 
 /// The tables that the demo network fills.
 const TABLES: &str = "accounts assets balances blocks chain checkpoints delegations deposits epochs ledger \
@@ -137,7 +135,7 @@ macro_rules! displayed_cells {
     };
 }
 
-displayed_cells!(str, String, i32, u32, u64, i64, i128, f64, Moment, serde_json::Value);
+displayed_cells!(str, String, i32, u32, u64, i64, i128, f64, TimeUs, serde_json::Value);
 
 impl Cell for bool {
     fn cell(&self) -> Option<String> {

@@ -2,17 +2,18 @@
 
 use std::collections::HashMap;
 
+use mesh_store::TimeUs;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use crate::{
     block::{Block, Draft, Executed},
+    catalogue::UNSET,
     commands::Transaction,
     error::DemoError,
     funding::Funding,
     governance,
     market::{Ending, Market},
-    moment::Moment,
     oracles::Oracles,
     plan::{CHAIN_ID, Plan},
     staking::Staking,
@@ -28,7 +29,7 @@ const FORMAT: u32 = 5;
 pub struct Simulator {
     plan: Plan,
     height: u64,
-    time: Moment,
+    time: TimeUs,
     hash: String,
     pub(crate) world: World,
     markets: Vec<Market>,
@@ -50,7 +51,7 @@ impl Simulator {
         endings.extend([last, Ending::Rejected, Ending::Cancelled, Ending::Closed]);
         Ok(Simulator {
             height: 0,
-            time: Moment::UNSET,
+            time: UNSET,
             hash: hex::encode(Sha256::digest(plan.fingerprint())),
             world: World::new(&plan, endings.len()),
             markets: (0..).zip(endings).map(|(number, ending)| Market::new(number, ending)).collect(),
@@ -75,7 +76,7 @@ impl Simulator {
 
     /// Time of the last block.
     #[must_use]
-    pub fn time(&self) -> Moment {
+    pub fn time(&self) -> TimeUs {
         self.time
     }
 
@@ -92,12 +93,12 @@ impl Simulator {
 
     /// Makes the next block with the time and hash that a node has decided, and executes its transactions. A
     /// time that is not after the last block is moved there.
-    pub fn decided_block(&mut self, time: Moment, hash: &str, transactions: &[Transaction<'_>]) -> Block {
+    pub fn decided_block(&mut self, time: TimeUs, hash: &str, transactions: &[Transaction<'_>]) -> Block {
         self.block(time.max(self.time.plus_us(1)), Some(hash), transactions)
     }
 
-    fn block(&mut self, time: Moment, decided: Option<&str>, transactions: &[Transaction<'_>]) -> Block {
-        let elapsed_us = if self.height == 0 { 0 } else { time.us() - self.time.us() };
+    fn block(&mut self, time: TimeUs, decided: Option<&str>, transactions: &[Transaction<'_>]) -> Block {
+        let elapsed_us = if self.height == 0 { 0 } else { time.0 - self.time.0 };
         (self.height, self.time) = (self.height + 1, time);
         let mut draft = Draft::new(&self.plan, &mut self.world, self.height, time, elapsed_us.max(0));
         let mut executed: Vec<Executed> = transactions.iter().map(|sent| draft.execute(sent)).collect();
@@ -114,7 +115,7 @@ impl Simulator {
         }
         let hashes = transactions.iter().map(|transaction| transaction.hash.clone());
         draft.write_balances(&mut hashes.zip(&mut executed).collect::<HashMap<_, _>>());
-        let own = || draft.rows.hash_after(&format!("{}/{}/{}/", self.hash, self.height, time.us()));
+        let own = || draft.rows.hash_after(&format!("{}/{}/{}/", self.hash, self.height, time.0));
         self.hash = decided.map_or_else(own, str::to_owned);
         row! { draft, blocks: height: self.height, hash: self.hash }
         Block { height: self.height, time, hash: self.hash.clone(), rows: draft.rows, executed }

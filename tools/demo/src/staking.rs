@@ -1,5 +1,6 @@
 //! Epochs, delegations, and the rewards at the end of an epoch.
 
+use mesh_store::TimeUs;
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -9,7 +10,6 @@ use crate::{
     governance::validators,
     liquidity::PROVIDERS,
     market::Market,
-    moment::Moment,
     random::Random,
     world::{Key, Kind},
 };
@@ -26,7 +26,7 @@ const MARKET_POOLS: [Kind; 4] = [
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Staking {
     epoch: u64,
-    begun: Moment,
+    begun: TimeUs,
 }
 
 impl Staking {
@@ -55,7 +55,7 @@ impl Staking {
         }
     }
 
-    fn write_epoch(&self, draft: &mut Draft<'_>, length: u64, ended: Option<Moment>) {
+    fn write_epoch(&self, draft: &mut Draft<'_>, length: u64, ended: Option<TimeUs>) {
         let planned_us = (length * draft.plan.block_spacing_ms * 1_000) as i64;
         let expires = self.begun.plus_us(planned_us);
         row! { draft, epochs: id: self.epoch, start_time: self.begun, expire_time: expires, end_time: ended }

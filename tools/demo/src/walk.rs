@@ -1,8 +1,9 @@
 //! The price of a market: a random walk with volatility clustering; and the trading activity of each hour.
 
+use mesh_store::TimeUs;
 use serde::{Deserialize, Serialize};
 
-use crate::{block::Draft, catalogue::Template, moment::Moment};
+use crate::{block::Draft, catalogue::Template};
 
 /// Trading activity at each hour of the day (UTC), in thousandths of the mean.
 const HOURLY_ACTIVITY: [f64; 24] = [
@@ -30,8 +31,8 @@ impl PriceWalk {
     }
 
     /// Trading activity at a time of day and at the present volatility, in thousandths of the mean.
-    pub(crate) fn activity(&self, time: Moment) -> f64 {
-        let hour = time.us().rem_euclid(86_400_000_000) as f64 / 3_600_000_000.0;
+    pub(crate) fn activity(&self, time: TimeUs) -> f64 {
+        let hour = time.0.rem_euclid(86_400_000_000) as f64 / 3_600_000_000.0;
         let (from, part) = (hour as usize % 24, hour % 1.0);
         let usual = HOURLY_ACTIVITY[from] * (1.0 - part) + HOURLY_ACTIVITY[(from + 1) % 24] * part;
         usual * (0.6 + 0.4 * self.volatility as f64 / 1_000.0)

@@ -1,6 +1,6 @@
 //! Blocks after the history: transactions of users, their rows as events, and the saved state.
 
-use mesh_demo::{Block, Executed, Moment, Plan, Rows, Simulator, Transaction, write_history};
+use mesh_demo::{Block, Executed, Plan, Rows, Simulator, TimeUs, Transaction, write_history};
 use mesh_testbed::Database;
 
 use crate::{Parsed, history, money_adds_up, rows_of};
@@ -122,7 +122,7 @@ async fn a_store_with_blocks_of_a_node_is_continued_unless_it_has_executed_trans
     };
     store(&decided(&mut simulator, &[(ALICE, "order".to_owned())])).await;
     let found = write_history(database.url(), &plan(), |_, _| {}).await.unwrap();
-    let head = |simulator: &Simulator| -> (u64, Moment, String) {
+    let head = |simulator: &Simulator| -> (u64, TimeUs, String) {
         (simulator.height(), simulator.time(), simulator.hash().to_owned())
     };
     assert_eq!(head(&found), head(&simulator));

@@ -65,7 +65,7 @@ async fn invariants_hold_for_plans_of_every_shape() {
 fn blocks_rise(blocks: &[Block]) {
     for pair in blocks.windows(2) {
         assert_eq!(pair[1].height, pair[0].height + 1);
-        assert!(pair[1].time.us() >= pair[0].time.us() + mesh_demo::MIN_BLOCK_GAP_US);
+        assert!(pair[1].time.0 >= pair[0].time.0 + mesh_demo::MIN_BLOCK_GAP_US);
     }
     let hashes: BTreeSet<_> = blocks.iter().map(|block| &block.hash).collect();
     assert_eq!(hashes.len(), blocks.len());

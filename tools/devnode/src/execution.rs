@@ -5,7 +5,7 @@ use std::{io, time::Duration};
 
 use bytes::Bytes;
 use jiff::Timestamp;
-use mesh_demo::{Moment, RowEvent, Simulator, Transaction};
+use mesh_demo::{RowEvent, Simulator, TimeUs, Transaction};
 use mesh_transaction::{Admission, Block, Refusal, SpamRules, TxHash, VALIDATION_FAILED};
 use prost::Message as _;
 use proto_msgs::v2::{Transaction as SignedTransaction, transaction::From as Sender};
@@ -90,7 +90,7 @@ impl Execution {
             })
             .collect();
         let time_us = i64::try_from(stored.time_ns / 1_000).unwrap_or(i64::MAX);
-        Some(demo.decided_block(Moment::from_us(time_us), &stored.hash, &transactions))
+        Some(demo.decided_block(TimeUs(time_us), &stored.hash, &transactions))
     }
 }
 

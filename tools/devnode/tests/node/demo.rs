@@ -14,7 +14,7 @@ pub(crate) fn base(height: u64, rules: SpamRules) -> Base {
     let plan = Plan { blocks: 100, markets: 1, parties: 8, ..Plan::default() };
     let mut simulator = Simulator::new(plan).unwrap();
     (0..height).for_each(|_| drop(simulator.next_history_block()));
-    let time = std::time::Duration::from_micros(simulator.time().us().unsigned_abs());
+    let time = std::time::Duration::from_micros(simulator.time().0.unsigned_abs());
     let newest = Block { height, hash: simulator.hash().to_owned(), time };
     Base { newest: Some(newest), demo: Some(simulator), ..Base::empty(CHAIN, rules) }
 }
