@@ -1,6 +1,7 @@
 //! The operations that an actor answers.
 
 use std::{
+    fmt::Display,
     rc::Rc,
     time::{Duration, Instant},
 };
@@ -146,15 +147,8 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
                 let request = R::decode(message.payload).map_err(|error| {
                     Problem::invalid(MALFORMED, "the request does not decode").caused_by(error.to_string())
                 })?;
-                let answer =
-                    match actor.send(Ask(request, RequestScope::queued(&mailbox, encoding.format))).await {
-                        Ok(answer) => answer?,
-                        Err(error) => {
-                            let problem =
-                                Problem::internal(NOT_MAPPED, "the service could not finish this request");
-                            return Err(problem.caused_by(error.to_string()));
-                        }
-                    };
+                let ask = Ask(request, RequestScope::queued(&mailbox, encoding.format));
+                let answer = actor.send(ask).await.map_err(|error| unfinished(&error))??;
                 Rendered::answer(answer, encoding).await.map(Some)
             })
         });
@@ -166,4 +160,9 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
         self.metrics.show(name);
         self.operations.push(Rc::new(OperationHandler { name, run, queue }));
     }
+}
+
+/// The problem of a request that ended for a reason within the service.
+pub(crate) fn unfinished(cause: &dyn Display) -> Problem {
+    Problem::internal(NOT_MAPPED, "the service could not finish this request").caused_by(cause.to_string())
 }

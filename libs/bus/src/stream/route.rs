@@ -6,7 +6,7 @@ use std::rc::Rc;
 use actix::{Actor, Context, Handler};
 use async_nats::{Client, HeaderMap, Message, Subject};
 use futures_util::StreamExt;
-use mesh_problem::{MALFORMED, NOT_MAPPED, Problem};
+use mesh_problem::{MALFORMED, Problem};
 use prost::Message as _;
 use proto_msgs::StreamingOperation;
 
@@ -20,7 +20,7 @@ use crate::{
     encoding::Format,
     headers::{CHUNK, FROM_BYTE, PULL},
     reply::Rendered,
-    router::{OperationFn, Router},
+    router::{OperationFn, Router, unfinished},
 };
 
 impl<A: Actor<Context = Context<A>>> Router<A> {
@@ -42,14 +42,9 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
                 let Some(pull) = word(PULL) else {
                     let from_byte = word(FROM_BYTE).map_or(Ok(0), str::parse);
                     let from_byte = from_byte.map_err(|_| malformed("the first byte is not a number"))?;
-                    let opened = actor
-                        .send(Open {
-                            request,
-                            from_byte,
-                            scope: RequestScope::queued(&mailbox, Format::Protobuf),
-                        })
-                        .await
-                        .map_err(|error| unfinished(&error))??;
+                    let scope = RequestScope::queued(&mailbox, Format::Protobuf);
+                    let opened = actor.send(Open { request, from_byte, scope }).await;
+                    let opened = opened.map_err(|error| unfinished(&error))??;
                     if opened.first.len() > MAX_POSITION_BYTES {
                         return Err(unfinished(&"a position is too long"));
                     }
@@ -58,15 +53,9 @@ impl<A: Actor<Context = Context<A>>> Router<A> {
                 let pull = PullHeader::read(pull).ok_or_else(|| malformed("the pull does not decode"))?;
                 let reply_to = message.reply.ok_or_else(|| malformed("a pull needs a reply subject"))?;
                 let PullHeader { position, budget, .. } = pull.clone();
-                let chunks = actor
-                    .send(Pull {
-                        request,
-                        position,
-                        budget,
-                        scope: RequestScope::queued(&mailbox, Format::Protobuf),
-                    })
-                    .await
-                    .map_err(|error| unfinished(&error))??;
+                let scope = RequestScope::queued(&mailbox, Format::Protobuf);
+                let chunks = actor.send(Pull { request, position, budget, scope }).await;
+                let chunks = chunks.map_err(|error| unfinished(&error))??;
                 let connection = bus.chunk_connection().await.map_err(|error| unfinished(&error))?;
                 send(&connection.client, &reply_to, pull, chunks).await?;
                 Ok(None)
@@ -117,8 +106,4 @@ async fn send(
 
 fn malformed(message: &str) -> Problem {
     Problem::invalid(MALFORMED, message)
-}
-
-fn unfinished(cause: &dyn std::fmt::Display) -> Problem {
-    Problem::internal(NOT_MAPPED, "the service could not finish this request").caused_by(cause.to_string())
 }
